@@ -1,0 +1,52 @@
+// Memory for arrays: 64-byte aligned blocks from a caching allocator.
+//
+// Freed blocks are kept by size class and handed out again, so that large outputs do not pay page
+// faults at every call; the cache is bounded and can be emptied. Thread-safe. Failure is a
+// MemoryError that names the bytes asked for; nothing else changes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+namespace plait {
+
+void* allocate(std::size_t bytes);                       // bytes 0 gives a valid, unique-free pointer
+void deallocate(void* pointer, std::size_t bytes) noexcept;  // bytes as given to allocate
+std::size_t cached_bytes();
+std::size_t allocated_bytes();                           // live, handed out
+void release_cached_memory();                            // returns cached blocks to the system
+
+// Reference-counted memory: our own block, or foreign memory with a release function.
+class Storage {
+ public:
+  Storage() = default;
+  static Storage allocate(std::size_t bytes);
+  // Foreign memory (NumPy, DLPack): release runs once, on the thread that drops the last reference.
+  static Storage foreign(void* data, std::size_t bytes, std::function<void()> release);
+  Storage(const Storage& other) noexcept : block_(other.block_) { if (block_) ++block_->references; }
+  Storage(Storage&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  Storage& operator=(Storage other) noexcept { std::swap(block_, other.block_); return *this; }
+  ~Storage() { if (block_ && --block_->references == 0) destroy(block_); }
+  explicit operator bool() const { return block_ != nullptr; }
+  void* data() const { return block_ ? block_->data : nullptr; }
+  std::size_t bytes() const { return block_ ? block_->bytes : 0; }
+  bool is_unique() const { return block_ && block_->references == 1; }
+  bool is_foreign() const { return block_ && block_->release != nullptr; }
+
+ private:
+  struct Block {
+    std::atomic<std::int64_t> references;
+    void* data;
+    std::size_t bytes;
+    std::function<void()> release;  // null for our own memory
+  };
+  explicit Storage(Block* block) : block_(block) {}
+  static void destroy(Block* block) noexcept;
+  Block* block_ = nullptr;
+};
+
+}  // namespace plait

@@ -1,0 +1,67 @@
+// Where in the user's code something was written: file, line, function.
+//
+// A thread has a current source: the last line of user code that called into plait, the line of an
+// equation being rewritten (SourceScope), or, under Python, the innermost user frame, asked for only
+// when an equation is recorded or an error is made (the provider).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+// Inside the library a default argument must not name the library's own line: the user's line, which
+// the thread remembers, is the one to report.
+#ifdef PLAIT_BUILDING
+#define PLAIT_HERE_FILE nullptr
+#define PLAIT_HERE_LINE 0
+#else
+#define PLAIT_HERE_FILE __builtin_FILE()
+#define PLAIT_HERE_LINE __builtin_LINE()
+#endif
+
+namespace plait {
+
+// An interned line of user code; one pointer, cheap to copy. A default one knows nothing.
+class Source {
+ public:
+  struct Line {
+    std::string file, function;
+    int line;
+  };
+  Source() = default;
+  Source(std::string_view file, int line, std::string_view function = {});
+  explicit operator bool() const { return line_ != nullptr; }
+  bool operator==(const Source&) const = default;
+  const Line& operator*() const { return *line_; }
+  const Line* operator->() const { return line_; }
+  // "train.py:42 in loss:  y = x @ w"; the text of the line is read from the file when it exists.
+  std::string to_string() const;
+
+  // The current source of this thread.
+  static Source current();
+  // Remembers a line of user C++ code; file must outlive the program (a __FILE__ literal). A null
+  // file, which is PLAIT_HERE_FILE inside the library, keeps the line that is remembered.
+  static void remember(const char* file, int line);
+  // Asks provider for the current line from now on (the Python module installs one per process and
+  // calls forget_line when user Python code calls in).
+  static void set_provider(Source (*provider)());
+  static void forget_line();
+
+ private:
+  friend class SourceScope;
+  const Line* line_ = nullptr;
+};
+
+// Makes source the current one of this thread for a scope, as when an equation is re-traced. An
+// unknown source changes nothing.
+class SourceScope {
+ public:
+  explicit SourceScope(Source source);
+  ~SourceScope();
+  SourceScope(const SourceScope&) = delete;
+
+ private:
+  Source previous_;
+};
+
+}  // namespace plait

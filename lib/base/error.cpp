@@ -1,0 +1,63 @@
+// The text of errors, and the stack of transforms a thread is inside of.
+//
+// The message is composed when the error is made, because the stack and the current source are gone
+// by the time somebody prints it.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/error.h>
+
+#include <utility>
+
+namespace plait {
+namespace {
+
+constinit thread_local TransformScope* innermost = nullptr;
+
+}  // namespace
+
+Error::Error(std::string what, std::string fix)
+    : problem_(std::move(what)),
+      fix_(std::move(fix)),
+      transforms_(TransformScope::current()),
+      source_(Source::current()) {
+  compose();
+}
+
+Error& Error::at(Source source) {
+  source_ = source;
+  compose();
+  return *this;
+}
+
+void Error::compose() {
+  message_ = problem_;
+  if (source_) message_ += "\n  " + source_.to_string();
+  if (!transforms_.empty()) message_ += "\n  while applying " + transforms_;
+  if (!fix_.empty()) message_ += "\n  fix: " + fix_;
+}
+
+InternalError::InternalError(std::string what)
+    : Error("internal error: " + std::move(what),
+            "this is a bug in plait, not in your program; please report it with this text") {}
+
+TransformScope::TransformScope(std::string_view transform, std::string_view function)
+    : outer_(innermost), transform_(transform), function_(function) {
+  innermost = this;
+}
+
+TransformScope::~TransformScope() { innermost = outer_; }
+
+std::string TransformScope::current() {
+  if (!innermost) return {};
+  std::string_view function = "f";
+  for (const TransformScope* scope = innermost; scope; scope = scope->outer_) {
+    if (scope->function_.empty()) continue;
+    function = scope->function_;
+    break;
+  }
+  std::string result(function);
+  for (const TransformScope* scope = innermost; scope; scope = scope->outer_)
+    result = std::string(scope->transform_) + "(" + result + ")";
+  return result;
+}
+
+}  // namespace plait

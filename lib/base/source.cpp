@@ -1,0 +1,156 @@
+// The current source of a thread, and the table of interned lines.
+//
+// Recording a line must cost next to nothing, because every operation of an eager program does it: a
+// thread keeps the two words it was given, and only an equation or an error turns them into a Source.
+// Lines live as long as the program, so a Source can be kept in a jaxpr that outlives its module.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/source.h>
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <mutex>
+#include <unordered_set>
+
+namespace plait {
+namespace {
+
+struct LineView {
+  std::string_view file, function;
+  int line;
+};
+
+struct LineHash {
+  using is_transparent = void;
+  std::size_t operator()(const LineView& view) const {
+    const std::size_t file = std::hash<std::string_view>{}(view.file);
+    const std::size_t function = std::hash<std::string_view>{}(view.function);
+    return (file * 31 + function) * 31 + static_cast<std::size_t>(view.line);
+  }
+  std::size_t operator()(const Source::Line& line) const {
+    return operator()(LineView{line.file, line.function, line.line});
+  }
+};
+
+struct LineEqual {
+  using is_transparent = void;
+  template <class A, class B>
+  bool operator()(const A& a, const B& b) const {
+    return a.line == b.line && a.file == b.file && a.function == b.function;
+  }
+};
+
+struct LineTable {
+  std::mutex mutex;
+  std::unordered_set<Source::Line, LineHash, LineEqual> lines;  // nodes never move
+};
+
+LineTable& line_table() {
+  // Never destroyed: a static jaxpr may print its sources while the process exits. Around fork the
+  // mutex is held, so that the child does not inherit one locked by a thread it does not have.
+  static LineTable& table = *[] {
+    pthread_atfork([] { line_table().mutex.lock(); }, [] { line_table().mutex.unlock(); },
+                   [] { line_table().mutex.unlock(); });
+    return new LineTable;
+  }();
+  return table;
+}
+
+struct ThreadState {
+  const char* file = nullptr;  // the remembered line; null when there is none
+  int line = 0;
+  Source scope;  // of the innermost SourceScope
+  // The remembered line that was interned last, for the many equations of one line.
+  const char* interned_file = nullptr;
+  int interned_line = 0;
+  Source interned;
+};
+
+constinit thread_local ThreadState state;
+constinit std::atomic<Source (*)()> source_provider{nullptr};
+
+std::string_view trimmed(std::string_view text) {
+  const auto is_space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// Line number of file, without its indentation, or "" when it cannot be read.
+std::string read_line(const std::string& file, int number) {
+  constexpr std::size_t longest = 160;
+  std::error_code unused;
+  // A pipe or a terminal would block.
+  if (number < 1 || !std::filesystem::is_regular_file(file, unused)) return {};
+  std::ifstream stream(file);
+  std::string line;
+  for (int i = 0; i < number; ++i)
+    if (!std::getline(stream, line)) return {};
+  std::string text(trimmed(line));
+  if (text.size() <= longest) return text;
+  std::size_t end = longest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;  // UTF-8
+  return text.substr(0, end) + "...";
+}
+
+}  // namespace
+
+Source::Source(std::string_view file, int line, std::string_view function) {
+  const LineView view{file, function, line};
+  LineTable& table = line_table();
+  const std::lock_guard lock(table.mutex);
+  auto found = table.lines.find(view);
+  if (found == table.lines.end())
+    found = table.lines.insert(Line{std::string(file), std::string(function), line}).first;
+  line_ = &*found;
+}
+
+std::string Source::to_string() const {
+  if (!line_) return {};
+  const std::size_t slash = line_->file.find_last_of('/');
+  std::string result =
+      (slash == std::string::npos ? line_->file : line_->file.substr(slash + 1)) + ":" +
+      std::to_string(line_->line);
+  if (!line_->function.empty()) result += " in " + line_->function;
+  const std::string text = read_line(line_->file, line_->line);
+  if (!text.empty()) result += ":  " + text;
+  return result;
+}
+
+Source Source::current() {
+  if (state.scope) return state.scope;
+  if (state.file) {
+    if (state.file != state.interned_file || state.line != state.interned_line) {
+      state.interned = Source(state.file, state.line);
+      state.interned_file = state.file;
+      state.interned_line = state.line;
+    }
+    return state.interned;
+  }
+  Source (*provider)() = source_provider.load(std::memory_order_acquire);
+  return provider ? provider() : Source();
+}
+
+void Source::remember(const char* file, int line) {
+  if (!file) return;
+  state.file = file;
+  state.line = line;
+}
+
+void Source::set_provider(Source (*provider)()) {
+  source_provider.store(provider, std::memory_order_release);
+}
+
+void Source::forget_line() { state.file = nullptr; }
+
+SourceScope::SourceScope(Source source) : previous_(state.scope) {
+  if (source) state.scope = source;
+}
+
+SourceScope::~SourceScope() { state.scope = previous_; }
+
+}  // namespace plait
