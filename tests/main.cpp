@@ -1,0 +1,4 @@
+// The entry point of every C++ test program: doctest's own.
+// SPDX-License-Identifier: Apache-2.0
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
