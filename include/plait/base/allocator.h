@@ -14,18 +14,21 @@
 
 namespace plait {
 
-void* allocate(std::size_t bytes);                       // bytes 0 gives a valid, unique-free pointer
+void* allocate(std::size_t bytes);  // for 0 bytes, too, a pointer of its own
 void deallocate(void* pointer, std::size_t bytes) noexcept;  // bytes as given to allocate
-std::size_t cached_bytes();
-std::size_t allocated_bytes();                           // live, handed out
-void release_cached_memory();                            // returns cached blocks to the system
+std::size_t allocated_bytes();  // live: what was asked for and not yet given back
+std::size_t cached_bytes();     // freed and kept; at most a quarter of memory, and 4 GiB
+// Returns cached blocks to the system, but for the small ones (2 MiB at most) of each other thread.
+// Called before an allocation is given up as impossible.
+void release_cached_memory();
 
 // Reference-counted memory: our own block, or foreign memory with a release function.
 class Storage {
  public:
   Storage() = default;
   static Storage allocate(std::size_t bytes);
-  // Foreign memory (NumPy, DLPack): release runs once, on the thread that drops the last reference.
+  // Foreign memory (NumPy, DLPack): release runs once, on the thread that drops the last reference. It
+  // must not throw.
   static Storage foreign(void* data, std::size_t bytes, std::function<void()> release);
   Storage(const Storage& other) noexcept : block_(other.block_) { if (block_) ++block_->references; }
   Storage(Storage&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}

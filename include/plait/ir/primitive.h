@@ -1,0 +1,190 @@
+// Primitives and the rules that say everything about them.
+//
+// A Primitive is a name with identity. A rule kind is a type K with `name`, `Rule`, and `table()`;
+// RuleTable<K> maps primitives to rules. Tables are keyed by the primitive's name, live as long as
+// the program, and hold a pair at most once: a rule that a family supplied gives way to a stated one,
+// and a redefinition from the same place (a notebook cell) replaces.
+//
+//   constinit const Primitive tanh_p{"tanh"};
+//   static const auto tanh_def = define(tanh_p, "Hyperbolic tangent.")
+//       .family(elementwise(floating))
+//       .rule<Jvp>(unary([](auto, auto y) { return 1.0 - y * y; }));
+//
+// Recipes for a new primitive, transform and backend are code: examples/new_primitive.cpp,
+// examples/new_transform.cpp, examples/new_backend.cpp.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/base/error.h>
+#include <plait/ir/params.h>
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plait {
+
+inline constexpr int max_primitives = 4096;
+
+class Primitive {
+ public:
+  explicit constexpr Primitive(const char* name) : name_(name) {}
+  Primitive(const Primitive&) = delete;
+  std::string_view name() const { return name_; }
+  // The place of this name in every rule table; the same for equal names.
+  int index() const;
+  bool operator==(const Primitive& other) const { return this == &other || index() == other.index(); }
+
+ private:
+  const char* name_;
+  mutable std::atomic<int> index_{-1};
+};
+
+// Where a rule comes from, for coverage tables and for catching double definitions.
+struct RuleOrigin {
+  enum class Kind { stated, family, refused } kind = Kind::stated;
+  std::string file;
+  int line = 0;
+  std::string reason;  // of a refusal
+};
+
+class AnyRuleTable {
+ public:
+  explicit AnyRuleTable(std::string_view kind);
+  std::string_view kind() const { return kind_; }
+  virtual const RuleOrigin* origin(const Primitive& primitive) const = 0;
+  // Every table made so far, by kind name.
+  static AnyRuleTable* find(std::string_view kind);
+  static std::vector<AnyRuleTable*> all();
+
+ protected:
+  ~AnyRuleTable() = default;
+  // Throws when a second definition of a pair comes from another place.
+  void check_redefinition(const Primitive& primitive, const RuleOrigin& old, const RuleOrigin& now);
+
+ private:
+  std::string kind_;
+};
+
+template <class Kind>
+class RuleTable final : public AnyRuleTable {
+ public:
+  using Rule = typename Kind::Rule;
+  RuleTable() : AnyRuleTable(Kind::name) {}
+
+  const Rule* find(const Primitive& primitive) const {
+    const Entry* entry = entries_[primitive.index()].load(std::memory_order_acquire);
+    return entry && entry->origin.kind != RuleOrigin::Kind::refused ? &entry->rule : nullptr;
+  }
+  const RuleOrigin* origin(const Primitive& primitive) const override {
+    const Entry* entry = entries_[primitive.index()].load(std::memory_order_acquire);
+    return entry ? &entry->origin : nullptr;
+  }
+  void set(const Primitive& primitive, Rule rule, RuleOrigin origin) {
+    auto& slot = entries_[primitive.index()];
+    const Entry* old = slot.load(std::memory_order_acquire);
+    if (old) {
+      if (origin.kind == RuleOrigin::Kind::family) return;
+      check_redefinition(primitive, old->origin, origin);
+    }
+    // An old entry may be in use by another thread: it is never freed.
+    slot.store(new Entry{std::move(rule), std::move(origin)}, std::memory_order_release);
+  }
+
+ private:
+  struct Entry {
+    Rule rule;
+    RuleOrigin origin;
+  };
+  std::array<std::atomic<const Entry*>, max_primitives> entries_{};
+};
+
+// What a definition says beyond rules.
+struct PrimitiveInfo {
+  const Primitive* primitive = nullptr;
+  std::string doc, file;
+  int line = 0;
+  bool effectful = false;
+  std::string family;
+};
+
+class Definition;
+// Supplies the rules that a whole family shares.
+struct Family {
+  std::string name;
+  std::function<void(Definition&)> apply;
+};
+
+class Definition {
+ public:
+  Definition(const Primitive& primitive, std::string doc, const char* file, int line);
+
+  Definition& family(const Family& family);
+  template <class Kind>
+  Definition& rule(typename Kind::Rule rule, const char* file = __builtin_FILE(),
+                   int line = __builtin_LINE()) {
+    Kind::table().set(*primitive_, std::move(rule), origin(file, line));
+    return *this;
+  }
+  // States that there will be no such rule, and why; the reason is part of the user's error.
+  template <class Kind>
+  Definition& refuse(std::string reason, const char* file = __builtin_FILE(),
+                     int line = __builtin_LINE()) {
+    RuleOrigin refused = origin(file, line);
+    refused.kind = RuleOrigin::Kind::refused;
+    refused.reason = std::move(reason);
+    Kind::table().set(*primitive_, {}, std::move(refused));
+    return *this;
+  }
+  Definition& effectful();
+  const Primitive& primitive() const { return *primitive_; }
+
+ private:
+  RuleOrigin origin(const char* file, int line) const;
+  const Primitive* primitive_;
+  bool in_family_ = false;
+};
+
+inline Definition define(const Primitive& primitive, std::string doc,
+                         const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return Definition(primitive, std::move(doc), file, line);
+}
+
+const PrimitiveInfo& info_of(const Primitive& primitive);       // InternalError when undefined
+const Primitive* find_primitive(std::string_view name);         // nullptr when undefined
+std::vector<const PrimitiveInfo*> all_primitives();             // in order of name
+
+// Throws MissingRuleError: "no `kind` rule for `primitive`", with the reason of a refusal.
+[[noreturn]] void throw_missing_rule(const AnyRuleTable& table, const Primitive& primitive);
+
+// The rule of a primitive, or the error that names it.
+template <class Kind>
+const typename Kind::Rule& rule(const Primitive& primitive) {
+  if (const auto* found = Kind::table().find(primitive)) return *found;
+  throw_missing_rule(Kind::table(), primitive);
+}
+
+// Rules for one kind over many primitives, as a transform's own file states them:
+//   static const auto interval_rules = rules<Interval>().on(add_p, ...).on(neg_p, ...);
+template <class Kind>
+struct Rules {
+  Rules& on(const Primitive& primitive, typename Kind::Rule rule,
+            const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    Kind::table().set(primitive, std::move(rule), {RuleOrigin::Kind::stated, file, line, {}});
+    return *this;
+  }
+};
+template <class Kind> Rules<Kind> rules() { return {}; }
+
+// One line a primitive: "tanh  rule lib/ops/elementwise.cpp:42", `family`, `decompose`,
+// `refused: reason` or `missing`.
+struct Coverage {
+  std::string primitive, state, file;
+  int line;
+};
+std::vector<Coverage> coverage(std::string_view kind);  // ValueError lists the kinds that exist
+
+}  // namespace plait

@@ -1,0 +1,148 @@
+// Values in memory and copies between strided views. See buffer.h.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/buffer.h>
+#include <plait/base/error.h>
+#include <plait/base/pool.h>
+
+#include <cstring>
+
+namespace plait {
+namespace {
+
+// Copies a strided run. Elements are moved as integers of their width, so NaN payloads survive.
+template <class T>
+void copy_run(const T* src, std::int64_t src_stride, T* dst, std::int64_t dst_stride, std::int64_t n) {
+  if (src_stride == 1 && dst_stride == 1) {
+    std::memcpy(dst, src, n * sizeof(T));
+  } else if (src_stride == 0 && dst_stride == 1) {
+    std::fill_n(dst, n, *src);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) dst[i * dst_stride] = src[i * src_stride];
+  }
+}
+
+struct alignas(8) Bytes16 { std::uint64_t low, high; };
+
+// The loops of a copy after adjacent dimensions that are contiguous in both views are merged,
+// outermost first; the last is the inner run.
+struct CopyPlan {
+  Sizes64 shape, src, dst;
+};
+
+CopyPlan plan_copy(const View& src, const View& dst) {
+  CopyPlan plan;
+  for (std::size_t i = 0; i < src.shape.size(); ++i) {
+    if (src.shape[i] == 1) continue;
+    if (!plan.shape.empty() && plan.src.back() == src.strides[i] * src.shape[i] &&
+        plan.dst.back() == dst.strides[i] * src.shape[i]) {
+      plan.shape.back() *= src.shape[i];
+      plan.src.back() = src.strides[i];
+      plan.dst.back() = dst.strides[i];
+    } else {
+      plan.shape.push_back(src.shape[i]);
+      plan.src.push_back(src.strides[i]);
+      plan.dst.push_back(dst.strides[i]);
+    }
+  }
+  if (plan.shape.empty()) {
+    plan.shape.push_back(1);
+    plan.src.push_back(1);
+    plan.dst.push_back(1);
+  }
+  return plan;
+}
+
+// A transposing copy of the two innermost loops in tiles that fit the first-level cache.
+template <class T>
+void copy_tiles(const T* src, T* dst, const CopyPlan& plan) {
+  constexpr std::int64_t tile = 32;
+  const std::size_t r = plan.shape.size();
+  const std::int64_t rows = plan.shape[r - 2], columns = plan.shape[r - 1];
+  for (std::int64_t i0 = 0; i0 < rows; i0 += tile)
+    for (std::int64_t j0 = 0; j0 < columns; j0 += tile)
+      for (std::int64_t i = i0; i < std::min(rows, i0 + tile); ++i)
+        copy_run(src + i * plan.src[r - 2] + j0 * plan.src[r - 1], plan.src[r - 1],
+                 dst + i * plan.dst[r - 2] + j0 * plan.dst[r - 1], plan.dst[r - 1],
+                 std::min(tile, columns - j0));
+}
+
+template <class T>
+void copy_loops(const T* src, T* dst, const CopyPlan& plan, std::size_t depth) {
+  const std::size_t left = plan.shape.size() - depth;
+  if (left == 1) {
+    copy_run(src, plan.src[depth], dst, plan.dst[depth], plan.shape[depth]);
+  } else if (left == 2 && plan.src[depth + 1] != 1 && plan.src[depth] == 1) {
+    copy_tiles(src, dst, plan);
+  } else {
+    for (std::int64_t i = 0; i < plan.shape[depth]; ++i)
+      copy_loops(src + i * plan.src[depth], dst + i * plan.dst[depth], plan, depth + 1);
+  }
+}
+
+template <class T>
+void copy_typed(const View& src, const View& dst) {
+  CopyPlan plan = plan_copy(src, dst);
+  const std::int64_t outer = plan.shape[0], total = num_elements(plan.shape);
+  const std::int64_t grain = std::max<std::int64_t>(1, (1 << 17) / std::max<std::int64_t>(1, total / outer * sizeof(T)));
+  parallel_for(outer, grain, [&](std::int64_t begin, std::int64_t end) {
+    CopyPlan part = plan;
+    part.shape[0] = end - begin;
+    copy_loops(src.as<T>() + begin * plan.src[0], dst.as<T>() + begin * plan.dst[0], part, 0);
+  });
+}
+
+}  // namespace
+
+bool View::is_dense() const {
+  std::int64_t stride = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] == 0) return true;
+    if (shape[i] != 1 && strides[i] != stride) return false;
+    stride *= shape[i];
+  }
+  return true;
+}
+
+Buffer Buffer::empty(DType dtype, const Sizes64& shape, Device device) {
+  std::int64_t bytes = size_of(dtype);
+  bool overflow = false, zero = false;
+  for (std::int64_t size : shape) {
+    if (size < 0) throw ShapeError("an array cannot have the negative size " + std::to_string(size), "give sizes >= 0");
+    zero |= size == 0;
+    overflow |= __builtin_mul_overflow(bytes, size, &bytes);
+  }
+  if (zero) bytes = 0;
+  else if (overflow)
+    throw ShapeError("the size of an array of shape (" + Shape::of(shape).to_string() + ") overflows 63 bits",
+                     "give smaller sizes");
+  Storage storage = Storage::allocate(bytes);
+  View view{storage.data(), dtype, shape, dense_strides(shape)};
+  return Buffer(std::move(storage), std::move(view), device);
+}
+
+Buffer Buffer::copy_of(const View& view) {
+  Buffer copy = empty(view.dtype, view.shape);
+  copy_elements(view, copy.view());
+  return copy;
+}
+
+Buffer Buffer::view_as(const Sizes64& shape, const Sizes64& strides, std::int64_t byte_offset) const {
+  Buffer other = *this;
+  other.view_.shape = shape;
+  other.view_.strides = strides;
+  other.view_.data = static_cast<char*>(view_.data) + byte_offset;
+  return other;
+}
+
+void copy_elements(const View& src, const View& dst) {
+  if (num_elements(src.shape) == 0) return;
+  switch (size_of(src.dtype)) {
+    case 1: return copy_typed<std::uint8_t>(src, dst);
+    case 2: return copy_typed<std::uint16_t>(src, dst);
+    case 4: return copy_typed<std::uint32_t>(src, dst);
+    case 8: return copy_typed<std::uint64_t>(src, dst);
+    default: return copy_typed<Bytes16>(src, dst);
+  }
+}
+
+}  // namespace plait

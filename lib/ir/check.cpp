@@ -1,0 +1,84 @@
+// The checker: what must hold of every jaxpr, by the numbers that jaxpr.h lists.
+//
+// Runs on the output of every transform in tests and in debug builds of users' own transforms.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/ir/abstract.h>
+#include <plait/ir/jaxpr.h>
+
+#include <algorithm>
+
+namespace plait {
+namespace {
+
+[[noreturn]] void fail(const Jaxpr& jaxpr, std::string_view invariant, const std::string& what) {
+  throw InternalError(std::string(invariant) + " is broken: " + what + "\n" + print(jaxpr));
+}
+
+// A binder may be weak where the rule says strong and the other way round only if a caller unified
+// them; the rule's shapes and dtypes are what must agree.
+bool agrees(const Aval& stated, const Aval& inferred) {
+  return stated.dtype == inferred.dtype && stated.shape == inferred.shape && stated.weak == inferred.weak;
+}
+
+void check_sizes(const Jaxpr& jaxpr, const Shape& shape, const std::string& where) {
+  std::vector<Dim> used;
+  collect_sizes(shape, used);
+  for (Dim size : used)
+    if (std::find(jaxpr->sizes.begin(), jaxpr->sizes.end(), size) == jaxpr->sizes.end())
+      fail(jaxpr, "J2", where + " uses the size " + size.to_string() + ", which is not bound");
+}
+
+}  // namespace
+
+void check(const Jaxpr& jaxpr) {
+  std::vector<char> bound(jaxpr->avals.size(), 0);
+  for (int i = 0; i < jaxpr->num_binders; ++i) bound[i] = 1;
+  for (const Aval& aval : jaxpr->avals) check_sizes(jaxpr, aval.shape, aval.to_string());
+  auto check_use = [&](const Atom& atom, const std::string& where) {
+    if (atom.is_var()) {
+      if (atom.var().id >= int(bound.size()) || !bound[atom.var().id])
+        fail(jaxpr, "J1", "var " + std::to_string(atom.var().id) + " is used before it is bound, in " + where);
+    } else if (!(cast(atom.literal(), atom.literal().dtype, atom.literal().weak) == atom.literal())) {
+      fail(jaxpr, "J5", "the literal " + atom.literal().to_string() + " does not fit its dtype");
+    }
+  };
+  std::vector<char> used(jaxpr->avals.size(), 0);
+  for (const Equation& equation : jaxpr->equations) {
+    const std::string name(equation.primitive->name());
+    if (!find_primitive(name)) fail(jaxpr, "J3", "the primitive `" + name + "` is not defined");
+    std::vector<Aval> avals;
+    for (const Atom& atom : equation.inputs) {
+      check_use(atom, name);
+      if (atom.is_var()) used[atom.var().id] = 1;
+      avals.push_back(jaxpr->aval(atom));
+    }
+    for (const auto& [key, value] : equation.params.entries()) {
+      if (const Jaxpr* body = std::get_if<Jaxpr>(&value)) check(*body);
+      if (const auto* bodies = std::get_if<std::vector<Jaxpr>>(&value))
+        for (const Jaxpr& body : *bodies) check(body);
+      std::vector<Dim> sizes;
+      collect_sizes(value, sizes);
+      check_sizes(jaxpr, Shape(sizes.begin(), sizes.end()), "parameter " + key + " of " + name);
+    }
+    const std::vector<Aval> outputs = infer(*equation.primitive, avals, equation.params);
+    if (outputs.size() != equation.outputs.size()) fail(jaxpr, "J4", name + " has another number of outputs");
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const Var var = equation.outputs[i];
+      if (var.id >= int(bound.size()) || bound[var.id]) fail(jaxpr, "J1", "an output of " + name + " is bound twice");
+      bound[var.id] = 1;
+      if (!agrees(jaxpr->aval(var), outputs[i]))
+        fail(jaxpr, "J4", "an output of " + name + " is " + jaxpr->aval(var).to_string() + " where its Abstract rule says " +
+                              outputs[i].to_string());
+    }
+  }
+  for (const Atom& atom : jaxpr->outputs) {
+    check_use(atom, "the outputs");
+    if (atom.is_var()) used[atom.var().id] = 1;
+  }
+  for (const Equation& equation : jaxpr->equations)
+    if (!is_effectful(equation) &&
+        std::none_of(equation.outputs.begin(), equation.outputs.end(), [&](Var var) { return used[var.id]; }))
+      fail(jaxpr, "J6", "an equation of " + std::string(equation.primitive->name()) + " is dead");
+}
+
+}  // namespace plait

@@ -1,0 +1,365 @@
+// Programs: literals, the Builder and its canonical order, equality, instantiation. See jaxpr.h.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/ir/abstract.h>
+#include <plait/ir/jaxpr.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <charconv>
+#include <cmath>
+
+namespace plait {
+namespace {
+
+std::size_t combine(std::size_t seed, std::size_t value) {
+  return seed ^ (value + 0x9e3779b97f4a7c15u + (seed << 6) + (seed >> 2));
+}
+
+std::string text_of(double value) {
+  char text[40];
+  auto [end, error] = std::to_chars(text, text + sizeof text, value);
+  std::string result(text, end);
+  if (result.find_first_of(".en") == std::string::npos) result += ".0";
+  return result;
+}
+
+double rounded(double value, DType dtype) {
+  switch (dtype) {
+    case DType::float16: return float(float16(float(value)));
+    case DType::bfloat16: return float(bfloat16(float(value)));
+    case DType::float32: case DType::complex64: return float(value);
+    default: return value;
+  }
+}
+
+std::int64_t wrapped(std::int64_t value, DType dtype) {
+  switch (dtype) {
+    case DType::bool_: return value != 0;
+    case DType::int8: return static_cast<std::int8_t>(value);
+    case DType::int16: return static_cast<std::int16_t>(value);
+    case DType::int32: return static_cast<std::int32_t>(value);
+    case DType::uint8: return static_cast<std::uint8_t>(value);
+    case DType::uint16: return static_cast<std::uint16_t>(value);
+    case DType::uint32: return static_cast<std::uint32_t>(value);
+    default: return value;
+  }
+}
+
+}  // namespace
+
+complex128 Literal::as_complex() const {
+  if (is_inexact(dtype)) return {real, imaginary};
+  if (dtype == DType::uint64) return {double(static_cast<std::uint64_t>(integer)), 0};
+  return {double(integer), 0};
+}
+
+std::string Literal::to_string() const {
+  std::string value;
+  if (dtype == DType::bool_) value = integer ? "true" : "false";
+  else if (dtype == DType::uint64) value = std::to_string(static_cast<std::uint64_t>(integer));
+  else if (is_integer(dtype)) value = std::to_string(integer);
+  else if (is_complex(dtype)) value = "(" + text_of(real) + "," + text_of(imaginary) + ")";
+  else value = text_of(real);
+  return value + ":" + std::string(short_name_of(dtype)) + (weak ? "*" : "");
+}
+
+std::size_t Literal::hash() const {
+  return combine(combine(std::size_t(dtype) * 2 + weak, std::hash<std::int64_t>{}(integer)),
+                 combine(std::bit_cast<std::uint64_t>(real), std::bit_cast<std::uint64_t>(imaginary)));
+}
+
+bool Literal::operator==(const Literal& other) const {
+  return dtype == other.dtype && weak == other.weak && integer == other.integer &&
+         std::bit_cast<std::uint64_t>(real) == std::bit_cast<std::uint64_t>(other.real) &&
+         std::bit_cast<std::uint64_t>(imaginary) == std::bit_cast<std::uint64_t>(other.imaginary);
+}
+
+Literal cast(const Literal& literal, DType dtype, bool weak) {
+  Literal result{dtype, weak, 0, 0, 0};
+  if (is_inexact(dtype)) {
+    const complex128 value = literal.as_complex();
+    result.real = rounded(value.real(), dtype);
+    if (is_complex(dtype)) result.imaginary = rounded(value.imag(), dtype);
+  } else if (is_inexact(literal.dtype)) {
+    if (dtype == DType::bool_) result.integer = literal.real != 0 || literal.imaginary != 0;
+    else if (std::isnan(literal.real)) result.integer = 0;
+    else if (dtype == DType::uint64 && literal.real >= 0x1p63)
+      result.integer = std::int64_t(std::uint64_t(std::min(literal.real, 0x1.fffffffffffffp63)));
+    else
+      result.integer = wrapped(std::int64_t(std::clamp(literal.real, -0x1p63, 0x1.fffffffffffffp62)), dtype);
+  } else {
+    result.integer = wrapped(literal.integer, dtype);
+  }
+  return result;
+}
+
+std::shared_ptr<const void> Memo::get(const std::string& key,
+                                      const std::function<std::shared_ptr<const void>()>& make) const {
+  constexpr std::size_t limit = 64;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [name, value] : entries_)
+      if (name == key) return value;
+  }
+  std::shared_ptr<const void> made = make();
+  std::lock_guard lock(mutex_);
+  for (auto& [name, value] : entries_)
+    if (name == key) return value;  // another thread was first
+  if (entries_.size() == limit) entries_.erase(entries_.begin());
+  entries_.emplace_back(key, made);
+  return made;
+}
+
+std::vector<Aval> JaxprData::output_avals() const {
+  std::vector<Aval> avals;
+  for (const Atom& atom : outputs) avals.push_back(aval(atom));
+  return avals;
+}
+
+std::size_t Jaxpr::hash() const { return data_ ? data_->hash : 0; }
+std::string Jaxpr::to_string() const { return print(*this); }
+
+bool Jaxpr::operator==(const Jaxpr& other) const {
+  if (data_ == other.data_) return true;
+  if (!data_ || !other.data_ || data_->hash != other.data_->hash) return false;
+  const JaxprData &a = *data_, &b = *other.data_;
+  auto same = [](const Equation& x, const Equation& y) {
+    return *x.primitive == *y.primitive && x.inputs == y.inputs && x.outputs == y.outputs && x.params == y.params;
+  };
+  return a.sizes == b.sizes && a.constraints == b.constraints && a.num_binders == b.num_binders && a.avals == b.avals &&
+         a.outputs == b.outputs &&
+         std::equal(a.equations.begin(), a.equations.end(), b.equations.begin(), b.equations.end(), same);
+}
+
+Var Builder::add_binder(Aval aval) {
+  Var var{int(avals_.size())};
+  avals_.push_back(std::move(aval));
+  definition_.push_back(-1);
+  binders_.push_back(var);
+  return var;
+}
+
+std::vector<Var> Builder::add(const Primitive& primitive, std::vector<Atom> inputs, Params params, Source source) {
+  std::vector<Aval> avals;
+  for (const Atom& atom : inputs) avals.push_back(aval(atom));
+  std::vector<Aval> outputs = infer(primitive, avals, params);
+  return add(primitive, std::move(inputs), std::move(params), source, std::move(outputs));
+}
+
+std::vector<Var> Builder::add(const Primitive& primitive, std::vector<Atom> inputs, Params params, Source source,
+                              std::vector<Aval> avals) {
+  std::vector<Var> outputs;
+  for (Aval& aval : avals) {
+    outputs.push_back({int(avals_.size())});
+    avals_.push_back(std::move(aval));
+    definition_.push_back(int(equations_.size()));
+  }
+  equations_.push_back({&primitive, std::move(inputs), std::move(params), outputs, source});
+  return outputs;
+}
+
+void Builder::add_constraint(Constraint constraint) {
+  if (std::find(constraints_.begin(), constraints_.end(), constraint) == constraints_.end())
+    constraints_.push_back(constraint);
+}
+
+Jaxpr Builder::close(std::vector<Atom> outputs, std::vector<Dim> sizes) const {
+  // Depth-first, without recursion: an equation is placed after the equations that define its inputs.
+  std::vector<int> order;
+  std::vector<char> state(equations_.size(), 0);  // 0 new, 1 open, 2 placed
+  std::vector<std::pair<int, std::size_t>> stack;
+  auto place = [&](int root) {
+    if (root < 0 || state[root]) return;
+    stack.emplace_back(root, 0);
+    state[root] = 1;
+    while (!stack.empty()) {
+      auto& [index, next] = stack.back();
+      const Equation& equation = equations_[index];
+      int child = -1;
+      while (next < equation.inputs.size() && child < 0) {
+        const Atom& atom = equation.inputs[next++];
+        if (!atom.is_var()) continue;
+        const int definition = definition_[atom.var().id];
+        if (definition >= 0 && !state[definition]) child = definition;
+      }
+      if (child >= 0) {
+        state[child] = 1;
+        stack.emplace_back(child, 0);
+      } else {
+        state[index] = 2;
+        order.push_back(index);
+        stack.pop_back();
+      }
+    }
+  };
+  auto data = std::make_shared<JaxprData>();
+  for (std::size_t i = 0; i < equations_.size(); ++i) {
+    if (!is_effectful(equations_[i])) continue;
+    data->effectful = true;
+    place(int(i));
+  }
+  for (const Atom& atom : outputs)
+    if (atom.is_var()) place(definition_[atom.var().id]);
+
+  std::vector<int> renumbered(avals_.size(), -1);
+  auto number = [&](Var var) {
+    renumbered[var.id] = int(data->avals.size());
+    data->avals.push_back(avals_[var.id]);
+    return Var{renumbered[var.id]};
+  };
+  auto translate = [&](const Atom& atom) { return atom.is_var() ? Atom(Var{renumbered[atom.var().id]}) : atom; };
+  for (Var binder : binders_) number(binder);
+  data->num_binders = int(binders_.size());
+  data->equations.reserve(order.size());
+  for (int index : order) {
+    const Equation& old = equations_[index];
+    Equation equation{old.primitive, {}, old.params, {}, old.source};
+    equation.inputs.reserve(old.inputs.size());
+    for (const Atom& atom : old.inputs) equation.inputs.push_back(translate(atom));
+    for (Var var : old.outputs) equation.outputs.push_back(number(var));
+    data->equations.push_back(std::move(equation));
+  }
+  for (const Atom& atom : outputs) data->outputs.push_back(translate(atom));
+
+  data->sizes = std::move(sizes);
+  for (const Aval& aval : data->avals) collect_sizes(aval.shape, data->sizes);
+  for (const Equation& equation : data->equations)
+    for (const auto& [name, value] : equation.params.entries()) collect_sizes(value, data->sizes);
+  for (const Constraint& constraint : constraints_) {
+    std::vector<Dim> used;
+    collect_sizes(Shape{constraint.left, constraint.right}, used);
+    // A constraint over sizes that nothing binds here belongs to an enclosing program.
+    if (std::all_of(used.begin(), used.end(), [&](Dim size) {
+          return std::find(data->sizes.begin(), data->sizes.end(), size) != data->sizes.end();
+        }))
+      data->constraints.push_back(constraint);
+  }
+
+  std::size_t hash = combine(data->num_binders, data->sizes.size());
+  for (const Aval& aval : data->avals) hash = combine(hash, aval.hash());
+  auto hash_atom = [](const Atom& atom) { return atom.is_var() ? std::size_t(atom.var().id) : atom.literal().hash() * 2 + 1; };
+  for (const Equation& equation : data->equations) {
+    hash = combine(hash, combine(equation.primitive->index(), equation.params.hash()));
+    for (const Atom& atom : equation.inputs) hash = combine(hash, hash_atom(atom));
+  }
+  for (const Atom& atom : data->outputs) hash = combine(hash, hash_atom(atom));
+  data->hash = hash;
+  return Jaxpr(std::move(data));
+}
+
+bool is_effectful(const Equation& equation) {
+  if (info_of(*equation.primitive).effectful) return true;
+  for (const auto& [name, value] : equation.params.entries()) {
+    if (const Jaxpr* jaxpr = std::get_if<Jaxpr>(&value); jaxpr && (*jaxpr)->effectful) return true;
+    if (const auto* list = std::get_if<std::vector<Jaxpr>>(&value))
+      for (const Jaxpr& jaxpr : *list)
+        if (jaxpr->effectful) return true;
+  }
+  return false;
+}
+
+std::vector<Aval> infer(const Primitive& primitive, std::span<const Aval> inputs, const Params& params) {
+  return rule<Abstract>(primitive)(inputs, params);
+}
+
+std::optional<std::vector<Atom>> simplify(const Primitive& primitive, std::span<const Atom> inputs,
+                                          std::span<const Aval> avals, const Params& params) {
+  if (const Identity::Rule* identity = Identity::table().find(primitive); identity && (*identity)(avals, params))
+    return std::vector<Atom>{inputs[0]};
+  if (std::any_of(inputs.begin(), inputs.end(), [](const Atom& atom) { return atom.is_var(); })) return std::nullopt;
+  const Fold::Rule* fold = Fold::table().find(primitive);
+  if (!fold) return std::nullopt;
+  std::vector<Literal> literals;
+  for (const Atom& atom : inputs) literals.push_back(atom.literal());
+  std::optional<std::vector<Literal>> folded = (*fold)(literals, params);
+  if (!folded) return std::nullopt;
+  return std::vector<Atom>(folded->begin(), folded->end());
+}
+
+namespace {
+std::atomic<bool (*)(const Constraint&)> constraint_sink{nullptr};
+}
+
+void set_constraint_sink(bool (*sink)(const Constraint& constraint)) { constraint_sink = sink; }
+
+void require_less_equal(Dim left, Dim right, const std::function<ShapeError()>& describe) {
+  const std::optional<bool> decided = less_equal(left, right);
+  if (decided && *decided) return;
+  auto* sink = constraint_sink.load();
+  if ((decided && !*decided) || !sink || !sink({left, right})) throw describe();
+}
+
+Jaxpr instantiate(const Jaxpr& jaxpr, SizeSubstitution sizes) {
+  for (const auto& [size, value] : sizes)
+    if (std::find(jaxpr->sizes.begin(), jaxpr->sizes.end(), size) == jaxpr->sizes.end())
+      throw ValueError("the program has no size named '" + size.to_string() + "'", "name one of its sizes");
+  for (const Constraint& constraint : jaxpr->constraints) {
+    const Dim left = constraint.left.substitute(sizes), right = constraint.right.substitute(sizes);
+    if (less_equal(left, right) == false)
+      throw ShapeError("the program needs " + constraint.left.to_string() + " <= " + constraint.right.to_string() +
+                           ", and here that is " + left.to_string() + " <= " + right.to_string(),
+                       "call it with sizes that satisfy this");
+  }
+  Builder builder;
+  std::vector<Atom> environment(jaxpr->avals.size(), Atom(Var{}));
+  for (int i = 0; i < jaxpr->num_binders; ++i) {
+    Aval aval = jaxpr->avals[i];
+    aval.shape = substitute(aval.shape, sizes);
+    environment[i] = builder.add_binder(std::move(aval));
+  }
+  auto read = [&](const Atom& atom) { return atom.is_var() ? environment[atom.var().id] : atom; };
+  for (const Equation& equation : jaxpr->equations) {
+    SourceScope scope(equation.source);
+    std::vector<Atom> inputs;
+    std::vector<Aval> avals;
+    for (const Atom& atom : equation.inputs) {
+      inputs.push_back(read(atom));
+      avals.push_back(builder.aval(inputs.back()));
+    }
+    Params params = instantiate_bodies(substitute(equation.params, sizes));
+    std::vector<Atom> outputs;
+    if (auto simplified = simplify(*equation.primitive, inputs, avals, params)) {
+      outputs = std::move(*simplified);
+    } else {
+      for (Var var : builder.add(*equation.primitive, std::move(inputs), std::move(params), equation.source))
+        outputs.push_back(var);
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) environment[equation.outputs[i].id] = outputs[i];
+  }
+  for (const Constraint& constraint : jaxpr->constraints) {
+    const Constraint now{constraint.left.substitute(sizes), constraint.right.substitute(sizes)};
+    if (!less_equal(now.left, now.right)) builder.add_constraint(now);
+  }
+  std::vector<Atom> outputs;
+  for (const Atom& atom : jaxpr->outputs) outputs.push_back(read(atom));
+  std::vector<Dim> left;
+  for (Dim size : jaxpr->sizes) collect_sizes(Shape{size.substitute(sizes)}, left);
+  return builder.close(std::move(outputs), std::move(left));
+}
+
+// Bodies whose sizes are fed by the parameter "sizes" get the constants among them put in.
+Params instantiate_bodies(const Params& params) {
+  const ParamValue* fed = params.find("sizes");
+  const Shape* values = fed ? std::get_if<Shape>(fed) : nullptr;
+  if (!values || std::none_of(values->begin(), values->end(), [](Dim dim) { return dim.is_constant(); })) return params;
+  std::vector<Params::Entry> entries;
+  Shape open;
+  for (Dim dim : *values)
+    if (!dim.is_constant()) open.push_back(dim);
+  for (const Params::Entry& entry : params.entries()) {
+    if (const Jaxpr* body = std::get_if<Jaxpr>(&entry.second)) {
+      std::vector<std::pair<Dim, Dim>> replacements;
+      for (std::size_t i = 0; i < values->size() && i < (*body)->sizes.size(); ++i)
+        if ((*values)[i].is_constant()) replacements.emplace_back((*body)->sizes[i], (*values)[i]);
+      entries.emplace_back(entry.first, instantiate(*body, replacements));
+    } else if (entry.first == "sizes") {
+      if (!open.empty()) entries.emplace_back("sizes", open);
+    } else {
+      entries.push_back(entry);
+    }
+  }
+  return Params(std::move(entries));
+}
+
+}  // namespace plait

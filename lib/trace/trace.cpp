@@ -1,0 +1,215 @@
+// bind, the current trace, and staging to jaxprs. See trace.h.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/trace/interpret.h>
+#include <plait/trace/trace.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace plait {
+namespace {
+
+thread_local Trace* current_trace = nullptr;
+std::atomic<std::uint64_t> traces_made{0};
+std::atomic<Evaluator> installed_evaluator{nullptr};
+
+// Undecided constraints go to the innermost program being traced on this thread.
+bool add_to_program(const Constraint& constraint) {
+  for (Trace* trace = Trace::current(); trace; trace = trace->parent())
+    if (auto* program = dynamic_cast<JaxprTrace*>(trace); program && !dynamic_cast<LinearTrace*>(trace)) {
+      program->add_constraint(constraint);
+      return true;
+    }
+  return false;
+}
+const bool sink_installed = (set_constraint_sink(add_to_program), true);
+
+}  // namespace
+
+Trace::Trace(std::string_view name) : parent_(current_trace), id_(++traces_made), name_(name) {}
+Trace::~Trace() = default;
+Trace* Trace::current() { return current_trace; }
+
+Array Trace::adopt(ArrayNode* node) const {
+  node->trace_ = this;
+  node->trace_id_ = id_;
+  node->birth_ = Source::current();
+  return Array(node);
+}
+
+TraceScope::TraceScope(Trace* trace) : previous_(current_trace) { current_trace = trace; }
+TraceScope::~TraceScope() { current_trace = previous_; }
+
+void check_usable(const Array& array) {
+  if (!array.is_valid()) throw InternalError("an empty Array was used");
+  if (array.is_concrete()) return;
+  for (Trace* trace = current_trace; trace; trace = trace->parent())
+    if (trace->owns(array)) return;
+  const Source birth = array.birth();
+  throw TracerError("a traced value of type " + array.aval().to_string() + " was used after its trace had ended" +
+                        (birth ? "; it was made at\n    " + birth.to_string() : ""),
+                    "return the value from the traced function instead of storing it outside");
+}
+
+void Trace::check_alive(const Array& array) const { check_usable(array); }
+
+void throw_unknown_value(const Array& array) {
+  check_usable(array);
+  std::string why = "it is traced";
+  for (Trace* trace = current_trace; trace; trace = trace->parent())
+    if (trace->owns(array)) {
+      std::optional<Array> beneath = trace->known(*array.node());
+      if (beneath && !beneath->is_concrete()) throw_unknown_value(*beneath);
+      why = trace->why_unknown();
+      break;
+    }
+  throw TracerError("the value of an array of type " + array.aval().to_string() + " is needed, but " + why,
+                    "use where or cond instead of a Python `if` on the value, mark the argument static, or keep this code outside");
+}
+
+void set_evaluator(Evaluator evaluator) { installed_evaluator = evaluator; }
+Evaluator evaluator() {
+  Evaluator evaluator = installed_evaluator;
+  if (!evaluator) throw InternalError("no evaluator is installed");
+  return evaluator;
+}
+
+Results bind(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
+  if (Trace* trace = current_trace) return trace->bind(primitive, inputs, params);
+  for (const Array& input : inputs)
+    if (!input.is_valid() || !input.is_concrete()) check_usable(input);
+  return evaluator()(primitive, inputs, params);
+}
+
+// --- Staging ---------------------------------------------------------------------------------------
+
+namespace {
+
+class StagedNode final : public ArrayNode {
+ public:
+  StagedNode(Aval aval, const Trace* trace, Var var) : ArrayNode(std::move(aval), trace), var(var) {}
+  const Var var;
+};
+
+}  // namespace
+
+JaxprTrace::JaxprTrace(std::string_view name) : Trace(name) {}
+
+Array JaxprTrace::add_input(const Aval& aval) {
+  ++num_inputs_;
+  return adopt(new StagedNode(aval, this, builder_.add_binder(aval)));
+}
+
+Atom JaxprTrace::atom_of(const Array& array) {
+  if (owns(array)) return static_cast<const StagedNode*>(array.node())->var;
+  check_alive(array);
+  if (std::optional<Literal> literal = array.as_literal()) return *literal;
+  // Functions capture few arrays; the list is searched from the latest.
+  for (auto capture = captures_.rbegin(); capture != captures_.rend(); ++capture)
+    if (capture->array.is_same(array)) return capture->var;
+  captures_.push_back({array, builder_.add_binder(array.aval())});
+  return captures_.back().var;
+}
+
+Arrays JaxprTrace::record(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
+  std::vector<Atom> atoms;
+  std::vector<Aval> avals;
+  atoms.reserve(inputs.size());
+  avals.reserve(inputs.size());
+  for (const Array& input : inputs) {
+    atoms.push_back(atom_of(input));
+    avals.push_back(input.aval());
+  }
+  Arrays results;
+  if (auto simplified = simplify(primitive, atoms, avals, params)) {
+    for (const Atom& atom : *simplified) {
+      if (atom.is_var() && !inputs.empty() && atom == atoms[0]) results.push_back(inputs[0]);
+      else results.push_back(Array::literal(atom.literal()));
+    }
+    return results;
+  }
+  std::vector<Aval> output_avals = infer(primitive, avals, params);
+  const std::vector<Var> vars = builder_.add(primitive, std::move(atoms), params, Source::current(), output_avals);
+  results.reserve(vars.size());
+  for (std::size_t i = 0; i < vars.size(); ++i)
+    results.push_back(adopt(new StagedNode(std::move(output_avals[i]), this, vars[i])));
+  return results;
+}
+
+Arrays JaxprTrace::bind(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
+  return record(primitive, inputs, params);
+}
+
+std::string JaxprTrace::why_unknown() const {
+  return "it is not known while " + std::string(name()) + " traces the function, which happens once for all values";
+}
+
+void JaxprTrace::add_constraint(Constraint constraint) { builder_.add_constraint(constraint); }
+
+Traced JaxprTrace::close(std::span<const Array> outputs, std::vector<Dim> sizes) {
+  std::vector<Atom> atoms;
+  for (const Array& output : outputs) atoms.push_back(atom_of(output));
+  Traced traced;
+  // An operand that only dead equations used is no operand.
+  traced.jaxpr = builder_.close(std::move(atoms), std::move(sizes));
+  for (const Capture& capture : captures_) traced.captured.push_back(capture.array);
+  return traced;
+}
+
+Arrays LinearTrace::bind(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
+  if (std::none_of(inputs.begin(), inputs.end(), [&](const Array& input) { return owns(input); })) {
+    TraceScope scope(parent());
+    return plait::bind(primitive, inputs, params);
+  }
+  return record(primitive, inputs, params);
+}
+
+Traced make_jaxpr(const Function& function, std::span<const Aval> inputs, std::string_view name, std::vector<Dim> sizes) {
+  JaxprTrace trace(name);
+  Arrays arguments;
+  for (const Aval& aval : inputs) arguments.push_back(trace.add_input(aval));
+  TraceScope scope(&trace);
+  Arrays outputs = function(arguments);
+  return trace.close(outputs, std::move(sizes));
+}
+
+Jaxpr make_closed_jaxpr(const Function& function, std::span<const Aval> inputs, std::vector<Dim> sizes) {
+  Traced traced = make_jaxpr(function, inputs, "make_jaxpr", std::move(sizes));
+  if (!traced.captured.empty()) throw InternalError("a rule captured an array that it was not given");
+  return traced.jaxpr;
+}
+
+// --- Interpretation --------------------------------------------------------------------------------
+
+std::vector<int> last_uses(const Jaxpr& jaxpr) {
+  std::vector<int> last(jaxpr->avals.size(), -1);
+  for (std::size_t index = 0; index < jaxpr->equations.size(); ++index)
+    for (const Atom& atom : jaxpr->equations[index].inputs)
+      if (atom.is_var()) last[atom.var().id] = int(index);
+  for (const Atom& atom : jaxpr->outputs)
+    if (atom.is_var()) last[atom.var().id] = int(jaxpr->equations.size());
+  return last;
+}
+
+namespace {
+
+struct EvalInterpreter {
+  using Value = Array;
+  Array lift(const Array& array) { return array; }
+  Arrays process(const Equation& equation, std::span<const Array> inputs) {
+    return bind(*equation.primitive, inputs, equation.params);
+  }
+};
+
+}  // namespace
+
+Arrays eval_jaxpr(const Jaxpr& jaxpr, std::span<const Array> inputs) {
+  return interpret(EvalInterpreter{}, jaxpr, Arrays(inputs.begin(), inputs.end()));
+}
+
+Jaxpr decomposition(const Primitive& primitive, std::span<const Aval> inputs, const Params& params) {
+  const Decompose::Rule& decompose = rule<Decompose>(primitive);
+  return make_closed_jaxpr([&](std::span<const Array> arrays) { return decompose(arrays, params); }, inputs);
+}
+
+}  // namespace plait
