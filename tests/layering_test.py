@@ -1,0 +1,111 @@
+"""The includes of the C++ sources keep the layers: base → ir → trace → ops → transforms → compile → backends → run.
+
+A layer includes itself and layers to its left. Transforms and what lies outside the library include only
+public headers; vendor headers appear only in backends; compile names no backend.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LAYERS = ["base", "ir", "trace", "ops", "transforms", "compile", "backends", "run"]
+# The public headers that stand outside a layer's folder, and the layer each belongs to.
+HEADERS = {"rules.h": "ir", "ops.h": "ops", "transforms.h": "transforms", "rewrite.h": "compile", "plait.h": "run"}
+VENDOR = re.compile(r"oneapi/|dnnl|mkl|llvm|cuda|cudnn|cublas|nvrtc|nccl|mpi\.h")
+INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def layer_of(path):
+    """The layer of a source file, given relative to the root; None for what the layers do not concern."""
+    parts = pathlib.PurePath(path).parts
+    if parts[0] == "transforms":
+        return "transforms"
+    if parts[0] == "lib" and len(parts) > 2:
+        return parts[1] if parts[1] in LAYERS else None
+    if parts[:2] == ("include", "plait"):
+        return parts[2] if parts[2] in LAYERS else HEADERS.get(parts[2], "unknown")
+    return None
+
+
+def target_of(name, quoted, source):
+    """The file of the project that an include names, relative to the root; None for any other header."""
+    if name.startswith("plait/"):
+        return f"include/{name}"
+    if not quoted:
+        return None
+    beside = (ROOT / source).parent / name
+    path = beside if beside.exists() else ROOT / "lib" / name
+    return str(path.resolve().relative_to(ROOT)) if path.exists() else None
+
+
+def problem_of(source, quoted, name):
+    """What is wrong with an include, in words, or None."""
+    layer, target = layer_of(source), target_of(name, quoted, source)
+    if target is None:
+        if quoted:
+            return "names no file of the project"
+        if VENDOR.search(name) and layer not in (None, "backends"):
+            return "vendor headers belong in lib/backends"
+        return None
+    if target.startswith("include/") and not (ROOT / target).exists():
+        return "names no public header"
+    if layer is None:
+        return None
+    if target.startswith("lib/") and source.startswith(("transforms/", "include/")):
+        return "only public headers may be included here"
+    to = layer_of(target)
+    if to not in LAYERS:
+        return "is a header of no layer"
+    if LAYERS.index(to) > LAYERS.index(layer):
+        return f"{layer} may not include {to}, which is to its right"
+    return None
+
+
+def sources():
+    for top in ("include", "lib", "transforms"):
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix in (".h", ".cpp"):
+                yield str(path.relative_to(ROOT))
+
+
+def test_layers_include_only_themselves_and_layers_to_their_left():
+    problems = []
+    for source in sources():
+        for number, line in enumerate((ROOT / source).read_text().splitlines(), 1):
+            if match := INCLUDE.match(line):
+                if problem := problem_of(source, match[1] == '"', match[2]):
+                    problems.append(f"{source}:{number}: {line.strip()}: {problem}")
+    assert not problems, "\n" + "\n".join(problems)
+
+
+def test_compile_names_no_backend():
+    folders = [path.name for path in (ROOT / "lib/backends").iterdir() if path.is_dir()]
+    backends = re.compile(r"\b(" + "|".join(set(folders + ["onednn", "llvm", "cuda"]) - {"reference"}) + r")\b|backends/")
+    problems = []
+    for path in sorted((ROOT / "lib/compile").rglob("*")) + sorted((ROOT / "include/plait/compile").rglob("*")):
+        if path.suffix in (".h", ".cpp"):
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if backends.search(line.split("//")[0]):
+                    problems.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+    assert not problems, "compile names a backend:\n" + "\n".join(problems)
+
+
+@pytest.mark.parametrize(
+    "source, quoted, name, problem",
+    [
+        ("lib/ir/print.cpp", False, "plait/base/dtype.h", None),
+        ("lib/ir/print.cpp", False, "vector", None),
+        ("include/plait/base/dtype.h", False, "plait/ir/aval.h", "to its right"),
+        ("transforms/vmap.cpp", True, "base/cgroup.h", "only public headers"),
+        ("lib/ops/x.cpp", False, "oneapi/dnnl/dnnl.hpp", "vendor headers"),
+        ("lib/backends/onednn/x.cpp", False, "oneapi/dnnl/dnnl.hpp", None),
+        ("lib/ir/print.cpp", False, "plait/absent.h", "no public header"),
+        ("lib/ir/print.cpp", True, "absent.h", "no file of the project"),
+    ],
+)
+def test_the_rules_themselves(source, quoted, name, problem):
+    found = problem_of(source, quoted, name)
+    assert (found is None) if problem is None else (problem in found)
