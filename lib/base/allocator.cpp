@@ -1,0 +1,480 @@
+// The caching allocator and reference-counted storage.
+//
+// Sizes are rounded up to classes, four per power of two. A freed block of at most 32 KiB goes to a
+// list of its thread, without locks; what overflows there, and every larger block, goes to the one
+// shared cache, which is bounded and gives up the blocks that were unused longest. A miss in both
+// asks the system.
+//
+// Nothing here is ever destroyed: threads and static destructors free arrays until the very end.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/allocator.h>
+
+#include <plait/base/error.h>
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "base/cgroup.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define PLAIT_NO_CACHE 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PLAIT_NO_CACHE 1
+#endif
+#endif
+
+namespace plait {
+namespace {
+
+#ifdef PLAIT_NO_CACHE
+constexpr bool caching = false;  // a cached block would hide a use after free
+#else
+constexpr bool caching = true;
+#endif
+
+constexpr std::size_t alignment = 64;
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+constexpr std::size_t largest_request = std::size_t{1} << 46;  // beyond any address space
+constexpr std::size_t largest_small = 32 << 10;
+constexpr std::size_t smallest_huge = 4 << 20;
+
+// Classes 0 to 3 are 64, 128, 192, 256 bytes; from there on there are four in every power of two: 320
+// 384 448 512 640 768 896 1024 ...
+constexpr int class_of(std::size_t bytes) {
+  if (bytes <= 4 * alignment) return bytes == 0 ? 0 : static_cast<int>((bytes - 1) / alignment);
+  const std::size_t units = (bytes - 1) / alignment;             // >= 4
+  const int exponent = static_cast<int>(std::bit_width(units)) - 3;  // units >> exponent is 4..7
+  return 4 * exponent + static_cast<int>(units >> exponent);
+}
+
+constexpr std::size_t class_bytes(int size_class) {
+  if (size_class < 4) return (static_cast<std::size_t>(size_class) + 1) * alignment;
+  const int exponent = size_class / 4 - 1;
+  return ((static_cast<std::size_t>(size_class % 4) + 5) << exponent) * alignment;
+}
+
+constexpr int num_small_classes = class_of(largest_small) + 1;
+constexpr int num_classes = class_of(largest_request) + 1;
+static_assert(class_bytes(num_small_classes - 1) == largest_small);
+
+void* allocate_from_system(std::size_t bytes) noexcept {
+  if (bytes < smallest_huge || !caching) {
+    void* pointer = nullptr;
+    return posix_memalign(&pointer, alignment, bytes) == 0 ? pointer : nullptr;
+  }
+  // An aligned start is what lets the kernel back the block by huge pages: 512 times fewer faults.
+  const std::size_t reserved = bytes + huge_page;
+  void* mapping =
+      mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) return nullptr;
+  char* begin = static_cast<char*>(mapping);
+  const auto address = reinterpret_cast<std::uintptr_t>(begin);
+  const std::size_t before = (huge_page - address % huge_page) % huge_page;
+  const std::size_t after = huge_page - before;
+  if (before > 0) munmap(begin, before);
+  if (after > 0) munmap(begin + before + bytes, after);
+  madvise(begin + before, bytes, MADV_HUGEPAGE);
+  return begin + before;
+}
+
+void free_to_system(void* pointer, std::size_t bytes) noexcept {
+  if (bytes < smallest_huge || !caching) std::free(pointer);
+  else munmap(pointer, bytes);
+}
+
+// A freed block holds its own links.
+struct FreeBlock {
+  FreeBlock* next;
+};
+
+// A larger one is in two lists.
+struct LargeBlock {
+  LargeBlock *previous, *next;  // of the class; next was freed earlier
+  LargeBlock *newer, *older;    // of all, by when they were freed
+  int size_class;
+};
+
+// A number that one thread changes and any thread reads: no locked instructions.
+class OwnedCounter {
+ public:
+  std::int64_t get() const { return value_.load(std::memory_order_relaxed); }
+  void add(std::int64_t amount) { value_.store(get() + amount, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::int64_t> value_{0};
+};
+
+struct FreeList {
+  FreeBlock* first = nullptr;
+  OwnedCounter length;
+
+  bool is_empty() const { return first == nullptr; }
+  void push(void* pointer) {
+    first = new (pointer) FreeBlock{first};
+    length.add(1);
+  }
+  void* pop() {
+    length.add(-1);
+    return std::exchange(first, first->next);
+  }
+};
+
+std::size_t default_cache_limit() {
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  std::int64_t memory = pages > 0 && page > 0 ? std::int64_t{pages} * page : std::int64_t{1} << 30;
+  memory = std::min(memory, cgroup_memory().value_or(memory));
+  return static_cast<std::size_t>(std::min<std::int64_t>(memory / 4, std::int64_t{4} << 30));
+}
+
+enum class ThreadPhase : std::uint8_t { unseen, alive, exited };
+
+// What one thread keeps. Trivially destructible, so that frees which come after the thread's destructors
+// have run still find it.
+struct ThreadCache {
+  std::array<FreeList, num_small_classes> lists;
+  OwnedCounter live_bytes;
+  ThreadCache *previous = nullptr, *next = nullptr;  // of the threads that are alive
+  ThreadPhase phase = ThreadPhase::unseen;
+
+  FreeList& list(int size_class) { return lists[static_cast<std::size_t>(size_class)]; }
+};
+
+constinit thread_local ThreadCache thread_cache;
+
+// How many blocks of a class a thread keeps: 64 KiB of each, at most 128 blocks.
+constexpr std::int64_t thread_limit(int size_class) {
+  return std::clamp<std::int64_t>((64 << 10) / static_cast<int>(class_bytes(size_class)), 2, 128);
+}
+
+// The cache of all threads. Every member is guarded by mutex, which is held for a few instructions:
+// system calls happen outside.
+class SharedCache {
+ public:
+  std::mutex mutex;
+  ThreadCache* threads = nullptr;
+  std::int64_t exited_live_bytes = 0;  // allocated less freed by threads that are no longer alive
+
+  // A block of the class, or null.
+  void* take(int size_class) {
+    if (size_class >= num_small_classes) {
+      LargeBlock* block = large_[static_cast<std::size_t>(size_class)];
+      if (block) unlink(block);
+      return block;
+    }
+    FreeList& list = small_[static_cast<std::size_t>(size_class)];
+    if (list.is_empty()) return nullptr;
+    small_bytes_ -= class_bytes(size_class);
+    return list.pop();
+  }
+
+  // False when the block is refused: the caller gives it to the system.
+  bool keep_small(void* block, int size_class) {
+    const std::size_t bytes = class_bytes(size_class);
+    if (small_bytes_ + bytes > limit_ / 8) return false;  // the rest is for large ones
+    small_[static_cast<std::size_t>(size_class)].push(block);
+    small_bytes_ += bytes;
+    return true;
+  }
+
+  // Returns the blocks that no longer fit, the unused longest first, linked by next.
+  LargeBlock* keep_large(void* pointer, int size_class) {
+    LargeBlock*& first = large_[static_cast<std::size_t>(size_class)];
+    first = new (pointer) LargeBlock{nullptr, first, nullptr, newest_, size_class};
+    if (first->next) first->next->previous = first;
+    (newest_ ? newest_->newer : oldest_) = first;
+    newest_ = first;
+    large_bytes_ += class_bytes(size_class);
+    return evict(limit_ - limit_ / 8);
+  }
+
+  // Shrinks the large blocks to at most bytes in total; returns those that were dropped.
+  LargeBlock* evict(std::size_t bytes) {
+    LargeBlock* dropped = nullptr;
+    while (large_bytes_ > bytes) {
+      LargeBlock* block = oldest_;
+      unlink(block);
+      block->next = dropped;
+      dropped = block;
+    }
+    return dropped;
+  }
+
+  std::size_t bytes() const { return small_bytes_ + large_bytes_; }
+
+ private:
+  void unlink(LargeBlock* block) {
+    if (block->next) block->next->previous = block->previous;
+    if (block->previous) block->previous->next = block->next;
+    else large_[static_cast<std::size_t>(block->size_class)] = block->next;
+    (block->newer ? block->newer->older : newest_) = block->older;
+    (block->older ? block->older->newer : oldest_) = block->newer;
+    large_bytes_ -= class_bytes(block->size_class);
+  }
+
+  std::array<FreeList, num_small_classes> small_;
+  std::array<LargeBlock*, num_classes> large_ = {};
+  LargeBlock *newest_ = nullptr, *oldest_ = nullptr;
+  std::size_t small_bytes_ = 0, large_bytes_ = 0;
+  const std::size_t limit_ = default_cache_limit();
+};
+
+SharedCache& shared();
+
+std::int64_t live_bytes_of_other_threads() {
+  std::int64_t bytes = 0;
+  for (const ThreadCache* thread = shared().threads; thread; thread = thread->next)
+    if (thread != &thread_cache) bytes += thread->live_bytes.get();
+  return bytes;
+}
+
+// Around fork the mutex is held, so that the child does not inherit one locked by a thread it does not
+// have. In the child the lists of other threads are lost (one may be half changed); what those
+// threads allocated stays live.
+void before_fork() {
+  shared().mutex.lock();
+  shared().exited_live_bytes += live_bytes_of_other_threads();
+}
+
+void after_fork_in_parent() {
+  shared().exited_live_bytes -= live_bytes_of_other_threads();
+  shared().mutex.unlock();
+}
+
+void after_fork_in_child() {
+  thread_cache.previous = thread_cache.next = nullptr;
+  shared().threads = thread_cache.phase == ThreadPhase::alive ? &thread_cache : nullptr;
+  shared().mutex.unlock();
+}
+
+SharedCache& shared() {
+  static SharedCache& cache = *[] {
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    return new SharedCache;
+  }();
+  return cache;
+}
+
+void free_all(LargeBlock* block) noexcept {
+  while (block) {
+    LargeBlock* next = block->next;
+    free_to_system(block, class_bytes(block->size_class));
+    block = next;
+  }
+}
+
+// Moves blocks of a thread's list to the shared cache until keep are left.
+[[gnu::noinline]] void flush(FreeList& list, int size_class, std::int64_t keep) noexcept {
+  FreeList refused;
+  {
+    const std::lock_guard lock(shared().mutex);
+    while (list.length.get() > keep)
+      if (void* block = list.pop(); !shared().keep_small(block, size_class)) refused.push(block);
+  }
+  while (!refused.is_empty()) free_to_system(refused.pop(), class_bytes(size_class));
+}
+
+void flush_all(ThreadCache& thread) noexcept {
+  for (int i = 0; i < num_small_classes; ++i)
+    if (!thread.list(i).is_empty()) flush(thread.list(i), i, 0);
+}
+
+// Fills an empty list of the thread from the shared cache, by half so that the next frees fit.
+[[gnu::noinline]] void refill(FreeList& list, int size_class) noexcept {
+  const std::lock_guard lock(shared().mutex);
+  while (list.length.get() < thread_limit(size_class) / 2) {
+    void* block = shared().take(size_class);
+    if (!block) return;
+    list.push(block);
+  }
+}
+
+// Puts the thread's cache among those that are counted, while the thread lives.
+struct ThreadRegistration {
+  ThreadRegistration() {
+    const std::lock_guard lock(shared().mutex);
+    thread_cache.next = shared().threads;
+    if (thread_cache.next) thread_cache.next->previous = &thread_cache;
+    shared().threads = &thread_cache;
+    thread_cache.phase = ThreadPhase::alive;
+  }
+  ~ThreadRegistration() {
+    flush_all(thread_cache);
+    const std::lock_guard lock(shared().mutex);
+    thread_cache.phase = ThreadPhase::exited;
+    shared().exited_live_bytes += thread_cache.live_bytes.get();
+    if (thread_cache.next) thread_cache.next->previous = thread_cache.previous;
+    if (thread_cache.previous) thread_cache.previous->next = thread_cache.next;
+    else shared().threads = thread_cache.next;
+  }
+};
+
+[[gnu::noinline]] void register_thread() {
+  static thread_local const ThreadRegistration registration;
+  (void)registration;
+}
+
+// This thread's own lists; null once it exits, when nobody would flush them again. Asked for once per
+// call: in a shared library it costs as much as all the rest.
+ThreadCache* own_cache() {
+  ThreadCache& cache = thread_cache;
+  if (cache.phase == ThreadPhase::unseen) [[unlikely]] register_thread();
+  return cache.phase == ThreadPhase::alive ? &cache : nullptr;
+}
+
+void count_live(ThreadCache* thread, std::int64_t bytes) noexcept {
+  if (thread) [[likely]] {
+    thread->live_bytes.add(bytes);
+    return;
+  }
+  const std::lock_guard lock(shared().mutex);
+  shared().exited_live_bytes += bytes;
+}
+
+[[gnu::noinline]] void* take_from_system(int size_class, std::size_t bytes) noexcept {
+  // Without a cache the exact size lets a sanitizer see the first byte behind it.
+  const std::size_t size = caching ? class_bytes(size_class) : std::max<std::size_t>(bytes, 1);
+  if (void* block = allocate_from_system(size)) return block;
+  release_cached_memory();
+  return allocate_from_system(size);
+}
+
+// A block of at least bytes, not counted as live; null when the system has none.
+void* take_block(ThreadCache* thread, std::size_t bytes) noexcept {
+  const int size_class = class_of(bytes);
+  if (!caching) return take_from_system(size_class, bytes);
+  if (size_class < num_small_classes && thread) [[likely]] {
+    FreeList& list = thread->list(size_class);
+    if (list.is_empty()) [[unlikely]] refill(list, size_class);
+    if (!list.is_empty()) [[likely]] return list.pop();
+  } else {
+    const std::lock_guard lock(shared().mutex);
+    if (void* block = shared().take(size_class)) return block;
+  }
+  return take_from_system(size_class, bytes);
+}
+
+void give_block(ThreadCache* thread, void* block, std::size_t bytes) noexcept {
+  const int size_class = class_of(bytes);
+  if (!caching) {
+    free_to_system(block, bytes);
+  } else if (size_class < num_small_classes && thread) [[likely]] {
+    FreeList& list = thread->list(size_class);
+    list.push(block);
+    const std::int64_t limit = thread_limit(size_class);
+    if (list.length.get() > limit) [[unlikely]] flush(list, size_class, limit / 2);
+  } else if (size_class < num_small_classes) {
+    FreeList list;
+    list.push(block);
+    flush(list, size_class, 0);
+  } else {
+    LargeBlock* dropped = nullptr;
+    {
+      const std::lock_guard lock(shared().mutex);
+      dropped = shared().keep_large(block, size_class);
+    }
+    free_all(dropped);
+  }
+}
+
+[[noreturn, gnu::cold]] void throw_out_of_memory(std::size_t bytes) {
+  throw MemoryError("cannot allocate " + std::to_string(bytes) + " bytes",
+                    "work on smaller pieces (a smaller batch, vmap with chunk=), or drop arrays that "
+                    "are no longer needed");
+}
+
+}  // namespace
+
+void* allocate(std::size_t bytes) {
+  ThreadCache* thread = own_cache();
+  void* pointer = bytes <= largest_request ? take_block(thread, bytes) : nullptr;
+  if (!pointer) [[unlikely]] throw_out_of_memory(bytes);
+  count_live(thread, static_cast<std::int64_t>(bytes));
+  return pointer;
+}
+
+void deallocate(void* pointer, std::size_t bytes) noexcept {
+  if (!pointer) return;
+  ThreadCache* thread = own_cache();
+  count_live(thread, -static_cast<std::int64_t>(bytes));
+  give_block(thread, pointer, bytes);
+}
+
+std::size_t cached_bytes() {
+  const std::lock_guard lock(shared().mutex);
+  std::size_t bytes = shared().bytes();
+  for (const ThreadCache* thread = shared().threads; thread; thread = thread->next)
+    for (int i = 0; i < num_small_classes; ++i)
+      bytes += class_bytes(i) *
+               static_cast<std::size_t>(thread->lists[static_cast<std::size_t>(i)].length.get());
+  return bytes;
+}
+
+std::size_t allocated_bytes() {
+  const std::lock_guard lock(shared().mutex);
+  std::int64_t bytes = shared().exited_live_bytes;
+  for (const ThreadCache* thread = shared().threads; thread; thread = thread->next)
+    bytes += thread->live_bytes.get();
+  return static_cast<std::size_t>(bytes);
+}
+
+void release_cached_memory() {
+  flush_all(thread_cache);
+  SharedCache& cache = shared();
+  LargeBlock* dropped = nullptr;
+  {
+    const std::lock_guard lock(cache.mutex);
+    dropped = cache.evict(0);
+  }
+  free_all(dropped);
+  for (int i = 0; i < num_small_classes; ++i) {
+    while (true) {
+      void* block = nullptr;
+      {
+        const std::lock_guard lock(cache.mutex);
+        block = cache.take(i);
+      }
+      if (!block) break;
+      free_to_system(block, class_bytes(i));
+    }
+  }
+}
+
+Storage Storage::allocate(std::size_t bytes) {
+  void* data = plait::allocate(bytes);
+  void* block = take_block(own_cache(), sizeof(Block));
+  if (!block) {
+    plait::deallocate(data, bytes);
+    throw_out_of_memory(bytes);
+  }
+  return Storage(new (block) Block{1, data, bytes, nullptr});
+}
+
+Storage Storage::foreign(void* data, std::size_t bytes, std::function<void()> release) {
+  if (!release) release = [] {};
+  void* block = take_block(own_cache(), sizeof(Block));
+  if (!block) {
+    release();  // the memory was handed over, whatever happens next
+    throw_out_of_memory(sizeof(Block));
+  }
+  return Storage(new (block) Block{1, data, bytes, std::move(release)});
+}
+
+void Storage::destroy(Block* block) noexcept {
+  if (block->release) block->release();
+  else plait::deallocate(block->data, block->bytes);
+  block->~Block();
+  give_block(own_cache(), block, sizeof(Block));
+}
+
+}  // namespace plait
