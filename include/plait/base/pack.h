@@ -38,22 +38,22 @@ using VectorOf = typename VectorType<T, N>::type;
 
 // The result of comparing packs: per lane all bits set or none. The scalar counterpart is bool.
 template <class I, int N>
-struct Mask {
+struct LaneMask {
   using Vector = VectorOf<I, N>;
   Vector v;
-  Mask() = default;
-  explicit Mask(Vector vector) : v(vector) {}
+  LaneMask() = default;
+  explicit LaneMask(Vector vector) : v(vector) {}
   bool operator[](int lane) const { return v[lane] != 0; }
-  friend Mask operator&(Mask a, Mask b) { return Mask(a.v & b.v); }
-  friend Mask operator|(Mask a, Mask b) { return Mask(a.v | b.v); }
-  friend Mask operator^(Mask a, Mask b) { return Mask(a.v ^ b.v); }
-  friend Mask operator!(Mask a) { return Mask(~a.v); }
+  friend LaneMask operator&(LaneMask a, LaneMask b) { return LaneMask(a.v & b.v); }
+  friend LaneMask operator|(LaneMask a, LaneMask b) { return LaneMask(a.v | b.v); }
+  friend LaneMask operator^(LaneMask a, LaneMask b) { return LaneMask(a.v ^ b.v); }
+  friend LaneMask operator!(LaneMask a) { return LaneMask(~a.v); }
 };
 
 template <class T, int N>
 struct Pack {
   using Element = T;
-  using MaskType = Mask<IntegerOf<T>, N>;
+  using MaskType = LaneMask<IntegerOf<T>, N>;
   static constexpr int width = N;
   using Vector = VectorOf<T, N>;
   using IntegerVector = VectorOf<IntegerOf<T>, N>;
@@ -111,7 +111,7 @@ template <class T, int N>
 struct Lanes<Pack<T, N>> {
   using Element = T;
   using Integer = Pack<IntegerOf<T>, N>;
-  using MaskType = Mask<IntegerOf<T>, N>;
+  using MaskType = LaneMask<IntegerOf<T>, N>;
   static constexpr int width = N;
 };
 
@@ -205,7 +205,7 @@ T select(bool mask, T a, T b) {
   return mask ? a : b;
 }
 template <class T, int N>
-Pack<T, N> select(Mask<IntegerOf<T>, N> mask, Pack<T, N> a, Pack<T, N> b) {
+Pack<T, N> select(LaneMask<IntegerOf<T>, N> mask, Pack<T, N> a, Pack<T, N> b) {
 #if defined(__AVX2__) && defined(__FMA__)
   if constexpr (N * sizeof(T) == 32) {
     using V = typename Pack<T, N>::Vector;
@@ -225,18 +225,18 @@ Pack<T, N> select(Mask<IntegerOf<T>, N> mask, Pack<T, N> a, Pack<T, N> b) {
 }
 // Lets a constant stand on either side: select(mask, 0, x).
 template <class T, int N>
-Pack<T, N> select(Mask<IntegerOf<T>, N> mask, std::type_identity_t<T> a, Pack<T, N> b) {
+Pack<T, N> select(LaneMask<IntegerOf<T>, N> mask, std::type_identity_t<T> a, Pack<T, N> b) {
   return select(mask, Pack<T, N>(a), b);
 }
 template <class T, int N>
-Pack<T, N> select(Mask<IntegerOf<T>, N> mask, Pack<T, N> a, std::type_identity_t<T> b) {
+Pack<T, N> select(LaneMask<IntegerOf<T>, N> mask, Pack<T, N> a, std::type_identity_t<T> b) {
   return select(mask, a, Pack<T, N>(b));
 }
 
 inline bool any(bool mask) { return mask; }
 inline bool all(bool mask) { return mask; }
 template <class I, int N>
-bool any(Mask<I, N> mask) {
+bool any(LaneMask<I, N> mask) {
 #if defined(__AVX2__) && defined(__FMA__)
   if constexpr (N * sizeof(I) == 32) return !_mm256_testz_si256((__m256i)mask.v, (__m256i)mask.v);
 #endif
@@ -245,7 +245,7 @@ bool any(Mask<I, N> mask) {
   return bits != 0;
 }
 template <class I, int N>
-bool all(Mask<I, N> mask) {
+bool all(LaneMask<I, N> mask) {
   return !any(!mask);
 }
 
