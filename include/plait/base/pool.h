@@ -1,9 +1,9 @@
 // The one thread pool: OpenMP's (libgomp), shared with oneDNN, entered through parallel_for.
 //
 // No #pragma omp in plait: calls go to GOMP_parallel, so that builds by clang share the same pool.
-// Threads are never more than PLAIT_THREADS (default: the cores this process may run on). One caller
-// runs wide at a time; others, and calls from inside a loop, run serially. After fork the child is
-// single-threaded.
+// Threads are never more than PLAIT_THREADS (default: OMP_NUM_THREADS, else the cores this process may
+// run on). One caller runs wide at a time; others, and calls from inside a wide loop, run serially.
+// After fork the child is single-threaded.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace plait {
 
-int num_threads();
+int num_threads();                // ValueError when PLAIT_THREADS is not a number of threads
 void set_num_threads(int count);  // 1 <= count <= 1024; ValueError otherwise
 
 using RangeFunction = void (*)(void* state, std::int64_t begin, std::int64_t end);
@@ -29,5 +29,20 @@ void parallel_for(std::int64_t count, std::int64_t grain, const Body& body) {
       },
       const_cast<Body*>(&body));
 }
+
+// Surrounds a call into a library that runs its own OpenMP loops on this thread (oneDNN). Inside,
+// OpenMP's thread count is num_threads() if no other caller runs wide, else 1: a library obeys the
+// same permit as parallel_for.
+class PoolScope {
+ public:
+  PoolScope();
+  ~PoolScope();
+  PoolScope(const PoolScope&) = delete;
+  int num_threads() const { return num_threads_; }
+
+ private:
+  int num_threads_, outer_num_threads_;
+  bool holds_permit_;
+};
 
 }  // namespace plait

@@ -1,0 +1,246 @@
+// parallel_for over libgomp's threads, the permit that one caller holds at a time, and the number of
+// threads.
+//
+// NOTE: [waiting threads] libgomp keeps the threads of a parallel region and lets them wait for the
+// next one: they spin for about 10 ms and then sleep; when there are more threads than cores they
+// sleep after some 30 us. Measured on two cores: entering and leaving a region costs 0.6 to 1 us while
+// they spin, 25 to 85 us once they sleep. That is the right trade for arrays, where regions follow each
+// other closely, and plait leaves it alone. It could not change it honestly either: libgomp reads
+// OMP_WAIT_POLICY and GOMP_SPINCOUNT when it is loaded, which is before any constructor of a library
+// that links it, and the pool belongs to every user of OpenMP in the process. On a machine that is
+// shared, OMP_WAIT_POLICY=passive or GOMP_SPINCOUNT=10000 in the environment quiet it.
+//
+// NOTE: [team size] Every region asks for all threads, and those without a range return at once.
+// libgomp ends the threads that a smaller region does not need and starts them again for the next wide
+// one, which costs more than any loop that is too short for all of them.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/pool.h>
+
+#include <plait/base/error.h>
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/cgroup.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define PLAIT_OWN_THREADS 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PLAIT_OWN_THREADS 1
+#endif
+#endif
+
+#ifdef PLAIT_OWN_THREADS
+#include <condition_variable>
+#include <mutex>
+#endif
+
+extern "C" {
+void GOMP_parallel(void (*function)(void*), void* data, unsigned num_threads, unsigned flags);
+int omp_get_thread_num();
+int omp_get_num_threads();
+int omp_get_max_threads();
+void omp_set_num_threads(int count);
+}
+
+namespace plait {
+namespace {
+
+constexpr int max_threads = 1024;
+
+constinit std::atomic<bool> permit_is_taken{false};
+constinit std::atomic<bool> is_forked_child{false};
+constinit thread_local bool is_inside_loop = false;
+
+std::optional<int> parse_thread_count(std::string_view text) {
+  int count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (count < 1 || count > max_threads) return std::nullopt;
+  return count;
+}
+
+int usable_cores() {
+  cpu_set_t cores;
+  // Fails on machines of more than 1024 cores, where the hardware's count is as good.
+  int count = sched_getaffinity(0, sizeof cores, &cores) == 0
+                  ? CPU_COUNT(&cores)
+                  : static_cast<int>(std::thread::hardware_concurrency());
+  if (const auto quota = cgroup_cpus()) count = std::min(count, static_cast<int>(std::ceil(*quota)));
+  return std::clamp(count, 1, max_threads);
+}
+
+int initial_num_threads() {
+  if (const char* text = std::getenv("PLAIT_THREADS"); text && *text) {
+    if (const auto count = parse_thread_count(text)) return *count;
+    throw ValueError("PLAIT_THREADS is \"" + std::string(text) + "\", which is no number of threads",
+                     "set it to a number from 1 to " + std::to_string(max_threads));
+  }
+  // A list has a number per level of nesting; ours is the outermost.
+  if (const char* text = std::getenv("OMP_NUM_THREADS")) {
+    const std::string_view list = text;
+    if (const auto count = parse_thread_count(list.substr(0, list.find(',')))) return *count;
+  }
+  return usable_cores();
+}
+
+std::atomic<int>& thread_count() {
+  static std::atomic<int>& count = *new std::atomic<int>(initial_num_threads());
+  return count;
+}
+
+// The child of fork has none of the pool's threads, and libgomp would wait for them for ever. Installed
+// when the library is loaded: others may have used the pool before plait does.
+[[maybe_unused]] const int fork_handler = pthread_atfork(
+    nullptr, nullptr, [] { is_forked_child.store(true, std::memory_order_relaxed); });
+
+bool take_permit() {
+  return !permit_is_taken.load(std::memory_order_relaxed) &&
+         !permit_is_taken.exchange(true, std::memory_order_acquire);
+}
+
+void return_permit() { permit_is_taken.store(false, std::memory_order_release); }
+
+struct Loop {
+  RangeFunction function;
+  void* state;
+  std::int64_t count;
+  std::int64_t grain;
+
+  // Runs the range that falls to thread index of the team. The team may be smaller than asked for, so
+  // ranges are made here and not by the caller.
+  void run_share(std::int64_t index, std::int64_t team_size) const noexcept {
+    const std::int64_t num_ranges = std::min(team_size, std::max<std::int64_t>(count / grain, 1));
+    if (index >= num_ranges) return;
+    const std::int64_t begin = start_of(index, num_ranges);
+    const std::int64_t end = start_of(index + 1, num_ranges);
+    is_inside_loop = true;
+    function(state, begin, end);
+    is_inside_loop = false;
+  }
+
+ private:
+  // Ranges differ by at most one iteration. Long ones start at multiples of 64, so that vectors stay
+  // aligned and no cache line is written by two threads.
+  std::int64_t start_of(std::int64_t index, std::int64_t num_ranges) const {
+    const std::int64_t start =
+        count / num_ranges * index + std::min(index, count % num_ranges);
+    const bool is_long = count / num_ranges >= grain + 64;
+    return index < num_ranges && is_long ? start / 64 * 64 : start;
+  }
+};
+
+#ifdef PLAIT_OWN_THREADS
+
+// ThreadSanitizer does not know libgomp's barriers, so its builds run loops on threads of their own.
+// The caller is thread 0 of the team; never destroyed, because its threads outlive main.
+class OwnThreads {
+ public:
+  void run(const Loop& loop, int team_size) {
+    std::unique_lock lock(mutex_);
+    for (; num_workers_ < team_size - 1; ++num_workers_)
+      std::thread([this, index = num_workers_ + 1] { work(index); }).detach();
+    loop_ = &loop;
+    team_size_ = team_size;
+    num_running_ = num_workers_;
+    ++generation_;
+    started_.notify_all();
+    lock.unlock();
+    loop.run_share(0, team_size);
+    lock.lock();
+    finished_.wait(lock, [this] { return num_running_ == 0; });
+  }
+
+ private:
+  void work(int index) {
+    std::unique_lock lock(mutex_);
+    // A worker is made before the region that needs it begins, under the mutex.
+    for (std::uint64_t seen = generation_ - 1;;) {
+      started_.wait(lock, [&] { return generation_ != seen; });
+      seen = generation_;
+      const Loop& loop = *loop_;
+      const int team_size = team_size_;
+      lock.unlock();
+      if (index < team_size) loop.run_share(index, team_size);
+      lock.lock();
+      if (--num_running_ == 0) finished_.notify_one();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable started_, finished_;
+  const Loop* loop_ = nullptr;
+  int num_workers_ = 0, num_running_ = 0, team_size_ = 0;
+  std::uint64_t generation_ = 0;
+};
+
+void run_wide(Loop& loop, int team_size) {
+  static OwnThreads& threads = *new OwnThreads;
+  threads.run(loop, team_size);
+}
+
+#else
+
+void run_wide(Loop& loop, int team_size) {
+  const auto run_share = [](void* data) {
+    static_cast<const Loop*>(data)->run_share(omp_get_thread_num(), omp_get_num_threads());
+  };
+  GOMP_parallel(run_share, &loop, static_cast<unsigned>(team_size), 0);
+}
+
+#endif
+
+}  // namespace
+
+int num_threads() {
+  const int count = thread_count().load(std::memory_order_relaxed);
+  return is_forked_child.load(std::memory_order_relaxed) ? 1 : count;
+}
+
+void set_num_threads(int count) {
+  if (count < 1 || count > max_threads)
+    throw ValueError("set_num_threads: " + std::to_string(count) + " is no number of threads",
+                     "give a number from 1 to " + std::to_string(max_threads));
+  thread_count().store(count, std::memory_order_relaxed);
+}
+
+void parallel_for(std::int64_t count, std::int64_t grain, RangeFunction function, void* state) {
+  if (count <= 0) return;
+  grain = std::max<std::int64_t>(grain, 1);
+  const bool is_short = count / 2 < grain;
+  const int team_size = is_short || is_inside_loop ? 1 : num_threads();
+  if (team_size == 1 || !take_permit()) {
+    function(state, 0, count);
+    return;
+  }
+  Loop loop{function, state, count, grain};
+  run_wide(loop, team_size);
+  return_permit();
+}
+
+PoolScope::PoolScope()
+    : num_threads_(is_inside_loop ? 1 : plait::num_threads()),
+      outer_num_threads_(omp_get_max_threads()),
+      holds_permit_(num_threads_ > 1 && take_permit()) {
+  if (!holds_permit_) num_threads_ = 1;
+  omp_set_num_threads(num_threads_);
+}
+
+PoolScope::~PoolScope() {
+  omp_set_num_threads(outer_num_threads_);
+  if (holds_permit_) return_permit();
+}
+
+}  // namespace plait
