@@ -13,7 +13,13 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ["base", "ir", "trace", "ops", "transforms", "compile", "backends", "run"]
 # The public headers that stand outside a layer's folder, and the layer each belongs to.
-HEADERS = {"rules.h": "trace", "rewrite.h": "ops", "ops.h": "ops", "transforms.h": "transforms", "plait.h": "run"}
+HEADERS = {
+    "rules.h": "trace",
+    "rewrite.h": "ops",
+    "ops.h": "ops",
+    "transforms.h": "transforms",
+    "plait.h": "run",
+}
 VENDOR = re.compile(r"oneapi/|dnnl|mkl|llvm|cuda|cudnn|cublas|nvrtc|nccl|mpi\.h")
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -85,9 +91,15 @@ def test_layers_include_only_themselves_and_layers_to_their_left():
 
 def test_compile_names_no_backend():
     folders = [path.name for path in (ROOT / "lib/backends").glob("*") if path.is_dir()]
-    backends = re.compile(r"\b(" + "|".join(set(folders + ["onednn", "llvm", "cuda"]) - {"reference"}) + r")\b|backends/")
+    backends = re.compile(
+        r"\b("
+        + "|".join(set(folders + ["onednn", "llvm", "cuda"]) - {"reference"})
+        + r")\b|backends/"
+    )
     problems = []
-    for path in sorted((ROOT / "lib/compile").rglob("*")) + sorted((ROOT / "include/plait/compile").rglob("*")):
+    for path in sorted((ROOT / "lib/compile").rglob("*")) + sorted(
+        (ROOT / "include/plait/compile").rglob("*")
+    ):
         if path.suffix in (".h", ".cpp"):
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 if backends.search(line.split("//")[0]):
