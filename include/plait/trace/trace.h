@@ -78,6 +78,16 @@ Results bind(const Primitive& primitive, std::span<const Array> inputs, const Pa
 inline Results bind(const Primitive& primitive, std::initializer_list<Array> inputs, const Params& params = {}) {
   return bind(primitive, std::span<const Array>(inputs.begin(), inputs.size()), params);
 }
+// These keep std::bind, which argument-dependent lookup finds for a vector, out of the way.
+inline Results bind(const Primitive& primitive, const Arrays& inputs, const Params& params = {}) {
+  return bind(primitive, std::span<const Array>(inputs), params);
+}
+inline Results bind(const Primitive& primitive, Arrays& inputs, const Params& params = {}) {
+  return bind(primitive, std::span<const Array>(inputs), params);
+}
+inline Results bind(const Primitive& primitive, Arrays&& inputs, const Params& params = {}) {
+  return bind(primitive, std::span<const Array>(inputs), params);
+}
 
 // Computes an equation on concrete arrays now; `run` installs it when the library is loaded.
 using Evaluator = Arrays (*)(const Primitive& primitive, std::span<const Array> inputs, const Params& params);
