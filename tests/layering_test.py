@@ -15,6 +15,8 @@ LAYERS = ["base", "ir", "trace", "ops", "transforms", "compile", "backends", "ru
 # The public headers that stand outside a layer's folder, and the layer each belongs to.
 HEADERS = {
     "rules.h": "trace",
+    "kernels.h": "ops",
+    "families.h": "ops",
     "rewrite.h": "ops",
     "ops.h": "ops",
     "transforms.h": "transforms",
@@ -65,8 +67,8 @@ def problem_of(source, quoted, name):
     if layer is None:
         return None
     to = layer_of(target)
-    if to not in LAYERS:
-        return "is a header of no layer"
+    if layer not in LAYERS or to not in LAYERS:
+        return "a header of no layer; name its layer in HEADERS of tests/layering_test.py"
     if LAYERS.index(to) > LAYERS.index(layer):
         return f"{layer} may not include {to}, which is to its right"
     return None
