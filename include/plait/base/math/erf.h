@@ -1,0 +1,137 @@
+// erf, erfc, erf_inv.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "plait/base/math/exp.h"
+#include "plait/base/math/log.h"
+
+namespace plait::math {
+
+template <class T>
+struct ErfConstants;
+
+template <>
+struct ErfConstants<float> {
+  static constexpr float near_zero = 0.921875f;
+  // erf(x) / x - 1, in x^2 on [0, 0.93^2].
+  static constexpr std::array erf{1.2837917e-01f, -3.761263e-01f,  1.1283626e-01f, -2.6855731e-02f,
+                                  5.192405e-03f,  -8.0497697e-04f, 7.996649e-05f};
+  // -log(erfc(x)) on [0.92, 4].
+  static constexpr std::array log_erfc{1.9578071e-04f,  1.1276752e+00f, 6.37183e-01f,
+                                       1.0393095e-01f,  -2.2226634e-02f, 3.0431538e-03f,
+                                       -1.9593134e-04f};
+};
+
+template <>
+struct ErfConstants<double> {
+  static constexpr double near_zero = 0.921875;
+  static constexpr std::array erf{0.12837916709551256,    -0.3761263890318332,
+                                  0.11283791670934927,    -0.026866170641424034,
+                                  0.005223977590314038,   -0.000854832506484101,
+                                  0.00012055264083606051, -1.492406603863874e-05,
+                                  1.6438036599453695e-06, -1.6126869463464331e-07,
+                                  1.3319041442186425e-08, -6.945015388976705e-10};
+  // erfc(a) e^(a^2) = P(a) / Q(a) on [0.49, 27.5].
+  static constexpr std::array tail_p{
+      0.9999999999705076, 2.270106127246083,   2.5431014966924077,   1.8113327509258534,
+      0.8965206371643154, 0.3189046232974783,  0.08164674634129825,  0.014590918751361972,
+      0.0016706390839993513, 9.56731403297994e-05};
+  static constexpr std::array tail_q{
+      1.0,                3.3984852938745678,  5.377881505457471,     5.233389672720699,
+      3.480407069160635,  1.6599184114229408,  0.5780898057037933,    0.14619565526764103,
+      0.025946518242977855, 0.0029611306778956994, 0.00016957622600585433};
+  // erf_inv(x) / x in w = -log(1 - x^2) on [0, 5], and in sqrt(w) on [sqrt(5), 6.08]: relative errors
+  // 1.5e-10 and 5.6e-9.
+  static constexpr std::array inverse_p{0.8862269255829748,  0.27227837182107545,
+                                        0.047967372015917435, 0.005728439973031743,
+                                        0.00042140028492502254, 1.329071378702825e-05};
+  static constexpr std::array inverse_q{1.0, 0.04543386167333899, 0.029198734464945905,
+                                        0.0008625866164774232, 0.00013311545024066523};
+  static constexpr std::array inverse_far_p{0.01413481383296373, 1.106505347452881,
+                                            -1.9376759050223213, 1.5010286300270508,
+                                            -0.5348155768877999, 0.08011938038628227};
+  static constexpr std::array inverse_far_q{1.0, -1.7550282195031517, 1.4063006726557652,
+                                            -0.5144897445800838, 0.07901450084710494,
+                                            2.9032562491124875e-05};
+};
+
+template <RealLanes V>
+[[gnu::always_inline]] inline V erf_near_zero(V x) {
+  return fma(x, polynomial(x * x, ErfConstants<ElementOf<V>>::erf), x);
+}
+
+// erfc(a) for a >= 0.49, with relative accuracy: e^(-a^2), its argument in two parts, times a
+// quotient of degrees 9 and 10. Double only.
+template <RealLanes V>
+[[gnu::always_inline]] inline V erfc_tail(V a) {
+  using C = ErfConstants<double>;
+  a = lesser(V(28), a);  // erfc is 0 from 27.3 on
+  V square = a * a;
+  auto [r, k] = reduce_exp(-square);
+  r = r - fma(a, a, -square);
+  return scale(exp_near_zero(r) * (polynomial(a, C::tail_p) / polynomial(a, C::tail_q)), k);
+}
+
+// x + x P(x^2) near zero; beyond, 1 - erfc(a), in float as 1 - e^-Q(a).
+template <RealLanes V>
+V erf(V x) {
+  using T = ElementOf<V>;
+  using C = ErfConstants<T>;
+  V a = abs(x);
+  V large;
+  if constexpr (is_float<T>) {
+    V b = lesser(V(4), a);
+    auto [r, k] = reduce_exp(-polynomial(b, C::log_erfc));
+    V tail = exp_near_zero(r) * power_of_two<V>(k);
+    large = V(1) - tail;
+  } else {
+    large = V(1) - erfc_tail(a);
+  }
+  return select(a < V(C::near_zero), erf_near_zero(x), copysign(large, x));
+}
+
+// 1 - erf(x) below 1/2, the tail above, 2 minus it on the left.
+template <RealLanes V>
+V erfc(V x) {
+  if constexpr (is_float<ElementOf<V>>) {
+    return in_double([](auto lanes) { return erfc(lanes); }, x);
+  } else {
+    V a = abs(x);
+    V tail = erfc_tail(a);
+    tail = select(x < V(0), V(2) - tail, tail);
+    return select(a < V(0.5), V(1) - erf_near_zero(x), tail);
+  }
+}
+
+// erf_inv to a relative error of 6e-9, for |x| < 1. Double only.
+template <RealLanes V>
+[[gnu::always_inline]] inline V erf_inv_estimate(V x) {
+  using C = ErfConstants<double>;
+  V w = -log((V(1) - x) * (V(1) + x));
+  V root = sqrt(w);
+  auto is_far = w > V(5);
+  V p = select(is_far, polynomial(root, C::inverse_far_p), polynomial(w, C::inverse_p));
+  V q = select(is_far, polynomial(root, C::inverse_far_q), polynomial(w, C::inverse_q));
+  return x * (p / q);
+}
+
+// The estimate, and in double one step of Halley's method on erf (near 0) or erfc:
+// u = (erf(y) - x) sqrt(pi)/2 e^(y^2), y - u / (1 + u y). From Giles' idea of expanding in w.
+template <RealLanes V>
+V erf_inv(V x) {
+  using T = ElementOf<V>;
+  if constexpr (is_float<T>) {
+    V y = in_double([](auto lanes) { return erf_inv_estimate(lanes); }, x);
+    return select(abs(x) == V(1), copysign(V(Format<T>::infinity), x), y);
+  } else {
+    V a = abs(x);
+    V y = erf_inv_estimate(a);
+    V error = select(a < V(0.5), erf_near_zero(y) - a, (V(1) - a) - erfc_tail(y));
+    V u = error * (V(0.8862269254527580) * exp(y * y));
+    y = y - u / fma(u, y, V(1));
+    y = select(a == V(1), V(Format<T>::infinity), y);
+    return copysign(select(a == V(0), a, y), x);
+  }
+}
+
+}  // namespace plait::math
