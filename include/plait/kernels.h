@@ -36,6 +36,9 @@ inline constexpr DTypes numbers = real_numbers | complexes;
 inline constexpr DTypes all_dtypes = numbers | boolean;
 std::string to_string(DTypes dtypes);  // "float or complex": for messages
 
+template <class T>
+inline constexpr bool is_complex_v = std::is_same_v<T, complex64> || std::is_same_v<T, complex128>;
+
 namespace detail {
 
 template <class T> constexpr bool is_half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;

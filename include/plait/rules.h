@@ -97,16 +97,16 @@ struct Transpose {
   static RuleTable<Transpose>& table();
 };
 
-// Only for primitives that hold jaxprs: runs the known part now, returns the outputs and a linear
-// function from tangents (of the inputs that have one) to output tangents, to be run in the linear trace.
-struct Linearized {
+// Only for primitives that hold jaxprs: outputs and tangents together. Runs with the trace of the primals
+// current; what depends on tangents is to be bound with `linear` current (the same trace in forward mode).
+struct Differentiated {
   Arrays outputs;
-  std::function<Tangents(std::span<const Tangent>)> linear;
+  Tangents tangents;
 };
 struct Linearize {
   static constexpr auto name = "linearize";
-  using Rule = std::function<Linearized(std::span<const Array> primals, std::span<const Tangent> tangents,
-                                        const Params& params)>;
+  using Rule = std::function<Differentiated(std::span<const Array> primals, std::span<const Tangent> tangents,
+                                            const Params& params, Trace* linear)>;
   static RuleTable<Linearize>& table();
 };
 

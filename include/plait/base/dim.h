@@ -2,15 +2,15 @@
 //
 // A Dim is one machine word: an integer, or a pointer to an interned expression in canonical form, so
 // that == is a comparison of words. Integers cost nothing. A named size stands for an integer >= 0
-// and is bound by the jaxpr that uses it. Arithmetic that leaves 62 bits is a ShapeError.
+// and is bound by the jaxpr that uses it. Arithmetic that leaves 62 bits is a ShapeError. A quotient is
+// simplified as if its divisor were not zero: n*d//d is n.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <iosfwd>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,20 +24,22 @@ struct DimNode;  // an interned expression; lives as long as the program
 
 class Dim {
  public:
-  constexpr Dim() = default;                               // 0
-  constexpr Dim(std::int64_t value) : word_(value * 2) {}  // NOLINT: sizes are written as integers
-  // A named size; the same name is the same size.
+  constexpr Dim() = default;                                      // 0
+  constexpr Dim(std::int64_t value) : word_(word_of(value)) {}    // NOLINT: sizes are written as integers
+  // A named size; the same name is the same size. ValueError unless it is a letter or "_", then
+  // letters, digits, "_" and "'".
   static Dim size(std::string_view name);
-  // Reads "n", "4*n+4", "min(n, 512)", "n//2", "n%8"; ValueError when text is no size.
+  // Reads "n", "4*n+4", "min(n, 512)", "n//2", "n%8", as Python would; ValueError when text is no size.
   static Dim parse(std::string_view text);
 
   bool is_constant() const { return (word_ & 1) == 0; }
   std::int64_t constant() const;                 // InternalError for an expression
   bool is_size() const;                          // exactly one named size
-  std::string_view name() const;                 // of a named size
+  std::string_view name() const;                 // of a named size; InternalError for others
 
-  // Interval bounds that hold for every value (>= 0) of the named sizes.
-  std::int64_t lower_bound() const;              // may be negative
+  // Interval bounds that hold for every value (>= 0) of the named sizes; none where there is no bound
+  // or none is known.
+  std::optional<std::int64_t> lower_bound() const;
   std::optional<std::int64_t> upper_bound() const;
 
   // The named sizes this expression mentions, in order of name.
@@ -47,8 +49,8 @@ class Dim {
   // The value when each named size has the given value; ValueError names a size that has none.
   std::int64_t evaluate(const std::function<std::optional<std::int64_t>(std::string_view)>& value_of) const;
 
-  // How an expression is built, for interpreters of sizes (mask): the operation and its operands.
-  // A sum or product of k terms is a left-nested chain of binary operations.
+  // How an expression is built, for interpreters of sizes (mask): the operation and its operands, as
+  // to_string writes it. A sum or product of k terms is a left-nested chain of binary operations.
   enum class Operation { constant, size, add, multiply, floor_divide, modulo, minimum, maximum };
   Operation operation() const;
   std::pair<Dim, Dim> operands() const;          // of the six binary operations
@@ -60,31 +62,53 @@ class Dim {
   friend Dim operator+(Dim a, Dim b);
   friend Dim operator-(Dim a, Dim b);
   friend Dim operator*(Dim a, Dim b);
-  friend Dim floor_divide(Dim a, Dim b);         // rounds down, as Python's //
-  friend Dim modulo(Dim a, Dim b);               // sign of the divisor, as Python's %
-  friend Dim minimum(Dim a, Dim b);
-  friend Dim maximum(Dim a, Dim b);
-
-  // Whether a <= b for all sizes, for no sizes, or undecided.
-  friend std::optional<bool> less_equal(Dim a, Dim b);
-  friend std::optional<bool> equal(Dim a, Dim b);
 
  private:
-  std::int64_t word_ = 0;                        // value * 2, or pointer | 1
   friend struct DimNode;
-  static Dim from_node(const DimNode* node);     // no constructor: Dim(0) would be ambiguous
-  const DimNode* node() const;
+  std::int64_t word_ = 0;                        // value * 2, or pointer | 1
+
+  static constexpr Dim from_word(std::int64_t word) {
+    Dim dim;
+    dim.word_ = word;
+    return dim;
+  }
+  static constexpr std::int64_t word_of(std::int64_t value) {
+    std::int64_t word = 0;
+    if (__builtin_mul_overflow(value, 2, &word)) throw_overflow(value);
+    return word;
+  }
+  [[noreturn]] static void throw_overflow(std::int64_t value);
+  static bool are_constant(Dim a, Dim b) { return ((a.word_ | b.word_) & 1) == 0; }
+  static Dim add(Dim a, Dim b);
+  static Dim subtract(Dim a, Dim b);
+  static Dim multiply(Dim a, Dim b);
 };
 
-Dim operator+(Dim a, Dim b);
-Dim operator-(Dim a, Dim b);
-Dim operator*(Dim a, Dim b);
+// Words are doubled values, so that their overflow is that of 62 bits and sign.
+inline Dim operator+(Dim a, Dim b) {
+  std::int64_t word = 0;
+  const bool done = Dim::are_constant(a, b) && !__builtin_add_overflow(a.word_, b.word_, &word);
+  return done ? Dim::from_word(word) : Dim::add(a, b);
+}
+inline Dim operator-(Dim a, Dim b) {
+  std::int64_t word = 0;
+  const bool done = Dim::are_constant(a, b) && !__builtin_sub_overflow(a.word_, b.word_, &word);
+  return done ? Dim::from_word(word) : Dim::subtract(a, b);
+}
+inline Dim operator*(Dim a, Dim b) {
+  std::int64_t word = 0;
+  const bool done =
+      Dim::are_constant(a, b) && !__builtin_mul_overflow(a.word_ / 2, b.word_, &word);
+  return done ? Dim::from_word(word) : Dim::multiply(a, b);
+}
 inline Dim operator-(Dim a) { return Dim(0) - a; }
-Dim floor_divide(Dim a, Dim b);
-Dim modulo(Dim a, Dim b);
+Dim floor_divide(Dim a, Dim b);  // rounds down, as Python's //; ShapeError when b is 0
+Dim modulo(Dim a, Dim b);        // sign of the divisor, as Python's %
+Dim ceil_divide(Dim a, Dim b);   // rounds up
 Dim minimum(Dim a, Dim b);
 Dim maximum(Dim a, Dim b);
-Dim ceil_divide(Dim a, Dim b);
+
+// Whether a <= b (a == b) for all sizes, for no sizes, or undecided.
 std::optional<bool> less_equal(Dim a, Dim b);
 std::optional<bool> equal(Dim a, Dim b);
 std::ostream& operator<<(std::ostream& out, Dim dim);

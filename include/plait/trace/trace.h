@@ -74,19 +74,16 @@ class Results : public Arrays {
   Results(Arrays arrays) : Arrays(std::move(arrays)) {}  // NOLINT
   operator Array() && { return std::move(front()); }     // NOLINT: most primitives have one result
 };
-Results bind(const Primitive& primitive, std::span<const Array> inputs, const Params& params = {});
+Results bind(const Primitive& primitive, std::span<const Array> inputs, const Params& params);
 inline Results bind(const Primitive& primitive, std::initializer_list<Array> inputs, const Params& params = {}) {
   return bind(primitive, std::span<const Array>(inputs.begin(), inputs.size()), params);
 }
-// These keep std::bind, which argument-dependent lookup finds for a vector, out of the way.
-inline Results bind(const Primitive& primitive, const Arrays& inputs, const Params& params = {}) {
-  return bind(primitive, std::span<const Array>(inputs), params);
-}
-inline Results bind(const Primitive& primitive, Arrays& inputs, const Params& params = {}) {
-  return bind(primitive, std::span<const Array>(inputs), params);
-}
-inline Results bind(const Primitive& primitive, Arrays&& inputs, const Params& params = {}) {
-  return bind(primitive, std::span<const Array>(inputs), params);
+// A template as exact as std::bind, which argument-dependent lookup finds for a vector, and more special.
+template <class Inputs, class P = Params>
+  requires std::is_convertible_v<Inputs&&, std::span<const Array>> && std::is_convertible_v<P&&, const Params&>
+Results bind(const Primitive& primitive, Inputs&& inputs, P&& params = {}) {
+  const Params& same = params;
+  return bind(primitive, std::span<const Array>(inputs), same);
 }
 
 // Computes an equation on concrete arrays now; `run` installs it when the library is loaded.

@@ -1,0 +1,98 @@
+// Transforms of functions, one line each; every one is a file in transforms/ that uses public headers only.
+//
+// Here they take and give flat functions (lists of arrays): what interpreters, bindings and other
+// transforms build on. api.h wraps them for C++ functions over structs, containers and scalars.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/rules.h>
+
+namespace plait::flat {
+
+// Outputs of function and their tangents along the given tangents of the primals.
+Differentiated jvp(const Function& function, std::span<const Array> primals, std::span<const Tangent> tangents);
+
+// The outputs, and the linear map from tangents of the inputs to tangents of the outputs as a jaxpr whose
+// operands are those tangents, then the residuals. Inputs not marked differentiable have no tangent.
+struct LinearMap {
+  Arrays outputs;
+  Jaxpr jaxpr;                        // (tangents of the wrt inputs, residuals) -> tangents of outputs that have one
+  Arrays residuals;
+  std::vector<int> inputs, outputs_with_tangent;  // which inputs and outputs the jaxpr speaks of
+};
+LinearMap linearize(const Function& function, std::span<const Array> primals, const std::vector<bool>& wrt);
+
+// Runs a linear jaxpr backwards: cotangents of its linear inputs from those of its outputs. Equations that
+// do not depend on linear inputs run forward first.
+Tangents transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inputs, std::span<const Tangent> cotangents);
+
+// The outputs, and the function from their cotangents to cotangents of the inputs marked in wrt.
+struct Pullback {
+  Arrays outputs;
+  std::function<Tangents(std::span<const Tangent> cotangents)> pull;
+};
+Pullback vjp(const Function& function, std::span<const Array> primals, const std::vector<bool>& wrt);
+
+// function applied to every example: in_dims[i] is the batch axis of input i (absent: the same for all
+// examples). Outputs get their batch axis at out_dims[i]; absent: the output must not depend on the batch.
+struct VmapOptions {
+  std::vector<std::optional<int>> in_dims;
+  // Given the number of outputs; one entry each.
+  std::function<std::vector<std::optional<int>>(std::size_t)> out_dims;
+  std::optional<Dim> size;            // needed when no input is batched
+};
+Arrays vmap(const Function& function, std::span<const Array> inputs, const VmapOptions& options);
+
+// Applies a jaxpr as one `call` equation, which every transform sees through.
+Arrays call(const Jaxpr& body, std::span<const Array> inputs, const Params& extra = {});
+
+// A jitted function with its cache of traces. Arrays that the function captured when it was traced are
+// frozen with the entry.
+class Jit {
+ public:
+  Jit(Function function, std::string name) : state_(std::make_shared<State>(std::move(function), std::move(name))) {}
+  Arrays operator()(std::span<const Array> inputs) const;
+
+ private:
+  struct State {
+    State(Function function, std::string name) : function(std::move(function)), name(std::move(name)) {}
+    const Function function;
+    const std::string name;
+    std::mutex mutex;
+    std::vector<std::pair<std::vector<Aval>, std::shared_ptr<const Traced>>> entries;
+    std::shared_ptr<const Traced> lookup(const std::vector<Aval>& avals, const std::function<Traced()>& trace);
+  };
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace plait::flat
+
+namespace plait {
+
+// Jaxpr to jaxpr, memoised on the jaxpr: what rules of primitives that hold jaxprs use.
+struct JvpJaxpr {
+  Jaxpr known;    // primals -> outputs, residuals
+  Jaxpr linear;   // residuals, tangents of the inputs marked nonzero -> tangents of the outputs marked
+  std::vector<bool> nonzero_outputs;
+};
+std::shared_ptr<const JvpJaxpr> linearize_jaxpr(const Jaxpr& jaxpr, const std::vector<bool>& nonzero_inputs);
+
+struct TransposedJaxpr {
+  Jaxpr jaxpr;    // known inputs, cotangents of the outputs marked -> cotangents of the linear inputs marked
+  std::vector<bool> nonzero_inputs;
+};
+std::shared_ptr<const TransposedJaxpr> transpose_jaxpr(const Jaxpr& jaxpr, const std::vector<bool>& linear_inputs,
+                                                       const std::vector<bool>& nonzero_cotangents);
+
+struct BatchedJaxpr {
+  Jaxpr jaxpr;
+  std::vector<std::optional<int>> out_dims;
+};
+// force: outputs that must carry the batch, at axis 0.
+std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size, const std::vector<std::optional<int>>& in_dims,
+                                                bool force_outputs = false);
+
+// The body of a call with its sizes put in.
+Jaxpr body_of_call(const Params& params);
+
+}  // namespace plait

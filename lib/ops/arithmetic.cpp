@@ -1,0 +1,84 @@
+// NumPy's rules for operands of unequal dtype and shape, and the arithmetic operators of Array.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/families.h>
+#include <plait/ops.h>
+
+namespace plait {
+
+void promote_dtypes(std::span<Array> operands, std::string_view function) {
+  (void)function;
+  WeakDType type = operands[0].aval().type();
+  bool same = true;
+  for (const Array& operand : operands) same &= operand.dtype() == type.dtype;
+  if (same) return;
+  for (const Array& operand : operands.subspan(1)) type = promote_weak(type, operand.aval().type());
+  for (Array& operand : operands)
+    if (operand.dtype() != type.dtype) operand = lax::convert_element_type(operand, type.dtype, operand.aval().weak && type.weak);
+}
+
+Shape broadcast_shapes(std::span<const Shape> shapes, std::string_view function) {
+  Shape result;
+  for (const Shape& shape : shapes)
+    if (shape.rank() > result.rank()) result.resize(shape.size(), 1);
+  for (Dim& dim : result) dim = 1;
+  for (const Shape& shape : shapes)
+    for (int i = 0; i < shape.rank(); ++i) {
+      Dim& dim = result[result.rank() - shape.rank() + i];
+      if (dim == Dim(1)) dim = shape[i];
+      else if (!(shape[i] == dim) && !(shape[i] == Dim(1))) {
+        std::string all;
+        for (std::size_t s = 0; s < shapes.size(); ++s)
+          all += (s == 0 ? "" : s + 1 == shapes.size() ? " and " : ", ") + ("(" + shapes[s].to_string() + ")");
+        throw ShapeError(std::string(function) + ": shapes " + all + " do not broadcast: sizes " + dim.to_string() + " and " +
+                             shape[i].to_string() + " meet",
+                         "make the sizes equal or 1; a named size broadcasts only with itself");
+      }
+    }
+  return result;
+}
+
+void broadcast_shapes(std::span<Array> operands, std::string_view function) {
+  const Shape* first = nullptr;
+  bool same = true;
+  for (const Array& operand : operands) {
+    if (operand.ndim() == 0) continue;
+    if (!first) first = &operand.shape();
+    else same &= operand.shape() == *first;
+  }
+  if (same) return;
+  std::vector<Shape> shapes;
+  for (const Array& operand : operands) shapes.push_back(operand.shape());
+  const Shape shape = broadcast_shapes(shapes, function);
+  for (Array& operand : operands)
+    if (operand.ndim() > 0) operand = broadcast_to(operand, shape);
+}
+
+namespace {
+
+Array arithmetic(const Primitive& primitive, std::string_view name, Operand x, Operand y) {
+  Array operands[] = {std::move(x), std::move(y)};
+  promote_dtypes(operands, name);
+  broadcast_shapes(operands, name);
+  return bind(primitive, {operands[0], operands[1]});
+}
+
+}  // namespace
+
+Array operator+(Operand x, Operand y) { return arithmetic(add_p, "add", std::move(x), std::move(y)); }
+Array operator-(Operand x, Operand y) { return arithmetic(sub_p, "subtract", std::move(x), std::move(y)); }
+Array operator*(Operand x, Operand y) { return arithmetic(mul_p, "multiply", std::move(x), std::move(y)); }
+Array operator-(Operand x) { return bind(neg_p, {x}); }
+Array operator/(Operand x, Operand y) {
+  Array operands[] = {std::move(x), std::move(y)};
+  promote_dtypes(operands, "divide");
+  if (!is_inexact(operands[0].dtype()))  // true division
+    for (Array& operand : operands) {
+      const bool weak = operand.aval().weak;
+      operand = lax::convert_element_type(operand, weak ? DType::float64 : default_float, weak);
+    }
+  promote_dtypes(operands, "divide");
+  broadcast_shapes(operands, "divide");
+  return bind(div_p, {operands[0], operands[1]});
+}
+
+}  // namespace plait

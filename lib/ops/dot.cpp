@@ -1,0 +1,289 @@
+// dot_general: contraction of two arrays over any axes, batched over others. Reference kernel on Eigen.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/pool.h>
+#include <plait/families.h>
+#include <plait/ops.h>
+
+#include <Eigen/Core>
+
+namespace plait {
+namespace {
+
+struct Axes {
+  std::vector<int> lhs_contract, rhs_contract, lhs_batch, rhs_batch;
+  explicit Axes(const Params& params)
+      : lhs_contract(params.ints("lhs_contract")), rhs_contract(params.ints("rhs_contract")),
+        lhs_batch(params.ints("lhs_batch")), rhs_batch(params.ints("rhs_batch")) {}
+};
+
+bool contains(const std::vector<int>& list, int value) { return std::find(list.begin(), list.end(), value) != list.end(); }
+
+std::vector<int> free_axes(int rank, const std::vector<int>& contract, const std::vector<int>& batch) {
+  std::vector<int> free;
+  for (int i = 0; i < rank; ++i)
+    if (!contains(contract, i) && !contains(batch, i)) free.push_back(i);
+  return free;
+}
+
+using lax::DotDimensions;
+
+Params dot_params(const DotDimensions& d, DType dtype) {
+  return {{"lhs_contract", to_shape(d.lhs_contract)}, {"rhs_contract", to_shape(d.rhs_contract)},
+          {"lhs_batch", to_shape(d.lhs_batch)}, {"rhs_batch", to_shape(d.rhs_batch)}, {"dtype", dtype}};
+}
+
+// An operand as a stack of matrices [batch, rows, columns]: strides kept where each group of axes merges
+// into one, copied otherwise.
+struct Matrices {
+  std::int64_t batch, rows, columns, batch_stride, row_stride, column_stride;
+  const void* data;
+  Buffer copy;
+};
+
+Matrices as_matrices(const View& view, const std::vector<int>& batch, const std::vector<int>& rows, const std::vector<int>& columns) {
+  auto merge = [&](const std::vector<int>& axes, std::int64_t& size, std::int64_t& stride) {
+    size = 1;
+    stride = 1;
+    bool first = true;
+    for (std::size_t i = axes.size(); i-- > 0;) {
+      const std::int64_t n = view.shape[axes[i]], s = view.strides[axes[i]];
+      if (n != 1) {
+        if (first) stride = s;
+        else if (s != stride * size) return false;
+        first = false;
+      }
+      size *= n;
+    }
+    return true;
+  };
+  Matrices m;
+  bool merged = merge(batch, m.batch, m.batch_stride);
+  merged &= merge(rows, m.rows, m.row_stride);
+  merged &= merge(columns, m.columns, m.column_stride);
+  m.data = view.data;
+  // Eigen wants one unit stride and positive steps.
+  if (merged && m.row_stride > 0 && m.column_stride > 0 && (m.column_stride == 1 || m.row_stride == 1 || m.columns == 1 || m.rows == 1)) return m;
+  View moved{view.data, view.dtype, {}, {}};
+  for (const auto* group : {&batch, &rows, &columns})
+    for (int axis : *group) moved.shape.push_back(view.shape[axis]), moved.strides.push_back(view.strides[axis]);
+  m.copy = Buffer::copy_of(moved);
+  m.data = m.copy.data();
+  m.column_stride = 1;
+  m.row_stride = m.columns;
+  m.batch_stride = m.rows * m.columns;
+  return m;
+}
+
+template <class T>
+void multiply(const Matrices& a, const Matrices& b, T* out) {
+  using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using ColMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
+  const std::int64_t M = a.rows, K = a.columns, N = b.columns;
+  // Chunks of rows of fixed size, so that the blocking inside Eigen does not depend on the threads.
+  constexpr std::int64_t chunk = 256;
+  const std::int64_t chunks = (M + chunk - 1) / chunk;
+  const std::int64_t work = std::max<std::int64_t>(1, std::min(M, chunk) * N * K);
+  auto with_map = [](const void* data, std::int64_t rows, std::int64_t columns, std::int64_t row_stride, std::int64_t column_stride, auto&& use) {
+    const T* p = static_cast<const T*>(data);
+    if (column_stride == 1 || columns == 1)
+      use(Eigen::Map<const RowMajor, 0, Eigen::OuterStride<>>(p, rows, columns, Eigen::OuterStride<>(row_stride)));
+    else
+      use(Eigen::Map<const ColMajor, 0, Eigen::OuterStride<>>(p, rows, columns, Eigen::OuterStride<>(column_stride)));
+  };
+  parallel_for(a.batch * chunks, std::max<std::int64_t>(1, 65536 / work), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t index = begin; index < end; ++index) {
+      const std::int64_t batch = index / chunks, first = index % chunks * chunk, rows = std::min(chunk, M - first);
+      Eigen::Map<RowMajor> result(out + batch * M * N + first * N, rows, N);
+      const T* lhs = static_cast<const T*>(a.data) + batch * a.batch_stride + first * a.row_stride;
+      const T* rhs = static_cast<const T*>(b.data) + batch * b.batch_stride;
+      with_map(lhs, rows, K, a.row_stride, a.column_stride, [&](const auto& left) {
+        with_map(rhs, K, N, b.row_stride, b.column_stride, [&](const auto& right) { result.noalias() = left * right; });
+      });
+    }
+  });
+}
+
+// Integers wrap and need no blocking for precision: plain loops, which compile quickly.
+template <class T>
+void multiply_integers(const Matrices& a, const Matrices& b, T* out) {
+  using U = std::make_unsigned_t<T>;
+  const std::int64_t M = a.rows, K = a.columns, N = b.columns;
+  parallel_for(a.batch * M, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, N * K)), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t index = begin; index < end; ++index) {
+      const T* lhs = static_cast<const T*>(a.data) + index / M * a.batch_stride + index % M * a.row_stride;
+      const T* rhs = static_cast<const T*>(b.data) + index / M * b.batch_stride;
+      T* row = out + index * N;
+      std::fill_n(row, N, T(0));
+      for (std::int64_t k = 0; k < K; ++k)
+        for (std::int64_t j = 0; j < N; ++j)
+          row[j] = T(U(row[j]) + std::uint64_t(U(lhs[k * a.column_stride])) * U(rhs[k * b.row_stride + j * b.column_stride]));
+    }
+  });
+}
+
+View cast_view(const View& view, DType dtype, Buffer& keep) {
+  if (view.dtype == dtype) return view;
+  keep = Buffer::empty(dtype, view.shape);
+  run_pointwise(rule<Pointwise>(cast_p)(std::span(&view.dtype, 1), {{"dtype", dtype}, {"weak", false}}), std::span(&view, 1), keep.view());
+  return keep.view();
+}
+
+void dot_eval(std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
+  const Axes axes(params);
+  const View& out = outputs[0];
+  if (num_elements(out.shape) == 0) return;
+  // 16-bit floats and bools multiply in a wider type and round once.
+  DType compute = out.dtype;
+  if (compute == DType::float16 || compute == DType::bfloat16) compute = DType::float32;
+  if (compute == DType::bool_) compute = DType::int32;
+  Buffer keep[3];
+  const View lhs = cast_view(inputs[0], compute, keep[0]), rhs = cast_view(inputs[1], compute, keep[1]);
+  const Matrices a = as_matrices(lhs, axes.lhs_batch, free_axes(lhs.rank(), axes.lhs_contract, axes.lhs_batch), axes.lhs_contract);
+  const Matrices b = as_matrices(rhs, axes.rhs_batch, axes.rhs_contract, free_axes(rhs.rank(), axes.rhs_contract, axes.rhs_batch));
+  View target = out;
+  if (compute != out.dtype) {
+    keep[2] = Buffer::empty(compute, out.shape);
+    target = keep[2].view();
+  }
+  visit_dtype(compute, [&](auto element) {
+    using T = decltype(element);
+    if constexpr (!std::is_same_v<T, bool> && !detail::is_half<T>) {
+      if (a.columns == 0) std::fill_n(target.as<T>(), num_elements(out.shape), T(0));
+      else if constexpr (std::is_integral_v<T>) multiply_integers<T>(a, b, target.as<T>());
+      else multiply<T>(a, b, target.as<T>());
+    }
+  });
+  if (compute != out.dtype)
+    run_pointwise(rule<Pointwise>(cast_p)(std::span(&compute, 1), {{"dtype", out.dtype}, {"weak", false}}), std::span(&target, 1), out);
+}
+
+// The cotangent of one operand: contract the result's cotangent with the other operand over its free
+// axes, then put the axes back in the operand's order.
+Array transpose_operand(const Array& ct, const Array& other, const Aval& operand, const Axes& axes, bool is_lhs) {
+  const auto& my_contract = is_lhs ? axes.lhs_contract : axes.rhs_contract;
+  const auto& other_contract = is_lhs ? axes.rhs_contract : axes.lhs_contract;
+  const auto& my_batch = is_lhs ? axes.lhs_batch : axes.rhs_batch;
+  const auto& other_batch = is_lhs ? axes.rhs_batch : axes.lhs_batch;
+  const std::vector<int> my_free = free_axes(operand.rank(), my_contract, my_batch);
+  const std::vector<int> other_free = free_axes(other.ndim(), other_contract, other_batch);
+  const int num_batch = int(my_batch.size());
+  // The result's axes are batch, lhs free, rhs free.
+  DotDimensions d;
+  for (int i = 0; i < num_batch; ++i) {
+    d.lhs_batch.push_back(i);
+    d.rhs_batch.push_back(other_batch[i]);
+  }
+  const int other_start = num_batch + (is_lhs ? int(my_free.size()) : 0);
+  for (std::size_t i = 0; i < other_free.size(); ++i) {
+    d.lhs_contract.push_back(other_start + int(i));
+    d.rhs_contract.push_back(other_free[i]);
+  }
+  const Array product = lax::dot_general(ct, other, d, operand.dtype);
+  // Now: batch, my free, then my contracted axes in the order of the other's contracted axes.
+  std::vector<int> position(operand.rank());
+  int at = 0;
+  for (int axis : my_batch) position[axis] = at++;
+  for (int axis : my_free) position[axis] = at++;
+  std::vector<int> order(other_contract.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = int(i);
+  std::sort(order.begin(), order.end(), [&](int i, int j) { return other_contract[i] < other_contract[j]; });
+  for (int i : order) position[my_contract[i]] = at++;
+  return lax::transpose(product, position);
+}
+
+}  // namespace
+
+constinit const Primitive dot_general_p{"dot_general"};
+static const auto dot_general_def =
+    define(dot_general_p, "Sums products over the contracted axes; the result has the batch axes, then the free axes of lhs, then "
+                          "those of rhs. 16-bit floats accumulate in float32.")
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
+          const Axes axes(params);
+          const Aval &lhs = inputs[0], &rhs = inputs[1];
+          if (lhs.dtype != rhs.dtype)
+            throw DtypeError("dot_general: operands have dtypes " + std::string(name_of(lhs.dtype)) + " and " + std::string(name_of(rhs.dtype)),
+                             "convert one with astype, or use matmul, which promotes");
+          auto check_list = [&](const std::vector<int>& a, const std::vector<int>& b, const char* what) {
+            if (a.size() != b.size())
+              throw ShapeError(std::string("dot_general: ") + std::to_string(a.size()) + " and " + std::to_string(b.size()) + " axes to " + what,
+                               "name as many axes of each operand");
+            for (std::size_t i = 0; i < a.size(); ++i) {
+              normalize_axis(a[i], lhs.rank(), "dot_general");
+              normalize_axis(b[i], rhs.rank(), "dot_general");
+              if (!(lhs.shape[a[i]] == rhs.shape[b[i]]))
+                throw ShapeError(std::string("dot_general: cannot ") + what + " axis " + std::to_string(a[i]) + " of shape (" +
+                                     lhs.shape.to_string() + ") with axis " + std::to_string(b[i]) + " of shape (" + rhs.shape.to_string() +
+                                     "): sizes " + lhs.shape[a[i]].to_string() + " and " + rhs.shape[b[i]].to_string(),
+                                 "make the sizes equal, or transpose an operand");
+            }
+          };
+          check_list(axes.lhs_contract, axes.rhs_contract, "contract");
+          check_list(axes.lhs_batch, axes.rhs_batch, "batch");
+          Aval out{{}, params.get<DType>("dtype"), lhs.weak && rhs.weak && params.get<DType>("dtype") == lhs.dtype};
+          for (int axis : axes.lhs_batch) out.shape.push_back(lhs.shape[axis]);
+          for (int axis : free_axes(lhs.rank(), axes.lhs_contract, axes.lhs_batch)) out.shape.push_back(lhs.shape[axis]);
+          for (int axis : free_axes(rhs.rank(), axes.rhs_contract, axes.rhs_batch)) out.shape.push_back(rhs.shape[axis]);
+          return std::vector<Aval>{out};
+        })
+        .rule<Eval>(dot_eval)
+        .rule<Jvp>([](auto primals, auto tangents, auto outputs, const Params& params) -> Tangents {
+          Tangent total(outputs[0].aval());
+          if (!tangents[0].is_zero()) total = Array(bind(dot_general_p, {tangents[0].array(), primals[1]}, params));
+          if (!tangents[1].is_zero()) total = add_tangents(total, Array(bind(dot_general_p, {primals[0], tangents[1].array()}, params)));
+          return {total};
+        })
+        .rule<Transpose>([](auto cotangents, auto inputs, const Params& params) -> Tangents {
+          const Axes axes(params);
+          Tangents result{Tangent(inputs[0].aval()), Tangent(inputs[1].aval())};
+          const int linear = inputs[0].is_linear() ? 0 : 1;
+          result[linear] = transpose_operand(cotangents[0].array(), inputs[1 - linear].known(), inputs[linear].aval(), axes, linear == 0);
+          return result;
+        })
+        .rule<Batch>([](Dim, std::span<const Batched> inputs, const Params& params) -> std::vector<Batched> {
+          Axes axes(params);
+          auto shift = [](std::vector<int>& list, int dim) {
+            for (int& axis : list) axis += axis >= dim;
+          };
+          const int num_batch = int(axes.lhs_batch.size());
+          const int lhs_rank = example_aval(inputs[0]).rank(), rhs_rank = example_aval(inputs[1]).rank();
+          const std::vector<int> lhs_free = free_axes(lhs_rank, axes.lhs_contract, axes.lhs_batch);
+          const std::vector<int> rhs_free = free_axes(rhs_rank, axes.rhs_contract, axes.rhs_batch);
+          if (inputs[0].dim) shift(axes.lhs_contract, *inputs[0].dim), shift(axes.lhs_batch, *inputs[0].dim);
+          if (inputs[1].dim) shift(axes.rhs_contract, *inputs[1].dim), shift(axes.rhs_batch, *inputs[1].dim);
+          int result_dim = 0;
+          if (inputs[0].dim && inputs[1].dim) {
+            axes.lhs_batch.insert(axes.lhs_batch.begin(), *inputs[0].dim);
+            axes.rhs_batch.insert(axes.rhs_batch.begin(), *inputs[1].dim);
+          } else if (inputs[0].dim) {  // the batch is one more free axis
+            result_dim = num_batch;
+            for (int axis : lhs_free) result_dim += axis < *inputs[0].dim;
+          } else {
+            result_dim = num_batch + int(lhs_free.size());
+            for (int axis : rhs_free) result_dim += axis < *inputs[1].dim;
+          }
+          const DotDimensions d{axes.lhs_contract, axes.rhs_contract, axes.lhs_batch, axes.rhs_batch};
+          return {{Array(bind(dot_general_p, {inputs[0].array, inputs[1].array}, dot_params(d, params.get<DType>("dtype")))), result_dim}};
+        })
+        .rule<Mask>([](std::span<const Masked> inputs, auto, const Params& params, const SizeValues& sizes) {
+          // Both operands: 0 * NaN is NaN.
+          const Axes axes(params);
+          const Array zero = Array::literal(0, inputs[0].aval.dtype);
+          return Arrays(bind(dot_general_p, {fill_padding(inputs[0], zero, sizes, axes.lhs_contract),
+                                             fill_padding(inputs[1], zero, sizes, axes.rhs_contract)}, params));
+        })
+        .rule<Samples>([] {
+          auto input = [](Shape shape) { return Sample::Input{{std::move(shape), DType::float64}}; };
+          return std::vector<Sample>{
+              {{input({2, 3}), input({3, 4})}, dot_params({{1}, {0}, {}, {}}, DType::float64)},
+              {{input({2, 3}), input({2, 4})}, dot_params({{0}, {0}, {}, {}}, DType::float64)},
+              {{input({5, 2, 3}), input({5, 3, 4})}, dot_params({{2}, {1}, {0}, {0}}, DType::float64)},
+              {{input({3, 5, 2}), input({4, 2, 5})}, dot_params({{2}, {1}, {1}, {2}}, DType::float64)},
+              {{input({2, 3, 4}), input({4, 3})}, dot_params({{1, 2}, {1, 0}, {}, {}}, DType::float64)},
+              {{input({3}), input({3})}, dot_params({{0}, {0}, {}, {}}, DType::float64)},
+              {{input({2}), input({3})}, dot_params({{}, {}, {}, {}}, DType::float64)}};
+        });
+Array lax::dot_general(Operand lhs, Operand rhs, const DotDimensions& dimensions, std::optional<DType> preferred_element_type) {
+  return bind(dot_general_p, {lhs, rhs}, dot_params(dimensions, preferred_element_type.value_or(lhs.dtype())));
+}
+
+}  // namespace plait

@@ -1,0 +1,228 @@
+// What transforms do with a call: rewrite the body, and every entry beside it, and keep the call, so that
+// grad(vmap(custom_vjp f)) keeps the rule and jit stays one executable.
+//
+// A custom_vjp's linearization is custom_linear: a linear equation of which only the transpose is known,
+// the user's bwd. Its other rules transpose bwd on demand.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/families.h>
+#include <plait/ops.h>
+#include <plait/transforms.h>
+
+namespace plait {
+namespace {
+
+std::vector<bool> nonzero(std::span<const Tangent> tangents) {
+  std::vector<bool> flags;
+  for (const Tangent& tangent : tangents) flags.push_back(!tangent.is_zero());
+  return flags;
+}
+
+Arrays nonzero_arrays(std::span<const Tangent> tangents) {
+  Arrays arrays;
+  for (const Tangent& tangent : tangents)
+    if (!tangent.is_zero()) arrays.push_back(tangent.array());
+  return arrays;
+}
+
+// The parameters of a call made from another: its name and sizes with a new body; a composite's symbol
+// with a suffix.
+Params derived(const Params& params, const Jaxpr& body, const char* suffix) {
+  std::vector<Params::Entry> entries{{"body", body}};
+  if (const ParamValue* name = params.find("name")) entries.emplace_back("name", *name);
+  if (const ParamValue* sizes = params.find("sizes"); sizes && !body->sizes.empty()) entries.emplace_back("sizes", *sizes);
+  if (const ParamValue* symbol = params.find("symbol")) {
+    entries.emplace_back("symbol", std::get<std::string>(*symbol) + suffix);
+    if (const ParamValue* attributes = params.find("attributes")) entries.emplace_back("attributes", *attributes);
+  }
+  return Params(std::move(entries));
+}
+
+Arrays concatenate(Arrays a, const Arrays& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Tangents spread(const Arrays& arrays, const std::vector<bool>& flags, const std::vector<Aval>& avals) {
+  Tangents tangents;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < flags.size(); ++i) tangents.push_back(flags[i] ? Tangent(arrays[next++]) : Tangent(avals[i]));
+  return tangents;
+}
+
+constinit const Primitive custom_linear_p{"custom_linear"};
+
+Differentiated linearize_call(std::span<const Array> primals, std::span<const Tangent> tangents, const Params& params, Trace* linear) {
+  const Jaxpr body = body_of_call(params);
+  const Arrays inputs(primals.begin(), primals.end());
+  if (params.has("jvp")) {
+    // The user's rule computes outputs and tangents together; the part that does not depend on tangents
+    // runs in the enclosing trace by itself.
+    Arrays arguments = inputs;
+    for (const Tangent& tangent : tangents) arguments.push_back(tangent.instantiate());
+    TraceScope scope(linear);
+    const Arrays results = eval_jaxpr(params.get<Jaxpr>("jvp"), arguments);
+    Differentiated result;
+    const std::size_t n = results.size() / 2;
+    result.outputs.assign(results.begin(), results.begin() + n);
+    for (std::size_t i = 0; i < n; ++i) result.tangents.push_back(results[n + i]);
+    return result;
+  }
+  if (params.has("bwd")) {
+    const Jaxpr &fwd = params.get<Jaxpr>("fwd"), &bwd = params.get<Jaxpr>("bwd");
+    const Arrays results = bind(call_p, inputs, derived(params, fwd, ".fwd").without("sizes"));
+    const std::size_t num_outputs = body->outputs.size();
+    Differentiated result;
+    result.outputs.assign(results.begin(), results.begin() + num_outputs);
+    Arrays arguments(results.begin() + num_outputs, results.end());
+    for (const Tangent& tangent : tangents)
+      if (is_differentiable(tangent.aval())) arguments.push_back(tangent.instantiate());
+    TraceScope scope(linear);
+    const Arrays outputs = bind(custom_linear_p, arguments,
+                                {{"bwd", bwd}, {"num_residuals", Dim(std::int64_t(results.size() - num_outputs))},
+                                 {"name", params.has("name") ? *params.find("name") : ParamValue(std::string("f"))}});
+    std::size_t next = 0;
+    for (const Array& output : result.outputs)
+      result.tangents.push_back(is_differentiable(output.aval()) ? Tangent(outputs[next++]) : Tangent(output.aval()));
+    return result;
+  }
+  const std::shared_ptr<const JvpJaxpr> jaxprs = linearize_jaxpr(body, nonzero(tangents));
+  const Arrays known = bind(call_p, inputs, derived(params, jaxprs->known, ".fwd"));
+  Differentiated result;
+  const std::size_t num_outputs = body->outputs.size();
+  result.outputs.assign(known.begin(), known.begin() + num_outputs);
+  const Arrays residuals(known.begin() + num_outputs, known.end());
+  Arrays arguments = concatenate(nonzero_arrays(tangents), residuals);
+  TraceScope scope(linear);
+  const Arrays outputs = bind(call_p, arguments, derived(params, jaxprs->linear, ".lin"));
+  result.tangents = spread(outputs, jaxprs->nonzero_outputs, body->output_avals());
+  return result;
+}
+
+Tangents transpose_call(std::span<const Tangent> cotangents, std::span<const TransposeInput> inputs, const Params& params) {
+  const Jaxpr body = body_of_call(params);
+  std::vector<bool> linear;
+  std::vector<Aval> avals;
+  Arrays arguments;
+  for (const TransposeInput& input : inputs) {
+    linear.push_back(input.is_linear());
+    avals.push_back(input.aval());
+    if (!input.is_linear()) arguments.push_back(input.known());
+  }
+  const auto transposed = transpose_jaxpr(body, linear, nonzero(cotangents));
+  const Arrays outputs = bind(call_p, concatenate(arguments, nonzero_arrays(cotangents)), derived(params, transposed->jaxpr, ".t"));
+  Tangents results;
+  std::size_t next = 0, at = 0;
+  for (std::size_t i = 0; i < linear.size(); ++i) {
+    const bool has = linear[i] && transposed->nonzero_inputs[at++];
+    results.push_back(has ? Tangent(outputs[next++]) : Tangent(avals[i]));
+  }
+  return results;
+}
+
+// Sizes of a batched body: those it had, then those of the batch size.
+Params batched_sizes(const Params& params, const Jaxpr& old_body, const Jaxpr& body) {
+  if (body->sizes.empty()) return params;
+  Shape sizes = params.has("sizes") ? params.get<Shape>("sizes") : Shape();
+  for (std::size_t i = old_body->sizes.size(); i < body->sizes.size(); ++i) sizes.push_back(body->sizes[i]);
+  return params.with("sizes", sizes);
+}
+
+std::vector<Batched> batch_call(Dim size, std::span<const Batched> inputs, const Params& params) {
+  const Jaxpr body = body_of_call(params);
+  Arrays arrays;
+  std::vector<std::optional<int>> dims;
+  // Entries beside the body must agree with it on every batch dimension: there all are at the front.
+  const bool has_entries = params.has("jvp") || params.has("bwd") || params.has("symbol");
+  for (const Batched& input : inputs) {
+    arrays.push_back(has_entries && input.dim ? batch_to_front(input, size) : input.array);
+    dims.push_back(has_entries && input.dim ? std::optional<int>(0) : input.dim);
+  }
+  const auto batched = batch_jaxpr(body, size, dims, has_entries);
+  Params now = params.without("sizes").with("body", batched->jaxpr);
+  if (params.has("jvp")) {
+    std::vector<std::optional<int>> both = dims;
+    both.insert(both.end(), dims.begin(), dims.end());
+    now = now.with("jvp", batch_jaxpr(params.get<Jaxpr>("jvp"), size, both, true)->jaxpr);
+  }
+  if (params.has("bwd")) {
+    const auto fwd = batch_jaxpr(params.get<Jaxpr>("fwd"), size, dims, true);
+    const Jaxpr& bwd = params.get<Jaxpr>("bwd");
+    const std::vector<std::optional<int>> all(bwd->num_binders, 0);
+    const Jaxpr batched_bwd = batch_jaxpr(bwd, size, all, true)->jaxpr;
+    // The cotangent of an operand that all examples share is the sum over them.
+    const Jaxpr summed = make_closed_jaxpr(
+        [&](std::span<const Array> arguments) {
+          Arrays results = eval_jaxpr(batched_bwd, arguments);
+          std::size_t next = 0;
+          for (std::size_t i = 0; i < dims.size(); ++i) {
+            if (!is_differentiable(body->avals[i])) continue;
+            if (!dims[i]) results[next] = lax::reduce_sum(results[next], std::vector<int>{0});
+            ++next;
+          }
+          return results;
+        },
+        batched_bwd->input_avals());
+    now = now.with("fwd", fwd->jaxpr).with("bwd", summed);
+  }
+  now = batched_sizes(params.has("sizes") ? now.with("sizes", *params.find("sizes")) : now, body, batched->jaxpr);
+  std::vector<Batched> results;
+  const Arrays outputs = bind(call_p, arrays, now);
+  for (std::size_t i = 0; i < outputs.size(); ++i) results.push_back({outputs[i], batched->out_dims[i]});
+  return results;
+}
+
+// bwd transposed: residuals, tangents -> tangents of outputs.
+Jaxpr forward_of(const Params& params) {
+  const Jaxpr& bwd = params.get<Jaxpr>("bwd");
+  const std::size_t num_residuals = params.integer("num_residuals");
+  std::vector<bool> linear(bwd->num_binders, true);
+  for (std::size_t i = 0; i < num_residuals; ++i) linear[i] = false;
+  const auto transposed = transpose_jaxpr(bwd, linear, std::vector<bool>(bwd->outputs.size(), true));
+  return make_closed_jaxpr(
+      [&](std::span<const Array> inputs) {
+        const Arrays outputs = eval_jaxpr(transposed->jaxpr, inputs);
+        Arrays results;
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < transposed->nonzero_inputs.size(); ++i) {
+          const Aval& aval = bwd->avals[num_residuals + i];
+          results.push_back(transposed->nonzero_inputs[i] ? outputs[next++] : lax::zeros_like(aval));
+        }
+        return results;
+      },
+      transposed->jaxpr->input_avals());
+}
+
+const auto custom_linear_def =
+    define(custom_linear_p, "The linearization of a function with a custom backward rule: operands are residuals and tangents; "
+                            "its transpose is the user's rule, and everything else follows from transposing that rule.")
+        .rule<Abstract>([](std::span<const Aval>, const Params& params) {
+          const Jaxpr& bwd = params.get<Jaxpr>("bwd");
+          return std::vector<Aval>(bwd->avals.begin() + params.integer("num_residuals"), bwd->avals.begin() + bwd->num_binders);
+        })
+        .rule<Decompose>([](std::span<const Array> inputs, const Params& params) { return eval_jaxpr(forward_of(params), inputs); })
+        .rule<Transpose>([](std::span<const Tangent> cotangents, std::span<const TransposeInput> inputs, const Params& params) {
+          const std::size_t num_residuals = params.integer("num_residuals");
+          Arrays arguments;
+          for (std::size_t i = 0; i < num_residuals; ++i) arguments.push_back(inputs[i].known());
+          for (const Tangent& cotangent : cotangents) arguments.push_back(cotangent.instantiate());
+          const Arrays outputs = bind(call_p, arguments, {{"body", params.get<Jaxpr>("bwd")}, {"name", params.text("name")}});
+          Tangents results;
+          for (std::size_t i = 0; i < inputs.size(); ++i)
+            results.push_back(i < num_residuals ? Tangent(inputs[i].aval()) : Tangent(outputs[i - num_residuals]));
+          return results;
+        })
+        .rule<Samples>([] { return std::vector<Sample>{}; });
+
+const auto linearize_rules = rules<Linearize>().on(call_p, linearize_call);
+const auto transpose_rules = rules<Transpose>().on(call_p, transpose_call);
+const auto batch_rules = rules<Batch>().on(call_p, batch_call);
+
+}  // namespace
+
+Arrays flat::call(const Jaxpr& body, std::span<const Array> inputs, const Params& extra) {
+  Params params = extra.with("body", body);
+  if (!body->sizes.empty()) params = params.with("sizes", Shape(body->sizes.begin(), body->sizes.end()));
+  return bind(call_p, inputs, params);
+}
+
+}  // namespace plait

@@ -1,0 +1,68 @@
+// jvp: forward-mode differentiation. Each value carries a tangent; each equation pushes tangents through
+// its Jvp rule. Symbolic zeros stay symbolic.
+//
+// linearize is the same interpreter, with tangents in a linear trace of their own.
+// SPDX-License-Identifier: Apache-2.0
+#include "jvp_interpreter.h"
+
+#include <plait/transforms.h>
+
+namespace plait {
+
+std::vector<JvpInterpreter::Value> JvpInterpreter::process(const Equation& equation, std::span<const Value> inputs) {
+  Trace* primal_trace = linear ? linear->parent() : Trace::current();
+  Trace* tangent_trace = linear ? linear : Trace::current();
+  TraceScope primal_scope(primal_trace);
+  Arrays primals;
+  Tangents tangents;
+  bool nonzero = false;
+  for (const Value& input : inputs) {
+    primals.push_back(input.primal);
+    tangents.push_back(input.tangent);
+    nonzero |= !input.tangent.is_zero();
+  }
+  Arrays outputs;
+  Tangents output_tangents;
+  if (!nonzero) {
+    outputs = bind(*equation.primitive, primals, equation.params);
+    for (const Array& output : outputs) output_tangents.push_back(Tangent(output.aval()));
+  } else if (const Linearize::Rule* linearize = Linearize::table().find(*equation.primitive)) {
+    Differentiated result = (*linearize)(primals, tangents, equation.params, tangent_trace);
+    outputs = std::move(result.outputs);
+    output_tangents = std::move(result.tangents);
+  } else {
+    const Jvp::Rule& jvp = rule<Jvp>(*equation.primitive);
+    outputs = bind(*equation.primitive, primals, equation.params);
+    TraceScope tangent_scope(tangent_trace);
+    output_tangents = jvp(primals, tangents, outputs, equation.params);
+  }
+  std::vector<Value> results;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    // Integers and bools have no tangents, whatever a rule says.
+    const bool has = is_differentiable(outputs[i].aval());
+    results.push_back({outputs[i], has ? output_tangents[i] : Tangent(outputs[i].aval())});
+  }
+  return results;
+}
+
+Differentiated flat::jvp(const Function& function, std::span<const Array> primals, std::span<const Tangent> tangents) {
+  JvpInterpreter interpreter;
+  OnlineTrace trace("jvp", interpreter);
+  Arrays arguments;
+  for (std::size_t i = 0; i < primals.size(); ++i)
+    arguments.push_back(tangents[i].is_zero() ? primals[i] : trace.wrap({primals[i], tangents[i]}));
+  Arrays outputs;
+  {
+    TraceScope scope(&trace);
+    outputs = function(arguments);
+  }
+  Differentiated result;
+  for (const Array& output : outputs) {
+    const JvpInterpreter::Value value = trace.value_of(output);
+    result.outputs.push_back(value.primal);
+    result.tangents.push_back(value.tangent);
+  }
+  return result;
+}
+
+}  // namespace plait

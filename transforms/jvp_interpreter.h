@@ -1,0 +1,26 @@
+// The interpreter of jvp and linearize.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/trace/interpret.h>
+
+namespace plait {
+
+struct JvpInterpreter {
+  struct Value {
+    Array primal;
+    Tangent tangent;
+  };
+  // When linearizing: tangents live in this trace, primals in its parent.
+  LinearTrace* linear = nullptr;
+
+  Value lift(const Array& array) { return {array, Tangent(array.aval())}; }
+  const Aval& aval(const Value& value) { return value.primal.aval(); }
+  std::optional<Array> known(const Value& value) { return value.primal; }
+  static bool has_rule(const Primitive& primitive) {
+    return Jvp::table().find(primitive) || Linearize::table().find(primitive) || !Decompose::table().find(primitive);
+  }
+  std::vector<Value> process(const Equation& equation, std::span<const Value> inputs);
+};
+
+}  // namespace plait

@@ -1,0 +1,133 @@
+// transpose: runs a linear jaxpr backwards, from cotangents of outputs to cotangents of inputs; and vjp,
+// which is linearize, then transpose.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/ops.h>
+#include <plait/trace/interpret.h>
+#include <plait/transforms.h>
+
+namespace plait {
+
+Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inputs, std::span<const Tangent> cotangents) {
+  const std::size_t num_vars = jaxpr->avals.size();
+  std::vector<Array> known(num_vars);
+  std::vector<char> linear(num_vars, 0);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].is_linear()) linear[i] = 1;
+    else known[i] = inputs[i].known();
+  }
+  auto is_linear = [&](const Atom& atom) { return atom.is_var() && linear[atom.var().id]; };
+  auto read = [&](const Atom& atom) { return atom.is_var() ? known[atom.var().id] : Array::literal(atom.literal()); };
+  for (const Equation& equation : jaxpr->equations) {
+    if (std::any_of(equation.inputs.begin(), equation.inputs.end(), is_linear)) {
+      for (Var var : equation.outputs) linear[var.id] = 1;
+      continue;
+    }
+    SourceScope scope(equation.source);
+    Arrays arguments;
+    for (const Atom& atom : equation.inputs) arguments.push_back(read(atom));
+    Arrays outputs = bind(*equation.primitive, arguments, equation.params);
+    for (std::size_t i = 0; i < outputs.size(); ++i) known[equation.outputs[i].id] = outputs[i];
+  }
+
+  std::vector<std::optional<Tangent>> environment(num_vars);
+  auto accumulate = [&](const Atom& atom, const Tangent& cotangent) {
+    if (!is_linear(atom) || cotangent.is_zero()) return;
+    std::optional<Tangent>& slot = environment[atom.var().id];
+    slot = slot ? add_tangents(*slot, cotangent) : cotangent;
+  };
+  for (std::size_t i = 0; i < jaxpr->outputs.size(); ++i) accumulate(jaxpr->outputs[i], cotangents[i]);
+  for (std::size_t index = jaxpr->equations.size(); index-- > 0;) {
+    const Equation& equation = jaxpr->equations[index];
+    if (std::none_of(equation.inputs.begin(), equation.inputs.end(), is_linear)) continue;
+    Tangents outputs;
+    bool nonzero = false;
+    for (Var var : equation.outputs) {
+      outputs.push_back(environment[var.id].value_or(Tangent(jaxpr->aval(var))));
+      nonzero |= !outputs.back().is_zero();
+      environment[var.id].reset();
+    }
+    if (!nonzero) continue;
+    SourceScope scope(equation.source);
+    std::vector<TransposeInput> arguments;
+    for (const Atom& atom : equation.inputs)
+      arguments.push_back(is_linear(atom) ? TransposeInput(jaxpr->aval(atom)) : TransposeInput(read(atom)));
+    Tangents results;
+    if (const Transpose::Rule* transpose = Transpose::table().find(*equation.primitive)) {
+      results = (*transpose)(outputs, arguments, equation.params);
+    } else if (Decompose::table().find(*equation.primitive)) {
+      std::vector<Aval> avals;
+      for (const Atom& atom : equation.inputs) avals.push_back(jaxpr->aval(atom));
+      results = flat::transpose(decomposition(*equation.primitive, avals, equation.params), arguments, outputs);
+    } else {
+      throw_missing_rule(Transpose::table(), *equation.primitive);
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) accumulate(equation.inputs[i], results[i]);
+  }
+  Tangents results;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    results.push_back(environment[i].value_or(Tangent(inputs[i].aval())));
+  return results;
+}
+
+flat::Pullback flat::vjp(const Function& function, std::span<const Array> primals, const std::vector<bool>& wrt) {
+  auto map = std::make_shared<LinearMap>(linearize(function, primals, wrt));
+  std::vector<Aval> avals;
+  for (const Array& primal : primals) avals.push_back(primal.aval());
+  Pullback pullback{map->outputs, {}};
+  pullback.pull = [map, avals, wrt](std::span<const Tangent> cotangents) {
+    std::vector<TransposeInput> inputs;
+    for (int input : map->inputs) inputs.push_back(TransposeInput(tangent_aval(avals[input])));
+    for (const Array& residual : map->residuals) inputs.push_back(residual);
+    Tangents of_outputs;
+    for (int output : map->outputs_with_tangent) of_outputs.push_back(cotangents[output]);
+    const Tangents linear = transpose(map->jaxpr, inputs, of_outputs);
+    Tangents results;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < avals.size(); ++i) {
+      if (!wrt[i]) continue;
+      const bool has = next < map->inputs.size() && map->inputs[next] == int(i);
+      results.push_back(has ? linear[next++] : Tangent(avals[i]));
+    }
+    return results;
+  };
+  return pullback;
+}
+
+std::shared_ptr<const TransposedJaxpr> transpose_jaxpr(const Jaxpr& jaxpr, const std::vector<bool>& linear_inputs,
+                                                       const std::vector<bool>& nonzero_cotangents) {
+  std::string key = "transpose ";
+  for (bool flag : linear_inputs) key += flag ? '1' : '0';
+  key += ' ';
+  for (bool flag : nonzero_cotangents) key += flag ? '1' : '0';
+  return std::static_pointer_cast<const TransposedJaxpr>(jaxpr->memo.get(key, [&]() -> std::shared_ptr<const void> {
+    auto result = std::make_shared<TransposedJaxpr>();
+    std::vector<Aval> avals;
+    for (std::size_t i = 0; i < linear_inputs.size(); ++i)
+      if (!linear_inputs[i]) avals.push_back(jaxpr->avals[i]);
+    const std::vector<Aval> outputs = jaxpr->output_avals();
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (nonzero_cotangents[i]) avals.push_back(outputs[i]);
+    result->jaxpr = make_closed_jaxpr(
+        [&](std::span<const Array> arguments) {
+          std::size_t next = 0;
+          std::vector<TransposeInput> inputs;
+          for (std::size_t i = 0; i < linear_inputs.size(); ++i)
+            inputs.push_back(linear_inputs[i] ? TransposeInput(jaxpr->avals[i]) : TransposeInput(arguments[next++]));
+          Tangents cotangents;
+          for (std::size_t i = 0; i < outputs.size(); ++i)
+            cotangents.push_back(nonzero_cotangents[i] ? Tangent(arguments[next++]) : Tangent(outputs[i]));
+          Arrays results;
+          const Tangents of_inputs = flat::transpose(jaxpr, inputs, cotangents);
+          for (std::size_t i = 0; i < of_inputs.size(); ++i) {
+            if (!linear_inputs[i]) continue;
+            result->nonzero_inputs.push_back(!of_inputs[i].is_zero());
+            if (!of_inputs[i].is_zero()) results.push_back(of_inputs[i].array());
+          }
+          return results;
+        },
+        avals, jaxpr->sizes);
+    return result;
+  }));
+}
+
+}  // namespace plait
