@@ -1,5 +1,5 @@
-// The precompiled header of the library: the standard headers that most of its files include. Every
-// file still includes what it uses; nothing of plait and no vendor header belongs here.
+// The precompiled header of the library: the standard headers that most of its files include.
+// Every file still includes what it uses; nothing of plait and no vendor header belongs here.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
