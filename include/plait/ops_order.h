@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <plait/trace/trace.h>
+#include <plait/ops_indexing.h>
 
 namespace plait {
 
@@ -27,37 +27,37 @@ Array linear_recurrence(Operand a, Operand b, int axis = 0, bool reverse = false
 // Sorts along a dimension. NaN is greater than every number, -0.0 equals 0.0, complex numbers are
 // ordered as pairs. Several operands move together, ordered by the first num_keys of them.
 Array sort(Operand operand, int dimension = -1, bool is_stable = true, bool descending = false);
-Arrays sort(std::span<const Array> operands, int dimension = -1, bool is_stable = true,
-            int num_keys = 1, bool descending = false);
+Arrays sort(Operands operands, int dimension = -1, bool is_stable = true, int num_keys = 1,
+            bool descending = false);
 // The k largest along an axis, largest first, and their indices (int32); of equal ones the first.
 std::pair<Array, Array> top_k(Operand operand, Dim k, int axis = -1);
 
 // What is added before and after each windowed axis: pairs of sizes (negative ones cut off), or
 // "VALID" (nothing), "SAME" (as many windows as strides fit; an odd rest after), "SAME_LOWER"
 // (an odd rest before).
-struct Padding {
+struct WindowPadding {
   std::vector<std::pair<Dim, Dim>> pairs;
   std::string name;
-  Padding(std::initializer_list<std::pair<Dim, Dim>> list) : pairs(list) {}     // NOLINT
-  Padding(std::vector<std::pair<Dim, Dim>> list) : pairs(std::move(list)) {}    // NOLINT
-  Padding(const char* word) : name(word) {}                                     // NOLINT
-  Padding(std::string word) : name(std::move(word)) {}                          // NOLINT
+  WindowPadding(std::initializer_list<std::pair<Dim, Dim>> list) : pairs(list) {}   // NOLINT
+  WindowPadding(std::vector<std::pair<Dim, Dim>> list) : pairs(std::move(list)) {}  // NOLINT
+  WindowPadding(const char* word) : name(word) {}                                   // NOLINT
+  WindowPadding(std::string word) : name(std::move(word)) {}                        // NOLINT
 };
 
 // Reductions over windows, one entry of each list per dimension of the operand; an empty list of
 // strides or dilations is all ones. base_dilation puts holes between the operand's elements,
 // window_dilation between the window's. Padding and holes never count.
 Array reduce_window_sum(Operand operand, const Shape& window_dimensions,
-                        const Shape& window_strides = {}, const Padding& padding = "VALID",
+                        const Shape& window_strides = {}, const WindowPadding& padding = "VALID",
                         const Shape& base_dilation = {}, const Shape& window_dilation = {});
 Array reduce_window_prod(Operand operand, const Shape& window_dimensions,
-                         const Shape& window_strides = {}, const Padding& padding = "VALID",
+                         const Shape& window_strides = {}, const WindowPadding& padding = "VALID",
                          const Shape& base_dilation = {}, const Shape& window_dilation = {});
 Array reduce_window_max(Operand operand, const Shape& window_dimensions,
-                        const Shape& window_strides = {}, const Padding& padding = "VALID",
+                        const Shape& window_strides = {}, const WindowPadding& padding = "VALID",
                         const Shape& base_dilation = {}, const Shape& window_dilation = {});
 Array reduce_window_min(Operand operand, const Shape& window_dimensions,
-                        const Shape& window_strides = {}, const Padding& padding = "VALID",
+                        const Shape& window_strides = {}, const WindowPadding& padding = "VALID",
                         const Shape& base_dilation = {}, const Shape& window_dilation = {});
 
 // Where a convolution's operands and result keep their dimensions, as in JAX: lhs and out
@@ -75,7 +75,7 @@ ConvDimensions conv_dimension_numbers(std::string_view lhs, std::string_view rhs
 // feature_group_count g the features of lhs split into g groups with kernels of their own; with
 // batch_group_count the batch does.
 Array conv_general_dilated(Operand lhs, Operand rhs, const Shape& window_strides = {},
-                           const Padding& padding = "VALID", const Shape& lhs_dilation = {},
+                           const WindowPadding& padding = "VALID", const Shape& lhs_dilation = {},
                            const Shape& rhs_dilation = {},
                            const ConvDimensions& dimension_numbers = {},
                            Dim feature_group_count = 1, Dim batch_group_count = 1,

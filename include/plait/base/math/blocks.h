@@ -40,16 +40,28 @@ template <RealLanes V>
   return fma(x, y, V(0));
 }
 
-template <std::size_t i, class V, std::size_t n>
-[[gnu::always_inline]] inline V horner(V x, V sum, const std::array<ElementOf<V>, n>& c) {
-  if constexpr (i == 0) return sum;
-  else return horner<i - 1>(x, fma(sum, x, V(c[i - 1])), c);
+// c[first] + c[first + 1] x + ... of count terms, given powers[i] = x^(2^i).
+template <std::size_t first, std::size_t count, class V, std::size_t n, std::size_t m>
+[[gnu::always_inline]] inline V estrin(const std::array<V, m>& powers,
+                                       const std::array<ElementOf<V>, n>& c) {
+  if constexpr (count == 1) {
+    return V(c[first]);
+  } else {
+    constexpr int level = std::bit_width(count - 1) - 1;
+    constexpr std::size_t half = std::size_t{1} << level;
+    return fma(estrin<first + half, count - half>(powers, c), powers[level],
+               estrin<first, half>(powers, c));
+  }
 }
 
-// c[0] + c[1] x + c[2] x^2 + ..., by Horner's rule, fused.
+// c[0] + c[1] x + c[2] x^2 + ..., by Estrin's rule, fused: half the multiply-adds wait for nothing,
+// where Horner's rule is one chain that a processor's scheduler cannot overlap with the next pack's.
 template <class V, std::size_t n>
 [[gnu::always_inline]] inline V polynomial(V x, const std::array<ElementOf<V>, n>& c) {
-  return horner<n - 1>(x, V(c[n - 1]), c);
+  std::array<V, n == 1 ? 1 : std::bit_width(n - 1)> powers;
+  powers[0] = x;
+  for (std::size_t i = 1; i < powers.size(); ++i) powers[i] = powers[i - 1] * powers[i - 1];
+  return estrin<0, n>(powers, c);
 }
 
 // An integer below 2^(mantissa_bits - 1) in magnitude as a real.

@@ -31,15 +31,15 @@ struct ErfConstants<double> {
                                   0.00012055264083606051, -1.492406603863874e-05,
                                   1.6438036599453695e-06, -1.6126869463464331e-07,
                                   1.3319041442186425e-08, -6.945015388976705e-10};
-  // erfc(a) e^(a^2) = P(a) / Q(a) on [0.49, 27.5].
-  static constexpr std::array tail_p{
-      0.9999999999705076, 2.270106127246083,   2.5431014966924077,   1.8113327509258534,
-      0.8965206371643154, 0.3189046232974783,  0.08164674634129825,  0.014590918751361972,
-      0.0016706390839993513, 9.56731403297994e-05};
-  static constexpr std::array tail_q{
-      1.0,                3.3984852938745678,  5.377881505457471,     5.233389672720699,
-      3.480407069160635,  1.6599184114229408,  0.5780898057037933,    0.14619565526764103,
-      0.025946518242977855, 0.0029611306778956994, 0.00016957622600585433};
+  // (1 + 2a) erfc(a) e^(a^2) - 1 in q = (a - 4) / (a + 4), for a on [0.49, 28].
+  static constexpr std::array tail{
+      0.23299511862555253,    -0.1396211168405616,    0.015379652102613254,
+      0.06809705425457827,    -0.10103906603589938,   0.09373283500258885,
+      -0.06633036582199155,   0.03716751546525954,    -0.016197733938071467,
+      0.005031970656484011,   -0.0007577741332289905, -0.0001992605410391298,
+      0.0001506253312005756,  -2.438547453668131e-05, -1.1231979669027114e-05,
+      5.678486496064011e-06,  3.1071694300450007e-07, -7.812207460492908e-07,
+      5.7536367498279216e-08, 7.391514565753776e-08,  -8.803044189079583e-09};
   // erf_inv(x) / x in w = -log(1 - x^2) on [0, 5], and in sqrt(w) on [sqrt(5), 6.08]: relative errors
   // 1.5e-10 and 5.6e-9.
   static constexpr std::array inverse_p{0.8862269255829748,  0.27227837182107545,
@@ -60,8 +60,9 @@ template <RealLanes V>
   return fma(x, polynomial(x * x, ErfConstants<ElementOf<V>>::erf), x);
 }
 
-// erfc(a) for a >= 0.49, with relative accuracy: e^(-a^2), its argument in two parts, times a
-// quotient of degrees 9 and 10. Double only.
+// erfc(a) for a >= 0.49, with relative accuracy: e^(-a^2), its argument in two parts, times (1 + G(q))
+// / (1 + 2a) with q = (a - 4) / (a + 4). G is small, so that its rounding hardly counts (Shepherd and
+// Laframboise, 1981); its polynomial of degree 20 is truncated from a Chebyshev series. Double only.
 template <RealLanes V>
 [[gnu::always_inline]] inline V erfc_tail(V a) {
   using C = ErfConstants<double>;
@@ -69,7 +70,9 @@ template <RealLanes V>
   V square = a * a;
   auto [r, k] = reduce_exp(-square);
   r = r - fma(a, a, -square);
-  return scale(exp_near_zero(r) * (polynomial(a, C::tail_p) / polynomial(a, C::tail_q)), k);
+  V e = exp_near_zero(r);
+  V g = polynomial((a - V(4)) / (a + V(4)), C::tail);
+  return scale(fma(e, g, e) / fma(V(2), a, V(1)), k);
 }
 
 // x + x P(x^2) near zero; beyond, 1 - erfc(a), in float as 1 - e^-Q(a).
@@ -99,7 +102,8 @@ V erfc(V x) {
     V a = abs(x);
     V tail = erfc_tail(a);
     tail = select(x < V(0), V(2) - tail, tail);
-    return select(a < V(0.5), V(1) - erf_near_zero(x), tail);
+    V y = select(a < V(0.5), V(1) - erf_near_zero(x), tail);
+    return select(is_nan(x), x, y);
   }
 }
 
@@ -122,15 +126,16 @@ V erf_inv(V x) {
   using T = ElementOf<V>;
   if constexpr (is_float<T>) {
     V y = in_double([](auto lanes) { return erf_inv_estimate(lanes); }, x);
+    y = select(abs(x) < V(1), y, V(Format<T>::nan));
     return select(abs(x) == V(1), copysign(V(Format<T>::infinity), x), y);
   } else {
     V a = abs(x);
     V y = erf_inv_estimate(a);
-    V error = select(a < V(0.5), erf_near_zero(y) - a, (V(1) - a) - erfc_tail(y));
+    V error = select(a < V(0.75), erf_near_zero(y) - a, (V(1) - a) - erfc_tail(y));
     V u = error * (V(0.8862269254527580) * exp(y * y));
     y = y - u / fma(u, y, V(1));
-    y = select(a == V(1), V(Format<T>::infinity), y);
-    return copysign(select(a == V(0), a, y), x);
+    y = copysign(select(a == V(1), V(Format<T>::infinity), y), x);
+    return select(a <= V(1), y, V(Format<T>::nan));
   }
 }
 

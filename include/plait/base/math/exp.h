@@ -2,7 +2,6 @@
 //
 // All reduce x = k ln 2 + r with |r| <= ln 2 / 2 by Cody and Waite's two-part ln 2 (the first product
 // is exact under fma) and evaluate a minimax polynomial (Remez, coefficients rounded one by one).
-// Largest errors seen, in ulp, float and double: exp EXPF EXPD.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,9 +25,10 @@ struct ExpConstants<float> {
                                   1.3840563e-03f};
   static constexpr std::array expm1{5.0e-01f,       1.6666636e-01f, 4.166651e-02f,
                                     8.341511e-03f, 1.393054e-03f,  1.5015287e-04f};
-  // (2^r - 1) / r on [-1/2, 1/2].
-  static constexpr std::array exp2{6.931472e-01f, 2.4022594e-01f, 5.5503663e-02f,
-                                   9.625443e-03f, 1.3387925e-03f, 1.3333613e-04f};
+  // ((2^r - 1) / r - ln 2) / r on [-1/2, 1/2], with the ln 2 it goes with.
+  static constexpr float exp2_first = 6.931472e-01f;
+  static constexpr std::array exp2{2.4022594e-01f, 5.5503663e-02f, 9.625443e-03f, 1.3387925e-03f,
+                                   1.3333613e-04f};
   // (sinh(x) / x - 1) / x^2 in x^2 on [0, 1].
   static constexpr std::array sinh{1.6666667e-01f, 8.333311e-03f, 1.9842635e-04f, 2.7839255e-06f};
   // (tanh(x) / x - 1) / x^2 in x^2 on [0, 0.625^2], a quotient.
@@ -50,10 +50,10 @@ struct ExpConstants<double> {
       2.4801587264697008e-05, 2.7557245409060985e-06, 2.7557354212011293e-07,
       2.5108709489787127e-08, 2.088087485531498e-09};
   static constexpr std::array expm1 = exp;
+  static constexpr double exp2_first = 0.6931471805599453;
   static constexpr std::array exp2{
-      0.6931471805599453,     0.24022650695910172,    0.055504108664824574,
-      0.009618129107577075,   0.0013333558145567784,  0.00015403530478831217,
-      1.5252734738048628e-05, 1.3215424510169027e-06, 1.0177655468174694e-07,
+      0.24022650695910172,   0.055504108664824574,   0.009618129107577075,   0.0013333558145567784,
+      0.00015403530478831217, 1.5252734738048628e-05, 1.3215424510169027e-06, 1.0177655468174694e-07,
       7.0756070415387245e-09, 4.5194943587257007e-10};
   static constexpr std::array sinh{0.16666666666666669,    0.008333333333332915,
                                    0.00019841269841589272, 2.7557319108466277e-06,
@@ -110,21 +110,26 @@ V exp2(V x) {
   x = clamp(x, C::lowest2, C::highest2);
   V shifted = x + V(F::magic);
   V r = x - (shifted - V(F::magic));
-  return scale(fma(r, polynomial(r, C::exp2), V(1)),
-               to_bits(shifted) - IntegerLanesOf<V>(F::magic_bits));
+  V q = fma(r, polynomial(r, C::exp2), V(C::exp2_first));
+  return scale(fma(r, q, V(1)), to_bits(shifted) - IntegerLanesOf<V>(F::magic_bits));
 }
 
-// 2^k (e^r - 1) + (2^k - 1), the sum rounded once; polynomial of degree 7 (float), 12 (double).
+// 2^k (e^r - 1) + (2^k - 1), as (2^k - 1 + 2^k r) + 2^k (e^r - 1 - r), the small part with what the
+// reduction lost; polynomial of degree 7 (float), 12 (double).
 template <RealLanes V>
 V expm1(V x) {
-  using C = ExpConstants<ElementOf<V>>;
-  using I = IntegerLanesOf<V>;
-  auto [r, k] = reduce_exp(clamp(x, C::lowest_m1, C::highest));
-  V p = fma(r * r, polynomial(r, C::expm1), r);
-  V half_scale = power_of_two<V>(k - I(1));  // half, because 2^k may overflow where the result does not
-  V y = V(2) * fma(half_scale, p, half_scale - V(ElementOf<V>(0.5)));
+  using T = ElementOf<V>;
+  using C = ExpConstants<T>;
+  V clamped = clamp(x, C::lowest_m1, C::highest);
+  auto [r, k] = reduce_exp(clamped);
+  V n = to_real<V>(k);
+  V low = fma(n, V(-C::ln2_low), fma(n, V(-C::ln2_high), clamped) - r);
+  low = fma(r * r, polynomial(r, C::expm1), low);
+  // Half of 2^k, because 2^k may overflow where the result does not.
+  V half_scale = power_of_two<V>(k - IntegerLanesOf<V>(1));
+  V y = V(2) * fma(half_scale, low, fma(half_scale, r, half_scale - V(T(0.5))));
   // Halving would round denormals, and drops the sign of -0.
-  return select(abs(x) < V(4 * Format<ElementOf<V>>::min_normal), x, y);
+  return select(abs(x) < V(4 * Format<T>::min_normal), x, y);
 }
 
 // x + x^3 P(x^2) below 1, (e^|x| - e^-|x|) / 2 above.

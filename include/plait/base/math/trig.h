@@ -10,9 +10,10 @@
 
 namespace plait::math {
 
-// x = n pi/2 + r, |r| <= pi/4, for every finite x; only n modulo 4 is given. NaN for the others.
+// x = n pi/2 + r + r_low, |r| <= pi/4, for every finite x above 1 in magnitude; only n modulo 4 is
+// given. NaN for infinity and NaN.
 struct QuarterTurns {
-  double r;
+  double r, r_low;
   int n;
 };
 QuarterTurns reduce_quarter_turns(double x);
@@ -47,14 +48,15 @@ struct TrigConstants<double> {
 
 template <RealLanes V>
 struct TrigReduced {
-  V r;
+  V r, r_low;                // low is 0 where r is small, as it would not show
   IntegerLanesOf<V> n;  // its two low bits are those of the quadrant; the others are arbitrary
 };
 
 template <class T>
 TrigReduced<T> reduce_trig_far(T x) {
   const QuarterTurns turns = reduce_quarter_turns(x);
-  return {T(turns.r), IntegerOf<T>(turns.n)};
+  const T r = T(turns.r);
+  return {r, T((turns.r - r) + turns.r_low), IntegerOf<T>(turns.n)};
 }
 
 template <RealLanes V>
@@ -64,9 +66,11 @@ template <RealLanes V>
   V shifted = fma(x, V(C::two_over_pi), V(Format<T>::magic));
   V n = shifted - V(Format<T>::magic);
   V r = fma(n, V(-C::half_pi[0]), x);
-  r = fma(n, V(-C::half_pi[1]), r);
-  r = fma(n, V(-C::half_pi[2]), r);
-  TrigReduced<V> reduced{r, to_bits(shifted)};
+  V rest = fma(n, V(-C::half_pi[1]), r);
+  // The error of that rounding; exact where rest is within a factor 2 of r.
+  V low = fma(n, V(-C::half_pi[1]), r - rest);
+  low = select(abs(rest) > V(T(0x1p-8)), low, V(0));
+  TrigReduced<V> reduced{fma(n, V(-C::half_pi[2]), rest), low, to_bits(shifted)};
   auto is_far = !(abs(x) <= V(C::limit));
   if (any(is_far)) [[unlikely]] {
     if constexpr (Lanes<V>::width == 1) {
@@ -76,6 +80,7 @@ template <RealLanes V>
         if (!is_far[i]) continue;
         const auto lane = reduce_trig_far(x[i]);
         reduced.r.v[i] = lane.r;
+        reduced.r_low.v[i] = lane.r_low;
         reduced.n.v[i] = lane.n;
       }
     }
@@ -83,14 +88,15 @@ template <RealLanes V>
   return reduced;
 }
 
+// sin(r + low) and cos(r + low), given square = r^2.
 template <RealLanes V>
-[[gnu::always_inline]] inline V sin_near_zero(V r, V square) {
-  return fma(r * square, polynomial(square, TrigConstants<ElementOf<V>>::sin), r);
+[[gnu::always_inline]] inline V sin_near_zero(V r, V low, V square) {
+  return r + fma(r * square, polynomial(square, TrigConstants<ElementOf<V>>::sin), low);
 }
 template <RealLanes V>
-[[gnu::always_inline]] inline V cos_near_zero(V square) {
+[[gnu::always_inline]] inline V cos_near_zero(V r, V low, V square) {
   V p = polynomial(square, TrigConstants<ElementOf<V>>::cos);
-  return fma(square, fma(square, p, V(ElementOf<V>(-0.5))), V(1));
+  return V(1) + fma(square, fma(square, p, V(ElementOf<V>(-0.5))), -(r * low));
 }
 
 template <RealLanes V>
@@ -107,29 +113,42 @@ template <RealLanes V>
 
 template <RealLanes V>
 V sin(V x) {
-  auto [r, n] = reduce_trig(x);
+  auto [r, low, n] = reduce_trig(x);
   V square = r * r;
-  V y = select(is_odd<V>(n), cos_near_zero(square), sin_near_zero(r, square));
+  V y = select(is_odd<V>(n), cos_near_zero(r, low, square), sin_near_zero(r, low, square));
   y = from_bits(to_bits(y) ^ sign_of_half_turns<V>(n));
   return select(x == V(0), x, y);  // keeps -0
 }
 
 template <RealLanes V>
 V cos(V x) {
-  auto [r, n] = reduce_trig(x);
+  auto [r, low, n] = reduce_trig(x);
   V square = r * r;
-  V y = select(is_odd<V>(n), sin_near_zero(r, square), cos_near_zero(square));
+  V y = select(is_odd<V>(n), sin_near_zero(r, low, square), cos_near_zero(r, low, square));
   return from_bits(to_bits(y) ^ sign_of_half_turns<V>(n + IntegerLanesOf<V>(1)));
 }
 
-// sin / cos of the remainder, or -cos / sin in odd quadrants.
+// sin / cos of the remainder, or -cos / sin in odd quadrants. Both are sums of two parts whose rounding
+// errors are kept, and the quotient is corrected by its residual.
 template <RealLanes V>
 V tan(V x) {
-  auto [r, n] = reduce_trig(x);
+  using T = ElementOf<V>;
+  using C = TrigConstants<T>;
+  auto [r, low, n] = reduce_trig(x);
   V square = r * r;
-  V sine = sin_near_zero(r, square), cosine = cos_near_zero(square);
+  V sine_part = fma(r * square, polynomial(square, C::sin), low);
+  V sine = r + sine_part, sine_low = (r - sine) + sine_part;
+  V cosine_part = fma(square, fma(square, polynomial(square, C::cos), V(T(-0.5))), -(r * low));
+  V cosine = V(1) + cosine_part, cosine_low = (V(1) - cosine) + cosine_part;
   auto odd = is_odd<V>(n);
-  V y = select(odd, cosine, sine) / select(odd, -sine, cosine);
+  V numerator = select(odd, cosine, sine), denominator = select(odd, -sine, cosine);
+  V numerator_low = select(odd, cosine_low, sine_low);
+  V denominator_low = select(odd, -sine_low, cosine_low);
+  V inverse = V(1) / denominator;
+  V y = numerator * inverse;
+  V residual = fma(-y, denominator_low, fma(-y, denominator, numerator) + numerator_low);
+  y = fma(residual, inverse, y);
+  y = select(abs(x) <= V(std::numeric_limits<T>::max()), y, V(Format<T>::nan));
   return select(x == V(0), x, y);  // keeps -0
 }
 
