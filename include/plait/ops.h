@@ -120,3 +120,5 @@ Shape broadcast_shapes(std::span<const Shape> shapes, std::string_view function)
 Array broadcast_to(const Array& array, const Shape& shape);
 
 }  // namespace plait
+
+#include <plait/ops_indexing.h>
