@@ -19,5 +19,10 @@ inline std::complex<double> tanh(std::complex<double> z) { return std::tanh(z); 
 inline std::complex<double> sqrt(std::complex<double> z) { return std::sqrt(z); }
 
 inline std::complex<float> exp(std::complex<float> z) { return std::complex<float>(exp(std::complex<double>(z))); }
+template <class T>
+std::complex<T> pow(std::complex<T> x, std::complex<T> y) {
+  if (x == T(0) && y == T(0)) return T(1);
+  return std::complex<T>(std::pow(std::complex<double>(x), std::complex<double>(y)));
+}
 
 }  // namespace plait::math
