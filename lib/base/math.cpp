@@ -18,7 +18,7 @@ constexpr std::array<std::uint64_t, 21> two_over_pi = {
     0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d, 0x7527bac7ebe5f17b,
     0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab, 0xf0cfbc209af4361d};
 
-constexpr double pi = 3.141592653589793;
+constexpr double pi = 3.141592653589793, pi_low = 1.2246467991473532e-16;
 using Wide = unsigned __int128;
 
 // 64 bits of 2/pi from the one that weighs 2^-(bit + 1) on; bit >= -64.
@@ -35,8 +35,7 @@ std::uint64_t window(int bit) {
 QuarterTurns reduce_quarter_turns(double x) {
   const std::int64_t bits = to_bits(abs(x));
   const int exponent = static_cast<int>(bits >> 52);
-  if (exponent == 0x7ff) return {x - x, 0};
-  if (exponent < 1023) return {x, 0};  // below 1 only in error: callers come with large x
+  if (exponent == 0x7ff) return {Format<double>::nan, 0, 0};
   const std::uint64_t m = (bits & Format<double>::mantissa_mask) | std::uint64_t{1} << 52;
   const int first = exponent - 1075 - 2;
   const Wide low = Wide{m} * window(first + 128);
@@ -63,104 +62,109 @@ QuarterTurns reduce_quarter_turns(double x) {
   constexpr double half_pi = 1.5707963267948966, half_pi_low = 6.123233995736766e-17;
   const double r = product(high, half_pi);
   const double r_low = fma(low_part, half_pi, fma(high, half_pi_low, fma(high, half_pi, -r)));
-  const double sum = r + r_low;
-  if (to_bits(x) < 0) return {is_negative ? sum : -sum, -n};
-  return {is_negative ? -sum : sum, n};
+  const double sum = r + r_low, sum_low = (r - sum) + r_low;
+  const bool is_flipped = is_negative != (to_bits(x) < 0);
+  return {is_flipped ? -sum : sum, is_flipped ? -sum_low : sum_low, to_bits(x) < 0 ? -n : n};
 }
 
 namespace {
 
-// lgamma(1 + y) / y and lgamma(2 + y) / y on [-1/2, 1/2], quotients.
-constexpr std::array gamma1_p{-0.5772156649015329, -1.3950015763749022, -0.6706060200330016,
-                              0.8935180585781445,  1.1606690733316165,  0.49691955263778426,
-                              0.08691580848376548, 0.0048007683861564406};
-constexpr std::array gamma1_q{1.0,
-                              3.8416639475252166,
-                              5.941561437985147,
-                              4.72007564834048,
-                              2.0318821639591285,
-                              0.4564916254387694,
-                              0.04623436500717106,
-                              0.0013537821823661187,
-                              -6.993695339364846e-06};
-constexpr std::array gamma2_p{0.42278433509846713, 0.951376472017773,    0.7656265416764313,
-                              0.2826326006222639,  0.04907030189022551,  0.003541742187415545,
-                              6.963618032635354e-05};
-constexpr std::array gamma2_q{1.0,
-                              1.4875419602459625,
-                              0.835640231639472,
-                              0.2194375049444628,
-                              0.026874146167842936,
-                              0.001307976782397977,
-                              1.5027047085904027e-05};
+// lgamma(x) / ((x - 1) (x - 2)) - 1/2 on [1/2, 5/2] in x - 1/2, a quotient: a value of at most 0.27,
+// whose errors weigh little in the sum with 1/2. All poles are far to the left, so that the
+// denominator's coefficients are positive and nothing cancels.
+constexpr std::array gamma_p{0.2631532572329335, 1.1708570071740554, 1.4745256014629042, -0.30771076290637467, -1.9555328864993173, -1.4463640349472733, -0.4082663276995493, -0.04257801246211987, -0.0011411463608446482};
+constexpr std::array gamma_q{1.0,
+                             6.6645385317387875,
+                             17.638806498555944,
+                             23.708205579146735,
+                             17.215649827134,
+                             6.6643383647600425,
+                             1.2762384176263932,
+                             0.10253081311545043,
+                             0.0023273513553834207};
 // (lgamma(x) - (x - 1/2) log x + x - log(2 pi) / 2) x in 1 / x^2, for x >= 8.
 constexpr std::array stirling{0.08333333333333333,   -0.0027777777777547906, 0.0007936507750389146,
                               -0.0005952324853114118, 0.0008409560410124847,
                               -0.0018607620492191086, 0.004427269529603458};
 
-// digamma(1 + t) / (1 + t - root) on [0, 1], and (log x - 1/2x - digamma(x)) x^2 in 1 / x^2.
+// digamma(1 + t) / (1 + t - root) on [0, 2], and (log x - 1/2x - digamma(x)) x^2 in 1 / x^2.
 constexpr double digamma_root = 1.4616321449683622, digamma_root_low = 9.549995429965697e-17;
-constexpr std::array digamma_p{1.2503801375034054,  1.7839106586730005,   0.8597262554486731,
-                               0.16872638221813457, 0.01244789354562984, 0.00022696134043070435};
+constexpr std::array digamma_p{1.2503801375034054,    1.937328882480891,    1.0705702703490372,
+                               0.2641911705597156,    0.029345105375746975, 0.0012712452487616964,
+                               1.360793254748093e-05};
 constexpr std::array digamma_q{1.0,
-                               2.1102414698806764,
-                               1.528229135619322,
-                               0.48108940524366595,
-                               0.06652201970968959,
-                               0.0034603818348764217,
-                               4.012498549171845e-05};
+                               2.232938735461219,
+                               1.7807223924191358,
+                               0.6561907944232935,
+                               0.117893783725478,
+                               0.009796509832400149,
+                               0.0003120765233519945,
+                               2.2104869807909823e-06};
 constexpr std::array digamma_far{0.08333333333333333,   -0.008333333333316898, 0.003968253951812853,
                                  -0.004166659311138325, 0.007574037683825566,
                                  -0.020872894289113857, 0.06851990318067076};
 
-double near_one(double y) { return y * (polynomial(y, gamma1_p) / polynomial(y, gamma1_q)); }
-double near_two(double y) { return y * (polynomial(y, gamma2_p) / polynomial(y, gamma2_q)); }
+// Horner's rule: slower than polynomial, but where all terms have one sign it rounds at full size only
+// once.
+template <std::size_t n>
+double horner(double x, const std::array<double, n>& c) {
+  double sum = c[n - 1];
+  for (std::size_t i = n - 1; i-- > 0;) sum = fma(sum, x, c[i]);
+  return sum;
+}
+
+// lgamma(1 + y) for y on [-1/2, 3/2].
+double lgamma_above_one(double y) {
+  const double t = y + 0.5;
+  return fma(y, y, -y) * (0.5 + horner(t, gamma_p) / horner(t, gamma_q));
+}
 
 }  // namespace
 
-// Quotients around the zeros 1 and 2, the recurrence up to 8, Stirling's series beyond; the reflection
+// A quotient around the zeros 1 and 2, the recurrence up to 8, Stirling's series beyond; the reflection
 // Gamma(x) Gamma(-x) = -pi / (x sin(pi x)) on the left.
 double lgamma(double x) {
   if (is_nan(x)) return x;
   if (x <= 0) {
     const double y = -x, turn = y - round(y);
-    if (turn == 0) return Format<double>::infinity;  // the poles, and -infinity's NaN is next
-    if (is_nan(turn)) return Format<double>::infinity;
+    if (turn == 0 || is_nan(turn)) return Format<double>::infinity;  // a pole, or -infinity
     if (y < 0x1p-60) return -log(y);
     return log(pi / (y * abs(sin(pi * turn)))) - lgamma(y);
   }
-  if (x < 0.5) return fma(near_one(x), 1.0, -log(x));
-  if (x < 1.5) return near_one(x - 1);
-  if (x < 2.5) return near_two(x - 2);
+  if (x < 0.5) return lgamma_above_one(x) - log(x);
+  if (x < 2.5) return lgamma_above_one(x - 1);
   if (x < 8) {
     double factor = 1;
     while (x >= 2.5) x -= 1, factor *= x;
-    return fma(near_two(x - 2), 1.0, log(factor));
+    return lgamma_above_one(x - 1) + log(factor);
   }
   const double inverse = 1 / x;
   const double series = inverse * polynomial(inverse * inverse, stirling);
   constexpr double half_log_2pi_minus_half = 0.4189385332046728;
-  return fma(x - 0.5, log(x) - 1, fma(series, 1.0, half_log_2pi_minus_half));
+  return fma(x - 0.5, log(x) - 1, series + half_log_2pi_minus_half);
 }
 
 // A quotient around the positive zero, the recurrence between 0 and 10, the asymptotic series beyond;
 // the reflection digamma(x) = digamma(1 - x) - pi / tan(pi x) on the left.
 double digamma(double x) {
-  if (x == 0) return copysign(Format<double>::infinity, -x);
+  if (abs(x) < 0x1p-60) return -1 / x;
   if (x < 0) {
     const double turn = x - round(x);
     if (!(turn != 0) || is_nan(turn)) return Format<double>::nan;
-    return digamma(1 - x) - pi / tan(pi * turn);
+    // cot(angle + low) is about cot(angle) - low (1 + cot(angle)^2).
+    const double angle = pi * turn, low = fma(pi_low, turn, fma(pi, turn, -angle));
+    const double cot = 1 / tan(angle);
+    return fma(-pi, fma(-(low * cot), cot, cot - low), digamma(1 - x));
   }
   if (x >= 10) {
     const double inverse = 1 / x, z = inverse * inverse;
     return log(x) - fma(z, polynomial(z, digamma_far), 0.5 * inverse);
   }
   double sum = 0;
-  while (x > 2) x -= 1, sum += 1 / x;
+  while (x > 3) x -= 1, sum += 1 / x;
   while (x < 1) sum -= 1 / x, x += 1;
   const double distance = (x - digamma_root) - digamma_root_low;
-  return fma(distance, polynomial(x - 1, digamma_p) / polynomial(x - 1, digamma_q), sum);
+  return fma(distance, horner(x - 1, digamma_p) / horner(x - 1, digamma_q), sum);
 }
 
 }  // namespace plait::math

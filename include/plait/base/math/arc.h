@@ -80,7 +80,7 @@ V atan2(V y, V x) {
   a = a * shrink, b = b * shrink;  // a + b must not overflow
   auto is_diagonal = a == V(Format<T>::infinity);
   a = select(is_diagonal, V(1), a), b = select(is_diagonal, V(1), b);
-  auto is_middle = a > b * V(T(0.55));
+  auto is_middle = a * V(T(1 / 0.55)) > b;  // b * 0.55 would be coarse for denormals
   V q = select(is_middle, a - b, a) / select(is_middle, a + b, b);
   V t = atan_near_zero(select(b == V(0), V(0), q));
   V multiple = select(is_middle, V(1), V(0));
