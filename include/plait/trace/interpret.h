@@ -90,7 +90,10 @@ class OnlineTrace final : public Trace {
   using Value = typename Interpreter::Value;
   OnlineTrace(std::string_view name, Interpreter& interpreter) : Trace(name), interpreter_(interpreter) {}
 
-  Array wrap(Value value) { return adopt(new ValueNode<Value>(interpreter_.aval(value), this, std::move(value))); }
+  Array wrap(Value value) {
+    Aval aval = interpreter_.aval(value);  // before the value is moved
+    return adopt(new ValueNode<Value>(std::move(aval), this, std::move(value)));
+  }
   Value value_of(const Array& array) {
     if (owns(array)) return static_cast<const ValueNode<Value>*>(array.node())->value;
     check_alive(array);
