@@ -47,33 +47,55 @@ Dim compute(Dim a, const char* operation, Dim b, const Function& function) {
   }
 }
 
-const DimNode* require_expression(Dim dim, const char* operation) {
-  const DimNode* node = DimNode::of(dim);
-  if (!node) throw InternalError(std::string(operation) + " of the constant " + dim.to_string());
-  return node;
+struct Decomposition {
+  Dim::Operation operation;
+  Dim left, right;
+};
+
+Dim::Operation operation_of(const std::vector<WrittenTerm>& terms) {
+  if (terms.size() > 1) return Dim::Operation::add;
+  const bool is_product = terms[0].coefficient != 1 || !terms[0].factors.empty();
+  return is_product || terms[0].operation == Dim::Operation::constant ? Dim::Operation::multiply
+                                                                      : terms[0].operation;
 }
 
-// The sum, or the product, of all but the last part, and that part.
-std::pair<Dim, Dim> split_last(const Polynomial& polynomial) {
-  const std::vector<WrittenTerm> terms = written_terms(polynomial);
-  if (terms.size() > 1) {
-    const Polynomial last = value_of(terms.back());
-    return {to_dim(difference(polynomial, last)), to_dim(last)};
-  }
-  WrittenTerm term = terms[0];
-  if (term.operation == Dim::Operation::constant) {
-    const DimNode* last = term.factors.back();
+// All but the last part of a sum, a product or an operation of many operands, and the last.
+Decomposition split_last(const Polynomial& polynomial, const std::vector<WrittenTerm>& terms) {
+  const Dim::Operation operation = operation_of(terms);
+  WrittenTerm term = terms.back();
+  Polynomial last = value_of(term);
+  if (terms.size() > 1) return {operation, to_dim(difference(polynomial, last)), to_dim(last)};
+  if (operation == Dim::Operation::multiply && term.operation == Dim::Operation::constant) {
+    last = to_polynomial(term.factors.back());
     term.factors.pop_back();
-    return {to_dim(value_of(term)), DimNode::to_dim(last)};
+  } else if (operation == Dim::Operation::multiply) {
+    last = value_of({1, {}, term.operation, term.operands});
+    term.operation = Dim::Operation::constant;
+  } else {
+    last = term.operands.back();
+    term.operands.pop_back();
+    if (term.operands.size() == 1) return {operation, to_dim(term.operands[0]), to_dim(last)};
   }
-  if (term.coefficient != 1 || !term.factors.empty()) {
-    const Polynomial last = value_of({1, {}, term.operation, term.operands});
-    return {to_dim({{term.factors, term.coefficient}}), to_dim(last)};
+  return {operation, to_dim(value_of(term)), to_dim(last)};
+}
+
+// As text writes the size, if that leads to smaller sizes; a part of a sum may be written in another
+// way on its own, and following the text could then go on for ever. The terms of the canonical form
+// are always smaller.
+Decomposition decompose(Dim dim) {
+  const DimNode& node = *DimNode::of(dim);
+  if (node.kind != Kind::polynomial) {
+    Dim left = node.operands[0];
+    for (std::size_t i = 1; i + 1 < node.operands.size(); ++i) left = minimum(left, node.operands[i]);
+    const bool is_minimum = node.kind == Kind::minimum;
+    return {is_minimum ? Dim::Operation::minimum : Dim::Operation::floor_divide, left,
+            node.operands.back()};
   }
-  const Polynomial last = term.operands.back();
-  if (term.operands.size() == 2) return {to_dim(term.operands[0]), to_dim(last)};
-  term.operands.pop_back();
-  return {to_dim(value_of(term)), to_dim(last)};
+  const Decomposition written = split_last(node.terms, node.written);
+  if (std::max(weight_of(written.left), weight_of(written.right)) < node.weight) return written;
+  std::vector<WrittenTerm> terms;
+  for (const DimTerm& term : node.terms) terms.push_back({term.coefficient, term.factors, {}, {}});
+  return split_last(node.terms, terms);
 }
 
 using ValueOf = std::function<std::optional<std::int64_t>(std::string_view)>;
@@ -208,7 +230,7 @@ Dim Dim::size(std::string_view name) {
     throw ValueError("\"" + std::string(name.substr(0, 80)) + "\" is no name of a size",
                      "write a letter or \"_\", then letters, digits, \"_\" and \"'\"");
   return DimNode::to_dim(intern({.kind = Kind::size, .name = std::string(name), .operands = {},
-                                 .terms = {}, .sizes = {}, .bounds = {}, .text = {}}));
+                                 .terms = {}, .sizes = {}, .bounds = {}, .written = {}, .weight = 1, .text = {}}));
 }
 
 std::int64_t Dim::constant() const {
@@ -260,23 +282,13 @@ Dim::Operation Dim::operation() const {
   const DimNode* node = DimNode::of(*this);
   if (!node) return Operation::constant;
   if (node->kind == Kind::size) return Operation::size;
-  if (node->kind == Kind::floor_divide) return Operation::floor_divide;
-  if (node->kind == Kind::minimum) return Operation::minimum;
-  const std::vector<WrittenTerm> terms = written_terms(node->terms);
-  if (terms.size() > 1) return Operation::add;
-  const WrittenTerm& term = terms[0];
-  const bool is_product = term.coefficient != 1 || !term.factors.empty();
-  return is_product || term.operation == Operation::constant ? Operation::multiply : term.operation;
+  return decompose(*this).operation;
 }
 
 std::pair<Dim, Dim> Dim::operands() const {
-  const DimNode* node = require_expression(*this, "operands");
-  if (node->kind == Kind::size) throw InternalError("operands of the size " + node->name);
-  if (node->kind == Kind::polynomial) return split_last(node->terms);
-  Dim first = node->operands[0];
-  for (std::size_t i = 1; i + 1 < node->operands.size(); ++i)
-    first = minimum(first, node->operands[i]);
-  return {first, node->operands.back()};
+  if (is_constant() || is_size()) throw InternalError("the size " + to_string() + " has no operands");
+  const Decomposition decomposition = decompose(*this);
+  return {decomposition.left, decomposition.right};
 }
 
 std::string Dim::to_string() const {

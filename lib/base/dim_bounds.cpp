@@ -68,13 +68,30 @@ std::int64_t shifted(std::int64_t bound, __int128 amount) {
 
 // p = cofactor * min(s...) + others.
 std::int64_t lower_bound_through_minimum(const DimNode* atom, const Linear& p, Search& search) {
-  const bool any_is_sound = interval_of(p.cofactor).upper <= 0;
-  std::int64_t best = any_is_sound ? -infinite : infinite;
-  for (const Dim operand : atom->operands) {
-    const std::int64_t bound =
-        lower_bound(sum(p.others, product(p.cofactor, to_polynomial(operand))), search);
-    best = any_is_sound ? std::max(best, bound) : std::min(best, bound);
-    if (best == (any_is_sound ? infinite : -infinite)) break;
+  std::vector<Polynomial> replaced;
+  for (const Dim operand : atom->operands)
+    replaced.push_back(sum(p.others, product(p.cofactor, to_polynomial(operand))));
+  if (interval_of(p.cofactor).upper > 0) {
+    std::int64_t smallest = infinite;
+    for (const Polynomial& candidate : replaced) {
+      smallest = std::min(smallest, lower_bound(candidate, search));
+      if (smallest == -infinite) break;
+    }
+    return smallest;
+  }
+  // A cofactor <= 0 makes every operand a bound, and their mean: -2*min(a, b) >= -a - b.
+  const auto count = static_cast<std::int64_t>(atom->operands.size());
+  if (const auto share = exact_quotient(p.cofactor, to_polynomial(count))) {
+    Polynomial mean = p.others;
+    for (const Dim operand : atom->operands)
+      mean = sum(mean, product(*share, to_polynomial(operand)));
+    replaced.push_back(std::move(mean));
+  }
+  std::int64_t best = -infinite;
+  for (const Polynomial& candidate : replaced) best = std::max(best, interval_of(candidate).lower);
+  for (const Polynomial& candidate : replaced) {
+    if (best >= search.target) break;
+    best = std::max(best, lower_bound(candidate, search));
   }
   return best;
 }
@@ -108,7 +125,7 @@ std::int64_t lower_bound_through_division(const DimNode* atom, const Linear& p, 
 std::int64_t lower_bound(const Polynomial& p, Search& search) {
   std::int64_t best = interval_of(p).lower;
   if (best >= search.target || search.steps <= 0 || p.size() < 2) return best;
-  --search.steps;
+  search.steps -= 1 + static_cast<int>(p.size() / 8);  // about as long as it takes
   const std::vector<const DimNode*> common = common_factors({&p, 1});
   const Interval factor = interval_of_factors(common);
   if (!common.empty() && factor.lower >= 0) {

@@ -40,6 +40,15 @@ struct Interval {
   std::int64_t lower = -infinite, upper = infinite;
 };
 
+// A term as it is written: coefficient * factors, times one operation that is not an atom or is shown
+// with other operands than the atom has.
+struct WrittenTerm {
+  std::int64_t coefficient;
+  std::vector<const DimNode*> factors;
+  Dim::Operation operation = Dim::Operation::constant;  // constant: no further operation
+  std::vector<Polynomial> operands;
+};
+
 struct DimNode {
   enum class Kind : std::uint8_t { size, floor_divide, minimum, polynomial };
   Kind kind;
@@ -50,6 +59,8 @@ struct DimNode {
   // What follows from the above.
   std::vector<const DimNode*> sizes;  // mentioned, by name
   Interval bounds;
+  std::vector<WrittenTerm> written;  // of a polynomial, in order
+  std::int64_t weight = 1;            // nodes of the tree of binary operations that it stands for
   std::string text;
 
   static const DimNode* of(Dim dim) {  // null for a constant
@@ -62,6 +73,7 @@ struct DimNode {
 
 // dim_polynomial.cpp: arithmetic that throws DimFailure, and interning.
 std::int64_t floor_divide_integers(std::int64_t a, std::int64_t b);  // b not 0
+std::int64_t weight_of(Dim dim);
 int compare_nodes(const DimNode* a, const DimNode* b);
 Polynomial to_polynomial(Dim dim);
 Polynomial to_polynomial(std::int64_t value);
@@ -97,17 +109,9 @@ Polynomial quotient(Polynomial a, Polynomial b);
 Polynomial minimum_of(std::vector<Polynomial> operands);
 
 // dim_text.cpp.
-// A term as it is written: coefficient * factors, times one operation that is not an atom or is shown
-// with other operands than the atom has.
-struct WrittenTerm {
-  std::int64_t coefficient;
-  std::vector<const DimNode*> factors;
-  Dim::Operation operation = Dim::Operation::constant;  // constant: no further operation
-  std::vector<Polynomial> operands;
-};
 std::vector<WrittenTerm> written_terms(const Polynomial& polynomial);
 Polynomial value_of(const WrittenTerm& term);
-std::string text_of(const Polynomial& polynomial);
+std::string text_of(const std::vector<WrittenTerm>& terms);
 std::string text_of_atom(const DimNode& atom);
 
 constexpr std::size_t longest_text = 10'000;

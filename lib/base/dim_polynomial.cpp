@@ -144,12 +144,23 @@ Interval bounds_of_atom(const DimNode& atom) {
     const std::int64_t most = std::max(std::abs(a.lower), std::abs(a.upper));
     return {-most, most};
   }
-  b.lower = std::max<std::int64_t>(b.lower, 1);
+  b = {std::max<std::int64_t>(b.lower, 1), std::max<std::int64_t>(b.upper, 1)};
   Interval result;
   // x // b grows with x; in b it falls towards 0 for x >= 0 and rises towards -1 for x < 0.
   if (a.lower != -infinite) result.lower = floor_divide_integers(a.lower, a.lower < 0 ? b.lower : b.upper);
   if (a.upper != infinite) result.upper = floor_divide_integers(a.upper, a.upper < 0 ? b.upper : b.lower);
   return result;
+}
+
+// A binary operation more between each two parts.
+std::int64_t weight_of_node(const DimNode& node) {
+  std::int64_t weight = -1;
+  for (const Dim operand : node.operands) weight += 1 + weight_of(operand);
+  for (const DimTerm& term : node.terms) {
+    weight += term.coefficient != 1 || term.factors.empty() ? 2 : 0;
+    for (const DimNode* factor : term.factors) weight += 1 + factor->weight;
+  }
+  return weight;
 }
 
 void check_length(const std::string& text) {
@@ -166,6 +177,11 @@ void check_length(const std::string& text) {
 std::int64_t floor_divide_integers(std::int64_t a, std::int64_t b) {
   const std::int64_t towards_zero = a / b;
   return towards_zero - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+
+std::int64_t weight_of(Dim dim) {
+  const DimNode* node = DimNode::of(dim);
+  return node ? node->weight : 1;
 }
 
 int compare_nodes(const DimNode* a, const DimNode* b) {
@@ -192,7 +208,7 @@ Dim to_dim(const Polynomial& polynomial) {
     return DimNode::to_dim(first.factors[0]);
   return DimNode::to_dim(
       intern({.kind = DimNode::Kind::polynomial, .name = {}, .operands = {}, .terms = polynomial,
-              .sizes = {}, .bounds = {}, .text = {}}));
+              .sizes = {}, .bounds = {}, .written = {}, .weight = 1, .text = {}}));
 }
 
 const DimNode* intern(DimNode node) {
@@ -210,9 +226,11 @@ const DimNode* intern(DimNode node) {
       made->text = made->name;
     } else {
       made->sizes = mentioned_sizes(*made);
+      made->weight = weight_of_node(*made);
       const bool is_polynomial = made->kind == DimNode::Kind::polynomial;
       made->bounds = is_polynomial ? bounds_of(made->terms) : bounds_of_atom(*made);
-      made->text = is_polynomial ? text_of(made->terms) : text_of_atom(*made);
+      if (is_polynomial) made->written = written_terms(made->terms);
+      made->text = is_polynomial ? text_of(made->written) : text_of_atom(*made);
     }
     check_length(made->text);
     const std::lock_guard lock(table.mutex);

@@ -11,13 +11,17 @@
 namespace plait {
 namespace {
 
-const DimNode* make_atom(DimNode::Kind kind, std::vector<Dim> operands) {
-  return intern({.kind = kind, .name = {}, .operands = std::move(operands), .terms = {},
-                 .sizes = {}, .bounds = {}, .text = {}});
+// Or the constant that the atom is for all sizes: (-1)//n is -1.
+Polynomial make_atom(DimNode::Kind kind, std::vector<Dim> operands) {
+  const DimNode* atom =
+      intern({.kind = kind, .name = {}, .operands = std::move(operands), .terms = {},
+              .sizes = {}, .bounds = {}, .written = {}, .weight = 1, .text = {}});
+  const Interval bounds = atom->bounds;
+  return bounds.lower == bounds.upper ? to_polynomial(bounds.lower) : to_polynomial(atom);
 }
 
 Polynomial quotient_atom(const Polynomial& a, const Polynomial& b) {
-  return to_polynomial(make_atom(DimNode::Kind::floor_divide, {to_dim(a), to_dim(b)}));
+  return make_atom(DimNode::Kind::floor_divide, {to_dim(a), to_dim(b)});
 }
 
 bool has_division(const DimTerm& term) {
@@ -59,15 +63,15 @@ const DimNode* only_division(const Polynomial& polynomial) {
 }
 
 Polynomial quotient_by_constant(const Polynomial& a, std::int64_t k) {
-  const Interval bounds = bounds_of(a);
-  if (bounds.lower != -Interval::infinite && bounds.upper != Interval::infinite) {
-    const std::int64_t lowest = floor_divide_integers(bounds.lower, k);
-    if (lowest == floor_divide_integers(bounds.upper, k)) return to_polynomial(lowest);
-  }
   // (k*q + r) // k = q + r // k
   auto [whole, rest] = divide_terms(a, k, {});
-  if (rest.empty()) return whole;
   if (is_constant(rest)) return whole;
+  // Not before: of equal expressions, bounds may see through one and not the other.
+  const Interval bounds = bounds_of(rest);
+  if (bounds.lower != -Interval::infinite && bounds.upper != Interval::infinite) {
+    const std::int64_t lowest = floor_divide_integers(bounds.lower, k);
+    if (lowest == floor_divide_integers(bounds.upper, k)) return sum(whole, to_polynomial(lowest));
+  }
   // (g*x + c) // (g*k) = (x + c//g) // k
   std::int64_t divisor = k;
   for (const DimTerm& term : rest)
@@ -120,7 +124,10 @@ Polynomial quotient_by_sizes(const Polynomial& a, const Polynomial& b) {
     for (Polynomial& polynomial : shared) divide_by_factors(polynomial, factors, coefficient);
     return sum(whole, quotient(shared[0], shared[1]));
   }
+  // 0 <= x < b gives 0, -b <= x < 0 gives -1.
   if (is_at_least(rest, 0) && is_at_least(difference(b, rest), 1)) return whole;
+  if (is_at_least(scaled(rest, -1), 1) && is_at_least(sum(b, rest), 0))
+    return difference(whole, to_polynomial(1));
   // (x//j) // b = x // (j*b) for b > 0
   if (const DimNode* inner = only_division(rest); inner && rest.size() == 1 && is_at_least(b, 0))
     return sum(whole, quotient(to_polynomial(inner->operands[0]),
@@ -161,26 +168,32 @@ Polynomial common_summand(const std::vector<Polynomial>& operands) {
   return result;
 }
 
-// c*min(s...) + rest with c > 0 becomes the operands c*s + rest.
+// The minimum that operand = c*min(s...) + rest holds, with c >= 0; null if there is none.
+const DimNode* outer_minimum(const Polynomial& operand) {
+  for (const DimTerm& term : operand) {
+    if (term.coefficient < 0) continue;
+    for (const DimNode* atom : term.factors) {
+      const auto linear = linear_in(operand, atom);
+      if (atom->kind == DimNode::Kind::minimum && linear && linear->cofactor.size() == 1 &&
+          interval_of(linear->cofactor).lower >= 0)
+        return atom;
+    }
+  }
+  return nullptr;
+}
+
+// c*min(s...) + rest becomes the operands c*s + rest, as long as they are not too many.
 void flatten(std::vector<Polynomial>& operands) {
   for (std::size_t i = 0; i < operands.size();) {
-    const Polynomial operand = operands[i];
-    bool is_flat = true;
-    for (const DimTerm& term : operand) {
-      if (term.factors.size() != 1 || term.coefficient < 0) continue;
-      const DimNode* atom = term.factors[0];
-      const auto linear = linear_in(operand, atom);
-      if (atom->kind != DimNode::Kind::minimum || !linear || !is_constant(linear->cofactor) ||
-          operands.size() + atom->operands.size() - 1 > most_operands)
-        continue;
-      operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(i));
-      for (const Dim inner : atom->operands)
-        operands.push_back(
-            sum(scaled(to_polynomial(inner), term.coefficient), linear->others));
-      is_flat = false;
-      break;
+    const DimNode* atom = outer_minimum(operands[i]);
+    if (!atom || operands.size() + atom->operands.size() - 1 > most_operands) {
+      ++i;
+      continue;
     }
-    if (is_flat) ++i;
+    const Linear linear = *linear_in(operands[i], atom);
+    operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(i));
+    for (const Dim inner : atom->operands)
+      operands.push_back(sum(product(linear.cofactor, to_polynomial(inner)), linear.others));
   }
 }
 
@@ -228,6 +241,7 @@ Polynomial quotient(Polynomial a, Polynomial b) {
 
 Polynomial minimum_of(std::vector<Polynomial> operands) {
   // Before anything is taken apart: min(n, 3) <= min(n, 10) is seen here.
+  operands = to_polynomials(in_order(operands));
   drop_bounded(operands);
   if (operands.size() == 1) return operands[0];
   const Polynomial summand = common_summand(operands);
@@ -247,7 +261,7 @@ Polynomial minimum_of(std::vector<Polynomial> operands) {
     const Polynomial inner = minimum_of(std::move(operands));
     return sum(summand, product(inner, {{factors, coefficient}}));
   }
-  return sum(summand, to_polynomial(make_atom(DimNode::Kind::minimum, in_order(operands))));
+  return sum(summand, make_atom(DimNode::Kind::minimum, in_order(operands)));
 }
 
 }  // namespace plait

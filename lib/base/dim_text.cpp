@@ -91,6 +91,10 @@ std::optional<Rewriting> with_summand(const DimNode* atom, const Linear& linear,
   for (const Dim operand : atom->operands)
     term.operands.push_back(is_maximum ? difference(h, to_polynomial(operand))
                                        : sum(to_polynomial(operand), h));
+  // In order of text, constants last, as those of atoms.
+  std::sort(term.operands.begin(), term.operands.end(), [](const Polynomial& a, const Polynomial& b) {
+    return std::pair(is_constant(a), text_of_operand(a)) < std::pair(is_constant(b), text_of_operand(b));
+  });
   result.terms.push_back(std::move(term));
   return result;
 }
@@ -131,22 +135,24 @@ std::size_t num_parts(const WrittenTerm& term) {
 }
 
 bool is_division(const WrittenTerm& term) {
-  return term.operation == Operation::floor_divide || term.operation == Operation::modulo ||
-         (!term.factors.empty() && term.factors[0]->kind == DimNode::Kind::floor_divide);
+  return term.operation == Operation::floor_divide || term.operation == Operation::modulo;
 }
 
 // An operand of // or %. The left one may be a product, because they associate to the left.
 enum class Side { left, right };
 std::string text_in_division(const Polynomial& polynomial, Side side) {
-  const std::string text = text_of_operand(polynomial);
-  bool is_bare = is_constant(polynomial) && constant_term(polynomial) >= 0;
-  if (!is_constant(polynomial)) {
-    const std::vector<WrittenTerm> terms = written_terms(polynomial);
-    const bool is_product = terms.size() == 1 && terms[0].coefficient > 0;
-    const bool is_single = is_product && num_parts(terms[0]) == 1;
-    is_bare = is_single ? !is_division(terms[0]) : is_product && side == Side::left;
+  const Dim dim = to_dim(polynomial);
+  const DimNode* node = DimNode::of(dim);
+  bool is_bare = !node && dim.constant() >= 0;
+  if (node && node->kind == DimNode::Kind::polynomial) {
+    const WrittenTerm& first = node->written[0];
+    const bool is_product = node->written.size() == 1 && first.coefficient > 0;
+    const bool is_single = is_product && num_parts(first) == 1;
+    is_bare = is_single ? !is_division(first) : is_product && side == Side::left;
+  } else if (node) {
+    is_bare = node->kind != DimNode::Kind::floor_divide;
   }
-  return is_bare ? text : "(" + text + ")";
+  return is_bare ? dim.to_string() : "(" + dim.to_string() + ")";
 }
 
 std::string text_of_operation(Operation operation, const std::vector<Polynomial>& operands) {
@@ -154,12 +160,9 @@ std::string text_of_operation(Operation operation, const std::vector<Polynomial>
     return text_in_division(operands[0], Side::left) +
            (operation == Operation::floor_divide ? "//" : "%") +
            text_in_division(operands[1], Side::right);
-  std::vector<std::pair<bool, std::string>> texts;  // constants last
-  for (const Polynomial& operand : operands)
-    texts.emplace_back(is_constant(operand), text_of_operand(operand));
-  std::sort(texts.begin(), texts.end());
   std::string result = operation == Operation::minimum ? "min(" : "max(";
-  for (std::size_t i = 0; i < texts.size(); ++i) result += (i > 0 ? ", " : "") + texts[i].second;
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    result += (i > 0 ? ", " : "") + text_of_operand(operands[i]);
   return result + ")";
 }
 
@@ -186,10 +189,8 @@ std::string text_of_term(const WrittenTerm& term, bool is_after_minus) {
                         ? "(" + factor->text + ")"
                         : factor->text);
   if (term.operation != Operation::constant) {
-    const bool is_bare = is_alone || !(term.operation == Operation::floor_divide ||
-                                       term.operation == Operation::modulo);
     const std::string text = text_of_operation(term.operation, term.operands);
-    parts.push_back(is_bare ? text : "(" + text + ")");
+    parts.push_back(is_division(term) && !is_alone ? "(" + text + ")" : text);
   }
   std::string result = parts[0];
   for (std::size_t i = 1; i < parts.size(); ++i) result += "*" + parts[i];
@@ -431,10 +432,9 @@ Polynomial value_of(const WrittenTerm& term) {
   return product(value, {{term.factors, term.coefficient}});
 }
 
-std::string text_of(const Polynomial& polynomial) {
-  if (is_constant(polynomial)) return std::to_string(constant_term(polynomial));
+std::string text_of(const std::vector<WrittenTerm>& terms) {
   std::string result;
-  for (const WrittenTerm& term : written_terms(polynomial)) {
+  for (const WrittenTerm& term : terms) {
     const bool is_first = result.empty();
     const bool is_subtracted = term.coefficient < 0;
     result += is_subtracted ? "-" : is_first ? "" : "+";
