@@ -54,6 +54,12 @@ constinit const Primitive custom_linear_p{"custom_linear"};
 Differentiated linearize_call(std::span<const Array> primals, std::span<const Tangent> tangents, const Params& params, Trace* linear) {
   const Jaxpr body = body_of_call(params);
   const Arrays inputs(primals.begin(), primals.end());
+  if (const ParamValue* captured = params.find("num_captured"))
+    for (std::size_t i = tangents.size() - std::get<Dim>(*captured).constant(); i < tangents.size(); ++i)
+      if (!tangents[i].is_zero())
+        throw TracerError("the function `" + params.text("name") + "` has a custom derivative and captures a value of type " +
+                              primals[i].aval().to_string() + " that is being differentiated",
+                          "pass the value to the function as an argument");
   if (params.has("jvp")) {
     // The user's rule computes outputs and tangents together; the part that does not depend on tangents
     // runs in the enclosing trace by itself.
@@ -85,6 +91,7 @@ Differentiated linearize_call(std::span<const Array> primals, std::span<const Ta
       result.tangents.push_back(is_differentiable(output.aval()) ? Tangent(outputs[next++]) : Tangent(output.aval()));
     return result;
   }
+  if (params.has("policy")) return linearize_checkpoint(primals, tangents, params, linear);
   const std::shared_ptr<const JvpJaxpr> jaxprs = linearize_jaxpr(body, nonzero(tangents));
   const Arrays known = bind(call_p, inputs, derived(params, jaxprs->known, ".fwd"));
   Differentiated result;

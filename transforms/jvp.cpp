@@ -32,7 +32,7 @@ std::vector<JvpInterpreter::Value> JvpInterpreter::process(const Equation& equat
     output_tangents = std::move(result.tangents);
   } else {
     const Jvp::Rule& jvp = rule<Jvp>(*equation.primitive);
-    outputs = bind(*equation.primitive, primals, equation.params);
+    outputs = evaluate ? evaluate(equation, primals) : Arrays(bind(*equation.primitive, primals, equation.params));
     TraceScope tangent_scope(tangent_trace);
     output_tangents = jvp(primals, tangents, outputs, equation.params);
   }

@@ -13,6 +13,8 @@ struct JvpInterpreter {
   };
   // When linearizing: tangents live in this trace, primals in its parent.
   LinearTrace* linear = nullptr;
+  // Computes the outputs of an equation; bind, unless a checkpoint has kept them.
+  std::function<Arrays(const Equation&, const Arrays& primals)> evaluate;
 
   Value lift(const Array& array) { return {array, Tangent(array.aval())}; }
   const Aval& aval(const Value& value) { return value.primal.aval(); }

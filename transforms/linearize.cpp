@@ -26,7 +26,7 @@ flat::LinearMap flat::linearize(const Function& function, std::span<const Array>
     map.inputs.push_back(int(i));
     tangents.push_back(linear.add_input(tangent_aval(primals[i].aval())));
   }
-  JvpInterpreter interpreter{&linear};
+  JvpInterpreter interpreter{&linear, {}};
   Arrays output_tangents;
   {
     TraceScope linear_scope(&linear);

@@ -8,6 +8,14 @@
 namespace plait {
 namespace {
 
+// Elements [begin, end) of an axis.
+Array slice_axis(const Array& array, int axis, std::int64_t begin, std::int64_t end) {
+  Shape start(array.ndim(), 0), limit = array.shape(), strides(array.ndim(), 1);
+  start[axis] = begin;
+  limit[axis] = end;
+  return bind(slice_p, {array}, {{"start", start}, {"limit", limit}, {"strides", strides}});
+}
+
 struct BatchInterpreter {
   using Value = Batched;
   Dim size;
@@ -48,11 +56,7 @@ struct BatchInterpreter {
           arguments.push_back(input.array);
           continue;
         }
-        Shape start(input.array.ndim(), 0), limit = input.array.shape(), strides(input.array.ndim(), 1);
-        start[*input.dim] = i;
-        limit[*input.dim] = i + 1;
-        const Array one = bind(slice_p, {input.array}, {{"start", start}, {"limit", limit}, {"strides", strides}});
-        arguments.push_back(lax::reshape(one, example_aval(input).shape));
+        arguments.push_back(lax::reshape(slice_axis(input.array, *input.dim, i, i + 1), example_aval(input).shape));
       }
       const Arrays outputs = bind(*equation.primitive, arguments, equation.params);
       rows.resize(outputs.size());
@@ -77,6 +81,36 @@ Array move_batch(const Batched& value, Dim size, int to) {
   return lax::transpose(front, permutation);
 }
 
+// The batch in parts of at most chunk examples, so that memory stays bounded.
+Arrays vmap_chunks(const Function& function, std::span<const Array> inputs, const flat::VmapOptions& options, std::int64_t size) {
+  const std::int64_t chunk = *options.chunk;
+  if (chunk < 1) throw ValueError("vmap: chunk is " + std::to_string(chunk), "give the number of examples to run at once, at least 1");
+  std::vector<Arrays> parts;  // by output
+  std::vector<std::optional<int>> out_dims;
+  for (std::int64_t begin = 0; begin < size; begin += chunk) {
+    flat::VmapOptions part = options;
+    part.chunk.reset();
+    part.size = std::min(chunk, size - begin);
+    part.out_dims = [&](std::size_t n) {
+      out_dims = options.out_dims ? options.out_dims(n) : std::vector<std::optional<int>>(n, 0);
+      return out_dims;
+    };
+    Arrays arguments;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      arguments.push_back(options.in_dims[i] ? slice_axis(inputs[i], normalize_axis(*options.in_dims[i], inputs[i].ndim(), "vmap: in_axes"), begin,
+                                                          std::min(size, begin + chunk))
+                                             : inputs[i]);
+    const Arrays outputs = flat::vmap(function, arguments, part);
+    parts.resize(outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) parts[i].push_back(outputs[i]);
+  }
+  Arrays results;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    results.push_back(out_dims[i] ? Array(bind(concatenate_p, parts[i], {{"axis", Dim(normalize_axis(*out_dims[i], parts[i][0].ndim(), "vmap: out_axes"))}}))
+                                  : parts[i][0]);
+  return results;
+}
+
 }  // namespace
 
 Arrays flat::vmap(const Function& function, std::span<const Array> inputs, const VmapOptions& options) {
@@ -95,6 +129,8 @@ Arrays flat::vmap(const Function& function, std::span<const Array> inputs, const
     if (first < 0) first = int(i);
   }
   if (!size) throw ValueError("vmap: no argument is mapped", "give in_axes an axis for at least one argument, or pass axis_size");
+  if (options.chunk && size->is_constant() && size->constant() > *options.chunk)
+    return vmap_chunks(function, inputs, options, size->constant());
   BatchInterpreter interpreter{*size};
   OnlineTrace trace("vmap", interpreter);
   Arrays arguments;

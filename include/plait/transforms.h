@@ -33,6 +33,39 @@ struct Pullback {
 };
 Pullback vjp(const Function& function, std::span<const Array> primals, const std::vector<bool>& wrt);
 
+// The outputs (outputs[0] a real scalar, the rest auxiliary) and the gradients of outputs[0] by the
+// inputs marked in wrt. Integer inputs cannot be marked: DtypeError.
+struct ValueAndGrad {
+  Arrays outputs, gradients;
+};
+ValueAndGrad value_and_grad(const Function& function, std::span<const Array> inputs, const std::vector<bool>& wrt);
+
+// Derivatives of each output by each input marked in wrt, outputs outermost; each has the output's axes,
+// then the input's. jacfwd pushes a basis of tangents, jacrev pulls one of cotangents; chunk bounds how
+// many go at once.
+Arrays jacfwd(const Function& function, std::span<const Array> inputs, const std::vector<bool>& wrt,
+              std::optional<std::int64_t> chunk = {});
+Arrays jacrev(const Function& function, std::span<const Array> inputs, const std::vector<bool>& wrt,
+              std::optional<std::int64_t> chunk = {});
+
+// function with a rule of its own for differentiation: jvp takes primals, then tangents (zeros made
+// explicit), and returns outputs, then tangents.
+Arrays custom_jvp(const Function& function, const Function& jvp, std::span<const Array> inputs, const std::string& name);
+// fwd returns the outputs, then residuals; bwd takes residuals, then cotangents of the outputs, and returns
+// cotangents of the inputs (of every input; those of integer inputs are ignored).
+Arrays custom_vjp(const Function& function, const Function& fwd, const Function& bwd, std::span<const Array> inputs,
+                  const std::string& name);
+
+// function whose derivatives are computed from its inputs again instead of from stored results; the policy
+// says which equations' results are kept all the same.
+using CheckpointPolicy = std::function<bool(const Equation& equation)>;
+Arrays checkpoint(const Function& function, std::span<const Array> inputs, const Callable& policy, const std::string& name);
+Callable nothing_saveable();
+Callable everything_saveable();
+Callable dots_saveable();                                            // results of dot_general and conv
+Callable save_only_these_names(const std::vector<std::string>& names);  // results of tag
+Callable make_policy(std::string name, CheckpointPolicy policy);
+
 // function applied to every example: in_dims[i] is the batch axis of input i (absent: the same for all
 // examples). Outputs get their batch axis at out_dims[i]; absent: the output must not depend on the batch.
 struct VmapOptions {
@@ -40,6 +73,7 @@ struct VmapOptions {
   // Given the number of outputs; one entry each.
   std::function<std::vector<std::optional<int>>(std::size_t)> out_dims;
   std::optional<Dim> size;            // needed when no input is batched
+  std::optional<std::int64_t> chunk;  // at most so many examples at once
 };
 Arrays vmap(const Function& function, std::span<const Array> inputs, const VmapOptions& options);
 
@@ -94,5 +128,9 @@ std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size, co
 
 // The body of a call with its sizes put in.
 Jaxpr body_of_call(const Params& params);
+
+// Linearize of a call with a checkpoint policy.
+Differentiated linearize_checkpoint(std::span<const Array> primals, std::span<const Tangent> tangents, const Params& params,
+                                    Trace* linear);
 
 }  // namespace plait

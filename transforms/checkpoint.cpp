@@ -1,0 +1,155 @@
+// checkpoint: a function whose linearization keeps its inputs, and what the policy says, instead of every
+// intermediate result; the linear part computes the rest again.
+//
+// The linear equation is one call over tangents, primals and kept results. Transposing it runs the
+// equations that do not depend on tangents forward first: that is the recomputation.
+// SPDX-License-Identifier: Apache-2.0
+#include "jvp_interpreter.h"
+
+#include <plait/ops.h>
+#include <plait/transforms.h>
+
+namespace plait {
+namespace {
+
+// Runs the body and notes the results that the policy keeps, in order.
+struct KeepingInterpreter {
+  using Value = Array;
+  const flat::CheckpointPolicy& policy;
+  Arrays& kept;
+  Array lift(const Array& array) { return array; }
+  Arrays process(const Equation& equation, std::span<const Array> inputs) {
+    Arrays outputs = bind(*equation.primitive, inputs, equation.params);
+    if (policy(equation)) kept.insert(kept.end(), outputs.begin(), outputs.end());
+    return outputs;
+  }
+};
+
+// jvp of the body in which a kept result stands in for its computation.
+struct RecomputingInterpreter {
+  using Value = JvpInterpreter::Value;
+  const flat::CheckpointPolicy& policy;
+  std::span<const Array> kept;
+  std::size_t next = 0;
+  JvpInterpreter jvp;
+  Value lift(const Array& array) { return jvp.lift(array); }
+  static bool has_rule(const Primitive& primitive) { return JvpInterpreter::has_rule(primitive); }
+  std::vector<Value> process(const Equation& equation, std::span<const Value> inputs) {
+    if (!policy(equation)) return jvp.process(equation, inputs);
+    const std::size_t first = next;
+    jvp.evaluate = [&](const Equation& same, const Arrays& primals) {
+      Arrays outputs = bind(*same.primitive, primals, same.params);
+      for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = kept[first + i];
+      return outputs;
+    };
+    std::vector<Value> outputs = jvp.process(equation, inputs);
+    jvp.evaluate = {};
+    for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i].primal = kept[next++];
+    return outputs;
+  }
+};
+
+bool is_named(const Equation& equation, const std::vector<std::string>& names) {
+  return *equation.primitive == tag_p && std::find(names.begin(), names.end(), equation.params.text("name")) != names.end();
+}
+
+}  // namespace
+
+Differentiated linearize_checkpoint(std::span<const Array> primals, std::span<const Tangent> tangents, const Params& params,
+                                    Trace* linear) {
+  const Jaxpr body = body_of_call(params);
+  const Callable& callable = params.get<Callable>("policy");
+  const auto& policy = callable.as<flat::CheckpointPolicy>();
+  const Params plain = params.without("policy").without("sizes");
+  auto with_body = [&](const Jaxpr& jaxpr) {
+    Params now = plain.with("body", jaxpr);
+    return jaxpr->sizes.empty() ? now : now.with("sizes", Shape(jaxpr->sizes.begin(), jaxpr->sizes.end()));
+  };
+
+  std::vector<Aval> kept_avals;
+  const Jaxpr known = make_closed_jaxpr(
+      [&](std::span<const Array> inputs) {
+        Arrays kept;
+        Arrays outputs = interpret(KeepingInterpreter{policy, kept}, body, Arrays(inputs.begin(), inputs.end()));
+        for (const Array& array : kept) kept_avals.push_back(array.aval());
+        outputs.insert(outputs.end(), kept.begin(), kept.end());
+        return outputs;
+      },
+      body->input_avals(), body->sizes);
+  Differentiated result;
+  const Arrays computed = bind(call_p, Arrays(primals.begin(), primals.end()), with_body(known));
+  result.outputs.assign(computed.begin(), computed.begin() + body->outputs.size());
+
+  // Operands of the linear call: nonzero tangents, primals, kept results.
+  std::vector<Aval> avals;
+  Arrays operands;
+  for (const Tangent& tangent : tangents)
+    if (!tangent.is_zero()) {
+      avals.push_back(tangent.aval());
+      operands.push_back(tangent.array());
+    }
+  const std::size_t num_tangents = avals.size();
+  avals.insert(avals.end(), body->input_avals().begin(), body->input_avals().end());
+  avals.insert(avals.end(), kept_avals.begin(), kept_avals.end());
+  std::vector<bool> nonzero;
+  const Jaxpr recompute = make_closed_jaxpr(
+      [&](std::span<const Array> inputs) {
+        std::size_t next = 0;
+        std::vector<JvpInterpreter::Value> values;
+        for (std::size_t i = 0; i < primals.size(); ++i)
+          values.push_back({inputs[num_tangents + i], tangents[i].is_zero() ? Tangent(primals[i].aval()) : Tangent(inputs[next++])});
+        Arrays outputs;
+        RecomputingInterpreter interpreter{policy, inputs.subspan(num_tangents + primals.size()), 0, {}};
+        for (const JvpInterpreter::Value& value : interpret(interpreter, body, std::move(values))) {
+          nonzero.push_back(!value.tangent.is_zero());
+          if (!value.tangent.is_zero()) outputs.push_back(value.tangent.array());
+        }
+        return outputs;
+      },
+      avals, body->sizes);
+  // Behind a barrier, so that the recomputation is not merged with the computation.
+  for (const Array& primal : Arrays(bind(barrier_p, Arrays(primals.begin(), primals.end())))) operands.push_back(primal);
+  operands.insert(operands.end(), computed.begin() + body->outputs.size(), computed.end());
+  TraceScope scope(linear);
+  const Arrays outputs = bind(call_p, operands, with_body(recompute));
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < nonzero.size(); ++i)
+    result.tangents.push_back(nonzero[i] ? Tangent(outputs[next++]) : Tangent(result.outputs[i].aval()));
+  return result;
+}
+
+Arrays flat::checkpoint(const Function& function, std::span<const Array> inputs, const Callable& policy, const std::string& name) {
+  std::vector<Aval> avals;
+  for (const Array& input : inputs) avals.push_back(input.aval());
+  const Traced traced = make_jaxpr(function, avals, "checkpoint");
+  Arrays operands(inputs.begin(), inputs.end());
+  operands.insert(operands.end(), traced.captured.begin(), traced.captured.end());
+  return call(traced.jaxpr, operands, {{"name", name}, {"policy", policy}});
+}
+
+Callable flat::make_policy(std::string name, CheckpointPolicy policy) {
+  return Callable(std::move(name), std::make_shared<CheckpointPolicy>(std::move(policy)));
+}
+
+Callable flat::nothing_saveable() {
+  static const Callable policy = make_policy("nothing_saveable", [](const Equation&) { return false; });
+  return policy;
+}
+
+Callable flat::everything_saveable() {
+  static const Callable policy = make_policy("everything_saveable", [](const Equation&) { return true; });
+  return policy;
+}
+
+Callable flat::dots_saveable() {
+  static const Callable policy = make_policy("dots_saveable", [](const Equation& equation) {
+    return *equation.primitive == dot_general_p || *equation.primitive == conv_p;
+  });
+  return policy;
+}
+
+Callable flat::save_only_these_names(const std::vector<std::string>& names) {
+  return make_policy("save_only_these_names", [names](const Equation& equation) { return is_named(equation, names); });
+}
+
+}  // namespace plait
