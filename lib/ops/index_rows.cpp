@@ -1,0 +1,356 @@
+// Where the windows of gather and scatter start. See index_rows.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/index_rows.h"
+
+#include <plait/base/pool.h>
+
+#include <algorithm>
+#include <atomic>
+
+namespace plait::indexing {
+namespace {
+
+template <class T>
+void load_indices(const void* indices, std::int64_t first, std::int64_t step, std::int64_t count, std::int64_t* out) {
+  const T* src = static_cast<const T*>(indices) + first;
+  for (std::int64_t i = 0; i < count; ++i) {
+    // A uint64 beyond int64 must stay above every size.
+    if constexpr (std::is_same_v<T, std::uint64_t>)
+      out[i] = std::int64_t(std::min<T>(src[i * step], std::numeric_limits<std::int64_t>::max()));
+    else out[i] = src[i * step];
+  }
+}
+
+constexpr const char* mode_names[] = {"check", "clip", "fill", "promise"};
+constexpr const char* kind_names[] = {"set", "add", "mul", "min", "max"};
+
+}  // namespace
+
+// --- Offsets -----------------------------------------------------------------------------------------
+
+IndexRows::IndexRows(std::string_view primitive, const View& array, const View& indices, const Params& params, const Sizes64& window)
+    : primitive_(primitive) {
+  const lax::IndexDimensions dimensions = dimensions_of(params);
+  if (!indices.is_dense()) dense_ = Buffer::copy_of(indices);
+  indices_ = indices.is_dense() ? indices.data : dense_.data();
+  load_ = visit_dtype(indices.dtype, [](auto element) -> Load {
+    using T = decltype(element);
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return &load_indices<T>;
+    else throw InternalError("indices are no integers");
+  });
+  for (int i = 0; i < dimensions.batch_dims; ++i) {
+    batch_shape_.push_back(array.shape[i]);
+    batch_strides_.push_back(array.strides[i]);
+    num_batches_ *= array.shape[i];
+  }
+  for (int i = dimensions.batch_dims; i + 1 < indices.rank(); ++i) rows_per_batch_ *= indices.shape[i];
+  for (int axis : dimensions.axes) {
+    const std::int64_t size = array.shape[axis], last = size - window[axis - dimensions.batch_dims];
+    components_.push_back({axis, size, last, array.strides[axis], 0, size + 1});
+  }
+}
+
+void IndexRows::keep_only(int component, std::int64_t begin, std::int64_t end) {
+  components_[component].begin = begin;
+  components_[component].end = end;
+  keeps_all_ = false;
+}
+
+std::int64_t IndexRows::batch_offset(std::int64_t batch) const {
+  std::int64_t offset = 0;
+  for (std::size_t i = batch_shape_.size(); i-- > 0; batch /= batch_shape_[i])
+    offset += batch % batch_shape_[i] * batch_strides_[i];
+  return offset;
+}
+
+void IndexRows::compute_offsets(std::int64_t row, std::int64_t count, Outside outside, std::int64_t* offsets) const {
+  if (batch_shape_.empty()) {
+    std::fill_n(offsets, count, 0);
+  } else {
+    for (std::int64_t i = 0; i < count;) {
+      const std::int64_t batch = (row + i) / rows_per_batch_, offset = batch_offset(batch);
+      const std::int64_t end = std::min(count, (batch + 1) * rows_per_batch_ - row);
+      std::fill(offsets + i, offsets + end, offset);
+      i = end;
+    }
+  }
+  constexpr std::int64_t block = 256;
+  std::int64_t starts[block];
+  bool skipped[block] = {};
+  const auto num_components = std::int64_t(components_.size());
+  for (std::int64_t m = 0; m < num_components; ++m) {
+    const Component& component = components_[m];
+    if (component.last < 0) {  // an empty axis
+      std::fill_n(offsets, count, no_window);
+      return;
+    }
+    load_(indices_, row * num_components + m, num_components, count, starts);
+    if (outside == Outside::clamp) {
+      for (std::int64_t i = 0; i < count; ++i) starts[i] = std::clamp<std::int64_t>(starts[i], 0, component.last);
+    } else if (outside == Outside::skip) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const bool bad = starts[i] < 0 || starts[i] > component.last;
+        skipped[i] |= bad;
+        starts[i] = bad ? 0 : starts[i];
+      }
+    }
+    if (!keeps_all_)
+      for (std::int64_t i = 0; i < count; ++i) skipped[i] |= starts[i] < component.begin || starts[i] >= component.end;
+    for (std::int64_t i = 0; i < count; ++i) offsets[i] += starts[i] * component.stride;
+  }
+  if (outside == Outside::skip || !keeps_all_)
+    for (std::int64_t i = 0; i < count; ++i)
+      if (skipped[i]) offsets[i] = no_window;
+}
+
+void IndexRows::check() const {
+  // The first offender, however many threads look for it; they must not throw.
+  std::atomic<std::int64_t> first{count()};
+  parallel_for(count(), 16384, [&](std::int64_t begin, std::int64_t end) {
+    for_blocks(begin, end, Outside::skip, [&](std::int64_t row, std::int64_t count, const std::int64_t* offsets) {
+      const std::int64_t found = row + (std::find(offsets, offsets + count, no_window) - offsets);
+      if (found == row + count) return;
+      std::int64_t known = first.load();
+      while (found < known && !first.compare_exchange_weak(known, found)) {}
+    });
+  });
+  if (first.load() < count()) throw_outside(first.load());
+}
+
+void IndexRows::throw_outside(std::int64_t row) const {
+  for (std::size_t m = 0; m < components_.size(); ++m) {
+    const Component& component = components_[m];
+    std::int64_t start = 0;
+    load_(indices_, row * std::int64_t(components_.size()) + std::int64_t(m), 1, 1, &start);
+    if (start >= 0 && start <= component.last) continue;
+    const std::int64_t window = component.size - component.last;
+    const std::string valid = component.last < 0 || component.size == 0 ? "the axis is empty"
+                                                                        : "use an index from 0 to " + std::to_string(component.last);
+    throw IndexError(std::string(primitive_) + ": index " + std::to_string(start) +
+                         (window == 1 ? "" : " of a window of " + std::to_string(window) + " elements") +
+                         " is out of bounds for axis " + std::to_string(component.axis) + " with size " + std::to_string(component.size),
+                     valid + ", or choose what happens outside with mode \"clip\" or \"fill\"");
+  }
+  throw InternalError("no index of this row is out of bounds");
+}
+
+Runs runs_of(const Sizes64& window, const Sizes64& array_strides, const Sizes64& values_strides) {
+  struct Loop { std::int64_t size, array, values; };
+  std::vector<Loop> loops;  // without axes of size 1, neighbours that are contiguous on both sides merged
+  Runs runs;
+  for (std::size_t i = 0; i < window.size(); ++i) {
+    runs.size *= window[i];
+    if (window[i] == 1) continue;
+    if (!loops.empty() && loops.back().array == array_strides[i] * window[i] && loops.back().values == values_strides[i] * window[i])
+      loops.back() = {loops.back().size * window[i], array_strides[i], values_strides[i]};
+    else loops.push_back({window[i], array_strides[i], values_strides[i]});
+  }
+  if (!loops.empty()) {
+    runs.length = loops.back().size;
+    runs.array_stride = loops.back().array;
+    runs.values_stride = loops.back().values;
+    loops.pop_back();
+  }
+  runs.starts.push_back({0, 0});
+  for (const Loop& loop : loops) {
+    std::vector<Runs::Start> inner;
+    inner.reserve(runs.starts.size() * loop.size);
+    for (const Runs::Start& start : runs.starts)
+      for (std::int64_t i = 0; i < loop.size; ++i) inner.push_back({start.array + i * loop.array, start.values + i * loop.values});
+    runs.starts = std::move(inner);
+  }
+  return runs;
+}
+
+// --- Parameters ------------------------------------------------------------------------------------
+
+bool contains(const std::vector<int>& list, int value) { return std::find(list.begin(), list.end(), value) != list.end(); }
+
+lax::IndexDimensions dimensions_of(const Params& params) {
+  return {params.ints("axes"), params.ints("collapse"), int(params.integer("batch_dims"))};
+}
+
+lax::GatherScatterMode mode_of(const Params& params) {
+  const std::string& mode = params.text("mode");
+  for (int i = 0; i < 4; ++i)
+    if (mode == mode_names[i]) return lax::GatherScatterMode(i);
+  throw ValueError("there is no mode '" + mode + "' of indices out of bounds", "choose check, clip, fill or promise");
+}
+
+lax::ScatterKind scatter_kind_of(const Params& params) {
+  const std::string& kind = params.text("kind");
+  for (int i = 0; i < 5; ++i)
+    if (kind == kind_names[i]) return lax::ScatterKind(i);
+  throw ValueError("scatter: there is no kind '" + kind + "'", "choose set, add, mul, min or max");
+}
+
+bool is_disjoint(const Params& params, const Shape& indices) {
+  Dim rows = 1;
+  for (int i = int(params.integer("batch_dims")); i + 1 < indices.rank(); ++i) rows = rows * indices[i];
+  return less_equal(rows, 1).value_or(false) || (params.flag("unique") && mode_of(params) != lax::GatherScatterMode::clip);
+}
+
+Params params_of(const lax::IndexDimensions& dimensions, lax::GatherScatterMode mode) {
+  return {{"axes", to_shape(dimensions.axes)},
+          {"collapse", to_shape(dimensions.collapse)},
+          {"batch_dims", Dim(dimensions.batch_dims)},
+          {"mode", std::string(mode_names[int(mode)])}};
+}
+
+Shape leading_shape(std::string_view name, const Aval& operand, const Aval& indices, const Params& params, const Shape& window) {
+  const std::string prefix = std::string(name) + ": ";
+  const lax::IndexDimensions dimensions = dimensions_of(params);
+  const auto& [axes, collapse, batch_dims] = dimensions;
+  mode_of(params);
+  require_integer(name, indices);
+  if (batch_dims < 0 || batch_dims > operand.rank() || batch_dims >= indices.rank())
+    throw ShapeError(prefix + "an operand of shape " + text_of(operand.shape) + " and indices of shape " + text_of(indices.shape) +
+                         " do not share " + std::to_string(batch_dims) + " batch dimensions",
+                     "the last axis of the indices holds one index for each indexed axis, and is no batch axis");
+  for (int i = 0; i < batch_dims; ++i)
+    if (!(operand.shape[i] == indices.shape[i]))
+      throw ShapeError(prefix + "an operand of shape " + text_of(operand.shape) + " and indices of shape " + text_of(indices.shape) +
+                           " differ along the batch axis " + std::to_string(i),
+                       "give equal batch axes");
+  if (!(indices.shape.back() == Dim(std::int64_t(axes.size()))))
+    throw ShapeError(prefix + "the last axis of indices of shape " + text_of(indices.shape) + " should hold one index for each of the " +
+                         std::to_string(axes.size()) + " indexed axes",
+                     "give indices of shape (..., " + std::to_string(axes.size()) + ")");
+  for (const std::vector<int>* list : {&axes, &collapse})
+    for (int axis : *list)
+      if (axis < batch_dims || axis >= operand.rank() || std::count(list->begin(), list->end(), axis) > 1)
+        throw ShapeError(prefix + "the " + (list == &axes ? "indexed" : "collapsed") + " axes (" + to_shape(*list).to_string() +
+                             ") are not distinct axes of an operand of shape " + text_of(operand.shape) + " with " +
+                             std::to_string(batch_dims) + " batch dimensions",
+                         "name axes from " + std::to_string(batch_dims) + " to " + std::to_string(operand.rank() - 1) + ", each at most once");
+  if (window.rank() != operand.rank() - batch_dims)
+    throw ShapeError(prefix + "an operand of shape " + text_of(operand.shape) + " with " + std::to_string(batch_dims) +
+                         " batch dimensions has windows of " + std::to_string(operand.rank() - batch_dims) + " sizes, not (" +
+                         window.to_string() + ")",
+                     "give one size for each axis that is not a batch axis");
+  for (int i = 0; i < window.rank(); ++i) {
+    const int axis = batch_dims + i;
+    auto outside = [&] {
+      return ShapeError(axis_text(name, axis, operand) + "windows have the size " + window[i].to_string(),
+                        "give a size from 0 to " + operand.shape[axis].to_string());
+    };
+    require_order(0, window[i], outside);
+    // An empty axis may be indexed, by no rows: that its size is 1 or more is not asked for.
+    if (!(window[i] == Dim(1) && contains(axes, axis))) require_order(window[i], operand.shape[axis], outside);
+    if (contains(collapse, axis) && !(window[i] == Dim(1)))
+      throw ShapeError(axis_text(name, axis, operand) + "windows of the size " + window[i].to_string() + " cannot be collapsed",
+                       "collapse only axes along which windows have size 1");
+  }
+  Shape leading = indices.shape;
+  leading.pop_back();
+  return leading;
+}
+
+Sizes64 values_strides(const Sizes64& window, const lax::IndexDimensions& dimensions) {
+  Sizes64 strides(window.size(), 0);
+  std::int64_t stride = 1;
+  for (std::size_t i = window.size(); i-- > 0;) {
+    if (contains(dimensions.collapse, dimensions.batch_dims + int(i))) continue;
+    strides[i] = stride;
+    stride *= window[i];
+  }
+  return strides;
+}
+
+std::vector<int> inverse_of(std::span<const int> permutation) {
+  std::vector<int> inverse(permutation.size());
+  for (std::size_t i = 0; i < permutation.size(); ++i) inverse[permutation[i]] = int(i);
+  return inverse;
+}
+
+Canonical canonical(std::string_view name, int operand_rank, int indices_rank, int result_rank, const std::vector<int>& window_dims,
+                    const std::vector<int>& collapsed, const std::vector<int>& index_map, const std::vector<int>& operand_batching,
+                    const std::vector<int>& indices_batching) {
+  auto require = [&](bool holds, const std::string& what) {
+    if (!holds) throw ShapeError(std::string(name) + ": " + what, "let each dimension play one part, as JAX's dimension numbers say");
+  };
+  auto axes_of = [&](const std::vector<int>& list, int rank, const std::string& what) {
+    for (int axis : list)
+      require(axis >= 0 && axis < rank && std::count(list.begin(), list.end(), axis) == 1,
+              what + " (" + to_shape(list).to_string() + ") are not distinct axes below " + std::to_string(rank));
+  };
+  require(indices_rank >= 1, "the indices are a scalar, and their last axis should hold the components of an index");
+  axes_of(window_dims, result_rank, "the window dimensions");
+  axes_of(collapsed, operand_rank, "the collapsed dimensions");
+  axes_of(index_map, operand_rank, "the indexed dimensions");
+  axes_of(operand_batching, operand_rank, "the operand's batching dimensions");
+  axes_of(indices_batching, indices_rank - 1, "the indices' batching dimensions");
+  require(operand_batching.size() == indices_batching.size(), "operand and indices have different numbers of batching dimensions");
+  for (int axis : operand_batching)
+    require(!contains(collapsed, axis) && !contains(index_map, axis),
+            "the batching dimension " + std::to_string(axis) + " is also collapsed or indexed");
+  require(int(window_dims.size() + collapsed.size() + operand_batching.size()) == operand_rank,
+          std::to_string(operand_rank) + " operand dimensions are not window, collapsed and batching dimensions (" +
+              std::to_string(window_dims.size()) + ", " + std::to_string(collapsed.size()) + ", " +
+              std::to_string(operand_batching.size()) + ")");
+  require(int(window_dims.size()) + indices_rank - 1 == result_rank, "an array of " + std::to_string(result_rank) +
+          " dimensions does not hold " + std::to_string(window_dims.size()) + " window dimensions and those of the indices");
+
+  Canonical result;
+  result.operand = operand_batching;
+  for (int axis = 0; axis < operand_rank; ++axis)
+    if (!contains(operand_batching, axis)) result.operand.push_back(axis);
+  result.indices = indices_batching;
+  for (int axis = 0; axis < indices_rank; ++axis)
+    if (!contains(indices_batching, axis)) result.indices.push_back(axis);
+  const std::vector<int> place = inverse_of(result.operand);
+  for (int axis : index_map) result.dimensions.axes.push_back(place[axis]);
+  for (int axis : collapsed) result.dimensions.collapse.push_back(place[axis]);
+  std::sort(result.dimensions.collapse.begin(), result.dimensions.collapse.end());
+  result.dimensions.batch_dims = int(operand_batching.size());
+  // Where JAX has the indices' dimensions, in their order, among the window dimensions.
+  std::vector<int> others;
+  for (int dim = 0; dim < result_rank; ++dim)
+    if (!contains(window_dims, dim)) others.push_back(dim);
+  for (int i = 0; i + 1 < indices_rank; ++i) result.result.push_back(others[result.indices[i]]);
+  std::vector<int> windows = window_dims;
+  std::sort(windows.begin(), windows.end());
+  result.result.insert(result.result.end(), windows.begin(), windows.end());
+  return result;
+}
+
+// --- Masking ---------------------------------------------------------------------------------------
+
+bool has_ragged_axes(const Shape& array, const lax::IndexDimensions& dimensions, const Shape& window) {
+  return std::any_of(dimensions.axes.begin(), dimensions.axes.end(), [&](int axis) {
+    return !array[axis].is_constant() || !window[axis - dimensions.batch_dims].is_constant();
+  });
+}
+
+Array by_component(const Arrays& scalars, const Array& rows) {
+  Arrays parts;
+  for (const Array& scalar : scalars) parts.push_back(lax::convert_element_type(scalar, rows.dtype()));
+  if (parts.size() == 1) return parts[0];
+  for (Array& part : parts) part = lax::reshape(part, {1});
+  const int dims[] = {rows.ndim() - 1};
+  return lax::broadcast_in_dim(lax::concatenate(parts, 0), rows.shape(), dims);
+}
+
+Array rows_in_real_sizes(const Array& rows, const Masked& array, const Shape& padded, const lax::IndexDimensions& dimensions,
+                         const Shape& window, lax::GatherScatterMode mode, const SizeValues& sizes) {
+  if (dimensions.axes.empty() || mode == lax::GatherScatterMode::promise) return rows;
+  Arrays greatest, beyond;
+  for (int axis : dimensions.axes) {
+    greatest.push_back(sizes.value(array.aval.shape[axis] - window[axis - dimensions.batch_dims]));
+    beyond.push_back(Array::literal(double(padded[axis].constant()), DType::int64));
+  }
+  const Array last = by_component(greatest, rows), zero = literal_like(rows, 0);
+  if (mode == lax::GatherScatterMode::clip) {
+    const Array above = lax::max(rows, zero);
+    return lax::min(above, last);  // -1 when the axis is empty
+  }
+  const Array low_enough = lax::le(rows, last);
+  if (mode == lax::GatherScatterMode::check) {
+    const Array end = by_component(beyond, rows), far = lax::max(rows, end);
+    return lax::select(low_enough, rows, far);
+  }
+  const Array inside = lax::bitwise_and(lax::ge(rows, zero), low_enough);
+  return lax::select(inside, rows, literal_like(rows, -1));
+}
+
+}  // namespace plait::indexing
