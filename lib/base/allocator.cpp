@@ -49,11 +49,11 @@ constexpr std::size_t largest_request = std::size_t{1} << 46;  // beyond any add
 constexpr std::size_t largest_small = 32 << 10;
 constexpr std::size_t smallest_huge = 4 << 20;
 
-// Classes 0 to 3 are 64, 128, 192, 256 bytes; from there on there are four in every power of two: 320
-// 384 448 512 640 768 896 1024 ...
+// Classes 0 to 3 are 64, 128, 192, 256 bytes; from there on there are four in every power of two:
+// 320 384 448 512 640 768 896 1024 ...
 constexpr int class_of(std::size_t bytes) {
   if (bytes <= 4 * alignment) return bytes == 0 ? 0 : static_cast<int>((bytes - 1) / alignment);
-  const std::size_t units = (bytes - 1) / alignment;             // >= 4
+  const std::size_t units = (bytes - 1) / alignment;                 // >= 4
   const int exponent = static_cast<int>(std::bit_width(units)) - 3;  // units >> exponent is 4..7
   return 4 * exponent + static_cast<int>(units >> exponent);
 }
@@ -89,8 +89,10 @@ void* allocate_from_system(std::size_t bytes) noexcept {
 }
 
 void free_to_system(void* pointer, std::size_t bytes) noexcept {
-  if (bytes < smallest_huge || !caching) std::free(pointer);
-  else munmap(pointer, bytes);
+  if (bytes < smallest_huge || !caching)
+    std::free(pointer);
+  else
+    munmap(pointer, bytes);
 }
 
 // A freed block holds its own links.
@@ -139,8 +141,8 @@ std::size_t default_cache_limit() {
 
 enum class ThreadPhase : std::uint8_t { unseen, alive, exited };
 
-// What one thread keeps. Trivially destructible, so that frees which come after the thread's destructors
-// have run still find it.
+// What one thread keeps. Trivially destructible, so that frees which come after the thread's
+// destructors have run still find it.
 struct ThreadCache {
   std::array<FreeList, num_small_classes> lists;
   OwnedCounter live_bytes;
@@ -215,8 +217,10 @@ class SharedCache {
  private:
   void unlink(LargeBlock* block) {
     if (block->next) block->next->previous = block->previous;
-    if (block->previous) block->previous->next = block->next;
-    else large_[static_cast<std::size_t>(block->size_class)] = block->next;
+    if (block->previous)
+      block->previous->next = block->next;
+    else
+      large_[static_cast<std::size_t>(block->size_class)] = block->next;
     (block->newer ? block->newer->older : newest_) = block->older;
     (block->older ? block->older->newer : oldest_) = block->newer;
     large_bytes_ -= class_bytes(block->size_class);
@@ -238,8 +242,8 @@ std::int64_t live_bytes_of_other_threads() {
   return bytes;
 }
 
-// Around fork the mutex is held, so that the child does not inherit one locked by a thread it does not
-// have. In the child the lists of other threads are lost (one may be half changed); what those
+// Around fork the mutex is held, so that the child does not inherit one locked by a thread it does
+// not have. In the child the lists of other threads are lost (one may be half changed); what those
 // threads allocated stays live.
 void before_fork() {
   shared().mutex.lock();
@@ -314,8 +318,10 @@ struct ThreadRegistration {
     thread_cache.phase = ThreadPhase::exited;
     shared().exited_live_bytes += thread_cache.live_bytes.get();
     if (thread_cache.next) thread_cache.next->previous = thread_cache.previous;
-    if (thread_cache.previous) thread_cache.previous->next = thread_cache.next;
-    else shared().threads = thread_cache.next;
+    if (thread_cache.previous)
+      thread_cache.previous->next = thread_cache.next;
+    else
+      shared().threads = thread_cache.next;
   }
 };
 
@@ -324,11 +330,12 @@ struct ThreadRegistration {
   (void)registration;
 }
 
-// This thread's own lists; null once it exits, when nobody would flush them again. Asked for once per
-// call: in a shared library it costs as much as all the rest.
+// This thread's own lists; null once it exits, when nobody would flush them again. Asked for once
+// per call: in a shared library it costs as much as all the rest.
 ThreadCache* own_cache() {
   ThreadCache& cache = thread_cache;
-  if (cache.phase == ThreadPhase::unseen) [[unlikely]] register_thread();
+  if (cache.phase == ThreadPhase::unseen) [[unlikely]]
+    register_thread();
   return cache.phase == ThreadPhase::alive ? &cache : nullptr;
 }
 
@@ -355,8 +362,10 @@ void* take_block(ThreadCache* thread, std::size_t bytes) noexcept {
   if (!caching) return take_from_system(size_class, bytes);
   if (size_class < num_small_classes && thread) [[likely]] {
     FreeList& list = thread->list(size_class);
-    if (list.is_empty()) [[unlikely]] refill(list, size_class);
-    if (!list.is_empty()) [[likely]] return list.pop();
+    if (list.is_empty()) [[unlikely]]
+      refill(list, size_class);
+    if (!list.is_empty()) [[likely]]
+      return list.pop();
   } else {
     const std::lock_guard lock(shared().mutex);
     if (void* block = shared().take(size_class)) return block;
@@ -372,7 +381,8 @@ void give_block(ThreadCache* thread, void* block, std::size_t bytes) noexcept {
     FreeList& list = thread->list(size_class);
     list.push(block);
     const std::int64_t limit = thread_limit(size_class);
-    if (list.length.get() > limit) [[unlikely]] flush(list, size_class, limit / 2);
+    if (list.length.get() > limit) [[unlikely]]
+      flush(list, size_class, limit / 2);
   } else if (size_class < num_small_classes) {
     FreeList list;
     list.push(block);
@@ -388,9 +398,10 @@ void give_block(ThreadCache* thread, void* block, std::size_t bytes) noexcept {
 }
 
 [[noreturn, gnu::cold]] void throw_out_of_memory(std::size_t bytes) {
-  throw MemoryError("cannot allocate " + std::to_string(bytes) + " bytes",
-                    "work on smaller pieces (a smaller batch, vmap with chunk=), or drop arrays that "
-                    "are no longer needed");
+  throw MemoryError(
+      "cannot allocate " + std::to_string(bytes) + " bytes",
+      "work on smaller pieces (a smaller batch, vmap with chunk=), or drop arrays that "
+      "are no longer needed");
 }
 
 }  // namespace
@@ -398,7 +409,8 @@ void give_block(ThreadCache* thread, void* block, std::size_t bytes) noexcept {
 void* allocate(std::size_t bytes) {
   ThreadCache* thread = own_cache();
   void* pointer = bytes <= largest_request ? take_block(thread, bytes) : nullptr;
-  if (!pointer) [[unlikely]] throw_out_of_memory(bytes);
+  if (!pointer) [[unlikely]]
+    throw_out_of_memory(bytes);
   count_live(thread, static_cast<std::int64_t>(bytes));
   return pointer;
 }
@@ -471,8 +483,10 @@ Storage Storage::foreign(void* data, std::size_t bytes, std::function<void()> re
 }
 
 void Storage::destroy(Block* block) noexcept {
-  if (block->release) block->release();
-  else plait::deallocate(block->data, block->bytes);
+  if (block->release)
+    block->release();
+  else
+    plait::deallocate(block->data, block->bytes);
   block->~Block();
   give_block(own_cache(), block, sizeof(Block));
 }

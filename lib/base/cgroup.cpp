@@ -1,6 +1,6 @@
-// Reads control group limits. A limit may be set on any ancestor of the group the process is in, and
-// inside a container the path that the kernel names may not be mounted, so every folder from the
-// group up to the mount point is asked and what cannot be read sets no limit.
+// Reads control group limits. A limit may be set on any ancestor of the group the process is in,
+// and inside a container the path that the kernel names may not be mounted, so every folder from
+// the group up to the mount point is asked and what cannot be read sets no limit.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/cgroup.h"
 
@@ -70,8 +70,8 @@ std::optional<double> cgroup_cpus() {
 std::optional<std::int64_t> cgroup_memory() {
   constexpr double no_limit = 1LL << 60;  // version 1 says "none" by a number near 2^63
   std::optional<std::int64_t> limit;
-  for (const auto& [controller, file] : {std::pair{"", "/memory.max"},
-                                         std::pair{"memory", "/memory.limit_in_bytes"}})
+  for (const auto& [controller, file] :
+       {std::pair{"", "/memory.max"}, std::pair{"memory", "/memory.limit_in_bytes"}})
     for (const std::string& folder : group_folders(controller))
       if (const auto bytes = read_numbers(folder + file); !bytes.empty() && bytes[0] < no_limit)
         keep_smaller(limit, static_cast<std::int64_t>(bytes[0]));

@@ -14,6 +14,7 @@
 namespace plait {
 namespace {
 
+using namespace sizes;
 using Kind = DimNode::Kind;
 
 [[noreturn, gnu::cold]] void throw_failure(DimFailure failure, const std::string& expression) {
@@ -22,7 +23,8 @@ using Kind = DimNode::Kind;
       throw ShapeError("size overflows 62 bits: " + expression,
                        "use smaller sizes: no array has this many elements");
     case DimFailure::division_by_zero:
-      throw ShapeError("a size is divided by zero: " + expression, "divide by a size of at least 1");
+      throw ShapeError("a size is divided by zero: " + expression,
+                       "divide by a size of at least 1");
     default:
       throw ShapeError("a size is too long: more than " + std::to_string(longest_text) +
                            " characters when multiplied out",
@@ -79,14 +81,15 @@ Decomposition split_last(const Polynomial& polynomial, const std::vector<Written
   return {operation, to_dim(value_of(term)), to_dim(last)};
 }
 
-// As text writes the size, if that leads to smaller sizes; a part of a sum may be written in another
-// way on its own, and following the text could then go on for ever. The terms of the canonical form
-// are always smaller.
+// As text writes the size, if that leads to smaller sizes; a part of a sum may be written in
+// another way on its own, and following the text could then go on for ever. The terms of the
+// canonical form are always smaller.
 Decomposition decompose(Dim dim) {
   const DimNode& node = *DimNode::of(dim);
   if (node.kind != Kind::polynomial) {
     Dim left = node.operands[0];
-    for (std::size_t i = 1; i + 1 < node.operands.size(); ++i) left = minimum(left, node.operands[i]);
+    for (std::size_t i = 1; i + 1 < node.operands.size(); ++i)
+      left = minimum(left, node.operands[i]);
     const bool is_minimum = node.kind == Kind::minimum;
     return {is_minimum ? Dim::Operation::minimum : Dim::Operation::floor_divide, left,
             node.operands.back()};
@@ -126,8 +129,9 @@ class Evaluator {
     if (node.kind == Kind::floor_divide) {
       const auto divisor = static_cast<std::int64_t>(evaluate(node.operands[1]));
       if (divisor == 0)
-        throw ValueError("the size " + node.text + " divides by zero",
-                         "call with a size for which " + node.operands[1].to_string() + " is not 0");
+        throw ValueError(
+            "the size " + node.text + " divides by zero",
+            "call with a size for which " + node.operands[1].to_string() + " is not 0");
       return floor_divide_integers(static_cast<std::int64_t>(value), divisor);
     }
     for (const Dim operand : node.operands) value = std::min(value, evaluate(operand));
@@ -150,8 +154,7 @@ class Evaluator {
 
   std::int64_t value_of_size(const std::string& name) const {
     const auto value = value_of_(name);
-    if (!value)
-      throw ValueError("the size " + name + " has no value", "give a value for " + name);
+    if (!value) throw ValueError("the size " + name + " has no value", "give a value for " + name);
     if (*value < 0)
       throw ValueError("the size " + name + " is " + std::to_string(*value),
                        "give a value of at least 0");
@@ -188,7 +191,8 @@ class Substitution {
       Dim total = 0;
       for (const DimTerm& term : node.terms) {
         Dim product = term.coefficient;
-        for (const DimNode* factor : term.factors) product = product * apply(DimNode::to_dim(factor));
+        for (const DimNode* factor : term.factors)
+          product = product * apply(DimNode::to_dim(factor));
         total = total + product;
       }
       return total;
@@ -222,15 +226,22 @@ Dim Dim::size(std::string_view name) {
   const auto is_letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
   };
-  const bool is_name = !name.empty() && is_letter(name[0]) &&
-                       std::all_of(name.begin(), name.end(), [&](char c) {
-                         return is_letter(c) || (c >= '0' && c <= '9') || c == '\'';
-                       });
+  const bool is_name =
+      !name.empty() && is_letter(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) {
+        return is_letter(c) || (c >= '0' && c <= '9') || c == '\'';
+      });
   if (!is_name || name.size() > longest_text)
     throw ValueError("\"" + std::string(name.substr(0, 80)) + "\" is no name of a size",
                      "write a letter or \"_\", then letters, digits, \"_\" and \"'\"");
-  return DimNode::to_dim(intern({.kind = Kind::size, .name = std::string(name), .operands = {},
-                                 .terms = {}, .sizes = {}, .bounds = {}, .written = {}, .weight = 1, .text = {}}));
+  return DimNode::to_dim(intern({.kind = Kind::size,
+                                 .name = std::string(name),
+                                 .operands = {},
+                                 .terms = {},
+                                 .mentioned = {},
+                                 .bounds = {},
+                                 .written = {},
+                                 .weight = 1,
+                                 .text = {}}));
 }
 
 std::int64_t Dim::constant() const {
@@ -265,7 +276,7 @@ std::optional<std::int64_t> Dim::upper_bound() const {
 std::vector<Dim> Dim::sizes() const {
   std::vector<Dim> result;
   if (const DimNode* node = DimNode::of(*this))
-    for (const DimNode* size : node->sizes) result.push_back(DimNode::to_dim(size));
+    for (const DimNode* size : node->mentioned) result.push_back(DimNode::to_dim(size));
   return result;
 }
 
@@ -286,7 +297,8 @@ Dim::Operation Dim::operation() const {
 }
 
 std::pair<Dim, Dim> Dim::operands() const {
-  if (is_constant() || is_size()) throw InternalError("the size " + to_string() + " has no operands");
+  if (is_constant() || is_size())
+    throw InternalError("the size " + to_string() + " has no operands");
   const Decomposition decomposition = decompose(*this);
   return {decomposition.left, decomposition.right};
 }
@@ -323,9 +335,8 @@ Dim ceil_divide(Dim a, Dim b) {
 Dim minimum(Dim a, Dim b) {
   if (a.is_constant() && b.is_constant()) return std::min(a.constant(), b.constant());
   if (a == b) return a;
-  return compute(a, "min", b, [](const Polynomial& x, const Polynomial& y) {
-    return minimum_of({x, y});
-  });
+  return compute(a, "min", b,
+                 [](const Polynomial& x, const Polynomial& y) { return minimum_of({x, y}); });
 }
 
 Dim maximum(Dim a, Dim b) {

@@ -1,17 +1,18 @@
 // Bounds of size expressions: what can be proven about an expression for all values of its named
 // sizes, which are integers >= 0.
 //
-// The interval of each term alone is not enough: n - n//2 would have no bounds. So divisions and minima
-// are replaced by what bounds them, one after the other, and the sum is simplified in between:
+// The interval of each term alone is not enough: n - n//2 would have no bounds. So divisions and
+// minima are replaced by what bounds them, one after the other, and the sum is simplified in
+// between:
 //   k*(x//k) = x - r with 0 <= r < k;   min(a, b) <= a, <= b, and is one of them.
-// The search is bounded in steps, so an answer may be weaker than the truth, never wrong, and is the
-// same in every process.
+// The search is bounded in steps, so an answer may be weaker than the truth, never wrong, and is
+// the same in every process.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "base/dim_node.h"
 
-namespace plait {
+namespace plait::sizes {
 namespace {
 
 constexpr std::int64_t infinite = Interval::infinite;
@@ -175,4 +176,4 @@ bool is_at_least(const Polynomial& polynomial, std::int64_t value) {
   return lower_bound(polynomial, search) >= value;
 }
 
-}  // namespace plait
+}  // namespace plait::sizes

@@ -1,12 +1,14 @@
 // What an interned size expression is made of, for the files that implement Dim.
 //
-// NOTE: [canonical sizes] An expression is a polynomial: integer coefficients, and monomials over three
-// kinds of atoms: a named size, a floor division, a minimum. The rest is written with these: x%b is
-// x - b*(x//b), and max(a, b) is a + b - min(a, b). So identities between the operations, such as
-// 8*(n//8) + n%8 == n and min + max == sum, hold without rules of their own. Atoms are normalised:
+// NOTE: [canonical sizes] An expression is a polynomial: integer coefficients, and monomials over
+// three kinds of atoms: a named size, a floor division, a minimum. The rest is written with these:
+// x%b is x - b*(x//b), and max(a, b) is a + b - min(a, b). So identities between the operations,
+// such as 8*(n//8) + n%8 == n and min + max == sum, hold without rules of their own. Atoms are
+// normalised:
 //   - x//k with a constant k has coefficients in [0, k) (but for those of atoms x//j, see
 //     dim_simplify.cpp), no divisor common with k, and no inner division by a constant alone;
-//   - min(...) is flat, without operands that another one bounds, without a common summand or factor.
+//   - min(...) is flat, without operands that another one bounds, without a common summand or
+//   factor.
 // Text shows % and max where that is shorter (dim_text.cpp).
 //
 // Order is by text, never by address: it is the same in every process.
@@ -21,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace plait {
+namespace plait::sizes {
 
 // What goes wrong inside size arithmetic; the public functions turn it into an error with values.
 enum class DimFailure { overflow, division_by_zero, too_long };
@@ -40,8 +42,8 @@ struct Interval {
   std::int64_t lower = -infinite, upper = infinite;
 };
 
-// A term as it is written: coefficient * factors, times one operation that is not an atom or is shown
-// with other operands than the atom has.
+// A term as it is written: coefficient * factors, times one operation that is not an atom or is
+// shown with other operands than the atom has.
 struct WrittenTerm {
   std::int64_t coefficient;
   std::vector<const DimNode*> factors;
@@ -49,18 +51,22 @@ struct WrittenTerm {
   std::vector<Polynomial> operands;
 };
 
+}  // namespace plait::sizes
+
+namespace plait {
+
 struct DimNode {
   enum class Kind : std::uint8_t { size, floor_divide, minimum, polynomial };
   Kind kind;
   std::string name;           // of a size
   std::vector<Dim> operands;  // dividend and divisor; two or more operands of minimum
-  Polynomial terms;           // of a polynomial
+  sizes::Polynomial terms;    // of a polynomial
 
   // What follows from the above.
-  std::vector<const DimNode*> sizes;  // mentioned, by name
-  Interval bounds;
-  std::vector<WrittenTerm> written;  // of a polynomial, in order
-  std::int64_t weight = 1;            // nodes of the tree of binary operations that it stands for
+  std::vector<const DimNode*> mentioned;  // named sizes, by name
+  sizes::Interval bounds;
+  std::vector<sizes::WrittenTerm> written;  // of a polynomial, in order
+  std::int64_t weight = 1;                  // nodes of the tree of binary operations it stands for
   std::string text;
 
   static const DimNode* of(Dim dim) {  // null for a constant
@@ -70,6 +76,10 @@ struct DimNode {
     return Dim::from_word(reinterpret_cast<std::int64_t>(node) | 1);
   }
 };
+
+}  // namespace plait
+
+namespace plait::sizes {
 
 // dim_polynomial.cpp: arithmetic that throws DimFailure, and interning.
 std::int64_t floor_divide_integers(std::int64_t a, std::int64_t b);  // b not 0
@@ -115,7 +125,7 @@ std::string text_of(const std::vector<WrittenTerm>& terms);
 std::string text_of_atom(const DimNode& atom);
 
 constexpr std::size_t longest_text = 10'000;
-constexpr int deepest_nesting = 200;        // of parentheses
+constexpr int deepest_nesting = 200;       // of parentheses
 constexpr std::size_t most_operands = 16;  // of one minimum
 
-}  // namespace plait
+}  // namespace plait::sizes

@@ -1,7 +1,7 @@
 // Arithmetic of polynomials over atoms, and the table of interned expressions.
 //
-// Polynomials are plain values, so that bounds and parsing can compute without leaving nodes behind;
-// only to_dim and the making of atoms intern.
+// Polynomials are plain values, so that bounds and parsing can compute without leaving nodes
+// behind; only to_dim and the making of atoms intern.
 // SPDX-License-Identifier: Apache-2.0
 #include <pthread.h>
 
@@ -12,7 +12,7 @@
 
 #include "base/dim_node.h"
 
-namespace plait {
+namespace plait::sizes {
 namespace {
 
 constexpr std::int64_t smallest = -(std::int64_t{1} << 62);
@@ -112,7 +112,7 @@ NodeTable& node_table() {
 }
 
 void add_sizes(std::vector<const DimNode*>& sizes, const DimNode* node) {
-  if (node) sizes.insert(sizes.end(), node->sizes.begin(), node->sizes.end());
+  if (node) sizes.insert(sizes.end(), node->mentioned.begin(), node->mentioned.end());
 }
 
 std::vector<const DimNode*> mentioned_sizes(const DimNode& node) {
@@ -147,8 +147,10 @@ Interval bounds_of_atom(const DimNode& atom) {
   b = {std::max<std::int64_t>(b.lower, 1), std::max<std::int64_t>(b.upper, 1)};
   Interval result;
   // x // b grows with x; in b it falls towards 0 for x >= 0 and rises towards -1 for x < 0.
-  if (a.lower != -infinite) result.lower = floor_divide_integers(a.lower, a.lower < 0 ? b.lower : b.upper);
-  if (a.upper != infinite) result.upper = floor_divide_integers(a.upper, a.upper < 0 ? b.upper : b.lower);
+  if (a.lower != -infinite)
+    result.lower = floor_divide_integers(a.lower, a.lower < 0 ? b.lower : b.upper);
+  if (a.upper != infinite)
+    result.upper = floor_divide_integers(a.upper, a.upper < 0 ? b.upper : b.lower);
   return result;
 }
 
@@ -206,9 +208,15 @@ Dim to_dim(const Polynomial& polynomial) {
   const DimTerm& first = polynomial.front();
   if (polynomial.size() == 1 && first.coefficient == 1 && first.factors.size() == 1)
     return DimNode::to_dim(first.factors[0]);
-  return DimNode::to_dim(
-      intern({.kind = DimNode::Kind::polynomial, .name = {}, .operands = {}, .terms = polynomial,
-              .sizes = {}, .bounds = {}, .written = {}, .weight = 1, .text = {}}));
+  return DimNode::to_dim(intern({.kind = DimNode::Kind::polynomial,
+                                 .name = {},
+                                 .operands = {},
+                                 .terms = polynomial,
+                                 .mentioned = {},
+                                 .bounds = {},
+                                 .written = {},
+                                 .weight = 1,
+                                 .text = {}}));
 }
 
 const DimNode* intern(DimNode node) {
@@ -221,11 +229,11 @@ const DimNode* intern(DimNode node) {
   auto* made = new DimNode(std::move(node));
   try {
     if (made->kind == DimNode::Kind::size) {
-      made->sizes = {made};
+      made->mentioned = {made};
       made->bounds = {0, Interval::infinite};
       made->text = made->name;
     } else {
-      made->sizes = mentioned_sizes(*made);
+      made->mentioned = mentioned_sizes(*made);
       made->weight = weight_of_node(*made);
       const bool is_polynomial = made->kind == DimNode::Kind::polynomial;
       made->bounds = is_polynomial ? bounds_of(made->terms) : bounds_of_atom(*made);
@@ -248,7 +256,8 @@ bool is_constant(const Polynomial& polynomial) {
 }
 
 std::int64_t constant_term(const Polynomial& polynomial) {
-  return !polynomial.empty() && polynomial.back().factors.empty() ? polynomial.back().coefficient : 0;
+  return !polynomial.empty() && polynomial.back().factors.empty() ? polynomial.back().coefficient
+                                                                  : 0;
 }
 
 Polynomial sum(const Polynomial& a, const Polynomial& b) { return sum_scaled(a, b, 1); }
@@ -277,8 +286,10 @@ std::optional<std::vector<const DimNode*>> without_factors(
   std::vector<const DimNode*> rest;
   std::size_t next = 0;
   for (const DimNode* factor : monomial)
-    if (next < factors.size() && factor == factors[next]) ++next;
-    else rest.push_back(factor);
+    if (next < factors.size() && factor == factors[next])
+      ++next;
+    else
+      rest.push_back(factor);
   if (next < factors.size()) return std::nullopt;
   return rest;
 }
@@ -307,9 +318,10 @@ std::vector<const DimNode*> common_factors(std::span<const Polynomial> polynomia
         continue;
       }
       std::vector<const DimNode*> both;
-      std::set_intersection(common->begin(), common->end(), term.factors.begin(),
-                            term.factors.end(), std::back_inserter(both),
-                            [](const DimNode* x, const DimNode* y) { return compare_nodes(x, y) < 0; });
+      std::set_intersection(
+          common->begin(), common->end(), term.factors.begin(), term.factors.end(),
+          std::back_inserter(both),
+          [](const DimNode* x, const DimNode* y) { return compare_nodes(x, y) < 0; });
       common = std::move(both);
     }
   return common.value_or(std::vector<const DimNode*>{});
@@ -342,4 +354,4 @@ std::optional<Linear> linear_in(const Polynomial& polynomial, const DimNode* ato
   return result;
 }
 
-}  // namespace plait
+}  // namespace plait::sizes

@@ -8,14 +8,20 @@
 
 #include "base/dim_node.h"
 
-namespace plait {
+namespace plait::sizes {
 namespace {
 
 // Or the constant that the atom is for all sizes: (-1)//n is -1.
 Polynomial make_atom(DimNode::Kind kind, std::vector<Dim> operands) {
-  const DimNode* atom =
-      intern({.kind = kind, .name = {}, .operands = std::move(operands), .terms = {},
-              .sizes = {}, .bounds = {}, .written = {}, .weight = 1, .text = {}});
+  const DimNode* atom = intern({.kind = kind,
+                                .name = {},
+                                .operands = std::move(operands),
+                                .terms = {},
+                                .mentioned = {},
+                                .bounds = {},
+                                .written = {},
+                                .weight = 1,
+                                .text = {}});
   const Interval bounds = atom->bounds;
   return bounds.lower == bounds.upper ? to_polynomial(bounds.lower) : to_polynomial(atom);
 }
@@ -35,8 +41,8 @@ struct Division {
 };
 
 // a = quotient * (coefficient * factors) + rest, where what is left of the divisible terms has
-// coefficients in [0, coefficient). Terms with a division in them move only when they divide exactly:
-// with x%6 = x - 6*(x//6), (x%6)//4 would else become (x + 2*(x//6))//4 - 2*(x//6).
+// coefficients in [0, coefficient). Terms with a division in them move only when they divide
+// exactly: with x%6 = x - 6*(x//6), (x%6)//4 would else become (x + 2*(x//6))//4 - 2*(x//6).
 Division divide_terms(const Polynomial& a, std::int64_t coefficient,
                       const std::vector<const DimNode*>& factors) {
   Division result;
@@ -148,17 +154,16 @@ Polynomial common_summand(const std::vector<Polynomial>& operands) {
   for (const DimTerm& term : all) {
     std::int64_t smallest = term.coefficient, largest = term.coefficient;
     for (const Polynomial& operand : operands) {
-      const auto found =
-          std::find_if(operand.begin(), operand.end(),
-                       [&](const DimTerm& other) { return other.factors == term.factors; });
+      const auto found = std::find_if(operand.begin(), operand.end(), [&](const DimTerm& other) {
+        return other.factors == term.factors;
+      });
       const std::int64_t coefficient = found == operand.end() ? 0 : found->coefficient;
       smallest = std::min(smallest, coefficient);
       largest = std::max(largest, coefficient);
     }
     const bool has_minimum =
-        std::any_of(term.factors.begin(), term.factors.end(), [](const DimNode* factor) {
-          return factor->kind == DimNode::Kind::minimum;
-        });
+        std::any_of(term.factors.begin(), term.factors.end(),
+                    [](const DimNode* factor) { return factor->kind == DimNode::Kind::minimum; });
     if (has_minimum) smallest = smallest > 0 ? smallest : std::min<std::int64_t>(largest, 0);
     const bool is_seen = std::any_of(result.begin(), result.end(), [&](const DimTerm& other) {
       return other.factors == term.factors;
@@ -203,8 +208,10 @@ void drop_bounded(std::vector<Polynomial>& operands) {
     bool is_bounded = false;
     for (std::size_t j = 0; j < operands.size() && !is_bounded; ++j)
       is_bounded = j != i && is_at_least(difference(operands[i], operands[j]), 0);
-    if (is_bounded) operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(i));
-    else ++i;
+    if (is_bounded)
+      operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(i));
+    else
+      ++i;
   }
 }
 
@@ -264,4 +271,4 @@ Polynomial minimum_of(std::vector<Polynomial> operands) {
   return sum(summand, make_atom(DimNode::Kind::minimum, in_order(operands)));
 }
 
-}  // namespace plait
+}  // namespace plait::sizes

@@ -2,9 +2,9 @@
 //
 // The canonical form has neither % nor max (NOTE: [canonical sizes]), so writing finds them again:
 // wherever x - b*(x//b) or a + b - min(a, b) stands, the shorter form is written, and summands that
-// were taken out of a division or a minimum are put back when they would be subtracted. What is written
-// is always equal to the expression; which of several equal texts is a matter of taste only, because
-// parsing makes the canonical form again.
+// were taken out of a division or a minimum are put back when they would be subtracted. What is
+// written is always equal to the expression; which of several equal texts is a matter of taste
+// only, because parsing makes the canonical form again.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/error.h>
 
@@ -13,7 +13,7 @@
 
 #include "base/dim_node.h"
 
-namespace plait {
+namespace plait::sizes {
 namespace {
 
 using Operation = Dim::Operation;
@@ -21,14 +21,15 @@ using Operation = Dim::Operation;
 // Interned, so that the text of an operand is made once, however deep it lies.
 std::string text_of_operand(const Polynomial& polynomial) { return to_dim(polynomial).to_string(); }
 
-std::int64_t coefficient_of(const Polynomial& polynomial, const std::vector<const DimNode*>& factors) {
+std::int64_t coefficient_of(const Polynomial& polynomial,
+                            const std::vector<const DimNode*>& factors) {
   for (const DimTerm& term : polynomial)
     if (term.factors == factors) return term.coefficient;
   return 0;
 }
 
-// What writing an atom in another way does to the expression: terms that replace the atom's, and what
-// is left of the others.
+// What writing an atom in another way does to the expression: terms that replace the atom's, and
+// what is left of the others.
 struct Rewriting {
   std::vector<WrittenTerm> terms;
   Polynomial others;
@@ -81,7 +82,8 @@ std::optional<Rewriting> as_wider_division(const DimNode* atom, const Linear& li
 
 // t*min(s...) + others = |t|*max(h - s...) + (others - |t|*h) for t < 0, and
 // t*min(s...) + others = t*min(s + h...) + (others - t*h) for any t, where h is what others hold.
-std::optional<Rewriting> with_summand(const DimNode* atom, const Linear& linear, const Polynomial& h) {
+std::optional<Rewriting> with_summand(const DimNode* atom, const Linear& linear,
+                                      const Polynomial& h) {
   const DimTerm& t = linear.cofactor[0];
   const bool is_maximum = t.coefficient < 0;
   const std::int64_t size = std::abs(t.coefficient);
@@ -92,9 +94,11 @@ std::optional<Rewriting> with_summand(const DimNode* atom, const Linear& linear,
     term.operands.push_back(is_maximum ? difference(h, to_polynomial(operand))
                                        : sum(to_polynomial(operand), h));
   // In order of text, constants last, as those of atoms.
-  std::sort(term.operands.begin(), term.operands.end(), [](const Polynomial& a, const Polynomial& b) {
-    return std::pair(is_constant(a), text_of_operand(a)) < std::pair(is_constant(b), text_of_operand(b));
-  });
+  std::sort(term.operands.begin(), term.operands.end(),
+            [](const Polynomial& a, const Polynomial& b) {
+              return std::pair(is_constant(a), text_of_operand(a)) <
+                     std::pair(is_constant(b), text_of_operand(b));
+            });
   result.terms.push_back(std::move(term));
   return result;
 }
@@ -110,8 +114,7 @@ std::optional<Rewriting> as_extreme(const DimNode* atom, const Linear& linear) {
       const std::int64_t known = coefficient_of(most, term.factors);
       if (term.coefficient > known) most = sum(most, scaled(monomial, term.coefficient - known));
       std::vector<const DimNode*> outside = product(monomial, {{t.factors, 1}})[0].factors;
-      const std::int64_t count =
-          coefficient_of(linear.others, outside) / std::abs(t.coefficient);
+      const std::int64_t count = coefficient_of(linear.others, outside) / std::abs(t.coefficient);
       const bool is_wanted = t.coefficient < 0 ? count > 0 : count < 0 && !term.factors.empty();
       if (!is_wanted || coefficient_of(available, term.factors) != 0) continue;
       available = sum(available, scaled(monomial, count));
@@ -214,8 +217,8 @@ std::vector<WrittenTerm> in_written_order(std::vector<WrittenTerm> terms) {
     is_any_added = is_any_added || (num_factors > 0 && term.coefficient > 0);
     WrittenTerm unit = term;
     unit.coefficient = 1;
-    ranked.push_back({term.coefficient > 0 ? 1 : 2, num_factors, text_of_term(unit, false),
-                      std::move(term)});
+    ranked.push_back(
+        {term.coefficient > 0 ? 1 : 2, num_factors, text_of_term(unit, false), std::move(term)});
   }
   for (Ranked& entry : ranked)
     if (entry.num_factors == 0) entry.rank = is_any_added || entry.term.coefficient < 0 ? 3 : 0;
@@ -229,8 +232,8 @@ std::vector<WrittenTerm> in_written_order(std::vector<WrittenTerm> terms) {
   return result;
 }
 
-// Recursive descent over Python's grammar for + - * // % and parentheses. Values are polynomials, so
-// that only the result and its atoms are interned.
+// Recursive descent over Python's grammar for + - * // % and parentheses. Values are polynomials,
+// so that only the result and its atoms are interned.
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
@@ -246,8 +249,9 @@ class Parser {
  private:
   [[noreturn]] void fail(const std::string& reason) const {
     constexpr std::size_t longest = 60;
-    const std::string shown =
-        text_.size() <= longest ? std::string(text_) : std::string(text_.substr(0, longest)) + "...";
+    const std::string shown = text_.size() <= longest
+                                  ? std::string(text_)
+                                  : std::string(text_.substr(0, longest)) + "...";
     throw ValueError("\"" + shown + "\" is no size: " + reason,
                      "write sizes as \"n\", \"2*n+1\", \"min(n, 512)\", \"n//2\", \"n%8\"");
   }
@@ -262,9 +266,12 @@ class Parser {
       return function();
     } catch (const DimFailure failure) {
       switch (failure) {
-        case DimFailure::overflow: fail("an integer leaves 62 bits", position);
-        case DimFailure::division_by_zero: fail("it divides by zero", position);
-        default: fail("it is too long when multiplied out", position);
+        case DimFailure::overflow:
+          fail("an integer leaves 62 bits", position);
+        case DimFailure::division_by_zero:
+          fail("it divides by zero", position);
+        default:
+          fail("it is too long when multiplied out", position);
       }
     }
   }
@@ -338,7 +345,8 @@ class Parser {
       return parse_integer();
     const std::string_view name = take_name();
     if (name.empty()) fail("a number, a name or \"(\" is expected", position);
-    if ((name == "min" || name == "max") && take("(")) return parse_extreme(name == "max", position);
+    if ((name == "min" || name == "max") && take("("))
+      return parse_extreme(name == "max", position);
     return to_polynomial(Dim::size(name));
   }
 
@@ -380,9 +388,8 @@ class Parser {
     };
     const std::size_t begin = position_;
     if (begin >= text_.size() || !is_letter(text_[begin])) return {};
-    while (position_ < text_.size() &&
-           (is_letter(text_[position_]) || text_[position_] == '\'' ||
-            (text_[position_] >= '0' && text_[position_] <= '9')))
+    while (position_ < text_.size() && (is_letter(text_[position_]) || text_[position_] == '\'' ||
+                                        (text_[position_] >= '0' && text_[position_] <= '9')))
       ++position_;
     return text_.substr(begin, position_ - begin);
   }
@@ -402,8 +409,10 @@ std::vector<WrittenTerm> written_terms(const Polynomial& polynomial) {
     if (!linear || linear->cofactor.empty()) continue;
     std::optional<Rewriting> rewriting;
     try {
-      if (atom->kind == DimNode::Kind::minimum) rewriting = as_extreme(atom, *linear);
-      else rewriting = as_modulo(atom, *linear);
+      if (atom->kind == DimNode::Kind::minimum)
+        rewriting = as_extreme(atom, *linear);
+      else
+        rewriting = as_modulo(atom, *linear);
       if (!rewriting && atom->kind == DimNode::Kind::floor_divide)
         rewriting = as_wider_division(atom, *linear);
     } catch (DimFailure) {
@@ -450,7 +459,12 @@ std::string text_of_atom(const DimNode& atom) {
   return text_of_operation(is_minimum ? Operation::minimum : Operation::floor_divide, operands);
 }
 
+}  // namespace plait::sizes
+
+namespace plait {
+
 Dim Dim::parse(std::string_view text) {
+  using namespace sizes;
   Parser parser(text);
   const Polynomial polynomial = parser.parse_all();
   try {

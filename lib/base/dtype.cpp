@@ -55,10 +55,14 @@ const Facts& facts(DType dtype) { return all_facts[static_cast<std::size_t>(dtyp
 
 DType signed_integer_of_size(int size) {
   switch (size) {
-    case 1: return DType::int8;
-    case 2: return DType::int16;
-    case 4: return DType::int32;
-    default: return DType::int64;
+    case 1:
+      return DType::int8;
+    case 2:
+      return DType::int16;
+    case 4:
+      return DType::int32;
+    default:
+      return DType::int64;
   }
 }
 
@@ -81,10 +85,14 @@ DType promote_floating(const Facts& a, const Facts& b) {
 
 DType default_of(Category category) {
   switch (category) {
-    case Category::boolean: return DType::bool_;
-    case Category::integer: return default_int;
-    case Category::floating: return default_float;
-    default: return default_complex;
+    case Category::boolean:
+      return DType::bool_;
+    case Category::integer:
+      return default_int;
+    case Category::floating:
+      return default_float;
+    default:
+      return default_complex;
   }
 }
 
@@ -97,7 +105,8 @@ float16::operator float() const { return _cvtsh_ss(bits); }
 bfloat16::bfloat16(float value) {
   const auto word = std::bit_cast<std::uint32_t>(value);
   if ((word & 0x7fffffffU) > 0x7f800000U) {
-    // Rounding could carry a NaN into infinity; the quiet bit keeps the mantissa from becoming zero.
+    // Rounding could carry a NaN into infinity; the quiet bit keeps the mantissa from becoming
+    // zero.
     bits = static_cast<std::uint16_t>((word >> 16) | 0x40U);
     return;
   }
@@ -141,10 +150,14 @@ DType promote_types(DType a, DType b) {
   const Facts& high = facts(a);
   const Facts& low = facts(b);
   switch (high.category) {
-    case Category::boolean: return DType::bool_;
-    case Category::integer: return is_bool(b) ? a : promote_integers(high, low);
-    case Category::floating: return is_floating(b) ? promote_floating(high, low) : a;
-    default: return b == DType::complex128 || b == DType::float64 ? DType::complex128 : a;
+    case Category::boolean:
+      return DType::bool_;
+    case Category::integer:
+      return is_bool(b) ? a : promote_integers(high, low);
+    case Category::floating:
+      return is_floating(b) ? promote_floating(high, low) : a;
+    default:
+      return b == DType::complex128 || b == DType::float64 ? DType::complex128 : a;
   }
 }
 
@@ -156,7 +169,8 @@ WeakDType promote_weak(WeakDType a, WeakDType b) {
   const DType strong = a.weak ? b.dtype : a.dtype;
   const Category category = facts(a.weak ? a.dtype : b.dtype).category;
   if (category <= facts(strong).category) return {strong, false};
-  if (category == Category::complex && is_floating(strong)) return {complex_dtype_of(strong), false};
+  if (category == Category::complex && is_floating(strong))
+    return {complex_dtype_of(strong), false};
   return {default_of(category), false};
 }
 

@@ -1,18 +1,19 @@
-// parallel_for over libgomp's threads, the permit that one caller holds at a time, and the number of
-// threads.
+// parallel_for over libgomp's threads, the permit that one caller holds at a time, and the number
+// of threads.
 //
 // NOTE: [waiting threads] libgomp keeps the threads of a parallel region and lets them wait for the
 // next one: they spin for about 10 ms and then sleep; when there are more threads than cores they
-// sleep after some 30 us. Measured on two cores: entering and leaving a region costs 0.6 to 1 us while
-// they spin, 25 to 85 us once they sleep. That is the right trade for arrays, where regions follow each
-// other closely, and plait leaves it alone. It could not change it honestly either: libgomp reads
-// OMP_WAIT_POLICY and GOMP_SPINCOUNT when it is loaded, which is before any constructor of a library
-// that links it, and the pool belongs to every user of OpenMP in the process. On a machine that is
-// shared, OMP_WAIT_POLICY=passive or GOMP_SPINCOUNT=10000 in the environment quiet it.
+// sleep after some 30 us. Measured on two cores: entering and leaving a region costs 0.6 to 1 us
+// while they spin, 25 to 85 us once they sleep. That is the right trade for arrays, where regions
+// follow each other closely, and plait leaves it alone. It could not change it honestly either:
+// libgomp reads OMP_WAIT_POLICY and GOMP_SPINCOUNT when it is loaded, which is before any
+// constructor of a library that links it, and the pool belongs to every user of OpenMP in the
+// process. On a machine that is shared, OMP_WAIT_POLICY=passive or GOMP_SPINCOUNT=10000 in the
+// environment quiet it.
 //
 // NOTE: [team size] Every region asks for all threads, and those without a range return at once.
-// libgomp ends the threads that a smaller region does not need and starts them again for the next wide
-// one, which costs more than any loop that is too short for all of them.
+// libgomp ends the threads that a smaller region does not need and starts them again for the next
+// wide one, which costs more than any loop that is too short for all of them.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
 
@@ -78,15 +79,17 @@ int usable_cores() {
   int count = sched_getaffinity(0, sizeof cores, &cores) == 0
                   ? CPU_COUNT(&cores)
                   : static_cast<int>(std::thread::hardware_concurrency());
-  if (const auto quota = cgroup_cpus()) count = std::min(count, static_cast<int>(std::ceil(*quota)));
+  if (const auto quota = cgroup_cpus())
+    count = std::min(count, static_cast<int>(std::ceil(*quota)));
   return std::clamp(count, 1, max_threads);
 }
 
 int initial_num_threads() {
   if (const char* text = std::getenv("PLAIT_THREADS"); text && *text) {
     if (const auto count = parse_thread_count(text)) return *count;
-    throw ValueError("PLAIT_THREADS is \"" + std::string(text) + "\", which is no number of threads",
-                     "set it to a number from 1 to " + std::to_string(max_threads));
+    throw ValueError(
+        "PLAIT_THREADS is \"" + std::string(text) + "\", which is no number of threads",
+        "set it to a number from 1 to " + std::to_string(max_threads));
   }
   // A list has a number per level of nesting; ours is the outermost.
   if (const char* text = std::getenv("OMP_NUM_THREADS")) {
@@ -101,8 +104,8 @@ std::atomic<int>& thread_count() {
   return count;
 }
 
-// The child of fork has none of the pool's threads, and libgomp would wait for them for ever. Installed
-// when the library is loaded: others may have used the pool before plait does.
+// The child of fork has none of the pool's threads, and libgomp would wait for them for ever.
+// Installed when the library is loaded: others may have used the pool before plait does.
 [[maybe_unused]] const int fork_handler = pthread_atfork(
     nullptr, nullptr, [] { is_forked_child.store(true, std::memory_order_relaxed); });
 
@@ -119,8 +122,8 @@ struct Loop {
   std::int64_t count;
   std::int64_t grain;
 
-  // Runs the range that falls to thread index of the team. The team may be smaller than asked for, so
-  // ranges are made here and not by the caller.
+  // Runs the range that falls to thread index of the team. The team may be smaller than asked for,
+  // so ranges are made here and not by the caller.
   void run_share(std::int64_t index, std::int64_t team_size) const noexcept {
     const std::int64_t num_ranges = std::min(team_size, std::max<std::int64_t>(count / grain, 1));
     if (index >= num_ranges) return;
@@ -132,11 +135,10 @@ struct Loop {
   }
 
  private:
-  // Ranges differ by at most one iteration. Long ones start at multiples of 64, so that vectors stay
-  // aligned and no cache line is written by two threads.
+  // Ranges differ by at most one iteration. Long ones start at multiples of 64, so that vectors
+  // stay aligned and no cache line is written by two threads.
   std::int64_t start_of(std::int64_t index, std::int64_t num_ranges) const {
-    const std::int64_t start =
-        count / num_ranges * index + std::min(index, count % num_ranges);
+    const std::int64_t start = count / num_ranges * index + std::min(index, count % num_ranges);
     const bool is_long = count / num_ranges >= grain + 64;
     return index < num_ranges && is_long ? start / 64 * 64 : start;
   }
@@ -144,8 +146,8 @@ struct Loop {
 
 #ifdef PLAIT_OWN_THREADS
 
-// ThreadSanitizer does not know libgomp's barriers, so its builds run loops on threads of their own.
-// The caller is thread 0 of the team; never destroyed, because its threads outlive main.
+// ThreadSanitizer does not know libgomp's barriers, so its builds run loops on threads of their
+// own. The caller is thread 0 of the team; never destroyed, because its threads outlive main.
 class OwnThreads {
  public:
   void run(const Loop& loop, int team_size) {

@@ -1,8 +1,9 @@
 // The current source of a thread, and the table of interned lines.
 //
-// Recording a line must cost next to nothing, because every operation of an eager program does it: a
-// thread keeps the two words it was given, and only an equation or an error turns them into a Source.
-// Lines live as long as the program, so a Source can be kept in a jaxpr that outlives its module.
+// Recording a line must cost next to nothing, because every operation of an eager program does it:
+// a thread keeps the two words it was given, and only an equation or an error turns them into a
+// Source. Lines live as long as the program, so a Source can be kept in a jaxpr that outlives its
+// module.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/source.h>
 
@@ -112,9 +113,8 @@ Source::Source(std::string_view file, int line, std::string_view function) {
 std::string Source::to_string() const {
   if (!line_) return {};
   const std::size_t slash = line_->file.find_last_of('/');
-  std::string result =
-      (slash == std::string::npos ? line_->file : line_->file.substr(slash + 1)) + ":" +
-      std::to_string(line_->line);
+  std::string result = (slash == std::string::npos ? line_->file : line_->file.substr(slash + 1)) +
+                       ":" + std::to_string(line_->line);
   if (!line_->function.empty()) result += " in " + line_->function;
   const std::string text = read_line(line_->file, line_->line);
   if (!text.empty()) result += ":  " + text;

@@ -1,5 +1,5 @@
-// The caching allocator and storage: alignment, reuse, accounting across threads and their ends, fork,
-// impossible requests, and the one release of foreign memory.
+// The caching allocator and storage: alignment, reuse, accounting across threads and their ends,
+// fork, impossible requests, and the one release of foreign memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
@@ -176,7 +176,8 @@ TEST_CASE("a block may be freed by a thread that did not allocate it") {
   const std::size_t live = allocated_bytes();
   std::vector<Filled> blocks;
   std::thread([&] {
-    for (std::size_t i = 0; i < 20000; ++i) blocks.emplace_back(i % 300, static_cast<unsigned char>(i));
+    for (std::size_t i = 0; i < 20000; ++i)
+      blocks.emplace_back(i % 300, static_cast<unsigned char>(i));
   }).join();
   for (const Filled& block : blocks) {
     REQUIRE(block.is_intact());

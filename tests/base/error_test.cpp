@@ -1,5 +1,5 @@
-// The four parts of an error: what happened, where in user code, under which transforms, the fix; and
-// the sources that fill the second.
+// The four parts of an error: what happened, where in user code, under which transforms, the fix;
+// and the sources that fill the second.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
@@ -44,10 +44,13 @@ TEST_CASE("an error prints what, where, transforms and fix") {
   const TransformScope grad("grad", "");
   const TransformScope vmap("vmap", "loss");
   const ShapeError error("vmap: argument 0 has 8, argument 1 has 4", "map only argument 0");
-  CHECK(std::string(error.what()) == "vmap: argument 0 has 8, argument 1 has 4\n"
-                                     "  " + file.name() + ":3 in loss:  y = x @ w\n"
-                                     "  while applying grad(vmap(loss))\n"
-                                     "  fix: map only argument 0");
+  CHECK(std::string(error.what()) ==
+        "vmap: argument 0 has 8, argument 1 has 4\n"
+        "  " +
+            file.name() +
+            ":3 in loss:  y = x @ w\n"
+            "  while applying grad(vmap(loss))\n"
+            "  fix: map only argument 0");
   CHECK(error.problem() == "vmap: argument 0 has 8, argument 1 has 4");
   CHECK(error.fix() == "map only argument 0");
   CHECK(error.source() == Source(file.path, 3, "loss"));
@@ -133,8 +136,7 @@ TEST_CASE("a source prints the last component of its path and the text of the li
 TEST_CASE("a long line is cut between characters") {
   const std::string long_text = std::string(159, 'x') + "\xc3\xa9" + std::string(100, 'y');
   const UserFile file(long_text + "\n");
-  CHECK(Source(file.path, 1).to_string() ==
-        file.name() + ":1:  " + std::string(159, 'x') + "...");
+  CHECK(Source(file.path, 1).to_string() == file.name() + ":1:  " + std::string(159, 'x') + "...");
 }
 
 TEST_CASE("the current source is the scope's, else the remembered line, else the provider's") {
