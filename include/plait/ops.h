@@ -122,3 +122,4 @@ Array broadcast_to(const Array& array, const Shape& shape);
 }  // namespace plait
 
 #include <plait/ops_indexing.h>
+#include <plait/ops_order.h>

@@ -1,0 +1,307 @@
+// Convolution as matrix products: kernels [out features, K] times windows [K, pixels], where K runs
+// over features and places of the window, and pixels over the batch and the places of the result.
+//
+// Windows are gathered block by block into scratch memory that fits the second-level cache. A block
+// is filled in runs along one dimension, chosen so that runs are long or read consecutive memory:
+// places of the result, places of the window (the gradient by a kernel, whose window is an image),
+// features (channels-last images) or the batch (gradients of those). Blocks depend on the shape
+// alone.
+// SPDX-License-Identifier: Apache-2.0
+#include "conv_kernel.h"
+
+#include <plait/base/pool.h>
+
+#ifndef EIGEN_DONT_PARALLELIZE
+#define EIGEN_DONT_PARALLELIZE
+#endif
+#include <Eigen/Core>
+
+#include <cstring>
+#include <memory>
+#include <numeric>
+
+namespace plait {
+namespace {
+
+using Axis = ConvLoops::Axis;
+enum class Run { result_places, window_places, features, batch };
+
+// A number written in digits, the last of which counts fastest.
+struct Counter {
+  Sizes64 sizes, digits;
+  explicit Counter(Sizes64 sizes) : sizes(std::move(sizes)), digits(this->sizes.size(), 0) {}
+  void set(std::int64_t value) {
+    for (std::size_t i = sizes.size(); i-- > 0; value /= sizes[i]) digits[i] = value % sizes[i];
+  }
+  void next() {
+    for (std::size_t i = sizes.size(); i-- > 0;) {
+      if (++digits[i] < sizes[i]) return;
+      digits[i] = 0;
+    }
+  }
+};
+
+template <class T>
+void copy_run(T* dst, std::int64_t n, const T* src, std::int64_t stride) {
+  if (stride == 1)
+    std::memcpy(dst, src, n * sizeof(T));
+  else
+    for (std::int64_t i = 0; i < n; ++i) dst[i] = src[i * stride];
+}
+
+// n elements at positions first, first + step, ... of an axis; zero in padding and holes.
+template <class T>
+void fill_run(T* dst, std::int64_t n, const T* src, std::int64_t first, std::int64_t step,
+              const Axis& axis) {
+  const std::int64_t hole = axis.base_dilation, last = (axis.size - 1) * hole;
+  std::int64_t begin = first < 0 ? (-first + step - 1) / step : 0, period = 1;
+  if (hole > 1) {
+    period = hole / std::gcd(step, hole);
+    std::int64_t tries = 0;
+    while (tries < period && (first + begin * step) % hole != 0) ++begin, ++tries;
+    if (tries == period) begin = n;
+  }
+  const std::int64_t limit =
+      axis.size == 0 || first > last ? 0 : std::min(n, (last - first) / step + 1);
+  if (begin >= limit) {
+    std::fill_n(dst, n, T(0));
+    return;
+  }
+  const T* from = src + (first + begin * step) / hole * axis.lhs_stride;
+  if (period == 1) {
+    std::fill_n(dst, begin, T(0));
+    copy_run(dst + begin, limit - begin, from, step / hole * axis.lhs_stride);
+    std::fill_n(dst + limit, n - limit, T(0));
+  } else {
+    std::fill_n(dst, n, T(0));
+    const std::int64_t stride = step * period / hole * axis.lhs_stride;
+    for (std::int64_t i = begin; i < limit; i += period, from += stride) dst[i] = *from;
+  }
+}
+
+// The matrix of windows: K by pixels, its digits, and how a block of it is gathered.
+template <class T>
+class WindowMatrix {
+ public:
+  WindowMatrix(const ConvLoops& loops, Run run) : loops_(loops), run_(run) {
+    // The digit that runs go along counts fastest.
+    Sizes64 places, window;
+    for (const Axis& axis : loops.axes) {
+      places.push_back(axis.count);
+      window.push_back(axis.window);
+    }
+    const std::size_t rank = loops.axes.size();
+    pixels_ = places;
+    pixels_.insert(run == Run::batch ? rank : 0, loops.batch);
+    depth_ = window;
+    depth_.insert(run == Run::features ? rank : 0, loops.features);
+    first_place_ = run == Run::batch ? 0 : 1;
+    first_window_ = run == Run::features ? 0 : 1;
+  }
+  const Sizes64& pixels() const { return pixels_; }
+  // Runs go along K: a pixel's elements are together. Otherwise those of one k are.
+  bool depth_is_inner() const { return run_ == Run::window_places || run_ == Run::features; }
+
+  // Rows of `columns` elements: row and column are pixel and k, or k and pixel.
+  void gather(const T* lhs, std::int64_t first_row, std::int64_t rows, std::int64_t first_column,
+              std::int64_t columns, T* dst) const {
+    Counter row(depth_is_inner() ? pixels_ : depth_);
+    Sizes64 column_digits = depth_is_inner() ? depth_ : pixels_;
+    const std::int64_t inner = column_digits.back();
+    column_digits.pop_back();
+    Counter column(column_digits);
+    const Sizes64& place = depth_is_inner() ? row.digits : column.digits;
+    const Sizes64& window = depth_is_inner() ? column.digits : row.digits;
+    row.set(first_row);
+    for (std::int64_t r = 0; r < rows; ++r, row.next()) {
+      column.set(first_column / inner);
+      std::int64_t at = first_column % inner;
+      for (std::int64_t left = columns; left > 0; column.next(), at = 0) {
+        const std::int64_t n = std::min(left, inner - at);
+        gather_run(lhs, place, window, at, n, dst);
+        dst += n;
+        left -= n;
+      }
+    }
+  }
+
+ private:
+  // One run, of n elements from `at` on. place and window hold the other digits.
+  void gather_run(const T* lhs, const Sizes64& place, const Sizes64& window, std::int64_t at,
+                  std::int64_t n, T* dst) const {
+    const bool spatial = run_ == Run::result_places || run_ == Run::window_places;
+    const int rank = int(loops_.axes.size()), checked = spatial ? rank - 1 : rank;
+    if (run_ != Run::batch) lhs += place[0] * loops_.lhs_batch_stride;
+    if (run_ != Run::features) lhs += window[0] * loops_.lhs_feature_stride;
+    for (int i = 0; i < checked; ++i) {
+      const Axis& axis = loops_.axes[i];
+      const std::int64_t position = place[first_place_ + i] * axis.stride +
+                                    window[first_window_ + i] * axis.window_dilation - axis.low;
+      if (position < 0 || position % axis.base_dilation != 0 ||
+          position / axis.base_dilation >= axis.size) {
+        std::fill_n(dst, n, T(0));
+        return;
+      }
+      lhs += position / axis.base_dilation * axis.lhs_stride;
+    }
+    if (run_ == Run::features)
+      return copy_run(dst, n, lhs + at * loops_.lhs_feature_stride, loops_.lhs_feature_stride);
+    if (run_ == Run::batch)
+      return copy_run(dst, n, lhs + at * loops_.lhs_batch_stride, loops_.lhs_batch_stride);
+    const Axis& axis = loops_.axes[rank - 1];
+    if (run_ == Run::result_places) {
+      const std::int64_t start = window[first_window_ + rank - 1] * axis.window_dilation - axis.low;
+      fill_run(dst, n, lhs, at * axis.stride + start, axis.stride, axis);
+    } else {
+      const std::int64_t start = place[first_place_ + rank - 1] * axis.stride - axis.low;
+      fill_run(dst, n, lhs, at * axis.window_dilation + start, axis.window_dilation, axis);
+    }
+  }
+
+  const ConvLoops& loops_;
+  Run run_;
+  Sizes64 pixels_, depth_;
+  int first_place_, first_window_;
+};
+
+Run choose_run(const ConvLoops& loops, bool along_depth) {
+  constexpr std::int64_t enough = 8;
+  if (along_depth && loops.lhs_feature_stride == 1 && loops.features >= enough)
+    return Run::features;
+  if (loops.lhs_batch_stride == 1 && loops.batch >= enough) return Run::batch;
+  return along_depth && loops.axes.back().window > loops.axes.back().count ? Run::window_places
+                                                                           : Run::result_places;
+}
+
+// The kernels as matrices [out features, K] of every group, K in the order of the runs.
+Buffer kernel_matrices(const ConvLoops& loops, DType dtype, const void* rhs, Run run) {
+  View view{const_cast<void*>(rhs),
+            dtype,
+            {loops.groups, loops.out_features},
+            {loops.rhs_group_stride, loops.rhs_out_stride}};
+  for (const Axis& axis : loops.axes) {
+    view.shape.push_back(axis.window);
+    view.strides.push_back(axis.rhs_stride);
+  }
+  const std::size_t at = run == Run::features ? view.shape.size() : 2;
+  view.shape.insert(at, loops.features);
+  view.strides.insert(at, loops.rhs_feature_stride);
+  return view.is_dense() ? Buffer({}, view) : Buffer::copy_of(view);
+}
+
+template <class T>
+using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <class T>
+using ColMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
+
+// product += kernels * windows, the latter two in either order.
+template <class T>
+void multiply(const Eigen::Map<const RowMajor<T>, 0, Eigen::OuterStride<>>& kernels,
+              const T* windows, bool windows_by_column, std::int64_t pixels, T* product,
+              bool product_by_column) {
+  auto add = [&](auto result, const auto& right) { result.noalias() += kernels * right; };
+  auto into = [&](auto result) {
+    if (windows_by_column)
+      add(result, Eigen::Map<const ColMajor<T>>(windows, kernels.cols(), pixels));
+    else
+      add(result, Eigen::Map<const RowMajor<T>>(windows, kernels.cols(), pixels));
+  };
+  if (product_by_column)
+    into(Eigen::Map<ColMajor<T>>(product, kernels.rows(), pixels));
+  else
+    into(Eigen::Map<RowMajor<T>>(product, kernels.rows(), pixels));
+}
+
+template <class T>
+void convolve_typed(const ConvLoops& loops, const T* lhs, const void* rhs, T* out) {
+  // Matrix products are Eigen's; integers and complex numbers, which are rare, take plain loops
+  // instead.
+  constexpr bool has_product = std::is_floating_point_v<T>;
+  const Run run = choose_run(loops, has_product);
+  const WindowMatrix<T> windows(loops, run);
+  const std::int64_t rows = loops.out_features, pixels = num_elements(windows.pixels());
+  std::int64_t depth = loops.features;
+  for (const Axis& axis : loops.axes) depth *= axis.window;
+  const Buffer packed = kernel_matrices(loops, dtype_of<T>(), rhs, run);
+  const T* kernels = static_cast<const T*>(packed.data());
+  constexpr std::int64_t block = 262144 / sizeof(T);  // elements of a gathered block
+  const std::int64_t deep = std::clamp<std::int64_t>(depth, 1, 512);
+  const std::int64_t wide =
+      std::min<std::int64_t>(pixels, std::clamp<std::int64_t>(block / deep, 64, 1024));
+  const std::int64_t tiles = (pixels + wide - 1) / wide;
+  const bool by_column =
+      loops.out_feature_stride == 1;  // features of a pixel are together in the result
+  // With few kernels, too, the rows of windows are added up one by one.
+  const bool by_row = !has_product || (rows < 4 && !windows.depth_is_inner());
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, 131072 / std::max<std::int64_t>(1, rows * depth * wide));
+  parallel_for(loops.groups * tiles, grain, [&](std::int64_t begin, std::int64_t end) {
+    const std::unique_ptr<T[]> gathered(new T[by_row ? wide : deep * wide]),
+        product(new T[rows * wide]);
+    const std::unique_ptr<std::int64_t[]> places(new std::int64_t[wide]);
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t group = task / tiles, first = task % tiles * wide,
+                         n = std::min(wide, pixels - first);
+      const T* source = lhs + group * loops.lhs_group_stride;
+      const T* weights = kernels + group * rows * depth;
+      std::fill_n(product.get(), rows * n, T(0));
+      const bool columns = by_column && !by_row;
+      if (by_row) {
+        for (std::int64_t k = 0; k < depth; ++k) {
+          windows.gather(source, k, 1, first, n, gathered.get());
+          for (std::int64_t row = 0; row < rows; ++row) {
+            const T weight = weights[row * depth + k];
+            T* sum = product.get() + row * n;
+            for (std::int64_t i = 0; i < n; ++i) sum[i] += weight * gathered[i];
+          }
+        }
+      } else if constexpr (has_product) {
+        for (std::int64_t k = 0; k < depth; k += deep) {
+          const std::int64_t slab = std::min(deep, depth - k);
+          if (windows.depth_is_inner())
+            windows.gather(source, first, n, k, slab, gathered.get());
+          else
+            windows.gather(source, k, slab, first, n, gathered.get());
+          const Eigen::Map<const RowMajor<T>, 0, Eigen::OuterStride<>> left(
+              weights + k, rows, slab, Eigen::OuterStride<>(depth));
+          multiply<T>(left, gathered.get(), windows.depth_is_inner(), n, product.get(), columns);
+        }
+      }
+      // Where the pixels go.
+      Counter pixel(windows.pixels());
+      pixel.set(first);
+      const std::size_t batch_digit = run == Run::batch ? loops.axes.size() : 0,
+                        first_place = run == Run::batch ? 0 : 1;
+      for (std::int64_t i = 0; i < n; ++i, pixel.next()) {
+        places[i] =
+            group * loops.out_group_stride + pixel.digits[batch_digit] * loops.out_batch_stride;
+        for (std::size_t a = 0; a < loops.axes.size(); ++a)
+          places[i] += pixel.digits[first_place + a] * loops.axes[a].out_stride;
+      }
+      if (columns) {
+        for (std::int64_t i = 0; i < n; ++i)
+          std::copy_n(product.get() + i * rows, rows, out + places[i]);
+      } else {
+        for (std::int64_t row = 0; row < rows; ++row) {
+          const T* from = product.get() + row * n;
+          T* to = out + row * loops.out_feature_stride;
+          for (std::int64_t i = 0; i < n; ++i) to[places[i]] = from[i];
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void convolve(const ConvLoops& loops, DType dtype, const void* lhs, const void* rhs, void* out) {
+  visit_dtype(dtype, [&](auto element) {
+    using T = decltype(element);
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                  std::is_same_v<T, std::uint64_t> || std::is_same_v<T, complex64> ||
+                  std::is_same_v<T, complex128>)
+      convolve_typed(loops, static_cast<const T*>(lhs), rhs, static_cast<T*>(out));
+  });
+}
+
+}  // namespace plait

@@ -1,0 +1,40 @@
+// What the primitives of order, cumulation and windows share: arrays as rows along an axis, the
+// least and the greatest value of a dtype, and picking elements along an axis.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/families.h>
+#include <plait/ops.h>
+#include <plait/ops_order.h>
+
+#include <vector>
+
+namespace plait {
+
+// A dense array seen from one of its axes: outer * size * inner elements.
+struct AxisLoops {
+  std::int64_t outer = 1, size = 1, inner = 1;
+  AxisLoops(const Sizes64& shape, int axis);
+};
+
+// The view with this axis last.
+View with_axis_last(const View& view, int axis);
+
+// Scalars that no element is below, or above; complex ones in both parts.
+Array lowest_of(DType dtype);
+Array highest_of(DType dtype);
+
+// A scalar index: an int32, computed when the size is named.
+Array index_of(Dim dim);
+
+// Elements of operand at int32 indices along an axis; the other axes are equal. Every index is in
+// bounds.
+Array take_along(const Array& operand, const Array& indices, int axis);
+
+// An axis of an example, in the batched array.
+inline int batched_axis(int axis, int batch_dim) { return axis < batch_dim ? axis : axis + 1; }
+
+// The parameter "axis"; IndexError, which names the function, when the operand has no such axis.
+int checked_axis(const Params& params, const Aval& operand, std::string_view name);
+
+}  // namespace plait

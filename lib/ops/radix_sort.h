@@ -1,0 +1,90 @@
+// Sorting in linear time: elements become unsigned integers of the same order, which a radix sort
+// puts in place digit by digit. Stable, so equal elements keep their order whatever their bits.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/base/dtype.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+namespace plait {
+
+template <int bytes>
+using UnsignedOf = std::conditional_t<
+    bytes == 1, std::uint8_t,
+    std::conditional_t<bytes == 2, std::uint16_t,
+                       std::conditional_t<bytes == 4, std::uint32_t, std::uint64_t>>>;
+
+// An unsigned integer that compares as x does: NaN is above every number, -0.0 equals 0.0.
+template <class T>
+UnsignedOf<sizeof(T)> order_key(T x) {
+  using U = UnsignedOf<sizeof(T)>;
+  constexpr U sign = U(U(1) << (sizeof(T) * 8 - 1));
+  if constexpr (std::is_same_v<T, bool> || std::is_unsigned_v<T>) {
+    return U(x);
+  } else if constexpr (std::is_integral_v<T>) {
+    return U(U(x) ^ sign);
+  } else {
+    constexpr U infinity = std::is_same_v<T, float16>    ? U(0x7C00)
+                           : std::is_same_v<T, bfloat16> ? U(0x7F80)
+                           : sizeof(T) == 4              ? U(0x7F800000)
+                                                         : U(0x7FF0000000000000);
+    const U bits = std::bit_cast<U>(x), magnitude = U(bits & ~sign);
+    if (magnitude > infinity) return U(~U(0));
+    if (magnitude == 0) return sign;
+    return bits & sign ? U(~bits) : U(bits | sign);
+  }
+}
+
+// An element's key and where it was.
+template <class Key>
+struct Ranked {
+  Key key;
+  std::uint32_t index;
+  friend bool operator<(const Ranked& a, const Ranked& b) {
+    return a.key < b.key || (a.key == b.key && a.index < b.index);
+  }
+};
+
+// Sorts items by key_of(item), an unsigned integer; scratch holds as many.
+template <class Item, class KeyOf>
+void radix_sort(Item* items, Item* scratch, std::int64_t count, KeyOf key_of) {
+  using Key = decltype(key_of(*items));
+  constexpr std::int64_t few = 48;  // below, insertion beats the setting up of buckets
+  if (count <= few) {
+    for (std::int64_t i = 1; i < count; ++i) {
+      const Item item = items[i];
+      const Key key = key_of(item);
+      std::int64_t j = i;
+      for (; j > 0 && key < key_of(items[j - 1]); --j) items[j] = items[j - 1];
+      items[j] = item;
+    }
+    return;
+  }
+  constexpr int digits = sizeof(Key);
+  std::uint32_t starts[digits][256] = {};
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Key key = key_of(items[i]);
+    for (int d = 0; d < digits; ++d) ++starts[d][key >> (8 * d) & 255];
+  }
+  Item *src = items, *dst = scratch;
+  for (int d = 0; d < digits; ++d) {
+    std::uint32_t* start = starts[d];
+    // A digit that all keys share moves nothing.
+    if (start[key_of(src[0]) >> (8 * d) & 255] == count) continue;
+    std::uint32_t total = 0;
+    for (int bucket = 0; bucket < 256; ++bucket) {
+      const std::uint32_t size = start[bucket];
+      start[bucket] = total;
+      total += size;
+    }
+    for (std::int64_t i = 0; i < count; ++i) dst[start[key_of(src[i]) >> (8 * d) & 255]++] = src[i];
+    std::swap(src, dst);
+  }
+  if (src != items) std::copy_n(src, count, items);
+}
+
+}  // namespace plait
