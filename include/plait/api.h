@@ -1,0 +1,274 @@
+// The transforms over C++ functions: free functions, lambdas, function objects, over Arrays and trees of
+// Arrays (values.h). Each takes a function and returns a function, so they nest:
+//
+//   struct Weights { plait::Array w, b; };
+//   plait::Array loss(const Weights& p, const plait::Array& x, const plait::Array& y);
+//   auto step = plait::jit(plait::value_and_grad(loss));   // std::pair<Array, Weights>(Weights, Array, Array)
+//
+// Where Python has argnums, C++ has template arguments: grad<0, 2>(f) returns a std::tuple.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/transforms.h>
+#include <plait/values.h>
+
+namespace plait {
+namespace detail {
+
+template <class T> struct signature;
+template <class R, class... A>
+struct signature<std::function<R(A...)>> {
+  using Result = std::decay_t<R>;
+  using Arguments = std::tuple<std::decay_t<A>...>;
+  template <class Out> using Returning = std::function<Out(const std::decay_t<A>&...)>;
+};
+template <class F> using signature_of = signature<decltype(std::function{std::declval<std::decay_t<F>>()})>;
+template <class F> using result_of = typename signature_of<F>::Result;
+template <class F> using arguments_of = typename signature_of<F>::Arguments;
+
+// A call of a C++ function flattened: inputs with their structures, and a flat function that notes the
+// structure of the result.
+template <class F>
+struct Flat {
+  using Arguments = arguments_of<F>;
+  std::vector<TreeDef> structures;
+  Arrays inputs;
+  std::vector<int> argument_of;  // of each input
+  std::shared_ptr<TreeDef> result = std::make_shared<TreeDef>();
+  Function function;
+
+  template <class... A>
+  explicit Flat(const F& f, const A&... arguments) {
+    int index = 0;
+    auto add = [&](const auto& argument) {
+      structures.push_back(flatten(argument, inputs));
+      argument_of.resize(inputs.size(), index++);
+    };
+    (add(arguments), ...);
+    function = [f, structures = structures, result = result](std::span<const Array> leaves) {
+      Arguments arguments = [&]<std::size_t... i>(std::index_sequence<i...>) {
+        return Arguments{unflatten<std::tuple_element_t<i, Arguments>>(structures[i], leaves)...};
+      }(std::make_index_sequence<std::tuple_size_v<Arguments>>());
+      Arrays outputs;
+      *result = flatten(std::apply(f, arguments), outputs);
+      return outputs;
+    };
+  }
+  template <std::size_t... argnums>
+  std::vector<bool> wrt() const {
+    std::vector<bool> flags;
+    for (int argument : argument_of) flags.push_back(((argument == int(argnums)) || ...));
+    return flags;
+  }
+};
+
+// Leaves of the arguments argnums, as one value or a tuple.
+template <class F, std::size_t... argnums>
+auto gather_arguments(const Flat<F>& flat, std::span<const Array> leaves) {
+  using Arguments = arguments_of<F>;
+  if constexpr (sizeof...(argnums) == 1)
+    return unflatten<std::tuple_element_t<(argnums, ...), Arguments>>(flat.structures[(argnums, ...)], leaves);
+  else
+    return std::tuple{unflatten<std::tuple_element_t<argnums, Arguments>>(flat.structures[argnums], leaves)...};
+}
+template <class F, std::size_t... argnums>
+using Gradient = decltype(gather_arguments<F, argnums...>(std::declval<const Flat<F>&>(), std::declval<std::span<const Array>>()));
+
+// The positions that argnums stand for: none means the first argument.
+template <std::size_t... argnums> struct Argnums {
+  template <class F> using Of = Gradient<F, argnums...>;
+  template <class F> static auto gather(const Flat<F>& flat, std::span<const Array> leaves) { return gather_arguments<F, argnums...>(flat, leaves); }
+  template <class F> static std::vector<bool> wrt(const Flat<F>& flat) { return flat.template wrt<argnums...>(); }
+};
+template <> struct Argnums<> : Argnums<0> {};
+
+}  // namespace detail
+
+// Axis of the batch for each argument or output: an axis, std::nullopt (not mapped), or a list for the parts.
+class AxisTree {
+ public:
+  AxisTree(int axis) : axis_(axis) {}                                            // NOLINT
+  AxisTree(std::nullopt_t) {}                                                    // NOLINT
+  AxisTree(std::initializer_list<AxisTree> parts) : parts_(parts), is_list_(true) {}  // NOLINT
+  // One entry for each leaf of structure; TreeError when a list does not fit.
+  void spread(const TreeDef& structure, std::vector<std::optional<int>>& axes) const;
+
+ private:
+  std::optional<int> axis_;
+  std::vector<AxisTree> parts_;
+  bool is_list_ = false;
+};
+
+// The gradient of a scalar function by arguments argnums (the first by default).
+template <std::size_t... argnums, class F>
+auto grad(F f) {
+  using Args = detail::Argnums<argnums...>;
+  using Result = typename Args::template Of<F>;
+  return typename detail::signature_of<F>::template Returning<Result>([f](const auto&... arguments) -> Result {
+    TransformScope scope("grad", "");
+    const detail::Flat<F> flat(f, arguments...);
+    return Args::gather(flat, flat::value_and_grad(flat.function, flat.inputs, Args::wrt(flat)).gradients);
+  });
+}
+
+// The value (with auxiliary results when f returns a pair, value first) and the gradient.
+template <std::size_t... argnums, class F>
+auto value_and_grad(F f) {
+  using Args = detail::Argnums<argnums...>;
+  using Result = std::pair<detail::result_of<F>, typename Args::template Of<F>>;
+  return typename detail::signature_of<F>::template Returning<Result>([f](const auto&... arguments) -> Result {
+    TransformScope scope("value_and_grad", "");
+    const detail::Flat<F> flat(f, arguments...);
+    flat::ValueAndGrad result = flat::value_and_grad(flat.function, flat.inputs, Args::wrt(flat));
+    return {unflatten<detail::result_of<F>>(*flat.result, result.outputs), Args::gather(flat, result.gradients)};
+  });
+}
+
+// The outputs and their tangents: jvp(f)(primals tuple, tangents tuple).
+template <class F>
+auto jvp(F f) {
+  using Arguments = detail::arguments_of<F>;
+  using Result = detail::result_of<F>;
+  return std::function<std::pair<Result, Result>(const Arguments&, const Arguments&)>([f](const Arguments& primals, const Arguments& directions) {
+    TransformScope scope("jvp", "");
+    const auto flat = std::apply([&](const auto&... arguments) { return detail::Flat<F>(f, arguments...); }, primals);
+    Arrays directions_flat;
+    flatten(directions, directions_flat);
+    const Tangents tangents(directions_flat.begin(), directions_flat.end());
+    const Differentiated result = flat::jvp(flat.function, flat.inputs, tangents);
+    Arrays pushed;
+    for (const Tangent& tangent : result.tangents) pushed.push_back(tangent.instantiate());
+    return std::pair{unflatten<Result>(*flat.result, result.outputs), unflatten<Result>(*flat.result, pushed)};
+  });
+}
+
+// The outputs and the function from their cotangents to cotangents of all arguments, as a tuple.
+template <class F, class... A>
+auto vjp(F f, const A&... arguments) {
+  using Arguments = detail::arguments_of<F>;
+  using Result = detail::result_of<F>;
+  const Arguments values(arguments...);
+  const auto flat = std::apply([&](const auto&... parts) { return std::make_shared<detail::Flat<F>>(f, parts...); }, values);
+  const flat::Pullback pullback = flat::vjp(flat->function, flat->inputs, std::vector<bool>(flat->inputs.size(), true));
+  std::function<Arguments(const Result&)> pull = [flat, pull = pullback.pull](const Result& cotangents) {
+    Arrays leaves;
+    flatten(cotangents, leaves);
+    Arrays results;
+    for (const Tangent& tangent : pull(Tangents(leaves.begin(), leaves.end()))) results.push_back(tangent.instantiate());
+    return unflatten<Arguments>(TreeDef::tuple(flat->structures), results);
+  };
+  return std::pair{unflatten<Result>(*flat->result, pullback.outputs), pull};
+}
+
+namespace detail {
+
+using Jacobian = Arrays (*)(const Function&, std::span<const Array>, const std::vector<bool>&, std::optional<std::int64_t>);
+
+// Jacobians of an Array are shaped like the argument; of other results, one such for each output leaf.
+template <std::size_t argnum, class F>
+auto jacobian(F f, Jacobian transform, const char* name, std::optional<std::int64_t> chunk) {
+  using One = Gradient<F, argnum>;
+  using Result = std::conditional_t<std::is_base_of_v<Array, result_of<F>>, One, std::vector<One>>;
+  return typename signature_of<F>::template Returning<Result>([=](const auto&... arguments) -> Result {
+    TransformScope scope(name, "");
+    const Flat<F> flat(f, arguments...);
+    const Arrays all = transform(flat.function, flat.inputs, flat.template wrt<argnum>(), chunk);
+    std::span<const Array> leaves(all);
+    if constexpr (std::is_base_of_v<Array, result_of<F>>) return unflatten<One>(flat.structures[argnum], leaves);
+    else {
+      Result results;
+      while (!leaves.empty()) results.push_back(unflatten<One>(flat.structures[argnum], leaves));
+      return results;
+    }
+  });
+}
+
+}  // namespace detail
+
+// Derivatives by argument argnum: pushed forward, pulled back, and second ones (forward over reverse).
+template <std::size_t argnum = 0, class F>
+auto jacfwd(F f, std::optional<std::int64_t> chunk = {}) { return detail::jacobian<argnum>(std::move(f), flat::jacfwd, "jacfwd", chunk); }
+template <std::size_t argnum = 0, class F>
+auto jacrev(F f, std::optional<std::int64_t> chunk = {}) { return detail::jacobian<argnum>(std::move(f), flat::jacrev, "jacrev", chunk); }
+template <std::size_t argnum = 0, class F>
+auto hessian(F f, std::optional<std::int64_t> chunk = {}) { return jacfwd<argnum>(jacrev<argnum>(std::move(f), chunk), chunk); }
+
+// The Hessian of a scalar function of one argument times a direction, without the Hessian.
+template <class F>
+auto hvp(F f) {
+  using X = std::tuple_element_t<0, detail::arguments_of<F>>;
+  return std::function<X(const X&, const X&)>([f](const X& x, const X& direction) {
+    return jvp(grad(f))(std::tuple<X>(x), std::tuple<X>(direction)).second;
+  });
+}
+
+// f applied to every example of a batch.
+template <class F>
+auto vmap(F f, AxisTree in_axes = 0, AxisTree out_axes = 0, std::optional<std::int64_t> chunk = {}) {
+  using Result = detail::result_of<F>;
+  return typename detail::signature_of<F>::template Returning<Result>([=](const auto&... arguments) -> Result {
+    TransformScope scope("vmap", "");
+    const detail::Flat<F> flat(f, arguments...);
+    flat::VmapOptions options;
+    options.chunk = chunk;
+    in_axes.spread(TreeDef::tuple(flat.structures), options.in_dims);
+    options.out_dims = [&](std::size_t) {
+      std::vector<std::optional<int>> axes;
+      out_axes.spread(*flat.result, axes);
+      return axes;
+    };
+    return unflatten<Result>(*flat.result, flat::vmap(flat.function, flat.inputs, options));
+  });
+}
+
+// f traced once per signature and run as one compiled executable. Arrays that a lambda captured are frozen.
+template <class F>
+auto jit(F f, std::string name = "f") {
+  using Result = detail::result_of<F>;
+  struct Entry {
+    std::vector<TreeDef> structures;
+    std::shared_ptr<TreeDef> result;
+    flat::Jit jitted;
+  };
+  struct State {
+    std::mutex mutex;
+    std::vector<Entry> entries;
+  };
+  auto state = std::make_shared<State>();
+  return typename detail::signature_of<F>::template Returning<Result>([=](const auto&... arguments) -> Result {
+    const detail::Flat<F> flat(f, arguments...);
+    std::optional<Entry> found;
+    {
+      std::lock_guard lock(state->mutex);
+      for (const Entry& entry : state->entries)
+        if (entry.structures == flat.structures) found = entry;
+      if (!found) found = state->entries.emplace_back(Entry{flat.structures, flat.result, flat::Jit(flat.function, name)});
+    }
+    const Arrays outputs = found->jitted(flat.inputs);
+    return unflatten<Result>(*found->result, outputs);
+  });
+}
+
+// f whose derivatives recompute intermediate results instead of keeping them, but for what the policy keeps.
+template <class F>
+auto checkpoint(F f, Callable policy = flat::nothing_saveable()) {
+  using Result = detail::result_of<F>;
+  return typename detail::signature_of<F>::template Returning<Result>([=](const auto&... arguments) -> Result {
+    const detail::Flat<F> flat(f, arguments...);
+    return unflatten<Result>(*flat.result, flat::checkpoint(flat.function, flat.inputs, policy, "f"));
+  });
+}
+
+// The jaxpr of f at these arguments, and the arrays that f captured.
+template <class F, class... A>
+Traced make_jaxpr(const F& f, const A&... arguments)
+  requires(sizeof...(A) > 0 && !std::is_convertible_v<F, Function>)
+{
+  using Arguments = detail::arguments_of<F>;
+  const detail::Flat<F> flat = std::apply([&](const auto&... parts) { return detail::Flat<F>(f, parts...); }, Arguments(arguments...));
+  std::vector<Aval> avals;
+  for (const Array& input : flat.inputs) avals.push_back(input.aval());
+  return make_jaxpr(flat.function, avals);
+}
+
+}  // namespace plait
