@@ -1,4 +1,5 @@
-// The routines of base/math that have no vector form: Payne-Hanek reduction, lgamma, digamma.
+// The routines of base/math that have no vector form: Payne-Hanek reduction, lgamma, digamma, complex
+// pow.
 // SPDX-License-Identifier: Apache-2.0
 #include "plait/base/math.h"
 
@@ -165,6 +166,46 @@ double digamma(double x) {
   while (x < 1) sum -= 1 / x, x += 1;
   const double distance = (x - digamma_root) - digamma_root_low;
   return fma(distance, horner(x - 1, digamma_p) / horner(x - 1, digamma_q), sum);
+}
+
+namespace {
+
+// The textbook product: infinities need no recovery here, and NaN may stay.
+std::complex<double> multiply(std::complex<double> a, std::complex<double> b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
+std::complex<double> integer_power(std::complex<double> z, int n) {
+  std::complex<double> power = 1;
+  for (int left = n < 0 ? -n : n; left != 0; left /= 2) {
+    if (left % 2 != 0) power = multiply(power, z);
+    z = multiply(z, z);
+  }
+  return n < 0 ? 1.0 / power : power;
+}
+
+}  // namespace
+
+std::complex<double> pow(std::complex<double> z, std::complex<double> w) {
+  const double c = w.real(), d = w.imag();
+  if (c == 0 && d == 0) return 1;
+  if (z == 0.0) return c > 0 ? std::complex<double>(0) : std::complex<double>(std::nan(""), std::nan(""));
+  if (!std::isfinite(z.real() + z.imag()) || !std::isfinite(c + d)) return std::pow(z, w);
+  if (d == 0 && abs(c) <= 64 && c == trunc(c)) {
+    const std::complex<double> power = integer_power(z, static_cast<int>(c));
+    if (std::isfinite(power.real() + power.imag())) return power;
+  }
+  const double modulus = std::hypot(z.real(), z.imag()), angle = atan2(z.imag(), z.real());
+  double size = pow(modulus, c);
+  double turn = c * angle;
+  if (d != 0) {
+    const double logarithm = std::log(z).real();
+    size *= exp(-d * angle);
+    if (!std::isfinite(size)) size = exp(c * logarithm - d * angle);  // infinity times 0
+    turn = fma(d, logarithm, turn);
+  }
+  // A real power stays real, also where its size is infinite.
+  return {size * cos(turn), turn == 0 ? turn : size * sin(turn)};
 }
 
 }  // namespace plait::math

@@ -1,28 +1,48 @@
 // Functions of a complex scalar: exp, log, sin, cos, tanh, sqrt, pow.
 //
-// Annex G of C99 holds, because all but pow are the C library's; complex<float> is evaluated in
-// double, which costs little and leaves hardly more error than the last rounding.
+// Annex G of C99 holds, because all but pow are the C library's. complex<float> is evaluated in double:
+// then hardly more error is left than the last rounding.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <complex>
 
 #include "plait/base/math/power.h"
+#include "plait/base/math/trig.h"
 
 namespace plait::math {
 
-inline std::complex<double> exp(std::complex<double> z) { return std::exp(z); }
-inline std::complex<double> log(std::complex<double> z) { return std::log(z); }
-inline std::complex<double> sin(std::complex<double> z) { return std::sin(z); }
-inline std::complex<double> cos(std::complex<double> z) { return std::cos(z); }
-inline std::complex<double> tanh(std::complex<double> z) { return std::tanh(z); }
-inline std::complex<double> sqrt(std::complex<double> z) { return std::sqrt(z); }
-
-inline std::complex<float> exp(std::complex<float> z) { return std::complex<float>(exp(std::complex<double>(z))); }
 template <class T>
-std::complex<T> pow(std::complex<T> x, std::complex<T> y) {
-  if (x == T(0) && y == T(0)) return T(1);
-  return std::complex<T>(std::pow(std::complex<double>(x), std::complex<double>(y)));
+std::complex<T> exp(std::complex<T> z) {
+  return std::complex<T>(std::exp(std::complex<double>(z)));
+}
+template <class T>
+std::complex<T> log(std::complex<T> z) {
+  return std::complex<T>(std::log(std::complex<double>(z)));
+}
+template <class T>
+std::complex<T> sin(std::complex<T> z) {
+  return std::complex<T>(std::sin(std::complex<double>(z)));
+}
+template <class T>
+std::complex<T> cos(std::complex<T> z) {
+  return std::complex<T>(std::cos(std::complex<double>(z)));
+}
+template <class T>
+std::complex<T> tanh(std::complex<T> z) {
+  return std::complex<T>(std::tanh(std::complex<double>(z)));
+}
+template <class T>
+std::complex<T> sqrt(std::complex<T> z) {
+  return std::complex<T>(std::sqrt(std::complex<double>(z)));
+}
+
+// z^w: products for small integers w; else |z|^c e^(-d arg z) at the angle d log |z| + c arg z, with
+// w = c + id. As in NumPy z^0 = 1, 0^w = 0 where c > 0, and NaN for the other powers of 0.
+std::complex<double> pow(std::complex<double> z, std::complex<double> w);
+inline std::complex<float> pow(std::complex<float> z, std::complex<float> w) {
+  return std::complex<float>(pow(std::complex<double>(z), std::complex<double>(w)));
 }
 
 }  // namespace plait::math

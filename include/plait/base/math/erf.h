@@ -103,7 +103,7 @@ V erfc(V x) {
     V tail = erfc_tail(a);
     tail = select(x < V(0), V(2) - tail, tail);
     V y = select(a < V(0.5), V(1) - erf_near_zero(x), tail);
-    return select(is_nan(x), x, y);
+    return select(is_nan(x), x + x, y);  // quiets a signaling NaN
   }
 }
 
