@@ -154,13 +154,17 @@ Interval bounds_of_atom(const DimNode& atom) {
   return result;
 }
 
-// A binary operation more between each two parts.
+// One binary operation more between each two parts. Inner expressions count each time, so that the
+// number grows fast with depth: it stops growing at 2^60.
 std::int64_t weight_of_node(const DimNode& node) {
   std::int64_t weight = -1;
-  for (const Dim operand : node.operands) weight += 1 + weight_of(operand);
+  const auto add = [&](std::int64_t more) {
+    weight = std::min(weight + more, std::int64_t{1} << 60);
+  };
+  for (const Dim operand : node.operands) add(1 + weight_of(operand));
   for (const DimTerm& term : node.terms) {
-    weight += term.coefficient != 1 || term.factors.empty() ? 2 : 0;
-    for (const DimNode* factor : term.factors) weight += 1 + factor->weight;
+    if (term.coefficient != 1 || term.factors.empty()) add(2);
+    for (const DimNode* factor : term.factors) add(1 + factor->weight);
   }
   return weight;
 }
