@@ -166,7 +166,7 @@ long double exact_erf_inv(long double x) {
 }  // namespace
 
 TEST_CASE("exponentials are accurate, and equal in packs and scalars") {
-  check_both("exp", [](auto x) { return math::exp(x); }, [](auto x) { return std::exp(x); }, 1.0, 1.0,
+  check_both("exp", [](auto x) { return math::exp(x); }, [](auto x) { return std::exp(x); }, 1.1, 1.1,
              {-10, 10});
   check_both("exp2", [](auto x) { return math::exp2(x); }, [](auto x) { return std::exp2(x); }, 1.0,
              1.0, {-10, 10});
@@ -183,14 +183,14 @@ TEST_CASE("exponentials are accurate, and equal in packs and scalars") {
                const auto e = std::exp(-std::abs(x));
                return (x < 0 ? e : 1) / (1 + e);
              },
-             2.0, 2.5, {-5, 5});
+             2.0, 2.0, {-5, 5});
 }
 
 TEST_CASE("logarithms are accurate, and equal in packs and scalars") {
-  check_both("log", [](auto x) { return math::log(x); }, [](auto x) { return std::log(x); }, 1.0, 1.0,
+  check_both("log", [](auto x) { return math::log(x); }, [](auto x) { return std::log(x); }, 1.1, 1.1,
              {0.01, 10});
-  check_both("log2", [](auto x) { return math::log2(x); }, [](auto x) { return std::log2(x); }, 1.0,
-             1.0, {0.01, 10});
+  check_both("log2", [](auto x) { return math::log2(x); }, [](auto x) { return std::log2(x); }, 1.2,
+             1.2, {0.01, 10});
   check_both("log10", [](auto x) { return math::log10(x); }, [](auto x) { return std::log10(x); },
              1.5, 1.5, {0.01, 10});
   check_both("log1p", [](auto x) { return math::log1p(x); }, [](auto x) { return std::log1p(x); },
@@ -230,7 +230,7 @@ TEST_CASE("error and gamma functions are accurate, and equal in packs and scalar
              [](double x) { return x < 0 ? std::max(1.0, std::abs(std::lgamma(-x))) : 0; });
   check_both("digamma", [](auto x) { return math::digamma(x); },
              [](auto x) { return static_cast<decltype(x)>(exact_digamma(x)); }, 1.0, 4.0, {0, 12},
-             [](double x) { return x < 0 ? 2 + std::log(1 - x) : 0.01; });
+             [](double x) { return x < 0 ? 4 + std::log(1 - x) : 0.01; });
   check_both("cbrt", [](auto x) { return math::cbrt(x); }, [](auto x) { return std::cbrt(x); }, 1.0,
              1.0, {-10, 10});
 }

@@ -170,11 +170,18 @@ V tanh(V x) {
   return copysign(select(is_small, a, V(1)) + numerator / denominator, x);
 }
 
-// 1 / (1 + e^-x), as e^x / (1 + e^x) for negative x: no overflow, full accuracy on both sides.
+// 1 / (1 + e^-x), as e^x / (1 + e^x) for negative x: no overflow, full accuracy on both sides. The
+// quotient is corrected by its residual, so that only the error of e counts. The denominator is kept
+// negated: a compiler may fold a negation into fma or not, which would show in the sign of a NaN.
 template <RealLanes V>
 V logistic(V x) {
   V e = exp(-abs(x));
-  return select(x < V(0), e, V(1)) / (e + V(1));
+  V d = V(-1) - e, d_low = (V(-1) - d) - e;
+  V numerator = select(x < V(0), e, V(1));
+  V inverse = V(-1) / d;
+  V y = numerator * inverse;
+  V residual = fma(y, d_low, fma(y, d, numerator));
+  return fma(residual, inverse, y);
 }
 
 }  // namespace plait::math
