@@ -1,10 +1,10 @@
 // Size expressions as text, and the parser that is its inverse.
 //
-// The canonical form has neither % nor max (NOTE: [canonical sizes]), so writing finds them again:
-// wherever x - b*(x//b) or a + b - min(a, b) stands, the shorter form is written, and summands that
-// were taken out of a division or a minimum are put back when they would be subtracted. What is
-// written is always equal to the expression; which of several equal texts is a matter of taste
-// only, because parsing makes the canonical form again.
+// The canonical form has neither % nor max (see NOTE: [canonical sizes]), so writing finds them
+// again: wherever x - b*(x//b) or a + b - min(a, b) stands, the shorter form is written, and
+// summands that were taken out of a division or a minimum are put back when they would be
+// subtracted. What is written is always equal to the expression; which of several equal texts is a
+// matter of taste only, because parsing makes the canonical form again.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/error.h>
 

@@ -1,15 +1,18 @@
 // parallel_for over libgomp's threads, the permit that one caller holds at a time, and the number
 // of threads.
 //
-// NOTE: [waiting threads] libgomp keeps the threads of a parallel region and lets them wait for the
-// next one: they spin for about 10 ms and then sleep; when there are more threads than cores they
-// sleep after some 30 us. Measured on two cores: entering and leaving a region costs 0.6 to 1 us
-// while they spin, 25 to 85 us once they sleep. That is the right trade for arrays, where regions
-// follow each other closely, and plait leaves it alone. It could not change it honestly either:
-// libgomp reads OMP_WAIT_POLICY and GOMP_SPINCOUNT when it is loaded, which is before any
-// constructor of a library that links it, and the pool belongs to every user of OpenMP in the
-// process. On a machine that is shared, OMP_WAIT_POLICY=passive or GOMP_SPINCOUNT=10000 in the
-// environment quiet it.
+// NOTE: [waiting threads] libgomp keeps the threads of a parallel region. They wait for the next
+// one, and the caller for the end of this one, by spinning and then sleeping, as OMP_WAIT_POLICY
+// and GOMP_SPINCOUNT say; it reads these when it is loaded and never again. By default it spins for
+// about 10 ms. On an idle machine that is fast. Where another process needs the core, everybody
+// waits for a thread that the spinning ones keep from running, and each region takes that long. So
+// plait loads libgomp itself and, when the environment says nothing, asks for 2000 spins. Nothing
+// changes for a process that has libgomp already: there the pool is somebody else's. Measured, per
+// region:
+//   on two cores                    idle, back to back   idle, after a pause   shared with others
+//   libgomp's default               0.6 us               1 to 2 us             10000 us
+//   2000 spins                      0.6 us               20 to 60 us           100 us
+//   OMP_WAIT_POLICY=passive         7 to 40 us           10 to 80 us           7 to 100 us
 //
 // NOTE: [team size] Every region asks for all threads, and those without a range return at once.
 // libgomp ends the threads that a smaller region does not need and starts them again for the next
@@ -19,6 +22,7 @@
 
 #include <plait/base/error.h>
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -26,12 +30,14 @@
 #include <atomic>
 #include <charconv>
 #include <cmath>
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <vector>
+#include <type_traits>
 
 #include "base/cgroup.h"
 
@@ -43,21 +49,14 @@
 #endif
 #endif
 
-#ifdef PLAIT_OWN_THREADS
-#include <condition_variable>
-#include <mutex>
-#endif
-
-extern "C" {
-void GOMP_parallel(void (*function)(void*), void* data, unsigned num_threads, unsigned flags);
-int omp_get_thread_num();
-int omp_get_num_threads();
-int omp_get_max_threads();
-void omp_set_num_threads(int count);
-}
-
 namespace plait {
 namespace {
+
+#ifdef PLAIT_OWN_THREADS
+constexpr bool own_threads_only = true;  // ThreadSanitizer does not know libgomp's barriers
+#else
+constexpr bool own_threads_only = false;
+#endif
 
 constexpr int max_threads = 1024;
 
@@ -104,6 +103,53 @@ std::atomic<int>& thread_count() {
   return count;
 }
 
+// The functions of libgomp, all of them or none.
+struct OpenMP {
+  void (*parallel)(void (*function)(void*), void* data, unsigned num_threads, unsigned flags);
+  int (*get_thread_num)();
+  int (*get_num_threads)();
+  int (*get_max_threads)();
+  void (*set_num_threads)(int count);
+};
+
+void* load_libgomp() {
+  constexpr const char* name = "libgomp.so.1";
+  if (void* loaded = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) return loaded;
+  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT"))
+    return dlopen(name, RTLD_NOW);
+  setenv("GOMP_SPINCOUNT", "2000", 0);
+  void* loaded = dlopen(name, RTLD_NOW);
+  unsetenv("GOMP_SPINCOUNT");  // it is not for the processes that this one starts
+  return loaded;
+}
+
+std::optional<OpenMP> find_openmp() {
+  if (own_threads_only) return std::nullopt;
+  void* libgomp = load_libgomp();
+  if (!libgomp) return std::nullopt;
+  OpenMP found;
+  bool is_complete = true;
+  const auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)> >(dlsym(libgomp, name));
+    is_complete = is_complete && function;
+  };
+  find(found.parallel, "GOMP_parallel");
+  find(found.get_thread_num, "omp_get_thread_num");
+  find(found.get_num_threads, "omp_get_num_threads");
+  find(found.get_max_threads, "omp_get_max_threads");
+  find(found.set_num_threads, "omp_set_num_threads");
+  return is_complete ? std::optional(found) : std::nullopt;
+}
+
+const std::optional<OpenMP>& openmp() {
+  static const std::optional<OpenMP>& found = *new std::optional<OpenMP>(find_openmp());
+  return found;
+}
+
+// When the library is loaded, before a backend can load libgomp in passing, and while the process
+// most likely has one thread, as a change of the environment should.
+[[maybe_unused]] const bool has_openmp = openmp().has_value();
+
 // The child of fork has none of the pool's threads, and libgomp would wait for them for ever.
 // Installed when the library is loaded: others may have used the pool before plait does.
 [[maybe_unused]] const int fork_handler = pthread_atfork(
@@ -144,10 +190,8 @@ struct Loop {
   }
 };
 
-#ifdef PLAIT_OWN_THREADS
-
-// ThreadSanitizer does not know libgomp's barriers, so its builds run loops on threads of their
-// own. The caller is thread 0 of the team; never destroyed, because its threads outlive main.
+// Threads for where there is no libgomp. The caller is thread 0 of the team; never destroyed,
+// because the others outlive main.
 class OwnThreads {
  public:
   void run(const Loop& loop, int team_size) {
@@ -189,20 +233,17 @@ class OwnThreads {
 };
 
 void run_wide(Loop& loop, int team_size) {
-  static OwnThreads& threads = *new OwnThreads;
-  threads.run(loop, team_size);
-}
-
-#else
-
-void run_wide(Loop& loop, int team_size) {
+  if (!openmp()) {
+    static OwnThreads& threads = *new OwnThreads;
+    threads.run(loop, team_size);
+    return;
+  }
   const auto run_share = [](void* data) {
-    static_cast<const Loop*>(data)->run_share(omp_get_thread_num(), omp_get_num_threads());
+    static_cast<const Loop*>(data)->run_share(openmp()->get_thread_num(),
+                                              openmp()->get_num_threads());
   };
-  GOMP_parallel(run_share, &loop, static_cast<unsigned>(team_size), 0);
+  openmp()->parallel(run_share, &loop, static_cast<unsigned>(team_size), 0);
 }
-
-#endif
 
 }  // namespace
 
@@ -234,14 +275,14 @@ void parallel_for(std::int64_t count, std::int64_t grain, RangeFunction function
 
 PoolScope::PoolScope()
     : num_threads_(is_inside_loop ? 1 : plait::num_threads()),
-      outer_num_threads_(omp_get_max_threads()),
+      outer_num_threads_(openmp() ? openmp()->get_max_threads() : 1),
       holds_permit_(num_threads_ > 1 && take_permit()) {
   if (!holds_permit_) num_threads_ = 1;
-  omp_set_num_threads(num_threads_);
+  if (openmp()) openmp()->set_num_threads(num_threads_);
 }
 
 PoolScope::~PoolScope() {
-  omp_set_num_threads(outer_num_threads_);
+  if (openmp()) openmp()->set_num_threads(outer_num_threads_);
   if (holds_permit_) return_permit();
 }
 

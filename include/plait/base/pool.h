@@ -1,6 +1,7 @@
 // The one thread pool: OpenMP's (libgomp), shared with oneDNN, entered through parallel_for.
 //
-// No #pragma omp in plait: calls go to GOMP_parallel, so that builds by clang share the same pool.
+// No #pragma omp in plait: calls go to GOMP_parallel, so that builds by clang share the same pool, and
+// libgomp is loaded, not linked: see NOTE: [waiting threads] in lib/base/pool.cpp.
 // Threads are never more than PLAIT_THREADS (default: OMP_NUM_THREADS, else the cores this process may
 // run on). One caller runs wide at a time; others, and calls from inside a wide loop, run serially.
 // After fork the child is single-threaded.
