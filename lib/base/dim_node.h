@@ -2,13 +2,12 @@
 //
 // NOTE: [canonical sizes] An expression is a polynomial: integer coefficients, and monomials over
 // three kinds of atoms: a named size, a floor division, a minimum. The rest is written with these:
-// x%b is x - b*(x//b), and max(a, b) is a + b - min(a, b). So identities between the operations,
-// such as 8*(n//8) + n%8 == n and min + max == sum, hold without rules of their own. Atoms are
-// normalised:
+// x%b is x - b*(x//b), and max(a, b) is -min(-a, -b), which comes to a + b - min(a, b) unless a or
+// b hold minima. So identities between the operations, such as 8*(n//8) + n%8 == n, hold without
+// rules of their own. Atoms are normalised:
 //   - x//k with a constant k has coefficients in [0, k) (but for those of atoms x//j, see
 //     dim_simplify.cpp), no divisor common with k, and no inner division by a constant alone;
-//   - min(...) is flat, without operands that another one bounds, without a common summand or
-//   factor.
+//   - min(...) is flat, without bounded operands, without a common summand or factor.
 // Text shows % and max where that is shorter (dim_text.cpp).
 //
 // Order is by text, never by address: it is the same in every process.
