@@ -15,6 +15,7 @@ LAYERS = ["base", "ir", "trace", "ops", "transforms", "compile", "backends", "ru
 # The public headers that stand outside a layer's folder, and the layer each belongs to.
 HEADERS = {
     "rules.h": "trace",
+    "sizes.h": "trace",
     "kernels.h": "ops",
     "families.h": "ops",
     "rewrite.h": "ops",

@@ -4,6 +4,7 @@
 #include "jvp_interpreter.h"
 
 #include <plait/ops.h>
+#include <plait/sizes.h>
 #include <plait/transforms.h>
 
 namespace plait {
@@ -57,7 +58,7 @@ std::shared_ptr<const JvpJaxpr> linearize_jaxpr(const Jaxpr& jaxpr, const std::v
     result->known = make_closed_jaxpr(
         [&](std::span<const Array> primals) {
           flat::LinearMap map = flat::linearize([&](std::span<const Array> inputs) { return eval_jaxpr(jaxpr, inputs); }, primals, nonzero_inputs);
-          result->linear = map.jaxpr;
+          result->linear = with_sizes(map.jaxpr, jaxpr->sizes);
           num_residuals = map.residuals.size();
           result->nonzero_outputs.assign(map.outputs.size(), false);
           for (int output : map.outputs_with_tangent) result->nonzero_outputs[output] = true;

@@ -24,7 +24,7 @@ extern const Primitive dot_general_p, conv_p;
 // random
 extern const Primitive random_bits_p, random_fold_p;
 // structure
-extern const Primitive call_p, masked_p, stop_gradient_p, tag_p, barrier_p, dim_as_value_p;
+extern const Primitive call_p, masked_p, check_sizes_p, stop_gradient_p, tag_p, barrier_p, dim_as_value_p;
 
 namespace lax {
 

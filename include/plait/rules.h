@@ -145,6 +145,7 @@ struct Masked {
 struct SizeValues {
   std::function<Array(Dim)> value;         // a size expression as an int32 scalar
   std::function<Dim(Dim)> bound;           // the fixed size it is padded to
+  bool checked = true;                     // whether sizes out of bounds are errors: not in padded lanes
 };
 
 // The padded results. outputs are the real avals, and each result has their shapes with every size

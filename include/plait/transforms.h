@@ -6,6 +6,7 @@
 #pragma once
 
 #include <plait/rules.h>
+#include <plait/sizes.h>
 
 namespace plait::flat {
 
@@ -76,6 +77,16 @@ struct VmapOptions {
   std::optional<std::int64_t> chunk;  // at most so many examples at once
 };
 Arrays vmap(const Function& function, std::span<const Array> inputs, const VmapOptions& options);
+
+// function on arrays that are padded to fixed sizes: in_shapes says the real shapes in named sizes, and
+// sizes gives values of some of them, which may be traced; the others are those of the arrays. Padding is
+// never read, gets a gradient of zero, and is zero in outputs. out_shapes, when given, is checked.
+struct MaskOptions {
+  std::vector<Spec> in_shapes;
+  std::optional<std::vector<Spec>> out_shapes;
+  Sizes sizes;
+};
+Arrays mask(const Function& function, std::span<const Array> inputs, const MaskOptions& options);
 
 // Applies a jaxpr as one `call` equation, which every transform sees through.
 Arrays call(const Jaxpr& body, std::span<const Array> inputs, const Params& extra = {});

@@ -1,5 +1,6 @@
 // bind, the current trace, and staging to jaxprs. See trace.h.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/sizes.h>
 #include <plait/trace/interpret.h>
 #include <plait/trace/trace.h>
 
@@ -167,7 +168,12 @@ Arrays LinearTrace::bind(const Primitive& primitive, std::span<const Array> inpu
 Traced make_jaxpr(const Function& function, std::span<const Aval> inputs, std::string_view name, std::vector<Dim> sizes) {
   JaxprTrace trace(name);
   Arrays arguments;
-  for (const Aval& aval : inputs) arguments.push_back(trace.add_input(aval));
+  std::vector<Dim> bound = sizes;
+  for (const Aval& aval : inputs) {
+    arguments.push_back(trace.add_input(aval));
+    collect_sizes(aval.shape, bound);
+  }
+  SizeScope size_scope(bound);
   TraceScope scope(&trace);
   Arrays outputs = function(arguments);
   return trace.close(outputs, std::move(sizes));
@@ -204,7 +210,11 @@ struct EvalInterpreter {
 }  // namespace
 
 Arrays eval_jaxpr(const Jaxpr& jaxpr, std::span<const Array> inputs) {
-  return interpret(EvalInterpreter{}, jaxpr, Arrays(inputs.begin(), inputs.end()));
+  Arrays values(inputs.begin(), inputs.end());
+  if (jaxpr->sizes.empty()) return interpret(EvalInterpreter{}, jaxpr, std::move(values));
+  std::vector<Aval> avals;
+  for (const Array& input : inputs) avals.push_back(input.aval());
+  return interpret(EvalInterpreter{}, instantiate_for(jaxpr, avals), std::move(values));
 }
 
 Jaxpr decomposition(const Primitive& primitive, std::span<const Aval> inputs, const Params& params) {

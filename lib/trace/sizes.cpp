@@ -1,0 +1,328 @@
+// Specs, the values of named sizes, and programs with their sizes put in. See sizes.h.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/sizes.h>
+
+#include <algorithm>
+
+namespace plait {
+namespace {
+
+thread_local std::vector<Dim> scope;
+
+bool contains(std::span<const Dim> list, Dim dim) { return std::find(list.begin(), list.end(), dim) != list.end(); }
+
+[[noreturn]] void fail(std::string_view text, const std::string& reason) {
+  throw ValueError("the spec \"" + std::string(text) + "\": " + reason,
+                   "write sizes as \"n d\", \"2*n+1\", \"n+m\", \"_\" for one taken from the call, and a dtype as \"i32[n d]\"");
+}
+
+}  // namespace
+
+// --- Specs -----------------------------------------------------------------------------------------
+
+Spec::Spec(std::string_view text) : dims_(std::in_place) {
+  std::size_t begin = 0, end = text.size();
+  auto trim = [&] {
+    while (begin < end && text[begin] == ' ') ++begin;
+    while (begin < end && text[end - 1] == ' ') --end;
+  };
+  trim();
+  if (const std::size_t open = text.find('['); open != std::string_view::npos) {
+    const std::string_view name = text.substr(begin, open - begin);
+    dtype_ = dtype_from_name(name);
+    if (!dtype_) fail(text, "\"" + std::string(name) + "\" is no dtype, at position " + std::to_string(begin));
+    if (text[end - 1] != ']') fail(text, "\"]\" is expected at position " + std::to_string(end));
+    begin = open + 1;
+    --end;
+    trim();
+  } else if (dtype_from_name(text.substr(begin, end - begin))) {
+    fail(text, "a dtype alone; a scalar of it is \"" + std::string(text.substr(begin, end - begin)) + "[]\"");
+  }
+  while (begin < end) {
+    // A size ends at a space or comma outside parentheses.
+    std::size_t at = begin;
+    for (int depth = 0; at < end && (depth > 0 || (text[at] != ' ' && text[at] != ',')); ++at)
+      depth += text[at] == '(' ? 1 : text[at] == ')' ? -1 : 0;
+    const std::string_view size = text.substr(begin, at - begin);
+    if (size == "_") {
+      dims_->push_back(std::nullopt);
+    } else {
+      try {
+        dims_->push_back(Dim::parse(size));
+      } catch (const Error& error) {
+        fail(text, "at position " + std::to_string(begin) + ", " + error.problem());
+      }
+      if (less_equal(0, *dims_->back()) == false) fail(text, "the size at position " + std::to_string(begin) + " is negative");
+    }
+    begin = at;
+    while (begin < end && text[begin] == ' ') ++begin;
+    if (begin < end && text[begin] == ',') {
+      ++begin;
+      while (begin < end && text[begin] == ' ') ++begin;
+      if (begin == end) fail(text, "a size is expected at position " + std::to_string(begin));
+    }
+  }
+}
+
+Spec::Spec(const Aval& aval) : dtype_(aval.dtype), dims_(std::in_place, aval.shape.begin(), aval.shape.end()), weak_(aval.weak) {}
+
+Aval Spec::resolve(const std::optional<Aval>& actual) const {
+  if (!dims_) {
+    if (!actual) throw ValueError("a spec of None takes all from the call, and there is no value here", "give a value, or a spec such as \"n d\"");
+    return *actual;
+  }
+  if (actual && actual->rank() != int(dims_->size()))
+    throw ShapeError("the spec \"" + to_string() + "\" has " + std::to_string(dims_->size()) + " dimensions, and the value has shape (" +
+                         actual->shape.to_string() + ")",
+                     "write one size for each axis");
+  if (actual && dtype_ && *dtype_ != actual->dtype)
+    throw DtypeError("the spec \"" + to_string() + "\" says " + std::string(name_of(*dtype_)) + ", and the value is " + std::string(name_of(actual->dtype)),
+                     "convert the value with astype, or say its dtype");
+  Aval aval{{}, dtype_.value_or(default_float), weak_};
+  if (actual) aval.dtype = actual->dtype, aval.weak = actual->weak;
+  for (std::size_t i = 0; i < dims_->size(); ++i) {
+    if (!(*dims_)[i] && !actual)
+      throw ValueError("the spec \"" + to_string() + "\" takes axis " + std::to_string(i) + " from the call, and there is no value here",
+                       "write a size in place of \"_\"");
+    aval.shape.push_back((*dims_)[i] ? *(*dims_)[i] : actual->shape[int(i)]);
+  }
+  return aval;
+}
+
+void Spec::collect_sizes(std::vector<Dim>& sizes) const {
+  if (!dims_) return;
+  for (const std::optional<Dim>& dim : *dims_)
+    if (dim) plait::collect_sizes(Shape{*dim}, sizes);
+}
+
+Spec Spec::substitute(SizeSubstitution replacements) const {
+  Spec result = *this;
+  if (result.dims_)
+    for (std::optional<Dim>& dim : *result.dims_)
+      if (dim) dim = dim->substitute(replacements);
+  return result;
+}
+
+std::string Spec::to_string() const {
+  if (!dims_) return "None";
+  std::string text;
+  for (const std::optional<Dim>& dim : *dims_) text += (text.empty() ? "" : " ") + (dim ? dim->to_string() : "_");
+  return dtype_ ? std::string(short_name_of(*dtype_)) + "[" + text + "]" : text;
+}
+
+// --- Names in scope --------------------------------------------------------------------------------
+
+std::span<const Dim> sizes_in_scope() { return scope; }
+SizeScope::SizeScope(std::span<const Dim> sizes) : previous_(scope.size()) { scope.insert(scope.end(), sizes.begin(), sizes.end()); }
+SizeScope::~SizeScope() { scope.resize(previous_); }
+
+Dim fresh_size(Dim size, std::span<const Dim> taken) {
+  std::string name(size.name());
+  while (contains(taken, Dim::size(name))) name += "'";
+  return Dim::size(name);
+}
+
+// --- Values ----------------------------------------------------------------------------------------
+
+namespace {
+
+struct Extent {
+  Dim formal, actual;
+  std::size_t argument;
+  int axis;
+
+  std::string place() const { return "argument " + std::to_string(argument) + ", axis " + std::to_string(axis); }
+};
+
+// dim = factor * unknown + offset once the known sizes are put in; none when dim is not linear in it.
+struct Line {
+  Dim factor, offset;
+};
+std::optional<Line> line_of(Dim dim, Dim unknown, SizeSubstitution known) {
+  std::vector<std::pair<Dim, Dim>> with(known.begin(), known.end());
+  with.emplace_back(unknown, 0);
+  auto at = [&](Dim value) {
+    with.back().second = value;
+    return dim.substitute(with);
+  };
+  const Dim probe = Dim::size("_probe"), offset = at(0), factor = at(1) - offset;
+  if (!(at(probe) == factor * probe + offset) || factor == Dim(0)) return std::nullopt;
+  return Line{factor, offset};
+}
+
+std::optional<Dim> solved(const Line& line, Dim actual) {
+  const Dim rest = actual - line.offset, value = line.factor == Dim(1) ? rest : floor_divide(rest, line.factor);
+  if (!(line.factor * value == rest) || less_equal(0, value) == false) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::vector<std::pair<Dim, Dim>> solve_sizes(std::span<const Dim> sizes, std::span<const Aval> formal,
+                                             std::span<const Aval> actual, std::string_view function) {
+  const std::string name(function);
+  std::vector<Extent> extents;
+  for (std::size_t i = 0; i < formal.size(); ++i) {
+    if (formal[i].rank() != actual[i].rank())
+      throw ShapeError(name + ": argument " + std::to_string(i) + " has shape (" + actual[i].shape.to_string() + ") where (" +
+                           formal[i].shape.to_string() + ") is needed",
+                       "give an array of " + std::to_string(formal[i].rank()) + " dimensions");
+    for (int axis = 0; axis < formal[i].rank(); ++axis)
+      extents.push_back({formal[i].shape[axis], actual[i].shape[axis], i, axis});
+  }
+  std::vector<std::pair<Dim, Dim>> known;
+  std::vector<const Extent*> origin;  // of each known size
+  auto unknowns = [&](Dim dim) {
+    std::vector<Dim> result;
+    for (Dim size : dim.is_constant() ? std::vector<Dim>() : dim.sizes())
+      if (contains(sizes, size) && std::none_of(known.begin(), known.end(), [&](const auto& pair) { return pair.first == size; }))
+        result.push_back(size);
+    return result;
+  };
+  auto learn = [&](const Extent& extent) {
+    const std::vector<Dim> unknown = unknowns(extent.formal);
+    if (unknown.size() != 1) return false;
+    const std::optional<Line> line = line_of(extent.formal, unknown[0], known);
+    const std::optional<Dim> value = line ? solved(*line, extent.actual) : std::nullopt;
+    if (value) known.emplace_back(unknown[0], *value), origin.push_back(&extent);
+    return value.has_value();
+  };
+  for (const Extent& extent : extents)
+    if (extent.formal.is_size()) learn(extent);
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (const Extent& extent : extents) progress |= learn(extent);
+  }
+  for (const Extent& extent : extents) {
+    const std::vector<Dim> unknown = unknowns(extent.formal);
+    if (unknown.size() > 1) continue;
+    if (unknown.size() == 1) {
+      if (line_of(extent.formal, unknown[0], known))
+        throw ShapeError(name + ": " + extent.place() + " has size " + extent.actual.to_string() + ", and no " + unknown[0].to_string() +
+                             " makes " + extent.formal.to_string() + " that",
+                         "give an array of a size that fits");
+      continue;
+    }
+    const Dim expected = extent.formal.substitute(known);
+    if (expected == extent.actual) continue;
+    std::string why;
+    for (std::size_t i = 0; i < known.size(); ++i)
+      if (contains(extent.formal.is_constant() ? std::vector<Dim>() : extent.formal.sizes(), known[i].first))
+        why += (why.empty() ? ": " : ", and ") + known[i].first.to_string() + " is " + known[i].second.to_string() + " in " + origin[i]->place();
+    throw ShapeError(name + ": " + extent.place() + " has size " + extent.actual.to_string() + ", where " +
+                         (extent.formal.is_constant() ? "" : extent.formal.to_string() + " = ") + expected.to_string() + " is needed" + why,
+                     why.empty() ? "give an array of that size" : "make the sizes agree, or give them different names");
+  }
+  return known;
+}
+
+namespace {
+
+struct Interval {
+  Dim low, high;
+};
+
+bool is_known_nonnegative(Dim dim) { return less_equal(0, dim).value_or(false); }
+
+Interval interval_of(Dim dim, SizeSubstitution bounds) {
+  using Operation = Dim::Operation;
+  if (dim.is_constant()) return {dim, dim};
+  if (dim.is_size()) {
+    for (const auto& [size, bound] : bounds)
+      if (size == dim) return {0, bound};
+    return {dim, dim};
+  }
+  const auto [left, right] = dim.operands();
+  const Interval a = interval_of(left, bounds), b = interval_of(right, bounds);
+  auto corners = [](Dim p, Dim q, Dim r, Dim s) {
+    return Interval{minimum(minimum(p, q), minimum(r, s)), maximum(maximum(p, q), maximum(r, s))};
+  };
+  switch (dim.operation()) {
+    case Operation::add: return {a.low + b.low, a.high + b.high};
+    case Operation::multiply:
+      if (is_known_nonnegative(a.low) && is_known_nonnegative(b.low)) return {a.low * b.low, a.high * b.high};
+      return corners(a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high);
+    case Operation::minimum: return {minimum(a.low, b.low), minimum(a.high, b.high)};
+    case Operation::maximum: return {maximum(a.low, b.low), maximum(a.high, b.high)};
+    case Operation::modulo:  // of a divisor that is at least 1
+      if (is_known_nonnegative(a.low)) return {0, minimum(a.high, maximum(b.high - 1, 0))};
+      return {0, maximum(b.high - 1, 0)};
+    default: {  // floor division by at least 1
+      const Dim least = maximum(b.low, 1), most = maximum(b.high, 1);
+      return corners(floor_divide(a.low, least), floor_divide(a.low, most), floor_divide(a.high, least), floor_divide(a.high, most));
+    }
+  }
+}
+
+}  // namespace
+
+Dim largest(Dim dim, SizeSubstitution bounds) {
+  if (dim.is_constant()) return dim;
+  const Dim high = interval_of(dim, bounds).high, at_bounds = dim.substitute(bounds);
+  if (high == at_bounds) return maximum(high, 0);
+  // n - n//2: each operand's extreme alone is too much. Where the expression is proven not to fall, the
+  // bounds themselves give the largest value.
+  std::vector<std::pair<Dim, Dim>> below;
+  for (const auto& [size, bound] : bounds) below.emplace_back(size, bound - Dim::size("_below_" + std::string(size.name())));
+  if (less_equal(dim.substitute(below), at_bounds).value_or(false)) return maximum(at_bounds, 0);
+  return maximum(high, 0);
+}
+
+Jaxpr with_sizes(const Jaxpr& jaxpr, const std::vector<Dim>& sizes) {
+  if (jaxpr->sizes == sizes) return jaxpr;
+  Builder builder;
+  for (const Aval& aval : jaxpr->input_avals()) builder.add_binder(aval);
+  std::vector<Atom> environment(jaxpr->avals.size(), Atom(Var{}));
+  for (int i = 0; i < jaxpr->num_binders; ++i) environment[i] = Var{i};
+  auto read = [&](const Atom& atom) { return atom.is_var() ? environment[atom.var().id] : atom; };
+  for (const Equation& equation : jaxpr->equations) {
+    std::vector<Atom> inputs;
+    std::vector<Aval> avals;
+    for (const Atom& atom : equation.inputs) inputs.push_back(read(atom));
+    for (Var var : equation.outputs) avals.push_back(jaxpr->aval(var));
+    const std::vector<Var> outputs = builder.add(*equation.primitive, std::move(inputs), equation.params, equation.source, std::move(avals));
+    for (std::size_t i = 0; i < outputs.size(); ++i) environment[equation.outputs[i].id] = outputs[i];
+  }
+  std::vector<Atom> outputs;
+  for (const Atom& atom : jaxpr->outputs) outputs.push_back(read(atom));
+  for (const Constraint& constraint : jaxpr->constraints) builder.add_constraint(constraint);
+  return builder.close(std::move(outputs), sizes);
+}
+
+Jaxpr instantiate_for(const Jaxpr& jaxpr, std::span<const Aval> inputs) {
+  if (jaxpr->sizes.empty()) return jaxpr;
+  const std::vector<std::pair<Dim, Dim>> values = solve_sizes(jaxpr->sizes, jaxpr->input_avals(), inputs, "the program");
+  // A rewrite of the program runs it on its own avals: its sizes stay, also those that no input tells.
+  const bool same = std::all_of(values.begin(), values.end(), [](const auto& pair) { return pair.first == pair.second; });
+  if (same && Trace::current()) return jaxpr;
+  std::string key = "sizes";
+  for (Dim size : jaxpr->sizes) {
+    const auto found = std::find_if(values.begin(), values.end(), [&](const auto& pair) { return pair.first == size; });
+    if (found == values.end())
+      throw ValueError("no argument tells the size " + size.to_string() + " of the program", "instantiate the program with a value for it first");
+    key += " " + found->second.to_string();
+  }
+  return *std::static_pointer_cast<const Jaxpr>(jaxpr->memo.get(
+      key, [&]() -> std::shared_ptr<const void> { return std::make_shared<Jaxpr>(instantiate(jaxpr, values)); }));
+}
+
+Traced trace_with_specs(const Function& function, std::span<const Spec> specs,
+                        std::span<const std::optional<Aval>> actual, std::string_view name) {
+  std::vector<Dim> taken(sizes_in_scope().begin(), sizes_in_scope().end()), named;
+  for (const std::optional<Aval>& aval : actual)
+    if (aval) collect_sizes(aval->shape, taken);
+  for (const Spec& spec : specs) spec.collect_sizes(named);
+  std::vector<std::pair<Dim, Dim>> renamed;
+  std::vector<Dim> sizes;
+  for (Dim size : named) {
+    sizes.push_back(fresh_size(size, taken));
+    taken.push_back(sizes.back());
+    renamed.emplace_back(size, sizes.back());
+  }
+  std::vector<Aval> avals;
+  for (std::size_t i = 0; i < specs.size(); ++i)
+    avals.push_back(specs[i].substitute(renamed).resolve(i < actual.size() ? actual[i] : std::nullopt));
+  return make_jaxpr(function, avals, name, std::move(sizes));
+}
+
+}  // namespace plait
