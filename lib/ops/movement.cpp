@@ -5,6 +5,8 @@
 #include <plait/families.h>
 #include <plait/ops.h>
 
+#include "ops/indexing.h"
+
 namespace plait {
 namespace {
 
@@ -39,6 +41,92 @@ std::optional<Sizes64> reshaped_strides(const View& view, const Sizes64& shape) 
   return result;
 }
 
+// Runs of the operand's and of the result's axes that hold the same elements.
+struct Group {
+  Shape from, to;
+};
+std::vector<Group> groups_of(const Shape& from, const Shape& to) {
+  std::vector<Group> groups;
+  int i = 0, j = 0;
+  auto part = [](const Shape& shape, int begin, int end) { return Shape(shape.begin() + begin, shape.begin() + end); };
+  while (i < from.rank() || j < to.rank()) {
+    bool found = false;
+    for (int length = 1; !found && length <= from.rank() - i + to.rank() - j; ++length)
+      for (int taken = std::min(length, from.rank() - i); !found && taken >= 0 && length - taken <= to.rank() - j; --taken) {
+        const Group group{part(from, i, i + taken), part(to, j, j + length - taken)};
+        if (!(group.from.num_elements() == group.to.num_elements())) continue;
+        groups.push_back(group);
+        i += taken, j += length - taken;
+        found = true;
+      }
+    if (!found) return {{from, to}};  // sizes of zero hide where the axes part
+  }
+  return groups;
+}
+
+Shape bounds_of(const Shape& shape, const SizeValues& sizes) {
+  Shape bounds;
+  for (Dim dim : shape) bounds.push_back(sizes.bound(dim));
+  return bounds;
+}
+
+// True when nothing but the first axis, apart from those of size 1, is ragged.
+bool is_prefix(const Shape& shape, const Shape& bounds) {
+  bool is_first = true;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (!is_first && !(shape[i] == bounds[i])) return false;
+    is_first &= shape[i] == Dim(1);
+  }
+  return true;
+}
+
+// Strides of a row-major array, in elements.
+Shape row_major(const Shape& shape) {
+  Shape strides(shape.size(), Dim(1));
+  for (int i = shape.rank() - 2; i >= 0; --i) strides[i] = strides[i + 1] * shape[i + 1];
+  return strides;
+}
+
+// For each position of a group's padded result, in row-major order, where its element is among those of
+// the padded operand: positions to real indices, to the real linear index, and back on the other side.
+Array relinearised(const Group& group, const SizeValues& sizes) {
+  const Shape to = bounds_of(group.to, sizes), from = bounds_of(group.from, sizes);
+  const Shape padded_to = row_major(to), real_to = row_major(group.to), padded_from = row_major(from), real_from = row_major(group.from);
+  const Array position = lax::iota(DType::int32, {to.num_elements()}, 0);
+  auto coordinate = [&](const Array& linear, Dim stride, Dim size, bool is_first) {
+    const Array whole = stride == Dim(1) ? linear : lax::div(linear, sizes.value(stride));
+    return is_first ? whole : lax::rem(whole, sizes.value(size));
+  };
+  auto sum_of = [&](const Array& linear, const Shape& read, const Shape& shape, const Shape& strides) {
+    Array sum = Array::literal(0, DType::int32);
+    for (int i = 0; i < shape.rank(); ++i) {
+      const Array at = coordinate(linear, read[i], shape[i], i == 0);
+      sum = lax::add(sum, lax::mul(at, sizes.value(strides[i])));
+    }
+    return sum;
+  };
+  const Array real = sum_of(position, padded_to, to, real_to);
+  return sum_of(real, real_from, group.from, padded_from);
+}
+
+// Where real elements are in order and padding comes last, padding or not makes no difference. Other
+// groups of axes are gathered.
+Arrays mask_reshape(std::span<const Masked> inputs, std::span<const Aval> outputs, const Params&, const SizeValues& sizes) {
+  const std::vector<Group> groups = groups_of(inputs[0].aval.shape, outputs[0].shape);
+  Shape flat;
+  std::vector<std::size_t> gathered;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const Shape from = bounds_of(groups[i].from, sizes), to = bounds_of(groups[i].to, sizes);
+    flat.push_back(from.num_elements());
+    const bool direct = is_prefix(groups[i].from, from) && is_prefix(groups[i].to, to) && from.num_elements() == to.num_elements();
+    if (!direct) gathered.push_back(i);
+  }
+  Array x = inputs[0].padded;
+  if (!gathered.empty()) x = lax::reshape(x, flat);
+  for (std::size_t i : gathered) x = indexing::taken(x, int(i), relinearised(groups[i], sizes));
+  return {lax::reshape(x, bounds_of(outputs[0].shape, sizes))};
+}
+
 }  // namespace
 
 constinit const Primitive reshape_p{"reshape"};
@@ -70,6 +158,7 @@ static const auto reshape_def =
           for (Dim dim : params.get<Shape>("shape")) shape.push_back(dim);
           return {{lax::reshape(batch_to_front(inputs[0], size), shape), 0}};
         })
+        .rule<Mask>(mask_reshape)
         .rule<Samples>([] {
           return std::vector<Sample>{{{matrix}, {{"shape", Shape{3, 2}}}}, {{matrix}, {{"shape", Shape{6}}}}, {{matrix}, {{"shape", Shape{1, 6, 1}}}}};
         });
