@@ -34,7 +34,7 @@ std::uint64_t window(int bit) {
 // x = m 2^e with an integer m. The bits of 2/pi above 2^-(e - 2) contribute multiples of 4 turns and
 // are left out; the 192 bits that follow, times m, modulo 2^192, are x 2/pi modulo 4.
 QuarterTurns reduce_quarter_turns(double x) {
-  const std::int64_t bits = to_bits(abs(x));
+  const std::uint64_t bits = to_bits(abs(x));
   const int exponent = static_cast<int>(bits >> 52);
   if (exponent == 0x7ff) return {Format<double>::nan, 0, 0};
   const std::uint64_t m = (bits & Format<double>::mantissa_mask) | std::uint64_t{1} << 52;
@@ -57,15 +57,15 @@ QuarterTurns reduce_quarter_turns(double x) {
   if (const int shift = zeros % 64; shift != 0)
     p2 = p2 << shift | p1 >> (64 - shift), p1 = p1 << shift | p0 >> (64 - shift);
   // The fraction in two doubles of 53 bits, times pi/2 in two.
-  const double unit = from_bits(std::int64_t{1023 - 53 - zeros} << 52);
+  const double unit = from_bits(static_cast<std::uint64_t>(1023 - 53 - zeros) << 52);
   const double high = static_cast<double>(p2 >> 11) * unit;
   const double low_part = static_cast<double>((p2 & 0x7ff) << 42 | p1 >> 22) * (unit * 0x1p-53);
   constexpr double half_pi = 1.5707963267948966, half_pi_low = 6.123233995736766e-17;
   const double r = product(high, half_pi);
   const double r_low = fma(low_part, half_pi, fma(high, half_pi_low, fma(high, half_pi, -r)));
   const double sum = r + r_low, sum_low = (r - sum) + r_low;
-  const bool is_flipped = is_negative != (to_bits(x) < 0);
-  return {is_flipped ? -sum : sum, is_flipped ? -sum_low : sum_low, to_bits(x) < 0 ? -n : n};
+  const bool is_flipped = is_negative != (x < 0);
+  return {is_flipped ? -sum : sum, is_flipped ? -sum_low : sum_low, x < 0 ? -n : n};
 }
 
 namespace {

@@ -62,12 +62,12 @@ std::vector<T> samples() {
     const char* text = std::getenv("PLAIT_MATH_STRIDE");
     const std::uint64_t stride = text ? std::strtoull(text, nullptr, 10) : 8191;
     for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += stride)
-      xs.push_back(math::from_bits(static_cast<std::int32_t>(static_cast<std::uint32_t>(bits))));
+      xs.push_back(math::from_bits(static_cast<std::uint32_t>(bits)));
   } else {
     std::mt19937_64 random(1);
     const char* text = std::getenv("PLAIT_MATH_SAMPLES");
     const int count = text ? std::atoi(text) : 40000;
-    for (int i = 0; i < count; ++i) xs.push_back(math::from_bits(static_cast<std::int64_t>(random())));
+    for (int i = 0; i < count; ++i) xs.push_back(math::from_bits(std::uint64_t{random()}));
     for (double scale : {0.25, 1.0, 2.0, 8.0, 30.0, 200.0, 760.0, 1e5, 1e9})
       for (int i = 0; i < count; ++i)
         xs.push_back(std::uniform_real_distribution<double>(-scale, scale)(random));
@@ -244,9 +244,8 @@ std::vector<std::pair<T, T>> sample_pairs() {
   std::mt19937_64 random(3);
   const char* text = std::getenv("PLAIT_MATH_SAMPLES");
   const int count = text ? std::atoi(text) : 40000;
-  using Bits = std::make_unsigned_t<IntegerOf<T>>;
   const auto any_value = [&] {
-    return math::from_bits(static_cast<IntegerOf<T>>(static_cast<Bits>(random())));
+    return math::from_bits(static_cast<BitsOf<T>>(random()));
   };
   const auto add = [&](T x, T y) { pairs.emplace_back(x, y); };
   for (int i = 0; i < count; ++i) {

@@ -27,6 +27,11 @@ using IntegerOf = std::conditional_t<
     std::conditional_t<sizeof(T) == 4, std::int32_t,
                        std::conditional_t<sizeof(T) == 2, std::int16_t, std::int8_t>>>;
 
+// The bits of a T, as the unsigned integer as wide: its arithmetic wraps, and lanes whose result a
+// select discards may overflow.
+template <class T>
+using BitsOf = std::make_unsigned_t<IntegerOf<T>>;
+
 // N values of T in one register. A trait, because g++ drops the attribute from a dependent typedef
 // that appears in a constructor's signature.
 template <class T, int N>
@@ -103,14 +108,14 @@ struct Pack {
 template <class V>
 struct Lanes {
   using Element = V;
-  using Integer = IntegerOf<V>;
+  using Bits = BitsOf<V>;
   using MaskType = bool;
   static constexpr int width = 1;
 };
 template <class T, int N>
 struct Lanes<Pack<T, N>> {
   using Element = T;
-  using Integer = Pack<IntegerOf<T>, N>;
+  using Bits = Pack<BitsOf<T>, N>;
   using MaskType = LaneMask<IntegerOf<T>, N>;
   static constexpr int width = N;
 };
@@ -118,7 +123,7 @@ struct Lanes<Pack<T, N>> {
 template <class V>
 using ElementOf = typename Lanes<V>::Element;
 template <class V>
-using IntegerLanesOf = typename Lanes<V>::Integer;
+using BitLanesOf = typename Lanes<V>::Bits;
 template <class V>
 using MaskOf = typename Lanes<V>::MaskType;
 
@@ -159,22 +164,22 @@ Pack<T, N> each_lane(F f, Pack<T, N> x, Pack<T, N> y) {
   return x;
 }
 
-// Bits as signed integers, and back.
-inline std::int32_t to_bits(float x) { return std::bit_cast<std::int32_t>(x); }
-inline std::int64_t to_bits(double x) { return std::bit_cast<std::int64_t>(x); }
-inline float from_bits(std::int32_t i) { return std::bit_cast<float>(i); }
-inline double from_bits(std::int64_t i) { return std::bit_cast<double>(i); }
+// The bits of a real, and back.
+inline std::uint32_t to_bits(float x) { return std::bit_cast<std::uint32_t>(x); }
+inline std::uint64_t to_bits(double x) { return std::bit_cast<std::uint64_t>(x); }
+inline float from_bits(std::uint32_t i) { return std::bit_cast<float>(i); }
+inline double from_bits(std::uint64_t i) { return std::bit_cast<double>(i); }
 template <class T, int N>
-Pack<IntegerOf<T>, N> to_bits(Pack<T, N> x) {
-  using I = Pack<IntegerOf<T>, N>;
-  return I((typename I::Vector)x.v);
+Pack<BitsOf<T>, N> to_bits(Pack<T, N> x) {
+  using Bits = Pack<BitsOf<T>, N>;
+  return Bits((typename Bits::Vector)x.v);
 }
 template <int N>
-Pack<float, N> from_bits(Pack<std::int32_t, N> i) {
+Pack<float, N> from_bits(Pack<std::uint32_t, N> i) {
   return Pack<float, N>((typename Pack<float, N>::Vector)i.v);
 }
 template <int N>
-Pack<double, N> from_bits(Pack<std::int64_t, N> i) {
+Pack<double, N> from_bits(Pack<std::uint64_t, N> i) {
   return Pack<double, N>((typename Pack<double, N>::Vector)i.v);
 }
 
@@ -340,15 +345,15 @@ Pack<T, N> round(Pack<T, N> x) {
 
 // Sign-bit arithmetic.
 template <class V>
-inline constexpr IntegerOf<ElementOf<V>> sign_bit = IntegerOf<ElementOf<V>>(1)
-                                                    << (sizeof(ElementOf<V>) * 8 - 1);
+inline constexpr BitsOf<ElementOf<V>> sign_bit = BitsOf<ElementOf<V>>(1)
+                                                 << (sizeof(ElementOf<V>) * 8 - 1);
 template <class V>
 V abs(V x) {
   return from_bits(to_bits(x) & ~sign_bit<V>);
 }
 template <class V>
-IntegerLanesOf<V> sign_of(V x) {  // the sign bit alone
-  return to_bits(x) & IntegerLanesOf<V>(sign_bit<V>);
+BitLanesOf<V> sign_of(V x) {  // the sign bit alone
+  return to_bits(x) & BitLanesOf<V>(sign_bit<V>);
 }
 template <class V>
 V copysign(V magnitude, V sign) {

@@ -59,7 +59,7 @@ template <RealLanes V>
 // Three ranges, as in Cephes: a, (a - 1) / (a + 1), -1 / a. The middle one begins where the result
 // passes 1/2, so that the error of its quotient, three roundings, weighs half.
 template <RealLanes V>
-V atan(V x) {
+[[gnu::always_inline]] inline V atan(V x) {
   using T = ElementOf<V>;
   V a = abs(x);
   auto is_middle = a > V(T(0.55)), is_large = a > V(T(2.414213562373095));
@@ -87,7 +87,7 @@ V atan2(V y, V x) {
   auto is_steep = ay > ax;  // pi/2 - angle
   multiple = select(is_steep, V(2) - multiple, multiple);
   t = select(is_steep, -t, t);
-  auto is_left = sign_of(x) != IntegerLanesOf<V>(0);  // pi - angle
+  auto is_left = sign_of(x) != BitLanesOf<V>(0);  // pi - angle
   multiple = select(is_left, V(4) - multiple, multiple);
   t = select(is_left, -t, t);
   V angle = copysign(add_quarter_pis(multiple, t), y);

@@ -19,16 +19,16 @@ namespace plait::math {
 // The layout of a floating-point element, and constants that depend on nothing else.
 template <class T>
 struct Format {
-  using Integer = IntegerOf<T>;
+  using Bits = BitsOf<T>;
   static constexpr int mantissa_bits = std::numeric_limits<T>::digits - 1;
-  static constexpr Integer bias = std::numeric_limits<T>::max_exponent - 1;
-  static constexpr Integer mantissa_mask = (Integer(1) << mantissa_bits) - 1;
+  static constexpr Bits bias = std::numeric_limits<T>::max_exponent - 1;
+  static constexpr Bits mantissa_mask = (Bits(1) << mantissa_bits) - 1;
   static constexpr T infinity = std::numeric_limits<T>::infinity();
   static constexpr T nan = std::numeric_limits<T>::quiet_NaN();
   static constexpr T min_normal = std::numeric_limits<T>::min();
   // 1.5 * 2^mantissa_bits: adding it rounds to an integer, which then sits in the low bits.
-  static constexpr T magic = T(1.5) * T(Integer(1) << mantissa_bits);
-  static constexpr Integer magic_bits = std::bit_cast<Integer>(magic);
+  static constexpr T magic = T(1.5) * T(Bits(1) << mantissa_bits);
+  static constexpr Bits magic_bits = std::bit_cast<Bits>(magic);
 };
 
 template <class T>
@@ -64,27 +64,27 @@ template <class V, std::size_t n>
   return estrin<0, n>(powers, c);
 }
 
-// An integer below 2^(mantissa_bits - 1) in magnitude as a real.
+// An integer below 2^(mantissa_bits - 1) in magnitude (in two's complement) as a real.
 template <RealLanes V>
-[[gnu::always_inline]] inline V to_real(IntegerLanesOf<V> i) {
+[[gnu::always_inline]] inline V to_real(BitLanesOf<V> i) {
   using F = Format<ElementOf<V>>;
-  using I = IntegerLanesOf<V>;
+  using I = BitLanesOf<V>;
   V shifted = from_bits(i + I(F::magic_bits));
   return shifted - V(F::magic);
 }
 
 // 2^k for a normal result.
 template <RealLanes V>
-[[gnu::always_inline]] inline V power_of_two(IntegerLanesOf<V> k) {
+[[gnu::always_inline]] inline V power_of_two(BitLanesOf<V> k) {
   using F = Format<ElementOf<V>>;
-  return from_bits(shift_left(k + IntegerLanesOf<V>(F::bias), F::mantissa_bits));
+  return from_bits(shift_left(k + BitLanesOf<V>(F::bias), F::mantissa_bits));
 }
 
 // x * 2^k, rounded once, for x of moderate size and |k| < 2 * bias. Two factors, because 2^k alone
 // may overflow where the product does not, and may be denormal.
 template <RealLanes V>
-[[gnu::always_inline]] inline V scale(V x, IntegerLanesOf<V> k) {
-  using I = IntegerLanesOf<V>;
+[[gnu::always_inline]] inline V scale(V x, BitLanesOf<V> k) {
+  using I = BitLanesOf<V>;
   I half = shift_right(k + I(4096), 1) - I(2048);  // the offset makes a logical shift do
   return (x * power_of_two<V>(half)) * power_of_two<V>(k - half);
 }

@@ -77,7 +77,7 @@ template <RealLanes V>
 
 // x + x P(x^2) near zero; beyond, 1 - erfc(a), in float as 1 - e^-Q(a).
 template <RealLanes V>
-V erf(V x) {
+[[gnu::always_inline]] inline V erf(V x) {
   using T = ElementOf<V>;
   using C = ErfConstants<T>;
   V a = abs(x);

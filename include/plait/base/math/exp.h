@@ -69,7 +69,7 @@ struct ExpConstants<double> {
 template <RealLanes V>
 struct ExpReduced {
   V r;
-  IntegerLanesOf<V> k;
+  BitLanesOf<V> k;
 };
 template <RealLanes V>
 [[gnu::always_inline]] inline ExpReduced<V> reduce_exp(V x) {
@@ -79,7 +79,7 @@ template <RealLanes V>
   V n = shifted - V(F::magic);
   V r = fma(n, V(-C::ln2_high), x);
   r = fma(n, V(-C::ln2_low), r);
-  return {r, to_bits(shifted) - IntegerLanesOf<V>(F::magic_bits)};
+  return {r, to_bits(shifted) - BitLanesOf<V>(F::magic_bits)};
 }
 
 // e^r for |r| <= ln 2 / 2.
@@ -96,7 +96,7 @@ template <RealLanes V>
 
 // Polynomial of degree 6 (float), 12 (double).
 template <RealLanes V>
-V exp(V x) {
+[[gnu::always_inline]] inline V exp(V x) {
   using C = ExpConstants<ElementOf<V>>;
   auto [r, k] = reduce_exp(clamp(x, C::lowest, C::highest));
   return scale(exp_near_zero(r), k);
@@ -104,20 +104,20 @@ V exp(V x) {
 
 // x = k + r, exactly; polynomial of degree 6 (float), 11 (double).
 template <RealLanes V>
-V exp2(V x) {
+[[gnu::always_inline]] inline V exp2(V x) {
   using C = ExpConstants<ElementOf<V>>;
   using F = Format<ElementOf<V>>;
   x = clamp(x, C::lowest2, C::highest2);
   V shifted = x + V(F::magic);
   V r = x - (shifted - V(F::magic));
   V q = fma(r, polynomial(r, C::exp2), V(C::exp2_first));
-  return scale(fma(r, q, V(1)), to_bits(shifted) - IntegerLanesOf<V>(F::magic_bits));
+  return scale(fma(r, q, V(1)), to_bits(shifted) - BitLanesOf<V>(F::magic_bits));
 }
 
 // 2^k (e^r - 1) + (2^k - 1), as (2^k - 1 + 2^k r) + 2^k (e^r - 1 - r), the small part with what the
 // reduction lost; polynomial of degree 7 (float), 12 (double).
 template <RealLanes V>
-V expm1(V x) {
+[[gnu::always_inline]] inline V expm1(V x) {
   using T = ElementOf<V>;
   using C = ExpConstants<T>;
   V clamped = clamp(x, C::lowest_m1, C::highest);
@@ -126,7 +126,7 @@ V expm1(V x) {
   V low = fma(n, V(-C::ln2_low), fma(n, V(-C::ln2_high), clamped) - r);
   low = fma(r * r, polynomial(r, C::expm1), low);
   // Half of 2^k, because 2^k may overflow where the result does not.
-  V half_scale = power_of_two<V>(k - IntegerLanesOf<V>(1));
+  V half_scale = power_of_two<V>(k - BitLanesOf<V>(1));
   V y = V(2) * fma(half_scale, low, fma(half_scale, r, half_scale - V(T(0.5))));
   // Halving would round denormals, and drops the sign of -0.
   return select(abs(x) < V(4 * Format<T>::min_normal), x, y);
@@ -139,7 +139,7 @@ V sinh(V x) {
   using C = ExpConstants<T>;
   V a = abs(x);
   auto [r, k] = reduce_exp(lesser(V(C::highest + 2), a));
-  V e = scale(exp_near_zero(r), k - IntegerLanesOf<V>(1));
+  V e = scale(exp_near_zero(r), k - BitLanesOf<V>(1));
   V z = x * x;
   V small = fma(x * z, polynomial(z, C::sinh), x);
   V large = copysign(e - V(T(0.25)) / e, x);
@@ -151,13 +151,13 @@ template <RealLanes V>
 V cosh(V x) {
   using T = ElementOf<V>;
   auto [r, k] = reduce_exp(lesser(V(ExpConstants<T>::highest + 2), abs(x)));
-  V e = scale(exp_near_zero(r), k - IntegerLanesOf<V>(1));
+  V e = scale(exp_near_zero(r), k - BitLanesOf<V>(1));
   return e + V(T(0.25)) / e;
 }
 
 // x + x^3 P(x^2) / Q(x^2) below 0.625, 1 - 2 / (e^2|x| + 1) above: one division serves both.
 template <RealLanes V>
-V tanh(V x) {
+[[gnu::always_inline]] inline V tanh(V x) {
   using T = ElementOf<V>;
   using C = ExpConstants<T>;
   V a = lesser(V(C::tanh_highest), abs(x));
@@ -174,7 +174,7 @@ V tanh(V x) {
 // quotient is corrected by its residual, so that only the error of e counts. The denominator is kept
 // negated: a compiler may fold a negation into fma or not, which would show in the sign of a NaN.
 template <RealLanes V>
-V logistic(V x) {
+[[gnu::always_inline]] inline V logistic(V x) {
   V e = exp(-abs(x));
   V d = V(-1) - e, d_low = (V(-1) - d) - e;
   V numerator = select(x < V(0), e, V(1));

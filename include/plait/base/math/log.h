@@ -49,9 +49,9 @@ template <RealLanes V>
 [[gnu::always_inline]] inline LogReduced<V> reduce_log(V x) {
   using T = ElementOf<V>;
   using F = Format<T>;
-  using I = IntegerLanesOf<V>;
-  constexpr auto one = std::bit_cast<IntegerOf<T>>(T(1));
-  constexpr auto sqrt_half = std::bit_cast<IntegerOf<T>>(LogConstants<T>::sqrt_half);
+  using I = BitLanesOf<V>;
+  constexpr auto one = std::bit_cast<BitsOf<T>>(T(1));
+  constexpr auto sqrt_half = std::bit_cast<BitsOf<T>>(LogConstants<T>::sqrt_half);
   I bits = to_bits(x) + I(one - sqrt_half);
   V k = to_real<V>(shift_right(bits, F::mantissa_bits) - I(F::bias));
   V m = from_bits((bits & I(F::mantissa_mask)) + I(sqrt_half));
@@ -93,7 +93,7 @@ template <RealLanes V>
 }
 
 template <RealLanes V>
-V log(V x) {
+[[gnu::always_inline]] inline V log(V x) {
   using C = LogConstants<ElementOf<V>>;
   auto [k, f] = reduce_log_any(x);
   V low = fma(k, V(C::ln2_low), -log_tail(f));
@@ -102,7 +102,7 @@ V log(V x) {
 
 // k + log2(e) log(1 + f), log2(e) in two parts.
 template <RealLanes V>
-V log2(V x) {
+[[gnu::always_inline]] inline V log2(V x) {
   using C = LogConstants<ElementOf<V>>;
   auto [k, f] = reduce_log_any(x);
   V low = fma(f, V(C::log2e_low), -(log_tail(f) * V(C::log2e_high)));
@@ -121,7 +121,7 @@ V log10(V x) {
 
 // log(u) plus what rounding u = 1 + x lost, divided by u. Where k = 0, f is x itself.
 template <RealLanes V>
-V log1p(V x) {
+[[gnu::always_inline]] inline V log1p(V x) {
   using T = ElementOf<V>;
   using C = LogConstants<T>;
   V u = x + V(1);
@@ -130,7 +130,7 @@ V log1p(V x) {
   auto is_near_one = k == V(0);
   // 2^(1 - k), as 2^-k may be denormal; 1 / (1 + f) is about 1 - f + f^2.
   V inverse = from_bits(shift_left(to_bits(V(Format<T>::magic + 1) - k) -
-                                       IntegerLanesOf<V>(Format<T>::magic_bits - Format<T>::bias),
+                                       BitLanesOf<V>(Format<T>::magic_bits - Format<T>::bias),
                                    Format<T>::mantissa_bits));
   V correction = select(is_near_one, V(0), (V(T(0.5)) * lost) * inverse);
   f = select(is_near_one, x, f);

@@ -39,7 +39,7 @@ template <RealLanes V>
   V shifted = p + V(F::magic);
   V r = p - (shifted - V(F::magic));
   return fma(r, polynomial(r, C::exp2_short), V(1)) *
-         power_of_two<V>(to_bits(shifted) - IntegerLanesOf<V>(F::magic_bits));
+         power_of_two<V>(to_bits(shifted) - BitLanesOf<V>(F::magic_bits));
 }
 
 // A number as the unevaluated sum of two.
@@ -86,7 +86,7 @@ template <RealLanes V>
   V p_low = fma(y, low, fma(y, high, -p));
   p_low = select(abs(p) < V(800), p_low, V(0));  // NaN where p is infinite
   V n = fma(clamp(p, -800, 800), V(C::log2e), V(F::magic));
-  auto k = to_bits(n) - IntegerLanesOf<V>(F::magic_bits);
+  auto k = to_bits(n) - BitLanesOf<V>(F::magic_bits);
   n = n - V(F::magic);
   p = clamp(p, -800, 800);
   V r_high = fma(n, V(-C::ln2_high), p);
@@ -104,7 +104,7 @@ template <RealLanes V>
   V half = y * V(T(0.5));
   auto is_integer = trunc(y) == y;
   auto is_odd = is_integer & (trunc(half) != half);
-  V power = select((sign_of(x) != IntegerLanesOf<V>(0)) & is_odd, -magnitude, magnitude);
+  V power = select((sign_of(x) != BitLanesOf<V>(0)) & is_odd, -magnitude, magnitude);
   power = select((x < V(0)) & (x > V(-F::infinity)) & !is_integer, V(F::nan), power);
   power = select(is_nan(y), y, power);
   auto is_one = (y == V(0)) | (x == V(1)) | ((x == V(-1)) & (abs(y) == V(F::infinity)));
@@ -154,7 +154,7 @@ V rem(V x, V y) {
   using T = ElementOf<V>;
   V a = abs(x), b = abs(y);
   V n = trunc(a / b);
-  auto is_simple = (n < V(T(IntegerOf<T>(1) << Format<T>::mantissa_bits))) &
+  auto is_simple = (n < V(T(BitsOf<T>(1) << Format<T>::mantissa_bits))) &
                    (b < V(Format<T>::infinity));
   if (!all(is_simple)) [[unlikely]]
     return each_lane([](T p, T q) { return std::fmod(p, q); }, x, y);

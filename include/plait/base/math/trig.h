@@ -49,14 +49,14 @@ struct TrigConstants<double> {
 template <RealLanes V>
 struct TrigReduced {
   V r, r_low;                // low is 0 where r is small, as it would not show
-  IntegerLanesOf<V> n;  // its two low bits are those of the quadrant; the others are arbitrary
+  BitLanesOf<V> n;  // its two low bits are those of the quadrant; the others are arbitrary
 };
 
 template <class T>
 TrigReduced<T> reduce_trig_far(T x) {
   const QuarterTurns turns = reduce_quarter_turns(x);
   const T r = T(turns.r);
-  return {r, T((turns.r - r) + turns.r_low), IntegerOf<T>(turns.n)};
+  return {r, T((turns.r - r) + turns.r_low), BitsOf<T>(turns.n)};
 }
 
 template <RealLanes V>
@@ -100,19 +100,19 @@ template <RealLanes V>
 }
 
 template <RealLanes V>
-[[gnu::always_inline]] inline MaskOf<V> is_odd(IntegerLanesOf<V> n) {
-  using I = IntegerLanesOf<V>;
+[[gnu::always_inline]] inline MaskOf<V> is_odd(BitLanesOf<V> n) {
+  using I = BitLanesOf<V>;
   return (n & I(1)) != I(0);
 }
 // The second lowest bit of n, moved to the sign bit.
 template <RealLanes V>
-[[gnu::always_inline]] inline IntegerLanesOf<V> sign_of_half_turns(IntegerLanesOf<V> n) {
-  using I = IntegerLanesOf<V>;
+[[gnu::always_inline]] inline BitLanesOf<V> sign_of_half_turns(BitLanesOf<V> n) {
+  using I = BitLanesOf<V>;
   return shift_left(n & I(2), sizeof(ElementOf<V>) * 8 - 2);
 }
 
 template <RealLanes V>
-V sin(V x) {
+[[gnu::always_inline]] inline V sin(V x) {
   auto [r, low, n] = reduce_trig(x);
   V square = r * r;
   V y = select(is_odd<V>(n), cos_near_zero(r, low, square), sin_near_zero(r, low, square));
@@ -121,11 +121,11 @@ V sin(V x) {
 }
 
 template <RealLanes V>
-V cos(V x) {
+[[gnu::always_inline]] inline V cos(V x) {
   auto [r, low, n] = reduce_trig(x);
   V square = r * r;
   V y = select(is_odd<V>(n), sin_near_zero(r, low, square), cos_near_zero(r, low, square));
-  return from_bits(to_bits(y) ^ sign_of_half_turns<V>(n + IntegerLanesOf<V>(1)));
+  return from_bits(to_bits(y) ^ sign_of_half_turns<V>(n + BitLanesOf<V>(1)));
 }
 
 // sin / cos of the remainder, or -cos / sin in odd quadrants. Both are sums of two parts whose rounding
