@@ -5,6 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/indexing.h"
 
+#include <algorithm>
+
 namespace plait {
 namespace {
 
@@ -83,10 +85,10 @@ Arrays with_starts(Arrays arrays, std::span<const Batched> starts, int dim) {
 std::vector<Batched> batch_dynamic_slice(Dim size, std::span<const Batched> inputs, const Params& params) {
   const Batched& x = inputs[0];
   const std::span<const Batched> starts = inputs.subspan(1);
-  const Shape& window = params.get<Shape>("sizes");
+  const Shape& window = params.get<Shape>("slice_sizes");
   if (!any_batched(starts)) {
     const int dim = *x.dim;
-    return {{Array(bind(dynamic_slice_p, with_starts({x.array}, starts, dim), {{"sizes", inserted(window, dim, size)}})), dim}};
+    return {{Array(bind(dynamic_slice_p, with_starts({x.array}, starts, dim), {{"slice_sizes", inserted(window, dim, size)}})), dim}};
   }
   lax::IndexDimensions dimensions{moving_axes(example_aval(x).shape, window), {}, 0};
   if (dimensions.axes.empty()) return {x};
@@ -146,11 +148,11 @@ MaskedWindow masked_window(const Masked& x, std::span<const Masked> starts, cons
 }
 
 Arrays mask_dynamic_slice(std::span<const Masked> inputs, std::span<const Aval>, const Params& params, const SizeValues& sizes) {
-  const Shape& window = params.get<Shape>("sizes");
+  const Shape& window = params.get<Shape>("slice_sizes");
   const MaskedWindow masked = masked_window(inputs[0], inputs.subspan(1), window, sizes);
   Arrays operands{masked.x};
   operands.insert(operands.end(), masked.starts.begin(), masked.starts.end());
-  return bind(dynamic_slice_p, operands, {{"sizes", bounds_of(window, sizes)}});
+  return bind(dynamic_slice_p, operands, {{"slice_sizes", bounds_of(window, sizes)}});
 }
 
 Arrays mask_dynamic_update_slice(std::span<const Masked> inputs, std::span<const Aval>, const Params&, const SizeValues& sizes) {
@@ -162,7 +164,7 @@ Arrays mask_dynamic_update_slice(std::span<const Masked> inputs, std::span<const
     // The update's padding would be written over real elements: there, what stands is written again.
     Arrays reading = operands;
     reading.erase(reading.begin() + 1);
-    const Array standing = bind(dynamic_slice_p, reading, {{"sizes", update.padded.shape()}});
+    const Array standing = bind(dynamic_slice_p, reading, {{"slice_sizes", update.padded.shape()}});
     Shape ragged = update.padded.shape();
     for (int axis : masked.beyond) ragged[axis] = update.aval.shape[axis];
     operands[1] = lax::select(*validity(ragged, sizes), update.padded, standing);
@@ -180,9 +182,9 @@ static const auto dynamic_slice_def =
                             "clamped, so that the window lies inside.")
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           Aval aval = inputs[0];
-          const Shape& window = params.get<Shape>("sizes");
+          const Shape& window = params.get<Shape>("slice_sizes");
           require_starts("dynamic_slice", aval, inputs.subspan(1));
-          require_entries("dynamic_slice", aval, window.size(), "sizes");
+          require_entries("dynamic_slice", aval, window.size(), "slice sizes");
           for (int i = 0; i < aval.rank(); ++i) {
             auto outside = [&] {
               return ShapeError(axis_text("dynamic_slice", i, inputs[0]) + "the window has the size " + window[i].to_string(),
@@ -194,7 +196,11 @@ static const auto dynamic_slice_def =
           aval.shape = window;
           return std::vector<Aval>{aval};
         })
-        .rule<Identity>([](std::span<const Aval> inputs, const Params& params) { return params.get<Shape>("sizes") == inputs[0].shape; })
+        .rule<Identity>([](std::span<const Aval> inputs, const Params& params) {
+          const auto starts = inputs.subspan(1);
+          return params.get<Shape>("slice_sizes") == inputs[0].shape && int(starts.size()) == inputs[0].rank() &&
+                 std::all_of(starts.begin(), starts.end(), [](const Aval& start) { return is_integer(start.dtype) && start.rank() == 0; });
+        })
         .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs, const Params&) {
           copy_elements(window_of(inputs[0], inputs.subspan(1), outputs[0].shape), outputs[0]);
         })
@@ -209,10 +215,10 @@ static const auto dynamic_slice_def =
         .rule<Batch>(batch_dynamic_slice)
         .rule<Mask>(mask_dynamic_slice)
         .rule<Samples>([] {
-          return std::vector<Sample>{{{matrix, start_below(7), start_below(4)}, {{"sizes", Shape{2, 3}}}},
-                                     {{matrix, start_below(4), start_below(5)}, {{"sizes", Shape{1, 5}}}},
-                                     {{matrix, start_below(4), start_below(5)}, {{"sizes", Shape{0, 4}}}},
-                                     {{scalar}, {{"sizes", Shape{}}}}};
+          return std::vector<Sample>{{{matrix, start_below(7), start_below(4)}, {{"slice_sizes", Shape{2, 3}}}},
+                                     {{matrix, start_below(4), start_below(5)}, {{"slice_sizes", Shape{1, 5}}}},
+                                     {{matrix, start_below(4), start_below(5)}, {{"slice_sizes", Shape{0, 4}}}},
+                                     {{scalar}, {{"slice_sizes", Shape{}}}}};
         });
 
 constinit const Primitive dynamic_update_slice_p{"dynamic_update_slice"};
@@ -253,7 +259,7 @@ static const auto dynamic_update_slice_def =
           for (const TransposeInput& input : inputs) result.push_back(Tangent(input.aval()));
           Arrays operands{ct};
           for (const TransposeInput& start : inputs.subspan(2)) operands.push_back(start.known());
-          if (inputs[1].is_linear()) result[1] = Array(bind(dynamic_slice_p, operands, {{"sizes", inputs[1].aval().shape}}));
+          if (inputs[1].is_linear()) result[1] = Array(bind(dynamic_slice_p, operands, {{"slice_sizes", inputs[1].aval().shape}}));
           operands.insert(operands.begin() + 1, lax::zeros_like({inputs[1].aval().shape, ct.dtype(), ct.aval().weak}));
           if (inputs[0].is_linear()) result[0] = Array(bind(dynamic_update_slice_p, operands));
           return result;
@@ -302,7 +308,7 @@ Operands starts_in_dim(const Array& operand, const Array& start, int axis) {
 Array lax::dynamic_slice(Operand operand, Operands start_indices, const Shape& slice_sizes, NegativeIndices negative) {
   Arrays operands{operand};
   append_starts(operands, start_indices, negative, "dynamic_slice");
-  return bind(dynamic_slice_p, operands, {{"sizes", slice_sizes}});
+  return bind(dynamic_slice_p, operands, {{"slice_sizes", slice_sizes}});
 }
 Array lax::dynamic_update_slice(Operand operand, Operand update, Operands start_indices, NegativeIndices negative) {
   Arrays operands{operand, in_dtype_of(update, operand)};

@@ -123,7 +123,7 @@ Array shifted(const Array& array, int axis, const Array& start, Dim size) {
   for (int i = 0; i < array.ndim(); ++i) inputs.push_back(i == axis ? start : literal_like(start, 0));
   Shape window = wide.shape();
   window[axis] = size;
-  return bind(dynamic_slice_p, inputs, {{"sizes", window}});
+  return bind(dynamic_slice_p, inputs, {{"slice_sizes", window}});
 }
 
 Array taken(const Array& array, int axis, const Array& places) {

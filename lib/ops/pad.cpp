@@ -152,7 +152,7 @@ Arrays mask_pad(std::span<const Masked> inputs, std::span<const Aval> outputs, c
     for (int j = 0; j < x.ndim(); ++j) operands.push_back(j == i ? sizes.value(bounds[i] - low) : Array::literal(0, DType::int32));
     Shape window = wide.shape();
     window[i] = bounds[i];
-    x = bind(dynamic_slice_p, operands, {{"sizes", window}});
+    x = bind(dynamic_slice_p, operands, {{"slice_sizes", window}});
     padding[i] = {};
   }
   return {lax::pad(x, value, padding)};
@@ -188,9 +188,10 @@ static const auto pad_def =
           return std::vector<Aval>{aval};
         })
         .rule<Identity>([](std::span<const Aval> inputs, const Params& params) {
-          for (const auto& [low, high, interior] : padding_of(params))
-            if (!(low == Dim(0)) || !(high == Dim(0)) || !(interior == Dim(0))) return false;
-          return inputs[1].weak || !inputs[0].weak;
+          const Shape none(inputs[0].shape.size(), Dim(0));
+          for (const char* side : {"low", "high", "interior"})
+            if (!(params.get<Shape>(side) == none)) return false;
+          return inputs[1].dtype == inputs[0].dtype && inputs[1].rank() == 0 && (inputs[1].weak || !inputs[0].weak);
         })
         .rule<Eval>(eval_pad)
         .rule<Jvp>([](std::span<const Array>, std::span<const Tangent> tangents, std::span<const Array>, const Params& params) -> Tangents {

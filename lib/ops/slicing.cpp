@@ -55,10 +55,9 @@ static const auto slice_def =
           return std::vector<Aval>{aval};
         })
         .rule<Identity>([](std::span<const Aval> inputs, const Params& params) {
-          const Shape &start = params.get<Shape>("start"), &strides = params.get<Shape>("strides");
-          for (std::size_t i = 0; i < start.size(); ++i)
-            if (!(start[i] == Dim(0)) || !(strides[i] == Dim(1))) return false;
-          return params.get<Shape>("limit") == inputs[0].shape;
+          const Shape& shape = inputs[0].shape;
+          return params.get<Shape>("limit") == shape && params.get<Shape>("start") == Shape(shape.size(), Dim(0)) &&
+                 params.get<Shape>("strides") == Shape(shape.size(), Dim(1));
         })
         .rule<Alias>([](const View& input, const Sizes64& shape, const Params& params) -> std::optional<View> {
           const Shape &start = params.get<Shape>("start"), &strides = params.get<Shape>("strides");
@@ -255,7 +254,7 @@ Array lax::concatenate(Operands operands, int dimension) {
 namespace {
 
 std::vector<Aval> split_aval(std::span<const Aval> inputs, const Params& params) {
-  const Shape& sizes = params.get<Shape>("sizes");
+  const Shape& sizes = params.get<Shape>("pieces");
   const int axis = normalize_axis(axis_of(params), inputs[0].rank(), "split");
   Dim total = 0;
   std::vector<Aval> avals;
@@ -279,7 +278,10 @@ constinit const Primitive split_p{"split"};
 static const auto split_def =
     define(split_p, "Consecutive pieces of the given sizes along an axis.")
         .rule<Abstract>(split_aval)
-        .rule<Identity>([](std::span<const Aval>, const Params& params) { return params.get<Shape>("sizes").size() == 1; })
+        .rule<Identity>([](std::span<const Aval> inputs, const Params& params) {
+          const int axis = axis_of(params);
+          return axis >= 0 && axis < inputs[0].rank() && params.get<Shape>("pieces") == Shape{inputs[0].shape[axis]};
+        })
         .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
           const int axis = axis_of(params);
           std::int64_t start = 0;
@@ -300,14 +302,14 @@ static const auto split_def =
         .rule<Batch>([](Dim, std::span<const Batched> inputs, const Params& params) {
           const int dim = *inputs[0].dim, axis = axis_of(params);
           std::vector<Batched> results;
-          for (Array& piece : lax::split(inputs[0].array, params.get<Shape>("sizes"), axis < dim ? axis : axis + 1))
+          for (Array& piece : lax::split(inputs[0].array, params.get<Shape>("pieces"), axis < dim ? axis : axis + 1))
             results.push_back({std::move(piece), dim});
           return results;
         })
         .rule<Mask>([](std::span<const Masked> inputs, auto outputs, const Params& params, const SizeValues& sizes) {
           const int axis = axis_of(params);
           const Array& x = inputs[0].padded;
-          if (params.get<Shape>("sizes").is_constant()) return Arrays(bind(split_p, {x}, params));
+          if (params.get<Shape>("pieces").is_constant()) return Arrays(bind(split_p, {x}, params));
           Arrays pieces;
           Dim start = 0;
           for (const Aval& output : outputs) {
@@ -319,12 +321,12 @@ static const auto split_def =
           return pieces;
         })
         .rule<Samples>([] {
-          return std::vector<Sample>{{{matrix}, {{"sizes", Shape{2, 0, 3}}, {"axis", Dim(1)}}},
-                                     {{matrix}, {{"sizes", Shape{1, 3}}, {"axis", Dim(0)}}},
-                                     {{matrix}, {{"sizes", Shape{4}}, {"axis", Dim(0)}}}};
+          return std::vector<Sample>{{{matrix}, {{"pieces", Shape{2, 0, 3}}, {"axis", Dim(1)}}},
+                                     {{matrix}, {{"pieces", Shape{1, 3}}, {"axis", Dim(0)}}},
+                                     {{matrix}, {{"pieces", Shape{4}}, {"axis", Dim(0)}}}};
         });
 Arrays lax::split(Operand operand, const Shape& sizes, int axis) {
-  return bind(split_p, {operand}, {{"sizes", sizes}, {"axis", Dim(normalize_axis(axis, operand.ndim(), "split"))}});
+  return bind(split_p, {operand}, {{"pieces", sizes}, {"axis", Dim(normalize_axis(axis, operand.ndim(), "split"))}});
 }
 
 // --- rev -------------------------------------------------------------------------------------------
@@ -344,7 +346,7 @@ static const auto rev_def =
         })
         .rule<Identity>([](std::span<const Aval> inputs, const Params& params) {
           for (int axis : params.ints("axes"))
-            if (!less_equal(inputs[0].shape[axis], 1).value_or(false)) return false;
+            if (axis < 0 || axis >= inputs[0].rank() || !less_equal(inputs[0].shape[axis], 1).value_or(false)) return false;
           return true;
         })
         .rule<Alias>([](const View& input, const Sizes64&, const Params& params) -> std::optional<View> {
