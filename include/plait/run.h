@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <plait/trace/trace.h>
+#include <plait/compile/backend.h>
 
 namespace plait {
 
@@ -10,14 +10,27 @@ namespace plait {
 class Executable {
  public:
   virtual ~Executable() = default;
-  virtual std::vector<Buffer> run(std::span<const Buffer> inputs) const = 0;
+  // outputs has room for one Buffer per output. IndexError and MemoryError of kernels pass through.
+  virtual void run(std::span<const Buffer* const> inputs, std::span<Buffer> outputs) const = 0;
+  std::vector<Buffer> run(std::span<const Buffer> inputs) const;
+  virtual const std::vector<Aval>& outputs() const = 0;
   // Bytes of the arena that one call takes, besides inputs and outputs.
   virtual std::int64_t arena_bytes() const = 0;
-  // One line an equation: where it runs and why not elsewhere.
+  // A table, one line a step: where it runs, how many bytes it makes, and why not elsewhere.
   virtual std::string explain() const = 0;
+};
+
+struct CompileOptions {
+  // By input: whether an output may take over its memory, when the caller's Buffer is the only one that
+  // holds it. The caller must not read such an input again.
+  std::vector<bool> donate;
+  // No kernel whose bits may differ from those of the eager program.
+  bool exact = false;
+  Device device;
 };
 
 // Compiles a jaxpr without named sizes; memoised on the jaxpr.
 std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr);
+std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr, const CompileOptions& options);
 
 }  // namespace plait

@@ -1,8 +1,11 @@
-// The evaluator: what bind does when nothing is being traced. One equation runs on the kernel that jit
-// would choose for it alone; a call runs its compiled body.
+// The evaluator: what bind does when nothing is being traced. One equation runs on the backend and the
+// kernel that jit would choose for it alone; a call runs its compiled body.
+//
+// What was found out about an equation is kept by each thread, so that the usual elementwise operation
+// costs a look-up, one allocation and one loop.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/kernels.h>
 #include <plait/ops.h>
-#include <plait/rules.h>
 #include <plait/run.h>
 #include <plait/trace/interpret.h>
 #include <plait/transforms.h>
@@ -10,52 +13,188 @@
 namespace plait {
 namespace {
 
-Arrays wrap(std::vector<Buffer> buffers, const std::vector<Aval>& avals) {
+constexpr std::int64_t serial_limit = 32768;  // elements of a loop that run_pointwise would not split
+
+const Buffer& buffer_of(const Array& array) { return static_cast<const ConcreteNode*>(array.node())->buffer; }
+
+// How an equation runs, for inputs of these avals.
+struct Prepared {
+  const Primitive* primitive = nullptr;
+  Params params;
+  std::vector<Aval> inputs, outputs;
+  std::vector<Sizes64> shapes;             // of the outputs
+  bool is_identity = false;
+  const Alias::Rule* alias = nullptr;
+  Chunk chunk;                             // with a loop: elementwise, on the reference
+  std::shared_ptr<const Kernel> kernel;    // otherwise
+  std::shared_ptr<const Executable> executable;  // of a decomposition
+
+  bool is_for(const Primitive& other, std::span<const Array> arrays, const Params& other_params) const {
+    if (!primitive || !(*primitive == other) || arrays.size() != inputs.size()) return false;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!(arrays[i].aval() == inputs[i])) return false;
+    return params == other_params;
+  }
+};
+
+Jaxpr single_equation(const Primitive& primitive, std::span<const Aval> inputs, const Params& params) {
+  Builder builder;
+  std::vector<Atom> atoms;
+  for (const Aval& aval : inputs) atoms.push_back(builder.add_binder(aval));
+  const std::vector<Var> outputs = builder.add(primitive, std::move(atoms), params, Source::current());
+  return builder.close({outputs.begin(), outputs.end()});
+}
+
+Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
+  Prepared prepared;
+  prepared.primitive = &primitive;
+  prepared.params = params;
+  for (const Array& input : inputs) prepared.inputs.push_back(input.aval());
+  const Identity::Rule* identity = Identity::table().find(primitive);
+  prepared.is_identity = identity && (*identity)(prepared.inputs, params);
+  if (prepared.is_identity) return prepared;
+  if (!Eval::table().find(primitive)) {
+    if (!Decompose::table().find(primitive)) throw_missing_rule(Eval::table(), primitive);
+    prepared.executable = compile(single_equation(primitive, prepared.inputs, params));
+    return prepared;
+  }
+  prepared.outputs = infer(primitive, prepared.inputs, params);
+  for (const Aval& aval : prepared.outputs) prepared.shapes.push_back(aval.shape.to_sizes());
+  prepared.alias = inputs.size() == prepared.outputs.size() ? Alias::table().find(primitive) : nullptr;
+  const Jaxpr alone = single_equation(primitive, prepared.inputs, params);
+  for (const Backend* backend : backends_of()) {
+    if (!backend->supports(alone->equations[0], prepared.inputs, prepared.outputs)) continue;
+    const Pointwise::Rule* pointwise = Pointwise::table().find(primitive);
+    if (pointwise && backend->name() == "reference" && inputs.size() <= 4) {
+      std::vector<DType> dtypes;
+      for (const Aval& aval : prepared.inputs) dtypes.push_back(aval.dtype);
+      prepared.chunk = (*pointwise)(dtypes, params);
+    }
+    if (!prepared.chunk.loop) prepared.kernel = backend->compile(alone);
+    break;
+  }
+  return prepared;
+}
+
+Array make_array(const Aval& aval, Buffer buffer) { return Array(new ConcreteNode(aval, std::move(buffer), false)); }
+
+Arrays run_executable(const Executable& executable, std::span<const Array> inputs) {
+  constexpr std::size_t inline_count = 16;
+  const Buffer* inline_inputs[inline_count];
+  std::vector<const Buffer*> more_inputs;
+  const Buffer** buffers = inline_inputs;
+  if (inputs.size() > inline_count) {
+    more_inputs.resize(inputs.size());
+    buffers = more_inputs.data();
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) buffers[i] = &buffer_of(inputs[i]);
+  const std::vector<Aval>& avals = executable.outputs();
   Arrays results;
-  results.reserve(buffers.size());
-  for (std::size_t i = 0; i < buffers.size(); ++i) results.push_back(Array(std::move(buffers[i]), avals[i].weak));
+  results.reserve(avals.size());
+  if (avals.size() == 1) {
+    Buffer output;
+    executable.run({buffers, inputs.size()}, {&output, 1});
+    results.push_back(make_array(avals[0], std::move(output)));
+    return results;
+  }
+  std::vector<Buffer> outputs(avals.size());
+  executable.run({buffers, inputs.size()}, outputs);
+  for (std::size_t i = 0; i < outputs.size(); ++i) results.push_back(make_array(avals[i], std::move(outputs[i])));
   return results;
 }
 
-std::vector<Buffer> buffers_of(std::span<const Array> inputs) {
-  std::vector<Buffer> buffers;
-  buffers.reserve(inputs.size());
-  for (const Array& input : inputs) buffers.push_back(input.buffer());
-  return buffers;
+Arrays run_pointwise_now(const Prepared& prepared, std::span<const Array> inputs) {
+  const Aval& aval = prepared.outputs[0];
+  Buffer result = Buffer::empty(aval.dtype, prepared.shapes[0]);
+  const std::int64_t n = num_elements(prepared.shapes[0]);
+  const void* sources[4];
+  bool direct = n <= serial_limit;
+  for (std::size_t i = 0; direct && i < inputs.size(); ++i) {
+    const Buffer& buffer = buffer_of(inputs[i]);
+    sources[i] = buffer.data();
+    direct = (n == 1 || inputs[i].ndim() > 0) && buffer.view().is_dense();
+  }
+  if (direct) {
+    prepared.chunk.loop(sources, result.data(), n, prepared.chunk.argument);
+  } else {
+    View views[4];
+    for (std::size_t i = 0; i < inputs.size(); ++i) views[i] = buffer_of(inputs[i]).view();
+    run_pointwise(prepared.chunk, {views, inputs.size()}, result.view());
+  }
+  Arrays results;
+  results.push_back(make_array(aval, std::move(result)));
+  return results;
 }
 
-Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
-  if (primitive == call_p) {
-    const Jaxpr body = body_of_call(params);
-    return wrap(compile(body)->run(buffers_of(inputs)), body->output_avals());
-  }
-  std::vector<Aval> avals;
-  avals.reserve(inputs.size());
-  for (const Array& input : inputs) avals.push_back(input.aval());
-  if (const Identity::Rule* identity = Identity::table().find(primitive); identity && (*identity)(avals, params)) return {inputs[0]};
-  const Eval::Rule* eval = Eval::table().find(primitive);
-  if (!eval) {
-    if (!Decompose::table().find(primitive)) throw_missing_rule(Eval::table(), primitive);
-    return eval_jaxpr(decomposition(primitive, avals, params), inputs);
-  }
-  const std::vector<Aval> outputs = infer(primitive, avals, params);
-  if (const Alias::Rule* alias = Alias::table().find(primitive); alias && inputs.size() == 1) {
-    const Buffer input = inputs[0].buffer();
-    if (std::optional<View> view = (*alias)(input.view(), outputs[0].shape.to_sizes(), params)) {
+Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
+  if (prepared.is_identity) return {inputs[0]};
+  if (prepared.executable) return run_executable(*prepared.executable, inputs);
+  if (prepared.chunk.loop) return run_pointwise_now(prepared, inputs);
+  Arrays results;
+  results.reserve(prepared.outputs.size());
+  if (prepared.alias) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const Buffer& input = buffer_of(inputs[i]);
+      const std::optional<View> view = (*prepared.alias)(input.view(), prepared.shapes[i], prepared.params);
+      if (!view) break;
       const std::int64_t offset = static_cast<char*>(view->data) - static_cast<char*>(input.data());
-      return {Array(input.view_as(view->shape, view->strides, offset), outputs[0].weak)};
+      results.push_back(make_array(prepared.outputs[i], input.view_as(view->shape, view->strides, offset)));
     }
+    if (results.size() == inputs.size()) return results;
+    results.clear();
   }
   std::vector<View> sources, targets;
-  std::vector<Buffer> results;
+  std::vector<Buffer> buffers;
   sources.reserve(inputs.size());
-  for (const Array& input : inputs) sources.push_back(static_cast<const ConcreteNode*>(input.node())->buffer.view());
-  for (const Aval& aval : outputs) {
-    results.push_back(Buffer::empty(aval.dtype, aval.shape.to_sizes()));
-    targets.push_back(results.back().view());
+  for (const Array& input : inputs) sources.push_back(buffer_of(input).view());
+  for (std::size_t i = 0; i < prepared.outputs.size(); ++i) {
+    buffers.push_back(Buffer::empty(prepared.outputs[i].dtype, prepared.shapes[i]));
+    targets.push_back(buffers.back().view());
   }
-  (*eval)(sources, targets, params);
-  return wrap(std::move(results), outputs);
+  Storage scratch;
+  if (const std::int64_t bytes = prepared.kernel->scratch_bytes(); bytes > 0) scratch = Storage::allocate(bytes);
+  prepared.kernel->run(sources, targets, scratch.data(), Stream{});
+  for (std::size_t i = 0; i < buffers.size(); ++i) results.push_back(make_array(prepared.outputs[i], std::move(buffers[i])));
+  return results;
+}
+
+// Host functions are released by their owner, not by a cache of some thread.
+bool holds_callable(const Jaxpr& program);
+bool holds_callable(const Params& params) {
+  for (const auto& [name, value] : params.entries()) {
+    if (std::holds_alternative<Callable>(value)) return true;
+    if (const Jaxpr* body = std::get_if<Jaxpr>(&value); body && holds_callable(*body)) return true;
+    if (const auto* list = std::get_if<std::vector<Jaxpr>>(&value))
+      for (const Jaxpr& body : *list)
+        if (holds_callable(body)) return true;
+  }
+  return false;
+}
+bool holds_callable(const Jaxpr& program) {
+  const auto& equations = program->equations;
+  return std::any_of(equations.begin(), equations.end(), [](const Equation& equation) { return holds_callable(equation.params); });
+}
+
+struct PreparedCache {
+  static constexpr std::size_t size = 256;
+  std::unique_ptr<Prepared> slots[size];
+};
+
+Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
+  if (primitive == call_p) return run_executable(*compile(body_of_call(params)), inputs);
+  static thread_local PreparedCache cache;
+  std::size_t hash = std::size_t(primitive.index()) * 0x9e3779b97f4a7c15u + params.hash();
+  for (const Array& input : inputs) {
+    const Aval& aval = input.aval();
+    hash = hash * 31 + std::size_t(aval.dtype) * 2 + aval.weak;
+    for (Dim dim : aval.shape) hash = (hash ^ dim.hash()) * 0x9e3779b97f4a7c15u;
+  }
+  std::unique_ptr<Prepared>& slot = cache.slots[(hash >> 32 ^ hash) % PreparedCache::size];
+  if (slot && slot->is_for(primitive, inputs, params)) return run(*slot, inputs);
+  Prepared prepared = prepare(primitive, inputs, params);
+  if (holds_callable(params)) return run(prepared, inputs);
+  slot = std::make_unique<Prepared>(std::move(prepared));
+  return run(*slot, inputs);
 }
 
 const bool installed = (set_evaluator(evaluate), true);

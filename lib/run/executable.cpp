@@ -1,36 +1,233 @@
-// Executables: a flat list of steps. See run.h.
+// Executables: a flat list of steps over one arena. See run.h.
+//
+// A call takes a frame, a copy of the steps' views that one call at a time points at its memory, so that
+// concurrent calls do not meet and the usual call allocates nothing but the arena and its outputs.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/ops.h>
-#include <plait/rules.h>
 #include <plait/run.h>
+
+#include <plait/ops.h>
+
+#include <array>
+
+#include "compile/plan.h"
+#include "compile/simplify.h"
 
 namespace plait {
 namespace {
 
-class StepExecutable final : public Executable {
+using compile_passes::Plan;
+using compile_passes::PlannedView;
+using compile_passes::Step;
+using Segment = PlannedView::Segment;
+
+class Frame {
  public:
-  explicit StepExecutable(const Jaxpr& jaxpr) : jaxpr_(jaxpr) {}
-  std::vector<Buffer> run(std::span<const Buffer> inputs) const override {
-    Arrays arrays;
-    for (const Buffer& input : inputs) arrays.push_back(Array(input));
-    TraceScope scope(nullptr);
-    std::vector<Buffer> outputs;
-    for (const Array& output : eval_jaxpr(jaxpr_, arrays)) outputs.push_back(output.buffer());
-    return outputs;
+  explicit Frame(const Plan& plan) : inputs(plan.inputs.size()), outputs(plan.storages.size()) {
+    for (const Step& step : plan.steps) {
+      for (const PlannedView& view : step.inputs) add(plan, view);
+      for (const PlannedView& view : step.outputs) add(plan, view);
+    }
   }
-  std::int64_t arena_bytes() const override { return 0; }
-  std::string explain() const override { return print(jaxpr_); }
+
+  // Points every view at the memory of this call.
+  void patch(char* arena) {
+    for (const Patch& patch : patches_) {
+      char* base = patch.segment == Segment::arena ? arena
+                   : patch.segment == Segment::input ? static_cast<char*>(inputs[patch.index])
+                                                     : static_cast<char*>(outputs[patch.index].data());
+      views[patch.view].data = base + patch.byte_offset;
+    }
+  }
+
+  std::vector<View> views;       // of the steps in order: inputs, then outputs
+  std::vector<void*> inputs;
+  std::vector<Storage> outputs;
 
  private:
-  Jaxpr jaxpr_;
+  struct Patch {
+    Segment segment;
+    int view, index;
+    std::int64_t byte_offset;
+  };
+  void add(const Plan& plan, const PlannedView& planned) {
+    views.push_back(planned.view);
+    if (planned.segment == Segment::constant) views.back().data = plan.constants[planned.index].data();
+    else patches_.push_back({planned.segment, int(views.size()) - 1, planned.index, planned.byte_offset});
+  }
+  std::vector<Patch> patches_;
 };
+
+class StepExecutable final : public Executable {
+ public:
+  StepExecutable(Plan plan, Device device) : plan_(std::move(plan)), stream_{device, nullptr} {
+    for (const Aval& aval : plan_.inputs) input_shapes_.push_back(aval.shape.to_sizes());
+  }
+  ~StepExecutable() override { delete spare_.load(); }
+
+  void run(std::span<const Buffer* const> inputs, std::span<Buffer> outputs) const override {
+    check_inputs(inputs, outputs);
+    Call call(*this);
+    Frame& frame = *call.frame;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i]->view().is_dense()) {
+        frame.inputs[i] = inputs[i]->data();
+      } else {  // planned as dense
+        call.copies.push_back(Buffer::copy_of(inputs[i]->view()));
+        frame.inputs[i] = call.copies.back().data();
+      }
+    }
+    for (std::size_t i = 0; i < plan_.storages.size(); ++i) {
+      const auto& wanted = plan_.storages[i];
+      frame.outputs[i] = wanted.donor && can_donate(*inputs[*wanted.donor]) ? inputs[*wanted.donor]->storage()
+                                                                             : Storage::allocate(wanted.bytes);
+    }
+    frame.patch(static_cast<char*>(call.arena));
+    const View* view = frame.views.data();
+    for (const Step& step : plan_.steps) {
+      const View* results = view + step.inputs.size();
+      step.kernel->run({view, step.inputs.size()}, {results, step.outputs.size()},
+                       static_cast<char*>(call.arena) + step.scratch_offset, stream_);
+      view = results + step.outputs.size();
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = result(plan_.results[i], frame, inputs, call.copies);
+  }
+
+  const std::vector<Aval>& outputs() const override { return plan_.outputs; }
+  std::int64_t arena_bytes() const override { return plan_.arena_bytes; }
+  std::string explain() const override;
+
+ private:
+  // What one call holds, given back however it ends.
+  struct Call {
+    explicit Call(const StepExecutable& executable) : executable(executable) {
+      frame = executable.spare_.exchange(nullptr, std::memory_order_acquire);
+      if (!frame) frame = new Frame(executable.plan_);
+      try {
+        if (executable.plan_.arena_bytes > 0) arena = allocate(executable.plan_.arena_bytes);
+      } catch (...) {
+        delete frame;
+        throw;
+      }
+    }
+    ~Call() {
+      if (arena) deallocate(arena, executable.plan_.arena_bytes);
+      for (Storage& storage : frame->outputs) storage = Storage();
+      Frame* expected = nullptr;
+      if (!executable.spare_.compare_exchange_strong(expected, frame, std::memory_order_release)) delete frame;
+    }
+    Call(const Call&) = delete;
+    const StepExecutable& executable;
+    Frame* frame = nullptr;
+    void* arena = nullptr;
+    std::vector<Buffer> copies;
+  };
+
+  void check_inputs(std::span<const Buffer* const> inputs, std::span<Buffer> outputs) const {
+    if (inputs.size() != plan_.inputs.size() || outputs.size() != plan_.outputs.size())
+      throw InternalError("an executable of " + std::to_string(plan_.inputs.size()) + " inputs was called with " +
+                          std::to_string(inputs.size()));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i]->dtype() != plan_.inputs[i].dtype || !(inputs[i]->shape() == input_shapes_[i]))
+        throw InternalError("input " + std::to_string(i) + " of an executable is " +
+                            Aval{Shape::of(inputs[i]->shape()), inputs[i]->dtype()}.to_string() + " instead of " +
+                            plan_.inputs[i].to_string());
+  }
+
+  // Memory of the caller's alone, and all of it.
+  static bool can_donate(const Buffer& buffer) {
+    return buffer.storage().is_unique() && !buffer.storage().is_foreign() && buffer.data() == buffer.storage().data() &&
+           buffer.view().is_dense();
+  }
+
+  Buffer result(const PlannedView& planned, const Frame& frame, std::span<const Buffer* const> inputs,
+                const std::vector<Buffer>& copies) const {
+    if (planned.segment == Segment::constant) return plan_.constants[planned.index];
+    View view = planned.view;
+    if (planned.segment == Segment::output) {
+      view.data = static_cast<char*>(frame.outputs[planned.index].data()) + planned.byte_offset;
+      return Buffer(frame.outputs[planned.index], std::move(view), stream_.device);
+    }
+    const Buffer* source = inputs[planned.index];
+    for (const Buffer& copy : copies)
+      if (copy.data() == frame.inputs[planned.index]) source = &copy;
+    view.data = static_cast<char*>(source->data()) + planned.byte_offset;
+    return Buffer(source->storage(), std::move(view), stream_.device);
+  }
+
+  const Plan plan_;
+  const Stream stream_;
+  std::vector<Sizes64> input_shapes_;
+  mutable std::atomic<Frame*> spare_{nullptr};
+};
+
+std::string StepExecutable::explain() const {
+  std::vector<std::array<std::string, 5>> rows{{"step", "backend", "output", "bytes", "equations"}};
+  for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+    const Step& step = plan_.steps[i];
+    std::int64_t bytes = 0;
+    std::string types;
+    for (const PlannedView& view : step.outputs) {
+      bytes += view.view.size() * size_of(view.view.dtype);
+      types += (types.empty() ? "" : " ") + Aval{Shape::of(view.view.shape), view.view.dtype}.to_string();
+    }
+    std::string what = step.names;
+    if (step.names.find(' ') != std::string::npos) what = "fused: " + what;
+    if (const std::string note = step.kernel->note(); !note.empty()) what += "  [" + note + "]";
+    if (!step.refusals.empty()) what += "  (" + step.refusals + ")";
+    rows.push_back({std::to_string(i), std::string(step.backend), types, std::to_string(bytes), what});
+  }
+  std::array<std::size_t, 4> widths{};
+  for (const auto& row : rows)
+    for (std::size_t column = 0; column < 4; ++column) widths[column] = std::max(widths[column], row[column].size());
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t column = 0; column < 4; ++column) {
+      const std::string padding(widths[column] - row[column].size(), ' ');
+      const bool is_number = column == 0 || column == 3;
+      text += (is_number ? padding + row[column] : row[column] + padding) + "  ";
+    }
+    text += row[4] + "\n";
+  }
+  text += "arena: " + std::to_string(plan_.arena_bytes) + " bytes\n";
+  for (const MissingBackend& missing : missing_backends())
+    text += "backend " + missing.name + " is not used: " + missing.reason + "\n";
+  return text;
+}
+
+std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileOptions& options) {
+  if (!jaxpr->sizes.empty())
+    throw InternalError("compile: the program has named sizes; instantiate it first\n" + print(jaxpr));
+  const std::vector<const Backend*> backends = backends_of(options.device.kind);
+  const Jaxpr plain = compile_passes::simplify_program(
+      jaxpr, [&](const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs) {
+        return std::any_of(backends.begin(), backends.end(), [&](const Backend* backend) {
+          return bool(backend->supports(equation, inputs, outputs));
+        });
+      });
+  Plan plan = compile_passes::make_plan(plain, compile_passes::partition_program(plain, backends), options.donate);
+  plan.outputs = jaxpr->output_avals();  // weak where the program says so
+  return std::make_shared<StepExecutable>(std::move(plan), options.device);
+}
 
 }  // namespace
 
-std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr) {
-  return std::static_pointer_cast<const Executable>(jaxpr->memo.get("executable", [&]() -> std::shared_ptr<const void> {
-    return std::make_shared<StepExecutable>(jaxpr);
-  }));
+std::vector<Buffer> Executable::run(std::span<const Buffer> inputs) const {
+  std::vector<const Buffer*> pointers;
+  for (const Buffer& input : inputs) pointers.push_back(&input);
+  std::vector<Buffer> results(outputs().size());
+  run(pointers, results);
+  return results;
 }
+
+std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr, const CompileOptions& options) {
+  std::string key = "executable";
+  if (options.exact) key += " exact";
+  if (!(options.device == Device{})) key += " " + std::to_string(int(options.device.kind)) + ":" + std::to_string(options.device.index);
+  for (bool donated : options.donate) key += donated ? '1' : '0';
+  return std::static_pointer_cast<const Executable>(jaxpr->memo.get(
+      key, [&]() -> std::shared_ptr<const void> { return compile_now(jaxpr, options); }));
+}
+
+std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr) { return compile(jaxpr, {}); }
 
 }  // namespace plait

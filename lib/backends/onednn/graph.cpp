@@ -1,0 +1,94 @@
+// The engine, the streams and compiled partitions. See graph.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "graph.h"
+
+#include <plait/base/pool.h>
+
+namespace plait::onednn {
+namespace {
+
+// Never destroyed: kernels may outlive main.
+const dnnl::engine& engine() {
+  static const dnnl::engine& engine = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+// A stream is for one thread.
+dnnl::stream& stream() {
+  static thread_local dnnl::stream stream(engine());
+  return stream;
+}
+
+Tensor tensor_of(std::size_t id, const TensorSpec& spec) { return {id, type_of(spec.dtype), spec.dims, spec.strides}; }
+
+}  // namespace
+
+Tensor::data_type type_of(DType dtype) {
+  switch (dtype) {
+    case DType::bfloat16: return Tensor::data_type::bf16;
+    case DType::float16: return Tensor::data_type::f16;
+    default: return Tensor::data_type::f32;
+  }
+}
+
+bool has_type(DType dtype) {
+  const auto isa = dnnl::get_effective_cpu_isa();
+  auto has = [isa](dnnl::cpu_isa wanted) { return (unsigned(isa) & unsigned(wanted)) == unsigned(wanted); };
+  if (dtype == DType::bfloat16) return has(dnnl::cpu_isa::avx512_core_bf16);
+  if (dtype == DType::float16) return has(dnnl::cpu_isa::avx512_core_fp16);
+  return dtype == DType::float32;
+}
+
+std::shared_ptr<const Compiled> Compiled::make(std::span<const TensorSpec> inputs, const TensorSpec& output, const Build& build) {
+  const PoolScope pool;
+  try {
+    auto compiled = std::make_shared<Compiled>();
+    for (const TensorSpec& spec : inputs) compiled->inputs_.push_back(tensor_of(compiled->inputs_.size(), spec));
+    compiled->output_ = tensor_of(inputs.size(), output);
+    dnnl::graph::graph graph(dnnl::engine::kind::cpu);
+    build(graph, compiled->inputs_, compiled->output_);
+    graph.finalize();
+    const auto partitions = graph.get_partitions(dnnl::graph::partition::policy::fusion);
+    if (partitions.size() != 1 || !partitions[0].is_supported()) {
+      log_line("onednn: no partition for an equation; the reference runs it");
+      return nullptr;
+    }
+    compiled->partition_ = partitions[0].compile(compiled->inputs_, {compiled->output_}, engine());
+    return compiled;
+  } catch (const dnnl::error& error) {
+    log_line(std::string("onednn: ") + error.what() + "; the reference runs the equation");
+    return nullptr;
+  }
+}
+
+void Compiled::run(std::span<void* const> inputs, void* output) const {
+  const PoolScope pool;
+  std::vector<dnnl::graph::tensor> sources;
+  sources.reserve(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) sources.emplace_back(inputs_[i], engine(), inputs[i]);
+  try {
+    partition_.execute(stream(), sources, {dnnl::graph::tensor(output_, engine(), output)});
+    stream().wait();
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory)
+      throw MemoryError("oneDNN could not allocate its scratch memory", "work on smaller pieces, or drop arrays that are no longer needed");
+    throw BackendError(std::string("oneDNN failed: ") + error.what(), "set ONEDNN_VERBOSE=all to see why");
+  }
+}
+
+std::shared_ptr<const Compiled> CompiledCache::find_or_make(
+    const std::vector<TensorSpec>& specs, const std::function<std::shared_ptr<const Compiled>()>& make) const {
+  constexpr std::size_t limit = 16;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Entry& entry : entries_)
+      if (entry.specs == specs) return entry.compiled;
+  }
+  std::shared_ptr<const Compiled> made = make();
+  const std::lock_guard lock(mutex_);
+  if (entries_.size() == limit) entries_.erase(entries_.begin());
+  entries_.push_back({specs, made});
+  return made;
+}
+
+}  // namespace plait::onednn

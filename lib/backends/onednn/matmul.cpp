@@ -1,0 +1,138 @@
+// dot_general as MatMul: any layout whose groups of axes (batch, free, contracted) can be walked by
+// strides goes to oneDNN as it lies, so that a transposed operand costs no copy.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/ops.h>
+
+#include "graph.h"
+
+namespace plait::onednn {
+namespace {
+
+struct Axes {
+  std::vector<int> lhs_contract, rhs_contract, lhs_batch, rhs_batch;
+  explicit Axes(const Params& params)
+      : lhs_contract(params.ints("lhs_contract")), rhs_contract(params.ints("rhs_contract")),
+        lhs_batch(params.ints("lhs_batch")), rhs_batch(params.ints("rhs_batch")) {}
+};
+
+std::vector<int> free_axes(int rank, const std::vector<int>& contract, const std::vector<int>& batch) {
+  std::vector<int> free;
+  for (int i = 0; i < rank; ++i)
+    if (std::find(contract.begin(), contract.end(), i) == contract.end() &&
+        std::find(batch.begin(), batch.end(), i) == batch.end())
+      free.push_back(i);
+  return free;
+}
+
+struct Range {
+  std::int64_t size = 1, stride = 1;
+};
+
+// Axes walked as one, if strides allow it.
+std::optional<Range> merge(const View& view, const std::vector<int>& axes) {
+  Range range;
+  bool is_first = true;
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    const std::int64_t n = view.shape[axes[i]], stride = view.strides[axes[i]];
+    if (n == 1) continue;
+    if (is_first) range.stride = stride;
+    else if (stride != range.stride * range.size) return std::nullopt;
+    is_first = false;
+    range.size *= n;
+  }
+  return range;
+}
+
+// An operand as [batch, rows, columns] that oneDNN takes as it lies; nothing when it must be copied.
+std::optional<TensorSpec> as_matrices(const View& view, const std::vector<int>& batch, const std::vector<int>& rows,
+                                      const std::vector<int>& columns) {
+  std::optional<Range> b = merge(view, batch), r = merge(view, rows), c = merge(view, columns);
+  if (!b || !r || !c) return std::nullopt;
+  // Strides of axes of size 1 say nothing; these say what dense memory would.
+  if (c->size == 1) c->stride = r->size == 1 || r->stride != 1 ? 1 : r->size;
+  if (r->size == 1) r->stride = c->stride == 1 ? c->size : 1;
+  const bool is_row_major = c->stride == 1 && r->stride >= c->size;
+  const bool is_column_major = r->stride == 1 && c->stride >= r->size;
+  if (!is_row_major && !is_column_major) return std::nullopt;
+  if (b->size == 1) b->stride = r->size * c->size;
+  if (b->stride < 1) return std::nullopt;
+  return TensorSpec{view.dtype, {b->size, r->size, c->size}, {b->stride, r->stride, c->stride}};
+}
+
+class MatmulKernel final : public Kernel {
+ public:
+  MatmulKernel(const Equation& equation, std::span<const Aval> inputs)
+      : params_(equation.params), eval_(rule<Eval>(*equation.primitive)), axes_(params_),
+        lhs_free_(free_axes(inputs[0].rank(), axes_.lhs_contract, axes_.lhs_batch)),
+        rhs_free_(free_axes(inputs[1].rank(), axes_.rhs_contract, axes_.rhs_batch)),
+        rhs_is_lhs_(equation.inputs[0] == equation.inputs[1]) {}
+
+  void run(std::span<const View> inputs, std::span<const View> outputs, void*, const Stream&) const override {
+    Buffer copies[2];
+    void* memory[2];
+    std::vector<TensorSpec> specs;
+    const View both[2] = {inputs[0], inputs[rhs_is_lhs_ ? 0 : 1]};
+    specs.push_back(spec_of(both[0], axes_.lhs_batch, lhs_free_, axes_.lhs_contract, copies[0], memory[0]));
+    specs.push_back(spec_of(both[1], axes_.rhs_batch, axes_.rhs_contract, rhs_free_, copies[1], memory[1]));
+    const std::int64_t batch = specs[0].dims[0], rows = specs[0].dims[1], columns = specs[1].dims[2];
+    const TensorSpec out{outputs[0].dtype, {batch, rows, columns}, {rows * columns, columns, 1}};
+    const std::shared_ptr<const Compiled> compiled = cache_.find_or_make(specs, [&] {
+      return Compiled::make(specs, out, [](dnnl::graph::graph& graph, std::span<const Tensor> sources, const Tensor& result) {
+        dnnl::graph::op op(0, dnnl::graph::op::kind::MatMul, {sources[0], sources[1]}, {result}, "matmul");
+        graph.add_op(op);
+      });
+    });
+    if (compiled) compiled->run(memory, outputs[0].data);
+    else eval_(both, outputs, params_);
+  }
+
+ private:
+  static TensorSpec spec_of(const View& view, const std::vector<int>& batch, const std::vector<int>& rows,
+                            const std::vector<int>& columns, Buffer& copy, void*& memory) {
+    memory = view.data;
+    if (std::optional<TensorSpec> spec = as_matrices(view, batch, rows, columns)) return *std::move(spec);
+    View moved{view.data, view.dtype, {}, {}};
+    std::vector<int> order;
+    for (const auto* group : {&batch, &rows, &columns})
+      for (int axis : *group) moved.shape.push_back(view.shape[axis]), moved.strides.push_back(view.strides[axis]);
+    copy = Buffer::copy_of(moved);
+    memory = copy.data();
+    std::int64_t sizes[3] = {1, 1, 1};
+    int place = 0;
+    for (const auto* group : {&batch, &rows, &columns}) {
+      for (int axis : *group) sizes[place] *= view.shape[axis];
+      ++place;
+    }
+    return {view.dtype, {sizes[0], sizes[1], sizes[2]}, {sizes[1] * sizes[2], sizes[2], 1}};
+  }
+
+  const Params params_;
+  const Eval::Rule& eval_;
+  const Axes axes_;
+  const std::vector<int> lhs_free_, rhs_free_;
+  const bool rhs_is_lhs_;
+  const CompiledCache cache_;
+};
+
+}  // namespace
+
+Support supports_matmul(const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs) {
+  const DType dtype = inputs[0].dtype;
+  if (!has_type(dtype)) return Support::no("no " + std::string(name_of(dtype)) + " here");
+  if (outputs[0].dtype != dtype)
+    return Support::no("a result of another dtype, " + std::string(name_of(outputs[0].dtype)));
+  for (const Atom& atom : equation.inputs)
+    if (!atom.is_var()) return Support::no("a scalar operand");
+  std::int64_t work = outputs[0].shape.num_elements().constant();
+  for (int axis : equation.params.ints("lhs_contract")) work *= inputs[0].shape[axis].constant();
+  if (work == 0) return Support::no("nothing to compute");
+  if (work <= small_work) return Support::no("small: " + std::to_string(work) + " products");
+  return Support::yes();
+}
+
+std::unique_ptr<Kernel> make_matmul(const Equation& equation, const Jaxpr& group) {
+  const Aval inputs[2] = {group->aval(equation.inputs[0]), group->aval(equation.inputs[1])};
+  return std::make_unique<MatmulKernel>(equation, inputs);
+}
+
+}  // namespace plait::onednn

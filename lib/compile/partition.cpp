@@ -1,0 +1,291 @@
+// partition: the most preferred backend that supports an equation gets it; equations of one backend
+// that feed each other join into one group where the backend says so and no cycle arises; the groups
+// are put in order.
+//
+// It runs after simplify, whose merged equations would otherwise be fused twice, and before plan, which
+// needs to know what is one step.
+// SPDX-License-Identifier: Apache-2.0
+#include "partition.h"
+
+#include <plait/ops.h>
+
+#include <queue>
+#include <unordered_set>
+
+namespace plait::compile_passes {
+namespace {
+
+// Where layouts pretend that roots lie, so that Alias rules can move pointers.
+char* const pretended_memory = reinterpret_cast<char*>(std::uintptr_t(1) << 40);
+
+// Groups that a search for a path may visit before it gives up and keeps two groups apart.
+constexpr int search_limit = 256;
+
+class Partitioner {
+ public:
+  Partitioner(const Jaxpr& program, std::span<const Backend* const> backends)
+      : program_(program), backends_(backends), group_of_var_(program->avals.size(), -1) {}
+
+  Partition run() {
+    find_layouts();
+    for (std::size_t index = 0; index < program_->equations.size(); ++index)
+      if (!result_.is_alias[index]) place(int(index));
+    sort_groups();
+    for (Group& group : result_.groups)
+      if (group.backend) close_group(group);
+    return std::move(result_);
+  }
+
+ private:
+  struct Work {
+    Group group;
+    std::vector<int> producers;     // groups that it reads from; may name merged ones
+    int parent = -1;                // the group it was merged into
+    int first = 0, last = 0;        // equations
+    std::vector<int> seen_through;  // producers whose results are read under another layout
+  };
+
+  void find_layouts() {
+    const JaxprData& data = *program_;
+    std::vector<Layout>& layouts = result_.layouts;
+    layouts.resize(data.avals.size());
+    auto make_root = [&](int var) {
+      layouts[var] = {var, data.avals[var].shape.to_sizes(), {}, 0};
+      layouts[var].strides = dense_strides(layouts[var].shape);
+    };
+    for (int i = 0; i < data.num_binders; ++i) make_root(i);
+    result_.is_alias.assign(data.equations.size(), false);
+    for (std::size_t index = 0; index < data.equations.size(); ++index) {
+      const Equation& equation = data.equations[index];
+      const Alias::Rule* alias = Alias::table().find(*equation.primitive);
+      bool aliased = alias && equation.inputs.size() == equation.outputs.size();
+      for (std::size_t i = 0; aliased && i < equation.outputs.size(); ++i) {
+        const int out = equation.outputs[i].id;
+        aliased = equation.inputs[i].is_var();
+        if (!aliased) break;
+        const Layout& from = layouts[equation.inputs[i].var().id];
+        const View view{pretended_memory, data.avals[out].dtype, from.shape, from.strides};
+        const std::optional<View> seen = (*alias)(view, data.avals[out].shape.to_sizes(), equation.params);
+        aliased = seen.has_value();
+        if (aliased)
+          layouts[out] = {from.root, seen->shape, seen->strides,
+                          from.byte_offset + (static_cast<char*>(seen->data) - pretended_memory)};
+      }
+      if (!aliased)
+        for (Var var : equation.outputs) make_root(var.id);
+      result_.is_alias[index] = aliased && !(*equation.primitive == barrier_p);
+      if (result_.is_alias[index])
+        for (std::size_t i = 0; i < equation.outputs.size(); ++i)
+          alias_source_.emplace(equation.outputs[i].id, equation.inputs[i].var().id);
+    }
+  }
+
+  int find(int group) {
+    while (work_[group].parent >= 0) group = work_[group].parent;
+    return group;
+  }
+
+  // The group that computes a var, -1 for binders.
+  int producer_of(const Atom& atom) {
+    if (!atom.is_var()) return -1;
+    int var = atom.var().id;
+    for (auto at = alias_source_.find(var); at != alias_source_.end(); at = alias_source_.find(var)) var = at->second;
+    return group_of_var_[var] < 0 ? -1 : find(group_of_var_[var]);
+  }
+
+  void place(int index) {
+    const Equation& equation = program_->equations[index];
+    Work work;
+    work.first = work.last = index;
+    work.group.equations = {index};
+    for (const Atom& atom : equation.inputs) {
+      const int producer = producer_of(atom);
+      if (producer < 0) continue;
+      if (!contains(work.producers, producer)) work.producers.push_back(producer);
+      if (alias_source_.count(atom.var().id)) work.seen_through.push_back(producer);
+    }
+    if (is_effectful(equation)) {
+      if (last_effect_ >= 0) work.producers.push_back(find(last_effect_));
+      last_effect_ = int(work_.size());
+    }
+    const int mine = int(work_.size());
+    work_.push_back(std::move(work));
+    for (Var var : equation.outputs) group_of_var_[var.id] = mine;
+    if (*equation.primitive == barrier_p) return;
+    choose_backend(work_[mine].group, equation);
+    // A producer's backend may take the equation as its epilogue, even one that it does not run alone.
+    const std::vector<int> producers = work_[mine].producers;
+    for (const Backend* backend : backends_) {
+      for (int producer : producers) {
+        const int other = find(producer), self = find(mine);
+        if (other == self || work_[other].group.backend != backend) continue;
+        const bool is_free = work_[self].group.equations.size() == 1 || work_[self].group.backend == backend;
+        if (!is_free) continue;
+        if (!backend->joins(program_, work_[other].group.equations, work_[self].group.equations)) continue;
+        if (has_detour(self, other) || has_detour(other, self)) continue;
+        merge(other, self);
+      }
+    }
+  }
+
+  void choose_backend(Group& group, const Equation& equation) {
+    std::vector<Aval> inputs, outputs;
+    for (const Atom& atom : equation.inputs) inputs.push_back(program_->aval(atom));
+    for (Var var : equation.outputs) outputs.push_back(program_->aval(var));
+    for (const Backend* backend : backends_) {
+      const Support support = backend->supports(equation, inputs, outputs);
+      if (support) {
+        group.backend = backend;
+        return;
+      }
+      if (!support.reason.empty())
+        group.refusals += (group.refusals.empty() ? "" : "; ") + std::string(backend->name()) + ": " + support.reason;
+    }
+    throw_missing_rule(Eval::table(), *equation.primitive);
+  }
+
+  // Whether `from` depends on `to` through a third group, or whether that takes too long to say.
+  bool has_detour(int from, int to) {
+    for (int producer : work_[from].seen_through)
+      if (find(producer) == to) return true;
+    std::vector<int> stack;
+    std::vector<int> seen;
+    for (int producer : work_[from].producers)
+      if (const int group = find(producer); group != to && group != from) stack.push_back(group);
+    int visited = 0;
+    while (!stack.empty()) {
+      const int group = stack.back();
+      stack.pop_back();
+      if (group == to) return true;
+      // Nothing that ends before `to` begins depends on it.
+      if (work_[group].last < work_[to].first || contains(seen, group)) continue;
+      seen.push_back(group);
+      if (++visited > search_limit) return true;
+      for (int producer : work_[group].producers)
+        if (const int next = find(producer); next != group) stack.push_back(next);
+    }
+    return false;
+  }
+
+  void merge(int into, int from) {
+    Work &a = work_[into], &b = work_[from];
+    a.group.equations.insert(a.group.equations.end(), b.group.equations.begin(), b.group.equations.end());
+    std::vector<int> producers;
+    for (const Work* work : {&a, &b})
+      for (int producer : work->producers)
+        if (const int group = find(producer); group != into && group != from && !contains(producers, group))
+          producers.push_back(group);
+    a.producers = std::move(producers);
+    a.seen_through.insert(a.seen_through.end(), b.seen_through.begin(), b.seen_through.end());
+    if (a.group.refusals.empty()) a.group.refusals = std::move(b.group.refusals);
+    a.first = std::min(a.first, b.first);
+    a.last = std::max(a.last, b.last);
+    b.parent = into;
+    b.group = {};
+    b.producers.clear();
+  }
+
+  // Topological order, early equations first.
+  void sort_groups() {
+    std::vector<int> waiting(work_.size(), 0);
+    std::vector<std::vector<int>> consumers(work_.size());
+    for (std::size_t i = 0; i < work_.size(); ++i) {
+      if (work_[i].parent >= 0) continue;
+      std::vector<int> producers;
+      for (int producer : work_[i].producers)
+        if (const int group = find(producer); group != int(i) && !contains(producers, group)) producers.push_back(group);
+      waiting[i] = int(producers.size());
+      for (int producer : producers) consumers[producer].push_back(int(i));
+    }
+    auto later = [this](int a, int b) { return work_[a].last > work_[b].last; };
+    std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
+    std::size_t num_groups = 0;
+    for (std::size_t i = 0; i < work_.size(); ++i) {
+      if (work_[i].parent >= 0) continue;
+      ++num_groups;
+      if (waiting[i] == 0) ready.push(int(i));
+    }
+    while (!ready.empty()) {
+      const int group = ready.top();
+      ready.pop();
+      std::sort(work_[group].group.equations.begin(), work_[group].group.equations.end());
+      result_.groups.push_back(std::move(work_[group].group));
+      for (int consumer : consumers[group])
+        if (--waiting[consumer] == 0) ready.push(consumer);
+    }
+    if (result_.groups.size() != num_groups) throw InternalError("partition: groups depend on each other in a cycle");
+  }
+
+  // Makes the jaxpr of a group. Outputs are what other groups or the program's caller see.
+  void close_group(Group& group) {
+    if (uses_.empty()) count_uses();
+    std::unordered_map<int, int> inner_uses;
+    Builder builder;
+    std::unordered_map<int, Var> vars;
+    auto bind_inputs = [&](int index) {
+      for (const Atom& atom : program_->equations[index].inputs) {
+        if (!atom.is_var()) continue;
+        ++inner_uses[atom.var().id];
+        if (vars.count(atom.var().id)) continue;
+        vars.emplace(atom.var().id, builder.add_binder(program_->aval(atom)));
+        group.inputs.push_back(atom);
+      }
+    };
+    std::unordered_set<int> defined;
+    for (int index : group.equations)
+      for (Var var : program_->equations[index].outputs) defined.insert(var.id);
+    for (int index : group.equations)
+      for (const Atom& atom : program_->equations[index].inputs)
+        if (atom.is_var() && defined.count(atom.var().id)) vars.emplace(atom.var().id, Var{});
+    for (int index : group.equations) bind_inputs(index);
+    for (int index : group.equations) {
+      const Equation& equation = program_->equations[index];
+      std::vector<Atom> inputs;
+      for (const Atom& atom : equation.inputs) inputs.push_back(atom.is_var() ? Atom(vars.at(atom.var().id)) : atom);
+      std::vector<Aval> avals;
+      for (Var var : equation.outputs) avals.push_back(program_->aval(var));
+      const std::vector<Var> outputs =
+          builder.add(*equation.primitive, std::move(inputs), equation.params, equation.source, std::move(avals));
+      for (std::size_t i = 0; i < outputs.size(); ++i) vars[equation.outputs[i].id] = outputs[i];
+    }
+    std::vector<Atom> outputs;
+    const bool is_single = group.equations.size() == 1;  // keeps dead outputs: kernels write them all
+    for (int index : group.equations)
+      for (Var var : program_->equations[index].outputs)
+        if (is_single || uses_[var.id] > inner_uses[var.id]) {
+          group.outputs.push_back(var);
+          outputs.push_back(vars.at(var.id));
+        }
+    group.jaxpr = builder.close(std::move(outputs));
+  }
+
+  void count_uses() {
+    uses_.assign(program_->avals.size() + 1, 0);
+    for (const Equation& equation : program_->equations)
+      for (const Atom& atom : equation.inputs)
+        if (atom.is_var()) ++uses_[atom.var().id];
+    for (const Atom& atom : program_->outputs)
+      if (atom.is_var()) ++uses_[atom.var().id];
+  }
+
+  static bool contains(const std::vector<int>& list, int value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+  }
+
+  const Jaxpr& program_;
+  const std::span<const Backend* const> backends_;
+  Partition result_;
+  std::vector<Work> work_;
+  std::vector<int> group_of_var_;
+  std::unordered_map<int, int> alias_source_;  // by var: what it looks at
+  std::vector<int> uses_;
+  int last_effect_ = -1;
+};
+
+}  // namespace
+
+Partition partition_program(const Jaxpr& program, std::span<const Backend* const> backends) {
+  return Partitioner(program, backends).run();
+}
+
+}  // namespace plait::compile_passes

@@ -1,0 +1,36 @@
+// The second pass of compilation: which backend runs which equations, and in what order. See
+// partition.cpp.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/compile/backend.h>
+
+namespace plait::compile_passes {
+
+// How a var is seen in memory: the memory of its root, which is itself unless an equation only looks
+// at memory otherwise (Alias).
+struct Layout {
+  int root = -1;
+  Sizes64 shape, strides;
+  std::int64_t byte_offset = 0;
+  bool is_dense() const { return View{nullptr, DType::bool_, shape, strides}.is_dense(); }
+};
+
+struct Group {
+  const Backend* backend = nullptr;  // none: a barrier, which only orders
+  std::vector<int> equations;
+  std::string refusals;              // why preferred backends left it: "name: reason; ..."
+  Jaxpr jaxpr;                       // what the backend compiles
+  std::vector<Atom> inputs;          // of the program, for the binders of jaxpr
+  std::vector<Var> outputs;
+};
+
+struct Partition {
+  std::vector<Layout> layouts;       // by var
+  std::vector<bool> is_alias;        // by equation: costs nothing
+  std::vector<Group> groups;         // in the order in which they run
+};
+
+Partition partition_program(const Jaxpr& program, std::span<const Backend* const> backends);
+
+}  // namespace plait::compile_passes

@@ -1,0 +1,282 @@
+// plan: every root of memory gets a place: a program input, a freshly allocated output, a constant, or a
+// range of the one arena, which it shares with values that are dead before it is written or after it is
+// last read. What an elementwise kernel may overwrite, it overwrites.
+//
+// It runs last, because only the order of the steps says what lives when.
+// SPDX-License-Identifier: Apache-2.0
+#include "plan.h"
+
+#include <map>
+
+namespace plait::compile_passes {
+namespace {
+
+constexpr std::int64_t alignment = 64;
+std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+// Ranges of the arena in order of time: the smallest hole that fits, else at the end.
+class Arena {
+ public:
+  std::int64_t take(std::int64_t bytes) {
+    bytes = aligned(bytes);
+    auto best = holes_.end();
+    for (auto hole = holes_.begin(); hole != holes_.end(); ++hole)
+      if (hole->second >= bytes && (best == holes_.end() || hole->second < best->second)) best = hole;
+    std::int64_t offset = size_;
+    if (best != holes_.end()) {
+      offset = best->first;
+      const std::int64_t left = best->second - bytes;
+      holes_.erase(best);
+      if (left > 0) holes_.emplace(offset + bytes, left);
+    } else {
+      // A hole at the end grows.
+      if (auto last = holes_.rbegin(); last != holes_.rend() && last->first + last->second == size_) {
+        offset = last->first;
+        holes_.erase(last->first);
+      }
+      size_ = offset + bytes;
+    }
+    return offset;
+  }
+  void give_back(std::int64_t offset, std::int64_t bytes) {
+    bytes = aligned(bytes);
+    if (bytes == 0) return;
+    auto next = holes_.lower_bound(offset);
+    if (next != holes_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      next = holes_.erase(next);
+    }
+    if (next != holes_.begin()) {
+      auto before = std::prev(next);
+      if (before->first + before->second == offset) {
+        before->second += bytes;
+        return;
+      }
+    }
+    holes_.emplace(offset, bytes);
+  }
+  std::int64_t size() const { return size_; }
+
+ private:
+  std::map<std::int64_t, std::int64_t> holes_;  // offset -> bytes; neighbours merged
+  std::int64_t size_ = 0;
+};
+
+class Planner {
+ public:
+  Planner(const Jaxpr& program, Partition partition, const std::vector<bool>& donate)
+      : program_(program), partition_(std::move(partition)), donate_(donate) {}
+
+  Plan run() {
+    const std::size_t num_vars = program_->avals.size();
+    storage_of_.assign(num_vars, -1);
+    find_last_reads();
+    for (int i = 0; i < program_->num_binders; ++i)
+      storage_of_[i] = make_storage(PlannedView::Segment::input, i, bytes_of(i), i);
+    int index = 0;
+    for (Group& group : partition_.groups) add_step(group, index++);
+    place();
+    for (Draft& step : steps_) close_step(step);
+    for (const Atom& atom : program_->outputs) plan_.results.push_back(view_of(atom));
+    const std::span<const Aval> inputs = program_->input_avals();
+    plan_.inputs.assign(inputs.begin(), inputs.end());
+    plan_.outputs = program_->output_avals();
+    return std::move(plan_);
+  }
+
+ private:
+  // A piece of memory that one root, or several in turn, live in.
+  struct Memory {
+    PlannedView::Segment segment;
+    int index;
+    std::int64_t bytes;
+    int root;                      // that lives in it last
+    std::int64_t offset = 0;       // in the arena
+    int begin = 0, end = -1;       // steps that write it first and read it last
+  };
+  struct Draft {
+    Group* group;
+    std::unique_ptr<Kernel> kernel;
+    std::int64_t scratch_offset = 0;
+  };
+
+  std::int64_t bytes_of(int var) const {
+    return num_elements(program_->avals[var].shape.to_sizes()) * size_of(program_->avals[var].dtype);
+  }
+
+  int make_storage(PlannedView::Segment segment, int index, std::int64_t bytes, int root) {
+    memories_.push_back({segment, index, bytes, root, 0, 0, -1});
+    return int(memories_.size()) - 1;
+  }
+
+  void find_last_reads() {
+    last_read_.assign(program_->avals.size(), -1);
+    is_output_.assign(program_->avals.size(), false);
+    int step = 0;
+    for (const Group& group : partition_.groups) {
+      for (int index : group.equations)
+        for (const Atom& atom : program_->equations[index].inputs)
+          if (atom.is_var()) last_read_[root_of(atom.var())] = step;
+      ++step;
+    }
+    for (const Atom& atom : program_->outputs)
+      if (atom.is_var()) is_output_[root_of(atom.var())] = true;
+  }
+
+  int root_of(Var var) const { return partition_.layouts[var.id].root; }
+
+  void add_step(Group& group, int index) {
+    if (!group.backend) return;
+    Draft step{&group, group.backend->compile(group.jaxpr), 0};
+    std::vector<int> overwritten;
+    for (std::size_t o = 0; o < group.outputs.size(); ++o) {
+      const int root = root_of(group.outputs[o]);
+      const int memory = memory_to_overwrite(group, *step.kernel, o, index, overwritten);
+      if (memory >= 0) {
+        overwritten.push_back(memory);
+        memories_[memory].root = root;
+        storage_of_[root] = memory;
+      } else {
+        storage_of_[root] = make_storage(PlannedView::Segment::arena, 0, bytes_of(root), root);
+        memories_.back().begin = index;
+      }
+      Memory& home = memories_[storage_of_[root]];
+      home.end = std::max({home.end, last_read_[root], index});
+      if (is_output_[root] && home.segment == PlannedView::Segment::arena) {
+        home.segment = PlannedView::Segment::output;
+        home.index = int(plan_.storages.size());
+        plan_.storages.push_back({home.bytes, std::nullopt});
+      }
+    }
+    if (const std::int64_t scratch = step.kernel->scratch_bytes(); scratch > 0) {
+      scratch_of_.emplace(int(steps_.size()), int(memories_.size()));
+      make_storage(PlannedView::Segment::arena, 0, scratch, -1);
+      memories_.back().begin = memories_.back().end = index;
+    }
+    index_of_step_.push_back(index);
+    steps_.push_back(std::move(step));
+  }
+
+  // The memory of a dying input that this output may be written over, or -1.
+  int memory_to_overwrite(const Group& group, const Kernel& kernel, std::size_t output, int index,
+                          const std::vector<int>& taken) const {
+    const int out = group.outputs[output].id;
+    for (std::size_t i = 0; i < group.inputs.size(); ++i) {
+      const int in = group.inputs[i].var().id;
+      const Layout& layout = partition_.layouts[in];
+      const int memory = storage_of_[layout.root];
+      const Memory& home = memories_[memory];
+      if (home.segment == PlannedView::Segment::input || is_output_[layout.root]) continue;
+      if (home.root != layout.root || last_read_[layout.root] != index) continue;
+      if (home.bytes != bytes_of(out) || bytes_of(in) != home.bytes || !layout.is_dense()) continue;
+      if (std::find(taken.begin(), taken.end(), memory) != taken.end()) continue;
+      // Other inputs of the step may look at the same memory under another layout.
+      int readers = 0;
+      for (const Atom& atom : group.inputs) readers += root_of(atom.var()) == layout.root;
+      if (readers == 1 && kernel.may_overwrite(i, output)) return memory;
+    }
+    return -1;
+  }
+
+  // Packs what lives in the arena, in order of time, and finds donors for outputs.
+  void place() {
+    std::vector<std::vector<int>> begins(partition_.groups.size()), ends(partition_.groups.size());
+    for (std::size_t i = 0; i < memories_.size(); ++i) {
+      if (memories_[i].segment != PlannedView::Segment::arena || memories_[i].end < 0) continue;
+      begins[memories_[i].begin].push_back(int(i));
+      ends[memories_[i].end].push_back(int(i));
+    }
+    Arena arena;
+    for (std::size_t step = 0; step < begins.size(); ++step) {
+      // Large ones first: they fit into fewer holes.
+      std::stable_sort(begins[step].begin(), begins[step].end(),
+                       [&](int a, int b) { return memories_[a].bytes > memories_[b].bytes; });
+      for (int memory : begins[step]) memories_[memory].offset = arena.take(memories_[memory].bytes);
+      for (int memory : ends[step]) arena.give_back(memories_[memory].offset, memories_[memory].bytes);
+    }
+    plan_.arena_bytes = arena.size();
+    for (auto [step, memory] : scratch_of_) steps_[step].scratch_offset = memories_[memory].offset;
+    find_donors();
+  }
+
+  // An input may give its memory to an output that is written after the input was read for the last time.
+  void find_donors() {
+    std::vector<bool> given(program_->num_binders, false);
+    for (const Memory& memory : memories_) {
+      if (memory.segment != PlannedView::Segment::output) continue;
+      for (int i = 0; i < program_->num_binders && i < int(donate_.size()); ++i) {
+        if (!donate_[i] || given[i] || is_output_[i] || bytes_of(i) != memory.bytes) continue;
+        if (last_read_[i] > memory.begin || (last_read_[i] == memory.begin && !overwrites_input(memory, i))) continue;
+        given[i] = true;
+        plan_.storages[memory.index].donor = i;
+        break;
+      }
+    }
+  }
+
+  // Whether the step that writes this output first may write it over input i, which it reads.
+  bool overwrites_input(const Memory& memory, int input) const {
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      if (index_of_step_[s] != memory.begin) continue;
+      const Group& group = *steps_[s].group;
+      int readers = 0, place = -1, output = -1;
+      for (std::size_t i = 0; i < group.inputs.size(); ++i)
+        if (root_of(group.inputs[i].var()) == input) {
+          ++readers;
+          place = int(i);
+        }
+      for (std::size_t o = 0; o < group.outputs.size(); ++o)
+        if (&memories_[storage_of_[root_of(group.outputs[o])]] == &memory) output = int(o);
+      return readers == 1 && output >= 0 && group.inputs[place].var().id == input &&
+             steps_[s].kernel->may_overwrite(place, output);
+    }
+    return false;
+  }
+
+  PlannedView view_of(const Atom& atom) {
+    if (!atom.is_var()) {
+      const Buffer constant = Array::literal(atom.literal()).buffer();
+      plan_.constants.push_back(constant);
+      PlannedView view{PlannedView::Segment::constant, int(plan_.constants.size()) - 1, 0, constant.view()};
+      view.view.data = nullptr;
+      return view;
+    }
+    const Layout& layout = partition_.layouts[atom.var().id];
+    const Memory& memory = memories_[storage_of_[layout.root]];
+    return {memory.segment, memory.index, memory.offset + layout.byte_offset,
+            View{nullptr, program_->aval(atom).dtype, layout.shape, layout.strides}};
+  }
+
+  void close_step(Draft& planned) {
+    Step step;
+    step.backend = planned.group->backend->name();
+    for (const Atom& atom : planned.group->inputs) step.inputs.push_back(view_of(atom));
+    for (Var var : planned.group->outputs) step.outputs.push_back(view_of(var));
+    for (int index : planned.group->equations)
+      step.names += (step.names.empty() ? "" : " ") + std::string(program_->equations[index].primitive->name());
+    step.refusals = std::move(planned.group->refusals);
+    step.scratch_offset = planned.scratch_offset;
+    step.kernel = std::move(planned.kernel);
+    plan_.steps.push_back(std::move(step));
+  }
+
+  const Jaxpr& program_;
+  Partition partition_;
+  const std::vector<bool>& donate_;
+  Plan plan_;
+  std::vector<Memory> memories_;
+  std::vector<int> storage_of_;   // by root var: its memory
+  std::vector<int> last_read_;    // by root var: the last step that reads it
+  std::vector<bool> is_output_;   // by root var
+  std::vector<Draft> steps_;
+  std::vector<int> index_of_step_;
+  std::unordered_map<int, int> scratch_of_;  // step -> memory
+};
+
+}  // namespace
+
+Plan make_plan(const Jaxpr& program, Partition partition, const std::vector<bool>& donate) {
+  return Planner(program, std::move(partition), donate).run();
+}
+
+}  // namespace plait::compile_passes
