@@ -46,7 +46,8 @@ Array as_number(const Array& predicate, DType dtype) { return lax::convert_eleme
 // updates' numbers.
 Array winners(const Array& indices, const Aval& operand, const Aval& updates, const Params& params) {
   const Dim count = updates.shape.num_elements();
-  const DType dtype = less_equal(count, (std::int64_t(1) << 31) - 1).value_or(false) ? DType::int32 : DType::int64;
+  // Numbers of 32 bits differ, wrapped or not, for fewer than 2^32 updates.
+  const DType dtype = less_equal(std::int64_t(1) << 32, count).value_or(false) ? DType::int64 : DType::int32;
   const Array numbers = lax::reshape(lax::iota(dtype, {count}, 0), updates.shape);
   const Array none = lax::full(operand.shape, -1, dtype);
   const Array standing = scatter_kind(Kind::set, none, indices, numbers, params);

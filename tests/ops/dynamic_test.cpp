@@ -106,6 +106,16 @@ TEST_CASE("errors of dynamic windows") {
   CHECK_THROWS_WITH_AS(lax::dynamic_update_slice(x, to_array(counting({1, 1}), DType::float32), {0, 0}), doctest::Contains("float32"), DtypeError);
 }
 
+TEST_CASE("dynamic windows with named sizes give the programs of numbers") {
+  const std::vector<Aval> avals{{{n, m}, DType::float64}, {{2, m}, DType::float64}, {{}, DType::int32}};
+  for (auto negative : {lax::NegativeIndices::wrap, lax::NegativeIndices::clamp}) {
+    check_named([=](std::span<const Array> in) -> Arrays { return {lax::dynamic_slice(in[0], {in[1], 0}, {2, in[0].shape(1) - 1}, negative)}; },
+                {avals[0], avals[2]}, {{"n", 5}, {"m", 3}});
+    check_named([=](std::span<const Array> in) -> Arrays { return {lax::dynamic_update_slice(in[0], in[1], {in[2], 0}, negative)}; }, avals,
+                {{"n", 5}, {"m", 3}});
+  }
+}
+
 TEST_CASE("dynamic_slice: every rule on samples") { check_samples(dynamic_slice_p); }
 TEST_CASE("dynamic_update_slice: every rule on samples") { check_samples(dynamic_update_slice_p); }
 

@@ -183,6 +183,16 @@ TEST_CASE("JAX's dimension numbers put axes in any order") {
   CHECK_THROWS_WITH_AS(lax::gather(to_array(x), to_array(rows, DType::int32), bad, {1, 2, 1}), doctest::Contains("also collapsed or indexed"), ShapeError);
 }
 
+TEST_CASE("gather with named sizes gives the programs of numbers") {
+  const std::vector<Aval> avals{{{n, 3}, DType::float64}, {{m, 1}, DType::int32}};
+  for (Mode mode : {Mode::check, Mode::clip, Mode::fill}) {
+    check_named([=](std::span<const Array> in) -> Arrays { return {lax::gather(in[0], in[1], {{0}, {0}, 0}, {1, 3}, mode)}; }, avals,
+                {{"n", 5}, {"m", 4}});
+    check_named([=](std::span<const Array> in) -> Arrays { return {lax::gather(in[0], in[1], {{1}, {}, 0}, {in[0].shape(0) - 1, 2}, mode)}; }, avals,
+                {{"n", 5}, {"m", 4}});
+  }
+}
+
 TEST_CASE("gather: every rule on samples") { check_samples(gather_p); }
 
 TEST_CASE("what lies outside has no tangent") {

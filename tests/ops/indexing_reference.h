@@ -19,6 +19,7 @@ namespace reference {
 
 using namespace plait;
 using Index = std::vector<std::int64_t>;
+using SizeMap = std::map<std::string, std::int64_t, std::less<>>;
 
 // An array as its shape and elements in row-major order.
 struct Values {
@@ -274,9 +275,51 @@ inline void check_samples(const Primitive& primitive) {
   }
 }
 
-// --- Masking ---------------------------------------------------------------------------------------
+// --- Named sizes -----------------------------------------------------------------------------------
 
-using SizeMap = std::map<std::string, std::int64_t, std::less<>>;
+// A function traced with named sizes, and its vjp and vmap, are valid programs; with numbers put in they
+// are, as text, what tracing at those numbers gives.
+inline void check_named(const Function& f, const std::vector<Aval>& avals, const SizeMap& sizes) {
+  std::vector<std::pair<Dim, Dim>> replacements;
+  for (const auto& [name, value] : sizes) replacements.emplace_back(Dim::size(name), Dim(value));
+  std::vector<bool> wrt;
+  for (const Aval& aval : avals) wrt.push_back(is_inexact(aval.dtype));
+  const Function gradient = [&](std::span<const Array> in) -> Arrays {
+    const flat::Pullback pullback = flat::vjp(f, in, wrt);
+    Tangents cotangents;
+    for (const Array& output : pullback.outputs) cotangents.push_back(output);
+    Arrays results;
+    for (const Tangent& ct : pullback.pull(cotangents)) results.push_back(ct.instantiate());
+    return results;
+  };
+  const Function batched = [&](std::span<const Array> in) -> Arrays {
+    flat::VmapOptions options;
+    Arrays inputs;
+    for (const Array& input : in) {
+      Shape shape = input.shape();
+      shape.insert(0, 3);
+      std::vector<int> dims;
+      for (int i = 0; i < input.ndim(); ++i) dims.push_back(i + 1);
+      inputs.push_back(lax::broadcast_in_dim(input, shape, dims));
+      options.in_dims.push_back(0);
+    }
+    options.out_dims = [](std::size_t count) { return std::vector<std::optional<int>>(count, 0); };
+    return flat::vmap(f, inputs, options);
+  };
+  std::vector<Aval> numbers = avals;
+  for (Aval& aval : numbers) aval.shape = substitute(aval.shape, replacements);
+  for (const Function& g : {f, gradient, batched}) {
+    const Jaxpr named = make_jaxpr(g, avals).jaxpr;
+    if (named->constraints.empty()) check(named);
+    const Jaxpr direct = make_jaxpr(g, numbers).jaxpr;
+    std::vector<std::pair<Dim, Dim>> bound;
+    for (const auto& replacement : replacements)
+      if (std::find(named->sizes.begin(), named->sizes.end(), replacement.first) != named->sizes.end()) bound.push_back(replacement);
+    CHECK(print(instantiate(named, bound)) == print(direct));
+  }
+}
+
+// --- Masking ---------------------------------------------------------------------------------------
 
 inline std::int64_t evaluated(Dim dim, const SizeMap& sizes) {
   return dim.evaluate([&](std::string_view name) -> std::optional<std::int64_t> { return sizes.find(name)->second; });

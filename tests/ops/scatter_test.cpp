@@ -188,6 +188,14 @@ TEST_CASE("JAX's dimension numbers put axes in any order") {
   check_same(lax::scatter_add(to_array(x), to_array(rows, DType::int32), to_array(updates), numbers), expected, 1e-12);
 }
 
+TEST_CASE("scatter with named sizes gives the programs of numbers") {
+  const std::vector<Aval> avals{{{n, 3}, DType::float64}, {{m, 1}, DType::int32}, {{m, 3}, DType::float64}};
+  for (Kind kind : every_kind)
+    for (Mode mode : {Mode::check, Mode::clip, Mode::fill})
+      check_named([=](std::span<const Array> in) -> Arrays { return {lax::scatter(in[0], in[1], in[2], {{0}, {0}, 0}, kind, {mode})}; }, avals,
+                  {{"n", 5}, {"m", 4}});
+}
+
 TEST_CASE("scatter: every rule on samples") { check_samples(scatter_p); }
 
 TEST_CASE("the update that stands gets the cotangent") {
