@@ -35,6 +35,9 @@ TreeDef TreeDef::list(std::vector<TreeDef> children) { return make(Kind::list, {
 TreeDef TreeDef::dict(std::vector<std::string> keys, std::vector<TreeDef> children) {
   return make(Kind::dict, {}, std::move(keys), std::move(children));
 }
+TreeDef TreeDef::dict(std::vector<std::string> keys, std::vector<TreeDef> children, Type type) {
+  return make(Kind::dict, std::move(type), std::move(keys), std::move(children));
+}
 TreeDef TreeDef::record(Type type, std::vector<std::string> fields, std::vector<TreeDef> children) {
   return make(Kind::record, std::move(type), std::move(fields), std::move(children));
 }
@@ -51,7 +54,7 @@ namespace {
 std::string step(const TreeDef& node, std::size_t child) {
   switch (node.kind()) {
     case TreeDef::Kind::dict: return "['" + node.keys()[child] + "']";
-    case TreeDef::Kind::record: return "." + node.keys()[child];
+    case TreeDef::Kind::record: return node.keys()[child].starts_with("[") ? node.keys()[child] : "." + node.keys()[child];
     default: return "[" + std::to_string(child) + "]";
   }
 }

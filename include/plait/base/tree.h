@@ -30,6 +30,9 @@ class TreeDef {
   static TreeDef list(std::vector<TreeDef> children);
   // keys in the order of the leaves (sorted, by the caller).
   static TreeDef dict(std::vector<std::string> keys, std::vector<TreeDef> children);
+  // The same with the language's own keys in type.aux.
+  static TreeDef dict(std::vector<std::string> keys, std::vector<TreeDef> children, Type type);
+  // A field whose name starts with "[" is shown as an index.
   static TreeDef record(Type type, std::vector<std::string> fields, std::vector<TreeDef> children);
 
   Kind kind() const;

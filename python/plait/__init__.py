@@ -1,0 +1,105 @@
+"""plait: composable function transforms — grad, vmap, mask, jit, and yours — over arrays.
+
+>>> import plait, plait.numpy as pnp
+>>> plait.grad(lambda x: pnp.sum(x**2))(pnp.arange(3.0))
+Array([0., 2., 4.], dtype=float32)
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import os as _os
+import sys as _sys
+
+if not (3, 11) <= _sys.version_info[:2] <= (3, 13):
+    raise ImportError(f"plait supports Python 3.11 to 3.13, not {_sys.version.split()[0]}")
+
+import numpy as _np
+
+from plait import _plait
+
+_plait.set_package_folder(_os.path.dirname(_os.path.realpath(__file__)) + "/")
+
+from plait._custom import (
+    checkpoint,
+    checkpoint_policies,
+    custom_jvp,
+    custom_vjp,
+)
+from plait._derivatives import (
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacrev,
+    jvp,
+    linear_transpose,
+    linearize,
+    stop_gradient,
+    value_and_grad,
+    vjp,
+)
+from plait._extend import Primitive, Transform
+from plait._info import info
+from plait._plait import (
+    Array,
+    BackendError,
+    DtypeError,
+    Error,
+    IndexError,
+    InternalError,
+    Jaxpr,
+    JitFunction,
+    MemoryError,
+    MissingRuleError,
+    ShapeDtypeStruct,
+    ShapeError,
+    Size,
+    TracerError,
+    TreeDef,
+    TreeError,
+    UserError,
+    ValueError,
+    from_dlpack,
+)
+from plait._sizes import Ragged, instantiate, mask, ragged, rules
+from plait._transforms import eval_shape, explain, jit, make_jaxpr, vmap
+
+__version__ = _plait.__version__
+
+# The modules that are made from the catalogue of C++ functions.
+from plait import lax, nn, numpy, optim, random, tree
+
+remat = checkpoint
+jacobian = jacrev
+
+bool_, int8, int16, int32, int64 = _np.bool_, _np.int8, _np.int16, _np.int32, _np.int64
+uint8, uint16, uint32, uint64 = _np.uint8, _np.uint16, _np.uint32, _np.uint64
+float16, float32, float64 = _np.float16, _np.float32, _np.float64
+complex64, complex128 = _np.complex64, _np.complex128
+
+
+def block_until_ready(x):
+    """x, a tree of arrays, once it is computed."""
+    return x
+
+
+def device_get(x):
+    """x, a tree of arrays, as NumPy arrays."""
+    leaves, structure = _plait.flatten(x)
+    return _plait.unflatten(structure, [_np.asarray(leaf) for leaf in leaves])
+
+
+def __getattr__(name):
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return ml_dtypes.bfloat16
+    raise AttributeError(f"module 'plait' has no attribute {name!r}")
+
+
+# The builtin exceptions keep their names in programs that import everything.
+__all__ = sorted(
+    name
+    for name in globals()
+    if not name.startswith("_") and name not in ("IndexError", "MemoryError", "ValueError")
+)

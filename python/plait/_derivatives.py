@@ -1,0 +1,242 @@
+"""Derivatives of Python functions over trees, under JAX's names.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from plait import _plait
+from plait._functions import (
+    Flat,
+    Selected,
+    check_argnums,
+    check_callable,
+    name_of,
+    require_floating,
+    to_arrays,
+    wraps,
+)
+from plait._plait import flatten, unflatten
+
+
+def _refuse_holomorphic(transform, holomorphic):
+    if holomorphic:
+        _plait.fail(
+            "ValueError",
+            f"{transform}: holomorphic=True is not supported",
+            "differentiate by real and imaginary parts, or use jvp and vjp, which take complex arrays",
+        )
+
+
+def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+    """A function that returns fun's value and its gradient by the arguments in argnums.
+
+    With has_aux=True fun returns (output, auxiliary data), and the value is that pair.
+    """
+    return _gradient("value_and_grad", fun, argnums, has_aux, holomorphic, lambda value, gradient: (value, gradient))
+
+
+def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+    """A function that returns the gradient of fun, a real scalar, by the arguments in argnums."""
+
+    def result(value, gradient):
+        return (gradient, value[1]) if has_aux else gradient
+
+    return _gradient("grad", fun, argnums, has_aux, holomorphic, result)
+
+
+def _gradient(transform, fun, argnums, has_aux, holomorphic, result):
+    check_callable(transform, fun)
+    _refuse_holomorphic(transform, holomorphic)
+
+    def gradient_of(*args, **kwargs):
+        numbers = check_argnums(transform, fun, argnums, args)
+        flat = Selected(transform, fun, numbers, args, kwargs, has_aux)
+        arrays = to_arrays(flat.leaves, flat.structure, f"{transform}: the argument")
+        require_floating(transform, flat, arrays)
+
+        def scalar(leaves):
+            arrays = flat(leaves)
+            if flat.num_outputs != 1:
+                _plait.fail(
+                    "TreeError",
+                    f"{transform}: `{name_of(fun)}` returns {flat.outputs}, and a gradient is of one scalar",
+                    "return a single array of rank 0; return the rest as auxiliary data with has_aux=True",
+                )
+            return arrays
+
+        outputs, gradients = _plait.flat_value_and_grad(scalar, arrays, transform, name_of(fun))
+        value = unflatten(flat.outputs, outputs[:1])
+        if has_aux:
+            value = (value, flat.unflatten_aux(outputs[1:]))
+        trees = unflatten(flat.structure, gradients)
+        return result(value, trees[0] if isinstance(argnums, int) else trees)
+
+    return wraps(transform, fun, gradient_of)
+
+
+def _check_like(transform, what, values, others, structure, other_structure):
+    """TreeError or ShapeError unless tangents (or cotangents) fit their values."""
+    if structure != other_structure:
+        _plait.fail(
+            "TreeError",
+            f"{transform}: the {what}s have the structure {other_structure}, and the values have {structure}",
+            f"give one {what} for each value",
+        )
+    result = []
+    for index, (value, other) in enumerate(zip(values, others)):
+        path = structure.path(index)
+        where = f" at {path}" if path else ""
+        aval = _plait.aval_of(value)
+        if aval.dtype.kind in "iub":
+            result.append(None)
+            continue
+        other = _plait.to_array(other, f"{transform}: the {what}{where}")
+        if other.shape != tuple(aval.shape):
+            _plait.fail(
+                "ShapeError",
+                f"{transform}: the {what}{where} has shape {other.shape} for a value of shape {tuple(aval.shape)}",
+                f"give a {what} of the value's shape",
+            )
+        if other.dtype != aval.dtype:
+            if not other.weak_type and other.dtype.kind not in "iub":
+                _plait.fail(
+                    "DtypeError",
+                    f"{transform}: the {what}{where} has dtype {other.dtype.name} for a value of dtype {aval.dtype.name}",
+                    f"convert the {what} with .astype",
+                )
+            other = _plait.convert(other, aval.dtype)
+        result.append(other)
+    return result
+
+
+def _instantiate(values, avals):
+    return [_plait.zeros_like(aval) if value is None else value for value, aval in zip(values, avals)]
+
+
+def jvp(fun, primals, tangents, has_aux=False):
+    """fun(*primals), and its derivative along the tangents."""
+    check_callable("jvp", fun)
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        _plait.fail(
+            "TreeError",
+            f"jvp: primals and tangents are {type(primals).__name__} and {type(tangents).__name__}",
+            "give a tuple of arguments and a tuple of tangents, as in jvp(f, (x,), (v,))",
+        )
+    leaves, structure = flatten(tuple(primals))
+    tangent_leaves, tangent_structure = flatten(tuple(tangents))
+    arrays = to_arrays(leaves, structure, "jvp: the primal")
+    directions = _check_like("jvp", "tangent", arrays, tangent_leaves, structure, tangent_structure)
+    _, both = flatten((tuple(primals), {}))
+    flat = Flat("jvp", fun, both, has_aux)
+    outputs, derivatives = _plait.flat_jvp(flat, arrays, directions, name_of(fun))
+    n = flat.num_outputs
+    value = unflatten(flat.outputs, outputs[:n])
+    derivative = unflatten(flat.outputs, _instantiate(derivatives[:n], outputs))
+    return (value, derivative, flat.unflatten_aux(outputs[n:])) if has_aux else (value, derivative)
+
+
+def vjp(fun, *primals, has_aux=False):
+    """fun(*primals), and the function from cotangents of its outputs to cotangents of the primals."""
+    check_callable("vjp", fun)
+    leaves, structure = flatten(primals)
+    arrays = to_arrays(leaves, structure, "vjp: the primal")
+    _, both = flatten((primals, {}))
+    flat = Flat("vjp", fun, both, has_aux)
+    outputs, pull = _plait.flat_vjp(flat, arrays, "vjp", name_of(fun))
+    n = flat.num_outputs
+    out_structure = flat.outputs
+
+    def pullback(cotangents):
+        cotangent_leaves, cotangent_structure = flatten(cotangents)
+        fitted = _check_like("vjp", "cotangent", outputs[:n], cotangent_leaves, out_structure, cotangent_structure)
+        pulled = pull(fitted + [None] * (len(outputs) - n))
+        return unflatten(structure, _instantiate(pulled, arrays))
+
+    value = unflatten(out_structure, outputs[:n])
+    return (value, pullback, flat.unflatten_aux(outputs[n:])) if has_aux else (value, pullback)
+
+
+def linearize(fun, *primals):
+    """fun(*primals), and the linear function from tangents of the primals to tangents of the outputs."""
+    check_callable("linearize", fun)
+    leaves, structure = flatten(primals)
+    arrays = to_arrays(leaves, structure, "linearize: the primal")
+    _, both = flatten((primals, {}))
+    flat = Flat("linearize", fun, both)
+    outputs, jaxpr, push = _plait.flat_linearize(flat, arrays, name_of(fun))
+    avals = [_plait.aval_of(output) for output in outputs]
+
+    def linear(*tangents):
+        tangent_leaves, tangent_structure = flatten(tangents)
+        fitted = _check_like("linearize", "tangent", arrays, tangent_leaves, structure, tangent_structure)
+        return unflatten(flat.outputs, _instantiate(push(fitted), avals))
+
+    linear.jaxpr = jaxpr
+    return unflatten(flat.outputs, outputs), linear
+
+
+def linear_transpose(fun, *primals):
+    """The transpose of a linear function, whose arguments have the types of these."""
+    check_callable("linear_transpose", fun)
+    leaves, structure = flatten(primals)
+    avals = [_plait.aval_of(leaf, "linear_transpose") for leaf in leaves]
+    _, both = flatten((primals, {}))
+    flat = Flat("linear_transpose", fun, both)
+    jaxpr, consts = _plait.flat_make_jaxpr(flat, avals, "linear_transpose", name_of(fun))
+
+    def transposed(cotangents):
+        cotangent_leaves, cotangent_structure = flatten(cotangents)
+        fitted = _check_like(
+            "linear_transpose", "cotangent", jaxpr.out_avals, cotangent_leaves, flat.outputs, cotangent_structure
+        )
+        pulled = _plait.flat_transpose(jaxpr, [None] * len(avals) + consts, fitted, name_of(fun))
+        return unflatten(structure, _instantiate(pulled[: len(avals)], avals))
+
+    return transposed
+
+
+def _jacobian(transform, fun, argnums, has_aux, holomorphic, chunk):
+    check_callable(transform, fun)
+    _refuse_holomorphic(transform, holomorphic)
+
+    def jacobian_of(*args, **kwargs):
+        numbers = check_argnums(transform, fun, argnums, args)
+        main = (lambda *args, **kwargs: fun(*args, **kwargs)[0]) if has_aux else fun
+        flat = Selected(transform, main, numbers, args, kwargs)
+        arrays = to_arrays(flat.leaves, flat.structure, f"{transform}: the argument")
+        require_floating(transform, flat, arrays)
+        blocks = _plait.flat_jacobian(flat, arrays, transform, name_of(fun), chunk)
+        rows = []
+        for start in range(0, len(blocks), len(arrays)) if arrays else ():
+            trees = unflatten(flat.structure, blocks[start : start + len(arrays)])
+            rows.append(trees[0] if isinstance(argnums, int) else trees)
+        result = unflatten(flat.outputs, rows)
+        return (result, fun(*args, **kwargs)[1]) if has_aux else result
+
+    return wraps(transform, fun, jacobian_of)
+
+
+def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False, *, chunk=None):
+    """The Jacobian by forward mode: best where there are fewer inputs than outputs."""
+    return _jacobian("jacfwd", fun, argnums, has_aux, holomorphic, chunk)
+
+
+def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, *, chunk=None):
+    """The Jacobian by reverse mode: best where there are fewer outputs than inputs."""
+    return _jacobian("jacrev", fun, argnums, has_aux, holomorphic, chunk)
+
+
+def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
+    """The second derivatives: jacfwd of jacrev."""
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+
+def hvp(fun, primals, tangents):
+    """The product of the Hessian of fun, a scalar, with tangents: the derivative of grad along them."""
+    numbers = tuple(range(len(primals)))
+    return jvp(grad(fun, argnums=numbers), tuple(primals), tuple(tangents))[1]
+
+
+def stop_gradient(x):
+    """x, a tree, with derivatives of zero."""
+    leaves, structure = flatten(x)
+    return unflatten(structure, [_plait.stop_gradient(leaf) if _plait.is_array_like(leaf) else leaf for leaf in leaves])

@@ -1,0 +1,202 @@
+"""New primitives and new transforms in Python, composing with everything else.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import inspect
+
+from plait import _plait
+from plait._functions import check_callable, name_of, wraps
+from plait._plait import flatten, unflatten
+
+# Functions of plait.lax that are not named as their primitive is.
+_NAMES = {
+    "convert_element_type": "cast",
+    "bitcast_convert_type": "bitcast",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+    "bitwise_not": "not",
+    "broadcast_in_dim": "broadcast_in_dim",
+}
+
+
+def _place(function):
+    """File and line of a rule; cells of a notebook are one place, so that running one again replaces."""
+    code = inspect.unwrap(function).__code__ if hasattr(function, "__code__") else None
+    if code is None or code.co_filename.startswith("<") or "ipykernel" in code.co_filename:
+        return "<interactive>", 0
+    return code.co_filename, code.co_firstlineno
+
+
+def _taking(function):
+    """function called with those keyword arguments that it names."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return function
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return function
+    names = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL}
+    return lambda *args, **params: function(*args, **{key: value for key, value in params.items() if key in names})
+
+
+class Primitive:
+    """A new primitive. Rules are given by decorators; what has no rule runs through decompose.
+
+    abstract(*avals) -> aval(s)                  decompose(*arrays) -> array(s)
+    eval(*NumPy arrays) -> NumPy array(s)        jvp(primals, tangents, outputs) -> tangent(s)
+    transpose(cotangents, inputs) -> cotangents  batch(size, arrays, axes) -> (outputs, axes)
+    mask(padded, avals, outputs, size_value) -> padded outputs
+
+    Parameters of the call reach rules as keywords.
+    """
+
+    def __init__(self, name, doc=""):
+        frame = inspect.currentframe().f_back
+        file, line = frame.f_code.co_filename, frame.f_lineno
+        if file.startswith("<") or "ipykernel" in file:
+            file, line = "<interactive>", 0
+        _plait.make_primitive(name, doc, file, line)
+        self.name, self.__name__, self.__doc__ = name, name, doc or type(self).__doc__
+
+    def _define(self, kind, function):
+        check_callable(f"{self.name}.{kind}", function)
+        _plait.define_rule(self.name, kind, _taking(function), *_place(function))
+        return function
+
+    def abstract(self, function):
+        return self._define("abstract", function)
+
+    def eval(self, function):
+        return self._define("eval", function)
+
+    def jvp(self, function):
+        return self._define("jvp", function)
+
+    def transpose(self, function):
+        return self._define("transpose", function)
+
+    def batch(self, function):
+        return self._define("batch", function)
+
+    def mask(self, function):
+        return self._define("mask", function)
+
+    def decompose(self, function):
+        """Gives the primitive by others. Its types follow from the decomposition where abstract is not given."""
+        self._define("decompose", function)
+        if not any(row[0] == self.name and row[1] == "rule" for row in _plait.coverage("abstract")):
+            taking = _taking(function)
+
+            def abstract(*avals, **params):
+                def flat(leaves):
+                    result = taking(*leaves, **params)
+                    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+                return _plait.flat_make_jaxpr(flat, list(avals), "abstract", self.name)[0].out_avals
+
+            _plait.define_rule(self.name, "abstract", abstract, *_place(function))
+        return function
+
+    def __call__(self, *args, **params):
+        return _plait.bind(self.name, *args, **params)
+
+    def __repr__(self):
+        return f"Primitive({self.name!r})"
+
+
+class Transform:
+    """A new transform: an interpreter of jaxprs over values of its own.
+
+    lift makes a value of an array, aval tells the type that a value stands for; rules are given by
+    @transform.rule(primitive). A primitive without a rule is decomposed. transform(f)(*values) traces f and
+    interprets its jaxpr; where values are made of arrays, it composes with every other transform.
+    """
+
+    def __init__(self, name, lift, aval=None):
+        self.name, self.__name__, self.lift = name, name, lift
+        self.aval = aval or (lambda value: value[0] if isinstance(value, tuple) else value)
+        self.table = {}
+
+    def rule(self, *primitives):
+        """Gives the rule of some primitives, named by functions of plait.lax, text, or Primitive."""
+        names = []
+        for primitive in primitives:
+            name = primitive if isinstance(primitive, str) else getattr(primitive, "name", None) or name_of(primitive)
+            name = _NAMES.get(name, name)
+            if not _plait.has_primitive(name):
+                _plait.fail(
+                    "ValueError",
+                    f"{self.name}.rule: `{name}` is no primitive",
+                    "name one of those that plait.rules('abstract') lists",
+                )
+            names.append(name)
+
+        def define(function):
+            check_callable(f"{self.name}.rule", function)
+            for name in names:
+                self.table[name] = (_taking(function), function)
+            return function
+
+        return define
+
+    def __call__(self, fun):
+        check_callable(self.name, fun)
+
+        def transformed(*values):
+            structure = None
+
+            def flat(leaves):
+                nonlocal structure
+                result, structure = flatten(fun(*leaves))
+                return result
+
+            avals = [_plait.aval_of(self.aval(value)) for value in values]
+            jaxpr, consts = _plait.flat_make_jaxpr(flat, avals, self.name, name_of(fun))
+            results = self.interpret(jaxpr, list(values) + [self.lift(const) for const in consts])
+            return unflatten(structure, results)
+
+        return wraps(self.name, fun, transformed)
+
+    def interpret(self, jaxpr, values):
+        """The values of a jaxpr's outputs from those of its inputs."""
+        environment = dict(zip(jaxpr.inputs, values))
+
+        def read(atom):
+            return environment[atom] if isinstance(atom, str) else self.lift(atom)
+
+        for index, equation in enumerate(jaxpr.eqns):
+            inputs = [read(atom) for atom in equation.inputs]
+            if equation.primitive in self.table:
+                outputs = self.table[equation.primitive][0](*inputs, **equation.params)
+                if len(equation.outputs) == 1:
+                    outputs = [outputs]
+            else:
+                outputs = self.interpret(self._decomposition(jaxpr, index, equation), inputs)
+            environment.update(zip(equation.outputs, outputs))
+        return [read(atom) for atom in jaxpr.outputs]
+
+    def _decomposition(self, jaxpr, index, equation):
+        try:
+            return _plait.decomposition(jaxpr, index)
+        except _plait.MissingRuleError:
+            pass
+        _plait.fail(
+            "MissingRuleError",
+            f"`{equation.primitive}` has no {self.name} rule and no decomposition",
+            f"give it one with @{self.name}.rule({equation.primitive!r})",
+        )
+
+    def coverage(self):
+        """Rows (primitive, state, file, line) for plait.rules."""
+        rows = []
+        for name, state, file, line in _plait.coverage("decompose"):
+            if name in self.table:
+                rows.append((name, "rule", *_place(self.table[name][1])))
+            else:
+                rows.append((name, "decompose" if state == "rule" else "missing", file, line))
+        return rows
+
+    def __repr__(self):
+        return f"Transform({self.name!r})"

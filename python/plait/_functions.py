@@ -1,0 +1,148 @@
+"""Python functions over trees as functions over flat lists of arrays, which is what the C++ side takes.
+
+Every transform of the package is written with these: what a tree looks like, which leaves are arrays,
+and what is to be said when one is not, is decided here once.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import functools
+
+from plait import _plait
+from plait._plait import flatten, unflatten
+
+
+def name_of(fun):
+    """The name of a function as users know it."""
+    name = getattr(fun, "__name__", None)
+    if name is None and isinstance(fun, functools.partial):
+        return name_of(fun.func)
+    if name is None:
+        name = type(fun).__name__
+    return "f" if name == "<lambda>" else name
+
+
+def check_callable(transform, fun):
+    if not callable(fun):
+        _plait.fail(
+            "DtypeError",
+            f"{transform}: {fun!r:.60} of type {type(fun).__name__} is no function",
+            f"pass a function, as in {transform}(f)(x)",
+        )
+
+
+def wraps(transform, fun, wrapper):
+    """Makes wrapper look like fun."""
+    functools.update_wrapper(wrapper, fun, updated=())
+    wrapper.__name__ = name_of(fun)
+    wrapper.__plait_transform__ = transform
+    return wrapper
+
+
+def to_arrays(leaves, structure, what):
+    """The leaves as arrays; the error names the path of one that is none."""
+    arrays = []
+    for index, leaf in enumerate(leaves):
+        if not _plait.is_array_like(leaf):
+            path = structure.path(index)
+            _plait.fail(
+                "TreeError",
+                f"{what}{' at ' + path if path else ''} is {leaf!r:.60} of type "
+                f"{type(leaf).__name__}, which is no array",
+                "keep other values out, for example with functools.partial or argnums",
+            )
+        arrays.append(_plait.to_array(leaf, what))
+    return arrays
+
+
+class Flat:
+    """fun(*args, **kwargs) as a function of the list of leaves of (args, kwargs).
+
+    After a call, outputs holds the structure of the result.
+    """
+
+    def __init__(self, transform, fun, structure, has_aux=False):
+        self.transform, self.fun, self.structure, self.has_aux = transform, fun, structure, has_aux
+        self.outputs = self.aux = None
+        self.num_outputs = 0
+
+    def __call__(self, leaves):
+        args, kwargs = unflatten(self.structure, leaves)
+        return self.finish(self.fun(*args, **kwargs))
+
+    def finish(self, result):
+        aux = None
+        if self.has_aux:
+            if not isinstance(result, tuple) or len(result) != 2:
+                _plait.fail(
+                    "TreeError",
+                    f"{self.transform}: with has_aux=True `{name_of(self.fun)}` must return a pair, "
+                    f"and it returned {type(result).__name__}",
+                    "return (output, auxiliary data)",
+                )
+            result, aux = result
+        leaves, self.outputs = flatten(result)
+        self.num_outputs = len(leaves)
+        arrays = to_arrays(leaves, self.outputs, f"{self.transform}: the output")
+        if self.has_aux:
+            # Auxiliary arrays leave through the transform; other values as they are.
+            aux_leaves, self.aux = flatten(aux)
+            self.aux_values = [None if _plait.is_array_like(leaf) else leaf for leaf in aux_leaves]
+            arrays += [_plait.to_array(leaf) for leaf in aux_leaves if _plait.is_array_like(leaf)]
+        return arrays
+
+    def unflatten_aux(self, arrays):
+        arrays = iter(arrays)
+        return unflatten(self.aux, [next(arrays) if value is None else value for value in self.aux_values])
+
+
+class Selected(Flat):
+    """fun as a function of the leaves of some positional arguments, the others held fixed."""
+
+    def __init__(self, transform, fun, argnums, args, kwargs, has_aux=False):
+        self.args, self.kwargs, self.argnums = args, kwargs, argnums
+        self.leaves, structure = flatten(tuple(args[number] for number in argnums))
+        super().__init__(transform, fun, structure, has_aux)
+
+    def __call__(self, leaves):
+        args = list(self.args)
+        for number, value in zip(self.argnums, unflatten(self.structure, leaves)):
+            args[number] = value
+        return self.finish(self.fun(*args, **self.kwargs))
+
+
+def check_argnums(transform, fun, argnums, args):
+    """argnums as a tuple of positions."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    result = []
+    for number in numbers:
+        if isinstance(number, bool) or not hasattr(number, "__index__"):
+            _plait.fail("DtypeError", f"{transform}: argnums is {argnums!r}", "give an integer or a tuple of integers")
+        number = number.__index__()
+        if not -len(args) <= number < len(args):
+            _plait.fail(
+                "ValueError",
+                f"{transform}: argnums={argnums!r}, but `{name_of(fun)}` was called with {len(args)} positional "
+                f"argument{'s' if len(args) != 1 else ''}",
+                "pass what is differentiated by position",
+            )
+        result.append(number % len(args))
+    return tuple(result)
+
+
+def require_floating(transform, selected, arrays, *, complex_allowed=False):
+    """DtypeError when a differentiated leaf is no float."""
+    for index, array in enumerate(arrays):
+        kind = array.dtype.kind
+        if kind in "iub" or (kind == "c" and not complex_allowed):
+            path = selected.structure.path(index)
+            number = selected.argnums[int(path[1 : path.index("]")])]
+            place = f"argument {number}{path[path.index(']') + 1 :]}"
+            _plait.fail(
+                "DtypeError",
+                f"{transform}: {place} has dtype {array.dtype.name}, which has no "
+                f"{'real ' if kind == 'c' else ''}derivative",
+                "split it into real and imaginary parts, or use vjp"
+                if kind == "c"
+                else "convert it to float, or leave it out of argnums",
+            )

@@ -1,0 +1,11 @@
+"""Activations, normalisation and initialisers.
+
+Every function is C++ and comes from the catalogue, with its documentation.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from plait._plait import catalogue as _catalogue
+
+globals().update(_catalogue("nn"))
+__all__ = sorted(_catalogue("nn"))

@@ -1,0 +1,11 @@
+"""Optimisers as pure functions over trees: sgd, momentum, adam, adamw, clipping.
+
+Every function is C++ and comes from the catalogue, with its documentation.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from plait._plait import catalogue as _catalogue
+
+globals().update(_catalogue("optim"))
+__all__ = sorted(_catalogue("optim"))

@@ -1,0 +1,11 @@
+"""Random numbers from splittable keys: key, split, fold_in, and distributions.
+
+Every function is C++ and comes from the catalogue, with its documentation.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from plait._plait import catalogue as _catalogue
+
+globals().update(_catalogue("random"))
+__all__ = sorted(_catalogue("random"))

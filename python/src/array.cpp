@@ -1,0 +1,284 @@
+// Array in Python: a heap type written by hand, because every eager operation makes one. Here are its
+// life, its operators, and conversions to Python numbers; properties and methods are in access.cpp.
+//
+// The type is final and holds no Python objects, so exact type checks are complete and the cycle
+// collector has nothing to look at. Freed objects are kept for the next one.
+// SPDX-License-Identifier: Apache-2.0
+#include "array.h"
+
+#include <plait/ops.h>
+
+#include <structmember.h>
+
+namespace plait::python {
+
+PyTypeObject* array_type = nullptr;
+
+namespace {
+
+constexpr int free_limit = 512;
+ArrayObject* free_list[free_limit];
+int num_free = 0;
+
+void dealloc(PyObject* object) {
+  auto* self = reinterpret_cast<ArrayObject*>(object);
+  if (self->weak_references) PyObject_ClearWeakRefs(object);
+  self->array.~Array();
+  PyTypeObject* type = Py_TYPE(object);
+  if (num_free < free_limit) free_list[num_free++] = self;
+  else PyObject_Free(object);
+  Py_DECREF(type);
+}
+
+// --- Operators -------------------------------------------------------------------------------------
+
+enum Operation {
+  power, floor_divide, remainder, matmul, bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift,
+  less, less_equal, equal, not_equal, greater, greater_equal, abs, num_operations,
+};
+constexpr const char* operation_names[] = {"power", "floor_divide", "remainder", "matmul", "bitwise_and", "bitwise_or",
+                                           "bitwise_xor", "left_shift", "right_shift", "less", "less_equal", "equal",
+                                           "not_equal", "greater", "greater_equal", "abs"};
+static_assert(std::size(operation_names) == num_operations);
+
+const FunctionInfo& operation(Operation which) {
+  static const FunctionInfo* found[num_operations];
+  if (!found[which]) found[which] = find_function("numpy", operation_names[which]);
+  if (!found[which]) throw MissingRuleError(std::string("numpy.") + operation_names[which] + " does not exist", "");
+  return *found[which];
+}
+
+Array apply(Operation which, std::initializer_list<Array> operands) {
+  const FunctionInfo& info = operation(which);
+  std::vector<Argument> arguments(operands.begin(), operands.end());
+  for (std::size_t i = arguments.size(); i < info.parameters.size(); ++i)
+    arguments.push_back(info.parameters[i].fallback.value_or(Argument()));
+  return std::get<Array>(info.call(arguments).value);
+}
+
+// An operator with both operands made arrays; NotImplemented when one is not array-like, so that
+// Python asks the other operand.
+template <class Body>
+PyObject* with_operands(PyObject* a, PyObject* b, Body&& body) noexcept {
+  return guarded([&]() -> PyObject* {
+    if (is_array(a) && is_array(b)) return wrap(body(array_of(a), array_of(b)));
+    std::optional<Array> left = to_operand(a);
+    std::optional<Array> right = left ? to_operand(b) : std::nullopt;
+    if (!right) Py_RETURN_NOTIMPLEMENTED;
+    return wrap(body(*left, *right));
+  });
+}
+
+template <Array (*function)(Operand, Operand)>
+PyObject* direct(PyObject* a, PyObject* b) {
+  return with_operands(a, b, [](const Array& x, const Array& y) { return function(x, y); });
+}
+template <Operation which>
+PyObject* binary(PyObject* a, PyObject* b) {
+  return with_operands(a, b, [](const Array& x, const Array& y) { return apply(which, {x, y}); });
+}
+
+PyObject* power_of(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  return binary<power>(a, b);
+}
+
+PyObject* divmod_of(PyObject* a, PyObject* b) {
+  PyObject* quotient = binary<floor_divide>(a, b);
+  if (!quotient || quotient == Py_NotImplemented) return quotient;
+  PyObject* rest = binary<remainder>(a, b);
+  if (!rest) {
+    Py_DECREF(quotient);
+    return nullptr;
+  }
+  PyObject* pair = PyTuple_Pack(2, quotient, rest);
+  Py_DECREF(quotient);
+  Py_DECREF(rest);
+  return pair;
+}
+
+PyObject* negative(PyObject* a) {
+  return guarded([&] { return wrap(-Operand(array_of(a))); });
+}
+PyObject* positive(PyObject* a) { return Py_NewRef(a); }
+PyObject* absolute(PyObject* a) {
+  return guarded([&] { return wrap(apply(abs, {array_of(a)})); });
+}
+PyObject* invert(PyObject* a) {
+  return guarded([&] { return wrap(lax::bitwise_not(array_of(a))); });
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int operator_id) {
+  switch (operator_id) {
+    case Py_LT: return binary<less>(a, b);
+    case Py_LE: return binary<less_equal>(a, b);
+    case Py_EQ: return binary<equal>(a, b);
+    case Py_NE: return binary<not_equal>(a, b);
+    case Py_GT: return binary<greater>(a, b);
+    default: return binary<greater_equal>(a, b);
+  }
+}
+
+// --- Numbers ---------------------------------------------------------------------------------------
+
+int truth(PyObject* self) {
+  return guarded_int([&]() -> int {
+    const Array& array = array_of(self);
+    if (!(array.shape().num_elements() == Dim(1)))
+      throw ValueError("the truth value of an array of " + array.shape().num_elements().to_string() + " elements, " +
+                           array.aval().to_string() + ", is ambiguous",
+                       "use .any() or .all(), or compare sizes");
+    return array.item<bool>();
+  });
+}
+
+PyObject* to_int(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const Array& array = array_of(self);
+    if (is_complex(array.dtype())) throw DtypeError("a complex array does not convert to an int", "take .real first");
+    if (is_inexact(array.dtype())) return PyLong_FromDouble(array.item<double>());
+    if (array.dtype() == DType::uint64) return PyLong_FromUnsignedLongLong(std::uint64_t(array.item<std::int64_t>()));
+    return PyLong_FromLongLong(array.item<std::int64_t>());
+  });
+}
+
+PyObject* to_float(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const Array& array = array_of(self);
+    if (is_complex(array.dtype())) throw DtypeError("a complex array does not convert to a float", "take .real first");
+    return PyFloat_FromDouble(array.item<double>());
+  });
+}
+
+PyObject* to_index(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const Array& array = array_of(self);
+    if (!is_integer(array.dtype()) || array.ndim() != 0)
+      throw DtypeError("only an integer array of rank 0 is an index, and this one is " + array.aval().to_string(),
+                       "convert it with int(x) or .astype(int)");
+    if (array.dtype() == DType::uint64) return PyLong_FromUnsignedLongLong(std::uint64_t(array.item<std::int64_t>()));
+    return PyLong_FromLongLong(array.item<std::int64_t>());
+  });
+}
+
+Py_ssize_t length(PyObject* self) {
+  const Array& array = array_of(self);
+  Py_ssize_t result = -1;
+  if (array.ndim() > 0 && array.shape(0).is_constant()) return array.shape(0).constant();
+  guarded_int([&]() -> int {
+    if (array.ndim() == 0) throw DtypeError("len() of an array of rank 0", "only arrays with axes have a length");
+    throw TracerError("len() gives Python an integer, and the size of axis 0 of " + array.aval().to_string() + " is named",
+                      "use x.shape[0], a size that does arithmetic");
+  });
+  return result;
+}
+
+PyObject* iterate(PyObject* self) {
+  if (array_of(self).ndim() > 0 && length(self) >= 0) return PySeqIter_New(self);
+  if (PyErr_Occurred()) return nullptr;
+  return guarded([]() -> PyObject* { throw DtypeError("iteration over an array of rank 0", "only arrays with axes can be iterated over"); });
+}
+
+PyObject* item_at(PyObject* self, Py_ssize_t index) {
+  // The end of an iteration, without making a message.
+  const Array& array = array_of(self);
+  if (array.ndim() > 0 && array.shape(0).is_constant() && index >= array.shape(0).constant()) {
+    PyErr_SetString(PyExc_IndexError, "index out of range");
+    return nullptr;
+  }
+  PyObject* key = PyLong_FromSsize_t(index);
+  if (!key) return nullptr;
+  PyObject* result = get_item(self, key);
+  Py_DECREF(key);
+  return result;
+}
+
+int set_item(PyObject*, PyObject*, PyObject*) {
+  return guarded_int([]() -> int {
+    throw DtypeError("arrays are immutable, and x[...] = v would change one",
+                     "write x = x.at[index].set(v), which gives a new array");
+  });
+}
+
+PyObject* make(PyTypeObject*, PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* {
+    throw DtypeError("Array is not a constructor", "make arrays with plait.numpy.array, asarray, zeros, ...");
+  });
+}
+
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(ArrayObject, weak_references), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+template <class F>
+void* slot(F* function) { return reinterpret_cast<void*>(function); }
+
+}  // namespace
+
+PyObject* wrap(Array array) {
+  ArrayObject* self;
+  if (num_free > 0) {
+    self = free_list[--num_free];
+    PyObject_Init(reinterpret_cast<PyObject*>(self), array_type);
+  } else {
+    self = PyObject_New(ArrayObject, array_type);
+    if (!self) return nullptr;
+  }
+  new (&self->array) Array(std::move(array));
+  self->weak_references = nullptr;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+void add_array(py::module_& module) {
+  PyType_Slot slots[] = {
+      {Py_tp_doc, const_cast<char*>("An immutable array of numbers: in memory, or a value that a transform traces.\n\n"
+                                    "Make one with plait.numpy.array, asarray, zeros, arange, ...")},
+      {Py_tp_dealloc, slot(dealloc)},
+      {Py_tp_new, slot(make)},
+      {Py_tp_repr, slot(repr)},
+      {Py_tp_str, slot(text)},
+      {Py_tp_hash, slot(PyObject_HashNotImplemented)},
+      {Py_tp_richcompare, slot(compare)},
+      {Py_tp_iter, slot(iterate)},
+      {Py_tp_members, members},
+      {Py_tp_getset, array_getset},
+      {Py_tp_methods, array_methods},
+      {Py_mp_length, slot(length)},
+      {Py_sq_length, slot(length)},
+      {Py_sq_item, slot(item_at)},
+      {Py_mp_subscript, slot(get_item)},
+      {Py_mp_ass_subscript, slot(set_item)},
+      {Py_nb_add, slot(direct<static_cast<Array (*)(Operand, Operand)>(operator+)>)},
+      {Py_nb_subtract, slot(direct<static_cast<Array (*)(Operand, Operand)>(operator-)>)},
+      {Py_nb_multiply, slot(direct<static_cast<Array (*)(Operand, Operand)>(operator*)>)},
+      {Py_nb_true_divide, slot(direct<static_cast<Array (*)(Operand, Operand)>(operator/)>)},
+      {Py_nb_floor_divide, slot(binary<floor_divide>)},
+      {Py_nb_remainder, slot(binary<remainder>)},
+      {Py_nb_divmod, slot(divmod_of)},
+      {Py_nb_power, slot(power_of)},
+      {Py_nb_matrix_multiply, slot(binary<matmul>)},
+      {Py_nb_and, slot(binary<bitwise_and>)},
+      {Py_nb_or, slot(binary<bitwise_or>)},
+      {Py_nb_xor, slot(binary<bitwise_xor>)},
+      {Py_nb_lshift, slot(binary<left_shift>)},
+      {Py_nb_rshift, slot(binary<right_shift>)},
+      {Py_nb_negative, slot(negative)},
+      {Py_nb_positive, slot(positive)},
+      {Py_nb_absolute, slot(absolute)},
+      {Py_nb_invert, slot(invert)},
+      {Py_nb_bool, slot(truth)},
+      {Py_nb_int, slot(to_int)},
+      {Py_nb_float, slot(to_float)},
+      {Py_nb_index, slot(to_index)},
+      {Py_bf_getbuffer, slot(get_buffer)},
+      {Py_bf_releasebuffer, slot(release_buffer)},
+      {0, nullptr},
+  };
+  PyType_Spec spec{"plait.Array", sizeof(ArrayObject), 0, Py_TPFLAGS_DEFAULT, slots};
+  array_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (!array_type) throw py::error_already_set();
+  module.attr("Array") = borrowed(reinterpret_cast<PyObject*>(array_type));
+}
+
+}  // namespace plait::python

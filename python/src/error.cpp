@@ -1,0 +1,136 @@
+// Errors on their way from C++ to Python. Every class is a subclass of plait.Error and of the builtin
+// class that a Python user would catch; the message is all four parts.
+// SPDX-License-Identifier: Apache-2.0
+#include "bindings.h"
+
+namespace plait::python {
+namespace {
+
+struct ErrorClasses {
+  PyObject *error, *user, *shape, *value, *index, *dtype, *tree, *tracer, *missing_rule, *memory, *backend, *internal;
+};
+ErrorClasses classes;
+
+PyObject* add_class(py::module_& module, const char* name, const char* doc, std::initializer_list<PyObject*> bases) {
+  py::tuple tuple(bases.size());
+  std::size_t i = 0;
+  for (PyObject* base : bases) tuple[i++] = borrowed(base);
+  const std::string full = std::string("plait.") + name;
+  PyObject* made = PyErr_NewExceptionWithDoc(full.c_str(), doc, tuple.ptr(), nullptr);
+  if (!made) throw py::error_already_set();
+  module.attr(name) = borrowed(made);
+  return made;  // lives as long as the process
+}
+
+template <class E>
+[[noreturn]] void raise_as(const std::string& what, const std::string& fix) { throw E(what, fix); }
+
+}  // namespace
+
+void raise_current() noexcept {
+  auto set = [](PyObject* type, const std::exception& error) { PyErr_SetString(type, error.what()); };
+  try {
+    throw;
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const ShapeError& error) {
+    set(classes.shape, error);
+  } catch (const ValueError& error) {
+    set(classes.value, error);
+  } catch (const IndexError& error) {
+    set(classes.index, error);
+  } catch (const DtypeError& error) {
+    set(classes.dtype, error);
+  } catch (const TreeError& error) {
+    set(classes.tree, error);
+  } catch (const TracerError& error) {
+    set(classes.tracer, error);
+  } catch (const MissingRuleError& error) {
+    set(classes.missing_rule, error);
+  } catch (const MemoryError& error) {
+    set(classes.memory, error);
+  } catch (const BackendError& error) {
+    set(classes.backend, error);
+  } catch (const InternalError& error) {
+    set(classes.internal, error);
+  } catch (const Error& error) {
+    set(classes.error, error);
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const py::builtin_exception& error) {
+    error.set_error();
+  } catch (const std::exception& error) {
+    PyErr_SetString(classes.internal, InternalError(error.what()).what());
+  } catch (...) {
+    PyErr_SetString(classes.internal, InternalError("an unknown C++ exception").what());
+  }
+}
+
+std::shared_ptr<void> share(py::object object) {
+  return std::shared_ptr<void>(object.release().ptr(), [](void* pointer) {
+    if (!pointer || !Py_IsInitialized()) return;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF(static_cast<PyObject*>(pointer));
+    PyGILState_Release(state);
+  });
+}
+
+std::string type_name_of(PyObject* object) {
+  const py::handle type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  std::string module;
+  if (py::hasattr(type, "__module__")) module = py::str(type.attr("__module__"));
+  const std::string name = py::str(type.attr("__qualname__"));
+  return module.empty() || module == "builtins" ? name : module + "." + name;
+}
+
+std::string text_of(PyObject* object) {
+  constexpr std::size_t longest = 60;
+  PyObject* repr = PyObject_Repr(object);
+  if (!repr) {
+    PyErr_Clear();
+    return "a " + type_name_of(object);
+  }
+  std::string text = py::str(py::reinterpret_steal<py::object>(repr));
+  if (const std::size_t newline = text.find('\n'); newline != std::string::npos) text = text.substr(0, newline) + "...";
+  if (text.size() <= longest) return text;
+  std::size_t end = longest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;  // UTF-8
+  return text.substr(0, end) + "...";
+}
+
+void add_errors(py::module_& module) {
+  PyObject* const base = classes.error = add_class(module, "Error", "What every error of plait is.", {PyExc_Exception});
+  PyObject* const user = classes.user = add_class(module, "UserError", "An error that the calling program can mend.", {base});
+  classes.shape = add_class(module, "ShapeError", "Shapes, sizes or axes do not fit.", {user, PyExc_ValueError, PyExc_TypeError});
+  classes.value = add_class(module, "ValueError", "An argument has a wrong value.", {user, PyExc_ValueError});
+  classes.index = add_class(module, "IndexError", "An index or axis is out of range.", {user, PyExc_IndexError});
+  classes.dtype = add_class(module, "DtypeError", "A dtype does not fit, or a value is no array.", {user, PyExc_TypeError});
+  classes.tree = add_class(module, "TreeError", "Structures of nested containers do not fit.", {user, PyExc_TypeError});
+  classes.tracer = add_class(module, "TracerError", "The value of a traced array is needed, or one escaped its trace.", {user, PyExc_TypeError});
+  classes.missing_rule = add_class(module, "MissingRuleError", "A primitive has no rule for a transform.", {user, PyExc_NotImplementedError});
+  classes.memory = add_class(module, "MemoryError", "Memory cannot be had.", {user, PyExc_MemoryError});
+  classes.backend = add_class(module, "BackendError", "A library that plait runs on is missing or fails.", {base, PyExc_RuntimeError});
+  classes.internal = add_class(module, "InternalError", "A bug in plait.", {base, PyExc_RuntimeError});
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const Error&) {
+      raise_current();
+    } catch (const std::bad_alloc&) {
+      raise_current();
+    }
+  });
+  // The package's Python files raise the same errors.
+  module.def("fail", [](const std::string& kind, const std::string& what, const std::string& fix) {
+    if (kind == "ShapeError") raise_as<ShapeError>(what, fix);
+    if (kind == "ValueError") raise_as<ValueError>(what, fix);
+    if (kind == "IndexError") raise_as<IndexError>(what, fix);
+    if (kind == "DtypeError") raise_as<DtypeError>(what, fix);
+    if (kind == "TreeError") raise_as<TreeError>(what, fix);
+    if (kind == "TracerError") raise_as<TracerError>(what, fix);
+    if (kind == "MissingRuleError") raise_as<MissingRuleError>(what, fix);
+    throw InternalError("an error of the unknown kind " + kind + ": " + what);
+  });
+}
+
+}  // namespace plait::python

@@ -1,0 +1,22 @@
+// The extension module plait._plait: what each file adds, in the order in which they need each other.
+// SPDX-License-Identifier: Apache-2.0
+#include "bindings.h"
+
+PYBIND11_MODULE(_plait, module) {
+  using namespace plait::python;
+  module.doc() = "The C++ side of plait.";
+  module.attr("__version__") = PLAIT_VERSION;
+  add_errors(module);
+  add_source(module);
+  add_array(module);
+  add_convert(module);
+  add_access(module);
+  add_builtin(module);
+  add_pytree(module);
+  add_jaxpr(module);
+  add_flat(module);
+  add_jit(module);
+  add_interchange(module);
+  add_programs(module);
+  add_extend(module);
+}

@@ -1,0 +1,87 @@
+// Programs with named sizes, masks and ragged batches, the table of rules, and facts about the machine.
+// SPDX-License-Identifier: Apache-2.0
+#include "bindings.h"
+
+#include <plait/base/allocator.h>
+#include <plait/base/pool.h>
+#include <plait/compile/backend.h>
+#include <plait/sizes.h>
+#include <plait/transforms.h>
+
+namespace plait::python {
+namespace {
+
+// A spec from text, None, or anything with a shape and a dtype; values give their own avals.
+Spec to_spec(PyObject* object) {
+  if (object == Py_None) return Spec();
+  if (PyUnicode_Check(object)) return Spec(std::string(py::str(borrowed(object))));
+  return Spec(to_aval(object));
+}
+
+std::vector<Spec> to_specs(py::handle sequence) {
+  std::vector<Spec> specs;
+  for (py::handle item : sequence) specs.push_back(to_spec(item.ptr()));
+  return specs;
+}
+
+}  // namespace
+
+void add_programs(py::module_& module) {
+  module.def("trace_with_specs", [](py::object function, py::object leaves, const std::string& name) {
+    TransformScope scope("make_jaxpr", name);
+    std::vector<std::optional<Aval>> actual;
+    for (py::handle leaf : leaves) {
+      const bool value = !leaf.is_none() && !PyUnicode_Check(leaf.ptr());
+      actual.push_back(value ? std::optional<Aval>(to_aval(leaf.ptr())) : std::nullopt);
+    }
+    const std::vector<Spec> specs = to_specs(leaves);
+    const Traced traced = trace_with_specs(to_function(function, name), specs, actual);
+    return py::make_tuple(jaxpr_object(traced.jaxpr), from_arrays(traced.captured));
+  });
+  module.def("instantiate", [](const Jaxpr& jaxpr, py::dict sizes) {
+    std::vector<std::pair<Dim, Dim>> replacements;
+    for (auto [name, value] : sizes) replacements.emplace_back(Dim::size(std::string(py::str(name))), to_dim(value.ptr(), {"instantiate"}));
+    return instantiate(jaxpr, replacements);
+  });
+  module.def("flat_mask", [](py::object function, py::object inputs, py::object in_shapes, py::object out_shapes, py::dict sizes, const std::string& name) {
+    TransformScope scope("mask", name);
+    flat::MaskOptions options;
+    options.in_shapes = to_specs(in_shapes);
+    if (!out_shapes.is_none()) options.out_shapes = to_specs(out_shapes);
+    for (auto [key, value] : sizes) options.sizes.emplace_back(std::string(py::str(key)), to_array(value.ptr(), {"mask", std::string(py::str(key))}));
+    return from_arrays(flat::mask(to_function(function, name), to_arrays(inputs), options));
+  });
+  module.def("pad_ragged", [](py::object arrays, py::object length) {
+    const Arrays list = to_arrays(arrays);
+    const Ragged ragged = pad_ragged(list, length.is_none() ? std::nullopt : std::optional<Dim>(to_dim(length.ptr())));
+    return py::make_tuple(to_python(ragged.data), to_python(ragged.lengths));
+  });
+  module.def("unpad_ragged", [](py::object data, py::object lengths) {
+    return from_arrays(unpad_ragged({to_array(data.ptr()), to_array(lengths.ptr())}));
+  });
+  module.def("coverage", [](const std::string& kind) {
+    py::list rows;
+    for (const Coverage& row : coverage(kind)) rows.append(py::make_tuple(row.primitive, row.state, row.file, row.line));
+    return rows;
+  });
+  module.def("rule_kinds", [] {
+    py::list kinds;
+    for (const AnyRuleTable* table : AnyRuleTable::all()) kinds.append(std::string(table->kind()));
+    return kinds;
+  });
+  module.def("parse_jaxpr", [](const std::string& text) { return parse(text); });
+  module.def("machine_info", [] {
+    py::dict facts;
+    facts["threads"] = num_threads();
+    std::string names;
+    for (const Backend* backend : backends_of()) names += (names.empty() ? "" : ", ") + std::string(backend->name());
+    for (const MissingBackend& missing : missing_backends()) names += "; " + missing.name + " is missing: " + missing.reason;
+    facts["backends"] = names;
+    facts["isa"] = __builtin_cpu_supports("avx512f") ? "avx512" : "avx2";
+    facts["allocated bytes"] = allocated_bytes();
+    facts["cached bytes"] = cached_bytes();
+    return facts;
+  });
+}
+
+}  // namespace plait::python

@@ -1,0 +1,490 @@
+// Python containers as trees: tuple, list, dict, None, namedtuple and dataclass by default, other classes
+// by registration.
+//
+// NOTE: [dicts] Leaves of a dict come in sorted order of its keys, so that two dicts that are equal have
+// the same structure; keys that do not sort keep their order. Unflattening restores the order in which
+// the keys were written. The keys themselves live in the structure's aux.
+// SPDX-License-Identifier: Apache-2.0
+#include "bindings.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace plait::python {
+namespace {
+
+struct Registration {
+  py::object type, flatten, unflatten, flatten_with_keys;
+};
+std::unordered_map<PyTypeObject*, Registration>& registry() {
+  static auto* table = new std::unordered_map<PyTypeObject*, Registration>;
+  return *table;
+}
+
+// The keys of a dict: in the order of leaves, and as they were written.
+struct DictKeys {
+  py::object sorted, written;
+};
+// The fields of a dataclass: those that hold children, and the values of static ones.
+struct Fields {
+  py::object names, static_names, static_values;
+};
+
+template <class T>
+std::shared_ptr<void> keep(T value) {
+  return std::shared_ptr<void>(new T(std::move(value)), [](void* pointer) {
+    if (!Py_IsInitialized()) return;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    delete static_cast<T*>(pointer);
+    PyGILState_Release(state);
+  });
+}
+
+bool same_object(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
+  if (equal < 0) PyErr_Clear();
+  PyGILState_Release(state);
+  return equal == 1;
+}
+
+bool same_aux_objects(const void* a, const void* b) {
+  return same_object(static_cast<PyObject*>(const_cast<void*>(a)), static_cast<PyObject*>(const_cast<void*>(b)));
+}
+bool same_sorted_keys(const void* a, const void* b) {
+  return same_object(static_cast<const DictKeys*>(a)->sorted.ptr(), static_cast<const DictKeys*>(b)->sorted.ptr());
+}
+bool same_static_values(const void* a, const void* b) {
+  return same_object(static_cast<const Fields*>(a)->static_values.ptr(), static_cast<const Fields*>(b)->static_values.ptr());
+}
+
+std::shared_ptr<void> type_of(PyObject* object) {
+  // Classes of records live on; the count keeps them so.
+  return share(borrowed(reinterpret_cast<PyObject*>(Py_TYPE(object))));
+}
+
+bool is_namedtuple(PyObject* object) {
+  static PyObject* const name = PyUnicode_InternFromString("_fields");
+  return PyTuple_Check(object) && _PyType_Lookup(Py_TYPE(object), name) != nullptr;
+}
+PyObject* dataclass_fields(PyObject* object) {
+  static PyObject* const name = PyUnicode_InternFromString("__dataclass_fields__");
+  return _PyType_Lookup(Py_TYPE(object), name);
+}
+
+std::string short_name(PyObject* object) { return py::str(borrowed(reinterpret_cast<PyObject*>(Py_TYPE(object))).attr("__name__")); }
+
+// Which fields of a dataclass are children and which are static, by metadata.
+const Fields& fields_of(PyObject* object) {
+  static auto* table = new std::unordered_map<PyTypeObject*, Fields>;
+  PyTypeObject* type = Py_TYPE(object);
+  if (auto found = table->find(type); found != table->end()) return found->second;
+  py::list names, static_names;
+  const auto fields = borrowed(dataclass_fields(object)).cast<py::dict>();
+  for (auto [name, field] : fields) {
+    // Pseudo-fields (ClassVar, InitVar) are no data.
+    if (std::string(py::str(py::object(field.attr("_field_type")).attr("name"))) != "_FIELD") continue;
+    const bool is_static = field.attr("metadata").attr("get")("static", false).cast<bool>();
+    (is_static ? static_names : names).append(name);
+  }
+  Py_INCREF(type);
+  return table->emplace(type, Fields{py::tuple(names), py::tuple(static_names), py::none()}).first->second;
+}
+
+struct Flattener {
+  std::vector<py::object>& leaves;
+  PyObject* is_leaf;
+  int depth = 0;
+
+  TreeDef leaf(PyObject* object) {
+    leaves.push_back(borrowed(object));
+    return {};
+  }
+
+  std::vector<TreeDef> children_of(PyObject* sequence) {
+    std::vector<TreeDef> children;
+    const Py_ssize_t size = PySequence_Fast_GET_SIZE(sequence);
+    children.reserve(size);
+    for (Py_ssize_t i = 0; i < size; ++i) children.push_back(visit(PySequence_Fast_GET_ITEM(sequence, i)));
+    return children;
+  }
+
+  static std::vector<std::string> index_keys(std::size_t size) {
+    std::vector<std::string> keys;
+    for (std::size_t i = 0; i < size; ++i) keys.push_back("[" + std::to_string(i) + "]");
+    return keys;
+  }
+
+  TreeDef visit(PyObject* object) {
+    if (is_leaf && is_leaf != Py_None) {
+      const py::object answer = owned(PyObject_CallOneArg(is_leaf, object));
+      if (answer.cast<bool>()) return leaf(object);
+    }
+    if (is_array(object) || PyFloat_CheckExact(object) || PyLong_CheckExact(object)) return leaf(object);
+    if (object == Py_None) return TreeDef::none();
+    struct Depth {
+      int& depth;
+      explicit Depth(int& depth) : depth(depth) {
+        if (++depth > 800) throw TreeError("a tree is nested more than 800 deep, or contains itself", "flatten it less deeply");
+      }
+      ~Depth() { --depth; }
+    } counted(depth);
+    if (PyTuple_CheckExact(object)) return TreeDef::tuple(children_of(object));
+    if (PyList_CheckExact(object)) return TreeDef::list(children_of(object));
+    if (PyDict_CheckExact(object)) return visit_dict(object);
+    if (auto found = registry().find(Py_TYPE(object)); found != registry().end()) return visit_registered(object, found->second);
+    if (is_namedtuple(object)) {
+      std::vector<std::string> names;
+      for (py::handle name : borrowed(reinterpret_cast<PyObject*>(Py_TYPE(object))).attr("_fields")) names.push_back(py::str(name));
+      return TreeDef::record({short_name(object), type_of(object), nullptr, nullptr}, names, children_of(object));
+    }
+    if (!PyType_Check(object) && dataclass_fields(object)) return visit_dataclass(object);
+    return leaf(object);
+  }
+
+  TreeDef visit_dict(PyObject* object) {
+    py::object written = owned(PySequence_Tuple(object));
+    py::object sorted = owned(PySequence_List(object));
+    if (PyList_Sort(sorted.ptr()) < 0) {
+      PyErr_Clear();
+      sorted = written;
+    } else {
+      sorted = owned(PySequence_Tuple(sorted.ptr()));
+    }
+    std::vector<std::string> keys;
+    std::vector<TreeDef> children;
+    bool text_keys = true;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sorted.ptr()); ++i) {
+      PyObject* key = PyTuple_GET_ITEM(sorted.ptr(), i);
+      text_keys &= bool(PyUnicode_Check(key));
+      keys.push_back(PyUnicode_Check(key) ? std::string(py::str(borrowed(key))) : "[" + std::string(py::repr(borrowed(key))) + "]");
+      PyObject* value = PyDict_GetItemWithError(object, key);
+      if (!value) {
+        if (PyErr_Occurred()) throw py::error_already_set();
+        throw TreeError("a dict changed while it was flattened", "do not change it there");
+      }
+      children.push_back(visit(value));
+    }
+    TreeDef::Type type{"dict", nullptr, keep(DictKeys{sorted, written}), same_sorted_keys};
+    if (text_keys) return TreeDef::dict(std::move(keys), std::move(children), std::move(type));
+    type.type = share(borrowed(reinterpret_cast<PyObject*>(&PyDict_Type)));
+    return TreeDef::record(std::move(type), std::move(keys), std::move(children));
+  }
+
+  TreeDef visit_registered(PyObject* object, const Registration& registration) {
+    const py::object type = registration.type;  // the callback may register and move the table
+    const py::object result = registration.flatten(borrowed(object));
+    if (!PyTuple_Check(result.ptr()) || PyTuple_GET_SIZE(result.ptr()) != 2)
+      throw TreeError("the flatten function of " + short_name(object) + " returned " + text_of(result.ptr()), "return a pair (children, aux)");
+    const py::object children = owned(PySequence_Tuple(PyTuple_GET_ITEM(result.ptr(), 0)));
+    const py::object aux = borrowed(PyTuple_GET_ITEM(result.ptr(), 1));
+    std::vector<TreeDef> defs = children_of(children.ptr());
+    std::vector<std::string> keys = index_keys(defs.size());
+    return TreeDef::record({short_name(object), type_of(object), share(aux), same_aux_objects}, std::move(keys), std::move(defs));
+  }
+
+  TreeDef visit_dataclass(PyObject* object) {
+    const Fields& fields = fields_of(object);
+    std::vector<std::string> names;
+    std::vector<TreeDef> children;
+    const py::object value = borrowed(object);
+    const py::tuple field_names = fields.names, static_names = fields.static_names;
+    for (py::handle name : field_names) {
+      names.push_back(py::str(name));
+      children.push_back(visit(py::object(value.attr(name)).ptr()));
+    }
+    py::tuple values(static_names.size());
+    for (std::size_t i = 0; i < static_names.size(); ++i) values[i] = value.attr(static_names[i]);
+    return TreeDef::record({short_name(object), type_of(object), keep(Fields{field_names, static_names, values}), same_static_values},
+                           std::move(names), std::move(children));
+  }
+};
+
+struct Unflattener {
+  std::span<const py::object> leaves;
+  std::size_t next = 0;
+
+  py::object make(const TreeDef& def) {
+    const std::size_t size = def.children().size();
+    switch (def.kind()) {
+      case TreeDef::Kind::leaf: return leaves[next++];
+      case TreeDef::Kind::none: return py::none();
+      case TreeDef::Kind::tuple: return tuple_of(def);
+      case TreeDef::Kind::list: {
+        py::list result(size);
+        for (std::size_t i = 0; i < size; ++i) PyList_SET_ITEM(result.ptr(), i, make(def.children()[i]).release().ptr());
+        return result;
+      }
+      case TreeDef::Kind::dict: return dict_of(def);
+      default: return record_of(def);
+    }
+  }
+
+  py::tuple tuple_of(const TreeDef& def) {
+    py::tuple result(def.children().size());
+    for (std::size_t i = 0; i < def.children().size(); ++i) PyTuple_SET_ITEM(result.ptr(), i, make(def.children()[i]).release().ptr());
+    return result;
+  }
+
+  py::object dict_of(const TreeDef& def) {
+    py::dict result;
+    const auto* keys = static_cast<const DictKeys*>(def.type().aux.get());
+    if (keys)  // in the order in which they were written
+      for (py::handle key : py::tuple(keys->written)) result[key] = py::none();
+    for (std::size_t i = 0; i < def.children().size(); ++i) {
+      const py::object key = keys ? borrowed(PyTuple_GET_ITEM(keys->sorted.ptr(), i)) : py::str(def.keys()[i]);
+      result[key] = make(def.children()[i]);
+    }
+    return result;
+  }
+
+  py::object record_of(const TreeDef& def) {
+    auto* type = static_cast<PyObject*>(def.type().type.get());
+    if (!type) throw TreeError("a tree made in C++ holds a " + def.type().name + ", which Python does not know", "return tuples, lists and dicts");
+    if (type == reinterpret_cast<PyObject*>(&PyDict_Type)) return dict_of(def);
+    if (auto found = registry().find(reinterpret_cast<PyTypeObject*>(type)); found != registry().end()) {
+      const py::object unflatten = found->second.unflatten;
+      const py::tuple children = tuple_of(def);
+      return unflatten(borrowed(static_cast<PyObject*>(def.type().aux.get())), children);
+    }
+    if (PyType_FastSubclass(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_TUPLE_SUBCLASS))
+      return borrowed(type).attr("_make")(tuple_of(def));
+    // A dataclass: __init__ may check what tracers cannot answer, so fields are set directly.
+    const py::object result = borrowed(type).attr("__new__")(borrowed(type));
+    const auto* fields = static_cast<const Fields*>(def.type().aux.get());
+    auto set = [&](PyObject* name, PyObject* value) {
+      if (PyObject_GenericSetAttr(result.ptr(), name, value) < 0) throw py::error_already_set();
+    };
+    for (std::size_t i = 0; i < def.children().size(); ++i) set(PyTuple_GET_ITEM(fields->names.ptr(), i), make(def.children()[i]).ptr());
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fields->static_names.ptr()); ++i)
+      set(PyTuple_GET_ITEM(fields->static_names.ptr(), i), PyTuple_GET_ITEM(fields->static_values.ptr(), i));
+    return result;
+  }
+};
+
+struct Matcher {
+  std::vector<PyObject*>& leaves;
+  std::vector<py::object>& keep;
+
+  bool match_items(const TreeDef& def, PyObject* sequence) {
+    const std::size_t size = def.children().size();
+    if (std::size_t(PySequence_Fast_GET_SIZE(sequence)) != size) return false;
+    for (std::size_t i = 0; i < size; ++i)
+      if (!match(def.children()[i], PySequence_Fast_GET_ITEM(sequence, i))) return false;
+    return true;
+  }
+
+  bool match(const TreeDef& def, PyObject* object) {
+    switch (def.kind()) {
+      case TreeDef::Kind::leaf:
+        if (!is_array(object) && !PyFloat_CheckExact(object) && !PyLong_CheckExact(object) && !is_numpy_array(object)) {
+          if (object == Py_None || PyTuple_Check(object) || PyList_CheckExact(object) || PyDict_CheckExact(object) ||
+              registry().count(Py_TYPE(object)) || (!PyType_Check(object) && dataclass_fields(object)))
+            return false;
+        }
+        leaves.push_back(object);
+        return true;
+      case TreeDef::Kind::none: return object == Py_None;
+      case TreeDef::Kind::tuple: return PyTuple_CheckExact(object) && match_items(def, object);
+      case TreeDef::Kind::list: return PyList_CheckExact(object) && match_items(def, object);
+      case TreeDef::Kind::dict: {
+        const auto* keys = static_cast<const DictKeys*>(def.type().aux.get());
+        if (!keys || !PyDict_CheckExact(object) || std::size_t(PyDict_GET_SIZE(object)) != def.children().size()) return false;
+        for (std::size_t i = 0; i < def.children().size(); ++i) {
+          PyObject* value = PyDict_GetItemWithError(object, PyTuple_GET_ITEM(keys->sorted.ptr(), i));
+          if (!value) {
+            PyErr_Clear();
+            return false;
+          }
+          if (!match(def.children()[i], value)) return false;
+        }
+        return true;
+      }
+      default: return match_record(def, object);
+    }
+  }
+
+  bool match_record(const TreeDef& def, PyObject* object) {
+    if (def.type().type.get() != Py_TYPE(object)) return false;
+    if (PyTuple_Check(object) && !registry().count(Py_TYPE(object))) return match_items(def, object);
+    std::vector<py::object> made;
+    const TreeDef now = Flattener{made, nullptr}.visit(object);
+    if (!(now == def)) return false;
+    for (py::object& leaf : made) {
+      leaves.push_back(leaf.ptr());
+      keep.push_back(std::move(leaf));
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+TreeDef flatten(PyObject* tree, std::vector<py::object>& leaves, PyObject* is_leaf) { return Flattener{leaves, is_leaf}.visit(tree); }
+
+py::object unflatten(const TreeDef& structure, std::span<const py::object> leaves) {
+  if (int(leaves.size()) != structure.num_leaves())
+    throw TreeError("unflatten: " + std::to_string(leaves.size()) + " leaves for a structure of " + std::to_string(structure.num_leaves()),
+                    "give one leaf for each * of " + structure.to_string());
+  return Unflattener{leaves}.make(structure);
+}
+
+bool flatten_as(const TreeDef& structure, PyObject* tree, std::vector<PyObject*>& leaves, std::vector<py::object>& keep) {
+  return Matcher{leaves, keep}.match(structure, tree);
+}
+
+py::object treedef_object(TreeDef structure) { return py::cast(std::move(structure)); }
+const TreeDef& treedef_of(py::handle object) {
+  if (!py::isinstance<TreeDef>(object)) throw TreeError(text_of(object.ptr()) + " is no tree structure", "make one with plait.tree.structure");
+  return object.cast<const TreeDef&>();
+}
+
+Tree<Array> to_tree(PyObject* tree, const Role& role) {
+  std::vector<py::object> leaves;
+  Tree<Array> result{flatten(tree, leaves), {}};
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (!is_array_like(leaves[i].ptr())) {
+      const std::string path = result.structure.path(int(i)), who = role.to_string();
+      throw TreeError((who.empty() ? "" : who + ": ") + "the leaf" + (path.empty() ? "" : " at " + path) + " is " + text_of(leaves[i].ptr()) +
+                          " of type " + type_name_of(leaves[i].ptr()) + ", which is no array",
+                      "keep only arrays and numbers in the tree; register other containers with plait.tree.register_pytree_node");
+    }
+    result.leaves.push_back(to_array(leaves[i].ptr(), role));
+  }
+  return result;
+}
+
+py::object from_tree(const Tree<Array>& tree) {
+  std::vector<py::object> leaves;
+  for (const Array& leaf : tree.leaves) leaves.push_back(to_python(leaf));
+  return unflatten(tree.structure, leaves);
+}
+
+namespace {
+
+std::vector<py::object> to_vector(py::handle sequence) {
+  std::vector<py::object> result;
+  for (py::handle item : sequence) result.push_back(py::reinterpret_borrow<py::object>(item));
+  return result;
+}
+
+// The children of one node with their keys as the key classes of plait.tree take them:
+// ("dict", key), ("sequence", index), ("attribute", name), ("flattened", index), or a registered key.
+py::object node_keys(py::object node, py::object is_leaf) {
+  if (!is_leaf.is_none() && is_leaf(node).cast<bool>()) return py::none();
+  PyObject* object = node.ptr();
+  py::list result;
+  auto add = [&](const char* kind, py::object key, py::object child) { result.append(py::make_tuple(kind, key, child)); };
+  if (object == Py_None) return result;
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
+    Py_ssize_t index = 0;
+    for (py::handle item : node) add("sequence", py::int_(index++), borrowed(item.ptr()));
+    return result;
+  }
+  std::vector<py::object> leaves;
+  if (PyDict_CheckExact(object)) {
+    const TreeDef def = flatten(object, leaves);
+    const auto* keys = static_cast<const DictKeys*>(def.type().aux.get());
+    for (py::handle key : py::tuple(keys->sorted)) add("dict", borrowed(key.ptr()), node[key]);
+    return result;
+  }
+  if (auto found = registry().find(Py_TYPE(object)); found != registry().end()) {
+    if (!found->second.flatten_with_keys.is_none()) {
+      const py::object pair = found->second.flatten_with_keys(node);
+      for (py::handle entry : pair[py::int_(0)]) add("registered", py::object(entry[py::int_(0)]), py::object(entry[py::int_(1)]));
+      return result;
+    }
+    Py_ssize_t index = 0;
+    const py::object pair = found->second.flatten(node);
+    for (py::handle item : pair[py::int_(0)]) add("flattened", py::int_(index++), borrowed(item.ptr()));
+    return result;
+  }
+  if (is_namedtuple(object)) {
+    for (py::handle name : node.attr("_fields")) add("attribute", borrowed(name.ptr()), node.attr(name));
+    return result;
+  }
+  if (!PyType_Check(object) && dataclass_fields(object)) {
+    for (py::handle name : py::tuple(fields_of(object).names)) add("attribute", borrowed(name.ptr()), node.attr(name));
+    return result;
+  }
+  return py::none();
+}
+
+}  // namespace
+
+void add_pytree(py::module_& module) {
+  py::class_<TreeDef>(module, "TreeDef", "The structure of a tree: its containers, with a * for each leaf.")
+      .def_property_readonly("num_leaves", &TreeDef::num_leaves)
+      .def_property_readonly("num_nodes", [](const TreeDef& def) {
+        auto count = [](auto&& self, const TreeDef& at) -> int {
+          int total = 1;
+          for (const TreeDef& child : at.children()) total += self(self, child);
+          return total;
+        };
+        return count(count, def);
+      })
+      .def("children", [](const TreeDef& def) {
+        py::list result;
+        for (const TreeDef& child : def.children()) result.append(treedef_object(child));
+        return result;
+      })
+      .def("unflatten", [](const TreeDef& def, py::object leaves) { return unflatten(def, to_vector(leaves)); }, "The tree with these leaves.")
+      .def("flatten_up_to", [](const TreeDef& def, py::object tree) {
+        // Subtrees of tree where this structure has leaves.
+        py::list result;
+        auto walk = [&](auto&& self, const TreeDef& at, py::object node, const std::string& path) -> void {
+          if (at.kind() == TreeDef::Kind::leaf) {
+            result.append(node);
+            return;
+          }
+          int index = 0;
+          std::vector<py::object> parts;
+          const py::object outer = node;
+          const TreeDef shallow = Flattener{parts, py::cpp_function([&](py::object object) { return object.ptr() != outer.ptr() || index++ > 0; }).ptr()}.visit(node.ptr());
+          const bool fits = shallow.kind() == at.kind() && shallow.keys() == at.keys() && shallow.children().size() == at.children().size() &&
+                            shallow.type().type == at.type().type;
+          if (!fits)
+            throw TreeError("trees differ" + (path.empty() ? std::string() : " at " + path) + ": " + at.to_string() + " against " +
+                                (shallow.kind() == TreeDef::Kind::leaf ? text_of(node.ptr()) : shallow.to_string()),
+                            "give trees of one structure");
+          std::size_t next = 0;
+          for (std::size_t i = 0; i < at.children().size(); ++i) {
+            const bool none = shallow.children()[i].kind() == TreeDef::Kind::none;
+            self(self, at.children()[i], none ? py::object(py::none()) : parts[next++], path + "/" + std::to_string(i));
+          }
+        };
+        walk(walk, def, tree, "");
+        return result;
+      })
+      .def("path", &TreeDef::path)
+      .def("__eq__", [](const TreeDef& a, py::object b) { return py::isinstance<TreeDef>(b) && a == b.cast<TreeDef>(); })
+      .def("__hash__", &TreeDef::hash)
+      .def("__repr__", [](const TreeDef& def) { return "TreeDef(" + def.to_string() + ")"; })
+      .def("__str__", &TreeDef::to_string);
+  module.def("flatten", [](py::object tree, py::object is_leaf) {
+    std::vector<py::object> leaves;
+    TreeDef structure = flatten(tree.ptr(), leaves, is_leaf.ptr());
+    py::list list(leaves.size());
+    for (std::size_t i = 0; i < leaves.size(); ++i) PyList_SET_ITEM(list.ptr(), i, leaves[i].release().ptr());
+    return py::make_tuple(list, treedef_object(std::move(structure)));
+  }, py::arg("tree"), py::arg("is_leaf") = py::none());
+  module.def("unflatten", [](py::object structure, py::object leaves) { return unflatten(treedef_of(structure), to_vector(leaves)); });
+  module.def("node_keys", &node_keys);
+  module.def("broadcast_prefix", [](py::object prefix, py::object structure, const std::string& what) {
+    // A None in the prefix is a value: no axis.
+    std::vector<py::object> leaves;
+    const TreeDef def = flatten(prefix.ptr(), leaves, py::cpp_function([](py::object object) { return object.is_none(); }).ptr());
+    py::list result;
+    for (int leaf : broadcast_prefix(def, treedef_of(structure), what)) result.append(leaves[leaf]);
+    return result;
+  });
+  module.def("register_pytree_node", [](py::object type, py::object flatten, py::object unflatten, py::object with_keys) {
+    if (!PyType_Check(type.ptr())) throw TreeError("register_pytree_node: " + text_of(type.ptr()) + " is no class", "pass the class itself");
+    auto* key = reinterpret_cast<PyTypeObject*>(type.ptr());
+    if (registry().count(key)) throw ValueError("register_pytree_node: " + std::string(py::str(type.attr("__name__"))) + " is registered already", "register a class once");
+    registry().emplace(key, Registration{type, flatten, unflatten, with_keys});
+  }, py::arg("nodetype"), py::arg("flatten_func"), py::arg("unflatten_func"), py::arg("flatten_with_keys_func") = py::none());
+}
+
+}  // namespace plait::python

@@ -1,0 +1,95 @@
+// Lines of Python user code: the innermost frame that is not the plait package's own.
+//
+// It is asked for when an equation is recorded or an error is made, so it costs a walk over frames
+// and one look-up by (code, line).
+// SPDX-License-Identifier: Apache-2.0
+#include "bindings.h"
+
+#include <plait/base/source.h>
+
+#include <unordered_map>
+
+namespace plait::python {
+namespace {
+
+std::string package_folder;  // with a trailing slash
+
+struct CodeInfo {
+  bool is_ours = false;
+  std::unordered_map<int, Source> lines;
+};
+
+// Code objects are kept alive while they are in the table, so that an address is one code object.
+std::unordered_map<PyObject*, CodeInfo>& code_table() {
+  static auto* table = new std::unordered_map<PyObject*, CodeInfo>;
+  return *table;
+}
+
+CodeInfo& info_of_code(PyCodeObject* code) {
+  constexpr std::size_t limit = 8192;
+  auto& table = code_table();
+  PyObject* const key = reinterpret_cast<PyObject*>(code);
+  if (auto found = table.find(key); found != table.end()) return found->second;
+  if (table.size() >= limit) {
+    std::vector<PyObject*> old;
+    for (auto& [object, info] : table) old.push_back(object);
+    table.clear();
+    for (PyObject* object : old) Py_DECREF(object);
+  }
+  Py_INCREF(key);
+  CodeInfo& info = table[key];
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  if (!file) PyErr_Clear();
+  info.is_ours = file && std::string_view(file).starts_with(package_folder);
+  return info;
+}
+
+Source current_line() {
+  if (!PyGILState_Check()) return {};
+  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
+  Source result;
+  while (frame) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    CodeInfo& info = info_of_code(code);
+    if (!info.is_ours) {
+      const int line = PyFrame_GetLineNumber(frame);
+      Source& source = info.lines[line];
+      if (!source) {
+        const char* file = PyUnicode_AsUTF8(code->co_filename);
+        const char* function = PyUnicode_AsUTF8(code->co_name);
+        const bool named = function && *function != '<';
+        if (file) source = Source(file, line, named ? function : "");
+        else PyErr_Clear();
+      }
+      result = source;
+      Py_DECREF(code);
+      Py_DECREF(frame);
+      return result;
+    }
+    Py_DECREF(code);
+    PyFrameObject* back = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+  }
+  return result;
+}
+
+// An error may be made while a Python exception is set; looking for the line must not disturb it.
+Source provide() {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  if (!PyGILState_Check()) return {};
+  PyErr_Fetch(&type, &value, &traceback);
+  const Source source = current_line();
+  PyErr_Restore(type, value, traceback);
+  return source;
+}
+
+}  // namespace
+
+void add_source(py::module_& module) {
+  module.def("set_package_folder", [](std::string folder) { package_folder = std::move(folder); });
+  module.def("current_line", [] { return Source::current().to_string(); });
+  Source::set_provider(provide);
+}
+
+}  // namespace plait::python
