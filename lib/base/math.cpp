@@ -1,5 +1,5 @@
-// The routines of base/math that have no vector form: Payne-Hanek reduction, lgamma, digamma, complex
-// pow.
+// The routines of base/math that have no vector form: Payne-Hanek reduction, lgamma, digamma,
+// complex pow.
 // SPDX-License-Identifier: Apache-2.0
 #include "plait/base/math.h"
 
@@ -9,15 +9,29 @@
 namespace plait::math {
 namespace {
 
-// 2/pi in binary, 64 bits a word, after one word of zeros: bit b of word w weighs 2^-(64 (w-1) + b+1),
-// b = 0 the highest.
-constexpr std::array<std::uint64_t, 21> two_over_pi = {
-    0,
-    0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,
-    0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484,
-    0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f,
-    0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d, 0x7527bac7ebe5f17b,
-    0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab, 0xf0cfbc209af4361d};
+// 2/pi in binary, 64 bits a word, after one word of zeros: bit b of word w weighs 2^-(64 (w-1) +
+// b+1), b = 0 the highest.
+constexpr std::array<std::uint64_t, 21> two_over_pi = {0,
+                                                       0xa2f9836e4e441529,
+                                                       0xfc2757d1f534ddc0,
+                                                       0xdb6295993c439041,
+                                                       0xfe5163abdebbc561,
+                                                       0xb7246e3a424dd2e0,
+                                                       0x06492eea09d1921c,
+                                                       0xfe1deb1cb129a73e,
+                                                       0xe88235f52ebb4484,
+                                                       0xe99c7026b45f7e41,
+                                                       0x3991d639835339f4,
+                                                       0x9c845f8bbdf9283b,
+                                                       0x1ff897ffde05980f,
+                                                       0xef2f118b5a0a6d1f,
+                                                       0x6d367ecf27cb09b7,
+                                                       0x4f463f669e5fea2d,
+                                                       0x7527bac7ebe5f17b,
+                                                       0x3d0739f78a5292ea,
+                                                       0x6bfb5fb11f8d5d08,
+                                                       0x56033046fc7b6bab,
+                                                       0xf0cfbc209af4361d};
 
 constexpr double pi = 3.141592653589793, pi_low = 1.2246467991473532e-16;
 using Wide = unsigned __int128;
@@ -31,8 +45,8 @@ std::uint64_t window(int bit) {
 
 }  // namespace
 
-// x = m 2^e with an integer m. The bits of 2/pi above 2^-(e - 2) contribute multiples of 4 turns and
-// are left out; the 192 bits that follow, times m, modulo 2^192, are x 2/pi modulo 4.
+// x = m 2^e with an integer m. The bits of 2/pi above 2^-(e - 2) contribute multiples of 4 turns
+// and are left out; the 192 bits that follow, times m, modulo 2^192, are x 2/pi modulo 4.
 QuarterTurns reduce_quarter_turns(double x) {
   const std::uint64_t bits = to_bits(abs(x));
   const int exponent = static_cast<int>(bits >> 52);
@@ -70,10 +84,12 @@ QuarterTurns reduce_quarter_turns(double x) {
 
 namespace {
 
-// lgamma(x) / ((x - 1) (x - 2)) - 1/2 on [1/2, 5/2] in x - 1/2, a quotient: a value of at most 0.27,
-// whose errors weigh little in the sum with 1/2. All poles are far to the left, so that the
+// lgamma(x) / ((x - 1) (x - 2)) - 1/2 on [1/2, 5/2] in x - 1/2, a quotient: a value of at most
+// 0.27, whose errors weigh little in the sum with 1/2. All poles are far to the left, so that the
 // denominator's coefficients are positive and nothing cancels.
-constexpr std::array gamma_p{0.2631532572329335, 1.1708570071740554, 1.4745256014629042, -0.30771076290637467, -1.9555328864993173, -1.4463640349472733, -0.4082663276995493, -0.04257801246211987, -0.0011411463608446482};
+constexpr std::array gamma_p{0.2631532572329335,   1.1708570071740554,   1.4745256014629042,
+                             -0.30771076290637467, -1.9555328864993173,  -1.4463640349472733,
+                             -0.4082663276995493,  -0.04257801246211987, -0.0011411463608446482};
 constexpr std::array gamma_q{1.0,
                              6.6645385317387875,
                              17.638806498555944,
@@ -84,14 +100,14 @@ constexpr std::array gamma_q{1.0,
                              0.10253081311545043,
                              0.0023273513553834207};
 // (lgamma(x) - (x - 1/2) log x + x - log(2 pi) / 2) x in 1 / x^2, for x >= 8.
-constexpr std::array stirling{0.08333333333333333,   -0.0027777777777547906, 0.0007936507750389146,
-                              -0.0005952324853114118, 0.0008409560410124847,
-                              -0.0018607620492191086, 0.004427269529603458};
+constexpr std::array stirling{
+    0.08333333333333333,   -0.0027777777777547906, 0.0007936507750389146, -0.0005952324853114118,
+    0.0008409560410124847, -0.0018607620492191086, 0.004427269529603458};
 
 // digamma(1 + t) / (1 + t - root) on [0, 2], and (log x - 1/2x - digamma(x)) x^2 in 1 / x^2.
 constexpr double digamma_root = 1.4616321449683622, digamma_root_low = 9.549995429965697e-17;
-constexpr std::array digamma_p{1.2503801375034054,    1.937328882480891,    1.0705702703490372,
-                               0.2641911705597156,    0.029345105375746975, 0.0012712452487616964,
+constexpr std::array digamma_p{1.2503801375034054,   1.937328882480891,    1.0705702703490372,
+                               0.2641911705597156,   0.029345105375746975, 0.0012712452487616964,
                                1.360793254748093e-05};
 constexpr std::array digamma_q{1.0,
                                2.232938735461219,
@@ -101,12 +117,12 @@ constexpr std::array digamma_q{1.0,
                                0.009796509832400149,
                                0.0003120765233519945,
                                2.2104869807909823e-06};
-constexpr std::array digamma_far{0.08333333333333333,   -0.008333333333316898, 0.003968253951812853,
-                                 -0.004166659311138325, 0.007574037683825566,
-                                 -0.020872894289113857, 0.06851990318067076};
+constexpr std::array digamma_far{
+    0.08333333333333333,  -0.008333333333316898, 0.003968253951812853, -0.004166659311138325,
+    0.007574037683825566, -0.020872894289113857, 0.06851990318067076};
 
-// Horner's rule: slower than polynomial, but where all terms have one sign it rounds at full size only
-// once.
+// Horner's rule: slower than polynomial, but where all terms have one sign it rounds at full size
+// only once.
 template <std::size_t n>
 double horner(double x, const std::array<double, n>& c) {
   double sum = c[n - 1];
@@ -122,8 +138,8 @@ double lgamma_above_one(double y) {
 
 }  // namespace
 
-// A quotient around the zeros 1 and 2, the recurrence up to 8, Stirling's series beyond; the reflection
-// Gamma(x) Gamma(-x) = -pi / (x sin(pi x)) on the left.
+// A quotient around the zeros 1 and 2, the recurrence up to 8, Stirling's series beyond; the
+// reflection Gamma(x) Gamma(-x) = -pi / (x sin(pi x)) on the left.
 double lgamma(double x) {
   if (is_nan(x)) return x;
   if (x <= 0) {
@@ -145,8 +161,9 @@ double lgamma(double x) {
   return fma(x - 0.5, log(x) - 1, series + half_log_2pi_minus_half);
 }
 
-// A quotient around the positive zero, the recurrence between 0 and 10, the asymptotic series beyond;
-// the reflection digamma(x) = digamma(1 - x) - pi / tan(pi x) on the left.
+// A quotient around the positive zero, the recurrence below 1 and from 2.5, where its terms have
+// one sign, the asymptotic series from 10; the reflection digamma(x) = digamma(1 - x) - pi / tan(pi
+// x) on the left.
 double digamma(double x) {
   if (abs(x) < 0x1p-60) return -1 / x;
   if (x < 0) {
@@ -162,7 +179,7 @@ double digamma(double x) {
     return log(x) - fma(z, polynomial(z, digamma_far), 0.5 * inverse);
   }
   double sum = 0;
-  while (x > 3) x -= 1, sum += 1 / x;
+  while (x > 2.5) x -= 1, sum += 1 / x;
   while (x < 1) sum -= 1 / x, x += 1;
   const double distance = (x - digamma_root) - digamma_root_low;
   return fma(distance, horner(x - 1, digamma_p) / horner(x - 1, digamma_q), sum);
@@ -189,7 +206,8 @@ std::complex<double> integer_power(std::complex<double> z, int n) {
 std::complex<double> pow(std::complex<double> z, std::complex<double> w) {
   const double c = w.real(), d = w.imag();
   if (c == 0 && d == 0) return 1;
-  if (z == 0.0) return c > 0 ? std::complex<double>(0) : std::complex<double>(std::nan(""), std::nan(""));
+  if (z == 0.0)
+    return c > 0 ? std::complex<double>(0) : std::complex<double>(std::nan(""), std::nan(""));
   if (!std::isfinite(z.real() + z.imag()) || !std::isfinite(c + d)) return std::pow(z, w);
   if (d == 0 && abs(c) <= 64 && c == trunc(c)) {
     const std::complex<double> power = integer_power(z, static_cast<int>(c));

@@ -44,8 +44,10 @@ template <int r0, int r1, int r2, int r3>
 // How the two output words become the bits of one element.
 template <class T>
 T combine(std::uint32_t x, std::uint32_t y) {
-  if constexpr (sizeof(T) == 8) return std::uint64_t{x} << 32 | y;
-  else return static_cast<T>(x ^ y);
+  if constexpr (sizeof(T) == 8)
+    return std::uint64_t{x} << 32 | y;
+  else
+    return static_cast<T>(x ^ y);
 }
 
 template <class T>

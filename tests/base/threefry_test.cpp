@@ -31,7 +31,8 @@ struct Digest {
 }  // namespace
 
 TEST_CASE("threefry2x32 gives the known answers of the Random123 distribution") {
-  static_assert(threefry2x32({0, 0}, {0, 0}) == std::array<std::uint32_t, 2>{0x6b200159, 0x99ba4efe});
+  static_assert(threefry2x32({0, 0}, {0, 0}) ==
+                std::array<std::uint32_t, 2>{0x6b200159, 0x99ba4efe});
   CHECK(threefry2x32({0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}) ==
         std::array<std::uint32_t, 2>{0x1cb996fc, 0xbb002be7});
   CHECK(threefry2x32({0x13198a2e, 0x03707344}, {0x243f6a88, 0x85a308d3}) ==
@@ -66,8 +67,9 @@ TEST_CASE("bits of every width equal jax.random.bits") {
   CHECK(bits<std::uint16_t>(threefry_key(1ull << 32), 11) ==
         std::vector<std::uint16_t>{0x807f, 0x3c25, 0xede0, 0xc1f2, 0xa9a1, 0xf4b5, 0x7346, 0xee36,
                                    0xb5f9, 0x095e, 0xdfbd});
-  CHECK(bits<std::uint8_t>(threefry_key(0xdeadbeef12345678), 11) ==
-        std::vector<std::uint8_t>{0xee, 0xcc, 0xa1, 0x3a, 0x79, 0xd9, 0xd2, 0x63, 0x7a, 0x90, 0x04});
+  CHECK(
+      bits<std::uint8_t>(threefry_key(0xdeadbeef12345678), 11) ==
+      std::vector<std::uint8_t>{0xee, 0xcc, 0xa1, 0x3a, 0x79, 0xd9, 0xd2, 0x63, 0x7a, 0x90, 0x04});
   CHECK(bits<std::uint32_t>(threefry_key(7), 1)[0] == 0xac91290b);  // shape ()
   CHECK(bits<std::uint32_t>(threefry_key(7), 0).empty());
 }

@@ -1,9 +1,10 @@
 // Pack: a SIMD value of N lanes, and the primitive lane-wise operations on packs and scalars.
 //
-// An algorithm written once as a template over V runs for Pack<float, 8>, Pack<double, 4>, float and
-// double with the same bits in every lane: each operation here is exactly rounded or purely bitwise,
-// a multiply-add is fused only where fma is written, and a select never depends on its neighbours.
-// Built on the GCC/clang vector extensions; intrinsics appear only where those have no form.
+// An algorithm written once as a template over V runs for Pack<float, 8>, Pack<double, 4>, float
+// and double with the same bits in every lane: each operation here is exactly rounded or purely
+// bitwise, a multiply-add is fused only where fma is written, and a select never depends on its
+// neighbours. Built on the GCC/clang vector extensions; intrinsics appear only where those have no
+// form.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -66,7 +67,8 @@ struct Pack {
   Vector v;
 
   Pack() = default;
-  Pack(T x) : v(x - Vector{}) {}  // minus zero keeps the sign of -0.0; implicit, so that 2 * x works
+  // Implicit, so that 2 * x works. Subtracting zero keeps the sign of -0.0; adding it would not.
+  Pack(T x) : v(x - Vector{}) {}
   explicit Pack(Vector vector) : v(vector) {}
 
   static Pack load(const T* src) {
@@ -91,10 +93,26 @@ struct Pack {
   friend Pack operator-(Pack a, Pack b) { return Pack(a.v - b.v); }
   friend Pack operator*(Pack a, Pack b) { return Pack(a.v * b.v); }
   friend Pack operator/(Pack a, Pack b) { return Pack(a.v / b.v); }
-  friend Pack operator&(Pack a, Pack b) requires std::is_integral_v<T> { return Pack(a.v & b.v); }
-  friend Pack operator|(Pack a, Pack b) requires std::is_integral_v<T> { return Pack(a.v | b.v); }
-  friend Pack operator^(Pack a, Pack b) requires std::is_integral_v<T> { return Pack(a.v ^ b.v); }
-  friend Pack operator~(Pack a) requires std::is_integral_v<T> { return Pack(~a.v); }
+  friend Pack operator&(Pack a, Pack b)
+    requires std::is_integral_v<T>
+  {
+    return Pack(a.v & b.v);
+  }
+  friend Pack operator|(Pack a, Pack b)
+    requires std::is_integral_v<T>
+  {
+    return Pack(a.v | b.v);
+  }
+  friend Pack operator^(Pack a, Pack b)
+    requires std::is_integral_v<T>
+  {
+    return Pack(a.v ^ b.v);
+  }
+  friend Pack operator~(Pack a)
+    requires std::is_integral_v<T>
+  {
+    return Pack(~a.v);
+  }
 
   friend MaskType operator==(Pack a, Pack b) { return MaskType((IntegerVector)(a.v == b.v)); }
   friend MaskType operator!=(Pack a, Pack b) { return MaskType((IntegerVector)(a.v != b.v)); }
@@ -317,36 +335,44 @@ Pack<T, N> round_native(Pack<T, N> x) {
 template <class T, int N>
 Pack<T, N> floor(Pack<T, N> x) {
 #if defined(__AVX2__) && defined(__FMA__)
-  if constexpr (is_native_pack<T, N>) return round_native<_MM_FROUND_TO_NEG_INF>(x); else
+  if constexpr (is_native_pack<T, N>)
+    return round_native<_MM_FROUND_TO_NEG_INF>(x);
+  else
 #endif
     return each_lane([](T a) { return floor(a); }, x);
 }
 template <class T, int N>
 Pack<T, N> ceil(Pack<T, N> x) {
 #if defined(__AVX2__) && defined(__FMA__)
-  if constexpr (is_native_pack<T, N>) return round_native<_MM_FROUND_TO_POS_INF>(x); else
+  if constexpr (is_native_pack<T, N>)
+    return round_native<_MM_FROUND_TO_POS_INF>(x);
+  else
 #endif
     return each_lane([](T a) { return ceil(a); }, x);
 }
 template <class T, int N>
 Pack<T, N> trunc(Pack<T, N> x) {
 #if defined(__AVX2__) && defined(__FMA__)
-  if constexpr (is_native_pack<T, N>) return round_native<_MM_FROUND_TO_ZERO>(x); else
+  if constexpr (is_native_pack<T, N>)
+    return round_native<_MM_FROUND_TO_ZERO>(x);
+  else
 #endif
     return each_lane([](T a) { return trunc(a); }, x);
 }
 template <class T, int N>
 Pack<T, N> round(Pack<T, N> x) {
 #if defined(__AVX2__) && defined(__FMA__)
-  if constexpr (is_native_pack<T, N>) return round_native<_MM_FROUND_TO_NEAREST_INT>(x); else
+  if constexpr (is_native_pack<T, N>)
+    return round_native<_MM_FROUND_TO_NEAREST_INT>(x);
+  else
 #endif
     return each_lane([](T a) { return round(a); }, x);
 }
 
 // Sign-bit arithmetic.
 template <class V>
-inline constexpr BitsOf<ElementOf<V>> sign_bit = BitsOf<ElementOf<V>>(1)
-                                                 << (sizeof(ElementOf<V>) * 8 - 1);
+inline constexpr BitsOf<ElementOf<V>> sign_bit =
+    BitsOf<ElementOf<V>>(1) << (sizeof(ElementOf<V>) * 8 - 1);
 template <class V>
 V abs(V x) {
   return from_bits(to_bits(x) & ~sign_bit<V>);

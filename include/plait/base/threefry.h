@@ -1,5 +1,5 @@
-// Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011):
-// the counter-based generator behind the random primitives.
+// Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+// 2011): the counter-based generator behind the random primitives.
 //
 // Bit-exact with JAX's partitionable threefry: the bits of element i of an array depend on the key
 // and on i alone, so any part of an array can be filled by any thread, in any order.

@@ -1,9 +1,9 @@
 // What the families of math are built from: polynomials, exact scaling by powers of two, and the
 // conversion of small integers.
 //
-// No product is an operand of + or - anywhere in math, unless it is exact: a compiler that contracts
-// such pairs to fma (g++ does by default) then gives the same bits as one that does not. The cores
-// are always inlined: a loop over packs keeps its constants in registers then, and g++
+// No product is an operand of + or - anywhere in math, unless it is exact: a compiler that
+// contracts such pairs to fma (g++ does by default) then gives the same bits as one that does not.
+// The cores are always inlined: a loop over packs keeps its constants in registers then, and g++
 // would not inline them at -O2 by itself.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -55,7 +55,8 @@ template <std::size_t first, std::size_t count, class V, std::size_t n, std::siz
 }
 
 // c[0] + c[1] x + c[2] x^2 + ..., by Estrin's rule, fused: half the multiply-adds wait for nothing,
-// where Horner's rule is one chain that a processor's scheduler cannot overlap with the next pack's.
+// where Horner's rule is one chain that a processor's scheduler cannot overlap with the next
+// pack's.
 template <class V, std::size_t n>
 [[gnu::always_inline]] inline V polynomial(V x, const std::array<ElementOf<V>, n>& c) {
   std::array<V, n == 1 ? 1 : std::bit_width(n - 1)> powers;

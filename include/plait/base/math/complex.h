@@ -1,7 +1,7 @@
 // Functions of a complex scalar: exp, log, sin, cos, tanh, sqrt, pow.
 //
-// Annex G of C99 holds, because all but pow are the C library's. complex<float> is evaluated in double:
-// then hardly more error is left than the last rounding.
+// Annex G of C99 holds, because all but pow are the C library's. complex<float> is evaluated in
+// double: then hardly more error is left than the last rounding.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -38,8 +38,8 @@ std::complex<T> sqrt(std::complex<T> z) {
   return std::complex<T>(std::sqrt(std::complex<double>(z)));
 }
 
-// z^w: products for small integers w; else |z|^c e^(-d arg z) at the angle d log |z| + c arg z, with
-// w = c + id. As in NumPy z^0 = 1, 0^w = 0 where c > 0, and NaN for the other powers of 0.
+// z^w: products for small integers w; else |z|^c e^(-d arg z) at the angle d log |z| + c arg z,
+// with w = c + id. As in NumPy z^0 = 1, 0^w = 0 where c > 0, and NaN for the other powers of 0.
 std::complex<double> pow(std::complex<double> z, std::complex<double> w);
 inline std::complex<float> pow(std::complex<float> z, std::complex<float> w) {
   return std::complex<float>(pow(std::complex<double>(z), std::complex<double>(w)));

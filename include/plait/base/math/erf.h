@@ -17,20 +17,19 @@ struct ErfConstants<float> {
   static constexpr std::array erf{1.2837917e-01f, -3.761263e-01f,  1.1283626e-01f, -2.6855731e-02f,
                                   5.192405e-03f,  -8.0497697e-04f, 7.996649e-05f};
   // -log(erfc(x)) on [0.92, 4].
-  static constexpr std::array log_erfc{1.9578071e-04f,  1.1276752e+00f, 6.37183e-01f,
-                                       1.0393095e-01f,  -2.2226634e-02f, 3.0431538e-03f,
+  static constexpr std::array log_erfc{1.9578071e-04f, 1.1276752e+00f,  6.37183e-01f,
+                                       1.0393095e-01f, -2.2226634e-02f, 3.0431538e-03f,
                                        -1.9593134e-04f};
 };
 
 template <>
 struct ErfConstants<double> {
   static constexpr double near_zero = 0.921875;
-  static constexpr std::array erf{0.12837916709551256,    -0.3761263890318332,
-                                  0.11283791670934927,    -0.026866170641424034,
-                                  0.005223977590314038,   -0.000854832506484101,
-                                  0.00012055264083606051, -1.492406603863874e-05,
-                                  1.6438036599453695e-06, -1.6126869463464331e-07,
-                                  1.3319041442186425e-08, -6.945015388976705e-10};
+  static constexpr std::array erf{
+      0.12837916709551256,     -0.3761263890318332,    0.11283791670934927,
+      -0.026866170641424034,   0.005223977590314038,   -0.000854832506484101,
+      0.00012055264083606051,  -1.492406603863874e-05, 1.6438036599453695e-06,
+      -1.6126869463464331e-07, 1.3319041442186425e-08, -6.945015388976705e-10};
   // (1 + 2a) erfc(a) e^(a^2) - 1 in q = (a - 4) / (a + 4), for a on [0.49, 28].
   static constexpr std::array tail{
       0.23299511862555253,    -0.1396211168405616,    0.015379652102613254,
@@ -40,18 +39,21 @@ struct ErfConstants<double> {
       0.0001506253312005756,  -2.438547453668131e-05, -1.1231979669027114e-05,
       5.678486496064011e-06,  3.1071694300450007e-07, -7.812207460492908e-07,
       5.7536367498279216e-08, 7.391514565753776e-08,  -8.803044189079583e-09};
-  // erf_inv(x) / x in w = -log(1 - x^2) on [0, 5], and in sqrt(w) on [sqrt(5), 6.08]: relative errors
-  // 1.5e-10 and 5.6e-9.
-  static constexpr std::array inverse_p{0.8862269255829748,  0.27227837182107545,
-                                        0.047967372015917435, 0.005728439973031743,
+  // erf_inv(x) / x in w = -log(1 - x^2) on [0, 5], and in sqrt(w) on [sqrt(5), 6.08]: relative
+  // errors 1.5e-10 and 5.6e-9.
+  static constexpr std::array inverse_p{0.8862269255829748,     0.27227837182107545,
+                                        0.047967372015917435,   0.005728439973031743,
                                         0.00042140028492502254, 1.329071378702825e-05};
   static constexpr std::array inverse_q{1.0, 0.04543386167333899, 0.029198734464945905,
                                         0.0008625866164774232, 0.00013311545024066523};
   static constexpr std::array inverse_far_p{0.01413481383296373, 1.106505347452881,
                                             -1.9376759050223213, 1.5010286300270508,
                                             -0.5348155768877999, 0.08011938038628227};
-  static constexpr std::array inverse_far_q{1.0, -1.7550282195031517, 1.4063006726557652,
-                                            -0.5144897445800838, 0.07901450084710494,
+  static constexpr std::array inverse_far_q{1.0,
+                                            -1.7550282195031517,
+                                            1.4063006726557652,
+                                            -0.5144897445800838,
+                                            0.07901450084710494,
                                             2.9032562491124875e-05};
 };
 
@@ -60,9 +62,10 @@ template <RealLanes V>
   return fma(x, polynomial(x * x, ErfConstants<ElementOf<V>>::erf), x);
 }
 
-// erfc(a) for a >= 0.49, with relative accuracy: e^(-a^2), its argument in two parts, times (1 + G(q))
-// / (1 + 2a) with q = (a - 4) / (a + 4). G is small, so that its rounding hardly counts (Shepherd and
-// Laframboise, 1981); its polynomial of degree 20 is truncated from a Chebyshev series. Double only.
+// erfc(a) for a >= 0.49, with relative accuracy: e^(-a^2), its argument in two parts, times (1 +
+// G(q)) / (1 + 2a) with q = (a - 4) / (a + 4). G is small, so that its rounding hardly counts
+// (Shepherd and Laframboise, 1981); its polynomial of degree 20 is truncated from a Chebyshev
+// series. Double only.
 template <RealLanes V>
 [[gnu::always_inline]] inline V erfc_tail(V a) {
   using C = ErfConstants<double>;

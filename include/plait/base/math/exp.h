@@ -1,7 +1,8 @@
 // exp, exp2, expm1, sinh, cosh, tanh, logistic.
 //
-// All reduce x = k ln 2 + r with |r| <= ln 2 / 2 by Cody and Waite's two-part ln 2 (the first product
-// is exact under fma) and evaluate a minimax polynomial (Remez, coefficients rounded one by one).
+// All reduce x = k ln 2 + r with |r| <= ln 2 / 2 by Cody and Waite's two-part ln 2 (the first
+// product is exact under fma) and evaluate a minimax polynomial (Remez, coefficients rounded one by
+// one).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,14 +17,14 @@ template <>
 struct ExpConstants<float> {
   static constexpr float log2e = 1.442695f;
   static constexpr float ln2_high = 0.6931472f, ln2_low = -1.9046542e-09f;
-  static constexpr float lowest = -104, highest = 89;        // exp is 0 below, infinity above
-  static constexpr float lowest2 = -151, highest2 = 129;     // the same of exp2
-  static constexpr float lowest_m1 = -20;                    // expm1 is -1 below
-  static constexpr float tanh_highest = 10;                  // tanh is 1 above
+  static constexpr float lowest = -104, highest = 89;     // exp is 0 below, infinity above
+  static constexpr float lowest2 = -151, highest2 = 129;  // the same of exp2
+  static constexpr float lowest_m1 = -20;                 // expm1 is -1 below
+  static constexpr float tanh_highest = 10;               // tanh is 1 above
   // (e^r - 1 - r) / r^2, for exp and, to a smaller error near 0, for expm1.
   static constexpr std::array exp{4.9999994e-01f, 1.6666515e-01f, 4.1668084e-02f, 8.369354e-03f,
                                   1.3840563e-03f};
-  static constexpr std::array expm1{5.0e-01f,       1.6666636e-01f, 4.166651e-02f,
+  static constexpr std::array expm1{5.0e-01f,      1.6666636e-01f, 4.166651e-02f,
                                     8.341511e-03f, 1.393054e-03f,  1.5015287e-04f};
   // ((2^r - 1) / r - ln 2) / r on [-1/2, 1/2], with the ln 2 it goes with.
   static constexpr float exp2_first = 6.931472e-01f;
@@ -44,17 +45,24 @@ struct ExpConstants<double> {
   static constexpr double lowest2 = -1076, highest2 = 1025;
   static constexpr double lowest_m1 = -40;
   static constexpr double tanh_highest = 20;
-  static constexpr std::array exp{
-      0.5,                    0.16666666666666677,    0.041666666666666685,
-      0.008333333333321832,   0.001388888888889647,   0.00019841269884989443,
-      2.4801587264697008e-05, 2.7557245409060985e-06, 2.7557354212011293e-07,
-      2.5108709489787127e-08, 2.088087485531498e-09};
+  static constexpr std::array exp{0.5,
+                                  0.16666666666666677,
+                                  0.041666666666666685,
+                                  0.008333333333321832,
+                                  0.001388888888889647,
+                                  0.00019841269884989443,
+                                  2.4801587264697008e-05,
+                                  2.7557245409060985e-06,
+                                  2.7557354212011293e-07,
+                                  2.5108709489787127e-08,
+                                  2.088087485531498e-09};
   static constexpr std::array expm1 = exp;
   static constexpr double exp2_first = 0.6931471805599453;
-  static constexpr std::array exp2{
-      0.24022650695910172,   0.055504108664824574,   0.009618129107577075,   0.0013333558145567784,
-      0.00015403530478831217, 1.5252734738048628e-05, 1.3215424510169027e-06, 1.0177655468174694e-07,
-      7.0756070415387245e-09, 4.5194943587257007e-10};
+  static constexpr std::array exp2{0.24022650695910172,    0.055504108664824574,
+                                   0.009618129107577075,   0.0013333558145567784,
+                                   0.00015403530478831217, 1.5252734738048628e-05,
+                                   1.3215424510169027e-06, 1.0177655468174694e-07,
+                                   7.0756070415387245e-09, 4.5194943587257007e-10};
   static constexpr std::array sinh{0.16666666666666669,    0.008333333333332915,
                                    0.00019841269841589272, 2.7557319108466277e-06,
                                    2.5052130680207568e-08, 1.6056686625184106e-10,
@@ -171,8 +179,9 @@ template <RealLanes V>
 }
 
 // 1 / (1 + e^-x), as e^x / (1 + e^x) for negative x: no overflow, full accuracy on both sides. The
-// quotient is corrected by its residual, so that only the error of e counts. The denominator is kept
-// negated: a compiler may fold a negation into fma or not, which would show in the sign of a NaN.
+// quotient is corrected by its residual, so that only the error of e counts. The denominator is
+// kept negated: a compiler may fold a negation into fma or not, which would show in the sign of a
+// NaN.
 template <RealLanes V>
 [[gnu::always_inline]] inline V logistic(V x) {
   V e = exp(-abs(x));

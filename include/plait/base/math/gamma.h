@@ -1,5 +1,5 @@
-// lgamma, digamma. Scalar routines in double (lib/base/math.cpp); packs loop over their lanes, floats
-// are evaluated in double.
+// lgamma, digamma. Scalar routines in double (lib/base/math.cpp); packs loop over their lanes,
+// floats are evaluated in double.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,8 +1,8 @@
 // log, log2, log10, log1p, asinh, acosh, atanh.
 //
 // x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), and log(1 + f) = f - tail(f). The tail is
-// f^2 P(f) in float (minimax, degree 9), and fdlibm's f^2/2 - s (f^2/2 + R(s^2)), s = f / (2 + f), in
-// double (minimax, degree 7): the leading term f stays exact.
+// f^2 P(f) in float (minimax, degree 9), and fdlibm's f^2/2 - s (f^2/2 + R(s^2)), s = f / (2 + f),
+// in double (minimax, degree 7): the leading term f stays exact.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,10 +21,9 @@ struct LogConstants<float> {
   static constexpr float log10_2_high = 0.30103f, log10_2_low = -1.4320989e-08f;
   static constexpr float sqrt_half = 0.70710677f;
   // (f - log(1 + f)) / f^2.
-  static constexpr std::array tail{5.0e-01f,        -3.3333308e-01f, 2.4999976e-01f,
-                                   -2.0002395e-01f, 1.6669911e-01f,  -1.4216512e-01f,
-                                   1.2374118e-01f,  -1.1876791e-01f, 1.1835316e-01f,
-                                   -6.950552e-02f};
+  static constexpr std::array tail{5.0e-01f,       -3.3333308e-01f, 2.4999976e-01f, -2.0002395e-01f,
+                                   1.6669911e-01f, -1.4216512e-01f, 1.2374118e-01f, -1.1876791e-01f,
+                                   1.1835316e-01f, -6.950552e-02f};
 };
 
 template <>
@@ -35,8 +34,8 @@ struct LogConstants<double> {
   static constexpr double log10_2_high = 0.3010299956639812, log10_2_low = -2.8037281277851704e-18;
   static constexpr double sqrt_half = 0.7071067811865476;
   // (log((1 + s) / (1 - s)) / s - 2) / s^2 in s^2.
-  static constexpr std::array tail{0.6666666666666666, 0.40000000000004937, 0.2857142856940426,
-                                   0.22222222608259082, 0.1818177823756845, 0.15386994471463544,
+  static constexpr std::array tail{0.6666666666666666,  0.40000000000004937, 0.2857142856940426,
+                                   0.22222222608259082, 0.1818177823756845,  0.15386994471463544,
                                    0.13252013308181906, 0.13236060154548673};
 };
 
@@ -129,9 +128,9 @@ template <RealLanes V>
   V lost = lesser(x, V(1)) - (u - greater(x, V(1)));
   auto is_near_one = k == V(0);
   // 2^(1 - k), as 2^-k may be denormal; 1 / (1 + f) is about 1 - f + f^2.
-  V inverse = from_bits(shift_left(to_bits(V(Format<T>::magic + 1) - k) -
-                                       BitLanesOf<V>(Format<T>::magic_bits - Format<T>::bias),
-                                   Format<T>::mantissa_bits));
+  V inverse = from_bits(shift_left(
+      to_bits(V(Format<T>::magic + 1) - k) - BitLanesOf<V>(Format<T>::magic_bits - Format<T>::bias),
+      Format<T>::mantissa_bits));
   V correction = select(is_near_one, V(0), (V(T(0.5)) * lost) * inverse);
   f = select(is_near_one, x, f);
   V low = fma(correction, fma(f, f - V(1), V(1)), -log_tail(f));

@@ -9,17 +9,17 @@ namespace plait::math {
 
 struct PowerConstants {
   // log2((1 + s) / (1 - s)) / s in s^2, relative error 3e-14: enough for float results.
-  static constexpr std::array log2_short{2.885390081777849,   0.9617966941150197, 0.5770779418675425,
-                                         0.4122093038239552, 0.31990353724626625, 0.2829317167270421};
+  static constexpr std::array log2_short{2.885390081777849,   0.9617966941150197,
+                                         0.5770779418675425,  0.4122093038239552,
+                                         0.31990353724626625, 0.2829317167270421};
   // (2^r - 1) / r, relative error 5e-11.
-  static constexpr std::array exp2_short{0.6931471807045196,    0.2402265106647275,
-                                         0.055504103656355754,  0.009618038141498477,
-                                         0.0013333935364031981, 0.00015466753550318996,
-                                         1.5196089020613731e-05};
+  static constexpr std::array exp2_short{
+      0.6931471807045196,    0.2402265106647275,     0.055504103656355754,  0.009618038141498477,
+      0.0013333935364031981, 0.00015466753550318996, 1.5196089020613731e-05};
   // (log((1 + s) / (1 - s)) - 2s - 2/3 s^3) / s^5 in s^2, relative error 2^-73 of the logarithm.
-  static constexpr std::array log_tail{0.3999999999999998, 0.2857142857144387, 0.2222222221777861,
-                                       0.1818181884573507, 0.15384558290671266, 0.13336270367751718,
-                                       0.11675652443316578, 0.11982883905627786};
+  static constexpr std::array log_tail{
+      0.3999999999999998,  0.2857142857144387,  0.2222222221777861,  0.1818181884573507,
+      0.15384558290671266, 0.13336270367751718, 0.11675652443316578, 0.11982883905627786};
   static constexpr double two_thirds = 0.6666666666666666, two_thirds_low = 3.700743415417188e-17;
   // k * ln2_short is exact for |k| < 2^11.
   static constexpr double ln2_short = 0.6931471805592082, ln2_rest = 7.371002565167799e-13;
@@ -48,8 +48,8 @@ struct Sum {
   V high, low;
 };
 
-// log(a) to about 2^-67, for 0 < a < infinity, in double-double: 2s + 2/3 s^3 + s^5 P(s^2), only the
-// last term in single precision.
+// log(a) to about 2^-67, for 0 < a < infinity, in double-double: 2s + 2/3 s^3 + s^5 P(s^2), only
+// the last term in single precision.
 template <RealLanes V>
 [[gnu::always_inline]] inline Sum<V> log_long(V a) {
   using C = PowerConstants;
@@ -147,15 +147,15 @@ V cbrt(V x) {
   }
 }
 
-// The sign of x, the magnitude |x| - n |y| with n the quotient rounded towards zero: C's fmod, exact.
-// While n fits the mantissa, one fused step gives it; it may be one too large.
+// The sign of x, the magnitude |x| - n |y| with n the quotient rounded towards zero: C's fmod,
+// exact. While n fits the mantissa, one fused step gives it; it may be one too large.
 template <RealLanes V>
 V rem(V x, V y) {
   using T = ElementOf<V>;
   V a = abs(x), b = abs(y);
   V n = trunc(a / b);
-  auto is_simple = (n < V(T(BitsOf<T>(1) << Format<T>::mantissa_bits))) &
-                   (b < V(Format<T>::infinity));
+  auto is_simple =
+      (n < V(T(BitsOf<T>(1) << Format<T>::mantissa_bits))) & (b < V(Format<T>::infinity));
   if (!all(is_simple)) [[unlikely]]
     return each_lane([](T p, T q) { return std::fmod(p, q); }, x, y);
   V r = fma(-n, b, a);

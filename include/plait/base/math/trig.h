@@ -1,8 +1,8 @@
 // sin, cos, tan.
 //
-// x = n pi/2 + r with |r| <= pi/4, by Cody and Waite's three-part pi/2 (the first step is exact under
-// fma) up to a limit, and beyond it, lane by lane, by Payne and Hanek's method in integers. Minimax
-// polynomials on [-pi/4, pi/4].
+// x = n pi/2 + r with |r| <= pi/4, by Cody and Waite's three-part pi/2 (the first step is exact
+// under fma) up to a limit, and beyond it, lane by lane, by Payne and Hanek's method in integers.
+// Minimax polynomials on [-pi/4, pi/4].
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -48,7 +48,7 @@ struct TrigConstants<double> {
 
 template <RealLanes V>
 struct TrigReduced {
-  V r, r_low;                // low is 0 where r is small, as it would not show
+  V r, r_low;       // low is 0 where r is small, as it would not show
   BitLanesOf<V> n;  // its two low bits are those of the quadrant; the others are arbitrary
 };
 
@@ -128,8 +128,8 @@ template <RealLanes V>
   return from_bits(to_bits(y) ^ sign_of_half_turns<V>(n + BitLanesOf<V>(1)));
 }
 
-// sin / cos of the remainder, or -cos / sin in odd quadrants. Both are sums of two parts whose rounding
-// errors are kept, and the quotient is corrected by its residual.
+// sin / cos of the remainder, or -cos / sin in odd quadrants. Both are sums of two parts whose
+// rounding errors are kept, and the quotient is corrected by its residual.
 template <RealLanes V>
 V tan(V x) {
   using T = ElementOf<V>;
