@@ -249,7 +249,7 @@ Jaxpr Builder::close(std::vector<Atom> outputs, std::vector<Dim> sizes) const {
 }
 
 bool is_effectful(const Equation& equation) {
-  if (info_of(*equation.primitive).effectful) return true;
+  if (equation.primitive->is_effectful()) return true;
   for (const auto& [name, value] : equation.params.entries()) {
     if (const Jaxpr* jaxpr = std::get_if<Jaxpr>(&value); jaxpr && (*jaxpr)->effectful) return true;
     if (const auto* list = std::get_if<std::vector<Jaxpr>>(&value))
@@ -260,6 +260,10 @@ bool is_effectful(const Equation& equation) {
 }
 
 std::vector<Aval> infer(const Primitive& primitive, std::span<const Aval> inputs, const Params& params) {
+  if (int(inputs.size()) < primitive.min_operands())
+    throw ValueError("`" + std::string(primitive.name()) + "` has " + std::to_string(inputs.size()) + " operands and takes " +
+                         std::to_string(primitive.min_operands()),
+                     "give it all its operands");
   return rule<Abstract>(primitive)(inputs, params);
 }
 

@@ -66,7 +66,7 @@ class Parser {
     while (end < text_.size() && (is_word(text_[end]) || text_[end] == '.')) ++end;
     // A dot belongs to a word only inside it.
     while (end > at_ && text_[end - 1] == '.') --end;
-    if (end == at_ || std::isdigit(static_cast<unsigned char>(text_[at_]))) fail(what);
+    if (end == at_ || end > text_.size() || std::isdigit(static_cast<unsigned char>(text_[at_]))) fail(what);
     std::string result(text_.substr(at_, end - at_));
     at_ = end;
     return result;
@@ -117,9 +117,16 @@ class Parser {
     result.shape = shape(']');
     for (Dim dim : result.shape)
       if (dim.is_constant() && dim.constant() < 0) fail("a size >= 0");
-    result.weak = accept("*");
+    result.weak = star();
     return result;
   }
+  // The mark of a weak dtype stands right behind it: a line may end here.
+  bool star() {
+    const bool found = at_ < text_.size() && text_[at_] == '*';
+    at_ += found;
+    return found;
+  }
+  std::string_view ahead(std::size_t offset) const { return at_ + offset < text_.size() ? text_.substr(at_ + offset, 1) : ""; }
 
   double number() {
     skip();
@@ -137,7 +144,7 @@ class Parser {
     if (colon == std::string_view::npos) fail("a literal such as 2.0:f32");
     at_ = colon + 1;
     result.dtype = dtype();
-    result.weak = accept("*");
+    result.weak = star();
     const std::size_t end = at_;
     at_ = start;
     if (is_complex(result.dtype)) {
@@ -230,7 +237,7 @@ class Parser {
         return found->second;
       }
       // Vars may be called "inf" or "nan" too: a literal has a colon.
-      if (std::isalpha(static_cast<unsigned char>(c)) && text_.substr(at_ + 3, 1) != ":" && (at_word("inf") || at_word("nan"))) {
+      if (std::isalpha(static_cast<unsigned char>(c)) && ahead(3) != ":" && (at_word("inf") || at_word("nan"))) {
         const auto found = vars.find(word("a var"));
         if (found == vars.end()) at_ = start, fail("a var that is bound");
         return found->second;
@@ -260,7 +267,7 @@ class Parser {
     }
     expect(".");
     expect("let");
-    while (!at_word("in") || text_.substr(at_ + 2, 1) == ":") {
+    while (!at_word("in") || ahead(2) == ":") {
       std::vector<std::pair<std::string, Aval>> outputs;
       while (peek() != '=') {
         const std::string name = word("a var");

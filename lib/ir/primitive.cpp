@@ -81,7 +81,7 @@ Definition::Definition(const Primitive& primitive, std::string doc, const char* 
                          short_path(info.file) + ":" + std::to_string(info.line) + " and at " + short_path(file) + ":" +
                          std::to_string(line),
                      "choose another name");
-  info = {&primitive, std::move(doc), file, line, false, {}};
+  info = {&primitive, std::move(doc), file, line, {}};
   primitive.index();
 }
 
@@ -97,8 +97,12 @@ Definition& Definition::family(const Family& family) {
 }
 
 Definition& Definition::effectful() {
-  std::lock_guard lock(registry().mutex);
-  registry().infos[std::string(primitive_->name())].effectful = true;
+  primitive_->effectful_ = true;
+  return *this;
+}
+
+Definition& Definition::operands(int at_least) {
+  primitive_->min_operands_ = at_least;
   return *this;
 }
 

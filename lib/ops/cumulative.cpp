@@ -152,6 +152,7 @@ static const auto cumreduce_def =
            "Running reductions along an axis: kind sum, prod, max or min (NaN wins); from the end "
            "when "
            "reverse. Integers wrap.")
+        .operands(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const std::string& kind = params.text("kind");
           require_dtype("cum" + kind, inputs[0], types_of(kind));
@@ -335,12 +336,12 @@ static const auto recurrence_def =
           if (!params.flag("reverse") || size.is_constant())
             return Arrays(bind(recurrence_p, {inputs[0].padded, inputs[1].padded}, params));
           // From the end: zero up to the last real element, whose factor has nothing to multiply.
-          const DType dtype = inputs[0].aval.dtype;
-          const Array zero = Array::literal(0, dtype),
-                      last = lax::sub(sizes.value(size), Array::literal(1, DType::int32));
-          const Array position = lax::iota(DType::int32, inputs[0].padded.shape(), axis);
-          const Array a = lax::select(lax::lt(position, last), inputs[0].padded,
-                                      lax::zeros_like(inputs[0].padded.aval()));
+          const Array& factors = inputs[0].padded;
+          const Array zero = Array::literal(0, factors.dtype());
+          const Array last = lax::sub(sizes.value(size), Array::literal(1, DType::int32));
+          const Array is_used = lax::lt(lax::iota(DType::int32, {factors.shape(axis)}, 0), last);
+          const Array used = lax::broadcast_in_dim(is_used, factors.shape(), std::span(&axis, 1));
+          const Array a = lax::select(used, factors, zero);
           const Array b = fill_padding(inputs[1], zero, sizes, std::span(&axis, 1));
           return Arrays(bind(recurrence_p, {a, b}, params));
         })

@@ -196,7 +196,7 @@ Array transpose_operand(const Array& ct, const Array& other, const Aval& operand
 constinit const Primitive dot_general_p{"dot_general"};
 static const auto dot_general_def =
     define(dot_general_p, "Sums products over the contracted axes; the result has the batch axes, then the free axes of lhs, then "
-                          "those of rhs. 16-bit floats accumulate in float32.")
+                          "those of rhs. 16-bit floats accumulate in float32.").operands(2)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const Axes axes(params);
           const Aval &lhs = inputs[0], &rhs = inputs[1];

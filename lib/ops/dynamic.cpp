@@ -179,7 +179,7 @@ Arrays mask_dynamic_update_slice(std::span<const Masked> inputs, std::span<const
 constinit const Primitive dynamic_slice_p{"dynamic_slice"};
 static const auto dynamic_slice_def =
     define(dynamic_slice_p, "The window of the first operand that starts where the others, one scalar for each axis, say; starts are "
-                            "clamped, so that the window lies inside.")
+                            "clamped, so that the window lies inside.").operands(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           Aval aval = inputs[0];
           const Shape& window = params.get<Shape>("slice_sizes");
@@ -224,7 +224,7 @@ static const auto dynamic_slice_def =
 constinit const Primitive dynamic_update_slice_p{"dynamic_update_slice"};
 static const auto dynamic_update_slice_def =
     define(dynamic_update_slice_p, "The first operand with the second written over the window that starts where the others, one scalar "
-                                   "for each axis, say; starts are clamped, so that the window lies inside.")
+                                   "for each axis, say; starts are clamped, so that the window lies inside.").operands(2)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
           Aval aval = inputs[0];
           const Aval& update = inputs[1];

@@ -51,7 +51,7 @@ std::vector<Sample> elementwise_samples(DTypes types, int num_operands, Sample::
 Family elementwise(DTypes types, int num_operands, ResultType result, Sample::Input::Values values) {
   return {"elementwise", [=](Definition& definition) {
     const Primitive& primitive = definition.primitive();
-    definition
+    definition.operands(num_operands)
         .rule<Abstract>([=, &primitive](std::span<const Aval> inputs, const Params&) {
           return std::vector<Aval>{elementwise_aval(primitive.name(), inputs, types, result)};
         })
@@ -239,7 +239,7 @@ Mask::Rule mask_elementwise(const Primitive& primitive) {
 Family movement() {
   return {"movement", [](Definition& definition) {
     const Primitive& primitive = definition.primitive();
-    definition.rule<Eval>([&primitive](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
+    definition.operands(1).rule<Eval>([&primitive](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
       const std::optional<View> view = rule<Alias>(primitive)(inputs[0], outputs[0].shape, params);
       if (view) return copy_elements(*view, outputs[0]);
       const Buffer dense = Buffer::copy_of(inputs[0]);

@@ -16,6 +16,7 @@
 #include "ops/index_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -27,15 +28,23 @@ using Mode = lax::GatherScatterMode;
 
 // --- Evaluation --------------------------------------------------------------------------------------
 
-Literal fill_literal(DType dtype, const Params& params) {
-  if (const ParamValue* fill = params.find("fill")) return cast(Literal{DType::float64, false, 0, std::get<double>(*fill), 0}, dtype, false);
-  return visit_dtype(dtype, [&](auto element) -> Literal {
+using Element = std::array<char, 16>;
+
+Element fill_element(DType dtype, const Params& params) {
+  const ParamValue* fill = params.find("fill");
+  Element bytes{};
+  visit_dtype(dtype, [&](auto element) {
     using T = decltype(element);
-    if constexpr (std::is_same_v<T, bool>) return {dtype, false, 1, 0, 0};
-    else if constexpr (std::is_signed_v<T> && std::is_integral_v<T>) return {dtype, false, std::numeric_limits<T>::min(), 0, 0};
-    else if constexpr (std::is_integral_v<T>) return {dtype, false, std::int64_t(std::numeric_limits<T>::max()), 0, 0};
-    else return {dtype, false, 0, NAN, 0};
+    T value;
+    if constexpr (std::is_same_v<T, bool>) value = !fill || std::get<double>(*fill) != 0;
+    else if constexpr (std::is_integral_v<T>)
+      value = !fill ? (std::is_signed_v<T> ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max())
+                    : T(cast(Literal{DType::float64, false, 0, std::get<double>(*fill), 0}, dtype, false).integer);
+    else if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) value = T(fill ? float(std::get<double>(*fill)) : NAN);
+    else value = T(fill ? std::get<double>(*fill) : NAN);
+    std::memcpy(bytes.data(), &value, sizeof value);
   });
+  return bytes;
 }
 
 struct alignas(8) Bytes16 { std::uint64_t low, high; };
@@ -64,9 +73,9 @@ void copy_windows(const T* array, const std::int64_t* offsets, std::int64_t coun
 
 template <class T>
 void gather_typed(const View& array, const IndexRows& rows, Outside outside, const Sizes64& window, const Sizes64& strides,
-                  const void* fill_value, const View& out) {
+                  const Element& fill_bytes, const View& out) {
   T fill;
-  std::memcpy(&fill, fill_value, sizeof fill);
+  std::memcpy(&fill, fill_bytes.data(), sizeof fill);
   const std::int64_t size = num_elements(window);
   if (rows.count() < 2 * num_threads() && size * std::int64_t(sizeof(T)) > (1 << 16)) {
     // Few large windows: each is copied by all threads.
@@ -98,13 +107,13 @@ void eval_gather(std::span<const View> inputs, std::span<const View> outputs, co
   if (mode == Mode::check) rows.check();
   if (out.size() == 0) return;
   const Outside outside = mode == Mode::check ? Outside::trust : mode == Mode::fill ? Outside::skip : Outside::clamp;
-  const Buffer fill = Array::literal(fill_literal(out.dtype, params)).buffer();
+  const Element fill = fill_element(out.dtype, params);
   switch (size_of(out.dtype)) {
-    case 1: return gather_typed<std::uint8_t>(array, rows, outside, window, strides, fill.data(), out);
-    case 2: return gather_typed<std::uint16_t>(array, rows, outside, window, strides, fill.data(), out);
-    case 4: return gather_typed<std::uint32_t>(array, rows, outside, window, strides, fill.data(), out);
-    case 8: return gather_typed<std::uint64_t>(array, rows, outside, window, strides, fill.data(), out);
-    default: return gather_typed<Bytes16>(array, rows, outside, window, strides, fill.data(), out);
+    case 1: return gather_typed<std::uint8_t>(array, rows, outside, window, strides, fill, out);
+    case 2: return gather_typed<std::uint16_t>(array, rows, outside, window, strides, fill, out);
+    case 4: return gather_typed<std::uint32_t>(array, rows, outside, window, strides, fill, out);
+    case 8: return gather_typed<std::uint64_t>(array, rows, outside, window, strides, fill, out);
+    default: return gather_typed<Bytes16>(array, rows, outside, window, strides, fill, out);
   }
 }
 
@@ -166,9 +175,8 @@ Arrays mask_gather(std::span<const Masked> inputs, std::span<const Aval>, const 
   // Nobody reads the windows of indices that are padding, but they must not be out of bounds.
   if (mode == Mode::check || mode == Mode::promise)
     if (std::optional<Array> real = validity(indices.aval.shape, sizes)) rows = lax::select(*real, rows, literal_like(rows, 0));
-  const Params padded = params_of(dimensions, mode).with("slice_sizes", bounds);
-  const ParamValue* fill = params.find("fill");
-  return bind(gather_p, {operand, rows}, fill ? padded.with("fill", *fill) : padded);
+  const Params padded = params.with("slice_sizes", bounds);
+  return bind(gather_p, {operand, rows}, mode == mode_of(params) ? padded : padded.with("mode", std::string("fill")));
 }
 
 std::vector<Sample> gather_samples() {
@@ -177,8 +185,9 @@ std::vector<Sample> gather_samples() {
     return Sample::Input{{shape, DType::int32}, Sample::Input::Values::indices, limit};
   };
   auto params = [](lax::IndexDimensions dimensions, Shape window, Mode mode, std::optional<double> fill = {}) {
-    const Params result = params_of(dimensions, mode).with("slice_sizes", window);
-    return fill ? result.with("fill", *fill) : result;
+    std::vector<Params::Entry> others{{"slice_sizes", window}};
+    if (fill) others.emplace_back("fill", *fill);
+    return params_of(dimensions, mode, others);
   };
   return {{{matrix, indices({3, 1}, 4)}, params({{0}, {0}, 0}, {1, 5}, Mode::check)},              // rows
           {{matrix, indices({2, 2, 1}, 9)}, params({{1}, {1}, 0}, {4, 1}, Mode::clip)},            // columns
@@ -194,7 +203,7 @@ std::vector<Sample> gather_samples() {
 
 constinit const Primitive gather_p{"gather"};
 static const auto gather_def =
-    define(gather_p, "Windows of the operand that start where rows of the second operand say.")
+    define(gather_p, "Windows of the operand that start where rows of the second operand say.").operands(2)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const Shape& window = params.get<Shape>("slice_sizes");
           const lax::IndexDimensions dimensions = dimensions_of(params);
@@ -218,9 +227,9 @@ static const auto gather_def =
 
 Array lax::gather(Operand operand, Operand indices, const IndexDimensions& dimensions, const Shape& slice_sizes, GatherScatterMode mode,
                   std::optional<double> fill_value) {
-  const Params params = params_of(dimensions, mode).with("slice_sizes", slice_sizes);
-  const bool fills = fill_value && mode == GatherScatterMode::fill;
-  return bind(gather_p, {operand, indices}, fills ? params.with("fill", *fill_value) : params);
+  std::vector<Params::Entry> others{{"slice_sizes", slice_sizes}};
+  if (fill_value && mode == GatherScatterMode::fill) others.emplace_back("fill", *fill_value);
+  return bind(gather_p, {operand, indices}, params_of(dimensions, mode, std::move(others)));
 }
 
 Array lax::gather(Operand operand, Operand start_indices, const GatherDimensionNumbers& numbers, const Shape& slice_sizes,

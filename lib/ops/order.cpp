@@ -201,7 +201,7 @@ constinit const Primitive argreduce_p{"argreduce"};
 static const auto argreduce_def =
     define(argreduce_p,
            "The index of the largest (kind max) or smallest (min) element along an axis: the first "
-           "of equal ones. NaN wins.")
+           "of equal ones. NaN wins.").operands(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const std::string& kind = params.text("kind");
           if (kind != "max" && kind != "min")

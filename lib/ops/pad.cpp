@@ -163,7 +163,7 @@ Arrays mask_pad(std::span<const Masked> inputs, std::span<const Aval> outputs, c
 constinit const Primitive pad_p{"pad"};
 static const auto pad_def =
     define(pad_p, "The first operand with copies of the second, a scalar, before (low), after (high) and between (interior) its "
-                  "elements along every axis; negative low and high take elements away.")
+                  "elements along every axis; negative low and high take elements away.").operands(2)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           Aval aval = inputs[0];
           require_same_dtype("pad", aval, inputs[1], "the padding value has");

@@ -247,7 +247,7 @@ Array product_tangent(Array x, Array t) {  // over axis 0
 constinit const Primitive reduce_p{"reduce"};
 static const auto reduce_def =
     define(reduce_p, "Combines the elements along axes: kind sum, prod, max, min (NaN wins), and, or. An empty axis gives the "
-                     "kind's identity.")
+                     "kind's identity.").operands(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const std::string& kind = params.text("kind");
           require_dtype("reduce_" + kind, inputs[0], types_of(kind));

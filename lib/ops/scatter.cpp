@@ -248,10 +248,9 @@ Arrays mask_scatter(std::span<const Masked> inputs, std::span<const Aval>, const
     s.rows = lax::select(*real, lax::select(inside, s.rows, far), behind);
     s.x = resized(s.x, axis, size + room);
   }
-  const Params changed = params_of(s.dimensions, s.mode)
-                             .with("kind", params.text("kind"))
-                             .with("unique", params.flag("unique"))
-                             .with("sorted", params.flag("sorted") && !real);
+  const Params changed = params_of(
+      s.dimensions, s.mode,
+      {{"kind", params.text("kind")}, {"unique", params.flag("unique")}, {"sorted", params.flag("sorted") && !real}});
   Array out = bind(scatter_p, {s.x, s.rows, s.updates}, changed);
   if (aside) out = resized(out, axis, size);
   return {out.shape() == x.padded.shape() ? out : lax::reshape(out, x.padded.shape())};
@@ -265,7 +264,7 @@ std::vector<Sample> scatter_samples() {
     return Sample::Input{{shape, DType::int32}, Sample::Input::Values::indices, limit};
   };
   auto params = [](lax::IndexDimensions dimensions, Kind kind, Mode mode, bool unique = false) {
-    return params_of(dimensions, mode).with("kind", std::string(kind_names[int(kind)])).with("unique", unique).with("sorted", false);
+    return params_of(dimensions, mode, {{"kind", std::string(kind_names[int(kind)])}, {"unique", unique}, {"sorted", false}});
   };
   std::vector<Sample> samples;
   for (Kind kind : {Kind::set, Kind::add, Kind::mul, Kind::min, Kind::max}) {
@@ -285,7 +284,7 @@ std::vector<Sample> scatter_samples() {
 constinit const Primitive scatter_p{"scatter"};
 static const auto scatter_def =
     define(scatter_p, "The first operand with the third set, added, multiplied, or its minimum or maximum taken, in windows that start where "
-                      "rows of the second say.")
+                      "rows of the second say.").operands(3)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           Aval aval = inputs[0];
           const Aval &indices = inputs[1], &updates = inputs[2];
@@ -319,10 +318,10 @@ static const auto scatter_def =
 Array lax::scatter(Operand operand, Operand indices, Operand updates, const IndexDimensions& dimensions, ScatterKind kind,
                    const ScatterOptions& options) {
   return bind(scatter_p, {operand, indices, in_dtype_of(updates, operand)},
-              params_of(dimensions, options.mode)
-                  .with("kind", std::string(kind_names[int(kind)]))
-                  .with("unique", options.unique_indices)
-                  .with("sorted", options.indices_are_sorted));
+              params_of(dimensions, options.mode,
+                        {{"kind", std::string(kind_names[int(kind)])},
+                         {"unique", options.unique_indices},
+                         {"sorted", options.indices_are_sorted}}));
 }
 
 namespace {

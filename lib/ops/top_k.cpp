@@ -117,7 +117,7 @@ static const auto top_k_def =
     define(top_k_p,
            "The k largest elements along an axis, largest first, and their indices. NaN is "
            "largest; of "
-           "equal elements the first comes first.")
+           "equal elements the first comes first.").operands(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           require_dtype("top_k", inputs[0], real_numbers | boolean);
           const int axis = checked_axis(params, inputs[0], "top_k");

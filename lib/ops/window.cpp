@@ -6,6 +6,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "window.h"
 
+#include <numeric>
+
 namespace plait {
 namespace {
 
@@ -147,6 +149,39 @@ Array product_tangent(const Windows& w, const Array& x, const Array& t, const Sh
   return lax::reduce_sum(lax::mul(lax::mul(tangents, before), after), std::vector<int>{last});
 }
 
+Arrays mask_reduce_window(std::span<const Masked> inputs, std::span<const Aval> outputs,
+                          const Params& params, const SizeValues& sizes) {
+  const Windows real = windows_of(params);
+  const std::string& kind = params.text("kind");
+  for (const Shape* list : {&real.window, &real.strides, &real.window_dilation})
+    if (!list->is_constant())
+      throw ShapeError(
+          "mask: reduce_window_" + kind + " has windows or strides of named sizes: window (" +
+              real.window.to_string() + "), strides (" + real.strides.to_string() + ")",
+          "reduce over the whole axis, or give windows and strides as integers");
+  std::vector<int> axes(inputs[0].aval.rank());
+  std::iota(axes.begin(), axes.end(), 0);
+  auto reduce = [&](const std::string& with, const Masked& operand, const Array& fill) -> Array {
+    Windows w = real;
+    const Masked placed = place_under_windows(operand, fill, axes, w, sizes);
+    for (int axis : axes)
+      w.high[axis] =
+          high_for(sizes.bound(outputs[0].shape[axis]), placed.padded.shape(axis), w, axis);
+    return bind(reduce_window_p, {placed.padded}, params_of(with, w));
+  };
+  const Array fill = window_identity(kind, inputs[0].aval.dtype);
+  const Array result = reduce(kind, inputs[0], fill);
+  if (kind != "argmax" && kind != "argmin") return {result};
+  // An extreme equal to what is filled in may be of padding: then the first real element is the
+  // place.
+  const Array extreme = reduce(kind.substr(3), inputs[0], fill), none = integer(0);
+  const Aval flags{inputs[0].aval.shape, DType::int32};
+  const Masked ones{lax::full(inputs[0].padded.shape(), 1, DType::int32), flags};
+  const Array first = lax::select(lax::gt(reduce("max", ones, none), none),
+                                  reduce("argmax", ones, none), integer(-1));
+  return {lax::select(lax::eq(extreme, fill), first, result)};
+}
+
 Array reduce_window(const std::string& kind, const Array& operand, const Shape& window,
                     const Shape& strides, const lax::WindowPadding& padding,
                     const Shape& base_dilation, const Shape& window_dilation) {
@@ -166,7 +201,7 @@ static const auto reduce_window_def =
            "and argmin, the place of the "
            "extreme in its window, -1 where there is none. Padding and holes do not count; an "
            "empty window gives the kind's "
-           "identity.")
+           "identity.").operands(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const std::string& kind = params.text("kind");
           const std::string name = "reduce_window_" + kind;
@@ -215,41 +250,7 @@ static const auto reduce_window_def =
               {Array(bind(reduce_window_p, {inputs[0].array}, params_of(params.text("kind"), w))),
                dim}};
         })
-        .rule<Mask>([](std::span<const Masked> inputs, auto outputs, const Params& params,
-                       const SizeValues& sizes) {
-          Windows w = windows_of(params);
-          const std::string& kind = params.text("kind");
-          for (const Shape* list : {&w.window, &w.strides, &w.window_dilation})
-            if (!list->is_constant())
-              throw ShapeError(
-                  "mask: reduce_window_" + kind +
-                      " has windows or strides of named sizes: window (" + w.window.to_string() +
-                      "), strides (" + w.strides.to_string() + ")",
-                  "reduce over the whole axis, or give windows and strides as integers");
-          std::vector<int> axes;
-          for (int i = 0; i < inputs[0].aval.rank(); ++i)
-            if (!is_trivial(w, i)) axes.push_back(i);
-          // Geometry of the windowed axes alone, while the operand moves under them.
-          Windows moved;
-          auto each = [&](auto use) {
-            use(w.window, moved.window), use(w.strides, moved.strides), use(w.low, moved.low),
-                use(w.high, moved.high);
-            use(w.base_dilation, moved.base_dilation),
-                use(w.window_dilation, moved.window_dilation);
-          };
-          each([&](Shape& all, Shape& some) {
-            for (int axis : axes) some.push_back(all[axis]);
-          });
-          const Array fill = window_identity(kind, inputs[0].aval.dtype);
-          const Masked placed = place_under_windows(inputs[0], fill, axes, moved, sizes);
-          each([&](Shape& all, Shape& some) {
-            for (std::size_t i = 0; i < axes.size(); ++i) all[axes[i]] = some[i];
-          });
-          for (int axis : axes)
-            w.high[axis] =
-                high_for(sizes.bound(outputs[0].shape[axis]), placed.padded.shape(axis), w, axis);
-          return Arrays(bind(reduce_window_p, {placed.padded}, params_of(kind, w)));
-        })
+        .rule<Mask>(mask_reduce_window)
         .rule<Samples>([] {
           const Sample::Input row{{{7}, DType::float64}, Values::distinct},
               image{{{2, 5, 6}, DType::float64}, Values::distinct};

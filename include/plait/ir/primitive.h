@@ -36,11 +36,16 @@ class Primitive {
   std::string_view name() const { return name_; }
   // The place of this name in every rule table; the same for equal names.
   int index() const;
+  // What its definition says: never merged, dropped or reordered; and how many operands it takes at least.
+  bool is_effectful() const { return effectful_.load(std::memory_order_relaxed); }
+  int min_operands() const { return min_operands_.load(std::memory_order_relaxed); }
   bool operator==(const Primitive& other) const { return this == &other || index() == other.index(); }
 
  private:
   const char* name_;
-  mutable std::atomic<int> index_{-1};
+  friend class Definition;
+  mutable std::atomic<int> index_{-1}, min_operands_{0};
+  mutable std::atomic<bool> effectful_{false};
 };
 
 // Where a rule comes from, for coverage tables and for catching double definitions.
@@ -107,7 +112,6 @@ struct PrimitiveInfo {
   const Primitive* primitive = nullptr;
   std::string doc, file;
   int line = 0;
-  bool effectful = false;
   std::string family;
 };
 
@@ -140,6 +144,8 @@ class Definition {
     return *this;
   }
   Definition& effectful();
+  // States how many operands there are at least, so that no rule meets fewer.
+  Definition& operands(int at_least);
   const Primitive& primitive() const { return *primitive_; }
 
  private:
