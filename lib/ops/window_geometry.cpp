@@ -85,7 +85,9 @@ Masked place_under_windows(const Masked& operand, const Array& fill, std::span<c
   const int rank = operand.aval.rank();
   Shape low(rank, 0), interior(rank, 0);
   bool shifts = false;
+  std::vector<int> windowed;
   for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (!is_trivial(windows, int(i))) windowed.push_back(axes[i]);
     if (windows.low[i].is_constant() && windows.base_dilation[i].is_constant()) continue;
     low[axes[i]] = windows.low[i];
     interior[axes[i]] = windows.base_dilation[i] - 1;
@@ -101,7 +103,7 @@ Masked place_under_windows(const Masked& operand, const Array& fill, std::span<c
         infer(pad_p, std::vector<Aval>{operand.aval, fill.aval()}, params);
     placed = {rule<Mask>(pad_p)(inputs, avals, params, sizes)[0], avals[0]};
   }
-  return {fill_padding(placed, fill, sizes, axes), placed.aval};
+  return {fill_padding(placed, fill, sizes, windowed), placed.aval};
 }
 
 }  // namespace plait

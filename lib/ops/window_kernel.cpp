@@ -98,7 +98,7 @@ struct Maximum {  // NaN wins
   }
   template <class T>
   static T combine(T a, T b) {
-    return (a > b) | (a != a) ? a : b;
+    return ((a > b) | (a != a)) ? a : b;
   }
 };
 struct Minimum {
@@ -108,7 +108,7 @@ struct Minimum {
   }
   template <class T>
   static T combine(T a, T b) {
-    return (a < b) | (a != a) ? a : b;
+    return ((a < b) | (a != a)) ? a : b;
   }
 };
 
