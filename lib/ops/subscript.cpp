@@ -307,9 +307,29 @@ Array fit_values(const Array& values, const Shape& shape, DType dtype) {
   return broadcast_to(cast, shape);
 }
 
+// True or False as an index: a new axis in front of which everything or nothing is taken.
+bool lift_scalar_mask(Array& operand, Subscripts& subscripts) {
+  for (Subscript& entry : subscripts) {
+    const auto* mask = std::get_if<Array>(&entry);
+    if (!mask || mask->dtype() != DType::bool_ || mask->ndim() != 0) continue;
+    const std::optional<Buffer> known = mask->known_buffer();
+    if (!known) positions(*mask);  // throws
+    Buffer places = Buffer::empty(DType::int64, {mask->item<bool>() ? 1 : 0});
+    if (places.bytes() > 0) *static_cast<std::int64_t*>(places.data()) = 0;
+    subscripts.erase(subscripts.begin() + (&entry - subscripts.data()));
+    subscripts.insert(subscripts.begin(), Array(places));
+    Shape shape{1};
+    for (Dim dim : operand.shape()) shape.push_back(dim);
+    operand = lax::reshape(operand, shape);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Array getitem(Operand operand, const Subscripts& subscripts, const SubscriptOptions& options) {
+  if (Subscripts lifted = subscripts; lift_scalar_mask(operand, lifted)) return getitem(operand, lifted, options);
   const Plan plan = make_plan(operand, subscripts);
   const Array cut = cut_ranges(operand, plan);
   if (!plan.has_arrays) return lax::reshape(cut, result_shape(plan, nullptr, cut));
@@ -322,6 +342,10 @@ Array getitem(Operand operand, const Subscripts& subscripts, const SubscriptOpti
 }
 
 Array update_item(Operand operand, const Subscripts& subscripts, Operand values, UpdateKind kind, const SubscriptOptions& options) {
+  if (Subscripts lifted = subscripts; lift_scalar_mask(operand, lifted)) {
+    const Array updated = update_item(operand, lifted, values, kind, options);
+    return lax::reshape(updated, Shape(updated.shape().begin() + 1, updated.shape().end()));
+  }
   const Plan plan = make_plan(operand, subscripts);
   const bool contiguous = std::all_of(plan.cuts.begin(), plan.cuts.end(), [](const AxisCut& cut) {
     return cut.kind != AxisCut::Kind::array && (cut.kind != AxisCut::Kind::range || cut.step == Dim(1));

@@ -17,7 +17,8 @@ import numpy as _np
 
 from plait import _plait
 
-_plait.set_package_folder(_os.path.dirname(_os.path.realpath(__file__)) + "/")
+# Lines of the package are not the user's.
+_plait.set_package_folders([_os.path.dirname(path(__file__)) + "/" for path in (_os.path.abspath, _os.path.realpath)])
 
 from plait._custom import (
     checkpoint,

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import functools
 import inspect
+import threading
 
 from plait import _plait
 from plait._functions import Flat, check_callable, name_of, to_arrays, wraps
@@ -15,11 +16,15 @@ class _Custom:
     """What custom_jvp and custom_vjp share: arguments by position, some of them not differentiated."""
 
     transform = ""
+    # A rule is traced with the function, and mostly calls it again. So deep the rule is there in derivatives
+    # of derivatives; below, the function's own equations are differentiated.
+    deepest = 3
 
     def __init__(self, fun, nondiff_argnums=()):
         check_callable(self.transform, fun)
         functools.update_wrapper(self, fun)
         self.fun = fun
+        self.inside = threading.local()
         self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
 
     def __get__(self, instance, owner=None):
@@ -52,6 +57,22 @@ class _Custom:
                 f"{self.transform}: `{name_of(self.fun)}` has no rule yet",
                 f"give it one with {name_of(self.fun)}.def{'jvp' if self.transform == 'custom_jvp' else 'vjp'}",
             )
+
+    def is_plain(self):
+        """Whether this call applies the function itself, without its rule."""
+        return not _plait.is_tracing() or getattr(self.inside, "depth", 0) >= self.deepest
+
+    def nested(self, rule):
+        """rule, one level deeper."""
+
+        def deeper(*args):
+            self.inside.depth = getattr(self.inside, "depth", 0) + 1
+            try:
+                return rule(*args)
+            finally:
+                self.inside.depth -= 1
+
+        return deeper
 
     def merged(self, fixed, count):
         """The function of the dynamic arguments."""
@@ -100,7 +121,7 @@ class custom_jvp(_Custom):
         args, fixed, dynamic = self.arguments(args, kwargs)
         leaves, structure = flatten(dynamic)
         arrays = to_arrays(leaves, structure, "custom_jvp: the argument")
-        if not _plait.is_tracing():
+        if self.is_plain():
             return self.fun(*args)
         _, both = flatten((dynamic, {}))
         flat = Flat("custom_jvp", self.merged(fixed, len(args)), both)
@@ -133,7 +154,7 @@ class custom_jvp(_Custom):
             ]
             return outputs + derivatives
 
-        outputs = _plait.flat_custom_jvp(flat, rule, arrays, name)
+        outputs = _plait.flat_custom_jvp(flat, self.nested(rule), arrays, name)
         return unflatten(flat.outputs, outputs)
 
 
@@ -155,7 +176,7 @@ class custom_vjp(_Custom):
         args, fixed, dynamic = self.arguments(args, kwargs)
         leaves, structure = flatten(dynamic)
         arrays = to_arrays(leaves, structure, "custom_vjp: the argument")
-        if not _plait.is_tracing():
+        if self.is_plain():
             return self.fun(*args)
         _, both = flatten((dynamic, {}))
         flat = Flat("custom_vjp", self.merged(fixed, len(args)), both)
@@ -210,7 +231,7 @@ class custom_vjp(_Custom):
                     result.append(_zeros(value) if zero else _plait.convert(leaf, _plait.aval_of(value).dtype))
             return result
 
-        outputs = _plait.flat_custom_vjp(flat, fwd, bwd, arrays, name)
+        outputs = _plait.flat_custom_vjp(flat, self.nested(fwd), self.nested(bwd), arrays, name)
         return unflatten(flat.outputs, outputs)
 
 

@@ -25,6 +25,108 @@ signedinteger, unsignedinteger, complexfloating = _np.signedinteger, _np.unsigne
 dtype, iinfo = _np.dtype, _np.iinfo
 
 
+def asarray(a, dtype=None, order=None, *, copy=None, device=None):
+    """a as an array. Numbers and lists of numbers are weak; a NumPy array is copied unless it is read-only."""
+    return _plait.asarray(a, dtype, copy)
+
+
+def array(object, dtype=None, copy=True, order="K", ndmin=0):
+    """object as an array with at least ndmin axes. Arrays do not change, so copy says nothing."""
+    result = _plait.asarray(object, dtype)
+    return result if result.ndim >= ndmin else result.reshape((1,) * (ndmin - result.ndim) + result.shape)
+
+
+def promote_types(a, b):
+    """The dtype of an operation on two dtypes."""
+    return _plait.promote_types(a, b)
+
+
+def result_type(*arrays_and_dtypes):
+    """The dtype of an operation on arrays, numbers and dtypes; numbers yield to the others."""
+    return _plait.result_type(*arrays_and_dtypes)
+
+
+def isdtype(dtype, kind):
+    """Whether a dtype is of a kind of the array-API standard ("real floating", "integral", ...)."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, each) for each in kind)
+    dtype = _plait.as_dtype(dtype)
+    letters = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "fV",
+               "complex floating": "c", "numeric": "iufcV"}  # fmt: skip
+    if isinstance(kind, str):
+        if kind not in letters:
+            _plait.fail("ValueError", f"isdtype: there is no kind {kind!r}", f"choose one of {', '.join(letters)}")
+        return dtype.kind in letters[kind]
+    return dtype == _plait.as_dtype(kind)
+
+
+def can_cast(from_, to):
+    """Whether every value of a dtype (or array) is one of another."""
+    return _np.can_cast(getattr(from_, "dtype", from_), to)
+
+
+def isscalar(element):
+    """Whether element is a number, or an array without axes."""
+    return _np.isscalar(element) or getattr(element, "ndim", None) == 0
+
+
+def fromfunction(function, shape, *, dtype=float, **kwargs):
+    """The array of function(i, j, ...) for all places of a shape."""
+    return function(*indices(shape, dtype=dtype), **kwargs)
+
+
+def vectorize(pyfunc, *, excluded=(), signature=None):
+    """A function of scalars as a function of arrays, which broadcast; by vmap over every axis."""
+    if signature is not None or excluded:
+        _plait.fail("MissingRuleError", "vectorize: signature and excluded are not supported", "use vmap with in_axes")
+    from plait._transforms import vmap
+
+    def vectorized(*args):
+        arrays = [_plait.to_array(arg) for arg in args]
+        shape = broadcast_shapes(*[array.shape for array in arrays])
+        flat = [broadcast_to(array, shape).reshape(-1) for array in arrays]
+        return _plait_reshape(vmap(pyfunc)(*flat), shape)
+
+    return vectorized
+
+
+def _plait_reshape(tree, shape):
+    leaves, structure = _plait.flatten(tree)
+    return _plait.unflatten(structure, [leaf.reshape(shape + leaf.shape[1:]) for leaf in leaves])
+
+
+class _Grid:
+    """mgrid and ogrid: coordinates from slices, mgrid[0:3, 0:2]."""
+
+    def __init__(self, sparse):
+        self._sparse = sparse
+
+    def __getitem__(self, key):
+        made = (_np.ogrid if self._sparse else _np.mgrid)[key]
+        return [asarray(part) for part in made] if isinstance(made, (list, tuple)) else asarray(made)
+
+
+mgrid, ogrid, s_, index_exp = _Grid(False), _Grid(True), _np.s_, _np.index_exp
+
+
+def _add_outer(name, function):
+    def outer(a, b):
+        a, b = _plait.to_array(a, name), _plait.to_array(b, name)
+        return function(a.reshape(a.shape + (1,) * b.ndim), b)
+
+    outer.__doc__ = f"{name} of every element of a with every element of b."
+    function.outer = outer
+
+
+for _name in (
+    "add subtract multiply divide true_divide floor_divide power float_power remainder mod fmod maximum minimum fmax "
+    "fmin logaddexp logaddexp2 arctan2 atan2 hypot copysign bitwise_and bitwise_or bitwise_xor logical_and logical_or "
+    "logical_xor equal not_equal less less_equal greater greater_equal"
+).split():
+    if _name in globals():
+        _add_outer(_name, globals()[_name])
+
+
 def finfo(type):
     """Limits of a floating dtype, bfloat16 included."""
     type = _plait.as_dtype(type)

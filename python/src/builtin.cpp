@@ -19,6 +19,7 @@ struct BuiltinObject {
   std::vector<PyObject*>* names;  // of parameters, interned
   int num_positional;             // how many may be given by position
   int variadic;                   // index of the *parameter, or -1
+  bool collects;                  // as a method: x.reshape(2, 3) is x.reshape((2, 3))
   PyObject* dict;
 };
 PyTypeObject *builtin_type, *method_type;
@@ -48,6 +49,14 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
     std::vector<Argument> arguments(size);
     std::uint64_t given = 0;
     Py_ssize_t next = 0;
+    if (self.collects && count > 2) {
+      arguments[0] = to_argument(values[0], info, 0);
+      py::tuple rest(count - 1);
+      for (Py_ssize_t i = 1; i < count; ++i) rest[i - 1] = borrowed(values[i]);
+      arguments[1] = to_argument(rest.ptr(), info, 1);
+      given = 3;
+      next = count;
+    }
     if (self.variadic == 0 && count == 1 && (PyList_Check(values[0]) || PyTuple_Check(values[0]))) {
       // A sequence stands for its elements.
       arguments[0] = to_argument(values[0], info, 0);
@@ -96,6 +105,7 @@ PyObject* make(const FunctionInfo& info, PyTypeObject* type) {
   self->names = new std::vector<PyObject*>;
   self->num_positional = 0;
   self->variadic = -1;
+  self->collects = type == method_type && (info.name == "reshape" || info.name == "transpose");
   self->dict = nullptr;
   for (std::size_t i = 0; i < info.parameters.size(); ++i) {
     const Parameter& parameter = info.parameters[i];

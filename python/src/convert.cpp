@@ -158,9 +158,10 @@ Array from_list(PyObject* list, const Role& role) {
     Arrays parts;
     for (Py_ssize_t i = 0; i < size; ++i) parts.push_back(to_array(PySequence_Fast_GET_ITEM(list, i), role));
     promote_dtypes(parts, "array");
+    const Shape first = parts[0].shape();
     for (Array& part : parts) {
-      if (!(part.shape() == parts[0].shape()))
-        throw ShapeError(prefix(role) + "a list holds arrays of shapes (" + parts[0].shape().to_string() + ") and (" + part.shape().to_string() + ")",
+      if (!(part.shape() == first))
+        throw ShapeError(prefix(role) + "a list holds arrays of shapes (" + first.to_string() + ") and (" + part.shape().to_string() + ")",
                          "give arrays of one shape");
       Shape shape{1};
       for (Dim dim : part.shape()) shape.push_back(dim);
@@ -547,6 +548,27 @@ void add_convert(py::module_& module) {
   module.def("is_array_like", [](py::object object) { return is_array_like(object.ptr()); });
   module.def("aval_of", [](py::object object, const std::string& what) { return aval_object(to_aval(object.ptr(), {what})); },
              py::arg("object"), py::arg("what") = "");
+  module.def("asarray", [](py::object a, py::object dtype, py::object copy) {
+    if (copy.is(py::bool_(false)) && is_numpy_array(a.ptr()) && !is_frozen(a.ptr()))
+      throw ValueError("asarray: copy=False of a NumPy array that can be written to", "make it read-only, or share its memory with from_dlpack");
+    Array array = to_array(a.ptr(), {"asarray"});
+    if (dtype.is_none()) return to_python(array);
+    const DType target = to_dtype(dtype.ptr(), {"asarray", "dtype"});
+    if (is_complex(array.dtype()) && !is_complex(target))
+      throw DtypeError("asarray: complex values do not become " + std::string(name_of(target)), "take .real first");
+    return to_python(lax::convert_element_type(array, target));
+  }, py::arg("a"), py::arg("dtype") = py::none(), py::arg("copy") = py::none());
+  module.def("promote_types", [](py::object a, py::object b) { return dtype_object(promote_types(to_dtype(a.ptr()), to_dtype(b.ptr()))); });
+  module.def("result_type", [](py::args values) {
+    std::optional<WeakDType> result;
+    for (py::handle value : values) {
+      const bool is_dtype = PyType_Check(value.ptr()) || PyUnicode_Check(value.ptr()) || PyObject_TypeCheck(value.ptr(), reinterpret_cast<PyTypeObject*>(dtype_type));
+      const WeakDType here = is_dtype ? WeakDType{to_dtype(value.ptr()), false} : to_aval(value.ptr()).type();
+      result = result ? promote_weak(*result, here) : here;
+    }
+    if (!result) throw ValueError("result_type of nothing", "pass arrays or dtypes");
+    return dtype_object(result->dtype);
+  });
   module.def("as_dtype", [](py::object object) { return dtype_object(to_dtype(object.ptr())); });
 }
 

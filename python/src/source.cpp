@@ -12,7 +12,7 @@
 namespace plait::python {
 namespace {
 
-std::string package_folder;  // with a trailing slash
+std::vector<std::string> package_folders;  // with a trailing slash; links and what they lead to
 
 struct CodeInfo {
   bool is_ours = false;
@@ -40,7 +40,7 @@ CodeInfo& info_of_code(PyCodeObject* code) {
   CodeInfo& info = table[key];
   const char* file = PyUnicode_AsUTF8(code->co_filename);
   if (!file) PyErr_Clear();
-  info.is_ours = file && std::string_view(file).starts_with(package_folder);
+  for (const std::string& folder : package_folders) info.is_ours |= file && std::string_view(file).starts_with(folder);
   return info;
 }
 
@@ -87,7 +87,7 @@ Source provide() {
 }  // namespace
 
 void add_source(py::module_& module) {
-  module.def("set_package_folder", [](std::string folder) { package_folder = std::move(folder); });
+  module.def("set_package_folders", [](std::vector<std::string> folders) { package_folders = std::move(folders); });
   module.def("current_line", [] { return Source::current().to_string(); });
   Source::set_provider(provide);
 }

@@ -85,9 +85,10 @@ def test_errors_are_the_builtin_ones_too():
         assert issubclass(error, (plait.Error, *bases)) and all(issubclass(error, base) for base in bases)
 
 
-def test_a_missing_rule_is_not_an_internal_error():
+def test_memory_that_cannot_be_had():
     with pytest.raises(plait.MemoryError):
-        pnp.zeros((1 << 40,), np.float64)
+        pnp.zeros((1 << 45,), np.float64) + 1
+    assert float(pnp.asarray(1.0) + 1) == 2
 
 
 def test_info():
