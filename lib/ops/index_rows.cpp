@@ -11,14 +11,10 @@ namespace plait::indexing {
 namespace {
 
 template <class T>
-void load_indices(const void* indices, std::int64_t first, std::int64_t step, std::int64_t count, std::int64_t* out) {
-  const T* src = static_cast<const T*>(indices) + first;
-  for (std::int64_t i = 0; i < count; ++i) {
-    // A uint64 beyond int64 must stay above every size.
-    if constexpr (std::is_same_v<T, std::uint64_t>)
-      out[i] = std::int64_t(std::min<T>(src[i * step], std::numeric_limits<std::int64_t>::max()));
-    else out[i] = src[i * step];
-  }
+std::int64_t to_index(T value) {
+  // A uint64 beyond int64 must stay above every size.
+  if constexpr (std::is_same_v<T, std::uint64_t>) return std::int64_t(std::min<T>(value, std::numeric_limits<std::int64_t>::max()));
+  else return value;
 }
 
 constexpr const char* mode_names[] = {"check", "clip", "fill", "promise"};
@@ -33,9 +29,10 @@ IndexRows::IndexRows(std::string_view primitive, const View& array, const View& 
   const lax::IndexDimensions dimensions = dimensions_of(params);
   if (!indices.is_dense()) dense_ = Buffer::copy_of(indices);
   indices_ = indices.is_dense() ? indices.data : dense_.data();
-  load_ = visit_dtype(indices.dtype, [](auto element) -> Load {
+  width_ = size_of(indices.dtype);
+  add_ = visit_dtype(indices.dtype, [](auto element) -> Add {
     using T = decltype(element);
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return &load_indices<T>;
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return &IndexRows::add_component<T>;
     else throw InternalError("indices are no integers");
   });
   for (int i = 0; i < dimensions.batch_dims; ++i) {
@@ -46,14 +43,16 @@ IndexRows::IndexRows(std::string_view primitive, const View& array, const View& 
   for (int i = dimensions.batch_dims; i + 1 < indices.rank(); ++i) rows_per_batch_ *= indices.shape[i];
   for (int axis : dimensions.axes) {
     const std::int64_t size = array.shape[axis], last = size - window[axis - dimensions.batch_dims];
-    components_.push_back({axis, size, last, array.strides[axis], 0, size + 1});
+    components_.push_back({axis, int(components_.size()), size, last, array.strides[axis], 0, size, false});
   }
 }
 
 void IndexRows::keep_only(int component, std::int64_t begin, std::int64_t end) {
   components_[component].begin = begin;
   components_[component].end = end;
-  keeps_all_ = false;
+  components_[component].keeps_part = true;
+  // Last, because only a component that may leave a window out looks whether one was left out before.
+  std::swap(components_[component], components_.back());
 }
 
 std::int64_t IndexRows::batch_offset(std::int64_t batch) const {
@@ -61,6 +60,33 @@ std::int64_t IndexRows::batch_offset(std::int64_t batch) const {
   for (std::size_t i = batch_shape_.size(); i-- > 0; batch /= batch_shape_[i])
     offset += batch % batch_shape_[i] * batch_strides_[i];
   return offset;
+}
+
+// One pass for each component: this is most of the time of a gather of single elements.
+template <class T>
+void IndexRows::add_component(const void* indices, std::int64_t step, std::int64_t count, const Component& component, Outside outside,
+                              std::int64_t* offsets) {
+  const T* starts = static_cast<const T*>(indices);
+  const std::int64_t last = component.last, stride = component.stride;
+  if (component.keeps_part) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::int64_t start = to_index(starts[i * step]);
+      if (outside == Outside::clamp) start = std::max<std::int64_t>(0, std::min(start, last));
+      const bool inside = start >= component.begin && start < component.end && start <= last && offsets[i] != no_window;
+      offsets[i] = inside ? offsets[i] + start * stride : no_window;
+    }
+  } else if (outside == Outside::trust) {
+    for (std::int64_t i = 0; i < count; ++i) offsets[i] += to_index(starts[i * step]) * stride;
+  } else if (outside == Outside::clamp) {
+    for (std::int64_t i = 0; i < count; ++i)
+      offsets[i] += std::max<std::int64_t>(0, std::min(to_index(starts[i * step]), last)) * stride;
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t start = to_index(starts[i * step]);
+      const bool inside = std::uint64_t(start) <= std::uint64_t(last) && offsets[i] != no_window;
+      offsets[i] = inside ? offsets[i] + start * stride : no_window;
+    }
+  }
 }
 
 void IndexRows::compute_offsets(std::int64_t row, std::int64_t count, Outside outside, std::int64_t* offsets) const {
@@ -74,33 +100,14 @@ void IndexRows::compute_offsets(std::int64_t row, std::int64_t count, Outside ou
       i = end;
     }
   }
-  constexpr std::int64_t block = 256;
-  std::int64_t starts[block];
-  bool skipped[block] = {};
-  const auto num_components = std::int64_t(components_.size());
-  for (std::int64_t m = 0; m < num_components; ++m) {
-    const Component& component = components_[m];
+  for (const Component& component : components_) {
     if (component.last < 0) {  // an empty axis
       std::fill_n(offsets, count, no_window);
       return;
     }
-    load_(indices_, row * num_components + m, num_components, count, starts);
-    if (outside == Outside::clamp) {
-      for (std::int64_t i = 0; i < count; ++i) starts[i] = std::clamp<std::int64_t>(starts[i], 0, component.last);
-    } else if (outside == Outside::skip) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        const bool bad = starts[i] < 0 || starts[i] > component.last;
-        skipped[i] |= bad;
-        starts[i] = bad ? 0 : starts[i];
-      }
-    }
-    if (!keeps_all_)
-      for (std::int64_t i = 0; i < count; ++i) skipped[i] |= starts[i] < component.begin || starts[i] >= component.end;
-    for (std::int64_t i = 0; i < count; ++i) offsets[i] += starts[i] * component.stride;
+    const auto step = std::int64_t(components_.size());
+    add_(static_cast<const char*>(indices_) + (row * step + component.place) * width_, step, count, component, outside, offsets);
   }
-  if (outside == Outside::skip || !keeps_all_)
-    for (std::int64_t i = 0; i < count; ++i)
-      if (skipped[i]) offsets[i] = no_window;
 }
 
 void IndexRows::check() const {
@@ -118,10 +125,12 @@ void IndexRows::check() const {
 }
 
 void IndexRows::throw_outside(std::int64_t row) const {
-  for (std::size_t m = 0; m < components_.size(); ++m) {
-    const Component& component = components_[m];
+  const auto step = std::int64_t(components_.size());
+  for (const Component& component : components_) {
+    Component alone = component;
+    alone.stride = 1;
     std::int64_t start = 0;
-    load_(indices_, row * std::int64_t(components_.size()) + std::int64_t(m), 1, 1, &start);
+    add_(static_cast<const char*>(indices_) + (row * step + component.place) * width_, step, 1, alone, Outside::trust, &start);
     if (start >= 0 && start <= component.last) continue;
     const std::int64_t window = component.size - component.last;
     const std::string valid = component.last < 0 || component.size == 0 ? "the axis is empty"
@@ -190,11 +199,12 @@ bool is_disjoint(const Params& params, const Shape& indices) {
   return less_equal(rows, 1).value_or(false) || (params.flag("unique") && mode_of(params) != lax::GatherScatterMode::clip);
 }
 
-Params params_of(const lax::IndexDimensions& dimensions, lax::GatherScatterMode mode) {
-  return {{"axes", to_shape(dimensions.axes)},
-          {"collapse", to_shape(dimensions.collapse)},
-          {"batch_dims", Dim(dimensions.batch_dims)},
-          {"mode", std::string(mode_names[int(mode)])}};
+Params params_of(const lax::IndexDimensions& dimensions, lax::GatherScatterMode mode, std::vector<Params::Entry> others) {
+  others.emplace_back("axes", to_shape(dimensions.axes));
+  others.emplace_back("collapse", to_shape(dimensions.collapse));
+  others.emplace_back("batch_dims", Dim(dimensions.batch_dims));
+  others.emplace_back("mode", std::string(mode_names[int(mode)]));
+  return Params(std::move(others));
 }
 
 Shape leading_shape(std::string_view name, const Aval& operand, const Aval& indices, const Params& params, const Shape& window) {

@@ -41,11 +41,17 @@ class IndexRows {
 
  private:
   struct Component {
-    int axis;
+    int axis, place;                  // of the operand; in a row of indices
     std::int64_t size, last, stride;  // of the axis; last is the greatest start
     std::int64_t begin, end;          // see keep_only
+    bool keeps_part;
   };
-  using Load = void (*)(const void* indices, std::int64_t first, std::int64_t step, std::int64_t count, std::int64_t* out);
+  // Adds start * stride to the offsets of rows.
+  using Add = void (*)(const void* indices, std::int64_t step, std::int64_t count, const Component& component, Outside outside,
+                       std::int64_t* offsets);
+  template <class T>
+  static void add_component(const void* indices, std::int64_t step, std::int64_t count, const Component& component, Outside outside,
+                            std::int64_t* offsets);
   void compute_offsets(std::int64_t row, std::int64_t count, Outside outside, std::int64_t* offsets) const;
   std::int64_t batch_offset(std::int64_t batch) const;
   [[noreturn]] void throw_outside(std::int64_t row) const;
@@ -53,11 +59,11 @@ class IndexRows {
   std::string_view primitive_;
   Buffer dense_;  // of indices that are not
   const void* indices_;
-  Load load_;
+  std::int64_t width_;  // of an index, in bytes
+  Add add_;
   std::vector<Component> components_;
   Sizes64 batch_shape_, batch_strides_;
   std::int64_t num_batches_ = 1, rows_per_batch_ = 1;
-  bool keeps_all_ = true;
 };
 
 // A window as runs of elements, each at one stride in the array and in the values that are read or
@@ -76,7 +82,8 @@ void eval_scatter(std::span<const View> inputs, std::span<const View> outputs, c
 // --- Parameters ------------------------------------------------------------------------------------
 
 lax::IndexDimensions dimensions_of(const Params& params);
-Params params_of(const lax::IndexDimensions& dimensions, lax::GatherScatterMode mode);
+// These parameters with others.
+Params params_of(const lax::IndexDimensions& dimensions, lax::GatherScatterMode mode, std::vector<Params::Entry> others);
 // The shape of one index row's place, [b..., i...], once operand, indices and parameters agree. window
 // has an entry for each axis of the operand that is not a batch axis.
 Shape leading_shape(std::string_view name, const Aval& operand, const Aval& indices, const Params& params, const Shape& window);
