@@ -14,6 +14,9 @@
 //   Shape                     an integer, a size, or a sequence of them
 //   std::optional<std::vector<int>>, std::vector<int>    axes: None, an integer, a sequence
 //   DType, std::optional<DType>, bool, int, std::int64_t, double, std::string, and optionals of them
+//   Argument                  anything
+//   a type T of its own       where T::from_argument(argument) is a T or nothing, and T::argument_type
+//                             says what it takes (arguments.h)
 //
 // Results: Array, std::vector<Array> (a tuple), std::pair and std::tuple of results, Tree<Array>, bool,
 // integers, floats, Shape, DType.
@@ -88,13 +91,15 @@ T convert(const FunctionInfo& info, std::size_t index, const Argument& argument)
     if (!converted) throw_argument(info, index, argument, wanted);
     return *std::move(converted);
   };
-  if constexpr (is_optional<T>::value) {
+  if constexpr (requires { T::from_argument(argument); }) {
+    return need(T::from_argument(argument), T::argument_type);
+  } else if constexpr (is_optional<T>::value) {
     if (argument.is_none()) return std::nullopt;
     return convert<typename T::value_type>(info, index, argument);
   } else if constexpr (std::is_base_of_v<Array, T>) {
     return T(need(as_array(argument), "an array"));
-  } else if constexpr (std::is_same_v<T, Arrays>) {
-    return need(as_arrays(argument), "a sequence of arrays");
+  } else if constexpr (std::is_base_of_v<Arrays, T>) {
+    return T(need(as_arrays(argument), "a sequence of arrays"));
   } else if constexpr (std::is_same_v<T, Tree<Array>>) {
     if (const auto* tree = std::get_if<Tree<Array>>(&argument.value)) return *tree;
     return {TreeDef(), {need(as_array(argument), "a tree of arrays")}};
@@ -147,16 +152,17 @@ template <class T>
 constexpr ParameterKind kind_of() {
   if constexpr (is_optional<T>::value) return kind_of<typename T::value_type>();
   else if constexpr (std::is_base_of_v<Array, T>) return ParameterKind::array;
-  else if constexpr (std::is_same_v<T, Arrays>) return ParameterKind::arrays;
+  else if constexpr (std::is_base_of_v<Arrays, T>) return ParameterKind::arrays;
   else if constexpr (std::is_same_v<T, Tree<Array>>) return ParameterKind::tree;
   else if constexpr (std::is_same_v<T, DType>) return ParameterKind::dtype;
   else return ParameterKind::other;
 }
 template <class T>
 std::string type_name() {
-  if constexpr (is_optional<T>::value) return type_name<typename T::value_type>() + " or None";
+  if constexpr (requires { T::argument_type; }) return T::argument_type;
+  else if constexpr (is_optional<T>::value) return type_name<typename T::value_type>() + " or None";
   else if constexpr (std::is_base_of_v<Array, T>) return "array";
-  else if constexpr (std::is_same_v<T, Arrays>) return "sequence of array";
+  else if constexpr (std::is_base_of_v<Arrays, T>) return "sequence of array";
   else if constexpr (std::is_same_v<T, Tree<Array>>) return "tree";
   else if constexpr (std::is_same_v<T, Shape>) return "int or sequence of int";
   else if constexpr (std::is_same_v<T, std::vector<int>>) return "int or sequence of int";

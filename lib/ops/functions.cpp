@@ -1,0 +1,120 @@
+// What NumPy-level functions share. See functions.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/functions.h"
+
+#include <cmath>
+
+namespace plait::functions {
+
+DType inexact_dtype(DType dtype) { return is_inexact(dtype) ? dtype : default_float; }
+
+Array to_inexact(const Array& x) {
+  if (is_inexact(x.dtype())) return x;
+  // A weak number keeps 64 bits until it meets a strong dtype.
+  const bool weak = x.aval().weak;
+  return lax::convert_element_type(x, weak ? DType::float64 : default_float, weak);
+}
+
+Array floating_only(std::string_view function, const Array& x) {
+  if (is_complex(x.dtype()))
+    throw DtypeError(std::string(function) + ": dtype " + std::string(name_of(x.dtype())) + " is complex",
+                     "give a real array; real and imag take a complex one apart");
+  return to_inexact(x);
+}
+
+Arrays promoted(std::string_view function, std::initializer_list<Operand> operands) {
+  Arrays arrays(operands.begin(), operands.end());
+  promote_dtypes(arrays, function);
+  broadcast_shapes(std::span<Array>(arrays), function);
+  return arrays;
+}
+
+Arrays promoted_inexact(std::string_view function, std::initializer_list<Operand> operands) {
+  Arrays arrays(operands.begin(), operands.end());
+  promote_dtypes(arrays, function);
+  if (!is_inexact(arrays[0].dtype())) {
+    for (Array& array : arrays) array = to_inexact(array);
+    promote_dtypes(arrays, function);
+  }
+  broadcast_shapes(std::span<Array>(arrays), function);
+  return arrays;
+}
+
+Array constant(double value, const Array& like) {
+  return Array::literal(cast(Literal{DType::float64, false, 0, value, 0}, like.dtype(), like.aval().weak));
+}
+Array filled(double value, const Array& like) { return broadcast_to(constant(value, like), like.shape()); }
+Array nan_of(const Array& like) { return constant(NAN, like); }
+Array astype(const Array& x, DType dtype) { return lax::convert_element_type(x, dtype); }
+
+Array truth(const Array& x) {
+  return is_bool(x.dtype()) ? x : lax::ne(x, constant(0, x));
+}
+
+bool is_weak_literal(const Array& x) { return x.aval().weak && x.as_literal().has_value(); }
+
+namespace {
+Array extreme_of(DType dtype, bool largest) {
+  Literal literal{dtype, false, 0, 0, 0};
+  visit_dtype(dtype, [&](auto element) {
+    using T = decltype(element);
+    if constexpr (std::is_same_v<T, float16>) literal.real = largest ? 65504.0 : -65504.0;
+    else if constexpr (std::is_same_v<T, bfloat16>) literal.real = std::ldexp(largest ? 1.9921875 : -1.9921875, 127);
+    else if constexpr (is_complex_v<T>) literal.real = std::numeric_limits<typename T::value_type>::max() * (largest ? 1 : -1);
+    else if constexpr (std::is_floating_point_v<T>) literal.real = largest ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest();
+    else literal.integer = std::int64_t(largest ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest());
+  });
+  return Array::literal(literal);
+}
+}  // namespace
+
+Array lowest_of(DType dtype) { return extreme_of(dtype, false); }
+Array largest_of(DType dtype) { return extreme_of(dtype, true); }
+
+Array raveled(const Array& x) {
+  return x.ndim() == 1 ? x : lax::reshape(x, Shape{x.shape().num_elements()});
+}
+
+Array moved(const Array& x, int from, int to) {
+  if (from == to) return x;
+  std::vector<int> order;
+  for (int axis = 0; axis < x.ndim(); ++axis)
+    if (axis != from) order.push_back(axis);
+  order.insert(order.begin() + to, from);
+  return lax::transpose(x, order);
+}
+
+Array with_axes(const Array& reduced, const Shape& shape, std::span<const int> axes) {
+  Shape kept = shape;
+  for (int axis : axes) kept[axis] = 1;
+  return lax::reshape(reduced, kept);
+}
+
+Dim size_of_axes(const Shape& shape, std::span<const int> axes) {
+  Dim size = 1;
+  for (int axis : axes) size = size * shape[axis];
+  return size;
+}
+
+Shape from_back(std::span<const int> axes, int rank) {
+  Shape result;
+  for (int axis : axes) result.push_back(axis - rank);
+  return result;
+}
+
+Array number_of(Dim size, DType dtype) {
+  if (size.is_constant()) return Array::literal(double(size.constant()), dtype);
+  return lax::convert_element_type(lax::dim_as_value(size), dtype);
+}
+
+Array part(const Array& x, int axis, Dim start, Dim limit, Dim stride) {
+  Shape starts(x.ndim(), 0), limits = x.shape(), strides(x.ndim(), 1);
+  starts[axis] = start;
+  limits[axis] = limit;
+  strides[axis] = stride;
+  return lax::slice(x, starts, limits, strides);
+}
+
+Array counting(Dim size, DType dtype) { return lax::iota(dtype, Shape{size}, 0); }
+
+}  // namespace plait::functions
