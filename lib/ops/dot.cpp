@@ -44,17 +44,17 @@ Matrices as_matrices(const View& view, const std::vector<int>& batch, const std:
   auto merge = [&](const std::vector<int>& axes, std::int64_t& size, std::int64_t& stride) {
     size = 1;
     stride = 1;
-    bool first = true;
+    bool first = true, merges = true;
     for (std::size_t i = axes.size(); i-- > 0;) {
       const std::int64_t n = view.shape[axes[i]], s = view.strides[axes[i]];
       if (n != 1) {
         if (first) stride = s;
-        else if (s != stride * size) return false;
+        else merges &= s == stride * size;
         first = false;
       }
       size *= n;
     }
-    return true;
+    return merges;
   };
   Matrices m;
   bool merged = merge(batch, m.batch, m.batch_stride);
@@ -178,16 +178,28 @@ Array transpose_operand(const Array& ct, const Array& other, const Aval& operand
     d.lhs_contract.push_back(other_start + int(i));
     d.rhs_contract.push_back(other_free[i]);
   }
-  const Array product = lax::dot_general(ct, other, d, operand.dtype);
-  // Now: batch, my free, then my contracted axes in the order of the other's contracted axes.
+  // The operand's contracted axes come from the other operand, in its order, and the free ones from ct:
+  // whichever the operand has first is to be first in the product, so that most often nothing moves.
+  const bool contracted_first =
+      !my_contract.empty() &&
+      (my_free.empty() || *std::min_element(my_contract.begin(), my_contract.end()) < my_free[0]);
+  if (contracted_first) {
+    std::swap(d.lhs_batch, d.rhs_batch);
+    std::swap(d.lhs_contract, d.rhs_contract);
+  }
+  const Array product = contracted_first ? lax::dot_general(other, ct, d, operand.dtype)
+                                         : lax::dot_general(ct, other, d, operand.dtype);
   std::vector<int> position(operand.rank());
   int at = 0;
   for (int axis : my_batch) position[axis] = at++;
-  for (int axis : my_free) position[axis] = at++;
+  if (!contracted_first)
+    for (int axis : my_free) position[axis] = at++;
   std::vector<int> order(other_contract.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = int(i);
   std::sort(order.begin(), order.end(), [&](int i, int j) { return other_contract[i] < other_contract[j]; });
   for (int i : order) position[my_contract[i]] = at++;
+  if (contracted_first)
+    for (int axis : my_free) position[axis] = at++;
   return lax::transpose(product, position);
 }
 
