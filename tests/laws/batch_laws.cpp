@@ -1,0 +1,102 @@
+// The law of vmap. See laws.h.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+
+#include "laws.h"
+
+namespace plait::laws {
+namespace {
+
+using Dims = std::vector<std::optional<int>>;
+
+// Where the batch axis of each mapped input stands: at the same place in all, and at each place of one
+// while the others have it last.
+std::set<Dims> placements(const Case& one, const std::vector<bool>& mapped) {
+  std::set<Dims> all;
+  int most = 0;
+  for (const Sample::Input& input : one.inputs) most = std::max(most, input.aval.rank());
+  auto add = [&](auto&& place) {
+    Dims dims(one.inputs.size());
+    for (std::size_t i = 0; i < dims.size(); ++i)
+      if (mapped[i]) dims[i] = place(i, one.inputs[i].aval.rank());
+    all.insert(dims);
+  };
+  for (int at = 0; at <= most; ++at) {
+    add([&](std::size_t, int rank) { return std::min(at, rank); });
+    for (std::size_t one_of = 0; one_of < mapped.size(); ++one_of)
+      if (mapped[one_of]) add([&](std::size_t i, int rank) { return i == one_of ? std::min(at, rank) : rank; });
+  }
+  return all;
+}
+
+Verdict batch_is_stack(const Case& one, const Dims& dims, std::int64_t size) {
+  Case larger = one;
+  flat::VmapOptions options;
+  options.in_dims = dims;
+  options.size = Dim(size);
+  int shift = 0;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (!dims[i]) continue;
+    larger.inputs[i].aval.shape.insert(*dims[i], size);
+    shift += *dims[i];
+  }
+  const Arrays batched = larger.values();
+  auto examples = [&](std::int64_t index) {
+    Arrays arrays;
+    for (std::size_t i = 0; i < dims.size(); ++i) arrays.push_back(dims[i] ? example_of(batched[i], *dims[i], index) : batched[i]);
+    return arrays;
+  };
+  std::vector<int> ranks;
+  for (const Array& output : one(examples(0))) ranks.push_back(output.ndim());
+  // Over the placements, the results' batch axes take every place too.
+  std::vector<int> places;
+  for (int rank : ranks) places.push_back((shift + int(size)) % (rank + 1));
+  options.out_dims = [&](std::size_t n) {
+    Dims result(n);
+    for (std::size_t i = 0; i < n; ++i) result[i] = places[i];
+    return result;
+  };
+  const Arrays outputs = flat::vmap(one.function(), batched, options);
+  if (outputs.size() != ranks.size()) return "vmap gives " + std::to_string(outputs.size()) + " results";
+  for (std::int64_t index = 0; index < size; ++index) {
+    const Arrays expected = one(examples(index));
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].ndim() != ranks[i] + 1 || !(outputs[i].shape(places[i]) == Dim(size)))
+        return "result " + std::to_string(i) + " is " + outputs[i].aval().to_string() + " with a batch of " + std::to_string(size) + " at axis " + std::to_string(places[i]);
+      if (auto found = difference(example_of(outputs[i], places[i], index), expected[i]))
+        return "example " + std::to_string(index) + " of result " + std::to_string(i) + ": " + *found;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string text_of(const Dims& dims) {
+  std::string text;
+  for (const auto& dim : dims) text += (text.empty() ? "" : ", ") + (dim ? std::to_string(*dim) : std::string("None"));
+  return "(" + text + ")";
+}
+
+}  // namespace
+
+Verdict vmap_is_stack(const Case& one) {
+  auto check = [&](const Dims& dims, std::int64_t size) -> Verdict {
+    try {
+      if (auto found = batch_is_stack(one, dims, size)) return "in_dims " + text_of(dims) + ", batch " + std::to_string(size) + ": " + *found;
+    } catch (const Error& error) {
+      return "in_dims " + text_of(dims) + ", batch " + std::to_string(size) + ": " + error.what();
+    }
+    return std::nullopt;
+  };
+  if (one.inputs.empty()) return check({}, 3);
+  for (const std::vector<bool>& mapped : nonempty_subsets(one.inputs.size())) {
+    const std::set<Dims> all = placements(one, mapped);
+    for (const Dims& dims : all)
+      if (auto found = check(dims, 3)) return found;
+    if (auto found = check(*all.begin(), 1)) return found;
+    if (auto found = check(*all.rbegin(), 1)) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace plait::laws

@@ -1,0 +1,64 @@
+// The list of laws, and what holds of them by design. See laws.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "laws.h"
+
+#include <algorithm>
+
+namespace plait::laws {
+
+const std::vector<Law> all_laws = {
+    {"jvp", jvp_is_difference},
+    {"adjoint", vjp_is_adjoint},
+    {"second derivative", second_derivative_is_difference},
+    {"transpose", transpose_is_adjoint},
+    {"vmap", vmap_is_stack},
+    {"jit", jit_is_eager},
+    {"decompose", eval_is_decomposition},
+    {"eval", bind_is_eval},
+    {"fold", fold_is_eval},
+    {"dtype", dtypes_agree},
+    {"check", programs_check},
+    {"text", text_is_exact},
+    {"abstract", abstract_is_true},
+    {"instantiate", instantiate_is_trace},
+    {"mask", mask_ignores_padding},
+};
+
+const Law& law_named(std::string_view name) {
+  const auto found = std::find_if(all_laws.begin(), all_laws.end(), [&](const Law& law) { return law.name == name; });
+  if (found == all_laws.end()) throw ValueError("there is no law '" + std::string(name) + "'", "see all_laws");
+  return *found;
+}
+
+std::vector<std::string> violations(const Law& law, const Primitive& primitive) {
+  std::vector<std::string> found;
+  const std::vector<Case> cases = cases_of(primitive);
+  if (cases.empty()) found.push_back("`" + std::string(primitive.name()) + "` has no samples");
+  for (const Case& one : cases) {
+    Verdict verdict;
+    try {
+      verdict = law.check(one);
+    } catch (const Error& error) {
+      verdict = std::string("threw: ") + error.what();
+    }
+    if (verdict) found.push_back(one.to_string() + ": " + *verdict);
+  }
+  return found;
+}
+
+Verdict violation(const Law& law, const Primitive& primitive) {
+  const std::vector<std::string> all = violations(law, primitive);
+  return all.empty() ? Verdict() : all.front();
+}
+
+std::optional<std::string> reasoned_exception(const Law& law, const Primitive& primitive) {
+  const std::string_view name = primitive.name();
+  const bool differentiates = law.check == jvp_is_difference || law.check == vjp_is_adjoint || law.check == second_derivative_is_difference;
+  if (name == "digamma" && differentiates) return "its derivative, trigamma, is no primitive of plait: refused by name";
+  if (name == "lgamma" && law.check == second_derivative_is_difference) return "its second derivative is digamma's first";
+  if (name == "stop_gradient" && (law.check == jvp_is_difference || law.check == second_derivative_is_difference))
+    return "its tangent is zero, which a case of its own checks";
+  return std::nullopt;
+}
+
+}  // namespace plait::laws

@@ -1,0 +1,128 @@
+// Every law over every registered primitive.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "laws.h"
+
+using namespace plait;
+using namespace plait::laws;
+
+namespace {
+
+void check_law(std::string_view name) {
+  const Law& law = law_named(name);
+  for (const PrimitiveInfo* info : primitives_under_law()) {
+    const std::string primitive(info->primitive->name());
+    CAPTURE(primitive);
+    if (reasoned_exception(law, *info->primitive)) continue;
+    for (const std::string& found : violations(law, *info->primitive)) {
+      CAPTURE(found);
+      CHECK(found.empty());
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every primitive has samples") {
+  for (const PrimitiveInfo* info : primitives_under_law()) {
+    const std::string primitive(info->primitive->name());
+    CAPTURE(primitive);
+    CHECK(Samples::table().find(*info->primitive));
+    if (Samples::table().find(*info->primitive)) CHECK_FALSE(cases_of(*info->primitive).empty());
+  }
+}
+
+TEST_CASE("jvp of every primitive agrees with central differences") { check_law("jvp"); }
+TEST_CASE("vjp of every primitive is the adjoint of its jvp") { check_law("adjoint"); }
+TEST_CASE("the derivative of the gradient of every primitive agrees with central differences") { check_law("second derivative"); }
+TEST_CASE("the transpose rule of every linear primitive is its adjoint") { check_law("transpose"); }
+TEST_CASE("vmap of every primitive is the stack of its results, for every axis and unmapped") { check_law("vmap"); }
+TEST_CASE("jit of every primitive and of its gradient is the eager result to the bit") { check_law("jit"); }
+TEST_CASE("every kernel agrees with the decomposition of its primitive") { check_law("decompose"); }
+TEST_CASE("applying a primitive is running its kernel, whatever the strides") { check_law("eval"); }
+TEST_CASE("folding literals is running the kernel") { check_law("fold"); }
+TEST_CASE("every dtype that a primitive takes gives what float64 gives") { check_law("dtype"); }
+TEST_CASE("check accepts what every transform makes of every primitive") { check_law("check"); }
+TEST_CASE("parse is the inverse of print for what every transform makes of every primitive") { check_law("text"); }
+TEST_CASE("results, tangents and batches have the avals that Abstract says") { check_law("abstract"); }
+TEST_CASE("instantiating a program of named sizes is tracing at those sizes, as text") { check_law("instantiate"); }
+TEST_CASE("mask of every primitive never reads padding, in values and gradients") { check_law("mask"); }
+
+TEST_CASE("the tangent of stop_gradient is zero") {
+  for (const Case& one : cases_of(stop_gradient_p)) {
+    const Arrays inputs = one.values();
+    const Differentiated result = flat::jvp(one.function(), inputs, Tangents{Tangent(inputs[0])});
+    CHECK(result.tangents[0].is_zero());
+  }
+}
+
+TEST_CASE("some axis of every primitive that takes arrays can have a named size") {
+  // Parameters that hold a program of fixed sizes, or a list of them, stay as they are.
+  const std::map<std::string, std::string, std::less<>> exceptions = {
+      {"call", "the sample's body has fixed sizes"},
+      {"masked", "the sample's bounds are the sizes of its arrays"},
+      {"random_bits", "a key has two words"},
+  };
+  for (const PrimitiveInfo* info : primitives_under_law()) {
+    const std::string primitive(info->primitive->name());
+    CAPTURE(primitive);
+    bool has_arrays = false;
+    std::size_t tried = 0;
+    for (const Case& one : cases_of(*info->primitive)) {
+      for (const Sample::Input& input : one.inputs) has_arrays |= input.aval.rank() > 0;
+      tried += renamings_of(one).size();
+    }
+    if (has_arrays && !exceptions.contains(primitive)) CHECK(tried > 0);
+  }
+}
+
+TEST_CASE("no rule that a primitive needs is missing, and refusals are the reasoned ones") {
+  const std::map<std::string, std::vector<std::string>, std::less<>> may_refuse = {
+      {"jvp", {"digamma"}},             // trigamma is no primitive
+      {"mask", {"reshape", "split"}},   // where they cut a ragged axis
+  };
+  auto produces_floats = [](const Primitive& primitive) {
+    for (const Case& one : cases_of(primitive)) {
+      bool takes = false;
+      for (const Sample::Input& input : one.inputs) takes |= is_differentiable(input.aval);
+      for (const Aval& aval : make_jaxpr(one.function(), one.avals()).jaxpr->output_avals())
+        if (takes && is_differentiable(aval)) return true;
+    }
+    return false;
+  };
+  for (const char* kind : {"abstract", "eval", "jvp", "transpose", "batch", "mask"}) {
+    for (const Coverage& line : coverage(kind)) {
+      if (line.primitive.starts_with("mutant_")) continue;
+      const Primitive& primitive = *find_primitive(line.primitive);
+      CAPTURE(kind);
+      CAPTURE(line.primitive);
+      CAPTURE(line.state);
+      if (line.state.starts_with("refused")) {
+        const auto allowed = may_refuse.find(kind);
+        CHECK((allowed != may_refuse.end() && std::find(allowed->second.begin(), allowed->second.end(), line.primitive) != allowed->second.end()));
+        continue;
+      }
+      if (line.state != "missing") continue;
+      const std::string_view asked = kind;
+      bool needed = true;
+      if (asked == "jvp") needed = produces_floats(primitive) && !Linearize::table().find(primitive);
+      if (asked == "transpose") {
+        // Those whose derivative passes through themselves; the adjoint law fails for any other.
+        needed = false;
+        if (produces_floats(primitive) && (Jvp::table().find(primitive) || Linearize::table().find(primitive)))
+          for (const Case& one : cases_of(primitive)) {
+            std::vector<bool> wrt;
+            for (const Sample::Input& input : one.inputs) wrt.push_back(is_differentiable(input.aval));
+            if (std::find(wrt.begin(), wrt.end(), true) == wrt.end()) continue;
+            const Jaxpr linear = flat::linearize(one.function(), one.values(), wrt).jaxpr;
+            for (const Equation& equation : linear->equations) needed |= *equation.primitive == primitive;
+          }
+      }
+      CHECK_FALSE(needed);
+    }
+  }
+}

@@ -1,0 +1,339 @@
+// Samples as arrays. See samples.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "samples.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "tolerance.h"
+
+namespace plait::laws {
+
+// --- Cases -----------------------------------------------------------------------------------------
+
+std::vector<Aval> Case::avals() const {
+  std::vector<Aval> result;
+  for (const Sample::Input& input : inputs) result.push_back(input.aval);
+  return result;
+}
+
+Arrays Case::values(unsigned seed) const {
+  Arrays arrays;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    arrays.push_back(values_for(inputs[i], seed + 17 * unsigned(i)));
+  return arrays;
+}
+
+std::string Case::to_string() const {
+  std::string text = name + "[" + params.to_string() + "]";
+  for (const Sample::Input& input : inputs) text += " " + input.aval.to_string();
+  return text;
+}
+
+Case make_case(const Primitive& primitive, Sample sample) {
+  Case made{std::string(primitive.name()), &primitive, std::move(sample.inputs),
+            std::move(sample.params), {}};
+  made.apply = [&primitive](std::span<const Array> arrays, const Params& params) -> Arrays {
+    return bind(primitive, arrays, params);
+  };
+  return made;
+}
+
+namespace {
+
+// custom_linear has no samples, because it holds a program that only custom_vjp makes: here that of
+// sin(x) y, whose backward rule is the true one.
+Case custom_vjp_case(const Primitive& primitive) {
+  const Sample::Input input{{{2, 3}, DType::float64}};
+  Case made{std::string(primitive.name()), nullptr, {input, input}, {}, {}};
+  made.apply = [](std::span<const Array> inputs, const Params&) {
+    const Function function = [](std::span<const Array> x) -> Arrays {
+      return {lax::mul(lax::sin(x[0]), x[1])};
+    };
+    const Function forward = [&](std::span<const Array> x) -> Arrays {
+      return {function(x)[0], x[0], x[1]};
+    };
+    const Function backward = [](std::span<const Array> r) -> Arrays {
+      const Array first = lax::mul(lax::cos(r[0]), r[1]), second = lax::sin(r[0]);
+      return {lax::mul(r[2], first), lax::mul(r[2], second)};
+    };
+    return flat::custom_vjp(function, forward, backward, inputs, "f");
+  };
+  return made;
+}
+
+}  // namespace
+
+std::vector<Case> cases_of(const Primitive& primitive) {
+  if (primitive.name() == "custom_linear") return {custom_vjp_case(primitive)};
+  std::vector<Case> cases;
+  for (Sample& sample : rule<Samples>(primitive)())
+    cases.push_back(make_case(primitive, std::move(sample)));
+  return cases;
+}
+
+std::optional<Case> with_dtype(const Case& original, DType dtype) {
+  Case other = original;
+  bool changed = false;
+  for (Sample::Input& input : other.inputs) {
+    if (input.aval.dtype != DType::float64) continue;
+    input.aval.dtype = dtype;
+    changed = true;
+  }
+  if (!changed || !original.primitive) return std::nullopt;
+  for (const auto& [name, value] : original.params.entries())
+    if (const DType* param = std::get_if<DType>(&value); param && *param == DType::float64)
+      other.params = other.params.with(name, dtype);
+  try {
+    infer(*other.primitive, other.avals(), other.params);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return other;
+}
+
+std::vector<const PrimitiveInfo*> primitives_under_law() {
+  std::vector<const PrimitiveInfo*> all = all_primitives();
+  std::erase_if(all, [](const PrimitiveInfo* info) {
+    return info->primitive->name().starts_with("mutant_");
+  });
+  return all;
+}
+
+// --- Values ----------------------------------------------------------------------------------------
+
+namespace {
+
+using Values = Sample::Input::Values;
+
+template <class T>
+T element_from(complex128 value) {
+  if constexpr (is_complex_v<T>) return T(value);
+  else if constexpr (detail::is_half<T>) return T(float(value.real()));
+  else return T(value.real());
+}
+template <class T>
+complex128 number_from(T value) {
+  if constexpr (is_complex_v<T>) return complex128(value);
+  else if constexpr (detail::is_half<T>) return float(value);
+  else return double(value);
+}
+
+Array array_of(std::span<const complex128> numbers, DType dtype, const Sizes64& shape) {
+  Buffer buffer = Buffer::empty(dtype, shape);
+  visit_dtype(dtype, [&](auto element) {
+    using T = decltype(element);
+    T* data = static_cast<T*>(buffer.data());
+    for (std::size_t i = 0; i < numbers.size(); ++i) data[i] = element_from<T>(numbers[i]);
+  });
+  return Array(buffer);
+}
+
+}  // namespace
+
+Array values_for(const Sample::Input& input, unsigned seed) {
+  std::mt19937 generator(seed * 7919 + 13);
+  std::normal_distribution<double> normal;
+  std::uniform_real_distribution<double> uniform(0, 1);
+  const Sizes64 shape = input.aval.shape.to_sizes();
+  const std::int64_t n = num_elements(shape);
+  std::vector<std::int64_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), generator);
+  const bool whole = !is_inexact(input.aval.dtype);
+  std::vector<complex128> numbers(n);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double draw = normal(generator), part = uniform(generator);
+    const double sign = generator() % 2 ? 1 : -1;
+    double value = whole ? std::round(4 * draw) : draw;
+    switch (input.values) {
+      case Values::normal: break;
+      case Values::positive: value = whole ? 1 + std::abs(value) : 0.5 + std::abs(draw); break;
+      case Values::unit: value = 0.05 + 0.9 * part; break;
+      // Away from 0 and 1/2, where rounding jumps.
+      case Values::open_unit: value = sign * (part < 0.5 ? 0.1 + 0.6 * part : 0.3 + 0.6 * part); break;
+      case Values::nonzero: value = sign * (whole ? 1 + std::abs(value) : 0.3 + std::abs(draw)); break;
+      case Values::distinct: value = (whole ? 1 : 0.25) * double(order[i]) - (whole ? 0 : 0.1 * double(n) - 0.05); break;
+      case Values::indices: value = double(generator() % std::max<std::int64_t>(1, input.limit)); break;
+      case Values::boolean: value = double(generator() % 2); break;
+      case Values::key: value = double(generator()); break;
+    }
+    if (is_unsigned_integer(input.aval.dtype)) value = std::abs(value);
+    numbers[i] = {value, is_complex(input.aval.dtype) ? normal(generator) : 0.0};
+  }
+  return array_of(numbers, input.aval.dtype, shape);
+}
+
+Array normal_like(const Aval& aval, unsigned seed) { return values_for({aval, Values::normal, 0}, seed); }
+
+Array converted(const Array& array, DType dtype) {
+  return array_of(numbers_of(array), dtype, array.shape().to_sizes());
+}
+
+Array strided(const Array& array) {
+  const Sizes64 shape = array.shape().to_sizes();
+  if (shape.empty()) return array;
+  // Every axis but the last backwards, in columns of which every third is used.
+  Sizes64 larger = shape;
+  larger[larger.size() - 1] = 3 * larger[larger.size() - 1] + 1;
+  Buffer buffer = Buffer::empty(array.dtype(), larger);
+  std::memset(buffer.data(), 0x7f, std::size_t(buffer.bytes()));
+  Sizes64 strides = buffer.strides();
+  std::int64_t offset = 1;
+  for (std::size_t i = 0; i + 1 < shape.size(); ++i) {
+    offset += std::max<std::int64_t>(0, shape[i] - 1) * strides[i];
+    strides[i] = -strides[i];
+  }
+  strides[strides.size() - 1] = 3;
+  if (num_elements(shape) == 0) return array;
+  const Buffer view = buffer.view_as(shape, strides, offset * size_of(array.dtype()));
+  copy_elements(array.buffer().view(), view.view());
+  return Array(view, array.aval().weak);
+}
+
+Array example_of(const Array& array, int axis, std::int64_t index) {
+  const Buffer buffer = array.buffer();
+  Sizes64 shape = buffer.shape(), strides = buffer.strides();
+  const std::int64_t offset = index * strides[axis] * size_of(buffer.dtype());
+  shape.erase(axis);
+  strides.erase(axis);
+  return Array(Buffer::copy_of(buffer.view_as(shape, strides, offset).view()), array.aval().weak);
+}
+
+Array padded_to(const Array& array, const Sizes64& shape) {
+  Buffer buffer = Buffer::empty(array.dtype(), shape);
+  visit_dtype(array.dtype(), [&](auto element) {
+    using T = decltype(element);
+    T* data = static_cast<T*>(buffer.data());
+    for (std::int64_t i = 0; i < num_elements(shape); ++i) {
+      if constexpr (std::is_same_v<T, bool>) data[i] = true;
+      else if constexpr (std::is_integral_v<T>) data[i] = T(i % 2 ? 77 : -77);
+      else data[i] = element_from<T>({NAN, NAN});
+    }
+  });
+  if (array.aval().shape.num_elements().constant() > 0)
+    copy_elements(array.buffer().view(), buffer.view_as(array.shape().to_sizes(), buffer.strides(), 0).view());
+  return Array(buffer);
+}
+
+Array leading(const Array& array, const Sizes64& shape) {
+  const Buffer buffer = array.buffer();
+  return Array(Buffer::copy_of(buffer.view_as(shape, buffer.strides(), 0).view()), array.aval().weak);
+}
+
+Array moved(const Array& x, const Array& direction, double step) {
+  std::vector<complex128> numbers = numbers_of(x), along = numbers_of(direction);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] += step * along[i];
+  return array_of(numbers, x.dtype(), x.shape().to_sizes());
+}
+
+std::vector<complex128> numbers_of(const Array& array) {
+  const Buffer dense = array.buffer().dense();
+  std::vector<complex128> numbers(num_elements(dense.shape()));
+  visit_dtype(dense.dtype(), [&](auto element) {
+    using T = decltype(element);
+    const T* data = static_cast<const T*>(dense.data());
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = number_from(data[i]);
+  });
+  return numbers;
+}
+
+double dot(const Array& a, const Array& b) {
+  const std::vector<complex128> left = numbers_of(a), right = numbers_of(b);
+  complex128 sum = 0;
+  for (std::size_t i = 0; i < left.size(); ++i) sum += left[i] * right[i];
+  return sum.real();
+}
+
+// --- Comparison ------------------------------------------------------------------------------------
+
+namespace {
+
+std::string text_of(complex128 value) {
+  char text[80];
+  std::snprintf(text, sizeof text, value.imag() == 0 ? "%.17g" : "%.17g%+.17gi", value.real(), value.imag());
+  return text;
+}
+
+std::optional<std::string> difference_in_type(const Array& actual, const Array& expected) {
+  const Aval &a = actual.aval(), &b = expected.aval();
+  if (a.shape == b.shape && a.dtype == b.dtype) return std::nullopt;
+  return a.to_string() + " where " + b.to_string() + " is expected";
+}
+
+std::string at_element(std::size_t i, complex128 actual, complex128 expected) {
+  return "element " + std::to_string(i) + " is " + text_of(actual) + " where " + text_of(expected) + " is expected";
+}
+
+template <class Compare>
+std::optional<std::string> difference_of_lists(const Arrays& actual, const Arrays& expected, Compare compare) {
+  if (actual.size() != expected.size())
+    return std::to_string(actual.size()) + " results where " + std::to_string(expected.size()) + " are expected";
+  for (std::size_t i = 0; i < actual.size(); ++i)
+    if (auto found = compare(actual[i], expected[i])) return "result " + std::to_string(i) + ": " + *found;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> difference_in_bits(const Array& actual, const Array& expected) {
+  if (auto found = difference_in_type(actual, expected)) return found;
+  const Buffer a = actual.buffer().dense(), b = expected.buffer().dense();
+  const std::int64_t size = size_of(a.dtype());
+  for (std::int64_t i = 0; i < num_elements(a.shape()); ++i)
+    if (std::memcmp(static_cast<char*>(a.data()) + i * size, static_cast<char*>(b.data()) + i * size, std::size_t(size)) != 0)
+      return at_element(std::size_t(i), numbers_of(actual)[i], numbers_of(expected)[i]) + ", to the bit";
+  return std::nullopt;
+}
+
+std::optional<std::string> difference_in_bits(const Arrays& actual, const Arrays& expected) {
+  return difference_of_lists(actual, expected, [](const Array& a, const Array& b) { return difference_in_bits(a, b); });
+}
+
+std::optional<std::string> difference(const Array& actual, const Array& expected, std::optional<double> tolerance) {
+  if (auto found = difference_in_type(actual, expected)) return found;
+  if (!is_inexact(expected.dtype())) return difference_in_bits(actual, expected);
+  const double factor = tolerance.value_or(tolerance_of(expected.dtype()).value);
+  const std::vector<complex128> a = numbers_of(actual), b = numbers_of(expected);
+  auto close = [&](double x, double y, double scale) {
+    if (std::isnan(y)) return std::isnan(x);
+    if (std::isinf(y)) return x == y;
+    return std::abs(x - y) <= factor * (1 + scale);
+  };
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double scale = std::isnan(b[i].real()) ? 0 : std::abs(b[i]);
+    if (!close(a[i].real(), b[i].real(), scale) || !close(a[i].imag(), b[i].imag(), scale)) return at_element(i, a[i], b[i]);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> difference(const Arrays& actual, const Arrays& expected, std::optional<double> tolerance) {
+  return difference_of_lists(actual, expected, [&](const Array& a, const Array& b) { return difference(a, b, tolerance); });
+}
+
+std::optional<std::string> difference(double actual, double expected, double scale, double tolerance) {
+  if (std::abs(actual - expected) <= tolerance * (1 + scale)) return std::nullopt;  // false for NaN
+  return text_of(actual) + " where " + text_of(expected) + " is expected";
+}
+
+std::vector<std::vector<bool>> nonempty_subsets(std::size_t n) {
+  std::vector<std::vector<bool>> subsets;
+  if (n <= 3) {
+    for (unsigned bits = 1; bits < 1u << n; ++bits) {
+      subsets.emplace_back(n);
+      for (std::size_t i = 0; i < n; ++i) subsets.back()[i] = bits >> i & 1;
+    }
+    return subsets;
+  }
+  subsets.emplace_back(n, true);
+  for (std::size_t i = 0; i < n; ++i) {
+    subsets.emplace_back(n, false);
+    subsets.back()[i] = true;
+  }
+  return subsets;
+}
+
+}  // namespace plait::laws
