@@ -137,17 +137,19 @@ TEST_CASE("scatter gives the same bits on any number of threads") {
                                      {{5000}, {60000, 1}, {60000}, {{0}, {0}, 0}},       // parts of an axis
                                      {{60, 3}, {30000, 1}, {30000, 3}, {{0}, {0}, 0}},
                                      {{40, 100}, {40, 2000, 1}, {40, 2000}, {{1}, {1}, 1}},  // batches
+                                     {{30, 40}, {40000, 2}, {40000}, {{0, 1}, {0, 1}, 0}},
                                      {{30, 30}, {9000, 2}, {9000, 2, 2}, {{0, 1}, {}, 0}}};  // overlapping windows
   const int before = num_threads();
   for (const Large& s : shapes)
-    for (Kind kind : {Kind::set, Kind::add}) {
-      const Values x = random_values(s.x), rows = random_integers(s.indices, 0, s.x.back() + 2), updates = random_values(s.updates);
-      const Values expected = scattered(x, rows, updates, s.dimensions, kind, Mode::fill);
-      for (int threads : {1, 2, 5}) {
-        set_num_threads(threads);
-        check_same(lax::scatter(to_array(x), to_array(rows, DType::int32), to_array(updates), s.dimensions, kind), expected);
+    for (Kind kind : {Kind::set, Kind::add})
+      for (Mode mode : {Mode::fill, Mode::clip}) {
+        const Values x = random_values(s.x), rows = random_integers(s.indices, 0, s.x.back() + 2), updates = random_values(s.updates);
+        const Values expected = scattered(x, rows, updates, s.dimensions, kind, mode);
+        for (int threads : {1, 2, 5}) {
+          set_num_threads(threads);
+          check_same(lax::scatter(to_array(x), to_array(rows, DType::int32), to_array(updates), s.dimensions, kind, {mode}), expected);
+        }
       }
-    }
   Values rows({20000, 1}), updates = random_values({20000, 4});
   for (std::size_t i = 0; i < 20000; ++i) rows.data[i] = double((i * 7919) % 20000);
   const Values x = random_values({20000, 4}), expected = scattered(x, rows, updates, {{0}, {0}, 0}, Kind::add, Mode::fill);
