@@ -24,12 +24,16 @@ Arrays nonzero_arrays(std::span<const Tangent> tangents) {
   return arrays;
 }
 
-// The parameters of a call made from another: its name and sizes with a new body; a composite's symbol
-// with a suffix.
+// A jaxpr's sizes as values for themselves: what feeds it where the enclosing program has the same names.
+Params with_own_sizes(const Params& params, const Jaxpr& jaxpr) {
+  return jaxpr->sizes.empty() ? params.without("sizes") : params.with("sizes", Shape(jaxpr->sizes.begin(), jaxpr->sizes.end()));
+}
+
+// The parameters of a call made from another: its name with a new body; a composite's symbol with a suffix.
 Params derived(const Params& params, const Jaxpr& body, const char* suffix) {
   std::vector<Params::Entry> entries{{"body", body}};
   if (const ParamValue* name = params.find("name")) entries.emplace_back("name", *name);
-  if (const ParamValue* sizes = params.find("sizes"); sizes && !body->sizes.empty()) entries.emplace_back("sizes", *sizes);
+  if (!body->sizes.empty()) entries.emplace_back("sizes", Shape(body->sizes.begin(), body->sizes.end()));
   if (const ParamValue* symbol = params.find("symbol")) {
     entries.emplace_back("symbol", std::get<std::string>(*symbol) + suffix);
     if (const ParamValue* attributes = params.find("attributes")) entries.emplace_back("attributes", *attributes);
@@ -66,7 +70,7 @@ Differentiated linearize_call(std::span<const Array> primals, std::span<const Ta
     Arrays arguments = inputs;
     for (const Tangent& tangent : tangents) arguments.push_back(tangent.instantiate());
     TraceScope scope(linear);
-    const Arrays results = eval_jaxpr(params.get<Jaxpr>("jvp"), arguments);
+    const Arrays results = eval_jaxpr(body_of_call(params, "jvp"), arguments);
     Differentiated result;
     const std::size_t n = results.size() / 2;
     result.outputs.assign(results.begin(), results.begin() + n);
@@ -74,8 +78,8 @@ Differentiated linearize_call(std::span<const Array> primals, std::span<const Ta
     return result;
   }
   if (params.has("bwd")) {
-    const Jaxpr &fwd = params.get<Jaxpr>("fwd"), &bwd = params.get<Jaxpr>("bwd");
-    const Arrays results = bind(call_p, inputs, derived(params, fwd, ".fwd").without("sizes"));
+    const Jaxpr fwd = body_of_call(params, "fwd"), bwd = body_of_call(params, "bwd");
+    const Arrays results = bind(call_p, inputs, derived(params, fwd, ".fwd"));
     const std::size_t num_outputs = body->outputs.size();
     Differentiated result;
     result.outputs.assign(results.begin(), results.begin() + num_outputs);
@@ -83,9 +87,9 @@ Differentiated linearize_call(std::span<const Array> primals, std::span<const Ta
     for (const Tangent& tangent : tangents)
       if (is_differentiable(tangent.aval())) arguments.push_back(tangent.instantiate());
     TraceScope scope(linear);
-    const Arrays outputs = bind(custom_linear_p, arguments,
-                                {{"bwd", bwd}, {"num_residuals", Dim(std::int64_t(results.size() - num_outputs))},
-                                 {"name", params.has("name") ? *params.find("name") : ParamValue(std::string("f"))}});
+    const Params rule{{"bwd", bwd}, {"num_residuals", Dim(std::int64_t(results.size() - num_outputs))},
+                      {"name", params.has("name") ? *params.find("name") : ParamValue(std::string("f"))}};
+    const Arrays outputs = bind(custom_linear_p, arguments, with_own_sizes(rule, bwd));
     std::size_t next = 0;
     for (const Array& output : result.outputs)
       result.tangents.push_back(is_differentiable(output.aval()) ? Tangent(outputs[next++]) : Tangent(output.aval()));
@@ -126,14 +130,6 @@ Tangents transpose_call(std::span<const Tangent> cotangents, std::span<const Tra
   return results;
 }
 
-// Sizes of a batched body: those it had, then those of the batch size.
-Params batched_sizes(const Params& params, const Jaxpr& old_body, const Jaxpr& body) {
-  if (body->sizes.empty()) return params;
-  Shape sizes = params.has("sizes") ? params.get<Shape>("sizes") : Shape();
-  for (std::size_t i = old_body->sizes.size(); i < body->sizes.size(); ++i) sizes.push_back(body->sizes[i]);
-  return params.with("sizes", sizes);
-}
-
 std::vector<Batched> batch_call(Dim size, std::span<const Batched> inputs, const Params& params) {
   const Jaxpr body = body_of_call(params);
   Arrays arrays;
@@ -145,15 +141,15 @@ std::vector<Batched> batch_call(Dim size, std::span<const Batched> inputs, const
     dims.push_back(has_entries && input.dim ? std::optional<int>(0) : input.dim);
   }
   const auto batched = batch_jaxpr(body, size, dims, has_entries);
-  Params now = params.without("sizes").with("body", batched->jaxpr);
+  Params now = params.with("body", batched->jaxpr);
   if (params.has("jvp")) {
     std::vector<std::optional<int>> both = dims;
     both.insert(both.end(), dims.begin(), dims.end());
-    now = now.with("jvp", batch_jaxpr(params.get<Jaxpr>("jvp"), size, both, true)->jaxpr);
+    now = now.with("jvp", batch_jaxpr(body_of_call(params, "jvp"), size, both, true)->jaxpr);
   }
   if (params.has("bwd")) {
-    const auto fwd = batch_jaxpr(params.get<Jaxpr>("fwd"), size, dims, true);
-    const Jaxpr& bwd = params.get<Jaxpr>("bwd");
+    const auto fwd = batch_jaxpr(body_of_call(params, "fwd"), size, dims, true);
+    const Jaxpr bwd = body_of_call(params, "bwd");
     const std::vector<std::optional<int>> all(bwd->num_binders, 0);
     const Jaxpr batched_bwd = batch_jaxpr(bwd, size, all, true)->jaxpr;
     // The cotangent of an operand that all examples share is the sum over them.
@@ -168,19 +164,18 @@ std::vector<Batched> batch_call(Dim size, std::span<const Batched> inputs, const
           }
           return results;
         },
-        batched_bwd->input_avals());
+        batched_bwd->input_avals(), batched_bwd->sizes);
     now = now.with("fwd", fwd->jaxpr).with("bwd", summed);
   }
-  now = batched_sizes(params.has("sizes") ? now.with("sizes", *params.find("sizes")) : now, body, batched->jaxpr);
   std::vector<Batched> results;
-  const Arrays outputs = bind(call_p, arrays, now);
+  const Arrays outputs = bind(call_p, arrays, with_own_sizes(now, batched->jaxpr));
   for (std::size_t i = 0; i < outputs.size(); ++i) results.push_back({outputs[i], batched->out_dims[i]});
   return results;
 }
 
 // bwd transposed: residuals, tangents -> tangents of outputs.
 Jaxpr forward_of(const Params& params) {
-  const Jaxpr& bwd = params.get<Jaxpr>("bwd");
+  const Jaxpr bwd = body_of_call(params, "bwd");
   const std::size_t num_residuals = params.integer("num_residuals");
   std::vector<bool> linear(bwd->num_binders, true);
   for (std::size_t i = 0; i < num_residuals; ++i) linear[i] = false;
@@ -196,14 +191,14 @@ Jaxpr forward_of(const Params& params) {
         }
         return results;
       },
-      transposed->jaxpr->input_avals());
+      transposed->jaxpr->input_avals(), transposed->jaxpr->sizes);
 }
 
 const auto custom_linear_def =
     define(custom_linear_p, "The linearization of a function with a custom backward rule: operands are residuals and tangents; "
                             "its transpose is the user's rule, and everything else follows from transposing that rule.")
         .rule<Abstract>([](std::span<const Aval>, const Params& params) {
-          const Jaxpr& bwd = params.get<Jaxpr>("bwd");
+          const Jaxpr bwd = body_of_call(params, "bwd");
           return std::vector<Aval>(bwd->avals.begin() + params.integer("num_residuals"), bwd->avals.begin() + bwd->num_binders);
         })
         .rule<Decompose>([](std::span<const Array> inputs, const Params& params) { return eval_jaxpr(forward_of(params), inputs); })
@@ -212,7 +207,7 @@ const auto custom_linear_def =
           Arrays arguments;
           for (std::size_t i = 0; i < num_residuals; ++i) arguments.push_back(inputs[i].known());
           for (const Tangent& cotangent : cotangents) arguments.push_back(cotangent.instantiate());
-          const Arrays outputs = bind(call_p, arguments, {{"body", params.get<Jaxpr>("bwd")}, {"name", params.text("name")}});
+          const Arrays outputs = flat::call(body_of_call(params, "bwd"), arguments, {{"name", params.text("name")}});
           Tangents results;
           for (std::size_t i = 0; i < inputs.size(); ++i)
             results.push_back(i < num_residuals ? Tangent(inputs[i].aval()) : Tangent(outputs[i - num_residuals]));
@@ -227,9 +222,14 @@ const auto batch_rules = rules<Batch>().on(call_p, batch_call);
 }  // namespace
 
 Arrays flat::call(const Jaxpr& body, std::span<const Array> inputs, const Params& extra) {
-  Params params = extra.with("body", body);
-  if (!body->sizes.empty()) params = params.with("sizes", Shape(body->sizes.begin(), body->sizes.end()));
-  return bind(call_p, inputs, params);
+  // Entries beside the body list the same sizes, so that one list of values feeds them all.
+  std::vector<Dim> sizes = body->sizes;
+  for (const auto& [name, value] : extra.entries())
+    if (const Jaxpr* entry = std::get_if<Jaxpr>(&value)) collect_sizes(Shape((*entry)->sizes.begin(), (*entry)->sizes.end()), sizes);
+  Params params = extra.with("body", with_sizes(body, sizes));
+  for (const auto& [name, value] : extra.entries())
+    if (const Jaxpr* entry = std::get_if<Jaxpr>(&value)) params = params.with(name, with_sizes(*entry, sizes));
+  return bind(call_p, inputs, with_own_sizes(params, params.get<Jaxpr>("body")));
 }
 
 }  // namespace plait

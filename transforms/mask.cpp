@@ -351,7 +351,7 @@ Arrays mask_masked(std::span<const Masked> inputs, std::span<const Aval> outputs
 // A call's body, masked. A composite stays one for a backend where masking changes nothing but sizes.
 Arrays mask_call(std::span<const Masked> inputs, std::span<const Aval>, const Params& params, const SizeValues& sizes) {
   const Jaxpr body = body_of_call(params);
-  if (params.has("symbol")) {
+  if (params.has("symbol") && !params.has("jvp") && !params.has("bwd")) {
     bool reads_sizes = false;
     const SizeValues blind{[&](Dim) { return reads_sizes = true, Array::literal(Literal{DType::int32, false, 0, 0, 0}); }, sizes.bound, sizes.checked};
     std::vector<Aval> avals;
@@ -370,9 +370,7 @@ Arrays mask_call(std::span<const Masked> inputs, std::span<const Aval>, const Pa
     if (!reads_sizes && padded == instantiate(body, bounds)) {
       Arrays arrays;
       for (const Masked& input : inputs) arrays.push_back(input.padded);
-      Params kept{{"body", padded}, {"symbol", *params.find("symbol")}};
-      for (const char* name : {"name", "attributes"})
-        if (const ParamValue* value = params.find(name)) kept = kept.with(name, *value);
+      Params kept = substitute(params, bounds).with("body", padded).without("sizes");
       if (!padded->sizes.empty()) kept = kept.with("sizes", Shape(padded->sizes.begin(), padded->sizes.end()));
       return bind(call_p, arrays, kept);
     }

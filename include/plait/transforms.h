@@ -137,8 +137,8 @@ struct BatchedJaxpr {
 std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size, const std::vector<std::optional<int>>& in_dims,
                                                 bool force_outputs = false);
 
-// The body of a call with its sizes put in.
-Jaxpr body_of_call(const Params& params);
+// The body of a call, or another entry, with its sizes put in.
+Jaxpr body_of_call(const Params& params, std::string_view entry = "body");
 
 // Linearize of a call with a checkpoint policy.
 Differentiated linearize_checkpoint(std::span<const Array> primals, std::span<const Tangent> tangents, const Params& params,

@@ -16,8 +16,8 @@
 
 namespace plait {
 
-Jaxpr body_of_call(const Params& params) {
-  const Jaxpr& body = params.get<Jaxpr>("body");
+Jaxpr body_of_call(const Params& params, std::string_view entry = "body") {
+  const Jaxpr& body = params.get<Jaxpr>(entry);
   const ParamValue* sizes = params.find("sizes");
   if (!sizes) return body;
   std::vector<std::pair<Dim, Dim>> replacements;
@@ -34,7 +34,7 @@ constinit const Primitive call_p{"call"};
 static const auto call_def =
     define(call_p, "Applies the function that the parameter body holds.")
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
-          const Jaxpr body = body_of_call(params);
+          const Jaxpr body = body_of_call(params, "body");
           if (int(inputs.size()) != body->num_binders)
             throw InternalError("call: " + std::to_string(inputs.size()) + " inputs for a body of " + std::to_string(body->num_binders));
           for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -43,7 +43,7 @@ static const auto call_def =
                                   body->avals[i].to_string() + "\n" + print(body));
           return body->output_avals();
         })
-        .rule<Decompose>([](std::span<const Array> inputs, const Params& params) { return eval_jaxpr(body_of_call(params), inputs); })
+        .rule<Decompose>([](std::span<const Array> inputs, const Params& params) { return eval_jaxpr(body_of_call(params, "body"), inputs); })
         .rule<Samples>([] {
           Builder builder;
           const Var x = builder.add_binder({{2, 3}, DType::float64});

@@ -214,32 +214,18 @@ std::vector<int> unreduced_axes(int rank, const std::vector<int>& axes) {
   return kept;
 }
 
-// The derivative of a product by each factor is the product of the others: two halves multiplied, which
+// The derivative of a product by each factor is the product of those before it and those after it, which
 // is exact where a factor is zero.
-Array product_tangent(Array x, Array t) {  // over axis 0
-  while (x.shape(0).constant() > 1) {
-    const std::int64_t n = x.shape(0).constant(), half = n / 2;
-    auto part = [&](const Array& a, std::int64_t begin) {
-      Shape start(a.ndim(), 0), limit = a.shape(), step(a.ndim(), 1);
-      start[0] = begin;
-      limit[0] = begin + half;
-      return Array(bind(slice_p, {a}, {{"start", start}, {"limit", limit}, {"strides", step}}));
-    };
-    const Array x0 = part(x, 0), x1 = part(x, half), t0 = part(t, 0), t1 = part(t, half);
-    Array product = lax::mul(x0, x1), tangent = lax::add(lax::mul(t0, x1), lax::mul(x0, t1));
-    if (n % 2) {
-      auto rest = [&](const Array& a) {
-        Shape start(a.ndim(), 0), limit = a.shape(), step(a.ndim(), 1);
-        start[0] = n - 1;
-        return Array(bind(slice_p, {a}, {{"start", start}, {"limit", limit}, {"strides", step}}));
-      };
-      product = bind(concatenate_p, {product, rest(x)}, {{"axis", Dim(0)}});
-      tangent = bind(concatenate_p, {tangent, rest(t)}, {{"axis", Dim(0)}});
-    }
-    x = product;
-    t = tangent;
-  }
-  return lax::reduce_sum(t, std::vector<int>{0});
+Array product_tangent(const Array& x, const Array& t) {  // over axis 0
+  const Array one = Array::literal(1, x.dtype());
+  auto others = [&](bool reverse) {
+    const Array running = bind(cumreduce_p, {x}, {{"kind", std::string("prod")}, {"axis", Dim(0)}, {"reverse", reverse}});
+    std::vector<lax::Padding> padding(x.ndim());
+    padding[0] = reverse ? lax::Padding{-1, 1, 0} : lax::Padding{1, -1, 0};
+    return lax::pad(running, one, padding);
+  };
+  const Array before = others(false), after = others(true);
+  return lax::reduce_sum(lax::mul(t, lax::mul(before, after)), std::vector<int>{0});
 }
 
 }  // namespace
@@ -288,8 +274,6 @@ static const auto reduce_def =
               order.push_back(axis);
               folded.push_back(x.shape(axis));
             }
-            if (!n.is_constant())  // a named size: by division, as long as no factor is zero
-              return {Array(outputs[0] * lax::reduce_sum(t / x, axes))};
             if (n == Dim(0)) return {Tangent(outputs[0].aval())};
             return {product_tangent(lax::reshape(lax::transpose(x, order), folded), lax::reshape(lax::transpose(t, order), folded))};
           }
