@@ -48,19 +48,18 @@ const Composite& arctan_composite = define_unary(
 
 // --- Hyperbolic functions ------------------------------------------------------------------------
 
-// With e = expm1|x|: sinh |x| = (e + e / (e + 1)) / 2, exact near 0. Above, where exp overflows before
-// sinh does, exp(x - ln 2).
+// Half of exp(x) as a product of roots, which does not overflow before the result does.
+Array half_exp(const Array& x) {
+  const Array root = lax::exp(lax::mul(constant(0.5, x), x));
+  return lax::mul(lax::mul(constant(0.5, x), root), root);
+}
+// With e = expm1(x): (e + e / (e + 1)) / 2, exact near 0.
 Array sinh_of(const Array& x) {
-  const Array size = lax::abs(x), e = lax::expm1(size);
+  const Array is_large = lax::gt(lax::abs(x), one(x)), e = lax::expm1(select_like(is_large, 0, x));
   const Array small = lax::mul(constant(0.5, x), lax::add(e, lax::div(e, lax::add(e, one(x)))));
-  const Array large = lax::exp(lax::sub(size, constant(M_LN2, x)));
-  const Array y = lax::select(lax::gt(size, constant(20, x)), large, small);
-  return lax::select(lax::lt(x, constant(0, x)), lax::neg(y), lax::select(lax::eq(x, constant(0, x)), x, y));
+  return lax::select(is_large, lax::sub(half_exp(x), half_exp(lax::neg(x))), small);
 }
-Array cosh_of(const Array& x) {
-  const Array log_two = constant(M_LN2, x);
-  return lax::add(lax::exp(lax::sub(x, log_two)), lax::exp(lax::sub(lax::neg(x), log_two)));
-}
+Array cosh_of(const Array& x) { return lax::add(half_exp(x), half_exp(lax::neg(x))); }
 const Composite& sinh_composite = define_unary("sinh", "The hyperbolic sine.", sinh_of,
                                                [](const Array& x, const Array&) { return cosh_of(x); });
 const Composite& cosh_composite = define_unary("cosh", "The hyperbolic cosine: (exp x + exp -x) / 2.", cosh_of,
@@ -79,7 +78,7 @@ Array arcsinh_of(const Array& x) {
 }
 Array hypotenuse_of_one(const Array& x) {  // sqrt(1 + x^2)
   const Array size = lax::abs(x), large = lax::gt(size, constant(size_of(x.dtype()) == 8 ? 1e8 : 1e4, x));
-  const Array bounded = select_like(large, 1, size);
+  const Array bounded = select_like(large, 1, x);
   return lax::select(large, size, lax::sqrt(lax::add(one(x), lax::mul(bounded, bounded))));
 }
 const Composite& arcsinh_composite =
@@ -147,8 +146,11 @@ Array logaddexp_weight(const Array& x, const Array& other, const Array& result) 
 }
 Array logaddexp_of(const Array& x, const Array& y) {
   const Array difference = lax::sub(x, y), same = lax::ne(difference, difference);  // inf - inf, or NaN
-  const Array y_sum = lax::add(lax::max(x, y), lax::log1p(lax::exp(lax::neg(lax::abs(difference)))));
-  return lax::select(same, lax::add(x, y), y_sum);
+  // Maximum and absolute value by select: so derivatives of every order hold where x is y.
+  const Array below = lax::lt(difference, constant(0, difference));
+  const Array smaller = lax::exp(lax::select(below, difference, lax::neg(difference)));
+  const Array sum = lax::add(lax::select(below, plait::broadcast_to(y, below.shape()), plait::broadcast_to(x, below.shape())), lax::log1p(smaller));
+  return lax::select(same, lax::add(x, y), sum);
 }
 const Composite& logaddexp_composite = define_composite(
     {"logaddexp", "log(exp x + exp y) without overflow.",

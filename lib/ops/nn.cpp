@@ -14,13 +14,15 @@ namespace {
 Array one(const Array& like) { return constant(1, like); }
 Array zero(const Array& like) { return constant(0, like); }
 
-// With e = exp(-|x|): 1 / (1 + e), or e / (1 + e) for negative x. Nothing overflows or cancels.
+// With e = exp(-|x|): 1 / (1 + e), or e / (1 + e) for negative x. Nothing overflows or cancels. |x| is
+// chosen by select, whose derivatives of every order hold at 0, as those of abs do not.
 struct LogisticParts {
   Array value, derivative;
 };
 LogisticParts logistic_parts(const Array& x) {
-  const Array e = lax::exp(lax::neg(lax::abs(x))), sum = lax::add(one(x), e);
-  const Array top = lax::select(lax::lt(x, zero(x)), e, filled(1, x));
+  const Array negative = lax::lt(x, zero(x));
+  const Array e = lax::exp(lax::select(negative, x, lax::neg(x))), sum = lax::add(one(x), e);
+  const Array top = lax::select(negative, e, filled(1, x));
   return {lax::div(top, sum), lax::div(e, lax::mul(sum, sum))};
 }
 const Composite& logistic_composite = define_composite(
