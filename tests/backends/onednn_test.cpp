@@ -1,0 +1,222 @@
+// The oneDNN backend against the reference: products and convolutions of every layout, dtype and form,
+// NaN and infinities, equal bits in eager evaluation and jit.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <plait/plait.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+using namespace plait;
+
+namespace {
+
+// False where oneDNN is not installed, unless it must be.
+bool is_here() {
+  const bool found = find_backend("onednn") != nullptr;
+  const char* required = std::getenv("PLAIT_REQUIRE_ONEDNN");
+  if (required && *required && std::string(required) != "0") {
+    for (const MissingBackend& missing : missing_backends()) MESSAGE(missing.name << ": " << missing.reason);
+    REQUIRE(found);
+  }
+  return found;
+}
+
+Array random(const Shape& shape, DType dtype, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  Buffer buffer = Buffer::empty(DType::float32, shape.to_sizes());
+  for (std::int64_t i = 0; i < num_elements(buffer.shape()); ++i) static_cast<float*>(buffer.data())[i] = normal(generator);
+  return lax::convert_element_type(Array(buffer), dtype);
+}
+
+// One equation on one backend.
+Buffer run_on(std::string_view backend, const Primitive& primitive, const Arrays& inputs, const Params& params) {
+  Builder builder;
+  std::vector<Atom> atoms;
+  std::vector<View> views;
+  for (const Array& input : inputs) {
+    atoms.push_back(builder.add_binder(input.aval()));
+    views.push_back(input.buffer().view());
+  }
+  const Var out = builder.add(primitive, atoms, params, {})[0];
+  const Aval aval = builder.aval(out);
+  const Jaxpr group = builder.close({out});
+  std::vector<Aval> avals;
+  for (const Array& input : inputs) avals.push_back(input.aval());
+  const Backend* found = find_backend(backend);
+  const Support support = found->supports(group->equations[0], avals, std::span(&aval, 1));
+  CAPTURE(support.reason);
+  REQUIRE(support.is_supported);
+  Buffer result = Buffer::empty(aval.dtype, aval.shape.to_sizes());
+  found->compile(group)->run(views, std::span(&result.view(), 1), nullptr, {});
+  return result;
+}
+
+double tolerance_of(DType dtype) { return dtype == DType::float32 ? 2e-5 : dtype == DType::float16 ? 4e-3 : 3e-2; }
+
+// The largest |a - b| / (scale + |b|), where scale is that of the sums.
+double distance(const Buffer& a, const Buffer& b, double scale) {
+  const Buffer x = lax::convert_element_type(Array(a), DType::float64).buffer().dense();
+  const Buffer y = lax::convert_element_type(Array(b), DType::float64).buffer().dense();
+  double worst = 0;
+  for (std::int64_t i = 0; i < num_elements(x.shape()); ++i) {
+    const double p = static_cast<const double*>(x.data())[i], q = static_cast<const double*>(y.data())[i];
+    if (std::isnan(p) != std::isnan(q)) return INFINITY;
+    if (!std::isnan(p) && p != q) worst = std::max(worst, std::abs(p - q) / (scale + std::abs(q)));
+  }
+  return worst;
+}
+
+// The equation that f traces to: its primitive and parameters.
+Equation equation_of(const std::function<Array(const Arrays&)>& f, const Arrays& inputs) {
+  std::vector<Aval> avals;
+  for (const Array& input : inputs) avals.push_back(input.aval());
+  return make_jaxpr([&](std::span<const Array> in) { return Arrays{f({in.begin(), in.end()})}; }, avals).jaxpr->equations.back();
+}
+
+void check_backends_agree(const std::function<Array(const Arrays&)>& f, const Arrays& inputs, double scale) {
+  const Equation equation = equation_of(f, inputs);
+  const Buffer ours = run_on("onednn", *equation.primitive, inputs, equation.params);
+  const Buffer reference = run_on("reference", *equation.primitive, inputs, equation.params);
+  CHECK(distance(ours, reference, scale) <= tolerance_of(inputs[0].dtype()));
+}
+
+bool same_bits(const Array& a, const Array& b) {
+  const Buffer x = a.buffer().dense(), y = b.buffer().dense();
+  return std::memcmp(x.data(), y.data(), std::size_t(x.bytes())) == 0;
+}
+
+std::vector<DType> dtypes_here() {
+  std::vector<DType> found;
+  for (DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    const Arrays inputs{random({64, 64}, dtype, 1), random({64, 64}, dtype, 2)};
+    const Equation equation = equation_of([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}); }, inputs);
+    const std::vector<Aval> avals{inputs[0].aval(), inputs[1].aval()}, out{inputs[0].aval()};
+    if (find_backend("onednn")->supports(equation, avals, out)) found.push_back(dtype);
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("products agree with the reference in every layout") {
+  if (!is_here()) return;
+  const std::vector<int> swap{1, 0};
+  for (DType dtype : dtypes_here()) {
+    CAPTURE(name_of(dtype));
+    unsigned seed = 1;
+    for (auto [m, k, n] : {std::array{64, 64, 64}, std::array{128, 200, 33}, std::array{1, 300, 200}, std::array{500, 80, 1}, std::array{7, 5000, 9}}) {
+      const Array a = random({m, k}, dtype, seed++), b = random({k, n}, dtype, seed++);
+      const double scale = std::sqrt(double(k));
+      check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}); }, {a, b}, scale);
+      check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {1}, {}, {}}); }, {a, lax::transpose(b, swap)}, scale);
+      check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{0}, {0}, {}, {}}); }, {lax::transpose(a, swap), b}, scale);
+    }
+    const Array x = random({6, 5, 40, 30}, dtype, 91), y = random({5, 6, 30, 20}, dtype, 92);
+    check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{3}, {2}, {0, 1}, {1, 0}}); }, {x, y}, 6);
+    check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1, 3}, {0, 2}, {}, {}}); }, {x, y}, 12);
+    const std::vector<int> first{0};
+    check_backends_agree([&](const Arrays& in) { return lax::dot_general(in[0], in[1], {{2}, {1}, {0}, {0}}); },
+                         {random({8, 40, 30}, dtype, 93), lax::broadcast_in_dim(random({30, 20}, dtype, 94), {8, 30, 20}, std::vector<int>{1, 2})}, 6);
+  }
+}
+
+TEST_CASE("products keep NaN and infinities") {
+  if (!is_here()) return;
+  Array a = random({64, 64}, DType::float32, 5);
+  Buffer buffer = Buffer::copy_of(a.buffer().view());
+  static_cast<float*>(buffer.data())[3] = NAN;
+  static_cast<float*>(buffer.data())[70] = INFINITY;
+  check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}); },
+                       {Array(buffer), random({64, 64}, DType::float32, 6)}, 8);
+}
+
+TEST_CASE("a product has the same bits eagerly, in jit, in every layout and for every number of threads") {
+  if (!is_here()) return;
+  const std::vector<int> swap{1, 0};
+  const Array a = random({96, 210}, DType::float32, 1), b = random({210, 70}, DType::float32, 2);
+  const Array at = Array(lax::transpose(a, swap).buffer().dense()), bt = Array(lax::transpose(b, swap).buffer().dense());
+  auto product = [](const Array& x, const Array& y) -> Array { return lax::tanh(lax::dot_general(x, y, {{1}, {0}, {}, {}}) * 0.1); };
+  auto from_transposed = [&](const Array& x, const Array& y) -> Array { return product(lax::transpose(x, swap), lax::transpose(y, swap)); };
+  const Array expected = product(a, b);
+  CHECK(same_bits(jit(product)(a, b), expected));
+  CHECK(same_bits(from_transposed(at, bt), expected));
+  CHECK(same_bits(jit(from_transposed)(at, bt), expected));
+  const int threads = num_threads();
+  for (int count : {1, 2}) {
+    set_num_threads(count);
+    CHECK(same_bits(jit(product)(a, b), expected));
+  }
+  set_num_threads(threads);
+}
+
+TEST_CASE("convolutions and both their gradients agree with the reference") {
+  if (!is_here()) return;
+  struct Case {
+    Shape lhs, rhs, strides, rhs_dilation;
+    const char* padding;
+    std::int64_t groups;
+  };
+  const Case cases[] = {{{2, 8, 16, 16}, {12, 8, 3, 3}, {1, 1}, {1, 1}, "SAME", 1},
+                        {{2, 8, 17, 15}, {12, 8, 3, 3}, {2, 2}, {1, 1}, "VALID", 1},
+                        {{2, 8, 17, 15}, {12, 8, 3, 2}, {2, 3}, {1, 1}, "SAME", 1},
+                        {{2, 8, 16, 16}, {12, 8, 3, 3}, {1, 1}, {2, 2}, "SAME", 1},
+                        {{2, 8, 16, 16}, {12, 2, 3, 3}, {1, 1}, {1, 1}, "SAME", 4},
+                        {{3, 8, 100}, {12, 8, 5}, {2}, {1}, "SAME", 1}};
+  for (DType dtype : dtypes_here()) {
+    if (dtype != DType::float32) continue;
+    for (const Case& one : cases) {
+      const Array x = random(one.lhs, dtype, 7), w = random(one.rhs, dtype, 8);
+      CAPTURE(one.lhs.to_string());
+      CAPTURE(one.strides.to_string());
+      auto conv = [&](const Array& lhs, const Array& rhs) -> Array {
+        return lax::conv_general_dilated(lhs, rhs, one.strides, one.padding, {}, one.rhs_dilation, {}, one.groups);
+      };
+      check_backends_agree([&](const Arrays& in) { return conv(in[0], in[1]); }, {x, w}, 9);
+      // Gradients: whatever convolutions they are made of, on either backend.
+      const Array y = conv(x, w), ct = random(y.shape(), dtype, 9);
+      for (bool by_data : {true, false}) {
+        const Jaxpr pull = make_jaxpr(
+            [&](std::span<const Array> in) {
+              const flat::Pullback pullback = flat::vjp([&](std::span<const Array> z) { return Arrays{conv(by_data ? z[0] : in[0], by_data ? in[1] : z[0])}; },
+                                                        std::vector<Array>{in[by_data ? 0 : 1]}, {true});
+              const Tangents tangents = pullback.pull(std::vector<Tangent>{Tangent(in[2])});
+              return Arrays{tangents[0].array()};
+            },
+            std::vector<Aval>{x.aval(), w.aval(), ct.aval()}).jaxpr;
+        std::vector<Array> values{x, w, ct};
+        values.resize(pull->avals.size());
+        Buffer ours, reference;
+        for (const Equation& equation : pull->equations) {
+          Arrays inputs;
+          for (const Atom& atom : equation.inputs) inputs.push_back(atom.is_var() ? values[atom.var().id] : Array::literal(atom.literal()));
+          const Arrays outputs = bind(*equation.primitive, inputs, equation.params);
+          for (std::size_t i = 0; i < outputs.size(); ++i) values[equation.outputs[i].id] = outputs[i];
+          if (!(*equation.primitive == conv_p)) continue;
+          std::vector<View> views;
+          for (const Array& input : inputs) views.push_back(input.buffer().view());
+          reference = Buffer::empty(outputs[0].dtype(), outputs[0].shape().to_sizes());
+          rule<Eval>(conv_p)(views, std::span(&reference.view(), 1), equation.params);
+          CAPTURE(by_data);
+          CHECK(distance(outputs[0].buffer(), reference, 12) <= tolerance_of(dtype));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("explain says where products run, and why small ones do not run here") {
+  if (!is_here()) return;
+  auto table = [](std::int64_t n) {
+    const Aval aval{{n, n}, DType::float32};
+    return compile(make_jaxpr([](std::span<const Array> in) { return Arrays{lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}})}; },
+                              std::vector<Aval>{aval, aval}).jaxpr)->explain();
+  };
+  CHECK(table(128).find("onednn") != std::string::npos);
+  CHECK(table(128).find("reference") == std::string::npos);
+  CHECK(table(8).find("reference") != std::string::npos);
+  CHECK(table(8).find("onednn: small: 512 products") != std::string::npos);
+}
