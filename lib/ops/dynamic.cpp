@@ -58,7 +58,10 @@ Array rows_of(Dim size, std::span<const Batched> starts, std::span<const int> ax
   bool wide = false;
   for (int axis : axes) {
     columns.push_back({signed_indices(starts[axis].array), starts[axis].dim});
-    wide |= columns.back().array.dtype() == DType::int64;
+    // A number is an int64, and mostly a small one.
+    const std::optional<Literal> literal = columns.back().array.as_literal();
+    const bool small = literal && literal->integer == std::int32_t(literal->integer);
+    wide |= columns.back().array.dtype() == DType::int64 && !small;
   }
   Arrays parts;
   for (const Batched& column : columns) {
