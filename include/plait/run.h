@@ -23,10 +23,10 @@ class Executable {
 struct CompileOptions {
   // By input: whether an output may take over its memory, when the caller's Buffer is the only one that
   // holds it. The caller must not read such an input again.
-  std::vector<bool> donate;
+  std::vector<bool> donate = {};
   // No kernel whose bits may differ from those of the eager program.
   bool exact = false;
-  Device device;
+  Device device = {};
 };
 
 // Compiles a jaxpr without named sizes; memoised on the jaxpr.

@@ -2,8 +2,12 @@
 // NaN and infinities, equal bits in eager evaluation and jit.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <plait/base/pool.h>
+#include <plait/composites.h>
+#include <plait/nn.h>
 #include <plait/plait.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -206,6 +210,37 @@ TEST_CASE("convolutions and both their gradients agree with the reference") {
       }
     }
   }
+}
+
+TEST_CASE("layer_norm and attention agree with their bodies, and keep NaN and infinities") {
+  if (!is_here()) return;
+  auto check = [](const Function& f, const Arrays& inputs, const char* symbol) {
+    std::vector<Aval> avals;
+    for (const Array& input : inputs) avals.push_back(input.aval());
+    const Jaxpr program = make_jaxpr(f, avals).jaxpr;
+    CHECK(compile(program)->explain().find("onednn") != std::string::npos);
+    const Equation& call = program->equations.back();
+    REQUIRE(call.params.text("symbol") == symbol);
+    const Array whole = f(inputs)[0];
+    CHECK(same_bits(flat::Jit(f, "f")(inputs)[0], whole));
+    const Array body = eval_jaxpr(call.params.get<Jaxpr>("body"), inputs)[0];
+    CHECK(distance(whole.buffer(), body.buffer(), 1) <= 2e-5);
+  };
+  auto with = [](const Array& x, std::int64_t place, float value) {
+    Buffer buffer = Buffer::copy_of(x.buffer().view());
+    static_cast<float*>(buffer.data())[place] = value;
+    return Array(buffer);
+  };
+  const Array x = random({6, 50}, DType::float32, 1), scale = random({50}, DType::float32, 2), bias = random({50}, DType::float32, 3);
+  const Function norm = [](std::span<const Array> in) { return Arrays{nn::layer_norm(in[0], in[1], in[2])}; };
+  for (const Array& input : {x, with(x, 70, NAN), with(x, 71, INFINITY), with(x, 200, 1e30f)}) check(norm, {input, scale, bias}, "layer_norm");
+  const Array q = random({2, 3, 40, 16}, DType::float32, 4), k = random({2, 3, 50, 16}, DType::float32, 5), v = random({2, 3, 50, 16}, DType::float32, 6);
+  const Function mix = [](std::span<const Array> in) { return Arrays{composite(*find_composite("attention"), in, {{"scale", 0.25}})}; };
+  check(mix, {q, k, v}, "attention");
+  check(mix, {with(q, 33, NAN), k, v}, "attention");
+  check(mix, {q, with(k, 900, NAN), v}, "attention");
+  check(mix, {q, k, with(v, 17, NAN)}, "attention");
+  check(mix, {q, k, with(v, 17, -INFINITY)}, "attention");
 }
 
 TEST_CASE("explain says where products run, and why small ones do not run here") {

@@ -49,7 +49,7 @@ std::vector<Law> laws() {
   const std::vector<int> swap{1, 0}, last{1};
   return {
       {"transpose(transpose(x, p), q) = transpose(x, p o q)",
-       [=](const Array& x) -> Array { return lax::transpose(lax::transpose(x, swap), swap); }, 1},
+       [=](const Array& x) -> Array { return lax::transpose(lax::transpose(x, swap), swap); }, 0},
       {"reshape(reshape(x, s), t) = reshape(x, t)",
        [](const Array& x) -> Array { return lax::reshape(lax::reshape(x, {2, 6}), {12}); }, 1},
       {"broadcast(broadcast(x, d), e) = broadcast(x, e o d)",

@@ -157,7 +157,7 @@ TEST_CASE("one executable is called from many threads at once") {
 
 TEST_CASE("an index error passes through, and the executable runs again") {
   const Function f = [](std::span<const Array> in) {
-    return Arrays{lax::gather(in[0], in[1], {{0}, {0}}, {1}, lax::GatherScatterMode::check)};
+    return Arrays{lax::gather(in[0], in[1], lax::IndexDimensions{{0}, {0}, 0}, {1}, lax::GatherScatterMode::check)};
   };
   const Array x = ramp({4});
   auto index = [](std::int64_t value) { return lax::reshape(lax::convert_element_type(Array(value), DType::int32) + lax::iota(DType::int32, {1}, 0), {1, 1}); };

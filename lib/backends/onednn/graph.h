@@ -59,6 +59,8 @@ std::unique_ptr<Kernel> make_matmul(const Equation& equation, const Jaxpr& group
 std::unique_ptr<Kernel> make_convolution(const Equation& equation, const Jaxpr& group);
 Support supports_matmul(const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs);
 Support supports_convolution(const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs);
+std::unique_ptr<Kernel> make_composite(const Equation& equation, const Jaxpr& group);
+Support supports_composite(const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs);
 
 // Products that Eigen computes sooner than a graph is entered.
 inline constexpr std::int64_t small_work = 32 * 32 * 32;

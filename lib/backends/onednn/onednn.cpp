@@ -1,5 +1,5 @@
-// The oneDNN backend: a module that is loaded at run time and registers itself. It claims matrix products
-// and convolutions through the Graph API.
+// The oneDNN backend: a module that is loaded at run time and registers itself. It claims matrix products,
+// convolutions, layer_norm and attention through the Graph API.
 //
 // What it leaves, although oneDNN has it: exp, log, relu, max, min, clip and gelu, which do not keep NaN
 // there; softmax and max pooling, for the same reason; products so small that entering a graph takes
@@ -20,6 +20,7 @@ class OneDnnBackend final : public Backend {
     const Primitive& primitive = *equation.primitive;
     if (primitive == dot_general_p) return onednn::supports_matmul(equation, inputs, outputs);
     if (primitive == conv_p) return onednn::supports_convolution(equation, inputs, outputs);
+    if (primitive == call_p) return onednn::supports_composite(equation, inputs, outputs);
     if (primitive == reduce_window_p && equation.params.text("kind") == "max")
       return Support::no("its max pooling drops NaN");
     return Support::no();
@@ -27,8 +28,9 @@ class OneDnnBackend final : public Backend {
 
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
     const Equation& equation = group->equations[0];
-    return *equation.primitive == dot_general_p ? onednn::make_matmul(equation, group)
-                                                : onednn::make_convolution(equation, group);
+    if (*equation.primitive == dot_general_p) return onednn::make_matmul(equation, group);
+    if (*equation.primitive == conv_p) return onednn::make_convolution(equation, group);
+    return onednn::make_composite(equation, group);
   }
 };
 
