@@ -16,6 +16,7 @@ LAYERS = ["base", "ir", "trace", "ops", "transforms", "compile", "backends", "ru
 HEADERS = {
     "rules.h": "trace",
     "sizes.h": "trace",
+    "subscript.h": "ops",
     "kernels.h": "ops",
     "families.h": "ops",
     "rewrite.h": "ops",

@@ -1,8 +1,9 @@
 // x[...] and x.at[...]: NumPy's subscripts, for any language.
 //
-// A subscript is a list of entries: integers, slices, new axes, one ellipsis, and integer or boolean
-// arrays. Integers and slices are cut out by slice and rev; arrays of integers become one gather or
-// scatter over all of them together, as in NumPy. A boolean array must have a known value.
+// A subscript is a list of entries: integers, slices, new axes, one ellipsis, and integer or
+// boolean arrays. Integers and slices are cut out by slice and rev; arrays of integers become one
+// gather or scatter over all of them together, as in NumPy. A boolean array must have a known
+// value.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,8 +24,9 @@ using Subscript = std::variant<Dim, Range, NewAxis, Ellipsis, Array>;
 using Subscripts = std::vector<Subscript>;
 
 struct SubscriptOptions {
-  // What an index array that points outside does: clip, fill (dropped by updates), promise. Absent: fill
-  // for reading, as NaN or the extreme integer, and dropped by updates. Integers are always checked.
+  // What an index array that points outside does: clip, fill (dropped by updates), promise. Absent:
+  // fill for reading, as NaN or the extreme integer, and dropped by updates. Integers are always
+  // checked.
   std::optional<lax::GatherScatterMode> mode;
   std::optional<double> fill_value;
   bool unique_indices = false, indices_are_sorted = false;

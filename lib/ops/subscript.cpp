@@ -7,7 +7,8 @@
 
 namespace plait {
 
-using lax::GatherScatterMode, lax::IndexDimensions, lax::NegativeIndices, lax::ScatterKind, lax::ScatterOptions;
+using lax::GatherScatterMode, lax::IndexDimensions, lax::NegativeIndices, lax::ScatterKind,
+    lax::ScatterOptions;
 
 namespace {
 
@@ -20,8 +21,8 @@ struct AxisCut {
 
 // The subscript in order of the result: axes of the operand and new axes.
 struct Plan {
-  std::vector<AxisCut> cuts;                 // one for each axis of the operand
-  std::vector<int> order;                    // axis numbers, or -1 for a new axis
+  std::vector<AxisCut> cuts;  // one for each axis of the operand
+  std::vector<int> order;     // axis numbers, or -1 for a new axis
   bool has_arrays = false;
 };
 
@@ -37,20 +38,29 @@ Dim clip(Dim value, Dim low, Dim high) {
 }
 
 // A place counted from either end. A size whose sign is open counts from the start.
-Dim from_start(Dim place, Dim size) { return less_equal(Dim(0), place) == false ? place + size : place; }
+Dim from_start(Dim place, Dim size) {
+  return less_equal(Dim(0), place) == false ? place + size : place;
+}
 
 AxisCut cut_range(const Range& range, Dim size) {
   AxisCut cut{AxisCut::Kind::range, 0, size, range.step.value_or(1), {}};
   if (!cut.step.is_constant() || cut.step == Dim(0))
-    throw ValueError("a slice has the step " + cut.step.to_string(), "give an integer that is not 0");
+    throw ValueError("a slice has the step " + cut.step.to_string(),
+                     "give an integer that is not 0");
   const std::int64_t step = cut.step.constant();
   const Dim low = step > 0 ? Dim(0) : Dim(-1), high = step > 0 ? size : size - 1;
-  const Dim start = range.start ? clip(from_start(*range.start, size), low, high) : step > 0 ? Dim(0) : size - 1;
-  const Dim stop = range.stop ? clip(from_start(*range.stop, size), low, high) : step > 0 ? size : Dim(-1);
+  const Dim start = range.start ? clip(from_start(*range.start, size), low, high)
+                    : step > 0  ? Dim(0)
+                                : size - 1;
+  const Dim stop = range.stop ? clip(from_start(*range.stop, size), low, high)
+                   : step > 0 ? size
+                              : Dim(-1);
   const Dim span = step > 0 ? stop - start : start - stop;
   cut.start = start;
-  cut.size = step == 1 || step == -1 ? maximum(span, 0) : maximum(ceil_divide(span, Dim(std::abs(step))), 0);
-  if (less_equal(Dim(0), span) == true) cut.size = step == 1 || step == -1 ? span : ceil_divide(span, Dim(std::abs(step)));
+  cut.size = step == 1 || step == -1 ? maximum(span, 0)
+                                     : maximum(ceil_divide(span, Dim(std::abs(step))), 0);
+  if (less_equal(Dim(0), span) == true)
+    cut.size = step == 1 || step == -1 ? span : ceil_divide(span, Dim(std::abs(step)));
   if (step == 1 && cut.size == size) cut.kind = AxisCut::Kind::whole;
   return cut;
 }
@@ -58,8 +68,8 @@ AxisCut cut_range(const Range& range, Dim size) {
 Dim checked_integer(Dim index, Dim size, std::size_t axis, const Array& operand) {
   const Dim place = from_start(index, size);
   if (less_equal(Dim(0), place) == false || less_equal(place + 1, size) == false)
-    throw IndexError("index " + index.to_string() + " is out of range for " + ordinal(axis) + " of size " + size.to_string() + " of " +
-                         operand.aval().to_string(),
+    throw IndexError("index " + index.to_string() + " is out of range for " + ordinal(axis) +
+                         " of size " + size.to_string() + " of " + operand.aval().to_string(),
                      "use an index from " + (-size).to_string() + " to " + (size - 1).to_string());
   return place;
 }
@@ -69,7 +79,8 @@ Arrays positions(const Array& mask) {
   std::optional<Buffer> known = mask.known_buffer();
   if (!known)
     throw TracerError("a boolean array of type " + mask.aval().to_string() +
-                          " as an index needs its values, which a trace does not know: the shape of the result depends on them",
+                          " as an index needs its values, which a trace does not know: the shape "
+                          "of the result depends on them",
                       "use where(mask, x, other), or index outside the transform");
   const Buffer values = known->dense();
   const Sizes64& shape = values.shape();
@@ -97,15 +108,18 @@ Arrays positions(const Array& mask) {
 Plan make_plan(const Array& operand, const Subscripts& subscripts) {
   std::size_t consumed = 0, ellipses = 0;
   for (const Subscript& entry : subscripts) {
-    if (std::holds_alternative<Ellipsis>(entry)) ++ellipses;
-    else if (const auto* array = std::get_if<Array>(&entry)) consumed += array->dtype() == DType::bool_ ? array->ndim() : 1;
-    else if (!std::holds_alternative<NewAxis>(entry)) ++consumed;
+    if (std::holds_alternative<Ellipsis>(entry))
+      ++ellipses;
+    else if (const auto* array = std::get_if<Array>(&entry))
+      consumed += array->dtype() == DType::bool_ ? array->ndim() : 1;
+    else if (!std::holds_alternative<NewAxis>(entry))
+      ++consumed;
   }
   const std::size_t rank = operand.ndim();
   if (ellipses > 1) throw IndexError("an index holds more than one ...", "keep one ellipsis");
   if (consumed > rank)
-    throw IndexError("too many indices: " + std::to_string(consumed) + " for an array of rank " + std::to_string(rank) + ", " +
-                         operand.aval().to_string(),
+    throw IndexError("too many indices: " + std::to_string(consumed) + " for an array of rank " +
+                         std::to_string(rank) + ", " + operand.aval().to_string(),
                      "give at most " + std::to_string(rank));
   Plan plan;
   auto add = [&](AxisCut cut) {
@@ -113,7 +127,8 @@ Plan make_plan(const Array& operand, const Subscripts& subscripts) {
     plan.cuts.push_back(std::move(cut));
   };
   auto add_whole = [&](std::size_t count) {
-    for (; count > 0; --count) add({AxisCut::Kind::whole, 0, operand.shape(int(plan.cuts.size())), 1, {}});
+    for (; count > 0; --count)
+      add({AxisCut::Kind::whole, 0, operand.shape(int(plan.cuts.size())), 1, {}});
   };
   for (const Subscript& entry : subscripts) {
     const std::size_t axis = plan.cuts.size();
@@ -132,14 +147,18 @@ Plan make_plan(const Array& operand, const Subscripts& subscripts) {
       if (array.dtype() == DType::bool_) {
         for (int i = 0; i < array.ndim(); ++i)
           if (!(array.shape(i) == operand.shape(int(axis) + i)))
-            throw IndexError("a boolean index of shape (" + array.shape().to_string() + ") does not fit axes " + std::to_string(axis) +
-                                 " to " + std::to_string(axis + array.ndim() - 1) + " of " + operand.aval().to_string(),
+            throw IndexError("a boolean index of shape (" + array.shape().to_string() +
+                                 ") does not fit axes " + std::to_string(axis) + " to " +
+                                 std::to_string(axis + array.ndim() - 1) + " of " +
+                                 operand.aval().to_string(),
                              "make it as long as the axes that it selects from");
-        for (Array& places : positions(array)) add({AxisCut::Kind::array, 0, 0, 1, std::move(places)});
+        for (Array& places : positions(array))
+          add({AxisCut::Kind::array, 0, 0, 1, std::move(places)});
       } else if (is_integer(array.dtype())) {
         add({AxisCut::Kind::array, 0, 0, 1, array});
       } else {
-        throw DtypeError("an index array has dtype " + std::string(name_of(array.dtype())), "index with integers or booleans");
+        throw DtypeError("an index array has dtype " + std::string(name_of(array.dtype())),
+                         "index with integers or booleans");
       }
     }
   }
@@ -197,8 +216,8 @@ Array count_from_start(const Array& index, Dim size) {
 struct Rows {
   Array indices;
   IndexDimensions dimensions;
-  Shape slice_sizes, batch;   // batch: the shape that the index arrays have together
-  int first = 0;              // where the batch axes stand in the result, counted in kept axes
+  Shape slice_sizes, batch;  // batch: the shape that the index arrays have together
+  int first = 0;             // where the batch axes stand in the result, counted in kept axes
 };
 
 Rows make_rows(const Array& operand, const Plan& plan) {
@@ -219,17 +238,22 @@ Rows make_rows(const Array& operand, const Plan& plan) {
   rows.batch = broadcast_shapes(shapes, "index");
   Shape column_shape = rows.batch;
   column_shape.push_back(1);
-  for (Array& column : columns) column = lax::reshape(broadcast_to(column, rows.batch), column_shape);
-  rows.indices = columns.size() == 1 ? columns[0] : lax::concatenate(columns, int(rows.batch.size()));
+  for (Array& column : columns)
+    column = lax::reshape(broadcast_to(column, rows.batch), column_shape);
+  rows.indices =
+      columns.size() == 1 ? columns[0] : lax::concatenate(columns, int(rows.batch.size()));
   // NumPy: index arrays that stand together keep their place; otherwise their axes come first.
   int first = -1, last = -1, kept = 0;
   bool together = true;
   for (std::size_t place = 0; place < plan.order.size(); ++place) {
     const int axis = plan.order[place];
-    const bool indexed = axis >= 0 && (plan.cuts[axis].kind == AxisCut::Kind::array || plan.cuts[axis].kind == AxisCut::Kind::integer);
+    const bool indexed = axis >= 0 && (plan.cuts[axis].kind == AxisCut::Kind::array ||
+                                       plan.cuts[axis].kind == AxisCut::Kind::integer);
     if (indexed) {
-      if (first < 0) first = int(place), rows.first = kept;
-      else if (last != int(place) - 1) together = false;
+      if (first < 0)
+        first = int(place), rows.first = kept;
+      else if (last != int(place) - 1)
+        together = false;
       last = int(place);
     } else {
       ++kept;
@@ -250,7 +274,8 @@ Shape result_shape(const Plan& plan, const Rows* rows, const Array& cut) {
     placed = true;
   };
   for (int axis : plan.order) {
-    const bool indexed = axis >= 0 && (plan.cuts[axis].kind == AxisCut::Kind::array || plan.cuts[axis].kind == AxisCut::Kind::integer);
+    const bool indexed = axis >= 0 && (plan.cuts[axis].kind == AxisCut::Kind::array ||
+                                       plan.cuts[axis].kind == AxisCut::Kind::integer);
     place_batch();
     if (indexed) continue;
     shape.push_back(axis < 0 ? Dim(1) : cut.shape(axis));
@@ -265,7 +290,8 @@ int kept_before(const Plan& plan, const Rows& rows) {
   int kept = 0, real = 0;
   for (int axis : plan.order) {
     if (kept == rows.first) break;
-    const bool indexed = axis >= 0 && (plan.cuts[axis].kind == AxisCut::Kind::array || plan.cuts[axis].kind == AxisCut::Kind::integer);
+    const bool indexed = axis >= 0 && (plan.cuts[axis].kind == AxisCut::Kind::array ||
+                                       plan.cuts[axis].kind == AxisCut::Kind::integer);
     if (indexed) continue;
     ++kept;
     if (axis >= 0) ++real;
@@ -289,11 +315,16 @@ std::vector<int> moved_axes(int rank, int count, int after, bool back) {
 
 Array combine(UpdateKind kind, const Array& old, const Array& value) {
   switch (kind) {
-    case UpdateKind::set: return value;
-    case UpdateKind::add: return old.dtype() == DType::bool_ ? lax::bitwise_or(old, value) : lax::add(old, value);
-    case UpdateKind::multiply: return old.dtype() == DType::bool_ ? lax::bitwise_and(old, value) : lax::mul(old, value);
-    case UpdateKind::min: return lax::min(old, value);
-    default: return lax::max(old, value);
+    case UpdateKind::set:
+      return value;
+    case UpdateKind::add:
+      return old.dtype() == DType::bool_ ? lax::bitwise_or(old, value) : lax::add(old, value);
+    case UpdateKind::multiply:
+      return old.dtype() == DType::bool_ ? lax::bitwise_and(old, value) : lax::mul(old, value);
+    case UpdateKind::min:
+      return lax::min(old, value);
+    default:
+      return lax::max(old, value);
   }
 }
 
@@ -329,39 +360,53 @@ bool lift_scalar_mask(Array& operand, Subscripts& subscripts) {
 }  // namespace
 
 Array getitem(Operand operand, const Subscripts& subscripts, const SubscriptOptions& options) {
-  if (Subscripts lifted = subscripts; lift_scalar_mask(operand, lifted)) return getitem(operand, lifted, options);
+  if (Subscripts lifted = subscripts; lift_scalar_mask(operand, lifted))
+    return getitem(operand, lifted, options);
   const Plan plan = make_plan(operand, subscripts);
   const Array cut = cut_ranges(operand, plan);
   if (!plan.has_arrays) return lax::reshape(cut, result_shape(plan, nullptr, cut));
   const Rows rows = make_rows(cut, plan);
-  Array result = lax::gather(cut, rows.indices, rows.dimensions, rows.slice_sizes,
-                             options.mode.value_or(options.fill_value ? GatherScatterMode::fill : GatherScatterMode::clip), options.fill_value);
+  Array result = lax::gather(
+      cut, rows.indices, rows.dimensions, rows.slice_sizes,
+      options.mode.value_or(options.fill_value ? GatherScatterMode::fill : GatherScatterMode::clip),
+      options.fill_value);
   if (const int after = kept_before(plan, rows); after > 0 && rows.batch.rank() > 0)
     result = lax::transpose(result, moved_axes(result.ndim(), rows.batch.rank(), after, false));
   return lax::reshape(result, result_shape(plan, &rows, cut));
 }
 
-Array update_item(Operand operand, const Subscripts& subscripts, Operand values, UpdateKind kind, const SubscriptOptions& options) {
+Array update_item(Operand operand, const Subscripts& subscripts, Operand values, UpdateKind kind,
+                  const SubscriptOptions& options) {
   if (Subscripts lifted = subscripts; lift_scalar_mask(operand, lifted)) {
     const Array updated = update_item(operand, lifted, values, kind, options);
     return lax::reshape(updated, Shape(updated.shape().begin() + 1, updated.shape().end()));
   }
   const Plan plan = make_plan(operand, subscripts);
   const bool contiguous = std::all_of(plan.cuts.begin(), plan.cuts.end(), [](const AxisCut& cut) {
-    return cut.kind != AxisCut::Kind::array && (cut.kind != AxisCut::Kind::range || cut.step == Dim(1));
+    return cut.kind != AxisCut::Kind::array &&
+           (cut.kind != AxisCut::Kind::range || cut.step == Dim(1));
   });
   if (contiguous) {
     const Array old = cut_ranges(operand, plan);
-    const Array fitted = lax::reshape(fit_values(values, result_shape(plan, nullptr, old), operand.dtype()), old.shape());
+    const Array fitted = lax::reshape(
+        fit_values(values, result_shape(plan, nullptr, old), operand.dtype()), old.shape());
     if (less_equal(old.shape().num_elements(), Dim(0)) == true) return operand;
     Arrays starts;
-    for (const AxisCut& cut : plan.cuts) starts.push_back(lax::convert_element_type(Array(cut.start), DType::int32));
-    return lax::dynamic_update_slice(operand, combine(kind, old, fitted), starts, NegativeIndices::clamp);
+    for (const AxisCut& cut : plan.cuts)
+      starts.push_back(lax::convert_element_type(Array(cut.start), DType::int32));
+    return lax::dynamic_update_slice(operand, combine(kind, old, fitted), starts,
+                                     NegativeIndices::clamp);
   }
-  const ScatterKind scatter_kind = kind == UpdateKind::set ? ScatterKind::set : kind == UpdateKind::add ? ScatterKind::add
-                                   : kind == UpdateKind::multiply ? ScatterKind::mul : kind == UpdateKind::min ? ScatterKind::min : ScatterKind::max;
-  const ScatterOptions scatter_options{options.mode.value_or(GatherScatterMode::fill), options.unique_indices, options.indices_are_sorted};
-  const bool no_ranges = std::none_of(plan.cuts.begin(), plan.cuts.end(), [](const AxisCut& cut) { return cut.kind == AxisCut::Kind::range; });
+  const ScatterKind scatter_kind = kind == UpdateKind::set        ? ScatterKind::set
+                                   : kind == UpdateKind::add      ? ScatterKind::add
+                                   : kind == UpdateKind::multiply ? ScatterKind::mul
+                                   : kind == UpdateKind::min      ? ScatterKind::min
+                                                                  : ScatterKind::max;
+  const ScatterOptions scatter_options{options.mode.value_or(GatherScatterMode::fill),
+                                       options.unique_indices, options.indices_are_sorted};
+  const bool no_ranges = std::none_of(plan.cuts.begin(), plan.cuts.end(), [](const AxisCut& cut) {
+    return cut.kind == AxisCut::Kind::range;
+  });
   if (no_ranges) {
     const Rows rows = make_rows(operand, plan);
     const int after = kept_before(plan, rows), batch = rows.batch.rank();
@@ -371,21 +416,28 @@ Array update_item(Operand operand, const Subscripts& subscripts, Operand values,
     for (const AxisCut& cut : plan.cuts)
       if (cut.kind == AxisCut::Kind::whole) gathered.push_back(cut.size);
     Shape moved;
-    for (int axis : moved_axes(gathered.rank(), batch, after, false)) moved.push_back(gathered[axis]);
+    for (int axis : moved_axes(gathered.rank(), batch, after, false))
+      moved.push_back(gathered[axis]);
     fitted = lax::reshape(fitted, moved);
-    if (after > 0 && batch > 0) fitted = lax::transpose(fitted, moved_axes(gathered.rank(), batch, after, true));
-    return lax::scatter(operand, rows.indices, fitted, rows.dimensions, scatter_kind, scatter_options);
+    if (after > 0 && batch > 0)
+      fitted = lax::transpose(fitted, moved_axes(gathered.rank(), batch, after, true));
+    return lax::scatter(operand, rows.indices, fitted, rows.dimensions, scatter_kind,
+                        scatter_options);
   }
   // Slices with steps beside index arrays: the places themselves are read from a numbered array.
   const Dim count = operand.shape().num_elements();
   const Array numbered = lax::reshape(lax::iota(DType::int64, Shape{count}, 0), operand.shape());
   const double outside = count.is_constant() ? double(count.constant()) : 4611686018427387904.0;
-  const Array places = getitem(numbered, subscripts,
-                               {options.mode == GatherScatterMode::clip ? GatherScatterMode::clip : GatherScatterMode::fill, outside, false, false});
+  const Array places = getitem(
+      numbered, subscripts,
+      {options.mode == GatherScatterMode::clip ? GatherScatterMode::clip : GatherScatterMode::fill,
+       outside, false, false});
   const Array fitted = fit_values(values, places.shape(), operand.dtype());
   const Dim updates = places.shape().num_elements();
-  const Array updated = lax::scatter(lax::reshape(operand, Shape{count}), lax::reshape(places, Shape{updates, 1}), lax::reshape(fitted, Shape{updates}),
-                                     IndexDimensions{{0}, {0}, 0}, scatter_kind, scatter_options);
+  const Array updated =
+      lax::scatter(lax::reshape(operand, Shape{count}), lax::reshape(places, Shape{updates, 1}),
+                   lax::reshape(fitted, Shape{updates}), IndexDimensions{{0}, {0}, 0}, scatter_kind,
+                   scatter_options);
   return lax::reshape(updated, operand.shape());
 }
 

@@ -7,6 +7,9 @@ Array([0., 2., 4.], dtype=float32)
 SPDX-License-Identifier: Apache-2.0
 """
 
+# The names are for users, and the order of imports is that of what they need.
+# ruff: noqa: E402, F401
+
 import os as _os
 import sys as _sys
 
@@ -18,7 +21,9 @@ import numpy as _np
 from plait import _plait
 
 # Lines of the package are not the user's.
-_plait.set_package_folders([_os.path.dirname(path(__file__)) + "/" for path in (_os.path.abspath, _os.path.realpath)])
+_plait.set_package_folders(
+    [_os.path.dirname(path(__file__)) + "/" for path in (_os.path.abspath, _os.path.realpath)]
+)
 
 from plait._custom import (
     checkpoint,

@@ -108,7 +108,11 @@ def _of_function(function, steps, text, guards, root):
             yield content, path, name
             _guard(guards, root, path, name, content)
     for number, value in enumerate(function.__defaults__ or ()):
-        yield value, (*steps, (ATTRIBUTE, "__defaults__"), (ITEM, number)), f"{text}.__defaults__[{number}]"
+        yield (
+            value,
+            (*steps, (ATTRIBUTE, "__defaults__"), (ITEM, number)),
+            f"{text}.__defaults__[{number}]",
+        )
     for name, value in (function.__kwdefaults__ or {}).items():
         yield value, (*steps, (ATTRIBUTE, "__kwdefaults__"), (ITEM, name)), name
     wrapped = getattr(function, "__wrapped__", None)
@@ -140,11 +144,17 @@ def _guard_chain(guards, function, root, steps, chain, kind):
         path = (*steps, (ATTRIBUTE, "__closure__"), (ITEM, index), (CELL, None))
     else:
         return
-    if isinstance(value, types.ModuleType) and getattr(value, "__name__", "").partition(".")[0] in ("plait", "numpy", "math"):
+    if isinstance(value, types.ModuleType) and getattr(value, "__name__", "").partition(".")[0] in (
+        "plait",
+        "numpy",
+        "math",
+    ):
         return
     for attribute in attributes:
         # Properties could have effects; data is read where it lies.
-        if not isinstance(value, (types.ModuleType, type)) and attribute not in getattr(value, "__dict__", {}):
+        if not isinstance(value, (types.ModuleType, type)) and attribute not in getattr(
+            value, "__dict__", {}
+        ):
             return
         try:
             value = getattr(value, attribute)

@@ -25,7 +25,9 @@ class _Custom:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.inside = threading.local()
-        self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        self.nondiff_argnums = (
+            (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        )
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
@@ -129,7 +131,10 @@ class custom_jvp(_Custom):
 
         def rule(leaves):
             half = len(leaves) // 2
-            primals, tangents = unflatten(structure, leaves[:half]), unflatten(structure, leaves[half:])
+            primals, tangents = (
+                unflatten(structure, leaves[:half]),
+                unflatten(structure, leaves[half:]),
+            )
             nondiff = [fixed[number % len(args)] for number in self.nondiff_argnums]
             result = self.rule(*nondiff, primals, tangents)
             if not isinstance(result, (tuple, list)) or len(result) != 2:
@@ -149,7 +154,9 @@ class custom_jvp(_Custom):
                 )
             outputs = to_arrays(outputs, out_structure, f"the jvp rule of `{name}`: the output")
             derivatives = [
-                _plait.zeros_like(output) if output.dtype.kind in "iub" else _plait.convert(derivative, output.dtype)
+                _plait.zeros_like(output)
+                if output.dtype.kind in "iub"
+                else _plait.convert(derivative, output.dtype)
                 for output, derivative in zip(outputs, derivatives)
             ]
             return outputs + derivatives
@@ -203,7 +210,9 @@ class custom_vjp(_Custom):
                     "return the function's output first",
                 )
             residuals, residual_structure = flatten(result[1])
-            return outputs + to_arrays(residuals, residual_structure, f"the fwd rule of `{name}`: the residual")
+            return outputs + to_arrays(
+                residuals, residual_structure, f"the fwd rule of `{name}`: the residual"
+            )
 
         def bwd(leaves):
             count = residual_structure.num_leaves
@@ -225,10 +234,14 @@ class custom_vjp(_Custom):
                     continue
                 given, given_structure = flatten(cotangent)
                 if given_structure != value_structure:
-                    given = _plait.broadcast_prefix(cotangent, value_structure, f"the bwd rule of `{name}`")
+                    given = _plait.broadcast_prefix(
+                        cotangent, value_structure, f"the bwd rule of `{name}`"
+                    )
                 for value, leaf in zip(values, given):
                     zero = leaf is None or _plait.aval_of(value).dtype.kind in "iub"
-                    result.append(_zeros(value) if zero else _plait.convert(leaf, _plait.aval_of(value).dtype))
+                    result.append(
+                        _zeros(value) if zero else _plait.convert(leaf, _plait.aval_of(value).dtype)
+                    )
             return result
 
         outputs = _plait.flat_custom_vjp(flat, self.nested(fwd), self.nested(bwd), arrays, name)
@@ -267,7 +280,9 @@ def checkpoint(fun=None, *, policy=None, prevent_cse=True, static_argnums=()):
 
         def merged(*dynamic, **kwargs):
             rest = iter(dynamic)
-            return fun(*[fixed[i] if i in fixed else next(rest) for i in range(len(args))], **kwargs)
+            return fun(
+                *[fixed[i] if i in fixed else next(rest) for i in range(len(args))], **kwargs
+            )
 
         leaves, structure = flatten((dynamic, kwargs))
         arrays = to_arrays(leaves, structure, "checkpoint: the argument")

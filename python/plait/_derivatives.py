@@ -31,7 +31,14 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
 
     With has_aux=True fun returns (output, auxiliary data), and the value is that pair.
     """
-    return _gradient("value_and_grad", fun, argnums, has_aux, holomorphic, lambda value, gradient: (value, gradient))
+    return _gradient(
+        "value_and_grad",
+        fun,
+        argnums,
+        has_aux,
+        holomorphic,
+        lambda value, gradient: (value, gradient),
+    )
 
 
 def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
@@ -50,7 +57,7 @@ def _gradient(transform, fun, argnums, has_aux, holomorphic, result):
     def gradient_of(*args, **kwargs):
         numbers = check_argnums(transform, fun, argnums, args)
         flat = Selected(transform, fun, numbers, args, kwargs, has_aux)
-        arrays = to_arrays(flat.leaves, flat.structure, f"{transform}: the argument")
+        arrays = flat.arrays()
         require_floating(transform, flat, arrays)
 
         def scalar(leaves):
@@ -109,7 +116,9 @@ def _check_like(transform, what, values, others, structure, other_structure):
 
 
 def _instantiate(values, avals):
-    return [_plait.zeros_like(aval) if value is None else value for value, aval in zip(values, avals)]
+    return [
+        _plait.zeros_like(aval) if value is None else value for value, aval in zip(values, avals)
+    ]
 
 
 def jvp(fun, primals, tangents, has_aux=False):
@@ -147,7 +156,9 @@ def vjp(fun, *primals, has_aux=False):
 
     def pullback(cotangents):
         cotangent_leaves, cotangent_structure = flatten(cotangents)
-        fitted = _check_like("vjp", "cotangent", outputs[:n], cotangent_leaves, out_structure, cotangent_structure)
+        fitted = _check_like(
+            "vjp", "cotangent", outputs[:n], cotangent_leaves, out_structure, cotangent_structure
+        )
         pulled = pull(fitted + [None] * (len(outputs) - n))
         return unflatten(structure, _instantiate(pulled, arrays))
 
@@ -167,7 +178,9 @@ def linearize(fun, *primals):
 
     def linear(*tangents):
         tangent_leaves, tangent_structure = flatten(tangents)
-        fitted = _check_like("linearize", "tangent", arrays, tangent_leaves, structure, tangent_structure)
+        fitted = _check_like(
+            "linearize", "tangent", arrays, tangent_leaves, structure, tangent_structure
+        )
         return unflatten(flat.outputs, _instantiate(push(fitted), avals))
 
     linear.jaxpr = jaxpr
@@ -186,7 +199,12 @@ def linear_transpose(fun, *primals):
     def transposed(cotangents):
         cotangent_leaves, cotangent_structure = flatten(cotangents)
         fitted = _check_like(
-            "linear_transpose", "cotangent", jaxpr.out_avals, cotangent_leaves, flat.outputs, cotangent_structure
+            "linear_transpose",
+            "cotangent",
+            jaxpr.out_avals,
+            cotangent_leaves,
+            flat.outputs,
+            cotangent_structure,
         )
         pulled = _plait.flat_transpose(jaxpr, [None] * len(avals) + consts, fitted, name_of(fun))
         return unflatten(structure, _instantiate(pulled[: len(avals)], avals))
@@ -202,7 +220,7 @@ def _jacobian(transform, fun, argnums, has_aux, holomorphic, chunk):
         numbers = check_argnums(transform, fun, argnums, args)
         main = (lambda *args, **kwargs: fun(*args, **kwargs)[0]) if has_aux else fun
         flat = Selected(transform, main, numbers, args, kwargs)
-        arrays = to_arrays(flat.leaves, flat.structure, f"{transform}: the argument")
+        arrays = flat.arrays()
         require_floating(transform, flat, arrays)
         blocks = _plait.flat_jacobian(flat, arrays, transform, name_of(fun), chunk)
         rows = []
@@ -239,4 +257,7 @@ def hvp(fun, primals, tangents):
 def stop_gradient(x):
     """x, a tree, with derivatives of zero."""
     leaves, structure = flatten(x)
-    return unflatten(structure, [_plait.stop_gradient(leaf) if _plait.is_array_like(leaf) else leaf for leaf in leaves])
+    return unflatten(
+        structure,
+        [_plait.stop_gradient(leaf) if _plait.is_array_like(leaf) else leaf for leaf in leaves],
+    )

@@ -37,8 +37,12 @@ def _taking(function):
         return function
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return function
-    names = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL}
-    return lambda *args, **params: function(*args, **{key: value for key, value in params.items() if key in names})
+    names = {
+        parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL
+    }
+    return lambda *args, **params: function(
+        *args, **{key: value for key, value in params.items() if key in names}
+    )
 
 
 class Primitive:
@@ -123,7 +127,11 @@ class Transform:
         """Gives the rule of some primitives, named by functions of plait.lax, text, or Primitive."""
         names = []
         for primitive in primitives:
-            name = primitive if isinstance(primitive, str) else getattr(primitive, "name", None) or name_of(primitive)
+            name = (
+                primitive
+                if isinstance(primitive, str)
+                else getattr(primitive, "name", None) or name_of(primitive)
+            )
             name = _NAMES.get(name, name)
             if not _plait.has_primitive(name):
                 _plait.fail(

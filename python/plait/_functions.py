@@ -39,16 +39,20 @@ def wraps(transform, fun, wrapper):
     return wrapper
 
 
-def to_arrays(leaves, structure, what):
-    """The leaves as arrays; the error names the path of one that is none."""
+def to_arrays(leaves, structure, what, place=None):
+    """The leaves as arrays; the error names the path of one that is none, or its place."""
     arrays = []
     for index, leaf in enumerate(leaves):
         if not _plait.is_array_like(leaf):
             path = structure.path(index)
+            where = (
+                f"{what.partition(':')[0]}: {place(index)}"
+                if place
+                else what + (" at " + path if path else "")
+            )
             _plait.fail(
                 "TreeError",
-                f"{what}{' at ' + path if path else ''} is {leaf!r:.60} of type "
-                f"{type(leaf).__name__}, which is no array",
+                f"{where} is {leaf!r:.60} of type {type(leaf).__name__}, which is no array",
                 "keep other values out, for example with functools.partial or argnums",
             )
         arrays.append(_plait.to_array(leaf, what))
@@ -93,7 +97,9 @@ class Flat:
 
     def unflatten_aux(self, arrays):
         arrays = iter(arrays)
-        return unflatten(self.aux, [next(arrays) if value is None else value for value in self.aux_values])
+        return unflatten(
+            self.aux, [next(arrays) if value is None else value for value in self.aux_values]
+        )
 
 
 class Selected(Flat):
@@ -103,6 +109,15 @@ class Selected(Flat):
         self.args, self.kwargs, self.argnums = args, kwargs, argnums
         self.leaves, structure = flatten(tuple(args[number] for number in argnums))
         super().__init__(transform, fun, structure, has_aux)
+
+    def place(self, index):
+        """What a leaf is called in messages: "argument 2['w']"."""
+        number, _, rest = self.structure.path(index)[1:].partition("]")
+        return f"argument {self.argnums[int(number)]}{rest}"
+
+    def arrays(self):
+        """The selected leaves as arrays."""
+        return to_arrays(self.leaves, self.structure, self.transform, self.place)
 
     def __call__(self, leaves):
         args = list(self.args)
@@ -117,7 +132,11 @@ def check_argnums(transform, fun, argnums, args):
     result = []
     for number in numbers:
         if isinstance(number, bool) or not hasattr(number, "__index__"):
-            _plait.fail("DtypeError", f"{transform}: argnums is {argnums!r}", "give an integer or a tuple of integers")
+            _plait.fail(
+                "DtypeError",
+                f"{transform}: argnums is {argnums!r}",
+                "give an integer or a tuple of integers",
+            )
         number = number.__index__()
         if not -len(args) <= number < len(args):
             _plait.fail(
@@ -135,12 +154,9 @@ def require_floating(transform, selected, arrays, *, complex_allowed=False):
     for index, array in enumerate(arrays):
         kind = array.dtype.kind
         if kind in "iub" or (kind == "c" and not complex_allowed):
-            path = selected.structure.path(index)
-            number = selected.argnums[int(path[1 : path.index("]")])]
-            place = f"argument {number}{path[path.index(']') + 1 :]}"
             _plait.fail(
                 "DtypeError",
-                f"{transform}: {place} has dtype {array.dtype.name}, which has no "
+                f"{transform}: {selected.place(index)} has dtype {array.dtype.name}, which has no "
                 f"{'real ' if kind == 'c' else ''}derivative",
                 "split it into real and imaginary parts, or use vjp"
                 if kind == "c"

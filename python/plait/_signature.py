@@ -17,13 +17,17 @@ def signature_of(function):
     defaults += [_value(node) for node in arguments.defaults]
     for index, (argument, default) in enumerate(zip(positional, defaults)):
         only = index < len(arguments.posonlyargs)
-        kind = inspect.Parameter.POSITIONAL_ONLY if only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        kind = (
+            inspect.Parameter.POSITIONAL_ONLY if only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        )
         parameters.append(inspect.Parameter(argument.arg, kind, default=default))
     if arguments.vararg:
         parameters.append(inspect.Parameter(arguments.vararg.arg, inspect.Parameter.VAR_POSITIONAL))
     for argument, node in zip(arguments.kwonlyargs, arguments.kw_defaults):
         default = inspect.Parameter.empty if node is None else _value(node)
-        parameters.append(inspect.Parameter(argument.arg, inspect.Parameter.KEYWORD_ONLY, default=default))
+        parameters.append(
+            inspect.Parameter(argument.arg, inspect.Parameter.KEYWORD_ONLY, default=default)
+        )
     return inspect.Signature(parameters)
 
 

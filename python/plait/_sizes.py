@@ -76,7 +76,9 @@ class RuleTable(list):
 
     def __repr__(self):
         width = max((len(row[0]) for row in self), default=0)
-        return "\n".join(f"{row[0]:<{width}}  {row[1]}{f'  {row[2]}:{row[3]}' if row[2] else ''}" for row in self)
+        return "\n".join(
+            f"{row[0]:<{width}}  {row[1]}{f'  {row[2]}:{row[3]}' if row[2] else ''}" for row in self
+        )
 
 
 def rules(kind=None):

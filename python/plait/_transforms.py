@@ -53,7 +53,9 @@ def make_jaxpr(fun, static_argnums=()):
 
         def partial(*dynamic, **keywords):
             dynamic = iter(dynamic)
-            return fun(*[fixed[i] if i in fixed else next(dynamic) for i in range(len(args))], **keywords)
+            return fun(
+                *[fixed[i] if i in fixed else next(dynamic) for i in range(len(args))], **keywords
+            )
 
         dynamic = tuple(arg for i, arg in enumerate(args) if i not in fixed)
         leaves, structure = flatten((dynamic, kwargs))
@@ -74,7 +76,9 @@ def eval_shape(fun, *args, **kwargs):
     return unflatten(closed.out_tree, closed.out_avals)
 
 
-def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None, *, chunk=None):
+def vmap(
+    fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None, *, chunk=None
+):
     """fun applied to every example: in_axes says which axis of each argument counts examples.
 
     in_axes and out_axes are integers, None, or prefixes of the trees of arguments and results. chunk bounds
@@ -96,7 +100,9 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         arrays = to_arrays(args_leaves + kwargs_leaves, structure, "vmap: the input")
         for index, dim in enumerate(dims):
             if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int)):
-                _plait.fail("DtypeError", f"vmap: in_axes holds {dim!r:.60}", "give integers or None")
+                _plait.fail(
+                    "DtypeError", f"vmap: in_axes holds {dim!r:.60}", "give integers or None"
+                )
             if dim is not None and arrays[index].ndim == 0:
                 _plait.fail(
                     "ValueError",

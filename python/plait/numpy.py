@@ -6,6 +6,9 @@ NumPy's own, so that they compare equal.
 SPDX-License-Identifier: Apache-2.0
 """
 
+# Most names come from the catalogue.
+# ruff: noqa: F401, F821
+
 import numpy as _np
 
 from plait import _plait
@@ -21,7 +24,11 @@ uint8, uint16, uint32, uint64 = _np.uint8, _np.uint16, _np.uint32, _np.uint64
 float16, float32, float64 = _np.float16, _np.float32, _np.float64
 complex64, complex128 = _np.complex64, _np.complex128
 integer, floating, inexact, number = _np.integer, _np.floating, _np.inexact, _np.number
-signedinteger, unsignedinteger, complexfloating = _np.signedinteger, _np.unsignedinteger, _np.complexfloating
+signedinteger, unsignedinteger, complexfloating = (
+    _np.signedinteger,
+    _np.unsignedinteger,
+    _np.complexfloating,
+)
 dtype, iinfo = _np.dtype, _np.iinfo
 
 
@@ -33,7 +40,11 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None):
 def array(object, dtype=None, copy=True, order="K", ndmin=0):
     """object as an array with at least ndmin axes. Arrays do not change, so copy says nothing."""
     result = _plait.asarray(object, dtype)
-    return result if result.ndim >= ndmin else result.reshape((1,) * (ndmin - result.ndim) + result.shape)
+    return (
+        result
+        if result.ndim >= ndmin
+        else result.reshape((1,) * (ndmin - result.ndim) + result.shape)
+    )
 
 
 def promote_types(a, b):
@@ -55,7 +66,11 @@ def isdtype(dtype, kind):
                "complex floating": "c", "numeric": "iufcV"}  # fmt: skip
     if isinstance(kind, str):
         if kind not in letters:
-            _plait.fail("ValueError", f"isdtype: there is no kind {kind!r}", f"choose one of {', '.join(letters)}")
+            _plait.fail(
+                "ValueError",
+                f"isdtype: there is no kind {kind!r}",
+                f"choose one of {', '.join(letters)}",
+            )
         return dtype.kind in letters[kind]
     return dtype == _plait.as_dtype(kind)
 
@@ -78,7 +93,11 @@ def fromfunction(function, shape, *, dtype=float, **kwargs):
 def vectorize(pyfunc, *, excluded=(), signature=None):
     """A function of scalars as a function of arrays, which broadcast; by vmap over every axis."""
     if signature is not None or excluded:
-        _plait.fail("MissingRuleError", "vectorize: signature and excluded are not supported", "use vmap with in_axes")
+        _plait.fail(
+            "MissingRuleError",
+            "vectorize: signature and excluded are not supported",
+            "use vmap with in_axes",
+        )
     from plait._transforms import vmap
 
     def vectorized(*args):
@@ -103,7 +122,9 @@ class _Grid:
 
     def __getitem__(self, key):
         made = (_np.ogrid if self._sparse else _np.mgrid)[key]
-        return [asarray(part) for part in made] if isinstance(made, (list, tuple)) else asarray(made)
+        return (
+            [asarray(part) for part in made] if isinstance(made, (list, tuple)) else asarray(made)
+        )
 
 
 mgrid, ogrid, s_, index_exp = _Grid(False), _Grid(True), _np.s_, _np.index_exp

@@ -14,7 +14,9 @@ from plait._plait import TreeDef, flatten, unflatten
 from plait._plait import catalogue as _catalogue
 from plait._plait import register_pytree_node as _register
 
-globals().update({name: function for name, function in _catalogue("tree").items() if name not in globals()})
+globals().update(
+    {name: function for name, function in _catalogue("tree").items() if name not in globals()}
+)
 
 PyTreeDef = TreeDef
 
@@ -39,7 +41,11 @@ def map(f, tree, *rest, is_leaf=None):
 def reduce(function, tree, initializer=..., is_leaf=None):
     """function folded over the leaves from the left."""
     values = leaves(tree, is_leaf)
-    return _functools.reduce(function, values) if initializer is ... else _functools.reduce(function, values, initializer)
+    return (
+        _functools.reduce(function, values)
+        if initializer is ...
+        else _functools.reduce(function, values, initializer)
+    )
 
 
 def reduce_associative(operation, tree, identity=..., is_leaf=None):
@@ -47,7 +53,9 @@ def reduce_associative(operation, tree, identity=..., is_leaf=None):
     values = leaves(tree, is_leaf)
     if not values:
         if identity is ...:
-            _plait.fail("ValueError", "tree.reduce_associative: the tree has no leaves", "give identity")
+            _plait.fail(
+                "ValueError", "tree.reduce_associative: the tree has no leaves", "give identity"
+            )
         return identity
     while len(values) > 1:
         odd = values[-1:] if len(values) % 2 else []
@@ -135,7 +143,12 @@ class FlattenedIndexKey(_Key):
         return f"[<flat index {self._value}>]"
 
 
-_KEYS = {"dict": DictKey, "sequence": SequenceKey, "attribute": GetAttrKey, "flattened": FlattenedIndexKey}
+_KEYS = {
+    "dict": DictKey,
+    "sequence": SequenceKey,
+    "attribute": GetAttrKey,
+    "flattened": FlattenedIndexKey,
+}
 
 
 def leaves_with_path(tree, is_leaf=None):
@@ -163,12 +176,16 @@ def map_with_path(f, tree, *rest, is_leaf=None):
     """The tree of f(path, leaf, *leaves of the other trees at the same place)."""
     pairs, treedef = flatten_with_path(tree, is_leaf)
     columns = [treedef.flatten_up_to(other) for other in rest]
-    return unflatten(treedef, [f(path, leaf, *others) for (path, leaf), *others in zip(pairs, *columns)])
+    return unflatten(
+        treedef, [f(path, leaf, *others) for (path, leaf), *others in zip(pairs, *columns)]
+    )
 
 
 def keystr(path, *, simple=False, separator=""):
     """A path as text: "['layers'][0].w"."""
-    return separator.join(str(key._value) if simple and isinstance(key, _Key) else str(key) for key in path)
+    return separator.join(
+        str(key._value) if simple and isinstance(key, _Key) else str(key) for key in path
+    )
 
 
 def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func=None):
@@ -195,7 +212,9 @@ def register_pytree_node_class(cls):
 def register_pytree_with_keys_class(cls):
     """Registers a class by its methods tree_flatten_with_keys and tree_unflatten."""
     flatten_func = (lambda value: value.tree_flatten()) if hasattr(cls, "tree_flatten") else None
-    register_pytree_with_keys(cls, lambda value: value.tree_flatten_with_keys(), cls.tree_unflatten, flatten_func)
+    register_pytree_with_keys(
+        cls, lambda value: value.tree_flatten_with_keys(), cls.tree_unflatten, flatten_func
+    )
     return cls
 
 
@@ -213,14 +232,24 @@ _register(
 )
 _register(
     _collections.defaultdict,
-    lambda value: ([value[key] for key in sorted(value)], (value.default_factory, tuple(sorted(value)))),
+    lambda value: (
+        [value[key] for key in sorted(value)],
+        (value.default_factory, tuple(sorted(value))),
+    ),
     lambda aux, values: _collections.defaultdict(aux[0], zip(aux[1], values)),
-    lambda value: ([(DictKey(key), value[key]) for key in sorted(value)], (value.default_factory, tuple(sorted(value)))),
+    lambda value: (
+        [(DictKey(key), value[key]) for key in sorted(value)],
+        (value.default_factory, tuple(sorted(value))),
+    ),
 )
 
 # The names of jax.tree_util.
 tree_flatten, tree_unflatten, tree_leaves, tree_structure = flatten, unflatten, leaves, structure
 tree_map, tree_reduce, tree_all, tree_transpose = map, reduce, all, transpose
-tree_map_with_path, tree_flatten_with_path, tree_leaves_with_path = map_with_path, flatten_with_path, leaves_with_path
+tree_map_with_path, tree_flatten_with_path, tree_leaves_with_path = (
+    map_with_path,
+    flatten_with_path,
+    leaves_with_path,
+)
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -1,5 +1,5 @@
-// Properties, methods and subscripts of Array. Methods that are functions of numpy too are added from
-// the catalogue (builtin.cpp); here is what has no such function.
+// Properties, methods and subscripts of Array. Methods that are functions of numpy too are added
+// from the catalogue (builtin.cpp); here is what has no such function.
 // SPDX-License-Identifier: Apache-2.0
 #include "array.h"
 
@@ -9,7 +9,8 @@
 namespace plait::python {
 namespace {
 
-// --- Subscripts ------------------------------------------------------------------------------------
+// --- Subscripts
+// ------------------------------------------------------------------------------------
 
 std::optional<Dim> range_end(PyObject* object) {
   if (object == Py_None) return std::nullopt;
@@ -17,18 +18,27 @@ std::optional<Dim> range_end(PyObject* object) {
 }
 
 void add_subscript(Subscripts& subscripts, PyObject* key) {
-  if (key == Py_None) subscripts.emplace_back(NewAxis{});
-  else if (key == Py_Ellipsis) subscripts.emplace_back(Ellipsis{});
-  else if (PyBool_Check(key)) subscripts.emplace_back(Array(key == Py_True));
-  else if (std::optional<Dim> dim = as_dim(key)) subscripts.emplace_back(*dim);
+  if (key == Py_None)
+    subscripts.emplace_back(NewAxis{});
+  else if (key == Py_Ellipsis)
+    subscripts.emplace_back(Ellipsis{});
+  else if (PyBool_Check(key))
+    subscripts.emplace_back(Array(key == Py_True));
+  else if (std::optional<Dim> dim = as_dim(key))
+    subscripts.emplace_back(*dim);
   else if (PySlice_Check(key)) {
     auto* slice = reinterpret_cast<PySliceObject*>(key);
-    subscripts.emplace_back(Range{range_end(slice->start), range_end(slice->stop), range_end(slice->step)});
-  } else if (is_array(key) || is_numpy_array(key) || is_numpy_scalar(key) || PyList_Check(key) || PyTuple_Check(key)) {
+    subscripts.emplace_back(
+        Range{range_end(slice->start), range_end(slice->stop), range_end(slice->step)});
+  } else if (is_array(key) || is_numpy_array(key) || is_numpy_scalar(key) || PyList_Check(key) ||
+             PyTuple_Check(key)) {
     Array array = to_array(key);
-    if (array.ndim() == 0 && is_integer(array.dtype()) && array.is_concrete()) subscripts.emplace_back(Dim(array.item<std::int64_t>()));
-    else if (is_floating(array.dtype()) && array.shape().num_elements() == Dim(0)) subscripts.emplace_back(lax::convert_element_type(array, DType::int32));
-    else subscripts.emplace_back(std::move(array));
+    if (array.ndim() == 0 && is_integer(array.dtype()) && array.is_concrete())
+      subscripts.emplace_back(Dim(array.item<std::int64_t>()));
+    else if (is_floating(array.dtype()) && array.shape().num_elements() == Dim(0))
+      subscripts.emplace_back(lax::convert_element_type(array, DType::int32));
+    else
+      subscripts.emplace_back(std::move(array));
   } else if (PyIndex_Check(key)) {
     subscripts.emplace_back(to_dim(key));
   } else {
@@ -40,12 +50,15 @@ void add_subscript(Subscripts& subscripts, PyObject* key) {
 Subscripts to_subscripts(PyObject* key) {
   Subscripts subscripts;
   if (PyTuple_Check(key))
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) add_subscript(subscripts, PyTuple_GET_ITEM(key, i));
-  else add_subscript(subscripts, key);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
+      add_subscript(subscripts, PyTuple_GET_ITEM(key, i));
+  else
+    add_subscript(subscripts, key);
   return subscripts;
 }
 
-// --- Text ------------------------------------------------------------------------------------------
+// --- Text
+// ------------------------------------------------------------------------------------------
 
 std::string trace_of(const Array& array) {
   for (Trace* trace = Trace::current(); trace; trace = trace->parent())
@@ -53,14 +66,18 @@ std::string trace_of(const Array& array) {
   return ", whose trace has ended";
 }
 
-std::string traced_text(const Array& array) { return "Traced<" + array.aval().to_string() + trace_of(array) + ">"; }
+std::string traced_text(const Array& array) {
+  return "Traced<" + array.aval().to_string() + trace_of(array) + ">";
+}
 
 std::string values_text(const Array& array, const char* before, const char* separator) {
   const py::module_ numpy = py::module_::import("numpy");
-  return py::str(numpy.attr("array2string")(to_numpy(array), py::arg("separator") = separator, py::arg("prefix") = before));
+  return py::str(numpy.attr("array2string")(to_numpy(array), py::arg("separator") = separator,
+                                            py::arg("prefix") = before));
 }
 
-// --- Properties ------------------------------------------------------------------------------------
+// --- Properties
+// ------------------------------------------------------------------------------------
 
 py::object transposed(const Array& array, int axes) {
   std::vector<int> permutation;
@@ -78,23 +95,33 @@ py::object shape_of(const Array& array) { return shape_object(array.shape()); }
 py::object dtype_of_array(const Array& array) { return dtype_object(array.dtype()); }
 py::object ndim_of(const Array& array) { return py::int_(array.ndim()); }
 py::object size_of_array(const Array& array) { return dim_object(array.shape().num_elements()); }
-py::object nbytes_of(const Array& array) { return dim_object(array.shape().num_elements() * Dim(size_of(array.dtype()))); }
+py::object nbytes_of(const Array& array) {
+  return dim_object(array.shape().num_elements() * Dim(size_of(array.dtype())));
+}
 py::object itemsize_of(const Array& array) { return py::int_(size_of(array.dtype())); }
 py::object weak_of(const Array& array) { return py::bool_(array.aval().weak); }
 py::object aval_of(const Array& array) { return aval_object(array.aval()); }
 py::object reversed_of(const Array& array) { return transposed(array, array.ndim()); }
 py::object matrix_transposed(const Array& array) {
-  if (array.ndim() < 2) throw ShapeError("mT of an array of rank " + std::to_string(array.ndim()), "only arrays of matrices have a matrix transpose");
+  if (array.ndim() < 2)
+    throw ShapeError("mT of an array of rank " + std::to_string(array.ndim()),
+                     "only arrays of matrices have a matrix transpose");
   return transposed(array, 2);
 }
-py::object real_of(const Array& array) { return is_complex(array.dtype()) ? to_python(lax::real(array)) : to_python(array); }
-py::object imag_of(const Array& array) { return is_complex(array.dtype()) ? to_python(lax::imag(array)) : to_python(lax::zeros_like(array.aval())); }
+py::object real_of(const Array& array) {
+  return is_complex(array.dtype()) ? to_python(lax::real(array)) : to_python(array);
+}
+py::object imag_of(const Array& array) {
+  return is_complex(array.dtype()) ? to_python(lax::imag(array))
+                                   : to_python(lax::zeros_like(array.aval()));
+}
 py::object device_of(const Array& array) {
   const Device device = array.is_concrete() ? array.buffer().device() : Device();
   return py::str(device.to_string());
 }
 
-// --- x.at ------------------------------------------------------------------------------------------
+// --- x.at
+// ------------------------------------------------------------------------------------------
 
 struct At {
   Array array;
@@ -104,13 +131,19 @@ struct AtIndex {
   Subscripts subscripts;
 };
 
-SubscriptOptions options_of(const std::optional<std::string>& mode, std::optional<double> fill_value, bool unique, bool sorted) {
+SubscriptOptions options_of(const std::optional<std::string>& mode,
+                            std::optional<double> fill_value, bool unique, bool sorted) {
   SubscriptOptions options{std::nullopt, fill_value, unique, sorted};
   if (!mode) return options;
-  if (*mode == "clip") options.mode = lax::GatherScatterMode::clip;
-  else if (*mode == "fill" || *mode == "drop") options.mode = lax::GatherScatterMode::fill;
-  else if (*mode == "promise_in_bounds") options.mode = lax::GatherScatterMode::promise;
-  else throw ValueError("x.at[...]: mode is '" + *mode + "'", "use 'clip', 'fill', 'drop' or 'promise_in_bounds'");
+  if (*mode == "clip")
+    options.mode = lax::GatherScatterMode::clip;
+  else if (*mode == "fill" || *mode == "drop")
+    options.mode = lax::GatherScatterMode::fill;
+  else if (*mode == "promise_in_bounds")
+    options.mode = lax::GatherScatterMode::promise;
+  else
+    throw ValueError("x.at[...]: mode is '" + *mode + "'",
+                     "use 'clip', 'fill', 'drop' or 'promise_in_bounds'");
   return options;
 }
 
@@ -118,52 +151,91 @@ Array ones_like(const Array& array) { return lax::full(array.shape(), 1, array.d
 
 void add_at(py::module_& module) {
   py::class_<At>(module, "At", "x.at: places of an array, for updates that give a new array.")
-      .def("__getitem__", [](const At& at, py::object key) { return AtIndex{at.array, to_subscripts(key.ptr())}; });
-  py::class_<AtIndex> type(module, "AtIndex", "x.at[index]: set, add, multiply, ... give the array with those elements changed.");
+      .def("__getitem__", [](const At& at, py::object key) {
+        return AtIndex{at.array, to_subscripts(key.ptr())};
+      });
+  py::class_<AtIndex> type(
+      module, "AtIndex",
+      "x.at[index]: set, add, multiply, ... give the array with those elements changed.");
   using Mode = std::optional<std::string>;
   auto method = [&](const char* name, auto body, const char* doc) {
-    type.def(name, [body](const AtIndex& at, py::object values, std::optional<std::string> mode, bool unique, bool sorted, py::object) {
-      return to_python(body(at, to_array(values.ptr(), {"x.at[...]"}), options_of(mode, {}, unique, sorted)));
-    }, doc, py::arg("values"), py::kw_only(), py::arg("mode") = Mode(), py::arg("unique_indices") = false, py::arg("indices_are_sorted") = false,
-             py::arg("wrap_negative_indices") = true);
+    type.def(
+        name,
+        [body](const AtIndex& at, py::object values, std::optional<std::string> mode, bool unique,
+               bool sorted, py::object) {
+          return to_python(body(at, to_array(values.ptr(), {"x.at[...]"}),
+                                options_of(mode, {}, unique, sorted)));
+        },
+        doc, py::arg("values"), py::kw_only(), py::arg("mode") = Mode(),
+        py::arg("unique_indices") = false, py::arg("indices_are_sorted") = false,
+        py::arg("wrap_negative_indices") = true);
   };
   auto simple = [&](const char* name, UpdateKind kind, const char* doc) {
-    method(name, [kind](const AtIndex& at, const Array& values, const SubscriptOptions& options) {
-      return update_item(at.array, at.subscripts, values, kind, options);
-    }, doc);
+    method(
+        name,
+        [kind](const AtIndex& at, const Array& values, const SubscriptOptions& options) {
+          return update_item(at.array, at.subscripts, values, kind, options);
+        },
+        doc);
   };
   simple("set", UpdateKind::set, "x with x[index] = values.");
-  simple("add", UpdateKind::add, "x with x[index] += values; places that are named twice take both.");
+  simple("add", UpdateKind::add,
+         "x with x[index] += values; places that are named twice take both.");
   simple("multiply", UpdateKind::multiply, "x with x[index] *= values.");
   simple("mul", UpdateKind::multiply, "x with x[index] *= values.");
   simple("min", UpdateKind::min, "x with x[index] = minimum(x[index], values).");
   simple("max", UpdateKind::max, "x with x[index] = maximum(x[index], values).");
-  method("subtract", [](const AtIndex& at, const Array& values, const SubscriptOptions& options) {
-    return update_item(at.array, at.subscripts, -Operand(values), UpdateKind::add, options);
-  }, "x with x[index] -= values.");
-  method("divide", [](const AtIndex& at, const Array& values, const SubscriptOptions& options) {
-    if (!is_inexact(at.array.dtype())) throw DtypeError("x.at[...].divide of dtype " + std::string(name_of(at.array.dtype())), "convert x with .astype(float) first");
-    return Operand(at.array) / update_item(ones_like(at.array), at.subscripts, values, UpdateKind::multiply, options);
-  }, "x with x[index] /= values.");
-  method("power", [](const AtIndex& at, const Array& values, const SubscriptOptions& options) {
-    const Array exponents = update_item(ones_like(at.array), at.subscripts, values, UpdateKind::multiply, options);
-    return lax::pow(at.array, exponents);
-  }, "x with x[index] **= values.");
-  type.def("get", [](const AtIndex& at, std::optional<std::string> mode, std::optional<double> fill_value, bool unique, bool sorted, py::object) {
-    return to_python(getitem(at.array, at.subscripts, options_of(mode, fill_value, unique, sorted)));
-  }, "x[index], with a say about indices outside.", py::kw_only(), py::arg("mode") = Mode(), py::arg("fill_value") = std::optional<double>(),
-           py::arg("unique_indices") = false, py::arg("indices_are_sorted") = false, py::arg("wrap_negative_indices") = true);
-  type.def("apply", [](const AtIndex& at, py::object function) {
-    const py::object now = to_python(getitem(at.array, at.subscripts));
-    return to_python(update_item(at.array, at.subscripts, to_array(function(now).ptr(), {"x.at[...].apply"}), UpdateKind::set));
-  }, "x with x[index] = function(x[index]).", py::arg("func"));
+  method(
+      "subtract",
+      [](const AtIndex& at, const Array& values, const SubscriptOptions& options) {
+        return update_item(at.array, at.subscripts, -Operand(values), UpdateKind::add, options);
+      },
+      "x with x[index] -= values.");
+  method(
+      "divide",
+      [](const AtIndex& at, const Array& values, const SubscriptOptions& options) {
+        if (!is_inexact(at.array.dtype()))
+          throw DtypeError("x.at[...].divide of dtype " + std::string(name_of(at.array.dtype())),
+                           "convert x with .astype(float) first");
+        return Operand(at.array) / update_item(ones_like(at.array), at.subscripts, values,
+                                               UpdateKind::multiply, options);
+      },
+      "x with x[index] /= values.");
+  method(
+      "power",
+      [](const AtIndex& at, const Array& values, const SubscriptOptions& options) {
+        const Array exponents =
+            update_item(ones_like(at.array), at.subscripts, values, UpdateKind::multiply, options);
+        return lax::pow(at.array, exponents);
+      },
+      "x with x[index] **= values.");
+  type.def(
+      "get",
+      [](const AtIndex& at, std::optional<std::string> mode, std::optional<double> fill_value,
+         bool unique, bool sorted, py::object) {
+        return to_python(
+            getitem(at.array, at.subscripts, options_of(mode, fill_value, unique, sorted)));
+      },
+      "x[index], with a say about indices outside.", py::kw_only(), py::arg("mode") = Mode(),
+      py::arg("fill_value") = std::optional<double>(), py::arg("unique_indices") = false,
+      py::arg("indices_are_sorted") = false, py::arg("wrap_negative_indices") = true);
+  type.def(
+      "apply",
+      [](const AtIndex& at, py::object function) {
+        const py::object now = to_python(getitem(at.array, at.subscripts));
+        return to_python(update_item(at.array, at.subscripts,
+                                     to_array(function(now).ptr(), {"x.at[...].apply"}),
+                                     UpdateKind::set));
+      },
+      "x with x[index] = function(x[index]).", py::arg("func"));
 }
 
 PyObject* get_at(PyObject* self, void*) {
   return guarded([&] { return py::cast(At{array_of(self)}).release().ptr(); });
 }
 
-// --- Methods ---------------------------------------------------------------------------------------
+// --- Methods
+// ---------------------------------------------------------------------------------------
 
 PyObject* item(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
@@ -179,7 +251,8 @@ PyObject* item(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
     }
     if (is_inexact(array.dtype())) return PyFloat_FromDouble(array.item<double>());
     if (array.dtype() == DType::bool_) return PyBool_FromLong(array.item<bool>());
-    if (array.dtype() == DType::uint64) return PyLong_FromUnsignedLongLong(std::uint64_t(array.item<std::int64_t>()));
+    if (array.dtype() == DType::uint64)
+      return PyLong_FromUnsignedLongLong(std::uint64_t(array.item<std::int64_t>()));
     return PyLong_FromLongLong(array.item<std::int64_t>());
   });
 }
@@ -212,7 +285,10 @@ PyObject* reduce(PyObject* self, PyObject*) {
     const py::bytes data(static_cast<const char*>(buffer.data()), buffer.bytes());
     py::tuple shape(buffer.shape().size());
     for (std::size_t i = 0; i < buffer.shape().size(); ++i) shape[i] = buffer.shape()[i];
-    return py::make_tuple(rebuild, py::make_tuple(data, std::string(name_of(buffer.dtype())), shape, array.aval().weak)).release().ptr();
+    return py::make_tuple(rebuild, py::make_tuple(data, std::string(name_of(buffer.dtype())), shape,
+                                                  array.aval().weak))
+        .release()
+        .ptr();
   });
 }
 
@@ -220,7 +296,9 @@ PyObject* format(PyObject* self, PyObject* specification) {
   return guarded([&]() -> PyObject* {
     const Array& array = array_of(self);
     if (PyUnicode_GetLength(specification) == 0) return text(self);
-    if (array.ndim() != 0) throw DtypeError("format of an array of type " + array.aval().to_string(), "format one element, such as x.item()");
+    if (array.ndim() != 0)
+      throw DtypeError("format of an array of type " + array.aval().to_string(),
+                       "format one element, such as x.item()");
     const py::object number = owned(item(self, nullptr, 0));
     return PyObject_Format(number.ptr(), specification);
   });
@@ -231,10 +309,15 @@ PyObject* astype(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
     PyObject* dtype = count > 0 ? arguments[0] : nullptr;
     for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i) {
       const std::string name = py::str(borrowed(PyTuple_GET_ITEM(names, i)));
-      if (name == "dtype") dtype = arguments[count + i];
-      else if (name != "copy" && name != "device") throw DtypeError("astype: there is no argument '" + name + "'", "call it as astype(dtype, copy=True)");
+      if (name == "dtype")
+        dtype = arguments[count + i];
+      else if (name != "copy" && name != "device")
+        throw DtypeError("astype: there is no argument '" + name + "'",
+                         "call it as astype(dtype, copy=True)");
     }
-    if (!dtype) throw DtypeError("astype: argument 'dtype' is missing", "call it as astype(dtype, copy=True)");
+    if (!dtype)
+      throw DtypeError("astype: argument 'dtype' is missing",
+                       "call it as astype(dtype, copy=True)");
     const DType target = to_dtype(dtype, {"astype"});
     Array array = array_of(self);
     if (is_complex(array.dtype()) && !is_complex(target)) array = lax::real(array);
@@ -243,34 +326,43 @@ PyObject* astype(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
 }
 
 template <class F>
-PyCFunction function(F* body) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(body)); }
+PyCFunction function(F* body) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(body));
+}
 
 }  // namespace
 
 PyGetSetDef array_getset[] = {
-    {"shape", property<shape_of>, nullptr, "Sizes of the axes: integers, or plait.Size where named.", nullptr},
+    {"shape", property<shape_of>, nullptr,
+     "Sizes of the axes: integers, or plait.Size where named.", nullptr},
     {"dtype", property<dtype_of_array>, nullptr, "The NumPy dtype of the elements.", nullptr},
     {"ndim", property<ndim_of>, nullptr, "How many axes there are.", nullptr},
     {"size", property<size_of_array>, nullptr, "How many elements there are.", nullptr},
     {"nbytes", property<nbytes_of>, nullptr, "Bytes of all elements.", nullptr},
     {"itemsize", property<itemsize_of>, nullptr, "Bytes of one element.", nullptr},
-    {"weak_type", property<weak_of>, nullptr, "Whether the dtype came from Python numbers alone and yields to others.", nullptr},
+    {"weak_type", property<weak_of>, nullptr,
+     "Whether the dtype came from Python numbers alone and yields to others.", nullptr},
     {"aval", property<aval_of>, nullptr, "Shape and dtype, as a ShapeDtypeStruct.", nullptr},
     {"T", property<reversed_of>, nullptr, "The array with its axes reversed.", nullptr},
-    {"mT", property<matrix_transposed>, nullptr, "The array with its last two axes exchanged.", nullptr},
+    {"mT", property<matrix_transposed>, nullptr, "The array with its last two axes exchanged.",
+     nullptr},
     {"real", property<real_of>, nullptr, "The real part.", nullptr},
     {"imag", property<imag_of>, nullptr, "The imaginary part.", nullptr},
     {"device", property<device_of>, nullptr, "Where the memory is.", nullptr},
-    {"at", get_at, nullptr, "x.at[index].set(v) and others: the array with elements changed.", nullptr},
+    {"at", get_at, nullptr, "x.at[index].set(v) and others: the array with elements changed.",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
 PyMethodDef array_methods[] = {
-    {"item", function(item), METH_FASTCALL, "item(*index)\n--\n\nThe only element, or that at an index, as a Python number."},
+    {"item", function(item), METH_FASTCALL,
+     "item(*index)\n--\n\nThe only element, or that at an index, as a Python number."},
     {"tolist", tolist, METH_NOARGS, "tolist()\n--\n\nNested lists of Python numbers."},
-    {"astype", function(astype), METH_FASTCALL | METH_KEYWORDS, "astype(dtype, copy=True)\n--\n\nThe array with elements converted."},
+    {"astype", function(astype), METH_FASTCALL | METH_KEYWORDS,
+     "astype(dtype, copy=True)\n--\n\nThe array with elements converted."},
     {"copy", same, METH_NOARGS, "copy()\n--\n\nThe array itself: arrays do not change."},
-    {"block_until_ready", block, METH_NOARGS, "block_until_ready()\n--\n\nThe array, once it is computed; on the CPU it is."},
+    {"block_until_ready", block, METH_NOARGS,
+     "block_until_ready()\n--\n\nThe array, once it is computed; on the CPU it is."},
     {"__copy__", same, METH_NOARGS, nullptr},
     {"__deepcopy__", same, METH_O, nullptr},
     {"__complex__", to_complex, METH_NOARGS, nullptr},
@@ -287,8 +379,10 @@ PyObject* repr(PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Array& array = array_of(self);
     if (!array.is_concrete()) return py::str(traced_text(array)).release().ptr();
-    std::string text = "Array(" + values_text(array, "Array(", ", ") + ", dtype=" + std::string(name_of(array.dtype()));
-    if (array.shape().num_elements() == Dim(0)) text += ", shape=(" + array.shape().to_string() + ")";
+    std::string text = "Array(" + values_text(array, "Array(", ", ") +
+                       ", dtype=" + std::string(name_of(array.dtype()));
+    if (array.shape().num_elements() == Dim(0))
+      text += ", shape=(" + array.shape().to_string() + ")";
     if (array.aval().weak) text += ", weak_type=True";
     return py::str(text + ")").release().ptr();
   });
@@ -313,17 +407,22 @@ void add_access(py::module_& module) {
   add_at(module);
   PyObject* type = reinterpret_cast<PyObject*>(array_type);
   if (PyObject_SetAttrString(type, "__array_ufunc__", Py_None) < 0) throw py::error_already_set();
-  if (PyObject_SetAttrString(type, "__array_priority__", py::int_(100).ptr()) < 0) throw py::error_already_set();
-  module.def("rebuild_array", [](py::bytes data, const std::string& dtype, py::tuple shape, bool weak) {
-    Sizes64 sizes;
-    for (py::handle dim : shape) sizes.push_back(dim.cast<std::int64_t>());
-    Buffer buffer = Buffer::empty(dtype_from_name(dtype).value(), sizes);
-    const std::string_view bytes = data;
-    if (std::int64_t(bytes.size()) != buffer.bytes()) throw ValueError("a pickled array is damaged", "");
-    std::copy(bytes.begin(), bytes.end(), static_cast<char*>(buffer.data()));
-    return to_python(Array(buffer, weak));
+  if (PyObject_SetAttrString(type, "__array_priority__", py::int_(100).ptr()) < 0)
+    throw py::error_already_set();
+  module.def("rebuild_array",
+             [](py::bytes data, const std::string& dtype, py::tuple shape, bool weak) {
+               Sizes64 sizes;
+               for (py::handle dim : shape) sizes.push_back(dim.cast<std::int64_t>());
+               Buffer buffer = Buffer::empty(dtype_from_name(dtype).value(), sizes);
+               const std::string_view bytes = data;
+               if (std::int64_t(bytes.size()) != buffer.bytes())
+                 throw ValueError("a pickled array is damaged", "");
+               std::copy(bytes.begin(), bytes.end(), static_cast<char*>(buffer.data()));
+               return to_python(Array(buffer, weak));
+             });
+  module.def("node_of", [](py::object array) {
+    return reinterpret_cast<std::uintptr_t>(array_of(array.ptr()).node());
   });
-  module.def("node_of", [](py::object array) { return reinterpret_cast<std::uintptr_t>(array_of(array.ptr()).node()); });
 }
 
 }  // namespace plait::python

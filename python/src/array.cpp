@@ -1,5 +1,6 @@
-// Array in Python: a heap type written by hand, because every eager operation makes one. Here are its
-// life, its operators, and conversions to Python numbers; properties and methods are in access.cpp.
+// Array in Python: a heap type written by hand, because every eager operation makes one. Here are
+// its life, its operators, and conversions to Python numbers; properties and methods are in
+// access.cpp.
 //
 // The type is final and holds no Python objects, so exact type checks are complete and the cycle
 // collector has nothing to look at. Freed objects are kept for the next one.
@@ -25,26 +26,46 @@ void dealloc(PyObject* object) {
   if (self->weak_references) PyObject_ClearWeakRefs(object);
   self->array.~Array();
   PyTypeObject* type = Py_TYPE(object);
-  if (num_free < free_limit) free_list[num_free++] = self;
-  else PyObject_Free(object);
+  if (num_free < free_limit)
+    free_list[num_free++] = self;
+  else
+    PyObject_Free(object);
   Py_DECREF(type);
 }
 
-// --- Operators -------------------------------------------------------------------------------------
+// --- Operators
+// -------------------------------------------------------------------------------------
 
 enum Operation {
-  power, floor_divide, remainder, matmul, bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift,
-  less, less_equal, equal, not_equal, greater, greater_equal, abs, num_operations,
+  power,
+  floor_divide,
+  remainder,
+  matmul,
+  bitwise_and,
+  bitwise_or,
+  bitwise_xor,
+  left_shift,
+  right_shift,
+  less,
+  less_equal,
+  equal,
+  not_equal,
+  greater,
+  greater_equal,
+  abs,
+  num_operations,
 };
-constexpr const char* operation_names[] = {"power", "floor_divide", "remainder", "matmul", "bitwise_and", "bitwise_or",
-                                           "bitwise_xor", "left_shift", "right_shift", "less", "less_equal", "equal",
-                                           "not_equal", "greater", "greater_equal", "abs"};
+constexpr const char* operation_names[] = {
+    "power",       "floor_divide", "remainder",     "matmul", "bitwise_and", "bitwise_or",
+    "bitwise_xor", "left_shift",   "right_shift",   "less",   "less_equal",  "equal",
+    "not_equal",   "greater",      "greater_equal", "abs"};
 static_assert(std::size(operation_names) == num_operations);
 
 const FunctionInfo& operation(Operation which) {
   static const FunctionInfo* found[num_operations];
   if (!found[which]) found[which] = find_function("numpy", operation_names[which]);
-  if (!found[which]) throw MissingRuleError(std::string("numpy.") + operation_names[which] + " does not exist", "");
+  if (!found[which])
+    throw MissingRuleError(std::string("numpy.") + operation_names[which] + " does not exist", "");
   return *found[which];
 }
 
@@ -110,22 +131,30 @@ PyObject* invert(PyObject* a) {
 
 PyObject* compare(PyObject* a, PyObject* b, int operator_id) {
   switch (operator_id) {
-    case Py_LT: return binary<less>(a, b);
-    case Py_LE: return binary<less_equal>(a, b);
-    case Py_EQ: return binary<equal>(a, b);
-    case Py_NE: return binary<not_equal>(a, b);
-    case Py_GT: return binary<greater>(a, b);
-    default: return binary<greater_equal>(a, b);
+    case Py_LT:
+      return binary<less>(a, b);
+    case Py_LE:
+      return binary<less_equal>(a, b);
+    case Py_EQ:
+      return binary<equal>(a, b);
+    case Py_NE:
+      return binary<not_equal>(a, b);
+    case Py_GT:
+      return binary<greater>(a, b);
+    default:
+      return binary<greater_equal>(a, b);
   }
 }
 
-// --- Numbers ---------------------------------------------------------------------------------------
+// --- Numbers
+// ---------------------------------------------------------------------------------------
 
 int truth(PyObject* self) {
   return guarded_int([&]() -> int {
     const Array& array = array_of(self);
     if (!(array.shape().num_elements() == Dim(1)))
-      throw ValueError("the truth value of an array of " + array.shape().num_elements().to_string() + " elements, " +
+      throw ValueError("the truth value of an array of " +
+                           array.shape().num_elements().to_string() + " elements, " +
                            array.aval().to_string() + ", is ambiguous",
                        "use .any() or .all(), or compare sizes");
     return array.item<bool>();
@@ -135,9 +164,11 @@ int truth(PyObject* self) {
 PyObject* to_int(PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Array& array = array_of(self);
-    if (is_complex(array.dtype())) throw DtypeError("a complex array does not convert to an int", "take .real first");
+    if (is_complex(array.dtype()))
+      throw DtypeError("a complex array does not convert to an int", "take .real first");
     if (is_inexact(array.dtype())) return PyLong_FromDouble(array.item<double>());
-    if (array.dtype() == DType::uint64) return PyLong_FromUnsignedLongLong(std::uint64_t(array.item<std::int64_t>()));
+    if (array.dtype() == DType::uint64)
+      return PyLong_FromUnsignedLongLong(std::uint64_t(array.item<std::int64_t>()));
     return PyLong_FromLongLong(array.item<std::int64_t>());
   });
 }
@@ -145,7 +176,8 @@ PyObject* to_int(PyObject* self) {
 PyObject* to_float(PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Array& array = array_of(self);
-    if (is_complex(array.dtype())) throw DtypeError("a complex array does not convert to a float", "take .real first");
+    if (is_complex(array.dtype()))
+      throw DtypeError("a complex array does not convert to a float", "take .real first");
     return PyFloat_FromDouble(array.item<double>());
   });
 }
@@ -154,9 +186,11 @@ PyObject* to_index(PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Array& array = array_of(self);
     if (!is_integer(array.dtype()) || array.ndim() != 0)
-      throw DtypeError("only an integer array of rank 0 is an index, and this one is " + array.aval().to_string(),
+      throw DtypeError("only an integer array of rank 0 is an index, and this one is " +
+                           array.aval().to_string(),
                        "convert it with int(x) or .astype(int)");
-    if (array.dtype() == DType::uint64) return PyLong_FromUnsignedLongLong(std::uint64_t(array.item<std::int64_t>()));
+    if (array.dtype() == DType::uint64)
+      return PyLong_FromUnsignedLongLong(std::uint64_t(array.item<std::int64_t>()));
     return PyLong_FromLongLong(array.item<std::int64_t>());
   });
 }
@@ -166,8 +200,10 @@ Py_ssize_t length(PyObject* self) {
   Py_ssize_t result = -1;
   if (array.ndim() > 0 && array.shape(0).is_constant()) return array.shape(0).constant();
   guarded_int([&]() -> int {
-    if (array.ndim() == 0) throw DtypeError("len() of an array of rank 0", "only arrays with axes have a length");
-    throw TracerError("len() gives Python an integer, and the size of axis 0 of " + array.aval().to_string() + " is named",
+    if (array.ndim() == 0)
+      throw DtypeError("len() of an array of rank 0", "only arrays with axes have a length");
+    throw TracerError("len() gives Python an integer, and the size of axis 0 of " +
+                          array.aval().to_string() + " is named",
                       "use x.shape[0], a size that does arithmetic");
   });
   return result;
@@ -176,7 +212,10 @@ Py_ssize_t length(PyObject* self) {
 PyObject* iterate(PyObject* self) {
   if (array_of(self).ndim() > 0 && length(self) >= 0) return PySeqIter_New(self);
   if (PyErr_Occurred()) return nullptr;
-  return guarded([]() -> PyObject* { throw DtypeError("iteration over an array of rank 0", "only arrays with axes can be iterated over"); });
+  return guarded([]() -> PyObject* {
+    throw DtypeError("iteration over an array of rank 0",
+                     "only arrays with axes can be iterated over");
+  });
 }
 
 PyObject* item_at(PyObject* self, Py_ssize_t index) {
@@ -202,7 +241,8 @@ int set_item(PyObject*, PyObject*, PyObject*) {
 
 PyObject* make(PyTypeObject*, PyObject*, PyObject*) {
   return guarded([]() -> PyObject* {
-    throw DtypeError("Array is not a constructor", "make arrays with plait.numpy.array, asarray, zeros, ...");
+    throw DtypeError("Array is not a constructor",
+                     "make arrays with plait.numpy.array, asarray, zeros, ...");
   });
 }
 
@@ -212,7 +252,9 @@ PyMemberDef members[] = {
 };
 
 template <class F>
-void* slot(F* function) { return reinterpret_cast<void*>(function); }
+void* slot(F* function) {
+  return reinterpret_cast<void*>(function);
+}
 
 }  // namespace
 
@@ -232,8 +274,10 @@ PyObject* wrap(Array array) {
 
 void add_array(py::module_& module) {
   PyType_Slot slots[] = {
-      {Py_tp_doc, const_cast<char*>("An immutable array of numbers: in memory, or a value that a transform traces.\n\n"
-                                    "Make one with plait.numpy.array, asarray, zeros, arange, ...")},
+      {Py_tp_doc,
+       const_cast<char*>(
+           "An immutable array of numbers: in memory, or a value that a transform traces.\n\n"
+           "Make one with plait.numpy.array, asarray, zeros, arange, ...")},
       {Py_tp_dealloc, slot(dealloc)},
       {Py_tp_new, slot(make)},
       {Py_tp_repr, slot(repr)},

@@ -16,7 +16,8 @@ PyObject* get_item(PyObject* self, PyObject* key);
 // interchange.cpp
 int get_buffer(PyObject* self, Py_buffer* view, int flags);
 void release_buffer(PyObject* self, Py_buffer* view);
-PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names);  // __array__
+PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                       PyObject* names);  // __array__
 PyObject* to_dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
 PyObject* dlpack_device(PyObject* self, PyObject*);
 

@@ -1,7 +1,9 @@
-// What the files of the extension module share: Python's view of arrays, sizes, dtypes, trees and errors.
+// What the files of the extension module share: Python's view of arrays, sizes, dtypes, trees and
+// errors.
 //
 // Everything here needs the GIL unless it says otherwise. C++ errors cross into Python in one place
-// (raise_current); Python's own exceptions cross C++ frames as pybind11::error_already_set, unchanged.
+// (raise_current); Python's own exceptions cross C++ frames as pybind11::error_already_set,
+// unchanged.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +21,8 @@ namespace py = pybind11;
 
 namespace plait::python {
 
-// --- Errors (error.cpp) ----------------------------------------------------------------------------
+// --- Errors (error.cpp)
+// ----------------------------------------------------------------------------
 
 // Turns the C++ exception being handled into the Python error. Call it inside a catch block.
 void raise_current() noexcept;
@@ -53,28 +56,31 @@ std::string type_name_of(PyObject* object);
 // Python's text of an object, cut to a readable length.
 std::string text_of(PyObject* object);
 
-// --- Arrays (array.cpp) ----------------------------------------------------------------------------
+// --- Arrays (array.cpp)
+// ----------------------------------------------------------------------------
 
 struct ArrayObject {
-  PyObject_HEAD
-  Array array;
+  PyObject_HEAD Array array;
   PyObject* weak_references;
 };
 extern PyTypeObject* array_type;  // final: exact type checks are complete
 inline bool is_array(PyObject* object) { return Py_TYPE(object) == array_type; }
-inline const Array& array_of(PyObject* object) { return reinterpret_cast<ArrayObject*>(object)->array; }
+inline const Array& array_of(PyObject* object) {
+  return reinterpret_cast<ArrayObject*>(object)->array;
+}
 PyObject* wrap(Array array);  // new reference
 inline py::object to_python(Array array) { return owned(wrap(std::move(array))); }
 
-// --- Conversions (convert.cpp) ---------------------------------------------------------------------
+// --- Conversions (convert.cpp, size.cpp)
+// ---------------------------------------------------------------------
 
 // Which argument is being converted, for messages: "numpy.sum: argument 'a'".
 struct Role {
   std::string_view function = {}, parameter = {};
   std::string to_string() const;
 };
-// An array from anything array-like: Python scalars are weak, lists of them weak 64-bit arrays, NumPy
-// arrays are copied unless nobody can write to them. DtypeError for what is none.
+// An array from anything array-like: Python scalars are weak, lists of them weak 64-bit arrays,
+// NumPy arrays are copied unless nobody can write to them. DtypeError for what is none.
 Array to_array(PyObject* object, const Role& role = {});
 // The same for what surely is one, such as an operand of an operator; nothing otherwise.
 std::optional<Array> to_operand(PyObject* object);
@@ -93,36 +99,42 @@ extern thread_local Conversions* conversions;
 DType to_dtype(PyObject* object, const Role& role = {});
 py::object dtype_object(DType dtype);  // a NumPy dtype
 Dim to_dim(PyObject* object, const Role& role = {});
+bool is_size(PyObject* object);               // a plait.Size
 std::optional<Dim> as_dim(PyObject* object);  // of an integer or size
 py::object dim_object(Dim dim);               // an int, or a plait.Size
 py::object shape_object(const Shape& shape);
 Shape to_shape(PyObject* object);
-py::object aval_object(const Aval& aval);     // plait.ShapeDtypeStruct
-Aval to_aval(PyObject* object, const Role& role = {});  // of anything with shape and dtype, or array-like
+py::object aval_object(const Aval& aval);  // plait.ShapeDtypeStruct
+Aval to_aval(PyObject* object,
+             const Role& role = {});  // of anything with shape and dtype, or array-like
 
 Argument to_argument(PyObject* object, const FunctionInfo& info, std::size_t index);
 py::object from_argument(const Argument& argument);
 
-// --- Catalogue (builtin.cpp) -----------------------------------------------------------------------
+// --- Catalogue (builtin.cpp)
+// -----------------------------------------------------------------------
 
 // The catalogued function that a builtin object calls; null for other objects.
 const FunctionInfo* function_of(PyObject* object);
 py::object call_catalogue(const FunctionInfo& info, std::span<PyObject* const> arguments);
 
-// --- Trees (pytree.cpp) ----------------------------------------------------------------------------
+// --- Trees (pytree.cpp)
+// ----------------------------------------------------------------------------
 
 // Leaves of a tree, in order. is_leaf stops at nodes for which it returns true.
 TreeDef flatten(PyObject* tree, std::vector<py::object>& leaves, PyObject* is_leaf = nullptr);
 py::object unflatten(const TreeDef& structure, std::span<const py::object> leaves);
 // True when tree has this structure; leaves then holds its leaves (borrowed, or kept by keep).
-bool flatten_as(const TreeDef& structure, PyObject* tree, std::vector<PyObject*>& leaves, std::vector<py::object>& keep);
+bool flatten_as(const TreeDef& structure, PyObject* tree, std::vector<PyObject*>& leaves,
+                std::vector<py::object>& keep);
 py::object treedef_object(TreeDef structure);
 const TreeDef& treedef_of(py::handle object);
 // The leaves of a tree as arrays; a TreeError names the path of a leaf that is none.
 Tree<Array> to_tree(PyObject* tree, const Role& role = {});
 py::object from_tree(const Tree<Array>& tree);
 
-// --- Jaxprs and functions (jaxpr.cpp) --------------------------------------------------------------
+// --- Jaxprs and functions (jaxpr.cpp)
+// --------------------------------------------------------------
 
 py::object jaxpr_object(const Jaxpr& jaxpr);
 const Jaxpr& jaxpr_of(py::handle object);
@@ -133,13 +145,15 @@ py::list from_arrays(std::span<const Array> arrays);
 // Estimated work of a program in elements touched: whether to let go of the GIL.
 std::int64_t work_of(const Jaxpr& jaxpr);
 
-// --- Parts of the module ---------------------------------------------------------------------------
+// --- Parts of the module
+// ---------------------------------------------------------------------------
 
 void add_errors(py::module_& module);
 void add_source(py::module_& module);
 void add_array(py::module_& module);
 void add_access(py::module_& module);
 void add_convert(py::module_& module);
+void add_sizes(py::module_& module);
 void add_builtin(py::module_& module);
 void add_pytree(py::module_& module);
 void add_jaxpr(py::module_& module);

@@ -1,7 +1,7 @@
 // Catalogued functions as Python callables: one builtin object a function, called by vectorcall.
 //
-// A function that is also a method of Array is the same object of a second type, which binds its first
-// argument as Python's own functions do.
+// A function that is also a method of Array is the same object of a second type, which binds its
+// first argument as Python's own functions do.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
@@ -13,8 +13,7 @@ namespace plait::python {
 namespace {
 
 struct BuiltinObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   const FunctionInfo* info;
   std::vector<PyObject*>* names;  // of parameters, interned
   int num_positional;             // how many may be given by position
@@ -24,7 +23,9 @@ struct BuiltinObject {
 };
 PyTypeObject *builtin_type, *method_type;
 
-bool is_builtin(PyObject* object) { return Py_TYPE(object) == builtin_type || Py_TYPE(object) == method_type; }
+bool is_builtin(PyObject* object) {
+  return Py_TYPE(object) == builtin_type || Py_TYPE(object) == method_type;
+}
 
 [[noreturn]] void throw_call(const FunctionInfo& info, const std::string& what) {
   throw DtypeError(info.name + ": " + what, "call it as " + info.signature);
@@ -74,21 +75,25 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
       arguments[self.variadic] = to_argument(rest.ptr(), info, self.variadic);
       given |= std::uint64_t(1) << self.variadic;
     } else if (next < count) {
-      throw_call(info, "takes " + std::to_string(limit) + " positional arguments, and " + std::to_string(count) + " were given");
+      throw_call(info, "takes " + std::to_string(limit) + " positional arguments, and " +
+                           std::to_string(count) + " were given");
     }
     if (keywords) {
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords); ++i) {
         PyObject* name = PyTuple_GET_ITEM(keywords, i);
         const int index = find_parameter(self, name);
-        if (index < 0) throw_call(info, "there is no argument '" + std::string(py::str(borrowed(name))) + "'");
-        if (given >> index & 1) throw_call(info, "argument '" + info.parameters[index].name + "' was given twice");
+        if (index < 0)
+          throw_call(info, "there is no argument '" + std::string(py::str(borrowed(name))) + "'");
+        if (given >> index & 1)
+          throw_call(info, "argument '" + info.parameters[index].name + "' was given twice");
         arguments[index] = to_argument(values[count + i], info, index);
         given |= std::uint64_t(1) << index;
       }
     }
     for (std::size_t i = 0; i < size; ++i) {
       if (given >> i & 1) continue;
-      if (!info.parameters[i].fallback) throw_call(info, "argument '" + info.parameters[i].name + "' is missing");
+      if (!info.parameters[i].fallback)
+        throw_call(info, "argument '" + info.parameters[i].name + "' is missing");
       arguments[i] = *info.parameters[i].fallback;
     }
     const Argument result = info.call(arguments);
@@ -110,8 +115,10 @@ PyObject* make(const FunctionInfo& info, PyTypeObject* type) {
   for (std::size_t i = 0; i < info.parameters.size(); ++i) {
     const Parameter& parameter = info.parameters[i];
     self->names->push_back(PyUnicode_InternFromString(parameter.name.c_str()));
-    if (parameter.variadic) self->variadic = int(i);
-    else if (!parameter.keyword_only) self->num_positional = int(i) + 1;
+    if (parameter.variadic)
+      self->variadic = int(i);
+    else if (!parameter.keyword_only)
+      self->num_positional = int(i) + 1;
   }
   PyObject_GC_Track(reinterpret_cast<PyObject*>(self));
   return reinterpret_cast<PyObject*>(self);
@@ -137,17 +144,24 @@ void dealloc(PyObject* object) {
   Py_DECREF(type);
 }
 
-const FunctionInfo& info_of(PyObject* self) { return *reinterpret_cast<BuiltinObject*>(self)->info; }
+const FunctionInfo& info_of(PyObject* self) {
+  return *reinterpret_cast<BuiltinObject*>(self)->info;
+}
 
 PyObject* bind_method(PyObject* self, PyObject* object, PyObject*) {
   if (!object || object == Py_None) return Py_NewRef(self);
   return PyMethod_New(self, object);
 }
 PyObject* repr(PyObject* self) {
-  return PyUnicode_FromFormat("<function plait.%s.%s>", info_of(self).module.c_str(), info_of(self).name.c_str());
+  return PyUnicode_FromFormat("<function plait.%s.%s>", info_of(self).module.c_str(),
+                              info_of(self).name.c_str());
 }
-PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(info_of(self).name.c_str()); }
-PyObject* get_module(PyObject* self, void*) { return PyUnicode_FromFormat("plait.%s", info_of(self).module.c_str()); }
+PyObject* get_name(PyObject* self, void*) {
+  return PyUnicode_FromString(info_of(self).name.c_str());
+}
+PyObject* get_module(PyObject* self, void*) {
+  return PyUnicode_FromFormat("plait.%s", info_of(self).module.c_str());
+}
 PyObject* get_doc(PyObject* self, void*) {
   const FunctionInfo& info = info_of(self);
   return PyUnicode_FromFormat("%s\n\n%s", info.signature.c_str(), info.doc.c_str());
@@ -157,12 +171,19 @@ PyObject* get_text_signature(PyObject* self, void*) {
   return PyUnicode_FromString(signature.substr(signature.find('(')).c_str());
 }
 PyObject* get_signature(PyObject* self, void*) {
-  return guarded([&] { return py::module_::import("plait._signature").attr("signature_of")(borrowed(self)).release().ptr(); });
+  return guarded([&] {
+    return py::module_::import("plait._signature")
+        .attr("signature_of")(borrowed(self))
+        .release()
+        .ptr();
+  });
 }
 PyObject* reduce(PyObject* self, PyObject*) {
   return guarded([&] {
     const py::object find = py::module_::import("plait._plait").attr("find_function");
-    return py::make_tuple(find, py::make_tuple(info_of(self).module, info_of(self).name)).release().ptr();
+    return py::make_tuple(find, py::make_tuple(info_of(self).module, info_of(self).name))
+        .release()
+        .ptr();
   });
 }
 
@@ -187,17 +208,25 @@ PyMemberDef members[] = {
 };
 
 template <class F>
-void* slot(F* function) { return reinterpret_cast<void*>(function); }
+void* slot(F* function) {
+  return reinterpret_cast<void*>(function);
+}
 
 PyTypeObject* make_type(const char* name, bool binds) {
   std::vector<PyType_Slot> slots = {
-      {Py_tp_dealloc, slot(dealloc)},   {Py_tp_traverse, slot(traverse)}, {Py_tp_clear, slot(clear)},
-      {Py_tp_repr, slot(repr)},         {Py_tp_call, slot(PyVectorcall_Call)}, {Py_tp_getset, getset},
-      {Py_tp_methods, methods},         {Py_tp_members, members},
+      {Py_tp_dealloc, slot(dealloc)},
+      {Py_tp_traverse, slot(traverse)},
+      {Py_tp_clear, slot(clear)},
+      {Py_tp_repr, slot(repr)},
+      {Py_tp_call, slot(PyVectorcall_Call)},
+      {Py_tp_getset, getset},
+      {Py_tp_methods, methods},
+      {Py_tp_members, members},
   };
   if (binds) slots.push_back({Py_tp_descr_get, slot(bind_method)});
   slots.push_back({0, nullptr});
-  unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                   Py_TPFLAGS_DISALLOW_INSTANTIATION;
   if (binds) flags |= Py_TPFLAGS_METHOD_DESCRIPTOR;
   PyType_Spec spec{name, sizeof(BuiltinObject), 0, flags, slots.data()};
   PyObject* type = PyType_FromSpec(&spec);
@@ -214,7 +243,9 @@ py::object builtin_of(const FunctionInfo& info) {
 
 }  // namespace
 
-const FunctionInfo* function_of(PyObject* object) { return is_builtin(object) ? &info_of(object) : nullptr; }
+const FunctionInfo* function_of(PyObject* object) {
+  return is_builtin(object) ? &info_of(object) : nullptr;
+}
 
 void add_builtin(py::module_& module) {
   builtin_type = make_type("plait.builtin", false);
@@ -228,7 +259,9 @@ void add_builtin(py::module_& module) {
   });
   module.def("find_function", [](const std::string& owner, const std::string& name) -> py::object {
     const FunctionInfo* info = find_function(owner, name);
-    if (!info) throw ValueError("there is no function " + owner + "." + name, "see dir(plait." + owner + ")");
+    if (!info)
+      throw ValueError("there is no function " + owner + "." + name,
+                       "see dir(plait." + owner + ")");
     return builtin_of(*info);
   });
   module.def("catalogue_info", [] {
@@ -236,19 +269,23 @@ void add_builtin(py::module_& module) {
     for (const FunctionInfo* info : all_functions()) {
       py::list parameters;
       for (const Parameter& parameter : info->parameters)
-        parameters.append(py::make_tuple(parameter.name, parameter.type, parameter.keyword_only, parameter.variadic, parameter.fallback_text));
-      result.append(py::make_tuple(info->module, info->name, info->signature, info->doc, info->result_type, parameters));
+        parameters.append(py::make_tuple(parameter.name, parameter.type, parameter.keyword_only,
+                                         parameter.variadic, parameter.fallback_text));
+      result.append(py::make_tuple(info->module, info->name, info->signature, info->doc,
+                                   info->result_type, parameters));
     }
     return result;
   });
-  // Functions of numpy that are methods of Array too. The type is immutable to Python, so they go into
-  // its dict here.
+  // Functions of numpy that are methods of Array too. The type is immutable to Python, so they go
+  // into its dict here.
   module.def("add_methods", [](const std::map<std::string, std::string>& methods) {
     for (const auto& [method, function] : methods) {
       const FunctionInfo* info = find_function("numpy", function);
       if (!info) continue;
       const py::object object = py::reinterpret_steal<py::object>(make(*info, method_type));
-      if (PyObject_SetAttrString(reinterpret_cast<PyObject*>(array_type), method.c_str(), object.ptr()) < 0) throw py::error_already_set();
+      if (PyObject_SetAttrString(reinterpret_cast<PyObject*>(array_type), method.c_str(),
+                                 object.ptr()) < 0)
+        throw py::error_already_set();
     }
   });
 }

@@ -1,5 +1,5 @@
-// Errors on their way from C++ to Python. Every class is a subclass of plait.Error and of the builtin
-// class that a Python user would catch; the message is all four parts.
+// Errors on their way from C++ to Python. Every class is a subclass of plait.Error and of the
+// builtin class that a Python user would catch; the message is all four parts.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
@@ -7,11 +7,13 @@ namespace plait::python {
 namespace {
 
 struct ErrorClasses {
-  PyObject *error, *user, *shape, *value, *index, *dtype, *tree, *tracer, *missing_rule, *memory, *backend, *internal;
+  PyObject *error, *user, *shape, *value, *index, *dtype, *tree, *tracer, *missing_rule, *memory,
+      *backend, *internal;
 };
 ErrorClasses classes;
 
-PyObject* add_class(py::module_& module, const char* name, const char* doc, std::initializer_list<PyObject*> bases) {
+PyObject* add_class(py::module_& module, const char* name, const char* doc,
+                    std::initializer_list<PyObject*> bases) {
   py::tuple tuple(bases.size());
   std::size_t i = 0;
   for (PyObject* base : bases) tuple[i++] = borrowed(base);
@@ -23,12 +25,16 @@ PyObject* add_class(py::module_& module, const char* name, const char* doc, std:
 }
 
 template <class E>
-[[noreturn]] void raise_as(const std::string& what, const std::string& fix) { throw E(what, fix); }
+[[noreturn]] void raise_as(const std::string& what, const std::string& fix) {
+  throw E(what, fix);
+}
 
 }  // namespace
 
 void raise_current() noexcept {
-  auto set = [](PyObject* type, const std::exception& error) { PyErr_SetString(type, error.what()); };
+  auto set = [](PyObject* type, const std::exception& error) {
+    PyErr_SetString(type, error.what());
+  };
   try {
     throw;
   } catch (py::error_already_set& error) {
@@ -91,7 +97,8 @@ std::string text_of(PyObject* object) {
     return "a " + type_name_of(object);
   }
   std::string text = py::str(py::reinterpret_steal<py::object>(repr));
-  if (const std::size_t newline = text.find('\n'); newline != std::string::npos) text = text.substr(0, newline) + "...";
+  if (const std::size_t newline = text.find('\n'); newline != std::string::npos)
+    text = text.substr(0, newline) + "...";
   if (text.size() <= longest) return text;
   std::size_t end = longest;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;  // UTF-8
@@ -99,18 +106,33 @@ std::string text_of(PyObject* object) {
 }
 
 void add_errors(py::module_& module) {
-  PyObject* const base = classes.error = add_class(module, "Error", "What every error of plait is.", {PyExc_Exception});
-  PyObject* const user = classes.user = add_class(module, "UserError", "An error that the calling program can mend.", {base});
-  classes.shape = add_class(module, "ShapeError", "Shapes, sizes or axes do not fit.", {user, PyExc_ValueError, PyExc_TypeError});
-  classes.value = add_class(module, "ValueError", "An argument has a wrong value.", {user, PyExc_ValueError});
-  classes.index = add_class(module, "IndexError", "An index or axis is out of range.", {user, PyExc_IndexError});
-  classes.dtype = add_class(module, "DtypeError", "A dtype does not fit, or a value is no array.", {user, PyExc_TypeError});
-  classes.tree = add_class(module, "TreeError", "Structures of nested containers do not fit.", {user, PyExc_TypeError});
-  classes.tracer = add_class(module, "TracerError", "The value of a traced array is needed, or one escaped its trace.", {user, PyExc_TypeError});
-  classes.missing_rule = add_class(module, "MissingRuleError", "A primitive has no rule for a transform.", {user, PyExc_NotImplementedError});
-  classes.memory = add_class(module, "MemoryError", "Memory cannot be had.", {user, PyExc_MemoryError});
-  classes.backend = add_class(module, "BackendError", "A library that plait runs on is missing or fails.", {base, PyExc_RuntimeError});
-  classes.internal = add_class(module, "InternalError", "A bug in plait.", {base, PyExc_RuntimeError});
+  PyObject* const base = classes.error =
+      add_class(module, "Error", "What every error of plait is.", {PyExc_Exception});
+  PyObject* const user = classes.user =
+      add_class(module, "UserError", "An error that the calling program can mend.", {base});
+  classes.shape = add_class(module, "ShapeError", "Shapes, sizes or axes do not fit.",
+                            {user, PyExc_ValueError, PyExc_TypeError});
+  classes.value =
+      add_class(module, "ValueError", "An argument has a wrong value.", {user, PyExc_ValueError});
+  classes.index = add_class(module, "IndexError", "An index or axis is out of range.",
+                            {user, PyExc_IndexError});
+  classes.dtype = add_class(module, "DtypeError", "A dtype does not fit, or a value is no array.",
+                            {user, PyExc_TypeError});
+  classes.tree = add_class(module, "TreeError", "Structures of nested containers do not fit.",
+                           {user, PyExc_TypeError});
+  classes.tracer = add_class(module, "TracerError",
+                             "The value of a traced array is needed, or one escaped its trace.",
+                             {user, PyExc_TypeError});
+  classes.missing_rule =
+      add_class(module, "MissingRuleError", "A primitive has no rule for a transform.",
+                {user, PyExc_NotImplementedError});
+  classes.memory =
+      add_class(module, "MemoryError", "Memory cannot be had.", {user, PyExc_MemoryError});
+  classes.backend =
+      add_class(module, "BackendError", "A library that plait runs on is missing or fails.",
+                {base, PyExc_RuntimeError});
+  classes.internal =
+      add_class(module, "InternalError", "A bug in plait.", {base, PyExc_RuntimeError});
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) std::rethrow_exception(pointer);

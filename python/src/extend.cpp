@@ -1,7 +1,8 @@
-// Primitives made in Python: their rules are Python functions, put into the same tables as those of the
-// catalogue, so that every transform finds them.
+// Primitives made in Python: their rules are Python functions, put into the same tables as those of
+// the catalogue, so that every transform finds them.
 //
-// Rules run once per trace, except Eval, which computes on NumPy arrays each time the primitive runs.
+// Rules run once per trace, except Eval, which computes on NumPy arrays each time the primitive
+// runs.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
@@ -20,26 +21,36 @@ ParamValue to_param(py::handle value, const std::string& name) {
   if (PyUnicode_Check(object)) return std::string(py::str(value));
   if (PyTuple_Check(object) || PyList_Check(object)) return to_shape(object);
   if (py::isinstance<Jaxpr>(value)) return value.cast<Jaxpr>();
-  if (PyCallable_Check(object) && !PyType_Check(object)) return Callable(py::str(value.attr("__name__")), share(borrowed(object)));
+  if (PyCallable_Check(object) && !PyType_Check(object))
+    return Callable(py::str(value.attr("__name__")), share(borrowed(object)));
   try {
     return to_dtype(object);
   } catch (const DtypeError&) {
-    throw DtypeError("the parameter '" + name + "' is " + text_of(object) + " of type " + type_name_of(object),
-                     "parameters are bools, integers, floats, strings, dtypes, tuples of integers, jaxprs and functions");
+    throw DtypeError(
+        "the parameter '" + name + "' is " + text_of(object) + " of type " + type_name_of(object),
+        "parameters are bools, integers, floats, strings, dtypes, tuples of integers, jaxprs and "
+        "functions");
   }
 }
 
 py::dict params_object(const Params& params) {
   py::dict result;
   for (const auto& [name, value] : params.entries()) {
-    result[py::str(name)] = std::visit([](const auto& item) -> py::object {
-      using T = std::decay_t<decltype(item)>;
-      if constexpr (std::is_same_v<T, Dim>) return dim_object(item);
-      else if constexpr (std::is_same_v<T, Shape>) return shape_object(item);
-      else if constexpr (std::is_same_v<T, DType>) return dtype_object(item);
-      else if constexpr (std::is_same_v<T, Callable>) return borrowed(static_cast<PyObject*>(&item.template as<PyObject>()));
-      else return py::cast(item);
-    }, value);
+    result[py::str(name)] = std::visit(
+        [](const auto& item) -> py::object {
+          using T = std::decay_t<decltype(item)>;
+          if constexpr (std::is_same_v<T, Dim>)
+            return dim_object(item);
+          else if constexpr (std::is_same_v<T, Shape>)
+            return shape_object(item);
+          else if constexpr (std::is_same_v<T, DType>)
+            return dtype_object(item);
+          else if constexpr (std::is_same_v<T, Callable>)
+            return borrowed(static_cast<PyObject*>(&item.template as<PyObject>()));
+          else
+            return py::cast(item);
+        },
+        value);
   }
   return result;
 }
@@ -49,10 +60,12 @@ struct Rule {
   explicit Rule(py::object function) : function(share(std::move(function))) {}
   template <class... A>
   py::object operator()(const Params& params, A&&... arguments) const {
-    return borrowed(static_cast<PyObject*>(function.get()))(std::forward<A>(arguments)..., **params_object(params));
+    return borrowed(static_cast<PyObject*>(function.get()))(std::forward<A>(arguments)...,
+                                                            **params_object(params));
   }
   py::object spread(const py::object& arguments, const Params& params) const {
-    return owned(PyObject_Call(static_cast<PyObject*>(function.get()), py::tuple(arguments).ptr(), params_object(params).ptr()));
+    return owned(PyObject_Call(static_cast<PyObject*>(function.get()), py::tuple(arguments).ptr(),
+                               params_object(params).ptr()));
   }
 };
 
@@ -64,15 +77,19 @@ py::list listed(const py::object& result) {
   return list;
 }
 
-Tangents to_tangents(const py::list& list, const std::vector<Aval>& avals, const char* kind, const Primitive& primitive) {
+Tangents to_tangents(const py::list& list, const std::vector<Aval>& avals, const char* kind,
+                     const Primitive& primitive) {
   if (list.size() != avals.size())
-    throw TreeError("the " + std::string(kind) + " rule of `" + std::string(primitive.name()) + "` returned " + std::to_string(list.size()) +
-                        " values where " + std::to_string(avals.size()) + " are needed",
+    throw TreeError("the " + std::string(kind) + " rule of `" + std::string(primitive.name()) +
+                        "` returned " + std::to_string(list.size()) + " values where " +
+                        std::to_string(avals.size()) + " are needed",
                     "return a list with one for each, None for zero");
   Tangents tangents;
   for (std::size_t i = 0; i < avals.size(); ++i) {
-    if (list[i].is_none()) tangents.push_back(Tangent(tangent_aval(avals[i])));
-    else tangents.push_back(Tangent(to_array(py::object(list[i]).ptr())));
+    if (list[i].is_none())
+      tangents.push_back(Tangent(tangent_aval(avals[i])));
+    else
+      tangents.push_back(Tangent(to_array(py::object(list[i]).ptr())));
   }
   return tangents;
 }
@@ -84,92 +101,139 @@ std::vector<Aval> avals_of(const Range& values) {
   return avals;
 }
 
-void define_rule(const Primitive& primitive, const std::string& kind, py::object function, RuleOrigin origin) {
+void define_rule(const Primitive& primitive, const std::string& kind, py::object function,
+                 RuleOrigin origin) {
   const Primitive* p = &primitive;
   const Rule rule(std::move(function));
   if (kind == "abstract") {
-    Abstract::table().set(primitive, [rule](std::span<const Aval> inputs, const Params& params) {
-      py::gil_scoped_acquire gil;
-      py::list avals;
-      for (const Aval& aval : inputs) avals.append(aval_object(aval));
-      std::vector<Aval> outputs;
-      for (py::handle aval : listed(rule.spread(avals, params))) outputs.push_back(to_aval(aval.ptr()));
-      return outputs;
-    }, std::move(origin));
+    Abstract::table().set(
+        primitive,
+        [rule](std::span<const Aval> inputs, const Params& params) {
+          py::gil_scoped_acquire gil;
+          py::list avals;
+          for (const Aval& aval : inputs) avals.append(aval_object(aval));
+          std::vector<Aval> outputs;
+          for (py::handle aval : listed(rule.spread(avals, params)))
+            outputs.push_back(to_aval(aval.ptr()));
+          return outputs;
+        },
+        std::move(origin));
   } else if (kind == "eval") {
-    Eval::table().set(primitive, [rule, p](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
-      py::gil_scoped_acquire gil;
-      py::list arrays;
-      for (const View& input : inputs) arrays.append(to_numpy(Array(Buffer::copy_of(input))));
-      const py::list results = listed(rule.spread(arrays, params));
-      if (results.size() != outputs.size())
-        throw TreeError("the eval rule of `" + std::string(p->name()) + "` returned " + std::to_string(results.size()) + " arrays where its abstract rule says " +
-                            std::to_string(outputs.size()), "return what the abstract rule says");
-      for (std::size_t i = 0; i < outputs.size(); ++i) {
-        const Buffer result = to_array(py::object(results[i]).ptr(), {p->name()}).buffer();
-        const bool fits = result.dtype() == outputs[i].dtype && result.shape() == outputs[i].shape;
-        if (!fits)
-          throw ShapeError("the eval rule of `" + std::string(p->name()) + "` returned " + Array(result).aval().to_string() + " where its abstract rule says " +
-                               Aval{Shape::of(outputs[i].shape), outputs[i].dtype, false}.to_string(), "return what the abstract rule says");
-        copy_elements(result.view(), outputs[i]);
-      }
-    }, std::move(origin));
+    Eval::table().set(
+        primitive,
+        [rule, p](std::span<const View> inputs, std::span<const View> outputs,
+                  const Params& params) {
+          py::gil_scoped_acquire gil;
+          py::list arrays;
+          for (const View& input : inputs) arrays.append(to_numpy(Array(Buffer::copy_of(input))));
+          const py::list results = listed(rule.spread(arrays, params));
+          if (results.size() != outputs.size())
+            throw TreeError("the eval rule of `" + std::string(p->name()) + "` returned " +
+                                std::to_string(results.size()) +
+                                " arrays where its abstract rule says " +
+                                std::to_string(outputs.size()),
+                            "return what the abstract rule says");
+          for (std::size_t i = 0; i < outputs.size(); ++i) {
+            const Buffer result = to_array(py::object(results[i]).ptr(), {p->name()}).buffer();
+            const bool fits =
+                result.dtype() == outputs[i].dtype && result.shape() == outputs[i].shape;
+            if (!fits)
+              throw ShapeError(
+                  "the eval rule of `" + std::string(p->name()) + "` returned " +
+                      Array(result).aval().to_string() + " where its abstract rule says " +
+                      Aval{Shape::of(outputs[i].shape), outputs[i].dtype, false}.to_string(),
+                  "return what the abstract rule says");
+            copy_elements(result.view(), outputs[i]);
+          }
+        },
+        std::move(origin));
   } else if (kind == "jvp") {
-    Jvp::table().set(primitive, [rule, p](std::span<const Array> primals, std::span<const Tangent> tangents, std::span<const Array> outputs, const Params& params) {
-      py::gil_scoped_acquire gil;
-      py::list directions;
-      for (const Tangent& tangent : tangents) directions.append(to_python(tangent.instantiate()));
-      return to_tangents(listed(rule(params, from_arrays(primals), directions, from_arrays(outputs))), avals_of(outputs), "jvp", *p);
-    }, std::move(origin));
+    Jvp::table().set(
+        primitive,
+        [rule, p](std::span<const Array> primals, std::span<const Tangent> tangents,
+                  std::span<const Array> outputs, const Params& params) {
+          py::gil_scoped_acquire gil;
+          py::list directions;
+          for (const Tangent& tangent : tangents)
+            directions.append(to_python(tangent.instantiate()));
+          return to_tangents(
+              listed(rule(params, from_arrays(primals), directions, from_arrays(outputs))),
+              avals_of(outputs), "jvp", *p);
+        },
+        std::move(origin));
   } else if (kind == "transpose") {
-    Transpose::table().set(primitive, [rule, p](std::span<const Tangent> cotangents, std::span<const TransposeInput> inputs, const Params& params) {
-      py::gil_scoped_acquire gil;
-      py::list arrays, known;
-      for (const Tangent& cotangent : cotangents) arrays.append(to_python(cotangent.instantiate()));
-      for (const TransposeInput& input : inputs) known.append(input.is_linear() ? aval_object(input.aval()) : to_python(input.known()));
-      return to_tangents(listed(rule(params, arrays, known)), avals_of(inputs), "transpose", *p);
-    }, std::move(origin));
+    Transpose::table().set(
+        primitive,
+        [rule, p](std::span<const Tangent> cotangents, std::span<const TransposeInput> inputs,
+                  const Params& params) {
+          py::gil_scoped_acquire gil;
+          py::list arrays, known;
+          for (const Tangent& cotangent : cotangents)
+            arrays.append(to_python(cotangent.instantiate()));
+          for (const TransposeInput& input : inputs)
+            known.append(input.is_linear() ? aval_object(input.aval()) : to_python(input.known()));
+          return to_tangents(listed(rule(params, arrays, known)), avals_of(inputs), "transpose",
+                             *p);
+        },
+        std::move(origin));
   } else if (kind == "batch") {
-    Batch::table().set(primitive, [rule, p](Dim size, std::span<const Batched> inputs, const Params& params) {
-      py::gil_scoped_acquire gil;
-      py::list arrays, dims;
-      for (const Batched& input : inputs) {
-        arrays.append(to_python(input.array));
-        dims.append(input.dim ? py::object(py::int_(*input.dim)) : py::object(py::none()));
-      }
-      const py::object pair = rule(params, dim_object(size), arrays, dims);
-      if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2)
-        throw TreeError("the batch rule of `" + std::string(p->name()) + "` returned " + text_of(pair.ptr()), "return a pair: outputs, and the batch axis of each");
-      const py::list results = listed(pair[py::int_(0)]), axes = listed(pair[py::int_(1)]);
-      std::vector<Batched> batched;
-      for (std::size_t i = 0; i < results.size(); ++i)
-        batched.push_back({to_array(py::object(results[i]).ptr()), axes[i].is_none() ? std::nullopt : std::optional<int>(axes[i].cast<int>())});
-      return batched;
-    }, std::move(origin));
+    Batch::table().set(
+        primitive,
+        [rule, p](Dim size, std::span<const Batched> inputs, const Params& params) {
+          py::gil_scoped_acquire gil;
+          py::list arrays, dims;
+          for (const Batched& input : inputs) {
+            arrays.append(to_python(input.array));
+            dims.append(input.dim ? py::object(py::int_(*input.dim)) : py::object(py::none()));
+          }
+          const py::object pair = rule(params, dim_object(size), arrays, dims);
+          if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2)
+            throw TreeError("the batch rule of `" + std::string(p->name()) + "` returned " +
+                                text_of(pair.ptr()),
+                            "return a pair: outputs, and the batch axis of each");
+          const py::list results = listed(pair[py::int_(0)]), axes = listed(pair[py::int_(1)]);
+          std::vector<Batched> batched;
+          for (std::size_t i = 0; i < results.size(); ++i)
+            batched.push_back(
+                {to_array(py::object(results[i]).ptr()),
+                 axes[i].is_none() ? std::nullopt : std::optional<int>(axes[i].cast<int>())});
+          return batched;
+        },
+        std::move(origin));
   } else if (kind == "mask") {
-    Mask::table().set(primitive, [rule](std::span<const Masked> inputs, std::span<const Aval> outputs, const Params& params, const SizeValues& sizes) {
-      py::gil_scoped_acquire gil;
-      py::list arrays, avals, results;
-      for (const Masked& input : inputs) {
-        arrays.append(to_python(input.padded));
-        avals.append(aval_object(input.aval));
-      }
-      for (const Aval& aval : outputs) results.append(aval_object(aval));
-      const py::cpp_function value([&sizes](py::object size) { return to_python(sizes.value(to_dim(size.ptr()))); });
-      return to_arrays(listed(rule(params, arrays, avals, results, value)));
-    }, std::move(origin));
+    Mask::table().set(
+        primitive,
+        [rule](std::span<const Masked> inputs, std::span<const Aval> outputs, const Params& params,
+               const SizeValues& sizes) {
+          py::gil_scoped_acquire gil;
+          py::list arrays, avals, results;
+          for (const Masked& input : inputs) {
+            arrays.append(to_python(input.padded));
+            avals.append(aval_object(input.aval));
+          }
+          for (const Aval& aval : outputs) results.append(aval_object(aval));
+          const py::cpp_function value(
+              [&sizes](py::object size) { return to_python(sizes.value(to_dim(size.ptr()))); });
+          return to_arrays(listed(rule(params, arrays, avals, results, value)));
+        },
+        std::move(origin));
   } else if (kind == "decompose") {
-    Decompose::table().set(primitive, [rule](std::span<const Array> inputs, const Params& params) {
-      py::gil_scoped_acquire gil;
-      return to_arrays(listed(rule.spread(from_arrays(inputs), params)));
-    }, std::move(origin));
+    Decompose::table().set(
+        primitive,
+        [rule](std::span<const Array> inputs, const Params& params) {
+          py::gil_scoped_acquire gil;
+          return to_arrays(listed(rule.spread(from_arrays(inputs), params)));
+        },
+        std::move(origin));
   } else {
-    throw ValueError("there is no rule kind '" + kind + "'", "choose one of abstract, eval, jvp, transpose, batch, mask, decompose");
+    throw ValueError("there is no rule kind '" + kind + "'",
+                     "choose one of abstract, eval, jvp, transpose, batch, mask, decompose");
   }
 }
 
 // Primitives live as long as the program, as their rules do.
-const Primitive& make_primitive(const std::string& name, const std::string& doc, const std::string& file, int line) {
+const Primitive& make_primitive(const std::string& name, const std::string& doc,
+                                const std::string& file, int line) {
   static auto* primitives = new std::deque<Primitive>;
   static auto* names = new std::deque<std::string>;
   if (const Primitive* found = find_primitive(name)) {
@@ -186,29 +250,34 @@ const Primitive& make_primitive(const std::string& name, const std::string& doc,
 
 const Primitive& primitive_of(const std::string& name) {
   const Primitive* found = find_primitive(name);
-  if (!found) throw ValueError("there is no primitive `" + name + "`", "plait.rules('abstract') lists them");
+  if (!found)
+    throw ValueError("there is no primitive `" + name + "`", "plait.rules('abstract') lists them");
   return *found;
 }
 
 }  // namespace
 
 void add_extend(py::module_& module) {
-  module.def("make_primitive", [](const std::string& name, const std::string& doc, const std::string& file, int line) {
-    make_primitive(name, doc, file, line);
-  });
-  module.def("define_rule", [](const std::string& name, const std::string& kind, py::object function, const std::string& file, int line) {
-    define_rule(primitive_of(name), kind, std::move(function), {RuleOrigin::Kind::stated, file, line, {}});
+  module.def("make_primitive",
+             [](const std::string& name, const std::string& doc, const std::string& file,
+                int line) { make_primitive(name, doc, file, line); });
+  module.def("define_rule", [](const std::string& name, const std::string& kind,
+                               py::object function, const std::string& file, int line) {
+    define_rule(primitive_of(name), kind, std::move(function),
+                {RuleOrigin::Kind::stated, file, line, {}});
   });
   module.def("bind", [](const std::string& name, py::args inputs, py::kwargs params) -> py::object {
     Arrays arrays;
     for (py::handle input : inputs) arrays.push_back(to_array(input.ptr(), {name}));
     std::vector<Params::Entry> entries;
-    for (auto [key, value] : params) entries.emplace_back(std::string(py::str(key)), to_param(value, py::str(key)));
+    for (auto [key, value] : params)
+      entries.emplace_back(std::string(py::str(key)), to_param(value, py::str(key)));
     const Arrays outputs = bind(primitive_of(name), arrays, Params(std::move(entries)));
     if (outputs.size() == 1) return to_python(outputs[0]);
     return py::tuple(from_arrays(outputs));
   });
-  module.def("has_primitive", [](const std::string& name) { return find_primitive(name) != nullptr; });
+  module.def("has_primitive",
+             [](const std::string& name) { return find_primitive(name) != nullptr; });
 }
 
 }  // namespace plait::python

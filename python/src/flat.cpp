@@ -9,7 +9,9 @@
 namespace plait::python {
 namespace {
 
-py::object tangent_object(const Tangent& tangent) { return tangent.is_zero() ? py::object(py::none()) : to_python(tangent.array()); }
+py::object tangent_object(const Tangent& tangent) {
+  return tangent.is_zero() ? py::object(py::none()) : to_python(tangent.array());
+}
 
 py::list tangent_list(std::span<const Tangent> tangents) {
   py::list list;
@@ -23,8 +25,10 @@ Tangents to_tangents(py::handle sequence, std::span<const Aval> avals) {
   std::size_t i = 0;
   for (py::handle item : sequence) {
     const Aval& aval = avals[i++];
-    if (item.is_none() || !is_differentiable(aval)) tangents.push_back(Tangent(tangent_aval(aval)));
-    else tangents.push_back(Tangent(to_array(item.ptr())));
+    if (item.is_none() || !is_differentiable(aval))
+      tangents.push_back(Tangent(tangent_aval(aval)));
+    else
+      tangents.push_back(Tangent(to_array(item.ptr())));
   }
   return tangents;
 }
@@ -43,102 +47,135 @@ std::vector<Aval> to_avals(py::handle sequence) {
 
 std::vector<std::optional<int>> to_axes(py::handle sequence) {
   std::vector<std::optional<int>> axes;
-  for (py::handle item : sequence) axes.push_back(item.is_none() ? std::nullopt : std::optional<int>(item.cast<int>()));
+  for (py::handle item : sequence)
+    axes.push_back(item.is_none() ? std::nullopt : std::optional<int>(item.cast<int>()));
   return axes;
 }
 
 }  // namespace
 
 void add_flat(py::module_& module) {
-  module.def("flat_make_jaxpr", [](py::object function, py::object avals, const std::string& transform, const std::string& name, py::object sizes) {
-    TransformScope scope(transform, name);
-    std::vector<Dim> dims;
-    for (py::handle size : sizes) dims.push_back(to_dim(size.ptr()));
-    const Traced traced = make_jaxpr(to_function(function, name), to_avals(avals), transform, std::move(dims));
-    return py::make_tuple(jaxpr_object(traced.jaxpr), from_arrays(traced.captured));
-  }, py::arg("function"), py::arg("avals"), py::arg("transform"), py::arg("name"), py::arg("sizes") = py::tuple());
-  module.def("flat_jvp", [](py::object function, py::object primals, py::object tangents, const std::string& name) {
+  module.def(
+      "flat_make_jaxpr",
+      [](py::object function, py::object avals, const std::string& transform,
+         const std::string& name, py::object sizes) {
+        TransformScope scope(transform, name);
+        std::vector<Dim> dims;
+        for (py::handle size : sizes) dims.push_back(to_dim(size.ptr()));
+        const Traced traced =
+            make_jaxpr(to_function(function, name), to_avals(avals), transform, std::move(dims));
+        return py::make_tuple(jaxpr_object(traced.jaxpr), from_arrays(traced.captured));
+      },
+      py::arg("function"), py::arg("avals"), py::arg("transform"), py::arg("name"),
+      py::arg("sizes") = py::tuple());
+  module.def("flat_jvp", [](py::object function, py::object primals, py::object tangents,
+                            const std::string& name) {
     TransformScope scope("jvp", name);
     const Arrays arrays = to_arrays(primals);
-    const Differentiated result = flat::jvp(to_function(function, name), arrays, to_tangents(tangents, avals_of(arrays)));
+    const Differentiated result =
+        flat::jvp(to_function(function, name), arrays, to_tangents(tangents, avals_of(arrays)));
     return py::make_tuple(from_arrays(result.outputs), tangent_list(result.tangents));
   });
-  module.def("flat_vjp", [](py::object function, py::object primals, const std::string& transform, const std::string& name) {
+  module.def("flat_vjp", [](py::object function, py::object primals, const std::string& transform,
+                            const std::string& name) {
     TransformScope scope(transform, name);
     const Arrays arrays = to_arrays(primals);
-    auto pullback = std::make_shared<flat::Pullback>(flat::vjp(to_function(function, name), arrays, std::vector<bool>(arrays.size(), true)));
+    auto pullback = std::make_shared<flat::Pullback>(
+        flat::vjp(to_function(function, name), arrays, std::vector<bool>(arrays.size(), true)));
     const std::vector<Aval> avals = avals_of(pullback->outputs);
-    return py::make_tuple(from_arrays(pullback->outputs), py::cpp_function([pullback, avals, transform, name](py::object cotangents) {
-      TransformScope scope(transform, name);
-      return tangent_list(pullback->pull(to_tangents(cotangents, avals)));
-    }));
+    return py::make_tuple(
+        from_arrays(pullback->outputs),
+        py::cpp_function([pullback, avals, transform, name](py::object cotangents) {
+          TransformScope scope(transform, name);
+          return tangent_list(pullback->pull(to_tangents(cotangents, avals)));
+        }));
   });
-  module.def("flat_linearize", [](py::object function, py::object primals, const std::string& name) {
-    TransformScope scope("linearize", name);
-    const Arrays arrays = to_arrays(primals);
-    auto map = std::make_shared<flat::LinearMap>(flat::linearize(to_function(function, name), arrays, std::vector<bool>(arrays.size(), true)));
-    return py::make_tuple(from_arrays(map->outputs), jaxpr_object(map->jaxpr), py::cpp_function([map](py::object tangents) {
-      Arrays inputs;
-      const py::list given(tangents);
-      for (int input : map->inputs) inputs.push_back(to_array(given[input].ptr()));
-      inputs.insert(inputs.end(), map->residuals.begin(), map->residuals.end());
-      const Arrays results = eval_jaxpr(map->jaxpr, inputs);
-      py::list list;
-      std::size_t next = 0;
-      for (std::size_t i = 0; i < map->outputs.size(); ++i) {
-        const bool has = next < results.size() && map->outputs_with_tangent[next] == int(i);
-        list.append(has ? to_python(results[next++]) : py::object(py::none()));
-      }
-      return list;
-    }));
-  });
-  module.def("flat_transpose", [](const Jaxpr& jaxpr, py::object known, py::object cotangents, const std::string& name) {
+  module.def(
+      "flat_linearize", [](py::object function, py::object primals, const std::string& name) {
+        TransformScope scope("linearize", name);
+        const Arrays arrays = to_arrays(primals);
+        auto map = std::make_shared<flat::LinearMap>(flat::linearize(
+            to_function(function, name), arrays, std::vector<bool>(arrays.size(), true)));
+        return py::make_tuple(
+            from_arrays(map->outputs), jaxpr_object(map->jaxpr),
+            py::cpp_function([map](py::object tangents) {
+              Arrays inputs;
+              const py::list given(tangents);
+              for (int input : map->inputs) inputs.push_back(to_array(given[input].ptr()));
+              inputs.insert(inputs.end(), map->residuals.begin(), map->residuals.end());
+              const Arrays results = eval_jaxpr(map->jaxpr, inputs);
+              py::list list;
+              std::size_t next = 0;
+              for (std::size_t i = 0; i < map->outputs.size(); ++i) {
+                const bool has = next < results.size() && map->outputs_with_tangent[next] == int(i);
+                list.append(has ? to_python(results[next++]) : py::object(py::none()));
+              }
+              return list;
+            }));
+      });
+  module.def("flat_transpose", [](const Jaxpr& jaxpr, py::object known, py::object cotangents,
+                                  const std::string& name) {
     TransformScope scope("linear_transpose", name);
     std::vector<TransposeInput> inputs;
     std::size_t i = 0;
     for (py::handle value : known) {
       const Aval& aval = jaxpr->input_avals()[i++];
-      inputs.push_back(value.is_none() ? TransposeInput(aval) : TransposeInput(to_array(value.ptr())));
+      inputs.push_back(value.is_none() ? TransposeInput(aval)
+                                       : TransposeInput(to_array(value.ptr())));
     }
-    return tangent_list(flat::transpose(jaxpr, inputs, to_tangents(cotangents, jaxpr->output_avals())));
+    return tangent_list(
+        flat::transpose(jaxpr, inputs, to_tangents(cotangents, jaxpr->output_avals())));
   });
-  module.def("flat_vmap", [](py::object function, py::object inputs, py::object in_axes, py::object out_axes, py::object size, std::optional<std::int64_t> chunk, const std::string& name) {
+  module.def("flat_vmap", [](py::object function, py::object inputs, py::object in_axes,
+                             py::object out_axes, py::object size,
+                             std::optional<std::int64_t> chunk, const std::string& name) {
     TransformScope scope("vmap", name);
     flat::VmapOptions options;
     options.in_dims = to_axes(in_axes);
     options.out_dims = [out_axes](std::size_t count) {
       std::vector<std::optional<int>> axes = to_axes(out_axes());
-      if (axes.size() != count) throw InternalError("vmap: out_axes of " + std::to_string(axes.size()) + " outputs of " + std::to_string(count));
+      if (axes.size() != count)
+        throw InternalError("vmap: out_axes of " + std::to_string(axes.size()) + " outputs of " +
+                            std::to_string(count));
       return axes;
     };
     if (!size.is_none()) options.size = to_dim(size.ptr());
     options.chunk = chunk;
     return from_arrays(flat::vmap(to_function(function, name), to_arrays(inputs), options));
   });
-  module.def("flat_value_and_grad", [](py::object function, py::object primals, const std::string& transform, const std::string& name) {
+  module.def("flat_value_and_grad", [](py::object function, py::object primals,
+                                       const std::string& transform, const std::string& name) {
     TransformScope scope(transform, name);
     const Arrays arrays = to_arrays(primals);
-    const flat::ValueAndGrad result = flat::value_and_grad(to_function(function, name), arrays, std::vector<bool>(arrays.size(), true));
+    const flat::ValueAndGrad result = flat::value_and_grad(to_function(function, name), arrays,
+                                                           std::vector<bool>(arrays.size(), true));
     return py::make_tuple(from_arrays(result.outputs), from_arrays(result.gradients));
   });
-  module.def("flat_jacobian", [](py::object function, py::object primals, const std::string& transform, const std::string& name, std::optional<std::int64_t> chunk) {
-    TransformScope scope(transform, name);
-    const Arrays arrays = to_arrays(primals);
-    const std::vector<bool> wrt(arrays.size(), true);
-    const auto jacobian = transform == "jacfwd" ? flat::jacfwd : flat::jacrev;
-    return from_arrays(jacobian(to_function(function, name), arrays, wrt, chunk));
-  });
+  module.def("flat_jacobian",
+             [](py::object function, py::object primals, const std::string& transform,
+                const std::string& name, std::optional<std::int64_t> chunk) {
+               TransformScope scope(transform, name);
+               const Arrays arrays = to_arrays(primals);
+               const std::vector<bool> wrt(arrays.size(), true);
+               const auto jacobian = transform == "jacfwd" ? flat::jacfwd : flat::jacrev;
+               return from_arrays(jacobian(to_function(function, name), arrays, wrt, chunk));
+             });
   module.def("flat_call", [](const Jaxpr& jaxpr, py::object inputs, const std::string& name) {
     return from_arrays(flat::call(jaxpr, to_arrays(inputs), {{"name", name}}));
   });
-  module.def("flat_custom_jvp", [](py::object function, py::object jvp, py::object inputs, const std::string& name) {
-    TransformScope scope("custom_jvp", name);
-    return from_arrays(flat::custom_jvp(to_function(function, name), to_function(jvp, "the jvp rule of " + name), to_arrays(inputs), name));
-  });
-  module.def("flat_custom_vjp", [](py::object function, py::object fwd, py::object bwd, py::object inputs, const std::string& name) {
+  module.def("flat_custom_jvp",
+             [](py::object function, py::object jvp, py::object inputs, const std::string& name) {
+               TransformScope scope("custom_jvp", name);
+               return from_arrays(flat::custom_jvp(to_function(function, name),
+                                                   to_function(jvp, "the jvp rule of " + name),
+                                                   to_arrays(inputs), name));
+             });
+  module.def("flat_custom_vjp", [](py::object function, py::object fwd, py::object bwd,
+                                   py::object inputs, const std::string& name) {
     TransformScope scope("custom_vjp", name);
-    return from_arrays(flat::custom_vjp(to_function(function, name), to_function(fwd, "the fwd rule of " + name),
-                                        to_function(bwd, "the bwd rule of " + name), to_arrays(inputs), name));
+    return from_arrays(
+        flat::custom_vjp(to_function(function, name), to_function(fwd, "the fwd rule of " + name),
+                         to_function(bwd, "the bwd rule of " + name), to_arrays(inputs), name));
   });
   py::class_<Callable>(module, "Policy", "Which equations' results checkpoint keeps.")
       .def("__repr__", [](const Callable& policy) { return "<policy " + policy.name() + ">"; });
@@ -153,20 +190,33 @@ void add_flat(py::module_& module) {
   module.def("make_policy", [](const std::string& name, py::object keep) {
     return flat::make_policy(name, [shared = share(std::move(keep))](const Equation& equation) {
       py::gil_scoped_acquire gil;
-      return borrowed(static_cast<PyObject*>(shared.get()))(std::string(equation.primitive->name())).cast<bool>();
+      return borrowed(static_cast<PyObject*>(shared.get()))(std::string(equation.primitive->name()))
+          .cast<bool>();
     });
   });
-  module.def("flat_checkpoint", [](py::object function, py::object inputs, const Callable& policy, const std::string& name) {
+  module.def("flat_checkpoint", [](py::object function, py::object inputs, const Callable& policy,
+                                   const std::string& name) {
     TransformScope scope("checkpoint", name);
-    return from_arrays(flat::checkpoint(to_function(function, name), to_arrays(inputs), policy, name));
+    return from_arrays(
+        flat::checkpoint(to_function(function, name), to_arrays(inputs), policy, name));
   });
   module.def("is_tracing", [] { return Trace::current() != nullptr; });
-  module.def("is_concrete", [](py::object array) { return is_array(array.ptr()) && array_of(array.ptr()).is_concrete(); });
-  module.def("is_differentiable", [](py::object array) { return is_differentiable(to_array(array.ptr()).aval()); });
-  module.def("zeros_like", [](py::object array) { return to_python(lax::zeros_like(tangent_aval(to_aval(array.ptr())))); });
-  module.def("one_like", [](py::object array) { return to_python(lax::full(array_of(array.ptr()).shape(), 1, array_of(array.ptr()).dtype())); });
-  module.def("convert", [](py::object array, py::object dtype) { return to_python(lax::convert_element_type(to_array(array.ptr()), to_dtype(dtype.ptr()))); });
-  module.def("stop_gradient", [](py::object array) { return to_python(lax::stop_gradient(to_array(array.ptr()))); });
+  module.def("is_concrete", [](py::object array) {
+    return is_array(array.ptr()) && array_of(array.ptr()).is_concrete();
+  });
+  module.def("is_differentiable",
+             [](py::object array) { return is_differentiable(to_array(array.ptr()).aval()); });
+  module.def("zeros_like", [](py::object array) {
+    return to_python(lax::zeros_like(tangent_aval(to_aval(array.ptr()))));
+  });
+  module.def("one_like", [](py::object array) {
+    return to_python(lax::full(array_of(array.ptr()).shape(), 1, array_of(array.ptr()).dtype()));
+  });
+  module.def("convert", [](py::object array, py::object dtype) {
+    return to_python(lax::convert_element_type(to_array(array.ptr()), to_dtype(dtype.ptr())));
+  });
+  module.def("stop_gradient",
+             [](py::object array) { return to_python(lax::stop_gradient(to_array(array.ptr()))); });
 }
 
 }  // namespace plait::python

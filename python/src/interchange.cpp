@@ -1,4 +1,5 @@
-// Arrays and the rest of the world: the buffer protocol, __array__, and DLPack both ways without copies.
+// Arrays and the rest of the world: the buffer protocol, __array__, and DLPack both ways without
+// copies.
 //
 // Memory is given out read-only. What comes in by DLPack is shared: its owner must not write to it.
 // SPDX-License-Identifier: Apache-2.0
@@ -8,8 +9,13 @@ namespace plait::python {
 namespace {
 
 // The C structures of DLPack (github.com/dmlc/dlpack), versions 0 and 1.
-struct DLDevice { std::int32_t device_type, device_id; };
-struct DLDataType { std::uint8_t code, bits; std::uint16_t lanes; };
+struct DLDevice {
+  std::int32_t device_type, device_id;
+};
+struct DLDataType {
+  std::uint8_t code, bits;
+  std::uint16_t lanes;
+};
 struct DLTensor {
   void* data;
   DLDevice device;
@@ -33,15 +39,27 @@ struct DLManagedTensorVersioned {
 };
 constexpr std::int32_t cpu_device = 1, cuda_host_device = 3;
 constexpr std::uint64_t read_only_flag = 1;
-enum Code : std::uint8_t { int_code = 0, uint_code = 1, float_code = 2, bfloat_code = 4, complex_code = 5, bool_code = 6 };
+enum Code : std::uint8_t {
+  int_code = 0,
+  uint_code = 1,
+  float_code = 2,
+  bfloat_code = 4,
+  complex_code = 5,
+  bool_code = 6
+};
 
 DLDataType type_code(DType dtype) {
   Code code = float_code;
-  if (dtype == DType::bool_) code = bool_code;
-  else if (dtype == DType::bfloat16) code = bfloat_code;
-  else if (is_signed_integer(dtype)) code = int_code;
-  else if (is_unsigned_integer(dtype)) code = uint_code;
-  else if (is_complex(dtype)) code = complex_code;
+  if (dtype == DType::bool_)
+    code = bool_code;
+  else if (dtype == DType::bfloat16)
+    code = bfloat_code;
+  else if (is_signed_integer(dtype))
+    code = int_code;
+  else if (is_unsigned_integer(dtype))
+    code = uint_code;
+  else if (is_complex(dtype))
+    code = complex_code;
   return {code, std::uint8_t(size_of(dtype) * 8), 1};
 }
 
@@ -64,8 +82,13 @@ struct Export {
 template <class Managed>
 Managed* make_export(const Buffer& buffer) {
   auto* made = new Export<Managed>{buffer, buffer.shape(), buffer.strides(), {}};
-  made->managed.tensor = {buffer.data(), {cpu_device, 0}, std::int32_t(made->shape.size()), type_code(buffer.dtype()),
-                          made->shape.begin(), made->strides.begin(), 0};
+  made->managed.tensor = {buffer.data(),
+                          {cpu_device, 0},
+                          std::int32_t(made->shape.size()),
+                          type_code(buffer.dtype()),
+                          made->shape.begin(),
+                          made->strides.begin(),
+                          0};
   made->managed.owner = made;
   made->managed.deleter = [](Managed* self) { delete static_cast<Export<Managed>*>(self->owner); };
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
@@ -78,7 +101,8 @@ Managed* make_export(const Buffer& buffer) {
 
 template <class Managed>
 void destroy_capsule(PyObject* capsule) {
-  constexpr const char* name = std::is_same_v<Managed, DLManagedTensor> ? "dltensor" : "dltensor_versioned";
+  constexpr const char* name =
+      std::is_same_v<Managed, DLManagedTensor> ? "dltensor" : "dltensor_versioned";
   if (!PyCapsule_IsValid(capsule, name)) return;  // taken over
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
   managed->deleter(managed);
@@ -89,14 +113,20 @@ Array take_over(PyObject* capsule, const char* name, const char* used) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
   const DLTensor& tensor = managed->tensor;
   if (tensor.device.device_type != cpu_device && tensor.device.device_type != cuda_host_device)
-    throw BackendError("from_dlpack: the memory is on a device of kind " + std::to_string(tensor.device.device_type), "copy it to the CPU first");
+    throw BackendError("from_dlpack: the memory is on a device of kind " +
+                           std::to_string(tensor.device.device_type),
+                       "copy it to the CPU first");
   const std::optional<DType> dtype = dtype_of_code(tensor.dtype);
-  if (!dtype) throw DtypeError("from_dlpack: elements of code " + std::to_string(tensor.dtype.code) + " and " + std::to_string(tensor.dtype.bits) + " bits", "convert them first");
+  if (!dtype)
+    throw DtypeError("from_dlpack: elements of code " + std::to_string(tensor.dtype.code) +
+                         " and " + std::to_string(tensor.dtype.bits) + " bits",
+                     "convert them first");
   View view{static_cast<char*>(tensor.data) + tensor.byte_offset, *dtype, {}, {}};
   for (int i = 0; i < tensor.ndim; ++i) view.shape.push_back(tensor.shape[i]);
   if (tensor.strides)
     for (int i = 0; i < tensor.ndim; ++i) view.strides.push_back(tensor.strides[i]);
-  else view.strides = dense_strides(view.shape);
+  else
+    view.strides = dense_strides(view.shape);
   PyCapsule_SetName(capsule, used);
   const std::size_t bytes = num_elements(view.shape) * size_of(*dtype);
   auto release = [managed] {
@@ -116,7 +146,8 @@ void each_keyword(PyObject* const* arguments, Py_ssize_t count, PyObject* names,
 }
 
 const char* format_of(DType dtype) {
-  static constexpr const char* formats[] = {"?", "b", "h", "i", "q", "B", "H", "I", "Q", "e", nullptr, "f", "d", "Zf", "Zd"};
+  static constexpr const char* formats[] = {"?", "b", "h",     "i", "q", "B",  "H", "I",
+                                            "Q", "e", nullptr, "f", "d", "Zf", "Zd"};
   return formats[int(dtype)];
 }
 
@@ -170,17 +201,22 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   });
 }
 
-void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<BufferExport*>(view->internal); }
+void release_buffer(PyObject*, Py_buffer* view) {
+  delete static_cast<BufferExport*>(view->internal);
+}
 
-PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                       PyObject* names) {
   return guarded([&] {
     py::object dtype = count > 0 ? borrowed(arguments[0]) : py::none(), copy = py::none();
     each_keyword(arguments, count, names, [&](const std::string& name, PyObject* value) {
       (name == "dtype" ? dtype : copy) = borrowed(value);
     });
     py::object array = to_numpy(array_of(self));
-    if (!dtype.is_none() && !py::object(array.attr("dtype")).equal(py::module_::import("numpy").attr("dtype")(dtype))) {
-      if (copy.is(py::bool_(false))) throw ValueError("__array__: a conversion of dtype needs a copy", "leave out copy=False");
+    if (!dtype.is_none() &&
+        !py::object(array.attr("dtype")).equal(py::module_::import("numpy").attr("dtype")(dtype))) {
+      if (copy.is(py::bool_(false)))
+        throw ValueError("__array__: a conversion of dtype needs a copy", "leave out copy=False");
       array = array.attr("astype")(dtype);
     } else if (copy.is(py::bool_(true))) {
       array = array.attr("copy")();
@@ -194,39 +230,53 @@ PyObject* to_dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count
     bool versioned = false;
     Buffer buffer = array_of(self).buffer();
     each_keyword(arguments, count, names, [&](const std::string& name, PyObject* value) {
-      if (name == "max_version" && value != Py_None) versioned = borrowed(value).cast<py::tuple>()[0].cast<int>() >= 1;
+      if (name == "max_version" && value != Py_None)
+        versioned = borrowed(value).cast<py::tuple>()[0].cast<int>() >= 1;
       if (name == "copy" && value == Py_True) buffer = Buffer::copy_of(buffer.view());
     });
     if (versioned)
-      return PyCapsule_New(make_export<DLManagedTensorVersioned>(buffer), "dltensor_versioned", destroy_capsule<DLManagedTensorVersioned>);
-    return PyCapsule_New(make_export<DLManagedTensor>(buffer), "dltensor", destroy_capsule<DLManagedTensor>);
+      return PyCapsule_New(make_export<DLManagedTensorVersioned>(buffer), "dltensor_versioned",
+                           destroy_capsule<DLManagedTensorVersioned>);
+    return PyCapsule_New(make_export<DLManagedTensor>(buffer), "dltensor",
+                         destroy_capsule<DLManagedTensor>);
   });
 }
 
 PyObject* dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", int(cpu_device), 0); }
 
 void add_interchange(py::module_& module) {
-  module.def("from_dlpack", [](py::object object, py::object device, py::object copy) {
-    (void)device;
-    py::object capsule = object;
-    if (is_array(object.ptr())) return object;
-    if (!PyCapsule_CheckExact(object.ptr())) {
-      if (!py::hasattr(object, "__dlpack__"))
-        throw DtypeError("from_dlpack: " + text_of(object.ptr()) + " of type " + type_name_of(object.ptr()) + " has no __dlpack__", "pass an array of a library that has DLPack");
-      try {
-        capsule = object.attr("__dlpack__")(py::arg("max_version") = py::make_tuple(1, 0));
-      } catch (py::error_already_set& error) {
-        if (!error.matches(PyExc_TypeError)) throw;
-        capsule = object.attr("__dlpack__")();
-      }
-    }
-    Array array;
-    if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) array = take_over<DLManagedTensorVersioned>(capsule.ptr(), "dltensor_versioned", "used_dltensor_versioned");
-    else if (PyCapsule_IsValid(capsule.ptr(), "dltensor")) array = take_over<DLManagedTensor>(capsule.ptr(), "dltensor", "used_dltensor");
-    else throw DtypeError("from_dlpack: the capsule was used before, or holds no tensor", "a capsule can be taken over once");
-    if (copy.is(py::bool_(true))) array = Array(Buffer::copy_of(array.buffer().view()));
-    return to_python(array);
-  }, "An array that shares the memory of another library's array, which must not be written to from then on.",
+  module.def(
+      "from_dlpack",
+      [](py::object object, py::object device, py::object copy) {
+        (void)device;
+        py::object capsule = object;
+        if (is_array(object.ptr())) return object;
+        if (!PyCapsule_CheckExact(object.ptr())) {
+          if (!py::hasattr(object, "__dlpack__"))
+            throw DtypeError("from_dlpack: " + text_of(object.ptr()) + " of type " +
+                                 type_name_of(object.ptr()) + " has no __dlpack__",
+                             "pass an array of a library that has DLPack");
+          try {
+            capsule = object.attr("__dlpack__")(py::arg("max_version") = py::make_tuple(1, 0));
+          } catch (py::error_already_set& error) {
+            if (!error.matches(PyExc_TypeError)) throw;
+            capsule = object.attr("__dlpack__")();
+          }
+        }
+        Array array;
+        if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned"))
+          array = take_over<DLManagedTensorVersioned>(capsule.ptr(), "dltensor_versioned",
+                                                      "used_dltensor_versioned");
+        else if (PyCapsule_IsValid(capsule.ptr(), "dltensor"))
+          array = take_over<DLManagedTensor>(capsule.ptr(), "dltensor", "used_dltensor");
+        else
+          throw DtypeError("from_dlpack: the capsule was used before, or holds no tensor",
+                           "a capsule can be taken over once");
+        if (copy.is(py::bool_(true))) array = Array(Buffer::copy_of(array.buffer().view()));
+        return to_python(array);
+      },
+      "An array that shares the memory of another library's array, which must not be written to "
+      "from then on.",
       py::arg("x"), py::kw_only(), py::arg("device") = py::none(), py::arg("copy") = py::none());
 }
 

@@ -12,16 +12,22 @@ py::object param_object(const ParamValue& value) {
   return std::visit(
       [](const auto& item) -> py::object {
         using T = std::decay_t<decltype(item)>;
-        if constexpr (std::is_same_v<T, Dim>) return dim_object(item);
-        else if constexpr (std::is_same_v<T, Shape>) return shape_object(item);
-        else if constexpr (std::is_same_v<T, DType>) return dtype_object(item);
-        else if constexpr (std::is_same_v<T, Jaxpr>) return jaxpr_object(item);
+        if constexpr (std::is_same_v<T, Dim>)
+          return dim_object(item);
+        else if constexpr (std::is_same_v<T, Shape>)
+          return shape_object(item);
+        else if constexpr (std::is_same_v<T, DType>)
+          return dtype_object(item);
+        else if constexpr (std::is_same_v<T, Jaxpr>)
+          return jaxpr_object(item);
         else if constexpr (std::is_same_v<T, std::vector<Jaxpr>>) {
           py::tuple result(item.size());
           for (std::size_t i = 0; i < item.size(); ++i) result[i] = jaxpr_object(item[i]);
           return result;
-        } else if constexpr (std::is_same_v<T, Callable>) return py::str("@" + item.name());
-        else return py::cast(item);
+        } else if constexpr (std::is_same_v<T, Callable>)
+          return py::str("@" + item.name());
+        else
+          return py::cast(item);
       },
       value);
 }
@@ -51,13 +57,15 @@ Arrays to_arrays(py::handle sequence) {
 
 py::list from_arrays(std::span<const Array> arrays) {
   py::list list(arrays.size());
-  for (std::size_t i = 0; i < arrays.size(); ++i) PyList_SET_ITEM(list.ptr(), i, to_python(arrays[i]).release().ptr());
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    PyList_SET_ITEM(list.ptr(), i, to_python(arrays[i]).release().ptr());
   return list;
 }
 
 Function to_function(py::object callable, std::string what) {
   // The last owner may let go of the callable without the GIL.
-  return [shared = share(std::move(callable)), what = std::move(what)](std::span<const Array> inputs) {
+  return [shared = share(std::move(callable)),
+          what = std::move(what)](std::span<const Array> inputs) {
     py::gil_scoped_acquire gil;
     const py::object result = borrowed(static_cast<PyObject*>(shared.get()))(from_arrays(inputs));
     Arrays outputs;
@@ -76,7 +84,8 @@ std::int64_t work_of(const Jaxpr& jaxpr) {
     work += 50;  // a step
     for (const Var& var : equation.outputs) work += elements(jaxpr->aval(var));
     for (const Atom& atom : equation.inputs) work += elements(jaxpr->aval(atom));
-    if (*equation.primitive == dot_general_p) work += elements(jaxpr->aval(equation.outputs[0])) * 16;
+    if (*equation.primitive == dot_general_p)
+      work += elements(jaxpr->aval(equation.outputs[0])) * 16;
     if (const ParamValue* body = equation.params.find("body"))
       if (const auto* nested = std::get_if<Jaxpr>(body)) work += work_of(*nested);
   }
@@ -85,71 +94,106 @@ std::int64_t work_of(const Jaxpr& jaxpr) {
 
 void add_jaxpr(py::module_& module) {
   py::class_<EquationView>(module, "JaxprEquation", "One equation of a jaxpr.")
-      .def_property_readonly("primitive", [](const EquationView& view) { return std::string(view.equation().primitive->name()); })
-      .def_property_readonly("inputs", [](const EquationView& view) {
-        py::list result;
-        for (const Atom& atom : view.equation().inputs) result.append(atom_object(atom));
-        return result;
-      }, "Names of vars, and literals as arrays.")
-      .def_property_readonly("outputs", [](const EquationView& view) {
-        py::list result;
-        for (const Var& var : view.equation().outputs) result.append(var_name(var.id));
-        return result;
-      })
-      .def_property_readonly("in_avals", [](const EquationView& view) {
-        py::list result;
-        for (const Atom& atom : view.equation().inputs) result.append(aval_object(view.jaxpr->aval(atom)));
-        return result;
-      })
-      .def_property_readonly("out_avals", [](const EquationView& view) {
-        py::list result;
-        for (const Var& var : view.equation().outputs) result.append(aval_object(view.jaxpr->aval(var)));
-        return result;
-      })
-      .def_property_readonly("params", [](const EquationView& view) {
-        py::dict result;
-        for (const auto& [name, value] : view.equation().params.entries()) result[py::str(name)] = param_object(value);
-        return result;
-      })
-      .def_property_readonly("source", [](const EquationView& view) { return view.equation().source.to_string(); });
-  py::class_<Jaxpr>(module, "Jaxpr", "A program: typed inputs, equations, outputs. Its text is what str() gives.")
-      .def_property_readonly("in_avals", [](const Jaxpr& jaxpr) {
-        py::list result;
-        for (const Aval& aval : jaxpr->input_avals()) result.append(aval_object(aval));
-        return result;
-      })
-      .def_property_readonly("out_avals", [](const Jaxpr& jaxpr) {
-        py::list result;
-        for (const Aval& aval : jaxpr->output_avals()) result.append(aval_object(aval));
-        return result;
-      })
-      .def_property_readonly("sizes", [](const Jaxpr& jaxpr) {
-        py::list result;
-        for (Dim size : jaxpr->sizes) result.append(dim_object(size));
-        return result;
-      })
-      .def_property_readonly("inputs", [](const Jaxpr& jaxpr) {
-        py::list result;
-        for (int i = 0; i < jaxpr->num_binders; ++i) result.append(var_name(i));
-        return result;
-      })
-      .def_property_readonly("outputs", [](const Jaxpr& jaxpr) {
-        py::list result;
-        for (const Atom& atom : jaxpr->outputs) result.append(atom_object(atom));
-        return result;
-      })
-      .def_property_readonly("eqns", [](const Jaxpr& jaxpr) {
-        py::list result;
-        for (std::size_t i = 0; i < jaxpr->equations.size(); ++i) result.append(py::cast(EquationView{jaxpr, i}));
-        return result;
-      })
-      .def("with_lines", [](const Jaxpr& jaxpr) { return print(jaxpr, ShowSources::yes); }, "The text with the user's line beside each equation.")
-      .def("__call__", [](const Jaxpr& jaxpr, py::args arguments) { return from_arrays(eval_jaxpr(jaxpr, to_arrays(arguments))); })
+      .def_property_readonly(
+          "primitive",
+          [](const EquationView& view) { return std::string(view.equation().primitive->name()); })
+      .def_property_readonly(
+          "inputs",
+          [](const EquationView& view) {
+            py::list result;
+            for (const Atom& atom : view.equation().inputs) result.append(atom_object(atom));
+            return result;
+          },
+          "Names of vars, and literals as arrays.")
+      .def_property_readonly("outputs",
+                             [](const EquationView& view) {
+                               py::list result;
+                               for (const Var& var : view.equation().outputs)
+                                 result.append(var_name(var.id));
+                               return result;
+                             })
+      .def_property_readonly("in_avals",
+                             [](const EquationView& view) {
+                               py::list result;
+                               for (const Atom& atom : view.equation().inputs)
+                                 result.append(aval_object(view.jaxpr->aval(atom)));
+                               return result;
+                             })
+      .def_property_readonly("out_avals",
+                             [](const EquationView& view) {
+                               py::list result;
+                               for (const Var& var : view.equation().outputs)
+                                 result.append(aval_object(view.jaxpr->aval(var)));
+                               return result;
+                             })
+      .def_property_readonly("params",
+                             [](const EquationView& view) {
+                               py::dict result;
+                               for (const auto& [name, value] : view.equation().params.entries())
+                                 result[py::str(name)] = param_object(value);
+                               return result;
+                             })
+      .def_property_readonly(
+          "source", [](const EquationView& view) { return view.equation().source.to_string(); });
+  py::class_<Jaxpr>(module, "Jaxpr",
+                    "A program: typed inputs, equations, outputs. Its text is what str() gives.")
+      .def_property_readonly("in_avals",
+                             [](const Jaxpr& jaxpr) {
+                               py::list result;
+                               for (const Aval& aval : jaxpr->input_avals())
+                                 result.append(aval_object(aval));
+                               return result;
+                             })
+      .def_property_readonly("out_avals",
+                             [](const Jaxpr& jaxpr) {
+                               py::list result;
+                               for (const Aval& aval : jaxpr->output_avals())
+                                 result.append(aval_object(aval));
+                               return result;
+                             })
+      .def_property_readonly("sizes",
+                             [](const Jaxpr& jaxpr) {
+                               py::list result;
+                               for (Dim size : jaxpr->sizes) result.append(dim_object(size));
+                               return result;
+                             })
+      .def_property_readonly("inputs",
+                             [](const Jaxpr& jaxpr) {
+                               py::list result;
+                               for (int i = 0; i < jaxpr->num_binders; ++i)
+                                 result.append(var_name(i));
+                               return result;
+                             })
+      .def_property_readonly("outputs",
+                             [](const Jaxpr& jaxpr) {
+                               py::list result;
+                               for (const Atom& atom : jaxpr->outputs)
+                                 result.append(atom_object(atom));
+                               return result;
+                             })
+      .def_property_readonly("eqns",
+                             [](const Jaxpr& jaxpr) {
+                               py::list result;
+                               for (std::size_t i = 0; i < jaxpr->equations.size(); ++i)
+                                 result.append(py::cast(EquationView{jaxpr, i}));
+                               return result;
+                             })
+      .def(
+          "with_lines", [](const Jaxpr& jaxpr) { return print(jaxpr, ShowSources::yes); },
+          "The text with the user's line beside each equation.")
+      .def("__call__",
+           [](const Jaxpr& jaxpr, py::args arguments) {
+             return from_arrays(eval_jaxpr(jaxpr, to_arrays(arguments)));
+           })
       .def("__str__", [](const Jaxpr& jaxpr) { return print(jaxpr); })
       .def("__repr__", [](const Jaxpr& jaxpr) { return print(jaxpr); })
       .def("__hash__", &Jaxpr::hash)
-      .def("__eq__", [](const Jaxpr& a, py::object b) { return py::isinstance<Jaxpr>(b) && a == b.cast<Jaxpr>(); });
-  module.def("eval_jaxpr", [](const Jaxpr& jaxpr, py::object inputs) { return from_arrays(eval_jaxpr(jaxpr, to_arrays(inputs))); });
+      .def("__eq__", [](const Jaxpr& a, py::object b) {
+        return py::isinstance<Jaxpr>(b) && a == b.cast<Jaxpr>();
+      });
+  module.def("eval_jaxpr", [](const Jaxpr& jaxpr, py::object inputs) {
+    return from_arrays(eval_jaxpr(jaxpr, to_arrays(inputs)));
+  });
   module.def("decomposition", [](const Jaxpr& owner, std::size_t index) {
     const Equation& equation = owner->equations[index];
     std::vector<Aval> inputs;

@@ -1,8 +1,9 @@
 // JitFunction: the callable that jit returns, a heap type called by vectorcall.
 //
-// A call is matched against the entry used last, then against the others; nothing is allocated for a
-// signature on the way. With no trace around and concrete inputs the executable runs directly, else the
-// jaxpr is applied as one `call` equation. The GIL is let go of where the work is worth it.
+// A call is matched against the entry used last, then against the others; nothing is allocated for
+// a signature on the way. With no trace around and concrete inputs the executable runs directly,
+// else the jaxpr is applied as one `call` equation. The GIL is let go of where the work is worth
+// it.
 // SPDX-License-Identifier: Apache-2.0
 #include "jit.h"
 
@@ -16,15 +17,15 @@ namespace plait::python {
 namespace {
 
 struct JitObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   JitState* state;
   PyObject *dict, *weak_references;
 };
 PyTypeObject* jit_type;
 JitState& state_of(PyObject* object) { return *reinterpret_cast<JitObject*>(object)->state; }
 
-// --- Matching --------------------------------------------------------------------------------------
+// --- Matching
+// --------------------------------------------------------------------------------------
 
 // Whether a leaf has this key; its array is added when it is one.
 bool match_leaf(const LeafKey& key, PyObject* leaf, Arrays& arrays) {
@@ -49,9 +50,12 @@ bool match_leaf(const LeafKey& key, PyObject* leaf, Arrays& arrays) {
 }
 
 bool match_arguments(const JitEntry& entry, const JitCall& call, Arrays& arrays) {
-  if (entry.num_positional != call.num_positional || entry.names.size() != call.names.size()) return false;
+  if (entry.num_positional != call.num_positional || entry.names.size() != call.names.size())
+    return false;
   for (std::size_t i = 0; i < call.names.size(); ++i)
-    if (entry.names[i].ptr() != call.names[i] && PyUnicode_Compare(entry.names[i].ptr(), call.names[i]) != 0) return false;
+    if (entry.names[i].ptr() != call.names[i] &&
+        PyUnicode_Compare(entry.names[i].ptr(), call.names[i]) != 0)
+      return false;
   arrays.clear();
   std::size_t leaf = 0;
   std::vector<PyObject*> leaves;
@@ -64,7 +68,9 @@ bool match_arguments(const JitEntry& entry, const JitCall& call, Arrays& arrays)
       continue;
     }
     if (is_array(value)) {
-      if (key.structure.kind() != TreeDef::Kind::leaf || !match_leaf(entry.leaves[leaf++], value, arrays)) return false;
+      if (key.structure.kind() != TreeDef::Kind::leaf ||
+          !match_leaf(entry.leaves[leaf++], value, arrays))
+        return false;
       continue;
     }
     leaves.clear();
@@ -98,7 +104,8 @@ bool match_captured(const JitEntry& entry, Arrays& arrays) {
   return true;
 }
 
-// --- Running ---------------------------------------------------------------------------------------
+// --- Running
+// ---------------------------------------------------------------------------------------
 
 PyObject* give(const JitEntry& entry, Arrays results) {
   if (entry.outputs.kind() == TreeDef::Kind::leaf) return wrap(std::move(results[0]));
@@ -109,8 +116,11 @@ PyObject* give(const JitEntry& entry, Arrays results) {
 }
 
 PyObject* run(const JitState& state, JitEntry& entry, const Arrays& arrays) {
-  const bool direct = !Trace::current() && std::all_of(arrays.begin(), arrays.end(), [](const Array& array) { return array.is_concrete(); });
-  if (!direct || !entry.jaxpr->sizes.empty()) return give(entry, flat::call(entry.jaxpr, arrays, {{"name", state.name}}));
+  const bool direct =
+      !Trace::current() && std::all_of(arrays.begin(), arrays.end(),
+                                       [](const Array& array) { return array.is_concrete(); });
+  if (!direct || !entry.jaxpr->sizes.empty())
+    return give(entry, flat::call(entry.jaxpr, arrays, {{"name", state.name}}));
   if (!entry.executable) {
     std::shared_ptr<const Executable> made;
     {
@@ -121,7 +131,8 @@ PyObject* run(const JitState& state, JitEntry& entry, const Arrays& arrays) {
   }
   std::vector<Buffer> inputs;
   inputs.reserve(arrays.size());
-  for (const Array& array : arrays) inputs.push_back(static_cast<const ConcreteNode*>(array.node())->buffer);
+  for (const Array& array : arrays)
+    inputs.push_back(static_cast<const ConcreteNode*>(array.node())->buffer);
   std::vector<Buffer> outputs;
   if (entry.releases_gil) {
     const std::shared_ptr<const Executable> executable = entry.executable;
@@ -132,7 +143,8 @@ PyObject* run(const JitState& state, JitEntry& entry, const Arrays& arrays) {
   }
   Arrays results;
   results.reserve(outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) results.push_back(Array(std::move(outputs[i]), entry.output_avals[i].weak));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    results.push_back(Array(std::move(outputs[i]), entry.output_avals[i].weak));
   return give(entry, std::move(results));
 }
 
@@ -157,7 +169,9 @@ JitCall to_call(PyObject* const* values, std::size_t flags, PyObject* keywords) 
 // The entry for a call, traced when there is none; arrays are its inputs and captured arrays.
 std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, Arrays& arrays) {
   constexpr std::size_t limit = 256;
-  auto fits = [&](const JitEntry& entry) { return match_arguments(entry, call, arrays) && match_captured(entry, arrays); };
+  auto fits = [&](const JitEntry& entry) {
+    return match_arguments(entry, call, arrays) && match_captured(entry, arrays);
+  };
   if (state.last && fits(*state.last)) {
     ++state.hits;
     ++state.last->hits;
@@ -175,7 +189,8 @@ std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, Array
   bool keeps = false;
   std::shared_ptr<JitEntry> entry = make_entry(state, call, keeps);
   arrays.clear();
-  if (!match_arguments(*entry, call, arrays)) throw InternalError("jit: the entry just made does not fit its call");
+  if (!match_arguments(*entry, call, arrays))
+    throw InternalError("jit: the entry just made does not fit its call");
   for (const Captured& item : entry->captured) arrays.push_back(item.value);
   if (keeps) {
     if (state.entries.size() >= limit) state.entries.erase(state.entries.begin());
@@ -188,13 +203,17 @@ std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, Array
 PyObject* call(PyObject* self, PyObject* const* values, std::size_t flags, PyObject* keywords) {
   return guarded([&] {
     JitState& state = state_of(self);
+    if (!state.function)
+      throw InternalError("a jitted function was called after the garbage collector took it apart");
     Arrays arrays;
-    const std::shared_ptr<JitEntry> entry = find_entry(state, to_call(values, flags, keywords), arrays);
+    const std::shared_ptr<JitEntry> entry =
+        find_entry(state, to_call(values, flags, keywords), arrays);
     return run(state, *entry, arrays);
   });
 }
 
-// --- The type --------------------------------------------------------------------------------------
+// --- The type
+// --------------------------------------------------------------------------------------
 
 int traverse(PyObject* object, visitproc visit, void* arg) {
   auto* self = reinterpret_cast<JitObject*>(object);
@@ -232,7 +251,10 @@ PyObject* bind_method(PyObject* self, PyObject* object, PyObject*) {
   return PyMethod_New(self, object);
 }
 
-PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("<jitted %s, %zd traces>", state_of(self).name.c_str(), Py_ssize_t(state_of(self).entries.size())); }
+PyObject* repr(PyObject* self) {
+  return PyUnicode_FromFormat("<jitted %s, %zd traces>", state_of(self).name.c_str(),
+                              Py_ssize_t(state_of(self).entries.size()));
+}
 
 // What f.cache shows.
 struct CacheView {
@@ -260,7 +282,9 @@ PyObject* get_cache(PyObject* self, void*) {
 PyObject* get_jaxpr(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     const JitState& state = state_of(self);
-    if (!state.last) throw ValueError("jit: `" + state.name + "` was not called yet, so there is no jaxpr", "call it, or use make_jaxpr(f)(*args)");
+    if (!state.last)
+      throw ValueError("jit: `" + state.name + "` was not called yet, so there is no jaxpr",
+                       "call it, or use make_jaxpr(f)(*args)");
     return jaxpr_object(state.last->jaxpr).release().ptr();
   });
 }
@@ -284,14 +308,17 @@ PyObject* explain(PyObject* self, PyObject* const* values, Py_ssize_t count, PyO
 }
 
 PyGetSetDef getset[] = {
-    {"cache", get_cache, nullptr, "The traces that there are, how often they were used, and why the last call made a new one.", nullptr},
+    {"cache", get_cache, nullptr,
+     "The traces that there are, how often they were used, and why the last call made a new one.",
+     nullptr},
     {"jaxpr", get_jaxpr, nullptr, "The jaxpr of the last call.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyMethodDef methods[] = {
     {"clear_cache", clear_cache, METH_NOARGS, "clear_cache()\n--\n\nForgets every trace."},
-    {"explain", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&explain)), METH_FASTCALL | METH_KEYWORDS,
+    {"explain", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&explain)),
+     METH_FASTCALL | METH_KEYWORDS,
      "explain(*args, **kwargs)\n--\n\nWhere each equation runs for these arguments."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -303,23 +330,36 @@ PyMemberDef members[] = {
 };
 
 template <class F>
-void* slot(F* function) { return reinterpret_cast<void*>(function); }
+void* slot(F* function) {
+  return reinterpret_cast<void*>(function);
+}
 
 }  // namespace
 
 void add_jit(py::module_& module) {
   PyType_Slot slots[] = {
-      {Py_tp_doc, const_cast<char*>("A function that is traced once per signature and then runs compiled. Made by plait.jit.")},
-      {Py_tp_dealloc, slot(dealloc)}, {Py_tp_traverse, slot(traverse)}, {Py_tp_clear, slot(clear)},
-      {Py_tp_repr, slot(repr)}, {Py_tp_call, slot(PyVectorcall_Call)}, {Py_tp_descr_get, slot(bind_method)},
-      {Py_tp_getset, getset}, {Py_tp_methods, methods}, {Py_tp_members, members}, {0, nullptr},
+      {Py_tp_doc, const_cast<char*>("A function that is traced once per signature and then runs "
+                                    "compiled. Made by plait.jit.")},
+      {Py_tp_dealloc, slot(dealloc)},
+      {Py_tp_traverse, slot(traverse)},
+      {Py_tp_clear, slot(clear)},
+      {Py_tp_repr, slot(repr)},
+      {Py_tp_call, slot(PyVectorcall_Call)},
+      {Py_tp_descr_get, slot(bind_method)},
+      {Py_tp_getset, getset},
+      {Py_tp_methods, methods},
+      {Py_tp_members, members},
+      {0, nullptr},
   };
   PyType_Spec spec{"plait.JitFunction", sizeof(JitObject), 0,
-                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                       Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                   slots};
   jit_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (!jit_type) throw py::error_already_set();
   module.attr("JitFunction") = borrowed(reinterpret_cast<PyObject*>(jit_type));
-  module.def("make_jit", [](py::object function, const std::string& name, std::vector<std::int64_t> static_argnums, py::tuple static_argnames,
+  module.def("make_jit", [](py::object function, const std::string& name,
+                            std::vector<std::int64_t> static_argnums, py::tuple static_argnames,
                             std::vector<std::string> parameters) {
     PyObject* object = jit_type->tp_alloc(jit_type, 0);
     if (!object) throw py::error_already_set();
@@ -329,7 +369,8 @@ void add_jit(py::module_& module) {
     self->state->function = std::move(function);
     self->state->name = name;
     self->state->static_argnums = std::move(static_argnums);
-    for (py::handle item : static_argnames) self->state->static_argnames.push_back(borrowed(item.ptr()));
+    for (py::handle item : static_argnames)
+      self->state->static_argnames.push_back(borrowed(item.ptr()));
     self->state->parameters = std::move(parameters);
     return py::reinterpret_steal<py::object>(object);
   });
@@ -341,9 +382,13 @@ void add_jit(py::module_& module) {
       .def_readonly("last_miss", &CacheView::last_miss)
       .def("__len__", [](const CacheView& view) { return view.entries.size(); })
       .def("__repr__", [](const CacheView& view) {
-        std::string text = std::to_string(view.entries.size()) + " traces, " + std::to_string(view.hits) + " hits, " + std::to_string(view.misses) + " misses";
-        for (std::size_t i = 0; i < view.entries.size(); ++i) text += "\n  " + view.entries[i] + ": " + std::to_string(view.entry_hits[i]) + " hits";
-        for (const std::string& array : view.frozen) text += "\n  frozen: a captured array " + array + " that no name leads to";
+        std::string text = std::to_string(view.entries.size()) + " traces, " +
+                           std::to_string(view.hits) + " hits, " + std::to_string(view.misses) +
+                           " misses";
+        for (std::size_t i = 0; i < view.entries.size(); ++i)
+          text += "\n  " + view.entries[i] + ": " + std::to_string(view.entry_hits[i]) + " hits";
+        for (const std::string& array : view.frozen)
+          text += "\n  frozen: a captured array " + array + " that no name leads to";
         if (!view.last_miss.empty()) text += "\n  last miss: " + view.last_miss;
         return text;
       });

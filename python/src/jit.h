@@ -1,5 +1,5 @@
-// What a jitted function keeps: entries, each for one signature. jit.cpp matches calls and runs them;
-// signature.cpp makes entries and says what they are.
+// What a jitted function keeps: entries, each for one signature. jit.cpp matches calls and runs
+// them; signature.cpp makes entries and says what they are.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,8 +22,8 @@ struct Path {
   py::object read() const;
 };
 
-// An array that the function captured, a hidden input. Every path must lead to the same object; with no
-// path the array is frozen.
+// An array that the function captured, a hidden input. Every path must lead to the same object;
+// with no path the array is frozen.
 struct Captured {
   Array value;
   bool from_numpy = false;
@@ -37,8 +37,8 @@ struct Guard {
 
 struct ArgumentKey {
   bool is_static = false;
-  py::object value;      // of a static argument
-  TreeDef structure;     // of others
+  py::object value;   // of a static argument
+  TreeDef structure;  // of others
 };
 struct LeafKey {
   std::optional<Aval> aval;  // of an array or number

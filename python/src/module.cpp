@@ -1,4 +1,5 @@
-// The extension module plait._plait: what each file adds, in the order in which they need each other.
+// The extension module plait._plait: what each file adds, in the order in which they need each
+// other.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
@@ -10,6 +11,7 @@ PYBIND11_MODULE(_plait, module) {
   add_source(module);
   add_array(module);
   add_convert(module);
+  add_sizes(module);
   add_access(module);
   add_builtin(module);
   add_pytree(module);

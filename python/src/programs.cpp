@@ -1,4 +1,5 @@
-// Programs with named sizes, masks and ragged batches, the table of rules, and facts about the machine.
+// Programs with named sizes, masks and ragged batches, the table of rules, and facts about the
+// machine.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
@@ -27,33 +28,40 @@ std::vector<Spec> to_specs(py::handle sequence) {
 }  // namespace
 
 void add_programs(py::module_& module) {
-  module.def("trace_with_specs", [](py::object function, py::object leaves, const std::string& name) {
-    TransformScope scope("make_jaxpr", name);
-    std::vector<std::optional<Aval>> actual;
-    for (py::handle leaf : leaves) {
-      const bool value = !leaf.is_none() && !PyUnicode_Check(leaf.ptr());
-      actual.push_back(value ? std::optional<Aval>(to_aval(leaf.ptr())) : std::nullopt);
-    }
-    const std::vector<Spec> specs = to_specs(leaves);
-    const Traced traced = trace_with_specs(to_function(function, name), specs, actual);
-    return py::make_tuple(jaxpr_object(traced.jaxpr), from_arrays(traced.captured));
-  });
+  module.def("trace_with_specs",
+             [](py::object function, py::object leaves, const std::string& name) {
+               TransformScope scope("make_jaxpr", name);
+               std::vector<std::optional<Aval>> actual;
+               for (py::handle leaf : leaves) {
+                 const bool value = !leaf.is_none() && !PyUnicode_Check(leaf.ptr());
+                 actual.push_back(value ? std::optional<Aval>(to_aval(leaf.ptr())) : std::nullopt);
+               }
+               const std::vector<Spec> specs = to_specs(leaves);
+               const Traced traced = trace_with_specs(to_function(function, name), specs, actual);
+               return py::make_tuple(jaxpr_object(traced.jaxpr), from_arrays(traced.captured));
+             });
   module.def("instantiate", [](const Jaxpr& jaxpr, py::dict sizes) {
     std::vector<std::pair<Dim, Dim>> replacements;
-    for (auto [name, value] : sizes) replacements.emplace_back(Dim::size(std::string(py::str(name))), to_dim(value.ptr(), {"instantiate"}));
+    for (auto [name, value] : sizes)
+      replacements.emplace_back(Dim::size(std::string(py::str(name))),
+                                to_dim(value.ptr(), {"instantiate"}));
     return instantiate(jaxpr, replacements);
   });
-  module.def("flat_mask", [](py::object function, py::object inputs, py::object in_shapes, py::object out_shapes, py::dict sizes, const std::string& name) {
+  module.def("flat_mask", [](py::object function, py::object inputs, py::object in_shapes,
+                             py::object out_shapes, py::dict sizes, const std::string& name) {
     TransformScope scope("mask", name);
     flat::MaskOptions options;
     options.in_shapes = to_specs(in_shapes);
     if (!out_shapes.is_none()) options.out_shapes = to_specs(out_shapes);
-    for (auto [key, value] : sizes) options.sizes.emplace_back(std::string(py::str(key)), to_array(value.ptr(), {"mask", std::string(py::str(key))}));
+    for (auto [key, value] : sizes)
+      options.sizes.emplace_back(std::string(py::str(key)),
+                                 to_array(value.ptr(), {"mask", std::string(py::str(key))}));
     return from_arrays(flat::mask(to_function(function, name), to_arrays(inputs), options));
   });
   module.def("pad_ragged", [](py::object arrays, py::object length) {
     const Arrays list = to_arrays(arrays);
-    const Ragged ragged = pad_ragged(list, length.is_none() ? std::nullopt : std::optional<Dim>(to_dim(length.ptr())));
+    const Ragged ragged = pad_ragged(
+        list, length.is_none() ? std::nullopt : std::optional<Dim>(to_dim(length.ptr())));
     return py::make_tuple(to_python(ragged.data), to_python(ragged.lengths));
   });
   module.def("unpad_ragged", [](py::object data, py::object lengths) {
@@ -61,7 +69,8 @@ void add_programs(py::module_& module) {
   });
   module.def("coverage", [](const std::string& kind) {
     py::list rows;
-    for (const Coverage& row : coverage(kind)) rows.append(py::make_tuple(row.primitive, row.state, row.file, row.line));
+    for (const Coverage& row : coverage(kind))
+      rows.append(py::make_tuple(row.primitive, row.state, row.file, row.line));
     return rows;
   });
   module.def("rule_kinds", [] {
@@ -74,8 +83,10 @@ void add_programs(py::module_& module) {
     py::dict facts;
     facts["threads"] = num_threads();
     std::string names;
-    for (const Backend* backend : backends_of()) names += (names.empty() ? "" : ", ") + std::string(backend->name());
-    for (const MissingBackend& missing : missing_backends()) names += "; " + missing.name + " is missing: " + missing.reason;
+    for (const Backend* backend : backends_of())
+      names += (names.empty() ? "" : ", ") + std::string(backend->name());
+    for (const MissingBackend& missing : missing_backends())
+      names += "; " + missing.name + " is missing: " + missing.reason;
     facts["backends"] = names;
     facts["isa"] = __builtin_cpu_supports("avx512f") ? "avx512" : "avx2";
     facts["allocated bytes"] = allocated_bytes();

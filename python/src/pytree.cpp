@@ -1,9 +1,9 @@
-// Python containers as trees: tuple, list, dict, None, namedtuple and dataclass by default, other classes
-// by registration.
+// Python containers as trees: tuple, list, dict, None, namedtuple and dataclass by default, other
+// classes by registration.
 //
-// NOTE: [dicts] Leaves of a dict come in sorted order of its keys, so that two dicts that are equal have
-// the same structure; keys that do not sort keep their order. Unflattening restores the order in which
-// the keys were written. The keys themselves live in the structure's aux.
+// NOTE: [dicts] Leaves of a dict come in sorted order of its keys, so that two dicts that are equal
+// have the same structure; keys that do not sort keep their order. Unflattening restores the order
+// in which the keys were written. The keys themselves live in the structure's aux.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
@@ -50,13 +50,16 @@ bool same_object(PyObject* a, PyObject* b) {
 }
 
 bool same_aux_objects(const void* a, const void* b) {
-  return same_object(static_cast<PyObject*>(const_cast<void*>(a)), static_cast<PyObject*>(const_cast<void*>(b)));
+  return same_object(static_cast<PyObject*>(const_cast<void*>(a)),
+                     static_cast<PyObject*>(const_cast<void*>(b)));
 }
 bool same_sorted_keys(const void* a, const void* b) {
-  return same_object(static_cast<const DictKeys*>(a)->sorted.ptr(), static_cast<const DictKeys*>(b)->sorted.ptr());
+  return same_object(static_cast<const DictKeys*>(a)->sorted.ptr(),
+                     static_cast<const DictKeys*>(b)->sorted.ptr());
 }
 bool same_static_values(const void* a, const void* b) {
-  return same_object(static_cast<const Fields*>(a)->static_values.ptr(), static_cast<const Fields*>(b)->static_values.ptr());
+  return same_object(static_cast<const Fields*>(a)->static_values.ptr(),
+                     static_cast<const Fields*>(b)->static_values.ptr());
 }
 
 std::shared_ptr<void> type_of(PyObject* object) {
@@ -73,7 +76,9 @@ PyObject* dataclass_fields(PyObject* object) {
   return _PyType_Lookup(Py_TYPE(object), name);
 }
 
-std::string short_name(PyObject* object) { return py::str(borrowed(reinterpret_cast<PyObject*>(Py_TYPE(object))).attr("__name__")); }
+std::string short_name(PyObject* object) {
+  return py::str(borrowed(reinterpret_cast<PyObject*>(Py_TYPE(object))).attr("__name__"));
+}
 
 // Which fields of a dataclass are children and which are static, by metadata.
 const Fields& fields_of(PyObject* object) {
@@ -84,12 +89,14 @@ const Fields& fields_of(PyObject* object) {
   const auto fields = borrowed(dataclass_fields(object)).cast<py::dict>();
   for (auto [name, field] : fields) {
     // Pseudo-fields (ClassVar, InitVar) are no data.
-    if (std::string(py::str(py::object(field.attr("_field_type")).attr("name"))) != "_FIELD") continue;
+    if (std::string(py::str(py::object(field.attr("_field_type")).attr("name"))) != "_FIELD")
+      continue;
     const bool is_static = field.attr("metadata").attr("get")("static", false).cast<bool>();
     (is_static ? static_names : names).append(name);
   }
   Py_INCREF(type);
-  return table->emplace(type, Fields{py::tuple(names), py::tuple(static_names), py::none()}).first->second;
+  return table->emplace(type, Fields{py::tuple(names), py::tuple(static_names), py::none()})
+      .first->second;
 }
 
 struct Flattener {
@@ -106,7 +113,8 @@ struct Flattener {
     std::vector<TreeDef> children;
     const Py_ssize_t size = PySequence_Fast_GET_SIZE(sequence);
     children.reserve(size);
-    for (Py_ssize_t i = 0; i < size; ++i) children.push_back(visit(PySequence_Fast_GET_ITEM(sequence, i)));
+    for (Py_ssize_t i = 0; i < size; ++i)
+      children.push_back(visit(PySequence_Fast_GET_ITEM(sequence, i)));
     return children;
   }
 
@@ -121,23 +129,29 @@ struct Flattener {
       const py::object answer = owned(PyObject_CallOneArg(is_leaf, object));
       if (answer.cast<bool>()) return leaf(object);
     }
-    if (is_array(object) || PyFloat_CheckExact(object) || PyLong_CheckExact(object)) return leaf(object);
+    if (is_array(object) || PyFloat_CheckExact(object) || PyLong_CheckExact(object))
+      return leaf(object);
     if (object == Py_None) return TreeDef::none();
     struct Depth {
       int& depth;
       explicit Depth(int& depth) : depth(depth) {
-        if (++depth > 800) throw TreeError("a tree is nested more than 800 deep, or contains itself", "flatten it less deeply");
+        if (++depth > 800)
+          throw TreeError("a tree is nested more than 800 deep, or contains itself",
+                          "flatten it less deeply");
       }
       ~Depth() { --depth; }
     } counted(depth);
     if (PyTuple_CheckExact(object)) return TreeDef::tuple(children_of(object));
     if (PyList_CheckExact(object)) return TreeDef::list(children_of(object));
     if (PyDict_CheckExact(object)) return visit_dict(object);
-    if (auto found = registry().find(Py_TYPE(object)); found != registry().end()) return visit_registered(object, found->second);
+    if (auto found = registry().find(Py_TYPE(object)); found != registry().end())
+      return visit_registered(object, found->second);
     if (is_namedtuple(object)) {
       std::vector<std::string> names;
-      for (py::handle name : borrowed(reinterpret_cast<PyObject*>(Py_TYPE(object))).attr("_fields")) names.push_back(py::str(name));
-      return TreeDef::record({short_name(object), type_of(object), nullptr, nullptr}, names, children_of(object));
+      for (py::handle name : borrowed(reinterpret_cast<PyObject*>(Py_TYPE(object))).attr("_fields"))
+        names.push_back(py::str(name));
+      return TreeDef::record({short_name(object), type_of(object), nullptr, nullptr}, names,
+                             children_of(object));
     }
     if (!PyType_Check(object) && dataclass_fields(object)) return visit_dataclass(object);
     return leaf(object);
@@ -158,7 +172,8 @@ struct Flattener {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sorted.ptr()); ++i) {
       PyObject* key = PyTuple_GET_ITEM(sorted.ptr(), i);
       text_keys &= bool(PyUnicode_Check(key));
-      keys.push_back(PyUnicode_Check(key) ? std::string(py::str(borrowed(key))) : "[" + std::string(py::repr(borrowed(key))) + "]");
+      keys.push_back(PyUnicode_Check(key) ? std::string(py::str(borrowed(key)))
+                                          : "[" + std::string(py::repr(borrowed(key))) + "]");
       PyObject* value = PyDict_GetItemWithError(object, key);
       if (!value) {
         if (PyErr_Occurred()) throw py::error_already_set();
@@ -176,12 +191,15 @@ struct Flattener {
     const py::object type = registration.type;  // the callback may register and move the table
     const py::object result = registration.flatten(borrowed(object));
     if (!PyTuple_Check(result.ptr()) || PyTuple_GET_SIZE(result.ptr()) != 2)
-      throw TreeError("the flatten function of " + short_name(object) + " returned " + text_of(result.ptr()), "return a pair (children, aux)");
+      throw TreeError(
+          "the flatten function of " + short_name(object) + " returned " + text_of(result.ptr()),
+          "return a pair (children, aux)");
     const py::object children = owned(PySequence_Tuple(PyTuple_GET_ITEM(result.ptr(), 0)));
     const py::object aux = borrowed(PyTuple_GET_ITEM(result.ptr(), 1));
     std::vector<TreeDef> defs = children_of(children.ptr());
     std::vector<std::string> keys = index_keys(defs.size());
-    return TreeDef::record({short_name(object), type_of(object), share(aux), same_aux_objects}, std::move(keys), std::move(defs));
+    return TreeDef::record({short_name(object), type_of(object), share(aux), same_aux_objects},
+                           std::move(keys), std::move(defs));
   }
 
   TreeDef visit_dataclass(PyObject* object) {
@@ -196,7 +214,8 @@ struct Flattener {
     }
     py::tuple values(static_names.size());
     for (std::size_t i = 0; i < static_names.size(); ++i) values[i] = value.attr(static_names[i]);
-    return TreeDef::record({short_name(object), type_of(object), keep(Fields{field_names, static_names, values}), same_static_values},
+    return TreeDef::record({short_name(object), type_of(object),
+                            keep(Fields{field_names, static_names, values}), same_static_values},
                            std::move(names), std::move(children));
   }
 };
@@ -208,22 +227,29 @@ struct Unflattener {
   py::object make(const TreeDef& def) {
     const std::size_t size = def.children().size();
     switch (def.kind()) {
-      case TreeDef::Kind::leaf: return leaves[next++];
-      case TreeDef::Kind::none: return py::none();
-      case TreeDef::Kind::tuple: return tuple_of(def);
+      case TreeDef::Kind::leaf:
+        return leaves[next++];
+      case TreeDef::Kind::none:
+        return py::none();
+      case TreeDef::Kind::tuple:
+        return tuple_of(def);
       case TreeDef::Kind::list: {
         py::list result(size);
-        for (std::size_t i = 0; i < size; ++i) PyList_SET_ITEM(result.ptr(), i, make(def.children()[i]).release().ptr());
+        for (std::size_t i = 0; i < size; ++i)
+          PyList_SET_ITEM(result.ptr(), i, make(def.children()[i]).release().ptr());
         return result;
       }
-      case TreeDef::Kind::dict: return dict_of(def);
-      default: return record_of(def);
+      case TreeDef::Kind::dict:
+        return dict_of(def);
+      default:
+        return record_of(def);
     }
   }
 
   py::tuple tuple_of(const TreeDef& def) {
     py::tuple result(def.children().size());
-    for (std::size_t i = 0; i < def.children().size(); ++i) PyTuple_SET_ITEM(result.ptr(), i, make(def.children()[i]).release().ptr());
+    for (std::size_t i = 0; i < def.children().size(); ++i)
+      PyTuple_SET_ITEM(result.ptr(), i, make(def.children()[i]).release().ptr());
     return result;
   }
 
@@ -233,7 +259,8 @@ struct Unflattener {
     if (keys)  // in the order in which they were written
       for (py::handle key : py::tuple(keys->written)) result[key] = py::none();
     for (std::size_t i = 0; i < def.children().size(); ++i) {
-      const py::object key = keys ? borrowed(PyTuple_GET_ITEM(keys->sorted.ptr(), i)) : py::str(def.keys()[i]);
+      const py::object key =
+          keys ? borrowed(PyTuple_GET_ITEM(keys->sorted.ptr(), i)) : py::str(def.keys()[i]);
       result[key] = make(def.children()[i]);
     }
     return result;
@@ -241,9 +268,13 @@ struct Unflattener {
 
   py::object record_of(const TreeDef& def) {
     auto* type = static_cast<PyObject*>(def.type().type.get());
-    if (!type) throw TreeError("a tree made in C++ holds a " + def.type().name + ", which Python does not know", "return tuples, lists and dicts");
+    if (!type)
+      throw TreeError(
+          "a tree made in C++ holds a " + def.type().name + ", which Python does not know",
+          "return tuples, lists and dicts");
     if (type == reinterpret_cast<PyObject*>(&PyDict_Type)) return dict_of(def);
-    if (auto found = registry().find(reinterpret_cast<PyTypeObject*>(type)); found != registry().end()) {
+    if (auto found = registry().find(reinterpret_cast<PyTypeObject*>(type));
+        found != registry().end()) {
       const py::object unflatten = found->second.unflatten;
       const py::tuple children = tuple_of(def);
       return unflatten(borrowed(static_cast<PyObject*>(def.type().aux.get())), children);
@@ -256,9 +287,11 @@ struct Unflattener {
     auto set = [&](PyObject* name, PyObject* value) {
       if (PyObject_GenericSetAttr(result.ptr(), name, value) < 0) throw py::error_already_set();
     };
-    for (std::size_t i = 0; i < def.children().size(); ++i) set(PyTuple_GET_ITEM(fields->names.ptr(), i), make(def.children()[i]).ptr());
+    for (std::size_t i = 0; i < def.children().size(); ++i)
+      set(PyTuple_GET_ITEM(fields->names.ptr(), i), make(def.children()[i]).ptr());
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fields->static_names.ptr()); ++i)
-      set(PyTuple_GET_ITEM(fields->static_names.ptr(), i), PyTuple_GET_ITEM(fields->static_values.ptr(), i));
+      set(PyTuple_GET_ITEM(fields->static_names.ptr(), i),
+          PyTuple_GET_ITEM(fields->static_values.ptr(), i));
     return result;
   }
 };
@@ -278,21 +311,29 @@ struct Matcher {
   bool match(const TreeDef& def, PyObject* object) {
     switch (def.kind()) {
       case TreeDef::Kind::leaf:
-        if (!is_array(object) && !PyFloat_CheckExact(object) && !PyLong_CheckExact(object) && !is_numpy_array(object)) {
-          if (object == Py_None || PyTuple_Check(object) || PyList_CheckExact(object) || PyDict_CheckExact(object) ||
-              registry().count(Py_TYPE(object)) || (!PyType_Check(object) && dataclass_fields(object)))
+        if (!is_array(object) && !PyFloat_CheckExact(object) && !PyLong_CheckExact(object) &&
+            !is_numpy_array(object)) {
+          if (object == Py_None || PyTuple_Check(object) || PyList_CheckExact(object) ||
+              PyDict_CheckExact(object) || registry().count(Py_TYPE(object)) ||
+              (!PyType_Check(object) && dataclass_fields(object)))
             return false;
         }
         leaves.push_back(object);
         return true;
-      case TreeDef::Kind::none: return object == Py_None;
-      case TreeDef::Kind::tuple: return PyTuple_CheckExact(object) && match_items(def, object);
-      case TreeDef::Kind::list: return PyList_CheckExact(object) && match_items(def, object);
+      case TreeDef::Kind::none:
+        return object == Py_None;
+      case TreeDef::Kind::tuple:
+        return PyTuple_CheckExact(object) && match_items(def, object);
+      case TreeDef::Kind::list:
+        return PyList_CheckExact(object) && match_items(def, object);
       case TreeDef::Kind::dict: {
         const auto* keys = static_cast<const DictKeys*>(def.type().aux.get());
-        if (!keys || !PyDict_CheckExact(object) || std::size_t(PyDict_GET_SIZE(object)) != def.children().size()) return false;
+        if (!keys || !PyDict_CheckExact(object) ||
+            std::size_t(PyDict_GET_SIZE(object)) != def.children().size())
+          return false;
         for (std::size_t i = 0; i < def.children().size(); ++i) {
-          PyObject* value = PyDict_GetItemWithError(object, PyTuple_GET_ITEM(keys->sorted.ptr(), i));
+          PyObject* value =
+              PyDict_GetItemWithError(object, PyTuple_GET_ITEM(keys->sorted.ptr(), i));
           if (!value) {
             PyErr_Clear();
             return false;
@@ -301,13 +342,15 @@ struct Matcher {
         }
         return true;
       }
-      default: return match_record(def, object);
+      default:
+        return match_record(def, object);
     }
   }
 
   bool match_record(const TreeDef& def, PyObject* object) {
     if (def.type().type.get() != Py_TYPE(object)) return false;
-    if (PyTuple_Check(object) && !registry().count(Py_TYPE(object))) return match_items(def, object);
+    if (PyTuple_Check(object) && !registry().count(Py_TYPE(object)))
+      return match_items(def, object);
     std::vector<py::object> made;
     const TreeDef now = Flattener{made, nullptr}.visit(object);
     if (!(now == def)) return false;
@@ -321,22 +364,28 @@ struct Matcher {
 
 }  // namespace
 
-TreeDef flatten(PyObject* tree, std::vector<py::object>& leaves, PyObject* is_leaf) { return Flattener{leaves, is_leaf}.visit(tree); }
+TreeDef flatten(PyObject* tree, std::vector<py::object>& leaves, PyObject* is_leaf) {
+  return Flattener{leaves, is_leaf}.visit(tree);
+}
 
 py::object unflatten(const TreeDef& structure, std::span<const py::object> leaves) {
   if (int(leaves.size()) != structure.num_leaves())
-    throw TreeError("unflatten: " + std::to_string(leaves.size()) + " leaves for a structure of " + std::to_string(structure.num_leaves()),
+    throw TreeError("unflatten: " + std::to_string(leaves.size()) + " leaves for a structure of " +
+                        std::to_string(structure.num_leaves()),
                     "give one leaf for each * of " + structure.to_string());
   return Unflattener{leaves}.make(structure);
 }
 
-bool flatten_as(const TreeDef& structure, PyObject* tree, std::vector<PyObject*>& leaves, std::vector<py::object>& keep) {
+bool flatten_as(const TreeDef& structure, PyObject* tree, std::vector<PyObject*>& leaves,
+                std::vector<py::object>& keep) {
   return Matcher{leaves, keep}.match(structure, tree);
 }
 
 py::object treedef_object(TreeDef structure) { return py::cast(std::move(structure)); }
 const TreeDef& treedef_of(py::handle object) {
-  if (!py::isinstance<TreeDef>(object)) throw TreeError(text_of(object.ptr()) + " is no tree structure", "make one with plait.tree.structure");
+  if (!py::isinstance<TreeDef>(object))
+    throw TreeError(text_of(object.ptr()) + " is no tree structure",
+                    "make one with plait.tree.structure");
   return object.cast<const TreeDef&>();
 }
 
@@ -346,9 +395,11 @@ Tree<Array> to_tree(PyObject* tree, const Role& role) {
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (!is_array_like(leaves[i].ptr())) {
       const std::string path = result.structure.path(int(i)), who = role.to_string();
-      throw TreeError((who.empty() ? "" : who + ": ") + "the leaf" + (path.empty() ? "" : " at " + path) + " is " + text_of(leaves[i].ptr()) +
+      throw TreeError((who.empty() ? "" : who + ": ") + "the leaf" +
+                          (path.empty() ? "" : " at " + path) + " is " + text_of(leaves[i].ptr()) +
                           " of type " + type_name_of(leaves[i].ptr()) + ", which is no array",
-                      "keep only arrays and numbers in the tree; register other containers with plait.tree.register_pytree_node");
+                      "keep only arrays and numbers in the tree; register other containers with "
+                      "plait.tree.register_pytree_node");
     }
     result.leaves.push_back(to_array(leaves[i].ptr(), role));
   }
@@ -370,12 +421,15 @@ std::vector<py::object> to_vector(py::handle sequence) {
 }
 
 // The children of one node with their keys as the key classes of plait.tree take them:
-// ("dict", key), ("sequence", index), ("attribute", name), ("flattened", index), or a registered key.
+// ("dict", key), ("sequence", index), ("attribute", name), ("flattened", index), or a registered
+// key.
 py::object node_keys(py::object node, py::object is_leaf) {
   if (!is_leaf.is_none() && is_leaf(node).cast<bool>()) return py::none();
   PyObject* object = node.ptr();
   py::list result;
-  auto add = [&](const char* kind, py::object key, py::object child) { result.append(py::make_tuple(kind, key, child)); };
+  auto add = [&](const char* kind, py::object key, py::object child) {
+    result.append(py::make_tuple(kind, key, child));
+  };
   if (object == Py_None) return result;
   if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
     Py_ssize_t index = 0;
@@ -392,20 +446,24 @@ py::object node_keys(py::object node, py::object is_leaf) {
   if (auto found = registry().find(Py_TYPE(object)); found != registry().end()) {
     if (!found->second.flatten_with_keys.is_none()) {
       const py::object pair = found->second.flatten_with_keys(node);
-      for (py::handle entry : pair[py::int_(0)]) add("registered", py::object(entry[py::int_(0)]), py::object(entry[py::int_(1)]));
+      for (py::handle entry : pair[py::int_(0)])
+        add("registered", py::object(entry[py::int_(0)]), py::object(entry[py::int_(1)]));
       return result;
     }
     Py_ssize_t index = 0;
     const py::object pair = found->second.flatten(node);
-    for (py::handle item : pair[py::int_(0)]) add("flattened", py::int_(index++), borrowed(item.ptr()));
+    for (py::handle item : pair[py::int_(0)])
+      add("flattened", py::int_(index++), borrowed(item.ptr()));
     return result;
   }
   if (is_namedtuple(object)) {
-    for (py::handle name : node.attr("_fields")) add("attribute", borrowed(name.ptr()), node.attr(name));
+    for (py::handle name : node.attr("_fields"))
+      add("attribute", borrowed(name.ptr()), node.attr(name));
     return result;
   }
   if (!PyType_Check(object) && dataclass_fields(object)) {
-    for (py::handle name : py::tuple(fields_of(object).names)) add("attribute", borrowed(name.ptr()), node.attr(name));
+    for (py::handle name : py::tuple(fields_of(object).names))
+      add("attribute", borrowed(name.ptr()), node.attr(name));
     return result;
   }
   return py::none();
@@ -414,77 +472,116 @@ py::object node_keys(py::object node, py::object is_leaf) {
 }  // namespace
 
 void add_pytree(py::module_& module) {
-  py::class_<TreeDef>(module, "TreeDef", "The structure of a tree: its containers, with a * for each leaf.")
+  py::class_<TreeDef>(module, "TreeDef",
+                      "The structure of a tree: its containers, with a * for each leaf.")
       .def_property_readonly("num_leaves", &TreeDef::num_leaves)
-      .def_property_readonly("num_nodes", [](const TreeDef& def) {
-        auto count = [](auto&& self, const TreeDef& at) -> int {
-          int total = 1;
-          for (const TreeDef& child : at.children()) total += self(self, child);
-          return total;
-        };
-        return count(count, def);
-      })
-      .def("children", [](const TreeDef& def) {
-        py::list result;
-        for (const TreeDef& child : def.children()) result.append(treedef_object(child));
-        return result;
-      })
-      .def("unflatten", [](const TreeDef& def, py::object leaves) { return unflatten(def, to_vector(leaves)); }, "The tree with these leaves.")
-      .def("flatten_up_to", [](const TreeDef& def, py::object tree) {
-        // Subtrees of tree where this structure has leaves.
-        py::list result;
-        auto walk = [&](auto&& self, const TreeDef& at, py::object node, const std::string& path) -> void {
-          if (at.kind() == TreeDef::Kind::leaf) {
-            result.append(node);
-            return;
-          }
-          int index = 0;
-          std::vector<py::object> parts;
-          const py::object outer = node;
-          const TreeDef shallow = Flattener{parts, py::cpp_function([&](py::object object) { return object.ptr() != outer.ptr() || index++ > 0; }).ptr()}.visit(node.ptr());
-          const bool fits = shallow.kind() == at.kind() && shallow.keys() == at.keys() && shallow.children().size() == at.children().size() &&
-                            shallow.type().type == at.type().type;
-          if (!fits)
-            throw TreeError("trees differ" + (path.empty() ? std::string() : " at " + path) + ": " + at.to_string() + " against " +
-                                (shallow.kind() == TreeDef::Kind::leaf ? text_of(node.ptr()) : shallow.to_string()),
-                            "give trees of one structure");
-          std::size_t next = 0;
-          for (std::size_t i = 0; i < at.children().size(); ++i) {
-            const bool none = shallow.children()[i].kind() == TreeDef::Kind::none;
-            self(self, at.children()[i], none ? py::object(py::none()) : parts[next++], path + "/" + std::to_string(i));
-          }
-        };
-        walk(walk, def, tree, "");
-        return result;
-      })
+      .def_property_readonly("num_nodes",
+                             [](const TreeDef& def) {
+                               auto count = [](auto&& self, const TreeDef& at) -> int {
+                                 int total = 1;
+                                 for (const TreeDef& child : at.children())
+                                   total += self(self, child);
+                                 return total;
+                               };
+                               return count(count, def);
+                             })
+      .def("children",
+           [](const TreeDef& def) {
+             py::list result;
+             for (const TreeDef& child : def.children()) result.append(treedef_object(child));
+             return result;
+           })
+      .def(
+          "unflatten",
+          [](const TreeDef& def, py::object leaves) { return unflatten(def, to_vector(leaves)); },
+          "The tree with these leaves.")
+      .def("flatten_up_to",
+           [](const TreeDef& def, py::object tree) {
+             // Subtrees of tree where this structure has leaves.
+             py::list result;
+             auto walk = [&](auto&& self, const TreeDef& at, py::object node,
+                             const std::string& path) -> void {
+               if (at.kind() == TreeDef::Kind::leaf) {
+                 result.append(node);
+                 return;
+               }
+               int index = 0;
+               std::vector<py::object> parts;
+               const py::object outer = node;
+               const TreeDef shallow =
+                   Flattener{parts, py::cpp_function([&](py::object object) {
+                                      return object.ptr() != outer.ptr() || index++ > 0;
+                                    }).ptr()}
+                       .visit(node.ptr());
+               const bool fits = shallow.kind() == at.kind() && shallow.keys() == at.keys() &&
+                                 shallow.children().size() == at.children().size() &&
+                                 shallow.type().type == at.type().type;
+               if (!fits)
+                 throw TreeError("trees differ" + (path.empty() ? std::string() : " at " + path) +
+                                     ": " + at.to_string() + " against " +
+                                     (shallow.kind() == TreeDef::Kind::leaf ? text_of(node.ptr())
+                                                                            : shallow.to_string()),
+                                 "give trees of one structure");
+               std::size_t next = 0;
+               for (std::size_t i = 0; i < at.children().size(); ++i) {
+                 const bool none = shallow.children()[i].kind() == TreeDef::Kind::none;
+                 self(self, at.children()[i], none ? py::object(py::none()) : parts[next++],
+                      path + "/" + std::to_string(i));
+               }
+             };
+             walk(walk, def, tree, "");
+             return result;
+           })
       .def("path", &TreeDef::path)
-      .def("__eq__", [](const TreeDef& a, py::object b) { return py::isinstance<TreeDef>(b) && a == b.cast<TreeDef>(); })
+      .def("__eq__",
+           [](const TreeDef& a, py::object b) {
+             return py::isinstance<TreeDef>(b) && a == b.cast<TreeDef>();
+           })
       .def("__hash__", &TreeDef::hash)
       .def("__repr__", [](const TreeDef& def) { return "TreeDef(" + def.to_string() + ")"; })
       .def("__str__", &TreeDef::to_string);
-  module.def("flatten", [](py::object tree, py::object is_leaf) {
-    std::vector<py::object> leaves;
-    TreeDef structure = flatten(tree.ptr(), leaves, is_leaf.ptr());
-    py::list list(leaves.size());
-    for (std::size_t i = 0; i < leaves.size(); ++i) PyList_SET_ITEM(list.ptr(), i, leaves[i].release().ptr());
-    return py::make_tuple(list, treedef_object(std::move(structure)));
-  }, py::arg("tree"), py::arg("is_leaf") = py::none());
-  module.def("unflatten", [](py::object structure, py::object leaves) { return unflatten(treedef_of(structure), to_vector(leaves)); });
-  module.def("node_keys", &node_keys);
-  module.def("broadcast_prefix", [](py::object prefix, py::object structure, const std::string& what) {
-    // A None in the prefix is a value: no axis.
-    std::vector<py::object> leaves;
-    const TreeDef def = flatten(prefix.ptr(), leaves, py::cpp_function([](py::object object) { return object.is_none(); }).ptr());
-    py::list result;
-    for (int leaf : broadcast_prefix(def, treedef_of(structure), what)) result.append(leaves[leaf]);
-    return result;
+  module.def(
+      "flatten",
+      [](py::object tree, py::object is_leaf) {
+        std::vector<py::object> leaves;
+        TreeDef structure = flatten(tree.ptr(), leaves, is_leaf.ptr());
+        py::list list(leaves.size());
+        for (std::size_t i = 0; i < leaves.size(); ++i)
+          PyList_SET_ITEM(list.ptr(), i, leaves[i].release().ptr());
+        return py::make_tuple(list, treedef_object(std::move(structure)));
+      },
+      py::arg("tree"), py::arg("is_leaf") = py::none());
+  module.def("unflatten", [](py::object structure, py::object leaves) {
+    return unflatten(treedef_of(structure), to_vector(leaves));
   });
-  module.def("register_pytree_node", [](py::object type, py::object flatten, py::object unflatten, py::object with_keys) {
-    if (!PyType_Check(type.ptr())) throw TreeError("register_pytree_node: " + text_of(type.ptr()) + " is no class", "pass the class itself");
-    auto* key = reinterpret_cast<PyTypeObject*>(type.ptr());
-    if (registry().count(key)) throw ValueError("register_pytree_node: " + std::string(py::str(type.attr("__name__"))) + " is registered already", "register a class once");
-    registry().emplace(key, Registration{type, flatten, unflatten, with_keys});
-  }, py::arg("nodetype"), py::arg("flatten_func"), py::arg("unflatten_func"), py::arg("flatten_with_keys_func") = py::none());
+  module.def("node_keys", &node_keys);
+  module.def(
+      "broadcast_prefix", [](py::object prefix, py::object structure, const std::string& what) {
+        // A None in the prefix is a value: no axis.
+        std::vector<py::object> leaves;
+        const TreeDef def =
+            flatten(prefix.ptr(), leaves,
+                    py::cpp_function([](py::object object) { return object.is_none(); }).ptr());
+        py::list result;
+        for (int leaf : broadcast_prefix(def, treedef_of(structure), what))
+          result.append(leaves[leaf]);
+        return result;
+      });
+  module.def(
+      "register_pytree_node",
+      [](py::object type, py::object flatten, py::object unflatten, py::object with_keys) {
+        if (!PyType_Check(type.ptr()))
+          throw TreeError("register_pytree_node: " + text_of(type.ptr()) + " is no class",
+                          "pass the class itself");
+        auto* key = reinterpret_cast<PyTypeObject*>(type.ptr());
+        if (registry().count(key))
+          throw ValueError("register_pytree_node: " + std::string(py::str(type.attr("__name__"))) +
+                               " is registered already",
+                           "register a class once");
+        registry().emplace(key, Registration{type, flatten, unflatten, with_keys});
+      },
+      py::arg("nodetype"), py::arg("flatten_func"), py::arg("unflatten_func"),
+      py::arg("flatten_with_keys_func") = py::none());
 }
 
 }  // namespace plait::python

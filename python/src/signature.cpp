@@ -1,4 +1,5 @@
-// Entries of jitted functions: tracing a call, finding what it captured, and telling signatures apart.
+// Entries of jitted functions: tracing a call, finding what it captured, and telling signatures
+// apart.
 // SPDX-License-Identifier: Apache-2.0
 #include "jit.h"
 
@@ -11,8 +12,10 @@ py::object Path::read() const {
     if (step.kind == Step::Kind::cell) {
       if (PyCell_Check(at.ptr())) next = Py_XNewRef(PyCell_GET(at.ptr()));
     } else if (step.kind == Step::Kind::item) {
-      if (PyDict_CheckExact(at.ptr())) next = Py_XNewRef(PyDict_GetItemWithError(at.ptr(), step.key.ptr()));
-      else next = PyObject_GetItem(at.ptr(), step.key.ptr());
+      if (PyDict_CheckExact(at.ptr()))
+        next = Py_XNewRef(PyDict_GetItemWithError(at.ptr(), step.key.ptr()));
+      else
+        next = PyObject_GetItem(at.ptr(), step.key.ptr());
     } else {
       next = PyObject_GetAttr(at.ptr(), step.key.ptr());
     }
@@ -41,7 +44,9 @@ bool same_static(PyObject* a, PyObject* b) {
 bool JitState::is_static(const JitCall& call, std::size_t index) const {
   if (index < call.num_positional) {
     for (std::int64_t number : static_argnums)
-      if (number == std::int64_t(index) || number + std::int64_t(call.num_positional) == std::int64_t(index)) return true;
+      if (number == std::int64_t(index) ||
+          number + std::int64_t(call.num_positional) == std::int64_t(index))
+        return true;
     return false;
   }
   for (const py::object& name : static_argnames)
@@ -50,7 +55,8 @@ bool JitState::is_static(const JitCall& call, std::size_t index) const {
 }
 
 std::string JitState::argument_name(const JitCall& call, std::size_t index) const {
-  if (index >= call.num_positional) return py::str(borrowed(call.names[index - call.num_positional]));
+  if (index >= call.num_positional)
+    return py::str(borrowed(call.names[index - call.num_positional]));
   return index < parameters.size() ? parameters[index] : "argument " + std::to_string(index);
 }
 
@@ -109,9 +115,10 @@ Path to_path(py::handle description) {
   return path;
 }
 
-// Asks the package's Python side where the captured arrays can be found again, and which scalars the
-// code reads.
-void find_captured(const py::object& function, const Arrays& captured, const Conversions& made, JitEntry& entry) {
+// Asks the package's Python side where the captured arrays can be found again, and which scalars
+// the code reads.
+void find_captured(const py::object& function, const Arrays& captured, const Conversions& made,
+                   JitEntry& entry) {
   py::list wanted;
   for (const Array& array : captured) {
     const auto* numpy = [&]() -> const py::object* {
@@ -119,7 +126,8 @@ void find_captured(const py::object& function, const Arrays& captured, const Con
         if (converted.is_same(array)) return &object;
       return nullptr;
     }();
-    wanted.append(py::make_tuple(reinterpret_cast<std::uintptr_t>(array.node()), numpy ? *numpy : py::object(py::none())));
+    wanted.append(py::make_tuple(reinterpret_cast<std::uintptr_t>(array.node()),
+                                 numpy ? *numpy : py::object(py::none())));
     entry.captured.push_back({array, numpy != nullptr, {}});
   }
   const py::object found = py::module_::import("plait._captures").attr("find")(function, wanted);
@@ -148,9 +156,10 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
     if (state.is_static(call, i)) {
       if (PyObject_Hash(value) == -1) {
         PyErr_Clear();
-        throw DtypeError("jit: static argument '" + state.argument_name(call, i) + "' is " + text_of(value) + " of type " + type_name_of(value) +
-                             ", which has no hash",
-                         "pass something hashable, such as a tuple instead of a list, or do not mark it static");
+        throw DtypeError(
+            "jit: static argument '" + state.argument_name(call, i) + "' is " + text_of(value) +
+                " of type " + type_name_of(value) + ", which has no hash",
+            "pass something hashable, such as a tuple instead of a list, or do not mark it static");
       }
       entry->arguments.push_back({true, borrowed(value), {}});
       continue;
@@ -165,9 +174,12 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
         avals.push_back(array.aval());
       } else if (PyObject_Hash(leaf) == -1) {
         PyErr_Clear();
-        throw TreeError("jit: argument '" + state.argument_name(call, i) + entry->arguments.back().structure.path(int(k - first)) + "' is " + text_of(leaf) +
-                            " of type " + type_name_of(leaf) + ", which is neither an array nor hashable",
-                        "pass arrays and numbers, or hashable values, which become part of the key; register containers with "
+        throw TreeError("jit: argument '" + state.argument_name(call, i) +
+                            entry->arguments.back().structure.path(int(k - first)) + "' is " +
+                            text_of(leaf) + " of type " + type_name_of(leaf) +
+                            ", which is neither an array nor hashable",
+                        "pass arrays and numbers, or hashable values, which become part of the "
+                        "key; register containers with "
                         "plait.tree.register_pytree_node");
       } else {
         entry->leaves.push_back({std::nullopt, leaves[k]});
@@ -190,18 +202,24 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
         value = unflatten(key.structure, {inputs.data() + at, count});
         at += count;
       }
-      if (i < call.num_positional) arguments[i] = value;
-      else keywords[entry->names[i - call.num_positional]] = value;
+      if (i < call.num_positional)
+        arguments[i] = value;
+      else
+        keywords[entry->names[i - call.num_positional]] = value;
     }
-    const py::object result = owned(PyObject_Call(state.function.ptr(), arguments.ptr(), keywords.ptr()));
+    const py::object result =
+        owned(PyObject_Call(state.function.ptr(), arguments.ptr(), keywords.ptr()));
     std::vector<py::object> outputs;
     entry->outputs = flatten(result.ptr(), outputs);
     Arrays arrays;
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       if (!is_array_like(outputs[k].ptr()))
-        throw TreeError("jit: the output" + (entry->outputs.path(int(k)).empty() ? "" : " at " + entry->outputs.path(int(k))) + " is " +
-                            text_of(outputs[k].ptr()) + " of type " + type_name_of(outputs[k].ptr()) + ", which is no array",
-                        "return arrays, numbers, and trees of them");
+        throw TreeError(
+            "jit: the output" +
+                (entry->outputs.path(int(k)).empty() ? "" : " at " + entry->outputs.path(int(k))) +
+                " is " + text_of(outputs[k].ptr()) + " of type " + type_name_of(outputs[k].ptr()) +
+                ", which is no array",
+            "return arrays, numbers, and trees of them");
       arrays.push_back(to_array(outputs[k].ptr(), {"jit"}));
     }
     return arrays;
@@ -218,7 +236,8 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
   entry->releases_gil = work_of(traced.jaxpr) > 30000;
   keeps = true;
   for (const Array& array : traced.captured) keeps &= array.is_concrete();
-  if (keeps) find_captured(state.function, traced.captured, made, *entry);
+  if (keeps)
+    find_captured(state.function, traced.captured, made, *entry);
   else
     for (const Array& array : traced.captured) entry->captured.push_back({array, false, {}});
   return entry;
@@ -228,41 +247,52 @@ std::string explain_miss(const JitState& state, const JitCall& call) {
   if (!state.last) return "the first call";
   const JitEntry& last = *state.last;
   if (call.num_positional != last.num_positional)
-    return std::to_string(call.num_positional) + " positional arguments where the last call had " + std::to_string(last.num_positional);
+    return std::to_string(call.num_positional) + " positional arguments where the last call had " +
+           std::to_string(last.num_positional);
   if (call.names.size() != last.names.size()) return "other keyword arguments than the last call's";
   std::size_t leaf = 0;
   for (std::size_t i = 0; i < call.values.size(); ++i) {
     const ArgumentKey& key = last.arguments[i];
     const std::string name = state.argument_name(call, i);
     if (key.is_static) {
-      if (!same_static(key.value.ptr(), call.values[i])) return "static argument " + name + " is " + text_of(call.values[i]) + " where the last call had " + text_of(key.value.ptr());
+      if (!same_static(key.value.ptr(), call.values[i]))
+        return "static argument " + name + " is " + text_of(call.values[i]) +
+               " where the last call had " + text_of(key.value.ptr());
       continue;
     }
     std::vector<py::object> leaves;
     const TreeDef structure = flatten(call.values[i], leaves);
-    if (!(structure == key.structure)) return name + " has the structure " + structure.to_string() + " where the last call had " + key.structure.to_string();
+    if (!(structure == key.structure))
+      return name + " has the structure " + structure.to_string() + " where the last call had " +
+             key.structure.to_string();
     for (std::size_t k = 0; k < leaves.size(); ++k, ++leaf) {
       const LeafKey& before = last.leaves[leaf];
       const std::string place = name + structure.path(int(k));
       if (!before.aval || !is_array_like(leaves[k].ptr())) {
         if (before.aval || !same_static(before.value.ptr(), leaves[k].ptr()))
-          return place + " is " + text_of(leaves[k].ptr()) + " where the last call had " + (before.aval ? before.aval->to_string() : text_of(before.value.ptr()));
+          return place + " is " + text_of(leaves[k].ptr()) + " where the last call had " +
+                 (before.aval ? before.aval->to_string() : text_of(before.value.ptr()));
         continue;
       }
       const Aval now = to_array(leaves[k].ptr()).aval();
-      if (!(now == *before.aval)) return place + " is " + now.to_string() + " where the last call had " + before.aval->to_string();
+      if (!(now == *before.aval))
+        return place + " is " + now.to_string() + " where the last call had " +
+               before.aval->to_string();
     }
   }
   for (const Guard& guard : last.guards) {
     const py::object now = guard.path.read();
     if (!now || !same_static(now.ptr(), guard.value.ptr()))
-      return guard.path.text + " is " + (now ? text_of(now.ptr()) : "gone") + " where it was " + text_of(guard.value.ptr());
+      return guard.path.text + " is " + (now ? text_of(now.ptr()) : "gone") + " where it was " +
+             text_of(guard.value.ptr());
   }
   for (const Captured& item : last.captured)
     for (const Path& path : item.paths) {
       const py::object now = path.read();
       if (!now || !is_array_like(now.ptr())) return "the captured array " + path.text + " is gone";
-      if (!(to_array(now.ptr()).aval() == item.value.aval())) return "the captured array " + path.text + " is " + to_array(now.ptr()).aval().to_string() + " where it was " + item.value.aval().to_string();
+      if (!(to_array(now.ptr()).aval() == item.value.aval()))
+        return "the captured array " + path.text + " is " + to_array(now.ptr()).aval().to_string() +
+               " where it was " + item.value.aval().to_string();
     }
   return "names that led to one captured array lead to several";
 }

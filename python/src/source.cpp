@@ -40,7 +40,8 @@ CodeInfo& info_of_code(PyCodeObject* code) {
   CodeInfo& info = table[key];
   const char* file = PyUnicode_AsUTF8(code->co_filename);
   if (!file) PyErr_Clear();
-  for (const std::string& folder : package_folders) info.is_ours |= file && std::string_view(file).starts_with(folder);
+  for (const std::string& folder : package_folders)
+    info.is_ours |= file && std::string_view(file).starts_with(folder);
   return info;
 }
 
@@ -58,8 +59,10 @@ Source current_line() {
         const char* file = PyUnicode_AsUTF8(code->co_filename);
         const char* function = PyUnicode_AsUTF8(code->co_name);
         const bool named = function && *function != '<';
-        if (file) source = Source(file, line, named ? function : "");
-        else PyErr_Clear();
+        if (file)
+          source = Source(file, line, named ? function : "");
+        else
+          PyErr_Clear();
       }
       result = source;
       Py_DECREF(code);
@@ -87,7 +90,8 @@ Source provide() {
 }  // namespace
 
 void add_source(py::module_& module) {
-  module.def("set_package_folders", [](std::vector<std::string> folders) { package_folders = std::move(folders); });
+  module.def("set_package_folders",
+             [](std::vector<std::string> folders) { package_folders = std::move(folders); });
   module.def("current_line", [] { return Source::current().to_string(); });
   Source::set_provider(provide);
 }

@@ -49,7 +49,14 @@ def test_bfloat16_goes_both_ways():
     np.testing.assert_array_equal(back.astype(float), values.astype(float))
 
 
-@pytest.mark.parametrize("values", [np.arange(12.0).reshape(3, 4).T, np.arange(12)[::-2], np.arange(24).reshape(2, 3, 4)[:, ::2, 1:]])
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(12.0).reshape(3, 4).T,
+        np.arange(12)[::-2],
+        np.arange(24).reshape(2, 3, 4)[:, ::2, 1:],
+    ],
+)
 def test_strided_numpy_arrays(values):
     np.testing.assert_array_equal(np.asarray(pnp.asarray(values)), values)
 
@@ -93,14 +100,20 @@ def test_memory_is_shared_where_nobody_can_write():
     assert np.shares_memory(np.asarray(again), view)
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "le", "eq", "ne", "gt", "ge"])
+@pytest.mark.parametrize(
+    "name",
+    ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "le", "eq", "ne", "gt", "ge"],
+)
 @pytest.mark.parametrize("other", [2.5, 2, np.float32(1.5), np.float32([[1, 2, 3, 4]])])
 def test_operators_agree_with_numpy(name, other):
     x = np.abs(sample("float32")) + 1
     function = getattr(operator, name)
     for left, right in ((pnp.asarray(x), other), (other, pnp.asarray(x))):
         result = function(left, right)
-        expected = function(x if isinstance(left, plait.Array) else left, x if isinstance(right, plait.Array) else right)
+        expected = function(
+            x if isinstance(left, plait.Array) else left,
+            x if isinstance(right, plait.Array) else right,
+        )
         assert isinstance(result, plait.Array)
         np.testing.assert_allclose(np.asarray(result), expected, rtol=1e-5)
 
@@ -262,7 +275,9 @@ def test_weak_references():
 
 
 def test_lists():
-    assert pnp.asarray([[1, 2], [3, 4]]).dtype == np.int64 and pnp.asarray([[1, 2], [3, 4]]).weak_type
+    assert (
+        pnp.asarray([[1, 2], [3, 4]]).dtype == np.int64 and pnp.asarray([[1, 2], [3, 4]]).weak_type
+    )
     assert pnp.asarray([np.float32(1), 2]).dtype == np.float64
     x = pnp.asarray(np.float32(3))
     assert pnp.asarray([x, 1.0]).tolist() == [3, 1]
@@ -271,7 +286,19 @@ def test_lists():
     assert pnp.asarray([True, False]).dtype == np.bool_
 
 
-@pytest.mark.parametrize("value", ["text", ["a"], np.array(["a"]), np.array([object()]), object(), {"a": 1}, None, np.array(["2020-01-01"], "M8[D]")])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "text",
+        ["a"],
+        np.array(["a"]),
+        np.array([object()]),
+        object(),
+        {"a": 1},
+        None,
+        np.array(["2020-01-01"], "M8[D]"),
+    ],
+)
 def test_what_is_no_array_is_refused(value):
     with pytest.raises(plait.DtypeError):
         pnp.asarray(np.float32(1)) if value is None and pnp.sum(None) else pnp.sum(value)
@@ -298,9 +325,15 @@ def test_methods_agree_with_numpy(name):
     x = sample("float32")
     for args, kwargs in METHODS[name]:
         # NumPy's sort works in place, and ptp is no method there.
-        reference = getattr(np, name)(x, *args) if name in ("ptp", "sort") else getattr(x, name)(*args, **kwargs)
+        reference = (
+            getattr(np, name)(x, *args)
+            if name in ("ptp", "sort")
+            else getattr(x, name)(*args, **kwargs)
+        )
         result = getattr(pnp.asarray(x), name)(*args, **kwargs)
-        for part, expected in zip(result, reference) if isinstance(reference, tuple) else [(result, reference)]:
+        for part, expected in (
+            zip(result, reference) if isinstance(reference, tuple) else [(result, reference)]
+        ):
             np.testing.assert_allclose(np.asarray(part), expected, rtol=1e-5, atol=1e-6)
 
 

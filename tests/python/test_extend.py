@@ -32,6 +32,11 @@ def _(size, arrays, axes):
     return cube(arrays[0]), axes[0]
 
 
+@cube.mask
+def _(padded, avals, outputs, size_value):
+    return cube(padded[0])
+
+
 half_sine = plait.Primitive("test_half_sine")
 
 
@@ -71,12 +76,16 @@ def test_a_primitive_composes_with_every_transform():
     assert plait.vmap(plait.grad(lambda x: cube(x)))(x).tolist() == [3, 12]
     assert float(plait.grad(plait.grad(lambda x: cube(x)))(2.0)) == 12
     assert "test_cube" in str(plait.make_jaxpr(cube)(x))
+    masked = plait.mask(lambda x: cube(x).sum(), "n")
+    assert float(masked(np.float32([1, 2, np.nan]), n=2)) == 9
 
 
 def test_a_primitive_by_decomposition():
     x = np.float64([0.1, 0.2])
     np.testing.assert_allclose(np.asarray(half_sine(x, times=2)), np.sin(x))
-    np.testing.assert_allclose(np.asarray(plait.grad(lambda x: half_sine(x).sum())(x)), np.cos(x) / 2)
+    np.testing.assert_allclose(
+        np.asarray(plait.grad(lambda x: half_sine(x).sum())(x)), np.cos(x) / 2
+    )
     np.testing.assert_allclose(np.asarray(plait.jit(plait.vmap(half_sine))(x)), np.sin(x) / 2)
 
 
@@ -120,6 +129,8 @@ def test_errors_of_rules_propagate():
     def _(x):
         raise RuntimeError("mine")
 
+    bad.mask(lambda padded, avals, outputs, size_value: bad(padded[0]))
+
     with pytest.raises(RuntimeError, match="mine"):
         bad(np.float32([1]))
     with pytest.raises(RuntimeError, match="mine"):
@@ -129,6 +140,7 @@ def test_errors_of_rules_propagate():
 def test_a_wrong_result_is_reported():
     wrong = plait.Primitive("test_wrong")
     wrong.abstract(lambda x: x)
+    wrong.mask(lambda padded, avals, outputs, size_value: wrong(padded[0]))
     wrong.eval(lambda x: x[:1])
     with pytest.raises(plait.ShapeError, match="abstract rule says"):
         wrong(np.float32([1, 2]))

@@ -73,7 +73,11 @@ def test_leaves_that_are_no_arrays_are_static():
     f, traces = counted(lambda x, how: x * 2 if how == "double" else x)
     jitted = plait.jit(f)
     x = np.float32([1])
-    assert jitted(x, "double").tolist() == [2] and jitted(x, "same").tolist() == [1] and jitted(x, "double").tolist() == [2]
+    assert (
+        jitted(x, "double").tolist() == [2]
+        and jitted(x, "same").tolist() == [1]
+        and jitted(x, "double").tolist() == [2]
+    )
     assert len(traces) == 2
     with pytest.raises(plait.TreeError):
         jitted(x, {"set": {1}})
@@ -82,7 +86,9 @@ def test_leaves_that_are_no_arrays_are_static():
 def test_floats_that_differ_by_sign_are_different_statics():
     jitted = plait.jit(lambda x, s: x * s, static_argnums=1)
     x = np.float32([1])
-    assert np.signbit(np.asarray(jitted(x, -0.0)))[0] and not np.signbit(np.asarray(jitted(x, 0.0)))[0]
+    assert (
+        np.signbit(np.asarray(jitted(x, -0.0)))[0] and not np.signbit(np.asarray(jitted(x, 0.0)))[0]
+    )
 
 
 def test_captured_arrays_are_read_again():
@@ -235,7 +241,9 @@ def test_big_work_lets_go_of_the_gil_and_is_right():
     x = np.random.default_rng(0).normal(size=(300, 300)).astype(np.float32)
     jitted = plait.jit(lambda x: x @ x)
     results = []
-    threads = [threading.Thread(target=lambda: results.append(np.asarray(jitted(x)))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: results.append(np.asarray(jitted(x)))) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -248,11 +256,13 @@ def test_garbage_is_collected():
     class Holder:
         pass
 
-    holder = Holder()
-    holder.jitted = plait.jit(lambda x: x + (1 if holder else 2))
-    holder.jitted(1.0)
-    reference = weakref.ref(holder)
-    del holder
+    def make():
+        holder = Holder()
+        holder.jitted = plait.jit(lambda x: x + (1 if holder else 2))
+        holder.jitted(1.0)
+        return weakref.ref(holder)
+
+    reference = make()
     gc.collect()
     assert reference() is None
 

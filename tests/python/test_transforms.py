@@ -33,8 +33,14 @@ def finite_difference(function, x, epsilon=1e-6):
 
 
 def test_make_jaxpr():
-    closed = plait.make_jaxpr(lambda x, y: x * y + 1)(np.zeros(3, np.float32), np.zeros(3, np.float32))
-    assert str(closed) == "{ lambda a:f32[3] b:f32[3] . let\n    c:f32[3] = mul a b\n    d:f32[3] = add c 1.0:f32\n  in (d,) }" or "mul" in str(closed)
+    closed = plait.make_jaxpr(lambda x, y: x * y + 1)(
+        np.zeros(3, np.float32), np.zeros(3, np.float32)
+    )
+    assert (
+        str(closed)
+        == "{ lambda a:f32[3] b:f32[3] . let\n    c:f32[3] = mul a b\n    d:f32[3] = add c 1.0:f32\n  in (d,) }"
+        or "mul" in str(closed)
+    )
     assert [repr(aval) for aval in closed.in_avals] == ["f32[3]", "f32[3]"]
     assert [repr(aval) for aval in closed.out_avals] == ["f32[3]"]
     assert [equation.primitive for equation in closed.eqns] == ["mul", "add"]
@@ -51,20 +57,32 @@ def test_captured_arrays_are_consts():
 def test_named_sizes():
     closed = plait.make_jaxpr(lambda x: (x * x.shape[0]).reshape(x.shape[0] * x.shape[1]))("n d")
     assert [repr(aval) for aval in closed.in_avals] == ["f32[n,d]"]
-    assert [repr(aval) for aval in closed.out_avals] == ["f32[d*n]"] or "n" in repr(closed.out_avals[0])
+    assert [repr(aval) for aval in closed.out_avals] == ["f32[d*n]"] or "n" in repr(
+        closed.out_avals[0]
+    )
     at = plait.instantiate(closed, n=2, d=3)
     assert [repr(aval) for aval in at.out_avals] == ["f32[6]"]
 
 
 def test_eval_shape():
-    out = plait.eval_shape(lambda x: {"a": x.sum(), "b": [x]}, plait.ShapeDtypeStruct((3, 4), np.float32))
+    out = plait.eval_shape(
+        lambda x: {"a": x.sum(), "b": [x]}, plait.ShapeDtypeStruct((3, 4), np.float32)
+    )
     assert out["a"].shape == () and out["b"][0].shape == (3, 4) and out["a"].dtype == np.float32
 
 
 def test_grad_agrees_with_finite_differences():
     gradient = plait.grad(loss)(P, X, Y)
-    np.testing.assert_allclose(np.asarray(gradient["w"]), finite_difference(lambda w: loss({**P, "w": pnp.asarray(w)}, X, Y), P["w"]), rtol=1e-6)
-    np.testing.assert_allclose(np.asarray(gradient["b"]), finite_difference(lambda b: loss({**P, "b": pnp.asarray(b)}, X, Y), P["b"]), rtol=1e-6)
+    np.testing.assert_allclose(
+        np.asarray(gradient["w"]),
+        finite_difference(lambda w: loss({**P, "w": pnp.asarray(w)}, X, Y), P["w"]),
+        rtol=1e-6,
+    )
+    np.testing.assert_allclose(
+        np.asarray(gradient["b"]),
+        finite_difference(lambda b: loss({**P, "b": pnp.asarray(b)}, X, Y), P["b"]),
+        rtol=1e-6,
+    )
 
 
 def test_argnums():
@@ -80,7 +98,9 @@ def test_argnums():
 def test_value_and_grad_and_aux():
     value, gradient = plait.value_and_grad(lambda x: (x**2).sum())(f64([1, 2]))
     assert float(value) == 5 and gradient.tolist() == [2, 4]
-    (value, aux), gradient = plait.value_and_grad(lambda x: ((x**2).sum(), {"x": x, "note": "text"}), has_aux=True)(f64([1, 2]))
+    (value, aux), gradient = plait.value_and_grad(
+        lambda x: ((x**2).sum(), {"x": x, "note": "text"}), has_aux=True
+    )(f64([1, 2]))
     assert aux["note"] == "text" and aux["x"].tolist() == [1, 2]
     gradient, aux = plait.grad(lambda x: ((x**2).sum(), x * 2), has_aux=True)(f64([1, 2]))
     assert aux.tolist() == [2, 4] and gradient.tolist() == [2, 4]
@@ -108,7 +128,11 @@ def test_jvp_and_vjp():
     f = lambda x, y: {"a": x * y, "b": x}  # noqa: E731
     x, y = f64([1, 2]), f64([3, 4])
     value, tangent = plait.jvp(f, (x, y), (f64([1, 0]), f64([0, 1])))
-    assert value["a"].tolist() == [3, 8] and tangent["a"].tolist() == [3, 2] and tangent["b"].tolist() == [1, 0]
+    assert (
+        value["a"].tolist() == [3, 8]
+        and tangent["a"].tolist() == [3, 2]
+        and tangent["b"].tolist() == [1, 0]
+    )
     value, pull = plait.vjp(f, x, y)
     a, b = pull({"a": f64([1, 1]), "b": f64([10, 0])})
     assert a.tolist() == [13, 4] and b.tolist() == [1, 2]
@@ -138,21 +162,29 @@ def test_jacobians_and_hessian():
         np.testing.assert_allclose(np.asarray(pair[1]), np.diag(x))
     hessian = plait.hessian(lambda x: (x[0] ** 2) * x[1])(x)
     np.testing.assert_allclose(np.asarray(hessian), [[6, 4], [4, 0]])
-    np.testing.assert_allclose(np.asarray(plait.hvp(lambda x: (x[0] ** 2) * x[1], (x,), (f64([1, 1]),))[0]), [10, 4])
+    np.testing.assert_allclose(
+        np.asarray(plait.hvp(lambda x: (x[0] ** 2) * x[1], (x,), (f64([1, 1]),))[0]), [10, 4]
+    )
 
 
 def test_vmap_axes():
     x, y = f64(np.arange(6).reshape(2, 3)), f64(np.arange(12).reshape(3, 4))
     dot = lambda a, b: (a * b).sum()  # noqa: E731
     np.testing.assert_allclose(np.asarray(plait.vmap(dot, (0, None))(x, y[:, 0])), x @ y[:, 0])
-    np.testing.assert_allclose(np.asarray(plait.vmap(plait.vmap(dot, (None, 1)), (0, None))(x, y)), x @ y)
+    np.testing.assert_allclose(
+        np.asarray(plait.vmap(plait.vmap(dot, (None, 1)), (0, None))(x, y)), x @ y
+    )
     np.testing.assert_allclose(np.asarray(plait.vmap(lambda a: a * 2, 1, 1)(x)), x * 2)
     np.testing.assert_allclose(np.asarray(plait.vmap(lambda a: a * 2, 1, 0)(x)), x.T * 2)
-    out = plait.vmap(lambda p: {"s": p["a"] + p["b"], "c": p["b"]}, ({"a": 0, "b": None},), {"s": 0, "c": None})({"a": x, "b": f64([1, 2, 3])})
+    out = plait.vmap(
+        lambda p: {"s": p["a"] + p["b"], "c": p["b"]}, ({"a": 0, "b": None},), {"s": 0, "c": None}
+    )({"a": x, "b": f64([1, 2, 3])})
     assert out["s"].shape == (2, 3) and out["c"].shape == (3,)
     np.testing.assert_allclose(np.asarray(plait.vmap(lambda a: a * 2, chunk=1)(x)), x * 2)
     assert plait.vmap(lambda: pnp.asarray(1.0), axis_size=3)().shape == (3,)
-    np.testing.assert_allclose(np.asarray(plait.vmap(lambda a, k: a * k, in_axes=0)(x, k=f64([1, 2]))), x * [[1], [2]])
+    np.testing.assert_allclose(
+        np.asarray(plait.vmap(lambda a, k: a * k, in_axes=0)(x, k=f64([1, 2]))), x * [[1], [2]]
+    )
 
 
 def test_per_example_gradients():
@@ -229,9 +261,18 @@ def test_checkpoint():
     x = f64([0.1, 0.2])
     expected = np.asarray(plait.grad(f)(x))
     policies = plait.checkpoint_policies
-    for policy in (None, policies.everything_saveable, policies.dots_saveable, lambda name: name == "sin"):
-        np.testing.assert_allclose(np.asarray(plait.grad(plait.checkpoint(f, policy=policy))(x)), expected)
-        np.testing.assert_allclose(np.asarray(plait.jit(plait.grad(plait.checkpoint(f, policy=policy)))(x)), expected)
+    for policy in (
+        None,
+        policies.everything_saveable,
+        policies.dots_saveable,
+        lambda name: name == "sin",
+    ):
+        np.testing.assert_allclose(
+            np.asarray(plait.grad(plait.checkpoint(f, policy=policy))(x)), expected
+        )
+        np.testing.assert_allclose(
+            np.asarray(plait.jit(plait.grad(plait.checkpoint(f, policy=policy)))(x)), expected
+        )
 
 
 def test_mask_and_ragged():

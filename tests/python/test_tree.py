@@ -30,7 +30,9 @@ class Pair:
         return (self.a, self.b, self.tag) == (other.a, other.b, other.tag)
 
 
-tree.register_pytree_node(Pair, lambda p: ((p.a, p.b), p.tag), lambda tag, children: Pair(*children, tag))
+tree.register_pytree_node(
+    Pair, lambda p: ((p.a, p.b), p.tag), lambda tag, children: Pair(*children, tag)
+)
 
 TREES = [
     1, None, (), [], {}, (1, 2), [1, (2, [3])], {"b": 1, "a": {"z": 2}}, Point(1, Point(2, 3)), Layer(1, [2]), Pair(1, (2,), "t"),
@@ -61,7 +63,10 @@ def test_static_fields_are_structure():
 
 
 def test_map_with_several_trees():
-    assert tree.map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"b": [20], "a": 10}) == {"a": 11, "b": [22]}
+    assert tree.map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"b": [20], "a": 10}) == {
+        "a": 11,
+        "b": [22],
+    }
     with pytest.raises(plait.TreeError):
         tree.map(lambda x, y: x, [1, 2], [1])
     assert tree.map(lambda x: x + 1, [None, 1]) == [None, 2]
@@ -77,7 +82,10 @@ def test_reduce_all_transpose():
     assert tree.reduce_associative(lambda a, b: a + b, [1, 2, 3, 4, 5]) == 15
     assert tree.all([1, True, (2,)]) and not tree.all([1, 0])
     outer, inner = tree.structure([0, 0]), tree.structure({"a": 0, "b": 0})
-    assert tree.transpose(outer, inner, [{"a": 1, "b": 2}, {"a": 3, "b": 4}]) == {"a": [1, 3], "b": [2, 4]}
+    assert tree.transpose(outer, inner, [{"a": 1, "b": 2}, {"a": 3, "b": 4}]) == {
+        "a": [1, 3],
+        "b": [2, 4],
+    }
 
 
 def test_paths():
@@ -138,7 +146,9 @@ def test_wrong_number_of_leaves():
 
 
 def test_transforms_see_through_containers():
-    gradient = plait.grad(lambda layer: (layer.w * layer.b).sum())(Layer(np.float32([1, 2]), np.float32([3, 4])))
+    gradient = plait.grad(lambda layer: (layer.w * layer.b).sum())(
+        Layer(np.float32([1, 2]), np.float32([3, 4]))
+    )
     assert isinstance(gradient, Layer) and gradient.name == "dense"
     np.testing.assert_array_equal(np.asarray(gradient.w), [3, 4])
     gradient = plait.grad(lambda p: p.x * p.y[0])(Point(2.0, [3.0]))

@@ -1,0 +1,273 @@
+"""Writes the type stubs of plait's modules that are made from the catalogue: python make_stubs.py [FOLDER].
+
+The stubs are kept beside the package; tests/python/test_stubs.py says when they are old.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import inspect
+import pathlib
+import sys
+
+MODULES = ("numpy", "lax", "nn", "random", "optim", "tree")
+HEADER = '''"""Made by python/make_stubs.py from the catalogue.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+# fmt: off
+# ruff: noqa
+
+'''
+IMPORTS = """from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as _np
+import numpy.typing as _npt
+
+"""
+ALIASES = """_Array = Array
+_ArrayLike = Any
+_DType = _npt.DTypeLike
+_Ints = int | Sequence[int] | Any
+
+"""
+TYPES = {
+    "array": "_ArrayLike",
+    "sequence of array": "Sequence[_ArrayLike]",
+    "tree": "Any",
+    "int or sequence of int": "_Ints",
+    "int": "int | Any",
+    "bool": "bool",
+    "float": "float | Any",
+    "str": "str",
+    "dtype": "_DType",
+}
+RESULTS = TYPES | {
+    "array": "_Array",
+    "sequence of array": "tuple[_Array, ...]",
+    "dtype": "_np.dtype[Any]",
+    "tuple": "tuple[Any, ...]",
+    "int or sequence of int": "tuple[Any, ...]",
+    "int": "int",
+    "float": "float",
+}
+CLASSES = """class Error(Exception): ...
+class UserError(Error): ...
+class ShapeError(UserError, _builtins.ValueError, TypeError): ...
+class ValueError(UserError, _builtins.ValueError): ...
+class IndexError(UserError, _builtins.IndexError): ...
+class DtypeError(UserError, TypeError): ...
+class TreeError(UserError, TypeError): ...
+class TracerError(UserError, TypeError): ...
+class MissingRuleError(UserError, NotImplementedError): ...
+class MemoryError(UserError, _builtins.MemoryError): ...
+class BackendError(Error, RuntimeError): ...
+class InternalError(Error, RuntimeError): ...
+"""
+OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift divmod".split()
+
+
+def type_of(text, table):
+    """A type of the catalogue as a Python annotation."""
+    optional = text.endswith(" or None") and text not in table
+    base = table.get(text.removesuffix(" or None") if optional else text, "Any")
+    return f"{base} | None" if optional and base != "Any" else base
+
+
+def function_stub(name, parameters, result, doc, method=False, indent=""):
+    """The stub of a catalogued function."""
+    parts, keyword_only = [], False
+    for position, (parameter, kind, only, variadic, fallback) in enumerate(parameters):
+        annotation = type_of(kind, TYPES)
+        if method and position == 0:
+            parts.append("self")
+        elif variadic:
+            parts.append(f"*{parameter}: Any")
+            keyword_only = True
+        else:
+            if method and name in ("reshape", "transpose") and position == 1:
+                parts.append(f"*{parameter}: Any")
+                keyword_only = True
+                continue
+            if only and not keyword_only:
+                parts.append("*")
+                keyword_only = True
+            parts.append(f"{parameter}: {annotation}{' = ...' if fallback else ''}")
+    return f"{indent}def {name}({', '.join(parts)}) -> {type_of(result, RESULTS)}: ...\n"
+
+
+def python_stub(name, value):
+    """The stub of something that is Python: a function, a class, a constant."""
+    if inspect.isclass(value):
+        if value.__module__.startswith("numpy"):
+            return f"{name} = _np.{value.__name__}\n"
+        return (
+            f"{name}: Any\n"
+            if value.__name__ != name
+            else f"class {name}:\n    def __init__(self, *args: Any) -> None: ...\n    def __getattr__(self, name: str) -> Any: ...\n"
+        )
+    if inspect.isfunction(value):
+        parts = []
+        keyword_only = False
+        for parameter in inspect.signature(value).parameters.values():
+            default = "" if parameter.default is parameter.empty else " = ..."
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                keyword_only = True
+                parts.append(f"*{parameter.name}: Any")
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                parts.append(f"**{parameter.name}: Any")
+            else:
+                if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+                    keyword_only = True
+                    parts.append("*")
+                parts.append(f"{parameter.name}: Any{default}")
+        result = "_Array" if name in ("array", "asarray") else "Any"
+        return f"def {name}({', '.join(parts)}) -> {result}: ...\n"
+    if value is None or isinstance(value, (int, float)):
+        return f"{name}: {type(value).__name__ if value is not None else 'None'}\n"
+    return f"{name}: Any\n"
+
+
+def module_stub(name, functions):
+    """The stub of one module."""
+    import importlib
+
+    module = importlib.import_module(f"plait.{name}")
+    text = HEADER + IMPORTS + "from plait._plait import Array\n\n" + ALIASES
+    for member in sorted(dir(module)):
+        if member.startswith("_"):
+            continue
+        value = getattr(module, member)
+        if inspect.ismodule(value):
+            continue
+        info = functions.get((name, member))
+        if info and type(value).__name__ == "builtin":
+            text += function_stub(member, info[5], info[4], info[3])
+        elif member == "ndarray":
+            text += "ndarray = Array\n"
+        else:
+            text += python_stub(member, value)
+    if name == "numpy":
+        text += "bfloat16: Any\n"
+    return text
+
+
+def core_stub(functions):
+    """The stub of plait._plait: the classes users meet."""
+    from plait import numpy
+
+    text = HEADER + "import builtins as _builtins\n" + IMPORTS + CLASSES + "\n"
+    text += "class Array:\n"
+    properties = {
+        "shape": "tuple[Any, ...]", "dtype": "_np.dtype[Any]", "ndim": "int", "size": "int", "nbytes": "int",
+        "itemsize": "int", "weak_type": "bool", "aval": "ShapeDtypeStruct", "T": "Array", "mT": "Array",
+        "real": "Array", "imag": "Array", "device": "str", "at": "At",
+    }  # fmt: skip
+    for name, kind in properties.items():
+        text += f"    @property\n    def {name}(self) -> {kind}: ...\n"
+    for name in OPERATORS:
+        result = "tuple[Array, Array]" if name == "divmod" else "Array"
+        text += f"    def __{name}__(self, other: Any) -> {result}: ...\n    def __r{name}__(self, other: Any) -> {result}: ...\n"
+    for name in ("lt", "le", "gt", "ge"):
+        text += f"    def __{name}__(self, other: Any) -> Array: ...\n"
+    for name in ("eq", "ne"):
+        text += f"    def __{name}__(self, other: Any) -> Array: ...  # type: ignore[override]\n"
+    for name in ("neg", "pos", "abs", "invert"):
+        text += f"    def __{name}__(self) -> Array: ...\n"
+    for name, kind in {
+        "bool": "bool",
+        "int": "int",
+        "float": "float",
+        "complex": "complex",
+        "index": "int",
+        "len": "int",
+    }.items():
+        text += f"    def __{name}__(self) -> {kind}: ...\n"
+    text += """    def __iter__(self) -> Any: ...
+    def __getitem__(self, index: Any) -> Array: ...
+    def __array__(self, dtype: Any = ..., copy: Any = ...) -> _np.ndarray[Any, Any]: ...
+    def __dlpack__(self, *, stream: Any = ..., max_version: Any = ..., dl_device: Any = ..., copy: Any = ...) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def item(self, *index: int) -> Any: ...
+    def tolist(self) -> Any: ...
+    def astype(self, dtype: _npt.DTypeLike, copy: bool = ...) -> Array: ...
+    def copy(self) -> Array: ...
+    def block_until_ready(self) -> Array: ...
+"""
+    for name, function in sorted(numpy._METHODS.items()):
+        info = functions.get(("numpy", function))
+        if info and not name.startswith("__"):
+            text += (
+                function_stub(name, info[5], info[4], info[3], method=True, indent="    ")
+                .replace("_ArrayLike", "Any")
+                .replace("_Array", "Array")
+                .replace("_Ints", "Any")
+                .replace("_DType", "_npt.DTypeLike")
+            )
+    text += """
+class At:
+    def __getitem__(self, index: Any) -> AtIndex: ...
+
+class AtIndex:
+"""
+    for name in ("set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max"):
+        text += f"    def {name}(self, values: Any, *, mode: str | None = ..., unique_indices: bool = ..., indices_are_sorted: bool = ...) -> Array: ...\n"
+    text += """    def get(self, *, mode: str | None = ..., fill_value: float | None = ...) -> Array: ...
+    def apply(self, func: Callable[[Array], Any]) -> Array: ...
+
+class Size:
+    def __getattr__(self, name: str) -> Any: ...
+
+class ShapeDtypeStruct:
+    def __init__(self, shape: Any, dtype: _npt.DTypeLike, *, weak_type: bool = ...) -> None: ...
+    shape: tuple[Any, ...]
+    dtype: _np.dtype[Any]
+    ndim: int
+    size: int
+    weak_type: bool
+
+class TreeDef:
+    num_leaves: int
+    num_nodes: int
+    def children(self) -> list[TreeDef]: ...
+    def unflatten(self, leaves: Any) -> Any: ...
+    def flatten_up_to(self, tree: Any) -> list[Any]: ...
+    def path(self, index: int) -> str: ...
+
+class Jaxpr:
+    in_avals: list[ShapeDtypeStruct]
+    out_avals: list[ShapeDtypeStruct]
+    eqns: list[Any]
+    def __call__(self, *args: Any) -> list[Array]: ...
+    def __getattr__(self, name: str) -> Any: ...
+
+class JitFunction:
+    cache: Any
+    jaxpr: Jaxpr
+    __wrapped__: Callable[..., Any]
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def clear_cache(self) -> None: ...
+    def explain(self, *args: Any, **kwargs: Any) -> str: ...
+
+def __getattr__(name: str) -> Any: ...
+"""
+    return text
+
+
+def stubs():
+    """The text of every stub, by file name."""
+    from plait import _plait
+
+    functions = {(info[0], info[1]): info for info in _plait.catalogue_info()}
+    return {f"{name}.pyi": module_stub(name, functions) for name in MODULES} | {
+        "_plait.pyi": core_stub(functions)
+    }
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # the folder of this script holds the package without its extension module
+    folder = pathlib.Path(
+        sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "plait"
+    )
+    for name, text in stubs().items():
+        (folder / name).write_text(text)
