@@ -459,7 +459,8 @@ static const auto conv_def =
            "of lhs. Strides step windows, "
            "lhs_dilation and rhs_dilation put holes between elements, groups split features or "
            "examples. 16-bit floats "
-           "accumulate in float32.").operands(2)
+           "accumulate in float32.")
+        .operands(2)
         .rule<Abstract>(conv_abstract)
         .rule<Eval>(conv_eval)
         .rule<Jvp>([](auto primals, auto tangents, auto outputs, const Params& params) -> Tangents {

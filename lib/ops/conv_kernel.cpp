@@ -9,6 +9,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conv_kernel.h"
 
+#include <plait/base/pack.h>
 #include <plait/base/pool.h>
 
 #ifndef EIGEN_DONT_PARALLELIZE
@@ -41,45 +42,58 @@ struct Counter {
   }
 };
 
+// Of a run of n elements, those from begin to end are read from memory; the others are padding.
 template <class T>
-void copy_run(T* dst, std::int64_t n, const T* src, std::int64_t stride) {
-  if (stride == 1)
-    std::memcpy(dst, src, n * sizeof(T));
-  else
-    for (std::int64_t i = 0; i < n; ++i) dst[i] = src[i * stride];
-}
+struct Piece {
+  const T* src;  // the element at begin
+  std::int64_t stride, begin, end;
+};
 
-// n elements at positions first, first + step, ... of an axis; zero in padding and holes.
 template <class T>
-void fill_run(T* dst, std::int64_t n, const T* src, std::int64_t first, std::int64_t step,
-              const Axis& axis) {
-  const std::int64_t hole = axis.base_dilation, last = (axis.size - 1) * hole;
-  std::int64_t begin = first < 0 ? (-first + step - 1) / step : 0, period = 1;
-  if (hole > 1) {
-    period = hole / std::gcd(step, hole);
-    std::int64_t tries = 0;
-    while (tries < period && (first + begin * step) % hole != 0) ++begin, ++tries;
-    if (tries == period) begin = n;
-  }
-  const std::int64_t limit =
-      axis.size == 0 || first > last ? 0 : std::min(n, (last - first) / step + 1);
-  if (begin >= limit) {
+void copy_piece(const Piece<T>& piece, T* dst, std::int64_t n) {
+  if (piece.begin >= piece.end) {
     std::fill_n(dst, n, T(0));
     return;
   }
-  const T* from = src + (first + begin * step) / hole * axis.lhs_stride;
-  if (period == 1) {
-    std::fill_n(dst, begin, T(0));
-    copy_run(dst + begin, limit - begin, from, step / hole * axis.lhs_stride);
-    std::fill_n(dst + limit, n - limit, T(0));
+  std::fill_n(dst, piece.begin, T(0));
+  if (piece.stride == 1)
+    std::memcpy(dst + piece.begin, piece.src, (piece.end - piece.begin) * sizeof(T));
+  else
+    for (std::int64_t i = piece.begin, at = 0; i < piece.end; ++i, at += piece.stride)
+      dst[i] = piece.src[at];
+  std::fill_n(dst + piece.end, n - piece.end, T(0));
+}
+
+// dst += weight * piece.
+template <class T>
+void add_piece(const Piece<T>& piece, T weight, T* dst) {
+  std::int64_t i = piece.begin;
+  const T* src = piece.src;
+  if constexpr (std::is_floating_point_v<T>) {
+    using P = Pack<T, 32 / sizeof(T)>;
+    if (piece.stride == 1)
+      for (; i + P::width <= piece.end; i += P::width, src += P::width)
+        math::fma(P(weight), P::load(src), P::load(dst + i)).store(dst + i);
+    for (; i < piece.end; ++i, src += piece.stride) dst[i] = math::fma(weight, *src, dst[i]);
   } else {
-    std::fill_n(dst, n, T(0));
-    const std::int64_t stride = step * period / hole * axis.lhs_stride;
-    for (std::int64_t i = begin; i < limit; i += period, from += stride) dst[i] = *from;
+    for (; i < piece.end; ++i, src += piece.stride) dst[i] += weight * *src;
   }
 }
 
-// The matrix of windows: K by pixels, its digits, and how a block of it is gathered.
+// Elements from position first on, every step-th, of an axis.
+template <class T>
+Piece<T> piece_of(const T* lhs, std::int64_t n, std::int64_t first, std::int64_t step,
+                  const Axis& axis) {
+  std::int64_t begin = std::max<std::int64_t>(0, -first), end = axis.size - first;
+  if (step > 1) {
+    begin = (begin + step - 1) / step;
+    end = end <= 0 ? 0 : (end + step - 1) / step;
+  }
+  return {lhs + (first + begin * step) * axis.lhs_stride, step * axis.lhs_stride, begin,
+          std::min(n, end)};
+}
+
+// The matrix of windows: K by pixels, its digits, and the runs that it is made of.
 template <class T>
 class WindowMatrix {
  public:
@@ -102,9 +116,12 @@ class WindowMatrix {
   // Runs go along K: a pixel's elements are together. Otherwise those of one k are.
   bool depth_is_inner() const { return run_ == Run::window_places || run_ == Run::features; }
 
-  // Rows of `columns` elements: row and column are pixel and k, or k and pixel.
-  void gather(const T* lhs, std::int64_t first_row, std::int64_t rows, std::int64_t first_column,
-              std::int64_t columns, T* dst) const {
+  // Calls use(row, column, n, piece) for the runs of a block, where row and column are pixel and k,
+  // or k and pixel, counted from the start of the block.
+  template <class Use>
+  void for_runs(const T* lhs, std::int64_t first_row, std::int64_t rows, std::int64_t first_column,
+                std::int64_t columns, const Use& use) const {
+    if (rows == 0) return;
     Counter row(depth_is_inner() ? pixels_ : depth_);
     Sizes64 column_digits = depth_is_inner() ? depth_ : pixels_;
     const std::int64_t inner = column_digits.back();
@@ -116,19 +133,18 @@ class WindowMatrix {
     for (std::int64_t r = 0; r < rows; ++r, row.next()) {
       column.set(first_column / inner);
       std::int64_t at = first_column % inner;
-      for (std::int64_t left = columns; left > 0; column.next(), at = 0) {
-        const std::int64_t n = std::min(left, inner - at);
-        gather_run(lhs, place, window, at, n, dst);
-        dst += n;
-        left -= n;
+      for (std::int64_t done = 0; done < columns; column.next(), at = 0) {
+        const std::int64_t n = std::min(columns - done, inner - at);
+        use(r, done, n, run_at(lhs, place, window, at, n));
+        done += n;
       }
     }
   }
 
  private:
-  // One run, of n elements from `at` on. place and window hold the other digits.
-  void gather_run(const T* lhs, const Sizes64& place, const Sizes64& window, std::int64_t at,
-                  std::int64_t n, T* dst) const {
+  // A run of n elements from `at` on. place and window hold the other digits.
+  Piece<T> run_at(const T* lhs, const Sizes64& place, const Sizes64& window, std::int64_t at,
+                  std::int64_t n) const {
     const bool spatial = run_ == Run::result_places || run_ == Run::window_places;
     const int rank = int(loops_.axes.size()), checked = spatial ? rank - 1 : rank;
     if (run_ != Run::batch) lhs += place[0] * loops_.lhs_batch_stride;
@@ -137,25 +153,19 @@ class WindowMatrix {
       const Axis& axis = loops_.axes[i];
       const std::int64_t position = place[first_place_ + i] * axis.stride +
                                     window[first_window_ + i] * axis.window_dilation - axis.low;
-      if (position < 0 || position % axis.base_dilation != 0 ||
-          position / axis.base_dilation >= axis.size) {
-        std::fill_n(dst, n, T(0));
-        return;
-      }
-      lhs += position / axis.base_dilation * axis.lhs_stride;
+      if (position < 0 || position >= axis.size) return {lhs, 1, 0, 0};
+      lhs += position * axis.lhs_stride;
     }
-    if (run_ == Run::features)
-      return copy_run(dst, n, lhs + at * loops_.lhs_feature_stride, loops_.lhs_feature_stride);
-    if (run_ == Run::batch)
-      return copy_run(dst, n, lhs + at * loops_.lhs_batch_stride, loops_.lhs_batch_stride);
+    const std::int64_t feature = loops_.lhs_feature_stride, batch = loops_.lhs_batch_stride;
+    if (run_ == Run::features) return {lhs + at * feature, feature, 0, n};
+    if (run_ == Run::batch) return {lhs + at * batch, batch, 0, n};
     const Axis& axis = loops_.axes[rank - 1];
     if (run_ == Run::result_places) {
       const std::int64_t start = window[first_window_ + rank - 1] * axis.window_dilation - axis.low;
-      fill_run(dst, n, lhs, at * axis.stride + start, axis.stride, axis);
-    } else {
-      const std::int64_t start = place[first_place_ + rank - 1] * axis.stride - axis.low;
-      fill_run(dst, n, lhs, at * axis.window_dilation + start, axis.window_dilation, axis);
+      return piece_of(lhs, n, at * axis.stride + start, axis.stride, axis);
     }
+    const std::int64_t start = place[first_place_ + rank - 1] * axis.stride - axis.low;
+    return piece_of(lhs, n, at * axis.window_dilation + start, axis.window_dilation, axis);
   }
 
   const ConvLoops& loops_;
@@ -236,7 +246,7 @@ void convolve_typed(const ConvLoops& loops, const T* lhs, const void* rhs, T* ou
   const std::int64_t grain =
       std::max<std::int64_t>(1, 131072 / std::max<std::int64_t>(1, rows * depth * wide));
   parallel_for(loops.groups * tiles, grain, [&](std::int64_t begin, std::int64_t end) {
-    const std::unique_ptr<T[]> gathered(new T[by_row ? wide : deep * wide]),
+    const std::unique_ptr<T[]> gathered(new T[by_row ? 0 : deep * wide]),
         product(new T[rows * wide]);
     const std::unique_ptr<std::int64_t[]> places(new std::int64_t[wide]);
     for (std::int64_t task = begin; task < end; ++task) {
@@ -245,26 +255,29 @@ void convolve_typed(const ConvLoops& loops, const T* lhs, const void* rhs, T* ou
       const T* source = lhs + group * loops.lhs_group_stride;
       const T* weights = kernels + group * rows * depth;
       std::fill_n(product.get(), rows * n, T(0));
-      const bool columns = by_column && !by_row;
+      const bool by_pixel = by_column && !by_row;
       if (by_row) {
-        for (std::int64_t k = 0; k < depth; ++k) {
-          windows.gather(source, k, 1, first, n, gathered.get());
-          for (std::int64_t row = 0; row < rows; ++row) {
-            const T weight = weights[row * depth + k];
-            T* sum = product.get() + row * n;
-            for (std::int64_t i = 0; i < n; ++i) sum[i] += weight * gathered[i];
-          }
-        }
+        auto add = [&](std::int64_t k, std::int64_t pixel, std::int64_t, const Piece<T>& piece) {
+          for (std::int64_t row = 0; row < rows; ++row)
+            add_piece(piece, weights[row * depth + k], product.get() + row * n + pixel);
+        };
+        windows.for_runs(source, 0, depth, first, n, add);
       } else if constexpr (has_product) {
         for (std::int64_t k = 0; k < depth; k += deep) {
           const std::int64_t slab = std::min(deep, depth - k);
-          if (windows.depth_is_inner())
-            windows.gather(source, first, n, k, slab, gathered.get());
+          const bool inner = windows.depth_is_inner();
+          const std::int64_t columns = inner ? slab : n;
+          auto copy = [&](std::int64_t row, std::int64_t column, std::int64_t count,
+                          const Piece<T>& piece) {
+            copy_piece(piece, gathered.get() + row * columns + column, count);
+          };
+          if (inner)
+            windows.for_runs(source, first, n, k, slab, copy);
           else
-            windows.gather(source, k, slab, first, n, gathered.get());
+            windows.for_runs(source, k, slab, first, n, copy);
           const Eigen::Map<const RowMajor<T>, 0, Eigen::OuterStride<>> left(
               weights + k, rows, slab, Eigen::OuterStride<>(depth));
-          multiply<T>(left, gathered.get(), windows.depth_is_inner(), n, product.get(), columns);
+          multiply<T>(left, gathered.get(), inner, n, product.get(), by_pixel);
         }
       }
       // Where the pixels go.
@@ -278,7 +291,7 @@ void convolve_typed(const ConvLoops& loops, const T* lhs, const void* rhs, T* ou
         for (std::size_t a = 0; a < loops.axes.size(); ++a)
           places[i] += pixel.digits[first_place + a] * loops.axes[a].out_stride;
       }
-      if (columns) {
+      if (by_pixel) {
         for (std::int64_t i = 0; i < n; ++i)
           std::copy_n(product.get() + i * rows, rows, out + places[i]);
       } else {
@@ -292,6 +305,36 @@ void convolve_typed(const ConvLoops& loops, const T* lhs, const void* rhs, T* ou
   });
 }
 
+// Without holes in lhs. Windows that fall on elements, and places of the kernel that do, repeat
+// with the holes: each phase is a convolution of its own, of a part of the kernel, for a part of
+// the result.
+template <class T>
+void convolve_phases(ConvLoops loops, std::size_t at, const T* lhs, const T* rhs, T* out) {
+  while (at < loops.axes.size() && loops.axes[at].base_dilation == 1) ++at;
+  if (at == loops.axes.size()) return convolve_typed(loops, lhs, rhs, out);
+  const Axis axis = loops.axes[at];
+  const std::int64_t hole = axis.base_dilation, period = hole / std::gcd(axis.stride, hole),
+                     kernel_period = hole / std::gcd(axis.window_dilation, hole);
+  for (std::int64_t phase = 0; phase < std::min(period, axis.count); ++phase) {
+    const std::int64_t start = phase * axis.stride - axis.low;
+    std::int64_t k = 0;
+    while (k < kernel_period && (start + k * axis.window_dilation) % hole != 0) ++k;
+    const bool meets = k < kernel_period && k < axis.window;
+    Axis& part = loops.axes[at];
+    part = axis;
+    part.count = (axis.count - phase + period - 1) / period;
+    part.window = meets ? (axis.window - k + kernel_period - 1) / kernel_period : 0;
+    part.low = meets ? -(start + k * axis.window_dilation) / hole : 0;
+    part.stride = period * axis.stride / hole;
+    part.window_dilation = kernel_period * axis.window_dilation / hole;
+    part.base_dilation = 1;
+    part.rhs_stride = kernel_period * axis.rhs_stride;
+    part.out_stride = period * axis.out_stride;
+    convolve_phases(loops, at + 1, lhs, meets ? rhs + k * axis.rhs_stride : rhs,
+                    out + phase * axis.out_stride);
+  }
+}
+
 }  // namespace
 
 void convolve(const ConvLoops& loops, DType dtype, const void* lhs, const void* rhs, void* out) {
@@ -300,7 +343,8 @@ void convolve(const ConvLoops& loops, DType dtype, const void* lhs, const void* 
     if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> ||
                   std::is_same_v<T, std::uint64_t> || std::is_same_v<T, complex64> ||
                   std::is_same_v<T, complex128>)
-      convolve_typed(loops, static_cast<const T*>(lhs), rhs, static_cast<T*>(out));
+      convolve_phases(loops, 0, static_cast<const T*>(lhs), static_cast<const T*>(rhs),
+                      static_cast<T*>(out));
   });
 }
 

@@ -86,33 +86,41 @@ std::int64_t winner_of(const T* x, std::int64_t n) {
   using A = detail::Compute<T>;
   A best = A(x[0]);
   std::int64_t index = 0;
-  auto scan = [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end && best == best; ++i)
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    // The extreme of a block first, then where it is, if it beats what came before.
+    constexpr std::int64_t block = 512;
+    using P = Pack<T, detail::lanes<T>>;
+    if (best != best) return 0;
+    for (std::int64_t begin = 0; begin < n; begin += block) {
+      const std::int64_t end = std::min(n, begin + block);
+      P extreme(best);
+      auto is_nan = extreme != extreme;
+      std::int64_t i = begin;
+      for (; i + P::width <= end; i += P::width) {
+        const P value = P::load(x + i);
+        is_nan = is_nan | (value != value);
+        extreme = math::select(largest ? value > extreme : value < extreme, value, extreme);
+      }
+      T winner = best;
+      bool nan = math::any(is_nan);
+      for (int lane = 0; lane < P::width; ++lane)
+        if (beats<largest>(extreme[lane], winner)) winner = extreme[lane];
+      for (; i < end; ++i) {
+        nan |= x[i] != x[i];
+        if (beats<largest>(x[i], winner)) winner = x[i];
+      }
+      if (nan) return find_first(x, begin, end, [](auto value) { return value != value; });
+      if (!beats<largest>(winner, best)) continue;
+      best = winner;
+      index =
+          find_first(x, begin, end, [=](auto value) { return value == decltype(value)(winner); });
+    }
+  } else {
+    for (std::int64_t i = 1; i < n && best == best; ++i)
       if (const A value = A(x[i]); value != value || beats<largest>(value, best)) {
         best = value;
         index = i;
       }
-  };
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-    // Most blocks beat nothing, which packs find out.
-    constexpr std::int64_t block = 512;
-    using P = Pack<T, detail::lanes<T>>;
-    for (std::int64_t begin = 0; begin < n && best == best; begin += block) {
-      const std::int64_t end = std::min(n, begin + block);
-      const P incumbent(best);
-      auto beaten = incumbent != incumbent;
-      std::int64_t i = begin;
-      for (; i + P::width <= end; i += P::width) {
-        const P value = P::load(x + i);
-        beaten = beaten | !(largest ? value <= incumbent : value >= incumbent);
-      }
-      if (math::any(beaten))
-        scan(begin, end);
-      else
-        scan(i, end);
-    }
-  } else {
-    scan(0, n);
   }
   return index;
 }
@@ -201,7 +209,8 @@ constinit const Primitive argreduce_p{"argreduce"};
 static const auto argreduce_def =
     define(argreduce_p,
            "The index of the largest (kind max) or smallest (min) element along an axis: the first "
-           "of equal ones. NaN wins.").operands(1)
+           "of equal ones. NaN wins.")
+        .operands(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const std::string& kind = params.text("kind");
           if (kind != "max" && kind != "min")

@@ -20,6 +20,19 @@ struct AxisLoops {
 // The view with this axis last.
 View with_axis_last(const View& view, int axis);
 
+// The first place of a row at which test holds, end if none: test takes an element or, of floats, a
+// pack of them.
+template <class T, class Test>
+std::int64_t find_first(const T* x, std::int64_t begin, std::int64_t end, const Test& test) {
+  std::int64_t i = begin;
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    using P = Pack<T, detail::lanes<T>>;
+    while (i + P::width <= end && !math::any(test(P::load(x + i)))) i += P::width;
+  }
+  while (i < end && !test(x[i])) ++i;
+  return i;
+}
+
 // Scalars that no element is below, or above; complex ones in both parts.
 Array lowest_of(DType dtype);
 Array highest_of(DType dtype);

@@ -55,11 +55,16 @@ void radix_sort(Item* items, Item* scratch, std::int64_t count, KeyOf key_of) {
   using Key = decltype(key_of(*items));
   constexpr std::int64_t few = 48;  // below, insertion beats the setting up of buckets
   if (count <= few) {
-    for (std::int64_t i = 1; i < count; ++i) {
+    Key keys[few];
+    for (std::int64_t i = 0; i < count; ++i) {
       const Item item = items[i];
       const Key key = key_of(item);
       std::int64_t j = i;
-      for (; j > 0 && key < key_of(items[j - 1]); --j) items[j] = items[j - 1];
+      for (; j > 0 && key < keys[j - 1]; --j) {
+        keys[j] = keys[j - 1];
+        items[j] = items[j - 1];
+      }
+      keys[j] = key;
       items[j] = item;
     }
     return;

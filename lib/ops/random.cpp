@@ -72,7 +72,8 @@ static const auto random_bits_def =
     define(random_bits_p,
            "Random unsigned integers of bit_width 8, 16, 32 or 64 from a key: element i of shape, "
            "counted row-major, is that of "
-           "jax.random.bits. An array of keys gives such an array for each.").operands(1)
+           "jax.random.bits. An array of keys gives such an array for each.")
+        .operands(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           require_keys("random_bits", inputs[0]);
           Aval aval{without_last(inputs[0].shape), bits_dtype(params.integer("bit_width"))};
@@ -125,7 +126,8 @@ static const auto random_fold_def =
     define(random_fold_p,
            "A new key from a key and uint32 data, that of jax.random.fold_in. Keys and data have "
            "equal leading shapes, or there is "
-           "one key or one datum.").operands(2)
+           "one key or one datum.")
+        .operands(2)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
           require_keys("random_fold", inputs[0]);
           const Aval& data = inputs[1];

@@ -181,7 +181,8 @@ static const auto sort_def =
     define(sort_p,
            "The operands along an axis in the order of the first num_keys of them, least first, or "
            "greatest first when descending. NaN is greatest; -0.0 equals 0.0; complex numbers are "
-           "ordered as pairs.").operands(1)
+           "ordered as pairs.")
+        .operands(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const std::int64_t num_keys = params.integer("num_keys");
           if (inputs.empty() || num_keys < 1 || num_keys > std::int64_t(inputs.size()))

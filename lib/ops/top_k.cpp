@@ -11,32 +11,6 @@
 namespace plait {
 namespace {
 
-// The k least of n items, in order. Candidates are collected until there are too many, then cut to
-// the k least of them, whose greatest is what a later item must beat.
-template <class Item, class ItemAt>
-void select_least(std::int64_t n, std::int64_t k, Item* candidates, std::int64_t capacity,
-                  ItemAt item_at) {
-  std::int64_t count = 0;
-  auto cut = [&] {
-    std::nth_element(candidates, candidates + (k - 1), candidates + count);
-    count = k;
-  };
-  bool is_full = false;
-  Item worst{};
-  for (std::int64_t i = 0; i < n; ++i) {
-    const Item item = item_at(i);
-    if (is_full && !(item < worst)) continue;
-    candidates[count++] = item;
-    if (count == capacity) {
-      cut();
-      worst = candidates[k - 1];
-      is_full = true;
-    }
-  }
-  if (count > k) cut();
-  std::sort(candidates, candidates + k);
-}
-
 // Keys of up to 32 bits share a word with the index, which compares faster than a pair.
 template <class Key>
 struct Packed {
@@ -52,6 +26,38 @@ struct Pair : Ranked<std::uint64_t> {
   std::uint32_t index() const { return Ranked::index; }
 };
 
+// The k largest of n elements, in order: the least of items by inverted key, then index. Candidates
+// are collected until there are too many, then cut to k, and a later element must be above all that
+// were cut to be one.
+template <class T, class Item, class ItemAt>
+void select_largest(const T* x, std::int64_t n, std::int64_t k, Item* candidates,
+                    std::int64_t capacity, const ItemAt& item_at) {
+  using A = detail::Compute<T>;
+  std::int64_t count = 0, i = 0;
+  auto cut = [&] {
+    std::nth_element(candidates, candidates + (k - 1), candidates + count);
+    count = k;
+  };
+  for (; i < n && count < capacity; ++i) candidates[count++] = item_at(i);
+  while (count == capacity) {
+    cut();
+    const A least = A(x[candidates[k - 1].index()]);
+    // An equal element comes later and loses; NaN is never below.
+    auto is_candidate = [=](auto value) { return !(value <= decltype(value)(least)); };
+    while (count < capacity) {
+      if constexpr (detail::is_half<T>)
+        while (i < n && !is_candidate(A(x[i]))) ++i;
+      else
+        i = find_first(x, i, n, is_candidate);
+      if (i == n) break;
+      candidates[count++] = item_at(i);
+      ++i;
+    }
+  }
+  if (count > k) cut();
+  std::sort(candidates, candidates + k);
+}
+
 template <class T>
 void top_k_rows(const T* x, T* values, std::int32_t* indices, std::int64_t rows, std::int64_t n,
                 std::int64_t k) {
@@ -62,7 +68,7 @@ void top_k_rows(const T* x, T* values, std::int32_t* indices, std::int64_t rows,
   const std::int64_t grain = std::max<std::int64_t>(1, 8192 / n);
   parallel_for(rows, grain, [&](std::int64_t begin, std::int64_t end) {
     const bool sort_all = k > n / 8;  // most would be candidates
-    const std::int64_t capacity = sort_all ? 1 : std::min(n, std::max<std::int64_t>(2 * k, 256));
+    const std::int64_t capacity = sort_all ? 1 : std::min(n, std::max<std::int64_t>(2 * k, 64));
     const std::unique_ptr<Item[]> candidates(new Item[capacity]);
     const std::unique_ptr<Ranked<Key>[]> ranked(new Ranked<Key>[sort_all ? 2 * n : 1]);
     for (std::int64_t row = begin; row < end; ++row) {
@@ -72,8 +78,8 @@ void top_k_rows(const T* x, T* values, std::int32_t* indices, std::int64_t rows,
         radix_sort(ranked.get(), ranked.get() + n, n,
                    [](const Ranked<Key>& item) { return item.key; });
       } else {
-        select_least(n, k, candidates.get(), capacity,
-                     [&](std::int64_t i) { return Item(key_of(from[i]), std::uint32_t(i)); });
+        select_largest(from, n, k, candidates.get(), capacity,
+                       [&](std::int64_t i) { return Item(key_of(from[i]), std::uint32_t(i)); });
       }
       for (std::int64_t i = 0; i < k; ++i) {
         const std::uint32_t index = sort_all ? ranked[i].index : candidates[i].index();
@@ -117,7 +123,8 @@ static const auto top_k_def =
     define(top_k_p,
            "The k largest elements along an axis, largest first, and their indices. NaN is "
            "largest; of "
-           "equal elements the first comes first.").operands(1)
+           "equal elements the first comes first.")
+        .operands(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           require_dtype("top_k", inputs[0], real_numbers | boolean);
           const int axis = checked_axis(params, inputs[0], "top_k");

@@ -201,7 +201,8 @@ static const auto reduce_window_def =
            "and argmin, the place of the "
            "extreme in its window, -1 where there is none. Padding and holes do not count; an "
            "empty window gives the kind's "
-           "identity.").operands(1)
+           "identity.")
+        .operands(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const std::string& kind = params.text("kind");
           const std::string name = "reduce_window_" + kind;

@@ -112,6 +112,17 @@ struct Minimum {
   }
 };
 
+// step(i * to_step, i * from_step) for i below n; the usual steps are known to the compiler.
+template <class Step>
+void for_steps(std::int64_t n, std::int64_t to_step, std::int64_t from_step, const Step& step) {
+  if (to_step == 1 && from_step == 1)
+    for (std::int64_t i = 0; i < n; ++i) step(i, i);
+  else if (to_step == 1 && from_step == 2)
+    for (std::int64_t i = 0; i < n; ++i) step(i, 2 * i);
+  else
+    for (std::int64_t i = 0; i < n; ++i) step(i * to_step, i * from_step);
+}
+
 template <class Op, class A>
 void run_pass(const Pass& p, const A* src, A* dst, A identity) {
   for_runs(
@@ -120,13 +131,8 @@ void run_pass(const Pass& p, const A* src, A* dst, A identity) {
           std::int64_t from_step, std::int64_t) {
         A* y = dst + to;
         const A* x = src + from;
-        if (to_step == 1 && from_step == 1)
-          for (std::int64_t i = 0; i < n; ++i) y[i] = Op::combine(y[i], x[i]);
-        else if (to_step == 1 && from_step == 2)
-          for (std::int64_t i = 0; i < n; ++i) y[i] = Op::combine(y[i], x[2 * i]);
-        else
-          for (std::int64_t i = 0; i < n; ++i)
-            y[i * to_step] = Op::combine(y[i * to_step], x[i * from_step]);
+        for_steps(n, to_step, from_step,
+                  [=](std::int64_t i, std::int64_t j) { y[i] = Op::combine(y[i], x[j]); });
       });
 }
 
@@ -136,18 +142,31 @@ template <class Op, class A>
 void run_place_pass(const Pass& p, const A* src, const std::int32_t* places, A* dst,
                     std::int32_t* out, std::int64_t size) {
   for_runs(
-      p, [&](std::int64_t at, std::int64_t n) { std::fill_n(out + at, n, -1); },
+      p,
+      [&](std::int64_t at, std::int64_t n) {
+        std::fill_n(out + at, n, -1);
+        std::fill_n(dst + at, n, A(0));
+      },
       [&](std::int64_t to, std::int64_t from, std::int64_t n, std::int64_t to_step,
           std::int64_t from_step, std::int64_t k) {
-        for (std::int64_t i = 0; i < n; ++i, to += to_step, from += from_step) {
-          const std::int32_t place = places ? places[from] : 0;
-          const A value = src[from], best = dst[to];
-          if (place < 0) continue;
-          if (out[to] >= 0 && !(Op::beats(value, best) || (value != value && best == best)))
-            continue;
-          dst[to] = value;
-          out[to] = std::int32_t(k * size + place);
-        }
+        A* best = dst + to;
+        std::int32_t* best_place = out + to;
+        const A* x = src + from;
+        const std::int32_t base = std::int32_t(k * size);
+        auto take = [=](std::int64_t i, A value, std::int32_t place) {
+          const bool beats = Op::beats(value, best[i]) | ((value != value) & (best[i] == best[i]));
+          const bool wins = (place >= 0) & ((best_place[i] < 0) | beats);
+          best[i] = wins ? value : best[i];
+          best_place[i] = wins ? base + place : best_place[i];
+        };
+        if (!places)
+          for_steps(n, to_step, from_step,
+                    [=](std::int64_t i, std::int64_t j) { take(i, x[j], 0); });
+        else
+          for_steps(n, to_step, from_step,
+                    [=, place = places + from](std::int64_t i, std::int64_t j) {
+                      take(i, x[j], place[j]);
+                    });
       });
 }
 
@@ -223,7 +242,12 @@ void place_slices(const Passes& passes, const T* x, std::int32_t* out) {
                  const std::unique_ptr<A[]> values(new A[3 * room]);
                  const std::unique_ptr<std::int32_t[]> places(new std::int32_t[2 * room]);
                  for (std::int64_t slice = begin; slice < end; ++slice) {
-                   const A* src = widen(x + slice * passes.in_size, passes.in_size, values.get());
+                   const T* from = x + slice * passes.in_size;
+                   const A* src;
+                   if constexpr (std::is_same_v<T, A>)
+                     src = from;
+                   else
+                     src = widen(from, passes.in_size, values.get());
                    const std::int32_t* src_places = nullptr;
                    std::int64_t size = 1;
                    for (std::size_t i = 0; i < passes.list.size(); ++i) {
