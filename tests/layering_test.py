@@ -14,6 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ["base", "ir", "trace", "ops", "transforms", "compile", "backends", "run"]
 # The public headers that stand outside a layer's folder, and the layer each belongs to.
 HEADERS = {
+    "values.h": "trace",
     "rules.h": "trace",
     "sizes.h": "trace",
     "subscript.h": "ops",
@@ -21,7 +22,21 @@ HEADERS = {
     "families.h": "ops",
     "rewrite.h": "ops",
     "ops.h": "ops",
+    "ops_indexing.h": "ops",
+    "ops_order.h": "ops",
+    "catalogue.h": "ops",
+    "arguments.h": "ops",
+    "composites.h": "ops",
+    "numpy.h": "ops",
+    "numpy_shape.h": "ops",
+    "lax.h": "ops",
+    "nn.h": "ops",
+    "random.h": "ops",
+    "optim.h": "ops",
     "transforms.h": "transforms",
+    "jvp_interpreter.h": "transforms",
+    "api.h": "transforms",
+    "run.h": "run",
     "plait.h": "run",
 }
 VENDOR = re.compile(r"oneapi/|dnnl|mkl|llvm|cuda|cudnn|cublas|nvrtc|nccl|mpi\.h")

@@ -4,7 +4,7 @@
 // The linear equation is one call over tangents, primals and kept results. Transposing it runs the
 // equations that do not depend on tangents forward first: that is the recomputation.
 // SPDX-License-Identifier: Apache-2.0
-#include "jvp_interpreter.h"
+#include <plait/jvp_interpreter.h>
 
 #include <plait/ops.h>
 #include <plait/transforms.h>

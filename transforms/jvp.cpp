@@ -3,7 +3,7 @@
 //
 // linearize is the same interpreter, with tangents in a linear trace of their own.
 // SPDX-License-Identifier: Apache-2.0
-#include "jvp_interpreter.h"
+#include <plait/jvp_interpreter.h>
 
 #include <plait/transforms.h>
 

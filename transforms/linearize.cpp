@@ -1,7 +1,7 @@
 // linearize: jvp with the tangents in a linear trace. What the linear trace captures from outside are the
 // residuals; everything that does not depend on tangents runs once, in the enclosing trace.
 // SPDX-License-Identifier: Apache-2.0
-#include "jvp_interpreter.h"
+#include <plait/jvp_interpreter.h>
 
 #include <plait/ops.h>
 #include <plait/sizes.h>

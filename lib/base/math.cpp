@@ -1,7 +1,7 @@
 // The routines of base/math that have no vector form: Payne-Hanek reduction, lgamma, digamma,
 // complex pow.
 // SPDX-License-Identifier: Apache-2.0
-#include "plait/base/math.h"
+#include <plait/base/math.h>
 
 #include <array>
 #include <cstdint>

@@ -4,7 +4,7 @@
 // PLAIT_MATH_STRIDE=1 visits every float (hours); PLAIT_MATH_REPORT=1 prints the errors found and
 // the time per element.
 // SPDX-License-Identifier: Apache-2.0
-#include "plait/base/math.h"
+#include <plait/base/math.h>
 
 #include <doctest/doctest.h>
 

@@ -22,11 +22,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "plait/base/math/arc.h"
-#include "plait/base/math/complex.h"
-#include "plait/base/math/erf.h"
-#include "plait/base/math/exp.h"
-#include "plait/base/math/gamma.h"
-#include "plait/base/math/log.h"
-#include "plait/base/math/power.h"
-#include "plait/base/math/trig.h"
+#include <plait/base/math/arc.h>
+#include <plait/base/math/complex.h>
+#include <plait/base/math/erf.h>
+#include <plait/base/math/exp.h>
+#include <plait/base/math/gamma.h>
+#include <plait/base/math/log.h>
+#include <plait/base/math/power.h>
+#include <plait/base/math/trig.h>

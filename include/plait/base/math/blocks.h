@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <limits>
 
-#include "plait/base/pack.h"
+#include <plait/base/pack.h>
 
 namespace plait::math {
 

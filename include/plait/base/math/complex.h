@@ -8,8 +8,8 @@
 #include <cmath>
 #include <complex>
 
-#include "plait/base/math/power.h"
-#include "plait/base/math/trig.h"
+#include <plait/base/math/power.h>
+#include <plait/base/math/trig.h>
 
 namespace plait::math {
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "plait/base/math/exp.h"
-#include "plait/base/math/log.h"
+#include <plait/base/math/exp.h>
+#include <plait/base/math/log.h>
 
 namespace plait::math {
 

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "plait/base/pack.h"
+#include <plait/base/pack.h>
 
 namespace plait::math {
 

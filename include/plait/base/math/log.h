@@ -6,7 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "plait/base/math/blocks.h"
+#include <plait/base/math/blocks.h>
 
 namespace plait::math {
 
