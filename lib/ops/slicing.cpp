@@ -211,7 +211,7 @@ Arrays mask_concatenate(std::span<const Masked> inputs, std::span<const Aval> ou
 
 constinit const Primitive concatenate_p{"concatenate"};
 static const auto concatenate_def =
-    define(concatenate_p, "The operands one after another along an axis.").operands(1)
+    define(concatenate_p, "The operands one after another along an axis.")
         .rule<Abstract>(concatenate_aval)
         .rule<Identity>([](std::span<const Aval> inputs, const Params&) { return inputs.size() == 1; })
         .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
