@@ -78,7 +78,7 @@ TEST_CASE("every rewrite row has a program here, which it shortens without chang
   REQUIRE(rows.size() == all.size());
   const Array x = awkward(DType::float32);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    CAPTURE(all[i].law);
+    CAPTURE(std::string(all[i].law));
     CHECK(std::string(rows[i].law) == all[i].law);
     const Jaxpr program = make_jaxpr([&](std::span<const Array> in) { return Arrays{all[i].program(in[0])}; }, std::vector<Aval>{x.aval()}).jaxpr;
     const Jaxpr shorter = simplified(program);
