@@ -6,59 +6,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "conv_kernel.h"
-#include "window.h"
+#include "conv.h"
 
 namespace plait {
 namespace {
 
 using indexing::text_of;
 using lax::ConvDimensions;
-
-ConvDimensions dimensions_of(const Params& params) {
-  return {params.ints("lhs_spec"), params.ints("rhs_spec"), params.ints("out_spec")};
-}
-std::vector<int> spatial(const std::vector<int>& spec) { return {spec.begin() + 2, spec.end()}; }
-
-// What a rule works on: dimension numbers, windows over the spatial axes, groups.
-struct Conv {
-  ConvDimensions dimensions;
-  Windows windows;  // window is the kernel's spatial shape
-  Dim feature_groups, batch_groups;
-  DType dtype;
-
-  Conv(const Params& params, const Shape& rhs) : Conv(params) {
-    for (int axis : spatial(dimensions.rhs_spec)) windows.window.push_back(rhs[axis]);
-  }
-  explicit Conv(const Params& params)
-      : dimensions(dimensions_of(params)),
-        windows{{},
-                params.get<Shape>("window_strides"),
-                params.get<Shape>("padding_low"),
-                params.get<Shape>("padding_high"),
-                params.get<Shape>("lhs_dilation"),
-                params.get<Shape>("rhs_dilation")},
-        feature_groups(params.get<Dim>("feature_group_count")),
-        batch_groups(params.get<Dim>("batch_group_count")),
-        dtype(params.get<DType>("dtype")) {}
-  Params params() const {
-    return {{"window_strides", windows.strides},
-            {"padding_low", windows.low},
-            {"padding_high", windows.high},
-            {"lhs_dilation", windows.base_dilation},
-            {"rhs_dilation", windows.window_dilation},
-            {"lhs_spec", to_shape(dimensions.lhs_spec)},
-            {"rhs_spec", to_shape(dimensions.rhs_spec)},
-            {"out_spec", to_shape(dimensions.out_spec)},
-            {"feature_group_count", feature_groups},
-            {"batch_group_count", batch_groups},
-            {"dtype", dtype}};
-  }
-  Dim groups() const { return feature_groups == Dim(1) ? batch_groups : feature_groups; }
-  Array operator()(const Array& lhs, const Array& rhs) const {
-    return bind(conv_p, {lhs, rhs}, params());
-  }
-};
 
 // --- Abstract -----------------------------------------------------------------------------------
 
@@ -94,13 +48,6 @@ void check_divides(Dim groups, Dim size, const char* what, const char* of) {
   });
 }
 
-enum class Category { integer, real, complex };
-Category category_of(DType dtype) {
-  return is_complex(dtype)    ? Category::complex
-         : is_floating(dtype) ? Category::real
-                              : Category::integer;
-}
-
 std::vector<Aval> conv_abstract(std::span<const Aval> inputs, const Params& params) {
   const Aval &lhs = inputs[0], &rhs = inputs[1];
   require_dtype("conv", lhs, numbers);
@@ -108,7 +55,7 @@ std::vector<Aval> conv_abstract(std::span<const Aval> inputs, const Params& para
     throw DtypeError("conv: operands have dtypes " + std::string(name_of(lhs.dtype)) + " and " +
                          std::string(name_of(rhs.dtype)),
                      "convert one with astype");
-  check_dimensions(dimensions_of(params), lhs, rhs);
+  check_dimensions(conv_dimensions_of(params), lhs, rhs);
   const Conv conv(params, rhs.shape);
   if (!numbers.has(conv.dtype) || category_of(conv.dtype) != category_of(lhs.dtype))
     throw DtypeError(
@@ -128,7 +75,7 @@ std::vector<Aval> conv_abstract(std::span<const Aval> inputs, const Params& para
                          ", are above 1",
                      "let one of them be 1");
   const Dim features = lhs.shape[lhs_spec[1]], kernel_features = rhs.shape[rhs_spec[1]];
-  if (!(features == kernel_features * conv.feature_groups))
+  if (!(floor_divide(features, conv.feature_groups) == kernel_features))
     throw ShapeError("conv: lhs of shape " + text_of(lhs.shape) + " has " + features.to_string() +
                          " features, and rhs of shape " + text_of(rhs.shape) + " reads " +
                          kernel_features.to_string() + " in each of " +
@@ -136,6 +83,7 @@ std::vector<Aval> conv_abstract(std::span<const Aval> inputs, const Params& para
                          (conv.feature_groups == Dim(1) ? " group" : " groups"),
                      "make the features of lhs those of rhs times feature_group_count, or check "
                      "dimension_numbers");
+  check_divides(conv.feature_groups, features, "features", "lhs");
   check_divides(conv.groups(), rhs.shape[rhs_spec[0]], "out features", "rhs");
   check_divides(conv.batch_groups, lhs.shape[lhs_spec[0]], "examples", "lhs");
   Aval out{Shape(lhs.rank(), 0), conv.dtype, lhs.weak && rhs.weak && conv.dtype == lhs.dtype};
@@ -144,97 +92,6 @@ std::vector<Aval> conv_abstract(std::span<const Aval> inputs, const Params& para
   for (int i = 0; i + 2 < lhs.rank(); ++i)
     out.shape[out_spec[i + 2]] = num_windows(lhs.shape[lhs_spec[i + 2]], conv.windows, i);
   return {out};
-}
-
-// --- Eval ---------------------------------------------------------------------------------------
-
-View cast_view(const View& view, DType dtype, Buffer& keep) {
-  if (view.dtype == dtype) return view;
-  keep = Buffer::empty(dtype, view.shape);
-  eval_pointwise(cast_p, std::span(&view, 1), std::span(&keep.view(), 1),
-                 {{"dtype", dtype}, {"weak", false}});
-  return keep.view();
-}
-
-// 16-bit floats multiply and add up in float32 and are rounded once; integers wrap.
-DType compute_dtype(DType a, DType b) {
-  if (category_of(a) == Category::integer) return DType::uint64;
-  const DType wide = size_of(a) > size_of(b) ? a : b;
-  return wide == DType::float16 || wide == DType::bfloat16 ? DType::float32 : wide;
-}
-
-ConvLoops loops_of(const Conv& conv, const View& lhs, const View& rhs, const View& out) {
-  const auto& [lhs_spec, rhs_spec, out_spec] = conv.dimensions;
-  const std::int64_t feature_groups = conv.feature_groups.constant(),
-                     batch_groups = conv.batch_groups.constant();
-  ConvLoops loops;
-  loops.groups = std::max(feature_groups, batch_groups);
-  loops.batch = lhs.shape[lhs_spec[0]] / batch_groups;
-  loops.features = rhs.shape[rhs_spec[1]];
-  loops.out_features = rhs.shape[rhs_spec[0]] / loops.groups;
-  loops.lhs_batch_stride = lhs.strides[lhs_spec[0]];
-  loops.lhs_feature_stride = lhs.strides[lhs_spec[1]];
-  loops.lhs_group_stride = batch_groups > 1 ? loops.batch * loops.lhs_batch_stride
-                                            : loops.features * loops.lhs_feature_stride;
-  loops.rhs_out_stride = rhs.strides[rhs_spec[0]];
-  loops.rhs_feature_stride = rhs.strides[rhs_spec[1]];
-  loops.rhs_group_stride = loops.out_features * loops.rhs_out_stride;
-  loops.out_batch_stride = out.strides[out_spec[0]];
-  loops.out_feature_stride = out.strides[out_spec[1]];
-  loops.out_group_stride = loops.out_features * loops.out_feature_stride;
-  const Windows& w = conv.windows;
-  for (std::size_t i = 0; i + 2 < lhs_spec.size(); ++i) {
-    const int at = int(i) + 2, l = lhs_spec[at], r = rhs_spec[at], o = out_spec[at];
-    loops.axes.push_back({lhs.shape[l], out.shape[o], rhs.shape[r], w.strides[i].constant(),
-                          w.low[i].constant(), w.base_dilation[i].constant(),
-                          w.window_dilation[i].constant(), lhs.strides[l], rhs.strides[r],
-                          out.strides[o]});
-  }
-  if (loops.axes.empty()) loops.axes.push_back({1, 1, 1, 1, 0, 1, 1, 1, 1, 1});  // a matrix product
-  return loops;
-}
-
-View permuted(const View& view, const std::vector<int>& order) {
-  View moved{view.data, view.dtype, {}, {}};
-  for (int axis : order)
-    moved.shape.push_back(view.shape[axis]), moved.strides.push_back(view.strides[axis]);
-  return moved;
-}
-// A dense array whose dimensions lie in memory in the order of spec, as a view in their own order.
-View in_order_of(const Buffer& dense, const std::vector<int>& spec) {
-  std::vector<int> back(spec.size());
-  for (std::size_t i = 0; i < spec.size(); ++i) back[spec[i]] = int(i);
-  return permuted(dense.view(), back);
-}
-
-void conv_eval(std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
-  const Conv conv(params);
-  const View& out = outputs[0];
-  if (num_elements(out.shape) == 0) return;
-  const DType dtype = compute_dtype(inputs[0].dtype, out.dtype);
-  Buffer keep[4];
-  View lhs = cast_view(inputs[0], dtype, keep[0]), target = out;
-  const View rhs = cast_view(inputs[1], dtype, keep[1]);
-  // Groups of few features, interleaved in memory: each would read the whole image. They are laid
-  // apart.
-  const auto& [lhs_spec, rhs_spec, out_spec] = conv.dimensions;
-  constexpr std::int64_t few = 8;
-  const std::int64_t groups = conv.groups().constant();
-  if (groups > 1 && rhs.shape[rhs_spec[1]] < few && lhs.strides[lhs_spec[1]] == 1) {
-    keep[2] = Buffer::copy_of(permuted(lhs, lhs_spec));
-    lhs = in_order_of(keep[2], lhs_spec);
-  }
-  const bool apart =
-      groups > 1 && rhs.shape[rhs_spec[0]] / groups < few && out.strides[out_spec[1]] == 1;
-  if (apart || dtype != out.dtype) {
-    keep[3] = Buffer::empty(dtype, apart ? permuted(out, out_spec).shape : out.shape);
-    target = apart ? in_order_of(keep[3], out_spec) : keep[3].view();
-  }
-  convolve(loops_of(conv, lhs, rhs, target), dtype, lhs.data, rhs.data, target.data);
-  if (dtype != out.dtype)
-    eval_pointwise(cast_p, std::span(&target, 1), outputs, {{"dtype", out.dtype}, {"weak", false}});
-  else if (target.data != out.data)
-    copy_elements(target, out);
 }
 
 // --- Derivatives --------------------------------------------------------------------------------
@@ -251,12 +108,15 @@ Array merge_axis(const Array& x, int src, int dst) {
   return lax::reshape(lax::transpose(x, order), shape);
 }
 
-// Splits an axis into `size` parts, the slower axis, at its place.
+// Splits an axis into `size` parts, the slower axis, at its place. They divide it: what of a named
+// size a canonical form does not show to be in parts is nothing.
 Array split_axis(const Array& x, int axis, Dim size) {
-  Shape shape = x.shape();
-  shape[axis] = floor_divide(shape[axis], size);
+  const Dim part = floor_divide(x.shape(axis), size);
+  const Array whole = indexing::resized(x, axis, size * part);
+  Shape shape = whole.shape();
+  shape[axis] = part;
   shape.insert(axis, size);
-  return lax::reshape(x, shape);
+  return lax::reshape(whole, shape);
 }
 
 // A convolution in the wider dtype of its operands, whose result has another.
@@ -292,7 +152,7 @@ Array transpose_lhs(const Conv& conv, const Array& ct, Array rhs, const Aval& lh
   if (!(conv.batch_groups == Dim(1)))
     result =
         merge_axis(split_axis(result, lhs_spec[1], conv.batch_groups), lhs_spec[1], lhs_spec[0]);
-  return result;
+  return indexing::resized(result, lhs_spec[0], lhs.shape[lhs_spec[0]]);
 }
 
 Array transpose_rhs(const Conv& conv, const Array& ct, const Array& lhs, const Aval& rhs) {
@@ -344,24 +204,29 @@ std::vector<Batched> conv_batch(Dim size, std::span<const Batched> inputs, const
   }
   Array out = conv(lhs, merge_within_groups(rhs, rhs_spec[0], *rhs_dim));
   out = split_axis(split_axis(out, out_spec[1], groups), out_spec[1] + 1, size);
-  return {{merge_axis(out, out_spec[1], out_spec[1] + 1), out_spec[1]}};
+  out = merge_axis(out, out_spec[1], out_spec[1] + 1);
+  const Dim features = example_aval(inputs[1]).shape[rhs_spec[0]];
+  return {{indexing::resized(out, out_spec[1] + 1, features), out_spec[1]}};
 }
 
 // --- Masking ------------------------------------------------------------------------------------
 
 // An axis of `groups` parts whose common size is named: its real elements are a prefix of the axis,
 // and the kernel wants them as prefixes of parts of equal padded size. Fill, if any, goes behind
-// each.
+// each. The groups divide the size (a constraint of the program), which its canonical form need not
+// show.
 Masked spread_groups(const Masked& x, int axis, Dim groups, const Array* fill,
                      const SizeValues& sizes) {
   const Dim part = floor_divide(x.aval.shape[axis], groups);
   if (groups == Dim(1) || part.is_constant())
     return {fill ? fill_padding(x, *fill, sizes, std::span(&axis, 1)) : x.padded, x.aval};
-  Aval split = x.aval;
+  Masked whole{indexing::resized(x.padded, axis, sizes.bound(groups * part)), x.aval};
+  whole.aval.shape[axis] = groups * part;
+  Aval split = whole.aval;
   split.shape[axis] = part;
   split.shape.insert(axis, groups);
   const int inner = axis + 1;
-  Masked parts{rule<Mask>(reshape_p)(std::span(&x, 1), std::span(&split, 1),
+  Masked parts{rule<Mask>(reshape_p)(std::span(&whole, 1), std::span(&split, 1),
                                      {{"shape", split.shape}}, sizes)[0],
                split};
   if (fill) parts.padded = fill_padding(parts, *fill, sizes, std::span(&inner, 1));
@@ -376,12 +241,14 @@ Array gather_groups(const Array& padded, const Aval& aval, int axis, Dim groups,
                     const SizeValues& sizes) {
   const Dim part = floor_divide(aval.shape[axis], groups);
   if (groups == Dim(1) || part.is_constant()) return padded;
-  Aval split = aval;
+  Aval split = aval, whole = aval;
+  whole.shape[axis] = groups * part;
   split.shape[axis] = part;
   split.shape.insert(axis, groups);
   const Masked parts{split_axis(padded, axis, sizes.bound(groups)), split};
-  return rule<Mask>(reshape_p)(std::span(&parts, 1), std::span(&aval, 1), {{"shape", aval.shape}},
-                               sizes)[0];
+  const Array merged = rule<Mask>(reshape_p)(std::span(&parts, 1), std::span(&whole, 1),
+                                             {{"shape", whole.shape}}, sizes)[0];
+  return indexing::resized(merged, axis, sizes.bound(aval.shape[axis]));
 }
 
 Arrays conv_mask(std::span<const Masked> inputs, std::span<const Aval> outputs,
@@ -462,7 +329,7 @@ static const auto conv_def =
            "accumulate in float32.")
         .operands(2)
         .rule<Abstract>(conv_abstract)
-        .rule<Eval>(conv_eval)
+        .rule<Eval>(eval_conv)
         .rule<Jvp>([](auto primals, auto tangents, auto outputs, const Params& params) -> Tangents {
           Tangent total(outputs[0].aval());
           if (!tangents[0].is_zero())

@@ -7,7 +7,7 @@
 // features (channels-last images) or the batch (gradients of those). Blocks depend on the shape
 // alone.
 // SPDX-License-Identifier: Apache-2.0
-#include "conv_kernel.h"
+#include "conv.h"
 
 #include <plait/base/pack.h>
 #include <plait/base/pool.h>

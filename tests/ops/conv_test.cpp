@@ -360,5 +360,11 @@ TEST_CASE("padding does not reach convolutions") {
     check_conv({{n, c * 2, h}, {c * 4, c, 2}, line, {1}, {1}, {1}, {1}, {1}, 2});
     check_conv({{n, c * 3, h}, {c * 2, 3, 2}, line, {1}, {1}, {1}, {1}, {1}, c});
     check_conv({{n * 2, 3, h}, {c * 2, 3, 2}, line, {1}, {1}, {1}, {1}, {1}, 1, 2});
+    // A size that the groups divide, as its value shows and its name does not.
+    const Extents even{{"n", {4, 7}}, {"h", {size, 7}}, {"c", {2, 5}}};
+    const Case features{{2, 4, h}, {n, 2, 2}, line, {1}, {1}, {1}, {1}, {1}, 2};
+    const Case batch{{n, 3, h}, {c, 3, 2}, line, {1}, {1}, {1}, {1}, {1}, 1, 2};
+    for (const Case& k : {features, batch})
+      check_mask(conv_p, {aval(k.lhs), aval(k.rhs)}, params_of(k, DType::float64), even);
   }
 }
