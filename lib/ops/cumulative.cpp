@@ -270,6 +270,7 @@ static const auto recurrence_def =
     define(recurrence_p,
            "h_i = a_i h_(i-1) + b_i along an axis, with h_0 = b_0; from the end of the axis when "
            "reverse.")
+        .operands(2)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           for (const Aval& input : inputs) require_dtype("linear_recurrence", input, inexact);
           if (inputs[0].dtype != inputs[1].dtype)
