@@ -1,5 +1,5 @@
-// Types of arguments that NumPy's functions take in several forms: axes, pad widths, places to split
-// at, numbers that may be sizes. Part of numpy.h; catalogue.h converts arguments to them.
+// Types of arguments that NumPy's functions take in several forms: axes, pad widths, places to
+// split at, numbers that may be sizes. Part of numpy.h; catalogue.h converts arguments to them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,13 +19,13 @@ class Axes {
   static constexpr const char* argument_type = "int or sequence of int or None";
   static std::optional<Axes> from_argument(const Argument& argument);
 
-  Axes() = default;                                            // None
-  Axes(std::nullopt_t) {}                                      // NOLINT
-  Axes(int axis) : axes_(std::in_place, {axis}) {}                       // NOLINT
-  Axes(std::initializer_list<int> axes) : axes_(axes) {}       // NOLINT
-  Axes(std::vector<int> axes) : axes_(std::move(axes)) {}      // NOLINT
+  Axes() = default;                                        // None
+  Axes(std::nullopt_t) {}                                  // NOLINT
+  Axes(int axis) : axes_(std::in_place, {axis}) {}         // NOLINT
+  Axes(std::initializer_list<int> axes) : axes_(axes) {}   // NOLINT
+  Axes(std::vector<int> axes) : axes_(std::move(axes)) {}  // NOLINT
   bool is_none() const { return !axes_; }
-  const std::vector<int>& list() const { return *axes_; }      // as given, of axes that are not None
+  const std::vector<int>& list() const { return *axes_; }  // as given, of axes that are not None
   // In order, from 0; all of them for None. IndexError for one outside the rank, ValueError for one
   // named twice.
   std::vector<int> of(int rank, std::string_view function) const;
@@ -41,10 +41,10 @@ class PadWidth {
   static std::optional<PadWidth> from_argument(const Argument& argument);
 
   using Pair = std::pair<Dim, Dim>;
-  PadWidth(int width) : pairs_({{width, width}}) {}            // NOLINT
-  PadWidth(Dim width) : pairs_({{width, width}}) {}            // NOLINT
-  PadWidth(std::initializer_list<Pair> pairs) : pairs_(pairs) {}      // NOLINT
-  PadWidth(std::vector<Pair> pairs) : pairs_(std::move(pairs)) {}     // NOLINT
+  PadWidth(int width) : pairs_({{width, width}}) {}                // NOLINT
+  PadWidth(Dim width) : pairs_({{width, width}}) {}                // NOLINT
+  PadWidth(std::initializer_list<Pair> pairs) : pairs_(pairs) {}   // NOLINT
+  PadWidth(std::vector<Pair> pairs) : pairs_(std::move(pairs)) {}  // NOLINT
   // One pair for each axis; ValueError when there are neither one nor `rank` of them.
   std::vector<Pair> of(int rank, std::string_view function) const;
 
@@ -58,10 +58,10 @@ class Sections {
   static constexpr const char* argument_type = "int or sequence of int";
   static std::optional<Sections> from_argument(const Argument& argument);
 
-  Sections(int count) : count_(count) {}                       // NOLINT
-  Sections(Dim count) : count_(count) {}                       // NOLINT
-  Sections(std::initializer_list<Dim> indices) : indices_(indices) {}   // NOLINT
-  Sections(Shape indices) : indices_(std::move(indices)) {}    // NOLINT
+  Sections(int count) : count_(count) {}                               // NOLINT
+  Sections(Dim count) : count_(count) {}                               // NOLINT
+  Sections(std::initializer_list<Dim> indices) : indices_(indices) {}  // NOLINT
+  Sections(Shape indices) : indices_(std::move(indices)) {}            // NOLINT
   std::optional<Dim> count() const { return count_; }
   const Shape& indices() const { return indices_; }
 
@@ -76,13 +76,13 @@ class Number {
   static constexpr const char* argument_type = "number";
   static std::optional<Number> from_argument(const Argument& argument);
 
-  Number(int value) : value_(Dim(value)) {}                    // NOLINT
-  Number(std::int64_t value) : value_(Dim(value)) {}           // NOLINT
-  Number(Dim value) : value_(value) {}                         // NOLINT
-  Number(double value) : value_(value) {}                      // NOLINT
+  Number(int value) : value_(Dim(value)) {}           // NOLINT
+  Number(std::int64_t value) : value_(Dim(value)) {}  // NOLINT
+  Number(Dim value) : value_(value) {}                // NOLINT
+  Number(double value) : value_(value) {}             // NOLINT
   bool is_float() const { return std::holds_alternative<double>(value_); }
-  Dim dim() const { return std::get<Dim>(value_); }            // of one that is no float
-  double as_double() const;                                    // InternalError for a named size
+  Dim dim() const { return std::get<Dim>(value_); }  // of one that is no float
+  double as_double() const;                          // InternalError for a named size
 
  private:
   std::variant<Dim, double> value_;

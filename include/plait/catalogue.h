@@ -1,25 +1,26 @@
-// The catalogue of public functions: name, signature, documentation and the C++ function, once, for both
-// languages. Python's plait.numpy, plait.lax, plait.nn, plait.random, plait.optim and plait.tree are made
-// by a loop over it.
+// The catalogue of public functions: name, signature, documentation and the C++ function, once, for
+// both languages. Python's plait.numpy, plait.lax, plait.nn, plait.random, plait.optim and
+// plait.tree are made by a loop over it.
 //
-//   static const auto sum_function = function("numpy", "sum(a, axis=None, dtype=None, keepdims=False)",
+//   static const auto sum_function = function("numpy", "sum(a, axis=None, dtype=None,
+//   keepdims=False)",
 //       "Sum of the elements over axes. ...", &numpy::sum);
 //
-// The signature is Python's text; `*` starts keyword-only parameters. Types come from the C++ function:
+// The signature is Python's text; `*` starts keyword-only parameters. Types come from the C++
+// function:
 //
 //   Operand, Array            an array, or a number
 //   std::optional<Array>      or None
-//   std::vector<Array>        a sequence of arrays (a parameter written *arrays collects the positional ones)
-//   Tree<Array>               any tree of arrays
-//   Shape                     an integer, a size, or a sequence of them
-//   std::optional<std::vector<int>>, std::vector<int>    axes: None, an integer, a sequence
-//   DType, std::optional<DType>, bool, int, std::int64_t, double, std::string, and optionals of them
-//   Argument                  anything
-//   a type T of its own       where T::from_argument(argument) is a T or nothing, and T::argument_type
+//   std::vector<Array>        a sequence of arrays (a parameter written *arrays collects the
+//   positional ones) Tree<Array>               any tree of arrays Shape                     an
+//   integer, a size, or a sequence of them std::optional<std::vector<int>>, std::vector<int> axes:
+//   None, an integer, a sequence DType, std::optional<DType>, bool, int, std::int64_t, double,
+//   std::string, and optionals of them Argument                  anything a type T of its own where
+//   T::from_argument(argument) is a T or nothing, and T::argument_type
 //                             says what it takes (arguments.h)
 //
-// Results: Array, std::vector<Array> (a tuple), std::pair and std::tuple of results, Tree<Array>, bool,
-// integers, floats, Shape, DType.
+// Results: Array, std::vector<Array> (a tuple), std::pair and std::tuple of results, Tree<Array>,
+// bool, integers, floats, Shape, DType.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -36,7 +37,9 @@ namespace plait {
 struct Argument {
   using List = std::vector<Argument>;
   // monostate is None. A list is a Python list or tuple.
-  std::variant<std::monostate, bool, std::int64_t, double, complex128, std::string, DType, Dim, Array, Tree<Array>, List> value;
+  std::variant<std::monostate, bool, std::int64_t, double, complex128, std::string, DType, Dim,
+               Array, Tree<Array>, List>
+      value;
   Argument() = default;
   template <class T>
     requires(!std::is_same_v<std::decay_t<T>, Argument>)
@@ -50,10 +53,10 @@ enum class ParameterKind { array, arrays, tree, dtype, other };
 struct Parameter {
   std::string name;
   ParameterKind kind = ParameterKind::other;
-  std::string type;                 // for documentation: "array", "int or sequence of int"
+  std::string type;  // for documentation: "array", "int or sequence of int"
   bool keyword_only = false, variadic = false;
-  std::optional<Argument> fallback; // the default
-  std::string fallback_text;        // as written
+  std::optional<Argument> fallback;  // the default
+  std::string fallback_text;         // as written
 };
 
 struct FunctionInfo {
@@ -68,15 +71,22 @@ const FunctionInfo* find_function(std::string_view module, std::string_view name
 
 namespace detail {
 
-[[noreturn]] void throw_argument(const FunctionInfo& info, std::size_t index, const Argument& argument, const char* wanted);
+[[noreturn]] void throw_argument(const FunctionInfo& info, std::size_t index,
+                                 const Argument& argument, const char* wanted);
 FunctionInfo& add_function(std::string module, std::string signature, std::string doc);
 
-template <class T> struct is_optional : std::false_type {};
-template <class T> struct is_optional<std::optional<T>> : std::true_type {};
-template <class T> struct is_pair : std::false_type {};
-template <class A, class B> struct is_pair<std::pair<A, B>> : std::true_type {};
-template <class T> struct is_tuple : std::false_type {};
-template <class... T> struct is_tuple<std::tuple<T...>> : std::true_type {};
+template <class T>
+struct is_optional : std::false_type {};
+template <class T>
+struct is_optional<std::optional<T>> : std::true_type {};
+template <class T>
+struct is_pair : std::false_type {};
+template <class A, class B>
+struct is_pair<std::pair<A, B>> : std::true_type {};
+template <class T>
+struct is_tuple : std::false_type {};
+template <class... T>
+struct is_tuple<std::tuple<T...>> : std::true_type {};
 
 std::optional<Array> as_array(const Argument& argument);
 std::optional<std::int64_t> as_integer(const Argument& argument);
@@ -124,7 +134,8 @@ T convert(const FunctionInfo& info, std::size_t index, const Argument& argument)
     if (const Dim* dim = std::get_if<Dim>(&argument.value)) return *dim;
     return Dim(need(as_integer(argument), "a size"));
   } else {
-    static_assert(std::is_same_v<T, Argument>, "a catalogued function has a parameter of an unknown type");
+    static_assert(std::is_same_v<T, Argument>,
+                  "a catalogued function has a parameter of an unknown type");
     return argument;
   }
 }
@@ -132,60 +143,94 @@ T convert(const FunctionInfo& info, std::size_t index, const Argument& argument)
 template <class T>
 Argument give(T&& result) {
   using R = std::decay_t<T>;
-  if constexpr (std::is_same_v<R, Argument>) return result;
-  else if constexpr (is_optional<R>::value) return result ? give(*std::forward<T>(result)) : Argument();
-  else if constexpr (std::is_base_of_v<Array, R>) return Argument(Array(std::forward<T>(result)));
+  if constexpr (std::is_same_v<R, Argument>)
+    return result;
+  else if constexpr (is_optional<R>::value)
+    return result ? give(*std::forward<T>(result)) : Argument();
+  else if constexpr (std::is_base_of_v<Array, R>)
+    return Argument(Array(std::forward<T>(result)));
   else if constexpr (is_pair<R>::value || is_tuple<R>::value)
-    return std::apply([](auto&&... parts) { return Argument(Argument::List{give(parts)...}); }, result);
-  else if constexpr (std::is_same_v<R, Arrays> || std::is_same_v<R, Shape> || std::is_same_v<R, std::vector<int>> || std::is_same_v<R, std::vector<std::int64_t>>) {
+    return std::apply([](auto&&... parts) { return Argument(Argument::List{give(parts)...}); },
+                      result);
+  else if constexpr (std::is_same_v<R, Arrays> || std::is_same_v<R, Shape> ||
+                     std::is_same_v<R, std::vector<int>> ||
+                     std::is_same_v<R, std::vector<std::int64_t>>) {
     Argument::List list;
     for (const auto& part : result) list.push_back(give(part));
     return Argument(std::move(list));
-  } else if constexpr (std::is_same_v<R, Dim>) return result.is_constant() ? Argument(result.constant()) : Argument(result);
-  else if constexpr (std::is_same_v<R, bool>) return Argument(result);
-  else if constexpr (std::is_integral_v<R>) return Argument(std::int64_t(result));
-  else if constexpr (std::is_floating_point_v<R>) return Argument(double(result));
-  else return Argument(std::forward<T>(result));
+  } else if constexpr (std::is_same_v<R, Dim>)
+    return result.is_constant() ? Argument(result.constant()) : Argument(result);
+  else if constexpr (std::is_same_v<R, bool>)
+    return Argument(result);
+  else if constexpr (std::is_integral_v<R>)
+    return Argument(std::int64_t(result));
+  else if constexpr (std::is_floating_point_v<R>)
+    return Argument(double(result));
+  else
+    return Argument(std::forward<T>(result));
 }
 
 template <class T>
 constexpr ParameterKind kind_of() {
-  if constexpr (is_optional<T>::value) return kind_of<typename T::value_type>();
-  else if constexpr (std::is_base_of_v<Array, T>) return ParameterKind::array;
-  else if constexpr (std::is_base_of_v<Arrays, T>) return ParameterKind::arrays;
-  else if constexpr (std::is_same_v<T, Tree<Array>>) return ParameterKind::tree;
-  else if constexpr (std::is_same_v<T, DType>) return ParameterKind::dtype;
-  else return ParameterKind::other;
+  if constexpr (is_optional<T>::value)
+    return kind_of<typename T::value_type>();
+  else if constexpr (std::is_base_of_v<Array, T>)
+    return ParameterKind::array;
+  else if constexpr (std::is_base_of_v<Arrays, T>)
+    return ParameterKind::arrays;
+  else if constexpr (std::is_same_v<T, Tree<Array>>)
+    return ParameterKind::tree;
+  else if constexpr (std::is_same_v<T, DType>)
+    return ParameterKind::dtype;
+  else
+    return ParameterKind::other;
 }
 template <class T>
 std::string type_name() {
-  if constexpr (requires { T::argument_type; }) return T::argument_type;
-  else if constexpr (is_optional<T>::value) return type_name<typename T::value_type>() + " or None";
-  else if constexpr (std::is_base_of_v<Array, T>) return "array";
-  else if constexpr (std::is_base_of_v<Arrays, T>) return "sequence of array";
-  else if constexpr (std::is_same_v<T, Tree<Array>>) return "tree";
-  else if constexpr (std::is_same_v<T, Shape>) return "int or sequence of int";
-  else if constexpr (std::is_same_v<T, std::vector<int>>) return "int or sequence of int";
-  else if constexpr (std::is_same_v<T, bool>) return "bool";
-  else if constexpr (std::is_integral_v<T>) return "int";
-  else if constexpr (std::is_floating_point_v<T>) return "float";
-  else if constexpr (std::is_same_v<T, std::string>) return "str";
-  else if constexpr (std::is_same_v<T, DType>) return "dtype";
-  else if constexpr (std::is_same_v<T, Dim>) return "int";
-  else if constexpr (is_pair<T>::value || is_tuple<T>::value) return "tuple";
-  else return "object";
+  if constexpr (requires { T::argument_type; })
+    return T::argument_type;
+  else if constexpr (is_optional<T>::value)
+    return type_name<typename T::value_type>() + " or None";
+  else if constexpr (std::is_base_of_v<Array, T>)
+    return "array";
+  else if constexpr (std::is_base_of_v<Arrays, T>)
+    return "sequence of array";
+  else if constexpr (std::is_same_v<T, Tree<Array>>)
+    return "tree";
+  else if constexpr (std::is_same_v<T, Shape>)
+    return "int or sequence of int";
+  else if constexpr (std::is_same_v<T, std::vector<int>>)
+    return "int or sequence of int";
+  else if constexpr (std::is_same_v<T, bool>)
+    return "bool";
+  else if constexpr (std::is_integral_v<T>)
+    return "int";
+  else if constexpr (std::is_floating_point_v<T>)
+    return "float";
+  else if constexpr (std::is_same_v<T, std::string>)
+    return "str";
+  else if constexpr (std::is_same_v<T, DType>)
+    return "dtype";
+  else if constexpr (std::is_same_v<T, Dim>)
+    return "int";
+  else if constexpr (is_pair<T>::value || is_tuple<T>::value)
+    return "tuple";
+  else
+    return "object";
 }
 
 }  // namespace detail
 
-// Adds a function to the catalogue; a signature that does not fit the C++ function is an InternalError
-// when the library is loaded.
+// Adds a function to the catalogue; a signature that does not fit the C++ function is an
+// InternalError when the library is loaded.
 template <class R, class... A>
-const FunctionInfo* function(const char* module, const char* signature, const char* doc, R (*target)(A...)) {
+const FunctionInfo* function(const char* module, const char* signature, const char* doc,
+                             R (*target)(A...)) {
   FunctionInfo& info = detail::add_function(module, signature, doc);
   const ParameterKind kinds[] = {detail::kind_of<std::decay_t<A>>()..., ParameterKind::other};
   const std::string types[] = {detail::type_name<std::decay_t<A>>()..., ""};
-  if (info.parameters.size() != sizeof...(A)) throw InternalError(std::string(signature) + " does not fit its C++ function");
+  if (info.parameters.size() != sizeof...(A))
+    throw InternalError(std::string(signature) + " does not fit its C++ function");
   for (std::size_t i = 0; i < sizeof...(A); ++i) {
     info.parameters[i].kind = kinds[i];
     info.parameters[i].type = types[i];

@@ -1,4 +1,5 @@
-// More of plait::lax: functions of JAX's lax that are made of primitives. ops.h has those that are one.
+// More of plait::lax: functions of JAX's lax that are made of primitives. ops.h has those that are
+// one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -34,7 +35,8 @@ Array expand_dims(Operand array, const std::vector<int>& dimensions);
 Array squeeze(Operand array, const std::vector<int>& dimensions);
 Array collapse(Operand operand, int start_dimension, std::optional<int> stop_dimension = {});
 Array broadcasted_iota(DType dtype, const Shape& shape, int dimension);
-Array full_like(Operand x, Operand fill_value, std::optional<DType> dtype = {}, const std::optional<Shape>& shape = {});
+Array full_like(Operand x, Operand fill_value, std::optional<DType> dtype = {},
+                const std::optional<Shape>& shape = {});
 
 Array dot(Operand lhs, Operand rhs, std::optional<DType> preferred_element_type = {});
 Array batch_matmul(Operand lhs, Operand rhs);

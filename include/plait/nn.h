@@ -1,5 +1,6 @@
-// Functions of neural networks: activations, softmax and normalisation as composites, attention, and
-// initialisers. Names and arguments are jax.nn's; initialisers are functions of a key and a shape.
+// Functions of neural networks: activations, softmax and normalisation as composites, attention,
+// and initialisers. Names and arguments are jax.nn's; initialisers are functions of a key and a
+// shape.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +10,7 @@ namespace plait::nn {
 
 // --- Activations ---------------------------------------------------------------------------------
 
-Array relu(Operand x);                // the derivative at 0 is 0
+Array relu(Operand x);  // the derivative at 0 is 0
 Array relu6(Operand x);
 Array leaky_relu(Operand x, Operand negative_slope = 0.01);
 Array elu(Operand x, Operand alpha = 1.0);
@@ -40,43 +41,52 @@ Array identity(Operand x);
 Array softmax(Operand x, const Axes& axis = -1, const std::optional<Array>& where = {});
 Array log_softmax(Operand x, const Axes& axis = -1, const std::optional<Array>& where = {});
 // b: factors of the exponentials. -inf for elements that are all -inf.
-Array logsumexp(Operand a, const Axes& axis = {}, const std::optional<Array>& b = {}, bool keepdims = false,
-                const std::optional<Array>& where = {});
-Array logmeanexp(Operand x, const Axes& axis = {}, const std::optional<Array>& where = {}, bool keepdims = false);
+Array logsumexp(Operand a, const Axes& axis = {}, const std::optional<Array>& b = {},
+                bool keepdims = false, const std::optional<Array>& where = {});
+Array logmeanexp(Operand x, const Axes& axis = {}, const std::optional<Array>& where = {},
+                 bool keepdims = false);
 Array standardize(Operand x, const Axes& axis = -1, double epsilon = 1e-5);
-// (x - mean) / sqrt(var + epsilon) over an axis, times scale, plus bias, which have the size of the axis.
-Array layer_norm(Operand x, const std::optional<Array>& scale = {}, const std::optional<Array>& bias = {},
-                 int axis = -1, double epsilon = 1e-5);
-Array rms_norm(Operand x, const std::optional<Array>& scale = {}, int axis = -1, double epsilon = 1e-5);
+// (x - mean) / sqrt(var + epsilon) over an axis, times scale, plus bias, which have the size of the
+// axis.
+Array layer_norm(Operand x, const std::optional<Array>& scale = {},
+                 const std::optional<Array>& bias = {}, int axis = -1, double epsilon = 1e-5);
+Array rms_norm(Operand x, const std::optional<Array>& scale = {}, int axis = -1,
+               double epsilon = 1e-5);
 Array one_hot(Operand x, Dim num_classes, std::optional<DType> dtype = {}, int axis = -1);
 
 // --- Attention -----------------------------------------------------------------------------------
 
-// softmax(scale q k^T) v for q[..., t, d], k[..., s, d], v[..., s, e], with equal leading axes; mask
-// (bool, broadcast to [..., t, s]) says which pairs count. scale: 1 / sqrt(d) unless given.
-Array attention(Operand q, Operand k, Operand v, const std::optional<Array>& mask = {}, std::optional<double> scale = {});
-// jax.nn's: query [b, t, n, h] and key, value [b, s, m, h] where m divides n (or all without b); bias and
-// mask are broadcast to [b, n, t, s].
-Array dot_product_attention(Operand query, Operand key, Operand value, const std::optional<Array>& bias = {},
+// softmax(scale q k^T) v for q[..., t, d], k[..., s, d], v[..., s, e], with equal leading axes;
+// mask (bool, broadcast to [..., t, s]) says which pairs count. scale: 1 / sqrt(d) unless given.
+Array attention(Operand q, Operand k, Operand v, const std::optional<Array>& mask = {},
+                std::optional<double> scale = {});
+// jax.nn's: query [b, t, n, h] and key, value [b, s, m, h] where m divides n (or all without b);
+// bias and mask are broadcast to [b, n, t, s].
+Array dot_product_attention(Operand query, Operand key, Operand value,
+                            const std::optional<Array>& bias = {},
                             const std::optional<Array>& mask = {}, std::optional<double> scale = {},
                             bool is_causal = false);
 
 // --- Initialisers --------------------------------------------------------------------------------
 
-// Arrays to start a network from. The last axis but one counts inputs, the last one outputs, and axes
-// before them are a receptive field.
+// Arrays to start a network from. The last axis but one counts inputs, the last one outputs, and
+// axes before them are a receptive field.
 namespace initializers {
 
 Array zeros(Operand key, const Shape& shape, std::optional<DType> dtype = {});
 Array ones(Operand key, const Shape& shape, std::optional<DType> dtype = {});
-Array constant(Operand key, const Shape& shape, std::optional<DType> dtype = {}, Operand value = 0.0);
-Array uniform(Operand key, const Shape& shape, std::optional<DType> dtype = {}, double scale = 1e-2);
-Array normal(Operand key, const Shape& shape, std::optional<DType> dtype = {}, double stddev = 1e-2);
-Array truncated_normal(Operand key, const Shape& shape, std::optional<DType> dtype = {}, double stddev = 1e-2,
-                       double lower = -2.0, double upper = 2.0);
+Array constant(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+               Operand value = 0.0);
+Array uniform(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+              double scale = 1e-2);
+Array normal(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+             double stddev = 1e-2);
+Array truncated_normal(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+                       double stddev = 1e-2, double lower = -2.0, double upper = 2.0);
 // mode: fan_in, fan_out or fan_avg; distribution: truncated_normal, normal or uniform.
-Array variance_scaling(Operand key, const Shape& shape, std::optional<DType> dtype = {}, double scale = 1.0,
-                       const std::string& mode = "fan_in", const std::string& distribution = "truncated_normal");
+Array variance_scaling(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+                       double scale = 1.0, const std::string& mode = "fan_in",
+                       const std::string& distribution = "truncated_normal");
 Array glorot_uniform(Operand key, const Shape& shape, std::optional<DType> dtype = {});
 Array glorot_normal(Operand key, const Shape& shape, std::optional<DType> dtype = {});
 Array xavier_uniform(Operand key, const Shape& shape, std::optional<DType> dtype = {});

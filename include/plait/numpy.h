@@ -1,6 +1,7 @@
-// NumPy's functions: dtypes promote, shapes broadcast, numbers are arrays. Names, arguments and their
-// order are NumPy's (and jax.numpy's where that adds one), the same in C++ and in Python; each function's
-// page is in the catalogue (catalogue.h), and numpy_shape.h has the functions that move elements.
+// NumPy's functions: dtypes promote, shapes broadcast, numbers are arrays. Names, arguments and
+// their order are NumPy's (and jax.numpy's where that adds one), the same in C++ and in Python;
+// each function's page is in the catalogue (catalogue.h), and numpy_shape.h has the functions that
+// move elements.
 //
 // Functions of real numbers take integers and bools as float32. Sizes may be named.
 // SPDX-License-Identifier: Apache-2.0
@@ -141,7 +142,8 @@ Array isneginf(Operand x);
 Array signbit(Operand x);
 Array copysign(Operand x1, Operand x2);
 Array isclose(Operand a, Operand b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
-Array allclose(Operand a, Operand b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+Array allclose(Operand a, Operand b, double rtol = 1e-5, double atol = 1e-8,
+               bool equal_nan = false);
 Array array_equal(Operand a1, Operand a2, bool equal_nan = false);
 Array where(Operand condition, Operand x, Operand y);
 
@@ -151,23 +153,24 @@ Array sum(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, bool keepd
           const OptionalArray& initial = {}, const OptionalArray& where = {});
 Array prod(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, bool keepdims = false,
            const OptionalArray& initial = {}, const OptionalArray& where = {});
-Array max(Operand a, const Axes& axis = {}, bool keepdims = false, const OptionalArray& initial = {},
-          const OptionalArray& where = {});
-Array min(Operand a, const Axes& axis = {}, bool keepdims = false, const OptionalArray& initial = {},
-          const OptionalArray& where = {});
-Array amax(Operand a, const Axes& axis = {}, bool keepdims = false, const OptionalArray& initial = {},
-           const OptionalArray& where = {});
-Array amin(Operand a, const Axes& axis = {}, bool keepdims = false, const OptionalArray& initial = {},
-           const OptionalArray& where = {});
+Array max(Operand a, const Axes& axis = {}, bool keepdims = false,
+          const OptionalArray& initial = {}, const OptionalArray& where = {});
+Array min(Operand a, const Axes& axis = {}, bool keepdims = false,
+          const OptionalArray& initial = {}, const OptionalArray& where = {});
+Array amax(Operand a, const Axes& axis = {}, bool keepdims = false,
+           const OptionalArray& initial = {}, const OptionalArray& where = {});
+Array amin(Operand a, const Axes& axis = {}, bool keepdims = false,
+           const OptionalArray& initial = {}, const OptionalArray& where = {});
 Array any(Operand a, const Axes& axis = {}, bool keepdims = false, const OptionalArray& where = {});
 Array all(Operand a, const Axes& axis = {}, bool keepdims = false, const OptionalArray& where = {});
 Array mean(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, bool keepdims = false,
            const OptionalArray& where = {});
-Array var(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, double ddof = 0, bool keepdims = false,
-          const OptionalArray& where = {});
-Array std(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, double ddof = 0, bool keepdims = false,
-          const OptionalArray& where = {});
-Array average(Operand a, const Axes& axis = {}, const OptionalArray& weights = {}, bool keepdims = false);
+Array var(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, double ddof = 0,
+          bool keepdims = false, const OptionalArray& where = {});
+Array std(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, double ddof = 0,
+          bool keepdims = false, const OptionalArray& where = {});
+Array average(Operand a, const Axes& axis = {}, const OptionalArray& weights = {},
+              bool keepdims = false);
 Array ptp(Operand a, const Axes& axis = {}, bool keepdims = false);
 Array count_nonzero(Operand a, const Axes& axis = {}, bool keepdims = false);
 Array argmax(Operand a, std::optional<int> axis = {}, bool keepdims = false);
@@ -175,8 +178,10 @@ Array argmin(Operand a, std::optional<int> axis = {}, bool keepdims = false);
 Array nansum(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, bool keepdims = false);
 Array nanprod(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, bool keepdims = false);
 Array nanmean(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, bool keepdims = false);
-Array nanvar(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, double ddof = 0, bool keepdims = false);
-Array nanstd(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, double ddof = 0, bool keepdims = false);
+Array nanvar(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, double ddof = 0,
+             bool keepdims = false);
+Array nanstd(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, double ddof = 0,
+             bool keepdims = false);
 Array nanmax(Operand a, const Axes& axis = {}, bool keepdims = false);
 Array nanmin(Operand a, const Axes& axis = {}, bool keepdims = false);
 Array nanargmax(Operand a, std::optional<int> axis = {}, bool keepdims = false);
@@ -199,18 +204,22 @@ Array percentile(Operand a, Operand q, const Axes& axis = {}, const std::string&
 Array median(Operand a, const Axes& axis = {}, bool keepdims = false);
 Array nanquantile(Operand a, Operand q, const Axes& axis = {}, const std::string& method = "linear",
                   bool keepdims = false);
-Array nanpercentile(Operand a, Operand q, const Axes& axis = {}, const std::string& method = "linear",
-                    bool keepdims = false);
+Array nanpercentile(Operand a, Operand q, const Axes& axis = {},
+                    const std::string& method = "linear", bool keepdims = false);
 Array nanmedian(Operand a, const Axes& axis = {}, bool keepdims = false);
 Array sort(Operand a, std::optional<int> axis = -1, bool stable = true, bool descending = false);
 Array argsort(Operand a, std::optional<int> axis = -1, bool stable = true, bool descending = false);
 Array lexsort(Operands keys, int axis = -1);
-Array searchsorted(Operand a, Operand v, const std::string& side = "left", const OptionalArray& sorter = {});
+Array searchsorted(Operand a, Operand v, const std::string& side = "left",
+                   const OptionalArray& sorter = {});
 Array digitize(Operand x, Operand bins, bool right = false);
-Array bincount(Operand x, const OptionalArray& weights = {}, int minlength = 0, std::optional<Dim> length = {});
-std::pair<Array, Array> histogram(Operand a, Operand bins = 10, const std::optional<Arrays>& range = {},
+Array bincount(Operand x, const OptionalArray& weights = {}, int minlength = 0,
+               std::optional<Dim> length = {});
+std::pair<Array, Array> histogram(Operand a, Operand bins = 10,
+                                  const std::optional<Arrays>& range = {},
                                   const OptionalArray& weights = {}, bool density = false);
-Array interp(Operand x, Operand xp, Operand fp, const OptionalArray& left = {}, const OptionalArray& right = {});
+Array interp(Operand x, Operand xp, Operand fp, const OptionalArray& left = {},
+             const OptionalArray& right = {});
 Array diff(Operand a, int n = 1, int axis = -1);
 Array corrcoef(Operand x);
 Array cov(Operand m, bool rowvar = true, double ddof = 1);
@@ -226,9 +235,10 @@ Array matmul(Operand a, Operand b, OptionalDType preferred_element_type = {});
 Array matvec(Operand x1, Operand x2);
 Array vecmat(Operand x1, Operand x2);
 Array tensordot(Operand a, Operand b, int axes = 2, OptionalDType preferred_element_type = {});
-Array tensordot(Operand a, Operand b, const std::vector<int>& a_axes, const std::vector<int>& b_axes,
-                OptionalDType preferred_element_type = {});
-Array einsum(const std::string& subscripts, Operands operands, OptionalDType preferred_element_type = {});
+Array tensordot(Operand a, Operand b, const std::vector<int>& a_axes,
+                const std::vector<int>& b_axes, OptionalDType preferred_element_type = {});
+Array einsum(const std::string& subscripts, Operands operands,
+             OptionalDType preferred_element_type = {});
 Array kron(Operand a, Operand b);
 Array cross(Operand a, Operand b, int axis = -1);
 Array convolve(Operand a, Operand v, const std::string& mode = "full");

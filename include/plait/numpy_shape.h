@@ -1,4 +1,5 @@
-// NumPy's functions that make arrays, change their shape, join, split and index them. Part of numpy.h.
+// NumPy's functions that make arrays, change their shape, join, split and index them. Part of
+// numpy.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,19 +15,21 @@ Array zeros(const Shape& shape, std::optional<DType> dtype = {});
 Array ones(const Shape& shape, std::optional<DType> dtype = {});
 Array empty(const Shape& shape, std::optional<DType> dtype = {});  // zeros
 Array full(const Shape& shape, Operand fill_value, std::optional<DType> dtype = {});
-Array zeros_like(Operand a, std::optional<DType> dtype = {}, const std::optional<Shape>& shape = {});
+Array zeros_like(Operand a, std::optional<DType> dtype = {},
+                 const std::optional<Shape>& shape = {});
 Array ones_like(Operand a, std::optional<DType> dtype = {}, const std::optional<Shape>& shape = {});
-Array empty_like(Operand a, std::optional<DType> dtype = {}, const std::optional<Shape>& shape = {});
+Array empty_like(Operand a, std::optional<DType> dtype = {},
+                 const std::optional<Shape>& shape = {});
 Array full_like(Operand a, Operand fill_value, std::optional<DType> dtype = {},
                 const std::optional<Shape>& shape = {});
 Array arange(Number start, std::optional<Number> stop = {}, std::optional<Number> step = {},
              std::optional<DType> dtype = {});
-Array linspace(Operand start, Operand stop, Dim num = 50, bool endpoint = true, std::optional<DType> dtype = {},
-               int axis = 0);
+Array linspace(Operand start, Operand stop, Dim num = 50, bool endpoint = true,
+               std::optional<DType> dtype = {}, int axis = 0);
 Array logspace(Operand start, Operand stop, Dim num = 50, bool endpoint = true, double base = 10.0,
                std::optional<DType> dtype = {}, int axis = 0);
-Array geomspace(Operand start, Operand stop, Dim num = 50, bool endpoint = true, std::optional<DType> dtype = {},
-                int axis = 0);
+Array geomspace(Operand start, Operand stop, Dim num = 50, bool endpoint = true,
+                std::optional<DType> dtype = {}, int axis = 0);
 Array eye(Dim N, std::optional<Dim> M = {}, int k = 0, std::optional<DType> dtype = {});
 Array identity(Dim n, std::optional<DType> dtype = {});
 Array tri(Dim N, std::optional<Dim> M = {}, int k = 0, std::optional<DType> dtype = {});
@@ -101,14 +104,15 @@ Array pad(Operand array, const PadWidth& pad_width, const std::string& mode = "c
 
 // --- Indexing ------------------------------------------------------------------------------------
 
-// mode: none or "fill" (what lies outside is NaN, or the extreme integer; negative ones count from the
-// end), "wrap", "clip".
-Array take(Operand a, Operand indices, std::optional<int> axis = {}, const std::optional<std::string>& mode = {},
-           std::optional<double> fill_value = {});
+// mode: none or "fill" (what lies outside is NaN, or the extreme integer; negative ones count from
+// the end), "wrap", "clip".
+Array take(Operand a, Operand indices, std::optional<int> axis = {},
+           const std::optional<std::string>& mode = {}, std::optional<double> fill_value = {});
 Array take_along_axis(Operand arr, Operand indices, std::optional<int> axis = -1,
-                      const std::optional<std::string>& mode = {}, std::optional<double> fill_value = {});
-Array compress(Operand condition, Operand a, std::optional<int> axis = {}, std::optional<Dim> size = {},
-               double fill_value = 0);
+                      const std::optional<std::string>& mode = {},
+                      std::optional<double> fill_value = {});
+Array compress(Operand condition, Operand a, std::optional<int> axis = {},
+               std::optional<Dim> size = {}, double fill_value = 0);
 Array select(Operands condlist, Operands choicelist, Operand default_ = 0);
 Array choose(Operand a, Operands choices);
 // The indices of elements that are not zero, one array an axis. Without a size their number must be

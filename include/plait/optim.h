@@ -1,12 +1,12 @@
-// Optimisers as pure functions over trees of arrays: gradients and a state give updates and the next
-// state, and apply_updates adds updates to the parameters.
+// Optimisers as pure functions over trees of arrays: gradients and a state give updates and the
+// next state, and apply_updates adds updates to the parameters.
 //
 //   auto state = optim::adam_init(params);
 //   auto [updates, next] = optim::adam(gradients, state, params, {.learning_rate = 1e-3});
 //   params = optim::apply_updates(params, updates);
 //
-// In Python the options are keywords. Any C++ value that is a tree (values.h) may stand for a Tree<Array>;
-// its state is then a struct. Leaves that are not floats stay as they are.
+// In Python the options are keywords. Any C++ value that is a tree (values.h) may stand for a
+// Tree<Array>; its state is then a struct. Leaves that are not floats stay as they are.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -40,11 +40,12 @@ std::pair<ArrayTree, ArrayTree> momentum(const ArrayTree& grads, const ArrayTree
                                          const MomentumOptions& options = {});
 // Kingma and Ba, 2015. The state is (count, mu, nu).
 ArrayTree adam_init(const ArrayTree& params);
-std::pair<ArrayTree, ArrayTree> adam(const ArrayTree& grads, const ArrayTree& state, const AdamOptions& options = {});
+std::pair<ArrayTree, ArrayTree> adam(const ArrayTree& grads, const ArrayTree& state,
+                                     const AdamOptions& options = {});
 // Adam with weight decay apart from the gradient: Loshchilov and Hutter, 2019.
 ArrayTree adamw_init(const ArrayTree& params);
-std::pair<ArrayTree, ArrayTree> adamw(const ArrayTree& grads, const ArrayTree& state, const ArrayTree& params,
-                                      const AdamWOptions& options = {});
+std::pair<ArrayTree, ArrayTree> adamw(const ArrayTree& grads, const ArrayTree& state,
+                                      const ArrayTree& params, const AdamWOptions& options = {});
 
 // params + updates, in the dtypes of params.
 ArrayTree apply_updates(const ArrayTree& params, const ArrayTree& updates);
@@ -106,7 +107,8 @@ AdamState<P> adamw_init(const P& params) {
   return adam_init(params);
 }
 template <class P>
-std::pair<P, AdamState<P>> adam(const P& grads, const AdamState<P>& state, const AdamOptions& options = {}) {
+std::pair<P, AdamState<P>> adam(const P& grads, const AdamState<P>& state,
+                                const AdamOptions& options = {}) {
   auto [updates, next] = adam(detail::tree_of(grads), detail::tree_of_state(state), options);
   return {detail::value_of<P>(updates), detail::state_of<P>(next)};
 }

@@ -1,6 +1,6 @@
-// Random numbers from keys: the same key gives the same numbers, and split gives new keys. Threefry, bit
-// for bit as in JAX (with partitionable threefry, its default). A key is uint32[2]; an array of keys has
-// axes in front.
+// Random numbers from keys: the same key gives the same numbers, and split gives new keys.
+// Threefry, bit for bit as in JAX (with partitionable threefry, its default). A key is uint32[2];
+// an array of keys has axes in front.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,21 +9,22 @@
 
 namespace plait::random {
 
-Array key(Operand seed);                      // of an integer
+Array key(Operand seed);  // of an integer
 Array PRNGKey(Operand seed);
-Array key_data(Operand keys);                 // the key itself: keys are raw
+Array key_data(Operand keys);  // the key itself: keys are raw
 Array wrap_key_data(Operand key_bits_array);
 Array clone(Operand key);
 Array split(Operand key, const Shape& num = {2});
 Array fold_in(Operand key, Operand data);
 
 Array bits(Operand key, const Shape& shape = {}, std::optional<DType> dtype = {});
-Array uniform(Operand key, const Shape& shape = {}, std::optional<DType> dtype = {}, Operand minval = 0.0,
-              Operand maxval = 1.0);
-Array randint(Operand key, const Shape& shape, Operand minval, Operand maxval, std::optional<DType> dtype = {});
+Array uniform(Operand key, const Shape& shape = {}, std::optional<DType> dtype = {},
+              Operand minval = 0.0, Operand maxval = 1.0);
+Array randint(Operand key, const Shape& shape, Operand minval, Operand maxval,
+              std::optional<DType> dtype = {});
 Array normal(Operand key, const Shape& shape = {}, std::optional<DType> dtype = {});
-Array truncated_normal(Operand key, Operand lower, Operand upper, const std::optional<Shape>& shape = {},
-                       std::optional<DType> dtype = {});
+Array truncated_normal(Operand key, Operand lower, Operand upper,
+                       const std::optional<Shape>& shape = {}, std::optional<DType> dtype = {});
 Array bernoulli(Operand key, Operand p = 0.5, const std::optional<Shape>& shape = {});
 Array rademacher(Operand key, const Shape& shape = {}, std::optional<DType> dtype = {});
 Array exponential(Operand key, const Shape& shape = {}, std::optional<DType> dtype = {});
@@ -31,8 +32,10 @@ Array laplace(Operand key, const Shape& shape = {}, std::optional<DType> dtype =
 Array logistic(Operand key, const Shape& shape = {}, std::optional<DType> dtype = {});
 Array gumbel(Operand key, const Shape& shape = {}, std::optional<DType> dtype = {});
 Array cauchy(Operand key, const Shape& shape = {}, std::optional<DType> dtype = {});
-Array pareto(Operand key, Operand b, const std::optional<Shape>& shape = {}, std::optional<DType> dtype = {});
-Array rayleigh(Operand key, Operand scale, const std::optional<Shape>& shape = {}, std::optional<DType> dtype = {});
+Array pareto(Operand key, Operand b, const std::optional<Shape>& shape = {},
+             std::optional<DType> dtype = {});
+Array rayleigh(Operand key, Operand scale, const std::optional<Shape>& shape = {},
+               std::optional<DType> dtype = {});
 Array weibull_min(Operand key, Operand scale, Operand concentration, const Shape& shape = {},
                   std::optional<DType> dtype = {});
 Array lognormal(Operand key, Operand sigma = 1.0, const std::optional<Shape>& shape = {},
@@ -40,8 +43,9 @@ Array lognormal(Operand key, Operand sigma = 1.0, const std::optional<Shape>& sh
 
 // A number n stands for arange(n); the axis is shuffled whole, or each row by itself.
 Array permutation(Operand key, Operand x, int axis = 0, bool independent = false);
-Array choice(Operand key, Operand a, const Shape& shape = {}, bool replace = true, const std::optional<Array>& p = {},
-             int axis = 0);
-Array categorical(Operand key, Operand logits, int axis = -1, const std::optional<Shape>& shape = {});
+Array choice(Operand key, Operand a, const Shape& shape = {}, bool replace = true,
+             const std::optional<Array>& p = {}, int axis = 0);
+Array categorical(Operand key, Operand logits, int axis = -1,
+                  const std::optional<Shape>& shape = {});
 
 }  // namespace plait::random

@@ -37,18 +37,21 @@ Store& store() {
   return *instance;
 }
 
-std::size_t mix(std::size_t hash, std::size_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15u; }
+std::size_t mix(std::size_t hash, std::size_t value) {
+  return (hash ^ value) * 0x9e3779b97f4a7c15u;
+}
 
-// A composite with a rule of its own is a call to a call: the inner one, which has the rule, is seen
-// through by linearize, and the outer one keeps the symbol.
-Arrays apply_body(const Composite& composite, std::span<const Array> inputs, const Params& attributes,
-                  const std::vector<Dim>& sizes) {
+// A composite with a rule of its own is a call to a call: the inner one, which has the rule, is
+// seen through by linearize, and the outer one keeps the symbol.
+Arrays apply_body(const Composite& composite, std::span<const Array> inputs,
+                  const Params& attributes, const std::vector<Dim>& sizes) {
   if (!composite.jvp) return composite.body(inputs, attributes);
   std::vector<Aval> avals;
   for (const Array& input : inputs) avals.push_back(input.aval());
   const Jaxpr body = make_closed_jaxpr(
       [&](std::span<const Array> x) { return composite.body(x, attributes); }, avals, sizes);
-  avals.insert(avals.end(), avals.begin(), avals.begin() + inputs.size());
+  const std::vector<Aval> tangents = avals;
+  avals.insert(avals.end(), tangents.begin(), tangents.end());
   const Jaxpr jvp = make_closed_jaxpr(
       [&](std::span<const Array> x) { return composite.jvp(x, attributes); }, avals, sizes);
   std::vector<Params::Entry> entries{{"body", body}, {"jvp", jvp}, {"name", composite.symbol}};
@@ -56,12 +59,16 @@ Arrays apply_body(const Composite& composite, std::span<const Array> inputs, con
   return bind(call_p, inputs, Params(std::move(entries)));
 }
 
-Params trace_call(const Composite& composite, std::span<const Aval> avals, const Params& attributes) {
+Params trace_call(const Composite& composite, std::span<const Aval> avals,
+                  const Params& attributes) {
   std::vector<Dim> sizes;
   for (const Aval& aval : avals) collect_sizes(aval.shape, sizes);
   for (const Params::Entry& entry : attributes.entries()) collect_sizes(entry.second, sizes);
   const Jaxpr body = make_closed_jaxpr(
-      [&](std::span<const Array> inputs) { return apply_body(composite, inputs, attributes, sizes); }, avals, sizes);
+      [&](std::span<const Array> inputs) {
+        return apply_body(composite, inputs, attributes, sizes);
+      },
+      avals, sizes);
   std::vector<Params::Entry> entries(attributes.entries().begin(), attributes.entries().end());
   entries.emplace_back("body", body);
   entries.emplace_back("name", composite.symbol);
@@ -93,7 +100,8 @@ std::vector<const Composite*> all_composites() {
   return all;
 }
 
-Params composite_params(const Composite& composite, std::span<const Aval> inputs, const Params& attributes) {
+Params composite_params(const Composite& composite, std::span<const Aval> inputs,
+                        const Params& attributes) {
   std::size_t hash = mix(attributes.hash(), std::hash<const void*>{}(&composite));
   for (const Aval& aval : inputs) hash = mix(hash, aval.hash());
   {
@@ -106,7 +114,10 @@ Params composite_params(const Composite& composite, std::span<const Aval> inputs
         return stored.params;
     }
   }
-  StoredCall made{&composite, attributes, {inputs.begin(), inputs.end()}, trace_call(composite, inputs, attributes)};
+  StoredCall made{&composite,
+                  attributes,
+                  {inputs.begin(), inputs.end()},
+                  trace_call(composite, inputs, attributes)};
   Params params = made.params;
   std::lock_guard lock(store().mutex);
   if (store().calls.size() >= Store::capacity) store().calls.clear();
@@ -114,7 +125,8 @@ Params composite_params(const Composite& composite, std::span<const Aval> inputs
   return params;
 }
 
-Results composite(const Composite& composite, std::span<const Array> inputs, const Params& attributes) {
+Results composite(const Composite& composite, std::span<const Array> inputs,
+                  const Params& attributes) {
   std::vector<Aval> avals;
   avals.reserve(inputs.size());
   for (const Array& input : inputs) avals.push_back(input.aval());

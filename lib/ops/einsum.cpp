@@ -2,8 +2,8 @@
 //
 // Every operand becomes a term, an array with one label an axis: repeated labels are put on their
 // diagonal, and labels that occur nowhere else are summed. Then the pair of terms whose product is
-// cheapest is contracted by dot_general, until one term is left (the greedy path of opt_einsum: Smith
-// and Gray, 2018).
+// cheapest is contracted by dot_general, until one term is left (the greedy path of opt_einsum:
+// Smith and Gray, 2018).
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <map>
@@ -25,9 +25,12 @@ struct Term {
   Labels labels;
 };
 
-bool has(const Labels& labels, Label label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
+bool has(const Labels& labels, Label label) {
+  return std::find(labels.begin(), labels.end(), label) != labels.end();
+}
 
-[[noreturn]] void refuse(const std::string& subscripts, const std::string& problem, const std::string& fix) {
+[[noreturn]] void refuse(const std::string& subscripts, const std::string& problem,
+                         const std::string& fix) {
   throw ValueError("einsum: in \"" + subscripts + "\", " + problem, fix);
 }
 
@@ -51,7 +54,8 @@ Labels read_labels(const std::string& subscripts, std::string_view text, int ell
     } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
       labels.push_back(c);
     } else {
-      refuse(subscripts, std::string("'") + c + "' is no label", "use letters, ',', '...' and '->'");
+      refuse(subscripts, std::string("'") + c + "' is no label",
+             "use letters, ',', '...' and '->'");
     }
   }
   return labels;
@@ -66,7 +70,9 @@ Subscripts parse_subscripts(const std::string& subscripts, const Arrays& operand
     texts.push_back(inputs.substr(start, end - start));
   }
   if (texts.size() != operands.size())
-    refuse(subscripts, "there are " + std::to_string(texts.size()) + " operands, and " + std::to_string(operands.size()) + " arrays are given",
+    refuse(subscripts,
+           "there are " + std::to_string(texts.size()) + " operands, and " +
+               std::to_string(operands.size()) + " arrays are given",
            "write labels for each array, separated by ','");
   Subscripts result;
   int widest = 0;
@@ -74,8 +80,9 @@ Subscripts parse_subscripts(const std::string& subscripts, const Arrays& operand
     const int named = int(read_labels(subscripts, texts[i], 0).size()), rank = operands[i].ndim();
     const bool has_ellipsis = texts[i].find("...") != std::string_view::npos;
     if (has_ellipsis ? named > rank : named != rank)
-      refuse(subscripts, "operand " + std::to_string(i) + " has " + std::to_string(named) + " labels, and its array has shape (" +
-                             operands[i].shape().to_string() + ")",
+      refuse(subscripts,
+             "operand " + std::to_string(i) + " has " + std::to_string(named) +
+                 " labels, and its array has shape (" + operands[i].shape().to_string() + ")",
              "write one label for each axis");
     result.operands.push_back(read_labels(subscripts, texts[i], has_ellipsis ? rank - named : 0));
     widest = std::max(widest, has_ellipsis ? rank - named : 0);
@@ -87,7 +94,9 @@ Subscripts parse_subscripts(const std::string& subscripts, const Arrays& operand
         refuse(subscripts, "the result names a label twice", "name each label of the result once");
       bool found = false;
       for (const Labels& labels : result.operands) found |= has(labels, label);
-      if (!found && label > 0) refuse(subscripts, std::string("the result's label '") + char(label) + "' is in no operand", "name labels of operands");
+      if (!found && label > 0)
+        refuse(subscripts, std::string("the result's label '") + char(label) + "' is in no operand",
+               "name labels of operands");
     }
     return result;
   }
@@ -103,10 +112,12 @@ Subscripts parse_subscripts(const std::string& subscripts, const Arrays& operand
 
 class Contraction {
  public:
-  Contraction(const std::string& text, const Arrays& operands, std::optional<DType> dtype) : text_(text), dtype_(dtype) {
+  Contraction(const std::string& text, const Arrays& operands, std::optional<DType> dtype)
+      : text_(text), dtype_(dtype) {
     Subscripts subscripts = parse_subscripts(text, operands);
     output_ = std::move(subscripts.output);
-    for (std::size_t i = 0; i < operands.size(); ++i) terms_.push_back({operands[i], std::move(subscripts.operands[i])});
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      terms_.push_back({operands[i], std::move(subscripts.operands[i])});
     for (Term& term : terms_) find_sizes(term);
     for (Term& term : terms_) take_diagonals(term);
   }
@@ -141,13 +152,16 @@ class Contraction {
       auto [entry, added] = sizes_.try_emplace(term.labels[i], size);
       if (added || entry->second == size || size == Dim(1)) continue;
       if (!(entry->second == Dim(1)))
-        throw ShapeError("einsum: in \"" + text_ + "\", the label " + name_of_label(term.labels[i]) + " has sizes " + entry->second.to_string() +
-                             " and " + size.to_string(),
+        throw ShapeError("einsum: in \"" + text_ + "\", the label " +
+                             name_of_label(term.labels[i]) + " has sizes " +
+                             entry->second.to_string() + " and " + size.to_string(),
                          "give arrays whose axes of one label have one size");
       entry->second = size;
     }
   }
-  static std::string name_of_label(Label label) { return label > 0 ? "'" + std::string(1, char(label)) + "'" : "of an ellipsis"; }
+  static std::string name_of_label(Label label) {
+    return label > 0 ? "'" + std::string(1, char(label)) + "'" : "of an ellipsis";
+  }
 
   // Axes of size 1 where the label has another size go; labels named twice go to their diagonal.
   void take_diagonals(Term& term) {
@@ -177,8 +191,10 @@ class Contraction {
     std::vector<int> axes;
     Labels left;
     for (std::size_t i = 0; i < term.labels.size(); ++i) {
-      if (has(output_, term.labels[i]) || used_elsewhere.count(term.labels[i])) left.push_back(term.labels[i]);
-      else axes.push_back(int(i));
+      if (has(output_, term.labels[i]) || used_elsewhere.count(term.labels[i]))
+        left.push_back(term.labels[i]);
+      else
+        axes.push_back(int(i));
     }
     if (axes.empty()) return;
     const DType wide = dtype_.value_or(term.array.dtype());
@@ -188,7 +204,8 @@ class Contraction {
   // Sizes for comparing costs; a named one counts as large.
   double size_of_labels(const std::set<Label>& labels) {
     double size = 1;
-    for (Label label : labels) size *= sizes_[label].is_constant() ? double(sizes_[label].constant()) : 1024;
+    for (Label label : labels)
+      size *= sizes_[label].is_constant() ? double(sizes_[label].constant()) : 1024;
     return size;
   }
 
@@ -205,13 +222,15 @@ class Contraction {
     std::pair<double, double> best_cost{INFINITY, INFINITY};
     for (std::size_t i = 0; i < terms_.size(); ++i)
       for (std::size_t j = i + 1; j < terms_.size(); ++j) {
-        const std::set<Label> a(terms_[i].labels.begin(), terms_[i].labels.end()), b(terms_[j].labels.begin(), terms_[j].labels.end());
+        const std::set<Label> a(terms_[i].labels.begin(), terms_[i].labels.end()),
+            b(terms_[j].labels.begin(), terms_[j].labels.end());
         const std::set<Label> used = used_besides(i, j);
         std::set<Label> all = a, kept;
         all.insert(b.begin(), b.end());
         for (Label label : all)
           if (used.count(label)) kept.insert(label);
-        const std::pair<double, double> cost{size_of_labels(kept) - size_of_labels(a) - size_of_labels(b), size_of_labels(all)};
+        const std::pair<double, double> cost{
+            size_of_labels(kept) - size_of_labels(a) - size_of_labels(b), size_of_labels(all)};
         if (cost < best_cost) best_cost = cost, best = {i, j};
       }
     return best;
@@ -225,7 +244,8 @@ class Contraction {
     used_with_b.insert(b.labels.begin(), b.labels.end());
     sum_unused(a, used_with_b);
     sum_unused(b, used_with_a);
-    if (dtype_ && a.array.dtype() != b.array.dtype()) a.array = astype(a.array, *dtype_), b.array = astype(b.array, *dtype_);
+    if (dtype_ && a.array.dtype() != b.array.dtype())
+      a.array = astype(a.array, *dtype_), b.array = astype(b.array, *dtype_);
     lax::DotDimensions d;
     Labels labels, a_free, b_free;
     for (std::size_t axis = 0; axis < a.labels.size(); ++axis) {
@@ -255,8 +275,10 @@ class Contraction {
 
 }  // namespace
 
-Array numpy::einsum(const std::string& subscripts, Operands operands, OptionalDType preferred_element_type) {
-  if (operands.empty()) throw ValueError("einsum: no operands", "give an array for each operand of the subscripts");
+Array numpy::einsum(const std::string& subscripts, Operands operands,
+                    OptionalDType preferred_element_type) {
+  if (operands.empty())
+    throw ValueError("einsum: no operands", "give an array for each operand of the subscripts");
   Arrays arrays(operands);
   promote_dtypes(arrays, "einsum");
   return Contraction(subscripts, arrays, preferred_element_type).run();
@@ -266,8 +288,10 @@ namespace {
 
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
     function("numpy", "einsum(subscripts, *operands, preferred_element_type=None)",
-             "Sums of products by labels of axes: \"ij,jk->ik\" is matmul, \"ii->i\" a diagonal, \"...ij->...ji\" a transpose. Labels "
-             "that the result lacks are summed; without '->' it has those that occur once, in alphabetic order. Several operands "
+             "Sums of products by labels of axes: \"ij,jk->ik\" is matmul, \"ii->i\" a diagonal, "
+             "\"...ij->...ji\" a transpose. Labels "
+             "that the result lacks are summed; without '->' it has those that occur once, in "
+             "alphabetic order. Several operands "
              "are contracted pairwise, the cheapest first.",
              &numpy::einsum),
 };

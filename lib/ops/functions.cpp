@@ -17,8 +17,9 @@ Array to_inexact(const Array& x) {
 
 Array floating_only(std::string_view function, const Array& x) {
   if (is_complex(x.dtype()))
-    throw DtypeError(std::string(function) + ": dtype " + std::string(name_of(x.dtype())) + " is complex",
-                     "give a real array; real and imag take a complex one apart");
+    throw DtypeError(
+        std::string(function) + ": dtype " + std::string(name_of(x.dtype())) + " is complex",
+        "give a real array; real and imag take a complex one apart");
   return to_inexact(x);
 }
 
@@ -41,15 +42,16 @@ Arrays promoted_inexact(std::string_view function, std::initializer_list<Operand
 }
 
 Array constant(double value, const Array& like) {
-  return Array::literal(cast(Literal{DType::float64, false, 0, value, 0}, like.dtype(), like.aval().weak));
+  return Array::literal(
+      cast(Literal{DType::float64, false, 0, value, 0}, like.dtype(), like.aval().weak));
 }
-Array filled(double value, const Array& like) { return broadcast_to(constant(value, like), like.shape()); }
+Array filled(double value, const Array& like) {
+  return broadcast_to(constant(value, like), like.shape());
+}
 Array nan_of(const Array& like) { return constant(NAN, like); }
 Array astype(const Array& x, DType dtype) { return lax::convert_element_type(x, dtype); }
 
-Array truth(const Array& x) {
-  return is_bool(x.dtype()) ? x : lax::ne(x, constant(0, x));
-}
+Array truth(const Array& x) { return is_bool(x.dtype()) ? x : lax::ne(x, constant(0, x)); }
 
 bool is_weak_literal(const Array& x) { return x.aval().weak && x.as_literal().has_value(); }
 
@@ -58,11 +60,17 @@ Array extreme_of(DType dtype, bool largest) {
   Literal literal{dtype, false, 0, 0, 0};
   visit_dtype(dtype, [&](auto element) {
     using T = decltype(element);
-    if constexpr (std::is_same_v<T, float16>) literal.real = largest ? 65504.0 : -65504.0;
-    else if constexpr (std::is_same_v<T, bfloat16>) literal.real = std::ldexp(largest ? 1.9921875 : -1.9921875, 127);
-    else if constexpr (is_complex_v<T>) literal.real = std::numeric_limits<typename T::value_type>::max() * (largest ? 1 : -1);
-    else if constexpr (std::is_floating_point_v<T>) literal.real = largest ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest();
-    else literal.integer = std::int64_t(largest ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest());
+    if constexpr (std::is_same_v<T, float16>)
+      literal.real = largest ? 65504.0 : -65504.0;
+    else if constexpr (std::is_same_v<T, bfloat16>)
+      literal.real = std::ldexp(largest ? 1.9921875 : -1.9921875, 127);
+    else if constexpr (is_complex_v<T>)
+      literal.real = std::numeric_limits<typename T::value_type>::max() * (largest ? 1 : -1);
+    else if constexpr (std::is_floating_point_v<T>)
+      literal.real = largest ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest();
+    else
+      literal.integer =
+          std::int64_t(largest ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest());
   });
   return Array::literal(literal);
 }

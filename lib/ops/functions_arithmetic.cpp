@@ -17,7 +17,8 @@ Array numpy::add(Operand x1, Operand x2) {
 Array numpy::subtract(Operand x1, Operand x2) {
   const Arrays x = promoted("subtract", {x1, x2});
   if (is_bool(x[0].dtype()))
-    throw DtypeError("subtract: bools do not subtract", "use bitwise_xor, or convert one with astype");
+    throw DtypeError("subtract: bools do not subtract",
+                     "use bitwise_xor, or convert one with astype");
   return bind(sub_p, x);
 }
 
@@ -26,7 +27,9 @@ Array numpy::multiply(Operand x1, Operand x2) {
   return bind(is_bool(x[0].dtype()) ? and_p : mul_p, x);
 }
 
-Array numpy::divide(Operand x1, Operand x2) { return bind(div_p, promoted_inexact("divide", {x1, x2})); }
+Array numpy::divide(Operand x1, Operand x2) {
+  return bind(div_p, promoted_inexact("divide", {x1, x2}));
+}
 Array numpy::true_divide(Operand x1, Operand x2) { return divide(x1, x2); }
 
 namespace {
@@ -47,7 +50,9 @@ Array needs_adjustment(const Array& r, const Array& y) {
   return lax::bitwise_and(nonzero, lax::ne(lax::lt(r, zero), lax::lt(y, constant(0, y))));
 }
 
-Array full_shape(const Array& x, const Array& like) { return x.ndim() == 0 ? plait::broadcast_to(x, like.shape()) : x; }
+Array full_shape(const Array& x, const Array& like) {
+  return x.ndim() == 0 ? plait::broadcast_to(x, like.shape()) : x;
+}
 
 Array remainder_of(const Array& x, const Array& y) {
   const Array r = lax::rem(x, y);
@@ -62,11 +67,14 @@ Array floor_divide_of(const Array& x, const Array& y) {
     const Array adjust = lax::bitwise_and(needs_adjustment(r, y), lax::ne(y, constant(0, y)));
     return lax::select(adjust, lax::sub(quotient, constant(1, quotient)), quotient);
   }
-  // As NumPy: what is left of x after the remainder divides exactly but for rounding, and a quotient
-  // rounded as a whole cannot be off by one. Infinite x and zero y follow the array-API standard.
+  // As NumPy: what is left of x after the remainder divides exactly but for rounding, and a
+  // quotient rounded as a whole cannot be off by one. Infinite x and zero y follow the array-API
+  // standard.
   const Array whole = lax::div(lax::sub(x, r), y);
-  const Array adjusted = lax::select(needs_adjustment(r, y), lax::sub(whole, constant(1, whole)), whole);
-  const Array special = lax::bitwise_or(lax::eq(lax::abs(x), constant(INFINITY, x)), lax::eq(y, constant(0, y)));
+  const Array adjusted =
+      lax::select(needs_adjustment(r, y), lax::sub(whole, constant(1, whole)), whole);
+  const Array special =
+      lax::bitwise_or(lax::eq(lax::abs(x), constant(INFINITY, x)), lax::eq(y, constant(0, y)));
   return lax::round(lax::select(special, quotient, adjusted));
 }
 
@@ -91,7 +99,9 @@ Array numpy::fmod(Operand x1, Operand x2) {
   return bind(rem_p, x);
 }
 
-std::pair<Array, Array> numpy::divmod(Operand x1, Operand x2) { return {floor_divide(x1, x2), remainder(x1, x2)}; }
+std::pair<Array, Array> numpy::divmod(Operand x1, Operand x2) {
+  return {floor_divide(x1, x2), remainder(x1, x2)};
+}
 
 Array numpy::power(Operand x1, Operand x2) {
   // A constant whole exponent: repeated multiplication, exact and with a derivative that is.
@@ -100,8 +110,9 @@ Array numpy::power(Operand x1, Operand x2) {
     const Array x = is_bool(x1.dtype()) ? astype(x1, default_int) : Array(x1);
     if (is_inexact(x.dtype()) ? n >= -1024 && n <= 1024 : n >= 0) return lax::integer_pow(x, n);
     if (is_integer(x.dtype()))
-      throw ValueError("power: integers have no negative powers, and the exponent is " + std::to_string(n),
-                       "convert the base to float first");
+      throw ValueError(
+          "power: integers have no negative powers, and the exponent is " + std::to_string(n),
+          "convert the base to float first");
   }
   return bind(pow_p, promoted_numbers("power", x1, x2));
 }
@@ -117,13 +128,15 @@ Array numpy::maximum(Operand x1, Operand x2) { return bind(max_p, promoted("maxi
 Array numpy::minimum(Operand x1, Operand x2) { return bind(min_p, promoted("minimum", {x1, x2})); }
 
 namespace {
-Array ignoring_nan(const Primitive& primitive, std::string_view name, const Operand& x1, const Operand& x2) {
+Array ignoring_nan(const Primitive& primitive, std::string_view name, const Operand& x1,
+                   const Operand& x2) {
   const Arrays x = promoted(name, {x1, x2});
   const Array result = bind(primitive, x);
   if (!is_floating(x[0].dtype())) return result;
   auto nan = [](const Array& a) { return lax::ne(a, a); };
   const Array y = full_shape(x[1], result), z = full_shape(x[0], result);
-  return lax::select(full_shape(nan(x[0]), result), y, lax::select(full_shape(nan(x[1]), result), z, result));
+  return lax::select(full_shape(nan(x[0]), result), y,
+                     lax::select(full_shape(nan(x[1]), result), z, result));
 }
 }  // namespace
 Array numpy::fmax(Operand x1, Operand x2) { return ignoring_nan(max_p, "fmax", x1, x2); }
@@ -140,11 +153,15 @@ Array numpy::sign(Operand x) {
   if (is_bool(x.dtype())) return x;
   if (is_complex(x.dtype())) {  // x / |x|
     const Array size = lax::abs(x), one = constant(1, size);
-    const Array safe = lax::select(lax::eq(size, constant(0, size)), plait::broadcast_to(one, x.shape()), size);
+    const Array safe =
+        lax::select(lax::eq(size, constant(0, size)), plait::broadcast_to(one, x.shape()), size);
     return lax::div(x, astype(safe, x.dtype()));
   }
-  if (is_unsigned_integer(x.dtype())) return lax::convert_element_type(lax::ne(x, zero), x.dtype(), x.aval().weak);
-  auto number = [&](const Array& flag) { return lax::convert_element_type(flag, x.dtype(), x.aval().weak); };
+  if (is_unsigned_integer(x.dtype()))
+    return lax::convert_element_type(lax::ne(x, zero), x.dtype(), x.aval().weak);
+  auto number = [&](const Array& flag) {
+    return lax::convert_element_type(flag, x.dtype(), x.aval().weak);
+  };
   const Array sign = lax::sub(number(lax::gt(x, zero)), number(lax::lt(x, zero)));
   return is_floating(x.dtype()) ? lax::select(lax::ne(x, x), filled(NAN, x), sign) : sign;
 }
@@ -166,17 +183,24 @@ Array numpy::heaviside(Operand x1, Operand x2) {
   const Arrays x = promoted_inexact("heaviside", {x1, x2});
   const Array zero = constant(0, x[0]);
   const Array step = lax::convert_element_type(lax::gt(x[0], zero), x[0].dtype());
-  const Array at_zero = lax::select(lax::eq(x[0], zero), full_shape(x[1], x[0]), full_shape(step, x[1]));
+  const Array at_zero =
+      lax::select(lax::eq(x[0], zero), full_shape(x[1], x[0]), full_shape(step, x[1]));
   return lax::select(lax::ne(x[0], x[0]), full_shape(x[0], x[1]), at_zero);
 }
 
-Array numpy::nan_to_num(Operand x, double nan, const std::optional<double>& posinf, const std::optional<double>& neginf) {
+Array numpy::nan_to_num(Operand x, double nan, const std::optional<double>& posinf,
+                        const std::optional<double>& neginf) {
   if (!is_inexact(x.dtype())) return x;
   if (is_complex(x.dtype()))
-    return lax::complex(nan_to_num(lax::real(x), nan, posinf, neginf), nan_to_num(lax::imag(x), nan, posinf, neginf));
+    return lax::complex(nan_to_num(lax::real(x), nan, posinf, neginf),
+                        nan_to_num(lax::imag(x), nan, posinf, neginf));
   auto like_x = [&](const Array& number) { return plait::broadcast_to(number, x.shape()); };
-  const Array most = posinf ? constant(*posinf, x) : lax::convert_element_type(largest_of(x.dtype()), x.dtype(), x.aval().weak);
-  const Array least = neginf ? constant(*neginf, x) : lax::convert_element_type(lowest_of(x.dtype()), x.dtype(), x.aval().weak);
+  const Array most =
+      posinf ? constant(*posinf, x)
+             : lax::convert_element_type(largest_of(x.dtype()), x.dtype(), x.aval().weak);
+  const Array least =
+      neginf ? constant(*neginf, x)
+             : lax::convert_element_type(lowest_of(x.dtype()), x.dtype(), x.aval().weak);
   Array result = lax::select(lax::ne(x, x), like_x(constant(nan, x)), x);
   result = lax::select(lax::eq(x, constant(INFINITY, x)), like_x(most), result);
   return lax::select(lax::eq(x, constant(-INFINITY, x)), like_x(least), result);
@@ -200,16 +224,20 @@ Array numpy::trunc(Operand x) {
 Array numpy::fix(Operand x) { return trunc(x); }
 Array numpy::rint(Operand x) {
   const Array y = to_inexact(x);
-  return is_complex(y.dtype()) ? lax::complex(lax::round(lax::real(y)), lax::round(lax::imag(y))) : lax::round(y);
+  return is_complex(y.dtype()) ? lax::complex(lax::round(lax::real(y)), lax::round(lax::imag(y)))
+                               : lax::round(y);
 }
 
 Array numpy::round(Operand a, int decimals) {
-  if (is_complex(a.dtype())) return lax::complex(round(lax::real(a), decimals), round(lax::imag(a), decimals));
+  if (is_complex(a.dtype()))
+    return lax::complex(round(lax::real(a), decimals), round(lax::imag(a), decimals));
   if (is_bool(a.dtype())) return a;
   if (is_integer(a.dtype())) {
     if (decimals >= 0) return a;
-    const Array scaled = lax::div(astype(a, DType::float64), Array::literal(std::pow(10.0, -decimals), DType::float64));
-    const Array whole = lax::mul(lax::round(scaled), Array::literal(std::pow(10.0, -decimals), DType::float64));
+    const Array scaled = lax::div(astype(a, DType::float64),
+                                  Array::literal(std::pow(10.0, -decimals), DType::float64));
+    const Array whole =
+        lax::mul(lax::round(scaled), Array::literal(std::pow(10.0, -decimals), DType::float64));
     return lax::convert_element_type(whole, a.dtype(), a.aval().weak);
   }
   if (decimals == 0) return lax::round(a);
@@ -244,14 +272,17 @@ Array numpy::sqrt(Operand x) { return lax::sqrt(to_inexact(x)); }
 // --- Complex numbers -----------------------------------------------------------------------------
 
 Array numpy::real(Operand val) { return is_complex(val.dtype()) ? lax::real(val) : Array(val); }
-Array numpy::imag(Operand val) { return is_complex(val.dtype()) ? lax::imag(val) : lax::zeros_like(val.aval()); }
+Array numpy::imag(Operand val) {
+  return is_complex(val.dtype()) ? lax::imag(val) : lax::zeros_like(val.aval());
+}
 Array numpy::conj(Operand x) {
   return is_complex(x.dtype()) ? lax::complex(lax::real(x), lax::neg(lax::imag(x))) : Array(x);
 }
 Array numpy::conjugate(Operand x) { return conj(x); }
 Array numpy::angle(Operand z, bool deg) {
   const Array x = to_inexact(z);
-  const Array radians = is_complex(x.dtype()) ? lax::atan2(lax::imag(x), lax::real(x)) : lax::atan2(filled(0, x), x);
+  const Array radians =
+      is_complex(x.dtype()) ? lax::atan2(lax::imag(x), lax::real(x)) : lax::atan2(filled(0, x), x);
   return deg ? degrees(radians) : radians;
 }
 Array numpy::isreal(Operand x) { return lax::eq(imag(x), constant(0, imag(x))); }
@@ -264,50 +295,79 @@ bool numpy::iscomplexobj(Operand x) { return is_complex(x.dtype()); }
 namespace {
 
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
-    function("numpy", "add(x1, x2)", "x1 + x2, element by element; of bools, or. Operands promote and broadcast.", &numpy::add),
-    function("numpy", "subtract(x1, x2)", "x1 - x2, element by element. DtypeError for bools.", &numpy::subtract),
-    function("numpy", "multiply(x1, x2)", "x1 * x2, element by element; of bools, and.", &numpy::multiply),
-    function("numpy", "divide(x1, x2)", "x1 / x2, element by element; integers and bools are divided as float32.", &numpy::divide),
+    function("numpy", "add(x1, x2)",
+             "x1 + x2, element by element; of bools, or. Operands promote and broadcast.",
+             &numpy::add),
+    function("numpy", "subtract(x1, x2)", "x1 - x2, element by element. DtypeError for bools.",
+             &numpy::subtract),
+    function("numpy", "multiply(x1, x2)", "x1 * x2, element by element; of bools, and.",
+             &numpy::multiply),
+    function("numpy", "divide(x1, x2)",
+             "x1 / x2, element by element; integers and bools are divided as float32.",
+             &numpy::divide),
     function("numpy", "true_divide(x1, x2)", "The same as divide.", &numpy::true_divide),
     function("numpy", "floor_divide(x1, x2)",
-             "The quotient rounded down. Integers: x // 0 is 0. Floats follow the array-API standard: an infinite x1 gives a "
+             "The quotient rounded down. Integers: x // 0 is 0. Floats follow the array-API "
+             "standard: an infinite x1 gives a "
              "signed infinity, where NumPy gives NaN.",
              &numpy::floor_divide),
-    function("numpy", "remainder(x1, x2)", "What floor_divide leaves: x1 - x2 * floor(x1 / x2), with the sign of x2.",
+    function("numpy", "remainder(x1, x2)",
+             "What floor_divide leaves: x1 - x2 * floor(x1 / x2), with the sign of x2.",
              &numpy::remainder),
     function("numpy", "mod(x1, x2)", "The same as remainder.", &numpy::mod),
-    function("numpy", "fmod(x1, x2)", "The remainder of division rounded to zero, with the sign of x1, as in C.", &numpy::fmod),
-    function("numpy", "divmod(x1, x2)", "The pair (floor_divide(x1, x2), remainder(x1, x2)).", &numpy::divmod),
+    function("numpy", "fmod(x1, x2)",
+             "The remainder of division rounded to zero, with the sign of x1, as in C.",
+             &numpy::fmod),
+    function("numpy", "divmod(x1, x2)", "The pair (floor_divide(x1, x2), remainder(x1, x2)).",
+             &numpy::divmod),
     function("numpy", "power(x1, x2)",
-             "x1 to the power x2. A Python integer as x2 is repeated multiplication; ValueError when it is negative and x1 an "
+             "x1 to the power x2. A Python integer as x2 is repeated multiplication; ValueError "
+             "when it is negative and x1 an "
              "integer array.",
              &numpy::power),
     function("numpy", "pow(x1, x2)", "The same as power.", &numpy::pow),
-    function("numpy", "float_power(x1, x2)", "x1 to the power x2 in float64 or complex128.", &numpy::float_power),
-    function("numpy", "maximum(x1, x2)", "The larger element of each pair; NaN where either is.", &numpy::maximum),
-    function("numpy", "minimum(x1, x2)", "The smaller element of each pair; NaN where either is.", &numpy::minimum),
-    function("numpy", "fmax(x1, x2)", "The larger element of each pair; the other one where one is NaN.", &numpy::fmax),
-    function("numpy", "fmin(x1, x2)", "The smaller element of each pair; the other one where one is NaN.", &numpy::fmin),
+    function("numpy", "float_power(x1, x2)", "x1 to the power x2 in float64 or complex128.",
+             &numpy::float_power),
+    function("numpy", "maximum(x1, x2)", "The larger element of each pair; NaN where either is.",
+             &numpy::maximum),
+    function("numpy", "minimum(x1, x2)", "The smaller element of each pair; NaN where either is.",
+             &numpy::minimum),
+    function("numpy", "fmax(x1, x2)",
+             "The larger element of each pair; the other one where one is NaN.", &numpy::fmax),
+    function("numpy", "fmin(x1, x2)",
+             "The smaller element of each pair; the other one where one is NaN.", &numpy::fmin),
     function("numpy", "negative(x)", "-x; of unsigned integers modulo 2**bits.", &numpy::negative),
     function("numpy", "positive(x)", "x.", &numpy::positive),
-    function("numpy", "abs(x)", "The absolute value; of complex numbers the magnitude, real.", &numpy::abs),
+    function("numpy", "abs(x)", "The absolute value; of complex numbers the magnitude, real.",
+             &numpy::abs),
     function("numpy", "absolute(x)", "The same as abs.", &numpy::absolute),
-    function("numpy", "fabs(x)", "The absolute value as a float. DtypeError for complex.", &numpy::fabs),
-    function("numpy", "sign(x)", "-1, 0 or 1, and NaN where x is; of complex numbers x / |x|. Its derivative is 0.", &numpy::sign),
+    function("numpy", "fabs(x)", "The absolute value as a float. DtypeError for complex.",
+             &numpy::fabs),
+    function("numpy", "sign(x)",
+             "-1, 0 or 1, and NaN where x is; of complex numbers x / |x|. Its derivative is 0.",
+             &numpy::sign),
     function("numpy", "square(x)", "x * x.", &numpy::square),
     function("numpy", "reciprocal(x)", "1 / x, as a float.", &numpy::reciprocal),
-    function("numpy", "clip(a, min=None, max=None)", "a between min and max, each an array, a number or None.", &numpy::clip),
-    function("numpy", "heaviside(x1, x2)", "0 where x1 < 0, 1 where x1 > 0, x2 where it is 0, NaN where it is NaN.",
+    function("numpy", "clip(a, min=None, max=None)",
+             "a between min and max, each an array, a number or None.", &numpy::clip),
+    function("numpy", "heaviside(x1, x2)",
+             "0 where x1 < 0, 1 where x1 > 0, x2 where it is 0, NaN where it is NaN.",
              &numpy::heaviside),
     function("numpy", "nan_to_num(x, nan=0.0, posinf=None, neginf=None)",
-             "x with numbers for NaN and the infinities: by default 0 and the largest finite values of the dtype.",
+             "x with numbers for NaN and the infinities: by default 0 and the largest finite "
+             "values of the dtype.",
              &numpy::nan_to_num),
-    function("numpy", "floor(x)", "The largest integer not above x, in x's dtype; integers stay.", &numpy::floor),
-    function("numpy", "ceil(x)", "The smallest integer not below x, in x's dtype; integers stay.", &numpy::ceil),
-    function("numpy", "trunc(x)", "x without its fraction, in x's dtype; integers stay.", &numpy::trunc),
+    function("numpy", "floor(x)", "The largest integer not above x, in x's dtype; integers stay.",
+             &numpy::floor),
+    function("numpy", "ceil(x)", "The smallest integer not below x, in x's dtype; integers stay.",
+             &numpy::ceil),
+    function("numpy", "trunc(x)", "x without its fraction, in x's dtype; integers stay.",
+             &numpy::trunc),
     function("numpy", "fix(x)", "The same as trunc.", &numpy::fix),
-    function("numpy", "rint(x)", "The nearest integer as a float, halves to the even one.", &numpy::rint),
-    function("numpy", "round(a, decimals=0)", "a rounded to so many decimals, halves to the even one; negative: tens, hundreds.",
+    function("numpy", "rint(x)", "The nearest integer as a float, halves to the even one.",
+             &numpy::rint),
+    function("numpy", "round(a, decimals=0)",
+             "a rounded to so many decimals, halves to the even one; negative: tens, hundreds.",
              &numpy::round),
     function("numpy", "around(a, decimals=0)", "The same as round.", &numpy::around),
     function("numpy", "exp(x)", "The exponential.", &numpy::exp),
@@ -322,11 +382,13 @@ namespace {
     function("numpy", "imag(val)", "The imaginary part; zeros for real arrays.", &numpy::imag),
     function("numpy", "conj(x)", "The complex conjugate.", &numpy::conj),
     function("numpy", "conjugate(x)", "The same as conj.", &numpy::conjugate),
-    function("numpy", "angle(z, deg=False)", "The angle of a complex number, in (-pi, pi], or in degrees.", &numpy::angle),
+    function("numpy", "angle(z, deg=False)",
+             "The angle of a complex number, in (-pi, pi], or in degrees.", &numpy::angle),
     function("numpy", "isreal(x)", "Where the imaginary part is 0.", &numpy::isreal),
     function("numpy", "iscomplex(x)", "Where the imaginary part is not 0.", &numpy::iscomplex),
     function("numpy", "isrealobj(x)", "Whether the dtype of x is not complex.", &numpy::isrealobj),
-    function("numpy", "iscomplexobj(x)", "Whether the dtype of x is complex.", &numpy::iscomplexobj),
+    function("numpy", "iscomplexobj(x)", "Whether the dtype of x is complex.",
+             &numpy::iscomplexobj),
 };
 
 }  // namespace

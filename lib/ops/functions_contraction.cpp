@@ -15,37 +15,43 @@ Arrays one_dtype(std::string_view function, const Array& a, const Array& b) {
   return x;
 }
 
-Array contract(const Arrays& x, std::vector<int> a_axes, std::vector<int> b_axes, OptionalDType dtype) {
+Array contract(const Arrays& x, std::vector<int> a_axes, std::vector<int> b_axes,
+               OptionalDType dtype) {
   return lax::dot_general(x[0], x[1], {std::move(a_axes), std::move(b_axes), {}, {}}, dtype);
 }
 
 void require_axes(std::string_view function, const Array& a, const Array& b) {
   if (a.ndim() == 0 || b.ndim() == 0)
-    throw ShapeError(std::string(function) + ": operands of shapes (" + a.shape().to_string() + ") and (" + b.shape().to_string() +
-                         "), of which one is a scalar",
+    throw ShapeError(std::string(function) + ": operands of shapes (" + a.shape().to_string() +
+                         ") and (" + b.shape().to_string() + "), of which one is a scalar",
                      "use multiply");
 }
 
-void require_equal_sizes(std::string_view function, const Array& a, int a_axis, const Array& b, int b_axis) {
+void require_equal_sizes(std::string_view function, const Array& a, int a_axis, const Array& b,
+                         int b_axis) {
   if (a.shape(a_axis) == b.shape(b_axis)) return;
-  throw ShapeError(std::string(function) + ": shapes (" + a.shape().to_string() + ") and (" + b.shape().to_string() +
-                       ") do not fit: sizes " + a.shape(a_axis).to_string() + " and " + b.shape(b_axis).to_string() + " meet",
+  throw ShapeError(std::string(function) + ": shapes (" + a.shape().to_string() + ") and (" +
+                       b.shape().to_string() + ") do not fit: sizes " +
+                       a.shape(a_axis).to_string() + " and " + b.shape(b_axis).to_string() +
+                       " meet",
                    "transpose an operand, or make the sizes equal");
 }
 
-// a[..., n, k] b[..., k, m] whose leading axes broadcast. Axes that only one operand has, or that have
-// size 1 in the other, are free; the rest are batch axes.
+// a[..., n, k] b[..., k, m] whose leading axes broadcast. Axes that only one operand has, or that
+// have size 1 in the other, are free; the rest are batch axes.
 Array batched_matmul(const Array& a, const Array& b, OptionalDType dtype) {
   const int a_batch = a.ndim() - 2, b_batch = b.ndim() - 2, batch = std::max(a_batch, b_batch);
-  const Shape shapes[] = {Shape(a.shape().begin(), a.shape().end() - 2), Shape(b.shape().begin(), b.shape().end() - 2)};
+  const Shape shapes[] = {Shape(a.shape().begin(), a.shape().end() - 2),
+                          Shape(b.shape().begin(), b.shape().end() - 2)};
   plait::broadcast_shapes(shapes, "matmul");
   lax::DotDimensions d;
-  Shape a_shape, b_shape, unit;                          // without the axes of size 1 that broadcast
-  std::vector<int> shared, from_a, from_b;               // axes of the result by where they come from
+  Shape a_shape, b_shape, unit;             // without the axes of size 1 that broadcast
+  std::vector<int> shared, from_a, from_b;  // axes of the result by where they come from
   std::vector<int> units;
   for (int i = 0; i < batch; ++i) {
     const int ia = i - (batch - a_batch), ib = i - (batch - b_batch);
-    const bool in_a = ia >= 0 && !(a.shape(ia) == Dim(1)), in_b = ib >= 0 && !(b.shape(ib) == Dim(1));
+    const bool in_a = ia >= 0 && !(a.shape(ia) == Dim(1)),
+               in_b = ib >= 0 && !(b.shape(ib) == Dim(1));
     if (in_a && in_b) {
       d.lhs_batch.push_back(a_shape.rank());
       d.rhs_batch.push_back(b_shape.rank());
@@ -66,7 +72,8 @@ Array batched_matmul(const Array& a, const Array& b, OptionalDType dtype) {
     a_shape.push_back(a.shape(a.ndim() - i));
     b_shape.push_back(b.shape(b.ndim() - i));
   }
-  const Array product = lax::dot_general(lax::reshape(a, a_shape), lax::reshape(b, b_shape), d, dtype);
+  const Array product =
+      lax::dot_general(lax::reshape(a, a_shape), lax::reshape(b, b_shape), d, dtype);
   // It has the shared axes, those of a, n, those of b, m.
   std::vector<int> places = shared;
   places.insert(places.end(), from_a.begin(), from_a.end());
@@ -139,8 +146,8 @@ Array numpy::vecmat(Operand x1, Operand x2) {
 
 Array numpy::tensordot(Operand a, Operand b, int axes, OptionalDType preferred_element_type) {
   if (axes < 0 || axes > std::min(a.ndim(), b.ndim()))
-    throw ValueError("tensordot: " + std::to_string(axes) + " axes of arrays of shapes (" + a.shape().to_string() + ") and (" +
-                         b.shape().to_string() + ")",
+    throw ValueError("tensordot: " + std::to_string(axes) + " axes of arrays of shapes (" +
+                         a.shape().to_string() + ") and (" + b.shape().to_string() + ")",
                      "give at most as many as either array has");
   std::vector<int> a_axes, b_axes;
   for (int i = 0; i < axes; ++i) {
@@ -150,16 +157,17 @@ Array numpy::tensordot(Operand a, Operand b, int axes, OptionalDType preferred_e
   return tensordot(a, b, a_axes, b_axes, preferred_element_type);
 }
 
-Array numpy::tensordot(Operand a, Operand b, const std::vector<int>& a_axes, const std::vector<int>& b_axes,
-                       OptionalDType preferred_element_type) {
+Array numpy::tensordot(Operand a, Operand b, const std::vector<int>& a_axes,
+                       const std::vector<int>& b_axes, OptionalDType preferred_element_type) {
   if (a_axes.size() != b_axes.size())
-    throw ValueError("tensordot: " + std::to_string(a_axes.size()) + " axes of one array and " + std::to_string(b_axes.size()) +
-                         " of the other",
+    throw ValueError("tensordot: " + std::to_string(a_axes.size()) + " axes of one array and " +
+                         std::to_string(b_axes.size()) + " of the other",
                      "name as many axes of each");
   std::vector<int> left = a_axes, right = b_axes;
   for (int& axis : left) axis = normalize_axis(axis, a.ndim(), "tensordot");
   for (int& axis : right) axis = normalize_axis(axis, b.ndim(), "tensordot");
-  for (std::size_t i = 0; i < left.size(); ++i) require_equal_sizes("tensordot", a, left[i], b, right[i]);
+  for (std::size_t i = 0; i < left.size(); ++i)
+    require_equal_sizes("tensordot", a, left[i], b, right[i]);
   return contract(one_dtype("tensordot", a, b), left, right, preferred_element_type);
 }
 
@@ -181,7 +189,8 @@ Array numpy::cross(Operand a, Operand b, int axis) {
   const Dim n = x.shape(x.ndim() - 1), m = y.shape(y.ndim() - 1);
   const bool flat = n == Dim(2) && m == Dim(2);
   if (!(n == Dim(2) || n == Dim(3)) || !(m == Dim(2) || m == Dim(3)))
-    throw ShapeError("cross: vectors of " + n.to_string() + " and " + m.to_string() + " elements", "give vectors of 2 or 3 elements");
+    throw ShapeError("cross: vectors of " + n.to_string() + " and " + m.to_string() + " elements",
+                     "give vectors of 2 or 3 elements");
   auto at = [](const Array& v, int i) {
     const int last = v.ndim() - 1;
     if (v.shape(last) == Dim(i)) {  // the third element of a vector of two
@@ -191,7 +200,9 @@ Array numpy::cross(Operand a, Operand b, int axis) {
     }
     return lax::index_in_dim(v, i, last, false);
   };
-  auto minor = [&](int i, int j) { return subtract(multiply(at(x, i), at(y, j)), multiply(at(x, j), at(y, i))); };
+  auto minor = [&](int i, int j) {
+    return subtract(multiply(at(x, i), at(y, j)), multiply(at(x, j), at(y, i)));
+  };
   if (flat) return minor(0, 1);
   const Array result = stack({minor(1, 2), minor(2, 0), minor(0, 1)}, -1);
   return moveaxis(result, {-1}, {axis});
@@ -202,15 +213,17 @@ Array numpy::cross(Operand a, Operand b, int axis) {
 namespace {
 // The sums of products of a with v sliding over it, where it lies within a padded by these numbers.
 Array slide(const Array& a, const Array& v, Dim before, Dim after) {
-  const Array product = lax::conv_general_dilated(lax::reshape(a, {1, 1, a.shape(0)}), lax::reshape(v, {1, 1, v.shape(0)}), {1},
-                                                  {{before, after}});
+  const Array product =
+      lax::conv_general_dilated(lax::reshape(a, {1, 1, a.shape(0)}),
+                                lax::reshape(v, {1, 1, v.shape(0)}), {1}, {{before, after}});
   return raveled(product);
 }
 }  // namespace
 
 Array numpy::convolve(Operand a, Operand v, const std::string& mode) {
   if (a.ndim() != 1 || v.ndim() != 1 || a.shape(0) == Dim(0) || v.shape(0) == Dim(0))
-    throw ShapeError("convolve: arrays of shapes (" + a.shape().to_string() + ") and (" + v.shape().to_string() + ")",
+    throw ShapeError("convolve: arrays of shapes (" + a.shape().to_string() + ") and (" +
+                         v.shape().to_string() + ")",
                      "give two vectors of at least one element");
   Arrays x = one_dtype("convolve", a, v);
   if (is_bool(x[0].dtype()))
@@ -219,15 +232,21 @@ Array numpy::convolve(Operand a, Operand v, const std::string& mode) {
   const Dim m = x[1].shape(0);
   const Array flipped = lax::rev(x[1], std::vector<int>{0});
   Array result;
-  if (mode == "full") result = slide(x[0], flipped, m - 1, m - 1);
-  else if (mode == "same") result = slide(x[0], flipped, floor_divide(m, 2), floor_divide(m - 1, 2));
-  else if (mode == "valid") result = slide(x[0], flipped, 0, 0);
-  else throw ValueError("convolve: mode is '" + mode + "'", "choose 'full', 'same' or 'valid'");
+  if (mode == "full")
+    result = slide(x[0], flipped, m - 1, m - 1);
+  else if (mode == "same")
+    result = slide(x[0], flipped, floor_divide(m, 2), floor_divide(m - 1, 2));
+  else if (mode == "valid")
+    result = slide(x[0], flipped, 0, 0);
+  else
+    throw ValueError("convolve: mode is '" + mode + "'", "choose 'full', 'same' or 'valid'");
   return result;
 }
 
 Array numpy::correlate(Operand a, Operand v, const std::string& mode) {
-  if (v.ndim() != 1) throw ShapeError("correlate: an array of shape (" + v.shape().to_string() + ")", "give two vectors");
+  if (v.ndim() != 1)
+    throw ShapeError("correlate: an array of shape (" + v.shape().to_string() + ")",
+                     "give two vectors");
   return convolve(a, lax::rev(conj(v), std::vector<int>{0}), mode);
 }
 
@@ -235,7 +254,8 @@ Array numpy::correlate(Operand a, Operand v, const std::string& mode) {
 
 Array numpy::polyval(Operand p, Operand x) {
   if (p.ndim() != 1 || !p.shape(0).is_constant())
-    throw ShapeError("polyval: coefficients of shape (" + p.shape().to_string() + ")", "give a vector");
+    throw ShapeError("polyval: coefficients of shape (" + p.shape().to_string() + ")",
+                     "give a vector");
   Array value = multiply(x, constant(0, x));
   if (p.shape(0) == Dim(0)) return value;
   value = add(value, lax::index_in_dim(p, 0, 0, false));
@@ -260,7 +280,8 @@ Array numpy::trapezoid(Operand y, const OptionalArray& x, double dx, int axis) {
 }
 
 Array numpy::vander(Operand x, std::optional<Dim> N, bool increasing) {
-  if (x.ndim() != 1) throw ShapeError("vander: an array of shape (" + x.shape().to_string() + ")", "give a vector");
+  if (x.ndim() != 1)
+    throw ShapeError("vander: an array of shape (" + x.shape().to_string() + ")", "give a vector");
   const Dim n = N.value_or(x.shape(0));
   Array exponents = counting(n);
   if (!increasing) exponents = lax::sub(number_of(n - 1, default_int), exponents);
@@ -272,41 +293,58 @@ namespace {
 
 // axes as Python gives them: how many, or two lists.
 Array tensordot_of(Operand a, Operand b, const Argument& axes, OptionalDType dtype) {
-  if (std::optional<std::int64_t> count = detail::as_integer(axes)) return numpy::tensordot(a, b, int(*count), dtype);
+  if (std::optional<std::int64_t> count = detail::as_integer(axes))
+    return numpy::tensordot(a, b, int(*count), dtype);
   const auto* lists = std::get_if<Argument::List>(&axes.value);
   if (lists && lists->size() == 2) {
-    const std::optional<std::vector<int>> left = detail::as_ints((*lists)[0]), right = detail::as_ints((*lists)[1]);
+    const std::optional<std::vector<int>> left = detail::as_ints((*lists)[0]),
+                                          right = detail::as_ints((*lists)[1]);
     if (left && right) return numpy::tensordot(a, b, *left, *right, dtype);
   }
-  throw DtypeError("tensordot: axes are neither a number nor two sequences of integers", "call it as tensordot(a, b, axes=2)");
+  throw DtypeError("tensordot: axes are neither a number nor two sequences of integers",
+                   "call it as tensordot(a, b, axes=2)");
 }
 
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
     function("numpy", "matmul(a, b, *, preferred_element_type=None)",
-             "The product of matrices in the last two axes; other axes broadcast; vectors are rows or columns that the result "
+             "The product of matrices in the last two axes; other axes broadcast; vectors are rows "
+             "or columns that the result "
              "lacks. ShapeError for scalars.",
              &numpy::matmul),
     function("numpy", "dot(a, b, *, preferred_element_type=None)",
-             "Sums over the last axis of a and the last but one of b; with a scalar, multiply.", &numpy::dot),
-    function("numpy", "inner(a, b, *, preferred_element_type=None)", "Sums over the last axes of both; with a scalar, multiply.",
-             &numpy::inner),
-    function("numpy", "vdot(a, b, *, preferred_element_type=None)", "The sum of conj(a) * b over all elements.", &numpy::vdot),
-    function("numpy", "vecdot(x1, x2, *, axis=-1, preferred_element_type=None)", "Sums conj(x1) * x2 over an axis; other axes broadcast.",
-             &numpy::vecdot),
-    function("numpy", "outer(a, b)", "The products of all elements of a with all of b, a matrix.", &numpy::outer),
-    function("numpy", "matvec(x1, x2)", "Matrices times vectors; other axes broadcast.", &numpy::matvec),
-    function("numpy", "vecmat(x1, x2)", "Conjugated vectors times matrices; other axes broadcast.", &numpy::vecmat),
+             "Sums over the last axis of a and the last but one of b; with a scalar, multiply.",
+             &numpy::dot),
+    function("numpy", "inner(a, b, *, preferred_element_type=None)",
+             "Sums over the last axes of both; with a scalar, multiply.", &numpy::inner),
+    function("numpy", "vdot(a, b, *, preferred_element_type=None)",
+             "The sum of conj(a) * b over all elements.", &numpy::vdot),
+    function("numpy", "vecdot(x1, x2, *, axis=-1, preferred_element_type=None)",
+             "Sums conj(x1) * x2 over an axis; other axes broadcast.", &numpy::vecdot),
+    function("numpy", "outer(a, b)", "The products of all elements of a with all of b, a matrix.",
+             &numpy::outer),
+    function("numpy", "matvec(x1, x2)", "Matrices times vectors; other axes broadcast.",
+             &numpy::matvec),
+    function("numpy", "vecmat(x1, x2)", "Conjugated vectors times matrices; other axes broadcast.",
+             &numpy::vecmat),
     function("numpy", "tensordot(a, b, axes=2, *, preferred_element_type=None)",
-             "Sums over the last axes of a and the first of b, so many, or over two lists of axes.", &tensordot_of),
+             "Sums over the last axes of a and the first of b, so many, or over two lists of axes.",
+             &tensordot_of),
     function("numpy", "kron(a, b)", "Blocks of b, each times an element of a.", &numpy::kron),
-    function("numpy", "cross(a, b, axis=-1)", "The vector product along an axis of size 3 (or 2: the third element is 0).", &numpy::cross),
+    function("numpy", "cross(a, b, axis=-1)",
+             "The vector product along an axis of size 3 (or 2: the third element is 0).",
+             &numpy::cross),
     function("numpy", "convolve(a, v, mode='full')",
-             "The convolution of two vectors: all of it, of the longer one's size ('same'), or where they overlap wholly ('valid').",
+             "The convolution of two vectors: all of it, of the longer one's size ('same'), or "
+             "where they overlap wholly ('valid').",
              &numpy::convolve),
-    function("numpy", "correlate(a, v, mode='valid')", "The convolution of a with v reversed and conjugated.", &numpy::correlate),
-    function("numpy", "polyval(p, x)", "The polynomial with these coefficients, highest power first, at x.", &numpy::polyval),
-    function("numpy", "trapezoid(y, x=None, dx=1.0, axis=-1)", "The integral along an axis by the trapezoidal rule.", &numpy::trapezoid),
-    function("numpy", "vander(x, N=None, increasing=False)", "The powers of a vector's elements as rows, highest first.", &numpy::vander),
+    function("numpy", "correlate(a, v, mode='valid')",
+             "The convolution of a with v reversed and conjugated.", &numpy::correlate),
+    function("numpy", "polyval(p, x)",
+             "The polynomial with these coefficients, highest power first, at x.", &numpy::polyval),
+    function("numpy", "trapezoid(y, x=None, dx=1.0, axis=-1)",
+             "The integral along an axis by the trapezoidal rule.", &numpy::trapezoid),
+    function("numpy", "vander(x, N=None, increasing=False)",
+             "The powers of a vector's elements as rows, highest first.", &numpy::vander),
 };
 
 }  // namespace

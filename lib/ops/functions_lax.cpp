@@ -1,4 +1,5 @@
-// plait.lax: functions made of primitives. See lax.h; the catalogue of all of lax is lax_catalogue.cpp.
+// plait.lax: functions made of primitives. See lax.h; the catalogue of all of lax is
+// lax_catalogue.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/lax.h>
 #include <plait/nn.h>
@@ -30,18 +31,22 @@ Array lax::acosh(Operand x) { return numpy::arccosh(x); }
 Array lax::atanh(Operand x) { return numpy::arctanh(x); }
 
 Array lax::clamp(Operand min, Operand x, Operand max) {
-  auto end = [&](const Array& bound) { return bound.aval().weak ? convert_element_type(bound, x.dtype()) : bound; };
+  auto end = [&](const Array& bound) {
+    return bound.aval().weak ? convert_element_type(bound, x.dtype()) : bound;
+  };
   return lax::min(lax::max(x, end(min)), end(max));
 }
 
 Array lax::select_n(Operand which, Operands cases) {
   if (cases.empty()) throw ValueError("select_n: no cases", "give at least one");
   if (cases.size() > 2 && is_bool(which.dtype()))
-    throw DtypeError("select_n: a bool chooses among " + std::to_string(cases.size()) + " cases", "choose with int32");
+    throw DtypeError("select_n: a bool chooses among " + std::to_string(cases.size()) + " cases",
+                     "choose with int32");
   if (cases.size() == 1) return cases[0];
   if (is_bool(which.dtype())) return select(which, cases[1], cases[0]);
   Array result = cases.back();
-  for (std::size_t i = cases.size() - 1; i-- > 0;) result = select(le(which, constant(double(i), which)), cases[i], result);
+  for (std::size_t i = cases.size() - 1; i-- > 0;)
+    result = select(le(which, constant(double(i), which)), cases[i], result);
   return result;
 }
 
@@ -50,16 +55,21 @@ Array lax::broadcast(Operand operand, const Shape& sizes) {
   for (Dim dim : operand.shape()) shape.push_back(dim);
   return plait::broadcast_to(operand, shape);
 }
-Array lax::expand_dims(Operand array, const std::vector<int>& dimensions) { return numpy::expand_dims(array, dimensions); }
-Array lax::squeeze(Operand array, const std::vector<int>& dimensions) { return numpy::squeeze(array, dimensions); }
+Array lax::expand_dims(Operand array, const std::vector<int>& dimensions) {
+  return numpy::expand_dims(array, dimensions);
+}
+Array lax::squeeze(Operand array, const std::vector<int>& dimensions) {
+  return numpy::squeeze(array, dimensions);
+}
 
 Array lax::collapse(Operand operand, int start_dimension, std::optional<int> stop_dimension) {
   const int rank = operand.ndim();
   const int start = start_dimension < 0 ? start_dimension + rank : start_dimension;
   const int given = stop_dimension.value_or(rank), stop = given < 0 ? given + rank : given;
   if (start < 0 || stop > rank || start >= stop)
-    throw IndexError("collapse: axes from " + std::to_string(start_dimension) + " to " + std::to_string(given) + " of an array of " +
-                         std::to_string(rank) + " axes",
+    throw IndexError("collapse: axes from " + std::to_string(start_dimension) + " to " +
+                         std::to_string(given) + " of an array of " + std::to_string(rank) +
+                         " axes",
                      "name a range of axes");
   Shape shape(operand.shape().begin(), operand.shape().begin() + start);
   Dim size = 1;
@@ -69,14 +79,18 @@ Array lax::collapse(Operand operand, int start_dimension, std::optional<int> sto
   return reshape(operand, shape);
 }
 
-Array lax::broadcasted_iota(DType dtype, const Shape& shape, int dimension) { return iota(dtype, shape, dimension); }
-Array lax::full_like(Operand x, Operand fill_value, std::optional<DType> dtype, const std::optional<Shape>& shape) {
+Array lax::broadcasted_iota(DType dtype, const Shape& shape, int dimension) {
+  return iota(dtype, shape, dimension);
+}
+Array lax::full_like(Operand x, Operand fill_value, std::optional<DType> dtype,
+                     const std::optional<Shape>& shape) {
   return numpy::full_like(x, fill_value, dtype, shape);
 }
 
 Array lax::dot(Operand lhs, Operand rhs, std::optional<DType> preferred_element_type) {
   if (lhs.ndim() < 1 || lhs.ndim() > 2 || rhs.ndim() < 1 || rhs.ndim() > 2)
-    throw ShapeError("dot: operands of shapes (" + lhs.shape().to_string() + ") and (" + rhs.shape().to_string() + ")",
+    throw ShapeError("dot: operands of shapes (" + lhs.shape().to_string() + ") and (" +
+                         rhs.shape().to_string() + ")",
                      "give vectors or matrices, or use dot_general");
   return dot_general(lhs, rhs, {{lhs.ndim() - 1}, {0}, {}, {}}, preferred_element_type);
 }
@@ -84,7 +98,8 @@ Array lax::dot(Operand lhs, Operand rhs, std::optional<DType> preferred_element_
 Array lax::batch_matmul(Operand lhs, Operand rhs) {
   const int rank = lhs.ndim();
   if (rank < 2 || rhs.ndim() != rank)
-    throw ShapeError("batch_matmul: operands of shapes (" + lhs.shape().to_string() + ") and (" + rhs.shape().to_string() + ")",
+    throw ShapeError("batch_matmul: operands of shapes (" + lhs.shape().to_string() + ") and (" +
+                         rhs.shape().to_string() + ")",
                      "give arrays of as many axes, at least 2");
   DotDimensions d{{rank - 1}, {rank - 2}, {}, {}};
   for (int i = 0; i < rank - 2; ++i) d.lhs_batch.push_back(i), d.rhs_batch.push_back(i);
@@ -101,12 +116,15 @@ Array lax::cumlogsumexp(Operand operand, int axis, bool reverse) {
   m = select(lt(abs(m), constant(INFINITY, m)), m, zeros_like(m.aval()));
   const Array own = exp(sub(x, m));
   // The maximum before each place: its own at the first one, where there is no sum to carry.
-  const Array before = reverse ? concatenate({part(m, dim, 1, n), part(m, dim, n - 1, n)}, dim) : concatenate({part(m, dim, 0, 1), part(m, dim, 0, n - 1)}, dim);
+  const Array before = reverse ? concatenate({part(m, dim, 1, n), part(m, dim, n - 1, n)}, dim)
+                               : concatenate({part(m, dim, 0, 1), part(m, dim, 0, n - 1)}, dim);
   return add(log(linear_recurrence(exp(sub(before, m)), own, dim, reverse)), m);
 }
 
-Array lax::conv(Operand lhs, Operand rhs, const Shape& window_strides, const WindowPadding& padding, std::optional<DType> preferred_element_type) {
-  return conv_general_dilated(lhs, rhs, window_strides, padding, {}, {}, {}, 1, 1, preferred_element_type);
+Array lax::conv(Operand lhs, Operand rhs, const Shape& window_strides, const WindowPadding& padding,
+                std::optional<DType> preferred_element_type) {
+  return conv_general_dilated(lhs, rhs, window_strides, padding, {}, {}, {}, 1, 1,
+                              preferred_element_type);
 }
 
 }  // namespace plait

@@ -8,13 +8,15 @@ namespace plait {
 using namespace functions;  // NOLINT
 
 namespace {
-Array bits(const Primitive& primitive, std::string_view name, const Operand& x1, const Operand& x2, const Params& params = {}) {
+Array bits(const Primitive& primitive, std::string_view name, const Operand& x1, const Operand& x2,
+           const Params& params = {}) {
   return bind(primitive, promoted(name, {x1, x2}), params);
 }
 Array compared(const char* direction, std::string_view name, const Operand& x1, const Operand& x2) {
   return bind(cmp_p, promoted(name, {x1, x2}), Params{{"direction", std::string(direction)}});
 }
-Array logic(const Primitive& primitive, std::string_view name, const Operand& x1, const Operand& x2) {
+Array logic(const Primitive& primitive, std::string_view name, const Operand& x1,
+            const Operand& x2) {
   Arrays x{truth(x1), truth(x2)};
   broadcast_shapes(std::span<Array>(x), name);
   return bind(primitive, x);
@@ -35,7 +37,8 @@ Array numpy::bitwise_left_shift(Operand x1, Operand x2) { return left_shift(x1, 
 Array numpy::right_shift(Operand x1, Operand x2) {
   const Arrays x = promoted("right_shift", {x1, x2});
   const bool logical = is_unsigned_integer(x[0].dtype());
-  return bind(shift_p, x, Params{{"kind", std::string(logical ? "right_logical" : "right_arithmetic")}});
+  return bind(shift_p, x,
+              Params{{"kind", std::string(logical ? "right_logical" : "right_arithmetic")}});
 }
 Array numpy::bitwise_right_shift(Operand x1, Operand x2) { return right_shift(x1, x2); }
 
@@ -49,7 +52,9 @@ Array numpy::not_equal(Operand x1, Operand x2) { return compared("ne", "not_equa
 Array numpy::less(Operand x1, Operand x2) { return compared("lt", "less", x1, x2); }
 Array numpy::less_equal(Operand x1, Operand x2) { return compared("le", "less_equal", x1, x2); }
 Array numpy::greater(Operand x1, Operand x2) { return compared("gt", "greater", x1, x2); }
-Array numpy::greater_equal(Operand x1, Operand x2) { return compared("ge", "greater_equal", x1, x2); }
+Array numpy::greater_equal(Operand x1, Operand x2) {
+  return compared("ge", "greater_equal", x1, x2);
+}
 
 Array numpy::isnan(Operand x) { return is_inexact(x.dtype()) ? lax::ne(x, x) : all_false(x); }
 Array numpy::isinf(Operand x) {
@@ -59,21 +64,26 @@ Array numpy::isinf(Operand x) {
 }
 Array numpy::isfinite(Operand x) {
   if (!is_inexact(x.dtype())) return plait::broadcast_to(Array(true), x.shape());
-  if (is_complex(x.dtype())) return lax::bitwise_and(isfinite(lax::real(x)), isfinite(lax::imag(x)));
+  if (is_complex(x.dtype()))
+    return lax::bitwise_and(isfinite(lax::real(x)), isfinite(lax::imag(x)));
   return lax::lt(lax::abs(x), constant(INFINITY, x));
 }
 Array numpy::isposinf(Operand x) {
-  return is_inexact(x.dtype()) ? lax::eq(floating_only("isposinf", x), constant(INFINITY, x)) : all_false(x);
+  return is_inexact(x.dtype()) ? lax::eq(floating_only("isposinf", x), constant(INFINITY, x))
+                               : all_false(x);
 }
 Array numpy::isneginf(Operand x) {
-  return is_inexact(x.dtype()) ? lax::eq(floating_only("isneginf", x), constant(-INFINITY, x)) : all_false(x);
+  return is_inexact(x.dtype()) ? lax::eq(floating_only("isneginf", x), constant(-INFINITY, x))
+                               : all_false(x);
 }
 
 Array numpy::signbit(Operand x) {
   if (is_bool(x.dtype())) return all_false(x);
   if (is_integer(x.dtype())) return lax::lt(x, constant(0, x));
   const Array y = floating_only("signbit", x);
-  const DType bits = size_of(y.dtype()) == 2 ? DType::int16 : size_of(y.dtype()) == 4 ? DType::int32 : DType::int64;
+  const DType bits = size_of(y.dtype()) == 2   ? DType::int16
+                     : size_of(y.dtype()) == 4 ? DType::int32
+                                               : DType::int64;
   return lax::lt(lax::bitcast_convert_type(y, bits), Array::literal(0, bits));
 }
 
@@ -81,14 +91,15 @@ Array numpy::copysign(Operand x1, Operand x2) {
   const Arrays x = promoted_inexact("copysign", {x1, x2});
   const Array size = lax::abs(x[0]), negative = signbit(x[1]);
   const Shape shape = size.ndim() == 0 ? negative.shape() : size.shape();
-  return lax::select(plait::broadcast_to(negative, shape), plait::broadcast_to(lax::neg(size), shape),
-                     plait::broadcast_to(size, shape));
+  return lax::select(plait::broadcast_to(negative, shape),
+                     plait::broadcast_to(lax::neg(size), shape), plait::broadcast_to(size, shape));
 }
 
 Array numpy::isclose(Operand a, Operand b, double rtol, double atol, bool equal_nan) {
   const Arrays x = promoted_inexact("isclose", {a, b});
   const Array difference = lax::abs(lax::sub(x[0], x[1])), size = lax::abs(x[1]);
-  const Array near = lax::le(difference, lax::add(lax::mul(size, constant(rtol, size)), constant(atol, size)));
+  const Array near =
+      lax::le(difference, lax::add(lax::mul(size, constant(rtol, size)), constant(atol, size)));
   // An infinity is close to itself alone: inf - inf is NaN, and inf - 1 <= inf.
   Array close = lax::bitwise_or(lax::eq(x[0], x[1]), lax::bitwise_and(near, isfinite(x[1])));
   if (equal_nan) close = lax::bitwise_or(close, lax::bitwise_and(isnan(x[0]), isnan(x[1])));
@@ -116,24 +127,34 @@ Array numpy::where(Operand condition, Operand x, Operand y) {
 namespace {
 
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
-    function("numpy", "bitwise_and(x1, x2)", "The bits set in both, of integers or bools.", &numpy::bitwise_and),
-    function("numpy", "bitwise_or(x1, x2)", "The bits set in either, of integers or bools.", &numpy::bitwise_or),
-    function("numpy", "bitwise_xor(x1, x2)", "The bits set in exactly one, of integers or bools.", &numpy::bitwise_xor),
+    function("numpy", "bitwise_and(x1, x2)", "The bits set in both, of integers or bools.",
+             &numpy::bitwise_and),
+    function("numpy", "bitwise_or(x1, x2)", "The bits set in either, of integers or bools.",
+             &numpy::bitwise_or),
+    function("numpy", "bitwise_xor(x1, x2)", "The bits set in exactly one, of integers or bools.",
+             &numpy::bitwise_xor),
     function("numpy", "bitwise_not(x)", "The bits not set; of bools, not.", &numpy::bitwise_not),
     function("numpy", "bitwise_invert(x)", "The same as bitwise_not.", &numpy::bitwise_invert),
     function("numpy", "invert(x)", "The same as bitwise_not.", &numpy::invert),
-    function("numpy", "left_shift(x1, x2)", "The bits of x1 moved up by x2 places, zeros moving in.", &numpy::left_shift),
-    function("numpy", "bitwise_left_shift(x1, x2)", "The same as left_shift.", &numpy::bitwise_left_shift),
-    function("numpy", "right_shift(x1, x2)", "The bits of x1 moved down by x2 places; signed numbers keep their sign.",
+    function("numpy", "left_shift(x1, x2)",
+             "The bits of x1 moved up by x2 places, zeros moving in.", &numpy::left_shift),
+    function("numpy", "bitwise_left_shift(x1, x2)", "The same as left_shift.",
+             &numpy::bitwise_left_shift),
+    function("numpy", "right_shift(x1, x2)",
+             "The bits of x1 moved down by x2 places; signed numbers keep their sign.",
              &numpy::right_shift),
-    function("numpy", "bitwise_right_shift(x1, x2)", "The same as right_shift.", &numpy::bitwise_right_shift),
+    function("numpy", "bitwise_right_shift(x1, x2)", "The same as right_shift.",
+             &numpy::bitwise_right_shift),
     function("numpy", "logical_and(x1, x2)", "Where both are not 0, as bool.", &numpy::logical_and),
     function("numpy", "logical_or(x1, x2)", "Where either is not 0, as bool.", &numpy::logical_or),
-    function("numpy", "logical_xor(x1, x2)", "Where exactly one is not 0, as bool.", &numpy::logical_xor),
+    function("numpy", "logical_xor(x1, x2)", "Where exactly one is not 0, as bool.",
+             &numpy::logical_xor),
     function("numpy", "logical_not(x)", "Where x is 0, as bool.", &numpy::logical_not),
     function("numpy", "equal(x1, x2)", "x1 == x2, as bool.", &numpy::equal),
-    function("numpy", "not_equal(x1, x2)", "x1 != x2, as bool; NaN is unequal to everything.", &numpy::not_equal),
-    function("numpy", "less(x1, x2)", "x1 < x2, as bool; complex numbers are ordered as pairs.", &numpy::less),
+    function("numpy", "not_equal(x1, x2)", "x1 != x2, as bool; NaN is unequal to everything.",
+             &numpy::not_equal),
+    function("numpy", "less(x1, x2)", "x1 < x2, as bool; complex numbers are ordered as pairs.",
+             &numpy::less),
     function("numpy", "less_equal(x1, x2)", "x1 <= x2, as bool.", &numpy::less_equal),
     function("numpy", "greater(x1, x2)", "x1 > x2, as bool.", &numpy::greater),
     function("numpy", "greater_equal(x1, x2)", "x1 >= x2, as bool.", &numpy::greater_equal),
@@ -142,13 +163,17 @@ namespace {
     function("numpy", "isfinite(x)", "Where x is neither NaN nor infinite.", &numpy::isfinite),
     function("numpy", "isposinf(x)", "Where x is inf.", &numpy::isposinf),
     function("numpy", "isneginf(x)", "Where x is -inf.", &numpy::isneginf),
-    function("numpy", "signbit(x)", "Where the sign is set: negative numbers, -0.0, and NaN with a sign.", &numpy::signbit),
+    function("numpy", "signbit(x)",
+             "Where the sign is set: negative numbers, -0.0, and NaN with a sign.",
+             &numpy::signbit),
     function("numpy", "copysign(x1, x2)", "x1 with the sign of x2, as a float.", &numpy::copysign),
-    function("numpy", "isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False)", "Where |a - b| <= atol + rtol * |b|.",
-             &numpy::isclose),
+    function("numpy", "isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False)",
+             "Where |a - b| <= atol + rtol * |b|.", &numpy::isclose),
     function("numpy", "allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False)",
-             "Whether |a - b| <= atol + rtol * |b| everywhere, as a bool array of rank 0.", &numpy::allclose),
-    function("numpy", "array_equal(a1, a2, equal_nan=False)", "Whether shapes and elements are equal, as a bool array of rank 0.",
+             "Whether |a - b| <= atol + rtol * |b| everywhere, as a bool array of rank 0.",
+             &numpy::allclose),
+    function("numpy", "array_equal(a1, a2, equal_nan=False)",
+             "Whether shapes and elements are equal, as a bool array of rank 0.",
              &numpy::array_equal),
 };
 

@@ -1,7 +1,7 @@
 // plait.numpy: reductions over axes, running sums, and their variants that leave NaN out.
 //
-// mean and var are composites, which backends may claim; integers are averaged in float64 and 16-bit
-// floats in float32, and rounded once.
+// mean and var are composites, which backends may claim; integers are averaged in float64 and
+// 16-bit floats in float32, and rounded once.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
@@ -28,16 +28,19 @@ Array finished(const Array& reduced, const Shape& shape, std::span<const int> ax
 }
 
 // x where the mask is true, and a scalar elsewhere.
-Array masked_by(const Array& x, const OptionalArray& where, const Array& identity, std::string_view function) {
+Array masked_by(const Array& x, const OptionalArray& where, const Array& identity,
+                std::string_view function) {
   if (!where) return x;
   Arrays operands{truth(*where), x};
   broadcast_shapes(std::span<Array>(operands), function);
   const Shape shape = operands[1].ndim() == 0 ? operands[0].shape() : operands[1].shape();
-  return lax::select(operands[0], plait::broadcast_to(operands[1], shape), plait::broadcast_to(identity, shape));
+  return lax::select(operands[0], plait::broadcast_to(operands[1], shape),
+                     plait::broadcast_to(identity, shape));
 }
 
-Array combined(Array (*reduce)(Operand, std::span<const int>), Array (*combine)(Operand, Operand), const Array& x,
-               const Axes& axis, bool keepdims, const OptionalArray& initial, std::string_view function) {
+Array combined(Array (*reduce)(Operand, std::span<const int>), Array (*combine)(Operand, Operand),
+               const Array& x, const Axes& axis, bool keepdims, const OptionalArray& initial,
+               std::string_view function) {
   const std::vector<int> axes = axis.of(x.ndim(), function);
   const Array result = finished(reduce(x, axes), x.shape(), axes, keepdims);
   return initial ? combine(result, lax::convert_element_type(*initial, result.dtype())) : result;
@@ -46,19 +49,23 @@ Array combined(Array (*reduce)(Operand, std::span<const int>), Array (*combine)(
 void require_elements(const Array& x, std::span<const int> axes, std::string_view function) {
   for (int axis : axes)
     if (x.shape(axis) == Dim(0))
-      throw ValueError(std::string(function) + ": axis " + std::to_string(axis) + " of an array of shape (" +
-                           x.shape().to_string() + ") has no elements",
+      throw ValueError(std::string(function) + ": axis " + std::to_string(axis) +
+                           " of an array of shape (" + x.shape().to_string() + ") has no elements",
                        "give an initial value, or reduce another axis");
 }
 
-Array extreme(bool largest, const Operand& a, const Axes& axis, bool keepdims, const OptionalArray& initial,
-              const OptionalArray& where) {
+Array extreme(bool largest, const Operand& a, const Axes& axis, bool keepdims,
+              const OptionalArray& initial, const OptionalArray& where) {
   const char* name = largest ? "max" : "min";
   if (where && !initial)
-    throw ValueError(std::string(name) + ": where needs an initial value, the result where nothing is left", "give initial=");
+    throw ValueError(
+        std::string(name) + ": where needs an initial value, the result where nothing is left",
+        "give initial=");
   if (!initial) require_elements(a, axis.of(a.ndim(), name), name);
   const bool infinite = is_floating(a.dtype());
-  const Array identity = infinite ? constant(largest ? -INFINITY : INFINITY, a) : largest ? lowest_of(a.dtype()) : largest_of(a.dtype());
+  const Array identity = infinite  ? constant(largest ? -INFINITY : INFINITY, a)
+                         : largest ? lowest_of(a.dtype())
+                                   : largest_of(a.dtype());
   const Array x = masked_by(a, where, identity, name);
   return largest ? combined(lax::reduce_max, lax::max, x, axis, keepdims, initial, name)
                  : combined(lax::reduce_min, lax::min, x, axis, keepdims, initial, name);
@@ -66,36 +73,44 @@ Array extreme(bool largest, const Operand& a, const Axes& axis, bool keepdims, c
 
 }  // namespace
 
-Array numpy::sum(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims, const OptionalArray& initial,
+Array numpy::sum(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
+                 const OptionalArray& initial, const OptionalArray& where) {
+  const Array x = astype(a, dtype.value_or(sum_dtype(a.dtype())));
+  return combined(lax::reduce_sum, lax::add, masked_by(x, where, constant(0, x), "sum"), axis,
+                  keepdims, initial, "sum");
+}
+
+Array numpy::prod(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
+                  const OptionalArray& initial, const OptionalArray& where) {
+  const Array x = astype(a, dtype.value_or(sum_dtype(a.dtype())));
+  return combined(lax::reduce_prod, lax::mul, masked_by(x, where, constant(1, x), "prod"), axis,
+                  keepdims, initial, "prod");
+}
+
+Array numpy::max(Operand a, const Axes& axis, bool keepdims, const OptionalArray& initial,
                  const OptionalArray& where) {
-  const Array x = astype(a, dtype.value_or(sum_dtype(a.dtype())));
-  return combined(lax::reduce_sum, lax::add, masked_by(x, where, constant(0, x), "sum"), axis, keepdims, initial, "sum");
-}
-
-Array numpy::prod(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims, const OptionalArray& initial,
-                  const OptionalArray& where) {
-  const Array x = astype(a, dtype.value_or(sum_dtype(a.dtype())));
-  return combined(lax::reduce_prod, lax::mul, masked_by(x, where, constant(1, x), "prod"), axis, keepdims, initial, "prod");
-}
-
-Array numpy::max(Operand a, const Axes& axis, bool keepdims, const OptionalArray& initial, const OptionalArray& where) {
   return extreme(true, a, axis, keepdims, initial, where);
 }
-Array numpy::min(Operand a, const Axes& axis, bool keepdims, const OptionalArray& initial, const OptionalArray& where) {
+Array numpy::min(Operand a, const Axes& axis, bool keepdims, const OptionalArray& initial,
+                 const OptionalArray& where) {
   return extreme(false, a, axis, keepdims, initial, where);
 }
-Array numpy::amax(Operand a, const Axes& axis, bool keepdims, const OptionalArray& initial, const OptionalArray& where) {
+Array numpy::amax(Operand a, const Axes& axis, bool keepdims, const OptionalArray& initial,
+                  const OptionalArray& where) {
   return max(a, axis, keepdims, initial, where);
 }
-Array numpy::amin(Operand a, const Axes& axis, bool keepdims, const OptionalArray& initial, const OptionalArray& where) {
+Array numpy::amin(Operand a, const Axes& axis, bool keepdims, const OptionalArray& initial,
+                  const OptionalArray& where) {
   return min(a, axis, keepdims, initial, where);
 }
 
 Array numpy::any(Operand a, const Axes& axis, bool keepdims, const OptionalArray& where) {
-  return combined(lax::reduce_or, lax::bitwise_or, masked_by(truth(a), where, Array(false), "any"), axis, keepdims, {}, "any");
+  return combined(lax::reduce_or, lax::bitwise_or, masked_by(truth(a), where, Array(false), "any"),
+                  axis, keepdims, {}, "any");
 }
 Array numpy::all(Operand a, const Axes& axis, bool keepdims, const OptionalArray& where) {
-  return combined(lax::reduce_and, lax::bitwise_and, masked_by(truth(a), where, Array(true), "all"), axis, keepdims, {}, "all");
+  return combined(lax::reduce_and, lax::bitwise_and, masked_by(truth(a), where, Array(true), "all"),
+                  axis, keepdims, {}, "all");
 }
 
 // --- Means ---------------------------------------------------------------------------------------
@@ -120,40 +135,56 @@ Arrays mean_body(std::span<const Array> inputs, const Params& attributes) {
   const DType dtype = attributes.get<DType>("dtype");
   const Array x = astype(inputs[0], mean_compute_dtype(inputs[0].dtype(), dtype));
   const std::vector<int> axes = attribute_axes(attributes, x.ndim());
-  const Array mean = lax::div(sum_over(x, axes), number_of(size_of_axes(x.shape(), axes), x.dtype()));
+  const Array mean =
+      lax::div(sum_over(x, axes), number_of(size_of_axes(x.shape(), axes), x.dtype()));
   return {finished(astype(mean, dtype), x.shape(), axes, attributes.flag("keepdims"))};
 }
 
 // Two passes: the mean, then the mean square of what differs from it.
 Arrays var_body(std::span<const Array> inputs, const Params& attributes) {
   const DType dtype = attributes.get<DType>("dtype");
-  const Array x = astype(inputs[0], mean_compute_dtype(inputs[0].dtype(), is_complex(inputs[0].dtype()) ? complex_dtype_of(dtype) : dtype));
+  const Array x =
+      astype(inputs[0],
+             mean_compute_dtype(inputs[0].dtype(),
+                                is_complex(inputs[0].dtype()) ? complex_dtype_of(dtype) : dtype));
   const std::vector<int> axes = attribute_axes(attributes, x.ndim());
   const Dim size = size_of_axes(x.shape(), axes);
-  const Array mean = with_axes(lax::div(sum_over(x, axes), number_of(size, x.dtype())), x.shape(), axes);
+  const Array mean =
+      with_axes(lax::div(sum_over(x, axes), number_of(size, x.dtype())), x.shape(), axes);
   const Array centered = lax::sub(x, plait::broadcast_to(mean, x.shape()));
   const Array square = is_complex(x.dtype())
-                           ? lax::add(lax::mul(lax::real(centered), lax::real(centered)), lax::mul(lax::imag(centered), lax::imag(centered)))
+                           ? lax::add(lax::mul(lax::real(centered), lax::real(centered)),
+                                      lax::mul(lax::imag(centered), lax::imag(centered)))
                            : lax::mul(centered, centered);
-  const Array divisor = lax::sub(number_of(size, square.dtype()), Array::literal(attributes.get<double>("ddof"), square.dtype()));
+  const Array divisor = lax::sub(number_of(size, square.dtype()),
+                                 Array::literal(attributes.get<double>("ddof"), square.dtype()));
   const Array var = lax::div(sum_over(square, axes), lax::max(divisor, constant(0, divisor)));
   return {finished(astype(var, dtype), x.shape(), axes, attributes.flag("keepdims"))};
 }
 
-const Composite& mean_composite = define_composite(
-    {"mean", "The mean over axes (counted from the back); keepdims, dtype of the result.", mean_body, {}});
-const Composite& var_composite = define_composite(
-    {"var", "The mean square distance from the mean over axes (counted from the back); ddof is taken from the divisor.", var_body, {}});
+const Composite& mean_composite =
+    define_composite({"mean",
+                      "The mean over axes (counted from the back); keepdims, dtype of the result.",
+                      mean_body,
+                      {}});
+const Composite& var_composite =
+    define_composite({"var",
+                      "The mean square distance from the mean over axes (counted from the back); "
+                      "ddof is taken from the divisor.",
+                      var_body,
+                      {}});
 
 DType mean_dtype(const Array& a, std::optional<DType> dtype, std::string_view function) {
   if (dtype && !is_inexact(*dtype))
-    throw DtypeError(std::string(function) + ": dtype " + std::string(name_of(*dtype)) + " holds no fractions",
-                     "ask for a float dtype and convert the result");
+    throw DtypeError(
+        std::string(function) + ": dtype " + std::string(name_of(*dtype)) + " holds no fractions",
+        "ask for a float dtype and convert the result");
   return dtype.value_or(inexact_dtype(a.dtype()));
 }
 
 // How many elements `where` keeps along the axes, as a float.
-Array count_where(const Array& a, const Array& where, const Axes& axis, DType dtype, bool keepdims) {
+Array count_where(const Array& a, const Array& where, const Axes& axis, DType dtype,
+                  bool keepdims) {
   Arrays operands{truth(where), a};
   broadcast_shapes(std::span<Array>(operands), "where");
   const Array mask = plait::broadcast_to(operands[0], operands[1].shape());
@@ -162,14 +193,19 @@ Array count_where(const Array& a, const Array& where, const Axes& axis, DType dt
 
 }  // namespace
 
-Array numpy::mean(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims, const OptionalArray& where) {
+Array numpy::mean(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
+                  const OptionalArray& where) {
   const DType to = mean_dtype(a, dtype, "mean");
-  if (where) return lax::div(sum(a, axis, to, keepdims, {}, where), count_where(a, *where, axis, to, keepdims));
+  if (where)
+    return lax::div(sum(a, axis, to, keepdims, {}, where),
+                    count_where(a, *where, axis, to, keepdims));
   const std::vector<int> axes = axis.of(a.ndim(), "mean");
-  return composite(mean_composite, {a}, {{"axes", from_back(axes, a.ndim())}, {"keepdims", keepdims}, {"dtype", to}});
+  return composite(mean_composite, {a},
+                   {{"axes", from_back(axes, a.ndim())}, {"keepdims", keepdims}, {"dtype", to}});
 }
 
-Array numpy::var(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims, const OptionalArray& where) {
+Array numpy::var(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims,
+                 const OptionalArray& where) {
   const DType to = real_dtype_of(mean_dtype(a, dtype, "var"));
   if (where) {
     const Array x = is_inexact(a.dtype()) ? Array(a) : astype(a, to);
@@ -179,10 +215,13 @@ Array numpy::var(Operand a, const Axes& axis, OptionalDType dtype, double ddof, 
                   lax::max(lax::sub(count, constant(ddof, count)), constant(0, count)));
   }
   const std::vector<int> axes = axis.of(a.ndim(), "var");
-  return composite(var_composite, {a}, {{"axes", from_back(axes, a.ndim())}, {"keepdims", keepdims}, {"dtype", to}, {"ddof", ddof}});
+  return composite(
+      var_composite, {a},
+      {{"axes", from_back(axes, a.ndim())}, {"keepdims", keepdims}, {"dtype", to}, {"ddof", ddof}});
 }
 
-Array numpy::std(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims, const OptionalArray& where) {
+Array numpy::std(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims,
+                 const OptionalArray& where) {
   return lax::sqrt(var(a, axis, dtype, ddof, keepdims, where));
 }
 
@@ -191,8 +230,10 @@ Array numpy::average(Operand a, const Axes& axis, const OptionalArray& weights, 
   Array w = *weights;
   if (!(w.shape() == a.shape())) {  // weights along one axis
     if (w.ndim() != 1 || axis.is_none() || axis.list().size() != 1)
-      throw ShapeError("average: weights of shape (" + w.shape().to_string() + ") for an array of shape (" + a.shape().to_string() + ")",
-                       "give weights of the array's shape, or one for each element of a single axis");
+      throw ShapeError(
+          "average: weights of shape (" + w.shape().to_string() + ") for an array of shape (" +
+              a.shape().to_string() + ")",
+          "give weights of the array's shape, or one for each element of a single axis");
     const int dim = axis.of(a.ndim(), "average")[0];
     w = lax::broadcast_in_dim(w, a.shape(), std::vector<int>{dim});
   }
@@ -200,24 +241,32 @@ Array numpy::average(Operand a, const Axes& axis, const OptionalArray& weights, 
   return lax::div(sum(lax::mul(x[0], x[1]), axis, {}, keepdims), sum(x[1], axis, {}, keepdims));
 }
 
-Array numpy::ptp(Operand a, const Axes& axis, bool keepdims) { return subtract(max(a, axis, keepdims), min(a, axis, keepdims)); }
-Array numpy::count_nonzero(Operand a, const Axes& axis, bool keepdims) { return sum(truth(a), axis, default_int, keepdims); }
+Array numpy::ptp(Operand a, const Axes& axis, bool keepdims) {
+  return subtract(max(a, axis, keepdims), min(a, axis, keepdims));
+}
+Array numpy::count_nonzero(Operand a, const Axes& axis, bool keepdims) {
+  return sum(truth(a), axis, default_int, keepdims);
+}
 
 // --- Indices of extremes -------------------------------------------------------------------------
 
 namespace {
-Array arg_extreme(Array (*reduce)(Operand, int, DType), const Operand& a, std::optional<int> axis, bool keepdims, std::string_view function) {
+Array arg_extreme(Array (*reduce)(Operand, int, DType), const Operand& a, std::optional<int> axis,
+                  bool keepdims, std::string_view function) {
   const Array x = axis ? Array(a) : raveled(a);
   const int dim = normalize_axis(axis.value_or(0), x.ndim(), function);
   require_elements(x, std::vector<int>{dim}, function);
   const Array index = reduce(is_bool(x.dtype()) ? astype(x, DType::uint8) : x, dim, default_int);
   if (!keepdims) return index;
-  return axis ? with_axes(index, x.shape(), std::vector<int>{dim}) : lax::reshape(index, Shape(a.ndim(), 1));
+  return axis ? with_axes(index, x.shape(), std::vector<int>{dim})
+              : lax::reshape(index, Shape(a.ndim(), 1));
 }
 Array without_nan(const Array& a, double value) {
   return is_inexact(a.dtype()) ? lax::select(lax::ne(a, a), filled(value, a), a) : a;
 }
-Array not_nan(const Array& a) { return is_inexact(a.dtype()) ? lax::eq(a, a) : plait::broadcast_to(Array(true), a.shape()); }
+Array not_nan(const Array& a) {
+  return is_inexact(a.dtype()) ? lax::eq(a, a) : plait::broadcast_to(Array(true), a.shape());
+}
 // result, and NaN where all elements were.
 Array nan_if_none(const Array& result, const Array& a, const Axes& axis, bool keepdims) {
   if (!is_floating(a.dtype())) return result;
@@ -225,18 +274,32 @@ Array nan_if_none(const Array& result, const Array& a, const Axes& axis, bool ke
 }
 }  // namespace
 
-Array numpy::argmax(Operand a, std::optional<int> axis, bool keepdims) { return arg_extreme(lax::argmax, a, axis, keepdims, "argmax"); }
-Array numpy::argmin(Operand a, std::optional<int> axis, bool keepdims) { return arg_extreme(lax::argmin, a, axis, keepdims, "argmin"); }
-Array numpy::nanargmax(Operand a, std::optional<int> axis, bool keepdims) { return argmax(without_nan(a, -INFINITY), axis, keepdims); }
-Array numpy::nanargmin(Operand a, std::optional<int> axis, bool keepdims) { return argmin(without_nan(a, INFINITY), axis, keepdims); }
+Array numpy::argmax(Operand a, std::optional<int> axis, bool keepdims) {
+  return arg_extreme(lax::argmax, a, axis, keepdims, "argmax");
+}
+Array numpy::argmin(Operand a, std::optional<int> axis, bool keepdims) {
+  return arg_extreme(lax::argmin, a, axis, keepdims, "argmin");
+}
+Array numpy::nanargmax(Operand a, std::optional<int> axis, bool keepdims) {
+  return argmax(without_nan(a, -INFINITY), axis, keepdims);
+}
+Array numpy::nanargmin(Operand a, std::optional<int> axis, bool keepdims) {
+  return argmin(without_nan(a, INFINITY), axis, keepdims);
+}
 
-Array numpy::nansum(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims) { return sum(without_nan(a, 0), axis, dtype, keepdims); }
-Array numpy::nanprod(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims) { return prod(without_nan(a, 1), axis, dtype, keepdims); }
+Array numpy::nansum(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims) {
+  return sum(without_nan(a, 0), axis, dtype, keepdims);
+}
+Array numpy::nanprod(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims) {
+  return prod(without_nan(a, 1), axis, dtype, keepdims);
+}
 Array numpy::nanmean(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims) {
-  return is_inexact(a.dtype()) ? mean(a, axis, dtype, keepdims, not_nan(a)) : mean(a, axis, dtype, keepdims);
+  return is_inexact(a.dtype()) ? mean(a, axis, dtype, keepdims, not_nan(a))
+                               : mean(a, axis, dtype, keepdims);
 }
 Array numpy::nanvar(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims) {
-  return is_inexact(a.dtype()) ? var(a, axis, dtype, ddof, keepdims, not_nan(a)) : var(a, axis, dtype, ddof, keepdims);
+  return is_inexact(a.dtype()) ? var(a, axis, dtype, ddof, keepdims, not_nan(a))
+                               : var(a, axis, dtype, ddof, keepdims);
 }
 Array numpy::nanstd(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims) {
   return lax::sqrt(nanvar(a, axis, dtype, ddof, keepdims));
@@ -251,8 +314,8 @@ Array numpy::nanmin(Operand a, const Axes& axis, bool keepdims) {
 // --- Running sums --------------------------------------------------------------------------------
 
 namespace {
-Array running(Array (*scan)(Operand, int, bool), const Operand& a, std::optional<int> axis, std::optional<DType> dtype,
-              std::string_view function) {
+Array running(Array (*scan)(Operand, int, bool), const Operand& a, std::optional<int> axis,
+              std::optional<DType> dtype, std::string_view function) {
   const Array x = astype(axis ? Array(a) : raveled(a), dtype.value_or(sum_dtype(a.dtype())));
   return scan(x, normalize_axis(axis.value_or(0), x.ndim(), function), false);
 }
@@ -265,20 +328,30 @@ Array with_initial(const Array& scanned, int axis, double value) {
 int single_axis(const Array& x, std::optional<int> axis, std::string_view function) {
   if (axis) return *axis;
   if (x.ndim() != 1)
-    throw ValueError(std::string(function) + ": an array of " + std::to_string(x.ndim()) + " axes, and no axis is named", "give axis=");
+    throw ValueError(std::string(function) + ": an array of " + std::to_string(x.ndim()) +
+                         " axes, and no axis is named",
+                     "give axis=");
   return 0;
 }
 }  // namespace
 
-Array numpy::cumsum(Operand a, std::optional<int> axis, OptionalDType dtype) { return running(lax::cumsum, a, axis, dtype, "cumsum"); }
-Array numpy::cumprod(Operand a, std::optional<int> axis, OptionalDType dtype) { return running(lax::cumprod, a, axis, dtype, "cumprod"); }
-Array numpy::nancumsum(Operand a, std::optional<int> axis, OptionalDType dtype) { return cumsum(without_nan(a, 0), axis, dtype); }
-Array numpy::cumulative_sum(Operand x, std::optional<int> axis, OptionalDType dtype, bool include_initial) {
+Array numpy::cumsum(Operand a, std::optional<int> axis, OptionalDType dtype) {
+  return running(lax::cumsum, a, axis, dtype, "cumsum");
+}
+Array numpy::cumprod(Operand a, std::optional<int> axis, OptionalDType dtype) {
+  return running(lax::cumprod, a, axis, dtype, "cumprod");
+}
+Array numpy::nancumsum(Operand a, std::optional<int> axis, OptionalDType dtype) {
+  return cumsum(without_nan(a, 0), axis, dtype);
+}
+Array numpy::cumulative_sum(Operand x, std::optional<int> axis, OptionalDType dtype,
+                            bool include_initial) {
   const int dim = single_axis(x, axis, "cumulative_sum");
   const Array result = cumsum(x, dim, dtype);
   return include_initial ? with_initial(result, dim, 0) : result;
 }
-Array numpy::cumulative_prod(Operand x, std::optional<int> axis, OptionalDType dtype, bool include_initial) {
+Array numpy::cumulative_prod(Operand x, std::optional<int> axis, OptionalDType dtype,
+                             bool include_initial) {
   const int dim = single_axis(x, axis, "cumulative_prod");
   const Array result = cumprod(x, dim, dtype);
   return include_initial ? with_initial(result, dim, 1) : result;
@@ -288,54 +361,83 @@ namespace {
 
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
     function("numpy", "sum(a, axis=None, dtype=None, keepdims=False, *, initial=None, where=None)",
-             "The sum over axes (None: all). Bools and small integers are added as int32 or uint32. With where, of the elements "
+             "The sum over axes (None: all). Bools and small integers are added as int32 or "
+             "uint32. With where, of the elements "
              "where it is true; initial is added.",
              &numpy::sum),
     function("numpy", "prod(a, axis=None, dtype=None, keepdims=False, *, initial=None, where=None)",
              "The product over axes, with dtypes as in sum.", &numpy::prod),
     function("numpy", "max(a, axis=None, keepdims=False, *, initial=None, where=None)",
-             "The largest element over axes; NaN wins. ValueError when there is none and no initial value.", &numpy::max),
+             "The largest element over axes; NaN wins. ValueError when there is none and no "
+             "initial value.",
+             &numpy::max),
     function("numpy", "min(a, axis=None, keepdims=False, *, initial=None, where=None)",
-             "The smallest element over axes; NaN wins. ValueError when there is none and no initial value.", &numpy::min),
-    function("numpy", "amax(a, axis=None, keepdims=False, *, initial=None, where=None)", "The same as max.", &numpy::amax),
-    function("numpy", "amin(a, axis=None, keepdims=False, *, initial=None, where=None)", "The same as min.", &numpy::amin),
-    function("numpy", "any(a, axis=None, keepdims=False, *, where=None)", "Whether any element over axes is not 0.", &numpy::any),
-    function("numpy", "all(a, axis=None, keepdims=False, *, where=None)", "Whether all elements over axes are not 0.", &numpy::all),
+             "The smallest element over axes; NaN wins. ValueError when there is none and no "
+             "initial value.",
+             &numpy::min),
+    function("numpy", "amax(a, axis=None, keepdims=False, *, initial=None, where=None)",
+             "The same as max.", &numpy::amax),
+    function("numpy", "amin(a, axis=None, keepdims=False, *, initial=None, where=None)",
+             "The same as min.", &numpy::amin),
+    function("numpy", "any(a, axis=None, keepdims=False, *, where=None)",
+             "Whether any element over axes is not 0.", &numpy::any),
+    function("numpy", "all(a, axis=None, keepdims=False, *, where=None)",
+             "Whether all elements over axes are not 0.", &numpy::all),
     function("numpy", "mean(a, axis=None, dtype=None, keepdims=False, *, where=None)",
-             "The mean over axes, a float: NaN of no elements. Integers are averaged in float64, 16-bit floats in float32. A "
+             "The mean over axes, a float: NaN of no elements. Integers are averaged in float64, "
+             "16-bit floats in float32. A "
              "named axis is divided by its size.",
              &numpy::mean),
     function("numpy", "var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None)",
-             "The mean square distance from the mean over axes, in two passes; the divisor is the count less ddof.", &numpy::var),
-    function("numpy", "std(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None)", "The square root of var.", &numpy::std),
+             "The mean square distance from the mean over axes, in two passes; the divisor is the "
+             "count less ddof.",
+             &numpy::var),
+    function("numpy", "std(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None)",
+             "The square root of var.", &numpy::std),
     function("numpy", "average(a, axis=None, weights=None, keepdims=False)",
-             "The mean over axes with weights, of a's shape or along the one axis.", &numpy::average),
-    function("numpy", "ptp(a, axis=None, keepdims=False)", "The largest element less the smallest over axes.", &numpy::ptp),
-    function("numpy", "count_nonzero(a, axis=None, keepdims=False)", "How many elements over axes are not 0, int32.",
-             &numpy::count_nonzero),
+             "The mean over axes with weights, of a's shape or along the one axis.",
+             &numpy::average),
+    function("numpy", "ptp(a, axis=None, keepdims=False)",
+             "The largest element less the smallest over axes.", &numpy::ptp),
+    function("numpy", "count_nonzero(a, axis=None, keepdims=False)",
+             "How many elements over axes are not 0, int32.", &numpy::count_nonzero),
     function("numpy", "argmax(a, axis=None, keepdims=False)",
-             "The index of the largest element along an axis (None: of all in a row), int32: the first of equal ones; NaN wins.",
+             "The index of the largest element along an axis (None: of all in a row), int32: the "
+             "first of equal ones; NaN wins.",
              &numpy::argmax),
-    function("numpy", "argmin(a, axis=None, keepdims=False)", "The index of the smallest element along an axis, as argmax.",
-             &numpy::argmin),
-    function("numpy", "nanargmax(a, axis=None, keepdims=False)", "argmax among elements that are not NaN.", &numpy::nanargmax),
-    function("numpy", "nanargmin(a, axis=None, keepdims=False)", "argmin among elements that are not NaN.", &numpy::nanargmin),
-    function("numpy", "nansum(a, axis=None, dtype=None, keepdims=False)", "The sum with NaN as 0.", &numpy::nansum),
-    function("numpy", "nanprod(a, axis=None, dtype=None, keepdims=False)", "The product with NaN as 1.", &numpy::nanprod),
-    function("numpy", "nanmean(a, axis=None, dtype=None, keepdims=False)", "The mean of elements that are not NaN.", &numpy::nanmean),
-    function("numpy", "nanvar(a, axis=None, dtype=None, ddof=0, keepdims=False)", "The variance of elements that are not NaN.",
-             &numpy::nanvar),
-    function("numpy", "nanstd(a, axis=None, dtype=None, ddof=0, keepdims=False)", "The square root of nanvar.", &numpy::nanstd),
-    function("numpy", "nanmax(a, axis=None, keepdims=False)", "The largest element that is not NaN; NaN when all are.", &numpy::nanmax),
-    function("numpy", "nanmin(a, axis=None, keepdims=False)", "The smallest element that is not NaN; NaN when all are.", &numpy::nanmin),
-    function("numpy", "cumsum(a, axis=None, dtype=None)", "Running sums along an axis (None: of all elements in a row).", &numpy::cumsum),
-    function("numpy", "cumprod(a, axis=None, dtype=None)", "Running products along an axis.", &numpy::cumprod),
-    function("numpy", "nancumsum(a, axis=None, dtype=None)", "Running sums with NaN as 0.", &numpy::nancumsum),
+    function("numpy", "argmin(a, axis=None, keepdims=False)",
+             "The index of the smallest element along an axis, as argmax.", &numpy::argmin),
+    function("numpy", "nanargmax(a, axis=None, keepdims=False)",
+             "argmax among elements that are not NaN.", &numpy::nanargmax),
+    function("numpy", "nanargmin(a, axis=None, keepdims=False)",
+             "argmin among elements that are not NaN.", &numpy::nanargmin),
+    function("numpy", "nansum(a, axis=None, dtype=None, keepdims=False)", "The sum with NaN as 0.",
+             &numpy::nansum),
+    function("numpy", "nanprod(a, axis=None, dtype=None, keepdims=False)",
+             "The product with NaN as 1.", &numpy::nanprod),
+    function("numpy", "nanmean(a, axis=None, dtype=None, keepdims=False)",
+             "The mean of elements that are not NaN.", &numpy::nanmean),
+    function("numpy", "nanvar(a, axis=None, dtype=None, ddof=0, keepdims=False)",
+             "The variance of elements that are not NaN.", &numpy::nanvar),
+    function("numpy", "nanstd(a, axis=None, dtype=None, ddof=0, keepdims=False)",
+             "The square root of nanvar.", &numpy::nanstd),
+    function("numpy", "nanmax(a, axis=None, keepdims=False)",
+             "The largest element that is not NaN; NaN when all are.", &numpy::nanmax),
+    function("numpy", "nanmin(a, axis=None, keepdims=False)",
+             "The smallest element that is not NaN; NaN when all are.", &numpy::nanmin),
+    function("numpy", "cumsum(a, axis=None, dtype=None)",
+             "Running sums along an axis (None: of all elements in a row).", &numpy::cumsum),
+    function("numpy", "cumprod(a, axis=None, dtype=None)", "Running products along an axis.",
+             &numpy::cumprod),
+    function("numpy", "nancumsum(a, axis=None, dtype=None)", "Running sums with NaN as 0.",
+             &numpy::nancumsum),
     function("numpy", "cumulative_sum(x, axis=None, dtype=None, include_initial=False)",
-             "The array-API standard's cumsum: the axis may be left out for a row; with include_initial a 0 comes first.",
+             "The array-API standard's cumsum: the axis may be left out for a row; with "
+             "include_initial a 0 comes first.",
              &numpy::cumulative_sum),
     function("numpy", "cumulative_prod(x, axis=None, dtype=None, include_initial=False)",
-             "The array-API standard's cumprod; with include_initial a 1 comes first.", &numpy::cumulative_prod),
+             "The array-API standard's cumprod; with include_initial a 1 comes first.",
+             &numpy::cumulative_prod),
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// plait.numpy: shapes, axes, joining and splitting. Sizes may be named wherever their arithmetic decides.
+// plait.numpy: shapes, axes, joining and splitting. Sizes may be named wherever their arithmetic
+// decides.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/functions.h"
 
@@ -21,7 +22,8 @@ Array numpy::reshape(Operand a, const Shape& shape) {
     if (!(sizes[i] == Dim(-1))) {
       known = known * sizes[i];
     } else if (unknown >= 0) {
-      throw ValueError("reshape: the shape (" + shape.to_string() + ") leaves two sizes open", "give -1 once");
+      throw ValueError("reshape: the shape (" + shape.to_string() + ") leaves two sizes open",
+                       "give -1 once");
     } else {
       unknown = i;
     }
@@ -30,8 +32,9 @@ Array numpy::reshape(Operand a, const Shape& shape) {
     const Dim total = a.shape().num_elements();
     const bool exact = !(known == Dim(0)) && modulo(total, known) == Dim(0);
     if (!exact)
-      throw ShapeError("reshape: an array of shape (" + a.shape().to_string() + ") has " + total.to_string() +
-                           " elements, which the shape (" + shape.to_string() + ") does not divide",
+      throw ShapeError("reshape: an array of shape (" + a.shape().to_string() + ") has " +
+                           total.to_string() + " elements, which the shape (" + shape.to_string() +
+                           ") does not divide",
                        "give sizes whose product divides the number of elements");
     sizes[unknown] = floor_divide(total, known);
   }
@@ -52,27 +55,33 @@ Array numpy::transpose(Operand a, const std::optional<std::vector<int>>& axes) {
 Array numpy::permute_dims(Operand a, const std::vector<int>& axes) { return transpose(a, axes); }
 Array numpy::matrix_transpose(Operand x) {
   if (x.ndim() < 2)
-    throw ShapeError("matrix_transpose: an array of shape (" + x.shape().to_string() + ") is no matrix", "give an array of at least 2 axes");
+    throw ShapeError(
+        "matrix_transpose: an array of shape (" + x.shape().to_string() + ") is no matrix",
+        "give an array of at least 2 axes");
   return swapaxes(x, -1, -2);
 }
 
 Array numpy::swapaxes(Operand a, int axis1, int axis2) {
   std::vector<int> order;
   for (int i = 0; i < a.ndim(); ++i) order.push_back(i);
-  std::swap(order[normalize_axis(axis1, a.ndim(), "swapaxes")], order[normalize_axis(axis2, a.ndim(), "swapaxes")]);
+  std::swap(order[normalize_axis(axis1, a.ndim(), "swapaxes")],
+            order[normalize_axis(axis2, a.ndim(), "swapaxes")]);
   return lax::transpose(a, order);
 }
 
-Array numpy::moveaxis(Operand a, const std::vector<int>& source, const std::vector<int>& destination) {
+Array numpy::moveaxis(Operand a, const std::vector<int>& source,
+                      const std::vector<int>& destination) {
   const int rank = a.ndim();
   if (source.size() != destination.size())
-    throw ValueError("moveaxis: " + std::to_string(source.size()) + " axes to move and " + std::to_string(destination.size()) +
-                         " places to move them to",
+    throw ValueError("moveaxis: " + std::to_string(source.size()) + " axes to move and " +
+                         std::to_string(destination.size()) + " places to move them to",
                      "give as many of each");
-  const std::vector<int> checked = Axes(source).of(rank, "moveaxis"), places = Axes(destination).of(rank, "moveaxis");
+  const std::vector<int> checked = Axes(source).of(rank, "moveaxis"),
+                         places = Axes(destination).of(rank, "moveaxis");
   std::vector<int> order(rank, -1);
   for (std::size_t i = 0; i < source.size(); ++i)
-    order[normalize_axis(destination[i], rank, "moveaxis")] = normalize_axis(source[i], rank, "moveaxis");
+    order[normalize_axis(destination[i], rank, "moveaxis")] =
+        normalize_axis(source[i], rank, "moveaxis");
   int next = 0;
   for (int& axis : order) {
     if (axis >= 0) continue;
@@ -85,7 +94,10 @@ Array numpy::moveaxis(Operand a, const std::vector<int>& source, const std::vect
 Array numpy::rollaxis(Operand a, int axis, int start) {
   const int rank = a.ndim(), from = normalize_axis(axis, rank, "rollaxis");
   int to = start < 0 ? start + rank : start;
-  if (to < 0 || to > rank) throw IndexError("rollaxis: start " + std::to_string(start) + " for " + std::to_string(rank) + " axes", "give one from 0 to the number of axes");
+  if (to < 0 || to > rank)
+    throw IndexError(
+        "rollaxis: start " + std::to_string(start) + " for " + std::to_string(rank) + " axes",
+        "give one from 0 to the number of axes");
   if (from < to) --to;
   return moved(a, from, to);
 }
@@ -110,10 +122,11 @@ Array numpy::squeeze(Operand a, const Axes& axis) {
     if (a.shape(i) == Dim(1)) removed.push_back(i);
   Shape shape;
   for (int i = 0; i < a.ndim(); ++i) {
-    if (std::find(removed.begin(), removed.end(), i) == removed.end()) shape.push_back(a.shape(i));
+    if (std::find(removed.begin(), removed.end(), i) == removed.end())
+      shape.push_back(a.shape(i));
     else if (!(a.shape(i) == Dim(1)))
-      throw ShapeError("squeeze: axis " + std::to_string(i) + " of an array of shape (" + a.shape().to_string() + ") has size " +
-                           a.shape(i).to_string(),
+      throw ShapeError("squeeze: axis " + std::to_string(i) + " of an array of shape (" +
+                           a.shape().to_string() + ") has size " + a.shape(i).to_string(),
                        "name axes of size 1");
   }
   return lax::reshape(a, shape);
@@ -122,7 +135,8 @@ Array numpy::squeeze(Operand a, const Axes& axis) {
 Array numpy::broadcast_to(Operand array, const Shape& shape) {
   const Shape shapes[] = {array.shape(), shape};
   if (array.ndim() > shape.rank() || !(plait::broadcast_shapes(shapes, "broadcast_to") == shape))
-    throw ShapeError("broadcast_to: an array of shape (" + array.shape().to_string() + ") does not broadcast to (" + shape.to_string() + ")",
+    throw ShapeError("broadcast_to: an array of shape (" + array.shape().to_string() +
+                         ") does not broadcast to (" + shape.to_string() + ")",
                      "give a shape that ends with the array's sizes, where those are not 1");
   return plait::broadcast_to(array, shape);
 }
@@ -135,9 +149,13 @@ std::vector<Array> numpy::broadcast_arrays(Operands args) {
   for (const Array& array : args) result.push_back(plait::broadcast_to(array, shape));
   return result;
 }
-Shape numpy::broadcast_shapes(const std::vector<Shape>& shapes) { return plait::broadcast_shapes(shapes, "broadcast_shapes"); }
+Shape numpy::broadcast_shapes(const std::vector<Shape>& shapes) {
+  return plait::broadcast_shapes(shapes, "broadcast_shapes");
+}
 
-Array numpy::atleast_1d(Operand array) { return array.ndim() >= 1 ? Array(array) : lax::reshape(array, {1}); }
+Array numpy::atleast_1d(Operand array) {
+  return array.ndim() >= 1 ? Array(array) : lax::reshape(array, {1});
+}
 Array numpy::atleast_2d(Operand array) {
   return array.ndim() >= 2 ? Array(array) : lax::reshape(array, {1, array.shape().num_elements()});
 }
@@ -151,11 +169,13 @@ Array numpy::atleast_3d(Operand array) {
 
 namespace {
 Arrays with_one_dtype(const Arrays& arrays, std::optional<DType> dtype, std::string_view function) {
-  if (arrays.empty()) throw ValueError(std::string(function) + ": no arrays to join", "give at least one");
+  if (arrays.empty())
+    throw ValueError(std::string(function) + ": no arrays to join", "give at least one");
   Arrays result(arrays);
   if (dtype)
     for (Array& array : result) array = astype(array, *dtype);
-  else promote_dtypes(result, function);
+  else
+    promote_dtypes(result, function);
   return result;
 }
 Arrays each(const Arrays& arrays, Array (*change)(Operand)) {
@@ -176,32 +196,42 @@ Array numpy::stack(Operands arrays, int axis, std::optional<DType> dtype) {
   Arrays parts = with_one_dtype(arrays, dtype, "stack");
   for (const Array& array : parts)
     if (!(array.shape() == parts[0].shape()))
-      throw ShapeError("stack: arrays of shapes (" + parts[0].shape().to_string() + ") and (" + array.shape().to_string() + ")",
+      throw ShapeError("stack: arrays of shapes (" + parts[0].shape().to_string() + ") and (" +
+                           array.shape().to_string() + ")",
                        "give arrays of equal shape, or use concatenate");
   for (Array& array : parts) array = expand_dims(array, {axis});
   return lax::concatenate(parts, normalize_axis(axis, parts[0].ndim(), "stack"));
 }
 
-Array numpy::vstack(Operands tup, std::optional<DType> dtype) { return concatenate(each(tup, atleast_2d), 0, dtype); }
+Array numpy::vstack(Operands tup, std::optional<DType> dtype) {
+  return concatenate(each(tup, atleast_2d), 0, dtype);
+}
 Array numpy::hstack(Operands tup, std::optional<DType> dtype) {
   const Arrays parts = each(tup, atleast_1d);
   return concatenate(parts, parts.empty() || parts[0].ndim() == 1 ? 0 : 1, dtype);
 }
-Array numpy::dstack(Operands tup, std::optional<DType> dtype) { return concatenate(each(tup, atleast_3d), 2, dtype); }
+Array numpy::dstack(Operands tup, std::optional<DType> dtype) {
+  return concatenate(each(tup, atleast_3d), 2, dtype);
+}
 Array numpy::column_stack(Operands tup) {
   Arrays columns;
   for (const Array& array : tup)
-    columns.push_back(array.ndim() >= 2 ? Array(array) : lax::reshape(array, {array.shape().num_elements(), 1}));
+    columns.push_back(array.ndim() >= 2 ? Array(array)
+                                        : lax::reshape(array, {array.shape().num_elements(), 1}));
   return concatenate(columns, 1);
 }
-Array numpy::append(Operand arr, Operand values, std::optional<int> axis) { return concatenate({arr, values}, axis); }
+Array numpy::append(Operand arr, Operand values, std::optional<int> axis) {
+  return concatenate({arr, values}, axis);
+}
 
 // --- Splitting -----------------------------------------------------------------------------------
 
 std::vector<Array> numpy::unstack(Operand x, int axis) {
   const int dim = normalize_axis(axis, x.ndim(), "unstack");
   if (!x.shape(dim).is_constant())
-    throw ShapeError("unstack: axis " + std::to_string(dim) + " has the named size " + x.shape(dim).to_string(), "give it a number");
+    throw ShapeError(
+        "unstack: axis " + std::to_string(dim) + " has the named size " + x.shape(dim).to_string(),
+        "give it a number");
   if (x.shape(dim) == Dim(0)) return {};
   std::vector<Array> rows = array_split(x, x.shape(dim), dim);
   for (Array& row : rows) row = squeeze(row, dim);
@@ -212,8 +242,9 @@ std::vector<Array> numpy::split(Operand ary, const Sections& indices_or_sections
   const int dim = normalize_axis(axis, ary.ndim(), "split");
   const std::optional<Dim> count = indices_or_sections.count();
   if (count && !(modulo(ary.shape(dim), *count) == Dim(0)))
-    throw ShapeError("split: axis " + std::to_string(dim) + " of an array of shape (" + ary.shape().to_string() +
-                         ") does not split into " + count->to_string() + " equal parts",
+    throw ShapeError("split: axis " + std::to_string(dim) + " of an array of shape (" +
+                         ary.shape().to_string() + ") does not split into " + count->to_string() +
+                         " equal parts",
                      "use array_split, or give the indices to split at");
   return array_split(ary, indices_or_sections, axis);
 }
@@ -249,8 +280,12 @@ std::vector<Array> numpy::array_split(Operand ary, const Sections& indices_or_se
 std::vector<Array> numpy::hsplit(Operand ary, const Sections& indices_or_sections) {
   return split(ary, indices_or_sections, ary.ndim() > 1 ? 1 : 0);
 }
-std::vector<Array> numpy::vsplit(Operand ary, const Sections& indices_or_sections) { return split(ary, indices_or_sections, 0); }
-std::vector<Array> numpy::dsplit(Operand ary, const Sections& indices_or_sections) { return split(ary, indices_or_sections, 2); }
+std::vector<Array> numpy::vsplit(Operand ary, const Sections& indices_or_sections) {
+  return split(ary, indices_or_sections, 0);
+}
+std::vector<Array> numpy::dsplit(Operand ary, const Sections& indices_or_sections) {
+  return split(ary, indices_or_sections, 2);
+}
 
 // --- Repeating -----------------------------------------------------------------------------------
 
@@ -291,7 +326,8 @@ Shape broadcast_shapes_of(const Argument& shapes) {
   if (const auto* arguments = std::get_if<Argument::List>(&shapes.value))
     for (const Argument& argument : *arguments) {
       std::optional<Shape> shape = detail::as_shape(argument);
-      if (!shape) throw DtypeError("broadcast_shapes: an argument is no shape", "give sequences of integers");
+      if (!shape)
+        throw DtypeError("broadcast_shapes: an argument is no shape", "give sequences of integers");
       list.push_back(*std::move(shape));
     }
   return numpy::broadcast_shapes(list);
@@ -306,47 +342,73 @@ Argument one_or_all(Arrays arrays) {
 
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
     function("numpy", "shape(a)", "The sizes of a's axes, as a tuple.", &numpy::shape),
-    function("numpy", "size(a, axis=None)", "The number of elements, or the size of an axis.", &numpy::size),
+    function("numpy", "size(a, axis=None)", "The number of elements, or the size of an axis.",
+             &numpy::size),
     function("numpy", "ndim(a)", "The number of axes.", &numpy::ndim),
-    function("numpy", "reshape(a, shape)", "The elements in row-major order under another shape; one size may be -1: what is left.",
-             &numpy::reshape),
+    function(
+        "numpy", "reshape(a, shape)",
+        "The elements in row-major order under another shape; one size may be -1: what is left.",
+        &numpy::reshape),
     function("numpy", "ravel(a)", "The elements in one row, in row-major order.", &numpy::ravel),
-    function("numpy", "transpose(a, axes=None)", "Axis i of the result is axis axes[i] of a; reversed when axes is None.",
+    function("numpy", "transpose(a, axes=None)",
+             "Axis i of the result is axis axes[i] of a; reversed when axes is None.",
              &numpy::transpose),
     function("numpy", "permute_dims(a, axes)", "The same as transpose.", &numpy::permute_dims),
-    function("numpy", "matrix_transpose(x)", "x with its last two axes exchanged.", &numpy::matrix_transpose),
+    function("numpy", "matrix_transpose(x)", "x with its last two axes exchanged.",
+             &numpy::matrix_transpose),
     function("numpy", "swapaxes(a, axis1, axis2)", "a with two axes exchanged.", &numpy::swapaxes),
-    function("numpy", "moveaxis(a, source, destination)", "a with some axes moved to other places; the others keep their order.",
+    function("numpy", "moveaxis(a, source, destination)",
+             "a with some axes moved to other places; the others keep their order.",
              &numpy::moveaxis),
-    function("numpy", "rollaxis(a, axis, start=0)", "a with one axis moved before another.", &numpy::rollaxis),
-    function("numpy", "expand_dims(a, axis)", "a with axes of size 1, at these places of the result.", &numpy::expand_dims),
-    function("numpy", "squeeze(a, axis=None)", "a without axes of size 1: these, or all of them.", &numpy::squeeze),
-    function("numpy", "broadcast_to(array, shape)", "array repeated to a shape, whose last sizes are its own where those are not 1.",
+    function("numpy", "rollaxis(a, axis, start=0)", "a with one axis moved before another.",
+             &numpy::rollaxis),
+    function("numpy", "expand_dims(a, axis)",
+             "a with axes of size 1, at these places of the result.", &numpy::expand_dims),
+    function("numpy", "squeeze(a, axis=None)", "a without axes of size 1: these, or all of them.",
+             &numpy::squeeze),
+    function("numpy", "broadcast_to(array, shape)",
+             "array repeated to a shape, whose last sizes are its own where those are not 1.",
              &numpy::broadcast_to),
-    function("numpy", "broadcast_arrays(*args)", "Arrays broadcast against each other.", &numpy::broadcast_arrays),
-    function("numpy", "broadcast_shapes(*shapes)", "The shape that arrays of these shapes broadcast to.", &broadcast_shapes_of),
-    function("numpy", "atleast_1d(*arys)", "Arrays with an axis added to scalars.", &one_or_all<numpy::atleast_1d>),
-    function("numpy", "atleast_2d(*arys)", "Arrays with axes added in front up to 2.", &one_or_all<numpy::atleast_2d>),
-    function("numpy", "atleast_3d(*arys)", "Arrays with axes added up to 3, as NumPy adds them.", &one_or_all<numpy::atleast_3d>),
-    function("numpy", "concatenate(arrays, axis=0, dtype=None)", "Arrays one after the other along an axis; None: all flattened.",
-             &numpy::concatenate),
+    function("numpy", "broadcast_arrays(*args)", "Arrays broadcast against each other.",
+             &numpy::broadcast_arrays),
+    function("numpy", "broadcast_shapes(*shapes)",
+             "The shape that arrays of these shapes broadcast to.", &broadcast_shapes_of),
+    function("numpy", "atleast_1d(*arys)", "Arrays with an axis added to scalars.",
+             &one_or_all<numpy::atleast_1d>),
+    function("numpy", "atleast_2d(*arys)", "Arrays with axes added in front up to 2.",
+             &one_or_all<numpy::atleast_2d>),
+    function("numpy", "atleast_3d(*arys)", "Arrays with axes added up to 3, as NumPy adds them.",
+             &one_or_all<numpy::atleast_3d>),
+    function("numpy", "concatenate(arrays, axis=0, dtype=None)",
+             "Arrays one after the other along an axis; None: all flattened.", &numpy::concatenate),
     function("numpy", "concat(arrays, axis=0)", "The same as concatenate.", &numpy::concat),
-    function("numpy", "stack(arrays, axis=0, dtype=None)", "Arrays of equal shape along a new axis.", &numpy::stack),
-    function("numpy", "vstack(tup, dtype=None)", "Arrays, rows among them, one below the other.", &numpy::vstack),
-    function("numpy", "hstack(tup, dtype=None)", "Arrays side by side: along axis 1, or 0 for vectors.", &numpy::hstack),
+    function("numpy", "stack(arrays, axis=0, dtype=None)",
+             "Arrays of equal shape along a new axis.", &numpy::stack),
+    function("numpy", "vstack(tup, dtype=None)", "Arrays, rows among them, one below the other.",
+             &numpy::vstack),
+    function("numpy", "hstack(tup, dtype=None)",
+             "Arrays side by side: along axis 1, or 0 for vectors.", &numpy::hstack),
     function("numpy", "dstack(tup, dtype=None)", "Arrays along the third axis.", &numpy::dstack),
-    function("numpy", "column_stack(tup)", "Vectors as columns, matrices side by side.", &numpy::column_stack),
-    function("numpy", "append(arr, values, axis=None)", "values after arr along an axis; None: both flattened.", &numpy::append),
-    function("numpy", "unstack(x, axis=0)", "The parts of x along an axis, which they lose.", &numpy::unstack),
+    function("numpy", "column_stack(tup)", "Vectors as columns, matrices side by side.",
+             &numpy::column_stack),
+    function("numpy", "append(arr, values, axis=None)",
+             "values after arr along an axis; None: both flattened.", &numpy::append),
+    function("numpy", "unstack(x, axis=0)", "The parts of x along an axis, which they lose.",
+             &numpy::unstack),
     function("numpy", "split(ary, indices_or_sections, axis=0)",
-             "Equal parts along an axis, or the parts between indices. ShapeError when the parts cannot be equal.", &numpy::split),
-    function("numpy", "array_split(ary, indices_or_sections, axis=0)", "The same, where the first parts may be longer by one.",
-             &numpy::array_split),
-    function("numpy", "hsplit(ary, indices_or_sections)", "split along axis 1, or 0 for vectors.", &numpy::hsplit),
+             "Equal parts along an axis, or the parts between indices. ShapeError when the parts "
+             "cannot be equal.",
+             &numpy::split),
+    function("numpy", "array_split(ary, indices_or_sections, axis=0)",
+             "The same, where the first parts may be longer by one.", &numpy::array_split),
+    function("numpy", "hsplit(ary, indices_or_sections)", "split along axis 1, or 0 for vectors.",
+             &numpy::hsplit),
     function("numpy", "vsplit(ary, indices_or_sections)", "split along axis 0.", &numpy::vsplit),
     function("numpy", "dsplit(ary, indices_or_sections)", "split along axis 2.", &numpy::dsplit),
-    function("numpy", "tile(A, reps)", "A repeated reps times along each axis, the last ones matched.", &numpy::tile),
-    function("numpy", "repeat(a, repeats, axis=None)", "Each element repeated along an axis (None: of all in a row); repeats is one number.",
+    function("numpy", "tile(A, reps)",
+             "A repeated reps times along each axis, the last ones matched.", &numpy::tile),
+    function("numpy", "repeat(a, repeats, axis=None)",
+             "Each element repeated along an axis (None: of all in a row); repeats is one number.",
              &numpy::repeat),
 };
 

@@ -1,7 +1,7 @@
 // plait.numpy: trigonometry, hyperbolic functions, and others whose derivatives are worth stating.
 //
-// Each is a composite: a body of primitives, accurate over the whole range, and its derivative in the
-// form that textbooks give, which the body's own would reach with cancellation or 0 * inf.
+// Each is a composite: a body of primitives, accurate over the whole range, and its derivative in
+// the form that textbooks give, which the body's own would reach with cancellation or 0 * inf.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
@@ -15,36 +15,47 @@ namespace {
 using Unary = Array (*)(const Array& x);
 using UnaryPartial = Array (*)(const Array& x, const Array& y);  // dy/dx
 
-const Composite& define_unary(const char* symbol, const char* doc, Unary body, UnaryPartial partial) {
-  return define_composite({symbol, doc,
-                           [=](std::span<const Array> x, const Params&) { return Arrays{body(x[0])}; },
-                           [=](std::span<const Array> x, const Params&) {
-                             const Array y = body(x[0]);
-                             return Arrays{y, lax::mul(x[1], partial(x[0], y))};
-                           }});
+const Composite& define_unary(const char* symbol, const char* doc, Unary body,
+                              UnaryPartial partial) {
+  return define_composite(
+      {symbol, doc, [=](std::span<const Array> x, const Params&) { return Arrays{body(x[0])}; },
+       [=](std::span<const Array> x, const Params&) {
+         const Array y = body(x[0]);
+         return Arrays{y, lax::mul(x[1], partial(x[0], y))};
+       }});
 }
 
 Array one(const Array& like) { return constant(1, like); }
-Array select_like(const Array& pred, double value, const Array& x) { return lax::select(pred, filled(value, x), x); }
+Array select_like(const Array& pred, double value, const Array& x) {
+  return lax::select(pred, filled(value, x), x);
+}
 
 // --- Circular functions --------------------------------------------------------------------------
 
 const Composite& tan_composite = define_unary(
-    "tan", "The tangent: sin x / cos x.", [](const Array& x) { return lax::div(lax::sin(x), lax::cos(x)); },
+    "tan", "The tangent: sin x / cos x.",
+    [](const Array& x) { return lax::div(lax::sin(x), lax::cos(x)); },
     [](const Array& x, const Array& y) { return lax::add(one(x), lax::mul(y, y)); });  // 1 + tan^2
 
 // sqrt(1 - x^2), factored so that nothing cancels near 1.
-Array opposite(const Array& x) { return lax::sqrt(lax::mul(lax::sub(one(x), x), lax::add(one(x), x))); }
+Array opposite(const Array& x) {
+  return lax::sqrt(lax::mul(lax::sub(one(x), x), lax::add(one(x), x)));
+}
 
 const Composite& arcsin_composite = define_unary(
-    "arcsin", "The inverse sine: atan2(x, sqrt(1 - x^2)).", [](const Array& x) { return lax::atan2(x, opposite(x)); },
+    "arcsin", "The inverse sine: atan2(x, sqrt(1 - x^2)).",
+    [](const Array& x) { return lax::atan2(x, opposite(x)); },
     [](const Array& x, const Array&) { return lax::div(one(x), opposite(x)); });
 const Composite& arccos_composite = define_unary(
-    "arccos", "The inverse cosine: atan2(sqrt(1 - x^2), x).", [](const Array& x) { return lax::atan2(opposite(x), x); },
+    "arccos", "The inverse cosine: atan2(sqrt(1 - x^2), x).",
+    [](const Array& x) { return lax::atan2(opposite(x), x); },
     [](const Array& x, const Array&) { return lax::div(constant(-1, x), opposite(x)); });
 const Composite& arctan_composite = define_unary(
-    "arctan", "The inverse tangent: atan2(x, 1).", [](const Array& x) { return lax::atan2(x, one(x)); },
-    [](const Array& x, const Array&) { return lax::div(one(x), lax::add(one(x), lax::mul(x, x))); });
+    "arctan", "The inverse tangent: atan2(x, 1).",
+    [](const Array& x) { return lax::atan2(x, one(x)); },
+    [](const Array& x, const Array&) {
+      return lax::div(one(x), lax::add(one(x), lax::mul(x, x)));
+    });
 
 // --- Hyperbolic functions ------------------------------------------------------------------------
 
@@ -60,10 +71,12 @@ Array sinh_of(const Array& x) {
   return lax::select(is_large, lax::sub(half_exp(x), half_exp(lax::neg(x))), small);
 }
 Array cosh_of(const Array& x) { return lax::add(half_exp(x), half_exp(lax::neg(x))); }
-const Composite& sinh_composite = define_unary("sinh", "The hyperbolic sine.", sinh_of,
-                                               [](const Array& x, const Array&) { return cosh_of(x); });
-const Composite& cosh_composite = define_unary("cosh", "The hyperbolic cosine: (exp x + exp -x) / 2.", cosh_of,
-                                               [](const Array& x, const Array&) { return sinh_of(x); });
+const Composite& sinh_composite =
+    define_unary("sinh", "The hyperbolic sine.", sinh_of,
+                 [](const Array& x, const Array&) { return cosh_of(x); });
+const Composite& cosh_composite =
+    define_unary("cosh", "The hyperbolic cosine: (exp x + exp -x) / 2.", cosh_of,
+                 [](const Array& x, const Array&) { return sinh_of(x); });
 
 // arcsinh |x| = log1p(|x| + x^2 / (1 + sqrt(1 + x^2))); for large ones log(2 |x|).
 Array arcsinh_of(const Array& x) {
@@ -74,16 +87,18 @@ Array arcsinh_of(const Array& x) {
   const Array small = lax::log1p(lax::add(bounded, lax::div(square, lax::add(one(x), root))));
   const Array large = lax::add(lax::log(size), constant(M_LN2, x));
   const Array y = lax::select(is_large, large, small);
-  return lax::select(lax::lt(x, constant(0, x)), lax::neg(y), lax::select(lax::eq(x, constant(0, x)), x, y));
+  return lax::select(lax::lt(x, constant(0, x)), lax::neg(y),
+                     lax::select(lax::eq(x, constant(0, x)), x, y));
 }
 Array hypotenuse_of_one(const Array& x) {  // sqrt(1 + x^2)
-  const Array size = lax::abs(x), large = lax::gt(size, constant(size_of(x.dtype()) == 8 ? 1e8 : 1e4, x));
+  const Array size = lax::abs(x),
+              large = lax::gt(size, constant(size_of(x.dtype()) == 8 ? 1e8 : 1e4, x));
   const Array bounded = select_like(large, 1, x);
   return lax::select(large, size, lax::sqrt(lax::add(one(x), lax::mul(bounded, bounded))));
 }
-const Composite& arcsinh_composite =
-    define_unary("arcsinh", "The inverse hyperbolic sine.", arcsinh_of,
-                 [](const Array& x, const Array&) { return lax::div(one(x), hypotenuse_of_one(x)); });
+const Composite& arcsinh_composite = define_unary(
+    "arcsinh", "The inverse hyperbolic sine.", arcsinh_of,
+    [](const Array& x, const Array&) { return lax::div(one(x), hypotenuse_of_one(x)); });
 
 // arccosh x = log1p(t + sqrt(t (t + 2))) with t = x - 1; for large x log(2 x).
 Array arccosh_of(const Array& x) {
@@ -94,9 +109,11 @@ Array arccosh_of(const Array& x) {
   return lax::select(lax::lt(x, one(x)), filled(NAN, x), y);
 }
 const Composite& arccosh_composite =
-    define_unary("arccosh", "The inverse hyperbolic cosine: NaN below 1.", arccosh_of, [](const Array& x, const Array&) {
-      return lax::div(lax::div(one(x), lax::sqrt(lax::sub(x, one(x)))), lax::sqrt(lax::add(x, one(x))));
-    });
+    define_unary("arccosh", "The inverse hyperbolic cosine: NaN below 1.", arccosh_of,
+                 [](const Array& x, const Array&) {
+                   return lax::div(lax::div(one(x), lax::sqrt(lax::sub(x, one(x)))),
+                                   lax::sqrt(lax::add(x, one(x))));
+                 });
 const Composite& arctanh_composite = define_unary(
     "arctanh", "The inverse hyperbolic tangent: (log(1 + x) - log(1 - x)) / 2.",
     [](const Array& x) {
@@ -110,20 +127,26 @@ const Composite& arctanh_composite = define_unary(
 
 // |x|^(1/3) and one step of Newton's method, which makes it exact for cubes.
 Array cbrt_of(const Array& x) {
-  const Array size = lax::abs(x), root = lax::pow(size, constant(1.0 / 3, x)), square = lax::mul(root, root);
-  const Array ordinary = lax::bitwise_and(lax::gt(size, constant(0, x)), lax::lt(size, constant(INFINITY, x)));
-  const Array error = lax::div(lax::sub(lax::mul(square, root), size), lax::mul(constant(3, x), square));
+  const Array size = lax::abs(x), root = lax::pow(size, constant(1.0 / 3, x)),
+              square = lax::mul(root, root);
+  const Array ordinary =
+      lax::bitwise_and(lax::gt(size, constant(0, x)), lax::lt(size, constant(INFINITY, x)));
+  const Array error =
+      lax::div(lax::sub(lax::mul(square, root), size), lax::mul(constant(3, x), square));
   const Array y = lax::select(ordinary, lax::sub(root, error), root);
-  return lax::select(lax::lt(x, constant(0, x)), lax::neg(y), lax::select(lax::eq(x, constant(0, x)), x, y));
+  return lax::select(lax::lt(x, constant(0, x)), lax::neg(y),
+                     lax::select(lax::eq(x, constant(0, x)), x, y));
 }
-const Composite& cbrt_composite = define_unary("cbrt", "The cube root.", cbrt_of, [](const Array& x, const Array& y) {
-  return lax::div(one(x), lax::mul(constant(3, x), lax::mul(y, y)));  // 1 / (3 y^2)
-});
+const Composite& cbrt_composite =
+    define_unary("cbrt", "The cube root.", cbrt_of, [](const Array& x, const Array& y) {
+      return lax::div(one(x), lax::mul(constant(3, x), lax::mul(y, y)));  // 1 / (3 y^2)
+    });
 
 // sqrt(x^2 + y^2) without overflow: the larger one times sqrt(1 + ratio^2).
 Array hypot_of(const Array& x, const Array& y) {
   const Array a = lax::abs(x), b = lax::abs(y), infinity = constant(INFINITY, a);
-  const Array large = lax::max(a, b), small = lax::min(a, b), zero = lax::eq(large, constant(0, large));
+  const Array large = lax::max(a, b), small = lax::min(a, b),
+              zero = lax::eq(large, constant(0, large));
   const Array ratio = lax::div(small, select_like(zero, 1, large));
   const Array h = lax::mul(large, lax::sqrt(lax::add(one(ratio), lax::mul(ratio, ratio))));
   const Array infinite = lax::bitwise_or(lax::eq(a, infinity), lax::eq(b, infinity));
@@ -134,7 +157,8 @@ const Composite& hypot_composite = define_composite(
      [](std::span<const Array> x, const Params&) { return Arrays{hypot_of(x[0], x[1])}; },
      [](std::span<const Array> x, const Params&) {  // (x dx + y dy) / h, 0 at 0
        const Array h = hypot_of(x[0], x[1]), safe = select_like(lax::eq(h, constant(0, h)), 1, h);
-       const Array t = lax::add(lax::mul(lax::div(x[0], safe), x[2]), lax::mul(lax::div(x[1], safe), x[3]));
+       const Array t =
+           lax::add(lax::mul(lax::div(x[0], safe), x[2]), lax::mul(lax::div(x[1], safe), x[3]));
        return Arrays{h, t};
      }});
 
@@ -145,11 +169,14 @@ Array logaddexp_weight(const Array& x, const Array& other, const Array& result) 
   return lax::select(wins, share, lax::exp(lax::sub(x, result)));
 }
 Array logaddexp_of(const Array& x, const Array& y) {
-  const Array difference = lax::sub(x, y), same = lax::ne(difference, difference);  // inf - inf, or NaN
+  const Array difference = lax::sub(x, y),
+              same = lax::ne(difference, difference);  // inf - inf, or NaN
   // Maximum and absolute value by select: so derivatives of every order hold where x is y.
   const Array below = lax::lt(difference, constant(0, difference));
   const Array smaller = lax::exp(lax::select(below, difference, lax::neg(difference)));
-  const Array sum = lax::add(lax::select(below, plait::broadcast_to(y, below.shape()), plait::broadcast_to(x, below.shape())), lax::log1p(smaller));
+  const Array sum = lax::add(lax::select(below, plait::broadcast_to(y, below.shape()),
+                                         plait::broadcast_to(x, below.shape())),
+                             lax::log1p(smaller));
   return lax::select(same, lax::add(x, y), sum);
 }
 const Composite& logaddexp_composite = define_composite(
@@ -157,7 +184,8 @@ const Composite& logaddexp_composite = define_composite(
      [](std::span<const Array> x, const Params&) { return Arrays{logaddexp_of(x[0], x[1])}; },
      [](std::span<const Array> x, const Params&) {
        const Array y = logaddexp_of(x[0], x[1]);
-       const Array t = lax::add(lax::mul(x[2], logaddexp_weight(x[0], x[1], y)), lax::mul(x[3], logaddexp_weight(x[1], x[0], y)));
+       const Array t = lax::add(lax::mul(x[2], logaddexp_weight(x[0], x[1], y)),
+                                lax::mul(x[3], logaddexp_weight(x[1], x[0], y)));
        return Arrays{y, t};
      }});
 
@@ -167,7 +195,9 @@ Array complex_sum(const Array& x, bool odd) {
   return lax::mul(constant(0.5, x), odd ? lax::sub(plus, minus) : lax::add(plus, minus));
 }
 
-Array unary(const Composite& c, const Array& x) { return composite(c, {floating_only(c.symbol, x)}); }
+Array unary(const Composite& c, const Array& x) {
+  return composite(c, {floating_only(c.symbol, x)});
+}
 
 }  // namespace
 
@@ -177,9 +207,15 @@ Array numpy::tan(Operand x) { return composite(tan_composite, {to_inexact(x)}); 
 Array numpy::arcsin(Operand x) { return unary(arcsin_composite, x); }
 Array numpy::arccos(Operand x) { return unary(arccos_composite, x); }
 Array numpy::arctan(Operand x) { return unary(arctan_composite, x); }
-Array numpy::arctan2(Operand x1, Operand x2) { return bind(atan2_p, promoted_inexact("arctan2", {x1, x2})); }
-Array numpy::sinh(Operand x) { return is_complex(x.dtype()) ? complex_sum(x, true) : unary(sinh_composite, x); }
-Array numpy::cosh(Operand x) { return is_complex(x.dtype()) ? complex_sum(x, false) : unary(cosh_composite, x); }
+Array numpy::arctan2(Operand x1, Operand x2) {
+  return bind(atan2_p, promoted_inexact("arctan2", {x1, x2}));
+}
+Array numpy::sinh(Operand x) {
+  return is_complex(x.dtype()) ? complex_sum(x, true) : unary(sinh_composite, x);
+}
+Array numpy::cosh(Operand x) {
+  return is_complex(x.dtype()) ? complex_sum(x, false) : unary(cosh_composite, x);
+}
 Array numpy::tanh(Operand x) { return lax::tanh(to_inexact(x)); }
 Array numpy::arcsinh(Operand x) { return unary(arcsinh_composite, x); }
 Array numpy::arccosh(Operand x) { return unary(arccosh_composite, x); }
@@ -232,16 +268,21 @@ namespace {
     function("numpy", "sin(x)", "The sine of x in radians.", &numpy::sin),
     function("numpy", "cos(x)", "The cosine of x in radians.", &numpy::cos),
     function("numpy", "tan(x)", "The tangent of x in radians: sin x / cos x.", &numpy::tan),
-    function("numpy", "arcsin(x)", "The angle in [-pi/2, pi/2] whose sine is x; NaN outside [-1, 1].", &numpy::arcsin),
-    function("numpy", "arccos(x)", "The angle in [0, pi] whose cosine is x; NaN outside [-1, 1].", &numpy::arccos),
-    function("numpy", "arctan(x)", "The angle in [-pi/2, pi/2] whose tangent is x.", &numpy::arctan),
-    function("numpy", "arctan2(x1, x2)", "The angle of the point (x2, x1), in [-pi, pi].", &numpy::arctan2),
+    function("numpy", "arcsin(x)",
+             "The angle in [-pi/2, pi/2] whose sine is x; NaN outside [-1, 1].", &numpy::arcsin),
+    function("numpy", "arccos(x)", "The angle in [0, pi] whose cosine is x; NaN outside [-1, 1].",
+             &numpy::arccos),
+    function("numpy", "arctan(x)", "The angle in [-pi/2, pi/2] whose tangent is x.",
+             &numpy::arctan),
+    function("numpy", "arctan2(x1, x2)", "The angle of the point (x2, x1), in [-pi, pi].",
+             &numpy::arctan2),
     function("numpy", "sinh(x)", "The hyperbolic sine, exact near 0.", &numpy::sinh),
     function("numpy", "cosh(x)", "The hyperbolic cosine.", &numpy::cosh),
     function("numpy", "tanh(x)", "The hyperbolic tangent.", &numpy::tanh),
     function("numpy", "arcsinh(x)", "The inverse of sinh, exact near 0.", &numpy::arcsinh),
     function("numpy", "arccosh(x)", "The inverse of cosh on [1, inf); NaN below.", &numpy::arccosh),
-    function("numpy", "arctanh(x)", "The inverse of tanh on [-1, 1]; NaN outside.", &numpy::arctanh),
+    function("numpy", "arctanh(x)", "The inverse of tanh on [-1, 1]; NaN outside.",
+             &numpy::arctanh),
     function("numpy", "asin(x)", "The same as arcsin.", &numpy::asin),
     function("numpy", "acos(x)", "The same as arccos.", &numpy::acos),
     function("numpy", "atan(x)", "The same as arctan.", &numpy::atan),
@@ -249,10 +290,14 @@ namespace {
     function("numpy", "asinh(x)", "The same as arcsinh.", &numpy::asinh),
     function("numpy", "acosh(x)", "The same as arccosh.", &numpy::acosh),
     function("numpy", "atanh(x)", "The same as arctanh.", &numpy::atanh),
-    function("numpy", "cbrt(x)", "The real cube root: a power and one step of Newton's method.", &numpy::cbrt),
-    function("numpy", "hypot(x1, x2)", "sqrt(x1**2 + x2**2) without overflow; inf where either is infinite.", &numpy::hypot),
-    function("numpy", "logaddexp(x1, x2)", "log(exp(x1) + exp(x2)) without overflow.", &numpy::logaddexp),
-    function("numpy", "logaddexp2(x1, x2)", "log2(2**x1 + 2**x2) without overflow.", &numpy::logaddexp2),
+    function("numpy", "cbrt(x)", "The real cube root: a power and one step of Newton's method.",
+             &numpy::cbrt),
+    function("numpy", "hypot(x1, x2)",
+             "sqrt(x1**2 + x2**2) without overflow; inf where either is infinite.", &numpy::hypot),
+    function("numpy", "logaddexp(x1, x2)", "log(exp(x1) + exp(x2)) without overflow.",
+             &numpy::logaddexp),
+    function("numpy", "logaddexp2(x1, x2)", "log2(2**x1 + 2**x2) without overflow.",
+             &numpy::logaddexp2),
     function("numpy", "sinc(x)", "sin(pi x) / (pi x), and 1 at 0.", &numpy::sinc),
     function("numpy", "degrees(x)", "Radians as degrees.", &numpy::degrees),
     function("numpy", "radians(x)", "Degrees as radians.", &numpy::radians),

@@ -10,15 +10,20 @@ namespace {
 
 using List = Argument::List;
 
-[[noreturn]] void refuse(std::string_view function, std::string_view name, std::string_view wanted) {
-  throw DtypeError(std::string(function) + ": " + std::string(name) + " is not " + std::string(wanted), "see the documentation of lax." + std::string(function));
+[[noreturn]] void refuse(std::string_view function, std::string_view name,
+                         std::string_view wanted) {
+  throw DtypeError(
+      std::string(function) + ": " + std::string(name) + " is not " + std::string(wanted),
+      "see the documentation of lax." + std::string(function));
 }
-const List& list_of(const Argument& argument, std::string_view function, std::string_view name, std::string_view wanted) {
+const List& list_of(const Argument& argument, std::string_view function, std::string_view name,
+                    std::string_view wanted) {
   const auto* list = std::get_if<List>(&argument.value);
   if (!list) refuse(function, name, wanted);
   return *list;
 }
-std::vector<int> ints_of(const Argument& argument, std::string_view function, std::string_view name) {
+std::vector<int> ints_of(const Argument& argument, std::string_view function,
+                         std::string_view name) {
   std::optional<std::vector<int>> ints = detail::as_ints(argument);
   if (!ints) refuse(function, name, "a sequence of integers");
   return *ints;
@@ -37,7 +42,9 @@ Array over(Operand operand, std::vector<int> axes) {
   return function(operand, axes);
 }
 
-Array convert_element_type(Operand operand, DType new_dtype) { return lax::convert_element_type(operand, new_dtype); }
+Array convert_element_type(Operand operand, DType new_dtype) {
+  return lax::convert_element_type(operand, new_dtype);
+}
 Array select(Operand pred, Operand on_true, Operand on_false) {
   Arrays cases{on_true, on_false};
   if (on_true.aval().weak || on_false.aval().weak) promote_dtypes(cases, "select");
@@ -46,22 +53,29 @@ Array select(Operand pred, Operand on_true, Operand on_false) {
 
 // --- Shapes --------------------------------------------------------------------------------------
 
-Array reshape(Operand operand, const Shape& new_sizes, const std::optional<std::vector<int>>& dimensions) {
-  return numpy::reshape(dimensions ? lax::transpose(operand, *dimensions) : Array(operand), new_sizes);
+Array reshape(Operand operand, const Shape& new_sizes,
+              const std::optional<std::vector<int>>& dimensions) {
+  return numpy::reshape(dimensions ? lax::transpose(operand, *dimensions) : Array(operand),
+                        new_sizes);
 }
 Array broadcast_in_dim(Operand operand, const Shape& shape, std::vector<int> broadcast_dimensions) {
   return lax::broadcast_in_dim(operand, shape, broadcast_dimensions);
 }
 Array iota(DType dtype, Dim size) { return lax::iota(dtype, {size}, 0); }
-Array full(const Shape& shape, Operand fill_value, std::optional<DType> dtype) { return numpy::full(shape, fill_value, dtype); }
-Array slice(Operand operand, const Shape& start_indices, const Shape& limit_indices, const std::optional<Shape>& strides) {
+Array full(const Shape& shape, Operand fill_value, std::optional<DType> dtype) {
+  return numpy::full(shape, fill_value, dtype);
+}
+Array slice(Operand operand, const Shape& start_indices, const Shape& limit_indices,
+            const std::optional<Shape>& strides) {
   return lax::slice(operand, start_indices, limit_indices, shape_or_empty(strides));
 }
 Array pad(Operand operand, Operand padding_value, const Argument& padding_config) {
   std::vector<lax::Padding> padding;
-  for (const Argument& entry : list_of(padding_config, "pad", "padding_config", "a sequence of (low, high, interior)")) {
+  for (const Argument& entry :
+       list_of(padding_config, "pad", "padding_config", "a sequence of (low, high, interior)")) {
     const std::optional<Shape> sizes = detail::as_shape(entry);
-    if (!sizes || sizes->size() != 3) refuse("pad", "padding_config", "a sequence of (low, high, interior)");
+    if (!sizes || sizes->size() != 3)
+      refuse("pad", "padding_config", "a sequence of (low, high, interior)");
     padding.push_back({(*sizes)[0], (*sizes)[1], (*sizes)[2]});
   }
   return lax::pad(operand, padding_value, padding);
@@ -71,7 +85,8 @@ Array pad(Operand operand, Operand padding_value, const Argument& padding_config
 Arrays starts_of(const Argument& start_indices, int rank) {
   if (const std::optional<Arrays> scalars = detail::as_arrays(start_indices)) return *scalars;
   const std::optional<Array> vector = detail::as_array(start_indices);
-  if (!vector || vector->ndim() != 1 || !(vector->shape(0) == Dim(rank))) refuse("dynamic_slice", "start_indices", "a sequence with an integer for each axis");
+  if (!vector || vector->ndim() != 1 || !(vector->shape(0) == Dim(rank)))
+    refuse("dynamic_slice", "start_indices", "a sequence with an integer for each axis");
   Arrays starts;
   for (int i = 0; i < rank; ++i) starts.push_back(lax::index_in_dim(*vector, i, 0, false));
   return starts;
@@ -108,31 +123,42 @@ Shape broadcast_shapes_of(const Argument& shapes) {
 // --- Gather and scatter --------------------------------------------------------------------------
 
 lax::GatherScatterMode mode_of(const std::optional<std::string>& mode, std::string_view function) {
-  if (!mode || *mode == "fill" || *mode == "drop" || *mode == "FILL_OR_DROP") return lax::GatherScatterMode::fill;
+  if (!mode || *mode == "fill" || *mode == "drop" || *mode == "FILL_OR_DROP")
+    return lax::GatherScatterMode::fill;
   if (*mode == "clip" || *mode == "CLIP") return lax::GatherScatterMode::clip;
-  if (*mode == "promise_in_bounds" || *mode == "PROMISE_IN_BOUNDS") return lax::GatherScatterMode::promise;
-  throw ValueError(std::string(function) + ": mode is '" + *mode + "'", "choose 'fill', 'drop', 'clip' or 'promise_in_bounds'");
+  if (*mode == "promise_in_bounds" || *mode == "PROMISE_IN_BOUNDS")
+    return lax::GatherScatterMode::promise;
+  throw ValueError(std::string(function) + ": mode is '" + *mode + "'",
+                   "choose 'fill', 'drop', 'clip' or 'promise_in_bounds'");
 }
 // The five lists of dimension numbers, of which the last two may be absent.
 std::array<std::vector<int>, 5> five_lists(const Argument& numbers, std::string_view function) {
-  const List& list = list_of(numbers, function, "dimension_numbers", "a tuple of sequences of integers");
+  const List& list =
+      list_of(numbers, function, "dimension_numbers", "a tuple of sequences of integers");
   std::array<std::vector<int>, 5> result;
-  if (list.size() < 3 || list.size() > 5) refuse(function, "dimension_numbers", "a tuple of 3 to 5 sequences");
-  for (std::size_t i = 0; i < list.size(); ++i) result[i] = ints_of(list[i], function, "dimension_numbers");
+  if (list.size() < 3 || list.size() > 5)
+    refuse(function, "dimension_numbers", "a tuple of 3 to 5 sequences");
+  for (std::size_t i = 0; i < list.size(); ++i)
+    result[i] = ints_of(list[i], function, "dimension_numbers");
   return result;
 }
-Array gather(Operand operand, Operand start_indices, const Argument& dimension_numbers, const Shape& slice_sizes,
-             const std::optional<std::string>& mode, std::optional<double> fill_value) {
+Array gather(Operand operand, Operand start_indices, const Argument& dimension_numbers,
+             const Shape& slice_sizes, const std::optional<std::string>& mode,
+             std::optional<double> fill_value) {
   auto [offset, collapsed, start, batch, indices_batch] = five_lists(dimension_numbers, "gather");
-  return lax::gather(operand, start_indices, lax::GatherDimensionNumbers{offset, collapsed, start, batch, indices_batch}, slice_sizes,
-                     mode_of(mode, "gather"), fill_value);
+  return lax::gather(operand, start_indices,
+                     lax::GatherDimensionNumbers{offset, collapsed, start, batch, indices_batch},
+                     slice_sizes, mode_of(mode, "gather"), fill_value);
 }
-using Scatter = Array (*)(Operand, Operand, Operand, const lax::ScatterDimensionNumbers&, const lax::ScatterOptions&);
+using Scatter = Array (*)(Operand, Operand, Operand, const lax::ScatterDimensionNumbers&,
+                          const lax::ScatterOptions&);
 template <Scatter function>
-Array scatter(Operand operand, Operand scatter_indices, Operand updates, const Argument& dimension_numbers, bool indices_are_sorted,
-              bool unique_indices, const std::optional<std::string>& mode) {
+Array scatter(Operand operand, Operand scatter_indices, Operand updates,
+              const Argument& dimension_numbers, bool indices_are_sorted, bool unique_indices,
+              const std::optional<std::string>& mode) {
   auto [window, inserted, places, batch, indices_batch] = five_lists(dimension_numbers, "scatter");
-  return function(operand, scatter_indices, updates, {window, inserted, places, batch, indices_batch},
+  return function(operand, scatter_indices, updates,
+                  {window, inserted, places, batch, indices_batch},
                   {mode_of(mode, "scatter"), unique_indices, indices_are_sorted});
 }
 
@@ -149,11 +175,14 @@ std::pair<Array, Array> sort_key_val(Operand keys, Operand values, int dimension
   const Arrays sorted = lax::sort(Operands{keys, values}, dimension, is_stable, 1);
   return {sorted[0], sorted[1]};
 }
-std::pair<Array, Array> top_k(Operand operand, Dim k, int axis) { return lax::top_k(operand, k, axis); }
+std::pair<Array, Array> top_k(Operand operand, Dim k, int axis) {
+  return lax::top_k(operand, k, axis);
+}
 
 // --- Contraction and windows ---------------------------------------------------------------------
 
-Array dot_general(Operand lhs, Operand rhs, const Argument& dimension_numbers, std::optional<DType> preferred_element_type) {
+Array dot_general(Operand lhs, Operand rhs, const Argument& dimension_numbers,
+                  std::optional<DType> preferred_element_type) {
   const char* const wanted = "((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))";
   const List& both = list_of(dimension_numbers, "dot_general", "dimension_numbers", wanted);
   if (both.size() != 2) refuse("dot_general", "dimension_numbers", wanted);
@@ -161,17 +190,20 @@ Array dot_general(Operand lhs, Operand rhs, const Argument& dimension_numbers, s
   for (int i = 0; i < 2; ++i) {
     const List& pair = list_of(both[i], "dot_general", "dimension_numbers", wanted);
     if (pair.size() != 2) refuse("dot_general", "dimension_numbers", wanted);
-    for (int j = 0; j < 2; ++j) lists[2 * i + j] = ints_of(pair[j], "dot_general", "dimension_numbers");
+    for (int j = 0; j < 2; ++j)
+      lists[2 * i + j] = ints_of(pair[j], "dot_general", "dimension_numbers");
   }
   Arrays operands{lhs, rhs};
   if (lhs.aval().weak || rhs.aval().weak) promote_dtypes(operands, "dot_general");
-  return lax::dot_general(operands[0], operands[1], {lists[0], lists[1], lists[2], lists[3]}, preferred_element_type);
+  return lax::dot_general(operands[0], operands[1], {lists[0], lists[1], lists[2], lists[3]},
+                          preferred_element_type);
 }
 
 lax::WindowPadding padding_of(const Argument& padding, std::string_view function) {
   if (const auto* word = std::get_if<std::string>(&padding.value)) return *word;
   std::vector<std::pair<Dim, Dim>> pairs;
-  for (const Argument& entry : list_of(padding, function, "padding", "a string or a sequence of pairs")) {
+  for (const Argument& entry :
+       list_of(padding, function, "padding", "a string or a sequence of pairs")) {
     const std::optional<Shape> pair = detail::as_shape(entry);
     if (!pair || pair->size() != 2) refuse(function, "padding", "a string or a sequence of pairs");
     pairs.emplace_back((*pair)[0], (*pair)[1]);
@@ -193,28 +225,37 @@ lax::ConvDimensions conv_dimensions_of(const Argument& numbers) {
     }
     return lax::conv_dimension_numbers(words[0], words[1], words[2]);
   }
-  return {ints_of(list[0], "conv_general_dilated", "dimension_numbers"), ints_of(list[1], "conv_general_dilated", "dimension_numbers"),
+  return {ints_of(list[0], "conv_general_dilated", "dimension_numbers"),
+          ints_of(list[1], "conv_general_dilated", "dimension_numbers"),
           ints_of(list[2], "conv_general_dilated", "dimension_numbers")};
 }
 
-Array conv_general_dilated(Operand lhs, Operand rhs, const Shape& window_strides, const Argument& padding,
-                           const std::optional<Shape>& lhs_dilation, const std::optional<Shape>& rhs_dilation,
-                           const Argument& dimension_numbers, Dim feature_group_count, Dim batch_group_count,
-                           std::optional<DType> preferred_element_type) {
-  return lax::conv_general_dilated(lhs, rhs, window_strides, padding_of(padding, "conv_general_dilated"), shape_or_empty(lhs_dilation),
-                                   shape_or_empty(rhs_dilation), conv_dimensions_of(dimension_numbers), feature_group_count,
+Array conv_general_dilated(Operand lhs, Operand rhs, const Shape& window_strides,
+                           const Argument& padding, const std::optional<Shape>& lhs_dilation,
+                           const std::optional<Shape>& rhs_dilation,
+                           const Argument& dimension_numbers, Dim feature_group_count,
+                           Dim batch_group_count, std::optional<DType> preferred_element_type) {
+  return lax::conv_general_dilated(lhs, rhs, window_strides,
+                                   padding_of(padding, "conv_general_dilated"),
+                                   shape_or_empty(lhs_dilation), shape_or_empty(rhs_dilation),
+                                   conv_dimensions_of(dimension_numbers), feature_group_count,
                                    batch_group_count, preferred_element_type);
 }
-Array conv(Operand lhs, Operand rhs, const Shape& window_strides, const Argument& padding, std::optional<DType> preferred_element_type) {
+Array conv(Operand lhs, Operand rhs, const Shape& window_strides, const Argument& padding,
+           std::optional<DType> preferred_element_type) {
   return lax::conv(lhs, rhs, window_strides, padding_of(padding, "conv"), preferred_element_type);
 }
 
-using ReduceWindow = Array (*)(Operand, const Shape&, const Shape&, const lax::WindowPadding&, const Shape&, const Shape&);
+using ReduceWindow = Array (*)(Operand, const Shape&, const Shape&, const lax::WindowPadding&,
+                               const Shape&, const Shape&);
 template <ReduceWindow function>
-Array reduce_window(Operand operand, const Shape& window_dimensions, const std::optional<Shape>& window_strides, const Argument& padding,
-                    const std::optional<Shape>& base_dilation, const std::optional<Shape>& window_dilation) {
-  return function(operand, window_dimensions, shape_or_empty(window_strides), padding_of(padding, "reduce_window"),
-                  shape_or_empty(base_dilation), shape_or_empty(window_dilation));
+Array reduce_window(Operand operand, const Shape& window_dimensions,
+                    const std::optional<Shape>& window_strides, const Argument& padding,
+                    const std::optional<Shape>& base_dilation,
+                    const std::optional<Shape>& window_dilation) {
+  return function(operand, window_dimensions, shape_or_empty(window_strides),
+                  padding_of(padding, "reduce_window"), shape_or_empty(base_dilation),
+                  shape_or_empty(window_dilation));
 }
 
 Tree<Array> stop_gradient(Tree<Array> x) {
@@ -230,7 +271,8 @@ Tree<Array> stop_gradient(Tree<Array> x) {
     function("lax", "sign(x)", "-1, 0 or 1; NaN of NaN; x / |x| of complex numbers.", &lax::sign),
     function("lax", "floor(x)", "The largest integer not above x, of floats.", &lax::floor),
     function("lax", "ceil(x)", "The smallest integer not below x, of floats.", &lax::ceil),
-    function("lax", "round(x)", "The nearest integer, halves to the even one, of floats.", &lax::round),
+    function("lax", "round(x)", "The nearest integer, halves to the even one, of floats.",
+             &lax::round),
     function("lax", "exp(x)", "The exponential, of floats or complex numbers.", &lax::exp),
     function("lax", "exp2(x)", "2 to the power x.", &lax::exp2),
     function("lax", "expm1(x)", "exp(x) - 1, exact near 0.", &lax::expm1),
@@ -258,143 +300,216 @@ Tree<Array> stop_gradient(Tree<Array> x) {
     function("lax", "erf(x)", "The error function, of floats.", &lax::erf),
     function("lax", "erf_inv(x)", "The inverse of erf on (-1, 1).", &lax::erf_inv),
     function("lax", "lgamma(x)", "log |gamma(x)|, of floats.", &lax::lgamma),
-    function("lax", "digamma(x)", "The derivative of lgamma; it has none of its own.", &lax::digamma),
+    function("lax", "digamma(x)", "The derivative of lgamma; it has none of its own.",
+             &lax::digamma),
     function("lax", "is_finite(x)", "Where x is neither NaN nor infinite.", &lax::is_finite),
     function("lax", "real(x)", "The real part, of complex numbers.", &lax::real),
     function("lax", "imag(x)", "The imaginary part, of complex numbers.", &lax::imag),
     function("lax", "conj(x)", "The complex conjugate.", &lax::conj),
     function("lax", "bitwise_not(x)", "The bits not set; of bools, not.", &lax::bitwise_not),
-    function("lax", "convert_element_type(operand, new_dtype)", "operand in another dtype: floats truncate to integers and saturate.",
+    function("lax", "convert_element_type(operand, new_dtype)",
+             "operand in another dtype: floats truncate to integers and saturate.",
              &convert_element_type),
-    function("lax", "bitcast_convert_type(operand, new_dtype)", "The same bits as another dtype of equal width.",
-             &lax::bitcast_convert_type),
-    function("lax", "stop_gradient(x)", "x, a tree of arrays, as constants for differentiation.", &stop_gradient),
-    function("lax", "add(x, y)", "x + y. Operands of lax have one dtype, and one shape unless one is a scalar; Python numbers take the "
-                                 "other's dtype.",
+    function("lax", "bitcast_convert_type(operand, new_dtype)",
+             "The same bits as another dtype of equal width.", &lax::bitcast_convert_type),
+    function("lax", "stop_gradient(x)", "x, a tree of arrays, as constants for differentiation.",
+             &stop_gradient),
+    function("lax", "add(x, y)",
+             "x + y. Operands of lax have one dtype, and one shape unless one is a scalar; Python "
+             "numbers take the "
+             "other's dtype.",
              &binary<lax::add>),
     function("lax", "sub(x, y)", "x - y.", &binary<lax::sub>),
     function("lax", "mul(x, y)", "x * y.", &binary<lax::mul>),
-    function("lax", "div(x, y)", "x / y; of integers rounded to zero, and x / 0 is 0.", &binary<lax::div>),
+    function("lax", "div(x, y)", "x / y; of integers rounded to zero, and x / 0 is 0.",
+             &binary<lax::div>),
     function("lax", "rem(x, y)", "The remainder of div, with the sign of x.", &binary<lax::rem>),
     function("lax", "pow(x, y)", "x to the power y.", &binary<lax::pow>),
     function("lax", "max(x, y)", "The larger one; NaN wins.", &binary<lax::max>),
     function("lax", "min(x, y)", "The smaller one; NaN wins.", &binary<lax::min>),
-    function("lax", "atan2(x, y)", "The angle of the point (y, x), as C's atan2(x, y).", &binary<lax::atan2>),
+    function("lax", "atan2(x, y)", "The angle of the point (y, x), as C's atan2(x, y).",
+             &binary<lax::atan2>),
     function("lax", "complex(x, y)", "x + iy.", &binary<lax::complex>),
     function("lax", "bitwise_and(x, y)", "The bits set in both.", &binary<lax::bitwise_and>),
     function("lax", "bitwise_or(x, y)", "The bits set in either.", &binary<lax::bitwise_or>),
     function("lax", "bitwise_xor(x, y)", "The bits set in exactly one.", &binary<lax::bitwise_xor>),
-    function("lax", "shift_left(x, y)", "The bits of x moved up by y places.", &binary<lax::shift_left>),
-    function("lax", "shift_right_arithmetic(x, y)", "The bits of x moved down by y places, the sign copied.", &binary<lax::shift_right_arithmetic>),
-    function("lax", "shift_right_logical(x, y)", "The bits of x moved down by y places, zeros brought in.", &binary<lax::shift_right_logical>),
+    function("lax", "shift_left(x, y)", "The bits of x moved up by y places.",
+             &binary<lax::shift_left>),
+    function("lax", "shift_right_arithmetic(x, y)",
+             "The bits of x moved down by y places, the sign copied.",
+             &binary<lax::shift_right_arithmetic>),
+    function("lax", "shift_right_logical(x, y)",
+             "The bits of x moved down by y places, zeros brought in.",
+             &binary<lax::shift_right_logical>),
     function("lax", "eq(x, y)", "x == y, as bool.", &binary<lax::eq>),
     function("lax", "ne(x, y)", "x != y, as bool.", &binary<lax::ne>),
     function("lax", "lt(x, y)", "x < y, as bool.", &binary<lax::lt>),
     function("lax", "le(x, y)", "x <= y, as bool.", &binary<lax::le>),
     function("lax", "gt(x, y)", "x > y, as bool.", &binary<lax::gt>),
     function("lax", "ge(x, y)", "x >= y, as bool.", &binary<lax::ge>),
-    function("lax", "clamp(min, x, max)", "x between min and max, scalars or of x's shape.", &lax::clamp),
-    function("lax", "select(pred, on_true, on_false)", "on_true where pred, bool, is true; on_false elsewhere.", &select),
-    function("lax", "select_n(which, *cases)", "cases[which], element by element, for a bool or int32 array.", &lax::select_n),
+    function("lax", "clamp(min, x, max)", "x between min and max, scalars or of x's shape.",
+             &lax::clamp),
+    function("lax", "select(pred, on_true, on_false)",
+             "on_true where pred, bool, is true; on_false elsewhere.", &select),
+    function("lax", "select_n(which, *cases)",
+             "cases[which], element by element, for a bool or int32 array.", &lax::select_n),
 };
 
 [[maybe_unused]] const FunctionInfo* const shape_catalogue[] = {
-    function("lax", "reshape(operand, new_sizes, dimensions=None)", "The elements in row-major order under another shape, after a transpose.",
-             &reshape),
-    function("lax", "transpose(operand, permutation)", "Axis i of the result is axis permutation[i].", &over<lax::transpose>),
-    function("lax", "broadcast(operand, sizes)", "operand with axes of these sizes in front.", &lax::broadcast),
+    function("lax", "reshape(operand, new_sizes, dimensions=None)",
+             "The elements in row-major order under another shape, after a transpose.", &reshape),
+    function("lax", "transpose(operand, permutation)",
+             "Axis i of the result is axis permutation[i].", &over<lax::transpose>),
+    function("lax", "broadcast(operand, sizes)", "operand with axes of these sizes in front.",
+             &lax::broadcast),
     function("lax", "broadcast_in_dim(operand, shape, broadcast_dimensions)",
-             "operand repeated to a shape, its axis i at broadcast_dimensions[i].", &broadcast_in_dim),
-    function("lax", "broadcast_shapes(*shapes)", "The shape that arrays of these shapes broadcast to.", &broadcast_shapes_of),
-    function("lax", "expand_dims(array, dimensions)", "array with axes of size 1 at these places of the result.", &lax::expand_dims),
-    function("lax", "squeeze(array, dimensions)", "array without these axes of size 1.", &lax::squeeze),
-    function("lax", "collapse(operand, start_dimension, stop_dimension=None)", "A range of axes as one.", &lax::collapse),
+             "operand repeated to a shape, its axis i at broadcast_dimensions[i].",
+             &broadcast_in_dim),
+    function("lax", "broadcast_shapes(*shapes)",
+             "The shape that arrays of these shapes broadcast to.", &broadcast_shapes_of),
+    function("lax", "expand_dims(array, dimensions)",
+             "array with axes of size 1 at these places of the result.", &lax::expand_dims),
+    function("lax", "squeeze(array, dimensions)", "array without these axes of size 1.",
+             &lax::squeeze),
+    function("lax", "collapse(operand, start_dimension, stop_dimension=None)",
+             "A range of axes as one.", &lax::collapse),
     function("lax", "iota(dtype, size)", "0, 1, 2, ... of a size.", &iota),
-    function("lax", "broadcasted_iota(dtype, shape, dimension)", "0, 1, 2, ... along one axis of a shape.", &lax::broadcasted_iota),
+    function("lax", "broadcasted_iota(dtype, shape, dimension)",
+             "0, 1, 2, ... along one axis of a shape.", &lax::broadcasted_iota),
     function("lax", "full(shape, fill_value, dtype=None)", "A number everywhere.", &full),
-    function("lax", "full_like(x, fill_value, dtype=None, shape=None)", "A number everywhere, of x's shape and dtype.", &lax::full_like),
-    function("lax", "slice(operand, start_indices, limit_indices, strides=None)", "Elements from starts to below limits, by strides.", &slice),
+    function("lax", "full_like(x, fill_value, dtype=None, shape=None)",
+             "A number everywhere, of x's shape and dtype.", &lax::full_like),
+    function("lax", "slice(operand, start_indices, limit_indices, strides=None)",
+             "Elements from starts to below limits, by strides.", &slice),
     function("lax", "slice_in_dim(operand, start_index, limit_index, stride=1, axis=0)",
-             "slice along one axis; None is its end, and negative indices count from it.", &lax::slice_in_dim),
-    function("lax", "index_in_dim(operand, index, axis=0, keepdims=True)", "One row along an axis.", &lax::index_in_dim),
+             "slice along one axis; None is its end, and negative indices count from it.",
+             &lax::slice_in_dim),
+    function("lax", "index_in_dim(operand, index, axis=0, keepdims=True)", "One row along an axis.",
+             &lax::index_in_dim),
     function("lax", "pad(operand, padding_value, padding_config)",
-             "operand with elements before, after and between, (low, high, interior) for each axis; negative ones take away.", &pad),
-    function("lax", "concatenate(operands, dimension)", "Arrays one after the other along an axis.", &lax::concatenate),
-    function("lax", "split(operand, sizes, axis=0)", "Pieces of these sizes along an axis.", &lax::split),
-    function("lax", "rev(operand, dimensions)", "Elements in reverse order along axes.", &over<lax::rev>),
-    function("lax", "dynamic_slice(operand, start_indices, slice_sizes)", "A window that starts at run-time indices, moved inside.", &dynamic_slice),
-    function("lax", "dynamic_slice_in_dim(operand, start_index, slice_size, axis=0)", "dynamic_slice along one axis.", &dynamic_slice_in_dim),
-    function("lax", "dynamic_index_in_dim(operand, index, axis=0, keepdims=True)", "One row at a run-time index.", &dynamic_index_in_dim),
-    function("lax", "dynamic_update_slice(operand, update, start_indices)", "operand with a window replaced.", &dynamic_update_slice),
-    function("lax", "dynamic_update_slice_in_dim(operand, update, start_index, axis)", "dynamic_update_slice along one axis.",
-             &dynamic_update_slice_in_dim),
-    function("lax", "dynamic_update_index_in_dim(operand, update, index, axis)", "operand with one row replaced.", &dynamic_update_index_in_dim),
-    function("lax", "gather(operand, start_indices, dimension_numbers, slice_sizes, *, mode=None, fill_value=None)",
-             "Windows at many places. dimension_numbers: (offset_dims, collapsed_slice_dims, start_index_map, operand_batching_dims, "
+             "operand with elements before, after and between, (low, high, interior) for each "
+             "axis; negative ones take away.",
+             &pad),
+    function("lax", "concatenate(operands, dimension)", "Arrays one after the other along an axis.",
+             &lax::concatenate),
+    function("lax", "split(operand, sizes, axis=0)", "Pieces of these sizes along an axis.",
+             &lax::split),
+    function("lax", "rev(operand, dimensions)", "Elements in reverse order along axes.",
+             &over<lax::rev>),
+    function("lax", "dynamic_slice(operand, start_indices, slice_sizes)",
+             "A window that starts at run-time indices, moved inside.", &dynamic_slice),
+    function("lax", "dynamic_slice_in_dim(operand, start_index, slice_size, axis=0)",
+             "dynamic_slice along one axis.", &dynamic_slice_in_dim),
+    function("lax", "dynamic_index_in_dim(operand, index, axis=0, keepdims=True)",
+             "One row at a run-time index.", &dynamic_index_in_dim),
+    function("lax", "dynamic_update_slice(operand, update, start_indices)",
+             "operand with a window replaced.", &dynamic_update_slice),
+    function("lax", "dynamic_update_slice_in_dim(operand, update, start_index, axis)",
+             "dynamic_update_slice along one axis.", &dynamic_update_slice_in_dim),
+    function("lax", "dynamic_update_index_in_dim(operand, update, index, axis)",
+             "operand with one row replaced.", &dynamic_update_index_in_dim),
+    function("lax",
+             "gather(operand, start_indices, dimension_numbers, slice_sizes, *, mode=None, "
+             "fill_value=None)",
+             "Windows at many places. dimension_numbers: (offset_dims, collapsed_slice_dims, "
+             "start_index_map, operand_batching_dims, "
              "start_indices_batching_dims).",
              &gather),
 };
 
 [[maybe_unused]] const FunctionInfo* const scatter_catalogue[] = {
     function("lax",
-             "scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None)",
-             "operand with windows at many places replaced. dimension_numbers: (update_window_dims, inserted_window_dims, "
+             "scatter(operand, scatter_indices, updates, dimension_numbers, *, "
+             "indices_are_sorted=False, unique_indices=False, mode=None)",
+             "operand with windows at many places replaced. dimension_numbers: "
+             "(update_window_dims, inserted_window_dims, "
              "scatter_dims_to_operand_dims, operand_batching_dims, scatter_indices_batching_dims).",
              &scatter<static_cast<Scatter>(lax::scatter)>),
     function("lax",
-             "scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None)",
+             "scatter_add(operand, scatter_indices, updates, dimension_numbers, *, "
+             "indices_are_sorted=False, unique_indices=False, mode=None)",
              "scatter that adds.", &scatter<lax::scatter_add>),
     function("lax",
-             "scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None)",
+             "scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, "
+             "indices_are_sorted=False, unique_indices=False, mode=None)",
              "scatter that multiplies.", &scatter<lax::scatter_mul>),
     function("lax",
-             "scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None)",
+             "scatter_min(operand, scatter_indices, updates, dimension_numbers, *, "
+             "indices_are_sorted=False, unique_indices=False, mode=None)",
              "scatter that keeps the smaller one.", &scatter<lax::scatter_min>),
     function("lax",
-             "scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None)",
+             "scatter_max(operand, scatter_indices, updates, dimension_numbers, *, "
+             "indices_are_sorted=False, unique_indices=False, mode=None)",
              "scatter that keeps the larger one.", &scatter<lax::scatter_max>),
 };
 
 [[maybe_unused]] const FunctionInfo* const reduction_catalogue[] = {
     function("lax", "reduce_sum(operand, axes)", "The sum over axes.", &over<lax::reduce_sum>),
-    function("lax", "reduce_prod(operand, axes)", "The product over axes.", &over<lax::reduce_prod>),
-    function("lax", "reduce_max(operand, axes)", "The largest element over axes; NaN wins.", &over<lax::reduce_max>),
-    function("lax", "reduce_min(operand, axes)", "The smallest element over axes; NaN wins.", &over<lax::reduce_min>),
-    function("lax", "reduce_and(operand, axes)", "And over axes, of integers or bools.", &over<lax::reduce_and>),
-    function("lax", "reduce_or(operand, axes)", "Or over axes, of integers or bools.", &over<lax::reduce_or>),
-    function("lax", "argmax(operand, axis, index_dtype=int32)", "The index of the largest element along an axis; NaN wins.", &lax::argmax),
-    function("lax", "argmin(operand, axis, index_dtype=int32)", "The index of the smallest element along an axis; NaN wins.", &lax::argmin),
+    function("lax", "reduce_prod(operand, axes)", "The product over axes.",
+             &over<lax::reduce_prod>),
+    function("lax", "reduce_max(operand, axes)", "The largest element over axes; NaN wins.",
+             &over<lax::reduce_max>),
+    function("lax", "reduce_min(operand, axes)", "The smallest element over axes; NaN wins.",
+             &over<lax::reduce_min>),
+    function("lax", "reduce_and(operand, axes)", "And over axes, of integers or bools.",
+             &over<lax::reduce_and>),
+    function("lax", "reduce_or(operand, axes)", "Or over axes, of integers or bools.",
+             &over<lax::reduce_or>),
+    function("lax", "argmax(operand, axis, index_dtype=int32)",
+             "The index of the largest element along an axis; NaN wins.", &lax::argmax),
+    function("lax", "argmin(operand, axis, index_dtype=int32)",
+             "The index of the smallest element along an axis; NaN wins.", &lax::argmin),
     function("lax", "cumsum(operand, axis=0, reverse=False)", "Running sums.", &lax::cumsum),
     function("lax", "cumprod(operand, axis=0, reverse=False)", "Running products.", &lax::cumprod),
-    function("lax", "cummax(operand, axis=0, reverse=False)", "Running maxima; NaN wins.", &lax::cummax),
-    function("lax", "cummin(operand, axis=0, reverse=False)", "Running minima; NaN wins.", &lax::cummin),
-    function("lax", "cumlogsumexp(operand, axis=0, reverse=False)", "Logarithms of running sums of exponentials, without overflow.",
-             &lax::cumlogsumexp),
-    function("lax", "linear_recurrence(a, b, axis=0, reverse=False)", "h[i] = a[i] h[i-1] + b[i] along an axis, h[0] = b[0].",
-             &lax::linear_recurrence),
+    function("lax", "cummax(operand, axis=0, reverse=False)", "Running maxima; NaN wins.",
+             &lax::cummax),
+    function("lax", "cummin(operand, axis=0, reverse=False)", "Running minima; NaN wins.",
+             &lax::cummin),
+    function("lax", "cumlogsumexp(operand, axis=0, reverse=False)",
+             "Logarithms of running sums of exponentials, without overflow.", &lax::cumlogsumexp),
+    function("lax", "linear_recurrence(a, b, axis=0, reverse=False)",
+             "h[i] = a[i] h[i-1] + b[i] along an axis, h[0] = b[0].", &lax::linear_recurrence),
     function("lax", "sort(operand, dimension=-1, is_stable=True, num_keys=1)",
-             "Sorts an array, or several together by the first num_keys of them. NaN is greatest.", &sort),
-    function("lax", "sort_key_val(keys, values, dimension=-1, is_stable=True)", "keys sorted, and values moved along.", &sort_key_val),
-    function("lax", "top_k(operand, k, *, axis=-1)", "(values, indices) of the k largest, largest first; of equal ones the first.", &top_k),
-    function("lax", "reduce_window_sum(operand, window_dimensions, window_strides=None, padding='VALID', base_dilation=None, window_dilation=None)",
+             "Sorts an array, or several together by the first num_keys of them. NaN is greatest.",
+             &sort),
+    function("lax", "sort_key_val(keys, values, dimension=-1, is_stable=True)",
+             "keys sorted, and values moved along.", &sort_key_val),
+    function("lax", "top_k(operand, k, *, axis=-1)",
+             "(values, indices) of the k largest, largest first; of equal ones the first.", &top_k),
+    function("lax",
+             "reduce_window_sum(operand, window_dimensions, window_strides=None, padding='VALID', "
+             "base_dilation=None, window_dilation=None)",
              "Sums over windows.", &reduce_window<lax::reduce_window_sum>),
-    function("lax", "reduce_window_prod(operand, window_dimensions, window_strides=None, padding='VALID', base_dilation=None, window_dilation=None)",
+    function("lax",
+             "reduce_window_prod(operand, window_dimensions, window_strides=None, padding='VALID', "
+             "base_dilation=None, window_dilation=None)",
              "Products over windows.", &reduce_window<lax::reduce_window_prod>),
-    function("lax", "reduce_window_max(operand, window_dimensions, window_strides=None, padding='VALID', base_dilation=None, window_dilation=None)",
+    function("lax",
+             "reduce_window_max(operand, window_dimensions, window_strides=None, padding='VALID', "
+             "base_dilation=None, window_dilation=None)",
              "Maxima over windows; NaN wins.", &reduce_window<lax::reduce_window_max>),
-    function("lax", "reduce_window_min(operand, window_dimensions, window_strides=None, padding='VALID', base_dilation=None, window_dilation=None)",
+    function("lax",
+             "reduce_window_min(operand, window_dimensions, window_strides=None, padding='VALID', "
+             "base_dilation=None, window_dilation=None)",
              "Minima over windows; NaN wins.", &reduce_window<lax::reduce_window_min>),
-    function("lax", "dot(lhs, rhs, *, preferred_element_type=None)", "The product of vectors and matrices.", &lax::dot),
-    function("lax", "batch_matmul(lhs, rhs)", "The product of matrices in the last two axes; the others are equal.", &lax::batch_matmul),
+    function("lax", "dot(lhs, rhs, *, preferred_element_type=None)",
+             "The product of vectors and matrices.", &lax::dot),
+    function("lax", "batch_matmul(lhs, rhs)",
+             "The product of matrices in the last two axes; the others are equal.",
+             &lax::batch_matmul),
     function("lax", "dot_general(lhs, rhs, dimension_numbers, *, preferred_element_type=None)",
-             "Sums products over contracted axes, batch axes side by side. dimension_numbers: ((lhs_contract, rhs_contract), (lhs_batch, "
+             "Sums products over contracted axes, batch axes side by side. dimension_numbers: "
+             "((lhs_contract, rhs_contract), (lhs_batch, "
              "rhs_batch)).",
              &dot_general),
-    function("lax", "conv(lhs, rhs, window_strides, padding, *, preferred_element_type=None)", "Convolution in NCHW and OIHW.", &conv),
+    function("lax", "conv(lhs, rhs, window_strides, padding, *, preferred_element_type=None)",
+             "Convolution in NCHW and OIHW.", &conv),
     function("lax",
-             "conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, rhs_dilation=None, dimension_numbers=None, "
+             "conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, "
+             "rhs_dilation=None, dimension_numbers=None, "
              "feature_group_count=1, batch_group_count=1, *, preferred_element_type=None)",
-             "Convolution as neural networks mean it. padding: 'VALID', 'SAME', 'SAME_LOWER' or pairs; dimension_numbers: three strings, "
+             "Convolution as neural networks mean it. padding: 'VALID', 'SAME', 'SAME_LOWER' or "
+             "pairs; dimension_numbers: three strings, "
              "as ('NHWC', 'HWIO', 'NHWC').",
              &conv_general_dilated),
 };

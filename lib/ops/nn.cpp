@@ -1,4 +1,5 @@
-// plait.nn: activations. Those that backends know, or whose derivative is worth stating, are composites.
+// plait.nn: activations. Those that backends know, or whose derivative is worth stating, are
+// composites.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/nn.h>
 
@@ -14,8 +15,8 @@ namespace {
 Array one(const Array& like) { return constant(1, like); }
 Array zero(const Array& like) { return constant(0, like); }
 
-// With e = exp(-|x|): 1 / (1 + e), or e / (1 + e) for negative x. Nothing overflows or cancels. |x| is
-// chosen by select, whose derivatives of every order hold at 0, as those of abs do not.
+// With e = exp(-|x|): 1 / (1 + e), or e / (1 + e) for negative x. Nothing overflows or cancels. |x|
+// is chosen by select, whose derivatives of every order hold at 0, as those of abs do not.
 struct LogisticParts {
   Array value, derivative;
 };
@@ -34,21 +35,25 @@ const Composite& logistic_composite = define_composite(
      }});
 
 const Composite& relu_composite = define_composite(
-    {"relu", "max(x, 0), with derivative 0 at 0.",
+    {"relu",
+     "max(x, 0), with derivative 0 at 0.",
      [](std::span<const Array> x, const Params&) {
-       return Arrays{lax::select(lax::le(x[0], zero(x[0])), lax::zeros_like(x[0].aval()), x[0])};  // NaN stays
+       return Arrays{lax::select(lax::le(x[0], zero(x[0])), lax::zeros_like(x[0].aval()),
+                                 x[0])};  // NaN stays
      },
      {}});
 
 // d silu = s (1 + x (1 - s)) dx
-const Composite& silu_composite = define_composite(
-    {"silu", "x logistic(x).",
-     [](std::span<const Array> x, const Params&) { return Arrays{lax::mul(x[0], logistic_parts(x[0]).value)}; },
-     [](std::span<const Array> x, const Params&) {
-       const LogisticParts parts = logistic_parts(x[0]);
-       const Array slope = lax::add(parts.value, lax::mul(x[0], parts.derivative));
-       return Arrays{lax::mul(x[0], parts.value), lax::mul(x[1], slope)};
-     }});
+const Composite& silu_composite =
+    define_composite({"silu", "x logistic(x).",
+                      [](std::span<const Array> x, const Params&) {
+                        return Arrays{lax::mul(x[0], logistic_parts(x[0]).value)};
+                      },
+                      [](std::span<const Array> x, const Params&) {
+                        const LogisticParts parts = logistic_parts(x[0]);
+                        const Array slope = lax::add(parts.value, lax::mul(x[0], parts.derivative));
+                        return Arrays{lax::mul(x[0], parts.value), lax::mul(x[1], slope)};
+                      }});
 
 // The normal distribution function of x, or its approximation by tanh, and its derivative.
 struct GeluParts {
@@ -57,15 +62,18 @@ struct GeluParts {
 GeluParts gelu_parts(const Array& x, bool approximate) {
   const Array half = constant(0.5, x), square = lax::mul(x, x);
   if (!approximate) {
-    const Array weight = lax::mul(half, lax::add(one(x), lax::erf(lax::mul(x, constant(M_SQRT1_2, x)))));
-    const Array density = lax::mul(constant(0.3989422804014327, x), lax::exp(lax::mul(constant(-0.5, x), square)));
+    const Array weight =
+        lax::mul(half, lax::add(one(x), lax::erf(lax::mul(x, constant(M_SQRT1_2, x)))));
+    const Array density =
+        lax::mul(constant(0.3989422804014327, x), lax::exp(lax::mul(constant(-0.5, x), square)));
     return {weight, density};  // exp(-x^2 / 2) / sqrt(2 pi)
   }
   // tanh(c (x + a x^3)), c = sqrt(2 / pi): Hendrycks and Gimpel, 2016.
   const Array c = constant(0.7978845608028654, x), a = constant(0.044715, x);
   const Array t = lax::tanh(lax::mul(c, lax::add(x, lax::mul(a, lax::mul(square, x)))));
   const Array inner = lax::mul(c, lax::add(one(x), lax::mul(constant(3 * 0.044715, x), square)));
-  return {lax::mul(half, lax::add(one(x), t)), lax::mul(lax::mul(half, lax::sub(one(x), lax::mul(t, t))), inner)};
+  return {lax::mul(half, lax::add(one(x), t)),
+          lax::mul(lax::mul(half, lax::sub(one(x), lax::mul(t, t))), inner)};
 }
 const Composite& gelu_composite = define_composite(
     {"gelu", "x times the normal distribution function at x; approximate: by tanh.",
@@ -74,7 +82,8 @@ const Composite& gelu_composite = define_composite(
      },
      [](std::span<const Array> x, const Params& attributes) {
        const GeluParts parts = gelu_parts(x[0], attributes.flag("approximate"));
-       return Arrays{lax::mul(x[0], parts.weight), lax::mul(x[1], lax::add(parts.weight, lax::mul(x[0], parts.slope)))};
+       return Arrays{lax::mul(x[0], parts.weight),
+                     lax::mul(x[1], lax::add(parts.weight, lax::mul(x[0], parts.slope)))};
      }});
 
 Array real_operand(std::string_view name, const Array& x) { return floating_only(name, x); }
@@ -99,7 +108,8 @@ Array nn::elu(Operand x, Operand alpha) {
 Array nn::celu(Operand x, Operand alpha) {
   const Array y = real_operand("celu", x);
   const Array least = numpy::minimum(y, zero(y));
-  return numpy::add(numpy::maximum(y, zero(y)), numpy::multiply(alpha, numpy::expm1(numpy::divide(least, alpha))));
+  return numpy::add(numpy::maximum(y, zero(y)),
+                    numpy::multiply(alpha, numpy::expm1(numpy::divide(least, alpha))));
 }
 Array nn::selu(Operand x) {
   const Array y = elu(x, 1.6732632423543772848170429916717);
@@ -109,7 +119,9 @@ Array nn::gelu(Operand x, bool approximate) {
   return composite(gelu_composite, {real_operand("gelu", x)}, {{"approximate", approximate}});
 }
 Array nn::sigmoid(Operand x) { return composite(logistic_composite, {real_operand("sigmoid", x)}); }
-Array nn::log_sigmoid(Operand x) { return lax::neg(softplus(lax::neg(real_operand("log_sigmoid", x)))); }
+Array nn::log_sigmoid(Operand x) {
+  return lax::neg(softplus(lax::neg(real_operand("log_sigmoid", x))));
+}
 Array nn::softplus(Operand x) {
   const Array y = real_operand("softplus", x);
   return numpy::logaddexp(y, zero(y));
@@ -117,7 +129,8 @@ Array nn::softplus(Operand x) {
 Array nn::sparse_plus(Operand x) {
   const Array y = real_operand("sparse_plus", x), next = lax::add(y, one(y));
   const Array middle = lax::mul(constant(0.25, y), lax::mul(next, next));
-  return lax::select(lax::le(y, constant(-1, y)), lax::zeros_like(y.aval()), lax::select(lax::ge(y, one(y)), y, middle));
+  return lax::select(lax::le(y, constant(-1, y)), lax::zeros_like(y.aval()),
+                     lax::select(lax::ge(y, one(y)), y, middle));
 }
 Array nn::sparse_sigmoid(Operand x) {
   const Array y = real_operand("sparse_sigmoid", x);
@@ -136,9 +149,12 @@ Array nn::mish(Operand x) {
 Array nn::tanh(Operand x) { return numpy::tanh(x); }
 Array nn::hard_tanh(Operand x) {
   const Array y = real_operand("hard_tanh", x);
-  return lax::select(lax::gt(y, one(y)), filled(1, y), lax::select(lax::lt(y, constant(-1, y)), filled(-1, y), y));
+  return lax::select(lax::gt(y, one(y)), filled(1, y),
+                     lax::select(lax::lt(y, constant(-1, y)), filled(-1, y), y));
 }
-Array nn::hard_sigmoid(Operand x) { return numpy::divide(relu6(numpy::add(real_operand("hard_sigmoid", x), 3)), 6); }
+Array nn::hard_sigmoid(Operand x) {
+  return numpy::divide(relu6(numpy::add(real_operand("hard_sigmoid", x), 3)), 6);
+}
 Array nn::hard_silu(Operand x) {
   const Array y = real_operand("hard_silu", x);
   return lax::mul(y, hard_sigmoid(y));
@@ -171,17 +187,26 @@ namespace {
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
     function("nn", "relu(x)", "max(x, 0); NaN stays, and the derivative at 0 is 0.", &nn::relu),
     function("nn", "relu6(x)", "min(max(x, 0), 6).", &nn::relu6),
-    function("nn", "leaky_relu(x, negative_slope=0.01)", "x, times negative_slope below 0.", &nn::leaky_relu),
-    function("nn", "elu(x, alpha=1.0)", "x, and alpha (exp(x) - 1) below 0. Clevert et al., 2015.", &nn::elu),
-    function("nn", "celu(x, alpha=1.0)", "x, and alpha (exp(x / alpha) - 1) below 0. Barron, 2017.", &nn::celu),
-    function("nn", "selu(x)", "elu scaled so that it keeps mean 0 and variance 1. Klambauer et al., 2017.", &nn::selu),
+    function("nn", "leaky_relu(x, negative_slope=0.01)", "x, times negative_slope below 0.",
+             &nn::leaky_relu),
+    function("nn", "elu(x, alpha=1.0)", "x, and alpha (exp(x) - 1) below 0. Clevert et al., 2015.",
+             &nn::elu),
+    function("nn", "celu(x, alpha=1.0)", "x, and alpha (exp(x / alpha) - 1) below 0. Barron, 2017.",
+             &nn::celu),
+    function("nn", "selu(x)",
+             "elu scaled so that it keeps mean 0 and variance 1. Klambauer et al., 2017.",
+             &nn::selu),
     function("nn", "gelu(x, approximate=True)",
-             "x times the normal distribution function at x, by tanh or exactly. Hendrycks and Gimpel, 2016.", &nn::gelu),
+             "x times the normal distribution function at x, by tanh or exactly. Hendrycks and "
+             "Gimpel, 2016.",
+             &nn::gelu),
     function("nn", "sigmoid(x)", "1 / (1 + exp(-x)), exact for large |x|.", &nn::sigmoid),
     function("nn", "log_sigmoid(x)", "log(sigmoid(x)) without overflow.", &nn::log_sigmoid),
     function("nn", "softplus(x)", "log(1 + exp(x)) without overflow.", &nn::softplus),
-    function("nn", "sparse_plus(x)", "0 below -1, x above 1, (x + 1)**2 / 4 between.", &nn::sparse_plus),
-    function("nn", "sparse_sigmoid(x)", "The derivative of sparse_plus: 0, 1, (x + 1) / 2 between.", &nn::sparse_sigmoid),
+    function("nn", "sparse_plus(x)", "0 below -1, x above 1, (x + 1)**2 / 4 between.",
+             &nn::sparse_plus),
+    function("nn", "sparse_sigmoid(x)", "The derivative of sparse_plus: 0, 1, (x + 1) / 2 between.",
+             &nn::sparse_sigmoid),
     function("nn", "soft_sign(x)", "x / (1 + |x|).", &nn::soft_sign),
     function("nn", "silu(x)", "x sigmoid(x).", &nn::silu),
     function("nn", "swish(x)", "The same as silu.", &nn::swish),
@@ -191,11 +216,16 @@ namespace {
     function("nn", "hard_sigmoid(x)", "relu6(x + 3) / 6.", &nn::hard_sigmoid),
     function("nn", "hard_silu(x)", "x hard_sigmoid(x).", &nn::hard_silu),
     function("nn", "hard_swish(x)", "The same as hard_silu.", &nn::hard_swish),
-    function("nn", "squareplus(x, b=4.0)", "(x + sqrt(x**2 + b)) / 2. Barron, 2021.", &nn::squareplus),
-    function("nn", "glu(x, axis=-1)", "The first half of an axis times the sigmoid of the second. ShapeError for odd sizes.", &nn::glu),
+    function("nn", "squareplus(x, b=4.0)", "(x + sqrt(x**2 + b)) / 2. Barron, 2021.",
+             &nn::squareplus),
+    function("nn", "glu(x, axis=-1)",
+             "The first half of an axis times the sigmoid of the second. ShapeError for odd sizes.",
+             &nn::glu),
     function("nn", "identity(x)", "x.", &nn::identity),
     function("nn", "one_hot(x, num_classes, *, dtype=None, axis=-1)",
-             "A new axis with 1 at the place that x names, 0 elsewhere, float32 by default; all 0 for a number outside.", &nn::one_hot),
+             "A new axis with 1 at the place that x names, 0 elsewhere, float32 by default; all 0 "
+             "for a number outside.",
+             &nn::one_hot),
 };
 
 }  // namespace

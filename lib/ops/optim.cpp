@@ -11,9 +11,11 @@ namespace {
 
 using optim::ArrayTree;
 
-void require_structure(std::string_view function, const ArrayTree& tree, const ArrayTree& like, const char* what) {
+void require_structure(std::string_view function, const ArrayTree& tree, const ArrayTree& like,
+                       const char* what) {
   if (tree.structure == like.structure) return;
-  throw TreeError(std::string(function) + ": the gradients have the structure " + like.structure.to_string() + ", and " + what + " " +
+  throw TreeError(std::string(function) + ": the gradients have the structure " +
+                      like.structure.to_string() + ", and " + what + " " +
                       tree.structure.to_string(),
                   "give trees of one structure; init makes the state from the parameters");
 }
@@ -29,12 +31,15 @@ ArrayTree map_leaves(const ArrayTree& tree, const Leaf& leaf) {
 
 // A number of an option in the dtype of a leaf.
 Array in_dtype(const Array& number, const Array& leaf) {
-  if (const std::optional<Literal> literal = number.as_literal()) return Array::literal(cast(*literal, leaf.dtype(), false));
+  if (const std::optional<Literal> literal = number.as_literal())
+    return Array::literal(cast(*literal, leaf.dtype(), false));
   return astype(number, leaf.dtype());
 }
 
 ArrayTree zeros_like(const ArrayTree& params) {
-  return map_leaves(params, [&](std::size_t i) { return lax::full(params.leaves[i].shape(), 0, params.leaves[i].dtype()); });
+  return map_leaves(params, [&](std::size_t i) {
+    return lax::full(params.leaves[i].shape(), 0, params.leaves[i].dtype());
+  });
 }
 
 ArrayTree tuple_of(std::initializer_list<ArrayTree> parts) {
@@ -53,11 +58,14 @@ struct AdamMoments {
 };
 AdamMoments moments_of(std::string_view function, const ArrayTree& state, const ArrayTree& grads) {
   const std::size_t n = grads.leaves.size();
-  const bool fits = state.structure.kind() == TreeDef::Kind::tuple && state.structure.children().size() == 3 && state.leaves.size() == 2 * n + 1;
+  const bool fits = state.structure.kind() == TreeDef::Kind::tuple &&
+                    state.structure.children().size() == 3 && state.leaves.size() == 2 * n + 1;
   if (!fits)
-    throw TreeError(std::string(function) + ": the state has the structure " + state.structure.to_string(),
-                    "make the state with " + std::string(function) + "_init(params)");
-  AdamMoments moments{state.leaves[0], {state.structure.children()[1], {}}, {state.structure.children()[2], {}}};
+    throw TreeError(
+        std::string(function) + ": the state has the structure " + state.structure.to_string(),
+        "make the state with " + std::string(function) + "_init(params)");
+  AdamMoments moments{
+      state.leaves[0], {state.structure.children()[1], {}}, {state.structure.children()[2], {}}};
   moments.mu.leaves.assign(state.leaves.begin() + 1, state.leaves.begin() + 1 + n);
   moments.nu.leaves.assign(state.leaves.begin() + 1 + n, state.leaves.end());
   require_structure(function, moments.mu, grads, "the state has");
@@ -73,7 +81,9 @@ class BiasCorrection {
     Array& factor = factors_[int(leaf.dtype())];
     if (!factor.is_valid()) {
       // 16-bit floats do not hold 0.999.
-      const Array wide = constant(0, lax::full({}, 0, size_of(leaf.dtype()) == 2 ? DType::float32 : real_dtype_of(leaf.dtype())));
+      const Array wide = constant(
+          0, lax::full({}, 0,
+                       size_of(leaf.dtype()) == 2 ? DType::float32 : real_dtype_of(leaf.dtype())));
       const Array power = lax::pow(in_dtype(decay_, wide), astype(count_, wide.dtype()));
       factor = lax::sub(Array::literal(1, wide.dtype()), power);
     }
@@ -92,10 +102,12 @@ Array decayed(const Array& a, const Array& b, const Array& decay) {
 
 // What Adam makes of a gradient before the learning rate: the corrected mean over the root of the
 // corrected mean square.
-ArrayTree adam_direction(const ArrayTree& grads, AdamMoments& moments, const optim::AdamOptions& options) {
+ArrayTree adam_direction(const ArrayTree& grads, AdamMoments& moments,
+                         const optim::AdamOptions& options) {
   moments.count = lax::add(moments.count, constant(1, moments.count));
   moments.mu = map_leaves(moments.mu, [&](std::size_t i) {
-    return decayed(moments.mu.leaves[i], astype(grads.leaves[i], moments.mu.leaves[i].dtype()), options.b1);
+    return decayed(moments.mu.leaves[i], astype(grads.leaves[i], moments.mu.leaves[i].dtype()),
+                   options.b1);
   });
   moments.nu = map_leaves(moments.nu, [&](std::size_t i) {
     const Array g = astype(grads.leaves[i], moments.nu.leaves[i].dtype());
@@ -105,28 +117,36 @@ ArrayTree adam_direction(const ArrayTree& grads, AdamMoments& moments, const opt
   BiasCorrection first(options.b1, moments.count), second(options.b2, moments.count);
   return map_leaves(moments.mu, [&](std::size_t i) {
     const Array &mu = moments.mu.leaves[i], &nu = moments.nu.leaves[i];
-    const Array mean = lax::div(mu, astype(first.of(mu), mu.dtype())), square = lax::div(nu, astype(second.of(nu), nu.dtype()));
+    const Array mean = lax::div(mu, astype(first.of(mu), mu.dtype())),
+                square = lax::div(nu, astype(second.of(nu), nu.dtype()));
     return lax::div(mean, lax::add(lax::sqrt(square), in_dtype(options.eps, nu)));
   });
 }
 
-ArrayTree state_of(const AdamMoments& moments) { return tuple_of({{TreeDef(), {moments.count}}, moments.mu, moments.nu}); }
+ArrayTree state_of(const AdamMoments& moments) {
+  return tuple_of({{TreeDef(), {moments.count}}, moments.mu, moments.nu});
+}
 
 // -learning_rate d; integers do not move.
 ArrayTree scaled_down(const ArrayTree& direction, const Array& learning_rate) {
   ArrayTree result{direction.structure, {}};
   for (const Array& d : direction.leaves)
-    result.leaves.push_back(is_inexact(d.dtype()) ? Array(lax::mul(lax::neg(in_dtype(learning_rate, d)), d)) : lax::zeros_like(d.aval()));
+    result.leaves.push_back(is_inexact(d.dtype())
+                                ? Array(lax::mul(lax::neg(in_dtype(learning_rate, d)), d))
+                                : lax::zeros_like(d.aval()));
   return result;
 }
 
 }  // namespace
 
-ArrayTree optim::sgd(const ArrayTree& grads, const SgdOptions& options) { return scaled_down(grads, options.learning_rate); }
+ArrayTree optim::sgd(const ArrayTree& grads, const SgdOptions& options) {
+  return scaled_down(grads, options.learning_rate);
+}
 
 ArrayTree optim::momentum_init(const ArrayTree& params) { return zeros_like(params); }
 
-std::pair<ArrayTree, ArrayTree> optim::momentum(const ArrayTree& grads, const ArrayTree& state, const MomentumOptions& options) {
+std::pair<ArrayTree, ArrayTree> optim::momentum(const ArrayTree& grads, const ArrayTree& state,
+                                                const MomentumOptions& options) {
   require_structure("momentum", state, grads, "the state has");
   auto traced = [&](const ArrayTree& trace) {
     return map_leaves(grads, [&](std::size_t i) {
@@ -139,31 +159,36 @@ std::pair<ArrayTree, ArrayTree> optim::momentum(const ArrayTree& grads, const Ar
 }
 
 ArrayTree optim::adam_init(const ArrayTree& params) {
-  return tuple_of({{TreeDef(), {lax::full({}, 0, DType::int32)}}, zeros_like(params), zeros_like(params)});
+  return tuple_of(
+      {{TreeDef(), {lax::full({}, 0, DType::int32)}}, zeros_like(params), zeros_like(params)});
 }
 ArrayTree optim::adamw_init(const ArrayTree& params) { return adam_init(params); }
 
-std::pair<ArrayTree, ArrayTree> optim::adam(const ArrayTree& grads, const ArrayTree& state, const AdamOptions& options) {
+std::pair<ArrayTree, ArrayTree> optim::adam(const ArrayTree& grads, const ArrayTree& state,
+                                            const AdamOptions& options) {
   AdamMoments moments = moments_of("adam", state, grads);
   const ArrayTree direction = adam_direction(grads, moments, options);
   return {scaled_down(direction, options.learning_rate), state_of(moments)};
 }
 
-std::pair<ArrayTree, ArrayTree> optim::adamw(const ArrayTree& grads, const ArrayTree& state, const ArrayTree& params,
-                                             const AdamWOptions& options) {
+std::pair<ArrayTree, ArrayTree> optim::adamw(const ArrayTree& grads, const ArrayTree& state,
+                                             const ArrayTree& params, const AdamWOptions& options) {
   require_structure("adamw", params, grads, "the parameters have");
   AdamMoments moments = moments_of("adamw", state, grads);
-  const ArrayTree direction = adam_direction(grads, moments, {options.learning_rate, options.b1, options.b2, options.eps});
+  const ArrayTree direction =
+      adam_direction(grads, moments, {options.learning_rate, options.b1, options.b2, options.eps});
   const ArrayTree decayed = map_leaves(direction, [&](std::size_t i) {
     const Array& d = direction.leaves[i];
-    return lax::add(d, lax::mul(in_dtype(options.weight_decay, d), astype(params.leaves[i], d.dtype())));
+    return lax::add(
+        d, lax::mul(in_dtype(options.weight_decay, d), astype(params.leaves[i], d.dtype())));
   });
   return {scaled_down(decayed, options.learning_rate), state_of(moments)};
 }
 
 ArrayTree optim::apply_updates(const ArrayTree& params, const ArrayTree& updates) {
   if (!(params.structure == updates.structure))
-    throw TreeError("apply_updates: the parameters have the structure " + params.structure.to_string() + ", and the updates " +
+    throw TreeError("apply_updates: the parameters have the structure " +
+                        params.structure.to_string() + ", and the updates " +
                         updates.structure.to_string(),
                     "give updates for these parameters");
   return map_leaves(params, [&](std::size_t i) {
@@ -176,7 +201,9 @@ Array optim::global_norm(const ArrayTree& tree) {
   Array total;
   for (const Array& leaf : tree.leaves) {
     if (!is_inexact(leaf.dtype())) continue;
-    const Array x = is_complex(leaf.dtype()) ? lax::abs(leaf) : size_of(leaf.dtype()) == 2 ? astype(leaf, DType::float32) : leaf;
+    const Array x = is_complex(leaf.dtype())     ? lax::abs(leaf)
+                    : size_of(leaf.dtype()) == 2 ? astype(leaf, DType::float32)
+                                                 : leaf;
     const Array square = numpy::sum(lax::mul(x, x));
     total = total.is_valid() ? numpy::add(total, square) : square;
   }
@@ -198,43 +225,59 @@ namespace {
 
 using Pair = std::pair<ArrayTree, ArrayTree>;
 
-ArrayTree sgd_of(const ArrayTree& grads, Array learning_rate) { return optim::sgd(grads, {learning_rate}); }
-Pair momentum_of(const ArrayTree& grads, const ArrayTree& state, const std::optional<ArrayTree>&, Array learning_rate, Array decay,
-                 bool nesterov) {
+ArrayTree sgd_of(const ArrayTree& grads, Array learning_rate) {
+  return optim::sgd(grads, {learning_rate});
+}
+Pair momentum_of(const ArrayTree& grads, const ArrayTree& state, const std::optional<ArrayTree>&,
+                 Array learning_rate, Array decay, bool nesterov) {
   return optim::momentum(grads, state, {learning_rate, decay, nesterov});
 }
-Pair adam_of(const ArrayTree& grads, const ArrayTree& state, const std::optional<ArrayTree>&, Array learning_rate, Array b1, Array b2,
-             Array eps) {
+Pair adam_of(const ArrayTree& grads, const ArrayTree& state, const std::optional<ArrayTree>&,
+             Array learning_rate, Array b1, Array b2, Array eps) {
   return optim::adam(grads, state, optim::AdamOptions{learning_rate, b1, b2, eps});
 }
-Pair adamw_of(const ArrayTree& grads, const ArrayTree& state, const ArrayTree& params, Array learning_rate, Array b1, Array b2, Array eps,
-              Array weight_decay) {
+Pair adamw_of(const ArrayTree& grads, const ArrayTree& state, const ArrayTree& params,
+              Array learning_rate, Array b1, Array b2, Array eps, Array weight_decay) {
   return optim::adamw(grads, state, params, {learning_rate, b1, b2, eps, weight_decay});
 }
 using One = ArrayTree (*)(const ArrayTree&);
 
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
     function("optim", "sgd(grads, learning_rate=1e-2)", "Updates -learning_rate g.", &sgd_of),
-    function("optim", "momentum_init(params)", "The state of momentum: zeros like the parameters.", static_cast<One>(&optim::momentum_init)),
-    function("optim", "momentum(grads, state, params=None, learning_rate=1e-2, decay=0.9, nesterov=False)",
-             "(updates, state): the state becomes t = decay t + g, and updates are -learning_rate t, or with nesterov "
+    function("optim", "momentum_init(params)", "The state of momentum: zeros like the parameters.",
+             static_cast<One>(&optim::momentum_init)),
+    function("optim",
+             "momentum(grads, state, params=None, learning_rate=1e-2, decay=0.9, nesterov=False)",
+             "(updates, state): the state becomes t = decay t + g, and updates are -learning_rate "
+             "t, or with nesterov "
              "-learning_rate (g + decay t). params is not used.",
              &momentum_of),
-    function("optim", "adam_init(params)", "The state of Adam: (count, mu, nu), zeros like the parameters.",
+    function("optim", "adam_init(params)",
+             "The state of Adam: (count, mu, nu), zeros like the parameters.",
              static_cast<One>(&optim::adam_init)),
-    function("optim", "adam(grads, state, params=None, learning_rate=1e-3, b1=0.9, b2=0.999, eps=1e-8)",
-             "(updates, state) of Adam, with corrected bias; add the updates with apply_updates. params is not used. Kingma and Ba, "
+    function("optim",
+             "adam(grads, state, params=None, learning_rate=1e-3, b1=0.9, b2=0.999, eps=1e-8)",
+             "(updates, state) of Adam, with corrected bias; add the updates with apply_updates. "
+             "params is not used. Kingma and Ba, "
              "2015.",
              &adam_of),
-    function("optim", "adamw_init(params)", "The state of AdamW: that of Adam.", static_cast<One>(&optim::adamw_init)),
-    function("optim", "adamw(grads, state, params, learning_rate=1e-3, b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-4)",
-             "(updates, state) of Adam with weight decay apart from the gradient. Loshchilov and Hutter, 2019.", &adamw_of),
-    function("optim", "apply_updates(params, updates)", "params + updates, leaf by leaf, in the dtypes of params.",
+    function("optim", "adamw_init(params)", "The state of AdamW: that of Adam.",
+             static_cast<One>(&optim::adamw_init)),
+    function("optim",
+             "adamw(grads, state, params, learning_rate=1e-3, b1=0.9, b2=0.999, eps=1e-8, "
+             "weight_decay=1e-4)",
+             "(updates, state) of Adam with weight decay apart from the gradient. Loshchilov and "
+             "Hutter, 2019.",
+             &adamw_of),
+    function("optim", "apply_updates(params, updates)",
+             "params + updates, leaf by leaf, in the dtypes of params.",
              static_cast<ArrayTree (*)(const ArrayTree&, const ArrayTree&)>(&optim::apply_updates)),
     function("optim", "global_norm(tree)", "The root of the sum of the squares of all leaves.",
              static_cast<Array (*)(const ArrayTree&)>(&optim::global_norm)),
-    function("optim", "clip_by_global_norm(grads, max_norm)", "grads, scaled down where their global norm is above max_norm.",
-             static_cast<ArrayTree (*)(const ArrayTree&, const Array&)>(&optim::clip_by_global_norm)),
+    function(
+        "optim", "clip_by_global_norm(grads, max_norm)",
+        "grads, scaled down where their global norm is above max_norm.",
+        static_cast<ArrayTree (*)(const ArrayTree&, const Array&)>(&optim::clip_by_global_norm)),
 };
 
 }  // namespace

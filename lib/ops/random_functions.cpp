@@ -1,81 +1,90 @@
-// plait.random: distributions from bits, by the algorithms of JAX, whose bits and uniform numbers these
-// equal exactly. See random.h; the bits themselves are primitives (random.cpp).
+// plait.random: keys, bits, uniform numbers, integers and choices, by the algorithms of JAX, whose
+// numbers these equal exactly. See random.h; the bits themselves are primitives (random.cpp), and
+// continuous distributions are in random_distributions.cpp.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/random.h>
+#include "ops/random_functions.h"
 
 #include <cmath>
-
-#include "ops/functions.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
 
-namespace {
-
-using OptionalDType = std::optional<DType>;
-
-void require_key(std::string_view function, const Array& key) {
+void functions::require_key(std::string_view function, const Array& key) {
   if (key.ndim() == 1 && key.dtype() == DType::uint32 && key.shape(0) == Dim(2)) return;
-  throw ShapeError(std::string(function) + ": a key is uint32[2], and this is " + key.aval().to_string(),
-                   key.ndim() == 2 ? "use vmap over an array of keys" : "make one with random.key(seed)");
+  throw ShapeError(
+      std::string(function) + ": a key is uint32[2], and this is " + key.aval().to_string(),
+      key.ndim() == 2 ? "use vmap over an array of keys" : "make one with random.key(seed)");
 }
 
-DType float_dtype(std::string_view function, OptionalDType dtype) {
+DType functions::float_dtype(std::string_view function, std::optional<DType> dtype) {
   const DType result = dtype.value_or(default_float);
   if (!is_floating(result))
-    throw DtypeError(std::string(function) + ": dtype " + std::string(name_of(result)) + " is not a float", "ask for a float dtype");
+    throw DtypeError(
+        std::string(function) + ": dtype " + std::string(name_of(result)) + " is not a float",
+        "ask for a float dtype");
   return result;
 }
 
-struct FloatFormat {
-  int bits, mantissa;          // stored bits of the mantissa
-  double one, tiny, epsilon;   // 1.0 as an integer; smallest normal number; distance from 1 to the next
-};
-FloatFormat format_of(DType dtype) {
+FloatFormat functions::format_of(DType dtype) {
   switch (dtype) {
-    case DType::float16: return {16, 10, double(0x3c00), 0x1p-14, 0x1p-10};
-    case DType::bfloat16: return {16, 7, double(0x3f80), 0x1p-126, 0x1p-7};
-    case DType::float32: return {32, 23, double(0x3f800000), 0x1p-126, 0x1p-23};
-    default: return {64, 52, double(0x3ff0000000000000), 0x1p-1022, 0x1p-52};
+    case DType::float16:
+      return {16, 10, double(0x3c00), 0x1p-14, 0x1p-10};
+    case DType::bfloat16:
+      return {16, 7, double(0x3f80), 0x1p-126, 0x1p-7};
+    case DType::float32:
+      return {32, 23, double(0x3f800000), 0x1p-126, 0x1p-23};
+    default:
+      return {64, 52, double(0x3ff0000000000000), 0x1p-1022, 0x1p-52};
   }
 }
-DType unsigned_dtype(int bits) {
-  return bits == 8 ? DType::uint8 : bits == 16 ? DType::uint16 : bits == 32 ? DType::uint32 : DType::uint64;
-}
-Array integer_literal(std::int64_t value, DType dtype) {
+Array functions::integer_literal(std::int64_t value, DType dtype) {
   return Array::literal(cast(Literal{DType::int64, false, value, 0, 0}, dtype, false));
 }
 
 // x in the rank of a shape that it broadcasts to: broadcast only where it must be.
-Array to_shape_of(std::string_view function, const Array& x, const Shape& shape) {
+Array functions::to_shape_of(std::string_view function, const Array& x, const Shape& shape) {
   if (x.ndim() == 0) return x;
   const Shape shapes[] = {x.shape(), shape};
   if (!(plait::broadcast_shapes(shapes, function) == shape))
-    throw ShapeError(std::string(function) + ": a parameter of shape (" + x.shape().to_string() + ") for numbers of shape (" +
-                         shape.to_string() + ")",
+    throw ShapeError(std::string(function) + ": a parameter of shape (" + x.shape().to_string() +
+                         ") for numbers of shape (" + shape.to_string() + ")",
                      "give a shape that the parameters broadcast to");
   return plait::broadcast_to(x, shape);
 }
-Shape shape_or(std::string_view function, const std::optional<Shape>& shape, std::initializer_list<Array> parameters) {
+Shape functions::shape_or(std::string_view function, const std::optional<Shape>& shape,
+                          std::initializer_list<Array> parameters) {
   if (shape) return *shape;
   std::vector<Shape> shapes;
   for (const Array& parameter : parameters) shapes.push_back(parameter.shape());
   return plait::broadcast_shapes(shapes, function);
 }
 
+Array functions::uniform_between(const Array& key, const Shape& shape, DType dtype, double low,
+                                 double high) {
+  return random::uniform(key, shape, dtype, Array::literal(low, dtype),
+                         Array::literal(high, dtype));
+}
+
+namespace {
+
+using OptionalDType = std::optional<DType>;
+
+DType unsigned_dtype(int bits) {
+  return bits == 8    ? DType::uint8
+         : bits == 16 ? DType::uint16
+         : bits == 32 ? DType::uint32
+                      : DType::uint64;
+}
 // The mantissa at random in a number from 1 to 2, less 1.
 Array unit_uniform(const Array& key, const Shape& shape, DType dtype) {
   const FloatFormat format = format_of(dtype);
   const int width = format.mantissa < 8 ? 8 : format.bits;
   const DType words = unsigned_dtype(format.bits);
   const Array bits = astype(lax::random_bits(key, shape, width), words);
-  const Array mantissa = lax::shift_right_logical(bits, integer_literal(width - format.mantissa, words));
+  const Array mantissa =
+      lax::shift_right_logical(bits, integer_literal(width - format.mantissa, words));
   const Array number = lax::bitwise_or(mantissa, integer_literal(std::int64_t(format.one), words));
   return lax::sub(lax::bitcast_convert_type(number, dtype), Array::literal(1, dtype));
-}
-
-Array uniform_between(const Array& key, const Shape& shape, DType dtype, double low, double high) {
-  return random::uniform(key, shape, dtype, Array::literal(low, dtype), Array::literal(high, dtype));
 }
 
 }  // namespace
@@ -84,20 +93,25 @@ Array uniform_between(const Array& key, const Shape& shape, DType dtype, double 
 
 Array random::key(Operand seed) {
   if (!is_integer(seed.dtype()) || seed.ndim() != 0)
-    throw DtypeError("key: a seed is an integer, and this is " + seed.aval().to_string(), "give an integer");
+    throw DtypeError("key: a seed is an integer, and this is " + seed.aval().to_string(),
+                     "give an integer");
   // Both words of 64-bit seeds; a Python integer that fits 32 bits is one of 32 bits.
   Array high = Array::literal(0, DType::uint32), low;
   const std::optional<Literal> literal = seed.as_literal();
   if (literal && literal->weak) {
     const bool wide = literal->integer < INT32_MIN || literal->integer > std::int64_t(UINT32_MAX);
-    if (wide) high = integer_literal(std::int64_t(std::uint64_t(literal->integer) >> 32), DType::uint32);
+    if (wide)
+      high = integer_literal(std::int64_t(std::uint64_t(literal->integer) >> 32), DType::uint32);
     low = integer_literal(literal->integer & 0xffffffff, DType::uint32);
   } else if (size_of(seed.dtype()) == 8) {
-    const Array word = lax::bitcast_convert_type(lax::convert_element_type(seed, seed.dtype()), DType::uint64);
-    high = astype(lax::shift_right_logical(word, integer_literal(32, DType::uint64)), DType::uint32);
+    const Array word =
+        lax::bitcast_convert_type(lax::convert_element_type(seed, seed.dtype()), DType::uint64);
+    high =
+        astype(lax::shift_right_logical(word, integer_literal(32, DType::uint64)), DType::uint32);
     low = astype(lax::bitwise_and(word, integer_literal(0xffffffff, DType::uint64)), DType::uint32);
   } else {
-    low = astype(astype(seed, is_signed_integer(seed.dtype()) ? DType::int32 : DType::uint32), DType::uint32);
+    low = astype(astype(seed, is_signed_integer(seed.dtype()) ? DType::int32 : DType::uint32),
+                 DType::uint32);
   }
   return lax::concatenate({lax::reshape(high, {1}), lax::reshape(low, {1})}, 0);
 }
@@ -112,9 +126,13 @@ Array random::split(Operand key, const Shape& num) {
 }
 Array random::fold_in(Operand key, Operand data) {
   require_key("fold_in", key);
-  if (!is_integer(data.dtype())) throw DtypeError("fold_in: data of dtype " + std::string(name_of(data.dtype())), "give an integer");
+  if (!is_integer(data.dtype()))
+    throw DtypeError("fold_in: data of dtype " + std::string(name_of(data.dtype())),
+                     "give an integer");
   const std::optional<Literal> literal = data.as_literal();
-  return lax::random_fold(key, literal ? integer_literal(literal->integer & 0xffffffff, DType::uint32) : astype(data, DType::uint32));
+  return lax::random_fold(key, literal
+                                   ? integer_literal(literal->integer & 0xffffffff, DType::uint32)
+                                   : astype(data, DType::uint32));
 }
 
 // --- Uniform numbers -----------------------------------------------------------------------------
@@ -123,18 +141,23 @@ Array random::bits(Operand key, const Shape& shape, OptionalDType dtype) {
   require_key("bits", key);
   const DType words = dtype.value_or(DType::uint32);
   if (!is_unsigned_integer(words))
-    throw DtypeError("bits: dtype " + std::string(name_of(words)) + " is not an unsigned integer", "ask for uint8, uint16, uint32 or uint64");
+    throw DtypeError("bits: dtype " + std::string(name_of(words)) + " is not an unsigned integer",
+                     "ask for uint8, uint16, uint32 or uint64");
   return lax::random_bits(key, shape, int(size_of(words)) * 8);
 }
 
-Array random::uniform(Operand key, const Shape& shape, OptionalDType dtype, Operand minval, Operand maxval) {
+Array random::uniform(Operand key, const Shape& shape, OptionalDType dtype, Operand minval,
+                      Operand maxval) {
   require_key("uniform", key);
   const DType to = float_dtype("uniform", dtype);
   const Array unit = unit_uniform(key, shape, to);
   const std::optional<Literal> low = minval.as_literal(), high = maxval.as_literal();
-  if (low && high && low->as_complex() == complex128(0) && high->as_complex() == complex128(1)) return unit;
-  const Array least = to_shape_of("uniform", low ? Array::literal(low->as_double(), to) : astype(minval, to), shape);
-  const Array most = to_shape_of("uniform", high ? Array::literal(high->as_double(), to) : astype(maxval, to), shape);
+  if (low && high && low->as_complex() == complex128(0) && high->as_complex() == complex128(1))
+    return unit;
+  const Array least = to_shape_of(
+      "uniform", low ? Array::literal(low->as_double(), to) : astype(minval, to), shape);
+  const Array most = to_shape_of(
+      "uniform", high ? Array::literal(high->as_double(), to) : astype(maxval, to), shape);
   Arrays ends{least, most};
   if (least.ndim() != most.ndim())
     for (Array& end : ends) end = plait::broadcast_to(end, shape);
@@ -142,144 +165,62 @@ Array random::uniform(Operand key, const Shape& shape, OptionalDType dtype, Oper
   return lax::max(ends[0], lax::add(lax::mul(unit, lax::sub(ends[1], ends[0])), ends[0]));
 }
 
-Array random::randint(Operand key, const Shape& shape, Operand minval, Operand maxval, OptionalDType dtype) {
+Array random::randint(Operand key, const Shape& shape, Operand minval, Operand maxval,
+                      OptionalDType dtype) {
   require_key("randint", key);
   const DType to = dtype.value_or(default_int);
-  if (!is_integer(to)) throw DtypeError("randint: dtype " + std::string(name_of(to)) + " is not an integer", "ask for an integer dtype");
+  if (!is_integer(to))
+    throw DtypeError("randint: dtype " + std::string(name_of(to)) + " is not an integer",
+                     "ask for an integer dtype");
   // Sampled in at least 32 bits; a narrower dtype's numbers lie within its range.
   const DType sampled = size_of(to) < 4 ? DType::int32 : to;
   const int width = int(size_of(sampled)) * 8;
   const DType words = unsigned_dtype(width);
-  auto limit = [&](DType of, bool largest) { return *(largest ? largest_of(of) : lowest_of(of)).as_literal(); };
-  // An end clipped to the dtype, and whether it lay above.
-  auto clipped = [&](const Array& end, Array& above) {
-    const Array wide = is_integer(end.dtype()) ? end : astype(end, default_int);
-    if (std::optional<Literal> literal = wide.as_literal()) {
-      const std::int64_t value = literal->integer;
-      const std::int64_t low = limit(to, false).integer, high = to == DType::uint64 ? INT64_MAX : limit(to, true).integer;
-      above = Array(value > high);
-      const std::int64_t top = size_of(to) < 4 ? high + 1 : high;
-      return integer_literal(std::clamp(value, low, top), sampled);
-    }
-    if (size_of(wide.dtype()) <= 4 && wide.dtype() != DType::uint32 && sampled != DType::uint32 && sampled != DType::uint64) {
-      const Array bound = size_of(to) < 4 ? integer_literal(limit(to, true).integer, wide.dtype()) : Array();
-      above = bound.is_valid() && size_of(wide.dtype()) > size_of(to) ? lax::gt(wide, bound) : plait::broadcast_to(Array(false), wide.shape());
-      return astype(wide, sampled);
-    }
-    // Through floats, which saturate as the cast does.
-    const Array most = astype(Array::literal(limit(to, true)), DType::float64);
-    above = lax::gt(astype(wide, DType::float64), most);
-    return astype(astype(wide, DType::float64), sampled);
+  const bool is_narrow = sampled != to;
+  const Array least = astype(lowest_of(to), DType::int64);
+  const Array most =
+      to == DType::uint64 ? largest_of(DType::int64) : astype(largest_of(to), DType::int64);
+  const Array top = is_narrow ? Array(lax::add(most, integer_literal(1, DType::int64))) : most;
+  // An end clipped to the dtype, and whether it lay above: then the range has one number more.
+  struct End {
+    Array value, is_above;
   };
-  Array low_above, high_above;
-  Array low = clipped(minval, low_above), high = clipped(maxval, high_above);
-  if (size_of(to) < 4) high_above = plait::broadcast_to(Array(false), high.shape());  // 32 bits hold the end
-  low = plait::broadcast_to(to_shape_of("randint", low, shape), shape);
-  high = plait::broadcast_to(to_shape_of("randint", high, shape), shape);
-  high_above = plait::broadcast_to(to_shape_of("randint", high_above, shape), shape);
+  auto clipped = [&](const Array& end) -> End {
+    if (end.dtype() == to && !is_narrow) return {end, Array(false)};
+    const Array whole = lax::convert_element_type(end, DType::int64);
+    const Array value = astype(lax::min(lax::max(whole, least), top), sampled);
+    return {value, is_narrow ? Array(false) : lax::gt(whole, most)};
+  };
+  const End first = clipped(minval), last = clipped(maxval);
+  const bool are_scalars = minval.ndim() == 0 && maxval.ndim() == 0;  // which fold
+  auto spread = [&](const Array& x) {
+    return are_scalars ? x : plait::broadcast_to(to_shape_of("randint", x, shape), shape);
+  };
+  const Array low = spread(first.value), high = spread(last.value),
+              high_above = spread(last.is_above);
   const Array keys = lax::random_split(key, {2});
   const Array higher = lax::random_bits(lax::index_in_dim(keys, 0, 0, false), shape, width);
   const Array lower = lax::random_bits(lax::index_in_dim(keys, 1, 0, false), shape, width);
   // Twice the bits, modulo the span: the bias of the remainder is then negligible.
-  const Array one = plait::broadcast_to(integer_literal(1, words), shape);
+  const Array one = integer_literal(1, words);
   const Array difference = lax::sub(high, low);
   Array span = lax::bitcast_convert_type(difference, words);
   const Array is_empty = lax::le(high, low);
   span = lax::select(is_empty, one, span);
-  span = lax::select(lax::bitwise_and(high_above, lax::bitwise_not(is_empty)), lax::add(span, one), span);
-  const Array half = plait::broadcast_to(integer_literal(std::int64_t(1) << (width / 2), words), shape);
+  span = lax::select(lax::bitwise_and(high_above, lax::bitwise_not(is_empty)), lax::add(span, one),
+                     span);
+  const Array half = integer_literal(std::int64_t(1) << (width / 2), words);
   // x % 0 is x: the span of all numbers.
   const Array everything = lax::eq(span, integer_literal(0, words));
   const Array divisor = lax::select(everything, one, span);
-  auto modulo_span = [&](const Array& x) { return lax::select(everything, x, lax::rem(x, divisor)); };
+  auto modulo_span = [&](const Array& x) {
+    return lax::select(everything, x, lax::rem(x, divisor));
+  };
   Array factor = modulo_span(half);
   factor = modulo_span(lax::mul(factor, factor));
-  const Array offset = modulo_span(lax::add(lax::mul(modulo_span(higher), factor), modulo_span(lower)));
+  const Array offset =
+      modulo_span(lax::add(lax::mul(modulo_span(higher), factor), modulo_span(lower)));
   return astype(lax::add(low, lax::bitcast_convert_type(offset, sampled)), to);
-}
-
-// --- Continuous distributions --------------------------------------------------------------------
-
-Array random::normal(Operand key, const Shape& shape, OptionalDType dtype) {
-  require_key("normal", key);
-  const DType to = dtype.value_or(default_float);
-  if (is_complex(to)) {
-    const Array keys = lax::random_split(key, {2});
-    const DType real = real_dtype_of(to);
-    const Array scale = Array::literal(M_SQRT1_2, real);
-    return lax::complex(lax::mul(normal(lax::index_in_dim(keys, 0, 0, false), shape, real), scale),
-                        lax::mul(normal(lax::index_in_dim(keys, 1, 0, false), shape, real), scale));
-  }
-  float_dtype("normal", dtype);
-  // sqrt(2) erf_inv(u), u above -1.
-  const Array u = uniform_between(key, shape, to, -1 + format_of(to).epsilon / 2, 1);
-  return lax::mul(Array::literal(M_SQRT2, to), lax::erf_inv(u));
-}
-
-Array random::truncated_normal(Operand key, Operand lower, Operand upper, const std::optional<Shape>& shape, OptionalDType dtype) {
-  const DType to = float_dtype("truncated_normal", dtype);
-  const Shape sizes = shape_or("truncated_normal", shape, {lower, upper});
-  const Array low = to_shape_of("truncated_normal", astype(lower, to), sizes), high = to_shape_of("truncated_normal", astype(upper, to), sizes);
-  const Array root = Array::literal(M_SQRT2, to);
-  const Array u = uniform(key, sizes, to, lax::erf(lax::div(low, root)), lax::erf(lax::div(high, root)));
-  const Array z = lax::mul(root, lax::erf_inv(u));
-  // Rounding must not lead out of the open interval: its ends are moved inside by a unit of the last place.
-  auto moved_by_ulp = [&](const Array& end, int towards) {
-    const DType words = size_of(to) == 2 ? DType::int16 : size_of(to) == 4 ? DType::int32 : DType::int64;
-    const Array fixed = lax::stop_gradient(end), bits = lax::bitcast_convert_type(fixed, words);
-    // Away from zero counts up; from zero the first step is the smallest number of the right sign.
-    const Array zero = lax::eq(fixed, Array::literal(0, to)), up = lax::ne(lax::lt(fixed, Array::literal(0, to)), Array(towards < 0));
-    const Array one = integer_literal(1, words);
-    const Array stepped = lax::select(up, lax::sub(bits, one), lax::add(bits, one));
-    const Array smallest = integer_literal(1, words);
-    const Array signed_smallest = towards > 0 ? smallest : lax::bitwise_or(smallest, lowest_of(words));
-    return lax::bitcast_convert_type(lax::select(zero, plait::broadcast_to(signed_smallest, fixed.shape()), stepped), to);
-  };
-  return lax::min(lax::max(z, moved_by_ulp(low, 1)), moved_by_ulp(high, -1));
-}
-
-Array random::exponential(Operand key, const Shape& shape, OptionalDType dtype) {
-  return lax::neg(lax::log1p(lax::neg(uniform(key, shape, float_dtype("exponential", dtype)))));
-}
-Array random::laplace(Operand key, const Shape& shape, OptionalDType dtype) {
-  const DType to = float_dtype("laplace", dtype);
-  const Array u = uniform_between(key, shape, to, -1 + format_of(to).epsilon / 2, 1);
-  return lax::mul(numpy::sign(u), lax::log1p(lax::neg(lax::abs(u))));
-}
-Array random::logistic(Operand key, const Shape& shape, OptionalDType dtype) {
-  const DType to = float_dtype("logistic", dtype);
-  const Array u = uniform_between(key, shape, to, format_of(to).tiny, 1);
-  return lax::sub(lax::log(u), lax::log1p(lax::neg(u)));
-}
-Array random::gumbel(Operand key, const Shape& shape, OptionalDType dtype) {
-  const DType to = float_dtype("gumbel", dtype);
-  return lax::neg(lax::log(lax::neg(lax::log(uniform_between(key, shape, to, format_of(to).tiny, 1)))));
-}
-Array random::cauchy(Operand key, const Shape& shape, OptionalDType dtype) {
-  const DType to = float_dtype("cauchy", dtype);
-  const Array u = uniform_between(key, shape, to, format_of(to).epsilon, 1);
-  return numpy::tan(lax::mul(Array::literal(M_PI, to), lax::sub(u, Array::literal(0.5, to))));
-}
-Array random::pareto(Operand key, Operand b, const std::optional<Shape>& shape, OptionalDType dtype) {
-  const DType to = float_dtype("pareto", dtype);
-  const Shape sizes = shape_or("pareto", shape, {b});
-  return lax::exp(lax::div(exponential(key, sizes, to), to_shape_of("pareto", astype(b, to), sizes)));
-}
-Array random::rayleigh(Operand key, Operand scale, const std::optional<Shape>& shape, OptionalDType dtype) {
-  const DType to = float_dtype("rayleigh", dtype);
-  const Shape sizes = shape_or("rayleigh", shape, {scale});
-  const Array root = lax::sqrt(lax::mul(lax::log(uniform(key, sizes, to)), Array::literal(-2, to)));
-  return lax::mul(to_shape_of("rayleigh", astype(scale, to), sizes), root);
-}
-Array random::weibull_min(Operand key, Operand scale, Operand concentration, const Shape& shape, OptionalDType dtype) {
-  const DType to = float_dtype("weibull_min", dtype);
-  const Array power = lax::div(Array::literal(1, to), to_shape_of("weibull_min", astype(concentration, to), shape));
-  return lax::mul(lax::pow(exponential(key, shape, to), power), to_shape_of("weibull_min", astype(scale, to), shape));
-}
-Array random::lognormal(Operand key, Operand sigma, const std::optional<Shape>& shape, OptionalDType dtype) {
-  const DType to = float_dtype("lognormal", dtype);
-  const Shape sizes = shape_or("lognormal", shape, {sigma});
-  return lax::exp(lax::mul(normal(key, sizes, to), to_shape_of("lognormal", astype(sigma, to), sizes)));
 }
 
 // --- Discrete distributions ----------------------------------------------------------------------
@@ -287,7 +228,8 @@ Array random::lognormal(Operand key, Operand sigma, const std::optional<Shape>& 
 Array random::bernoulli(Operand key, Operand p, const std::optional<Shape>& shape) {
   const DType to = p.aval().weak ? default_float : p.dtype();
   if (!is_floating(to) || is_integer(p.dtype()) || is_bool(p.dtype()))
-    throw DtypeError("bernoulli: a probability of dtype " + std::string(name_of(p.dtype())), "give a float");
+    throw DtypeError("bernoulli: a probability of dtype " + std::string(name_of(p.dtype())),
+                     "give a float");
   const Shape sizes = shape_or("bernoulli", shape, {p});
   return lax::lt(uniform(key, sizes, to), to_shape_of("bernoulli", astype(p, to), sizes));
 }
@@ -303,9 +245,11 @@ namespace {
 Array shuffle(Array key, Array x, int axis) {
   const Dim count = x.shape().num_elements();
   if (!count.is_constant())
-    throw ShapeError("permutation: an array of shape (" + x.shape().to_string() + ") has a named size, on which the number of rounds depends",
+    throw ShapeError("permutation: an array of shape (" + x.shape().to_string() +
+                         ") has a named size, on which the number of rounds depends",
                      "give the size a number");
-  const int rounds = int(std::ceil(3 * std::log(std::max<double>(1, double(count.constant()))) / std::log(double(UINT32_MAX))));
+  const int rounds = int(std::ceil(3 * std::log(std::max<double>(1, double(count.constant()))) /
+                                   std::log(double(UINT32_MAX))));
   for (int round = 0; round < rounds; ++round) {
     const Array keys = lax::random_split(key, {2});
     key = lax::index_in_dim(keys, 0, 0, false);
@@ -317,7 +261,9 @@ Array shuffle(Array key, Array x, int axis) {
 
 std::int64_t population(std::string_view function, const Array& n) {
   if (!is_integer(n.dtype()))
-    throw DtypeError(std::string(function) + ": a number of dtype " + std::string(name_of(n.dtype())), "give an integer, or an array");
+    throw DtypeError(
+        std::string(function) + ": a number of dtype " + std::string(name_of(n.dtype())),
+        "give an integer, or an array");
   return n.item<std::int64_t>();
 }
 
@@ -331,15 +277,20 @@ Array random::permutation(Operand key, Operand x, int axis, bool independent) {
   return numpy::take(x, shuffle(key, counting(x.shape(dim)), 0), dim);
 }
 
-Array random::choice(Operand key, Operand a, const Shape& shape, bool replace, const std::optional<Array>& p, int axis) {
+Array random::choice(Operand key, Operand a, const Shape& shape, bool replace,
+                     const std::optional<Array>& p, int axis) {
   require_key("choice", key);
   const bool is_number = a.ndim() == 0;
   const int dim = is_number ? 0 : normalize_axis(axis, a.ndim(), "choice");
-  const Dim count = is_number ? Dim(population("choice", a)) : a.shape(dim), draws = shape.num_elements();
+  const Dim count = is_number ? Dim(population("choice", a)) : a.shape(dim),
+            draws = shape.num_elements();
   if (draws == Dim(0)) return numpy::zeros(shape, a.dtype());
-  if (less_equal(count, 0) == true) throw ValueError("choice: nothing to choose from", "give at least one element");
+  if (less_equal(count, 0) == true)
+    throw ValueError("choice: nothing to choose from", "give at least one element");
   if (!replace && less_equal(draws, count) == false)
-    throw ValueError("choice: " + draws.to_string() + " draws without replacement from " + count.to_string(), "draw fewer, or with replace=True");
+    throw ValueError(
+        "choice: " + draws.to_string() + " draws without replacement from " + count.to_string(),
+        "draw fewer, or with replace=True");
   Shape result = shape;
   if (!is_number) {
     result = Shape(a.shape().begin(), a.shape().begin() + dim);
@@ -356,12 +307,14 @@ Array random::choice(Operand key, Operand a, const Shape& shape, bool replace, c
   } else {
     const Array weights = to_inexact(*p);
     if (weights.ndim() != 1 || !(weights.shape(0) == count))
-      throw ShapeError("choice: probabilities of shape (" + weights.shape().to_string() + ") for " + count.to_string() + " elements",
+      throw ShapeError("choice: probabilities of shape (" + weights.shape().to_string() + ") for " +
+                           count.to_string() + " elements",
                        "give one for each element");
     if (replace) {
       const Array sums = lax::cumsum(weights, 0);
       const Array total = lax::index_in_dim(sums, -1, 0, false);
-      const Array r = lax::mul(total, lax::sub(Array::literal(1, sums.dtype()), uniform(key, shape, sums.dtype())));
+      const Array r = lax::mul(
+          total, lax::sub(Array::literal(1, sums.dtype()), uniform(key, shape, sums.dtype())));
       index = numpy::searchsorted(sums, r);
     } else {  // the largest of perturbed logarithms: Gumbel's trick
       const Array perturbed = lax::add(gumbel(key, {count}, weights.dtype()), lax::log(weights));
@@ -371,7 +324,8 @@ Array random::choice(Operand key, Operand a, const Shape& shape, bool replace, c
   return lax::reshape(is_number ? index : numpy::take(a, index, dim), result);
 }
 
-Array random::categorical(Operand key, Operand logits, int axis, const std::optional<Shape>& shape) {
+Array random::categorical(Operand key, Operand logits, int axis,
+                          const std::optional<Shape>& shape) {
   const Array x = to_inexact(logits);
   const int dim = normalize_axis(axis, x.ndim(), "categorical");
   Shape batch = x.shape();
@@ -379,8 +333,9 @@ Array random::categorical(Operand key, Operand logits, int axis, const std::opti
   const Shape result = shape.value_or(batch);
   const int leading = result.rank() - batch.rank();
   if (leading < 0 || !std::equal(batch.begin(), batch.end(), result.begin() + leading))
-    throw ShapeError("categorical: logits of shape (" + x.shape().to_string() + ") give draws whose shape ends in (" + batch.to_string() +
-                         "), and (" + result.to_string() + ") does not",
+    throw ShapeError("categorical: logits of shape (" + x.shape().to_string() +
+                         ") give draws whose shape ends in (" + batch.to_string() + "), and (" +
+                         result.to_string() + ") does not",
                      "give a shape that ends so");
   Shape noisy = result;
   noisy.insert(leading + dim, x.shape(dim));
@@ -393,44 +348,42 @@ namespace {
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
     function("random", "key(seed)", "A key, uint32[2], from an integer.", &random::key),
     function("random", "PRNGKey(seed)", "The same as key.", &random::PRNGKey),
-    function("random", "key_data(keys)", "The words of keys, which are the keys themselves.", &random::key_data),
-    function("random", "wrap_key_data(key_bits_array)", "Keys from their words, which are the keys themselves.", &random::wrap_key_data),
+    function("random", "key_data(keys)", "The words of keys, which are the keys themselves.",
+             &random::key_data),
+    function("random", "wrap_key_data(key_bits_array)",
+             "Keys from their words, which are the keys themselves.", &random::wrap_key_data),
     function("random", "clone(key)", "The same key.", &random::clone),
-    function("random", "split(key, num=2)", "New keys, so many or of this shape, uint32[num, 2].", &random::split),
-    function("random", "fold_in(key, data)", "A new key from a key and an integer.", &random::fold_in),
-    function("random", "bits(key, shape=(), dtype=None)", "Random bits as unsigned integers, uint32 by default. Threefry, as JAX's.",
+    function("random", "split(key, num=2)", "New keys, so many or of this shape, uint32[num, 2].",
+             &random::split),
+    function("random", "fold_in(key, data)", "A new key from a key and an integer.",
+             &random::fold_in),
+    function("random", "bits(key, shape=(), dtype=None)",
+             "Random bits as unsigned integers, uint32 by default. Threefry, as JAX's.",
              &random::bits),
     function("random", "uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0)",
-             "Numbers evenly distributed in [minval, maxval): a random mantissa. The ends broadcast to shape.", &random::uniform),
+             "Numbers evenly distributed in [minval, maxval): a random mantissa. The ends "
+             "broadcast to shape.",
+             &random::uniform),
     function("random", "randint(key, shape, minval, maxval, dtype=None)",
-             "Integers evenly distributed in [minval, maxval), by the remainder of twice the bits; minval where that is empty.",
+             "Integers evenly distributed in [minval, maxval), by the remainder of twice the bits; "
+             "minval where that is empty.",
              &random::randint),
-    function("random", "normal(key, shape=(), dtype=None)", "Standard normal numbers: sqrt(2) erf_inv of uniform ones.", &random::normal),
-    function("random", "truncated_normal(key, lower, upper, shape=None, dtype=None)",
-             "Standard normal numbers in the open interval (lower, upper), through the inverse of erf.", &random::truncated_normal),
-    function("random", "bernoulli(key, p=0.5, shape=None)", "True with probability p.", &random::bernoulli),
-    function("random", "rademacher(key, shape=(), dtype=None)", "-1 or 1, int32 by default.", &random::rademacher),
-    function("random", "exponential(key, shape=(), dtype=None)", "Numbers of density exp(-x), by inversion.", &random::exponential),
-    function("random", "laplace(key, shape=(), dtype=None)", "Numbers of density exp(-|x|) / 2, by inversion.", &random::laplace),
-    function("random", "logistic(key, shape=(), dtype=None)", "Numbers whose distribution is the logistic function, by inversion.",
-             &random::logistic),
-    function("random", "gumbel(key, shape=(), dtype=None)", "Numbers of Gumbel's distribution exp(-exp(-x)), by inversion.",
-             &random::gumbel),
-    function("random", "cauchy(key, shape=(), dtype=None)", "Numbers of density 1 / (pi (1 + x**2)), by inversion.", &random::cauchy),
-    function("random", "pareto(key, b, shape=None, dtype=None)", "Numbers above 1 of density b / x**(b+1), by inversion.", &random::pareto),
-    function("random", "rayleigh(key, scale, shape=None, dtype=None)", "Lengths of normal vectors in the plane, by inversion.",
-             &random::rayleigh),
-    function("random", "weibull_min(key, scale, concentration, shape=(), dtype=None)", "Numbers of Weibull's distribution, by inversion.",
-             &random::weibull_min),
-    function("random", "lognormal(key, sigma=1.0, shape=None, dtype=None)", "Exponentials of normal numbers.", &random::lognormal),
+    function("random", "bernoulli(key, p=0.5, shape=None)", "True with probability p.",
+             &random::bernoulli),
+    function("random", "rademacher(key, shape=(), dtype=None)", "-1 or 1, int32 by default.",
+             &random::rademacher),
     function("random", "permutation(key, x, axis=0, independent=False)",
-             "x (or arange(x) of an integer) in random order along an axis, by sorting random keys; each row by itself when "
+             "x (or arange(x) of an integer) in random order along an axis, by sorting random "
+             "keys; each row by itself when "
              "independent.",
              &random::permutation),
-    function("random", "choice(key, a, shape=(), replace=True, p=None, axis=0)",
-             "Elements of a (or of arange(a)) along an axis, drawn at random, with probabilities p.", &random::choice),
+    function(
+        "random", "choice(key, a, shape=(), replace=True, p=None, axis=0)",
+        "Elements of a (or of arange(a)) along an axis, drawn at random, with probabilities p.",
+        &random::choice),
     function("random", "categorical(key, logits, axis=-1, shape=None)",
-             "Indices drawn with probabilities softmax(logits), by adding Gumbel's noise.", &random::categorical),
+             "Indices drawn with probabilities softmax(logits), by adding Gumbel's noise.",
+             &random::categorical),
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// plait.numpy, nn, random and optim from C++: values, derivatives, named sizes, errors. The Python tests
-// hold every function to NumPy over dtypes and shapes.
+// plait.numpy, nn, random and optim from C++: values, derivatives, named sizes, errors. The Python
+// tests hold every function to NumPy over dtypes and shapes.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <plait/catalogue.h>
@@ -23,7 +23,9 @@ Array array_of(std::vector<T> values, Shape shape) {
   std::copy(values.begin(), values.end(), static_cast<T*>(buffer.data()));
   return Array(buffer);
 }
-Array f64(std::vector<double> values, Shape shape) { return array_of(std::move(values), std::move(shape)); }
+Array f64(std::vector<double> values, Shape shape) {
+  return array_of(std::move(values), std::move(shape));
+}
 Array row(std::vector<double> values) {
   const std::int64_t n = values.size();
   return f64(std::move(values), {n});
@@ -40,9 +42,12 @@ void check_close(const Array& x, const std::vector<double>& expected, double tol
   REQUIRE(values.size() == expected.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     CAPTURE(i);
-    if (std::isnan(expected[i])) CHECK(std::isnan(values[i]));
-    else if (std::isinf(expected[i])) CHECK(values[i] == expected[i]);
-    else CHECK(std::abs(values[i] - expected[i]) <= tolerance * (1 + std::abs(expected[i])));
+    if (std::isnan(expected[i]))
+      CHECK(std::isnan(values[i]));
+    else if (std::isinf(expected[i]))
+      CHECK(values[i] == expected[i]);
+    else
+      CHECK(std::abs(values[i] - expected[i]) <= tolerance * (1 + std::abs(expected[i])));
   }
 }
 
@@ -89,7 +94,9 @@ TEST_CASE("the derivative of relu at 0 is 0, and NaN passes") {
 TEST_CASE("softmax and its kin are stable, and so are their derivatives") {
   const Array x = f64({1000, 1001, -inf, -inf}, {2, 2});
   check_close(nn::logsumexp(x, -1), {1001 + std::log1p(std::exp(-1)), -inf});
-  check_close(slope([](const Array& a) { return nn::logsumexp(a, -1); }, f64({-inf, -inf, 0, -inf}, {2, 2})), {0, 0, 1, 0});
+  check_close(slope([](const Array& a) { return nn::logsumexp(a, -1); },
+                    f64({-inf, -inf, 0, -inf}, {2, 2})),
+              {0, 0, 1, 0});
   const Array y = row({1, 2, 3});
   const double total = std::exp(1) + std::exp(2) + std::exp(3);
   check_close(nn::softmax(y), {std::exp(1) / total, std::exp(2) / total, std::exp(3) / total});
@@ -97,23 +104,40 @@ TEST_CASE("softmax and its kin are stable, and so are their derivatives") {
   check_close(slope([](const Array& a) { return nn::softmax(a); }, y), {0, 0, 0}, 1e-15);
   check_close(nn::sigmoid(row({-1000, 0, 1000})), {0, 0.5, 1});
   check_close(slope(nn::sigmoid, row({-1000, 0, 1000})), {0, 0.25, 0});
-  check_close(slope([](const Array& a) { return nn::softplus(a); }, row({-1000, 0, 1000})), {0, 0.5, 1});
+  check_close(slope([](const Array& a) { return nn::softplus(a); }, row({-1000, 0, 1000})),
+              {0, 0.5, 1});
   check_close(numpy::logaddexp(row({-inf, inf}), row({-inf, 1})), {-inf, inf});
 }
 
-TEST_CASE("derivatives of functions with a stated rule agree with finite differences, to second order") {
+TEST_CASE(
+    "derivatives of functions with a stated rule agree with finite differences, to second order") {
   const std::vector<std::pair<Unary, std::vector<double>>> cases = {
-      {numpy::tan, {-1, 0.3}}, {numpy::arcsin, {-0.5, 0.2}}, {numpy::arccos, {-0.5, 0.2}}, {numpy::arctan, {-3, 0.4}},
-      {numpy::sinh, {-2, 0.1}}, {numpy::cosh, {-2, 0.1}}, {numpy::arcsinh, {-2, 0.1}}, {numpy::arccosh, {1.5, 4}},
-      {numpy::arctanh, {-0.5, 0.1}}, {numpy::cbrt, {-8, 2}}, {nn::sigmoid, {-2, 0, 3}}, {nn::silu, {-2, 0, 3}},
-      {[](const Array& x) { return nn::gelu(x, true); }, {-2, 0, 3}}, {[](const Array& x) { return nn::gelu(x, false); }, {-2, 0, 3}},
-      {[](const Array& x) { return nn::softplus(x); }, {-2, 0, 3}}, {[](const Array& x) { return nn::mish(x); }, {-2, 0, 3}},
-      {[](const Array& x) { return nn::layer_norm(x) * numpy::arange(3, {}, {}, DType::float64); }, {1, 2, 4}},
-      {[](const Array& x) { return nn::log_softmax(x) * numpy::arange(3, {}, {}, DType::float64); }, {1, 2, 4}},
-      {[](const Array& x) { return numpy::hypot(x, 2.0); }, {-1, 0.5}}, {[](const Array& x) { return nn::logsumexp(x); }, {1, 2, 4}}};
+      {numpy::tan, {-1, 0.3}},
+      {numpy::arcsin, {-0.5, 0.2}},
+      {numpy::arccos, {-0.5, 0.2}},
+      {numpy::arctan, {-3, 0.4}},
+      {numpy::sinh, {-2, 0.1}},
+      {numpy::cosh, {-2, 0.1}},
+      {numpy::arcsinh, {-2, 0.1}},
+      {numpy::arccosh, {1.5, 4}},
+      {numpy::arctanh, {-0.5, 0.1}},
+      {numpy::cbrt, {-8, 2}},
+      {nn::sigmoid, {-2, 0, 3}},
+      {nn::silu, {-2, 0, 3}},
+      {[](const Array& x) { return nn::gelu(x, true); }, {-2, 0, 3}},
+      {[](const Array& x) { return nn::gelu(x, false); }, {-2, 0, 3}},
+      {[](const Array& x) { return nn::softplus(x); }, {-2, 0, 3}},
+      {[](const Array& x) { return nn::mish(x); }, {-2, 0, 3}},
+      {[](const Array& x) { return nn::layer_norm(x) * numpy::arange(3, {}, {}, DType::float64); },
+       {1, 2, 4}},
+      {[](const Array& x) { return nn::log_softmax(x) * numpy::arange(3, {}, {}, DType::float64); },
+       {1, 2, 4}},
+      {[](const Array& x) { return numpy::hypot(x, 2.0); }, {-1, 0.5}},
+      {[](const Array& x) { return nn::logsumexp(x); }, {1, 2, 4}}};
   for (std::size_t number = 0; number < cases.size(); ++number) {
     CAPTURE(number);
-    const auto& [f, at] = cases[number];
+    const Unary& f = cases[number].first;  // no structured binding: lambdas capture them
+    const std::vector<double>& at = cases[number].second;
     const Array x = row(at);
     const double h = 1e-6;
     auto numeric = [&](const Unary& g) {
@@ -122,7 +146,9 @@ TEST_CASE("derivatives of functions with a stated rule agree with finite differe
         std::vector<double> low = at, high = at;
         low[i] -= h;
         high[i] += h;
-        result.push_back((numpy::sum(g(row(high))).item<double>() - numpy::sum(g(row(low))).item<double>()) / (2 * h));
+        result.push_back(
+            (numpy::sum(g(row(high))).item<double>() - numpy::sum(g(row(low))).item<double>()) /
+            (2 * h));
       }
       return result;
     };
@@ -141,7 +167,8 @@ TEST_CASE("a composite is one call equation with its symbol and attributes, trac
   CHECK(equation.params.text("symbol") == "softmax");
   CHECK(equation.params.ints("axes") == std::vector<int>{-2});
   const Traced again = make_jaxpr(f, std::vector<Aval>{{{2, 3}, DType::float32}});
-  CHECK(&*equation.params.get<Jaxpr>("body") == &*again.jaxpr->equations[0].params.get<Jaxpr>("body"));
+  CHECK(&*equation.params.get<Jaxpr>("body") ==
+        &*again.jaxpr->equations[0].params.get<Jaxpr>("body"));
   CHECK(find_composite("softmax") != nullptr);
   // The batch comes first, and the symbol and its axes stay.
   const Function batched = [&](std::span<const Array> x) {
@@ -162,18 +189,32 @@ TEST_CASE("a composite is one call equation with its symbol and attributes, trac
 }
 
 TEST_CASE("matmul broadcasts its leading axes as NumPy does") {
-  auto counting = [](Shape shape) { return numpy::reshape(numpy::arange(shape.num_elements(), {}, {}, DType::float64), shape); };
-  const std::vector<std::pair<Shape, Shape>> shapes = {
-      {{3}, {3}}, {{2, 3}, {3}}, {{3}, {3, 2}}, {{2, 3}, {3, 4}}, {{5, 2, 3}, {3, 4}}, {{2, 3}, {5, 3, 4}}, {{5, 2, 3}, {5, 3, 4}},
-      {{5, 1, 2, 3}, {6, 3, 4}}, {{1, 2, 3}, {5, 3, 4}}, {{6, 1, 2, 3}, {1, 5, 3, 4}}, {{3}, {5, 3, 2}}, {{1, 2, 3}, {1, 3, 4}}};
-  for (const auto& [left, right] : shapes) {
+  auto counting = [](Shape shape) {
+    return numpy::reshape(numpy::arange(shape.num_elements(), {}, {}, DType::float64), shape);
+  };
+  const std::vector<std::pair<Shape, Shape>> shapes = {{{3}, {3}},
+                                                       {{2, 3}, {3}},
+                                                       {{3}, {3, 2}},
+                                                       {{2, 3}, {3, 4}},
+                                                       {{5, 2, 3}, {3, 4}},
+                                                       {{2, 3}, {5, 3, 4}},
+                                                       {{5, 2, 3}, {5, 3, 4}},
+                                                       {{5, 1, 2, 3}, {6, 3, 4}},
+                                                       {{1, 2, 3}, {5, 3, 4}},
+                                                       {{6, 1, 2, 3}, {1, 5, 3, 4}},
+                                                       {{3}, {5, 3, 2}},
+                                                       {{1, 2, 3}, {1, 3, 4}}};
+  for (const auto& pair : shapes) {
+    const Shape &left = pair.first, &right = pair.second;
     CAPTURE(left.to_string());
     CAPTURE(right.to_string());
     const Array a = counting(left), b = counting(right) * 0.5 - 1.0;
     const Array product = numpy::matmul(a, b);
     // The definition: broadcast, multiply, sum.
-    const Array rows = a.ndim() == 1 ? lax::reshape(a, {1, left[0]}) : a, columns = b.ndim() == 1 ? lax::reshape(b, {right[0], 1}) : b;
-    const Array expected = numpy::sum(numpy::multiply(numpy::expand_dims(rows, {-1}), numpy::expand_dims(columns, {-3})), -2);
+    const Array rows = a.ndim() == 1 ? lax::reshape(a, {1, left[0]}) : a,
+                columns = b.ndim() == 1 ? lax::reshape(b, {right[0], 1}) : b;
+    const Array expected = numpy::sum(
+        numpy::multiply(numpy::expand_dims(rows, {-1}), numpy::expand_dims(columns, {-3})), -2);
     Shape shape = expected.shape();
     if (b.ndim() == 1) shape.pop_back();
     if (a.ndim() == 1) shape.erase(shape.size() - (b.ndim() == 1 ? 1 : 2));
@@ -194,7 +235,8 @@ TEST_CASE("einsum contracts, takes diagonals, transposes and broadcasts") {
   check_close(numpy::einsum("ii", {numpy::matmul(a, numpy::transpose(a))}), {55});
   check_close(numpy::einsum("...j,...j->...", {a, a}), {5, 50});
   check_close(numpy::einsum("i,j->ij", {row({1, 2}), row({3, 4})}), {3, 4, 6, 8});
-  check_close(numpy::einsum("ij,jk,kl->il", {a, b, numpy::transpose(b)}), values_of(numpy::matmul(numpy::matmul(a, b), numpy::transpose(b))));
+  check_close(numpy::einsum("ij,jk,kl->il", {a, b, numpy::transpose(b)}),
+              values_of(numpy::matmul(numpy::matmul(a, b), numpy::transpose(b))));
   CHECK_THROWS_AS(numpy::einsum("ij,jk->ik", {a}), ValueError);
   CHECK_THROWS_AS(numpy::einsum("ij,jk->iz", {a, b}), ValueError);
   CHECK_THROWS_AS(numpy::einsum("ij,jk->ik", {b, b}), ShapeError);
@@ -206,14 +248,16 @@ TEST_CASE("named sizes pass through shape functions and the mean") {
     const Array rows = numpy::reshape(x[0], {-1, 2});
     const Array joined = numpy::concatenate({rows, numpy::zeros({1, 2})});
     const Array means = numpy::mean(joined, 0) + numpy::sum(numpy::arange(x[0].shape(0)));
-    return Arrays{means + nn::softmax(x[0], 0), numpy::var(x[0], 0), numpy::roll(x[0], {1}, 0), numpy::flip(x[0])};
+    return Arrays{means + nn::softmax(x[0], 0), numpy::var(x[0], 0), numpy::roll(x[0], {1}, 0),
+                  numpy::flip(x[0])};
   };
   const Traced traced = make_jaxpr(f, std::vector<Aval>{{{n, 2}, DType::float32}}, "f", {n});
   const Array x = numpy::reshape(numpy::arange(8.0), {4, 2});
   const Arrays direct = f(std::vector<Array>{x});
   const Arrays through = eval_jaxpr(traced.jaxpr, std::vector<Array>{x});
   REQUIRE(direct.size() == through.size());
-  for (std::size_t i = 0; i < direct.size(); ++i) check_close(through[i], values_of(direct[i]), 1e-6);
+  for (std::size_t i = 0; i < direct.size(); ++i)
+    check_close(through[i], values_of(direct[i]), 1e-6);
   // Putting the number in gives what tracing at the number gives.
   const Traced at_four = make_jaxpr(f, std::vector<Aval>{{{4, 2}, DType::float32}});
   const std::pair<Dim, Dim> four[] = {{n, 4}};
@@ -243,8 +287,8 @@ TEST_CASE("optimisers work over C++ structs") {
 TEST_CASE("a two-layer network learns from its own gradients") {
   Arrays keys;
   for (int i = 0; i < 4; ++i) keys.push_back(random::fold_in(random::key(0), i));
-  Arrays params{nn::initializers::he_normal(keys[0], {4, 16}), numpy::zeros({16}), nn::initializers::lecun_normal(keys[1], {16, 3}),
-                numpy::zeros({3})};
+  Arrays params{nn::initializers::he_normal(keys[0], {4, 16}), numpy::zeros({16}),
+                nn::initializers::lecun_normal(keys[1], {16, 3}), numpy::zeros({3})};
   const Array x = random::normal(keys[2], {64, 4});
   const Array labels = numpy::argmax(numpy::matmul(x, random::normal(keys[3], {4, 3})), 1);
   const Function loss = [&](std::span<const Array> p) {
@@ -268,7 +312,12 @@ TEST_CASE("a two-layer network learns from its own gradients") {
 TEST_CASE("the catalogue calls functions by name with arguments of any language") {
   const FunctionInfo* sum = find_function("numpy", "sum");
   REQUIRE(sum != nullptr);
-  const std::vector<Argument> arguments{Argument(row({1, 2, 3})), Argument(std::int64_t(0)), Argument(), Argument(false), Argument(), Argument()};
+  const std::vector<Argument> arguments{Argument(row({1, 2, 3})),
+                                        Argument(std::int64_t(0)),
+                                        Argument(),
+                                        Argument(false),
+                                        Argument(),
+                                        Argument()};
   const Argument result = sum->call(arguments);
   CHECK(std::get<Array>(result.value).item<double>() == 6);
   for (const FunctionInfo* info : all_functions()) {

@@ -143,40 +143,64 @@ def test_normalisation():
 
 
 def attention(q, k, v, mask=None, scale=None):
-    scores = np.einsum("...td,...sd->...ts", q, k) * (scale if scale is not None else 1 / math.sqrt(q.shape[-1]))
+    scores = np.einsum("...td,...sd->...ts", q, k) * (
+        scale if scale is not None else 1 / math.sqrt(q.shape[-1])
+    )
     if mask is not None:
         scores = np.where(mask, scores, -1e30)
     return np.einsum("...ts,...se->...te", softmax(scores), v)
 
 
 def test_attention():
-    q, k, v = rng.normal(size=(2, 3, 5, 4)), rng.normal(size=(2, 3, 6, 4)), rng.normal(size=(2, 3, 6, 7))
+    q, k, v = (
+        rng.normal(size=(2, 3, 5, 4)),
+        rng.normal(size=(2, 3, 6, 4)),
+        rng.normal(size=(2, 3, 6, 7)),
+    )
     check(nn.attention(q, k, v), attention(q, k, v))
     mask = rng.random((5, 6)) > 0.3
     mask[:, 0] = True
     check(nn.attention(q, k, v, mask, scale=0.7), attention(q, k, v, mask, 0.7))
     check(jit(nn.attention)(q, k, v, mask), attention(q, k, v, mask))
     check(vmap(nn.attention)(q, k, v), attention(q, k, v))
-    assert np.isfinite(np.asarray(grad(lambda a: pnp.sum(nn.attention(a, k, v, np.zeros((5, 6), bool))))(q))).all()
+    assert np.isfinite(
+        np.asarray(grad(lambda a: pnp.sum(nn.attention(a, k, v, np.zeros((5, 6), bool))))(q))
+    ).all()
     with pytest.raises(ValueError, match="equal leading axes"):
         nn.attention(q, k[0], v)
 
 
 @pytest.mark.parametrize("groups", [4, 2, 1])
 def test_dot_product_attention(groups):
-    q, k, v = rng.normal(size=(2, 5, 4, 3)), rng.normal(size=(2, 6, groups, 3)), rng.normal(size=(2, 6, groups, 3))
+    q, k, v = (
+        rng.normal(size=(2, 5, 4, 3)),
+        rng.normal(size=(2, 6, groups, 3)),
+        rng.normal(size=(2, 6, groups, 3)),
+    )
     keys, values = (np.repeat(a, 4 // groups, 2).transpose(0, 2, 1, 3) for a in (k, v))
     queries = q.transpose(0, 2, 1, 3)
     check(nn.dot_product_attention(q, k, v), attention(queries, keys, values).transpose(0, 2, 1, 3))
-    check(nn.dot_product_attention(q[0], k[0], v[0]), attention(queries, keys, values).transpose(0, 2, 1, 3)[0])
+    check(
+        nn.dot_product_attention(q[0], k[0], v[0]),
+        attention(queries, keys, values).transpose(0, 2, 1, 3)[0],
+    )
     causal = np.tril(np.ones((5, 6), bool))
-    check(nn.dot_product_attention(q, k, v, is_causal=True), attention(queries, keys, values, causal).transpose(0, 2, 1, 3))
+    check(
+        nn.dot_product_attention(q, k, v, is_causal=True),
+        attention(queries, keys, values, causal).transpose(0, 2, 1, 3),
+    )
     mask = rng.random((2, 1, 5, 6)) > 0.2
     mask[..., 0] = True
-    check(nn.dot_product_attention(q, k, v, mask=mask), attention(queries, keys, values, mask).transpose(0, 2, 1, 3))
+    check(
+        nn.dot_product_attention(q, k, v, mask=mask),
+        attention(queries, keys, values, mask).transpose(0, 2, 1, 3),
+    )
     bias = rng.normal(size=(5, 6))
     scores = np.einsum("bntd,bnsd->bnts", queries, keys) / math.sqrt(3) + bias
-    check(nn.dot_product_attention(q, k, v, bias), np.einsum("bnts,bnse->btne", softmax(scores), values))
+    check(
+        nn.dot_product_attention(q, k, v, bias),
+        np.einsum("bnts,bnse->btne", softmax(scores), values),
+    )
 
 
 def test_composites_keep_their_symbols():
@@ -188,7 +212,21 @@ def test_composites_keep_their_symbols():
     assert "softmax.fwd" in text and "softmax.lin" in text
 
 
-@pytest.mark.parametrize("function", [nn.softmax, nn.log_softmax, nn.logsumexp, nn.silu, nn.gelu, nn.layer_norm, nn.relu, nn.sigmoid, pnp.mean, pnp.var])
+@pytest.mark.parametrize(
+    "function",
+    [
+        nn.softmax,
+        nn.log_softmax,
+        nn.logsumexp,
+        nn.silu,
+        nn.gelu,
+        nn.layer_norm,
+        nn.relu,
+        nn.sigmoid,
+        pnp.mean,
+        pnp.var,
+    ],
+)
 def test_transforms_of_composites_compose(function):
     def f(x):
         return pnp.sum(pnp.sin(function(x)))

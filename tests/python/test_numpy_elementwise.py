@@ -14,7 +14,13 @@ FLOATS = ["float16", "float32", "float64"]
 COMPLEX = ["complex64", "complex128"]
 REAL = INTS + FLOATS
 ALL = BOOL + REAL + COMPLEX
-TOLERANCE = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-13, "complex64": 4e-6, "complex128": 1e-13}
+TOLERANCE = {
+    "float16": 2e-3,
+    "float32": 2e-6,
+    "float64": 1e-13,
+    "complex64": 4e-6,
+    "complex128": 1e-13,
+}
 rng = np.random.default_rng(0)
 
 
@@ -37,7 +43,9 @@ def check(result, expected, dtype=None, scale=1.0):
     with np.errstate(all="ignore"):
         if tolerance:
             wide = np.complex128 if np.iscomplexobj(expected) else np.float64
-            np.testing.assert_allclose(result.astype(wide), expected.astype(wide), rtol=tolerance, atol=tolerance)
+            np.testing.assert_allclose(
+                result.astype(wide), expected.astype(wide), rtol=tolerance, atol=tolerance
+            )
         else:
             np.testing.assert_array_equal(result, expected)
 
@@ -74,7 +82,9 @@ def test_functions_of_real_numbers(name):
                                   "abs", "fabs", "arcsin", "arccos", "isnan", "isinf", "isfinite", "signbit", "isposinf", "isneginf"])  # fmt: skip
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_special_values(name, dtype):
-    x = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-4, -1e-4, 2.5, -2.5, 3.5], dtype)
+    x = np.array(
+        [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-4, -1e-4, 2.5, -2.5, 3.5], dtype
+    )
     with np.errstate(all="ignore"):
         check(getattr(pnp, name)(x), getattr(np, name)(x.astype(np.float64)), scale=8)
     zero = np.asarray(getattr(pnp, name)(x))[:2]
@@ -92,7 +102,11 @@ def test_large_and_small_arguments(dtype):
     check(pnp.hypot(large, large), np.hypot(large, large), scale=4)
     small = np.array([1e-30, 1e-10, -1e-20], dtype)
     for name in ("sinh", "arcsinh", "arctanh", "expm1", "log1p", "arcsin", "tan"):
-        np.testing.assert_allclose(np.asarray(getattr(pnp, name)(small)), getattr(np, name)(small), rtol=TOLERANCE[dtype] * 4)
+        np.testing.assert_allclose(
+            np.asarray(getattr(pnp, name)(small)),
+            getattr(np, name)(small),
+            rtol=TOLERANCE[dtype] * 4,
+        )
 
 
 SAME = {"negative": REAL + COMPLEX, "positive": REAL + COMPLEX, "square": REAL + COMPLEX, "floor": REAL, "ceil": REAL, "trunc": REAL,
@@ -175,7 +189,10 @@ def test_floor_divide_follows_the_array_api_standard():
     x = np.array([inf, -inf, 1, -1, 1, -1, 0.0, 1.0, inf, nan])
     y = np.array([1.0, 1, inf, inf, -inf, -inf, 0, 0, inf, 1])
     check(pnp.floor_divide(x, y), np.array([inf, -inf, 0, -1, -1, 0, nan, inf, nan, nan]))
-    check(pnp.floor_divide(np.array([1, -7, 7], np.int32), np.array([0, 2, -2], np.int32)), [0, -4, -4])
+    check(
+        pnp.floor_divide(np.array([1, -7, 7], np.int32), np.array([0, 2, -2], np.int32)),
+        [0, -4, -4],
+    )
 
 
 def test_remainder_of_special_values():
@@ -227,7 +244,10 @@ def test_logaddexp_hypot_copysign_heaviside():
     check(pnp.copysign(x, y), np.copysign(x, y))
     check(pnp.heaviside(np.array([-1, 0, 1, np.nan]), 0.5), [0, 0.5, 1, np.nan])
     inf = np.inf
-    check(pnp.logaddexp(np.array([inf, -inf, inf, -inf]), np.array([inf, -inf, 0, 0])), [inf, -inf, inf, 0])
+    check(
+        pnp.logaddexp(np.array([inf, -inf, inf, -inf]), np.array([inf, -inf, 0, 0])),
+        [inf, -inf, inf, 0],
+    )
     check(pnp.hypot(np.array([inf, np.nan, 0]), np.array([np.nan, 1, 0])), [inf, np.nan, 0])
     check(pnp.copysign(3.0, np.array([-0.0, 0.0])), [-3, 3])
 
@@ -244,7 +264,11 @@ def test_clip_where_nan_to_num():
     x = sample("float32")
     check(pnp.clip(x, -1, 1), np.clip(x, -1, 1), "float32")
     check(pnp.clip(x, max=0.5), np.clip(x, None, 0.5), "float32")
-    check(pnp.clip(x, min=np.zeros(4, np.float32)), np.clip(x, np.zeros(4, np.float32), None), "float32")
+    check(
+        pnp.clip(x, min=np.zeros(4, np.float32)),
+        np.clip(x, np.zeros(4, np.float32), None),
+        "float32",
+    )
     check(pnp.where(x > 0, x, 0), np.where(x > 0, x, 0), "float32")
     check(pnp.where(np.array([True, False]), np.int32(1), 2.5), [1, 2.5])
     check(pnp.where(np.array([0, 2, 0]), 1, 2), [2, 1, 2])
@@ -264,7 +288,9 @@ def test_isclose_allclose_array_equal():
     check(pnp.isclose(b, a, rtol=0.1, atol=0.1), np.isclose(b, a, rtol=0.1, atol=0.1))
     assert bool(pnp.allclose(a[:2], b[:2])) and not bool(pnp.allclose(a, b))
     assert bool(pnp.array_equal([1, 2], [1, 2])) and not bool(pnp.array_equal([1, 2], [1, 2, 3]))
-    assert not bool(pnp.array_equal([np.nan], [np.nan])) and bool(pnp.array_equal([np.nan], [np.nan], equal_nan=True))
+    assert not bool(pnp.array_equal([np.nan], [np.nan])) and bool(
+        pnp.array_equal([np.nan], [np.nan], equal_nan=True)
+    )
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3), (1, 1, 1)])

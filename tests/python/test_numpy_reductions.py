@@ -11,8 +11,27 @@ import pytest
 import plait
 import plait.numpy as pnp
 
-DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"]
-TOLERANCE = {"float16": 3e-3, "float32": 2e-6, "float64": 1e-12, "complex64": 4e-6, "complex128": 1e-12}
+DTYPES = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+]
+TOLERANCE = {
+    "float16": 3e-3,
+    "float32": 2e-6,
+    "float64": 1e-12,
+    "complex64": 4e-6,
+    "complex128": 1e-12,
+}
 AXES = [None, 0, 1, -1, (0, 1), (0, -1), ()]
 rng = np.random.default_rng(1)
 
@@ -31,7 +50,9 @@ def check(result, expected, scale=1.0):
     assert result.shape == expected.shape
     tolerance = scale * TOLERANCE.get(result.dtype.name, 0)
     wide = np.complex128 if np.iscomplexobj(expected) else np.float64
-    np.testing.assert_allclose(result.astype(wide), expected.astype(wide), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(
+        result.astype(wide), expected.astype(wide), rtol=tolerance, atol=tolerance
+    )
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "amax", "amin", "any", "all", "mean", "var", "std", "ptp",
@@ -43,10 +64,27 @@ def test_reductions_over_axes(name, keepdims):
         for axis in AXES:
             if axis == () and name in ("median", "ptp"):
                 continue
-            if dtype == "bool" and name in ("ptp", "nansum", "nanprod", "median", "nanmax", "nanmin", "nanvar", "nanstd"):
+            if dtype == "bool" and name in (
+                "ptp",
+                "nansum",
+                "nanprod",
+                "median",
+                "nanmax",
+                "nanmin",
+                "nanvar",
+                "nanstd",
+            ):
                 continue
-            wide = x if name in ("any", "all", "max", "min", "amax", "amin") or x.dtype.kind in "iub" else x.astype(np.float64)
-            check(getattr(pnp, name)(x, axis=axis, keepdims=keepdims), getattr(np, name)(wide, axis=axis, keepdims=keepdims), scale=4)
+            wide = (
+                x
+                if name in ("any", "all", "max", "min", "amax", "amin") or x.dtype.kind in "iub"
+                else x.astype(np.float64)
+            )
+            check(
+                getattr(pnp, name)(x, axis=axis, keepdims=keepdims),
+                getattr(np, name)(wide, axis=axis, keepdims=keepdims),
+                scale=4,
+            )
 
 
 def test_dtypes_of_sums_and_means():
@@ -54,7 +92,9 @@ def test_dtypes_of_sums_and_means():
                           ("uint64", "uint64"), ("float16", "float16"), ("complex64", "complex64")]:  # fmt: skip
         x = np.ones(4, dtype)
         assert pnp.sum(x).dtype == pnp.prod(x).dtype == pnp.cumsum(x).dtype == np.dtype(of_sum)
-        assert pnp.mean(x).dtype == (np.dtype(dtype) if np.dtype(dtype).kind in "fc" else np.float32)
+        assert pnp.mean(x).dtype == (
+            np.dtype(dtype) if np.dtype(dtype).kind in "fc" else np.float32
+        )
     assert pnp.sum(np.ones(3, np.int8), dtype="float64").dtype == np.float64
     assert pnp.var(np.ones(3, np.complex64)).dtype == np.float32
     with pytest.raises(TypeError, match="holds no fractions"):
@@ -73,7 +113,11 @@ def test_complex_reductions():
     for dtype in ("complex64", "complex128"):
         x = sample(dtype)
         for name in ("sum", "prod", "mean", "var", "std"):
-            check(getattr(pnp, name)(x, axis=1), getattr(np, name)(x.astype(np.complex128), axis=1), scale=4)
+            check(
+                getattr(pnp, name)(x, axis=1),
+                getattr(np, name)(x.astype(np.complex128), axis=1),
+                scale=4,
+            )
 
 
 def test_ddof_where_initial():
@@ -99,7 +143,16 @@ def test_nan_wins_and_is_left_out_where_asked():
     check(pnp.argmax(x, 1), np.argmax(x, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        for name in ("nansum", "nanprod", "nanmean", "nanmax", "nanmin", "nanvar", "nanstd", "nanmedian"):
+        for name in (
+            "nansum",
+            "nanprod",
+            "nanmean",
+            "nanmax",
+            "nanmin",
+            "nanvar",
+            "nanstd",
+            "nanmedian",
+        ):
             check(getattr(pnp, name)(x, axis=1), getattr(np, name)(x, axis=1))
         check(pnp.nanquantile(x, [0.25, 0.5], axis=1), np.nanquantile(x, [0.25, 0.5], axis=1))
         check(pnp.nanpercentile(x, 30, axis=0), np.nanpercentile(x, 30, axis=0))
@@ -146,7 +199,11 @@ def test_running_sums(name):
             wide = x if x.dtype.kind in "iub" else x.astype(np.float64)
             result = np.asarray(getattr(pnp, name)(x, axis=axis))
             expected = getattr(np, name)(wide, axis=axis)
-            check(result, expected.astype(result.dtype) if x.dtype.kind in "iub" else expected, scale=8)
+            check(
+                result,
+                expected.astype(result.dtype) if x.dtype.kind in "iub" else expected,
+                scale=8,
+            )
 
 
 def test_cumulative_sum_of_the_standard():
@@ -193,7 +250,11 @@ def test_nan_sorts_last_and_lexsort():
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_searchsorted(size, side):
     a = np.sort(rng.integers(0, 10, size)).astype(np.float32)
-    v = np.concatenate([np.arange(-1, 12), [0.5, np.nan, np.inf, -np.inf]]).astype(np.float32).reshape(1, -1)
+    v = (
+        np.concatenate([np.arange(-1, 12), [0.5, np.nan, np.inf, -np.inf]])
+        .astype(np.float32)
+        .reshape(1, -1)
+    )
     check(pnp.searchsorted(a, v, side=side), np.searchsorted(a, v, side=side))
     with_nan = np.concatenate([a, [np.nan, np.nan]]).astype(np.float32)
     check(pnp.searchsorted(with_nan, v, side=side), np.searchsorted(with_nan, v, side=side))
@@ -206,9 +267,15 @@ def test_quantiles(method):
     x = sample("float64", (5, 4, 3))
     for axis in (None, 0, -1, (0, 2)):
         for keepdims in (False, True):
-            check(pnp.quantile(x, 0.3, axis, method=method, keepdims=keepdims), np.quantile(x, 0.3, axis, method=method, keepdims=keepdims))
+            check(
+                pnp.quantile(x, 0.3, axis, method=method, keepdims=keepdims),
+                np.quantile(x, 0.3, axis, method=method, keepdims=keepdims),
+            )
             q = np.array([[0, 0.25], [0.5, 1]])
-            check(pnp.quantile(x, q, axis, method=method, keepdims=keepdims), np.quantile(x, q, axis, method=method, keepdims=keepdims))
+            check(
+                pnp.quantile(x, q, axis, method=method, keepdims=keepdims),
+                np.quantile(x, q, axis, method=method, keepdims=keepdims),
+            )
     check(pnp.percentile(x, 70, 1, method=method), np.percentile(x, 70, 1, method=method))
 
 
@@ -255,5 +322,12 @@ def test_reductions_of_large_arrays_are_accurate():
 
 def test_gradients_of_statistics():
     x = sample("float64", (4,))
-    np.testing.assert_allclose(np.asarray(plait.grad(lambda a: pnp.var(a))(pnp.asarray(x))), 2 * (x - x.mean()) / 4, rtol=1e-12)
-    np.testing.assert_allclose(np.asarray(plait.grad(lambda a: pnp.median(a))(pnp.asarray(np.array([3.0, 1, 2])))), [0, 0, 1])
+    np.testing.assert_allclose(
+        np.asarray(plait.grad(lambda a: pnp.var(a))(pnp.asarray(x))),
+        2 * (x - x.mean()) / 4,
+        rtol=1e-12,
+    )
+    np.testing.assert_allclose(
+        np.asarray(plait.grad(lambda a: pnp.median(a))(pnp.asarray(np.array([3.0, 1, 2])))),
+        [0, 0, 1],
+    )

@@ -11,8 +11,13 @@ import plait.numpy as pnp
 from plait import optim
 
 rng = np.random.default_rng(4)
-PARAMS = {"w": rng.normal(size=(3, 2)), "layers": [rng.normal(size=4).astype(np.float32), (rng.normal(size=()),)]}
-GRADS = [plait.tree.map(lambda p: rng.normal(size=np.shape(p)).astype(p.dtype), PARAMS) for _ in range(5)]
+PARAMS = {
+    "w": rng.normal(size=(3, 2)),
+    "layers": [rng.normal(size=4).astype(np.float32), (rng.normal(size=()),)],
+}
+GRADS = [
+    plait.tree.map(lambda p: rng.normal(size=np.shape(p)).astype(p.dtype), PARAMS) for _ in range(5)
+]
 
 
 def check(tree, expected, tolerance=1e-6):
@@ -20,7 +25,9 @@ def check(tree, expected, tolerance=1e-6):
     assert len(leaves) == len(wanted)
     for leaf, value in zip(leaves, wanted, strict=True):
         assert np.asarray(leaf).dtype == np.asarray(value).dtype
-        np.testing.assert_allclose(np.asarray(leaf), np.asarray(value), rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(
+            np.asarray(leaf), np.asarray(value), rtol=tolerance, atol=tolerance
+        )
 
 
 def adam_reference(decay):
@@ -44,7 +51,9 @@ def test_adam(jitted):
         params = optim.apply_updates(params, updates)
     check(params, adam_reference(0), 1e-5)
     count, mu, nu = state
-    assert int(count) == 5 and plait.tree.structure(mu) == plait.tree.structure(PARAMS) == plait.tree.structure(nu)
+    assert int(count) == 5 and plait.tree.structure(mu) == plait.tree.structure(
+        PARAMS
+    ) == plait.tree.structure(nu)
 
 
 def test_adamw():
@@ -61,16 +70,26 @@ def test_sgd_and_momentum(nesterov):
     state = optim.momentum_init(PARAMS)
     trace = plait.tree.map(np.zeros_like, PARAMS)
     for grads in GRADS:
-        updates, state = optim.momentum(grads, state, learning_rate=0.1, decay=0.8, nesterov=nesterov)
+        updates, state = optim.momentum(
+            grads, state, learning_rate=0.1, decay=0.8, nesterov=nesterov
+        )
         trace = plait.tree.map(lambda t, g: (0.8 * t + g).astype(g.dtype), trace, grads)
-        direction = plait.tree.map(lambda t, g: (0.8 * t + g if nesterov else t).astype(g.dtype), trace, grads)
+        direction = plait.tree.map(
+            lambda t, g: (0.8 * t + g if nesterov else t).astype(g.dtype), trace, grads
+        )
         check(updates, plait.tree.map(lambda d: (-0.1 * d).astype(d.dtype), direction), 1e-5)
 
 
 def test_clipping():
-    norm = np.sqrt(sum(np.sum(np.square(np.asarray(g, np.float64))) for g in plait.tree.leaves(GRADS[0])))
+    norm = np.sqrt(
+        sum(np.sum(np.square(np.asarray(g, np.float64))) for g in plait.tree.leaves(GRADS[0]))
+    )
     np.testing.assert_allclose(float(optim.global_norm(GRADS[0])), norm, rtol=1e-6)
-    check(optim.clip_by_global_norm(GRADS[0], norm / 2), plait.tree.map(lambda g: (g / 2).astype(g.dtype), GRADS[0]), 1e-5)
+    check(
+        optim.clip_by_global_norm(GRADS[0], norm / 2),
+        plait.tree.map(lambda g: (g / 2).astype(g.dtype), GRADS[0]),
+        1e-5,
+    )
     check(optim.clip_by_global_norm(GRADS[0], norm * 2), GRADS[0])
     zeros = plait.tree.map(np.zeros_like, GRADS[0])
     check(optim.clip_by_global_norm(zeros, 1.0), zeros)
@@ -79,7 +98,9 @@ def test_clipping():
 def test_learning_rate_may_be_traced_and_integers_stay():
     params = {"w": np.ones(2, np.float32), "n": np.array(3)}
     grads = {"w": np.ones(2, np.float32), "n": np.array(0)}
-    updates, _ = plait.jit(lambda g, s, r: optim.adam(g, s, learning_rate=r))(grads, optim.adam_init(params), 0.1)
+    updates, _ = plait.jit(lambda g, s, r: optim.adam(g, s, learning_rate=r))(
+        grads, optim.adam_init(params), 0.1
+    )
     result = optim.apply_updates(params, updates)
     assert int(result["n"]) == 3
     np.testing.assert_allclose(np.asarray(result["w"]), 0.9, rtol=1e-5)

@@ -27,7 +27,9 @@ def check_bits(name, result):
 
 
 def check_close(name, result, tolerance=2e-6):
-    np.testing.assert_allclose(np.asarray(result).astype(np.float64).ravel(), GOLDENS[name], rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(
+        np.asarray(result).astype(np.float64).ravel(), GOLDENS[name], rtol=tolerance, atol=tolerance
+    )
 
 
 def test_keys():
@@ -60,7 +62,9 @@ def test_uniform_numbers_are_exact():
     check_bits("uniform bfloat16", random.uniform(KEY, (7,), ml_dtypes.bfloat16))
     check_bits("uniform float64", random.uniform(KEY, (5,), "float64"))
     check_close("uniform(-2,5)", random.uniform(KEY, (6,), minval=-2, maxval=5), 1e-6)
-    check_bits("vmap uniform", plait.vmap(lambda key: random.uniform(key, (3,)))(random.split(KEY, 4)))
+    check_bits(
+        "vmap uniform", plait.vmap(lambda key: random.uniform(key, (3,)))(random.split(KEY, 4))
+    )
     check_bits("uniform float32", plait.jit(lambda key: random.uniform(key, (3, 4)))(KEY))
 
 
@@ -70,7 +74,12 @@ def test_randint_is_exact():
         result = random.randint(KEY, (8,), int(low), int(high), dtype)
         assert result.dtype == np.dtype(dtype)
         np.testing.assert_array_equal(np.asarray(result), expected, err_msg=name)
-    check_bits("randint arrays", random.randint(KEY, (3, 4), np.array([0, 10, 20, 30], np.int32), np.array([10, 20, 30, 31], np.int32)))
+    check_bits(
+        "randint arrays",
+        random.randint(
+            KEY, (3, 4), np.array([0, 10, 20, 30], np.int32), np.array([10, 20, 30, 31], np.int32)
+        ),
+    )
     check_bits("randint int64", random.randint(KEY, (6,), -(10**12), 10**12, "int64"))
 
 
@@ -119,7 +128,14 @@ def test_continuous_distributions():
 
 def test_initializers():
     initializers = types.SimpleNamespace(**catalogue("nn.initializers"))
-    for name in ("glorot_uniform", "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"):
+    for name in (
+        "glorot_uniform",
+        "glorot_normal",
+        "he_uniform",
+        "he_normal",
+        "lecun_uniform",
+        "lecun_normal",
+    ):
         check_close(name, getattr(initializers, name)(KEY, (3, 4)))
     check_close("he_normal conv", initializers.he_normal(KEY, (2, 2, 2, 3)))
     check_close("truncated_normal init", initializers.truncated_normal(KEY, (5,), stddev=0.1))
