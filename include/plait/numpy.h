@@ -141,6 +141,7 @@ Array isposinf(Operand x);
 Array isneginf(Operand x);
 Array signbit(Operand x);
 Array copysign(Operand x1, Operand x2);
+Array nextafter(Operand x1, Operand x2);
 Array isclose(Operand a, Operand b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 Array allclose(Operand a, Operand b, double rtol = 1e-5, double atol = 1e-8,
                bool equal_nan = false);

@@ -3,6 +3,11 @@
 #pragma once
 
 #include <plait/api.h>
-#include <plait/ops.h>
+#include <plait/composites.h>
+#include <plait/lax.h>
+#include <plait/nn.h>
+#include <plait/numpy.h>
+#include <plait/optim.h>
+#include <plait/random.h>
 #include <plait/run.h>
 #include <plait/transforms.h>

@@ -21,6 +21,10 @@ Array logic(const Primitive& primitive, std::string_view name, const Operand& x1
   broadcast_shapes(std::span<Array>(x), name);
   return bind(primitive, x);
 }
+// The signed integer of a float's width.
+DType bits_dtype(DType dtype) {
+  return size_of(dtype) == 2 ? DType::int16 : size_of(dtype) == 4 ? DType::int32 : DType::int64;
+}
 Array all_false(const Array& x) { return plait::broadcast_to(Array(false), x.shape()); }
 }  // namespace
 
@@ -81,9 +85,7 @@ Array numpy::signbit(Operand x) {
   if (is_bool(x.dtype())) return all_false(x);
   if (is_integer(x.dtype())) return lax::lt(x, constant(0, x));
   const Array y = floating_only("signbit", x);
-  const DType bits = size_of(y.dtype()) == 2   ? DType::int16
-                     : size_of(y.dtype()) == 4 ? DType::int32
-                                               : DType::int64;
+  const DType bits = bits_dtype(y.dtype());
   return lax::lt(lax::bitcast_convert_type(y, bits), Array::literal(0, bits));
 }
 
@@ -93,6 +95,26 @@ Array numpy::copysign(Operand x1, Operand x2) {
   const Shape shape = size.ndim() == 0 ? negative.shape() : size.shape();
   return lax::select(plait::broadcast_to(negative, shape),
                      plait::broadcast_to(lax::neg(size), shape), plait::broadcast_to(size, shape));
+}
+
+Array numpy::nextafter(Operand x1, Operand x2) {
+  Arrays x = promoted_inexact("nextafter", {x1, x2});
+  floating_only("nextafter", x[0]);
+  const Shape shape = x[0].ndim() == 0 ? x[1].shape() : x[0].shape();
+  for (Array& array : x) array = lax::stop_gradient(plait::broadcast_to(array, shape));
+  const DType dtype = x[0].dtype(), words = bits_dtype(dtype);
+  const Array zero = constant(0, x[0]), one = Array::literal(1, words);
+  // The bits of floats of one sign count up with their size.
+  const Array bits = lax::bitcast_convert_type(x[0], words), rises = lax::gt(x[1], x[0]);
+  const Array grows = lax::eq(rises, lax::gt(x[0], zero));
+  const Array beside = lax::select(grows, lax::add(bits, one), lax::sub(bits, one));
+  const Array from_zero = lax::select(rises, one, lax::bitwise_or(one, lowest_of(words)));
+  const Array moved_bits =
+      lax::select(lax::eq(x[0], zero), plait::broadcast_to(from_zero, shape), beside);
+  const Array moved = lax::convert_element_type(lax::bitcast_convert_type(moved_bits, dtype), dtype,
+                                                x[0].aval().weak);
+  const Array result = lax::select(lax::eq(x[0], x[1]), x[1], moved);
+  return lax::select(isnan(x[0]), x[0], lax::select(isnan(x[1]), x[1], result));
 }
 
 Array numpy::isclose(Operand a, Operand b, double rtol, double atol, bool equal_nan) {
@@ -167,6 +189,8 @@ namespace {
              "Where the sign is set: negative numbers, -0.0, and NaN with a sign.",
              &numpy::signbit),
     function("numpy", "copysign(x1, x2)", "x1 with the sign of x2, as a float.", &numpy::copysign),
+    function("numpy", "nextafter(x1, x2)", "The float next to x1 towards x2. Its derivative is 0.",
+             &numpy::nextafter),
     function("numpy", "isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False)",
              "Where |a - b| <= atol + rtol * |b|.", &numpy::isclose),
     function("numpy", "allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False)",

@@ -37,25 +37,9 @@ Array random::truncated_normal(Operand key, Operand lower, Operand upper,
   const Array u =
       uniform(key, sizes, to, lax::erf(lax::div(low, root)), lax::erf(lax::div(high, root)));
   const Array z = lax::mul(root, lax::erf_inv(u));
-  // Rounding must not lead out of the open interval: its ends are moved inside by a unit of the
-  // last place.
-  auto moved_by_ulp = [&](const Array& end, int towards) {
-    const DType words = size_of(to) == 2   ? DType::int16
-                        : size_of(to) == 4 ? DType::int32
-                                           : DType::int64;
-    const Array fixed = lax::stop_gradient(end), bits = lax::bitcast_convert_type(fixed, words);
-    // Away from zero counts up; from zero the first step is the smallest number of the right sign.
-    const Array zero = lax::eq(fixed, Array::literal(0, to)),
-                up = lax::ne(lax::lt(fixed, Array::literal(0, to)), Array(towards < 0));
-    const Array one = integer_literal(1, words);
-    const Array stepped = lax::select(up, lax::sub(bits, one), lax::add(bits, one));
-    const Array smallest = integer_literal(1, words);
-    const Array signed_smallest =
-        towards > 0 ? smallest : lax::bitwise_or(smallest, lowest_of(words));
-    return lax::bitcast_convert_type(
-        lax::select(zero, plait::broadcast_to(signed_smallest, fixed.shape()), stepped), to);
-  };
-  return lax::min(lax::max(z, moved_by_ulp(low, 1)), moved_by_ulp(high, -1));
+  // Rounding must not lead out of the open interval.
+  const Array first = numpy::nextafter(low, INFINITY), last = numpy::nextafter(high, -INFINITY);
+  return lax::min(lax::max(z, first), last);
 }
 
 Array random::exponential(Operand key, const Shape& shape, OptionalDType dtype) {

@@ -3,13 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <plait/catalogue.h>
-#include <plait/composites.h>
-#include <plait/lax.h>
-#include <plait/nn.h>
-#include <plait/numpy.h>
-#include <plait/optim.h>
 #include <plait/plait.h>
-#include <plait/random.h>
 
 #include <cmath>
 

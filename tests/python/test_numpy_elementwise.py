@@ -260,6 +260,16 @@ def test_round(decimals):
     check(pnp.round(np.array([0.5, 1.5, 2.5, -0.5])), [0, 2, 2, -0.0])
 
 
+def test_nextafter():
+    values = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, 3.0]
+    for dtype in FLOATS:
+        x = np.array(values, dtype)
+        result = pnp.nextafter(x[:, None], x)
+        expected = np.nextafter(x[:, None], x)
+        assert result.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(np.asarray(result), expected)
+
+
 def test_clip_where_nan_to_num():
     x = sample("float32")
     check(pnp.clip(x, -1, 1), np.clip(x, -1, 1), "float32")
