@@ -10,16 +10,16 @@
 #include <plait/ops.h>
 
 #include <queue>
+#include <unordered_map>
 #include <unordered_set>
+
+#include "group_order.h"
 
 namespace plait::compile_passes {
 namespace {
 
 // Where layouts pretend that roots lie, so that Alias rules can move pointers.
 char* const pretended_memory = reinterpret_cast<char*>(std::uintptr_t(1) << 40);
-
-// Groups that a search for a path may visit before it gives up and keeps two groups apart.
-constexpr int search_limit = 256;
 
 class Partitioner {
  public:
@@ -39,10 +39,8 @@ class Partitioner {
  private:
   struct Work {
     Group group;
-    std::vector<int> producers;     // groups that it reads from; may name merged ones
-    int parent = -1;                // the group it was merged into
-    int first = 0, last = 0;        // equations
-    std::vector<int> seen_through;  // producers whose results are read under another layout
+    std::vector<int> seen_through;  // groups whose results it reads under another layout
+    int last = 0;                   // equation
   };
 
   void find_layouts() {
@@ -80,52 +78,55 @@ class Partitioner {
     }
   }
 
-  int find(int group) {
-    while (work_[group].parent >= 0) group = work_[group].parent;
-    return group;
-  }
-
   // The group that computes a var, -1 for binders.
   int producer_of(const Atom& atom) {
     if (!atom.is_var()) return -1;
     int var = atom.var().id;
     for (auto at = alias_source_.find(var); at != alias_source_.end(); at = alias_source_.find(var)) var = at->second;
-    return group_of_var_[var] < 0 ? -1 : find(group_of_var_[var]);
+    return group_of_var_[var] < 0 ? -1 : order_.find(group_of_var_[var]);
   }
 
   void place(int index) {
     const Equation& equation = program_->equations[index];
     Work work;
-    work.first = work.last = index;
+    work.last = index;
     work.group.equations = {index};
+    std::vector<int> producers;
     for (const Atom& atom : equation.inputs) {
       const int producer = producer_of(atom);
       if (producer < 0) continue;
-      if (!contains(work.producers, producer)) work.producers.push_back(producer);
+      if (!contains(producers, producer)) producers.push_back(producer);
       if (alias_source_.count(atom.var().id)) work.seen_through.push_back(producer);
     }
+    const std::size_t num_data = producers.size();
     if (is_effectful(equation)) {
-      if (last_effect_ >= 0) work.producers.push_back(find(last_effect_));
+      if (last_effect_ >= 0) producers.push_back(last_effect_);
       last_effect_ = int(work_.size());
     }
-    const int mine = int(work_.size());
+    const int mine = order_.add(producers);
+    producers.resize(num_data);
     work_.push_back(std::move(work));
     for (Var var : equation.outputs) group_of_var_[var.id] = mine;
     if (*equation.primitive == barrier_p) return;
     choose_backend(work_[mine].group, equation);
     // A producer's backend may take the equation as its epilogue, even one that it does not run alone.
-    const std::vector<int> producers = work_[mine].producers;
-    for (const Backend* backend : backends_) {
-      for (int producer : producers) {
-        const int other = find(producer), self = find(mine);
-        if (other == self || work_[other].group.backend != backend) continue;
-        const bool is_free = work_[self].group.equations.size() == 1 || work_[self].group.backend == backend;
-        if (!is_free) continue;
-        if (!backend->joins(program_, work_[other].group.equations, work_[self].group.equations)) continue;
-        if (has_detour(self, other) || has_detour(other, self)) continue;
-        merge(other, self);
-      }
-    }
+    for (const Backend* backend : backends_)
+      for (int producer : producers) join(backend, order_.find(producer), order_.find(mine));
+  }
+
+  void join(const Backend* backend, int producer, int consumer) {
+    if (producer == consumer) return;
+    Work &a = work_[producer], &b = work_[consumer];
+    if (a.group.backend != backend || (b.group.equations.size() > 1 && b.group.backend != backend)) return;
+    if (!backend->joins(program_, a.group.equations, b.group.equations)) return;
+    for (int group : b.seen_through)
+      if (order_.find(group) == producer) return;
+    if (!order_.merge(producer, consumer)) return;
+    a.group.equations.insert(a.group.equations.end(), b.group.equations.begin(), b.group.equations.end());
+    a.seen_through.insert(a.seen_through.end(), b.seen_through.begin(), b.seen_through.end());
+    if (a.group.refusals.empty()) a.group.refusals = std::move(b.group.refusals);
+    a.last = std::max(a.last, b.last);
+    b = {};
   }
 
   void choose_backend(Group& group, const Equation& equation) {
@@ -144,56 +145,13 @@ class Partitioner {
     throw_missing_rule(Eval::table(), *equation.primitive);
   }
 
-  // Whether `from` depends on `to` through a third group, or whether that takes too long to say.
-  bool has_detour(int from, int to) {
-    for (int producer : work_[from].seen_through)
-      if (find(producer) == to) return true;
-    std::vector<int> stack;
-    std::vector<int> seen;
-    for (int producer : work_[from].producers)
-      if (const int group = find(producer); group != to && group != from) stack.push_back(group);
-    int visited = 0;
-    while (!stack.empty()) {
-      const int group = stack.back();
-      stack.pop_back();
-      if (group == to) return true;
-      // Nothing that ends before `to` begins depends on it.
-      if (work_[group].last < work_[to].first || contains(seen, group)) continue;
-      seen.push_back(group);
-      if (++visited > search_limit) return true;
-      for (int producer : work_[group].producers)
-        if (const int next = find(producer); next != group) stack.push_back(next);
-    }
-    return false;
-  }
-
-  void merge(int into, int from) {
-    Work &a = work_[into], &b = work_[from];
-    a.group.equations.insert(a.group.equations.end(), b.group.equations.begin(), b.group.equations.end());
-    std::vector<int> producers;
-    for (const Work* work : {&a, &b})
-      for (int producer : work->producers)
-        if (const int group = find(producer); group != into && group != from && !contains(producers, group))
-          producers.push_back(group);
-    a.producers = std::move(producers);
-    a.seen_through.insert(a.seen_through.end(), b.seen_through.begin(), b.seen_through.end());
-    if (a.group.refusals.empty()) a.group.refusals = std::move(b.group.refusals);
-    a.first = std::min(a.first, b.first);
-    a.last = std::max(a.last, b.last);
-    b.parent = into;
-    b.group = {};
-    b.producers.clear();
-  }
-
   // Topological order, early equations first.
   void sort_groups() {
     std::vector<int> waiting(work_.size(), 0);
     std::vector<std::vector<int>> consumers(work_.size());
     for (std::size_t i = 0; i < work_.size(); ++i) {
-      if (work_[i].parent >= 0) continue;
-      std::vector<int> producers;
-      for (int producer : work_[i].producers)
-        if (const int group = find(producer); group != int(i) && !contains(producers, group)) producers.push_back(group);
+      if (order_.is_merged(int(i))) continue;
+      const std::vector<int> producers = order_.producers(int(i));
       waiting[i] = int(producers.size());
       for (int producer : producers) consumers[producer].push_back(int(i));
     }
@@ -201,7 +159,7 @@ class Partitioner {
     std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
     std::size_t num_groups = 0;
     for (std::size_t i = 0; i < work_.size(); ++i) {
-      if (work_[i].parent >= 0) continue;
+      if (order_.is_merged(int(i))) continue;
       ++num_groups;
       if (waiting[i] == 0) ready.push(int(i));
     }
@@ -276,6 +234,7 @@ class Partitioner {
   const std::span<const Backend* const> backends_;
   Partition result_;
   std::vector<Work> work_;
+  GroupOrder order_;
   std::vector<int> group_of_var_;
   std::unordered_map<int, int> alias_source_;  // by var: what it looks at
   std::vector<int> uses_;
