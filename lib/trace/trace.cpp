@@ -86,11 +86,36 @@ Results bind(const Primitive& primitive, std::span<const Array> inputs, const Pa
 
 namespace {
 
+// How a scalar that depends on named sizes alone was made.
+struct Recipe {
+  const Primitive* primitive;
+  Arrays inputs;
+  Params params;
+};
+
 class StagedNode final : public ArrayNode {
  public:
   StagedNode(Aval aval, const Trace* trace, Var var) : ArrayNode(std::move(aval), trace), var(var) {}
   const Var var;
+  std::shared_ptr<const Recipe> recipe;
 };
+
+bool is_of_sizes(const Array& array) {
+  if (array.is_concrete()) return array.as_literal().has_value();
+  const auto* staged = dynamic_cast<const StagedNode*>(array.node());
+  return staged && staged->recipe;
+}
+
+// The recipe of an equation's result, where it has one.
+std::shared_ptr<const Recipe> recipe_of(const Primitive& primitive, std::span<const Array> inputs, const Params& params,
+                                        const std::vector<Aval>& outputs) {
+  const bool scalar = outputs.size() == 1 && outputs[0].rank() == 0;
+  if (!scalar || !std::all_of(inputs.begin(), inputs.end(), is_of_sizes)) return nullptr;
+  for (const auto& [name, value] : params.entries())
+    if (std::holds_alternative<Jaxpr>(value) || std::holds_alternative<std::vector<Jaxpr>>(value)) return nullptr;
+  if (primitive.is_effectful()) return nullptr;
+  return std::make_shared<const Recipe>(Recipe{&primitive, Arrays(inputs.begin(), inputs.end()), params});
+}
 
 }  // namespace
 
@@ -105,6 +130,14 @@ Atom JaxprTrace::atom_of(const Array& array) {
   if (owns(array)) return static_cast<const StagedNode*>(array.node())->var;
   check_alive(array);
   if (std::optional<Literal> literal = array.as_literal()) return *literal;
+  // Where sizes are numbers this is a literal, and no operand: made again here, it can become one.
+  if (const auto* staged = dynamic_cast<const StagedNode*>(array.node()); staged && staged->recipe) {
+    for (const auto& [theirs, ours] : remade_)
+      if (theirs.is_same(array)) return static_cast<const StagedNode*>(ours.node())->var;
+    const Recipe& recipe = *staged->recipe;
+    remade_.emplace_back(array, record(*recipe.primitive, recipe.inputs, recipe.params)[0]);
+    return static_cast<const StagedNode*>(remade_.back().second.node())->var;
+  }
   // Functions capture few arrays; the list is searched from the latest.
   for (auto capture = captures_.rbegin(); capture != captures_.rend(); ++capture)
     if (capture->array.is_same(array)) return capture->var;
@@ -131,9 +164,13 @@ Arrays JaxprTrace::record(const Primitive& primitive, std::span<const Array> inp
   }
   std::vector<Aval> output_avals = infer(primitive, avals, params);
   const std::vector<Var> vars = builder_.add(primitive, std::move(atoms), params, Source::current(), output_avals);
+  std::shared_ptr<const Recipe> recipe = recipe_of(primitive, inputs, params, output_avals);
   results.reserve(vars.size());
-  for (std::size_t i = 0; i < vars.size(); ++i)
-    results.push_back(adopt(new StagedNode(std::move(output_avals[i]), this, vars[i])));
+  for (std::size_t i = 0; i < vars.size(); ++i) {
+    auto* node = new StagedNode(std::move(output_avals[i]), this, vars[i]);
+    node->recipe = recipe;
+    results.push_back(adopt(node));
+  }
   return results;
 }
 

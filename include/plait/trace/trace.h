@@ -120,6 +120,7 @@ class JaxprTrace : public Trace {
   Builder builder_;
   struct Capture { Array array; Var var; };
   std::vector<Capture> captures_;
+  std::vector<std::pair<Array, Array>> remade_;  // scalars of sizes alone: an enclosing trace's, and ours
   int num_inputs_ = 0;
 };
 
