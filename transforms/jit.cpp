@@ -1,40 +1,48 @@
 // jit: a function becomes one `call`, traced once per signature, that every transform sees through and
 // that runs as one compiled executable.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/ops.h>
 #include <plait/transforms.h>
 
 namespace plait {
 
 Arrays flat::Jit::operator()(std::span<const Array> inputs) const {
-  std::vector<Aval> avals;
-  avals.reserve(inputs.size());
-  for (const Array& input : inputs) avals.push_back(input.aval());
-  const std::shared_ptr<const Traced> traced = state_->lookup(avals, [&] {
-    TransformScope scope("jit", state_->name);
-    return make_jaxpr(state_->function, avals, "jit");
-  });
-  if (traced->captured.empty()) return call(traced->jaxpr, inputs, {{"name", state_->name}});
+  std::shared_ptr<const State::Entry> entry = state_->find(inputs);
+  if (!entry) entry = state_->trace(inputs);
+  const Arrays& captured = entry->traced.captured;
+  if (captured.empty()) return bind(call_p, inputs, entry->params);
   Arrays arguments(inputs.begin(), inputs.end());
-  arguments.insert(arguments.end(), traced->captured.begin(), traced->captured.end());
-  return call(traced->jaxpr, arguments, {{"name", state_->name}});
+  arguments.insert(arguments.end(), captured.begin(), captured.end());
+  return bind(call_p, arguments, entry->params);
 }
 
-std::shared_ptr<const Traced> flat::Jit::State::lookup(const std::vector<Aval>& avals, const std::function<Traced()>& trace) {
-  constexpr std::size_t limit = 256;
-  {
-    std::lock_guard lock(mutex);
-    for (auto& [key, traced] : entries)
-      if (key == avals) return traced;
-  }
-  // No lock is held while user code runs; the first of racing traces wins.
-  auto made = std::make_shared<const Traced>(trace());
-  for (const Array& array : made->captured)
-    if (!array.is_concrete()) return made;  // an outer tracer: good for this call only
+std::shared_ptr<const flat::Jit::State::Entry> flat::Jit::State::find(std::span<const Array> inputs) {
   std::lock_guard lock(mutex);
-  for (auto& [key, traced] : entries)
-    if (key == avals) return traced;
+  for (const std::shared_ptr<const Entry>& entry : entries)
+    if (std::equal(inputs.begin(), inputs.end(), entry->avals.begin(), entry->avals.end(),
+                   [](const Array& input, const Aval& aval) { return input.aval() == aval; }))
+      return entry;
+  return nullptr;
+}
+
+// No lock is held while user code runs; the first of racing traces wins.
+std::shared_ptr<const flat::Jit::State::Entry> flat::Jit::State::trace(std::span<const Array> inputs) {
+  constexpr std::size_t limit = 256;
+  auto made = std::make_shared<Entry>();
+  for (const Array& input : inputs) made->avals.push_back(input.aval());
+  {
+    TransformScope scope("jit", name);
+    made->traced = make_jaxpr(function, made->avals, "jit");
+  }
+  const Jaxpr& body = made->traced.jaxpr;
+  made->params = {{"body", body}, {"name", name}};
+  if (!body->sizes.empty()) made->params = made->params.with("sizes", Shape(body->sizes.begin(), body->sizes.end()));
+  for (const Array& array : made->traced.captured)
+    if (!array.is_concrete()) return made;  // an outer tracer: good for this call only
+  if (const std::shared_ptr<const Entry> first = find(inputs)) return first;
+  std::lock_guard lock(mutex);
   if (entries.size() == limit) entries.erase(entries.begin());
-  entries.emplace_back(avals, made);
+  entries.push_back(made);
   return made;
 }
 

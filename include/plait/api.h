@@ -12,6 +12,9 @@
 #include <plait/transforms.h>
 #include <plait/values.h>
 
+#include <algorithm>
+#include <array>
+
 namespace plait {
 namespace detail {
 
@@ -232,19 +235,24 @@ auto jit(F f, std::string name = "f") {
   };
   struct State {
     std::mutex mutex;
-    std::vector<Entry> entries;
+    std::vector<std::shared_ptr<const Entry>> entries;
   };
   auto state = std::make_shared<State>();
   return typename detail::signature_of<F>::template Returning<Result>([=](const auto&... arguments) -> Result {
-    const detail::Flat<F> flat(f, arguments...);
-    std::optional<Entry> found;
+    Arrays inputs;
+    inputs.reserve(sizeof...(arguments));
+    const std::array<TreeDef, sizeof...(arguments)> structures{flatten(arguments, inputs)...};
+    std::shared_ptr<const Entry> found;
     {
       std::lock_guard lock(state->mutex);
-      for (const Entry& entry : state->entries)
-        if (entry.structures == flat.structures) found = entry;
-      if (!found) found = state->entries.emplace_back(Entry{flat.structures, flat.result, flat::Jit(flat.function, name)});
+      for (const auto& entry : state->entries)
+        if (std::equal(structures.begin(), structures.end(), entry->structures.begin(), entry->structures.end())) found = entry;
+      if (!found) {
+        const detail::Flat<F> flat(f, arguments...);
+        found = state->entries.emplace_back(std::make_shared<Entry>(Entry{flat.structures, flat.result, flat::Jit(flat.function, name)}));
+      }
     }
-    const Arrays outputs = found->jitted(flat.inputs);
+    const Arrays outputs = found->jitted(inputs);
     return unflatten<Result>(*found->result, outputs);
   });
 }

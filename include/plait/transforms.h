@@ -103,9 +103,16 @@ class Jit {
     State(Function function, std::string name) : function(std::move(function)), name(std::move(name)) {}
     const Function function;
     const std::string name;
+    // One signature: its avals, the trace, and the parameters of the call that applies it.
+    struct Entry {
+      std::vector<Aval> avals;
+      Traced traced;
+      Params params;
+    };
     std::mutex mutex;
-    std::vector<std::pair<std::vector<Aval>, std::shared_ptr<const Traced>>> entries;
-    std::shared_ptr<const Traced> lookup(const std::vector<Aval>& avals, const std::function<Traced()>& trace);
+    std::vector<std::shared_ptr<const Entry>> entries;
+    std::shared_ptr<const Entry> find(std::span<const Array> inputs);
+    std::shared_ptr<const Entry> trace(std::span<const Array> inputs);
   };
   std::shared_ptr<State> state_;
 };
