@@ -28,7 +28,7 @@ bool is_here() {
   return found;
 }
 
-Array random(const Shape& shape, DType dtype, unsigned seed) {
+Array random_values(const Shape& shape, DType dtype, unsigned seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal;
   Buffer buffer = Buffer::empty(DType::float32, shape.to_sizes());
@@ -96,7 +96,7 @@ bool same_bits(const Array& a, const Array& b) {
 std::vector<DType> dtypes_here() {
   std::vector<DType> found;
   for (DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
-    const Arrays inputs{random({64, 64}, dtype, 1), random({64, 64}, dtype, 2)};
+    const Arrays inputs{random_values({64, 64}, dtype, 1), random_values({64, 64}, dtype, 2)};
     const Equation equation = equation_of([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}); }, inputs);
     const std::vector<Aval> avals{inputs[0].aval(), inputs[1].aval()}, out{inputs[0].aval()};
     if (find_backend("onednn")->supports(equation, avals, out)) found.push_back(dtype);
@@ -113,35 +113,35 @@ TEST_CASE("products agree with the reference in every layout") {
     CAPTURE(name_of(dtype));
     unsigned seed = 1;
     for (auto [m, k, n] : {std::array{64, 64, 64}, std::array{128, 200, 33}, std::array{1, 300, 200}, std::array{500, 80, 1}, std::array{7, 5000, 9}}) {
-      const Array a = random({m, k}, dtype, seed++), b = random({k, n}, dtype, seed++);
+      const Array a = random_values({m, k}, dtype, seed++), b = random_values({k, n}, dtype, seed++);
       const double scale = std::sqrt(double(k));
       check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}); }, {a, b}, scale);
       check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {1}, {}, {}}); }, {a, lax::transpose(b, swap)}, scale);
       check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{0}, {0}, {}, {}}); }, {lax::transpose(a, swap), b}, scale);
     }
-    const Array x = random({6, 5, 40, 30}, dtype, 91), y = random({5, 6, 30, 20}, dtype, 92);
+    const Array x = random_values({6, 5, 40, 30}, dtype, 91), y = random_values({5, 6, 30, 20}, dtype, 92);
     check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{3}, {2}, {0, 1}, {1, 0}}); }, {x, y}, 6);
     check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1, 3}, {0, 2}, {}, {}}); }, {x, y}, 12);
     const std::vector<int> first{0};
     check_backends_agree([&](const Arrays& in) { return lax::dot_general(in[0], in[1], {{2}, {1}, {0}, {0}}); },
-                         {random({8, 40, 30}, dtype, 93), lax::broadcast_in_dim(random({30, 20}, dtype, 94), {8, 30, 20}, std::vector<int>{1, 2})}, 6);
+                         {random_values({8, 40, 30}, dtype, 93), lax::broadcast_in_dim(random_values({30, 20}, dtype, 94), {8, 30, 20}, std::vector<int>{1, 2})}, 6);
   }
 }
 
 TEST_CASE("products keep NaN and infinities") {
   if (!is_here()) return;
-  Array a = random({64, 64}, DType::float32, 5);
+  Array a = random_values({64, 64}, DType::float32, 5);
   Buffer buffer = Buffer::copy_of(a.buffer().view());
   static_cast<float*>(buffer.data())[3] = NAN;
   static_cast<float*>(buffer.data())[70] = INFINITY;
   check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}); },
-                       {Array(buffer), random({64, 64}, DType::float32, 6)}, 8);
+                       {Array(buffer), random_values({64, 64}, DType::float32, 6)}, 8);
 }
 
 TEST_CASE("a product has the same bits eagerly, in jit, in every layout and for every number of threads") {
   if (!is_here()) return;
   const std::vector<int> swap{1, 0};
-  const Array a = random({96, 210}, DType::float32, 1), b = random({210, 70}, DType::float32, 2);
+  const Array a = random_values({96, 210}, DType::float32, 1), b = random_values({210, 70}, DType::float32, 2);
   const Array at = Array(lax::transpose(a, swap).buffer().dense()), bt = Array(lax::transpose(b, swap).buffer().dense());
   auto product = [](const Array& x, const Array& y) -> Array { return lax::tanh(lax::dot_general(x, y, {{1}, {0}, {}, {}}) * 0.1); };
   auto from_transposed = [&](const Array& x, const Array& y) -> Array { return product(lax::transpose(x, swap), lax::transpose(y, swap)); };
@@ -173,7 +173,7 @@ TEST_CASE("convolutions and both their gradients agree with the reference") {
   for (DType dtype : dtypes_here()) {
     if (dtype != DType::float32) continue;
     for (const Case& one : cases) {
-      const Array x = random(one.lhs, dtype, 7), w = random(one.rhs, dtype, 8);
+      const Array x = random_values(one.lhs, dtype, 7), w = random_values(one.rhs, dtype, 8);
       CAPTURE(one.lhs.to_string());
       CAPTURE(one.strides.to_string());
       auto conv = [&](const Array& lhs, const Array& rhs) -> Array {
@@ -181,7 +181,7 @@ TEST_CASE("convolutions and both their gradients agree with the reference") {
       };
       check_backends_agree([&](const Arrays& in) { return conv(in[0], in[1]); }, {x, w}, 9);
       // Gradients: whatever convolutions they are made of, on either backend.
-      const Array y = conv(x, w), ct = random(y.shape(), dtype, 9);
+      const Array y = conv(x, w), ct = random_values(y.shape(), dtype, 9);
       for (bool by_data : {true, false}) {
         const Jaxpr pull = make_jaxpr(
             [&](std::span<const Array> in) {
@@ -231,10 +231,10 @@ TEST_CASE("layer_norm and attention agree with their bodies, and keep NaN and in
     static_cast<float*>(buffer.data())[place] = value;
     return Array(buffer);
   };
-  const Array x = random({6, 50}, DType::float32, 1), scale = random({50}, DType::float32, 2), bias = random({50}, DType::float32, 3);
+  const Array x = random_values({6, 50}, DType::float32, 1), scale = random_values({50}, DType::float32, 2), bias = random_values({50}, DType::float32, 3);
   const Function norm = [](std::span<const Array> in) { return Arrays{nn::layer_norm(in[0], in[1], in[2])}; };
   for (const Array& input : {x, with(x, 70, NAN), with(x, 71, INFINITY), with(x, 200, 1e30f)}) check(norm, {input, scale, bias}, "layer_norm");
-  const Array q = random({2, 3, 40, 16}, DType::float32, 4), k = random({2, 3, 50, 16}, DType::float32, 5), v = random({2, 3, 50, 16}, DType::float32, 6);
+  const Array q = random_values({2, 3, 40, 16}, DType::float32, 4), k = random_values({2, 3, 50, 16}, DType::float32, 5), v = random_values({2, 3, 50, 16}, DType::float32, 6);
   const Function mix = [](std::span<const Array> in) { return Arrays{composite(*find_composite("attention"), in, {{"scale", 0.25}})}; };
   check(mix, {q, k, v}, "attention");
   check(mix, {with(q, 33, NAN), k, v}, "attention");

@@ -1,0 +1,241 @@
+"""mask from Python: ragged batches, compositions, sizes of every kind, and errors.
+
+Every padding is NaN, so a rule that reads it shows.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import numpy as np
+import pytest
+
+import plait
+import plait.numpy as pnp
+
+
+def f64(values):
+    return np.asarray(values, np.float64)
+
+
+def padded(array, *shape):
+    result = np.full(shape, np.nan, array.dtype)
+    result[tuple(slice(size) for size in array.shape)] = array
+    return result
+
+
+def zero_padded(array, *shape):
+    array = np.asarray(array)
+    result = np.zeros(shape, array.dtype)
+    result[tuple(slice(size) for size in array.shape)] = array
+    return result
+
+
+RNG = np.random.default_rng(0)
+LENGTHS = [3, 0, 5, 1]
+ROWS = [RNG.normal(size=(n, 2)) for n in LENGTHS]
+BATCH = np.stack([padded(row, 5, 2) for row in ROWS])
+W = RNG.normal(size=(2, 3))
+
+
+def mean_of_tanh(x, w):
+    return pnp.tanh(x @ w).sum() / (x.shape[0] + 1)
+
+
+def attention(x, w):
+    queries = x @ w
+    scores = queries @ queries.T
+    weights = pnp.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights = weights / weights.sum(axis=-1, keepdims=True)
+    return weights @ x
+
+
+def test_one_example_is_the_function_of_its_real_part():
+    m = plait.mask(mean_of_tanh, ["n d", "d k"])
+    for row, x in zip(ROWS, BATCH):
+        np.testing.assert_allclose(m(x, W, n=len(row)), mean_of_tanh(row, W), rtol=1e-12)
+        value, gradient = plait.value_and_grad(m)(x, W, n=len(row))
+        np.testing.assert_allclose(value, mean_of_tanh(row, W), rtol=1e-12)
+        np.testing.assert_allclose(
+            gradient, zero_padded(plait.grad(mean_of_tanh)(row, W), 5, 2), atol=1e-12
+        )
+
+
+def test_sizes_may_be_python_numpy_and_plait_integers():
+    m = plait.mask(mean_of_tanh, ["n d", "d k"])
+    expected = mean_of_tanh(ROWS[0], W)
+    for n in (3, np.int64(3), np.int32(3), np.uint8(3), pnp.asarray(3), np.array(3)):
+        np.testing.assert_allclose(m(BATCH[0], W, n=n), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("function", [mean_of_tanh, lambda x, w: attention(x, w)[:1].sum()])
+def test_a_ragged_batch_is_a_loop(function):
+    lengths = np.array([3, 2, 5, 1])
+    rows = [RNG.normal(size=(n, 2)) for n in lengths]
+    batch = np.stack([padded(row, 5, 2) for row in rows])
+    m = plait.mask(function, ["n d", "d k"])
+
+    def example(x, w, n):
+        return m(x, w, n=n)
+
+    ragged = plait.vmap(example, in_axes=(0, None, 0))
+    expected = [function(row, W) for row in rows]
+    np.testing.assert_allclose(ragged(batch, W, lengths), expected, rtol=1e-9)
+    np.testing.assert_allclose(plait.jit(ragged)(batch, W, lengths), expected, rtol=1e-9)
+    # Per-example gradients, and the gradient of the sum.
+    per_example = plait.vmap(plait.grad(example), in_axes=(0, None, 0))(batch, W, lengths)
+    for row, gradient in zip(rows, per_example):
+        np.testing.assert_allclose(
+            gradient, zero_padded(plait.grad(function)(row, W), 5, 2), atol=1e-9
+        )
+    total = plait.grad(lambda w: ragged(batch, w, lengths).sum())
+    wanted = sum(np.asarray(plait.grad(function, argnums=1)(row, W)) for row in rows)
+    np.testing.assert_allclose(total(W), wanted, rtol=1e-9)
+    np.testing.assert_allclose(plait.jit(total)(W), wanted, rtol=1e-9)
+
+
+def test_vmap_with_sizes_as_keywords():
+    m = plait.mask(mean_of_tanh, ["n d", "d k"])
+    result = plait.vmap(lambda x, n: m(x, W, n=n))(BATCH, np.array(LENGTHS))
+    np.testing.assert_allclose(result, [mean_of_tanh(row, W) for row in ROWS], rtol=1e-12)
+
+
+def test_outputs_are_padded_with_zeros():
+    m = plait.mask(lambda x: (pnp.exp(x), x.T, x.sum(axis=1)), "n d")
+    a, b, c = m(BATCH[0], n=3)
+    np.testing.assert_array_equal(np.asarray(a)[3:], 0)
+    np.testing.assert_array_equal(np.asarray(b)[:, 3:], 0)
+    np.testing.assert_array_equal(np.asarray(c)[3:], 0)
+    np.testing.assert_allclose(np.asarray(a)[:3], np.exp(ROWS[0]), rtol=1e-12)
+
+
+def test_sizes_of_expressions_and_from_the_call():
+    m = plait.mask(lambda x, y: pnp.concatenate([x, y]), ["n", "2*n"])
+    x, y = f64([1, 2, 3]), f64([4, 5, 6, 7, 8, 9])
+    np.testing.assert_array_equal(
+        m(padded(x[:2], 3), padded(y[:4], 6), n=2), zero_padded(f64([1, 2, 4, 5, 6, 7]), 9)
+    )
+    m = plait.mask(lambda x: x.sum(), ["n _"])
+    np.testing.assert_allclose(m(BATCH[0], n=3), ROWS[0].sum(), rtol=1e-12)
+    m = plait.mask(lambda x, w: (x @ w).sum(), ["n d", None])
+    np.testing.assert_allclose(m(BATCH[0], W, n=3), (ROWS[0] @ W).sum(), rtol=1e-12)
+
+
+def test_shapes_inside_do_arithmetic():
+    def halves(x):
+        n = x.shape[0]
+        return x[: n // 2].sum() - x[n // 2 :].sum() + pnp.arange(n).sum()
+
+    m = plait.mask(halves, "n")
+    x = RNG.normal(size=7)
+    for n in range(1, 8):
+        np.testing.assert_allclose(m(padded(x[:n], 7), n=n), halves(x[:n]), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: pnp.cumsum(x, axis=0),
+        lambda x: pnp.sort(x, axis=0),
+        lambda x: pnp.argsort(x, axis=0),
+        lambda x: x[::-1],
+        lambda x: pnp.argmax(x, axis=0),
+        lambda x: x.mean(axis=0),
+        lambda x: x.var(axis=0),
+        lambda x: x.reshape(-1),
+        lambda x: x.T.reshape(-1),
+        lambda x: pnp.concatenate([x, x * 2]),
+        lambda x: pnp.pad(x, ((1, 2), (0, 0))),
+        lambda x: pnp.where(x > 0, x, -x),
+        lambda x: x[pnp.arange(x.shape[0]) // 2],
+        lambda x: pnp.asarray(x).at[0].add(1.0),
+        lambda x: pnp.flip(pnp.cumsum(pnp.flip(x, 0), axis=0), 0),
+        lambda x: pnp.einsum("id,jd->ij", x, x),
+        lambda x: pnp.prod(x, axis=0),
+        lambda x: pnp.roll(x, 1, axis=0),
+        lambda x: pnp.stack([x, x], axis=1),
+        lambda x: pnp.diff(x, axis=0),
+        lambda x: plait.nn.softmax(x, axis=0),
+        lambda x: plait.nn.softmax(x @ x.T),
+        lambda x: plait.nn.logsumexp(x, axis=0),
+        lambda x: plait.nn.gelu(x),
+        lambda x: plait.jit(lambda y: pnp.exp(y).sum(axis=0))(x),
+    ],
+)
+def test_numpy_functions_on_a_ragged_axis(function):
+    m = plait.mask(function, "n d")
+    x = RNG.normal(size=(5, 2))
+    for n in range(1, 6):
+        expected = np.asarray(function(x[:n]))
+        result = np.asarray(m(padded(x[:n], 5, 2), n=n))
+        np.testing.assert_allclose(result, zero_padded(expected, *result.shape), atol=1e-9)
+        if expected.dtype != np.float64:
+            continue
+
+        def loss(x):
+            return (function(x) ** 2).sum()
+
+        gradient = plait.grad(plait.mask(loss, "n d"))(padded(x[:n], 5, 2), n=n)
+        np.testing.assert_allclose(
+            gradient, zero_padded(plait.grad(loss)(x[:n]), 5, 2), atol=1e-9
+        )
+
+
+def test_trees_of_arguments():
+    m = plait.mask(lambda p, x: {"y": x @ p["w"] + p["b"]}, [{"w": "d k", "b": "k"}, "n d"])
+    y = m({"w": W, "b": f64([1, 2, 3])}, BATCH[0], n=3)["y"]
+    np.testing.assert_allclose(y, zero_padded(ROWS[0] @ W + [1, 2, 3], 5, 3), rtol=1e-12)
+
+
+def test_a_padded_gradient_is_zero_under_jvp_and_second_derivatives():
+    def f(x):
+        return (pnp.exp(x) * x).sum()
+
+    m = plait.mask(f, "n d")
+    x = BATCH[0]
+    hessian = plait.jacfwd(plait.grad(lambda x: m(x, n=3)))(x)
+    expected = plait.jacfwd(plait.grad(f))(ROWS[0])
+    np.testing.assert_allclose(np.asarray(hessian)[:3, :, :3], expected, atol=1e-9)
+    np.testing.assert_array_equal(np.asarray(hessian)[3:], 0)
+    np.testing.assert_array_equal(np.asarray(hessian)[:, :, 3:], 0)
+
+
+def test_the_rules_of_mask_have_no_hole():
+    missing = [row[0] for row in plait.rules("mask") if row[1] == "missing"]
+    assert missing == []
+    refused = {row[0] for row in plait.rules("mask") if row[1].startswith("refused")}
+    assert refused <= {"reshape", "split"}
+
+
+def message(error, *args, **sizes):
+    with pytest.raises(error) as caught:
+        plait.mask(lambda *args: args[0] * 2, *args[:1])(*args[1:], **sizes)
+    return str(caught.value).splitlines()[0]
+
+
+def test_errors():
+    x = f64(np.ones((4, 3)))
+    assert message(ValueError, "n d", x, n=5) == (
+        "mask: the size n is 5, and the arrays are padded to 4"
+    )
+    assert message(ValueError, "n d", x, n=-1) == "mask: the size n is -1"
+    assert message(ValueError, "n d", x, m=1) == "mask: there is no size named 'm' in in_shapes"
+    assert message(ValueError, "n n", x, n=2) == (
+        "mask: argument 0, axis 1 has size 3, where n = 4 is needed: n is 4 in argument 0, axis 0"
+    )
+    assert message(ValueError, "n d e", x, n=2) == (
+        'the spec "n d e" has 3 dimensions, and the value has shape (4,3)'
+    )
+    assert message(ValueError, "n 2*", x, n=2).startswith('the spec "n 2*": at position 2, ')
+    assert message(TypeError, "i32[n d]", x, n=2).startswith('the spec "i32[n d]" says int32')
+    assert message(ValueError, "n d", x, n=np.array([1, 2])) == (
+        "mask: the size n is i64[2], and should be an integer"
+    )
+
+
+def test_lengths_out_of_bounds_are_found_at_run_time():
+    m = plait.mask(lambda x: x.sum(), "n")
+    batch = np.ones((3, 4))
+    ragged = plait.vmap(lambda x, n: m(x, n=n))
+    for run in (ragged, plait.jit(ragged)):
+        np.testing.assert_array_equal(run(batch, np.array([4, 0, 2])), [4, 0, 2])
+        with pytest.raises(ValueError, match="the size n is 5 in example 1, and the arrays are padded to 4"):
+            run(batch, np.array([4, 5, 2]))
