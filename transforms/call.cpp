@@ -8,6 +8,8 @@
 #include <plait/ops.h>
 #include <plait/transforms.h>
 
+#include <set>
+
 namespace plait {
 namespace {
 
@@ -29,14 +31,23 @@ Params with_own_sizes(const Params& params, const Jaxpr& jaxpr) {
   return jaxpr->sizes.empty() ? params.without("sizes") : params.with("sizes", Shape(jaxpr->sizes.begin(), jaxpr->sizes.end()));
 }
 
-// The parameters of a call made from another: its name with a new body; a composite's symbol with a suffix.
+// What a call's parameters say that is not an attribute of its composite.
+bool is_attribute(const std::string& name) {
+  static const std::set<std::string> others{"body",   "name", "sizes", "symbol",       "jvp",
+                                            "fwd",    "bwd",  "policy", "num_captured"};
+  return !others.contains(name);
+}
+
+// The parameters of a call made from another: its name with a new body; a composite's symbol with a suffix
+// and its attributes.
 Params derived(const Params& params, const Jaxpr& body, const char* suffix) {
   std::vector<Params::Entry> entries{{"body", body}};
   if (const ParamValue* name = params.find("name")) entries.emplace_back("name", *name);
   if (!body->sizes.empty()) entries.emplace_back("sizes", Shape(body->sizes.begin(), body->sizes.end()));
   if (const ParamValue* symbol = params.find("symbol")) {
     entries.emplace_back("symbol", std::get<std::string>(*symbol) + suffix);
-    if (const ParamValue* attributes = params.find("attributes")) entries.emplace_back("attributes", *attributes);
+    for (const Params::Entry& entry : params.entries())
+      if (is_attribute(entry.first)) entries.push_back(entry);
   }
   return Params(std::move(entries));
 }

@@ -124,7 +124,7 @@ namespace plait {
 // Jaxpr to jaxpr, memoised on the jaxpr: what rules of primitives that hold jaxprs use.
 struct JvpJaxpr {
   Jaxpr known;    // primals -> outputs, residuals
-  Jaxpr linear;   // residuals, tangents of the inputs marked nonzero -> tangents of the outputs marked
+  Jaxpr linear;   // tangents of the inputs marked nonzero, residuals -> tangents of the outputs marked
   std::vector<bool> nonzero_outputs;
 };
 std::shared_ptr<const JvpJaxpr> linearize_jaxpr(const Jaxpr& jaxpr, const std::vector<bool>& nonzero_inputs);

@@ -28,9 +28,18 @@ void check_sizes(const Jaxpr& jaxpr, const Shape& shape, const std::string& wher
       fail(jaxpr, "J2", where + " uses the size " + size.to_string() + ", which is not bound");
 }
 
+std::vector<Aval> outputs_of(const Jaxpr& jaxpr, const Equation& equation, std::span<const Aval> avals) {
+  try {
+    return infer(*equation.primitive, avals, equation.params);
+  } catch (const ShapeError& error) {
+    fail(jaxpr, "J7", std::string(equation.primitive->name()) + ": " + error.what());
+  }
+}
+
 }  // namespace
 
 void check(const Jaxpr& jaxpr) {
+  const GrantedConstraints granted(jaxpr->constraints);
   std::vector<char> bound(jaxpr->avals.size(), 0);
   for (int i = 0; i < jaxpr->num_binders; ++i) bound[i] = 1;
   for (const Aval& aval : jaxpr->avals) check_sizes(jaxpr, aval.shape, aval.to_string());
@@ -60,7 +69,7 @@ void check(const Jaxpr& jaxpr) {
       collect_sizes(value, sizes);
       check_sizes(jaxpr, Shape(sizes.begin(), sizes.end()), "parameter " + key + " of " + name);
     }
-    const std::vector<Aval> outputs = infer(*equation.primitive, avals, equation.params);
+    const std::vector<Aval> outputs = outputs_of(jaxpr, equation, avals);
     if (outputs.size() != equation.outputs.size()) fail(jaxpr, "J4", name + " has another number of outputs");
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const Var var = equation.outputs[i];

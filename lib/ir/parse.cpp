@@ -257,14 +257,17 @@ class Parser {
       expect(":");
       bind_var(name, builder.add_binder(aval()));
     }
+    std::vector<Constraint> constraints;
     if (at_word("where")) {
       expect("where");
       do {
         const Dim left = dim();
         expect("<=");
-        builder.add_constraint({left, dim()});
+        constraints.push_back({left, dim()});
+        builder.add_constraint(constraints.back());
       } while (accept(","));
     }
+    const GrantedConstraints granted(constraints);
     expect(".");
     expect("let");
     while (!at_word("in") || ahead(2) == ":") {
@@ -325,7 +328,7 @@ class Parser {
 }  // namespace
 
 Jaxpr parse(std::string_view text) {
-  Jaxpr jaxpr = Parser(text).whole();
+  const Jaxpr jaxpr = Parser(text).whole();
   check(jaxpr);
   return jaxpr;
 }

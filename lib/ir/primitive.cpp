@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
 
 namespace plait {
 namespace {
@@ -90,9 +91,9 @@ Definition& Definition::family(const Family& family) {
     std::lock_guard lock(registry().mutex);
     registry().infos[std::string(primitive_->name())].family = family.name;
   }
-  in_family_ = true;
+  const bool outer = std::exchange(in_family_, true);  // a family may build on another
   family.apply(*this);
-  in_family_ = false;
+  in_family_ = outer;
   return *this;
 }
 

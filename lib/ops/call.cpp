@@ -41,6 +41,12 @@ static const auto call_def =
             if (!(inputs[i].shape == body->avals[i].shape) || inputs[i].dtype != body->avals[i].dtype)
               throw InternalError("call: input " + std::to_string(i) + " is " + inputs[i].to_string() + " where the body takes " +
                                   body->avals[i].to_string() + "\n" + print(body));
+          for (const Constraint& constraint : body->constraints)
+            require_less_equal(constraint.left, constraint.right, [&] {
+              return ShapeError("call: the function `" + (params.has("name") ? params.text("name") : "f") + "` needs " +
+                                    constraint.left.to_string() + " <= " + constraint.right.to_string() + ", which its sizes do not decide",
+                                "give it arrays of sizes that satisfy this");
+            });
           return body->output_avals();
         })
         .rule<Decompose>([](std::span<const Array> inputs, const Params& params) { return eval_jaxpr(body_of_call(params, "body"), inputs); })

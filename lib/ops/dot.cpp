@@ -75,13 +75,57 @@ Matrices as_matrices(const View& view, const std::vector<int>& batch, const std:
 }
 
 template <class T>
+T multiply_add(T a, T b, T sum) {
+  if constexpr (std::is_floating_point_v<T>) return std::fma(a, b, sum);
+  else return {std::fma(a.real(), b.real(), std::fma(-a.imag(), b.imag(), sum.real())),
+               std::fma(a.real(), b.imag(), std::fma(a.imag(), b.real(), sum.imag()))};
+}
+
+// Vectors and small matrices: each sum in the order of its terms, whatever the strides. There Eigen's
+// order depends on the layout, and jit, which chooses layouts, would differ from eager calls.
+template <class T>
+void multiply_in_order(const Matrices& a, const Matrices& b, T* out) {
+  const std::int64_t M = a.rows, K = a.columns, N = b.columns;
+  constexpr std::int64_t most = 256;
+  const std::int64_t width = b.column_stride == 1 ? most : 16;  // strided columns: as many as stay cached
+  const std::int64_t blocks = (N + width - 1) / width;
+  const std::int64_t work = std::max<std::int64_t>(1, std::min(N, width) * K);
+  parallel_for(a.batch * M * blocks, std::max<std::int64_t>(1, 65536 / work), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t index = begin; index < end; ++index) {
+      const std::int64_t batch = index / (M * blocks), row = index / blocks % M, first = index % blocks * width;
+      const std::int64_t count = std::min(width, N - first);
+      const T* lhs = static_cast<const T*>(a.data) + batch * a.batch_stride + row * a.row_stride;
+      const T* rhs = static_cast<const T*>(b.data) + batch * b.batch_stride + first * b.column_stride;
+      T sums[most] = {};
+      for (std::int64_t k = 0; k < K; ++k) {
+        const T factor = lhs[k * a.column_stride];
+        const T* terms = rhs + k * b.row_stride;
+        if (b.column_stride == 1)
+          for (std::int64_t j = 0; j < count; ++j) sums[j] = multiply_add(factor, terms[j], sums[j]);
+        else
+          for (std::int64_t j = 0; j < count; ++j) sums[j] = multiply_add(factor, terms[j * b.column_stride], sums[j]);
+      }
+      std::copy_n(sums, count, out + (batch * M + row) * N + first);
+    }
+  });
+}
+
+// The same matrices with rows and columns exchanged.
+Matrices exchanged(const Matrices& m) {
+  return {m.batch, m.columns, m.rows, m.batch_stride, m.column_stride, m.row_stride, m.data, m.copy};
+}
+
+template <class T>
 void multiply(const Matrices& a, const Matrices& b, T* out) {
   using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using ColMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
   const std::int64_t M = a.rows, K = a.columns, N = b.columns;
-  // Chunks of rows of fixed size, so that the blocking inside Eigen does not depend on the threads.
+  if (N == 1) return multiply_in_order(exchanged(b), exchanged(a), out);
+  if (M == 1 || N + K < EIGEN_GEMM_TO_COEFFBASED_THRESHOLD) return multiply_in_order(a, b, out);
+  // Chunks of rows of fixed size, so that the blocking inside Eigen does not depend on the threads. None
+  // has a single row, which would be a vector.
   constexpr std::int64_t chunk = 256;
-  const std::int64_t chunks = (M + chunk - 1) / chunk;
+  const std::int64_t chunks = (M - 2) / chunk + 1;
   const std::int64_t work = std::max<std::int64_t>(1, std::min(M, chunk) * N * K);
   auto with_map = [](const void* data, std::int64_t rows, std::int64_t columns, std::int64_t row_stride, std::int64_t column_stride, auto&& use) {
     const T* p = static_cast<const T*>(data);
@@ -92,7 +136,8 @@ void multiply(const Matrices& a, const Matrices& b, T* out) {
   };
   parallel_for(a.batch * chunks, std::max<std::int64_t>(1, 65536 / work), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t index = begin; index < end; ++index) {
-      const std::int64_t batch = index / chunks, first = index % chunks * chunk, rows = std::min(chunk, M - first);
+      const std::int64_t batch = index / chunks, first = index % chunks * chunk;
+      const std::int64_t rows = index % chunks == chunks - 1 ? M - first : chunk;
       Eigen::Map<RowMajor> result(out + batch * M * N + first * N, rows, N);
       const T* lhs = static_cast<const T*>(a.data) + batch * a.batch_stride + first * a.row_stride;
       const T* rhs = static_cast<const T*>(b.data) + batch * b.batch_stride;

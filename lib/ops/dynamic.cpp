@@ -71,11 +71,14 @@ Array rows_of(Dim size, std::span<const Batched> starts, std::span<const int> ax
   return lax::concatenate(parts, 1);
 }
 
-// Axes along which a window is smaller than the array: along the others it starts at 0.
-std::vector<int> moving_axes(const Shape& shape, const Shape& window) {
+// Axes along which the window does not start at 0 in every example. What it covers plays no part: with
+// named sizes that would be another program than with numbers.
+std::vector<int> moving_axes(std::span<const Batched> starts) {
   std::vector<int> axes;
-  for (int i = 0; i < shape.rank(); ++i)
-    if (!(shape[i] == window[i])) axes.push_back(i);
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const std::optional<Literal> literal = starts[i].array.as_literal();
+    if (!literal || literal->integer != 0) axes.push_back(int(i));
+  }
   return axes;
 }
 
@@ -93,8 +96,7 @@ std::vector<Batched> batch_dynamic_slice(Dim size, std::span<const Batched> inpu
     const int dim = *x.dim;
     return {{Array(bind(dynamic_slice_p, with_starts({x.array}, starts, dim), {{"slice_sizes", inserted(window, dim, size)}})), dim}};
   }
-  lax::IndexDimensions dimensions{moving_axes(example_aval(x).shape, window), {}, 0};
-  if (dimensions.axes.empty()) return {x};
+  lax::IndexDimensions dimensions{moving_axes(starts), {}, 0};
   const Array rows = rows_of(size, starts, dimensions.axes);
   Array operand = x.array;
   if (x.dim) {
@@ -113,8 +115,7 @@ std::vector<Batched> batch_dynamic_update_slice(Dim size, std::span<const Batche
     const Arrays arrays{move_batch(x, size, dim), move_batch(update, size, dim)};
     return {{Array(bind(dynamic_update_slice_p, with_starts(arrays, starts, dim))), dim}};
   }
-  lax::IndexDimensions dimensions{moving_axes(example_aval(x).shape, example_aval(update).shape), {}, 1};
-  if (dimensions.axes.empty()) return {update};
+  lax::IndexDimensions dimensions{moving_axes(starts), {}, 1};
   const Array rows = rows_of(size, starts, dimensions.axes);
   for (int& axis : dimensions.axes) ++axis;
   return {{lax::scatter(move_batch(x, size, 0), rows, move_batch(update, size, 0), dimensions, lax::ScatterKind::set,

@@ -159,3 +159,38 @@ TEST_CASE("ragged arrays are padded with zeros, and come back") {
   CHECK(problem([&] { pad_ragged(Arrays{ramp(4), lax::full({2}, 0, DType::float32)}); }) == "ragged: array 0 has shape (4,2) and array 1 shape (2)");
   CHECK(problem([] { pad_ragged(Arrays{}); }) == "ragged: there are no arrays");
 }
+
+TEST_CASE("a program with constraints is valid, reads back, and takes some of its sizes") {
+  const Function f = [](std::span<const Array> in) -> Arrays {
+    return {lax::slice_in_dim(in[0], Dim(2), in[1].shape(0))};
+  };
+  const Jaxpr jaxpr = traced(f, {"n", "m"}).jaxpr;
+  CHECK(print(jaxpr).substr(0, 53) == "{ lambda n m ; a:f32[n] b:f32[m] where 2<=m, m<=n . l");
+  check(jaxpr);
+  CHECK(parse(print(jaxpr)) == jaxpr);
+
+  auto put = [&](const char* name, std::int64_t value) {
+    return instantiate(jaxpr, std::vector<std::pair<Dim, Dim>>{{Dim::size(name), value}});
+  };
+  CHECK(print(put("n", 5)) == print(traced(f, {"5", "m"}).jaxpr));
+  check(put("n", 5));
+  CHECK(print(put("m", 3)) == print(traced(f, {"n", "3"}).jaxpr));
+  CHECK(problem([&] { put("m", 1); }) == "the program needs 2 <= m, and here that is 2 <= 1");
+
+  // Without its constraints it is no program.
+  std::string text = print(jaxpr);
+  text.erase(text.find(" where"), std::string(" where 2<=m, m<=n").size());
+  CHECK_THROWS_AS(parse(text), ShapeError);
+}
+
+TEST_CASE("the constraints of a called function are its caller's") {
+  const Function f = [](std::span<const Array> in) -> Arrays {
+    return {lax::slice_in_dim(in[0], Dim(2), in[0].shape(0))};
+  };
+  const Jaxpr jaxpr =
+      traced([&](std::span<const Array> in) { return flat::Jit(f, "f")(in); }, {"n"}).jaxpr;
+  CHECK(jaxpr->equations.size() == 1);
+  CHECK(jaxpr->constraints == std::vector<Constraint>{{2, Dim::size("n")}});
+  check(jaxpr);
+  CHECK(parse(print(jaxpr)) == jaxpr);
+}

@@ -67,8 +67,8 @@ Array movement_operation(unsigned choice, const Array& x, const Array& other, bo
     case 1: return lax::reduce_sum(x, first);
     case 2: return lax::reduce_sum(x, last);
     case 3: return lax::rev(x, first);
-    case 4: {  // a new axis
-      Shape shape{Dim(2)};
+    case 4: {  // a new axis; of a length that no named size happens to have
+      Shape shape{Dim(any_size ? 5 : 2)};
       std::vector<int> axes;
       if (rank > 2) return x;
       for (int i = 0; i < rank; ++i) shape.push_back(x.shape(i)), axes.push_back(i + 1);

@@ -83,13 +83,6 @@ std::optional<Renaming> renamed(const Case& one, const std::vector<Aval>& avals,
   return std::nullopt;
 }
 
-// Groups of a convolution need integers: the transforms' reshapes cut the axis that is grouped.
-bool is_grouped(const Case& one) {
-  return one.name == "conv" && (one.params.integer("feature_group_count") > 1 || one.params.integer("batch_group_count") > 1);
-}
-// The batch rules of these leave out axes that a window fills, which only integers decide.
-bool batches_by_extent(const Case& one) { return one.name == "dynamic_slice" || one.name == "dynamic_update_slice"; }
-
 // Whether the primitive does not refuse to be differentiated.
 bool is_differentiated(const Case& one) {
   return !one.primitive || !Jvp::table().origin(*one.primitive) || Jvp::table().find(*one.primitive);
@@ -214,13 +207,10 @@ Verdict instantiate_is_trace(const Case& one) {
       const Jaxpr program = make_jaxpr(named_f, renaming.avals, "law", sizes).jaxpr;
       Extents extents = renaming.extents;
       extents.emplace_back(b, 3);
-      if (batches_by_extent(one)) continue;
       if (auto found = instantiates("vmap of f", batch_jaxpr(program, b, dims)->jaxpr, extents, [&] {
             return batch_jaxpr(make_jaxpr(plain_f, numbers, "law").jaxpr, 3, dims)->jaxpr;
           }))
         return text_of(renaming) + ", " + *found;
-    } catch (const ShapeError& error) {
-      if (!is_grouped(one)) return text_of(renaming) + ": " + error.what();
     } catch (const Error& error) {
       return text_of(renaming) + ": " + error.what();
     }
@@ -341,12 +331,9 @@ Verdict mask_ignores_padding(const Case& one) {
         for (const auto& [size, extent] : extents) where += " " + size.to_string() + "=" + extent.to_string();
         where += " padded by " + std::to_string(padding) + ": ";
         try {
-          // Known defect: conv masks a grouped axis of named size as if it were full, and should refuse.
-          if (auto found = masked_at(one, renaming, extents, padding, differentiates); found && !is_grouped(one)) return where + *found;
+          if (auto found = masked_at(one, renaming, extents, padding, differentiates)) return where + *found;
         } catch (const MissingRuleError& error) {
           if (!may_refuse_mask(one)) return where + error.what();
-        } catch (const ShapeError& error) {
-          if (!is_grouped(one)) return where + error.what();
         } catch (const Error& error) {
           return where + error.what();
         }

@@ -310,7 +310,8 @@ inline void check_named(const Function& f, const std::vector<Aval>& avals, const
   for (Aval& aval : numbers) aval.shape = substitute(aval.shape, replacements);
   for (const Function& g : {f, gradient, batched}) {
     const Jaxpr named = make_jaxpr(g, avals).jaxpr;
-    if (named->constraints.empty()) check(named);
+    check(named);
+    CHECK(parse(print(named)) == named);
     const Jaxpr direct = make_jaxpr(g, numbers).jaxpr;
     std::vector<std::pair<Dim, Dim>> bound;
     for (const auto& replacement : replacements)

@@ -14,6 +14,7 @@
 //   J1 a var is bound once, before use          J4 output avals = Abstract rule of the inputs
 //   J2 vars and sizes used are bound            J5 literals fit their dtype
 //   J3 primitives are defined                   J6 order is canonical, nothing is dead
+//   J7 orders of sizes that its shapes need are decided, or among its constraints
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -133,7 +134,7 @@ class Builder {
   std::vector<Constraint> constraints_;
 };
 
-// Throws InternalError that cites the broken invariant (J1..J6) and prints the jaxpr.
+// Throws InternalError that cites the broken invariant (J1..J7) and prints the jaxpr.
 void check(const Jaxpr& jaxpr);
 
 enum class ShowSources { no, yes };
@@ -168,5 +169,22 @@ std::optional<std::vector<Atom>> simplify(const Primitive& primitive, std::span<
 void require_less_equal(Dim left, Dim right, const std::function<ShapeError()>& describe);
 // Where undecided constraints go: false when nothing is being traced. The trace layer installs it.
 void set_constraint_sink(bool (*sink)(const Constraint& constraint));
+
+// In its scope, on this thread, undecided constraints do not go there: those of a program that exists
+// already are granted, and others are errors. check, parse and instantiate ask its rules again so.
+class GrantedConstraints {
+ public:
+  enum class All { granted };
+  explicit GrantedConstraints(std::span<const Constraint> constraints);
+  explicit GrantedConstraints(All);
+  ~GrantedConstraints();
+  GrantedConstraints(const GrantedConstraints&) = delete;
+  bool includes(const Constraint& constraint) const;
+
+ private:
+  const GrantedConstraints* previous_;
+  bool all_ = false;
+  std::span<const Constraint> constraints_;
+};
 
 }  // namespace plait
