@@ -67,6 +67,18 @@ Array dot_product_attention(Operand query, Operand key, Operand value,
                             const std::optional<Array>& mask = {}, std::optional<double> scale = {},
                             bool is_causal = false);
 
+// --- Pooling -------------------------------------------------------------------------------------
+
+// Over windows of the axes before the last one, which counts features, and after the batch axes:
+// Flax's. Strides are ones unless given. Padding counts as zeros in the mean with count_include_pad,
+// and not at all without.
+Array avg_pool(Operand inputs, const Shape& window_shape, const Shape& strides = {},
+               const lax::WindowPadding& padding = "VALID", bool count_include_pad = true);
+Array max_pool(Operand inputs, const Shape& window_shape, const Shape& strides = {},
+               const lax::WindowPadding& padding = "VALID");
+Array min_pool(Operand inputs, const Shape& window_shape, const Shape& strides = {},
+               const lax::WindowPadding& padding = "VALID");
+
 // --- Initialisers --------------------------------------------------------------------------------
 
 // Arrays to start a network from. The last axis but one counts inputs, the last one outputs, and

@@ -27,6 +27,7 @@ class Partitioner {
       : program_(program), backends_(backends), group_of_var_(program->avals.size(), -1) {}
 
   Partition run() {
+    count_uses();
     find_layouts();
     for (std::size_t index = 0; index < program_->equations.size(); ++index)
       if (!result_.is_alias[index]) place(int(index));
@@ -118,7 +119,7 @@ class Partitioner {
     if (producer == consumer) return;
     Work &a = work_[producer], &b = work_[consumer];
     if (a.group.backend != backend || (b.group.equations.size() > 1 && b.group.backend != backend)) return;
-    if (!backend->joins(program_, a.group.equations, b.group.equations)) return;
+    if (!backend->joins(program_, uses_, a.group.equations, b.group.equations)) return;
     for (int group : b.seen_through)
       if (order_.find(group) == producer) return;
     if (!order_.merge(producer, consumer)) return;
@@ -176,7 +177,6 @@ class Partitioner {
 
   // Makes the jaxpr of a group. Outputs are what other groups or the program's caller see.
   void close_group(Group& group) {
-    if (uses_.empty()) count_uses();
     std::unordered_map<int, int> inner_uses;
     Builder builder;
     std::unordered_map<int, Var> vars;
@@ -218,7 +218,7 @@ class Partitioner {
   }
 
   void count_uses() {
-    uses_.assign(program_->avals.size() + 1, 0);
+    uses_.assign(program_->avals.size(), 0);
     for (const Equation& equation : program_->equations)
       for (const Atom& atom : equation.inputs)
         if (atom.is_var()) ++uses_[atom.var().id];

@@ -46,6 +46,8 @@ Shape from_back(std::span<const int> axes, int rank);
 Array number_of(Dim size, DType dtype);
 // A part of one axis.
 Array part(const Array& x, int axis, Dim start, Dim limit, Dim stride = 1);
+// The padding of windows as Python writes it: a word, or pairs of sizes.
+lax::WindowPadding padding_of(const Argument& padding, std::string_view function);
 // 0, 1, 2, ... as a row.
 Array counting(Dim size, DType dtype = default_int);
 

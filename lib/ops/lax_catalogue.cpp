@@ -6,6 +6,8 @@
 #include "ops/functions.h"
 
 namespace plait {
+using functions::padding_of;
+
 namespace {
 
 using List = Argument::List;
@@ -197,18 +199,6 @@ Array dot_general(Operand lhs, Operand rhs, const Argument& dimension_numbers,
   if (lhs.aval().weak || rhs.aval().weak) promote_dtypes(operands, "dot_general");
   return lax::dot_general(operands[0], operands[1], {lists[0], lists[1], lists[2], lists[3]},
                           preferred_element_type);
-}
-
-lax::WindowPadding padding_of(const Argument& padding, std::string_view function) {
-  if (const auto* word = std::get_if<std::string>(&padding.value)) return *word;
-  std::vector<std::pair<Dim, Dim>> pairs;
-  for (const Argument& entry :
-       list_of(padding, function, "padding", "a string or a sequence of pairs")) {
-    const std::optional<Shape> pair = detail::as_shape(entry);
-    if (!pair || pair->size() != 2) refuse(function, "padding", "a string or a sequence of pairs");
-    pairs.emplace_back((*pair)[0], (*pair)[1]);
-  }
-  return pairs;
 }
 
 lax::ConvDimensions conv_dimensions_of(const Argument& numbers) {

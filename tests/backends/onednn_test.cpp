@@ -1,5 +1,5 @@
-// The oneDNN backend against the reference: products and convolutions of every layout, dtype and form,
-// NaN and infinities, equal bits in eager evaluation and jit.
+// The oneDNN backend against the reference: products and convolutions of every layout, dtype and
+// form, NaN and infinities, equal bits in eager evaluation and jit.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <plait/base/pool.h>
@@ -22,7 +22,8 @@ bool is_here() {
   const bool found = find_backend("onednn") != nullptr;
   const char* required = std::getenv("PLAIT_REQUIRE_ONEDNN");
   if (required && *required && std::string(required) != "0") {
-    for (const MissingBackend& missing : missing_backends()) MESSAGE(missing.name << ": " << missing.reason);
+    for (const MissingBackend& missing : missing_backends())
+      MESSAGE(missing.name << ": " << missing.reason);
     REQUIRE(found);
   }
   return found;
@@ -32,12 +33,14 @@ Array random_values(const Shape& shape, DType dtype, unsigned seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal;
   Buffer buffer = Buffer::empty(DType::float32, shape.to_sizes());
-  for (std::int64_t i = 0; i < num_elements(buffer.shape()); ++i) static_cast<float*>(buffer.data())[i] = normal(generator);
+  for (std::int64_t i = 0; i < num_elements(buffer.shape()); ++i)
+    static_cast<float*>(buffer.data())[i] = normal(generator);
   return lax::convert_element_type(Array(buffer), dtype);
 }
 
 // One equation on one backend.
-Buffer run_on(std::string_view backend, const Primitive& primitive, const Arrays& inputs, const Params& params) {
+Buffer run_on(std::string_view backend, const Primitive& primitive, const Arrays& inputs,
+              const Params& params) {
   Builder builder;
   std::vector<Atom> atoms;
   std::vector<View> views;
@@ -59,7 +62,9 @@ Buffer run_on(std::string_view backend, const Primitive& primitive, const Arrays
   return result;
 }
 
-double tolerance_of(DType dtype) { return dtype == DType::float32 ? 2e-5 : dtype == DType::float16 ? 4e-3 : 3e-2; }
+double tolerance_of(DType dtype) {
+  return dtype == DType::float32 ? 2e-5 : dtype == DType::float16 ? 4e-3 : 3e-2;
+}
 
 // The largest |a - b| / (scale + |b|), where scale is that of the sums.
 double distance(const Buffer& a, const Buffer& b, double scale) {
@@ -67,7 +72,8 @@ double distance(const Buffer& a, const Buffer& b, double scale) {
   const Buffer y = lax::convert_element_type(Array(b), DType::float64).buffer().dense();
   double worst = 0;
   for (std::int64_t i = 0; i < num_elements(x.shape()); ++i) {
-    const double p = static_cast<const double*>(x.data())[i], q = static_cast<const double*>(y.data())[i];
+    const double p = static_cast<const double*>(x.data())[i],
+                 q = static_cast<const double*>(y.data())[i];
     if (std::isnan(p) != std::isnan(q)) return INFINITY;
     if (!std::isnan(p) && p != q) worst = std::max(worst, std::abs(p - q) / (scale + std::abs(q)));
   }
@@ -78,10 +84,13 @@ double distance(const Buffer& a, const Buffer& b, double scale) {
 Equation equation_of(const std::function<Array(const Arrays&)>& f, const Arrays& inputs) {
   std::vector<Aval> avals;
   for (const Array& input : inputs) avals.push_back(input.aval());
-  return make_jaxpr([&](std::span<const Array> in) { return Arrays{f({in.begin(), in.end()})}; }, avals).jaxpr->equations.back();
+  return make_jaxpr([&](std::span<const Array> in) { return Arrays{f({in.begin(), in.end()})}; },
+                    avals)
+      .jaxpr->equations.back();
 }
 
-void check_backends_agree(const std::function<Array(const Arrays&)>& f, const Arrays& inputs, double scale) {
+void check_backends_agree(const std::function<Array(const Arrays&)>& f, const Arrays& inputs,
+                          double scale) {
   const Equation equation = equation_of(f, inputs);
   const Buffer ours = run_on("onednn", *equation.primitive, inputs, equation.params);
   const Buffer reference = run_on("reference", *equation.primitive, inputs, equation.params);
@@ -97,7 +106,9 @@ std::vector<DType> dtypes_here() {
   std::vector<DType> found;
   for (DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     const Arrays inputs{random_values({64, 64}, dtype, 1), random_values({64, 64}, dtype, 2)};
-    const Equation equation = equation_of([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}); }, inputs);
+    const Equation equation = equation_of(
+        [](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}); },
+        inputs);
     const std::vector<Aval> avals{inputs[0].aval(), inputs[1].aval()}, out{inputs[0].aval()};
     if (find_backend("onednn")->supports(equation, avals, out)) found.push_back(dtype);
   }
@@ -112,19 +123,37 @@ TEST_CASE("products agree with the reference in every layout") {
   for (DType dtype : dtypes_here()) {
     CAPTURE(name_of(dtype));
     unsigned seed = 1;
-    for (auto [m, k, n] : {std::array{64, 64, 64}, std::array{128, 200, 33}, std::array{1, 300, 200}, std::array{500, 80, 1}, std::array{7, 5000, 9}}) {
-      const Array a = random_values({m, k}, dtype, seed++), b = random_values({k, n}, dtype, seed++);
+    for (auto [m, k, n] :
+         {std::array{64, 64, 64}, std::array{128, 200, 33}, std::array{1, 300, 200},
+          std::array{500, 80, 1}, std::array{7, 5000, 9}}) {
+      const Array a = random_values({m, k}, dtype, seed++),
+                  b = random_values({k, n}, dtype, seed++);
       const double scale = std::sqrt(double(k));
-      check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}); }, {a, b}, scale);
-      check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {1}, {}, {}}); }, {a, lax::transpose(b, swap)}, scale);
-      check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{0}, {0}, {}, {}}); }, {lax::transpose(a, swap), b}, scale);
+      check_backends_agree(
+          [](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}); },
+          {a, b}, scale);
+      check_backends_agree(
+          [](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {1}, {}, {}}); },
+          {a, lax::transpose(b, swap)}, scale);
+      check_backends_agree(
+          [](const Arrays& in) { return lax::dot_general(in[0], in[1], {{0}, {0}, {}, {}}); },
+          {lax::transpose(a, swap), b}, scale);
     }
-    const Array x = random_values({6, 5, 40, 30}, dtype, 91), y = random_values({5, 6, 30, 20}, dtype, 92);
-    check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{3}, {2}, {0, 1}, {1, 0}}); }, {x, y}, 6);
-    check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1, 3}, {0, 2}, {}, {}}); }, {x, y}, 12);
+    const Array x = random_values({6, 5, 40, 30}, dtype, 91),
+                y = random_values({5, 6, 30, 20}, dtype, 92);
+    check_backends_agree(
+        [](const Arrays& in) { return lax::dot_general(in[0], in[1], {{3}, {2}, {0, 1}, {1, 0}}); },
+        {x, y}, 6);
+    check_backends_agree(
+        [](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1, 3}, {0, 2}, {}, {}}); },
+        {x, y}, 12);
     const std::vector<int> first{0};
-    check_backends_agree([&](const Arrays& in) { return lax::dot_general(in[0], in[1], {{2}, {1}, {0}, {0}}); },
-                         {random_values({8, 40, 30}, dtype, 93), lax::broadcast_in_dim(random_values({30, 20}, dtype, 94), {8, 30, 20}, std::vector<int>{1, 2})}, 6);
+    check_backends_agree(
+        [&](const Arrays& in) { return lax::dot_general(in[0], in[1], {{2}, {1}, {0}, {0}}); },
+        {random_values({8, 40, 30}, dtype, 93),
+         lax::broadcast_in_dim(random_values({30, 20}, dtype, 94), {8, 30, 20},
+                               std::vector<int>{1, 2})},
+        6);
   }
 }
 
@@ -134,17 +163,26 @@ TEST_CASE("products keep NaN and infinities") {
   Buffer buffer = Buffer::copy_of(a.buffer().view());
   static_cast<float*>(buffer.data())[3] = NAN;
   static_cast<float*>(buffer.data())[70] = INFINITY;
-  check_backends_agree([](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}); },
-                       {Array(buffer), random_values({64, 64}, DType::float32, 6)}, 8);
+  check_backends_agree(
+      [](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}); },
+      {Array(buffer), random_values({64, 64}, DType::float32, 6)}, 8);
 }
 
-TEST_CASE("a product has the same bits eagerly, in jit, in every layout and for every number of threads") {
+TEST_CASE(
+    "a product has the same bits eagerly, in jit, in every layout and for every number of "
+    "threads") {
   if (!is_here()) return;
   const std::vector<int> swap{1, 0};
-  const Array a = random_values({96, 210}, DType::float32, 1), b = random_values({210, 70}, DType::float32, 2);
-  const Array at = Array(lax::transpose(a, swap).buffer().dense()), bt = Array(lax::transpose(b, swap).buffer().dense());
-  auto product = [](const Array& x, const Array& y) -> Array { return lax::tanh(lax::dot_general(x, y, {{1}, {0}, {}, {}}) * 0.1); };
-  auto from_transposed = [&](const Array& x, const Array& y) -> Array { return product(lax::transpose(x, swap), lax::transpose(y, swap)); };
+  const Array a = random_values({96, 210}, DType::float32, 1),
+              b = random_values({210, 70}, DType::float32, 2);
+  const Array at = Array(lax::transpose(a, swap).buffer().dense()),
+              bt = Array(lax::transpose(b, swap).buffer().dense());
+  auto product = [](const Array& x, const Array& y) -> Array {
+    return lax::tanh(lax::dot_general(x, y, {{1}, {0}, {}, {}}) * 0.1);
+  };
+  auto from_transposed = [&](const Array& x, const Array& y) -> Array {
+    return product(lax::transpose(x, swap), lax::transpose(y, swap));
+  };
   const Array expected = product(a, b);
   CHECK(same_bits(jit(product)(a, b), expected));
   CHECK(same_bits(from_transposed(at, bt), expected));
@@ -177,28 +215,37 @@ TEST_CASE("convolutions and both their gradients agree with the reference") {
       CAPTURE(one.lhs.to_string());
       CAPTURE(one.strides.to_string());
       auto conv = [&](const Array& lhs, const Array& rhs) -> Array {
-        return lax::conv_general_dilated(lhs, rhs, one.strides, one.padding, {}, one.rhs_dilation, {}, one.groups);
+        return lax::conv_general_dilated(lhs, rhs, one.strides, one.padding, {}, one.rhs_dilation,
+                                         {}, one.groups);
       };
       check_backends_agree([&](const Arrays& in) { return conv(in[0], in[1]); }, {x, w}, 9);
       // Gradients: whatever convolutions they are made of, on either backend.
       const Array y = conv(x, w), ct = random_values(y.shape(), dtype, 9);
       for (bool by_data : {true, false}) {
-        const Jaxpr pull = make_jaxpr(
-            [&](std::span<const Array> in) {
-              const flat::Pullback pullback = flat::vjp([&](std::span<const Array> z) { return Arrays{conv(by_data ? z[0] : in[0], by_data ? in[1] : z[0])}; },
-                                                        std::vector<Array>{in[by_data ? 0 : 1]}, {true});
-              const Tangents tangents = pullback.pull(std::vector<Tangent>{Tangent(in[2])});
-              return Arrays{tangents[0].array()};
-            },
-            std::vector<Aval>{x.aval(), w.aval(), ct.aval()}).jaxpr;
+        const Jaxpr pull =
+            make_jaxpr(
+                [&](std::span<const Array> in) {
+                  const flat::Pullback pullback = flat::vjp(
+                      [&](std::span<const Array> z) {
+                        return Arrays{conv(by_data ? z[0] : in[0], by_data ? in[1] : z[0])};
+                      },
+                      std::vector<Array>{in[by_data ? 0 : 1]}, {true});
+                  const Tangents tangents = pullback.pull(std::vector<Tangent>{Tangent(in[2])});
+                  return Arrays{tangents[0].array()};
+                },
+                std::vector<Aval>{x.aval(), w.aval(), ct.aval()})
+                .jaxpr;
         std::vector<Array> values{x, w, ct};
         values.resize(pull->avals.size());
         Buffer ours, reference;
         for (const Equation& equation : pull->equations) {
           Arrays inputs;
-          for (const Atom& atom : equation.inputs) inputs.push_back(atom.is_var() ? values[atom.var().id] : Array::literal(atom.literal()));
+          for (const Atom& atom : equation.inputs)
+            inputs.push_back(atom.is_var() ? values[atom.var().id]
+                                           : Array::literal(atom.literal()));
           const Arrays outputs = bind(*equation.primitive, inputs, equation.params);
-          for (std::size_t i = 0; i < outputs.size(); ++i) values[equation.outputs[i].id] = outputs[i];
+          for (std::size_t i = 0; i < outputs.size(); ++i)
+            values[equation.outputs[i].id] = outputs[i];
           if (!(*equation.primitive == conv_p)) continue;
           std::vector<View> views;
           for (const Array& input : inputs) views.push_back(input.buffer().view());
@@ -231,11 +278,20 @@ TEST_CASE("layer_norm and attention agree with their bodies, and keep NaN and in
     static_cast<float*>(buffer.data())[place] = value;
     return Array(buffer);
   };
-  const Array x = random_values({6, 50}, DType::float32, 1), scale = random_values({50}, DType::float32, 2), bias = random_values({50}, DType::float32, 3);
-  const Function norm = [](std::span<const Array> in) { return Arrays{nn::layer_norm(in[0], in[1], in[2])}; };
-  for (const Array& input : {x, with(x, 70, NAN), with(x, 71, INFINITY), with(x, 200, 1e30f)}) check(norm, {input, scale, bias}, "layer_norm");
-  const Array q = random_values({2, 3, 40, 16}, DType::float32, 4), k = random_values({2, 3, 50, 16}, DType::float32, 5), v = random_values({2, 3, 50, 16}, DType::float32, 6);
-  const Function mix = [](std::span<const Array> in) { return Arrays{composite(*find_composite("attention"), in, {{"scale", 0.25}})}; };
+  const Array x = random_values({6, 50}, DType::float32, 1),
+              scale = random_values({50}, DType::float32, 2),
+              bias = random_values({50}, DType::float32, 3);
+  const Function norm = [](std::span<const Array> in) {
+    return Arrays{nn::layer_norm(in[0], in[1], in[2])};
+  };
+  for (const Array& input : {x, with(x, 70, NAN), with(x, 71, INFINITY), with(x, 200, 1e30f)})
+    check(norm, {input, scale, bias}, "layer_norm");
+  const Array q = random_values({2, 3, 40, 16}, DType::float32, 4),
+              k = random_values({2, 3, 50, 16}, DType::float32, 5),
+              v = random_values({2, 3, 50, 16}, DType::float32, 6);
+  const Function mix = [](std::span<const Array> in) {
+    return Arrays{composite(*find_composite("attention"), in, {{"scale", 0.25}})};
+  };
   check(mix, {q, k, v}, "attention");
   check(mix, {with(q, 33, NAN), k, v}, "attention");
   check(mix, {q, with(k, 900, NAN), v}, "attention");
@@ -247,11 +303,141 @@ TEST_CASE("explain says where products run, and why small ones do not run here")
   if (!is_here()) return;
   auto table = [](std::int64_t n) {
     const Aval aval{{n, n}, DType::float32};
-    return compile(make_jaxpr([](std::span<const Array> in) { return Arrays{lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}})}; },
-                              std::vector<Aval>{aval, aval}).jaxpr)->explain();
+    return compile(make_jaxpr(
+                       [](std::span<const Array> in) {
+                         return Arrays{lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}})};
+                       },
+                       std::vector<Aval>{aval, aval})
+                       .jaxpr)
+        ->explain();
   };
   CHECK(table(128).find("onednn") != std::string::npos);
   CHECK(table(128).find("reference") == std::string::npos);
   CHECK(table(8).find("reference") != std::string::npos);
   CHECK(table(8).find("onednn: small: 512 products") != std::string::npos);
+}
+
+TEST_CASE("epilogues of products and convolutions give the bits of the equations alone") {
+  if (!is_here()) return;
+  auto check = [](const Function& f, const Arrays& inputs, const char* fused) {
+    std::vector<Aval> avals;
+    for (const Array& input : inputs) avals.push_back(input.aval());
+    const std::string table = compile(make_jaxpr(f, avals).jaxpr)->explain();
+    CAPTURE(table);
+    CHECK(table.find(fused) != std::string::npos);
+    CHECK(same_bits(flat::Jit(f, "f")(inputs)[0], f(inputs)[0]));
+  };
+  auto value = [](const Shape& shape, unsigned seed) {
+    return random_values(shape, DType::float32, seed);
+  };
+  auto bias = [](const Array& b, const Array& like, int axis) {
+    return lax::broadcast_in_dim(b, like.shape(), std::vector<int>{axis});
+  };
+  auto dot = [](const Array& a, const Array& b) {
+    return lax::dot_general(a, b, {{1}, {0}, {}, {}});
+  };
+  for (auto [m, k, n] : {std::array{64, 64, 64}, std::array{37, 300, 51}, std::array{1, 700, 90},
+                         std::array{600, 90, 1}}) {
+    const Arrays inputs{value({m, k}, 1), value({k, n}, 2), value({n}, 3)};
+    check(
+        [&](std::span<const Array> in) {
+          const Array y = dot(in[0], in[1]);
+          return Arrays{y + bias(in[2], y, 1)};
+        },
+        inputs, "dot_general add");
+    check(
+        [&](std::span<const Array> in) {
+          const Array y = dot(in[0], in[1]);
+          return Arrays{bias(in[2], y, 1) * (y * 0.3 - 2.0) / 3.0};
+        },
+        inputs, "dot_general mul sub mul div");
+    check(
+        [&](std::span<const Array> in) {
+          const Array y = dot(in[0], in[1]);
+          return Arrays{lax::tanh(y - bias(in[2], y, 1))};
+        },
+        inputs, "dot_general sub");
+  }
+  // A result that is read twice, an operand as large as the result and one along rows stay outside.
+  const Arrays inputs{value({64, 64}, 1), value({64, 64}, 2), value({64}, 3)};
+  const char* const alone = "f32[64,64]  16384  dot_general\n";
+  check(
+      [&](std::span<const Array> in) {
+        const Array y = dot(in[0], in[1]);
+        return Arrays{y + bias(in[2], y, 1), y};
+      },
+      inputs, alone);
+  check(
+      [&](std::span<const Array> in) {
+        const Array y = dot(in[0], in[1]);
+        return Arrays{y + in[0]};
+      },
+      inputs, alone);
+  check(
+      [&](std::span<const Array> in) {
+        const Array y = dot(in[0], in[1]);
+        return Arrays{y + bias(in[2], y, 0)};
+      },
+      inputs, alone);
+  check(
+      [&](std::span<const Array> in) {
+        const Array y = dot(in[0], in[1]);
+        return Arrays{1.0 - y};
+      },
+      inputs, alone);
+
+  const Arrays images{value({2, 8, 16, 16}, 4), value({12, 8, 3, 3}, 5), value({12}, 6)};
+  check(
+      [&](std::span<const Array> in) {
+        const Array y = lax::conv_general_dilated(in[0], in[1], {1, 1}, "SAME");
+        return Arrays{(y + bias(in[2], y, 1)) * 0.5};
+      },
+      images, "conv add mul");
+  const Arrays channels_last{value({2, 16, 16, 8}, 4), value({3, 3, 8, 12}, 5), value({12}, 6)};
+  check(
+      [&](std::span<const Array> in) {
+        const Array y =
+            lax::conv_general_dilated(in[0], in[1], {2, 2}, "VALID", {}, {},
+                                      lax::conv_dimension_numbers("NHWC", "HWIO", "NHWC"));
+        return Arrays{y + bias(in[2], y, 3)};
+      },
+      channels_last, "conv add");
+}
+
+TEST_CASE("epilogues keep NaN and infinities") {
+  if (!is_here()) return;
+  Buffer buffer = Buffer::copy_of(random_values({64, 64}, DType::float32, 5).buffer().view());
+  static_cast<float*>(buffer.data())[3] = NAN;
+  static_cast<float*>(buffer.data())[70] = INFINITY;
+  Buffer bias = Buffer::copy_of(random_values({64}, DType::float32, 6).buffer().view());
+  static_cast<float*>(bias.data())[7] = NAN;
+  static_cast<float*>(bias.data())[8] = -INFINITY;
+  const Function f = [](std::span<const Array> in) {
+    const Array y = lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}});
+    return Arrays{(y + lax::broadcast_in_dim(in[2], {64, 64}, std::vector<int>{1})) * 0.0};
+  };
+  const Arrays inputs{Array(buffer), random_values({64, 64}, DType::float32, 7), Array(bias)};
+  CHECK(distance(flat::Jit(f, "f")(inputs)[0].buffer(), f(inputs)[0].buffer(), 1) == 0);
+}
+
+TEST_CASE("avg_pool agrees with its body in every padding, and keeps NaN and infinities") {
+  if (!is_here()) return;
+  Buffer image =
+      Buffer::copy_of(random_values({2, 3, 9, 11, 5}, DType::float32, 1).buffer().view());
+  static_cast<float*>(image.data())[77] = NAN;
+  static_cast<float*>(image.data())[1000] = INFINITY;
+  for (const char* padding : {"VALID", "SAME"})
+    for (bool counts : {true, false})
+      for (const Shape& strides : {Shape{}, Shape{2, 3}}) {
+        const Function f = [&](std::span<const Array> in) {
+          return Arrays{nn::avg_pool(in[0], {3, 2}, strides, padding, counts)};
+        };
+        const Arrays inputs{Array(image)};
+        const Jaxpr program = make_jaxpr(f, std::vector<Aval>{inputs[0].aval()}).jaxpr;
+        CHECK(compile(program)->explain().find("onednn") != std::string::npos);
+        const Array body =
+            eval_jaxpr(program->equations.back().params.get<Jaxpr>("body"), inputs)[0];
+        CHECK(distance(f(inputs)[0].buffer(), body.buffer(), 1) <= 2e-6);
+        CHECK(same_bits(flat::Jit(f, "f")(inputs)[0], f(inputs)[0]));
+      }
 }

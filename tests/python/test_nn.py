@@ -250,3 +250,35 @@ def test_named_sizes():
     for result, expected in zip(masked(padded, n=5), f(x), strict=True):
         result = np.asarray(result)
         check(result[:5] if result.ndim == 2 else result, np.asarray(expected), 1e-6)
+
+
+def pooled(x, window, strides, padding, combine):
+    """Windows of the last axes but one, by loops."""
+    x = np.pad(x, [(0, 0), *padding, (0, 0)], constant_values=np.nan)
+    counts = [(size - w) // s + 1 for size, w, s in zip(x.shape[1:-1], window, strides)]
+    out = np.empty((x.shape[0], *counts, x.shape[-1]), x.dtype)
+    for i in range(counts[0]):
+        for j in range(counts[1]):
+            rows, columns = i * strides[0], j * strides[1]
+            part = x[:, rows : rows + window[0], columns : columns + window[1]]
+            out[:, i, j] = combine(part, (1, 2))
+    return out
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("padding", [((0, 0), (0, 0)), ((1, 0), (0, 1))])
+def test_pools_are_loops_over_windows(dtype, padding):
+    x = np.random.default_rng(3).normal(size=(2, 7, 6, 3)).astype(dtype)
+    window, strides = (3, 2), (2, 1)
+    zeros = lambda part, axis: np.nansum(part.astype(np.float64), axis) / 6  # noqa: E731
+    means = lambda part, axis: np.nanmean(part.astype(np.float64), axis)  # noqa: E731
+    cases = [
+        (nn.avg_pool(x, window, strides, padding), zeros),
+        (nn.avg_pool(x, window, strides, padding, count_include_pad=False), means),
+        (nn.max_pool(x, window, strides, padding), np.nanmax),
+        (nn.min_pool(x, window, strides, padding), np.nanmin),
+    ]
+    for ours, combine in cases:
+        assert ours.dtype == dtype
+        expected = pooled(x, window, strides, padding, combine)
+        np.testing.assert_allclose(ours, expected, rtol=2e-3 if dtype == np.float16 else 1e-5)

@@ -52,11 +52,11 @@ class Backend {
   virtual Support supports(const Equation& equation, std::span<const Aval> inputs,
                            std::span<const Aval> outputs) const = 0;
   // Whether two groups of a program (indices of equations) may become one kernel: the first is its
-  // own and feeds the second, which is its own too, or one equation that is still free. Cycles are
-  // the partitioner's concern.
-  virtual bool joins(const Jaxpr& program, std::span<const int> group,
+  // own and feeds the second, which is its own too, or one equation that is still free. uses counts
+  // the readers of every var, the program's caller among them. Cycles are the partitioner's concern.
+  virtual bool joins(const Jaxpr& program, std::span<const int> uses, std::span<const int> group,
                      std::span<const int> more) const {
-    (void)program, (void)group, (void)more;
+    (void)program, (void)uses, (void)group, (void)more;
     return false;
   }
   // Compiles a group: a jaxpr of constant shapes that holds the claimed equations and no others.

@@ -19,31 +19,40 @@ dnnl::stream& stream() {
   return stream;
 }
 
-Tensor tensor_of(std::size_t id, const TensorSpec& spec) { return {id, type_of(spec.dtype), spec.dims, spec.strides}; }
+Tensor tensor_of(std::size_t id, const TensorSpec& spec) {
+  return {id, type_of(spec.dtype), spec.dims, spec.strides};
+}
 
 }  // namespace
 
 Tensor::data_type type_of(DType dtype) {
   switch (dtype) {
-    case DType::bfloat16: return Tensor::data_type::bf16;
-    case DType::float16: return Tensor::data_type::f16;
-    default: return Tensor::data_type::f32;
+    case DType::bfloat16:
+      return Tensor::data_type::bf16;
+    case DType::float16:
+      return Tensor::data_type::f16;
+    default:
+      return Tensor::data_type::f32;
   }
 }
 
 bool has_type(DType dtype) {
   const auto isa = dnnl::get_effective_cpu_isa();
-  auto has = [isa](dnnl::cpu_isa wanted) { return (unsigned(isa) & unsigned(wanted)) == unsigned(wanted); };
+  auto has = [isa](dnnl::cpu_isa wanted) {
+    return (unsigned(isa) & unsigned(wanted)) == unsigned(wanted);
+  };
   if (dtype == DType::bfloat16) return has(dnnl::cpu_isa::avx512_core_bf16);
   if (dtype == DType::float16) return has(dnnl::cpu_isa::avx512_core_fp16);
   return dtype == DType::float32;
 }
 
-std::shared_ptr<const Compiled> Compiled::make(std::span<const TensorSpec> inputs, const TensorSpec& output, const Build& build) {
+std::shared_ptr<const Compiled> Compiled::make(std::span<const TensorSpec> inputs,
+                                               const TensorSpec& output, const Build& build) {
   const PoolScope pool;
   try {
     auto compiled = std::make_shared<Compiled>();
-    for (const TensorSpec& spec : inputs) compiled->inputs_.push_back(tensor_of(compiled->inputs_.size(), spec));
+    for (const TensorSpec& spec : inputs)
+      compiled->inputs_.push_back(tensor_of(compiled->inputs_.size(), spec));
     compiled->output_ = tensor_of(inputs.size(), output);
     dnnl::graph::graph graph(dnnl::engine::kind::cpu);
     build(graph, compiled->inputs_, compiled->output_);
@@ -65,19 +74,23 @@ void Compiled::run(std::span<void* const> inputs, void* output) const {
   const PoolScope pool;
   std::vector<dnnl::graph::tensor> sources;
   sources.reserve(inputs.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) sources.emplace_back(inputs_[i], engine(), inputs[i]);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    sources.emplace_back(inputs_[i], engine(), inputs[i]);
   try {
     partition_.execute(stream(), sources, {dnnl::graph::tensor(output_, engine(), output)});
     stream().wait();
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_out_of_memory)
-      throw MemoryError("oneDNN could not allocate its scratch memory", "work on smaller pieces, or drop arrays that are no longer needed");
-    throw BackendError(std::string("oneDNN failed: ") + error.what(), "set ONEDNN_VERBOSE=all to see why");
+      throw MemoryError("oneDNN could not allocate its scratch memory",
+                        "work on smaller pieces, or drop arrays that are no longer needed");
+    throw BackendError(std::string("oneDNN failed: ") + error.what(),
+                       "set ONEDNN_VERBOSE=all to see why");
   }
 }
 
 std::shared_ptr<const Compiled> CompiledCache::find_or_make(
-    const std::vector<TensorSpec>& specs, const std::function<std::shared_ptr<const Compiled>()>& make) const {
+    const std::vector<TensorSpec>& specs,
+    const std::function<std::shared_ptr<const Compiled>()>& make) const {
   constexpr std::size_t limit = 16;
   {
     const std::lock_guard lock(mutex_);

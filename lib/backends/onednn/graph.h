@@ -1,11 +1,11 @@
-// oneDNN Graph, as this backend uses it: one operation with its epilogues, compiled for given shapes and
-// strides, and run on memory of ours.
+// oneDNN Graph, as this backend uses it: one operation with its epilogues, compiled for given
+// shapes and strides, and run on memory of ours.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/compile/backend.h>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <oneapi/dnnl/dnnl_graph.hpp>
-#include <plait/compile/backend.h>
 
 namespace plait::onednn {
 
@@ -27,9 +27,11 @@ Tensor::data_type type_of(DType dtype);
 class Compiled {
  public:
   // build makes the operations from the tensors of inputs and output, which have ids 0, 1, ...
-  using Build = std::function<void(dnnl::graph::graph& graph, std::span<const Tensor> inputs, const Tensor& output)>;
+  using Build = std::function<void(dnnl::graph::graph& graph, std::span<const Tensor> inputs,
+                                   const Tensor& output)>;
   // Nothing when oneDNN does not support it; why is then in the log.
-  static std::shared_ptr<const Compiled> make(std::span<const TensorSpec> inputs, const TensorSpec& output, const Build& build);
+  static std::shared_ptr<const Compiled> make(std::span<const TensorSpec> inputs,
+                                              const TensorSpec& output, const Build& build);
   void run(std::span<void* const> inputs, void* output) const;
 
  private:
@@ -38,12 +40,13 @@ class Compiled {
   Tensor output_;
 };
 
-// What was compiled for the layouts that a kernel has met. Inputs of programs are dense and the rest is
-// planned, so there are few.
+// What was compiled for the layouts that a kernel has met. Inputs of programs are dense and the
+// rest is planned, so there are few.
 class CompiledCache {
  public:
-  std::shared_ptr<const Compiled> find_or_make(const std::vector<TensorSpec>& specs,
-                                               const std::function<std::shared_ptr<const Compiled>()>& make) const;
+  std::shared_ptr<const Compiled> find_or_make(
+      const std::vector<TensorSpec>& specs,
+      const std::function<std::shared_ptr<const Compiled>()>& make) const;
 
  private:
   struct Entry {
@@ -54,13 +57,49 @@ class CompiledCache {
   mutable std::vector<Entry> entries_;
 };
 
-// Kernels of single equations, after supports() has said yes.
-std::unique_ptr<Kernel> make_matmul(const Equation& equation, const Jaxpr& group);
-std::unique_ptr<Kernel> make_convolution(const Equation& equation, const Jaxpr& group);
-Support supports_matmul(const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs);
-Support supports_convolution(const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs);
+// Elementwise equations behind a product, in its kernel: additions, subtractions, multiplications
+// and divisions of float32 by a scalar, or by a vector along the last group of axes (a bias). These
+// give the bits that the equation alone gives, and keep NaN.
+struct Epilogue {
+  dnnl::graph::op::kind kind;
+  int input = -1;  // of the group, when it is not a number
+  float number = 0;
+  const Equation* equation = nullptr;
+};
+bool joins_product(const Jaxpr& program, std::span<const int> uses, std::span<const int> group,
+                   std::span<const int> more);
+
+// The epilogues of a group whose first equation is a product; their operands as tensors, added to
+// those of the product; and what they do where oneDNN has no kernel for the whole.
+class Epilogues {
+ public:
+  explicit Epilogues(const Jaxpr& group);
+  bool empty() const { return list_.empty(); }
+  // feature_axes: axes of the output along which a vector lies; place: the tensor's axis for them,
+  // of rank.
+  void add_operands(std::span<const View> inputs, std::span<const int> feature_axes, int place,
+                    int rank, std::vector<TensorSpec>& specs, std::vector<void*>& memory,
+                    std::vector<Buffer>& copies) const;
+  // The last operation's result is output; sources are the epilogues' operands.
+  void add_operations(dnnl::graph::graph& graph, const Tensor& product,
+                      std::span<const Tensor> sources, const Tensor& output) const;
+  void evaluate(std::span<const View> inputs, const View& output) const;
+
+ private:
+  Jaxpr group_;  // keeps the equations
+  std::vector<Epilogue> list_;
+};
+
+// Kernels of equations and their epilogues, after supports() and joins() have said yes.
+std::unique_ptr<Kernel> make_matmul(const Jaxpr& group);
+std::unique_ptr<Kernel> make_convolution(const Jaxpr& group);
+Support supports_matmul(const Equation& equation, std::span<const Aval> inputs,
+                        std::span<const Aval> outputs);
+Support supports_convolution(const Equation& equation, std::span<const Aval> inputs,
+                             std::span<const Aval> outputs);
 std::unique_ptr<Kernel> make_composite(const Equation& equation, const Jaxpr& group);
-Support supports_composite(const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs);
+Support supports_composite(const Equation& equation, std::span<const Aval> inputs,
+                           std::span<const Aval> outputs);
 
 // Products that Eigen computes sooner than a graph is entered.
 inline constexpr std::int64_t small_work = 32 * 32 * 32;

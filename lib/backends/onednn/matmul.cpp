@@ -11,11 +11,14 @@ namespace {
 struct Axes {
   std::vector<int> lhs_contract, rhs_contract, lhs_batch, rhs_batch;
   explicit Axes(const Params& params)
-      : lhs_contract(params.ints("lhs_contract")), rhs_contract(params.ints("rhs_contract")),
-        lhs_batch(params.ints("lhs_batch")), rhs_batch(params.ints("rhs_batch")) {}
+      : lhs_contract(params.ints("lhs_contract")),
+        rhs_contract(params.ints("rhs_contract")),
+        lhs_batch(params.ints("lhs_batch")),
+        rhs_batch(params.ints("rhs_batch")) {}
 };
 
-std::vector<int> free_axes(int rank, const std::vector<int>& contract, const std::vector<int>& batch) {
+std::vector<int> free_axes(int rank, const std::vector<int>& contract,
+                           const std::vector<int>& batch) {
   std::vector<int> free;
   for (int i = 0; i < rank; ++i)
     if (std::find(contract.begin(), contract.end(), i) == contract.end() &&
@@ -35,16 +38,20 @@ std::optional<Range> merge(const View& view, const std::vector<int>& axes) {
   for (std::size_t i = axes.size(); i-- > 0;) {
     const std::int64_t n = view.shape[axes[i]], stride = view.strides[axes[i]];
     if (n == 1) continue;
-    if (is_first) range.stride = stride;
-    else if (stride != range.stride * range.size) return std::nullopt;
+    if (is_first)
+      range.stride = stride;
+    else if (stride != range.stride * range.size)
+      return std::nullopt;
     is_first = false;
     range.size *= n;
   }
   return range;
 }
 
-// An operand as [batch, rows, columns] that oneDNN takes as it lies; nothing when it must be copied.
-std::optional<TensorSpec> as_matrices(const View& view, const std::vector<int>& batch, const std::vector<int>& rows,
+// An operand as [batch, rows, columns] that oneDNN takes as it lies; nothing when it must be
+// copied.
+std::optional<TensorSpec> as_matrices(const View& view, const std::vector<int>& batch,
+                                      const std::vector<int>& rows,
                                       const std::vector<int>& columns) {
   std::optional<Range> b = merge(view, batch), r = merge(view, rows), c = merge(view, columns);
   if (!b || !r || !c) return std::nullopt;
@@ -61,42 +68,57 @@ std::optional<TensorSpec> as_matrices(const View& view, const std::vector<int>& 
 
 class MatmulKernel final : public Kernel {
  public:
-  MatmulKernel(const Equation& equation, std::span<const Aval> inputs)
-      : params_(equation.params), eval_(rule<Eval>(*equation.primitive)), axes_(params_),
-        lhs_free_(free_axes(inputs[0].rank(), axes_.lhs_contract, axes_.lhs_batch)),
-        rhs_free_(free_axes(inputs[1].rank(), axes_.rhs_contract, axes_.rhs_batch)),
-        rhs_is_lhs_(equation.inputs[0] == equation.inputs[1]) {}
+  explicit MatmulKernel(const Jaxpr& group)
+      : equation_(group->equations[0]),
+        eval_(rule<Eval>(*equation_.primitive)),
+        axes_(equation_.params),
+        lhs_free_(free_axes(group->aval(equation_.inputs[0]).rank(), axes_.lhs_contract,
+                            axes_.lhs_batch)),
+        rhs_free_(free_axes(group->aval(equation_.inputs[1]).rank(), axes_.rhs_contract,
+                            axes_.rhs_batch)),
+        epilogues_(group) {}
 
-  void run(std::span<const View> inputs, std::span<const View> outputs, void*, const Stream&) const override {
-    Buffer copies[2];
-    void* memory[2];
+  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
+           const Stream&) const override {
+    std::vector<Buffer> copies;
+    copies.reserve(2);
+    std::vector<void*> memory(2);
     std::vector<TensorSpec> specs;
-    const View both[2] = {inputs[0], inputs[rhs_is_lhs_ ? 0 : 1]};
-    specs.push_back(spec_of(both[0], axes_.lhs_batch, lhs_free_, axes_.lhs_contract, copies[0], memory[0]));
-    specs.push_back(spec_of(both[1], axes_.rhs_batch, axes_.rhs_contract, rhs_free_, copies[1], memory[1]));
-    const std::int64_t batch = specs[0].dims[0], rows = specs[0].dims[1], columns = specs[1].dims[2];
+    const View both[2] = {inputs[equation_.inputs[0].var().id],
+                          inputs[equation_.inputs[1].var().id]};
+    specs.push_back(
+        spec_of(both[0], axes_.lhs_batch, lhs_free_, axes_.lhs_contract, copies, memory[0]));
+    specs.push_back(
+        spec_of(both[1], axes_.rhs_batch, axes_.rhs_contract, rhs_free_, copies, memory[1]));
+    const std::int64_t batch = specs[0].dims[0], rows = specs[0].dims[1],
+                       columns = specs[1].dims[2];
     const TensorSpec out{outputs[0].dtype, {batch, rows, columns}, {rows * columns, columns, 1}};
-    const std::shared_ptr<const Compiled> compiled = cache_.find_or_make(specs, [&] {
-      return Compiled::make(specs, out, [](dnnl::graph::graph& graph, std::span<const Tensor> sources, const Tensor& result) {
-        dnnl::graph::op op(0, dnnl::graph::op::kind::MatMul, {sources[0], sources[1]}, {result}, "matmul");
-        graph.add_op(op);
-      });
-    });
-    if (compiled) compiled->run(memory, outputs[0].data);
-    else eval_(both, outputs, params_);
+    if (!epilogues_.empty()) {
+      std::vector<int> features;
+      for (std::size_t i = rhs_free_.size(); i > 0; --i)
+        features.push_back(outputs[0].rank() - int(i));
+      epilogues_.add_operands(inputs, features, 2, 3, specs, memory, copies);
+    }
+    const std::shared_ptr<const Compiled> compiled =
+        cache_.find_or_make(specs, [&] { return Compiled::make(specs, out, build()); });
+    if (compiled) return compiled->run(memory, outputs[0].data);
+    eval_(both, outputs, equation_.params);
+    epilogues_.evaluate(inputs, outputs[0]);
   }
 
  private:
-  static TensorSpec spec_of(const View& view, const std::vector<int>& batch, const std::vector<int>& rows,
-                            const std::vector<int>& columns, Buffer& copy, void*& memory) {
+  static TensorSpec spec_of(const View& view, const std::vector<int>& batch,
+                            const std::vector<int>& rows, const std::vector<int>& columns,
+                            std::vector<Buffer>& copies, void*& memory) {
     memory = view.data;
-    if (std::optional<TensorSpec> spec = as_matrices(view, batch, rows, columns)) return *std::move(spec);
+    if (std::optional<TensorSpec> spec = as_matrices(view, batch, rows, columns))
+      return *std::move(spec);
     View moved{view.data, view.dtype, {}, {}};
-    std::vector<int> order;
     for (const auto* group : {&batch, &rows, &columns})
-      for (int axis : *group) moved.shape.push_back(view.shape[axis]), moved.strides.push_back(view.strides[axis]);
-    copy = Buffer::copy_of(moved);
-    memory = copy.data();
+      for (int axis : *group)
+        moved.shape.push_back(view.shape[axis]), moved.strides.push_back(view.strides[axis]);
+    copies.push_back(Buffer::copy_of(moved));
+    memory = copies.back().data();
     std::int64_t sizes[3] = {1, 1, 1};
     int place = 0;
     for (const auto* group : {&batch, &rows, &columns}) {
@@ -106,17 +128,31 @@ class MatmulKernel final : public Kernel {
     return {view.dtype, {sizes[0], sizes[1], sizes[2]}, {sizes[1] * sizes[2], sizes[2], 1}};
   }
 
-  const Params params_;
+  Compiled::Build build() const {
+    return [this](dnnl::graph::graph& graph, std::span<const Tensor> sources,
+                  const Tensor& output) {
+      const Tensor product =
+          epilogues_.empty()
+              ? output
+              : Tensor(99, output.get_data_type(), output.get_dims(), Tensor::layout_type::strided);
+      graph.add_op(dnnl::graph::op(0, dnnl::graph::op::kind::MatMul, {sources[0], sources[1]},
+                                   {product}, "matmul"));
+      epilogues_.add_operations(graph, product, sources.subspan(2), output);
+    };
+  }
+
+  const Equation equation_;
   const Eval::Rule& eval_;
   const Axes axes_;
   const std::vector<int> lhs_free_, rhs_free_;
-  const bool rhs_is_lhs_;
+  const Epilogues epilogues_;
   const CompiledCache cache_;
 };
 
 }  // namespace
 
-Support supports_matmul(const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs) {
+Support supports_matmul(const Equation& equation, std::span<const Aval> inputs,
+                        std::span<const Aval> outputs) {
   const DType dtype = inputs[0].dtype;
   if (!has_type(dtype)) return Support::no("no " + std::string(name_of(dtype)) + " here");
   if (outputs[0].dtype != dtype)
@@ -130,9 +166,8 @@ Support supports_matmul(const Equation& equation, std::span<const Aval> inputs, 
   return Support::yes();
 }
 
-std::unique_ptr<Kernel> make_matmul(const Equation& equation, const Jaxpr& group) {
-  const Aval inputs[2] = {group->aval(equation.inputs[0]), group->aval(equation.inputs[1])};
-  return std::make_unique<MatmulKernel>(equation, inputs);
+std::unique_ptr<Kernel> make_matmul(const Jaxpr& group) {
+  return std::make_unique<MatmulKernel>(group);
 }
 
 }  // namespace plait::onednn

@@ -1,9 +1,10 @@
-// The oneDNN backend: a module that is loaded at run time and registers itself. It claims matrix products,
-// convolutions, layer_norm and attention through the Graph API.
+// The oneDNN backend: a module that is loaded at run time and registers itself. It claims matrix
+// products, convolutions, both with their epilogues, average pooling, layer_norm and attention
+// through the Graph API.
 //
-// What it leaves, although oneDNN has it: exp, log, relu, max, min, clip and gelu, which do not keep NaN
-// there; softmax and max pooling, for the same reason; products so small that entering a graph takes
-// longer than Eigen.
+// What it leaves, although oneDNN has it: exp, log, relu, max, min, clip and gelu, which do not
+// keep NaN there; softmax and max pooling, for the same reason; products so small that entering a
+// graph takes longer than Eigen.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ops.h>
 
@@ -16,7 +17,8 @@ class OneDnnBackend final : public Backend {
  public:
   std::string_view name() const override { return "onednn"; }
 
-  Support supports(const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs) const override {
+  Support supports(const Equation& equation, std::span<const Aval> inputs,
+                   std::span<const Aval> outputs) const override {
     const Primitive& primitive = *equation.primitive;
     if (primitive == dot_general_p) return onednn::supports_matmul(equation, inputs, outputs);
     if (primitive == conv_p) return onednn::supports_convolution(equation, inputs, outputs);
@@ -26,10 +28,15 @@ class OneDnnBackend final : public Backend {
     return Support::no();
   }
 
+  bool joins(const Jaxpr& program, std::span<const int> uses, std::span<const int> group,
+             std::span<const int> more) const override {
+    return onednn::joins_product(program, uses, group, more);
+  }
+
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
     const Equation& equation = group->equations[0];
-    if (*equation.primitive == dot_general_p) return onednn::make_matmul(equation, group);
-    if (*equation.primitive == conv_p) return onednn::make_convolution(equation, group);
+    if (*equation.primitive == dot_general_p) return onednn::make_matmul(group);
+    if (*equation.primitive == conv_p) return onednn::make_convolution(group);
     return onednn::make_composite(equation, group);
   }
 };
@@ -37,7 +44,8 @@ class OneDnnBackend final : public Backend {
 bool register_onednn() {
   const dnnl_version_t* version = dnnl_version();
   if (version->major < 3 || (version->major == 3 && version->minor < 7))
-    return report_missing_backend("onednn", "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) +
+    return report_missing_backend("onednn", "oneDNN " + std::to_string(version->major) + "." +
+                                                std::to_string(version->minor) +
                                                 " is older than 3.7");
   if (version->cpu_runtime != DNNL_RUNTIME_OMP)
     return report_missing_backend("onednn", "this oneDNN does not run on OpenMP");

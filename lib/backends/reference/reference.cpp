@@ -85,7 +85,8 @@ class ReferenceBackend final : public Backend {
   }
 
   // Elementwise equations of one shape. All of a group have it, so the first ones tell.
-  bool joins(const Jaxpr& program, std::span<const int> group, std::span<const int> more) const override {
+  bool joins(const Jaxpr& program, std::span<const int>, std::span<const int> group,
+             std::span<const int> more) const override {
     if (group.size() + more.size() > reference::largest_group) return false;
     const Equation &a = program->equations[group[0]], &b = program->equations[more[0]];
     return is_pointwise(a) && is_pointwise(b) &&

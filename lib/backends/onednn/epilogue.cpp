@@ -1,0 +1,153 @@
+// Epilogues: additions, subtractions, multiplications and divisions behind a product, which oneDNN
+// does before it writes the result. Their bits are those of the equation alone, because a product
+// is complete when its post-operations start. An operand as large as the result is left to a loop
+// of its own: oneDNN would copy it first.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/ops.h>
+
+#include "graph.h"
+
+namespace plait::onednn {
+namespace {
+
+using Op = dnnl::graph::op;
+constexpr std::size_t most_epilogues = 4;  // oneDNN 3.7 fuses chains of 5
+
+std::optional<Op::kind> kind_of(const Primitive& primitive) {
+  if (primitive == add_p) return Op::kind::Add;
+  if (primitive == sub_p) return Op::kind::Subtract;
+  if (primitive == mul_p) return Op::kind::Multiply;
+  if (primitive == div_p) return Op::kind::Divide;
+  return std::nullopt;
+}
+bool commutes(Op::kind kind) { return kind == Op::kind::Add || kind == Op::kind::Multiply; }
+
+// The operand that is not the product: 1, or 0 where the operation commutes.
+int operand_of(const Equation& equation, Op::kind kind, Var product) {
+  const bool is_first = equation.inputs[0].is_var() && equation.inputs[0].var() == product;
+  return is_first || !commutes(kind) ? 1 : 0;
+}
+
+// Axes of a product's result along which a vector may lie.
+std::vector<int> feature_axes(const Jaxpr& program, const Equation& product) {
+  if (*product.primitive == conv_p) return {product.params.ints("out_spec")[1]};
+  const int rank = program->avals[product.outputs[0].id].rank();
+  const int free =
+      program->aval(product.inputs[1]).rank() -
+      int(product.params.ints("rhs_contract").size() + product.params.ints("rhs_batch").size());
+  std::vector<int> axes;
+  for (int axis = rank - free; axis < rank; ++axis) axes.push_back(axis);
+  return axes;
+}
+
+const Equation* definition_of(const Jaxpr& program, Var var) {
+  const auto& equations = program->equations;
+  const auto after =
+      std::upper_bound(equations.begin(), equations.end(), var.id,
+                       [](int id, const Equation& e) { return id < e.outputs[0].id; });
+  return after == equations.begin() || var.id < program->num_binders ? nullptr : &*std::prev(after);
+}
+
+// A scalar, or a vector repeated along all axes but those of the features.
+bool is_small(const Jaxpr& program, const Atom& operand, const Equation& product) {
+  if (program->aval(operand).rank() == 0) return true;
+  const Equation* definition = definition_of(program, operand.var());
+  if (!definition || !(*definition->primitive == broadcast_in_dim_p)) return false;
+  const std::vector<int> axes = feature_axes(program, product);
+  return !axes.empty() && definition->params.ints("dims") == axes &&
+         program->aval(definition->inputs[0]).shape.num_elements() == [&] {
+           Dim size = 1;
+           for (int axis : axes) size = size * program->aval(operand).shape[axis];
+           return size;
+         }();
+}
+
+}  // namespace
+
+bool joins_product(const Jaxpr& program, std::span<const int> uses, std::span<const int> group,
+                   std::span<const int> more) {
+  if (more.size() != 1 || group.size() > most_epilogues) return false;
+  const Equation &product = program->equations[group[0]], &equation = program->equations[more[0]];
+  const std::optional<Op::kind> kind = kind_of(*equation.primitive);
+  if (!kind || (!(*product.primitive == dot_general_p) && !(*product.primitive == conv_p)))
+    return false;
+  const Var last = program->equations[group.back()].outputs[0];
+  if (uses[last.id] != 1 || program->avals[last.id].dtype != DType::float32) return false;
+  const int operand = operand_of(equation, *kind, last);
+  const Atom& other = equation.inputs[1 - operand];
+  return other.is_var() && other.var() == last &&
+         is_small(program, equation.inputs[operand], product);
+}
+
+Epilogues::Epilogues(const Jaxpr& group) : group_(group) {
+  for (std::size_t i = 1; i < group->equations.size(); ++i) {
+    const Equation& equation = group->equations[i];
+    Epilogue epilogue{*kind_of(*equation.primitive), -1, 0, &equation};
+    const Atom& operand =
+        equation.inputs[operand_of(equation, epilogue.kind, group->equations[i - 1].outputs[0])];
+    if (operand.is_var())
+      epilogue.input = operand.var().id;
+    else
+      epilogue.number = float(operand.literal().as_double());
+    list_.push_back(epilogue);
+  }
+}
+
+void Epilogues::add_operands(std::span<const View> inputs, std::span<const int> axes, int place,
+                             int rank, std::vector<TensorSpec>& specs, std::vector<void*>& memory,
+                             std::vector<Buffer>& copies) const {
+  copies.reserve(copies.size() + list_.size());
+  for (const Epilogue& epilogue : list_) {
+    TensorSpec spec{DType::float32, Dims(rank, 1), Dims(rank, 1)};
+    if (epilogue.input < 0) {
+      memory.push_back(const_cast<float*>(&epilogue.number));
+    } else if (inputs[epilogue.input].rank() == 0) {
+      memory.push_back(inputs[epilogue.input].data);
+    } else {
+      const View& whole = inputs[epilogue.input];
+      View vector{whole.data, whole.dtype, {}, {}};
+      for (int axis : axes)
+        vector.shape.push_back(whole.shape[axis]), vector.strides.push_back(whole.strides[axis]);
+      if (!vector.is_dense()) {
+        copies.push_back(Buffer::copy_of(vector));
+        vector.data = copies.back().data();
+      }
+      memory.push_back(vector.data);
+      spec.dims[place] = num_elements(vector.shape);
+      for (int axis = 0; axis < place; ++axis) spec.strides[axis] = spec.dims[place];
+    }
+    specs.push_back(std::move(spec));
+  }
+}
+
+void Epilogues::add_operations(dnnl::graph::graph& graph, const Tensor& product,
+                               std::span<const Tensor> sources, const Tensor& output) const {
+  constexpr std::size_t first_id = 100;  // behind the tensors of the group
+  Tensor before = product;
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    const Tensor after = i + 1 == list_.size()
+                             ? output
+                             : Tensor(first_id + i, Tensor::data_type::f32, output.get_dims(),
+                                      Tensor::layout_type::strided);
+    graph.add_op(Op(1 + i, list_[i].kind, {before, sources[i]}, {after}, "epilogue"));
+    before = after;
+  }
+}
+
+void Epilogues::evaluate(std::span<const View> inputs, const View& output) const {
+  for (const Epilogue& epilogue : list_) {
+    const Equation& equation = *epilogue.equation;
+    Buffer literal;
+    View views[2];
+    for (int i = 0; i < 2; ++i) {
+      const Atom& atom = equation.inputs[i];
+      if (!atom.is_var())
+        literal = Array::literal(atom.literal()).buffer(), views[i] = literal.view();
+      else
+        views[i] = atom.var().id < group_->num_binders ? inputs[atom.var().id] : output;
+    }
+    rule<Eval> (*equation.primitive)(views, std::span(&output, 1), equation.params);
+  }
+}
+
+}  // namespace plait::onednn
