@@ -9,6 +9,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/ops.h>
 #include <plait/transforms.h>
 #include <plait/values.h>
 
@@ -163,6 +164,29 @@ auto vjp(F f, const A&... arguments) {
   return std::pair{unflatten<Result>(*flat->result, pullback.outputs), pull};
 }
 
+// The outputs and their derivative there: a linear function from tangents of the arguments to tangents of
+// the result, which computes nothing of f again.
+template <class F, class... A>
+auto linearize(F f, const A&... arguments) {
+  using Arguments = detail::arguments_of<F>;
+  using Result = detail::result_of<F>;
+  const auto flat = std::apply([&](const auto&... parts) { return std::make_shared<detail::Flat<F>>(f, parts...); },
+                               Arguments(arguments...));
+  const auto map = std::make_shared<flat::LinearMap>(
+      flat::linearize(flat->function, flat->inputs, std::vector<bool>(flat->inputs.size(), true)));
+  auto push = typename detail::signature_of<F>::template Returning<Result>([flat, map](const auto&... directions) {
+    Arrays given, operands, tangents;
+    (flatten(directions, given), ...);
+    for (int input : map->inputs) operands.push_back(given[input]);
+    operands.insert(operands.end(), map->residuals.begin(), map->residuals.end());
+    const Arrays pushed = eval_jaxpr(map->jaxpr, operands);
+    for (const Array& output : map->outputs) tangents.push_back(lax::zeros_like(tangent_aval(output.aval())));
+    for (std::size_t i = 0; i < pushed.size(); ++i) tangents[map->outputs_with_tangent[i]] = pushed[i];
+    return unflatten<Result>(*flat->result, tangents);
+  });
+  return std::pair{unflatten<Result>(*flat->result, map->outputs), push};
+}
+
 namespace detail {
 
 using Jacobian = Arrays (*)(const Function&, std::span<const Array>, const std::vector<bool>&, std::optional<std::int64_t>);
@@ -277,6 +301,12 @@ Traced make_jaxpr(const F& f, const A&... arguments)
   std::vector<Aval> avals;
   for (const Array& input : flat.inputs) avals.push_back(input.aval());
   return make_jaxpr(flat.function, avals);
+}
+
+// The avals of the result's leaves, in order, without computing them.
+template <class F, class... A>
+std::vector<Aval> eval_shape(const F& f, const A&... arguments) {
+  return make_jaxpr(f, arguments...).jaxpr->output_avals();
 }
 
 }  // namespace plait

@@ -4,6 +4,7 @@
 
 #include <plait/api.h>
 #include <plait/composites.h>
+#include <plait/custom.h>
 #include <plait/lax.h>
 #include <plait/nn.h>
 #include <plait/numpy.h>
