@@ -1,8 +1,10 @@
 """The benchmarks of plait: `./dev bench [NAME…]` runs the rows whose names contain one of the words.
 
-Every row times plait and, where they can be imported, JAX, PyTorch and NumPy, in turns within one run, so
-that what else the machine does meets all of them. A ratio above 1 says how many times faster plait is than
-the fastest peer; `limit` is what must hold.
+Every row times plait and, where they can be imported, JAX, PyTorch and NumPy, in turns within one
+run, and takes the least time of each, so that what else the machine does meets all of them; the
+load printed with a row says how much that was. A ratio above 1 says how many times faster plait is
+than the fastest peer. `limit` is what must hold, `roof` the time that the machine needs at least:
+the work divided by what its best matrix product or copy reached in this run.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -12,13 +14,16 @@ import subprocess
 import sys
 import time
 
+import machine
 import rows
 
-ROUNDS = 7
+PEERS = ("jax", "torch", "numpy")
+ROUNDS = 25
+ROUND = 0.02  # seconds of one contestant in a round
+PAUSE = 0.02  # before it: OpenMP's threads spin for some 10 ms after their last loop
 
 
-def best_of(call, inner):
-    """The least seconds of one call, over a round of inner calls."""
+def seconds_of(call, inner):
     start = time.perf_counter()
     for _ in range(inner):
         call()
@@ -26,17 +31,19 @@ def best_of(call, inner):
 
 
 def measure(contestants):
-    """Seconds by name; rounds go round the contestants."""
-    inner = {}
+    """The least seconds of a call, by name. Calls too short for the clock are timed in bunches."""
+    inner, bunches, best = {}, {}, {}
     for name, call in contestants.items():
         call()  # traces and compiles
-        once = max(best_of(call, 1), 1e-7)
-        inner[name] = max(1, min(20000, int(0.05 / once)))
-    best = {}
+        once = min(seconds_of(call, 1) for _ in range(3))
+        inner[name] = max(1, int(2e-4 / once))
+        bunches[name] = max(1, min(100, int(ROUND / (once * inner[name]))))
+        best[name] = once
     for _ in range(ROUNDS):
         for name, call in contestants.items():
-            seconds = best_of(call, inner[name])
-            best[name] = min(best.get(name, seconds), seconds)
+            time.sleep(PAUSE)
+            for _ in range(bunches[name]):
+                best[name] = min(best[name], seconds_of(call, inner[name]))
     return best
 
 
@@ -47,10 +54,8 @@ def text_of(seconds):
     return f"{seconds * 1e9:.3g} ns"
 
 
-def print_row(name, times, limit):
+def print_row(name, times, limit=None, roof=None):
     ours = times.pop("plait")
-    peers = "  ".join(f"{peer} {text_of(seconds)}" for peer, seconds in times.items())
-    ratio = f"{min(times.values()) / ours:.2f}×" if times else ""
     verdict, said = "", ""
     if isinstance(limit, tuple):  # (peer, factor): not slower than factor times the peer
         peer, factor = limit
@@ -59,7 +64,17 @@ def print_row(name, times, limit):
     elif limit is not None:
         said = text_of(limit)
         verdict = "ok" if ours <= limit else "OVER"
-    print(f"{name:34} {text_of(ours):>9}  limit {said:>9} {verdict:4}  {ratio:>7}  {peers}", flush=True)
+    peers = [f"{peer} {text_of(seconds)}" for peer, seconds in times.items()]
+    if roof:
+        peers.append(f"roof {text_of(roof)}")
+    of_peers = [seconds for name, seconds in times.items() if name in PEERS]
+    ratio = f"{min(of_peers) / ours:.2f}×" if of_peers else ""
+    load = os.getloadavg()[0]
+    print(
+        f"{name:38} {text_of(ours):>8}  {said:>9} {verdict:4} {ratio:>7}  load {load:4.1f}  ",
+        "  ".join(peers),
+        flush=True,
+    )
 
 
 def programs(words):
@@ -81,19 +96,17 @@ def programs(words):
 def main(words):
     found, absent = rows.peers()
     for name, reason in absent.items():
-        print(f"{name} is skipped: {reason}")
-    for row in rows.ROWS:
-        if words and not any(word in row.name for word in words):
-            continue
-        try:
-            contestants = row.contestants(found)
-        except (AttributeError, ImportError) as error:
-            print(f"{row.name:34} cannot run: {error}")
-            continue
-        if isinstance(contestants, dict) and all(isinstance(v, float) for v in contestants.values()):
-            print_row(row.name, contestants, row.limit)  # timed by the row itself
-        else:
-            print_row(row.name, measure(contestants), row.limit)
+        print(f"{name} is skipped: {reason} (./dev bench --peers installs it)")
+    chosen = [row for row in rows.ROWS if not words or any(word in row.name for word in words)]
+    rates = machine.Rates() if any(row.work for row in chosen) else None
+    if rates:
+        print(rates)
+    print(f"{'':38} {'plait':>8}  {'limit':>9} {'':4} {'ratio':>7}")
+    for row in chosen:
+        contestants = row.contestants(found)
+        if not all(isinstance(entry, float) for entry in contestants.values()):
+            contestants = measure(contestants)  # otherwise the row has timed itself
+        print_row(row.name, contestants, row.limit, rates.roof(row.work) if row.work else None)
     programs(words)
 
 

@@ -10,6 +10,10 @@ import time
 import typing
 
 import numpy as np
+import training
+from machine import Work
+
+import plait
 
 
 @dataclasses.dataclass
@@ -17,6 +21,7 @@ class Row:
     name: str
     limit: typing.Any  # seconds, or (peer, factor)
     contestants: typing.Callable  # peers -> {name: call}, or {name: seconds}
+    work: Work | None = None
 
 
 def peers():
@@ -30,12 +35,10 @@ def peers():
     return found, absent
 
 
-# --- Dispatch --------------------------------------------------------------------------------------
+# --- Dispatch, and single operations ---------------------------------------------------------------
 
 
 def jit_plus_one(found):
-    import plait
-
     f = plait.jit(lambda x: x + 1)
     x = plait.numpy.ones(1)
     calls = {"plait": lambda: f(x)}
@@ -46,154 +49,106 @@ def jit_plus_one(found):
     return calls
 
 
-def eager_add(found):
-    import plait
+def eager(operation, *shapes):
+    """operation(library, *arrays), called without jit."""
 
-    x = plait.numpy.ones(1)
-    z = np.ones(1, np.float32)
-    calls = {"plait": lambda: x + x, "numpy": lambda: z + z}
-    if "torch" in found:
-        t = found["torch"].ones(1)
-        calls["torch"] = lambda: t + t
-    if "jax" in found:
-        y = found["jax"].numpy.ones(1)
-        calls["jax"] = lambda: (y + y).block_until_ready()
-    return calls
+    def contestants(found):
+        arrays = [np.random.default_rng(0).uniform(0, 1, shape).astype("f") for shape in shapes]
 
+        def call(library, array, wait=lambda value: value):
+            operands = [array(a) for a in arrays]
+            return lambda: wait(operation(library, *operands))
 
-def eager_add_million(found):
-    import plait
+        calls = {"plait": call(plait.numpy, plait.numpy.asarray), "numpy": call(np, np.asarray)}
+        if "torch" in found:
+            calls["torch"] = call(found["torch"], found["torch"].tensor)
+        if "jax" in found:
+            jnp = found["jax"].numpy
+            calls["jax"] = call(jnp, jnp.asarray, lambda value: value.block_until_ready())
+        return calls
 
-    x = plait.numpy.ones(1_000_000)
-    z = np.ones(1_000_000, np.float32)
-    calls = {"plait": lambda: x + x, "numpy": lambda: z + z}
-    if "jax" in found:
-        y = found["jax"].numpy.ones(1_000_000)
-        calls["jax"] = lambda: (y + y).block_until_ready()
-    return calls
+    return contestants
 
 
-# --- Tracing ---------------------------------------------------------------------------------------
+# --- Programs of many equations --------------------------------------------------------------------
+
+
+def chain(sin, equations):
+    """A new function of this many equations: libraries remember those that they have traced."""
+
+    def f(x):
+        for _ in range(equations // 2):
+            x = sin(x) * x
+        return x
+
+    return f
+
+
+def best_of(make, rounds, clock=time.process_time):
+    """The least seconds of a call that make() gives, which is made anew for each.
+
+    The process's own time: long single-threaded calls have no moment without other processes.
+    """
+    best = float("inf")
+    for _ in range(rounds):
+        call = make()
+        start = clock()
+        call()
+        best = min(best, clock() - start)
+    return best
 
 
 def trace(equations):
     def contestants(found):
-        import plait
+        def call(library, lax, x):
+            return lambda: lambda: library.make_jaxpr(chain(lax.sin, equations))(x)
 
-        def chain(sin):
-            def f(x):
-                for _ in range(equations // 2):
-                    x = sin(x) * x
-                return x
-
-            return f
-
-        def per_equation(call):
-            best = float("inf")
-            for _ in range(3):
-                start = time.perf_counter()
-                call()
-                best = min(best, time.perf_counter() - start)
-            return best / equations
-
-        ours, x = chain(plait.lax.sin), plait.numpy.ones(3)
-        times = {"plait": per_equation(lambda: plait.make_jaxpr(ours)(x))}
+        ours = call(plait, plait.lax, plait.numpy.ones(3))
+        times = {"plait": best_of(ours, rounds=7) / equations}
         if "jax" in found and equations <= 1000:
             jax = found["jax"]
-            theirs, y = chain(jax.lax.sin), jax.numpy.ones(3)
-            times["jax"] = per_equation(lambda: jax.make_jaxpr(theirs)(y))
+            times["jax"] = best_of(call(jax, jax.lax, jax.numpy.ones(3)), rounds=7) / equations
         return times
 
     return contestants
 
 
-# --- A training step -------------------------------------------------------------------------------
+def scales(act):
+    """Seconds an equation of act(f, x), for a program of 100,000 equations and for one of 1000."""
 
-SIZES = (784, 512, 512, 10)
+    def contestants(found):
+        del found
+        x = plait.numpy.ones(3)
 
+        def each(equations, rounds):
+            return best_of(lambda: act(chain(plait.lax.sin, equations), x), rounds) / equations
 
-def initial_state():
-    rng = np.random.default_rng(0)
-    params = [
-        (rng.normal(0, 0.05, (n, m)).astype(np.float32), np.zeros(m, np.float32))
-        for n, m in zip(SIZES, SIZES[1:])
-    ]
-    x = rng.normal(size=(128, 784)).astype(np.float32)
-    y = np.eye(10, dtype=np.float32)[rng.integers(0, 10, 128)]
-    return params, x, y
+        return {"plait": each(100_000, 2), "of 1000": each(1000, 9)}
 
-
-def adam_step(np_like, value_and_grad, tree_map):
-    def loss(params, x, y):
-        h = x
-        for w, b in params[:-1]:
-            h = np_like.maximum(h @ w + b, 0)
-        w, b = params[-1]
-        logits = h @ w + b
-        shifted = logits - logits.max(axis=1, keepdims=True)
-        return (np_like.log(np_like.exp(shifted).sum(axis=1)) - (shifted * y).sum(axis=1)).mean()
-
-    def step(params, m, v, count, x, y):
-        value, grads = value_and_grad(loss)(params, x, y)
-        count = count + 1
-        m = tree_map(lambda a, g: 0.9 * a + 0.1 * g, m, grads)
-        v = tree_map(lambda a, g: 0.999 * a + 0.001 * g * g, v, grads)
-        s1, s2 = 1 / (1 - 0.9**count), 1 / (1 - 0.999**count)
-        params = tree_map(
-            lambda p, a, b: p - 1e-3 * (a * s1) / (np_like.sqrt(b * s2) + 1e-8), params, m, v
-        )
-        return params, m, v, count, value
-
-    return step
+    return contestants
 
 
-def mlp_step(found):
-    import plait
-
-    params, x, y = initial_state()
-
-    def runner(library, array, step, wait):
-        tree_map = library.tree.map
-        p = tree_map(array, params)
-        zeros = tree_map(lambda a: array(np.zeros_like(a)), params)
-        state = [p, zeros, zeros, array(np.float32(0))]
-        inputs = array(x), array(y)
-        jitted = library.jit(step)
-
-        def call():
-            *new, value = jitted(*state, *inputs)
-            state[:] = new
-            wait(value)
-
-        return call
-
-    ours = adam_step(plait.numpy, plait.value_and_grad, plait.tree.map)
-    calls = {"plait": runner(plait, plait.numpy.asarray, ours, lambda value: value)}
-    if "jax" in found:
-        jax = found["jax"]
-        theirs = adam_step(jax.numpy, jax.value_and_grad, jax.tree.map)
-        calls["jax"] = runner(jax, jax.numpy.asarray, theirs, lambda value: value.block_until_ready())
-    if "torch" in found:
-        calls["torch"] = torch_step(found["torch"], params, x, y)
-    return calls
+def printing(f, x):
+    jaxpr = plait.make_jaxpr(f)(x)
+    return lambda: str(jaxpr)
 
 
-def torch_step(torch, params, x, y):
-    layers = []
-    for (w, b), last in zip(params, (False, False, True)):
-        linear = torch.nn.Linear(*w.shape)
-        linear.weight.data, linear.bias.data = torch.tensor(w.T.copy()), torch.tensor(b)
-        layers += [linear] if last else [linear, torch.nn.ReLU()]
-    model = torch.nn.Sequential(*layers)
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    inputs, labels = torch.tensor(x), torch.tensor(y.argmax(1))
+def gradient(f, x):
+    return lambda: plait.make_jaxpr(plait.grad(lambda x: f(x).sum()))(x)
 
-    def call():
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(inputs), labels).backward()
-        optimizer.step()
 
-    return call
+def batching(f, x):
+    return lambda: plait.make_jaxpr(plait.vmap(f))(x)
+
+
+def compiling(f, x):
+    jitted = plait.jit(f)
+    return lambda: jitted(x)
+
+
+def dropping(f, x):
+    jaxprs = [plait.make_jaxpr(plait.grad(lambda x: f(x).sum()))(x)]
+    return jaxprs.clear
 
 
 # --- Import ----------------------------------------------------------------------------------------
@@ -203,23 +158,54 @@ def import_time(found):
     del found
 
     def seconds(statement):
-        best = float("inf")
-        for _ in range(5):
-            start = time.perf_counter()
-            subprocess.run([sys.executable, "-c", statement], check=True)
-            best = min(best, time.perf_counter() - start)
-        return best
+        run = [sys.executable, "-c", statement]
+        return best_of(lambda: lambda: subprocess.run(run, check=True), 10, time.perf_counter)
 
     return {"plait": max(seconds("import numpy, plait") - seconds("import numpy"), 1e-4)}
 
 
+MILLION = 1_000_000
+LINEAR = ("of 1000", 8)  # programs outgrow the caches; were it quadratic, this would be 100
+
 ROWS = [
     Row("jit x+1, one element", 2e-6, jit_plus_one),
-    Row("eager add, one element", 1.5e-6, eager_add),
-    Row("eager add, a million", None, eager_add_million),
+    Row("eager add, one element", 1.5e-6, eager(lambda m, x: x + x, 1)),
+    Row("eager add, a million", None, eager(lambda m, x: x + x, MILLION), Work(bytes=8 * MILLION)),
+    Row("eager exp, a million", None, eager(lambda m, x: m.exp(x), MILLION)),
+    Row("eager sum, a million", None, eager(lambda m, x: x.sum(), MILLION)),
+    Row("eager sum over rows, 1000²", None, eager(lambda m, x: x.sum(0), (1000, 1000))),
+    Row(
+        "eager product, 512²",
+        None,
+        eager(lambda m, x, y: x @ y, (512, 512), (512, 512)),
+        Work(flops=2 * 512**3),
+    ),
     Row("trace, 1000 equations, each", 10e-6, trace(1000)),
     Row("trace, 100000 equations, each", 10e-6, trace(100_000)),
-    Row("mlp 784-512-512-10, Adam step", ("jax", 1.5), mlp_step),
+    Row("print, 100000 equations, each", LINEAR, scales(printing)),
+    Row("grad, 100000 equations, each", LINEAR, scales(gradient)),
+    Row("vmap, 100000 equations, each", LINEAR, scales(batching)),
+    Row("jit, 100000 equations, each", LINEAR, scales(compiling)),
+    Row("drop, 100000 equations, each", LINEAR, scales(dropping)),
+    Row(
+        "mlp 784-512-512-10, Adam step",
+        ("jax", 1.5),
+        training.step((784, 512, 512, 10), 128),
+        training.step_work((784, 512, 512, 10), 128),
+    ),
+    Row("mlp 64-128-10, Adam step", ("jax", 1.5), training.step((64, 128, 10), 64)),
+    Row(
+        "per-example gradients, 64-128-10",
+        ("jax", 1.5),
+        training.per_example_gradients((64, 128, 10), 64),
+    ),
+    Row("ragged attention, 16 sequences", None, training.ragged),
+    Row(
+        "conv 28×28×32, 3×3, and back",
+        None,
+        training.convolution,
+        training.CONVOLUTION_WORK,
+    ),
     Row("import, beyond NumPy", 60e-3, import_time),
 ]
 
@@ -235,7 +221,7 @@ PROGRAMS = {
         "compile_100000_ns": ("C++: compile, 100000, each", 1e-9, None),
     },
     "bench_mlp": {
-        "step_ms": ("C++: mlp step", 1e-3, None),
+        "best_ms": ("C++: mlp step", 1e-3, None),
         "first_ms": ("C++: mlp step, first call", 1e-3, 50e-3),
     },
 }
