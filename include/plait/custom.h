@@ -44,7 +44,6 @@ auto custom_jvp(F f, Rule rule, std::string name = "f") {
 // there is one argument; those of integer arguments are ignored.
 template <class F, class Forward, class Backward>
 auto custom_vjp(F f, Forward fwd, Backward bwd, std::string name = "f") {
-  using Arguments = detail::arguments_of<F>;
   using Result = detail::result_of<F>;
   using Residuals = typename detail::result_of<Forward>::second_type;
   return typename detail::signature_of<F>::template Returning<Result>(
