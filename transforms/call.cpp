@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/families.h>
 #include <plait/ops.h>
+#include <plait/trace/suspended.h>
 #include <plait/transforms.h>
 
 #include <set>
@@ -72,9 +73,7 @@ Differentiated linearize_call(std::span<const Array> primals, std::span<const Ta
   if (const ParamValue* captured = params.find("num_captured"))
     for (std::size_t i = tangents.size() - std::get<Dim>(*captured).constant(); i < tangents.size(); ++i)
       if (!tangents[i].is_zero())
-        throw TracerError("the function `" + params.text("name") + "` has a custom derivative and captures a value of type " +
-                              primals[i].aval().to_string() + " that is being differentiated",
-                          "pass the value to the function as an argument");
+        throw_captured(primals[i], params.text("name"));
   if (params.has("jvp")) {
     // The user's rule computes outputs and tangents together; the part that does not depend on tangents
     // runs in the enclosing trace by itself.
@@ -184,10 +183,30 @@ std::vector<Batched> batch_call(Dim size, std::span<const Batched> inputs, const
   return results;
 }
 
+// The backward rule that runs as it is, if the equation has one.
+const OnlineBackward* online_backward(const Params& params) {
+  const Callable* rule = std::get_if<Callable>(params.find("bwd"));
+  return rule ? &rule->as<const OnlineBackward>() : nullptr;
+}
+
+// The backward rule as a program: residuals, cotangents of outputs -> cotangents of inputs.
+Jaxpr backward_program(const Params& params, std::span<const Array> operands) {
+  const OnlineBackward* online = online_backward(params);
+  if (!online) return body_of_call(params, "bwd");
+  std::vector<Aval> avals;
+  for (std::size_t i = 0; i < std::size_t(params.integer("num_residuals")); ++i) avals.push_back(operands[i].aval());
+  for (const Aval& aval : online->outputs)
+    if (is_differentiable(aval)) avals.push_back(tangent_aval(aval));
+  const Traced traced = make_jaxpr([&](std::span<const Array> arguments) { return online->pull(arguments); }, avals, "custom_vjp");
+  if (!traced.captured.empty())
+    throw TracerError("forward mode transposes the bwd rule of `" + online->name + "`, which captures an array of type " +
+                          traced.captured[0].aval().to_string(),
+                      "let fwd return the array among the residuals");
+  return traced.jaxpr;
+}
+
 // bwd transposed: residuals, tangents -> tangents of outputs.
-Jaxpr forward_of(const Params& params) {
-  const Jaxpr bwd = body_of_call(params, "bwd");
-  const std::size_t num_residuals = params.integer("num_residuals");
+Jaxpr forward_of(const Jaxpr& bwd, std::size_t num_residuals) {
   std::vector<bool> linear(bwd->num_binders, true);
   for (std::size_t i = 0; i < num_residuals; ++i) linear[i] = false;
   const auto transposed = transpose_jaxpr(bwd, linear, std::vector<bool>(bwd->outputs.size(), true));
@@ -209,16 +228,26 @@ const auto custom_linear_def =
     define(custom_linear_p, "The linearization of a function with a custom backward rule: operands are residuals and tangents; "
                             "its transpose is the user's rule, and everything else follows from transposing that rule.")
         .rule<Abstract>([](std::span<const Aval>, const Params& params) {
+          if (const OnlineBackward* online = online_backward(params)) {
+            std::vector<Aval> avals;
+            for (const Aval& aval : online->outputs)
+              if (is_differentiable(aval)) avals.push_back(tangent_aval(aval));
+            return avals;
+          }
           const Jaxpr bwd = body_of_call(params, "bwd");
           return std::vector<Aval>(bwd->avals.begin() + params.integer("num_residuals"), bwd->avals.begin() + bwd->num_binders);
         })
-        .rule<Decompose>([](std::span<const Array> inputs, const Params& params) { return eval_jaxpr(forward_of(params), inputs); })
+        .rule<Decompose>([](std::span<const Array> inputs, const Params& params) {
+          return eval_jaxpr(forward_of(backward_program(params, inputs), params.integer("num_residuals")), inputs);
+        })
         .rule<Transpose>([](std::span<const Tangent> cotangents, std::span<const TransposeInput> inputs, const Params& params) {
           const std::size_t num_residuals = params.integer("num_residuals");
           Arrays arguments;
           for (std::size_t i = 0; i < num_residuals; ++i) arguments.push_back(inputs[i].known());
           for (const Tangent& cotangent : cotangents) arguments.push_back(cotangent.instantiate());
-          const Arrays outputs = flat::call(body_of_call(params, "bwd"), arguments, {{"name", params.text("name")}});
+          const OnlineBackward* online = online_backward(params);
+          const Arrays outputs = online ? online->pull(arguments)
+                                        : flat::call(body_of_call(params, "bwd"), arguments, {{"name", params.text("name")}});
           Tangents results;
           for (std::size_t i = 0; i < inputs.size(); ++i)
             results.push_back(i < num_residuals ? Tangent(inputs[i].aval()) : Tangent(outputs[i - num_residuals]));
@@ -231,6 +260,15 @@ const auto transpose_rules = rules<Transpose>().on(call_p, transpose_call);
 const auto batch_rules = rules<Batch>().on(call_p, batch_call);
 
 }  // namespace
+
+Arrays bind_custom_linear(const OnlineBackward& backward, std::span<const Array> arguments) {
+  const std::size_t num_tangents = std::count_if(backward.inputs.begin(), backward.inputs.end(),
+                                                 [](const Aval& aval) { return is_differentiable(aval); });
+  return bind(custom_linear_p, arguments,
+              Params{{"bwd", Callable(backward.name, std::make_shared<OnlineBackward>(backward))},
+                     {"num_residuals", Dim(std::int64_t(arguments.size() - num_tangents))},
+                     {"name", backward.name}});
+}
 
 Arrays flat::call(const Jaxpr& body, std::span<const Array> inputs, const Params& extra) {
   // Entries beside the body list the same sizes, so that one list of values feeds them all.

@@ -1,23 +1,29 @@
 // grad, value_and_grad, jacfwd, jacrev: compositions of vjp, jvp and vmap.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/argument_names.h>
 #include <plait/ops.h>
 #include <plait/transforms.h>
 
 namespace plait {
 namespace {
 
-void check_inputs(std::span<const Array> inputs, const std::vector<bool>& wrt, const char* transform) {
+void check_inputs(std::span<const Array> inputs, const std::vector<bool>& wrt,
+                  const char* transform) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (wrt[i] && !is_floating(inputs[i].dtype()))
-      throw DtypeError(std::string(transform) + ": input " + std::to_string(i) + " has dtype " + std::string(name_of(inputs[i].dtype())) +
-                           ", which has no " + (is_complex(inputs[i].dtype()) ? "real derivative" : "derivative"),
-                       is_complex(inputs[i].dtype()) ? "split it with real and imag, or use vjp" : "convert it to float, or leave it out of argnums");
+      throw DtypeError(std::string(transform) + ": " + ArgumentNames::of(i) + " has dtype " +
+                           std::string(name_of(inputs[i].dtype())) + ", which has no " +
+                           (is_complex(inputs[i].dtype()) ? "real derivative" : "derivative"),
+                       is_complex(inputs[i].dtype())
+                           ? "split it with real and imag, or use vjp"
+                           : "convert it to float, or leave it out of argnums");
 }
 
 // The basis of an array: one example for each element, 1 there and 0 elsewhere.
 Array basis(const Aval& aval) {
   const Dim n = aval.shape.num_elements();
-  const Array rows = lax::iota(DType::int32, {n, n}, 0), columns = lax::iota(DType::int32, {n, n}, 1);
+  const Array rows = lax::iota(DType::int32, {n, n}, 0),
+              columns = lax::iota(DType::int32, {n, n}, 1);
   Shape shape{n};
   for (Dim dim : aval.shape) shape.push_back(dim);
   return lax::reshape(lax::convert_element_type(lax::eq(rows, columns), aval.dtype), shape);
@@ -29,85 +35,111 @@ Shape joined(const Shape& a, const Shape& b) {
   return shape;
 }
 
+// How many outputs are differentiated, all of them real floats.
+std::size_t check_outputs(const Arrays& outputs, const flat::JacobianOptions& options,
+                          const std::string& transform) {
+  const std::size_t count =
+      options.num_differentiated ? options.num_differentiated() : outputs.size();
+  for (std::size_t i = 0; i < count; ++i)
+    if (!is_floating(outputs[i].dtype()))
+      throw DtypeError(transform + ": output " + std::to_string(i) + " has dtype " +
+                           std::string(name_of(outputs[i].dtype())) + ", which has no " +
+                           (is_complex(outputs[i].dtype()) ? "real derivative" : "derivative"),
+                       "return floats, and the rest as auxiliary output with has_aux=True");
+  return count;
+}
+
 }  // namespace
 
-flat::ValueAndGrad flat::value_and_grad(const Function& function, std::span<const Array> inputs, const std::vector<bool>& wrt) {
+flat::ValueAndGrad flat::value_and_grad(const Function& function, std::span<const Array> inputs,
+                                        const std::vector<bool>& wrt) {
   check_inputs(inputs, wrt, "grad");
   const Pullback pullback = vjp(function, inputs, wrt);
   const Array& value = pullback.outputs.at(0);
   if (value.ndim() != 0)
-    throw ShapeError("grad: the function returns an array of shape (" + value.shape().to_string() + "), and a gradient is of a scalar",
+    throw ShapeError("grad: the function returns an array of shape (" + value.shape().to_string() +
+                         "), and a gradient is of a scalar",
                      "reduce the output, for example by sum or mean, or use jacrev or vjp");
   if (!is_floating(value.dtype()))
-    throw DtypeError("grad: the function returns " + std::string(name_of(value.dtype())) + ", and a gradient is of a real float",
+    throw DtypeError("grad: the function returns " + std::string(name_of(value.dtype())) +
+                         ", and a gradient is of a real float",
                      "return a float");
   Tangents cotangents;
   for (std::size_t i = 0; i < pullback.outputs.size(); ++i) {
     const Aval& aval = pullback.outputs[i].aval();
-    cotangents.push_back(i == 0 ? Tangent(Array::literal(Literal{aval.dtype, aval.weak, 0, 1, 0})) : Tangent(aval));
+    cotangents.push_back(i == 0 ? Tangent(Array::literal(Literal{aval.dtype, aval.weak, 0, 1, 0}))
+                                : Tangent(aval));
   }
   ValueAndGrad result{pullback.outputs, {}};
-  for (const Tangent& tangent : pullback.pull(cotangents)) result.gradients.push_back(tangent.instantiate());
+  for (const Tangent& tangent : pullback.pull(cotangents))
+    result.gradients.push_back(tangent.instantiate());
   return result;
 }
 
-Arrays flat::jacfwd(const Function& function, std::span<const Array> inputs, const std::vector<bool>& wrt, std::optional<std::int64_t> chunk) {
+flat::Jacobian flat::jacfwd(const Function& function, std::span<const Array> inputs,
+                            const std::vector<bool>& wrt, const JacobianOptions& options) {
   check_inputs(inputs, wrt, "jacfwd");
+  const LinearMap map = linearize(function, inputs, wrt);
+  Jacobian result{map.outputs, {}};
+  const std::size_t count = check_outputs(map.outputs, options, "jacfwd");
   std::vector<Arrays> columns;  // by input, then output
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!wrt[i]) continue;
-    const Aval aval = inputs[i].aval();
+  for (int input : map.inputs) {
+    const Aval aval = inputs[input].aval();
     auto push = [&](std::span<const Array> direction) {
-      Tangents tangents;
-      for (std::size_t k = 0; k < inputs.size(); ++k) tangents.push_back(k == i ? Tangent(direction[0]) : Tangent(inputs[k].aval()));
-      Arrays results;
-      for (const Tangent& tangent : jvp(function, inputs, tangents).tangents) results.push_back(tangent.instantiate());
-      return results;
+      Arrays arguments;
+      for (int other : map.inputs)
+        arguments.push_back(other == input ? direction[0] : lax::zeros_like(inputs[other].aval()));
+      arguments.insert(arguments.end(), map.residuals.begin(), map.residuals.end());
+      return eval_jaxpr(map.jaxpr, arguments);
     };
-    VmapOptions options;
-    options.in_dims = {0};
-    options.chunk = chunk;
-    options.out_dims = [](std::size_t n) { return std::vector<std::optional<int>>(n, -1); };
-    Arrays derivatives;
-    for (const Array& result : vmap(push, Arrays{basis(aval)}, options)) {
-      Shape output = result.shape();
-      output.pop_back();
-      derivatives.push_back(lax::reshape(result, joined(output, aval.shape)));
+    VmapOptions batch;
+    batch.in_dims = {0};
+    batch.chunk = options.chunk;
+    batch.out_dims = [](std::size_t n) { return std::vector<std::optional<int>>(n, -1); };
+    const Arrays pushed = vmap(push, Arrays{basis(aval)}, batch);
+    columns.emplace_back();
+    std::size_t next = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+      const Shape shape = joined(map.outputs[k].shape(), aval.shape);
+      const bool has = next < pushed.size() && map.outputs_with_tangent[next] == int(k);
+      columns.back().push_back(has ? lax::reshape(pushed[next++], shape)
+                                   : lax::full(shape, 0, map.outputs[k].dtype()));
     }
-    columns.push_back(std::move(derivatives));
   }
-  Arrays results;
-  for (std::size_t output = 0; !columns.empty() && output < columns[0].size(); ++output)
-    for (const Arrays& column : columns) results.push_back(column[output]);
-  return results;
+  for (std::size_t k = 0; k < count; ++k)
+    for (const Arrays& column : columns) result.derivatives.push_back(column[k]);
+  return result;
 }
 
-Arrays flat::jacrev(const Function& function, std::span<const Array> inputs, const std::vector<bool>& wrt, std::optional<std::int64_t> chunk) {
+flat::Jacobian flat::jacrev(const Function& function, std::span<const Array> inputs,
+                            const std::vector<bool>& wrt, const JacobianOptions& options) {
   check_inputs(inputs, wrt, "jacrev");
   const Pullback pullback = vjp(function, inputs, wrt);
-  Arrays results;
-  for (std::size_t output = 0; output < pullback.outputs.size(); ++output) {
+  Jacobian result{pullback.outputs, {}};
+  const std::size_t count = check_outputs(pullback.outputs, options, "jacrev");
+  for (std::size_t output = 0; output < count; ++output) {
     const Aval& aval = pullback.outputs[output].aval();
-    if (!is_floating(aval.dtype))
-      throw DtypeError("jacrev: output " + std::to_string(output) + " has dtype " + std::string(name_of(aval.dtype)) + ", which has no derivative",
-                       "return floats, and the rest as auxiliary output with has_aux=True");
     auto pull = [&](std::span<const Array> direction) {
       Tangents cotangents;
       for (std::size_t k = 0; k < pullback.outputs.size(); ++k)
-        cotangents.push_back(k == output ? Tangent(direction[0]) : Tangent(pullback.outputs[k].aval()));
+        cotangents.push_back(k == output ? Tangent(direction[0])
+                                         : Tangent(pullback.outputs[k].aval()));
       Arrays pulled;
-      for (const Tangent& tangent : pullback.pull(cotangents)) pulled.push_back(tangent.instantiate());
+      for (const Tangent& tangent : pullback.pull(cotangents))
+        pulled.push_back(tangent.instantiate());
       return pulled;
     };
-    VmapOptions options;
-    options.in_dims = {0};
-    options.chunk = chunk;
+    VmapOptions batch;
+    batch.in_dims = {0};
+    batch.chunk = options.chunk;
     std::size_t next = 0;
-    const Arrays pulled = vmap(pull, Arrays{basis(aval)}, options);
+    const Arrays pulled = vmap(pull, Arrays{basis(aval)}, batch);
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (wrt[i]) results.push_back(lax::reshape(pulled[next++], joined(aval.shape, inputs[i].shape())));
+      if (wrt[i])
+        result.derivatives.push_back(
+            lax::reshape(pulled[next++], joined(aval.shape, inputs[i].shape())));
   }
-  return results;
+  return result;
 }
 
 }  // namespace plait

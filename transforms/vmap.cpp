@@ -1,6 +1,7 @@
 // vmap: a function of one example becomes a function of a batch, by the Batch rule of each equation. A
 // primitive without a rule or a decomposition is applied example by example, and explain says so.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/argument_names.h>
 #include <plait/ops.h>
 #include <plait/trace/interpret.h>
 #include <plait/transforms.h>
@@ -121,10 +122,10 @@ Arrays flat::vmap(const Function& function, std::span<const Array> inputs, const
     const int axis = normalize_axis(*options.in_dims[i], inputs[i].ndim(), "vmap: in_axes");
     const Dim here = inputs[i].shape(axis);
     if (size && !(*size == here))
-      throw ShapeError(first < 0 ? "vmap: argument " + std::to_string(i) + " has " + here.to_string() + " examples, and axis_size is " + size->to_string()
-                                 : "vmap: inputs disagree on the size of the mapped axis: argument " + std::to_string(first) + " has " +
-                                       size->to_string() + ", argument " + std::to_string(i) + " has " + here.to_string(),
-                       first < 0 ? "make them equal" : "map only argument " + std::to_string(first) + " with in_axes, giving None for the other");
+      throw ShapeError(first < 0 ? "vmap: " + ArgumentNames::of(i) + " has " + here.to_string() + " examples, and axis_size is " + size->to_string()
+                                 : "vmap: inputs disagree on the size of the mapped axis: " + ArgumentNames::of(first) + " has " + size->to_string() + ", " +
+                                       ArgumentNames::of(i) + " has " + here.to_string(),
+                       first < 0 ? "make them equal" : "map only " + ArgumentNames::of(first) + " with in_axes, giving None for the other");
     size = here;
     if (first < 0) first = int(i);
   }

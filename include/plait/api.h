@@ -189,7 +189,7 @@ auto linearize(F f, const A&... arguments) {
 
 namespace detail {
 
-using Jacobian = Arrays (*)(const Function&, std::span<const Array>, const std::vector<bool>&, std::optional<std::int64_t>);
+using Jacobian = flat::Jacobian (*)(const Function&, std::span<const Array>, const std::vector<bool>&, const flat::JacobianOptions&);
 
 // Jacobians of an Array are shaped like the argument; of other results, one such for each output leaf.
 template <std::size_t argnum, class F>
@@ -199,7 +199,7 @@ auto jacobian(F f, Jacobian transform, const char* name, std::optional<std::int6
   return typename signature_of<F>::template Returning<Result>([=](const auto&... arguments) -> Result {
     TransformScope scope(name, "");
     const Flat<F> flat(f, arguments...);
-    const Arrays all = transform(flat.function, flat.inputs, flat.template wrt<argnum>(), chunk);
+    const Arrays all = transform(flat.function, flat.inputs, flat.template wrt<argnum>(), {chunk, {}}).derivatives;
     std::span<const Array> leaves(all);
     if constexpr (std::is_base_of_v<Array, result_of<F>>) return unflatten<One>(flat.structures[argnum], leaves);
     else {

@@ -22,21 +22,20 @@ template <class F, class Rule>
 auto custom_jvp(F f, Rule rule, std::string name = "f") {
   using Arguments = detail::arguments_of<F>;
   using Result = detail::result_of<F>;
-  return typename detail::signature_of<F>::template Returning<Result>(
-      [=](const auto&... arguments) -> Result {
-        const detail::Flat<F> flat(f, arguments...);
-        const TreeDef structure = TreeDef::tuple(flat.structures);
-        const Function jvp = [&](std::span<const Array> leaves) {
-          const auto primals = unflatten<Arguments>(structure, leaves);  // takes its leaves
-          const auto tangents = unflatten<Arguments>(structure, leaves);
-          const std::pair<Result, Result> pushed = rule(primals, tangents);
-          Arrays outputs;
-          flatten(pushed, outputs);
-          return outputs;
-        };
-        return unflatten<Result>(*flat.result,
-                                 flat::custom_jvp(flat.function, jvp, flat.inputs, name));
-      });
+  return typename detail::signature_of<F>::template Returning<Result>([=](const auto&... arguments)
+                                                                          -> Result {
+    const detail::Flat<F> flat(f, arguments...);
+    const TreeDef structure = TreeDef::tuple(flat.structures);
+    const Function jvp = [rule, structure, result = flat.result](std::span<const Array> leaves) {
+      const auto primals = unflatten<Arguments>(structure, leaves);  // takes its leaves
+      const auto tangents = unflatten<Arguments>(structure, leaves);
+      const std::pair<Result, Result> pushed = rule(primals, tangents);
+      Arrays outputs;
+      *result = flatten(pushed, outputs).children()[0];  // where f itself does not run
+      return outputs;
+    };
+    return unflatten<Result>(*flat.result, flat::custom_jvp(flat.function, jvp, flat.inputs, name));
+  });
 }
 
 // fwd(arguments...) returns a pair: the result and residuals, any tree of arrays. bwd(residuals,
@@ -50,6 +49,15 @@ auto custom_vjp(F f, Forward fwd, Backward bwd, std::string name = "f") {
       [=](const auto&... arguments) -> Result {
         const detail::Flat<F> flat(f, arguments...);
         const detail::Flat<Forward> forward(fwd, arguments...);
+        const flat::ForwardRule rule = [forward,
+                                        result = flat.result](std::span<const Array> leaves) {
+          Arrays residuals = forward.function(leaves);
+          *result = forward.result->children()[0];  // where f itself does not run
+          const auto middle = residuals.begin() + result->num_leaves();
+          Arrays outputs(residuals.begin(), middle);
+          residuals.erase(residuals.begin(), middle);
+          return flat::Forward{std::move(outputs), std::move(residuals)};
+        };
         const Function backward = [bwd, both = forward.result](std::span<const Array> leaves) {
           const auto residuals = unflatten<Residuals>(both->children()[1], leaves);
           const auto cotangents = unflatten<Result>(both->children()[0], leaves);
@@ -57,8 +65,8 @@ auto custom_vjp(F f, Forward fwd, Backward bwd, std::string name = "f") {
           flatten(bwd(residuals, cotangents), all);
           return all;
         };
-        return unflatten<Result>(*flat.result, flat::custom_vjp(flat.function, forward.function,
-                                                                backward, flat.inputs, name));
+        return unflatten<Result>(
+            *flat.result, flat::custom_vjp(flat.function, rule, backward, flat.inputs, name));
       });
 }
 

@@ -42,20 +42,36 @@ struct ValueAndGrad {
 ValueAndGrad value_and_grad(const Function& function, std::span<const Array> inputs, const std::vector<bool>& wrt);
 
 // Derivatives of each output by each input marked in wrt, outputs outermost; each has the output's axes,
-// then the input's. jacfwd pushes a basis of tangents, jacrev pulls one of cotangents; chunk bounds how
-// many go at once.
-Arrays jacfwd(const Function& function, std::span<const Array> inputs, const std::vector<bool>& wrt,
-              std::optional<std::int64_t> chunk = {});
-Arrays jacrev(const Function& function, std::span<const Array> inputs, const std::vector<bool>& wrt,
-              std::optional<std::int64_t> chunk = {});
+// then the input's. The function runs once; then jacfwd pushes a basis of tangents through its
+// linearization, and jacrev pulls one of cotangents.
+struct Jacobian {
+  Arrays outputs, derivatives;
+};
+struct JacobianOptions {
+  std::optional<std::int64_t> chunk;  // at most so many directions at once
+  // How many outputs are differentiated, asked when the function has run; the rest are auxiliary.
+  std::function<std::size_t()> num_differentiated;
+};
+Jacobian jacfwd(const Function& function, std::span<const Array> inputs, const std::vector<bool>& wrt,
+                const JacobianOptions& options = {});
+Jacobian jacrev(const Function& function, std::span<const Array> inputs, const std::vector<bool>& wrt,
+                const JacobianOptions& options = {});
 
 // function with a rule of its own for differentiation: jvp takes primals, then tangents (zeros made
 // explicit), and returns outputs, then tangents.
 Arrays custom_jvp(const Function& function, const Function& jvp, std::span<const Array> inputs, const std::string& name);
-// fwd returns the outputs, then residuals; bwd takes residuals, then cotangents of the outputs, and returns
+// fwd returns the outputs, and residuals; bwd takes residuals, then cotangents of the outputs, and returns
 // cotangents of the inputs (of every input; those of integer inputs are ignored).
-Arrays custom_vjp(const Function& function, const Function& fwd, const Function& bwd, std::span<const Array> inputs,
+struct Forward {
+  Arrays outputs, residuals;
+};
+using ForwardRule = std::function<Forward(std::span<const Array>)>;
+Arrays custom_vjp(const Function& function, const ForwardRule& fwd, const Function& bwd, std::span<const Array> inputs,
                   const std::string& name);
+// Whether these inputs make custom_jvp and custom_vjp trace function and rules to programs now. Where
+// derivatives of the inputs are being taken, rules run on the values themselves; where nothing asks for
+// derivatives, the function alone does.
+bool stages_custom_rules(std::span<const Array> inputs);
 
 // function whose derivatives are computed from its inputs again instead of from stored results; the policy
 // says which equations' results are kept all the same.
@@ -146,6 +162,18 @@ std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size, co
 
 // The body of a call, or another entry, with its sizes put in.
 Jaxpr body_of_call(const Params& params, std::string_view entry = "body");
+
+// The backward rule of a custom_vjp that runs as it is, without a program: see transforms/custom.cpp.
+struct OnlineBackward {
+  Function bwd;                       // residuals, cotangents of every output -> cotangents of every input
+  std::vector<Aval> inputs, outputs;  // of the function
+  std::string name;
+  // Cotangents of the inputs that have one, from residuals and cotangents of the outputs that have one.
+  Arrays pull(std::span<const Array> arguments) const;
+};
+// The linear map from tangents of the inputs to tangents of the outputs whose transpose it is. arguments
+// are residuals, then tangents of the inputs that have one.
+Arrays bind_custom_linear(const OnlineBackward& backward, std::span<const Array> arguments);
 
 // Linearize of a call with a checkpoint policy.
 Differentiated linearize_checkpoint(std::span<const Array> primals, std::span<const Tangent> tangents, const Params& params,

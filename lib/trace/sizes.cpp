@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/sizes.h>
 
+#include <plait/base/argument_names.h>
+
 #include <algorithm>
 
 namespace plait {
@@ -131,7 +133,7 @@ struct Extent {
   std::size_t argument;
   int axis;
 
-  std::string place() const { return "argument " + std::to_string(argument) + ", axis " + std::to_string(axis); }
+  std::string place() const { return ArgumentNames::of(argument) + ", axis " + std::to_string(axis); }
 };
 
 // dim = factor * unknown + offset once the known sizes are put in; none when dim is not linear in it.
@@ -164,7 +166,7 @@ std::vector<std::pair<Dim, Dim>> solve_sizes(std::span<const Dim> sizes, std::sp
   std::vector<Extent> extents;
   for (std::size_t i = 0; i < formal.size(); ++i) {
     if (formal[i].rank() != actual[i].rank())
-      throw ShapeError(name + ": argument " + std::to_string(i) + " has shape (" + actual[i].shape.to_string() + ") where (" +
+      throw ShapeError(name + ": " + ArgumentNames::of(i) + " has shape (" + actual[i].shape.to_string() + ") where (" +
                            formal[i].shape.to_string() + ") is needed",
                        "give an array of " + std::to_string(formal[i].rank()) + " dimensions");
     for (int axis = 0; axis < formal[i].rank(); ++axis)

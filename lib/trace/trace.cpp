@@ -1,7 +1,9 @@
 // bind, the current trace, and staging to jaxprs. See trace.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/sizes.h>
+#include <plait/trace/donated.h>
 #include <plait/trace/interpret.h>
+#include <plait/trace/suspended.h>
 #include <plait/trace/trace.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@ namespace plait {
 namespace {
 
 thread_local Trace* current_trace = nullptr;
+thread_local SuspendedTrace* innermost_suspended = nullptr;
 std::atomic<std::uint64_t> traces_made{0};
 std::atomic<Evaluator> installed_evaluator{nullptr};
 
@@ -46,10 +49,35 @@ void check_usable(const Array& array) {
   if (array.is_concrete()) return;
   for (Trace* trace = current_trace; trace; trace = trace->parent())
     if (trace->owns(array)) return;
-  const Source birth = array.birth();
-  throw TracerError("a traced value of type " + array.aval().to_string() + " was used after its trace had ended" +
-                        (birth ? "; it was made at\n    " + birth.to_string() : ""),
+  for (const SuspendedTrace* scope = innermost_suspended; scope; scope = scope->outer_)
+    if (scope->trace_.owns(array)) throw_captured(array, scope->function_);
+  const std::string birth = array.birth() ? "\n  made at " + array.birth().to_string() : "";
+  if (const auto* donated = dynamic_cast<const DonatedNode*>(array.node()))
+    throw ValueError("an array of type " + array.aval().to_string() + " was used after it had been donated to `" + donated->function + "`" +
+                         (birth.empty() ? "" : "\n  donated at" + birth.substr(std::string("\n  made at").size())),
+                     "use what the function returned, or leave the argument out of donate_argnums");
+  throw TracerError("a traced value of type " + array.aval().to_string() + " was used after its trace had ended" + birth,
                     "return the value from the traced function instead of storing it outside");
+}
+
+SuspendedTrace::SuspendedTrace(const Trace& trace, std::string_view function)
+    : trace_(trace), function_(function), outer_(std::exchange(innermost_suspended, this)) {}
+SuspendedTrace::~SuspendedTrace() { innermost_suspended = outer_; }
+
+void throw_captured(const Array& array, std::string_view function) {
+  throw TracerError("the function `" + std::string(function) + "` has a custom derivative and captures a value of type " +
+                        array.aval().to_string() + " that is being differentiated",
+                    "pass the value to the function as an argument");
+}
+
+DonatedNode::DonatedNode(Aval aval, std::string function)
+    : ArrayNode(std::move(aval), reinterpret_cast<const Trace*>(this)), function(std::move(function)) {
+  birth_ = Source::current();
+}
+
+Array donate(Array& handle, const std::string& function) {
+  Array left(new DonatedNode(handle.aval(), function));
+  return std::exchange(handle, std::move(left));
 }
 
 void Trace::check_alive(const Array& array) const { check_usable(array); }

@@ -67,7 +67,8 @@ from plait._plait import (
     ValueError,
     from_dlpack,
 )
-from plait._sizes import Ragged, instantiate, mask, ragged, rules
+from plait._rules import rules
+from plait._sizes import Ragged, instantiate, mask, ragged
 from plait._transforms import eval_shape, explain, jit, make_jaxpr, vmap
 
 __version__ = _plait.__version__

@@ -1,9 +1,10 @@
 """Where a jitted function's captured arrays can be found again, and which scalars it reads.
 
 jit makes captured arrays hidden inputs that are read again at each call. The search goes from the
-function through what its code names: closure cells, globals, defaults, its `self`, functions, containers
-and attributes, breadth first and within a limit. Scalars are guarded where the code spells the whole
-chain (`config.lr`), so that a changed one makes a new trace.
+function, and from arguments that are no arrays, through what code names: closure cells, globals, defaults,
+`self`, functions, containers and attributes, breadth first and within a limit. Scalars are guarded where the
+code spells the whole chain (`config.lr`, `self.scale`, `options["rate"]`), and so are lengths of lists and
+dicts that hold captured arrays, so that a changed one makes a new trace.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -14,40 +15,50 @@ import types
 
 from plait import _plait
 
-CELL, ITEM, ATTRIBUTE = 0, 1, 2
+CELL, ITEM, ATTRIBUTE, LENGTH = 0, 1, 2, 3
 LIMIT = 20_000
+OURS = ("plait", "numpy", "math")
 SCALARS = (bool, int, float, complex, str, bytes, type(None))
 OPAQUE = (types.ModuleType, type, types.BuiltinFunctionType, types.CodeType, *SCALARS)
 
 
-def find(function, wanted):
-    """Paths to each wanted (node, NumPy array or None), and guards as (path, value) pairs."""
+def find(function, wanted, arguments=()):
+    """Paths to each wanted (node, NumPy array or None), and guards as (path, value) pairs.
+
+    arguments are (parameter, value) of those that belong to the signature: an object whose method is jitted.
+    """
     paths = [[] for _ in wanted]
     guards = []
     nodes = {node: index for index, (node, array) in enumerate(wanted) if array is None}
     arrays = {id(array): index for index, (_, array) in enumerate(wanted) if array is not None}
     seen = {id(function)}
     queue = [(function, function, (), getattr(function, "__name__", "f"))]
+    for name, value in arguments:
+        if not isinstance(value, OPAQUE) and id(value) not in seen:
+            seen.add(id(value))
+            queue.append((value, value, (), name))
+            _guard_locals(guards, function, name, value)
     position = 0
     numpy_array = _ndarray()
     while position < len(queue) and len(queue) < LIMIT:
         value, root, steps, text = queue[position]
         position += 1
+        holds = False
         for child, child_steps, child_text in _children(value, root, steps, text, guards):
             if isinstance(child, _plait.Array):
                 index = nodes.get(_plait.node_of(child))
-                if index is not None:
-                    paths[index].append((root, child_steps, child_text))
-                continue
-            if isinstance(child, numpy_array):
+            elif isinstance(child, numpy_array):
                 index = arrays.get(id(child))
-                if index is not None:
-                    paths[index].append((root, child_steps, child_text))
+            else:
+                if not isinstance(child, OPAQUE) and id(child) not in seen:
+                    seen.add(id(child))
+                    queue.append((child, root, child_steps, child_text))
                 continue
-            if isinstance(child, OPAQUE) or id(child) in seen:
-                continue
-            seen.add(id(child))
-            queue.append((child, root, child_steps, child_text))
+            if index is not None:
+                holds = True
+                paths[index].append((root, child_steps, child_text))
+        if holds and type(value) in (list, dict):
+            guards.append(((root, (*steps, (LENGTH, None)), f"len({text})"), len(value)))
     return paths, guards
 
 
@@ -62,6 +73,10 @@ def _children(value, root, steps, text, guards):
     if isinstance(value, types.FunctionType):
         yield from _of_function(value, steps, text, guards, root)
     elif isinstance(value, types.MethodType):
+        if isinstance(value.__func__, types.FunctionType) and value.__func__.__code__.co_varnames:
+            name = value.__func__.__code__.co_varnames[0]
+            path = (*steps, (ATTRIBUTE, "__self__"))
+            _guard_chains(guards, value.__func__, "local", name, value.__self__, root, path)
         yield value.__func__, (*steps, (ATTRIBUTE, "__func__")), text
         yield value.__self__, (*steps, (ATTRIBUTE, "__self__")), f"{text}.__self__"
     elif isinstance(value, functools.partial):
@@ -101,12 +116,14 @@ def _of_function(function, steps, text, guards, root):
             continue
         yield content, path, name
         _guard(guards, root, path, name, content)
+        _guard_chains(guards, function, "cell", name, content, root, path)
     for name in sorted(_global_names(code)):
         if name in function.__globals__:
             content = function.__globals__[name]
             path = (*steps, (ATTRIBUTE, "__globals__"), (ITEM, name))
             yield content, path, name
             _guard(guards, root, path, name, content)
+            _guard_chains(guards, function, "global", name, content, root, path)
     for number, value in enumerate(function.__defaults__ or ()):
         yield (
             value,
@@ -118,8 +135,6 @@ def _of_function(function, steps, text, guards, root):
     wrapped = getattr(function, "__wrapped__", None)
     if wrapped is not None:
         yield wrapped, (*steps, (ATTRIBUTE, "__wrapped__")), text
-    for chain, kind in _chains(code):
-        _guard_chain(guards, function, root, steps, chain, kind)
 
 
 def _guard(guards, root, path, text, value):
@@ -127,41 +142,47 @@ def _guard(guards, root, path, text, value):
         guards.append(((root, path, text), value))
 
 
-def _guard_chain(guards, function, root, steps, chain, kind):
-    """Guards a scalar at the end of a chain of attributes that the code spells."""
-    name, *attributes = chain
-    code = function.__code__
-    if kind == "global":
-        if name not in function.__globals__:
+def _guard_locals(guards, function, name, value):
+    """Guards what the function's code reads from an argument that belongs to the signature."""
+    while not isinstance(function, types.FunctionType):
+        function = getattr(function, "__wrapped__", None) or getattr(function, "__func__", None)
+        if function is None:
             return
-        value, path = function.__globals__[name], (*steps, (ATTRIBUTE, "__globals__"), (ITEM, name))
-    elif name in code.co_freevars:
-        index = code.co_freevars.index(name)
-        try:
-            value = function.__closure__[index].cell_contents
-        except ValueError:
-            return
-        path = (*steps, (ATTRIBUTE, "__closure__"), (ITEM, index), (CELL, None))
-    else:
+    _guard_chains(guards, function, "local", name, value, value, ())
+
+
+def _guard_chains(guards, function, kind, name, value, root, path):
+    """Guards scalars at the ends of chains that the code spells from a name that holds value."""
+    if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in OURS:
         return
-    if isinstance(value, types.ModuleType) and getattr(value, "__name__", "").partition(".")[0] in (
-        "plait",
-        "numpy",
-        "math",
-    ):
-        return
-    for attribute in attributes:
-        # Properties could have effects; data is read where it lies.
-        if not isinstance(value, (types.ModuleType, type)) and attribute not in getattr(
-            value, "__dict__", {}
-        ):
-            return
-        try:
-            value = getattr(value, attribute)
-        except AttributeError:
-            return
-        path = (*path, (ATTRIBUTE, attribute))
-    _guard(guards, root, path, ".".join(chain), value)
+    for chain_kind, chain_name, links in _chains(function.__code__):
+        if (chain_kind, chain_name) == (kind, name):
+            _guard_chain(guards, name, links, value, root, path)
+
+
+def _guard_chain(guards, text, links, value, root, path):
+    for step, key in links:
+        if step == ITEM:
+            if type(value) not in (dict, list, tuple):
+                return
+            try:
+                value = value[key]
+            except (LookupError, TypeError):
+                return
+            text += f"[{key!r:.40}]"
+        else:
+            # Properties could have effects; data is read where it lies.
+            if not isinstance(value, (types.ModuleType, type)) and key not in getattr(
+                value, "__dict__", {}
+            ):
+                return
+            try:
+                value = getattr(value, key)
+            except AttributeError:
+                return
+            text += f".{key}"
+        path = (*path, (step, key))
+    _guard(guards, root, path, text, value)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -178,23 +199,51 @@ def _global_names(code):
     return frozenset(names)
 
 
+LOADS = {
+    "LOAD_GLOBAL": "global",
+    "LOAD_DEREF": "cell",
+    "LOAD_FAST": "local",
+    "LOAD_FAST_LOAD_FAST": "local",
+    "STORE_FAST_LOAD_FAST": "local",
+}
+
+
+def _stored(instruction):
+    """The locals that an instruction assigns: they may hold anything afterwards."""
+    value = instruction.argval
+    if instruction.opname == "STORE_FAST_LOAD_FAST":
+        return {value[0]}
+    if instruction.opname.startswith("STORE_FAST"):
+        return set(value) if isinstance(value, tuple) else {value}
+    return set()
+
+
 @functools.lru_cache(maxsize=4096)
 def _chains(code):
-    """Chains of attributes that code spells, such as ("config", "lr")."""
+    """What code spells after names: ("global", "config", ((ATTRIBUTE, "lr"),))."""
     chains = set()
-    current = None
-    for instruction in dis.get_instructions(code):
-        name = instruction.opname
-        if name == "LOAD_GLOBAL":
-            current = ((instruction.argval,), "global")
-        elif name == "LOAD_DEREF":
-            current = ((instruction.argval,), "cell")
+    current = key = None
+    instructions = list(dis.get_instructions(code))
+    stored = set().union(*(_stored(instruction) for instruction in instructions))
+    for instruction in instructions:
+        name, value = instruction.opname, instruction.argval
+        if name in LOADS:
+            # Some versions of Python load or store two locals at once.
+            value = value[1] if isinstance(value, tuple) else value
+            current = (LOADS[name], value, ()) if value not in stored else None
         elif name in ("LOAD_ATTR", "LOAD_METHOD") and current:
-            current = ((*current[0], instruction.argval), current[1])
+            current = (*current[:2], (*current[2], (ATTRIBUTE, value)))
+            chains.add(current)
+        elif name == "LOAD_CONST" and current and isinstance(value, (str, int)):
+            key = (ITEM, value)
+            continue
+        elif name == "BINARY_SUBSCR" and current and key:
+            current = (*current[:2], (*current[2], key))
             chains.add(current)
         elif name not in ("CACHE", "PUSH_NULL", "PRECALL"):
             current = None
+        key = None
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            chains |= _chains(constant)
+            chains |= {chain for chain in _chains(constant) if chain[0] != "local"}
     return frozenset(chains)

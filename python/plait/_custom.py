@@ -8,7 +8,17 @@ import inspect
 import threading
 
 from plait import _plait
-from plait._functions import Flat, check_callable, name_of, to_arrays, wraps
+from plait._functions import (
+    Flat,
+    applying,
+    argument_place,
+    call_place,
+    check_callable,
+    is_single,
+    name_of,
+    to_arrays,
+    wraps,
+)
 from plait._plait import flatten, unflatten
 
 
@@ -16,8 +26,8 @@ class _Custom:
     """What custom_jvp and custom_vjp share: arguments by position, some of them not differentiated."""
 
     transform = ""
-    # A rule is traced with the function, and mostly calls it again. So deep the rule is there in derivatives
-    # of derivatives; below, the function's own equations are differentiated.
+    # Where a rule is traced to a program (under jit), and mostly calls its function again, the program holds
+    # the rule so deep; in derivatives of derivatives beyond, the function's own equations are differentiated.
     deepest = 3
 
     def __init__(self, fun, nondiff_argnums=()):
@@ -26,17 +36,28 @@ class _Custom:
         self.fun = fun
         self.inside = threading.local()
         self.nondiff_argnums = (
-            (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+            (nondiff_argnums,) if is_single(nondiff_argnums) else tuple(nondiff_argnums)
         )
+        self.num_parameters = 0
+        try:
+            self.signature = inspect.signature(fun)
+        except (TypeError, ValueError):  # a builtin without one
+            return
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        parameters = self.signature.parameters.values()
+        self.num_parameters = sum(parameter.kind in kinds for parameter in parameters)
+
+    def __repr__(self):
+        return f"<{self.transform} {name_of(self.fun)}>"
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
     def arguments(self, args, kwargs):
         """Positional arguments, those fixed by nondiff_argnums apart."""
-        if kwargs:
+        if kwargs or len(args) < self.num_parameters:
             try:
-                bound = inspect.signature(self.fun).bind(*args, **kwargs)
+                bound = self.signature.bind(*args, **kwargs)
             except TypeError:
                 self.fun(*args, **kwargs)
                 raise
@@ -48,9 +69,17 @@ class _Custom:
                     f"{self.transform}: `{name_of(self.fun)}` takes keyword-only arguments: {', '.join(bound.kwargs)}",
                     "make them positional, or bind them with functools.partial",
                 )
+        for number in self.nondiff_argnums:
+            if not -len(args) <= number < len(args):
+                _plait.fail(
+                    "ValueError",
+                    f"{self.transform}: nondiff_argnums={self.nondiff_argnums!r}, but `{name_of(self.fun)}` was "
+                    f"called with {len(args)} argument{'s' if len(args) != 1 else ''}",
+                    "name positions of arguments that the call has",
+                )
         fixed = {number % len(args): args[number] for number in self.nondiff_argnums}
-        dynamic = tuple(arg for index, arg in enumerate(args) if index not in fixed)
-        return args, fixed, dynamic
+        numbers = [index for index in range(len(args)) if index not in fixed]
+        return args, fixed, tuple(args[index] for index in numbers), numbers
 
     def require_rule(self, rule):
         if rule is None:
@@ -60,9 +89,15 @@ class _Custom:
                 f"give it one with {name_of(self.fun)}.def{'jvp' if self.transform == 'custom_jvp' else 'vjp'}",
             )
 
-    def is_plain(self):
-        """Whether this call applies the function itself, without its rule."""
-        return not _plait.is_tracing() or getattr(self.inside, "depth", 0) >= self.deepest
+    def is_plain(self, arrays, rules):
+        """Whether this call applies the function itself; rules are those to be traced, one level deeper."""
+        if not _plait.is_tracing():
+            return True, rules
+        if not _plait.stages_custom_rules(arrays):
+            return False, rules
+        if getattr(self.inside, "depth", 0) >= self.deepest:
+            return True, rules
+        return False, [self.nested(rule) for rule in rules]
 
     def nested(self, rule):
         """rule, one level deeper."""
@@ -96,12 +131,20 @@ class custom_jvp(_Custom):
         super().__init__(fun, nondiff_argnums)
         self.rule = None
 
-    def defjvp(self, jvp):
+    def defjvp(self, jvp, symbolic_zeros=False):
+        """Gives the rule; with nondiff_argnums it takes those arguments first."""
+        _refuse_symbolic_zeros(self, symbolic_zeros)
         self.rule = jvp
         return jvp
 
     def defjvps(self, *jvps):
         """One rule for each argument: jvp(tangent, output, *primals), or None for zero."""
+        if self.nondiff_argnums:
+            _plait.fail(
+                "ValueError",
+                f"custom_jvp: defjvps gives rules of all arguments, and `{name_of(self.fun)}` has nondiff_argnums",
+                "use defjvp",
+            )
 
         def rule(primals, tangents):
             output = self(*primals)
@@ -120,16 +163,17 @@ class custom_jvp(_Custom):
 
     def __call__(self, *args, **kwargs):
         self.require_rule(self.rule)
-        args, fixed, dynamic = self.arguments(args, kwargs)
-        leaves, structure = flatten(dynamic)
-        arrays = to_arrays(leaves, structure, "custom_jvp: the argument")
-        if self.is_plain():
-            return self.fun(*args)
+        with applying("custom_jvp", self.fun):
+            args, fixed, dynamic, numbers = self.arguments(args, kwargs)
+            leaves, structure = flatten(dynamic)
+            arrays = to_arrays(leaves, structure, "custom_jvp", argument_place(structure, numbers))
         _, both = flatten((dynamic, {}))
         flat = Flat("custom_jvp", self.merged(fixed, len(args)), both)
         name = name_of(self.fun)
+        out_structure = None
 
         def rule(leaves):
+            nonlocal out_structure
             half = len(leaves) // 2
             primals, tangents = (
                 unflatten(structure, leaves[:half]),
@@ -161,8 +205,11 @@ class custom_jvp(_Custom):
             ]
             return outputs + derivatives
 
-        outputs = _plait.flat_custom_jvp(flat, self.nested(rule), arrays, name)
-        return unflatten(flat.outputs, outputs)
+        plain, rules = self.is_plain(arrays, [rule])
+        if plain:
+            return self.fun(*args)
+        outputs = _plait.flat_custom_jvp(flat, *rules, arrays, name)
+        return unflatten(out_structure if flat.outputs is None else flat.outputs, outputs)
 
 
 class custom_vjp(_Custom):
@@ -176,23 +223,24 @@ class custom_vjp(_Custom):
         self.fwd = self.bwd = None
 
     def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
+        """Gives the rules; with nondiff_argnums bwd takes those arguments first, fwd in their places."""
+        _refuse_symbolic_zeros(self, symbolic_zeros)
         self.fwd, self.bwd = fwd, bwd
 
     def __call__(self, *args, **kwargs):
         self.require_rule(self.fwd)
-        args, fixed, dynamic = self.arguments(args, kwargs)
-        leaves, structure = flatten(dynamic)
-        arrays = to_arrays(leaves, structure, "custom_vjp: the argument")
-        if self.is_plain():
-            return self.fun(*args)
+        with applying("custom_vjp", self.fun):
+            args, fixed, dynamic, numbers = self.arguments(args, kwargs)
+            leaves, structure = flatten(dynamic)
+            arrays = to_arrays(leaves, structure, "custom_vjp", argument_place(structure, numbers))
         _, both = flatten((dynamic, {}))
         flat = Flat("custom_vjp", self.merged(fixed, len(args)), both)
         name = name_of(self.fun)
         nondiff = [fixed[number % len(args)] for number in self.nondiff_argnums]
-        residual_structure = None
+        residual_structure = out_structure = None
 
         def fwd(leaves):
-            nonlocal residual_structure
+            nonlocal residual_structure, out_structure
             rest = iter(unflatten(structure, leaves))
             result = self.fwd(*[fixed[i] if i in fixed else next(rest) for i in range(len(args))])
             if not isinstance(result, (tuple, list)) or len(result) != 2:
@@ -202,7 +250,7 @@ class custom_vjp(_Custom):
                     "return a pair: the output, and residuals for bwd",
                 )
             outputs, out_structure = flatten(result[0])
-            if out_structure != flat.outputs:
+            if flat.outputs is not None and out_structure != flat.outputs:
                 _plait.fail(
                     "TreeError",
                     f"the fwd rule of `{name}` returned an output of structure {out_structure}, and the function "
@@ -210,14 +258,16 @@ class custom_vjp(_Custom):
                     "return the function's output first",
                 )
             residuals, residual_structure = flatten(result[1])
-            return outputs + to_arrays(
-                residuals, residual_structure, f"the fwd rule of `{name}`: the residual"
+            what = f"the fwd rule of `{name}`: the "
+            return (
+                to_arrays(outputs, out_structure, what + "output"),
+                to_arrays(residuals, residual_structure, what + "residual"),
             )
 
         def bwd(leaves):
             count = residual_structure.num_leaves
             residuals = unflatten(residual_structure, leaves[:count])
-            cotangents = self.bwd(*nondiff, residuals, unflatten(flat.outputs, leaves[count:]))
+            cotangents = self.bwd(*nondiff, residuals, unflatten(out_structure, leaves[count:]))
             if not isinstance(cotangents, (tuple, list)):
                 cotangents = (cotangents,)
             if len(cotangents) != len(dynamic):
@@ -227,25 +277,50 @@ class custom_vjp(_Custom):
                     "return a tuple with one cotangent for each argument, None where there is none",
                 )
             result = []
-            for argument, cotangent in zip(dynamic, cotangents):
-                values, value_structure = flatten(argument)
-                if cotangent is None:
-                    result += [_zeros(value) for value in values]
-                    continue
-                given, given_structure = flatten(cotangent)
-                if given_structure != value_structure:
-                    given = _plait.broadcast_prefix(
-                        cotangent, value_structure, f"the bwd rule of `{name}`"
-                    )
-                for value, leaf in zip(values, given):
-                    zero = leaf is None or _plait.aval_of(value).dtype.kind in "iub"
-                    result.append(
-                        _zeros(value) if zero else _plait.convert(leaf, _plait.aval_of(value).dtype)
-                    )
+            for number, argument, cotangent in zip(numbers, dynamic, cotangents):
+                result += _cotangents_of(name, number, argument, cotangent)
             return result
 
-        outputs = _plait.flat_custom_vjp(flat, self.nested(fwd), self.nested(bwd), arrays, name)
-        return unflatten(flat.outputs, outputs)
+        plain, rules = self.is_plain(arrays, [fwd, bwd])
+        if plain:
+            return self.fun(*args)
+        outputs = _plait.flat_custom_vjp(flat, *rules, arrays, name)
+        return unflatten(out_structure if flat.outputs is None else flat.outputs, outputs)
+
+
+def _refuse_symbolic_zeros(function, symbolic_zeros):
+    if symbolic_zeros:
+        _plait.fail(
+            "ValueError",
+            f"{function.transform}: symbolic_zeros=True is not supported for `{name_of(function.fun)}`",
+            "leave it out: zeros reach the rule as arrays",
+        )
+
+
+def _cotangents_of(name, number, argument, cotangent):
+    """The leaves of what a bwd rule returned for an argument, as arrays of the argument's types."""
+    values, structure = flatten(argument)
+    if cotangent is None:
+        return [_zeros(value) for value in values]
+    given, given_structure = flatten(cotangent)
+    if given_structure != structure:
+        given = _plait.broadcast_prefix(cotangent, structure, f"the bwd rule of `{name}`")
+    result = []
+    for index, (value, leaf) in enumerate(zip(values, given)):
+        aval = _plait.aval_of(value)
+        if leaf is None or aval.dtype.kind in "iub":
+            result.append(_zeros(value))
+            continue
+        leaf = _plait.to_array(leaf, f"the bwd rule of `{name}`")
+        if leaf.shape != aval.shape:
+            _plait.fail(
+                "ShapeError",
+                f"the bwd rule of `{name}` returned a cotangent of shape {leaf.shape} for argument "
+                f"{number}{structure.path(index)}, which has shape {aval.shape}",
+                "return cotangents of the arguments' shapes",
+            )
+        result.append(_plait.convert(leaf, aval.dtype))
+    return result
 
 
 def _zeros(value):
@@ -272,11 +347,12 @@ def checkpoint(fun=None, *, policy=None, prevent_cse=True, static_argnums=()):
         policy = _plait.nothing_saveable()
     elif not isinstance(policy, _plait.Policy):
         policy = _plait.make_policy(name_of(policy), policy)
-    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    static = (static_argnums,) if is_single(static_argnums) else tuple(static_argnums)
 
     def recomputed(*args, **kwargs):
         fixed = {number % len(args): args[number] for number in static}
-        dynamic = tuple(arg for index, arg in enumerate(args) if index not in fixed)
+        numbers = [index for index in range(len(args)) if index not in fixed]
+        dynamic = tuple(args[index] for index in numbers)
 
         def merged(*dynamic, **kwargs):
             rest = iter(dynamic)
@@ -285,7 +361,8 @@ def checkpoint(fun=None, *, policy=None, prevent_cse=True, static_argnums=()):
             )
 
         leaves, structure = flatten((dynamic, kwargs))
-        arrays = to_arrays(leaves, structure, "checkpoint: the argument")
+        with applying("checkpoint", fun):
+            arrays = to_arrays(leaves, structure, "checkpoint", call_place(structure, numbers))
         flat = Flat("checkpoint", merged, structure)
         outputs = _plait.flat_checkpoint(flat, arrays, policy, name_of(fun))
         return unflatten(flat.outputs, outputs)

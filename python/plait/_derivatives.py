@@ -7,10 +7,15 @@ from plait import _plait
 from plait._functions import (
     Flat,
     Selected,
+    applying,
+    argument_place,
     check_argnums,
     check_callable,
+    differentiable,
+    is_single,
     name_of,
-    require_floating,
+    output_place,
+    spread,
     to_arrays,
     wraps,
 )
@@ -29,36 +34,43 @@ def _refuse_holomorphic(transform, holomorphic):
 def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """A function that returns fun's value and its gradient by the arguments in argnums.
 
-    With has_aux=True fun returns (output, auxiliary data), and the value is that pair.
+    With has_aux=True fun returns (output, auxiliary data), and the value is that pair. With allow_int=True
+    integers may be among the arguments; their gradient is None.
+
+    DtypeError when an argument or the output is no real float, ShapeError when the output is no scalar.
     """
-    return _gradient(
-        "value_and_grad",
-        fun,
-        argnums,
-        has_aux,
-        holomorphic,
-        lambda value, gradient: (value, gradient),
-    )
+
+    def result(value, gradient):
+        return value, gradient
+
+    return _gradient("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int, result)
 
 
 def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
-    """A function that returns the gradient of fun, a real scalar, by the arguments in argnums."""
+    """A function that returns the gradient of fun, a real scalar, by the arguments in argnums.
+
+    With has_aux=True fun returns (output, auxiliary data), and the result is (gradient, auxiliary data).
+    With allow_int=True integers may be among the arguments; their gradient is None.
+
+    DtypeError when an argument or the output is no real float, ShapeError when the output is no scalar.
+    """
 
     def result(value, gradient):
         return (gradient, value[1]) if has_aux else gradient
 
-    return _gradient("grad", fun, argnums, has_aux, holomorphic, result)
+    return _gradient("grad", fun, argnums, has_aux, holomorphic, allow_int, result)
 
 
-def _gradient(transform, fun, argnums, has_aux, holomorphic, result):
+def _gradient(transform, fun, argnums, has_aux, holomorphic, allow_int, result):
     check_callable(transform, fun)
     _refuse_holomorphic(transform, holomorphic)
 
     def gradient_of(*args, **kwargs):
-        numbers = check_argnums(transform, fun, argnums, args)
-        flat = Selected(transform, fun, numbers, args, kwargs, has_aux)
-        arrays = flat.arrays()
-        require_floating(transform, flat, arrays)
+        with applying(transform, fun):
+            numbers = check_argnums(transform, fun, argnums, args)
+            flat = Selected(transform, fun, numbers, args, kwargs, has_aux)
+            arrays = flat.arrays()
+            wrt = differentiable(transform, flat, arrays, allow_int)
 
         def scalar(leaves):
             arrays = flat(leaves)
@@ -70,17 +82,24 @@ def _gradient(transform, fun, argnums, has_aux, holomorphic, result):
                 )
             return arrays
 
-        outputs, gradients = _plait.flat_value_and_grad(scalar, arrays, transform, name_of(fun))
+        outputs, gradients = _plait.flat_value_and_grad(
+            scalar, arrays, wrt, transform, name_of(fun)
+        )
         value = unflatten(flat.outputs, outputs[:1])
         if has_aux:
             value = (value, flat.unflatten_aux(outputs[1:]))
-        trees = unflatten(flat.structure, gradients)
-        return result(value, trees[0] if isinstance(argnums, int) else trees)
+        trees = unflatten(flat.structure, spread(wrt, gradients))
+        return result(value, trees[0] if is_single(argnums) else trees)
 
     return wraps(transform, fun, gradient_of)
 
 
-def _check_like(transform, what, values, others, structure, other_structure):
+def _check_like(transform, fun, what, values, others, structure, other_structure, place):
+    with applying(transform, fun):
+        return _fitting(transform, what, values, others, structure, other_structure, place)
+
+
+def _fitting(transform, what, values, others, structure, other_structure, place):
     """TreeError or ShapeError unless tangents (or cotangents) fit their values."""
     if structure != other_structure:
         _plait.fail(
@@ -90,24 +109,29 @@ def _check_like(transform, what, values, others, structure, other_structure):
         )
     result = []
     for index, (value, other) in enumerate(zip(values, others)):
-        path = structure.path(index)
-        where = f" at {path}" if path else ""
         aval = _plait.aval_of(value)
         if aval.dtype.kind in "iub":
             result.append(None)
             continue
-        other = _plait.to_array(other, f"{transform}: the {what}{where}")
+        if not _plait.is_array_like(other):
+            _plait.fail(
+                "TreeError",
+                f"{transform}: the {what} of {place(index)} is {other!r:.60} of type {type(other).__name__}, "
+                f"which is no array",
+                f"give a {what} of the value's shape and dtype",
+            )
+        other = _plait.to_array(other, f"{transform}: the {what}")
         if other.shape != tuple(aval.shape):
             _plait.fail(
                 "ShapeError",
-                f"{transform}: the {what}{where} has shape {other.shape} for a value of shape {tuple(aval.shape)}",
+                f"{transform}: the {what} of {place(index)} has shape {other.shape} for a value of shape {tuple(aval.shape)}",
                 f"give a {what} of the value's shape",
             )
         if other.dtype != aval.dtype:
             if not other.weak_type and other.dtype.kind not in "iub":
                 _plait.fail(
                     "DtypeError",
-                    f"{transform}: the {what}{where} has dtype {other.dtype.name} for a value of dtype {aval.dtype.name}",
+                    f"{transform}: the {what} of {place(index)} has dtype {other.dtype.name} for a value of dtype {aval.dtype.name}",
                     f"convert the {what} with .astype",
                 )
             other = _plait.convert(other, aval.dtype)
@@ -132,8 +156,18 @@ def jvp(fun, primals, tangents, has_aux=False):
         )
     leaves, structure = flatten(tuple(primals))
     tangent_leaves, tangent_structure = flatten(tuple(tangents))
-    arrays = to_arrays(leaves, structure, "jvp: the primal")
-    directions = _check_like("jvp", "tangent", arrays, tangent_leaves, structure, tangent_structure)
+    with applying("jvp", fun):
+        arrays = to_arrays(leaves, structure, "jvp", argument_place(structure))
+    directions = _check_like(
+        "jvp",
+        fun,
+        "tangent",
+        arrays,
+        tangent_leaves,
+        structure,
+        tangent_structure,
+        argument_place(structure),
+    )
     _, both = flatten((tuple(primals), {}))
     flat = Flat("jvp", fun, both, has_aux)
     outputs, derivatives = _plait.flat_jvp(flat, arrays, directions, name_of(fun))
@@ -147,7 +181,8 @@ def vjp(fun, *primals, has_aux=False):
     """fun(*primals), and the function from cotangents of its outputs to cotangents of the primals."""
     check_callable("vjp", fun)
     leaves, structure = flatten(primals)
-    arrays = to_arrays(leaves, structure, "vjp: the primal")
+    with applying("vjp", fun):
+        arrays = to_arrays(leaves, structure, "vjp", argument_place(structure))
     _, both = flatten((primals, {}))
     flat = Flat("vjp", fun, both, has_aux)
     outputs, pull = _plait.flat_vjp(flat, arrays, "vjp", name_of(fun))
@@ -157,7 +192,14 @@ def vjp(fun, *primals, has_aux=False):
     def pullback(cotangents):
         cotangent_leaves, cotangent_structure = flatten(cotangents)
         fitted = _check_like(
-            "vjp", "cotangent", outputs[:n], cotangent_leaves, out_structure, cotangent_structure
+            "vjp",
+            fun,
+            "cotangent",
+            outputs[:n],
+            cotangent_leaves,
+            out_structure,
+            cotangent_structure,
+            output_place(out_structure),
         )
         pulled = pull(fitted + [None] * (len(outputs) - n))
         return unflatten(structure, _instantiate(pulled, arrays))
@@ -166,25 +208,38 @@ def vjp(fun, *primals, has_aux=False):
     return (value, pullback, flat.unflatten_aux(outputs[n:])) if has_aux else (value, pullback)
 
 
-def linearize(fun, *primals):
-    """fun(*primals), and the linear function from tangents of the primals to tangents of the outputs."""
+def linearize(fun, *primals, has_aux=False):
+    """fun(*primals), and the linear function from tangents of the primals to tangents of the outputs.
+
+    With has_aux=True fun returns (output, auxiliary data), and the auxiliary data comes third.
+    """
     check_callable("linearize", fun)
     leaves, structure = flatten(primals)
-    arrays = to_arrays(leaves, structure, "linearize: the primal")
+    with applying("linearize", fun):
+        arrays = to_arrays(leaves, structure, "linearize", argument_place(structure))
     _, both = flatten((primals, {}))
-    flat = Flat("linearize", fun, both)
+    flat = Flat("linearize", fun, both, has_aux)
     outputs, jaxpr, push = _plait.flat_linearize(flat, arrays, name_of(fun))
-    avals = [_plait.aval_of(output) for output in outputs]
+    n = flat.num_outputs
+    avals = [_plait.aval_of(output) for output in outputs[:n]]
 
     def linear(*tangents):
         tangent_leaves, tangent_structure = flatten(tangents)
         fitted = _check_like(
-            "linearize", "tangent", arrays, tangent_leaves, structure, tangent_structure
+            "linearize",
+            fun,
+            "tangent",
+            arrays,
+            tangent_leaves,
+            structure,
+            tangent_structure,
+            argument_place(structure),
         )
-        return unflatten(flat.outputs, _instantiate(push(fitted), avals))
+        return unflatten(flat.outputs, _instantiate(push(fitted)[:n], avals))
 
     linear.jaxpr = jaxpr
-    return unflatten(flat.outputs, outputs), linear
+    value = unflatten(flat.outputs, outputs[:n])
+    return (value, linear, flat.unflatten_aux(outputs[n:])) if has_aux else (value, linear)
 
 
 def linear_transpose(fun, *primals):
@@ -200,11 +255,13 @@ def linear_transpose(fun, *primals):
         cotangent_leaves, cotangent_structure = flatten(cotangents)
         fitted = _check_like(
             "linear_transpose",
+            fun,
             "cotangent",
             jaxpr.out_avals,
             cotangent_leaves,
             flat.outputs,
             cotangent_structure,
+            output_place(flat.outputs),
         )
         pulled = _plait.flat_transpose(jaxpr, [None] * len(avals) + consts, fitted, name_of(fun))
         return unflatten(structure, _instantiate(pulled[: len(avals)], avals))
@@ -212,39 +269,50 @@ def linear_transpose(fun, *primals):
     return transposed
 
 
-def _jacobian(transform, fun, argnums, has_aux, holomorphic, chunk):
+def _jacobian(transform, fun, argnums, has_aux, holomorphic, allow_int, chunk):
     check_callable(transform, fun)
     _refuse_holomorphic(transform, holomorphic)
 
     def jacobian_of(*args, **kwargs):
-        numbers = check_argnums(transform, fun, argnums, args)
-        main = (lambda *args, **kwargs: fun(*args, **kwargs)[0]) if has_aux else fun
-        flat = Selected(transform, main, numbers, args, kwargs)
-        arrays = flat.arrays()
-        require_floating(transform, flat, arrays)
-        blocks = _plait.flat_jacobian(flat, arrays, transform, name_of(fun), chunk)
-        rows = []
-        for start in range(0, len(blocks), len(arrays)) if arrays else ():
-            trees = unflatten(flat.structure, blocks[start : start + len(arrays)])
-            rows.append(trees[0] if isinstance(argnums, int) else trees)
+        with applying(transform, fun):
+            numbers = check_argnums(transform, fun, argnums, args)
+            flat = Selected(transform, fun, numbers, args, kwargs, has_aux)
+            arrays = flat.arrays()
+            wrt = differentiable(transform, flat, arrays, allow_int)
+        outputs, blocks = _plait.flat_jacobian(
+            flat, arrays, wrt, transform, name_of(fun), chunk, lambda: flat.num_outputs
+        )
+        rows, width = [], sum(wrt)
+        for row in range(flat.num_outputs):
+            block = spread(wrt, blocks[row * width : (row + 1) * width])
+            trees = unflatten(flat.structure, block)
+            rows.append(trees[0] if is_single(argnums) else trees)
         result = unflatten(flat.outputs, rows)
-        return (result, fun(*args, **kwargs)[1]) if has_aux else result
+        return (result, flat.unflatten_aux(outputs[flat.num_outputs :])) if has_aux else result
 
     return wraps(transform, fun, jacobian_of)
 
 
 def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False, *, chunk=None):
-    """The Jacobian by forward mode: best where there are fewer inputs than outputs."""
-    return _jacobian("jacfwd", fun, argnums, has_aux, holomorphic, chunk)
+    """The Jacobian of fun by the arguments in argnums, by forward mode: best for few inputs.
+
+    Each block has the output's axes, then the input's. fun runs once. With has_aux=True fun returns (output,
+    auxiliary data), and the result is (Jacobian, auxiliary data). chunk bounds how many directions are in
+    memory at once.
+    """
+    return _jacobian("jacfwd", fun, argnums, has_aux, holomorphic, False, chunk)
 
 
 def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, *, chunk=None):
-    """The Jacobian by reverse mode: best where there are fewer outputs than inputs."""
-    return _jacobian("jacrev", fun, argnums, has_aux, holomorphic, chunk)
+    """The Jacobian of fun by the arguments in argnums, by reverse mode: best for few outputs.
+
+    As jacfwd. With allow_int=True integers may be among the arguments; their block is None.
+    """
+    return _jacobian("jacrev", fun, argnums, has_aux, holomorphic, allow_int, chunk)
 
 
 def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
-    """The second derivatives: jacfwd of jacrev."""
+    """The second derivatives of fun by the arguments in argnums: jacfwd of jacrev."""
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 

@@ -17,8 +17,15 @@ _NAMES = {
     "bitwise_or": "or",
     "bitwise_xor": "xor",
     "bitwise_not": "not",
-    "broadcast_in_dim": "broadcast_in_dim",
 }
+
+
+def primitive_name(primitive):
+    """The name of a primitive given by text, a function of plait.lax, or a Primitive."""
+    name = primitive
+    if not isinstance(primitive, str):
+        name = getattr(primitive, "name", None) or name_of(primitive)
+    return _NAMES.get(name, name)
 
 
 def _place(function):
@@ -127,12 +134,7 @@ class Transform:
         """Gives the rule of some primitives, named by functions of plait.lax, text, or Primitive."""
         names = []
         for primitive in primitives:
-            name = (
-                primitive
-                if isinstance(primitive, str)
-                else getattr(primitive, "name", None) or name_of(primitive)
-            )
-            name = _NAMES.get(name, name)
+            name = primitive_name(primitive)
             if not _plait.has_primitive(name):
                 _plait.fail(
                     "ValueError",

@@ -22,6 +22,11 @@ def name_of(fun):
     return "f" if name == "<lambda>" else name
 
 
+def applying(transform, fun):
+    """A context in which errors say that transform is applied to fun: for looking at its arguments."""
+    return _plait.Applying(transform, name_of(fun))
+
+
 def check_callable(transform, fun):
     if not callable(fun):
         _plait.fail(
@@ -37,6 +42,39 @@ def wraps(transform, fun, wrapper):
     wrapper.__name__ = name_of(fun)
     wrapper.__plait_transform__ = transform
     return wrapper
+
+
+def call_place(structure, numbers=None):
+    """What the leaves of (args, kwargs) are called in messages: "argument 1['w']", "argument key".
+
+    numbers are those of the positional arguments, if not all are there.
+    """
+
+    def place(index):
+        path = structure.path(index)
+        name, _, rest = path[4:].partition("]")
+        if path.startswith("[1]"):
+            name = name[1:-1]
+        elif numbers is not None:
+            name = numbers[int(name)]
+        return f"argument {name}{rest}"
+
+    return place
+
+
+def argument_place(structure, numbers=None):
+    """What the leaves of a tuple of arguments are called; numbers are those of the arguments, if not all."""
+
+    def place(index):
+        number, _, rest = structure.path(index)[1:].partition("]")
+        return f"argument {numbers[int(number)] if numbers is not None else number}{rest}"
+
+    return place
+
+
+def output_place(structure):
+    """What the leaves of a result are called."""
+    return lambda index: f"the output{structure.path(index)}"
 
 
 def to_arrays(leaves, structure, what, place=None):
@@ -109,11 +147,7 @@ class Selected(Flat):
         self.args, self.kwargs, self.argnums = args, kwargs, argnums
         self.leaves, structure = flatten(tuple(args[number] for number in argnums))
         super().__init__(transform, fun, structure, has_aux)
-
-    def place(self, index):
-        """What a leaf is called in messages: "argument 2['w']"."""
-        number, _, rest = self.structure.path(index)[1:].partition("]")
-        return f"argument {self.argnums[int(number)]}{rest}"
+        self.place = argument_place(structure, argnums)
 
     def arrays(self):
         """The selected leaves as arrays."""
@@ -126,9 +160,14 @@ class Selected(Flat):
         return self.finish(self.fun(*args, **self.kwargs))
 
 
+def is_single(numbers):
+    """Whether one position is given, not several: the result is then no tuple."""
+    return not isinstance(numbers, (tuple, list))
+
+
 def check_argnums(transform, fun, argnums, args):
     """argnums as a tuple of positions."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = (argnums,) if is_single(argnums) else tuple(argnums)
     result = []
     for number in numbers:
         if isinstance(number, bool) or not hasattr(number, "__index__"):
@@ -149,11 +188,14 @@ def check_argnums(transform, fun, argnums, args):
     return tuple(result)
 
 
-def require_floating(transform, selected, arrays, *, complex_allowed=False):
-    """DtypeError when a differentiated leaf is no float."""
+def differentiable(transform, selected, arrays, allow_int=False):
+    """Which leaves are differentiated; DtypeError for one that is no real float, or with allow_int no number
+    that could be left out."""
+    wrt = []
     for index, array in enumerate(arrays):
         kind = array.dtype.kind
-        if kind in "iub" or (kind == "c" and not complex_allowed):
+        wrt.append(kind not in "iubc")
+        if kind == "c" or (kind in "iub" and not allow_int):
             _plait.fail(
                 "DtypeError",
                 f"{transform}: {selected.place(index)} has dtype {array.dtype.name}, which has no "
@@ -162,3 +204,10 @@ def require_floating(transform, selected, arrays, *, complex_allowed=False):
                 if kind == "c"
                 else "convert it to float, or leave it out of argnums",
             )
+    return wrt
+
+
+def spread(wrt, values):
+    """values at the places that wrt marks, None elsewhere."""
+    values = iter(values)
+    return [next(values) if marked else None for marked in wrt]

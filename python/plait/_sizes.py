@@ -1,4 +1,4 @@
-"""Named sizes from Python: instantiate, mask, ragged batches, and the table of rules.
+"""Named sizes from Python: instantiate, mask, and ragged batches.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -6,7 +6,15 @@ SPDX-License-Identifier: Apache-2.0
 import dataclasses
 
 from plait import _plait
-from plait._functions import Flat, check_callable, name_of, to_arrays, wraps
+from plait._functions import (
+    Flat,
+    applying,
+    argument_place,
+    check_callable,
+    name_of,
+    to_arrays,
+    wraps,
+)
 from plait._plait import flatten, unflatten
 from plait._transforms import ClosedJaxpr
 
@@ -28,21 +36,23 @@ def mask(fun, in_shapes, out_shapes=None):
     shapes = (in_shapes,) if isinstance(in_shapes, str) or in_shapes is None else tuple(in_shapes)
 
     def masked(*args, **sizes):
-        leaves, structure = flatten(args)
-        if len(shapes) != len(args):
-            _plait.fail(
-                "ValueError",
-                f"mask: in_shapes has {len(shapes)} specs, and `{name_of(fun)}` was called with {len(args)} arguments",
-                "give one spec for each argument",
-            )
-        specs = _plait.broadcast_prefix(shapes, structure, "mask: in_shapes")
-        arrays = to_arrays(leaves, structure, "mask: the argument")
+        with applying("mask", fun):
+            leaves, structure = flatten(args)
+            if len(shapes) != len(args):
+                _plait.fail(
+                    "ValueError",
+                    f"mask: in_shapes has {len(shapes)} specs, and `{name_of(fun)}` was called with {len(args)} arguments",
+                    "give one spec for each argument",
+                )
+            specs = _plait.broadcast_prefix(shapes, structure, "mask: in_shapes")
+            place = argument_place(structure)
+            arrays = to_arrays(leaves, structure, "mask", place)
         _, both = flatten((args, {}))
         flat = Flat("mask", fun, both)
         wanted = None
         if out_shapes is not None:
             wanted = flatten(out_shapes, lambda node: node is None)[0]
-        outputs = _plait.flat_mask(flat, arrays, specs, wanted, sizes, name_of(fun))
+        outputs = _plait.flat_mask(flat, arrays, specs, wanted, sizes, name_of(fun), place)
         return unflatten(flat.outputs, outputs)
 
     return wraps("mask", fun, masked)
@@ -69,23 +79,3 @@ class Ragged:
 def ragged(arrays, length=None):
     """Arrays of different lengths as one padded array with lengths; see mask."""
     return Ragged(*_plait.pad_ragged(list(arrays), length))
-
-
-class RuleTable(list):
-    """Rows (primitive, state, file, line); its text is a table."""
-
-    def __repr__(self):
-        width = max((len(row[0]) for row in self), default=0)
-        return "\n".join(
-            f"{row[0]:<{width}}  {row[1]}{f'  {row[2]}:{row[3]}' if row[2] else ''}" for row in self
-        )
-
-
-def rules(kind=None):
-    """What each primitive says of a kind of rule ("jvp", "batch", "mask", ..., or a plait.Transform).
-
-    Without a kind: the kinds that there are.
-    """
-    if kind is None:
-        return sorted(_plait.rule_kinds())
-    return RuleTable(_plait.coverage(kind) if isinstance(kind, str) else kind.coverage())

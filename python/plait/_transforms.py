@@ -5,10 +5,20 @@ The mathematics is in C++ (transforms/*.cpp), over flat lists of arrays.
 SPDX-License-Identifier: Apache-2.0
 """
 
+import functools
 import inspect
 
 from plait import _plait
-from plait._functions import Flat, check_callable, name_of, to_arrays, wraps
+from plait._functions import (
+    Flat,
+    applying,
+    call_place,
+    check_callable,
+    is_single,
+    name_of,
+    to_arrays,
+    wraps,
+)
 from plait._plait import flatten, unflatten
 
 
@@ -46,7 +56,7 @@ def make_jaxpr(fun, static_argnums=()):
     A spec is text that names sizes: "n d" is float32, "i32[n d]" says the dtype, "_" is a size of the call.
     """
     check_callable("make_jaxpr", fun)
-    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    static = (static_argnums,) if is_single(static_argnums) else tuple(static_argnums)
 
     def jaxpr_of(*args, **kwargs):
         fixed = {number % len(args): args[number] for number in static}
@@ -81,42 +91,78 @@ def vmap(
 ):
     """fun applied to every example: in_axes says which axis of each argument counts examples.
 
-    in_axes and out_axes are integers, None, or prefixes of the trees of arguments and results. chunk bounds
-    how many examples are in memory at once.
+    in_axes and out_axes are integers, None (not mapped), or prefixes of the trees of arguments and results,
+    such as ({"w": None, "b": 0}, 1). Keyword arguments are mapped over axis 0. axis_size is needed when
+    nothing is mapped. chunk bounds how many examples are in memory at once.
+
+    ShapeError when arguments disagree on the number of examples, IndexError for an axis that is not there.
     """
     check_callable("vmap", fun)
     del axis_name, spmd_axis_name
 
     def batched(*args, **kwargs):
-        axes = in_axes
-        if isinstance(axes, list):
-            axes = tuple(axes)
-        args_leaves, args_structure = flatten(args)
-        kwargs_leaves, _ = flatten(kwargs)
-        dims = _plait.broadcast_prefix(axes, args_structure, "vmap: in_axes")
-        dims += [0] * len(kwargs_leaves)
-        _, structure = flatten((args, kwargs))
+        with applying("vmap", fun):
+            leaves, structure = flatten((args, kwargs))
+            place = call_place(structure)
+            arrays = to_arrays(leaves, structure, "vmap", place)
+            dims = _in_dims(fun, in_axes, args)
+            dims += [0] * (len(leaves) - len(dims))
+            for index, (dim, array) in enumerate(zip(dims, arrays)):
+                _check_in_axis(dim, array, lambda: place(index))
         flat = Flat("vmap", fun, structure)
-        arrays = to_arrays(args_leaves + kwargs_leaves, structure, "vmap: the input")
-        for index, dim in enumerate(dims):
-            if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int)):
-                _plait.fail(
-                    "DtypeError", f"vmap: in_axes holds {dim!r:.60}", "give integers or None"
-                )
-            if dim is not None and arrays[index].ndim == 0:
-                _plait.fail(
-                    "ValueError",
-                    f"vmap: argument {structure.path(index)[3:] or '0'} is a scalar and has no axis {dim} to map",
-                    "give it the axis None in in_axes, or an array",
-                )
 
         def out_dims():
-            return _plait.broadcast_prefix(out_axes, flat.outputs, "vmap: out_axes")
+            dims = _plait.broadcast_prefix(out_axes, flat.outputs, "vmap: out_axes")
+            for dim in dims:
+                _check_axis("out_axes", dim)
+            return dims
 
-        outputs = _plait.flat_vmap(flat, arrays, dims, out_dims, axis_size, chunk, name_of(fun))
+        outputs = _plait.flat_vmap(
+            flat, arrays, dims, out_dims, axis_size, chunk, name_of(fun), place
+        )
         return unflatten(flat.outputs, outputs)
 
     return wraps("vmap", fun, batched)
+
+
+def _in_dims(fun, in_axes, args):
+    """The mapped axis of each leaf of the positional arguments."""
+    if not isinstance(in_axes, (tuple, list)):
+        in_axes = (in_axes,) * len(args)
+    if len(in_axes) != len(args):
+        _plait.fail(
+            "TreeError",
+            f"vmap: in_axes has {len(in_axes)} entries, and `{name_of(fun)}` was called with {len(args)} "
+            f"positional argument{'s' if len(args) != 1 else ''}",
+            "give one entry for each; keyword arguments are mapped over axis 0",
+        )
+    dims = []
+    for number, (axes, argument) in enumerate(zip(in_axes, args)):
+        structure = flatten(argument)[1]
+        dims += _plait.broadcast_prefix(axes, structure, f"vmap: in_axes of argument {number}")
+    return dims
+
+
+def _check_axis(what, axis):
+    if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
+        _plait.fail("DtypeError", f"vmap: {what} holds {axis!r:.60}", "give integers or None")
+
+
+def _check_in_axis(axis, array, place):
+    _check_axis("in_axes", axis)
+    if axis is None or -array.ndim <= axis < array.ndim:
+        return
+    if array.ndim == 0:
+        _plait.fail(
+            "ValueError",
+            f"vmap: {place()} is a scalar and has no axis {axis} to map",
+            "give it the axis None in in_axes, or pass an array",
+        )
+    _plait.fail(
+        "IndexError",
+        f"vmap: in_axes says axis {axis} for {place()}, which has shape {array.shape}",
+        f"use an axis from {-array.ndim} to {array.ndim - 1}",
+    )
 
 
 def jit(
@@ -127,39 +173,96 @@ def jit(
     donate_argnums=(),
     donate_argnames=(),
     inline=False,
+    sizes=None,
 ):
     """fun, traced once for each signature of its arguments, and compiled.
 
     Arrays that fun captures are read again at every call. Static arguments are part of the signature.
+    Donated arguments give their memory to results and cannot be used after the call. With sizes, a spec for
+    each argument ("n d", "i32[n]", "_", None for all from the call, or trees of them), one trace serves every
+    value of the named sizes: jit(f, sizes=("b 784", None)).
+
+    ShapeError when an array does not fit its spec, or sizes of one name disagree.
     """
     if fun is None:
-        return lambda fun: jit(fun, static_argnums=static_argnums, static_argnames=static_argnames)
+        return functools.partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            inline=inline,
+            sizes=sizes,
+        )
     check_callable("jit", fun)
-    del donate_argnums, donate_argnames, inline
-    numbers = [static_argnums] if isinstance(static_argnums, int) else list(static_argnums)
-    names = [static_argnames] if isinstance(static_argnames, str) else list(static_argnames)
-    parameters = []
-    try:
-        parameters = [
-            parameter.name
-            for parameter in inspect.signature(fun).parameters.values()
-            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        ]
-    except (TypeError, ValueError):
-        pass
-    # An argument is static however it is passed.
-    for name in names:
-        if name in parameters and parameters.index(name) not in numbers:
-            numbers.append(parameters.index(name))
-    for number in list(numbers):
-        if -len(parameters) <= number < len(parameters) and parameters[number] not in names:
-            names.append(parameters[number])
-    jitted = _plait.make_jit(fun, name_of(fun), numbers, tuple(names), parameters)
+    del inline
+    positional, known = _parameters(fun)
+    static = _numbers_and_names("static", static_argnums, static_argnames, positional, known)
+    donated = _numbers_and_names("donate", donate_argnums, donate_argnames, positional, known)
+    both = [name for name in static[1] if name in donated[1]]
+    if both or set(static[0]) & set(donated[0]):
+        _plait.fail(
+            "ValueError",
+            f"jit: {both[0] if both else 'an argument'} is static and donated",
+            "donate arrays only: static arguments are values of the signature",
+        )
+    if sizes is not None:
+        sizes = (sizes,) if isinstance(sizes, str) else tuple(sizes)
+    jitted = _plait.make_jit(fun, name_of(fun), *static, *donated, sizes, positional)
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
         if hasattr(fun, attribute):
             setattr(jitted, attribute, getattr(fun, attribute))
     jitted.__wrapped__ = fun
     return jitted
+
+
+def _parameters(fun):
+    """Names of the parameters that can be given by position, and of all; None for those that are not known."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return [], None
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positional = [parameter.name for parameter in parameters if parameter.kind in kinds]
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        return positional, None
+    return positional, [parameter.name for parameter in parameters]
+
+
+def _numbers_and_names(what, numbers, names, positional, known):
+    """Positions and names that mean the same arguments, however they are passed."""
+    given = [] if numbers is None else [numbers] if is_single(numbers) else list(numbers)
+    names = [names] if isinstance(names, str) else list(names or ())
+    numbers = []
+    for number in given:
+        if isinstance(number, bool) or not hasattr(number, "__index__"):
+            _plait.fail(
+                "DtypeError",
+                f"jit: {what}_argnums holds {number!r:.60}",
+                "give an integer or a tuple of integers",
+            )
+        numbers.append(number.__index__())
+    wrong = [
+        f"{what}_argnames holds {name!r:.60}"
+        for name in names
+        if known is not None and name not in known
+    ]
+    count = len(positional)
+    if known is not None:
+        wrong += [f"{what}_argnums holds {n}" for n in numbers if not -count <= n < count]
+    if wrong:
+        _plait.fail(
+            "ValueError",
+            f"jit: {wrong[0]}, and the function's parameters are {', '.join(known) or 'none'}",
+            "name parameters of the function",
+        )
+    for name in names:
+        if name in positional and positional.index(name) not in numbers:
+            numbers.append(positional.index(name))
+    for number in numbers:
+        if -count <= number < count and positional[number] not in names:
+            names.append(positional[number])
+    return numbers, tuple(names)
 
 
 def explain(fun, *args, **kwargs):

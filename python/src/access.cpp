@@ -5,6 +5,7 @@
 
 #include <plait/ops.h>
 #include <plait/subscript.h>
+#include <plait/trace/donated.h>
 
 namespace plait::python {
 namespace {
@@ -66,7 +67,13 @@ std::string trace_of(const Array& array) {
   return ", whose trace has ended";
 }
 
+bool is_donated(const Array& array) {
+  return dynamic_cast<const DonatedNode*>(array.node()) != nullptr;
+}
+
 std::string traced_text(const Array& array) {
+  if (const auto* donated = dynamic_cast<const DonatedNode*>(array.node()))
+    return "Array<" + array.aval().to_string() + ", donated to " + donated->function + ">";
   return "Traced<" + array.aval().to_string() + trace_of(array) + ">";
 }
 
@@ -354,6 +361,10 @@ PyGetSetDef array_getset[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
+PyObject* is_deleted(PyObject* self, PyObject*) {
+  return PyBool_FromLong(is_donated(array_of(self)));
+}
+
 PyMethodDef array_methods[] = {
     {"item", function(item), METH_FASTCALL,
      "item(*index)\n--\n\nThe only element, or that at an index, as a Python number."},
@@ -363,6 +374,8 @@ PyMethodDef array_methods[] = {
     {"copy", same, METH_NOARGS, "copy()\n--\n\nThe array itself: arrays do not change."},
     {"block_until_ready", block, METH_NOARGS,
      "block_until_ready()\n--\n\nThe array, once it is computed; on the CPU it is."},
+    {"is_deleted", is_deleted, METH_NOARGS,
+     "is_deleted()\n--\n\nWhether the array was donated to a jitted function."},
     {"__copy__", same, METH_NOARGS, nullptr},
     {"__deepcopy__", same, METH_O, nullptr},
     {"__complex__", to_complex, METH_NOARGS, nullptr},
@@ -391,7 +404,8 @@ PyObject* repr(PyObject* self) {
 PyObject* text(PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Array& array = array_of(self);
-    if (!array.known_buffer()) return py::str(traced_text(array)).release().ptr();
+    if (is_donated(array) || !array.known_buffer())
+      return py::str(traced_text(array)).release().ptr();
     return py::str(values_text(array, "", " ")).release().ptr();
   });
 }

@@ -7,6 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/base/argument_names.h>
 #include <plait/base/tree.h>
 #include <plait/catalogue.h>
 #include <plait/trace/trace.h>
@@ -18,6 +19,10 @@
 #include <vector>
 
 namespace py = pybind11;
+
+namespace plait {
+class Spec;
+}
 
 namespace plait::python {
 
@@ -108,6 +113,9 @@ py::object aval_object(const Aval& aval);  // plait.ShapeDtypeStruct
 Aval to_aval(PyObject* object,
              const Role& role = {});  // of anything with shape and dtype, or array-like
 
+// A spec from text, None, or anything with a shape and a dtype; values give their own avals.
+Spec to_spec(PyObject* object);
+
 Argument to_argument(PyObject* object, const FunctionInfo& info, std::size_t index);
 py::object from_argument(const Argument& argument);
 
@@ -140,6 +148,8 @@ py::object jaxpr_object(const Jaxpr& jaxpr);
 const Jaxpr& jaxpr_of(py::handle object);
 // A Python function of a list of arrays that returns a list of array-likes.
 Function to_function(py::object callable, std::string what);
+// Names of arguments from a Python function of their number; it must outlive them.
+ArgumentNames::Name to_names(const py::object& place);
 Arrays to_arrays(py::handle sequence);
 py::list from_arrays(std::span<const Array> arrays);
 // Estimated work of a program in elements touched: whether to let go of the GIL.

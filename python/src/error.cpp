@@ -24,6 +24,14 @@ PyObject* add_class(py::module_& module, const char* name, const char* doc,
   return made;  // lives as long as the process
 }
 
+// Names a transform while the package's Python files look at its arguments.
+struct Applying {
+  Applying(std::string transform, std::string function)
+      : transform(std::move(transform)), function(std::move(function)) {}
+  const std::string transform, function;
+  std::optional<TransformScope> scope;
+};
+
 template <class E>
 [[noreturn]] void raise_as(const std::string& what, const std::string& fix) {
   throw E(what, fix);
@@ -142,6 +150,11 @@ void add_errors(py::module_& module) {
       raise_current();
     }
   });
+  py::class_<Applying>(module, "Applying",
+                       "While it is entered, errors say that a transform is applied to a function.")
+      .def(py::init<std::string, std::string>())
+      .def("__enter__", [](Applying& self) { self.scope.emplace(self.transform, self.function); })
+      .def("__exit__", [](Applying& self, const py::args&) { self.scope.reset(); });
   // The package's Python files raise the same errors.
   module.def("fail", [](const std::string& kind, const std::string& what, const std::string& fix) {
     if (kind == "ShapeError") raise_as<ShapeError>(what, fix);

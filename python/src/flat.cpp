@@ -126,39 +126,44 @@ void add_flat(py::module_& module) {
     return tangent_list(
         flat::transpose(jaxpr, inputs, to_tangents(cotangents, jaxpr->output_avals())));
   });
-  module.def("flat_vmap", [](py::object function, py::object inputs, py::object in_axes,
-                             py::object out_axes, py::object size,
-                             std::optional<std::int64_t> chunk, const std::string& name) {
-    TransformScope scope("vmap", name);
-    flat::VmapOptions options;
-    options.in_dims = to_axes(in_axes);
-    options.out_dims = [out_axes](std::size_t count) {
-      std::vector<std::optional<int>> axes = to_axes(out_axes());
-      if (axes.size() != count)
-        throw InternalError("vmap: out_axes of " + std::to_string(axes.size()) + " outputs of " +
-                            std::to_string(count));
-      return axes;
-    };
-    if (!size.is_none()) options.size = to_dim(size.ptr());
-    options.chunk = chunk;
-    return from_arrays(flat::vmap(to_function(function, name), to_arrays(inputs), options));
-  });
-  module.def("flat_value_and_grad", [](py::object function, py::object primals,
-                                       const std::string& transform, const std::string& name) {
-    TransformScope scope(transform, name);
-    const Arrays arrays = to_arrays(primals);
-    const flat::ValueAndGrad result = flat::value_and_grad(to_function(function, name), arrays,
-                                                           std::vector<bool>(arrays.size(), true));
-    return py::make_tuple(from_arrays(result.outputs), from_arrays(result.gradients));
-  });
-  module.def("flat_jacobian",
-             [](py::object function, py::object primals, const std::string& transform,
-                const std::string& name, std::optional<std::int64_t> chunk) {
+  module.def(
+      "flat_vmap", [](py::object function, py::object inputs, py::object in_axes,
+                      py::object out_axes, py::object size, std::optional<std::int64_t> chunk,
+                      const std::string& name, py::object place) {
+        TransformScope scope("vmap", name);
+        const ArgumentNames names(to_names(place));
+        flat::VmapOptions options;
+        options.in_dims = to_axes(in_axes);
+        options.out_dims = [out_axes](std::size_t count) {
+          std::vector<std::optional<int>> axes = to_axes(out_axes());
+          if (axes.size() != count)
+            throw InternalError("vmap: out_axes of " + std::to_string(axes.size()) +
+                                " outputs of " + std::to_string(count));
+          return axes;
+        };
+        if (!size.is_none()) options.size = to_dim(size.ptr());
+        options.chunk = chunk;
+        return from_arrays(flat::vmap(to_function(function, name), to_arrays(inputs), options));
+      });
+  module.def("flat_value_and_grad",
+             [](py::object function, py::object primals, const std::vector<bool>& wrt,
+                const std::string& transform, const std::string& name) {
                TransformScope scope(transform, name);
                const Arrays arrays = to_arrays(primals);
-               const std::vector<bool> wrt(arrays.size(), true);
+               const flat::ValueAndGrad result =
+                   flat::value_and_grad(to_function(function, name), arrays, wrt);
+               return py::make_tuple(from_arrays(result.outputs), from_arrays(result.gradients));
+             });
+  module.def("flat_jacobian",
+             [](py::object function, py::object primals, const std::vector<bool>& wrt,
+                const std::string& transform, const std::string& name,
+                std::optional<std::int64_t> chunk, py::object num_differentiated) {
+               TransformScope scope(transform, name);
                const auto jacobian = transform == "jacfwd" ? flat::jacfwd : flat::jacrev;
-               return from_arrays(jacobian(to_function(function, name), arrays, wrt, chunk));
+               const flat::Jacobian result =
+                   jacobian(to_function(function, name), to_arrays(primals), wrt,
+                            {chunk, [&] { return num_differentiated().cast<std::size_t>(); }});
+               return py::make_tuple(from_arrays(result.outputs), from_arrays(result.derivatives));
              });
   module.def("flat_call", [](const Jaxpr& jaxpr, py::object inputs, const std::string& name) {
     return from_arrays(flat::call(jaxpr, to_arrays(inputs), {{"name", name}}));
@@ -173,10 +178,17 @@ void add_flat(py::module_& module) {
   module.def("flat_custom_vjp", [](py::object function, py::object fwd, py::object bwd,
                                    py::object inputs, const std::string& name) {
     TransformScope scope("custom_vjp", name);
-    return from_arrays(
-        flat::custom_vjp(to_function(function, name), to_function(fwd, "the fwd rule of " + name),
-                         to_function(bwd, "the bwd rule of " + name), to_arrays(inputs), name));
+    const flat::ForwardRule forward = [shared = share(fwd)](std::span<const Array> primals) {
+      py::gil_scoped_acquire gil;
+      const py::tuple result = borrowed(static_cast<PyObject*>(shared.get()))(from_arrays(primals));
+      return flat::Forward{to_arrays(result[0]), to_arrays(result[1])};
+    };
+    return from_arrays(flat::custom_vjp(to_function(function, name), forward,
+                                        to_function(bwd, "the bwd rule of " + name),
+                                        to_arrays(inputs), name));
   });
+  module.def("stages_custom_rules",
+             [](py::object inputs) { return flat::stages_custom_rules(to_arrays(inputs)); });
   py::class_<Callable>(module, "Policy", "Which equations' results checkpoint keeps.")
       .def("__repr__", [](const Callable& policy) { return "<policy " + policy.name() + ">"; });
   module.def("nothing_saveable", [] { return flat::nothing_saveable(); });

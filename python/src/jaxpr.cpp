@@ -67,11 +67,16 @@ Function to_function(py::object callable, std::string what) {
   return [shared = share(std::move(callable)),
           what = std::move(what)](std::span<const Array> inputs) {
     py::gil_scoped_acquire gil;
+    const ArgumentNames none({});
     const py::object result = borrowed(static_cast<PyObject*>(shared.get()))(from_arrays(inputs));
     Arrays outputs;
     for (py::handle item : result) outputs.push_back(to_array(item.ptr(), {what}));
     return outputs;
   };
+}
+
+ArgumentNames::Name to_names(const py::object& place) {
+  return [place](std::size_t index) { return std::string(py::str(place(index))); };
 }
 
 std::int64_t work_of(const Jaxpr& jaxpr) {

@@ -1,9 +1,5 @@
-// JitFunction: the callable that jit returns, a heap type called by vectorcall.
-//
-// A call is matched against the entry used last, then against the others; nothing is allocated for
-// a signature on the way. With no trace around and concrete inputs the executable runs directly,
-// else the jaxpr is applied as one `call` equation. The GIL is let go of where the work is worth
-// it.
+// JitFunction: the callable that jit returns, a heap type called by vectorcall. jit_call.cpp says
+// what a call does.
 // SPDX-License-Identifier: Apache-2.0
 #include "jit.h"
 
@@ -22,131 +18,12 @@ struct JitObject {
   PyObject *dict, *weak_references;
 };
 PyTypeObject* jit_type;
+
+std::string counted(std::int64_t count, const char* noun, const char* plural) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : plural);
+}
+
 JitState& state_of(PyObject* object) { return *reinterpret_cast<JitObject*>(object)->state; }
-
-// --- Matching
-// --------------------------------------------------------------------------------------
-
-// Whether a leaf has this key; its array is added when it is one.
-bool match_leaf(const LeafKey& key, PyObject* leaf, Arrays& arrays) {
-  if (is_array(leaf)) {
-    const Array& array = array_of(leaf);
-    if (!key.aval || !(*key.aval == array.aval())) return false;
-    arrays.push_back(array);
-    return true;
-  }
-  if (!key.aval) return !is_array_like(leaf) && same_static(key.value.ptr(), leaf);
-  if (PyFloat_CheckExact(leaf)) {
-    if (key.aval->dtype != DType::float64 || !key.aval->weak || key.aval->rank() != 0) return false;
-  } else if (PyLong_CheckExact(leaf)) {
-    if (key.aval->dtype != DType::int64 || !key.aval->weak || key.aval->rank() != 0) return false;
-  } else if (!is_array_like(leaf)) {
-    return false;
-  }
-  Array array = to_array(leaf, {"jit"});
-  if (!(array.aval() == *key.aval)) return false;
-  arrays.push_back(std::move(array));
-  return true;
-}
-
-bool match_arguments(const JitEntry& entry, const JitCall& call, Arrays& arrays) {
-  if (entry.num_positional != call.num_positional || entry.names.size() != call.names.size())
-    return false;
-  for (std::size_t i = 0; i < call.names.size(); ++i)
-    if (entry.names[i].ptr() != call.names[i] &&
-        PyUnicode_Compare(entry.names[i].ptr(), call.names[i]) != 0)
-      return false;
-  arrays.clear();
-  std::size_t leaf = 0;
-  std::vector<PyObject*> leaves;
-  std::vector<py::object> keep;
-  for (std::size_t i = 0; i < call.values.size(); ++i) {
-    const ArgumentKey& key = entry.arguments[i];
-    PyObject* value = call.values[i];
-    if (key.is_static) {
-      if (!same_static(key.value.ptr(), value)) return false;
-      continue;
-    }
-    if (is_array(value)) {
-      if (key.structure.kind() != TreeDef::Kind::leaf ||
-          !match_leaf(entry.leaves[leaf++], value, arrays))
-        return false;
-      continue;
-    }
-    leaves.clear();
-    if (!flatten_as(key.structure, value, leaves, keep)) return false;
-    for (PyObject* object : leaves)
-      if (!match_leaf(entry.leaves[leaf++], object, arrays)) return false;
-  }
-  return true;
-}
-
-// Adds the captured arrays as they are now; false when the entry no longer fits.
-bool match_captured(const JitEntry& entry, Arrays& arrays) {
-  for (const Guard& guard : entry.guards) {
-    const py::object now = guard.path.read();
-    if (!now || !same_static(guard.value.ptr(), now.ptr())) return false;
-  }
-  for (const Captured& item : entry.captured) {
-    if (item.paths.empty()) {
-      arrays.push_back(item.value);
-      continue;
-    }
-    const py::object now = item.paths[0].read();
-    if (!now) return false;
-    for (std::size_t i = 1; i < item.paths.size(); ++i)
-      if (item.paths[i].read().ptr() != now.ptr()) return false;
-    if (!(item.from_numpy ? is_numpy_array(now.ptr()) : is_array(now.ptr()))) return false;
-    Array array = to_array(now.ptr());
-    if (!(array.aval() == item.value.aval())) return false;
-    arrays.push_back(std::move(array));
-  }
-  return true;
-}
-
-// --- Running
-// ---------------------------------------------------------------------------------------
-
-PyObject* give(const JitEntry& entry, Arrays results) {
-  if (entry.outputs.kind() == TreeDef::Kind::leaf) return wrap(std::move(results[0]));
-  std::vector<py::object> leaves;
-  leaves.reserve(results.size());
-  for (Array& result : results) leaves.push_back(to_python(std::move(result)));
-  return unflatten(entry.outputs, leaves).release().ptr();
-}
-
-PyObject* run(const JitState& state, JitEntry& entry, const Arrays& arrays) {
-  const bool direct =
-      !Trace::current() && std::all_of(arrays.begin(), arrays.end(),
-                                       [](const Array& array) { return array.is_concrete(); });
-  if (!direct || !entry.jaxpr->sizes.empty())
-    return give(entry, flat::call(entry.jaxpr, arrays, {{"name", state.name}}));
-  if (!entry.executable) {
-    std::shared_ptr<const Executable> made;
-    {
-      py::gil_scoped_release released;
-      made = compile(entry.jaxpr);
-    }
-    entry.executable = std::move(made);
-  }
-  std::vector<Buffer> inputs;
-  inputs.reserve(arrays.size());
-  for (const Array& array : arrays)
-    inputs.push_back(static_cast<const ConcreteNode*>(array.node())->buffer);
-  std::vector<Buffer> outputs;
-  if (entry.releases_gil) {
-    const std::shared_ptr<const Executable> executable = entry.executable;
-    py::gil_scoped_release released;
-    outputs = executable->run(inputs);
-  } else {
-    outputs = entry.executable->run(inputs);
-  }
-  Arrays results;
-  results.reserve(outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    results.push_back(Array(std::move(outputs[i]), entry.output_avals[i].weak));
-  return give(entry, std::move(results));
-}
 
 JitCall to_call(PyObject* const* values, std::size_t flags, PyObject* keywords) {
   JitCall call;
@@ -166,49 +43,15 @@ JitCall to_call(PyObject* const* values, std::size_t flags, PyObject* keywords) 
   return call;
 }
 
-// The entry for a call, traced when there is none; arrays are its inputs and captured arrays.
-std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, Arrays& arrays) {
-  constexpr std::size_t limit = 256;
-  auto fits = [&](const JitEntry& entry) {
-    return match_arguments(entry, call, arrays) && match_captured(entry, arrays);
-  };
-  if (state.last && fits(*state.last)) {
-    ++state.hits;
-    ++state.last->hits;
-    return state.last;
-  }
-  for (std::size_t i = 0; i < state.entries.size(); ++i) {
-    const std::shared_ptr<JitEntry> entry = state.entries[i];
-    if (entry == state.last || !fits(*entry)) continue;
-    ++state.hits;
-    ++entry->hits;
-    return state.last = entry;
-  }
-  ++state.misses;
-  state.last_miss = explain_miss(state, call);
-  bool keeps = false;
-  std::shared_ptr<JitEntry> entry = make_entry(state, call, keeps);
-  arrays.clear();
-  if (!match_arguments(*entry, call, arrays))
-    throw InternalError("jit: the entry just made does not fit its call");
-  for (const Captured& item : entry->captured) arrays.push_back(item.value);
-  if (keeps) {
-    if (state.entries.size() >= limit) state.entries.erase(state.entries.begin());
-    state.entries.push_back(entry);
-    state.last = entry;
-  }
-  return entry;
-}
-
 PyObject* call(PyObject* self, PyObject* const* values, std::size_t flags, PyObject* keywords) {
   return guarded([&] {
     JitState& state = state_of(self);
     if (!state.function)
       throw InternalError("a jitted function was called after the garbage collector took it apart");
-    Arrays arrays;
+    JitInputs inputs;
     const std::shared_ptr<JitEntry> entry =
-        find_entry(state, to_call(values, flags, keywords), arrays);
-    return run(state, *entry, arrays);
+        find_entry(state, to_call(values, flags, keywords), inputs);
+    return run_entry(state, *entry, inputs);
   });
 }
 
@@ -252,28 +95,38 @@ PyObject* bind_method(PyObject* self, PyObject* object, PyObject*) {
 }
 
 PyObject* repr(PyObject* self) {
-  return PyUnicode_FromFormat("<jitted %s, %zd traces>", state_of(self).name.c_str(),
-                              Py_ssize_t(state_of(self).entries.size()));
+  const JitState& state = state_of(self);
+  return PyUnicode_FromFormat("<jitted %s, %s>", state.name.c_str(),
+                              counted(state.entries.size(), "trace", "s").c_str());
 }
 
 // What f.cache shows.
 struct CacheView {
   std::vector<std::string> entries;
   std::vector<std::int64_t> entry_hits;
-  std::vector<std::string> frozen;
+  std::vector<std::string> captured, frozen;
   std::int64_t hits, misses;
   std::string last_miss;
 };
 
+bool contains(const CacheView& view, const std::string& text) {
+  return std::find(view.captured.begin(), view.captured.end(), text) != view.captured.end();
+}
+
 PyObject* get_cache(PyObject* self, void*) {
   return guarded([&] {
     const JitState& state = state_of(self);
-    CacheView view{{}, {}, {}, state.hits, state.misses, state.last_miss};
+    CacheView view{{}, {}, {}, {}, state.hits, state.misses, state.last_miss};
     for (const auto& entry : state.entries) {
       view.entries.push_back(entry->to_string());
       view.entry_hits.push_back(entry->hits);
-      for (const Captured& item : entry->captured)
-        if (item.paths.empty()) view.frozen.push_back(item.value.aval().to_string());
+      for (const Captured& item : entry->captured) {
+        const std::string type = item.aval.to_string();
+        if (item.paths.empty())
+          view.frozen.push_back(type);
+        else if (const std::string text = item.paths[0].text + ": " + type; !contains(view, text))
+          view.captured.push_back(text);
+      }
     }
     return py::cast(std::move(view)).release().ptr();
   });
@@ -301,9 +154,11 @@ PyObject* clear_cache(PyObject* self, PyObject*) {
 PyObject* explain(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
   return guarded([&] {
     JitState& state = state_of(self);
-    Arrays arrays;
-    const auto entry = find_entry(state, to_call(values, std::size_t(count), keywords), arrays);
-    return py::str(compile(entry->jaxpr)->explain()).release().ptr();
+    JitInputs inputs;
+    const auto entry = find_entry(state, to_call(values, std::size_t(count), keywords), inputs);
+    const auto instance = find_instance(state, *entry, inputs.arrays);
+    const CompileOptions options{.donate = entry->donated};
+    return py::str(compile(instance->jaxpr, options)->explain()).release().ptr();
   });
 }
 
@@ -360,7 +215,8 @@ void add_jit(py::module_& module) {
   module.attr("JitFunction") = borrowed(reinterpret_cast<PyObject*>(jit_type));
   module.def("make_jit", [](py::object function, const std::string& name,
                             std::vector<std::int64_t> static_argnums, py::tuple static_argnames,
-                            std::vector<std::string> parameters) {
+                            std::vector<std::int64_t> donate_argnums, py::tuple donate_argnames,
+                            py::object specs, std::vector<std::string> parameters) {
     PyObject* object = jit_type->tp_alloc(jit_type, 0);
     if (!object) throw py::error_already_set();
     auto* self = reinterpret_cast<JitObject*>(object);
@@ -371,22 +227,28 @@ void add_jit(py::module_& module) {
     self->state->static_argnums = std::move(static_argnums);
     for (py::handle item : static_argnames)
       self->state->static_argnames.push_back(borrowed(item.ptr()));
+    self->state->donate_argnums = std::move(donate_argnums);
+    for (py::handle item : donate_argnames)
+      self->state->donate_argnames.push_back(borrowed(item.ptr()));
+    if (!specs.is_none()) self->state->specs = std::move(specs);
     self->state->parameters = std::move(parameters);
     return py::reinterpret_steal<py::object>(object);
   });
   py::class_<CacheView>(module, "JitCache", "What a jitted function has kept.")
       .def_readonly("entries", &CacheView::entries)
+      .def_readonly("captured", &CacheView::captured)
       .def_readonly("frozen", &CacheView::frozen)
       .def_readonly("hits", &CacheView::hits)
       .def_readonly("misses", &CacheView::misses)
       .def_readonly("last_miss", &CacheView::last_miss)
       .def("__len__", [](const CacheView& view) { return view.entries.size(); })
       .def("__repr__", [](const CacheView& view) {
-        std::string text = std::to_string(view.entries.size()) + " traces, " +
-                           std::to_string(view.hits) + " hits, " + std::to_string(view.misses) +
-                           " misses";
+        std::string text = counted(std::int64_t(view.entries.size()), "trace", "s") + ", " +
+                           counted(view.hits, "hit", "s") + ", " +
+                           counted(view.misses, "miss", "es");
         for (std::size_t i = 0; i < view.entries.size(); ++i)
-          text += "\n  " + view.entries[i] + ": " + std::to_string(view.entry_hits[i]) + " hits";
+          text += "\n  " + view.entries[i] + ": " + counted(view.entry_hits[i], "hit", "s");
+        for (const std::string& array : view.captured) text += "\n  read at each call: " + array;
         for (const std::string& array : view.frozen)
           text += "\n  frozen: a captured array " + array + " that no name leads to";
         if (!view.last_miss.empty()) text += "\n  last miss: " + view.last_miss;

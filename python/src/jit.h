@@ -9,9 +9,9 @@
 
 namespace plait::python {
 
-// A way from an object to one that it leads to: cells, items and attributes.
+// A way from an object to one that it leads to: cells, items, attributes, and a length at the end.
 struct Step {
-  enum class Kind { cell, item, attribute } kind;
+  enum class Kind { cell, item, attribute, length } kind;
   py::object key;
 };
 struct Path {
@@ -25,7 +25,8 @@ struct Path {
 // An array that the function captured, a hidden input. Every path must lead to the same object;
 // with no path the array is frozen.
 struct Captured {
-  Array value;
+  Aval aval;
+  Array value;  // of a frozen one; of others for the first call only, so that it can be freed
   bool from_numpy = false;
   std::vector<Path> paths;
 };
@@ -41,8 +42,18 @@ struct ArgumentKey {
   TreeDef structure;  // of others
 };
 struct LeafKey {
-  std::optional<Aval> aval;  // of an array or number
+  std::optional<Aval> aval;  // of an array or number; with named sizes where specs say so
   py::object value;          // of a leaf that is neither: part of the key
+  bool is_donated = false;
+};
+
+// The program for inputs of these avals, and its executable, made at the first call outside traces.
+// Without named sizes an entry has one instance.
+struct Instance {
+  std::vector<Aval> avals;
+  Jaxpr jaxpr;
+  std::shared_ptr<const Executable> executable;
+  bool releases_gil = false;
 };
 
 struct JitEntry {
@@ -55,13 +66,19 @@ struct JitEntry {
   std::vector<Captured> captured;
   std::vector<Guard> guards;
   TreeDef outputs;
-  std::vector<Aval> output_avals;
-  std::shared_ptr<const Executable> executable;  // made at the first call outside traces
-  bool releases_gil = false;
+  std::vector<bool> donated;                         // by input of the jaxpr; empty when none is
+  std::vector<std::shared_ptr<Instance>> instances;  // the one used last comes first
   std::int64_t hits = 0;
 
   std::string to_string() const;  // "(x: f32[3], n=4)"
   int visit(visitproc visit, void* arg) const;
+};
+
+// What a call hands to its program: arguments, then captured arrays. owners are the Python arrays
+// whose memory is given away, null for others; empty when there are none.
+struct JitInputs {
+  Arrays arrays;
+  std::vector<py::object> owners;
 };
 
 // A call on its way: values of positional, then of keyword arguments in order of name.
@@ -75,6 +92,9 @@ struct JitState {
   std::string name;
   std::vector<std::int64_t> static_argnums;
   std::vector<py::object> static_argnames;
+  std::vector<std::int64_t> donate_argnums;
+  std::vector<py::object> donate_argnames;
+  py::object specs;                     // a tuple, one for each argument; null without named sizes
   std::vector<std::string> parameters;  // names of positional parameters, where known
   std::vector<std::shared_ptr<JitEntry>> entries;
   std::shared_ptr<JitEntry> last;
@@ -82,12 +102,24 @@ struct JitState {
   std::string last_miss;
 
   bool is_static(const JitCall& call, std::size_t index) const;
+  bool is_donated(const JitCall& call, std::size_t index) const;
+  py::object spec_of(const JitCall& call, std::size_t index) const;  // None when there is none
   std::string argument_name(const JitCall& call, std::size_t index) const;
+  // What messages call an input of an entry's jaxpr: "argument p['w']".
+  std::string input_name(const JitEntry& entry, std::size_t input) const;
 };
 
 bool same_static(PyObject* a, PyObject* b);
+// Whether an array can be an input of this aval: equal, but for named sizes, which are any number.
+bool fits(const Aval& formal, const Aval& actual);
 // Traces the function for this call; keeps says whether the entry is good for later calls.
 std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool& keeps);
+// The entry for a call, traced when there is none, and its inputs.
+std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitInputs& inputs);
+// The entry's program for these inputs. ShapeError when sizes of one name disagree.
+std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
+                                        const Arrays& arrays);
+PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs);
 // Why no entry fits, compared with the entry used last.
 std::string explain_miss(const JitState& state, const JitCall& call);
 

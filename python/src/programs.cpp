@@ -10,14 +10,14 @@
 #include <plait/transforms.h>
 
 namespace plait::python {
-namespace {
 
-// A spec from text, None, or anything with a shape and a dtype; values give their own avals.
 Spec to_spec(PyObject* object) {
   if (object == Py_None) return Spec();
   if (PyUnicode_Check(object)) return Spec(std::string(py::str(borrowed(object))));
   return Spec(to_aval(object));
 }
+
+namespace {
 
 std::vector<Spec> to_specs(py::handle sequence) {
   std::vector<Spec> specs;
@@ -48,8 +48,10 @@ void add_programs(py::module_& module) {
     return instantiate(jaxpr, replacements);
   });
   module.def("flat_mask", [](py::object function, py::object inputs, py::object in_shapes,
-                             py::object out_shapes, py::dict sizes, const std::string& name) {
+                             py::object out_shapes, py::dict sizes, const std::string& name,
+                             py::object place) {
     TransformScope scope("mask", name);
+    const ArgumentNames names(to_names(place));
     flat::MaskOptions options;
     options.in_shapes = to_specs(in_shapes);
     if (!out_shapes.is_none()) options.out_shapes = to_specs(out_shapes);

@@ -3,6 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jit.h"
 
+#include <plait/sizes.h>
+
+#include <algorithm>
+
 namespace plait::python {
 
 py::object Path::read() const {
@@ -16,6 +20,9 @@ py::object Path::read() const {
         next = Py_XNewRef(PyDict_GetItemWithError(at.ptr(), step.key.ptr()));
       else
         next = PyObject_GetItem(at.ptr(), step.key.ptr());
+    } else if (step.kind == Step::Kind::length) {
+      const Py_ssize_t size = PyObject_Size(at.ptr());
+      if (size >= 0) next = PyLong_FromSsize_t(size);
     } else {
       next = PyObject_GetAttr(at.ptr(), step.key.ptr());
     }
@@ -41,23 +48,65 @@ bool same_static(PyObject* a, PyObject* b) {
   return equal == 1;
 }
 
-bool JitState::is_static(const JitCall& call, std::size_t index) const {
+namespace {
+
+// Whether numbers or names, as jit was given them, mean this argument of a call.
+bool is_listed(const JitCall& call, std::size_t index, const std::vector<std::int64_t>& numbers,
+               const std::vector<py::object>& names) {
   if (index < call.num_positional) {
-    for (std::int64_t number : static_argnums)
+    for (std::int64_t number : numbers)
       if (number == std::int64_t(index) ||
           number + std::int64_t(call.num_positional) == std::int64_t(index))
         return true;
     return false;
   }
-  for (const py::object& name : static_argnames)
+  for (const py::object& name : names)
     if (PyUnicode_Compare(name.ptr(), call.names[index - call.num_positional]) == 0) return true;
   return false;
+}
+
+}  // namespace
+
+bool JitState::is_static(const JitCall& call, std::size_t index) const {
+  return is_listed(call, index, static_argnums, static_argnames);
+}
+
+bool JitState::is_donated(const JitCall& call, std::size_t index) const {
+  return is_listed(call, index, donate_argnums, donate_argnames);
+}
+
+py::object JitState::spec_of(const JitCall& call, std::size_t index) const {
+  if (!specs) return py::none();
+  std::size_t position = index;
+  if (index >= call.num_positional) {
+    const std::string name = py::str(borrowed(call.names[index - call.num_positional]));
+    position = std::find(parameters.begin(), parameters.end(), name) - parameters.begin();
+  }
+  const auto list = py::reinterpret_borrow<py::tuple>(specs);
+  return position < list.size() ? py::object(list[position]) : py::none();
 }
 
 std::string JitState::argument_name(const JitCall& call, std::size_t index) const {
   if (index >= call.num_positional)
     return py::str(borrowed(call.names[index - call.num_positional]));
   return index < parameters.size() ? parameters[index] : "argument " + std::to_string(index);
+}
+
+std::string JitState::input_name(const JitEntry& entry, std::size_t input) const {
+  std::size_t leaf = 0;
+  for (std::size_t i = 0; i < entry.arguments.size(); ++i) {
+    const TreeDef& structure = entry.arguments[i].structure;
+    if (entry.arguments[i].is_static) continue;
+    for (int k = 0; k < structure.num_leaves(); ++k, ++leaf) {
+      if (!entry.leaves[leaf].aval || input-- > 0) continue;
+      const std::string name = i >= entry.num_positional
+                                   ? std::string(py::str(entry.names[i - entry.num_positional]))
+                               : i < parameters.size() ? parameters[i]
+                                                       : std::to_string(i);
+      return "argument " + name + structure.path(k);
+    }
+  }
+  return "a captured array";
 }
 
 std::string JitEntry::to_string() const {
@@ -115,10 +164,25 @@ Path to_path(py::handle description) {
   return path;
 }
 
+// Arguments that belong to the signature, with their parameters: what they lead to is captured.
+py::list objects_of(const JitState& state, const JitCall& call, const JitEntry& entry) {
+  py::list objects;
+  std::size_t leaf = 0;
+  for (std::size_t i = 0; i < entry.arguments.size(); ++i) {
+    const ArgumentKey& key = entry.arguments[i];
+    const std::string name = state.argument_name(call, i);
+    if (key.is_static) objects.append(py::make_tuple(name, key.value));
+    for (int k = 0; !key.is_static && k < key.structure.num_leaves(); ++k, ++leaf)
+      if (!entry.leaves[leaf].aval)
+        objects.append(py::make_tuple(name + key.structure.path(k), entry.leaves[leaf].value));
+  }
+  return objects;
+}
+
 // Asks the package's Python side where the captured arrays can be found again, and which scalars
 // the code reads.
-void find_captured(const py::object& function, const Arrays& captured, const Conversions& made,
-                   JitEntry& entry) {
+void find_captured(const py::object& function, const py::list& objects, const Arrays& captured,
+                   const Conversions& made, JitEntry& entry) {
   py::list wanted;
   for (const Array& array : captured) {
     const auto* numpy = [&]() -> const py::object* {
@@ -128,9 +192,10 @@ void find_captured(const py::object& function, const Arrays& captured, const Con
     }();
     wanted.append(py::make_tuple(reinterpret_cast<std::uintptr_t>(array.node()),
                                  numpy ? *numpy : py::object(py::none())));
-    entry.captured.push_back({array, numpy != nullptr, {}});
+    entry.captured.push_back({array.aval(), array, numpy != nullptr, {}});
   }
-  const py::object found = py::module_::import("plait._captures").attr("find")(function, wanted);
+  const py::object found =
+      py::module_::import("plait._captures").attr("find")(function, wanted, objects);
   std::size_t i = 0;
   for (py::handle paths : found[py::int_(0)]) {
     for (py::handle path : paths) entry.captured[i].paths.push_back(to_path(path));
@@ -142,15 +207,25 @@ void find_captured(const py::object& function, const Arrays& captured, const Con
   }
 }
 
-}  // namespace
+// One leaf of an argument: an array, or part of the key.
+LeafKey key_of(const JitState& state, const JitCall& call, std::size_t index,
+               const TreeDef& structure, int number, const py::object& leaf) {
+  if (is_array_like(leaf.ptr()))
+    return {to_array(leaf.ptr(), {"jit"}).aval(), {}, state.is_donated(call, index)};
+  if (PyObject_Hash(leaf.ptr()) != -1) return {std::nullopt, leaf, false};
+  PyErr_Clear();
+  throw TreeError("jit: argument '" + state.argument_name(call, index) + structure.path(number) +
+                      "' is " + text_of(leaf.ptr()) + " of type " + type_name_of(leaf.ptr()) +
+                      ", which is neither an array nor hashable",
+                  "pass arrays and numbers, or hashable values, which become part of the key; "
+                  "register containers with plait.tree.register_pytree_node");
+}
 
-std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool& keeps) {
-  auto entry = std::make_shared<JitEntry>();
-  entry->num_positional = call.num_positional;
-  for (PyObject* name : call.names) entry->names.push_back(borrowed(name));
-  std::vector<py::object> leaves;
-  std::vector<Aval> avals;
-  TransformScope scope("jit", state.name);
+// Flattens the arguments of a call into the entry; leaves are those of all arguments.
+void add_arguments(const JitState& state, const JitCall& call, JitEntry& entry,
+                   std::vector<py::object>& leaves) {
+  entry.num_positional = call.num_positional;
+  for (PyObject* name : call.names) entry.names.push_back(borrowed(name));
   for (std::size_t i = 0; i < call.values.size(); ++i) {
     PyObject* value = call.values[i];
     if (state.is_static(call, i)) {
@@ -161,68 +236,113 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
                 " of type " + type_name_of(value) + ", which has no hash",
             "pass something hashable, such as a tuple instead of a list, or do not mark it static");
       }
-      entry->arguments.push_back({true, borrowed(value), {}});
+      entry.arguments.push_back({true, borrowed(value), {}});
       continue;
     }
     const std::size_t first = leaves.size();
-    entry->arguments.push_back({false, {}, flatten(value, leaves)});
-    for (std::size_t k = first; k < leaves.size(); ++k) {
-      PyObject* leaf = leaves[k].ptr();
-      if (is_array_like(leaf)) {
-        const Array array = to_array(leaf, {"jit"});
-        entry->leaves.push_back({array.aval(), {}});
-        avals.push_back(array.aval());
-      } else if (PyObject_Hash(leaf) == -1) {
-        PyErr_Clear();
-        throw TreeError("jit: argument '" + state.argument_name(call, i) +
-                            entry->arguments.back().structure.path(int(k - first)) + "' is " +
-                            text_of(leaf) + " of type " + type_name_of(leaf) +
-                            ", which is neither an array nor hashable",
-                        "pass arrays and numbers, or hashable values, which become part of the "
-                        "key; register containers with "
-                        "plait.tree.register_pytree_node");
-      } else {
-        entry->leaves.push_back({std::nullopt, leaves[k]});
-      }
+    entry.arguments.push_back({false, {}, flatten(value, leaves)});
+    for (std::size_t k = first; k < leaves.size(); ++k)
+      entry.leaves.push_back(
+          key_of(state, call, i, entry.arguments.back().structure, int(k - first), leaves[k]));
+  }
+}
+
+// The spec of each array of a call.
+std::vector<Spec> specs_of(const JitState& state, const JitCall& call, const JitEntry& entry) {
+  const std::size_t count = py::len(state.specs);
+  if (call.num_positional > count)
+    throw ValueError("jit: sizes has " + std::to_string(count) + (count == 1 ? " spec" : " specs") + ", and `" + state.name +
+                         "` was called with " + std::to_string(call.num_positional) + " arguments",
+                     "give one spec for each argument; None takes all from the call");
+  std::vector<Spec> specs;
+  std::size_t leaf = 0;
+  for (std::size_t i = 0; i < entry.arguments.size(); ++i) {
+    if (entry.arguments[i].is_static) continue;
+    std::vector<py::object> given;
+    const py::object is_leaf = py::cpp_function([](py::object object) { return object.is_none(); });
+    const TreeDef def = flatten(state.spec_of(call, i).ptr(), given, is_leaf.ptr());
+    for (int number : broadcast_prefix(def, entry.arguments[i].structure, "jit: sizes"))
+      if (entry.leaves[leaf++].aval) specs.push_back(to_spec(given[number].ptr()));
+  }
+  return specs;
+}
+
+// Checks the arrays of a call against specs: a number that a spec says, or sizes of one name.
+void check_sizes(const JitState& state, const JitEntry& entry, std::span<const Spec> specs,
+                 std::span<const Aval> avals) {
+  ArgumentNames names([&](std::size_t input) { return state.input_name(entry, input); });
+  std::vector<Dim> sizes;
+  std::vector<Aval> formal;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    specs[i].collect_sizes(sizes);
+    try {
+      formal.push_back(specs[i].resolve(avals[i]));
+    } catch (const ShapeError& error) {
+      throw ShapeError("jit: " + ArgumentNames::of(i) + ": " + error.problem(), error.fix());
+    } catch (const DtypeError& error) {
+      throw DtypeError("jit: " + ArgumentNames::of(i) + ": " + error.problem(), error.fix());
     }
   }
-  const Function traced_function = [&](std::span<const Array> tracers) {
-    std::vector<py::object> inputs = leaves;
-    std::size_t next = 0;
-    for (std::size_t k = 0; k < inputs.size(); ++k)
-      if (entry->leaves[k].aval) inputs[k] = to_python(tracers[next++]);
-    py::tuple arguments(call.num_positional);
-    py::dict keywords;
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < entry->arguments.size(); ++i) {
-      const ArgumentKey& key = entry->arguments[i];
-      py::object value = key.value;
-      if (!key.is_static) {
-        const std::size_t count = key.structure.num_leaves();
-        value = unflatten(key.structure, {inputs.data() + at, count});
-        at += count;
-      }
-      if (i < call.num_positional)
-        arguments[i] = value;
-      else
-        keywords[entry->names[i - call.num_positional]] = value;
+  solve_sizes(sizes, formal, avals, "jit");
+}
+
+// Calls the function on traced arrays in place of the entry's; outputs gets their structure.
+Arrays call_traced(const JitState& state, const JitEntry& entry, std::vector<py::object> leaves,
+                   std::span<const Array> tracers, TreeDef& structure) {
+  std::size_t next = 0, at = 0;
+  for (std::size_t k = 0; k < leaves.size(); ++k)
+    if (entry.leaves[k].aval) leaves[k] = to_python(tracers[next++]);
+  py::tuple arguments(entry.num_positional);
+  py::dict keywords;
+  for (std::size_t i = 0; i < entry.arguments.size(); ++i) {
+    const ArgumentKey& key = entry.arguments[i];
+    py::object value = key.value;
+    if (!key.is_static) {
+      const std::size_t count = key.structure.num_leaves();
+      value = unflatten(key.structure, {leaves.data() + at, count});
+      at += count;
     }
-    const py::object result =
-        owned(PyObject_Call(state.function.ptr(), arguments.ptr(), keywords.ptr()));
-    std::vector<py::object> outputs;
-    entry->outputs = flatten(result.ptr(), outputs);
-    Arrays arrays;
-    for (std::size_t k = 0; k < outputs.size(); ++k) {
-      if (!is_array_like(outputs[k].ptr()))
-        throw TreeError(
-            "jit: the output" +
-                (entry->outputs.path(int(k)).empty() ? "" : " at " + entry->outputs.path(int(k))) +
-                " is " + text_of(outputs[k].ptr()) + " of type " + type_name_of(outputs[k].ptr()) +
-                ", which is no array",
-            "return arrays, numbers, and trees of them");
-      arrays.push_back(to_array(outputs[k].ptr(), {"jit"}));
-    }
-    return arrays;
+    if (i < entry.num_positional)
+      arguments[i] = value;
+    else
+      keywords[entry.names[i - entry.num_positional]] = value;
+  }
+  leaves.clear();
+  const py::object result =
+      owned(PyObject_Call(state.function.ptr(), arguments.ptr(), keywords.ptr()));
+  std::vector<py::object> outputs;
+  structure = flatten(result.ptr(), outputs);
+  Arrays arrays;
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    PyObject* output = outputs[k].ptr();
+    const std::string path = structure.path(int(k));
+    if (!is_array_like(output))
+      throw TreeError("jit: the output" + (path.empty() ? "" : " at " + path) + " is " +
+                          text_of(output) + " of type " + type_name_of(output) +
+                          ", which is no array",
+                      "return arrays, numbers, and trees of them");
+    arrays.push_back(to_array(output, {"jit"}));
+  }
+  return arrays;
+}
+
+}  // namespace
+
+std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool& keeps) {
+  auto entry = std::make_shared<JitEntry>();
+  std::vector<py::object> leaves;
+  TransformScope scope("jit", state.name);
+  add_arguments(state, call, *entry, leaves);
+  std::vector<Aval> avals;
+  for (const LeafKey& leaf : entry->leaves)
+    if (leaf.aval) avals.push_back(*leaf.aval);
+  std::vector<Spec> specs;
+  if (state.specs) {
+    specs = specs_of(state, call, *entry);
+    check_sizes(state, *entry, specs, avals);
+  }
+  const Function function = [&](std::span<const Array> tracers) {
+    return call_traced(state, *entry, leaves, tracers, entry->outputs);
   };
   Conversions made;
   Conversions* const outer = std::exchange(conversions, &made);
@@ -230,16 +350,26 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
     Conversions* outer;
     ~Restore() { conversions = outer; }
   } restore{outer};
-  const Traced traced = make_jaxpr(traced_function, avals, "jit");
+  const std::vector<std::optional<Aval>> actual(avals.begin(), avals.end());
+  const Traced traced = state.specs ? trace_with_specs(function, specs, actual, "jit")
+                                    : make_jaxpr(function, avals, "jit");
   entry->jaxpr = traced.jaxpr;
-  entry->output_avals = traced.jaxpr->output_avals();
-  entry->releases_gil = work_of(traced.jaxpr) > 30000;
+  std::size_t input = 0;
+  bool donates = false;
+  for (LeafKey& leaf : entry->leaves) {
+    if (!leaf.aval) continue;
+    leaf.aval = traced.jaxpr->input_avals()[input++];
+    entry->donated.push_back(leaf.is_donated);
+    donates |= leaf.is_donated;
+  }
+  if (!donates) entry->donated.clear();
   keeps = true;
   for (const Array& array : traced.captured) keeps &= array.is_concrete();
   if (keeps)
-    find_captured(state.function, traced.captured, made, *entry);
+    find_captured(state.function, objects_of(state, call, *entry), traced.captured, made, *entry);
   else
-    for (const Array& array : traced.captured) entry->captured.push_back({array, false, {}});
+    for (const Array& array : traced.captured)
+      entry->captured.push_back({array.aval(), array, false, {}});
   return entry;
 }
 
@@ -275,7 +405,7 @@ std::string explain_miss(const JitState& state, const JitCall& call) {
         continue;
       }
       const Aval now = to_array(leaves[k].ptr()).aval();
-      if (!(now == *before.aval))
+      if (!fits(*before.aval, now))
         return place + " is " + now.to_string() + " where the last call had " +
                before.aval->to_string();
     }
@@ -290,9 +420,9 @@ std::string explain_miss(const JitState& state, const JitCall& call) {
     for (const Path& path : item.paths) {
       const py::object now = path.read();
       if (!now || !is_array_like(now.ptr())) return "the captured array " + path.text + " is gone";
-      if (!(to_array(now.ptr()).aval() == item.value.aval()))
+      if (!(to_array(now.ptr()).aval() == item.aval))
         return "the captured array " + path.text + " is " + to_array(now.ptr()).aval().to_string() +
-               " where it was " + item.value.aval().to_string();
+               " where it was " + item.aval.to_string();
     }
   return "names that led to one captured array lead to several";
 }

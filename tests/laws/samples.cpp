@@ -53,8 +53,8 @@ Case custom_vjp_case(const Primitive& primitive) {
     const Function function = [](std::span<const Array> x) -> Arrays {
       return {lax::mul(lax::sin(x[0]), x[1])};
     };
-    const Function forward = [&](std::span<const Array> x) -> Arrays {
-      return {function(x)[0], x[0], x[1]};
+    const flat::ForwardRule forward = [&](std::span<const Array> x) -> flat::Forward {
+      return {function(x), {x[0], x[1]}};
     };
     const Function backward = [](std::span<const Array> r) -> Arrays {
       const Array first = lax::mul(lax::cos(r[0]), r[1]), second = lax::sin(r[0]);

@@ -1,0 +1,22 @@
+// What is left of an array whose memory was given to a program: its type, and who took it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/trace/array.h>
+
+namespace plait {
+
+// Belongs to no trace, so every use is an error; see check_usable.
+class DonatedNode final : public ArrayNode {
+ public:
+  DonatedNode(Aval aval, std::string function);
+  const std::string function;
+
+  // Whether one Array alone leads to this node.
+  static bool is_unique(const ArrayNode& node) { return node.*(&DonatedNode::references_) == 1; }
+};
+
+// Takes the array out of its handle, which stands for nothing from then on.
+Array donate(Array& handle, const std::string& function);
+
+}  // namespace plait

@@ -1,0 +1,245 @@
+// Calls of jitted functions: matching a call against entries, and running an entry's program.
+//
+// A call is matched against the entry used last, then against the others; nothing is allocated for
+// a signature on the way. With no trace around and concrete inputs the executable runs directly,
+// else the jaxpr is applied as one `call` equation. The GIL is let go of where the work is worth
+// it.
+// SPDX-License-Identifier: Apache-2.0
+#include "jit.h"
+
+#include <plait/trace/donated.h>
+#include <plait/transforms.h>
+
+#include <algorithm>
+
+namespace plait::python {
+
+bool fits(const Aval& formal, const Aval& actual) {
+  if (formal == actual) return true;
+  if (formal.dtype != actual.dtype || formal.weak != actual.weak || formal.rank() != actual.rank())
+    return false;
+  for (int axis = 0; axis < formal.rank(); ++axis)
+    if (formal.shape[axis].is_constant() && !(formal.shape[axis] == actual.shape[axis]))
+      return false;
+  return true;
+}
+
+namespace {
+
+// Whether a leaf has this key; its array is added when it is one.
+bool match_leaf(const LeafKey& key, PyObject* leaf, bool donates, JitInputs& inputs) {
+  if (is_array(leaf)) {
+    const Array& array = array_of(leaf);
+    if (!key.aval || !fits(*key.aval, array.aval())) return false;
+    inputs.arrays.push_back(array);
+    if (donates) inputs.owners.push_back(key.is_donated ? borrowed(leaf) : py::object());
+    return true;
+  }
+  if (!key.aval) return !is_array_like(leaf) && same_static(key.value.ptr(), leaf);
+  if (PyFloat_CheckExact(leaf)) {
+    if (key.aval->dtype != DType::float64 || !key.aval->weak || key.aval->rank() != 0) return false;
+  } else if (PyLong_CheckExact(leaf)) {
+    if (key.aval->dtype != DType::int64 || !key.aval->weak || key.aval->rank() != 0) return false;
+  } else if (!is_array_like(leaf)) {
+    return false;
+  }
+  Array array = to_array(leaf, {"jit"});
+  if (!fits(*key.aval, array.aval())) return false;
+  inputs.arrays.push_back(std::move(array));
+  if (donates) inputs.owners.emplace_back();
+  return true;
+}
+
+bool match_arguments(const JitEntry& entry, const JitCall& call, JitInputs& inputs) {
+  if (entry.num_positional != call.num_positional || entry.names.size() != call.names.size())
+    return false;
+  for (std::size_t i = 0; i < call.names.size(); ++i)
+    if (entry.names[i].ptr() != call.names[i] &&
+        PyUnicode_Compare(entry.names[i].ptr(), call.names[i]) != 0)
+      return false;
+  inputs.arrays.clear();
+  inputs.owners.clear();
+  const bool donates = !entry.donated.empty();
+  std::size_t leaf = 0;
+  std::vector<PyObject*> leaves;
+  std::vector<py::object> keep;
+  for (std::size_t i = 0; i < call.values.size(); ++i) {
+    const ArgumentKey& key = entry.arguments[i];
+    PyObject* value = call.values[i];
+    if (key.is_static) {
+      if (!same_static(key.value.ptr(), value)) return false;
+      continue;
+    }
+    if (is_array(value)) {
+      if (key.structure.kind() != TreeDef::Kind::leaf ||
+          !match_leaf(entry.leaves[leaf++], value, donates, inputs))
+        return false;
+      continue;
+    }
+    leaves.clear();
+    if (!flatten_as(key.structure, value, leaves, keep)) return false;
+    for (PyObject* object : leaves)
+      if (!match_leaf(entry.leaves[leaf++], object, donates, inputs)) return false;
+  }
+  return true;
+}
+
+// Adds the captured arrays as they are now; false when the entry no longer fits.
+bool match_captured(const JitEntry& entry, Arrays& arrays) {
+  for (const Guard& guard : entry.guards) {
+    const py::object now = guard.path.read();
+    if (!now || !same_static(guard.value.ptr(), now.ptr())) return false;
+  }
+  for (const Captured& item : entry.captured) {
+    if (item.paths.empty()) {
+      arrays.push_back(item.value);
+      continue;
+    }
+    const py::object now = item.paths[0].read();
+    if (!now) return false;
+    for (std::size_t i = 1; i < item.paths.size(); ++i)
+      if (item.paths[i].read().ptr() != now.ptr()) return false;
+    if (!(item.from_numpy ? is_numpy_array(now.ptr()) : is_array(now.ptr()))) return false;
+    Array array = to_array(now.ptr());
+    if (!(array.aval() == item.aval)) return false;
+    arrays.push_back(std::move(array));
+  }
+  return true;
+}
+
+// The captured arrays of an entry just made. They may be freed from now on where they can be read
+// again.
+void take_captured(JitEntry& entry, Arrays& arrays) {
+  for (Captured& item : entry.captured) {
+    arrays.push_back(item.value);
+    if (!item.paths.empty()) item.value = Array();
+  }
+}
+
+PyObject* give(const JitEntry& entry, Arrays results) {
+  if (entry.outputs.kind() == TreeDef::Kind::leaf) return wrap(std::move(results[0]));
+  std::vector<py::object> leaves;
+  leaves.reserve(results.size());
+  for (Array& result : results) leaves.push_back(to_python(std::move(result)));
+  return unflatten(entry.outputs, leaves).release().ptr();
+}
+
+const Buffer& buffer_of(const Array& array) {
+  return static_cast<const ConcreteNode*>(array.node())->buffer;
+}
+
+void make_executable(const JitEntry& entry, Instance& instance) {
+  std::shared_ptr<const Executable> made;
+  {
+    py::gil_scoped_release released;
+    made = compile(instance.jaxpr, CompileOptions{.donate = entry.donated});
+  }
+  instance.executable = std::move(made);
+}
+
+// Takes donated arrays from their Python objects, which cannot be used from then on. What somebody
+// else still sees (another object, a captured array, NumPy) gets a second holder, so that the
+// executable does not write over it.
+std::vector<Buffer> take_donated(const JitState& state, JitInputs& inputs) {
+  for (const py::object& owner : inputs.owners)
+    if (owner && array_of(owner.ptr()).is_concrete())
+      donate(reinterpret_cast<ArrayObject*>(owner.ptr())->array, state.name);
+  std::vector<Buffer> shared;
+  for (std::size_t i = 0; i < inputs.owners.size(); ++i)
+    if (inputs.owners[i] && !DonatedNode::is_unique(*inputs.arrays[i].node()))
+      shared.push_back(buffer_of(inputs.arrays[i]));
+  return shared;
+}
+
+}  // namespace
+
+std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
+                                        const Arrays& arrays) {
+  constexpr std::size_t limit = 64;
+  if (entry.jaxpr->sizes.empty()) {
+    if (entry.instances.empty())
+      entry.instances.push_back(std::make_shared<Instance>(
+          Instance{{}, entry.jaxpr, nullptr, work_of(entry.jaxpr) > 30000}));
+    return entry.instances[0];
+  }
+  auto& instances = entry.instances;
+  for (auto place = instances.begin(); place != instances.end(); ++place)
+    if (std::equal(arrays.begin(), arrays.end(), (*place)->avals.begin(),
+                   [](const Array& array, const Aval& aval) { return array.aval() == aval; })) {
+      std::rotate(instances.begin(), place, place + 1);
+      return instances[0];
+    }
+  TransformScope scope("jit", state.name);
+  ArgumentNames names([&](std::size_t input) { return state.input_name(entry, input); });
+  auto made = std::make_shared<Instance>();
+  for (const Array& array : arrays) made->avals.push_back(array.aval());
+  solve_sizes(entry.jaxpr->sizes, entry.jaxpr->input_avals(), made->avals, "jit");
+  made->jaxpr = instantiate_for(entry.jaxpr, made->avals);
+  made->releases_gil = work_of(made->jaxpr) > 30000;
+  if (instances.size() >= limit) instances.pop_back();
+  instances.insert(instances.begin(), made);
+  return made;
+}
+
+PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
+  const Arrays& arrays = inputs.arrays;
+  const bool direct =
+      !Trace::current() && std::all_of(arrays.begin(), arrays.end(),
+                                       [](const Array& array) { return array.is_concrete(); });
+  const std::shared_ptr<Instance> instance = find_instance(state, entry, arrays);
+  if (!direct) return give(entry, flat::call(instance->jaxpr, arrays, {{"name", state.name}}));
+  if (!instance->executable) make_executable(entry, *instance);
+  const std::shared_ptr<const Executable> executable = instance->executable;
+  const std::vector<Buffer> shared =
+      inputs.owners.empty() ? std::vector<Buffer>() : take_donated(state, inputs);
+  std::vector<const Buffer*> buffers;
+  buffers.reserve(arrays.size());
+  for (const Array& array : arrays) buffers.push_back(&buffer_of(array));
+  const std::vector<Aval>& avals = executable->outputs();
+  std::vector<Buffer> outputs(avals.size());
+  if (instance->releases_gil) {
+    py::gil_scoped_release released;
+    executable->run(buffers, outputs);
+  } else {
+    executable->run(buffers, outputs);
+  }
+  Arrays results;
+  results.reserve(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    results.push_back(Array(std::move(outputs[i]), avals[i].weak));
+  return give(entry, std::move(results));
+}
+
+std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitInputs& inputs) {
+  constexpr std::size_t limit = 256;
+  auto matches = [&](const JitEntry& entry) {
+    return match_arguments(entry, call, inputs) && match_captured(entry, inputs.arrays);
+  };
+  if (state.last && matches(*state.last)) {
+    ++state.hits;
+    ++state.last->hits;
+    return state.last;
+  }
+  for (std::size_t i = 0; i < state.entries.size(); ++i) {
+    const std::shared_ptr<JitEntry> entry = state.entries[i];
+    if (entry == state.last || !matches(*entry)) continue;
+    ++state.hits;
+    ++entry->hits;
+    return state.last = entry;
+  }
+  ++state.misses;
+  state.last_miss = explain_miss(state, call);
+  bool keeps = false;
+  std::shared_ptr<JitEntry> entry = make_entry(state, call, keeps);
+  if (!match_arguments(*entry, call, inputs))
+    throw InternalError("jit: the entry just made does not fit its call");
+  take_captured(*entry, inputs.arrays);
+  if (keeps) {
+    if (state.entries.size() >= limit) state.entries.erase(state.entries.begin());
+    state.entries.push_back(entry);
+    state.last = entry;
+  }
+  return entry;
+}
+
+}  // namespace plait::python
