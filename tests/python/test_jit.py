@@ -302,3 +302,19 @@ def test_outputs_that_are_inputs_or_constants():
     jitted = plait.jit(lambda x: (x, 1.0, {"a": x}))
     x, one, tree = jitted(pnp.asarray(np.float32([1])))
     assert x.tolist() == [1] and float(one) == 1 and tree["a"].tolist() == [1]
+
+
+def test_argnums_and_argnames_that_no_parameter_has():
+    def f(x, n=1, *, mode="sum"):
+        return x * n
+
+    for options in (
+        {"static_argnames": "mod"},
+        {"static_argnums": 2},
+        {"donate_argnums": -3},
+        {"donate_argnames": ("x", "y")},
+    ):
+        with pytest.raises(plait.ValueError, match="the function's parameters are x, n, mode"):
+            plait.jit(f, **options)
+    assert float(plait.jit(f, static_argnames="mode", donate_argnums=None)(2.0, mode="max")) == 2
+    plait.jit(lambda *args, **kwargs: args[0], static_argnames="any", static_argnums=7)(1.0)

@@ -1,0 +1,76 @@
+"""plait.rules() and plait.info(): what is printed, and that no built-in primitive lacks a rule.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+import plait
+
+# Other tests add primitives, so these run in a process of their own.
+HOLES = """
+import plait
+matrix = plait.rules()
+assert len(matrix) > 60
+for name, cells in matrix.items():
+    for kind, (state, file, line) in cells.items():
+        if kind not in ("transpose", "decompose"):
+            assert state != "missing", (name, kind)
+        assert state != "rule" or (file.endswith((".cpp", ".py")) and line > 0), (name, kind, file, line)
+        assert not state.startswith("refused") or len(state) > len("refused: "), (name, kind)
+# A linear primitive has a rule by which it is transposed; so does what jvp writes into linear programs.
+for name in ("add", "neg", "mul", "dot_general", "reduce", "gather", "transpose", "reshape", "call", "masked"):
+    assert matrix[name]["transpose"][0] != "missing", name
+print(repr(matrix))
+"""
+
+
+def test_no_rule_is_missing():
+    result = subprocess.run([sys.executable, "-c", HOLES], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    header, *lines = result.stdout.splitlines()
+    assert header.split() == "primitive abstract eval jvp transpose batch mask decompose".split()
+    (add,) = [line for line in lines if line.startswith("add ")]
+    assert "binary.cpp:" in add and "family elementwise" in add
+    assert "missing" not in result.stdout
+
+
+def test_one_kind_and_one_primitive():
+    rows = {row[0]: row for row in plait.rules("mask")}
+    assert rows["dot_general"][1] == "rule" and rows["dot_general"][3] > 0
+    assert plait.rules(plait.mask) == plait.rules("mask")
+    assert plait.rules(plait.vmap) == plait.rules("batch")
+    assert plait.rules(plait.grad) == plait.rules("transpose")
+    for sin in ("sin", plait.lax.sin):
+        kinds = {row[0]: row for row in plait.rules(sin)}
+        assert kinds["jvp"][1] == "rule" and "elementwise.cpp:" in repr(plait.rules(sin))
+    assert "lib/ops/" in repr(plait.rules("jvp"))
+    with pytest.raises(plait.ValueError, match="no kind of rule and no primitive named 'sine'"):
+        plait.rules("sine")
+
+
+def test_info():
+    facts = plait.info()
+    assert facts["version"] == plait.__version__ and facts["threads"] >= 1
+    assert "reference" in facts["backends"]
+    for name in ("PLAIT_LOG", "PLAIT_THREADS", "PLAIT_CACHE_DIR", "PLAIT_MAX_ISA"):
+        assert name in facts and name in repr(facts)
+
+
+def test_reprs():
+    x = plait.numpy.asarray(plait.numpy.ones(3))
+    f = plait.jit(lambda x: x + 1)
+    assert repr(x) == "Array([1., 1., 1.], dtype=float32)"
+    assert repr(f) == "<jitted f, 0 traces>"
+    f(x)
+    assert repr(f) == "<jitted f, 1 trace>"
+    assert repr(f.cache).splitlines()[0] == "1 trace, 0 hits, 1 miss"
+    assert repr(plait.custom_jvp(lambda x: x)) == "<custom_jvp f>"
+    assert str(plait.make_jaxpr(f)(x)).startswith("{ lambda")
+    assert repr(plait.ShapeDtypeStruct((3,), "float32")) == "f32[3]"
+    texts = []
+    plait.grad(lambda x: texts.append(repr(x)) or x.sum())(x)
+    assert texts == ["Traced<f32[3] in linearize>"]
