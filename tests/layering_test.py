@@ -36,6 +36,7 @@ HEADERS = {
     "transforms.h": "transforms",
     "jvp_interpreter.h": "transforms",
     "api.h": "transforms",
+    "custom.h": "transforms",
     "run.h": "run",
     "plait.h": "run",
 }
