@@ -147,6 +147,13 @@ class custom_jvp(_Custom):
             )
 
         def rule(primals, tangents):
+            if len(jvps) != len(primals):
+                _plait.fail(
+                    "ValueError",
+                    f"custom_jvp: defjvps gave `{name_of(self.fun)}` {len(jvps)} rules, and it was called with "
+                    f"{len(primals)} argument{'s' if len(primals) != 1 else ''}",
+                    "give one rule for each argument, or None",
+                )
             output = self(*primals)
             total = None
             for jvp, tangent in zip(jvps, tangents):

@@ -50,10 +50,11 @@ class ClosedJaxpr:
         return str(self.jaxpr)
 
 
-def make_jaxpr(fun, static_argnums=()):
+def make_jaxpr(fun, static_argnums=(), *, return_shape=False):
     """A function that returns the jaxpr of fun for arguments: arrays, shapes with dtypes, or specs.
 
     A spec is text that names sizes: "n d" is float32, "i32[n d]" says the dtype, "_" is a size of the call.
+    With return_shape=True it returns the tree of the result's types too.
     """
     check_callable("make_jaxpr", fun)
     static = (static_argnums,) if is_single(static_argnums) else tuple(static_argnums)
@@ -75,15 +76,15 @@ def make_jaxpr(fun, static_argnums=()):
         else:
             avals = [_plait.aval_of(leaf, "make_jaxpr") for leaf in leaves]
             jaxpr, consts = _plait.flat_make_jaxpr(flat, avals, "make_jaxpr", name_of(fun))
-        return ClosedJaxpr(jaxpr, consts, flat.outputs)
+        closed = ClosedJaxpr(jaxpr, consts, flat.outputs)
+        return (closed, unflatten(flat.outputs, closed.out_avals)) if return_shape else closed
 
     return wraps("make_jaxpr", fun, jaxpr_of)
 
 
 def eval_shape(fun, *args, **kwargs):
     """The tree of shapes and dtypes that fun(*args, **kwargs) returns, computed without numbers."""
-    closed = make_jaxpr(fun)(*args, **kwargs)
-    return unflatten(closed.out_tree, closed.out_avals)
+    return make_jaxpr(fun, return_shape=True)(*args, **kwargs)[1]
 
 
 def vmap(

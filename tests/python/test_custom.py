@@ -157,6 +157,59 @@ def test_recursive_rules():
         assert float(f(1.0, 6)) == pytest.approx(expected)
 
 
+def product(x):
+    return pnp.sin(x) * x
+
+
+def slope(x):
+    return pnp.cos(x) * x + pnp.sin(x)
+
+
+@plait.custom_vjp
+def by_vjp(x):
+    return product(x)
+
+
+@plait.custom_jvp
+def by_jvp(x):
+    return product(x)
+
+
+# Rules that call their own function, whose derivatives are those of the plain function.
+by_vjp.defvjp(lambda x: (by_vjp(x), x), lambda x, ct: (ct * slope(x),))
+by_jvp.defjvp(lambda primals, tangents: (by_jvp(*primals), tangents[0] * slope(primals[0])))
+
+COMPOSITIONS = {
+    "hessian": plait.hessian,
+    "jacrev(jacrev)": lambda f: plait.jacrev(plait.jacrev(f)),
+    "jacfwd(jacfwd)": lambda f: plait.jacfwd(plait.jacfwd(f)),
+    "jacrev(jacfwd)": lambda f: plait.jacrev(plait.jacfwd(f)),
+    "hvp": lambda f: lambda x: plait.hvp(f, (x,), (2 * x,)),
+    "third": lambda f: plait.hessian(lambda x: (plait.grad(f)(x) ** 2).sum()),
+    "vmap(grad)": lambda f: lambda x: plait.vmap(plait.grad(f))(np.stack([x, 2 * x])),
+    "grad(vmap)": lambda f: plait.grad(lambda x: plait.vmap(f)(pnp.stack([x, 2 * x])).sum()),
+    "vmap(vmap(grad))": lambda f: lambda x: plait.vmap(plait.vmap(plait.grad(f)))(
+        np.stack([x, 2 * x])[None]
+    ),
+    "jit(hessian)": lambda f: plait.jit(plait.hessian(f)),
+    "hessian(jit)": lambda f: plait.hessian(plait.jit(f)),
+    "hessian(checkpoint)": lambda f: plait.hessian(plait.checkpoint(f)),
+    "linearize(grad)": lambda f: lambda x: plait.linearize(plait.grad(f), x)[1](x),
+    "grad(mask)": lambda f: plait.grad(plait.mask(f, "n")),
+}
+
+
+@pytest.mark.parametrize("composition", COMPOSITIONS)
+@pytest.mark.parametrize("function", [by_vjp, by_jvp], ids=repr)
+def test_compositions_agree_with_the_plain_function(function, composition):
+    def total(f):
+        return lambda x: f(x).sum() + (f(x * 2) * x).sum()
+
+    x = np.float64([0.3, -1.2, 2.0])
+    apply = COMPOSITIONS[composition]
+    np.testing.assert_allclose(apply(total(function))(x), apply(total(product))(x), rtol=1e-10)
+
+
 def test_nondiff_argnums_hold_anything():
     @functools.partial(plait.custom_vjp, nondiff_argnums=(0, 2))
     def apply(function, x, name):
@@ -289,6 +342,12 @@ def test_wrong_rules():
     check("the residual", lambda x, y: (x * y, "text"), lambda r, ct: (ct, ct))
     with pytest.raises(plait.ValueError, match="has no rule yet"):
         plait.grad(plait.custom_jvp(lambda x: x))(1.0)
+    with pytest.raises(
+        plait.ValueError, match="defjvps gave `f` 1 rules, and it was called with 2"
+    ):
+        short = plait.custom_jvp(lambda x, y: x)
+        short.defjvps(lambda t, y, *primals: t)
+        plait.grad(short)(1.0, 2.0)
     with pytest.raises(plait.ValueError, match="symbolic_zeros"):
         plait.custom_vjp(lambda x: x).defvjp(None, None, symbolic_zeros=True)
     with pytest.raises(plait.ValueError, match="nondiff_argnums=\\(3,\\)"):

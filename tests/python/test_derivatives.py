@@ -193,6 +193,8 @@ def test_eval_shape_runs_no_numbers():
     assert result["y"].shape == (1000, 1000) and result["y"].dtype == np.float32
     assert result["k"].shape == ()
     assert "1000" in repr(result["y"])
+    jaxpr, types = plait.make_jaxpr(lambda x: {"y": x.sum(0)}, return_shape=True)("n 3")
+    assert types["y"].shape == (3,) and "lambda n" in str(jaxpr)
 
 
 def test_checkpoint():
