@@ -229,18 +229,17 @@ Array numpy::convolve(Operand a, Operand v, const std::string& mode) {
   if (is_bool(x[0].dtype()))
     for (Array& array : x) array = astype(array, default_int);
   if (less_equal(x[1].shape(0), x[0].shape(0)) == false) std::swap(x[0], x[1]);
-  const Dim m = x[1].shape(0);
+  const Dim n = x[0].shape(0), m = x[1].shape(0), shorter = minimum(n, m), longer = maximum(n, m);
   const Array flipped = lax::rev(x[1], std::vector<int>{0});
-  Array result;
-  if (mode == "full")
-    result = slide(x[0], flipped, m - 1, m - 1);
-  else if (mode == "same")
-    result = slide(x[0], flipped, floor_divide(m, 2), floor_divide(m - 1, 2));
-  else if (mode == "valid")
-    result = slide(x[0], flipped, 0, 0);
-  else
+  if (mode == "full") return slide(x[0], flipped, m - 1, m - 1);
+  if (mode != "same" && mode != "valid")
     throw ValueError("convolve: mode is '" + mode + "'", "choose 'full', 'same' or 'valid'");
-  return result;
+  const bool same = mode == "same";
+  if (longer == n)
+    return slide(x[0], flipped, same ? floor_divide(m, 2) : 0, same ? floor_divide(m - 1, 2) : 0);
+  // Named sizes leave open which is longer: a part of the full one.
+  const Dim first = same ? floor_divide(shorter - 1, 2) : shorter - 1;
+  return part(slide(x[0], flipped, m - 1, m - 1), 0, first, same ? first + longer : longer);
 }
 
 Array numpy::correlate(Operand a, Operand v, const std::string& mode) {

@@ -38,7 +38,8 @@ Array numpy::roll(Operand a, const Shape& shift, const Axes& axis) {
     if (n == Dim(0)) continue;
     const Dim by = modulo(shift[shift.size() == 1 ? 0 : i], n);
     if (by == Dim(0)) continue;
-    result = lax::concatenate({part(result, dim, n - by, n), part(result, dim, 0, n - by)}, dim);
+    const Dim cut = minimum(n - by, n);  // a named size may be 0
+    result = lax::concatenate({part(result, dim, cut, n), part(result, dim, 0, cut)}, dim);
   }
   return result;
 }

@@ -277,7 +277,8 @@ Array numpy::diff(Operand a, int n, int axis) {
   for (int i = 0; i < n; ++i) {
     const Dim size = result.shape(dim);
     if (size == Dim(0)) break;
-    const Array after = part(result, dim, 1, size), before = part(result, dim, 0, size - 1);
+    const Dim one = minimum(1, size);  // a named size may be 0
+    const Array after = part(result, dim, one, size), before = part(result, dim, 0, size - one);
     result = is_bool(result.dtype()) ? lax::ne(after, before) : lax::sub(after, before);
   }
   return result;

@@ -17,6 +17,7 @@ struct AxisCut {
   enum class Kind { whole, range, integer, array } kind = Kind::whole;
   Dim start = 0, size = 0, step = 1;  // of a range, within bounds
   Array index;                        // of an array or integer
+  std::optional<Dim> stop = {};       // of a range that is known to go from start to stop
 };
 
 // The subscript in order of the result: axes of the operand and new axes.
@@ -43,7 +44,7 @@ Dim from_start(Dim place, Dim size) {
 }
 
 AxisCut cut_range(const Range& range, Dim size) {
-  AxisCut cut{AxisCut::Kind::range, 0, size, range.step.value_or(1), {}};
+  AxisCut cut{AxisCut::Kind::range, 0, size, range.step.value_or(1), {}, {}};
   if (!cut.step.is_constant() || cut.step == Dim(0))
     throw ValueError("a slice has the step " + cut.step.to_string(),
                      "give an integer that is not 0");
@@ -59,8 +60,10 @@ AxisCut cut_range(const Range& range, Dim size) {
   cut.start = start;
   cut.size = step == 1 || step == -1 ? maximum(span, 0)
                                      : maximum(ceil_divide(span, Dim(std::abs(step))), 0);
-  if (less_equal(Dim(0), span) == true)
+  if (less_equal(Dim(0), span) == true) {
+    cut.stop = stop;
     cut.size = step == 1 || step == -1 ? span : ceil_divide(span, Dim(std::abs(step)));
+  }
   if (step == 1 && cut.size == size) cut.kind = AxisCut::Kind::whole;
   return cut;
 }
@@ -169,7 +172,7 @@ Plan make_plan(const Array& operand, const Subscripts& subscripts) {
 // Applies slices; with arrays in the plan integers stay for the gather.
 Array cut_ranges(const Array& operand, const Plan& plan) {
   Shape start, limit, strides;
-  std::vector<int> reversed;
+  std::vector<int> before, after;  // axes to reverse
   bool cuts = false;
   for (std::size_t axis = 0; axis < plan.cuts.size(); ++axis) {
     const AxisCut& cut = plan.cuts[axis];
@@ -177,14 +180,24 @@ Array cut_ranges(const Array& operand, const Plan& plan) {
     if (cut.kind == AxisCut::Kind::range) {
       const std::int64_t step = cut.step.constant();
       const Dim stride(std::abs(step));
-      // A negative step takes the same elements in order, then reverses them.
-      const bool empty = cut.size == Dim(0);
-      const Dim first = empty ? Dim(0) : step > 0 ? cut.start : cut.start - (cut.size - 1) * stride;
-      start.push_back(first);
-      limit.push_back(empty ? Dim(0) : first + (cut.size - 1) * stride + 1);
       strides.push_back(stride);
-      if (step < 0) reversed.push_back(int(axis));
       cuts = true;
+      if (cut.size == Dim(0)) {
+        start.push_back(0);
+        limit.push_back(0);
+      } else if (cut.stop && step > 0) {
+        start.push_back(cut.start);
+        limit.push_back(*cut.stop);
+      } else if (cut.stop && step < -1) {  // the same counted from the end
+        start.push_back(size - 1 - cut.start);
+        limit.push_back(size - 1 - *cut.stop);
+        before.push_back(int(axis));
+      } else {  // a negative step takes the elements in order, then reverses them
+        const Dim first = step > 0 ? cut.start : cut.start - (cut.size - 1) * stride;
+        start.push_back(first);
+        limit.push_back(first + (cut.size - 1) * stride + 1);
+        if (step < 0) after.push_back(int(axis));
+      }
     } else if (cut.kind == AxisCut::Kind::integer && !plan.has_arrays) {
       start.push_back(cut.start);
       limit.push_back(cut.start + 1);
@@ -197,8 +210,9 @@ Array cut_ranges(const Array& operand, const Plan& plan) {
     }
   }
   Array result = operand;
+  if (!before.empty()) result = lax::rev(result, before);
   if (cuts) result = lax::slice(result, start, limit, strides);
-  if (!reversed.empty()) result = lax::rev(result, reversed);
+  if (!after.empty()) result = lax::rev(result, after);
   return result;
 }
 
