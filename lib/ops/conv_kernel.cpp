@@ -196,7 +196,8 @@ Buffer kernel_matrices(const ConvLoops& loops, DType dtype, const void* rhs, Run
   const std::size_t at = run == Run::features ? view.shape.size() : 2;
   view.shape.insert(at, loops.features);
   view.strides.insert(at, loops.rhs_feature_stride);
-  return view.is_dense() ? Buffer({}, view) : Buffer::copy_of(view);
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(rhs) % 64 == 0;
+  return view.is_dense() && is_aligned ? Buffer({}, view) : Buffer::copy_of(view);
 }
 
 template <class T>
@@ -204,7 +205,8 @@ using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajo
 template <class T>
 using ColMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
 
-// product += kernels * windows, the latter two in either order.
+// product += kernels * windows, the latter two in either order. Eigen's sums over few elements depend on how
+// memory is aligned: all three begin at a cache line, or where the shape alone says.
 template <class T>
 void multiply(const Eigen::Map<const RowMajor<T>, 0, Eigen::OuterStride<>>& kernels,
               const T* windows, bool windows_by_column, std::int64_t pixels, T* product,
@@ -246,20 +248,22 @@ void convolve_typed(const ConvLoops& loops, const T* lhs, const void* rhs, T* ou
   const std::int64_t grain =
       std::max<std::int64_t>(1, 131072 / std::max<std::int64_t>(1, rows * depth * wide));
   parallel_for(loops.groups * tiles, grain, [&](std::int64_t begin, std::int64_t end) {
-    const std::unique_ptr<T[]> gathered(new T[by_row ? 0 : deep * wide]),
-        product(new T[rows * wide]);
+    const Buffer gathered_block = Buffer::empty(dtype_of<T>(), {by_row ? 0 : deep * wide}),
+                 product_block = Buffer::empty(dtype_of<T>(), {rows * wide});
+    T *gathered = static_cast<T*>(gathered_block.data()),
+      *product = static_cast<T*>(product_block.data());
     const std::unique_ptr<std::int64_t[]> places(new std::int64_t[wide]);
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t group = task / tiles, first = task % tiles * wide,
                          n = std::min(wide, pixels - first);
       const T* source = lhs + group * loops.lhs_group_stride;
       const T* weights = kernels + group * rows * depth;
-      std::fill_n(product.get(), rows * n, T(0));
+      std::fill_n(product, rows * n, T(0));
       const bool by_pixel = by_column && !by_row;
       if (by_row) {
         auto add = [&](std::int64_t k, std::int64_t pixel, std::int64_t, const Piece<T>& piece) {
           for (std::int64_t row = 0; row < rows; ++row)
-            add_piece(piece, weights[row * depth + k], product.get() + row * n + pixel);
+            add_piece(piece, weights[row * depth + k], product + row * n + pixel);
         };
         windows.for_runs(source, 0, depth, first, n, add);
       } else if constexpr (has_product) {
@@ -269,7 +273,7 @@ void convolve_typed(const ConvLoops& loops, const T* lhs, const void* rhs, T* ou
           const std::int64_t columns = inner ? slab : n;
           auto copy = [&](std::int64_t row, std::int64_t column, std::int64_t count,
                           const Piece<T>& piece) {
-            copy_piece(piece, gathered.get() + row * columns + column, count);
+            copy_piece(piece, gathered + row * columns + column, count);
           };
           if (inner)
             windows.for_runs(source, first, n, k, slab, copy);
@@ -277,7 +281,7 @@ void convolve_typed(const ConvLoops& loops, const T* lhs, const void* rhs, T* ou
             windows.for_runs(source, k, slab, first, n, copy);
           const Eigen::Map<const RowMajor<T>, 0, Eigen::OuterStride<>> left(
               weights + k, rows, slab, Eigen::OuterStride<>(depth));
-          multiply<T>(left, gathered.get(), inner, n, product.get(), by_pixel);
+          multiply<T>(left, gathered, inner, n, product, by_pixel);
         }
       }
       // Where the pixels go.
@@ -293,10 +297,10 @@ void convolve_typed(const ConvLoops& loops, const T* lhs, const void* rhs, T* ou
       }
       if (by_pixel) {
         for (std::int64_t i = 0; i < n; ++i)
-          std::copy_n(product.get() + i * rows, rows, out + places[i]);
+          std::copy_n(product + i * rows, rows, out + places[i]);
       } else {
         for (std::int64_t row = 0; row < rows; ++row) {
-          const T* from = product.get() + row * n;
+          const T* from = product + row * n;
           T* to = out + row * loops.out_feature_stride;
           for (std::int64_t i = 0; i < n; ++i) to[places[i]] = from[i];
         }
