@@ -120,7 +120,7 @@ void eval_gather(std::span<const View> inputs, std::span<const View> outputs, co
 // --- Rules -------------------------------------------------------------------------------------------
 
 // What lies outside does not depend on the operand: its tangent is zero.
-Params linear_params(const Params& params) { return mode_of(params) == Mode::fill ? params.with("fill", 0.0) : params; }
+Params linear_params(const Params& params) { return mode_of(params) == Mode::check ? params : params.with("fill", 0.0); }
 
 std::vector<Batched> batch_gather(Dim size, std::span<const Batched> inputs, const Params& params) {
   const Batched &x = inputs[0], &indices = inputs[1];
@@ -168,12 +168,16 @@ Arrays mask_gather(std::span<const Masked> inputs, std::span<const Aval>, const 
     operand = resized(operand, axis, operand.shape(axis) + bounds[i]);
   }
   Array rows = indices.padded;
+  if (mode == Mode::check) {
+    rows = checked_rows("gather", signed_indices(rows), indices.aval.shape, x, dimensions, window, sizes);
+    mode = Mode::fill;
+  }
   if (has_ragged_axes(x.aval.shape, dimensions, window)) {
-    rows = rows_in_real_sizes(signed_indices(rows), x, operand.shape(), dimensions, window, mode, sizes);
+    rows = rows_in_real_sizes(signed_indices(rows), x, dimensions, window, mode, sizes);
     if (mode == Mode::clip) mode = Mode::fill;
   }
   // Nobody reads the windows of indices that are padding, but they must not be out of bounds.
-  if (mode == Mode::check || mode == Mode::promise)
+  if (mode == Mode::promise)
     if (std::optional<Array> real = validity(indices.aval.shape, sizes)) rows = lax::select(*real, rows, literal_like(rows, 0));
   const Params padded = params.with("slice_sizes", bounds);
   return bind(gather_p, {operand, rows}, mode == mode_of(params) ? padded : padded.with("mode", std::string("fill")));
@@ -228,7 +232,7 @@ static const auto gather_def =
 Array lax::gather(Operand operand, Operand indices, const IndexDimensions& dimensions, const Shape& slice_sizes, GatherScatterMode mode,
                   std::optional<double> fill_value) {
   std::vector<Params::Entry> others{{"slice_sizes", slice_sizes}};
-  if (fill_value && mode == GatherScatterMode::fill) others.emplace_back("fill", *fill_value);
+  if (fill_value && mode != GatherScatterMode::check) others.emplace_back("fill", *fill_value);
   return bind(gather_p, {operand, indices}, params_of(dimensions, mode, std::move(others)));
 }
 

@@ -131,16 +131,18 @@ void IndexRows::throw_outside(std::int64_t row) const {
     alone.stride = 1;
     std::int64_t start = 0;
     add_(static_cast<const char*>(indices_) + (row * step + component.place) * width_, step, 1, alone, Outside::trust, &start);
-    if (start >= 0 && start <= component.last) continue;
-    const std::int64_t window = component.size - component.last;
-    const std::string valid = component.last < 0 || component.size == 0 ? "the axis is empty"
-                                                                        : "use an index from 0 to " + std::to_string(component.last);
-    throw IndexError(std::string(primitive_) + ": index " + std::to_string(start) +
-                         (window == 1 ? "" : " of a window of " + std::to_string(window) + " elements") +
-                         " is out of bounds for axis " + std::to_string(component.axis) + " with size " + std::to_string(component.size),
-                     valid + ", or choose what happens outside with mode \"clip\" or \"fill\"");
+    if (start < 0 || start > component.last) indexing::throw_outside(primitive_, component.axis, start, component.last, component.size);
   }
   throw InternalError("no index of this row is out of bounds");
+}
+
+void throw_outside(std::string_view primitive, int axis, std::int64_t start, std::int64_t last, std::int64_t size) {
+  const std::int64_t window = size - last;
+  const std::string valid = last < 0 || size == 0 ? "the axis is empty" : "use an index from 0 to " + std::to_string(last);
+  throw IndexError(std::string(primitive) + ": index " + std::to_string(start) +
+                       (window == 1 ? "" : " of a window of " + std::to_string(window) + " elements") + " is out of bounds for axis " +
+                       std::to_string(axis) + " with size " + std::to_string(size),
+                   valid + ", or choose what happens outside with mode \"clip\" or \"fill\"");
 }
 
 Runs runs_of(const Sizes64& window, const Sizes64& array_strides, const Sizes64& values_strides) {
@@ -341,24 +343,17 @@ Array by_component(const Arrays& scalars, const Array& rows) {
   return lax::broadcast_in_dim(lax::concatenate(parts, 0), rows.shape(), dims);
 }
 
-Array rows_in_real_sizes(const Array& rows, const Masked& array, const Shape& padded, const lax::IndexDimensions& dimensions,
-                         const Shape& window, lax::GatherScatterMode mode, const SizeValues& sizes) {
+Array rows_in_real_sizes(const Array& rows, const Masked& array, const lax::IndexDimensions& dimensions, const Shape& window,
+                         lax::GatherScatterMode mode, const SizeValues& sizes) {
   if (dimensions.axes.empty() || mode == lax::GatherScatterMode::promise) return rows;
-  Arrays greatest, beyond;
-  for (int axis : dimensions.axes) {
-    greatest.push_back(sizes.value(array.aval.shape[axis] - window[axis - dimensions.batch_dims]));
-    beyond.push_back(Array::literal(double(padded[axis].constant()), DType::int64));
-  }
+  Arrays greatest;
+  for (int axis : dimensions.axes) greatest.push_back(sizes.value(array.aval.shape[axis] - window[axis - dimensions.batch_dims]));
   const Array last = by_component(greatest, rows), zero = literal_like(rows, 0);
   if (mode == lax::GatherScatterMode::clip) {
     const Array above = lax::max(rows, zero);
     return lax::min(above, last);  // -1 when the axis is empty
   }
   const Array low_enough = lax::le(rows, last);
-  if (mode == lax::GatherScatterMode::check) {
-    const Array end = by_component(beyond, rows), far = lax::max(rows, end);
-    return lax::select(low_enough, rows, far);
-  }
   const Array inside = lax::bitwise_and(lax::ge(rows, zero), low_enough);
   return lax::select(inside, rows, literal_like(rows, -1));
 }

@@ -76,6 +76,10 @@ struct Runs {
 };
 Runs runs_of(const Sizes64& window, const Sizes64& array_strides, const Sizes64& values_strides);
 
+// The IndexError of mode check: a window that starts there along an axis of that size, where `last` is the
+// greatest start.
+[[noreturn]] void throw_outside(std::string_view primitive, int axis, std::int64_t start, std::int64_t last, std::int64_t size);
+
 // scatter's kernel.
 void eval_scatter(std::span<const View> inputs, std::span<const View> outputs, const Params& params);
 
@@ -117,11 +121,15 @@ std::vector<int> inverse_of(std::span<const int> permutation);
 
 // --- Masking ---------------------------------------------------------------------------------------
 
+// Rows of indices, the real ones among them checked: IndexError, as of mode check, for a window that does
+// not lie inside the real array. The mode is fill from then on.
+Array checked_rows(const std::string& primitive, const Array& rows, const Shape& real_rows, const Masked& array,
+                   const lax::IndexDimensions& dimensions, const Shape& window, const SizeValues& sizes);
 // Rows of indices of an array whose real sizes are named. Windows outside the real array are, by mode:
-// moved inside (clip), made to start at -1 (fill), or beyond the padded array too (check). For clip, the
-// mode is fill from then on: nothing lies inside an array that is empty.
-Array rows_in_real_sizes(const Array& rows, const Masked& array, const Shape& padded, const lax::IndexDimensions& dimensions,
-                         const Shape& window, lax::GatherScatterMode mode, const SizeValues& sizes);
+// moved inside (clip) or made to start at -1 (fill). For clip, the mode is fill from then on: nothing lies
+// inside an array that is empty.
+Array rows_in_real_sizes(const Array& rows, const Masked& array, const lax::IndexDimensions& dimensions, const Shape& window,
+                         lax::GatherScatterMode mode, const SizeValues& sizes);
 // Scalars as a vector, one for each component of an index, broadcast to rows; or the only one.
 Array by_component(const Arrays& scalars, const Array& rows);
 // True when an indexed axis, or a window along it, has a named size.

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "order.h"
 
+#include "ops/indexing.h"
+
 #include <plait/base/pool.h>
 
 #include <cmath>
@@ -223,10 +225,11 @@ static const auto argreduce_def =
                              "ask for index_dtype int32 or int64");
           const int axis = checked_axis(params, inputs[0], name);
           const Dim size = inputs[0].shape[axis];
-          if (size == Dim(0))
-            throw ShapeError(name + ": axis " + std::to_string(axis) + " of an array of shape (" +
-                                 inputs[0].shape.to_string() + ") has no elements",
-                             "reduce an axis with at least one element");
+          indexing::require_order(1, size, [&] {
+            return ShapeError(name + ": axis " + std::to_string(axis) + " of an array of shape (" +
+                                  inputs[0].shape.to_string() + ") has no elements",
+                              "reduce an axis with at least one element");
+          });
           if (size.is_constant() && dtype == DType::int32 &&
               size.constant() > std::numeric_limits<std::int32_t>::max())
             throw ShapeError(name + ": an axis of " + size.to_string() +
@@ -246,8 +249,7 @@ static const auto argreduce_def =
             })
         .rule<Mask>([](std::span<const Masked> inputs, auto, const Params& params,
                        const SizeValues& sizes) {
-          // Padding follows the real elements and never beats one. An axis whose size is 0 at run
-          // time gives 0.
+          // Padding follows the real elements and never beats one.
           const int axis = int(params.integer("axis"));
           const DType dtype = inputs[0].aval.dtype;
           const Array fill = params.text("kind") == "max" ? lowest_of(dtype) : highest_of(dtype);

@@ -203,9 +203,13 @@ Arrays mask_scatter(std::span<const Masked> inputs, std::span<const Aval>, const
   const lax::IndexDimensions dimensions = dimensions_of(params);
   const Shape window = window_sizes(x.aval.rank(), updates.aval.shape, dimensions);
   MaskedScatter s{x.padded, signed_indices(indices.padded), updates.padded, dimensions, window, indices.aval.shape, mode_of(params)};
+  if (s.mode == Mode::check) {
+    s.rows = checked_rows("scatter", s.rows, s.rows_real, x, dimensions, window, sizes);
+    s.mode = Mode::fill;
+  }
   const Mode mode = s.mode;
   if (has_ragged_axes(x.aval.shape, dimensions, window)) {
-    s.rows = rows_in_real_sizes(s.rows, x, x.padded.shape(), dimensions, window, mode, sizes);
+    s.rows = rows_in_real_sizes(s.rows, x, dimensions, window, mode, sizes);
     if (mode == Mode::clip) s.mode = Mode::fill;
   }
   std::vector<int> partial;  // axes along which padding of a window would be written over real elements
@@ -215,7 +219,7 @@ Arrays mask_scatter(std::span<const Masked> inputs, std::span<const Aval>, const
   }
   if (!s.rows_real.is_constant() || !partial.empty()) {
     if (s.mode == Mode::clip) {  // a row is left out by mode fill alone, so the others are moved inside here
-      s.rows = rows_in_real_sizes(s.rows, x, x.padded.shape(), dimensions, window, mode, sizes);
+      s.rows = rows_in_real_sizes(s.rows, x, dimensions, window, mode, sizes);
       s.mode = Mode::fill;
     }
     if (s.mode == Mode::promise) s.mode = Mode::fill;
@@ -230,29 +234,11 @@ Arrays mask_scatter(std::span<const Masked> inputs, std::span<const Aval>, const
     for (int axis : partial) index_elements(s, axis + shift);
   }
   const std::optional<Array> real = validity(s.rows_real, sizes);
-  const int axis = s.dimensions.axes.empty() ? 0 : s.dimensions.axes[0];
-  const bool aside = real && s.mode == Mode::check;
-  const Dim size = s.x.ndim() > 0 ? s.x.shape(axis) : Dim(0);
-  if (real && !aside) s.rows = lax::select(*real, s.rows, literal_like(s.rows, -1));
-  if (aside) {
-    // An index out of bounds is an error, so rows that are padding write to a place behind the array.
-    Arrays place(s.dimensions.axes.size(), literal_like(s.rows, 0));
-    place[0] = literal_like(s.rows, size.constant());
-    const Array behind = broadcast_to(by_component(place, s.rows), s.rows.shape());
-    // The error of a window that is not padding starts beyond that place.
-    const Dim room = bounds_of({s.window[axis - s.dimensions.batch_dims]}, sizes)[0];
-    const Array far = lax::add(s.rows, literal_like(s.rows, room.constant()));
-    Arrays ends(s.dimensions.axes.size(), literal_like(s.rows, std::numeric_limits<std::int32_t>::max()));
-    ends[0] = literal_like(s.rows, size.constant() - room.constant());
-    const Array inside = lax::le(s.rows, by_component(ends, s.rows));
-    s.rows = lax::select(*real, lax::select(inside, s.rows, far), behind);
-    s.x = resized(s.x, axis, size + room);
-  }
+  if (real) s.rows = lax::select(*real, s.rows, literal_like(s.rows, -1));
   const Params changed = params_of(
       s.dimensions, s.mode,
       {{"kind", params.text("kind")}, {"unique", params.flag("unique")}, {"sorted", params.flag("sorted") && !real}});
-  Array out = bind(scatter_p, {s.x, s.rows, s.updates}, changed);
-  if (aside) out = resized(out, axis, size);
+  const Array out = bind(scatter_p, {s.x, s.rows, s.updates}, changed);
   return {out.shape() == x.padded.shape() ? out : lax::reshape(out, x.padded.shape())};
 }
 

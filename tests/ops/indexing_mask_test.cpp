@@ -105,3 +105,56 @@ TEST_CASE("mask of scatters of every kind") {
                    1},
                   1);
 }
+
+TEST_CASE("masked indices of mode check are held to real sizes") {
+  const Array x = lax::iota(DType::float64, {5, 2}, 0), starts = array<std::int32_t>({0, 2, 3}, {3, 1}), updates = lax::iota(DType::float64, {3, 2}, 0);
+  auto gathered = [](std::span<const Array> in) { return Arrays{lax::gather(in[0], in[1], lax::IndexDimensions{{0}, {0}, 0}, {1, 2}, Mode::check)}; };
+  auto scattered = [](std::span<const Array> in) {
+    return Arrays{lax::scatter(in[0], in[1], in[2], lax::IndexDimensions{{0}, {0}, 0}, Kind::add, {Mode::check})};
+  };
+  auto two = [](std::span<const Array> in) { return Arrays{lax::gather(in[0], in[1], lax::IndexDimensions{{0}, {}, 0}, {2, 2}, Mode::check)}; };
+  auto at = [&](const Function& f, std::int64_t n, std::int64_t m) {
+    return [&f, n, m](std::span<const Array> in) {
+      flat::MaskOptions options{{"n 2", "m 1"}, {}, {{"n", n}, {"m", m}}};
+      if (in.size() == 3) options.in_shapes.push_back("m 2");
+      return flat::mask(f, in, options);
+    };
+  };
+  const std::string fix = ", or choose what happens outside with mode \"clip\" or \"fill\"";
+  auto message = [&](const Function& f, const Arrays& inputs, std::int64_t n, std::int64_t m) {
+    const Function masked = at(f, n, m);
+    const std::string eager = problem([&] { masked(inputs); });
+    CHECK(problem([&] { flat::Jit(masked, "masked")(inputs); }) == eager);
+    return eager;
+  };
+  CHECK(message(gathered, {x, starts}, 4, 3).empty());
+  CHECK(message(gathered, {x, starts}, 3, 2).empty());  // the index beyond is padding
+  CHECK(message(gathered, {x, starts}, 3, 3) == "gather: index 3 is out of bounds for axis 0 with size 3 | use an index from 0 to 2" + fix);
+  CHECK(message(gathered, {x, starts}, 0, 1) == "gather: index 0 is out of bounds for axis 0 with size 0 | the axis is empty" + fix);
+  CHECK(message(gathered, {x, starts}, 0, 0).empty());
+  CHECK(message(two, {x, starts}, 4, 3) == "gather: index 3 of a window of 2 elements is out of bounds for axis 0 with size 4 | use an index from 0 to 2" + fix);
+  CHECK(message(scattered, {x, starts, updates}, 4, 3).empty());
+  CHECK(message(scattered, {x, starts, updates}, 2, 2) == "scatter: index 2 is out of bounds for axis 0 with size 2 | use an index from 0 to 1" + fix);
+  // One bad example of a batch.
+  flat::VmapOptions options;
+  options.in_dims = {0, std::nullopt, 0};
+  options.out_dims = [](std::size_t) { return std::vector<std::optional<int>>{0}; };
+  auto row = [&](std::span<const Array> in) { return flat::mask(gathered, in.first(2), {{"n 2", "m 1"}, {}, {{"n", in[2]}, {"m", 3}}}); };
+  const Arrays batch{stacked({x, x}), starts, array<std::int32_t>({4, 3})};
+  CHECK(problem([&] { flat::vmap(row, batch, options); }) == "gather: index 3 is out of bounds for axis 0 with size 3 | use an index from 0 to 2" + fix);
+}
+
+TEST_CASE("argmax of nothing is an error that names the example") {
+  auto best = [](std::span<const Array> in) { return Arrays{lax::argmax(in[0], 0, DType::int32)}; };
+  check_mask_laws({best, {"n 2"}, {{"n", 4}}}, 1);
+  const Array x = lax::iota(DType::float64, {3, 4}, 1);
+  auto row = [&](std::span<const Array> in) { return flat::mask(best, in.first(1), {{"n"}, {}, {{"n", in[1]}}}); };
+  flat::VmapOptions options;
+  options.in_dims = {0, 0};
+  options.out_dims = [](std::size_t) { return std::vector<std::optional<int>>{0}; };
+  auto batch = [&](std::span<const Array> in) { return flat::vmap(row, in, options); };
+  CHECK(elements<std::int32_t>(batch(Arrays{x, array<std::int32_t>({4, 1, 2})})[0]) == std::vector<std::int32_t>{3, 0, 1});
+  const std::string expected = "mask: the function needs 1 <= n, and here that is 1 <= 0 in example 1 | call it with sizes that satisfy this";
+  CHECK(problem([&] { batch(Arrays{x, array<std::int32_t>({4, 0, 2})}); }) == expected);
+  CHECK(problem([&] { flat::Jit(batch, "batch")(Arrays{x, array<std::int32_t>({4, 0, 2})}); }) == expected);
+}

@@ -1,0 +1,93 @@
+// checked_indices: what gather and scatter of mode check become when they are masked, where the
+// size that an index must be below is known at run time only.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/index_rows.h"
+
+namespace plait {
+namespace {
+
+using namespace indexing;
+
+void eval_checked_indices(std::span<const View> inputs, std::span<const View> outputs,
+                          const Params& params) {
+  copy_elements(inputs[0], outputs[0]);
+  const std::vector<int> axes = params.ints("axes");
+  std::vector<std::int64_t> starts, last, sizes;
+  for (auto [view, list] :
+       {std::pair(&inputs[0], &starts), {&inputs[1], &last}, {&inputs[2], &sizes}}) {
+    const Buffer dense = Buffer::copy_of(*view);
+    visit_dtype(dense.dtype(), [&, list = list](auto element) {
+      using T = decltype(element);
+      const T* data = static_cast<const T*>(dense.data());
+      if constexpr (std::is_integral_v<T>) list->assign(data, data + num_elements(dense.shape()));
+    });
+  }
+  for (std::size_t i = 0; i < starts.size(); ++i)
+    if (starts[i] < 0 || starts[i] > last[i])
+      throw_outside(params.text("primitive"), axes[i % axes.size()], starts[i], last[i], sizes[i]);
+}
+
+}  // namespace
+
+constinit const Primitive checked_indices_p{"checked_indices"};
+static const auto checked_indices_def =
+    define(checked_indices_p,
+           "Starts of windows, the first operand, as they are: an IndexError unless each is from 0 "
+           "to the second operand, the "
+           "greatest start along an axis whose size is the third.")
+        .operands(3)
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
+          for (const Aval& input : inputs)
+            if (!(input == inputs[0]))
+              throw ShapeError("checked_indices: operands of types " + inputs[0].to_string() +
+                                   " and " + input.to_string(),
+                               "give equal types");
+          return std::vector<Aval>{inputs[0]};
+        })
+        .rule<Eval>(eval_checked_indices)
+        .rule<Jvp>(zero_derivative())
+        .rule<Batch>([](Dim size, std::span<const Batched> inputs, const Params& params) {
+          Arrays arrays;
+          for (const Batched& input : inputs) arrays.push_back(batch_to_front(input, size));
+          return std::vector<Batched>{{Array(bind(checked_indices_p, arrays, params)), 0}};
+        })
+        .rule<Mask>([](std::span<const Masked> inputs, auto, const Params& params,
+                       const SizeValues& sizes) {
+          // Padding is 0 throughout, which passes.
+          Arrays filled;
+          for (const Masked& input : inputs)
+            filled.push_back(fill_padding(input, literal_like(input.padded, 0), sizes));
+          return Arrays(bind(checked_indices_p, filled, params));
+        })
+        .rule<Samples>([] {
+          const Sample::Input zeros{{{3, 2}, DType::int32}, Sample::Input::Values::indices, 1};
+          const Sample::Input sizes{{{3, 2}, DType::int32}, Sample::Input::Values::positive};
+          return std::vector<Sample>{
+              {{zeros, sizes, sizes},
+               {{"primitive", std::string("gather")}, {"axes", Shape{0, 1}}}}};
+        });
+
+Array indexing::checked_rows(const std::string& primitive, const Array& rows,
+                             const Shape& real_rows, const Masked& array,
+                             const lax::IndexDimensions& dimensions, const Shape& window,
+                             const SizeValues& sizes) {
+  if (dimensions.axes.empty() || !sizes.checked) return rows;
+  Arrays greatest, extents;
+  for (int axis : dimensions.axes) {
+    extents.push_back(sizes.value(array.aval.shape[axis]));
+    greatest.push_back(sizes.value(array.aval.shape[axis] - window[axis - dimensions.batch_dims]));
+  }
+  auto spread = [&](const Arrays& scalars) {
+    return broadcast_to(by_component(scalars, rows), rows.shape());
+  };
+  Array starts = rows, last = spread(greatest);
+  if (const std::optional<Array> real = validity(real_rows, sizes)) {
+    const Array zero = literal_like(rows, 0);
+    starts = lax::select(*real, rows, zero);
+    last = lax::select(*real, last, zero);
+  }
+  return bind(checked_indices_p, {starts, last, spread(extents)},
+              {{"primitive", primitive}, {"axes", to_shape(dimensions.axes)}});
+}
+
+}  // namespace plait
