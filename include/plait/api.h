@@ -24,7 +24,8 @@ template <class R, class... A>
 struct signature<std::function<R(A...)>> {
   using Result = std::decay_t<R>;
   using Arguments = std::tuple<std::decay_t<A>...>;
-  template <class Out> using Returning = std::function<Out(const std::decay_t<A>&...)>;
+  // A function of the same arguments, and of more that follow.
+  template <class Out, class... More> using Returning = std::function<Out(const std::decay_t<A>&..., const More&...)>;
 };
 template <class F> using signature_of = signature<decltype(std::function{std::declval<std::decay_t<F>>()})>;
 template <class F> using result_of = typename signature_of<F>::Result;
@@ -88,20 +89,36 @@ template <> struct Argnums<> : Argnums<0> {};
 
 }  // namespace detail
 
-// Axis of the batch for each argument or output: an axis, std::nullopt (not mapped), or a list for the parts.
-class AxisTree {
+// A value for each part of a tree: one for all of it, or a list for its parts.
+template <class Value>
+class PrefixTree {
  public:
-  AxisTree(int axis) : axis_(axis) {}                                            // NOLINT
-  AxisTree(std::nullopt_t) {}                                                    // NOLINT
-  AxisTree(std::initializer_list<AxisTree> parts) : parts_(parts), is_list_(true) {}  // NOLINT
-  // One entry for each leaf of structure; TreeError when a list does not fit.
-  void spread(const TreeDef& structure, std::vector<std::optional<int>>& axes) const;
+  template <class V>
+    requires(std::is_convertible_v<V, Value> && !std::is_same_v<std::remove_cvref_t<V>, PrefixTree>)
+  PrefixTree(V&& value) : value_(std::forward<V>(value)) {}                             // NOLINT
+  PrefixTree(std::initializer_list<PrefixTree> parts) : parts_(parts), is_list_(true) {}  // NOLINT
+  bool is_list() const { return is_list_; }
+  // One value for each leaf of structure; TreeError, which begins with what, when a list does not fit.
+  void spread(const std::string& what, const TreeDef& structure, std::vector<Value>& values) const {
+    if (!is_list_) {
+      values.insert(values.end(), structure.num_leaves(), value_);
+      return;
+    }
+    if (parts_.size() != structure.children().size())
+      throw TreeError(what + " does not fit: a list of " + std::to_string(parts_.size()) + " for the " +
+                          std::to_string(structure.children().size()) + " parts of " + structure.to_string(),
+                      "give one value for all of it, or one for each part");
+    for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i].spread(what, structure.children()[i], values);
+  }
 
  private:
-  std::optional<int> axis_;
-  std::vector<AxisTree> parts_;
+  Value value_;
+  std::vector<PrefixTree> parts_;
   bool is_list_ = false;
 };
+
+// Axis of the batch for each argument or output: an axis, std::nullopt (not mapped), or a list for the parts.
+using AxisTree = PrefixTree<std::optional<int>>;
 
 // The gradient of a scalar function by arguments argnums (the first by default).
 template <std::size_t... argnums, class F>
@@ -238,10 +255,10 @@ auto vmap(F f, AxisTree in_axes = 0, AxisTree out_axes = 0, std::optional<std::i
     const detail::Flat<F> flat(f, arguments...);
     flat::VmapOptions options;
     options.chunk = chunk;
-    in_axes.spread(TreeDef::tuple(flat.structures), options.in_dims);
+    in_axes.spread("vmap: in_axes", TreeDef::tuple(flat.structures), options.in_dims);
     options.out_dims = [&](std::size_t) {
       std::vector<std::optional<int>> axes;
-      out_axes.spread(*flat.result, axes);
+      out_axes.spread("vmap: out_axes", *flat.result, axes);
       return axes;
     };
     return unflatten<Result>(*flat.result, flat::vmap(flat.function, flat.inputs, options));
@@ -289,24 +306,6 @@ auto checkpoint(F f, Callable policy = flat::nothing_saveable()) {
     const detail::Flat<F> flat(f, arguments...);
     return unflatten<Result>(*flat.result, flat::checkpoint(flat.function, flat.inputs, policy, "f"));
   });
-}
-
-// The jaxpr of f at these arguments, and the arrays that f captured.
-template <class F, class... A>
-Traced make_jaxpr(const F& f, const A&... arguments)
-  requires(sizeof...(A) > 0 && !std::is_convertible_v<F, Function>)
-{
-  using Arguments = detail::arguments_of<F>;
-  const detail::Flat<F> flat = std::apply([&](const auto&... parts) { return detail::Flat<F>(f, parts...); }, Arguments(arguments...));
-  std::vector<Aval> avals;
-  for (const Array& input : flat.inputs) avals.push_back(input.aval());
-  return make_jaxpr(flat.function, avals);
-}
-
-// The avals of the result's leaves, in order, without computing them.
-template <class F, class... A>
-std::vector<Aval> eval_shape(const F& f, const A&... arguments) {
-  return make_jaxpr(f, arguments...).jaxpr->output_avals();
 }
 
 }  // namespace plait

@@ -11,4 +11,5 @@
 #include <plait/optim.h>
 #include <plait/random.h>
 #include <plait/run.h>
+#include <plait/specs.h>
 #include <plait/transforms.h>

@@ -8,6 +8,8 @@
 
 #include <plait/trace/trace.h>
 
+#include <map>
+
 namespace plait {
 
 // What stands for an argument: sizes separated by spaces or commas, "n d", "2*n+1 4", "n+m"; with a
@@ -23,8 +25,8 @@ class Spec {
   Spec(const Aval& aval);                              // NOLINT
 
   // The aval meant; what it takes from the call must be given then. ShapeError or DtypeError when the
-  // call's has another rank or dtype.
-  Aval resolve(const std::optional<Aval>& actual = {}) const;
+  // call's has another rank or dtype; messages begin with where.
+  Aval resolve(const std::optional<Aval>& actual = {}, const std::string& where = "") const;
   void collect_sizes(std::vector<Dim>& sizes) const;
   Spec substitute(SizeSubstitution replacements) const;
   std::string to_string() const;
@@ -36,10 +38,9 @@ class Spec {
 };
 inline Spec parse_spec(std::string_view text) { return Spec(text); }
 
-// Values of named sizes, by name: m(x, w, Sizes{{"n", 3}}). Integer scalars, traced or not.
-struct Sizes : std::vector<std::pair<std::string, Array>> {
-  using vector::vector;
-};
+// Values of named sizes, by name: m(x, w, Sizes{{"n", 3}}). Integer scalars, traced or not; a tree, so
+// that vmap maps arrays of lengths in it.
+using Sizes = std::map<std::string, Array>;
 
 // --- Names in scope ------------------------------------------------------------------------------
 
@@ -72,6 +73,9 @@ Dim largest(Dim dim, SizeSubstitution bounds);
 
 // The same program with its size binders in this order; every size that it uses is among them.
 Jaxpr with_sizes(const Jaxpr& jaxpr, const std::vector<Dim>& sizes);
+// The program with numbers, or other sizes, in place of named sizes: instantiate(jaxpr, {{"n", 3}}).
+// ValueError for a name that the program has not, ShapeError where it needs other sizes.
+Jaxpr instantiate(const Jaxpr& jaxpr, const std::map<std::string, Dim>& sizes);
 // The program for inputs of these avals: jaxpr itself without named sizes, else instantiated, memoised.
 // ValueError for a size that no input tells.
 Jaxpr instantiate_for(const Jaxpr& jaxpr, std::span<const Aval> inputs);
@@ -127,9 +131,11 @@ struct MaskedParams {
 // lengths.
 struct Ragged {
   Array data, lengths;
+  Arrays arrays() const;                // without padding; the lengths' values must be known
+  Dim size() const { return data.shape(0); }
 };
-// length: the padded size; the longest array's when absent.
-Ragged pad_ragged(std::span<const Array> arrays, std::optional<Dim> length = {});
-Arrays unpad_ragged(const Ragged& ragged);  // the lengths' values must be known
+// length: the padded size; the longest array's when absent. ShapeError and DtypeError say which arrays
+// differ in another axis or in dtype.
+Ragged ragged(std::span<const Array> arrays, std::optional<Dim> length = {});
 
 }  // namespace plait

@@ -99,7 +99,7 @@ Arrays vmap(const Function& function, std::span<const Array> inputs, const VmapO
 // never read, gets a gradient of zero, and is zero in outputs. out_shapes, when given, is checked.
 struct MaskOptions {
   std::vector<Spec> in_shapes;
-  std::optional<std::vector<Spec>> out_shapes;
+  std::function<std::vector<Spec>(std::size_t)> out_shapes;  // given the number of outputs; one each
   Sizes sizes;
 };
 Arrays mask(const Function& function, std::span<const Array> inputs, const MaskOptions& options);

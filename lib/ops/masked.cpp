@@ -1,5 +1,5 @@
 // masked: the primitive that holds a function over named sizes and applies it to padded arrays; and the
-// check of sizes that it runs. What it does to them is said in transforms/mask.cpp.
+// check of sizes that it runs. What it does to them is said in transforms/masked.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/families.h>
 #include <plait/ops.h>

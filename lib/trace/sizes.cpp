@@ -68,23 +68,23 @@ Spec::Spec(std::string_view text) : dims_(std::in_place) {
 
 Spec::Spec(const Aval& aval) : dtype_(aval.dtype), dims_(std::in_place, aval.shape.begin(), aval.shape.end()), weak_(aval.weak) {}
 
-Aval Spec::resolve(const std::optional<Aval>& actual) const {
+Aval Spec::resolve(const std::optional<Aval>& actual, const std::string& where) const {
   if (!dims_) {
-    if (!actual) throw ValueError("a spec of None takes all from the call, and there is no value here", "give a value, or a spec such as \"n d\"");
+    if (!actual) throw ValueError(where + "a spec of None takes all from the call, and there is no value here", "give a value, or a spec such as \"n d\"");
     return *actual;
   }
   if (actual && actual->rank() != int(dims_->size()))
-    throw ShapeError("the spec \"" + to_string() + "\" has " + std::to_string(dims_->size()) + " dimensions, and the value has shape (" +
+    throw ShapeError(where + "the spec \"" + to_string() + "\" has " + std::to_string(dims_->size()) + " dimensions, and the value has shape (" +
                          actual->shape.to_string() + ")",
                      "write one size for each axis");
   if (actual && dtype_ && *dtype_ != actual->dtype)
-    throw DtypeError("the spec \"" + to_string() + "\" says " + std::string(name_of(*dtype_)) + ", and the value is " + std::string(name_of(actual->dtype)),
+    throw DtypeError(where + "the spec \"" + to_string() + "\" says " + std::string(name_of(*dtype_)) + ", and the value is " + std::string(name_of(actual->dtype)),
                      "convert the value with astype, or say its dtype");
   Aval aval{{}, dtype_.value_or(default_float), weak_};
   if (actual) aval.dtype = actual->dtype, aval.weak = actual->weak;
   for (std::size_t i = 0; i < dims_->size(); ++i) {
     if (!(*dims_)[i] && !actual)
-      throw ValueError("the spec \"" + to_string() + "\" takes axis " + std::to_string(i) + " from the call, and there is no value here",
+      throw ValueError(where + "the spec \"" + to_string() + "\" takes axis " + std::to_string(i) + " from the call, and there is no value here",
                        "write a size in place of \"_\"");
     aval.shape.push_back((*dims_)[i] ? *(*dims_)[i] : actual->shape[int(i)]);
   }
@@ -291,6 +291,16 @@ Jaxpr with_sizes(const Jaxpr& jaxpr, const std::vector<Dim>& sizes) {
   return builder.close(std::move(outputs), sizes);
 }
 
+Jaxpr instantiate(const Jaxpr& jaxpr, const std::map<std::string, Dim>& sizes) {
+  std::vector<std::pair<Dim, Dim>> replacements;
+  for (const auto& [name, value] : sizes) {
+    if (less_equal(0, value) == false)
+      throw ValueError("instantiate: the size " + name + " is " + value.to_string(), "give a size of 0 or more");
+    replacements.emplace_back(Dim::size(name), value);
+  }
+  return instantiate(jaxpr, replacements);
+}
+
 Jaxpr instantiate_for(const Jaxpr& jaxpr, std::span<const Aval> inputs) {
   if (jaxpr->sizes.empty()) return jaxpr;
   const std::vector<std::pair<Dim, Dim>> values = solve_sizes(jaxpr->sizes, jaxpr->input_avals(), inputs, "the program");
@@ -323,7 +333,8 @@ Traced trace_with_specs(const Function& function, std::span<const Spec> specs,
   }
   std::vector<Aval> avals;
   for (std::size_t i = 0; i < specs.size(); ++i)
-    avals.push_back(specs[i].substitute(renamed).resolve(i < actual.size() ? actual[i] : std::nullopt));
+    avals.push_back(specs[i].substitute(renamed).resolve(i < actual.size() ? actual[i] : std::nullopt,
+                                                        std::string(name) + ": argument " + std::to_string(i) + ": "));
   return make_jaxpr(function, avals, name, std::move(sizes));
 }
 

@@ -33,7 +33,7 @@ def mask(fun, in_shapes, out_shapes=None):
     arguments' own. Values of sizes are keywords of the call. Padding is never read and is zero in results.
     """
     check_callable("mask", fun)
-    shapes = (in_shapes,) if isinstance(in_shapes, str) or in_shapes is None else tuple(in_shapes)
+    shapes = tuple(in_shapes) if isinstance(in_shapes, (list, tuple)) else (in_shapes,)
 
     def masked(*args, **sizes):
         with applying("mask", fun):
@@ -49,9 +49,11 @@ def mask(fun, in_shapes, out_shapes=None):
             arrays = to_arrays(leaves, structure, "mask", place)
         _, both = flatten((args, {}))
         flat = Flat("mask", fun, both)
-        wanted = None
-        if out_shapes is not None:
-            wanted = flatten(out_shapes, lambda node: node is None)[0]
+
+        def out_specs():
+            return _plait.broadcast_prefix(out_shapes, flat.outputs, "mask: out_shapes")
+
+        wanted = None if out_shapes is None else out_specs
         outputs = _plait.flat_mask(flat, arrays, specs, wanted, sizes, name_of(fun), place)
         return unflatten(flat.outputs, outputs)
 

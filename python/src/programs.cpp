@@ -14,6 +14,10 @@ namespace plait::python {
 Spec to_spec(PyObject* object) {
   if (object == Py_None) return Spec();
   if (PyUnicode_Check(object)) return Spec(std::string(py::str(borrowed(object))));
+  if (!PyObject_HasAttrString(object, "shape"))
+    throw DtypeError("the spec " + text_of(object) + " of type " + type_name_of(object) +
+                         " stands for no argument",
+                     "give text such as \"n d\" or \"i32[n]\", None, or an array of that type");
   return Spec(to_aval(object));
 }
 
@@ -41,11 +45,10 @@ void add_programs(py::module_& module) {
                return py::make_tuple(jaxpr_object(traced.jaxpr), from_arrays(traced.captured));
              });
   module.def("instantiate", [](const Jaxpr& jaxpr, py::dict sizes) {
-    std::vector<std::pair<Dim, Dim>> replacements;
+    std::map<std::string, Dim> values;
     for (auto [name, value] : sizes)
-      replacements.emplace_back(Dim::size(std::string(py::str(name))),
-                                to_dim(value.ptr(), {"instantiate"}));
-    return instantiate(jaxpr, replacements);
+      values.emplace(std::string(py::str(name)), to_dim(value.ptr(), {"instantiate"}));
+    return instantiate(jaxpr, values);
   });
   module.def("flat_mask", [](py::object function, py::object inputs, py::object in_shapes,
                              py::object out_shapes, py::dict sizes, const std::string& name,
@@ -54,20 +57,21 @@ void add_programs(py::module_& module) {
     const ArgumentNames names(to_names(place));
     flat::MaskOptions options;
     options.in_shapes = to_specs(in_shapes);
-    if (!out_shapes.is_none()) options.out_shapes = to_specs(out_shapes);
+    if (!out_shapes.is_none())
+      options.out_shapes = [&](std::size_t) { return to_specs(out_shapes()); };
     for (auto [key, value] : sizes)
-      options.sizes.emplace_back(std::string(py::str(key)),
-                                 to_array(value.ptr(), {"mask", std::string(py::str(key))}));
+      options.sizes.emplace(std::string(py::str(key)),
+                            to_array(value.ptr(), {"mask", std::string(py::str(key))}));
     return from_arrays(flat::mask(to_function(function, name), to_arrays(inputs), options));
   });
   module.def("pad_ragged", [](py::object arrays, py::object length) {
     const Arrays list = to_arrays(arrays);
-    const Ragged ragged = pad_ragged(
+    const Ragged padded = ragged(
         list, length.is_none() ? std::nullopt : std::optional<Dim>(to_dim(length.ptr())));
-    return py::make_tuple(to_python(ragged.data), to_python(ragged.lengths));
+    return py::make_tuple(to_python(padded.data), to_python(padded.lengths));
   });
   module.def("unpad_ragged", [](py::object data, py::object lengths) {
-    return from_arrays(unpad_ragged({to_array(data.ptr()), to_array(lengths.ptr())}));
+    return from_arrays(Ragged{to_array(data.ptr()), to_array(lengths.ptr())}.arrays());
   });
   module.def("coverage", [](const std::string& kind) {
     py::list rows;

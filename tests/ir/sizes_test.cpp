@@ -145,19 +145,19 @@ TEST_CASE("a masked function keeps its names, whatever sizes surround it") {
 
 TEST_CASE("ragged arrays are padded with zeros, and come back") {
   auto ramp = [](std::int64_t n) { return lax::iota(DType::float32, {n, 2}, 0); };
-  const Ragged ragged = pad_ragged(Arrays{ramp(2), ramp(0), ramp(3)});
-  CHECK(ragged.data.aval().to_string() == "f32[3,3,2]");
-  CHECK(ragged.lengths.aval().to_string() == "i32[3]");
-  const Arrays back = unpad_ragged(ragged);
+  const Ragged rows = ragged(Arrays{ramp(2), ramp(0), ramp(3)});
+  CHECK(rows.data.aval().to_string() == "f32[3,3,2]");
+  CHECK(rows.lengths.aval().to_string() == "i32[3]");
+  const Arrays back = rows.arrays();
   REQUIRE(back.size() == 3);
   CHECK(back[0].shape() == Shape{2, 2});
   CHECK(back[1].shape() == Shape{0, 2});
   CHECK(lax::reduce_sum(back[2], std::vector<int>{0, 1}).item<float>() == 6);
-  CHECK(lax::reduce_sum(ragged.data, std::vector<int>{0, 1, 2}).item<float>() == 8);
-  CHECK(pad_ragged(Arrays{ramp(2)}, Dim(5)).data.shape() == Shape{1, 5, 2});
-  CHECK(problem([&] { pad_ragged(Arrays{ramp(4)}, Dim(3)); }) == "ragged: array 0 has length 4, and the padded length is 3");
-  CHECK(problem([&] { pad_ragged(Arrays{ramp(4), lax::full({2}, 0, DType::float32)}); }) == "ragged: array 0 has shape (4,2) and array 1 shape (2)");
-  CHECK(problem([] { pad_ragged(Arrays{}); }) == "ragged: there are no arrays");
+  CHECK(lax::reduce_sum(rows.data, std::vector<int>{0, 1, 2}).item<float>() == 8);
+  CHECK(ragged(Arrays{ramp(2)}, Dim(5)).data.shape() == Shape{1, 5, 2});
+  CHECK(problem([&] { ragged(Arrays{ramp(4)}, Dim(3)); }) == "ragged: array 0 has length 4, and the padded length is 3");
+  CHECK(problem([&] { ragged(Arrays{ramp(4), lax::full({2}, 0, DType::float32)}); }) == "ragged: array 0 has shape (4,2) and array 1 shape (2)");
+  CHECK(problem([] { ragged(Arrays{}); }) == "ragged: there are no arrays");
 }
 
 TEST_CASE("a program with constraints is valid, reads back, and takes some of its sizes") {

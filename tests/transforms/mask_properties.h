@@ -77,7 +77,7 @@ inline MaskExample mask_example(const MaskCase& c, const std::vector<std::int64_
 inline Function masked(const MaskCase& c) {
   return [&c](std::span<const Array> operands) {
     flat::MaskOptions options{c.specs, {}, {}};
-    for (std::size_t i = 0; i < c.bounds.size(); ++i) options.sizes.emplace_back(c.bounds[i].first, operands[i]);
+    for (std::size_t i = 0; i < c.bounds.size(); ++i) options.sizes.emplace(c.bounds[i].first, operands[i]);
     return flat::mask(c.function, operands.subspan(c.bounds.size()), options);
   };
 }

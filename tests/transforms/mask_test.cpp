@@ -29,6 +29,9 @@ Array softmax(const Array& x) {
 Array mean(const Array& x, int axis) {
   return lax::reduce_sum(x, std::vector<int>{axis}) / lax::convert_element_type(lax::dim_as_value(x.shape(axis)), x.dtype());
 }
+auto specs_of(Spec spec) {
+  return [=](std::size_t count) { return std::vector<Spec>(count, spec); };
+}
 Array layer_norm(const Array& x) {
   const Array centred = lax::sub(x, over_last(mean(x, x.ndim() - 1), x.shape()));
   const Array variance = mean(lax::mul(centred, centred), x.ndim() - 1);
@@ -141,7 +144,7 @@ TEST_CASE("sizes that the call does not give are those of the arrays") {
   auto f = [](std::span<const Array> in) { return Arrays{matmul(in[0], in[1])}; };
   const Array x = values_for({{{4, 3}, DType::float64}}, 1), w = values_for({{{3, 2}, DType::float64}}, 2);
   check_close(flat::mask(f, Arrays{x, w}, {{"n d", "d _"}, {}, {}})[0], f(Arrays{x, w})[0]);
-  const Array three = flat::mask(f, Arrays{x, w}, {{"n d", "d _"}, std::vector<Spec>{"n _"}, {{"n", 3}}})[0];
+  const Array three = flat::mask(f, Arrays{x, w}, {{"n d", "d _"}, specs_of("n _"), {{"n", 3}}})[0];
   check_close(three, refilled(refilled(f(Arrays{x, w})[0], {3, 2}), {4, 2}, false));
 }
 
@@ -160,7 +163,7 @@ TEST_CASE("one program serves all lengths") {
 TEST_CASE("errors of mask") {
   auto f = [](std::span<const Array> in) { return Arrays{lax::exp(in[0])}; };
   const Array x = lax::iota(DType::float64, {4, 3}, 0);
-  auto message = [&](const std::vector<Spec>& specs, const Arrays& inputs, const Sizes& sizes, std::optional<std::vector<Spec>> out = {}) {
+  auto message = [&](const std::vector<Spec>& specs, const Arrays& inputs, const Sizes& sizes, std::function<std::vector<Spec>(std::size_t)> out = {}) {
     return problem([&] { flat::mask(f, inputs, {specs, out, sizes}); });
   };
   CHECK(message({"n 3"}, {x}, {{"n", 5}}) ==
@@ -174,10 +177,10 @@ TEST_CASE("errors of mask") {
   CHECK(message({"n+m 3"}, {x}, {{"n", 2}}) ==
         "mask: the shapes do not tell to which size m is padded | let an argument have an axis of this size alone");
   CHECK(message({"2*n+1 3"}, {x}, {{"n", 1}}) == "mask: argument 0, axis 0 has size 4, and no n makes 2*n+1 that | give an array of a size that fits");
-  CHECK(message({"n"}, {x}, {{"n", 1}}) == "the spec \"n\" has 1 dimensions, and the value has shape (4,3) | write one size for each axis");
+  CHECK(message({"n"}, {x}, {{"n", 1}}) == "mask: argument 0: the spec \"n\" has 1 dimensions, and the value has shape (4,3) | write one size for each axis");
   CHECK(message({"i32[n 3]"}, {x}, {{"n", 1}}) ==
-        "the spec \"i32[n 3]\" says int32, and the value is float64 | convert the value with astype, or say its dtype");
-  CHECK(message({"n 3"}, {x}, {{"n", 2}}, std::vector<Spec>{"n 4"}) ==
+        "mask: argument 0: the spec \"i32[n 3]\" says int32, and the value is float64 | convert the value with astype, or say its dtype");
+  CHECK(message({"n 3"}, {x}, {{"n", 2}}, specs_of("n 4")) ==
         "mask: output 0 has shape (n,3), and out_shapes says \"n 4\" | correct out_shapes, or leave it away");
   CHECK(message({"n 3"}, {x, x}, {{"n", 2}}) == "mask: 1 specs for 2 arrays | give in_shapes one spec for each array; None takes all from the call");
 }

@@ -118,7 +118,7 @@ TEST_CASE("vmap says which argument disagrees on the size of the mapped axis") {
         "vmap: inputs disagree on the size of the mapped axis: argument 0 has 8, argument 1 has 4");
   CHECK(problem([&] { vmap(f, 0, std::nullopt)(full({4}, 1), full({4}, 1)); }) ==
         "vmap: output 0 has out_axes None, but depends on the mapped axis");
-  CHECK(problem([&] { vmap(f, {0, 0, 0})(full({4}, 1), full({4}, 1)); }).find("a list of 3 axes for 2 parts") != std::string::npos);
+  CHECK(problem([&] { vmap(f, {0, 0, 0})(full({4}, 1), full({4}, 1)); }).find("vmap: in_axes does not fit: a list of 3 for the 2 parts of (*, *)") != std::string::npos);
 }
 
 TEST_CASE("jvp and vjp are adjoint") {

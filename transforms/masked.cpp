@@ -1,0 +1,440 @@
+// The rules of `masked` equations (sizes.h), which mask.cpp makes: derivatives and batches rewrite
+// body and lanes, so that they never meet padding, and the decomposition, which comes last, puts
+// every equation of the body through its Mask rule.
+//
+// NOTE: [padding comes last] A rule that fills padding before differentiation would send a
+// cotangent of zero through exp(NaN), and NaN to real gradients. So Linearize, Transpose and Batch
+// give `masked` equations again. A vmap is a lane of the equation, and decomposes to a vmap of the
+// padded program.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/ops.h>
+#include <plait/trace/interpret.h>
+#include <plait/transforms.h>
+
+#include <unordered_map>
+
+namespace plait {
+namespace {
+
+// --- The interpreter
+// ---------------------------------------------------------------------------------
+
+struct MaskInterpreter {
+  using Value = Masked;
+  const SizeValues& sizes;
+
+  Value lift(const Array& array) { return {array, array.aval()}; }
+  static bool has_rule(const Primitive& primitive) {
+    return Mask::table().origin(primitive) || !Decompose::table().find(primitive);
+  }
+
+  Shape bounds_of(const Shape& shape) const {
+    Shape bounds;
+    for (Dim dim : shape) bounds.push_back(dim.is_constant() ? dim : sizes.bound(dim));
+    return bounds;
+  }
+  bool is_ragged(const Shape& shape) const { return !(bounds_of(shape) == shape); }
+  bool is_ragged(const Params& params) const {
+    std::vector<Dim> used;
+    for (const auto& [name, value] : params.entries()) collect_sizes(value, used);
+    return is_ragged(Shape(used.begin(), used.end()));
+  }
+
+  std::vector<Value> process(const Equation& equation, std::span<const Value> inputs) {
+    const Primitive& primitive = *equation.primitive;
+    std::vector<Aval> avals;
+    Arrays padded;
+    bool ragged = is_ragged(equation.params);
+    for (const Value& input : inputs) {
+      avals.push_back(input.aval);
+      padded.push_back(input.padded);
+      ragged = ragged || is_ragged(input.aval.shape);
+    }
+    const std::vector<Aval> outputs = infer(primitive, avals, equation.params);
+    for (const Aval& output : outputs) ragged = ragged || is_ragged(output.shape);
+    Arrays results;
+    if (!ragged)
+      results = bind(primitive, padded, equation.params);
+    else if (const Mask::Rule* mask = Mask::table().find(primitive))
+      results = (*mask)(inputs, outputs, equation.params, sizes);
+    else
+      throw_refused(equation, avals);
+    std::vector<Value> values;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (!(results[i].shape() == bounds_of(outputs[i].shape)))
+        throw InternalError("the mask rule of `" + std::string(primitive.name()) + "` gave " +
+                            results[i].aval().to_string() + " for " + outputs[i].to_string() +
+                            ", which is padded to (" + bounds_of(outputs[i].shape).to_string() +
+                            ")");
+      values.push_back({results[i], outputs[i]});
+    }
+    return values;
+  }
+
+  [[noreturn]] static void throw_refused(const Equation& equation, const std::vector<Aval>& avals) {
+    std::string text(equation.primitive->name());
+    text += "[" + equation.params.to_string() + "]";
+    for (const Aval& aval : avals) text += " " + aval.to_string();
+    try {
+      throw_missing_rule(Mask::table(), *equation.primitive);
+    } catch (const MissingRuleError& error) {
+      throw MissingRuleError(error.problem() + "; the equation is `" + text + "`", error.fix());
+    }
+  }
+};
+
+// --- Sizes at run time
+// -------------------------------------------------------------------------------
+
+// Values of size expressions as int32 scalars, each computed once.
+class RuntimeSizes {
+ public:
+  explicit RuntimeSizes(std::vector<std::pair<Dim, Dim>> bounds) : bounds_(std::move(bounds)) {}
+  void set(Dim size, Array value) { values_.insert_or_assign(size, std::move(value)); }
+
+  Array value(Dim dim) {
+    if (const auto found = values_.find(dim); found != values_.end()) return found->second;
+    const Array made = compute(dim);
+    values_.emplace(dim, made);
+    return made;
+  }
+  SizeValues face(bool checked) {
+    return {[this](Dim dim) { return value(dim); },
+            [this](Dim dim) { return largest(dim, bounds_); }, checked};
+  }
+
+ private:
+  static Array integer(std::int64_t value) {
+    return Array::literal(Literal{DType::int32, false, value, 0, 0});
+  }
+
+  Array compute(Dim dim) {
+    using Operation = Dim::Operation;
+    if (dim.is_constant()) return integer(dim.constant());
+    if (dim.is_size())
+      return lax::convert_element_type(lax::dim_as_value(dim),
+                                       DType::int32);  // the enclosing program's
+    const auto [left, right] = dim.operands();
+    const Array a = value(left), b = value(right);
+    switch (dim.operation()) {
+      case Operation::add:
+        return lax::add(a, b);
+      case Operation::multiply:
+        return lax::mul(a, b);
+      case Operation::minimum:
+        return lax::min(a, b);
+      case Operation::maximum:
+        return lax::max(a, b);
+      default:
+        break;
+    }
+    // Integer division rounds to zero and sizes round down: where the remainder has the other sign
+    // than the divisor, it is one less.
+    const Array rest = lax::rem(a, b);
+    if (less_equal(0, left).value_or(false) && less_equal(0, right).value_or(false))
+      return dim.operation() == Operation::modulo ? rest : lax::div(a, b);
+    const Array product = lax::mul(rest, b);
+    const Array is_lower = lax::lt(product, integer(0));
+    if (dim.operation() == Operation::modulo) {
+      const Array moved = lax::add(rest, b);
+      return lax::select(is_lower, moved, rest);
+    }
+    const Array quotient = lax::div(a, b);
+    return lax::sub(quotient, lax::convert_element_type(is_lower, DType::int32));
+  }
+
+  std::vector<std::pair<Dim, Dim>> bounds_;
+  std::unordered_map<Dim, Array> values_;
+};
+
+// --- Decomposition
+// -----------------------------------------------------------------------------------
+
+// The same array with other sizes: cut at the end, or padded there with zeros.
+Array resized(const Array& array, const Shape& shape) {
+  Shape least = array.shape();
+  std::vector<lax::Padding> padding(array.ndim());
+  for (int i = 0; i < array.ndim(); ++i) {
+    least[i] = minimum(shape[i], array.shape(i));
+    padding[i].high = shape[i] - least[i];
+  }
+  const Array cut = lax::slice(array, Shape(array.ndim(), Dim(0)), least);
+  return lax::pad(cut, Array::literal(0, array.dtype()), padding);
+}
+
+void check_sizes(const MaskedParams& masked, const Jaxpr& body, std::span<const Array> values,
+                 RuntimeSizes& sizes) {
+  std::string names, constraints;
+  for (Dim size : masked.ragged) names += std::string(size.name()) + ";";
+  Arrays operands(values.begin(), values.end());
+  for (const Constraint& constraint : body->constraints) {
+    constraints += constraint.left.to_string() + " <= " + constraint.right.to_string() + ";";
+    operands.push_back(sizes.value(constraint.left));
+    operands.push_back(sizes.value(constraint.right));
+  }
+  bind(check_sizes_p, operands,
+       {{"names", names}, {"bounds", masked.bounds}, {"constraints", constraints}});
+}
+
+// The program on padded arrays, with a batch axis for each lane.
+Jaxpr padded_program(const MaskedParams& masked) {
+  const std::size_t num_ragged = masked.num_ragged();
+  const Jaxpr body = masked.open_body();
+  const std::vector<std::pair<Dim, Dim>> bounds = masked.open_bounds();
+  std::vector<Aval> avals(num_ragged, Aval{{}, DType::int32});
+  for (const Aval& real : masked.body->input_avals()) avals.push_back(masked.padded(real));
+  Jaxpr program = make_closed_jaxpr(
+      [&](std::span<const Array> operands) {
+        RuntimeSizes runtime(bounds);
+        for (std::size_t i = 0; i < num_ragged; ++i) runtime.set(bounds[i].first, operands[i]);
+        const SizeValues sizes = runtime.face(masked.checked);
+        if (masked.checked) check_sizes(masked, body, operands.first(num_ragged), runtime);
+        std::vector<Masked> values;
+        for (int i = 0; i < body->num_binders; ++i)
+          values.push_back({operands[num_ragged + i], body->avals[i]});
+        Arrays outputs;
+        for (const Masked& output : interpret(MaskInterpreter{sizes}, body, values)) {
+          const Aval& aval = output.padded.aval();
+          outputs.push_back(
+              fill_padding(output, Array::literal(Literal{aval.dtype, aval.weak, 0, 0, 0}), sizes));
+        }
+        return outputs;
+      },
+      avals);
+  for (auto lane = masked.lanes.rbegin(); lane != masked.lanes.rend(); ++lane) {
+    std::vector<std::optional<int>> dims;
+    for (bool batched : lane->batched)
+      dims.push_back(batched ? std::optional<int>(0) : std::nullopt);
+    program = batch_jaxpr(program, lane->size, dims, true)->jaxpr;
+  }
+  return program;
+}
+
+Arrays decompose_masked(std::span<const Array> inputs, const Params& params) {
+  const Jaxpr& body = params.get<Jaxpr>("body");
+  const Jaxpr program = *std::static_pointer_cast<const Jaxpr>(body->memo.get(
+      "mask " + params.without("body").to_string(), [&]() -> std::shared_ptr<const void> {
+        return std::make_shared<Jaxpr>(padded_program(MaskedParams(params)));
+      }));
+  return flat::call(program, inputs, {{"name", std::string("masked")}});
+}
+
+// --- Rewriting the body
+// ------------------------------------------------------------------------------
+
+std::vector<bool> nonzero(std::span<const Tangent> tangents) {
+  std::vector<bool> flags;
+  for (const Tangent& tangent : tangents) flags.push_back(!tangent.is_zero());
+  return flags;
+}
+
+// Collects the operands of an equation made from another, with their lanes.
+class Derived {
+ public:
+  Derived(const MaskedParams& from, const Jaxpr& body, std::span<const Array> size_values)
+      : from_(from), params_(from) {
+    params_.body = body;
+    for (Lane& lane : params_.lanes) lane.batched.clear();
+    for (std::size_t i = 0; i < from.num_ragged(); ++i) add_like(size_values[i], i);
+  }
+  // An operand with the lanes of operand `like` of the first equation, or with every lane.
+  void add_like(const Array& operand, std::size_t like) {
+    operands_.push_back(operand);
+    for (std::size_t i = 0; i < params_.lanes.size(); ++i)
+      params_.lanes[i].batched.push_back(from_.lanes[i].batched[like]);
+  }
+  void add_result(const Array& operand) {
+    operands_.push_back(operand);
+    for (Lane& lane : params_.lanes) lane.batched.push_back(true);
+  }
+  void uncheck() { params_.checked = false; }  // the sizes were checked by the first equation
+  Arrays bind() const { return plait::bind(masked_p, operands_, params_.to_params()); }
+
+ private:
+  const MaskedParams& from_;
+  MaskedParams params_;
+  Arrays operands_;
+};
+
+Differentiated linearize_masked(std::span<const Array> primals, std::span<const Tangent> tangents,
+                                const Params& params, Trace* linear) {
+  const MaskedParams masked(params);
+  const std::size_t num_ragged = masked.num_ragged(), num_outputs = masked.body->outputs.size();
+  const auto jaxprs = linearize_jaxpr(masked.body, nonzero(tangents.subspan(num_ragged)));
+  Derived known(masked, jaxprs->known, primals);
+  for (std::size_t i = num_ragged; i < primals.size(); ++i) known.add_like(primals[i], i);
+  const Arrays results = known.bind();
+  Derived derivative(masked, jaxprs->linear, primals);
+  derivative.uncheck();
+  for (std::size_t i = num_ragged; i < tangents.size(); ++i)
+    if (!tangents[i].is_zero()) derivative.add_like(tangents[i].array(), i);
+  for (std::size_t i = num_outputs; i < results.size(); ++i) derivative.add_result(results[i]);
+  Differentiated differentiated{{results.begin(), results.begin() + std::ptrdiff_t(num_outputs)},
+                                {}};
+  TraceScope scope(linear);
+  const Arrays outputs = derivative.bind();
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < num_outputs; ++i)
+    differentiated.tangents.push_back(jaxprs->nonzero_outputs[i]
+                                          ? Tangent(outputs[next++])
+                                          : Tangent(differentiated.outputs[i].aval()));
+  return differentiated;
+}
+
+Tangents transpose_masked(std::span<const Tangent> cotangents,
+                          std::span<const TransposeInput> inputs, const Params& params) {
+  const MaskedParams masked(params);
+  const std::size_t num_ragged = masked.num_ragged();
+  std::vector<bool> linear;
+  Arrays size_values;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (i < num_ragged)
+      size_values.push_back(inputs[i].known());
+    else
+      linear.push_back(inputs[i].is_linear());
+  }
+  const auto transposed = transpose_jaxpr(masked.body, linear, nonzero(cotangents));
+  Derived derived(masked, transposed->jaxpr, size_values);
+  derived.uncheck();
+  for (std::size_t i = num_ragged; i < inputs.size(); ++i)
+    if (!inputs[i].is_linear()) derived.add_like(inputs[i].known(), i);
+  for (const Tangent& cotangent : cotangents)
+    if (!cotangent.is_zero()) derived.add_result(cotangent.array());
+  const Arrays outputs = derived.bind();
+  Tangents results;
+  std::size_t next = 0, at = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_linear() || !transposed->nonzero_inputs[at++]) {
+      results.push_back(Tangent(inputs[i].aval()));
+      continue;
+    }
+    // The cotangent of an operand that all examples of a lane share is the sum over them.
+    std::vector<int> shared;
+    for (std::size_t lane = 0; lane < masked.lanes.size(); ++lane)
+      if (!masked.lanes[lane].batched[i]) shared.push_back(int(lane));
+    results.push_back(Tangent(lax::reduce_sum(outputs[next++], shared)));
+  }
+  return results;
+}
+
+std::vector<Batched> batch_masked(Dim size, std::span<const Batched> inputs, const Params& params) {
+  MaskedParams masked(params);
+  Arrays operands;
+  Lane lane{size, {}};
+  for (const Batched& input : inputs) {
+    operands.push_back(input.dim ? batch_to_front(input, size) : input.array);
+    lane.batched.push_back(input.dim.has_value());
+  }
+  masked.lanes.insert(masked.lanes.begin(), std::move(lane));
+  std::vector<Batched> results;
+  for (Array& output : bind(masked_p, operands, masked.to_params()))
+    results.push_back({std::move(output), 0});
+  return results;
+}
+
+// --- Masking what holds a body
+// -----------------------------------------------------------------------
+
+// A masked function in a masked function: those sizes of the outer one that are ragged become
+// ragged sizes of the inner one. Padded examples of a lane have no sizes to speak of: none is
+// checked.
+Arrays mask_masked(std::span<const Masked> inputs, std::span<const Aval> outputs,
+                   const Params& params, const SizeValues& sizes) {
+  const MaskedParams inner(params);
+  MaskedParams masked = inner;
+  std::vector<Dim> names, ragged;
+  Shape bounds;
+  Arrays operands;
+  masked.sizes.clear();
+  masked.checked &= sizes.checked;
+  for (std::size_t i = 0; i < inner.sizes.size(); ++i) {
+    const Dim value = inner.sizes[i], bound = sizes.bound(value), name = inner.body->sizes[i];
+    if (bound == value) {
+      names.push_back(name);
+      masked.sizes.push_back(value);
+    } else {
+      ragged.push_back(name);
+      bounds.push_back(bound);
+      operands.push_back(sizes.value(value));
+    }
+  }
+  for (Lane& lane : masked.lanes) {
+    const Dim bound = sizes.bound(lane.size);
+    masked.checked &= bound == lane.size;
+    lane.size = bound;
+    lane.batched.insert(lane.batched.begin(), ragged.size(), false);
+  }
+  ragged.insert(ragged.end(), inner.ragged.begin(), inner.ragged.end());
+  names.insert(names.end(), ragged.begin(), ragged.end());
+  for (Dim bound : inner.bounds) bounds.push_back(sizes.bound(bound));
+  masked.body = with_sizes(inner.body, names);
+  masked.ragged = ragged;
+  masked.bounds = bounds;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    Shape shape;
+    if (i >= inner.num_ragged())
+      shape = masked.padded(inner.body->avals[i - inner.num_ragged()]).shape;
+    for (std::size_t lane = masked.lanes.size(); lane-- > 0;)
+      if (inner.lanes[lane].batched[i]) shape.insert(0, masked.lanes[lane].size);
+    operands.push_back(resized(inputs[i].padded, shape));
+  }
+  Arrays results = bind(masked_p, operands, masked.to_params());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    Shape shape;
+    for (Dim dim : outputs[i].shape) shape.push_back(sizes.bound(dim));
+    results[i] = resized(results[i], shape);
+  }
+  return results;
+}
+
+// A call's body, masked. A composite stays one for a backend where masking changes nothing but
+// sizes.
+Arrays mask_call(std::span<const Masked> inputs, std::span<const Aval>, const Params& params,
+                 const SizeValues& sizes) {
+  const Jaxpr body = body_of_call(params);
+  if (params.has("symbol") && !params.has("jvp") && !params.has("bwd")) {
+    bool reads_sizes = false;
+    const SizeValues blind{[&](Dim) {
+                             return reads_sizes = true,
+                                    Array::literal(Literal{DType::int32, false, 0, 0, 0});
+                           },
+                           sizes.bound, sizes.checked};
+    std::vector<Aval> avals;
+    for (const Masked& input : inputs) avals.push_back(input.padded.aval());
+    const Jaxpr padded = make_closed_jaxpr(
+        [&](std::span<const Array> arrays) {
+          std::vector<Masked> values;
+          for (std::size_t i = 0; i < arrays.size(); ++i)
+            values.push_back({arrays[i], inputs[i].aval});
+          Arrays outputs;
+          for (const Masked& output : interpret(MaskInterpreter{blind}, body, values))
+            outputs.push_back(output.padded);
+          return outputs;
+        },
+        avals);
+    std::vector<std::pair<Dim, Dim>> bounds;
+    for (Dim size : body->sizes) bounds.emplace_back(size, sizes.bound(size));
+    if (!reads_sizes && padded == instantiate(body, bounds)) {
+      Arrays arrays;
+      for (const Masked& input : inputs) arrays.push_back(input.padded);
+      Params kept = substitute(params, bounds).with("body", padded).without("sizes");
+      if (!padded->sizes.empty())
+        kept = kept.with("sizes", Shape(padded->sizes.begin(), padded->sizes.end()));
+      return bind(call_p, arrays, kept);
+    }
+  }
+  Arrays outputs;
+  for (const Masked& output :
+       interpret(MaskInterpreter{sizes}, body, {inputs.begin(), inputs.end()}))
+    outputs.push_back(output.padded);
+  return outputs;
+}
+
+const auto decompose_rules = rules<Decompose>().on(masked_p, decompose_masked);
+const auto linearize_rules = rules<Linearize>().on(masked_p, linearize_masked);
+const auto transpose_rules = rules<Transpose>().on(masked_p, transpose_masked);
+const auto batch_rules = rules<Batch>().on(masked_p, batch_masked);
+const auto mask_rules = rules<Mask>().on(masked_p, mask_masked).on(call_p, mask_call);
+
+}  // namespace
+}  // namespace plait
