@@ -13,7 +13,7 @@ namespace plait::laws {
 namespace {
 
 const Primitive* mutant = nullptr;
-constexpr std::int64_t rows = 2, columns = 3;
+constexpr std::int64_t rows = 4, columns = 3;  // no other axis has so many elements as rows
 
 std::vector<int> all_axes(const Array& x) {
   std::vector<int> axes;
@@ -178,16 +178,22 @@ Shaped transformed_by(Layer layer, const Shaped& f) {
     }
     case Layer::mask:
       return {[=](std::span<const Array> x) {
-                const Shape shape = make_jaxpr(inner, f.avals).jaxpr->output_avals()[0].shape;
                 flat::MaskOptions options;
                 Arrays padded;
                 for (const Array& array : x) {
-                  padded.push_back(lax::pad(array, Array::literal(std::nan(""), DType::float64), {{0, 2, 0}, {0, 0, 0}}));
-                  options.in_shapes.push_back(Spec("f64[n 3]"));
+                  Aval aval = array.aval();
+                  std::vector<lax::Padding> padding(array.ndim());
+                  for (int axis = 0; axis < array.ndim(); ++axis)
+                    if (aval.shape[axis] == Dim(rows)) aval.shape[axis] = Dim::size("n"), padding[axis].high = 2;
+                  padded.push_back(lax::pad(array, Array::literal(std::nan(""), DType::float64), padding));
+                  options.in_shapes.push_back(Spec(aval));
                 }
                 options.sizes = {{"n", Array(rows)}};
-                const Array output = flat::mask(inner, padded, options)[0];
-                return Arrays{lax::slice(output, Shape(shape.rank(), Dim(0)), shape)};
+                const std::vector<Aval> real = make_jaxpr(inner, f.avals).jaxpr->output_avals();
+                Arrays outputs = flat::mask(inner, padded, options);
+                for (std::size_t i = 0; i < outputs.size(); ++i)
+                  outputs[i] = lax::slice(outputs[i], Shape(real[i].rank(), Dim(0)), real[i].shape);
+                return outputs;
               },
               f.avals};
   }
@@ -356,8 +362,10 @@ Composition random_composition(unsigned seed) {
     result.program.steps.push_back({unsigned(generator() % 270), first, std::size_t(generator() % known)});
   }
   const std::size_t depth = 1 + generator() % 3;
-  for (std::size_t i = 0; i < depth; ++i) result.layers.push_back(Layer(generator() % (i == 0 ? 6 : 5)));
-  result.program.any_size = result.layers[0] == Layer::mask;
+  for (std::size_t i = 0; i < depth; ++i) {
+    result.layers.push_back(Layer(generator() % (result.program.any_size ? 5 : 6)));
+    result.program.any_size |= result.layers.back() == Layer::mask;
+  }
   return result;
 }
 

@@ -12,7 +12,7 @@ struct Step {
   unsigned choice = 0;
   std::size_t first = 0, second = 0;
 };
-// A function of some matrices "n 3" to one array, n = 2.
+// A function of some matrices "n 3" to one array, n = 4.
 struct Program {
   std::size_t num_inputs = 1;
   std::vector<Step> steps;
@@ -24,7 +24,7 @@ struct Program {
 enum class Layer { jvp, grad, vmap, jit, checkpoint, mask };
 struct Composition {
   Program program;
-  std::vector<Layer> layers;  // innermost first; mask only first
+  std::vector<Layer> layers;  // innermost first; mask once at most
   std::string to_string() const;
 };
 

@@ -22,6 +22,8 @@ const std::vector<Law> all_laws = {
     {"abstract", abstract_is_true},
     {"instantiate", instantiate_is_trace},
     {"mask", mask_ignores_padding},
+    {"ragged", ragged_batch_is_loop},
+    {"chunk", chunks_are_vmap},
 };
 
 const Law& law_named(std::string_view name) {

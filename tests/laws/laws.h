@@ -68,6 +68,20 @@ std::vector<Renaming> renamings_of(const Case& one);
 Verdict instantiate_is_trace(const Case& one);
 // mask f (pad x) = f x, in values and gradients, whatever the padding holds.
 Verdict mask_ignores_padding(const Case& one);
+// What laws of masks share: a padded result has the expected real part, and zeros elsewhere; whether a case
+// can be differentiated; the tolerance of its results; its text.
+Verdict real_part_and_zeros(const Array& padded, const Array& expected, const std::string& what, double tolerance);
+bool is_differentiated(const Case& one);
+double tolerance_of_case(const Arrays& values, const Arrays& expected);
+std::string text_of(const Renaming& renaming);
+
+// --- Ragged batches (ragged_laws.cpp) --------------------------------------------------------------
+
+// vmap (mask f) is a loop over examples of different sizes, from 0 to their bounds, in values and
+// gradients; its jit is traced once for all of them.
+Verdict ragged_batch_is_loop(const Case& one);
+// vmap in chunks is vmap.
+Verdict chunks_are_vmap(const Case& one);
 
 // --- All of them -----------------------------------------------------------------------------------
 

@@ -51,6 +51,8 @@ TEST_CASE("parse is the inverse of print for what every transform makes of every
 TEST_CASE("results, tangents and batches have the avals that Abstract says") { check_law("abstract"); }
 TEST_CASE("instantiating a program of named sizes is tracing at those sizes, as text") { check_law("instantiate"); }
 TEST_CASE("mask of every primitive never reads padding, in values and gradients") { check_law("mask"); }
+TEST_CASE("vmap of mask of every primitive is a loop over examples of all sizes, compiled once") { check_law("ragged"); }
+TEST_CASE("vmap of every primitive in chunks is vmap") { check_law("chunk"); }
 
 TEST_CASE("the tangent of stop_gradient is zero") {
   for (const Case& one : cases_of(stop_gradient_p)) {
@@ -83,7 +85,6 @@ TEST_CASE("some axis of every primitive that takes arrays can have a named size"
 TEST_CASE("no rule that a primitive needs is missing, and refusals are the reasoned ones") {
   const std::map<std::string, std::vector<std::string>, std::less<>> may_refuse = {
       {"jvp", {"digamma"}},             // trigamma is no primitive
-      {"mask", {"reshape", "split"}},   // where they cut a ragged axis
   };
   auto produces_floats = [](const Primitive& primitive) {
     for (const Case& one : cases_of(primitive)) {

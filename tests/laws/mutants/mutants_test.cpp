@@ -165,6 +165,29 @@ const auto mask_bound_def =
         })
         .rule<Samples>(matrix_samples);
 
+constinit const Primitive mask_empty{"mutant_mask_empty"};
+const auto mask_empty_def =
+    define(mask_empty, "The sum along axis 0, whose mask takes the running sum at the last real row, of which there may be none")
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
+          return std::vector<Aval>{{Shape(inputs[0].shape.begin() + 1, inputs[0].shape.end()), inputs[0].dtype}};
+        })
+        .rule<Decompose>([](std::span<const Array> inputs, const Params&) { return Arrays{lax::reduce_sum(inputs[0], first_axis)}; })
+        .rule<Mask>([](std::span<const Masked> inputs, std::span<const Aval>, const Params&, const SizeValues& sizes) {
+          const Array sums = lax::cumsum(inputs[0].padded, 0), size = sizes.value(inputs[0].aval.shape[0]);
+          return Arrays{lax::dynamic_index_in_dim(sums, lax::max(lax::sub(size, Array::literal(1, DType::int32)), Array::literal(0, DType::int32)), 0, false)};
+        })
+        .rule<Samples>(matrix_samples);
+
+// --- Chunks ----------------------------------------------------------------------------------------
+
+constinit const Primitive batch_of_two{"mutant_batch_of_two"};
+const auto batch_of_two_def = define(batch_of_two, "sin, but cos of two examples at once")
+                                  .family(sine())
+                                  .rule<Batch>([](Dim size, std::span<const Batched> inputs, const Params& params) {
+                                    if (size == Dim(2)) return std::vector<Batched>{{lax::cos(inputs[0].array), inputs[0].dim}};
+                                    return batch_elementwise(batch_of_two)(size, inputs, params);
+                                  });
+
 // --- Eval, Alias, Fold, Pointwise, Decompose -------------------------------------------------------
 
 constinit const Primitive eval_last{"mutant_eval_last"};
@@ -312,7 +335,9 @@ const Mutant mutants[] = {
     {batch_out, {"vmap"}},
     {batch_unmapped, {"vmap"}},
     {mask_reads, {"mask"}},
-    {mask_bound, {"mask"}},
+    {mask_bound, {"mask", "ragged"}},
+    {mask_empty, {"ragged"}},
+    {batch_of_two, {"chunk"}},
     {eval_last, {"decompose", "vmap"}},
     {eval_strides, {"eval"}},
     {eval_random, {"jit"}},
