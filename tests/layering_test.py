@@ -37,6 +37,7 @@ HEADERS = {
     "jvp_interpreter.h": "transforms",
     "api.h": "transforms",
     "custom.h": "transforms",
+    "specs.h": "transforms",
     "run.h": "run",
     "plait.h": "run",
 }
