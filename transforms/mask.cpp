@@ -2,6 +2,7 @@
 // open, and becomes one `masked` equation around that program. What transforms make of it is in
 // masked.cpp.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/argument_names.h>
 #include <plait/ops.h>
 #include <plait/transforms.h>
 
@@ -183,7 +184,7 @@ Arrays flat::mask(const Function& function, std::span<const Array> inputs,
   for (std::size_t i = 0; i < inputs.size(); ++i)
     formal.push_back(options.in_shapes[i]
                          .substitute(names.traced())
-                         .resolve(actual[i], "mask: argument " + std::to_string(i) + ": "));
+                         .resolve(actual[i], "mask: " + ArgumentNames::of(i) + ": "));
   const std::vector<std::pair<Dim, Dim>> solved =
       solve_sizes(names.traced_names(), formal, actual, "mask");
   const CallSizes call = sizes_of_call(names, solved, options.sizes);

@@ -334,7 +334,7 @@ Traced trace_with_specs(const Function& function, std::span<const Spec> specs,
   std::vector<Aval> avals;
   for (std::size_t i = 0; i < specs.size(); ++i)
     avals.push_back(specs[i].substitute(renamed).resolve(i < actual.size() ? actual[i] : std::nullopt,
-                                                        std::string(name) + ": argument " + std::to_string(i) + ": "));
+                                                        std::string(name) + ": " + ArgumentNames::of(i) + ": "));
   return make_jaxpr(function, avals, name, std::move(sizes));
 }
 
