@@ -279,8 +279,23 @@ def _jacobian(transform, fun, argnums, has_aux, holomorphic, allow_int, chunk):
             flat = Selected(transform, fun, numbers, args, kwargs, has_aux)
             arrays = flat.arrays()
             wrt = differentiable(transform, flat, arrays, allow_int)
+
+        def floats(leaves):
+            arrays = flat(leaves)
+            place = output_place(flat.outputs)
+            for index, array in enumerate(arrays[: flat.num_outputs]):
+                kind = array.dtype.kind
+                if kind in "iubc":
+                    _plait.fail(
+                        "DtypeError",
+                        f"{transform}: {place(index)} has dtype {array.dtype.name}, which has no "
+                        f"{'real ' if kind == 'c' else ''}derivative",
+                        "return floats, and the rest as auxiliary data with has_aux=True",
+                    )
+            return arrays
+
         outputs, blocks = _plait.flat_jacobian(
-            flat, arrays, wrt, transform, name_of(fun), chunk, lambda: flat.num_outputs
+            floats, arrays, wrt, transform, name_of(fun), chunk, lambda: flat.num_outputs
         )
         rows, width = [], sum(wrt)
         for row in range(flat.num_outputs):
