@@ -251,8 +251,9 @@ void add_arguments(const JitState& state, const JitCall& call, JitEntry& entry,
 std::vector<Spec> specs_of(const JitState& state, const JitCall& call, const JitEntry& entry) {
   const std::size_t count = py::len(state.specs);
   if (call.num_positional > count)
-    throw ValueError("jit: sizes has " + std::to_string(count) + (count == 1 ? " spec" : " specs") + ", and `" + state.name +
-                         "` was called with " + std::to_string(call.num_positional) + " arguments",
+    throw ValueError("jit: sizes has " + std::to_string(count) + (count == 1 ? " spec" : " specs") +
+                         ", and `" + state.name + "` was called with " +
+                         std::to_string(call.num_positional) + " arguments",
                      "give one spec for each argument; None takes all from the call");
   std::vector<Spec> specs;
   std::size_t leaf = 0;
@@ -275,13 +276,7 @@ void check_sizes(const JitState& state, const JitEntry& entry, std::span<const S
   std::vector<Aval> formal;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     specs[i].collect_sizes(sizes);
-    try {
-      formal.push_back(specs[i].resolve(avals[i]));
-    } catch (const ShapeError& error) {
-      throw ShapeError("jit: " + ArgumentNames::of(i) + ": " + error.problem(), error.fix());
-    } catch (const DtypeError& error) {
-      throw DtypeError("jit: " + ArgumentNames::of(i) + ": " + error.problem(), error.fix());
-    }
+    formal.push_back(specs[i].resolve(avals[i], "jit: " + ArgumentNames::of(i) + ": "));
   }
   solve_sizes(sizes, formal, avals, "jit");
 }

@@ -254,7 +254,7 @@ def test_one_program_serves_all_lengths():
         result = ragged(batch, W, n=np.array(lengths))
         np.testing.assert_allclose(result, [mean_of_tanh(row, W) for row in rows], rtol=1e-12)
     assert len(traces) == 1
-    assert str(ragged.cache).startswith("1 traces, 2 hits")
+    assert str(ragged.cache).startswith("1 trace, 2 hits")
 
 
 def test_a_tree_of_specs_may_stand_for_the_one_argument():
