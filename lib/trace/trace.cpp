@@ -166,11 +166,12 @@ Atom JaxprTrace::atom_of(const Array& array) {
     remade_.emplace_back(array, record(*recipe.primitive, recipe.inputs, recipe.params)[0]);
     return static_cast<const StagedNode*>(remade_.back().second.node())->var;
   }
-  // Functions capture few arrays; the list is searched from the latest.
-  for (auto capture = captures_.rbegin(); capture != captures_.rend(); ++capture)
-    if (capture->array.is_same(array)) return capture->var;
-  captures_.push_back({array, builder_.add_binder(array.aval())});
-  return captures_.back().var;
+  const auto [captured, is_first] = captured_as_.try_emplace(array.node());
+  if (is_first) {
+    captured->second = builder_.add_binder(array.aval());
+    captures_.push_back(array);
+  }
+  return captured->second;
 }
 
 Arrays JaxprTrace::record(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
@@ -218,7 +219,7 @@ Traced JaxprTrace::close(std::span<const Array> outputs, std::vector<Dim> sizes)
   Traced traced;
   // An operand that only dead equations used is no operand.
   traced.jaxpr = builder_.close(std::move(atoms), std::move(sizes));
-  for (const Capture& capture : captures_) traced.captured.push_back(capture.array);
+  traced.captured = captures_;
   return traced;
 }
 

@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <unordered_map>
 
 namespace plait {
 
@@ -118,8 +119,8 @@ class JaxprTrace : public Trace {
 
  private:
   Builder builder_;
-  struct Capture { Array array; Var var; };
-  std::vector<Capture> captures_;
+  Arrays captures_;  // operands behind the inputs, in this order
+  std::unordered_map<const ArrayNode*, Var> captured_as_;
   std::vector<std::pair<Array, Array>> remade_;  // scalars of sizes alone: an enclosing trace's, and ours
   int num_inputs_ = 0;
 };
