@@ -273,8 +273,8 @@ void parallel_for(std::int64_t count, std::int64_t grain, RangeFunction function
   return_permit();
 }
 
-PoolScope::PoolScope()
-    : num_threads_(is_inside_loop ? 1 : plait::num_threads()),
+PoolScope::PoolScope(int max_threads)
+    : num_threads_(is_inside_loop ? 1 : std::min(plait::num_threads(), max_threads)),
       outer_num_threads_(openmp() ? openmp()->get_max_threads() : 1),
       holds_permit_(num_threads_ > 1 && take_permit()) {
   if (!holds_permit_) num_threads_ = 1;

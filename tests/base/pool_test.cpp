@@ -152,6 +152,14 @@ TEST_CASE("a pool scope lends the threads to a library and takes the permit") {
   CHECK(ranges_of(1000, 1).size() == 2);
 }
 
+TEST_CASE("a pool scope of one thread leaves the permit to others") {
+  const RestoreNumThreads restore;
+  set_num_threads(2);
+  const PoolScope scope(1);
+  CHECK(scope.num_threads() == 1);
+  CHECK(ranges_of(1000, 1).size() == 2);
+}
+
 TEST_CASE("numbers of threads that make no sense are refused") {
   const RestoreNumThreads restore;
   for (const int count : {0, -1, 1025}) {

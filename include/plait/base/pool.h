@@ -32,11 +32,11 @@ void parallel_for(std::int64_t count, std::int64_t grain, const Body& body) {
 }
 
 // Surrounds a call into a library that runs its own OpenMP loops on this thread (oneDNN). Inside,
-// OpenMP's thread count is num_threads() if no other caller runs wide, else 1: a library obeys the
-// same permit as parallel_for.
+// OpenMP's thread count is num_threads(), at most max_threads, if no other caller runs wide, else 1:
+// a library obeys the same permit as parallel_for.
 class PoolScope {
  public:
-  PoolScope();
+  explicit PoolScope(int max_threads = 1024);
   ~PoolScope();
   PoolScope(const PoolScope&) = delete;
   int num_threads() const { return num_threads_; }

@@ -34,7 +34,9 @@ class CompositeKernel final : public Kernel {
     }
     for (std::size_t i = 0; i < numbers_.size(); ++i) specs.push_back(dense_spec({1}));
     const Aval& output = group->avals[equation.outputs[0].id];
-    compiled_ = Compiled::make(specs, dense_spec(sizes_of(output, equation.params)), build);
+    std::int64_t work = 64;  // products for an element, or what takes as long
+    for (std::int64_t size : specs[0].dims) work *= size;
+    compiled_ = Compiled::make(specs, dense_spec(sizes_of(output, equation.params)), work, build);
     if (!compiled_)
       throw BackendError("oneDNN refused " + equation.params.text("symbol"),
                          "set ONEDNN_VERBOSE=all to see why");

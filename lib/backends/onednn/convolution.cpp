@@ -52,6 +52,7 @@ struct Convolution {
     for (std::size_t i = 2; i < sizes.size(); ++i) total *= sizes[i];
     return total;
   }
+  std::int64_t work() const { return out[0] * out[1] * product(out) * product(rhs) * rhs[1]; }
   Form form() const {
     if (has_holes()) return Form::transposed;
     return product(rhs) > product(out) ? Form::weights : Form::forward;
@@ -164,7 +165,7 @@ class ConvolutionKernel final : public Kernel {
     epilogues_.add_operands(inputs, std::span(&c_.out_spec[1], 1), 1, outputs[0].rank(), specs,
                             memory, copies);
     const std::shared_ptr<const Compiled> compiled =
-        cache_.find_or_make(specs, [&] { return Compiled::make(specs, out, build()); });
+        cache_.find_or_make(specs, [&] { return Compiled::make(specs, out, c_.work(), build()); });
     if (compiled) return compiled->run(memory, outputs[0].data);
     eval_(both, outputs, equation_.params);
     epilogues_.evaluate(inputs, outputs[0]);
@@ -245,7 +246,7 @@ Support supports_convolution(const Equation& equation, std::span<const Aval> inp
   const Convolution c(equation.params, inputs[0], inputs[1], outputs[0]);
   if (c.num_spatial() < 1 || c.num_spatial() > 3)
     return Support::no(std::to_string(c.num_spatial()) + " spatial dimensions");
-  std::int64_t work = outputs[0].shape.num_elements().constant() * c.product(c.rhs) * c.rhs[1];
+  const std::int64_t work = c.work();
   if (work == 0 || inputs[0].shape.num_elements() == Dim(0))
     return Support::no("nothing to compute");
   if (work <= small_work) return Support::no("small: " + std::to_string(work) + " products");

@@ -47,10 +47,13 @@ bool has_type(DType dtype) {
 }
 
 std::shared_ptr<const Compiled> Compiled::make(std::span<const TensorSpec> inputs,
-                                               const TensorSpec& output, const Build& build) {
-  const PoolScope pool;
+                                               const TensorSpec& output, std::int64_t work,
+                                               const Build& build) {
+  const int max_threads = work <= narrow_work ? 1 : num_threads();
+  const PoolScope pool(max_threads);
   try {
     auto compiled = std::make_shared<Compiled>();
+    compiled->max_threads_ = max_threads;
     for (const TensorSpec& spec : inputs)
       compiled->inputs_.push_back(tensor_of(compiled->inputs_.size(), spec));
     compiled->output_ = tensor_of(inputs.size(), output);
@@ -71,7 +74,7 @@ std::shared_ptr<const Compiled> Compiled::make(std::span<const TensorSpec> input
 }
 
 void Compiled::run(std::span<void* const> inputs, void* output) const {
-  const PoolScope pool;
+  const PoolScope pool(max_threads_);
   std::vector<dnnl::graph::tensor> sources;
   sources.reserve(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i)

@@ -29,15 +29,18 @@ class Compiled {
   // build makes the operations from the tensors of inputs and output, which have ids 0, 1, ...
   using Build = std::function<void(dnnl::graph::graph& graph, std::span<const Tensor> inputs,
                                    const Tensor& output)>;
-  // Nothing when oneDNN does not support it; why is then in the log.
+  // Nothing when oneDNN does not support it; why is then in the log. work: products, which tell
+  // whether waking threads is worth it.
   static std::shared_ptr<const Compiled> make(std::span<const TensorSpec> inputs,
-                                              const TensorSpec& output, const Build& build);
+                                              const TensorSpec& output, std::int64_t work,
+                                              const Build& build);
   void run(std::span<void* const> inputs, void* output) const;
 
  private:
   dnnl::graph::compiled_partition partition_;
   std::vector<Tensor> inputs_;
   Tensor output_;
+  int max_threads_ = 1;
 };
 
 // What was compiled for the layouts that a kernel has met. Inputs of programs are dense and the
@@ -101,7 +104,8 @@ std::unique_ptr<Kernel> make_composite(const Equation& equation, const Jaxpr& gr
 Support supports_composite(const Equation& equation, std::span<const Aval> inputs,
                            std::span<const Aval> outputs);
 
-// Products that Eigen computes sooner than a graph is entered.
-inline constexpr std::int64_t small_work = 32 * 32 * 32;
+// Products that Eigen computes sooner than a graph is entered, and those that one thread computes
+// sooner than another wakes.
+inline constexpr std::int64_t small_work = 32 * 32 * 32, narrow_work = 128 * 128 * 128;
 
 }  // namespace plait::onednn

@@ -99,8 +99,9 @@ class MatmulKernel final : public Kernel {
         features.push_back(outputs[0].rank() - int(i));
       epilogues_.add_operands(inputs, features, 2, 3, specs, memory, copies);
     }
+    const std::int64_t work = batch * rows * columns * specs[0].dims[2];
     const std::shared_ptr<const Compiled> compiled =
-        cache_.find_or_make(specs, [&] { return Compiled::make(specs, out, build()); });
+        cache_.find_or_make(specs, [&] { return Compiled::make(specs, out, work, build()); });
     if (compiled) return compiled->run(memory, outputs[0].data);
     eval_(both, outputs, equation_.params);
     epilogues_.evaluate(inputs, outputs[0]);
