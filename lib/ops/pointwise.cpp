@@ -75,7 +75,7 @@ void run_pointwise(const Chunk& chunk, std::span<const View> inputs, const View&
   }
   char* out = output.as<char>();
   const std::int64_t out_size = size_of(output.dtype);
-  parallel_for(n, 32768, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(n, 131072, [&](std::int64_t begin, std::int64_t end) {
     const void* sources[max_inputs];
     if (all_dense) {
       for (std::size_t i = 0; i < inputs.size(); ++i)

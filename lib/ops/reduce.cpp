@@ -97,14 +97,14 @@ template <class Op, class T, class A>
 void reduce_rows(const T* x, T* out, std::int64_t rows, std::int64_t n) {
   if (rows == 1 && n > 16 * block) {  // one long row: its blocks in parallel, the same tree
     std::vector<A> partials((n + block - 1) / block);
-    parallel_for(partials.size(), 32, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(partials.size(), 128, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t b = begin; b < end; ++b)
         partials[b] = reduce_block<Op, T, A>(x + b * block, std::min(block, n - b * block));
     });
     *out = T(combine_pairwise<Op>(partials.data(), partials.size()));
     return;
   }
-  parallel_for(rows, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(n, 1)), [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(rows, std::max<std::int64_t>(1, 131072 / std::max<std::int64_t>(n, 1)), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) out[row] = T(reduce_row<Op, T, A>(x + row * n, n));
   });
 }
@@ -115,7 +115,7 @@ template <class Op, class T, class A>
 void reduce_columns(const T* x, T* out, std::int64_t n, std::int64_t columns) {
   constexpr std::int64_t tile = 256;
   const std::int64_t tiles = (columns + tile - 1) / tile;
-  parallel_for(tiles, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(n * tile, 1)), [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(tiles, std::max<std::int64_t>(1, 131072 / std::max<std::int64_t>(n * tile, 1)), [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t blocks = std::max<std::int64_t>(1, (n + row_block - 1) / row_block);
     std::vector<A> partials(blocks * tile), scratch(blocks);
     for (std::int64_t t = begin; t < end; ++t) {

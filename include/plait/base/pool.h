@@ -18,7 +18,8 @@ void set_num_threads(int count);  // 1 <= count <= 1024; ValueError otherwise
 using RangeFunction = void (*)(void* state, std::int64_t begin, std::int64_t end);
 
 // Calls function on disjoint ranges that cover [0, count), in any order, each of at least grain
-// iterations but the last. Serial when count <= grain. function must not throw.
+// iterations but the last. Serial when there are not two such ranges. A grain should take 20 us or
+// more, about what it takes to wake a thread. function must not throw.
 void parallel_for(std::int64_t count, std::int64_t grain, RangeFunction function, void* state);
 
 template <class Body>

@@ -180,7 +180,7 @@ void FusedKernel::run(std::span<const View> inputs, std::span<const View> output
   }
   const std::int64_t blocks = (size_ + block - 1) / block;
   const std::int64_t cost = block * std::int64_t(instructions_.size());
-  parallel_for(blocks, std::max<std::int64_t>(1, 65536 / cost), [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(blocks, std::max<std::int64_t>(1, 262144 / cost), [&](std::int64_t begin, std::int64_t end) {
     run_blocks(inputs, outputs, block, begin * block, std::min(size_, end * block));
   });
 }
