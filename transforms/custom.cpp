@@ -59,8 +59,7 @@ void check_output(const char* what, const std::string& name, std::size_t index, 
                    "return one of the shape and dtype of what it belongs to");
 }
 
-// --- Online
-// ----------------------------------------------------------------------------------------
+// --- Online --------------------------------------------------------------------------------------
 
 using JvpTrace = OnlineTrace<JvpInterpreter>;
 
@@ -178,6 +177,25 @@ bool is_reverse(const JvpTrace& trace, const Parts& parts) {
          });
 }
 
+// Rules being traced one inside another on this thread: one that applies its own function has no
+// end.
+class StagedRule {
+ public:
+  explicit StagedRule(const std::string& name) {
+    constexpr int deepest = 50;
+    if (depth_ == deepest)
+      throw TracerError(
+          "the rule of `" + name + "` applies `" + name + "` again, and is traced without end",
+          "use in the rule a function without a rule of its own");
+    ++depth_;
+  }
+  ~StagedRule() { --depth_; }
+  StagedRule(const StagedRule&) = delete;
+
+ private:
+  inline static thread_local int depth_ = 0;
+};
+
 Arrays custom_jvp_staged(const Function& function, const Function& jvp,
                          std::span<const Array> inputs, const std::string& name);
 Arrays custom_vjp_staged(const Function& function, const flat::ForwardRule& fwd,
@@ -254,13 +272,13 @@ Arrays OnlineBackward::pull(std::span<const Array> arguments) const {
   return kept;
 }
 
-// --- Staged
-// ----------------------------------------------------------------------------------------
+// --- Staged --------------------------------------------------------------------------------------
 
 namespace {
 
 Arrays custom_jvp_staged(const Function& function, const Function& jvp,
                          std::span<const Array> inputs, const std::string& name) {
+  const StagedRule deeper(name);
   const std::vector<Aval> avals = avals_of(inputs);
   const Traced body = make_jaxpr(function, avals, "custom_jvp");
   std::vector<Aval> both = avals;
@@ -292,6 +310,7 @@ Arrays custom_jvp_staged(const Function& function, const Function& jvp,
 Arrays custom_vjp_staged(const Function& function, const flat::ForwardRule& fwd,
                          const Function& bwd, std::span<const Array> inputs,
                          const std::string& name) {
+  const StagedRule deeper(name);
   const std::vector<Aval> avals = avals_of(inputs);
   const Traced body = make_jaxpr(function, avals, "custom_vjp");
   const Traced forward = make_jaxpr(
