@@ -5,6 +5,7 @@
 
 #include <plait/trace/array.h>
 
+#include <functional>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -68,6 +69,39 @@ class Sections {
  private:
   std::optional<Dim> count_;
   Shape indices_;
+};
+
+// How often elements are repeated: so often, or each as often as an array of integers says.
+class Repeats {
+ public:
+  static constexpr const char* argument_type = "int or array";
+  static std::optional<Repeats> from_argument(const Argument& argument);
+
+  Repeats(int count) : count_(count) {}                  // NOLINT
+  Repeats(Dim count) : count_(count) {}                  // NOLINT
+  Repeats(Array counts) : counts_(std::move(counts)) {}  // NOLINT
+  const std::optional<Dim>& count() const { return count_; }
+  const Array& counts() const { return *counts_; }  // where there is no count
+
+ private:
+  std::optional<Dim> count_;
+  std::optional<Array> counts_;
+};
+
+// A function of two arrays, such as lax::add: what lax::reduce folds with.
+class BinaryFunction {
+ public:
+  static constexpr const char* argument_type = "function of two arrays";
+  static constexpr bool takes_function = true;
+  static std::optional<BinaryFunction> from_argument(const Argument& argument);
+
+  template <class F>
+    requires std::is_invocable_r_v<Array, F, Array, Array>
+  BinaryFunction(F function) : function_(std::move(function)) {}  // NOLINT
+  Array operator()(const Array& x, const Array& y) const { return function_(x, y); }
+
+ private:
+  std::function<Array(const Array&, const Array&)> function_;
 };
 
 // An integer, a size or a float, as arange takes it; an array of one known element is one too.

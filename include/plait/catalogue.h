@@ -6,8 +6,9 @@
 //   keepdims=False)",
 //       "Sum of the elements over axes. ...", &numpy::sum);
 //
-// The signature is Python's text; `*` starts keyword-only parameters. Types come from the C++
-// function:
+// The signature is Python's text; `*` starts keyword-only parameters, and `out=None!` is a
+// parameter that programs for NumPy or JAX give and the C++ function does not have: it may say what
+// holds here anyway. Types come from the C++ function:
 //
 //   Operand, Array            an array, or a number
 //   std::optional<Array>      or None
@@ -18,6 +19,7 @@
 //   std::string, and optionals of them Argument                  anything a type T of its own where
 //   T::from_argument(argument) is a T or nothing, and T::argument_type
 //                             says what it takes (arguments.h)
+//   Function                  a function of arrays
 //
 // Results: Array, std::vector<Array> (a tuple), std::pair and std::tuple of results, Tree<Array>,
 // bool, integers, floats, Shape, DType.
@@ -38,7 +40,7 @@ struct Argument {
   using List = std::vector<Argument>;
   // monostate is None. A list is a Python list or tuple.
   std::variant<std::monostate, bool, std::int64_t, double, complex128, std::string, DType, Dim,
-               Array, Tree<Array>, List>
+               Array, Tree<Array>, List, Function>
       value;
   Argument() = default;
   template <class T>
@@ -48,13 +50,14 @@ struct Argument {
 };
 
 // What a parameter takes, where a caller must know before converting.
-enum class ParameterKind { array, arrays, tree, dtype, other };
+enum class ParameterKind { array, arrays, tree, dtype, function, other };
 
 struct Parameter {
   std::string name;
   ParameterKind kind = ParameterKind::other;
   std::string type;  // for documentation: "array", "int or sequence of int"
   bool keyword_only = false, variadic = false;
+  bool accepted = false;             // for NumPy's sake: the C++ function does not have it
   std::optional<Argument> fallback;  // the default
   std::string fallback_text;         // as written
 };
@@ -74,6 +77,10 @@ namespace detail {
 [[noreturn]] void throw_argument(const FunctionInfo& info, std::size_t index,
                                  const Argument& argument, const char* wanted);
 FunctionInfo& add_function(std::string module, std::string signature, std::string doc);
+// The places of the parameters that the C++ function has; InternalError unless there are so many.
+std::vector<std::size_t> taken_parameters(const FunctionInfo& info, std::size_t count);
+// Throws when an accepted parameter asks for what is not so.
+void check_accepted(const FunctionInfo& info, std::span<const Argument> arguments);
 
 template <class T>
 struct is_optional : std::false_type {};
@@ -130,6 +137,9 @@ T convert(const FunctionInfo& info, std::size_t index, const Argument& argument)
   } else if constexpr (std::is_same_v<T, DType>) {
     if (const DType* dtype = std::get_if<DType>(&argument.value)) return *dtype;
     throw_argument(info, index, argument, "a dtype");
+  } else if constexpr (std::is_same_v<T, Function>) {
+    if (const auto* function = std::get_if<Function>(&argument.value)) return *function;
+    throw_argument(info, index, argument, "a function");
   } else if constexpr (std::is_same_v<T, Dim>) {
     if (const Dim* dim = std::get_if<Dim>(&argument.value)) return *dim;
     return Dim(need(as_integer(argument), "a size"));
@@ -182,6 +192,8 @@ constexpr ParameterKind kind_of() {
     return ParameterKind::tree;
   else if constexpr (std::is_same_v<T, DType>)
     return ParameterKind::dtype;
+  else if constexpr (std::is_same_v<T, Function> || requires { T::takes_function; })
+    return ParameterKind::function;
   else
     return ParameterKind::other;
 }
@@ -213,6 +225,8 @@ std::string type_name() {
     return "dtype";
   else if constexpr (std::is_same_v<T, Dim>)
     return "int";
+  else if constexpr (std::is_same_v<T, Function>)
+    return "function";
   else if constexpr (is_pair<T>::value || is_tuple<T>::value)
     return "tuple";
   else
@@ -229,17 +243,18 @@ const FunctionInfo* function(const char* module, const char* signature, const ch
   FunctionInfo& info = detail::add_function(module, signature, doc);
   const ParameterKind kinds[] = {detail::kind_of<std::decay_t<A>>()..., ParameterKind::other};
   const std::string types[] = {detail::type_name<std::decay_t<A>>()..., ""};
-  if (info.parameters.size() != sizeof...(A))
-    throw InternalError(std::string(signature) + " does not fit its C++ function");
+  std::vector<std::size_t> taken = detail::taken_parameters(info, sizeof...(A));
   for (std::size_t i = 0; i < sizeof...(A); ++i) {
-    info.parameters[i].kind = kinds[i];
-    info.parameters[i].type = types[i];
+    info.parameters[taken[i]].kind = kinds[i];
+    info.parameters[taken[i]].type = types[i];
   }
   info.result_type = detail::type_name<std::decay_t<R>>();
   const FunctionInfo* stable = &info;
-  info.call = [target, stable](std::span<const Argument> arguments) {
+  info.call = [target, stable, taken = std::move(taken)](std::span<const Argument> arguments) {
+    if (arguments.size() != sizeof...(A)) detail::check_accepted(*stable, arguments);
     return [&]<std::size_t... i>(std::index_sequence<i...>) {
-      return detail::give(target(detail::convert<std::decay_t<A>>(*stable, i, arguments[i])...));
+      return detail::give(
+          target(detail::convert<std::decay_t<A>>(*stable, taken[i], arguments[taken[i]])...));
     }(std::index_sequence_for<A...>{});
   };
   return stable;

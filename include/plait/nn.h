@@ -43,6 +43,11 @@ Array log_softmax(Operand x, const Axes& axis = -1, const std::optional<Array>& 
 // b: factors of the exponentials. -inf for elements that are all -inf.
 Array logsumexp(Operand a, const Axes& axis = {}, const std::optional<Array>& b = {},
                 bool keepdims = false, const std::optional<Array>& where = {});
+// (log |sum|, its sign), for factors that are negative.
+std::pair<Array, Array> logsumexp_with_sign(Operand a, const Axes& axis = {},
+                                            const std::optional<Array>& b = {},
+                                            bool keepdims = false,
+                                            const std::optional<Array>& where = {});
 Array logmeanexp(Operand x, const Axes& axis = {}, const std::optional<Array>& where = {},
                  bool keepdims = false);
 Array standardize(Operand x, const Axes& axis = -1, double epsilon = 1e-5);
@@ -81,9 +86,13 @@ Array min_pool(Operand inputs, const Shape& window_shape, const Shape& strides =
 
 // --- Initialisers --------------------------------------------------------------------------------
 
-// Arrays to start a network from. The last axis but one counts inputs, the last one outputs, and
-// axes before them are a receptive field.
+// Arrays to start a network from.
 namespace initializers {
+
+// Axes that count inputs, outputs and networks; the others are a receptive field.
+struct FanAxes {
+  std::vector<int> in_axis = {-2}, out_axis = {-1}, batch_axis = {};
+};
 
 Array zeros(Operand key, const Shape& shape, std::optional<DType> dtype = {});
 Array ones(Operand key, const Shape& shape, std::optional<DType> dtype = {});
@@ -98,17 +107,28 @@ Array truncated_normal(Operand key, const Shape& shape, std::optional<DType> dty
 // mode: fan_in, fan_out or fan_avg; distribution: truncated_normal, normal or uniform.
 Array variance_scaling(Operand key, const Shape& shape, std::optional<DType> dtype = {},
                        double scale = 1.0, const std::string& mode = "fan_in",
-                       const std::string& distribution = "truncated_normal");
-Array glorot_uniform(Operand key, const Shape& shape, std::optional<DType> dtype = {});
-Array glorot_normal(Operand key, const Shape& shape, std::optional<DType> dtype = {});
-Array xavier_uniform(Operand key, const Shape& shape, std::optional<DType> dtype = {});
-Array xavier_normal(Operand key, const Shape& shape, std::optional<DType> dtype = {});
-Array he_uniform(Operand key, const Shape& shape, std::optional<DType> dtype = {});
-Array he_normal(Operand key, const Shape& shape, std::optional<DType> dtype = {});
-Array kaiming_uniform(Operand key, const Shape& shape, std::optional<DType> dtype = {});
-Array kaiming_normal(Operand key, const Shape& shape, std::optional<DType> dtype = {});
-Array lecun_uniform(Operand key, const Shape& shape, std::optional<DType> dtype = {});
-Array lecun_normal(Operand key, const Shape& shape, std::optional<DType> dtype = {});
+                       const std::string& distribution = "truncated_normal",
+                       const FanAxes& axes = {});
+Array glorot_uniform(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+                     const FanAxes& axes = {});
+Array glorot_normal(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+                    const FanAxes& axes = {});
+Array xavier_uniform(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+                     const FanAxes& axes = {});
+Array xavier_normal(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+                    const FanAxes& axes = {});
+Array he_uniform(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+                 const FanAxes& axes = {});
+Array he_normal(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+                const FanAxes& axes = {});
+Array kaiming_uniform(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+                      const FanAxes& axes = {});
+Array kaiming_normal(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+                     const FanAxes& axes = {});
+Array lecun_uniform(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+                    const FanAxes& axes = {});
+Array lecun_normal(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+                   const FanAxes& axes = {});
 
 }  // namespace initializers
 }  // namespace plait::nn

@@ -167,24 +167,31 @@ Array all(Operand a, const Axes& axis = {}, bool keepdims = false, const Optiona
 Array mean(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, bool keepdims = false,
            const OptionalArray& where = {});
 Array var(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, double ddof = 0,
-          bool keepdims = false, const OptionalArray& where = {});
+          bool keepdims = false, const OptionalArray& where = {},
+          std::optional<double> correction = {});
 Array std(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, double ddof = 0,
-          bool keepdims = false, const OptionalArray& where = {});
+          bool keepdims = false, const OptionalArray& where = {},
+          std::optional<double> correction = {});
 Array average(Operand a, const Axes& axis = {}, const OptionalArray& weights = {},
               bool keepdims = false);
 Array ptp(Operand a, const Axes& axis = {}, bool keepdims = false);
 Array count_nonzero(Operand a, const Axes& axis = {}, bool keepdims = false);
 Array argmax(Operand a, std::optional<int> axis = {}, bool keepdims = false);
 Array argmin(Operand a, std::optional<int> axis = {}, bool keepdims = false);
-Array nansum(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, bool keepdims = false);
-Array nanprod(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, bool keepdims = false);
-Array nanmean(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, bool keepdims = false);
+Array nansum(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, bool keepdims = false,
+             const OptionalArray& initial = {}, const OptionalArray& where = {});
+Array nanprod(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, bool keepdims = false,
+              const OptionalArray& initial = {}, const OptionalArray& where = {});
+Array nanmean(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, bool keepdims = false,
+              const OptionalArray& where = {});
 Array nanvar(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, double ddof = 0,
-             bool keepdims = false);
+             bool keepdims = false, const OptionalArray& where = {});
 Array nanstd(Operand a, const Axes& axis = {}, OptionalDType dtype = {}, double ddof = 0,
-             bool keepdims = false);
-Array nanmax(Operand a, const Axes& axis = {}, bool keepdims = false);
-Array nanmin(Operand a, const Axes& axis = {}, bool keepdims = false);
+             bool keepdims = false, const OptionalArray& where = {});
+Array nanmax(Operand a, const Axes& axis = {}, bool keepdims = false,
+             const OptionalArray& initial = {}, const OptionalArray& where = {});
+Array nanmin(Operand a, const Axes& axis = {}, bool keepdims = false,
+             const OptionalArray& initial = {}, const OptionalArray& where = {});
 Array nanargmax(Operand a, std::optional<int> axis = {}, bool keepdims = false);
 Array nanargmin(Operand a, std::optional<int> axis = {}, bool keepdims = false);
 Array cumsum(Operand a, std::optional<int> axis = {}, OptionalDType dtype = {});
@@ -194,6 +201,7 @@ Array cumulative_sum(Operand x, std::optional<int> axis = {}, OptionalDType dtyp
 Array cumulative_prod(Operand x, std::optional<int> axis = {}, OptionalDType dtype = {},
                       bool include_initial = false);
 Array nancumsum(Operand a, std::optional<int> axis = {}, OptionalDType dtype = {});
+Array nancumprod(Operand a, std::optional<int> axis = {}, OptionalDType dtype = {});
 
 // --- Order and statistics ------------------------------------------------------------------------
 
@@ -221,7 +229,8 @@ std::pair<Array, Array> histogram(Operand a, Operand bins = 10,
                                   const OptionalArray& weights = {}, bool density = false);
 Array interp(Operand x, Operand xp, Operand fp, const OptionalArray& left = {},
              const OptionalArray& right = {});
-Array diff(Operand a, int n = 1, int axis = -1);
+Array diff(Operand a, int n = 1, int axis = -1, const OptionalArray& prepend = {},
+           const OptionalArray& append = {});
 Array corrcoef(Operand x);
 Array cov(Operand m, bool rowvar = true, double ddof = 1);
 

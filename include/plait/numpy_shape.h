@@ -54,8 +54,9 @@ Array blackman(Dim M);
 Shape shape(Operand a);
 Dim size(Operand a, std::optional<int> axis = {});
 int ndim(Operand a);
-Array reshape(Operand a, const Shape& shape);  // one size may be -1: what is left
-Array ravel(Operand a);
+// One size may be -1: what is left. order: "C" for rows first, "F" for columns first.
+Array reshape(Operand a, const Shape& shape, const std::string& order = "C");
+Array ravel(Operand a, const std::string& order = "C");
 Array transpose(Operand a, const std::optional<std::vector<int>>& axes = {});
 Array permute_dims(Operand a, const std::vector<int>& axes);
 Array matrix_transpose(Operand x);
@@ -89,7 +90,9 @@ std::vector<Array> hsplit(Operand ary, const Sections& indices_or_sections);
 std::vector<Array> vsplit(Operand ary, const Sections& indices_or_sections);
 std::vector<Array> dsplit(Operand ary, const Sections& indices_or_sections);
 Array tile(Operand A, const Shape& reps);
-Array repeat(Operand a, Dim repeats, std::optional<int> axis = {});
+// Counts that are not known, as under jit, need the size of the result.
+Array repeat(Operand a, const Repeats& repeats, std::optional<int> axis = {},
+             std::optional<Dim> total_repeat_length = {});
 
 // --- Rearranging ---------------------------------------------------------------------------------
 
@@ -105,7 +108,7 @@ Array pad(Operand array, const PadWidth& pad_width, const std::string& mode = "c
 // --- Indexing ------------------------------------------------------------------------------------
 
 // mode: none or "fill" (what lies outside is NaN, or the extreme integer; negative ones count from
-// the end), "wrap", "clip".
+// the end), "wrap", "clip", "raise" (an IndexError).
 Array take(Operand a, Operand indices, std::optional<int> axis = {},
            const std::optional<std::string>& mode = {}, std::optional<double> fill_value = {});
 Array take_along_axis(Operand arr, Operand indices, std::optional<int> axis = -1,
@@ -121,11 +124,16 @@ std::vector<Array> nonzero(Operand a, std::optional<Dim> size = {}, double fill_
 Array flatnonzero(Operand a, std::optional<Dim> size = {}, double fill_value = 0);
 Array argwhere(Operand a, std::optional<Dim> size = {}, double fill_value = 0);
 // Distinct elements in order.
-Array unique(Operand ar, std::optional<Dim> size = {}, std::optional<double> fill_value = {});
+Array unique(Operand ar, bool equal_nan = true, std::optional<Dim> size = {},
+             std::optional<double> fill_value = {});
 struct Unique {
   Array values, indices, inverse, counts;
 };
-Unique unique_all(Operand x, std::optional<Dim> size = {}, std::optional<double> fill_value = {});
+Unique unique_all(Operand x, bool equal_nan = false, std::optional<Dim> size = {},
+                  std::optional<double> fill_value = {});
+std::pair<Array, Array> unique_counts(Operand x);
+std::pair<Array, Array> unique_inverse(Operand x);
+Array unique_values(Operand x);
 std::vector<Array> unravel_index(Operand indices, const Shape& shape);
 Array ravel_multi_index(Operands multi_index, const Shape& dims);
 Array isin(Operand element, Operand test_elements, bool invert = false);

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/arguments.h>
 #include <plait/catalogue.h>
+#include <plait/ops.h>
+
+#include "ops/functions.h"
 
 namespace plait {
 
@@ -58,8 +61,41 @@ std::optional<Sections> Sections::from_argument(const Argument& argument) {
   if (!shape) return std::nullopt;
   if (std::holds_alternative<Argument::List>(argument.value)) return Sections(*std::move(shape));
   if (const auto* array = std::get_if<Array>(&argument.value); array && array->ndim() > 0)
-    return std::nullopt;
+    return Sections(*std::move(shape));
   return Sections((*shape)[0]);
+}
+
+std::optional<Repeats> Repeats::from_argument(const Argument& argument) {
+  if (const auto* dim = std::get_if<Dim>(&argument.value)) return Repeats(*dim);
+  if (std::optional<std::int64_t> count = detail::as_integer(argument)) return Repeats(Dim(*count));
+  if (std::optional<Array> counts = detail::as_array(argument)) return Repeats(*counts);
+  std::optional<Shape> list = detail::as_shape(argument);
+  if (!list || !list->is_constant()) return std::nullopt;
+  Arrays counts;
+  for (Dim count : *list) counts.push_back(lax::full({1}, double(count.constant()), default_int));
+  return Repeats(counts.empty() ? lax::full({0}, 0, default_int) : lax::concatenate(counts, 0));
+}
+
+std::optional<functions::WindowPadding> functions::WindowPadding::from_argument(
+    const Argument& argument) {
+  if (const auto* word = std::get_if<std::string>(&argument.value)) return WindowPadding(*word);
+  const auto* list = std::get_if<Argument::List>(&argument.value);
+  if (!list) return std::nullopt;
+  std::vector<std::pair<Dim, Dim>> pairs;
+  for (const Argument& entry : *list) {
+    const std::optional<Shape> pair = detail::as_shape(entry);
+    if (!pair || pair->size() != 2) return std::nullopt;
+    pairs.emplace_back((*pair)[0], (*pair)[1]);
+  }
+  return WindowPadding(std::move(pairs));
+}
+
+std::optional<BinaryFunction> BinaryFunction::from_argument(const Argument& argument) {
+  const auto* function = std::get_if<Function>(&argument.value);
+  if (!function) return std::nullopt;
+  return BinaryFunction([function = *function](const Array& x, const Array& y) {
+    return function(Arrays{x, y}).at(0);
+  });
 }
 
 std::optional<Number> Number::from_argument(const Argument& argument) {

@@ -55,18 +55,19 @@ void broadcast_shapes(std::span<Array> operands, std::string_view function) {
 
 namespace {
 
-Array arithmetic(const Primitive& primitive, std::string_view name, Operand x, Operand y) {
+// Bools add and multiply as `or` and `and`.
+Array arithmetic(const Primitive& primitive, const Primitive& of_bools, std::string_view name, Operand x, Operand y) {
   Array operands[] = {std::move(x), std::move(y)};
   promote_dtypes(operands, name);
   broadcast_shapes(operands, name);
-  return bind(primitive, {operands[0], operands[1]});
+  return bind(is_bool(operands[0].dtype()) ? of_bools : primitive, {operands[0], operands[1]});
 }
 
 }  // namespace
 
-Array operator+(Operand x, Operand y) { return arithmetic(add_p, "add", std::move(x), std::move(y)); }
-Array operator-(Operand x, Operand y) { return arithmetic(sub_p, "subtract", std::move(x), std::move(y)); }
-Array operator*(Operand x, Operand y) { return arithmetic(mul_p, "multiply", std::move(x), std::move(y)); }
+Array operator+(Operand x, Operand y) { return arithmetic(add_p, or_p, "add", std::move(x), std::move(y)); }
+Array operator-(Operand x, Operand y) { return arithmetic(sub_p, sub_p, "subtract", std::move(x), std::move(y)); }
+Array operator*(Operand x, Operand y) { return arithmetic(mul_p, and_p, "multiply", std::move(x), std::move(y)); }
 Array operator-(Operand x) { return bind(neg_p, {x}); }
 Array operator/(Operand x, Operand y) {
   Array operands[] = {std::move(x), std::move(y)};

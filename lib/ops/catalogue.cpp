@@ -1,7 +1,9 @@
 // The catalogue of public functions: parsing signatures, and arguments from any language. See catalogue.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/catalogue.h>
+#include <plait/ops.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -68,7 +70,10 @@ FunctionInfo& detail::add_function(std::string module, std::string signature, st
   info.name = signature.substr(0, open);
   info.doc = std::move(doc);
   bool keyword_only = false;
-  for (const std::string& part : split(std::string_view(signature).substr(open + 1, signature.rfind(')') - open - 1))) {
+  const std::string text = std::move(signature);
+  signature.clear();
+  std::remove_copy(text.begin(), text.end(), std::back_inserter(signature), '!');
+  for (const std::string& part : split(std::string_view(text).substr(open + 1, text.rfind(')') - open - 1))) {
     if (part == "*") {
       keyword_only = true;
       continue;
@@ -84,7 +89,9 @@ FunctionInfo& detail::add_function(std::string module, std::string signature, st
     parameter.keyword_only = keyword_only;
     keyword_only |= parameter.variadic;
     if (equals != std::string::npos) {
-      parameter.fallback_text = trimmed(part.substr(equals + 1));
+      parameter.accepted = part.back() == '!';
+      parameter.fallback_text = trimmed(part.substr(equals + 1, part.size() - equals - 1 - parameter.accepted));
+      if (parameter.accepted) parameter.type = "object";
       parameter.fallback = literal_of(parameter.fallback_text);
     }
     info.parameters.push_back(std::move(parameter));
@@ -94,6 +101,39 @@ FunctionInfo& detail::add_function(std::string module, std::string signature, st
   auto [entry, added] = registry().functions.try_emplace({info.module, info.name}, std::move(info));
   if (!added) throw InternalError("the function " + entry->first.first + "." + entry->first.second + " is in the catalogue twice");
   return entry->second;
+}
+
+std::vector<std::size_t> detail::taken_parameters(const FunctionInfo& info, std::size_t count) {
+  std::vector<std::size_t> taken;
+  for (std::size_t i = 0; i < info.parameters.size(); ++i)
+    if (!info.parameters[i].accepted) taken.push_back(i);
+  if (taken.size() != count) throw InternalError(info.signature + " does not fit its C++ function");
+  return taken;
+}
+
+void detail::check_accepted(const FunctionInfo& info, std::span<const Argument> arguments) {
+  struct Case {
+    std::string_view name;
+    std::vector<std::string_view> words;  // besides None
+    const char* fix;
+  };
+  static const Case cases[] = {
+      {"out", {}, "arrays are not written to: use the result"},
+      {"order", {"C", "K", "A"}, "arrays are in row-major order: leave it out"},
+      {"device", {"cpu", "cpu:0"}, "the device is 'cpu'"},
+      {"out_sharding", {}, "leave it out"},
+  };
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!info.parameters[i].accepted || arguments[i].is_none()) continue;
+    for (const Case& known : cases) {
+      if (known.name != info.parameters[i].name) continue;
+      const auto* word = std::get_if<std::string>(&arguments[i].value);
+      if (!word || std::find(known.words.begin(), known.words.end(), *word) == known.words.end())
+        throw ValueError(info.name + ": argument '" + info.parameters[i].name + "' is " +
+                             (word ? "'" + *word + "'" : "given"),
+                         known.fix);
+    }
+  }
 }
 
 std::vector<const FunctionInfo*> all_functions() {
@@ -111,7 +151,7 @@ const FunctionInfo* find_function(std::string_view module, std::string_view name
 
 void detail::throw_argument(const FunctionInfo& info, std::size_t index, const Argument& argument, const char* wanted) {
   static const char* const kinds[] = {"None", "a bool", "an integer", "a float", "a complex number", "a string", "a dtype", "a size",
-                                      "an array", "a tree", "a sequence"};
+                                      "an array", "a tree", "a sequence", "a function"};
   throw DtypeError(info.name + ": argument '" + info.parameters[index].name + "' is " + kinds[argument.value.index()] + " and should be " + wanted,
                    "call it as " + info.signature);
 }
@@ -155,6 +195,13 @@ std::optional<Shape> detail::as_shape(const Argument& argument) {
   if (const auto* list = std::get_if<Argument::List>(&argument.value)) {
     for (const Argument& part : *list)
       if (!add(part)) return std::nullopt;
+    return shape;
+  }
+  // A vector of integers is a sequence of them to NumPy.
+  if (const auto* array = std::get_if<Array>(&argument.value);
+      array && array->ndim() == 1 && is_integer(array->dtype()) && array->known_buffer()) {
+    for (std::int64_t i = 0; i < array->shape(0).constant(); ++i)
+      shape.push_back(lax::index_in_dim(*array, i, 0, false).item<std::int64_t>());
     return shape;
   }
   if (!add(argument)) return std::nullopt;

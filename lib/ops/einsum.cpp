@@ -287,7 +287,9 @@ Array numpy::einsum(const std::string& subscripts, Operands operands,
 namespace {
 
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
-    function("numpy", "einsum(subscripts, *operands, preferred_element_type=None)",
+    function("numpy",
+             "einsum(subscripts, *operands, out=None!, optimize='auto'!, precision=None!, "
+             "preferred_element_type=None)",
              "Sums of products by labels of axes: \"ij,jk->ik\" is matmul, \"ii->i\" a diagonal, "
              "\"...ij->...ji\" a transpose. Labels "
              "that the result lacks are summed; without '->' it has those that occur once, in "

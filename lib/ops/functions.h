@@ -51,4 +51,11 @@ lax::WindowPadding padding_of(const Argument& padding, std::string_view function
 // 0, 1, 2, ... as a row.
 Array counting(Dim size, DType dtype = default_int);
 
+// lax::WindowPadding as an argument of the catalogue.
+struct WindowPadding : lax::WindowPadding {
+  using lax::WindowPadding::WindowPadding;
+  static constexpr const char* argument_type = "str, or a pair for each dimension";
+  static std::optional<WindowPadding> from_argument(const Argument& argument);
+};
+
 }  // namespace plait::functions

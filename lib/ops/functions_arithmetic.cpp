@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "ops/functions.h"
+#include "ops/functions_complex.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
@@ -57,7 +57,12 @@ Array full_shape(const Array& x, const Array& like) {
 Array remainder_of(const Array& x, const Array& y) {
   const Array r = lax::rem(x, y);
   if (is_unsigned_integer(r.dtype())) return r;
-  return lax::select(needs_adjustment(r, y), lax::add(r, y), r);
+  const Array whole = lax::select(needs_adjustment(r, y), lax::add(r, y), r);
+  if (is_integer(r.dtype())) return whole;
+  // A zero has the sign of the divisor: r + 0 is never -0, and -(-r + 0) never +0.
+  const Array zero = constant(0, r);
+  return lax::select(lax::lt(y, constant(0, y)), lax::neg(lax::add(lax::neg(whole), zero)),
+                     lax::add(whole, zero));
 }
 
 Array floor_divide_of(const Array& x, const Array& y) {
@@ -256,7 +261,9 @@ Array numpy::exp2(Operand x) {
   const Array y = to_inexact(x);
   return lax::pow(constant(2, y), y);
 }
-Array numpy::expm1(Operand x) { return lax::expm1(to_inexact(x)); }
+Array numpy::expm1(Operand x) {
+  return is_complex(x.dtype()) ? complex_expm1(x) : lax::expm1(to_inexact(x));
+}
 Array numpy::log(Operand x) { return lax::log(to_inexact(x)); }
 Array numpy::log2(Operand x) {
   const Array y = to_inexact(x);
@@ -266,7 +273,9 @@ Array numpy::log10(Operand x) {
   const Array y = to_inexact(x);
   return lax::div(lax::log(y), constant(M_LN10, y));
 }
-Array numpy::log1p(Operand x) { return lax::log1p(to_inexact(x)); }
+Array numpy::log1p(Operand x) {
+  return is_complex(x.dtype()) ? complex_log1p(x) : lax::log1p(to_inexact(x));
+}
 Array numpy::sqrt(Operand x) { return lax::sqrt(to_inexact(x)); }
 
 // --- Complex numbers -----------------------------------------------------------------------------
@@ -337,7 +346,7 @@ namespace {
     function("numpy", "fmin(x1, x2)",
              "The smaller element of each pair; the other one where one is NaN.", &numpy::fmin),
     function("numpy", "negative(x)", "-x; of unsigned integers modulo 2**bits.", &numpy::negative),
-    function("numpy", "positive(x)", "x.", &numpy::positive),
+    function("numpy", "positive(x)", "The numbers x as they are.", &numpy::positive),
     function("numpy", "abs(x)", "The absolute value; of complex numbers the magnitude, real.",
              &numpy::abs),
     function("numpy", "absolute(x)", "The same as abs.", &numpy::absolute),
@@ -346,14 +355,14 @@ namespace {
     function("numpy", "sign(x)",
              "-1, 0 or 1, and NaN where x is; of complex numbers x / |x|. Its derivative is 0.",
              &numpy::sign),
-    function("numpy", "square(x)", "x * x.", &numpy::square),
+    function("numpy", "square(x)", "The square x * x of each element.", &numpy::square),
     function("numpy", "reciprocal(x)", "1 / x, as a float.", &numpy::reciprocal),
-    function("numpy", "clip(a, min=None, max=None)",
+    function("numpy", "clip(a, min=None, max=None, out=None!)",
              "a between min and max, each an array, a number or None.", &numpy::clip),
     function("numpy", "heaviside(x1, x2)",
              "0 where x1 < 0, 1 where x1 > 0, x2 where it is 0, NaN where it is NaN.",
              &numpy::heaviside),
-    function("numpy", "nan_to_num(x, nan=0.0, posinf=None, neginf=None)",
+    function("numpy", "nan_to_num(x, copy=True!, nan=0.0, posinf=None, neginf=None)",
              "x with numbers for NaN and the infinities: by default 0 and the largest finite "
              "values of the dtype.",
              &numpy::nan_to_num),
@@ -366,11 +375,11 @@ namespace {
     function("numpy", "fix(x)", "The same as trunc.", &numpy::fix),
     function("numpy", "rint(x)", "The nearest integer as a float, halves to the even one.",
              &numpy::rint),
-    function("numpy", "round(a, decimals=0)",
+    function("numpy", "round(a, decimals=0, out=None!)",
              "a rounded to so many decimals, halves to the even one; negative: tens, hundreds.",
              &numpy::round),
-    function("numpy", "around(a, decimals=0)", "The same as round.", &numpy::around),
-    function("numpy", "exp(x)", "The exponential.", &numpy::exp),
+    function("numpy", "around(a, decimals=0, out=None!)", "The same as round.", &numpy::around),
+    function("numpy", "exp(x)", "The exponential e**x of each element.", &numpy::exp),
     function("numpy", "exp2(x)", "2 to the power x.", &numpy::exp2),
     function("numpy", "expm1(x)", "exp(x) - 1, exact near 0.", &numpy::expm1),
     function("numpy", "log(x)", "The natural logarithm: NaN below 0, -inf at 0.", &numpy::log),
@@ -380,7 +389,7 @@ namespace {
     function("numpy", "sqrt(x)", "The square root: NaN below 0.", &numpy::sqrt),
     function("numpy", "real(val)", "The real part; real arrays as they are.", &numpy::real),
     function("numpy", "imag(val)", "The imaginary part; zeros for real arrays.", &numpy::imag),
-    function("numpy", "conj(x)", "The complex conjugate.", &numpy::conj),
+    function("numpy", "conj(x)", "The complex conjugate; real arrays as they are.", &numpy::conj),
     function("numpy", "conjugate(x)", "The same as conj.", &numpy::conjugate),
     function("numpy", "angle(z, deg=False)",
              "The angle of a complex number, in (-pi, pi], or in degrees.", &numpy::angle),

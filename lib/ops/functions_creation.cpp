@@ -304,40 +304,57 @@ Array numpy::bartlett(Dim M) {
 
 namespace {
 
+// The step is that of the exact numbers, NaN of one that has no other.
+Argument linspace_of(Operand start, Operand stop, Dim num, bool endpoint, bool retstep,
+                     std::optional<DType> dtype, int axis) {
+  const Array numbers = numpy::linspace(start, stop, num, endpoint, dtype, axis);
+  if (!retstep) return detail::give(numbers);
+  const Arrays ends = promoted_inexact("linspace", {start, stop});
+  const Array span = numpy::subtract(ends[1], ends[0]);
+  const Dim intervals = endpoint ? num - 1 : num;
+  const Array step = less_equal(1, intervals) == false
+                         ? filled(NAN, span)
+                         : numpy::divide(span, number_of(intervals, span.dtype()));
+  return detail::give(std::pair(numbers, step));
+}
+
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
-    function("numpy", "zeros(shape, dtype=None)",
+    function("numpy", "zeros(shape, dtype=None, *, device=None!)",
              "Zeros of a shape, float32 unless dtype says otherwise.", &numpy::zeros),
-    function("numpy", "ones(shape, dtype=None)",
+    function("numpy", "ones(shape, dtype=None, *, device=None!)",
              "Ones of a shape, float32 unless dtype says otherwise.", &numpy::ones),
-    function("numpy", "empty(shape, dtype=None)", "The same as zeros: arrays cannot be written to.",
-             &numpy::empty),
-    function("numpy", "full(shape, fill_value, dtype=None)",
+    function("numpy", "empty(shape, dtype=None, *, device=None!)",
+             "The same as zeros: arrays cannot be written to.", &numpy::empty),
+    function("numpy", "full(shape, fill_value, dtype=None, *, device=None!)",
              "fill_value broadcast to a shape, in its own dtype unless dtype is given.",
              &numpy::full),
-    function("numpy", "zeros_like(a, dtype=None, shape=None)", "Zeros of a's shape and dtype.",
-             &numpy::zeros_like),
-    function("numpy", "ones_like(a, dtype=None, shape=None)", "Ones of a's shape and dtype.",
-             &numpy::ones_like),
-    function("numpy", "empty_like(a, dtype=None, shape=None)", "The same as zeros_like.",
-             &numpy::empty_like),
-    function("numpy", "full_like(a, fill_value, dtype=None, shape=None)",
+    function("numpy", "zeros_like(a, dtype=None, shape=None, *, device=None!)",
+             "Zeros of a's shape and dtype.", &numpy::zeros_like),
+    function("numpy", "ones_like(a, dtype=None, shape=None, *, device=None!)",
+             "Ones of a's shape and dtype.", &numpy::ones_like),
+    function("numpy", "empty_like(a, dtype=None, shape=None, *, device=None!)",
+             "The same as zeros_like.", &numpy::empty_like),
+    function("numpy", "full_like(a, fill_value, dtype=None, shape=None, *, device=None!)",
              "fill_value broadcast to a's shape, in its dtype.", &numpy::full_like),
-    function("numpy", "arange(start, stop=None, step=None, dtype=None)",
+    function("numpy", "arange(start, stop=None, step=None, dtype=None, *, device=None!)",
              "start, start + step, ... below stop; arange(n) starts at 0. int32 for integers and "
              "sizes, float32 when any is a float. "
              "The numbers must be known, or named sizes.",
              &numpy::arange),
-    function("numpy", "linspace(start, stop, num=50, endpoint=True, dtype=None, axis=0)",
+    function("numpy",
+             "linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, "
+             "device=None!)",
              "num numbers from start to stop, evenly spaced, along a new axis; stop itself is last "
-             "unless endpoint is False.",
-             &numpy::linspace),
+             "unless endpoint is False. With retstep, also the step between them.",
+             &linspace_of),
     function("numpy", "logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0)",
              "base to the powers linspace(start, stop, num).", &numpy::logspace),
     function("numpy", "geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0)",
              "num numbers from start to stop, each the last times a constant.", &numpy::geomspace),
-    function("numpy", "eye(N, M=None, k=0, dtype=None)",
+    function("numpy", "eye(N, M=None, k=0, dtype=None, *, device=None!)",
              "An N by M matrix with ones on diagonal k.", &numpy::eye),
-    function("numpy", "identity(n, dtype=None)", "The identity matrix.", &numpy::identity),
+    function("numpy", "identity(n, dtype=None)",
+             "The n by n identity matrix, float32 unless dtype says otherwise.", &numpy::identity),
     function("numpy", "tri(N, M=None, k=0, dtype=None)",
              "An N by M matrix with ones on and below diagonal k.", &numpy::tri),
     function("numpy", "tril(m, k=0)", "m with zeros above diagonal k of its last two axes.",
@@ -350,7 +367,7 @@ namespace {
              "The matrix with the elements of v in a row on diagonal k.", &numpy::diagflat),
     function("numpy", "diagonal(a, offset=0, axis1=0, axis2=1)",
              "A diagonal of two axes, which a last axis replaces.", &numpy::diagonal),
-    function("numpy", "trace(a, offset=0, axis1=0, axis2=1, dtype=None)",
+    function("numpy", "trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None!)",
              "The sum of a diagonal of two axes.", &numpy::trace),
     function("numpy", "meshgrid(*xi, sparse=False, indexing='xy')",
              "Vectors broadcast against each other, a list of arrays: with 'xy' the first varies "
@@ -363,9 +380,10 @@ namespace {
              "Rows and columns of the places on and below diagonal k.", &numpy::tril_indices),
     function("numpy", "triu_indices(n, k=0, m=None)",
              "Rows and columns of the places on and above diagonal k.", &numpy::triu_indices),
-    function("numpy", "astype(x, dtype)",
+    function("numpy", "astype(x, dtype, *, copy=False!, device=None!)",
              "x in another dtype: floats truncate to integers and saturate.", &numpy::astype),
-    function("numpy", "copy(a)", "a itself: arrays cannot be written to.", &numpy::copy),
+    function("numpy", "copy(a, order=None!)", "a itself: arrays cannot be written to.",
+             &numpy::copy),
     function("numpy", "hamming(M)", "The Hamming window of M points.", &numpy::hamming),
     function("numpy", "hanning(M)", "The Hann window of M points.", &numpy::hanning),
     function("numpy", "blackman(M)", "The Blackman window of M points.", &numpy::blackman),

@@ -17,8 +17,9 @@ TakeMode take_mode(const std::optional<std::string>& mode, std::string_view func
   if (!mode || *mode == "fill") return {};
   if (*mode == "wrap") return {true, GatherScatterMode::promise};
   if (*mode == "clip") return {false, GatherScatterMode::clip};
+  if (*mode == "raise") return {false, GatherScatterMode::check};
   throw ValueError(std::string(function) + ": mode is '" + *mode + "'",
-                   "choose 'fill', 'wrap' or 'clip'");
+                   "choose 'fill', 'wrap', 'clip' or 'raise'");
 }
 
 void require_indices(std::string_view function, const Array& indices) {
@@ -207,19 +208,18 @@ Array numpy::choose(Operand a, Operands choices) {
 
 // --- Sets ----------------------------------------------------------------------------------------
 
-numpy::Unique numpy::unique_all(Operand x, std::optional<Dim> size,
+numpy::Unique numpy::unique_all(Operand x, bool equal_nan, std::optional<Dim> size,
                                 std::optional<double> fill_value) {
   const Array row = raveled(x);
   const Dim n = row.shape(0);
   const Arrays sorted = lax::sort(Operands{row, counting(n)}, 0, true, 1);
   const Array &values = sorted[0], &order = sorted[1];
-  // An element is the first of its kind when it differs from the one before; NaN counts as one
-  // kind.
+  // An element is the first of its kind when it differs from the one before.
   Array is_first = lax::full({n}, 1, DType::bool_);
   if (!(n == Dim(0))) {
     const Array before = part(values, 0, 0, n - 1), after = part(values, 0, 1, n);
     Array differs = lax::ne(after, before);
-    if (is_inexact(values.dtype()))
+    if (equal_nan && is_inexact(values.dtype()))
       differs = lax::bitwise_and(differs,
                                  lax::bitwise_or(lax::eq(after, after), lax::eq(before, before)));
     is_first = lax::concatenate({lax::full({1}, 1, DType::bool_), differs}, 0);
@@ -239,9 +239,19 @@ numpy::Unique numpy::unique_all(Operand x, std::optional<Dim> size,
   result.counts = bincount(kind, {}, 0, count);
   return result;
 }
-Array numpy::unique(Operand ar, std::optional<Dim> size, std::optional<double> fill_value) {
-  return unique_all(ar, size, fill_value).values;
+Array numpy::unique(Operand ar, bool equal_nan, std::optional<Dim> size,
+                    std::optional<double> fill_value) {
+  return unique_all(ar, equal_nan, size, fill_value).values;
 }
+std::pair<Array, Array> numpy::unique_counts(Operand x) {
+  const Unique unique = unique_all(x);
+  return {unique.values, unique.counts};
+}
+std::pair<Array, Array> numpy::unique_inverse(Operand x) {
+  const Unique unique = unique_all(x);
+  return {unique.values, unique.inverse};
+}
+Array numpy::unique_values(Operand x) { return unique_all(x).values; }
 
 Array numpy::isin(Operand element, Operand test_elements, bool invert) {
   Arrays x{element, raveled(test_elements)};
@@ -268,12 +278,12 @@ Argument where_of(Operand condition, std::optional<Array> x, std::optional<Array
 }
 
 Argument unique_of(Operand ar, bool return_index, bool return_inverse, bool return_counts,
-                   std::optional<int> axis, std::optional<Dim> size,
+                   std::optional<int> axis, bool equal_nan, std::optional<Dim> size,
                    std::optional<double> fill_value) {
   if (axis && ar.ndim() != 1)
     throw ValueError("unique: axis " + std::to_string(*axis) + " of an array of several axes",
                      "leave axis out");
-  const numpy::Unique unique = numpy::unique_all(ar, size, fill_value);
+  const numpy::Unique unique = numpy::unique_all(ar, equal_nan, size, fill_value);
   if (!return_index && !return_inverse && !return_counts) return detail::give(unique.values);
   Argument::List parts{unique.values};
   if (return_index) parts.push_back(unique.indices);
@@ -286,37 +296,31 @@ std::tuple<Array, Array, Array, Array> unique_all_of(Operand x) {
   const numpy::Unique unique = numpy::unique_all(x);
   return {unique.values, unique.indices, unique.inverse, unique.counts};
 }
-std::pair<Array, Array> unique_counts_of(Operand x) {
-  const numpy::Unique unique = numpy::unique_all(x);
-  return {unique.values, unique.counts};
-}
-std::pair<Array, Array> unique_inverse_of(Operand x) {
-  const numpy::Unique unique = numpy::unique_all(x);
-  return {unique.values, unique.inverse};
-}
-Array unique_values_of(Operand x) { return numpy::unique(x); }
 
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
     function("numpy", "where(condition, x=None, y=None, *, size=None, fill_value=0)",
              "x where the condition is true, y elsewhere, broadcast. Without x and y the places "
              "where it is, as nonzero.",
              &where_of),
-    function("numpy", "take(a, indices, axis=None, mode=None, fill_value=None)",
+    function("numpy",
+             "take(a, indices, axis=None, out=None!, mode=None, unique_indices=False!, "
+             "indices_are_sorted=False!, fill_value=None)",
              "Elements (or rows along an axis) at integer indices, whose axes replace it. What "
              "lies outside is fill_value, NaN or "
-             "the extreme integer; mode 'clip' takes the nearest, 'wrap' counts modulo the size.",
+             "the extreme integer; mode 'clip' takes the nearest, 'wrap' counts modulo the size, "
+             "'raise' is an IndexError.",
              &numpy::take),
     function(
         "numpy", "take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None)",
         "Elements at indices along an axis, of which each row has its own; other axes broadcast.",
         &numpy::take_along_axis),
-    function("numpy", "compress(condition, a, axis=None, *, size=None, fill_value=0)",
+    function("numpy", "compress(condition, a, axis=None, *, size=None, fill_value=0, out=None!)",
              "Elements along an axis where the condition, a vector, is true. Without size their "
              "number must be known.",
              &numpy::compress),
     function("numpy", "select(condlist, choicelist, default=0)",
              "The choice of the first condition that is true, or the default.", &numpy::select),
-    function("numpy", "choose(a, choices)",
+    function("numpy", "choose(a, choices, out=None!)",
              "choices[a], element by element; indices outside take the first or last.",
              &numpy::choose),
     function("numpy", "nonzero(a, *, size=None, fill_value=0)",
@@ -327,24 +331,29 @@ Array unique_values_of(Operand x) { return numpy::unique(x); }
              "nonzero of the elements in a row.", &numpy::flatnonzero),
     function("numpy", "argwhere(a, *, size=None, fill_value=0)", "nonzero as rows of indices.",
              &numpy::argwhere),
-    function("numpy",
-             "unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, "
-             "*, size=None, fill_value=None)",
-             "Distinct elements in order; with the index of the first of each, the place of each "
-             "element among them, how many of "
-             "each. TracerError under jit without size.",
-             &unique_of),
-    function("numpy", "unique_all(x)", "(values, indices, inverse_indices, counts) of unique.",
+    function(
+        "numpy",
+        "unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, "
+        "equal_nan=True, size=None, fill_value=None)",
+        "Distinct elements in order; with the index of the first of each, the place of each "
+        "element among them, how many of "
+        "each. NaN are one kind unless equal_nan is False. TracerError under jit without size.",
+        &unique_of),
+    function("numpy", "unique_all(x)",
+             "(values, indices, inverse_indices, counts) of unique, where NaN are distinct.",
              &unique_all_of),
-    function("numpy", "unique_counts(x)", "(values, counts) of unique.", &unique_counts_of),
-    function("numpy", "unique_inverse(x)", "(values, inverse_indices) of unique.",
-             &unique_inverse_of),
-    function("numpy", "unique_values(x)", "Distinct elements in order.", &unique_values_of),
+    function("numpy", "unique_counts(x)", "(values, counts) of unique, where NaN are distinct.",
+             &numpy::unique_counts),
+    function("numpy", "unique_inverse(x)",
+             "(values, inverse_indices) of unique, where NaN are distinct.",
+             &numpy::unique_inverse),
+    function("numpy", "unique_values(x)", "Distinct elements in order, where NaN are distinct.",
+             &numpy::unique_values),
     function("numpy", "unravel_index(indices, shape)", "Places in a row as indices of each axis.",
              &numpy::unravel_index),
     function("numpy", "ravel_multi_index(multi_index, dims)",
              "Indices of each axis as places in a row.", &numpy::ravel_multi_index),
-    function("numpy", "isin(element, test_elements, invert=False)",
+    function("numpy", "isin(element, test_elements, assume_unique=False!, invert=False)",
              "Whether each element is among others, by sorting them.", &numpy::isin),
 };
 

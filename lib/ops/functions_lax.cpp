@@ -107,6 +107,16 @@ Array lax::batch_matmul(Operand lhs, Operand rhs) {
 }
 
 // With the running maximum M: s_i = s_(i-1) exp(M_(i-1) - M_i) + exp(x_i - M_i), and log s + M.
+Array lax::iota(DType dtype, Dim size) { return iota(dtype, {size}, 0); }
+Shape lax::broadcast_shapes(const std::vector<Shape>& shapes) {
+  return numpy::broadcast_shapes(shapes);
+}
+std::pair<Array, Array> lax::sort_key_val(Operand keys, Operand values, int dimension,
+                                          bool is_stable) {
+  const Arrays sorted = sort(Operands{keys, values}, dimension, is_stable, 1);
+  return {sorted[0], sorted[1]};
+}
+
 Array lax::cumlogsumexp(Operand operand, int axis, bool reverse) {
   const Array x = floating_only("cumlogsumexp", operand);
   const int dim = normalize_axis(axis, x.ndim(), "cumlogsumexp");

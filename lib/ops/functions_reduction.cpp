@@ -205,7 +205,12 @@ Array numpy::mean(Operand a, const Axes& axis, OptionalDType dtype, bool keepdim
 }
 
 Array numpy::var(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims,
-                 const OptionalArray& where) {
+                 const OptionalArray& where, std::optional<double> correction) {
+  if (correction) {
+    if (ddof != 0)
+      throw ValueError("var: both ddof and correction are given", "they are one thing: give one");
+    ddof = *correction;
+  }
   const DType to = real_dtype_of(mean_dtype(a, dtype, "var"));
   if (where) {
     const Array x = is_inexact(a.dtype()) ? Array(a) : astype(a, to);
@@ -221,8 +226,8 @@ Array numpy::var(Operand a, const Axes& axis, OptionalDType dtype, double ddof, 
 }
 
 Array numpy::std(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims,
-                 const OptionalArray& where) {
-  return lax::sqrt(var(a, axis, dtype, ddof, keepdims, where));
+                 const OptionalArray& where, std::optional<double> correction) {
+  return lax::sqrt(var(a, axis, dtype, ddof, keepdims, where, correction));
 }
 
 Array numpy::average(Operand a, const Axes& axis, const OptionalArray& weights, bool keepdims) {
@@ -287,28 +292,43 @@ Array numpy::nanargmin(Operand a, std::optional<int> axis, bool keepdims) {
   return argmin(without_nan(a, INFINITY), axis, keepdims);
 }
 
-Array numpy::nansum(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims) {
-  return sum(without_nan(a, 0), axis, dtype, keepdims);
+namespace {
+// `where`, and not NaN.
+OptionalArray numbers_where(const Array& a, const OptionalArray& where) {
+  if (!is_inexact(a.dtype())) return where;
+  return where ? numpy::logical_and(*where, not_nan(a)) : not_nan(a);
 }
-Array numpy::nanprod(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims) {
-  return prod(without_nan(a, 1), axis, dtype, keepdims);
+}  // namespace
+
+Array numpy::nansum(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
+                    const OptionalArray& initial, const OptionalArray& where) {
+  return sum(without_nan(a, 0), axis, dtype, keepdims, initial, where);
 }
-Array numpy::nanmean(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims) {
-  return is_inexact(a.dtype()) ? mean(a, axis, dtype, keepdims, not_nan(a))
-                               : mean(a, axis, dtype, keepdims);
+Array numpy::nanprod(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
+                     const OptionalArray& initial, const OptionalArray& where) {
+  return prod(without_nan(a, 1), axis, dtype, keepdims, initial, where);
 }
-Array numpy::nanvar(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims) {
-  return is_inexact(a.dtype()) ? var(a, axis, dtype, ddof, keepdims, not_nan(a))
-                               : var(a, axis, dtype, ddof, keepdims);
+Array numpy::nanmean(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
+                     const OptionalArray& where) {
+  return mean(a, axis, dtype, keepdims, numbers_where(a, where));
 }
-Array numpy::nanstd(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims) {
-  return lax::sqrt(nanvar(a, axis, dtype, ddof, keepdims));
+Array numpy::nanvar(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims,
+                    const OptionalArray& where) {
+  return var(a, axis, dtype, ddof, keepdims, numbers_where(a, where));
 }
-Array numpy::nanmax(Operand a, const Axes& axis, bool keepdims) {
-  return nan_if_none(max(without_nan(a, -INFINITY), axis, keepdims), a, axis, keepdims);
+Array numpy::nanstd(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims,
+                    const OptionalArray& where) {
+  return lax::sqrt(nanvar(a, axis, dtype, ddof, keepdims, where));
 }
-Array numpy::nanmin(Operand a, const Axes& axis, bool keepdims) {
-  return nan_if_none(min(without_nan(a, INFINITY), axis, keepdims), a, axis, keepdims);
+Array numpy::nanmax(Operand a, const Axes& axis, bool keepdims, const OptionalArray& initial,
+                    const OptionalArray& where) {
+  const Array result = max(without_nan(a, -INFINITY), axis, keepdims, initial, where);
+  return initial ? result : nan_if_none(result, a, axis, keepdims);
+}
+Array numpy::nanmin(Operand a, const Axes& axis, bool keepdims, const OptionalArray& initial,
+                    const OptionalArray& where) {
+  const Array result = min(without_nan(a, INFINITY), axis, keepdims, initial, where);
+  return initial ? result : nan_if_none(result, a, axis, keepdims);
 }
 
 // --- Running sums --------------------------------------------------------------------------------
@@ -344,6 +364,9 @@ Array numpy::cumprod(Operand a, std::optional<int> axis, OptionalDType dtype) {
 Array numpy::nancumsum(Operand a, std::optional<int> axis, OptionalDType dtype) {
   return cumsum(without_nan(a, 0), axis, dtype);
 }
+Array numpy::nancumprod(Operand a, std::optional<int> axis, OptionalDType dtype) {
+  return cumprod(without_nan(a, 1), axis, dtype);
+}
 Array numpy::cumulative_sum(Operand x, std::optional<int> axis, OptionalDType dtype,
                             bool include_initial) {
   const int dim = single_axis(x, axis, "cumulative_sum");
@@ -359,83 +382,111 @@ Array numpy::cumulative_prod(Operand x, std::optional<int> axis, OptionalDType d
 
 namespace {
 
+Argument average_of(Operand a, const Axes& axis, const OptionalArray& weights, bool returned,
+                    bool keepdims) {
+  const Array mean = numpy::average(a, axis, weights, keepdims);
+  if (!returned) return detail::give(mean);
+  const Array weight =
+      !weights ? number_of(size_of_axes(a.shape(), axis.of(a.ndim(), "average")), mean.dtype())
+      : weights->shape() == a.shape() ? numpy::sum(*weights, axis, {}, keepdims)
+                                      : numpy::sum(*weights);
+  return detail::give(
+      std::pair(mean, plait::broadcast_to(astype(weight, mean.dtype()), mean.shape())));
+}
+
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
-    function("numpy", "sum(a, axis=None, dtype=None, keepdims=False, *, initial=None, where=None)",
+    function("numpy",
+             "sum(a, axis=None, dtype=None, out=None!, keepdims=False, initial=None, where=None)",
              "The sum over axes (None: all). Bools and small integers are added as int32 or "
              "uint32. With where, of the elements "
              "where it is true; initial is added.",
              &numpy::sum),
-    function("numpy", "prod(a, axis=None, dtype=None, keepdims=False, *, initial=None, where=None)",
+    function("numpy",
+             "prod(a, axis=None, dtype=None, out=None!, keepdims=False, initial=None, where=None)",
              "The product over axes, with dtypes as in sum.", &numpy::prod),
-    function("numpy", "max(a, axis=None, keepdims=False, *, initial=None, where=None)",
+    function("numpy", "max(a, axis=None, out=None!, keepdims=False, initial=None, where=None)",
              "The largest element over axes; NaN wins. ValueError when there is none and no "
              "initial value.",
              &numpy::max),
-    function("numpy", "min(a, axis=None, keepdims=False, *, initial=None, where=None)",
+    function("numpy", "min(a, axis=None, out=None!, keepdims=False, initial=None, where=None)",
              "The smallest element over axes; NaN wins. ValueError when there is none and no "
              "initial value.",
              &numpy::min),
-    function("numpy", "amax(a, axis=None, keepdims=False, *, initial=None, where=None)",
+    function("numpy", "amax(a, axis=None, out=None!, keepdims=False, initial=None, where=None)",
              "The same as max.", &numpy::amax),
-    function("numpy", "amin(a, axis=None, keepdims=False, *, initial=None, where=None)",
+    function("numpy", "amin(a, axis=None, out=None!, keepdims=False, initial=None, where=None)",
              "The same as min.", &numpy::amin),
-    function("numpy", "any(a, axis=None, keepdims=False, *, where=None)",
+    function("numpy", "any(a, axis=None, out=None!, keepdims=False, *, where=None)",
              "Whether any element over axes is not 0.", &numpy::any),
-    function("numpy", "all(a, axis=None, keepdims=False, *, where=None)",
+    function("numpy", "all(a, axis=None, out=None!, keepdims=False, *, where=None)",
              "Whether all elements over axes are not 0.", &numpy::all),
-    function("numpy", "mean(a, axis=None, dtype=None, keepdims=False, *, where=None)",
+    function("numpy", "mean(a, axis=None, dtype=None, out=None!, keepdims=False, *, where=None)",
              "The mean over axes, a float: NaN of no elements. Integers are averaged in float64, "
              "16-bit floats in float32. A "
              "named axis is divided by its size.",
              &numpy::mean),
-    function("numpy", "var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None)",
+    function("numpy",
+             "var(a, axis=None, dtype=None, out=None!, ddof=0, keepdims=False, *, where=None, "
+             "correction=None)",
              "The mean square distance from the mean over axes, in two passes; the divisor is the "
              "count less ddof.",
              &numpy::var),
-    function("numpy", "std(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None)",
+    function("numpy",
+             "std(a, axis=None, dtype=None, out=None!, ddof=0, keepdims=False, *, where=None, "
+             "correction=None)",
              "The square root of var.", &numpy::std),
-    function("numpy", "average(a, axis=None, weights=None, keepdims=False)",
-             "The mean over axes with weights, of a's shape or along the one axis.",
-             &numpy::average),
-    function("numpy", "ptp(a, axis=None, keepdims=False)",
+    function(
+        "numpy", "average(a, axis=None, weights=None, returned=False, keepdims=False)",
+        "The mean over axes with weights, of a's shape or along the one axis; with returned, also "
+        "the sum of the weights.",
+        &average_of),
+    function("numpy", "ptp(a, axis=None, out=None!, keepdims=False)",
              "The largest element less the smallest over axes.", &numpy::ptp),
     function("numpy", "count_nonzero(a, axis=None, keepdims=False)",
              "How many elements over axes are not 0, int32.", &numpy::count_nonzero),
-    function("numpy", "argmax(a, axis=None, keepdims=False)",
+    function("numpy", "argmax(a, axis=None, out=None!, keepdims=False)",
              "The index of the largest element along an axis (None: of all in a row), int32: the "
              "first of equal ones; NaN wins.",
              &numpy::argmax),
-    function("numpy", "argmin(a, axis=None, keepdims=False)",
+    function("numpy", "argmin(a, axis=None, out=None!, keepdims=False)",
              "The index of the smallest element along an axis, as argmax.", &numpy::argmin),
-    function("numpy", "nanargmax(a, axis=None, keepdims=False)",
+    function("numpy", "nanargmax(a, axis=None, out=None!, keepdims=False)",
              "argmax among elements that are not NaN.", &numpy::nanargmax),
-    function("numpy", "nanargmin(a, axis=None, keepdims=False)",
+    function("numpy", "nanargmin(a, axis=None, out=None!, keepdims=False)",
              "argmin among elements that are not NaN.", &numpy::nanargmin),
-    function("numpy", "nansum(a, axis=None, dtype=None, keepdims=False)", "The sum with NaN as 0.",
-             &numpy::nansum),
-    function("numpy", "nanprod(a, axis=None, dtype=None, keepdims=False)",
-             "The product with NaN as 1.", &numpy::nanprod),
-    function("numpy", "nanmean(a, axis=None, dtype=None, keepdims=False)",
+    function(
+        "numpy",
+        "nansum(a, axis=None, dtype=None, out=None!, keepdims=False, initial=None, where=None)",
+        "The sum with NaN as 0.", &numpy::nansum),
+    function(
+        "numpy",
+        "nanprod(a, axis=None, dtype=None, out=None!, keepdims=False, initial=None, where=None)",
+        "The product with NaN as 1.", &numpy::nanprod),
+    function("numpy", "nanmean(a, axis=None, dtype=None, out=None!, keepdims=False, where=None)",
              "The mean of elements that are not NaN.", &numpy::nanmean),
-    function("numpy", "nanvar(a, axis=None, dtype=None, ddof=0, keepdims=False)",
+    function("numpy",
+             "nanvar(a, axis=None, dtype=None, out=None!, ddof=0, keepdims=False, where=None)",
              "The variance of elements that are not NaN.", &numpy::nanvar),
-    function("numpy", "nanstd(a, axis=None, dtype=None, ddof=0, keepdims=False)",
+    function("numpy",
+             "nanstd(a, axis=None, dtype=None, out=None!, ddof=0, keepdims=False, where=None)",
              "The square root of nanvar.", &numpy::nanstd),
-    function("numpy", "nanmax(a, axis=None, keepdims=False)",
+    function("numpy", "nanmax(a, axis=None, out=None!, keepdims=False, initial=None, where=None)",
              "The largest element that is not NaN; NaN when all are.", &numpy::nanmax),
-    function("numpy", "nanmin(a, axis=None, keepdims=False)",
+    function("numpy", "nanmin(a, axis=None, out=None!, keepdims=False, initial=None, where=None)",
              "The smallest element that is not NaN; NaN when all are.", &numpy::nanmin),
-    function("numpy", "cumsum(a, axis=None, dtype=None)",
+    function("numpy", "cumsum(a, axis=None, dtype=None, out=None!)",
              "Running sums along an axis (None: of all elements in a row).", &numpy::cumsum),
-    function("numpy", "cumprod(a, axis=None, dtype=None)", "Running products along an axis.",
-             &numpy::cumprod),
-    function("numpy", "nancumsum(a, axis=None, dtype=None)", "Running sums with NaN as 0.",
-             &numpy::nancumsum),
-    function("numpy", "cumulative_sum(x, axis=None, dtype=None, include_initial=False)",
+    function("numpy", "cumprod(a, axis=None, dtype=None, out=None!)",
+             "Running products along an axis.", &numpy::cumprod),
+    function("numpy", "nancumsum(a, axis=None, dtype=None, out=None!)",
+             "Running sums with NaN as 0.", &numpy::nancumsum),
+    function("numpy", "nancumprod(a, axis=None, dtype=None, out=None!)",
+             "Running products with NaN as 1.", &numpy::nancumprod),
+    function("numpy", "cumulative_sum(x, *, axis=None, dtype=None, include_initial=False)",
              "The array-API standard's cumsum: the axis may be left out for a row; with "
              "include_initial a 0 comes first.",
              &numpy::cumulative_sum),
-    function("numpy", "cumulative_prod(x, axis=None, dtype=None, include_initial=False)",
+    function("numpy", "cumulative_prod(x, *, axis=None, dtype=None, include_initial=False)",
              "The array-API standard's cumprod; with include_initial a 1 comes first.",
              &numpy::cumulative_prod),
 };

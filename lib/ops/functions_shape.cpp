@@ -14,7 +14,21 @@ int numpy::ndim(Operand a) { return a.ndim(); }
 
 // --- Shape ---------------------------------------------------------------------------------------
 
-Array numpy::reshape(Operand a, const Shape& shape) {
+namespace {
+// Whether columns come first, of "C" (they do not) and "F".
+bool column_major(const std::string& order, std::string_view function) {
+  if (order == "F") return true;
+  if (order == "C" || order == "A" || order == "K") return false;
+  throw ValueError(std::string(function) + ": order is '" + order + "'", "choose 'C' or 'F'");
+}
+}  // namespace
+
+Array numpy::reshape(Operand a, const Shape& shape, const std::string& order) {
+  if (column_major(order, "reshape")) {
+    Shape reversed = shape;
+    std::reverse(reversed.begin(), reversed.end());
+    return transpose(reshape(transpose(a), reversed));
+  }
   Shape sizes = shape;
   int unknown = -1;
   Dim known = 1;
@@ -41,7 +55,10 @@ Array numpy::reshape(Operand a, const Shape& shape) {
   return lax::reshape(a, sizes);
 }
 
-Array numpy::ravel(Operand a) { return raveled(a); }
+Array numpy::ravel(Operand a, const std::string& order) {
+  if (column_major(order, "ravel")) return raveled(transpose(a));
+  return raveled(a);
+}
 
 Array numpy::transpose(Operand a, const std::optional<std::vector<int>>& axes) {
   std::vector<int> order;
@@ -187,7 +204,7 @@ Arrays each(const Arrays& arrays, Array (*change)(Operand)) {
 
 Array numpy::concatenate(Operands arrays, std::optional<int> axis, std::optional<DType> dtype) {
   Arrays parts = with_one_dtype(arrays, dtype, "concatenate");
-  if (!axis) parts = each(parts, ravel);
+  if (!axis) parts = each(parts, [](Operand x) { return raveled(x); });
   return lax::concatenate(parts, normalize_axis(axis.value_or(0), parts[0].ndim(), "concatenate"));
 }
 Array numpy::concat(Operands arrays, std::optional<int> axis) { return concatenate(arrays, axis); }
@@ -306,12 +323,34 @@ Array numpy::tile(Operand A, const Shape& reps) {
   return lax::reshape(lax::broadcast_in_dim(lax::reshape(A, from), spread, dims), result);
 }
 
-Array numpy::repeat(Operand a, Dim repeats, std::optional<int> axis) {
+namespace {
+// Each element as often as its count says: output i holds the element whose run i lies in.
+Array repeat_each(const Array& x, const Array& counts, int dim, std::optional<Dim> total) {
+  if (!is_integer(counts.dtype()) || counts.ndim() > 1)
+    throw DtypeError("repeat: counts of type " + counts.aval().to_string(),
+                     "give an integer, or a vector of integers");
+  const Array each =
+      plait::broadcast_to(astype(counts, default_int), {x.shape(dim)});  // ShapeError otherwise
+  if (each.known_buffer() && numpy::any(lax::lt(each, numpy::zeros_like(each))).item<bool>())
+    throw ValueError("repeat: a count is negative", "give counts >= 0");
+  const Array ends = lax::cumsum(each, 0);
+  if (!total) total = x.shape(dim) == Dim(0) ? Dim(0) : Dim(numpy::max(ends).item<std::int64_t>());
+  const Array source = numpy::searchsorted(ends, counting(*total), "right");
+  return numpy::take(x, source, dim, "clip");
+}
+}  // namespace
+
+Array numpy::repeat(Operand a, const Repeats& repeats, std::optional<int> axis,
+                    std::optional<Dim> total_repeat_length) {
   const Array x = axis ? Array(a) : raveled(a);
   const int dim = normalize_axis(axis.value_or(0), x.ndim(), "repeat");
+  if (!repeats.count()) return repeat_each(x, repeats.counts(), dim, total_repeat_length);
+  const Dim count = *repeats.count();
+  if (less_equal(0, count) == false)
+    throw ValueError("repeat: the count is " + count.to_string(), "give a count >= 0");
   Shape spread = x.shape(), result = x.shape();
-  spread.insert(dim + 1, repeats);
-  result[dim] = result[dim] * repeats;
+  spread.insert(dim + 1, count);
+  result[dim] = result[dim] * count;
   std::vector<int> dims;
   for (int i = 0; i < x.ndim(); ++i) dims.push_back(i <= dim ? i : i + 1);
   return lax::reshape(lax::broadcast_in_dim(x, spread, dims), result);
@@ -344,12 +383,13 @@ Argument one_or_all(Arrays arrays) {
     function("numpy", "shape(a)", "The sizes of a's axes, as a tuple.", &numpy::shape),
     function("numpy", "size(a, axis=None)", "The number of elements, or the size of an axis.",
              &numpy::size),
-    function("numpy", "ndim(a)", "The number of axes.", &numpy::ndim),
-    function(
-        "numpy", "reshape(a, shape)",
-        "The elements in row-major order under another shape; one size may be -1: what is left.",
-        &numpy::reshape),
-    function("numpy", "ravel(a)", "The elements in one row, in row-major order.", &numpy::ravel),
+    function("numpy", "ndim(a)", "The number of axes of a.", &numpy::ndim),
+    function("numpy", "reshape(a, shape, order='C', *, copy=None!)",
+             "The elements under another shape, in row-major order ('F': column-major); one size "
+             "may be -1: what is left. ShapeError when the number of elements differs.",
+             &numpy::reshape),
+    function("numpy", "ravel(a, order='C')",
+             "The elements in one row, in row-major order ('F': column-major).", &numpy::ravel),
     function("numpy", "transpose(a, axes=None)",
              "Axis i of the result is axis axes[i] of a; reversed when axes is None.",
              &numpy::transpose),
@@ -381,7 +421,7 @@ Argument one_or_all(Arrays arrays) {
              &one_or_all<numpy::atleast_3d>),
     function("numpy", "concatenate(arrays, axis=0, dtype=None)",
              "Arrays one after the other along an axis; None: all flattened.", &numpy::concatenate),
-    function("numpy", "concat(arrays, axis=0)", "The same as concatenate.", &numpy::concat),
+    function("numpy", "concat(arrays, *, axis=0)", "The same as concatenate.", &numpy::concat),
     function("numpy", "stack(arrays, axis=0, dtype=None)",
              "Arrays of equal shape along a new axis.", &numpy::stack),
     function("numpy", "vstack(tup, dtype=None)", "Arrays, rows among them, one below the other.",
@@ -393,7 +433,7 @@ Argument one_or_all(Arrays arrays) {
              &numpy::column_stack),
     function("numpy", "append(arr, values, axis=None)",
              "values after arr along an axis; None: both flattened.", &numpy::append),
-    function("numpy", "unstack(x, axis=0)", "The parts of x along an axis, which they lose.",
+    function("numpy", "unstack(x, *, axis=0)", "The parts of x along an axis, which they lose.",
              &numpy::unstack),
     function("numpy", "split(ary, indices_or_sections, axis=0)",
              "Equal parts along an axis, or the parts between indices. ShapeError when the parts "
@@ -401,14 +441,18 @@ Argument one_or_all(Arrays arrays) {
              &numpy::split),
     function("numpy", "array_split(ary, indices_or_sections, axis=0)",
              "The same, where the first parts may be longer by one.", &numpy::array_split),
-    function("numpy", "hsplit(ary, indices_or_sections)", "split along axis 1, or 0 for vectors.",
-             &numpy::hsplit),
-    function("numpy", "vsplit(ary, indices_or_sections)", "split along axis 0.", &numpy::vsplit),
-    function("numpy", "dsplit(ary, indices_or_sections)", "split along axis 2.", &numpy::dsplit),
+    function("numpy", "hsplit(ary, indices_or_sections)",
+             "The parts of an array along axis 1, or 0 for vectors, as split.", &numpy::hsplit),
+    function("numpy", "vsplit(ary, indices_or_sections)",
+             "The parts of an array along axis 0, as split.", &numpy::vsplit),
+    function("numpy", "dsplit(ary, indices_or_sections)",
+             "The parts of an array along axis 2, as split.", &numpy::dsplit),
     function("numpy", "tile(A, reps)",
              "A repeated reps times along each axis, the last ones matched.", &numpy::tile),
-    function("numpy", "repeat(a, repeats, axis=None)",
-             "Each element repeated along an axis (None: of all in a row); repeats is one number.",
+    function("numpy", "repeat(a, repeats, axis=None, *, total_repeat_length=None)",
+             "Each element repeated along an axis (None: of all in a row), so often or as often as "
+             "a vector of counts says. Under jit counts need total_repeat_length: what is more is "
+             "cut, what lacks repeats the last element.",
              &numpy::repeat),
 };
 

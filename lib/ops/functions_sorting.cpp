@@ -270,10 +270,21 @@ std::pair<Array, Array> numpy::histogram(Operand a, Operand bins,
 
 // --- Differences and correlation -----------------------------------------------------------------
 
-Array numpy::diff(Operand a, int n, int axis) {
+Array numpy::diff(Operand a, int n, int axis, const OptionalArray& prepend,
+                  const OptionalArray& append) {
   if (n < 0) throw ValueError("diff: n is " + std::to_string(n), "give a count >= 0");
   const int dim = normalize_axis(axis, a.ndim(), "diff");
-  Array result = a;
+  Arrays parts;
+  auto add = [&](const OptionalArray& more) {  // a scalar stands for a slice
+    if (!more) return;
+    Shape slice = a.shape();
+    slice[dim] = 1;
+    parts.push_back(more->ndim() == 0 ? plait::broadcast_to(*more, slice) : *more);
+  };
+  add(prepend);
+  parts.push_back(a);
+  add(append);
+  Array result = parts.size() == 1 ? Array(a) : concatenate(parts, dim);
   for (int i = 0; i < n; ++i) {
     const Dim size = result.shape(dim);
     if (size == Dim(0)) break;
@@ -314,39 +325,48 @@ Array lexsort_of(const Argument& keys, int axis) {
 }
 
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
-    function("numpy", "sort(a, axis=-1, *, stable=True, descending=False)",
+    function("numpy", "sort(a, axis=-1, *, kind=None!, order=None!, stable=True, descending=False)",
              "The elements in order along an axis (None: all in a row). NaN is greatest; complex "
              "numbers are ordered as pairs.",
              &numpy::sort),
-    function("numpy", "argsort(a, axis=-1, *, stable=True, descending=False)",
+    function("numpy",
+             "argsort(a, axis=-1, *, kind=None!, order=None!, stable=True, descending=False)",
              "The indices, int32, that sort along an axis.", &numpy::argsort),
     function("numpy", "lexsort(keys, axis=-1)",
              "The indices that sort by the last key, then by the one before it, and so on.",
              &lexsort_of),
-    function("numpy", "searchsorted(a, v, side='left', sorter=None)",
+    function("numpy", "searchsorted(a, v, side='left', sorter=None, *, method='scan'!)",
              "Where v would keep the sorted vector a in order, int32: before ('left') or after "
              "equal elements. By bisection.",
              &numpy::searchsorted),
-    function("numpy", "digitize(x, bins, right=False)",
+    function("numpy", "digitize(x, bins, right=False, *, method=None!)",
              "In which of the bins between rising edges each element lies.", &numpy::digitize),
     function("numpy", "interp(x, xp, fp, left=None, right=None)",
              "The piecewise linear function through the points (xp, fp), xp rising, at x; left and "
              "right of them fp[0] and fp[-1], or as given.",
              &numpy::interp),
-    function("numpy", "quantile(a, q, axis=None, method='linear', keepdims=False)",
+    function("numpy",
+             "quantile(a, q, axis=None, out=None!, overwrite_input=False!, method='linear', "
+             "keepdims=False)",
              "The element below which the part q of the elements over axes lies, between two as "
              "method says: 'linear', 'lower', "
              "'higher', 'nearest' or 'midpoint'. NaN when any is. The axes of q come first.",
              &numpy::quantile),
-    function("numpy", "percentile(a, q, axis=None, method='linear', keepdims=False)",
+    function("numpy",
+             "percentile(a, q, axis=None, out=None!, overwrite_input=False!, method='linear', "
+             "keepdims=False)",
              "quantile with q in percent.", &numpy::percentile),
-    function("numpy", "median(a, axis=None, keepdims=False)",
+    function("numpy", "median(a, axis=None, out=None!, overwrite_input=False!, keepdims=False)",
              "The middle element over axes, or the mean of two; NaN when any is.", &numpy::median),
-    function("numpy", "nanquantile(a, q, axis=None, method='linear', keepdims=False)",
+    function("numpy",
+             "nanquantile(a, q, axis=None, out=None!, overwrite_input=False!, method='linear', "
+             "keepdims=False)",
              "quantile of elements that are not NaN.", &numpy::nanquantile),
-    function("numpy", "nanpercentile(a, q, axis=None, method='linear', keepdims=False)",
+    function("numpy",
+             "nanpercentile(a, q, axis=None, out=None!, overwrite_input=False!, method='linear', "
+             "keepdims=False)",
              "percentile of elements that are not NaN.", &numpy::nanpercentile),
-    function("numpy", "nanmedian(a, axis=None, keepdims=False)",
+    function("numpy", "nanmedian(a, axis=None, out=None!, overwrite_input=False!, keepdims=False)",
              "median of elements that are not NaN.", &numpy::nanmedian),
     function("numpy", "bincount(x, weights=None, minlength=0, *, length=None)",
              "How often each integer from 0 occurs, or the sum of its weights. Negative ones count "
@@ -357,8 +377,9 @@ Array lexsort_of(const Argument& keys, int axis) {
              "(counts, edges): how many elements lie in each bin, of so many between the extremes "
              "(or in range), or between given edges.",
              &numpy::histogram),
-    function("numpy", "diff(a, n=1, axis=-1)",
-             "Differences of neighbours along an axis, n times; of bools, whether they differ.",
+    function("numpy", "diff(a, n=1, axis=-1, prepend=None, append=None)",
+             "Differences of neighbours along an axis, n times; of bools, whether they differ. "
+             "prepend and append, arrays or numbers, are put before and after first.",
              &numpy::diff),
     function("numpy", "cov(m, rowvar=True, ddof=1)",
              "The covariances of variables, which are rows of observations.", &numpy::cov),

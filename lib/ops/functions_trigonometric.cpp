@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "ops/functions.h"
+#include "ops/functions_complex.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
@@ -204,9 +204,15 @@ Array unary(const Composite& c, const Array& x) {
 Array numpy::sin(Operand x) { return lax::sin(to_inexact(x)); }
 Array numpy::cos(Operand x) { return lax::cos(to_inexact(x)); }
 Array numpy::tan(Operand x) { return composite(tan_composite, {to_inexact(x)}); }
-Array numpy::arcsin(Operand x) { return unary(arcsin_composite, x); }
-Array numpy::arccos(Operand x) { return unary(arccos_composite, x); }
-Array numpy::arctan(Operand x) { return unary(arctan_composite, x); }
+Array numpy::arcsin(Operand x) {
+  return is_complex(x.dtype()) ? complex_arcsin(x) : unary(arcsin_composite, x);
+}
+Array numpy::arccos(Operand x) {
+  return is_complex(x.dtype()) ? complex_arccos(x) : unary(arccos_composite, x);
+}
+Array numpy::arctan(Operand x) {
+  return is_complex(x.dtype()) ? complex_arctan(x) : unary(arctan_composite, x);
+}
 Array numpy::arctan2(Operand x1, Operand x2) {
   return bind(atan2_p, promoted_inexact("arctan2", {x1, x2}));
 }
@@ -217,9 +223,15 @@ Array numpy::cosh(Operand x) {
   return is_complex(x.dtype()) ? complex_sum(x, false) : unary(cosh_composite, x);
 }
 Array numpy::tanh(Operand x) { return lax::tanh(to_inexact(x)); }
-Array numpy::arcsinh(Operand x) { return unary(arcsinh_composite, x); }
-Array numpy::arccosh(Operand x) { return unary(arccosh_composite, x); }
-Array numpy::arctanh(Operand x) { return unary(arctanh_composite, x); }
+Array numpy::arcsinh(Operand x) {
+  return is_complex(x.dtype()) ? complex_arcsinh(x) : unary(arcsinh_composite, x);
+}
+Array numpy::arccosh(Operand x) {
+  return is_complex(x.dtype()) ? complex_arccosh(x) : unary(arccosh_composite, x);
+}
+Array numpy::arctanh(Operand x) {
+  return is_complex(x.dtype()) ? complex_arctanh(x) : unary(arctanh_composite, x);
+}
 Array numpy::asin(Operand x) { return arcsin(x); }
 Array numpy::acos(Operand x) { return arccos(x); }
 Array numpy::atan(Operand x) { return arctan(x); }
@@ -247,7 +259,7 @@ Array numpy::logaddexp2(Operand x1, Operand x2) {
 }
 
 Array numpy::sinc(Operand x) {
-  const Array y = lax::mul(floating_only("sinc", x), constant(M_PI, to_inexact(x)));
+  const Array y = lax::mul(to_inexact(x), constant(M_PI, to_inexact(x)));
   const Array zero = lax::eq(y, constant(0, y)), safe = select_like(zero, 1, y);
   return select_like(zero, 1, lax::div(lax::sin(safe), safe));
 }
@@ -277,8 +289,8 @@ namespace {
     function("numpy", "arctan2(x1, x2)", "The angle of the point (x2, x1), in [-pi, pi].",
              &numpy::arctan2),
     function("numpy", "sinh(x)", "The hyperbolic sine, exact near 0.", &numpy::sinh),
-    function("numpy", "cosh(x)", "The hyperbolic cosine.", &numpy::cosh),
-    function("numpy", "tanh(x)", "The hyperbolic tangent.", &numpy::tanh),
+    function("numpy", "cosh(x)", "The hyperbolic cosine of each element.", &numpy::cosh),
+    function("numpy", "tanh(x)", "The hyperbolic tangent of each element.", &numpy::tanh),
     function("numpy", "arcsinh(x)", "The inverse of sinh, exact near 0.", &numpy::arcsinh),
     function("numpy", "arccosh(x)", "The inverse of cosh on [1, inf); NaN below.", &numpy::arccosh),
     function("numpy", "arctanh(x)", "The inverse of tanh on [-1, 1]; NaN outside.",
@@ -299,8 +311,8 @@ namespace {
     function("numpy", "logaddexp2(x1, x2)", "log2(2**x1 + 2**x2) without overflow.",
              &numpy::logaddexp2),
     function("numpy", "sinc(x)", "sin(pi x) / (pi x), and 1 at 0.", &numpy::sinc),
-    function("numpy", "degrees(x)", "Radians as degrees.", &numpy::degrees),
-    function("numpy", "radians(x)", "Degrees as radians.", &numpy::radians),
+    function("numpy", "degrees(x)", "Angles in radians as degrees.", &numpy::degrees),
+    function("numpy", "radians(x)", "Angles in degrees as radians.", &numpy::radians),
     function("numpy", "rad2deg(x)", "The same as degrees.", &numpy::rad2deg),
     function("numpy", "deg2rad(x)", "The same as radians.", &numpy::deg2rad),
 };

@@ -1,5 +1,5 @@
-// plait.nn.initializers: random arrays to start a network from. In JAX they are factories of
-// functions of (key, shape, dtype); here they are those functions, with the factories' arguments
+// plait.nn.initializers: random arrays to start a network from. In Python they are JAX's factories
+// of functions of (key, shape, dtype); here they are those functions, with the factories' arguments
 // behind.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/nn.h>
@@ -16,19 +16,28 @@ namespace {
 
 using OptionalDType = std::optional<DType>;
 
+using Ints = std::vector<int>;
+
 struct Fans {
   double in, out;
 };
-// The last two axes are inputs and outputs, those before them a receptive field.
-Fans fans_of(const Shape& shape, std::string_view function) {
+Fans fans_of(const Shape& shape, const nn::initializers::FanAxes& axes, std::string_view function) {
   if (shape.size() < 2 || !shape.is_constant())
     throw ShapeError(std::string(function) + ": the shape (" + shape.to_string() +
                          ") does not say how many inputs and outputs there are",
                      "give at least two axes, without named sizes");
-  double field = 1;
-  for (std::size_t i = 0; i + 2 < shape.size(); ++i) field *= double(shape[i].constant());
-  return {field * double(shape[shape.size() - 2].constant()),
-          field * double(shape.back().constant())};
+  auto size = [&](const Ints& list) {
+    double product = 1;
+    for (int axis : list)
+      product *= double(shape[normalize_axis(axis, shape.rank(), function)].constant());
+    return product;
+  };
+  double total = 1;
+  for (Dim dim : shape) total *= double(dim.constant());
+  const double in = size(axes.in_axis), out = size(axes.out_axis);
+  const double rest = in * out * size(axes.batch_axis);
+  const double field = rest == 0 ? 0 : total / rest;
+  return {in * field, out * field};
 }
 
 Array scaled(const Array& numbers, double factor) {
@@ -72,8 +81,8 @@ Array initializers::truncated_normal(Operand key, const Shape& shape, OptionalDT
 
 Array initializers::variance_scaling(Operand key, const Shape& shape, OptionalDType dtype,
                                      double scale, const std::string& mode,
-                                     const std::string& distribution) {
-  const Fans fans = fans_of(shape, "variance_scaling");
+                                     const std::string& distribution, const FanAxes& axes) {
+  const Fans fans = fans_of(shape, axes, "variance_scaling");
   double denominator = 0;
   if (mode == "fan_in")
     denominator = fans.in;
@@ -97,35 +106,45 @@ Array initializers::variance_scaling(Operand key, const Shape& shape, OptionalDT
                    "choose 'truncated_normal', 'normal' or 'uniform'");
 }
 
-Array initializers::glorot_uniform(Operand key, const Shape& shape, OptionalDType dtype) {
-  return variance_scaling(key, shape, dtype, 1, "fan_avg", "uniform");
+Array initializers::glorot_uniform(Operand key, const Shape& shape, OptionalDType dtype,
+                                   const FanAxes& axes) {
+  return variance_scaling(key, shape, dtype, 1, "fan_avg", "uniform", axes);
 }
-Array initializers::glorot_normal(Operand key, const Shape& shape, OptionalDType dtype) {
-  return variance_scaling(key, shape, dtype, 1, "fan_avg", "truncated_normal");
+Array initializers::glorot_normal(Operand key, const Shape& shape, OptionalDType dtype,
+                                  const FanAxes& axes) {
+  return variance_scaling(key, shape, dtype, 1, "fan_avg", "truncated_normal", axes);
 }
-Array initializers::xavier_uniform(Operand key, const Shape& shape, OptionalDType dtype) {
-  return glorot_uniform(key, shape, dtype);
+Array initializers::xavier_uniform(Operand key, const Shape& shape, OptionalDType dtype,
+                                   const FanAxes& axes) {
+  return glorot_uniform(key, shape, dtype, axes);
 }
-Array initializers::xavier_normal(Operand key, const Shape& shape, OptionalDType dtype) {
-  return glorot_normal(key, shape, dtype);
+Array initializers::xavier_normal(Operand key, const Shape& shape, OptionalDType dtype,
+                                  const FanAxes& axes) {
+  return glorot_normal(key, shape, dtype, axes);
 }
-Array initializers::he_uniform(Operand key, const Shape& shape, OptionalDType dtype) {
-  return variance_scaling(key, shape, dtype, 2, "fan_in", "uniform");
+Array initializers::he_uniform(Operand key, const Shape& shape, OptionalDType dtype,
+                               const FanAxes& axes) {
+  return variance_scaling(key, shape, dtype, 2, "fan_in", "uniform", axes);
 }
-Array initializers::he_normal(Operand key, const Shape& shape, OptionalDType dtype) {
-  return variance_scaling(key, shape, dtype, 2, "fan_in", "truncated_normal");
+Array initializers::he_normal(Operand key, const Shape& shape, OptionalDType dtype,
+                              const FanAxes& axes) {
+  return variance_scaling(key, shape, dtype, 2, "fan_in", "truncated_normal", axes);
 }
-Array initializers::kaiming_uniform(Operand key, const Shape& shape, OptionalDType dtype) {
-  return he_uniform(key, shape, dtype);
+Array initializers::kaiming_uniform(Operand key, const Shape& shape, OptionalDType dtype,
+                                    const FanAxes& axes) {
+  return he_uniform(key, shape, dtype, axes);
 }
-Array initializers::kaiming_normal(Operand key, const Shape& shape, OptionalDType dtype) {
-  return he_normal(key, shape, dtype);
+Array initializers::kaiming_normal(Operand key, const Shape& shape, OptionalDType dtype,
+                                   const FanAxes& axes) {
+  return he_normal(key, shape, dtype, axes);
 }
-Array initializers::lecun_uniform(Operand key, const Shape& shape, OptionalDType dtype) {
-  return variance_scaling(key, shape, dtype, 1, "fan_in", "uniform");
+Array initializers::lecun_uniform(Operand key, const Shape& shape, OptionalDType dtype,
+                                  const FanAxes& axes) {
+  return variance_scaling(key, shape, dtype, 1, "fan_in", "uniform", axes);
 }
-Array initializers::lecun_normal(Operand key, const Shape& shape, OptionalDType dtype) {
-  return variance_scaling(key, shape, dtype, 1, "fan_in", "truncated_normal");
+Array initializers::lecun_normal(Operand key, const Shape& shape, OptionalDType dtype,
+                                 const FanAxes& axes) {
+  return variance_scaling(key, shape, dtype, 1, "fan_in", "truncated_normal", axes);
 }
 
 }  // namespace nn
@@ -133,6 +152,18 @@ Array initializers::lecun_normal(Operand key, const Shape& shape, OptionalDType 
 namespace {
 
 namespace of = nn::initializers;
+
+template <Array (*init)(Operand, const Shape&, OptionalDType, const of::FanAxes&)>
+Array over(Operand key, const Shape& shape, OptionalDType dtype, const Ints& in_axis,
+           const Ints& out_axis, const Ints& batch_axis) {
+  return init(key, shape, dtype, {in_axis, out_axis, batch_axis});
+}
+Array variance_scaling_of(Operand key, const Shape& shape, OptionalDType dtype, double scale,
+                          const std::string& mode, const std::string& distribution,
+                          const Ints& in_axis, const Ints& out_axis, const Ints& batch_axis) {
+  return of::variance_scaling(key, shape, dtype, scale, mode, distribution,
+                              {in_axis, out_axis, batch_axis});
+}
 
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
     function("nn.initializers", "zeros(key, shape, dtype=None)", "Zeros; the key is not used.",
@@ -144,39 +175,50 @@ namespace of = nn::initializers;
     function("nn.initializers", "uniform(key, shape, dtype=None, *, scale=1e-2)",
              "Evenly distributed in [0, scale).", &of::uniform),
     function("nn.initializers", "normal(key, shape, dtype=None, *, stddev=1e-2)",
-             "Normal with mean 0.", &of::normal),
+             "Normal numbers with mean 0 and deviation stddev.", &of::normal),
     function("nn.initializers",
              "truncated_normal(key, shape, dtype=None, *, stddev=1e-2, lower=-2.0, upper=2.0)",
              "Normal numbers between lower and upper, times stddev.", &of::truncated_normal),
     function("nn.initializers",
              "variance_scaling(key, shape, dtype=None, *, scale=1.0, mode='fan_in', "
-             "distribution='truncated_normal')",
+             "distribution='truncated_normal', in_axis=-2, out_axis=-1, batch_axis=())",
              "Numbers of variance scale over the count of inputs ('fan_in'), outputs ('fan_out') "
-             "or their mean ('fan_avg'); the last "
-             "two axes of shape are inputs and outputs, those before a receptive field. "
-             "distribution: 'truncated_normal', 'normal', "
+             "or their mean ('fan_avg'); "
+             "in_axis counts inputs, out_axis outputs, batch_axis networks, other axes are a "
+             "receptive field. distribution: 'truncated_normal', 'normal', "
              "'uniform'.",
-             &of::variance_scaling),
-    function("nn.initializers", "glorot_uniform(key, shape, dtype=None)",
-             "variance_scaling 1, fan_avg, uniform. Glorot and Bengio, 2010.", &of::glorot_uniform),
-    function("nn.initializers", "glorot_normal(key, shape, dtype=None)",
-             "variance_scaling 1, fan_avg, truncated normal.", &of::glorot_normal),
-    function("nn.initializers", "xavier_uniform(key, shape, dtype=None)",
-             "The same as glorot_uniform.", &of::xavier_uniform),
-    function("nn.initializers", "xavier_normal(key, shape, dtype=None)",
-             "The same as glorot_normal.", &of::xavier_normal),
-    function("nn.initializers", "he_uniform(key, shape, dtype=None)",
-             "variance_scaling 2, fan_in, uniform. He et al., 2015.", &of::he_uniform),
-    function("nn.initializers", "he_normal(key, shape, dtype=None)",
-             "variance_scaling 2, fan_in, truncated normal.", &of::he_normal),
-    function("nn.initializers", "kaiming_uniform(key, shape, dtype=None)",
-             "The same as he_uniform.", &of::kaiming_uniform),
-    function("nn.initializers", "kaiming_normal(key, shape, dtype=None)", "The same as he_normal.",
-             &of::kaiming_normal),
-    function("nn.initializers", "lecun_uniform(key, shape, dtype=None)",
-             "variance_scaling 1, fan_in, uniform. LeCun et al., 1998.", &of::lecun_uniform),
-    function("nn.initializers", "lecun_normal(key, shape, dtype=None)",
-             "variance_scaling 1, fan_in, truncated normal.", &of::lecun_normal),
+             &variance_scaling_of),
+    function("nn.initializers",
+             "glorot_uniform(key, shape, dtype=None, *, in_axis=-2, out_axis=-1, batch_axis=())",
+             "variance_scaling 1, fan_avg, uniform. Glorot and Bengio, 2010.",
+             &over<of::glorot_uniform>),
+    function("nn.initializers",
+             "glorot_normal(key, shape, dtype=None, *, in_axis=-2, out_axis=-1, batch_axis=())",
+             "variance_scaling 1, fan_avg, truncated normal.", &over<of::glorot_normal>),
+    function("nn.initializers",
+             "xavier_uniform(key, shape, dtype=None, *, in_axis=-2, out_axis=-1, batch_axis=())",
+             "The same as glorot_uniform.", &over<of::xavier_uniform>),
+    function("nn.initializers",
+             "xavier_normal(key, shape, dtype=None, *, in_axis=-2, out_axis=-1, batch_axis=())",
+             "The same as glorot_normal.", &over<of::xavier_normal>),
+    function("nn.initializers",
+             "he_uniform(key, shape, dtype=None, *, in_axis=-2, out_axis=-1, batch_axis=())",
+             "variance_scaling 2, fan_in, uniform. He et al., 2015.", &over<of::he_uniform>),
+    function("nn.initializers",
+             "he_normal(key, shape, dtype=None, *, in_axis=-2, out_axis=-1, batch_axis=())",
+             "variance_scaling 2, fan_in, truncated normal.", &over<of::he_normal>),
+    function("nn.initializers",
+             "kaiming_uniform(key, shape, dtype=None, *, in_axis=-2, out_axis=-1, batch_axis=())",
+             "The same as he_uniform.", &over<of::kaiming_uniform>),
+    function("nn.initializers",
+             "kaiming_normal(key, shape, dtype=None, *, in_axis=-2, out_axis=-1, batch_axis=())",
+             "The same as he_normal.", &over<of::kaiming_normal>),
+    function("nn.initializers",
+             "lecun_uniform(key, shape, dtype=None, *, in_axis=-2, out_axis=-1, batch_axis=())",
+             "variance_scaling 1, fan_in, uniform. LeCun et al., 1998.", &over<of::lecun_uniform>),
+    function("nn.initializers",
+             "lecun_normal(key, shape, dtype=None, *, in_axis=-2, out_axis=-1, batch_axis=())",
+             "variance_scaling 1, fan_in, truncated normal.", &over<of::lecun_normal>),
 };
 
 }  // namespace

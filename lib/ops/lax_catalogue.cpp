@@ -32,25 +32,9 @@ std::vector<int> ints_of(const Argument& argument, std::string_view function,
 }
 Shape shape_or_empty(const std::optional<Shape>& shape) { return shape.value_or(Shape()); }
 
-// A Python number takes the dtype of the other operand.
-template <Array (*function)(Operand, Operand)>
-Array binary(Operand x, Operand y) {
-  Arrays operands{x, y};
-  if (x.aval().weak || y.aval().weak) promote_dtypes(operands, "lax");
-  return function(operands[0], operands[1]);
-}
 template <Array (*function)(Operand, std::span<const int>)>
 Array over(Operand operand, std::vector<int> axes) {
   return function(operand, axes);
-}
-
-Array convert_element_type(Operand operand, DType new_dtype) {
-  return lax::convert_element_type(operand, new_dtype);
-}
-Array select(Operand pred, Operand on_true, Operand on_false) {
-  Arrays cases{on_true, on_false};
-  if (on_true.aval().weak || on_false.aval().weak) promote_dtypes(cases, "select");
-  return lax::select(pred, cases[0], cases[1]);
 }
 
 // --- Shapes --------------------------------------------------------------------------------------
@@ -63,7 +47,6 @@ Array reshape(Operand operand, const Shape& new_sizes,
 Array broadcast_in_dim(Operand operand, const Shape& shape, std::vector<int> broadcast_dimensions) {
   return lax::broadcast_in_dim(operand, shape, broadcast_dimensions);
 }
-Array iota(DType dtype, Dim size) { return lax::iota(dtype, {size}, 0); }
 Array full(const Shape& shape, Operand fill_value, std::optional<DType> dtype) {
   return numpy::full(shape, fill_value, dtype);
 }
@@ -173,10 +156,6 @@ Argument sort(const Argument& operand, int dimension, bool is_stable, int num_ke
   if (!array) refuse("sort", "operand", "an array or a sequence of arrays");
   return detail::give(lax::sort(*array, dimension, is_stable));
 }
-std::pair<Array, Array> sort_key_val(Operand keys, Operand values, int dimension, bool is_stable) {
-  const Arrays sorted = lax::sort(Operands{keys, values}, dimension, is_stable, 1);
-  return {sorted[0], sorted[1]};
-}
 std::pair<Array, Array> top_k(Operand operand, Dim k, int axis) {
   return lax::top_k(operand, k, axis);
 }
@@ -221,129 +200,34 @@ lax::ConvDimensions conv_dimensions_of(const Argument& numbers) {
 }
 
 Array conv_general_dilated(Operand lhs, Operand rhs, const Shape& window_strides,
-                           const Argument& padding, const std::optional<Shape>& lhs_dilation,
+                           const functions::WindowPadding& padding,
+                           const std::optional<Shape>& lhs_dilation,
                            const std::optional<Shape>& rhs_dilation,
                            const Argument& dimension_numbers, Dim feature_group_count,
                            Dim batch_group_count, std::optional<DType> preferred_element_type) {
-  return lax::conv_general_dilated(lhs, rhs, window_strides,
-                                   padding_of(padding, "conv_general_dilated"),
-                                   shape_or_empty(lhs_dilation), shape_or_empty(rhs_dilation),
+  return lax::conv_general_dilated(lhs, rhs, window_strides, padding, shape_or_empty(lhs_dilation),
+                                   shape_or_empty(rhs_dilation),
                                    conv_dimensions_of(dimension_numbers), feature_group_count,
                                    batch_group_count, preferred_element_type);
 }
-Array conv(Operand lhs, Operand rhs, const Shape& window_strides, const Argument& padding,
-           std::optional<DType> preferred_element_type) {
-  return lax::conv(lhs, rhs, window_strides, padding_of(padding, "conv"), preferred_element_type);
+Array conv(Operand lhs, Operand rhs, const Shape& window_strides,
+           const functions::WindowPadding& padding, std::optional<DType> preferred_element_type) {
+  return lax::conv(lhs, rhs, window_strides, padding, preferred_element_type);
 }
 
 using ReduceWindow = Array (*)(Operand, const Shape&, const Shape&, const lax::WindowPadding&,
                                const Shape&, const Shape&);
 template <ReduceWindow function>
 Array reduce_window(Operand operand, const Shape& window_dimensions,
-                    const std::optional<Shape>& window_strides, const Argument& padding,
+                    const std::optional<Shape>& window_strides,
+                    const functions::WindowPadding& padding,
                     const std::optional<Shape>& base_dilation,
                     const std::optional<Shape>& window_dilation) {
-  return function(operand, window_dimensions, shape_or_empty(window_strides),
-                  padding_of(padding, "reduce_window"), shape_or_empty(base_dilation),
-                  shape_or_empty(window_dilation));
-}
-
-Tree<Array> stop_gradient(Tree<Array> x) {
-  for (Array& leaf : x.leaves) leaf = lax::stop_gradient(leaf);
-  return x;
+  return function(operand, window_dimensions, shape_or_empty(window_strides), padding,
+                  shape_or_empty(base_dilation), shape_or_empty(window_dilation));
 }
 
 // --- The catalogue -------------------------------------------------------------------------------
-
-[[maybe_unused]] const FunctionInfo* const elementwise_catalogue[] = {
-    function("lax", "neg(x)", "-x.", &lax::neg),
-    function("lax", "abs(x)", "|x|; of complex numbers the magnitude, real.", &lax::abs),
-    function("lax", "sign(x)", "-1, 0 or 1; NaN of NaN; x / |x| of complex numbers.", &lax::sign),
-    function("lax", "floor(x)", "The largest integer not above x, of floats.", &lax::floor),
-    function("lax", "ceil(x)", "The smallest integer not below x, of floats.", &lax::ceil),
-    function("lax", "round(x)", "The nearest integer, halves to the even one, of floats.",
-             &lax::round),
-    function("lax", "exp(x)", "The exponential, of floats or complex numbers.", &lax::exp),
-    function("lax", "exp2(x)", "2 to the power x.", &lax::exp2),
-    function("lax", "expm1(x)", "exp(x) - 1, exact near 0.", &lax::expm1),
-    function("lax", "log(x)", "The natural logarithm.", &lax::log),
-    function("lax", "log1p(x)", "log(1 + x), exact near 0.", &lax::log1p),
-    function("lax", "sqrt(x)", "The square root.", &lax::sqrt),
-    function("lax", "rsqrt(x)", "1 / sqrt(x).", &lax::rsqrt),
-    function("lax", "cbrt(x)", "The cube root.", &lax::cbrt),
-    function("lax", "square(x)", "x * x.", &lax::square),
-    function("lax", "reciprocal(x)", "1 / x.", &lax::reciprocal),
-    function("lax", "integer_pow(x, y)", "x to a constant integer power.", &lax::integer_pow),
-    function("lax", "sin(x)", "The sine.", &lax::sin),
-    function("lax", "cos(x)", "The cosine.", &lax::cos),
-    function("lax", "tan(x)", "The tangent.", &lax::tan),
-    function("lax", "asin(x)", "The inverse sine.", &lax::asin),
-    function("lax", "acos(x)", "The inverse cosine.", &lax::acos),
-    function("lax", "atan(x)", "The inverse tangent.", &lax::atan),
-    function("lax", "sinh(x)", "The hyperbolic sine.", &lax::sinh),
-    function("lax", "cosh(x)", "The hyperbolic cosine.", &lax::cosh),
-    function("lax", "tanh(x)", "The hyperbolic tangent.", &lax::tanh),
-    function("lax", "asinh(x)", "The inverse hyperbolic sine.", &lax::asinh),
-    function("lax", "acosh(x)", "The inverse hyperbolic cosine.", &lax::acosh),
-    function("lax", "atanh(x)", "The inverse hyperbolic tangent.", &lax::atanh),
-    function("lax", "logistic(x)", "1 / (1 + exp(-x)).", &lax::logistic),
-    function("lax", "erf(x)", "The error function, of floats.", &lax::erf),
-    function("lax", "erf_inv(x)", "The inverse of erf on (-1, 1).", &lax::erf_inv),
-    function("lax", "lgamma(x)", "log |gamma(x)|, of floats.", &lax::lgamma),
-    function("lax", "digamma(x)", "The derivative of lgamma; it has none of its own.",
-             &lax::digamma),
-    function("lax", "is_finite(x)", "Where x is neither NaN nor infinite.", &lax::is_finite),
-    function("lax", "real(x)", "The real part, of complex numbers.", &lax::real),
-    function("lax", "imag(x)", "The imaginary part, of complex numbers.", &lax::imag),
-    function("lax", "conj(x)", "The complex conjugate.", &lax::conj),
-    function("lax", "bitwise_not(x)", "The bits not set; of bools, not.", &lax::bitwise_not),
-    function("lax", "convert_element_type(operand, new_dtype)",
-             "operand in another dtype: floats truncate to integers and saturate.",
-             &convert_element_type),
-    function("lax", "bitcast_convert_type(operand, new_dtype)",
-             "The same bits as another dtype of equal width.", &lax::bitcast_convert_type),
-    function("lax", "stop_gradient(x)", "x, a tree of arrays, as constants for differentiation.",
-             &stop_gradient),
-    function("lax", "add(x, y)",
-             "x + y. Operands of lax have one dtype, and one shape unless one is a scalar; Python "
-             "numbers take the "
-             "other's dtype.",
-             &binary<lax::add>),
-    function("lax", "sub(x, y)", "x - y.", &binary<lax::sub>),
-    function("lax", "mul(x, y)", "x * y.", &binary<lax::mul>),
-    function("lax", "div(x, y)", "x / y; of integers rounded to zero, and x / 0 is 0.",
-             &binary<lax::div>),
-    function("lax", "rem(x, y)", "The remainder of div, with the sign of x.", &binary<lax::rem>),
-    function("lax", "pow(x, y)", "x to the power y.", &binary<lax::pow>),
-    function("lax", "max(x, y)", "The larger one; NaN wins.", &binary<lax::max>),
-    function("lax", "min(x, y)", "The smaller one; NaN wins.", &binary<lax::min>),
-    function("lax", "atan2(x, y)", "The angle of the point (y, x), as C's atan2(x, y).",
-             &binary<lax::atan2>),
-    function("lax", "complex(x, y)", "x + iy.", &binary<lax::complex>),
-    function("lax", "bitwise_and(x, y)", "The bits set in both.", &binary<lax::bitwise_and>),
-    function("lax", "bitwise_or(x, y)", "The bits set in either.", &binary<lax::bitwise_or>),
-    function("lax", "bitwise_xor(x, y)", "The bits set in exactly one.", &binary<lax::bitwise_xor>),
-    function("lax", "shift_left(x, y)", "The bits of x moved up by y places.",
-             &binary<lax::shift_left>),
-    function("lax", "shift_right_arithmetic(x, y)",
-             "The bits of x moved down by y places, the sign copied.",
-             &binary<lax::shift_right_arithmetic>),
-    function("lax", "shift_right_logical(x, y)",
-             "The bits of x moved down by y places, zeros brought in.",
-             &binary<lax::shift_right_logical>),
-    function("lax", "eq(x, y)", "x == y, as bool.", &binary<lax::eq>),
-    function("lax", "ne(x, y)", "x != y, as bool.", &binary<lax::ne>),
-    function("lax", "lt(x, y)", "x < y, as bool.", &binary<lax::lt>),
-    function("lax", "le(x, y)", "x <= y, as bool.", &binary<lax::le>),
-    function("lax", "gt(x, y)", "x > y, as bool.", &binary<lax::gt>),
-    function("lax", "ge(x, y)", "x >= y, as bool.", &binary<lax::ge>),
-    function("lax", "clamp(min, x, max)", "x between min and max, scalars or of x's shape.",
-             &lax::clamp),
-    function("lax", "select(pred, on_true, on_false)",
-             "on_true where pred, bool, is true; on_false elsewhere.", &select),
-    function("lax", "select_n(which, *cases)",
-             "cases[which], element by element, for a bool or int32 array.", &lax::select_n),
-};
 
 [[maybe_unused]] const FunctionInfo* const shape_catalogue[] = {
     function("lax", "reshape(operand, new_sizes, dimensions=None)",
@@ -363,10 +247,15 @@ Tree<Array> stop_gradient(Tree<Array> x) {
              &lax::squeeze),
     function("lax", "collapse(operand, start_dimension, stop_dimension=None)",
              "A range of axes as one.", &lax::collapse),
-    function("lax", "iota(dtype, size)", "0, 1, 2, ... of a size.", &iota),
+    function(
+        "lax", "iota(dtype, size)", "0, 1, 2, ... of a size.",
+        +[](DType dtype, Dim size) { return lax::iota(dtype, size); }),
     function("lax", "broadcasted_iota(dtype, shape, dimension)",
              "0, 1, 2, ... along one axis of a shape.", &lax::broadcasted_iota),
-    function("lax", "full(shape, fill_value, dtype=None)", "A number everywhere.", &full),
+    function(
+        "lax", "full(shape, fill_value, dtype=None)",
+        "An array of this shape with one number everywhere, in its own dtype unless one is given.",
+        &full),
     function("lax", "full_like(x, fill_value, dtype=None, shape=None)",
              "A number everywhere, of x's shape and dtype.", &lax::full_like),
     function("lax", "slice(operand, start_indices, limit_indices, strides=None)",
@@ -389,13 +278,14 @@ Tree<Array> stop_gradient(Tree<Array> x) {
     function("lax", "dynamic_slice(operand, start_indices, slice_sizes)",
              "A window that starts at run-time indices, moved inside.", &dynamic_slice),
     function("lax", "dynamic_slice_in_dim(operand, start_index, slice_size, axis=0)",
-             "dynamic_slice along one axis.", &dynamic_slice_in_dim),
+             "dynamic_slice along one axis; the others are kept whole.", &dynamic_slice_in_dim),
     function("lax", "dynamic_index_in_dim(operand, index, axis=0, keepdims=True)",
              "One row at a run-time index.", &dynamic_index_in_dim),
     function("lax", "dynamic_update_slice(operand, update, start_indices)",
              "operand with a window replaced.", &dynamic_update_slice),
     function("lax", "dynamic_update_slice_in_dim(operand, update, start_index, axis)",
-             "dynamic_update_slice along one axis.", &dynamic_update_slice_in_dim),
+             "dynamic_update_slice along one axis; update is whole along the others.",
+             &dynamic_update_slice_in_dim),
     function("lax", "dynamic_update_index_in_dim(operand, update, index, axis)",
              "operand with one row replaced.", &dynamic_update_index_in_dim),
     function("lax",
@@ -418,11 +308,13 @@ Tree<Array> stop_gradient(Tree<Array> x) {
     function("lax",
              "scatter_add(operand, scatter_indices, updates, dimension_numbers, *, "
              "indices_are_sorted=False, unique_indices=False, mode=None)",
-             "scatter that adds.", &scatter<lax::scatter_add>),
+             "scatter that adds updates to the elements; places that are named twice take both.",
+             &scatter<lax::scatter_add>),
     function("lax",
              "scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, "
              "indices_are_sorted=False, unique_indices=False, mode=None)",
-             "scatter that multiplies.", &scatter<lax::scatter_mul>),
+             "scatter that multiplies elements by updates; places that are named twice take both.",
+             &scatter<lax::scatter_mul>),
     function("lax",
              "scatter_min(operand, scatter_indices, updates, dimension_numbers, *, "
              "indices_are_sorted=False, unique_indices=False, mode=None)",
@@ -434,8 +326,11 @@ Tree<Array> stop_gradient(Tree<Array> x) {
 };
 
 [[maybe_unused]] const FunctionInfo* const reduction_catalogue[] = {
-    function("lax", "reduce_sum(operand, axes)", "The sum over axes.", &over<lax::reduce_sum>),
-    function("lax", "reduce_prod(operand, axes)", "The product over axes.",
+    function("lax", "reduce_sum(operand, axes)",
+             "The sum over axes, in the dtype of the operand; 0 of no elements.",
+             &over<lax::reduce_sum>),
+    function("lax", "reduce_prod(operand, axes)",
+             "The product over axes, in the dtype of the operand; 1 of no elements.",
              &over<lax::reduce_prod>),
     function("lax", "reduce_max(operand, axes)", "The largest element over axes; NaN wins.",
              &over<lax::reduce_max>),
@@ -449,12 +344,17 @@ Tree<Array> stop_gradient(Tree<Array> x) {
              "The index of the largest element along an axis; NaN wins.", &lax::argmax),
     function("lax", "argmin(operand, axis, index_dtype=int32)",
              "The index of the smallest element along an axis; NaN wins.", &lax::argmin),
-    function("lax", "cumsum(operand, axis=0, reverse=False)", "Running sums.", &lax::cumsum),
-    function("lax", "cumprod(operand, axis=0, reverse=False)", "Running products.", &lax::cumprod),
-    function("lax", "cummax(operand, axis=0, reverse=False)", "Running maxima; NaN wins.",
-             &lax::cummax),
-    function("lax", "cummin(operand, axis=0, reverse=False)", "Running minima; NaN wins.",
-             &lax::cummin),
+    function("lax", "cumsum(operand, axis=0, reverse=False)",
+             "Running sums along an axis, from its end when reverse, in the dtype of the operand.",
+             &lax::cumsum),
+    function(
+        "lax", "cumprod(operand, axis=0, reverse=False)",
+        "Running products along an axis, from its end when reverse, in the dtype of the operand.",
+        &lax::cumprod),
+    function("lax", "cummax(operand, axis=0, reverse=False)",
+             "Running maxima along an axis, from its end when reverse; NaN wins.", &lax::cummax),
+    function("lax", "cummin(operand, axis=0, reverse=False)",
+             "Running minima along an axis, from its end when reverse; NaN wins.", &lax::cummin),
     function("lax", "cumlogsumexp(operand, axis=0, reverse=False)",
              "Logarithms of running sums of exponentials, without overflow.", &lax::cumlogsumexp),
     function("lax", "linear_recurrence(a, b, axis=0, reverse=False)",
@@ -463,17 +363,19 @@ Tree<Array> stop_gradient(Tree<Array> x) {
              "Sorts an array, or several together by the first num_keys of them. NaN is greatest.",
              &sort),
     function("lax", "sort_key_val(keys, values, dimension=-1, is_stable=True)",
-             "keys sorted, and values moved along.", &sort_key_val),
+             "keys sorted, and values moved along.", &lax::sort_key_val),
     function("lax", "top_k(operand, k, *, axis=-1)",
              "(values, indices) of the k largest, largest first; of equal ones the first.", &top_k),
     function("lax",
              "reduce_window_sum(operand, window_dimensions, window_strides=None, padding='VALID', "
              "base_dilation=None, window_dilation=None)",
-             "Sums over windows.", &reduce_window<lax::reduce_window_sum>),
+             "The sums over windows; padding and holes count as 0.",
+             &reduce_window<lax::reduce_window_sum>),
     function("lax",
              "reduce_window_prod(operand, window_dimensions, window_strides=None, padding='VALID', "
              "base_dilation=None, window_dilation=None)",
-             "Products over windows.", &reduce_window<lax::reduce_window_prod>),
+             "The products over windows; padding and holes count as 1.",
+             &reduce_window<lax::reduce_window_prod>),
     function("lax",
              "reduce_window_max(operand, window_dimensions, window_strides=None, padding='VALID', "
              "base_dilation=None, window_dilation=None)",
@@ -482,26 +384,31 @@ Tree<Array> stop_gradient(Tree<Array> x) {
              "reduce_window_min(operand, window_dimensions, window_strides=None, padding='VALID', "
              "base_dilation=None, window_dilation=None)",
              "Minima over windows; NaN wins.", &reduce_window<lax::reduce_window_min>),
-    function("lax", "dot(lhs, rhs, *, preferred_element_type=None)",
+    function("lax", "dot(lhs, rhs, precision=None!, preferred_element_type=None)",
              "The product of vectors and matrices.", &lax::dot),
-    function("lax", "batch_matmul(lhs, rhs)",
+    function("lax", "batch_matmul(lhs, rhs, precision=None!)",
              "The product of matrices in the last two axes; the others are equal.",
              &lax::batch_matmul),
-    function("lax", "dot_general(lhs, rhs, dimension_numbers, *, preferred_element_type=None)",
-             "Sums products over contracted axes, batch axes side by side. dimension_numbers: "
-             "((lhs_contract, rhs_contract), (lhs_batch, "
-             "rhs_batch)).",
-             &dot_general),
-    function("lax", "conv(lhs, rhs, window_strides, padding, *, preferred_element_type=None)",
-             "Convolution in NCHW and OIHW.", &conv),
-    function("lax",
-             "conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, "
-             "rhs_dilation=None, dimension_numbers=None, "
-             "feature_group_count=1, batch_group_count=1, *, preferred_element_type=None)",
-             "Convolution as neural networks mean it. padding: 'VALID', 'SAME', 'SAME_LOWER' or "
-             "pairs; dimension_numbers: three strings, "
-             "as ('NHWC', 'HWIO', 'NHWC').",
-             &conv_general_dilated),
+    function(
+        "lax",
+        "dot_general(lhs, rhs, dimension_numbers, precision=None!, preferred_element_type=None)",
+        "Sums products over contracted axes, batch axes side by side. dimension_numbers: "
+        "((lhs_contract, rhs_contract), (lhs_batch, "
+        "rhs_batch)).",
+        &dot_general),
+    function(
+        "lax",
+        "conv(lhs, rhs, window_strides, padding, precision=None!, preferred_element_type=None)",
+        "Convolution in NCHW and OIHW.", &conv),
+    function(
+        "lax",
+        "conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, "
+        "rhs_dilation=None, dimension_numbers=None, "
+        "feature_group_count=1, batch_group_count=1, precision=None!, preferred_element_type=None)",
+        "Convolution as neural networks mean it. padding: 'VALID', 'SAME', 'SAME_LOWER' or "
+        "pairs; dimension_numbers: three strings, "
+        "as ('NHWC', 'HWIO', 'NHWC').",
+        &conv_general_dilated),
 };
 
 }  // namespace

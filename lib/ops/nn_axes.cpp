@@ -142,8 +142,14 @@ Array nn::log_softmax(Operand x, const Axes& axis, const std::optional<Array>& w
   return composite(log_softmax_composite, inputs, axes_attribute(axis, x.ndim(), "log_softmax"));
 }
 
-Array nn::logsumexp(Operand a, const Axes& axis, const std::optional<Array>& b, bool keepdims,
-                    const std::optional<Array>& where) {
+namespace {
+// sum b exp(a) = sum exp(m), before the logarithm; without b there is no sum, and m is the result.
+struct SumExp {
+  std::optional<Array> sum;
+  Array m;
+};
+SumExp sum_exp(const Operand& a, const Axes& axis, const std::optional<Array>& b, bool keepdims,
+               const std::optional<Array>& where) {
   Array x = floating_only("logsumexp", a);
   if (where) {
     const Array mask = mask_like(*where, x, "logsumexp");
@@ -151,8 +157,9 @@ Array nn::logsumexp(Operand a, const Axes& axis, const std::optional<Array>& b, 
   }
   const std::vector<int> axes = axis.of(x.ndim(), "logsumexp");
   if (!b)
-    return composite(logsumexp_composite, {x},
-                     {{"axes", from_back(axes, x.ndim())}, {"keepdims", keepdims}});
+    return {{},
+            composite(logsumexp_composite, {x},
+                      {{"axes", from_back(axes, x.ndim())}, {"keepdims", keepdims}})};
   const Arrays both = promoted_inexact("logsumexp", {x, *b});
   x = plait::broadcast_to(both[0], both[0].ndim() ? both[0].shape() : both[1].shape());
   // Factors of 0 leave infinities out.
@@ -163,8 +170,22 @@ Array nn::logsumexp(Operand a, const Axes& axis, const std::optional<Array>& b, 
   const Array m = lax::select(lax::lt(lax::abs(largest), constant(INFINITY, largest)), largest,
                               lax::zeros_like(largest.aval()));
   const Array sum = lax::reduce_sum(lax::mul(factors, lax::exp(lax::sub(x, kept(m, x, all)))), all);
-  const Array y = lax::add(lax::log(sum), m);
-  return keepdims ? with_axes(y, x.shape(), all) : y;
+  auto finished = [&](const Array& y) { return keepdims ? with_axes(y, x.shape(), all) : y; };
+  return {finished(sum), finished(m)};
+}
+}  // namespace
+
+Array nn::logsumexp(Operand a, const Axes& axis, const std::optional<Array>& b, bool keepdims,
+                    const std::optional<Array>& where) {
+  const auto [sum, m] = sum_exp(a, axis, b, keepdims, where);
+  return sum ? lax::add(lax::log(*sum), m) : m;
+}
+std::pair<Array, Array> nn::logsumexp_with_sign(Operand a, const Axes& axis,
+                                                const std::optional<Array>& b, bool keepdims,
+                                                const std::optional<Array>& where) {
+  const auto [sum, m] = sum_exp(a, axis, b, keepdims, where);
+  if (sum) return {lax::add(lax::log(lax::abs(*sum)), m), numpy::sign(*sum)};
+  return {m, numpy::where(lax::eq(m, filled(-INFINITY, m)), 0, numpy::where(lax::eq(m, m), 1, m))};
 }
 Array nn::logmeanexp(Operand x, const Axes& axis, const std::optional<Array>& where,
                      bool keepdims) {
@@ -384,6 +405,12 @@ Array nn::dot_product_attention(Operand query, Operand key, Operand value,
 
 namespace {
 
+Argument logsumexp_of(Operand a, const Axes& axis, const std::optional<Array>& b, bool keepdims,
+                      bool return_sign, const std::optional<Array>& where) {
+  if (return_sign) return detail::give(nn::logsumexp_with_sign(a, axis, b, keepdims, where));
+  return detail::give(nn::logsumexp(a, axis, b, keepdims, where));
+}
+
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
     function("nn", "softmax(x, axis=-1, where=None)",
              "exp(x) over its sum over axes (None: all). Elements where `where` is false do not "
@@ -391,10 +418,20 @@ namespace {
              &nn::softmax),
     function("nn", "log_softmax(x, axis=-1, where=None)",
              "log(softmax(x)) without overflow; -inf where `where` is false.", &nn::log_softmax),
-    function("nn", "logsumexp(a, axis=None, b=None, keepdims=False, *, where=None)",
+    function("nn", "logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None)",
              "log of the sum of b exp(a) over axes, without overflow; -inf of no elements, and of "
-             "-inf alone.",
-             &nn::logsumexp),
+             "-inf alone. NaN of a negative sum, unless return_sign asks for the pair (log |sum|, "
+             "sign).",
+             &logsumexp_of),
+    function("scipy.special",
+             "logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None)",
+             "The same as nn.logsumexp.", &logsumexp_of),
+    function(
+        "scipy.special", "softmax(x, axis=None)", "nn.softmax, over all axes unless named.",
+        +[](Operand x, const Axes& axis) { return nn::softmax(x, axis); }),
+    function(
+        "scipy.special", "log_softmax(x, axis=None)", "nn.log_softmax, over all axes unless named.",
+        +[](Operand x, const Axes& axis) { return nn::log_softmax(x, axis); }),
     function("nn", "logmeanexp(x, axis=None, where=None, keepdims=False)",
              "log of the mean of exp(x) over axes.", &nn::logmeanexp),
     function("nn", "standardize(x, axis=-1, epsilon=1e-5)",

@@ -243,7 +243,8 @@ Pair adamw_of(const ArrayTree& grads, const ArrayTree& state, const ArrayTree& p
 using One = ArrayTree (*)(const ArrayTree&);
 
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
-    function("optim", "sgd(grads, learning_rate=1e-2)", "Updates -learning_rate g.", &sgd_of),
+    function("optim", "sgd(grads, learning_rate=1e-2)",
+             "Updates -learning_rate g of plain gradient descent.", &sgd_of),
     function("optim", "momentum_init(params)", "The state of momentum: zeros like the parameters.",
              static_cast<One>(&optim::momentum_init)),
     function("optim",

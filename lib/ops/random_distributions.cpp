@@ -122,7 +122,7 @@ namespace {
     function("random", "weibull_min(key, scale, concentration, shape=(), dtype=None)",
              "Numbers of Weibull's distribution, by inversion.", &random::weibull_min),
     function("random", "lognormal(key, sigma=1.0, shape=None, dtype=None)",
-             "Exponentials of normal numbers.", &random::lognormal),
+             "Exponentials of normal numbers with mean 0 and deviation sigma.", &random::lognormal),
 };
 
 }  // namespace
