@@ -248,8 +248,15 @@ PyObject* item(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     Array array = array_of(self);
     if (count > 0) {
+      const bool spread = count == 1 && PyTuple_Check(arguments[0]);
       Subscripts subscripts;
-      for (Py_ssize_t i = 0; i < count; ++i) add_subscript(subscripts, arguments[i]);
+      if (spread)
+        subscripts = to_subscripts(arguments[0]);
+      else
+        for (Py_ssize_t i = 0; i < count; ++i) add_subscript(subscripts, arguments[i]);
+      // One integer counts the elements in a row.
+      if (!spread && count == 1 && array.ndim() != 1)
+        array = lax::reshape(array, {array.shape().num_elements()});
       array = getitem(array, subscripts);
     }
     if (is_complex(array.dtype())) {
@@ -280,8 +287,35 @@ PyObject* same(PyObject* self, PyObject*) { return Py_NewRef(self); }
 
 PyObject* block(PyObject* self, PyObject*) { return Py_NewRef(self); }
 
-PyObject* namespace_of(PyObject*, PyObject* const*, Py_ssize_t, PyObject*) {
-  return guarded([] { return py::module_::import("plait.numpy").release().ptr(); });
+// The device that an array of plait is on is the only one.
+void require_cpu(PyObject* device) {
+  const std::string name = device == Py_None ? "cpu" : std::string(py::str(borrowed(device)));
+  if (name != "cpu" && name != Device().to_string())
+    throw BackendError("to_device: there is no device '" + name + "'", "the device is 'cpu'");
+}
+
+PyObject* to_device(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject*) {
+  return guarded([&] {
+    if (count < 1)
+      throw DtypeError("to_device: argument 'device' is missing", "call it as to_device('cpu')");
+    require_cpu(arguments[0]);
+    return Py_NewRef(self);
+  });
+}
+
+PyObject* namespace_of(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    const bool given = count > 0 || (names && PyTuple_GET_SIZE(names) > 0);
+    if (given && arguments[0] != Py_None) {
+      const std::string version = py::str(borrowed(arguments[0]));
+      if (version != "2021.12" && version != "2022.12" && version != "2023.12" &&
+          version != "2024.12")
+        throw ValueError("__array_namespace__: there is no version " + version +
+                             " of the array-API standard here",
+                         "ask for '2024.12', or for none");
+    }
+    return py::module_::import("plait.numpy").release().ptr();
+  });
 }
 
 PyObject* reduce(PyObject* self, PyObject*) {
@@ -367,11 +401,15 @@ PyObject* is_deleted(PyObject* self, PyObject*) {
 
 PyMethodDef array_methods[] = {
     {"item", function(item), METH_FASTCALL,
-     "item(*index)\n--\n\nThe only element, or that at an index, as a Python number."},
+     "item(*index)\n--\n\nThe only element, or that at an index (one integer counts all elements "
+     "in a "
+     "row), as a Python number."},
     {"tolist", tolist, METH_NOARGS, "tolist()\n--\n\nNested lists of Python numbers."},
     {"astype", function(astype), METH_FASTCALL | METH_KEYWORDS,
      "astype(dtype, copy=True)\n--\n\nThe array with elements converted."},
     {"copy", same, METH_NOARGS, "copy()\n--\n\nThe array itself: arrays do not change."},
+    {"to_device", function(to_device), METH_FASTCALL | METH_KEYWORDS,
+     "to_device(device)\n--\n\nThe array on a device: itself, for 'cpu' is the only one."},
     {"block_until_ready", block, METH_NOARGS,
      "block_until_ready()\n--\n\nThe array, once it is computed; on the CPU it is."},
     {"is_deleted", is_deleted, METH_NOARGS,
@@ -420,7 +458,7 @@ PyObject* get_item(PyObject* self, PyObject* key) {
 void add_access(py::module_& module) {
   add_at(module);
   PyObject* type = reinterpret_cast<PyObject*>(array_type);
-  if (PyObject_SetAttrString(type, "__array_ufunc__", Py_None) < 0) throw py::error_already_set();
+  // Operators of NumPy arrays leave the operation to ours; its functions convert by __array__.
   if (PyObject_SetAttrString(type, "__array_priority__", py::int_(100).ptr()) < 0)
     throw py::error_already_set();
   module.def("rebuild_array",

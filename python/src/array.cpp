@@ -7,6 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "array.h"
 
+#include <plait/numpy.h>
 #include <plait/ops.h>
 
 #include <structmember.h>
@@ -218,6 +219,14 @@ PyObject* iterate(PyObject* self) {
   });
 }
 
+// value in x: whether any element equals it.
+int contains(PyObject* self, PyObject* value) {
+  return guarded_int([&]() -> int {
+    const std::optional<Array> wanted = to_operand(value);
+    return wanted && numpy::any(numpy::equal(array_of(self), *wanted)).item<bool>();
+  });
+}
+
 PyObject* item_at(PyObject* self, Py_ssize_t index) {
   // The end of an iteration, without making a message.
   const Array& array = array_of(self);
@@ -291,6 +300,7 @@ void add_array(py::module_& module) {
       {Py_mp_length, slot(length)},
       {Py_sq_length, slot(length)},
       {Py_sq_item, slot(item_at)},
+      {Py_sq_contains, slot(contains)},
       {Py_mp_subscript, slot(get_item)},
       {Py_mp_ass_subscript, slot(set_item)},
       {Py_nb_add, slot(direct<static_cast<Array (*)(Operand, Operand)>(operator+)>)},

@@ -5,6 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
+#include <plait/ops.h>
+
 #include <structmember.h>
 
 #include <map>
@@ -19,6 +21,7 @@ struct BuiltinObject {
   int num_positional;             // how many may be given by position
   int variadic;                   // index of the *parameter, or -1
   bool collects;                  // as a method: x.reshape(2, 3) is x.reshape((2, 3))
+  bool second_first;              // as a method: x.compress(c) is compress(c, x)
   PyObject* dict;
 };
 PyTypeObject *builtin_type, *method_type;
@@ -58,16 +61,11 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
       given = 3;
       next = count;
     }
-    if (self.variadic == 0 && count == 1 && (PyList_Check(values[0]) || PyTuple_Check(values[0]))) {
-      // A sequence stands for its elements.
-      arguments[0] = to_argument(values[0], info, 0);
-      given = 1;
-      next = 1;
-    }
     const Py_ssize_t limit = self.variadic >= 0 ? self.variadic : self.num_positional;
     for (; next < count && next < limit; ++next) {
-      arguments[next] = to_argument(values[next], info, next);
-      given |= std::uint64_t(1) << next;
+      const Py_ssize_t index = self.second_first && next < 2 ? 1 - next : next;
+      arguments[index] = to_argument(values[next], info, index);
+      given |= std::uint64_t(1) << index;
     }
     if (self.variadic >= 0 && !(given >> self.variadic & 1)) {
       py::tuple rest(std::max<Py_ssize_t>(0, count - next));
@@ -111,6 +109,7 @@ PyObject* make(const FunctionInfo& info, PyTypeObject* type) {
   self->num_positional = 0;
   self->variadic = -1;
   self->collects = type == method_type && (info.name == "reshape" || info.name == "transpose");
+  self->second_first = type == method_type && info.name == "compress";
   self->dict = nullptr;
   for (std::size_t i = 0; i < info.parameters.size(); ++i) {
     const Parameter& parameter = info.parameters[i];
@@ -162,9 +161,37 @@ PyObject* get_name(PyObject* self, void*) {
 PyObject* get_module(PyObject* self, void*) {
   return PyUnicode_FromFormat("plait.%s", info_of(self).module.c_str());
 }
+// What holds for every function of a module.
+const char* note_of(const std::string& module) {
+  if (module.starts_with("numpy") || module.starts_with("scipy"))
+    return "Arrays may be NumPy arrays, numbers or lists of numbers. Several of them are promoted "
+           "to "
+           "one dtype, and their shapes broadcast; DtypeError or ShapeError where they cannot be.";
+  if (module == "lax")
+    return "Operands have one dtype and one shape, or are scalars; numbers take the dtype of the "
+           "other operand. DtypeError or ShapeError otherwise.";
+  if (module.starts_with("random"))
+    return "A key is uint32[2]; equal keys give equal numbers. Threefry, bit for bit as in JAX.";
+  if (module == "optim")
+    return "Trees have one structure, or TreeError; leaves that are not floats stay as they are.";
+  return "";
+}
+
+// A function's documentation: its signature, what it says of itself, its parameters.
+std::string page_of(const FunctionInfo& info) {
+  std::string page = info.signature + "\n\n" + info.doc + "\n\nParameters:\n";
+  for (const Parameter& parameter : info.parameters)
+    page += "  " + parameter.name + ": " +
+            (parameter.accepted ? "accepted for programs written for NumPy or JAX; says nothing"
+                                : parameter.type) +
+            "\n";
+  page += "Gives: " + info.result_type + "\n";
+  const std::string note = note_of(info.module);
+  return note.empty() ? page : page + "\n" + note + "\n";
+}
+
 PyObject* get_doc(PyObject* self, void*) {
-  const FunctionInfo& info = info_of(self);
-  return PyUnicode_FromFormat("%s\n\n%s", info.signature.c_str(), info.doc.c_str());
+  return PyUnicode_FromString(page_of(info_of(self)).c_str());
 }
 PyObject* get_text_signature(PyObject* self, void*) {
   const std::string& signature = info_of(self).signature;
@@ -264,13 +291,21 @@ void add_builtin(py::module_& module) {
                        "see dir(plait." + owner + ")");
     return builtin_of(*info);
   });
+  module.def("conv_dimension_numbers",
+             [](const std::string& lhs, const std::string& rhs, const std::string& out) {
+               const lax::ConvDimensions numbers = lax::conv_dimension_numbers(lhs, rhs, out);
+               return py::make_tuple(py::tuple(py::cast(numbers.lhs_spec)),
+                                     py::tuple(py::cast(numbers.rhs_spec)),
+                                     py::tuple(py::cast(numbers.out_spec)));
+             });
   module.def("catalogue_info", [] {
     py::list result;
     for (const FunctionInfo* info : all_functions()) {
       py::list parameters;
       for (const Parameter& parameter : info->parameters)
         parameters.append(py::make_tuple(parameter.name, parameter.type, parameter.keyword_only,
-                                         parameter.variadic, parameter.fallback_text));
+                                         parameter.variadic, parameter.fallback_text,
+                                         parameter.accepted));
       result.append(py::make_tuple(info->module, info->name, info->signature, info->doc,
                                    info->result_type, parameters));
     }

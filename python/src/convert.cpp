@@ -382,6 +382,22 @@ Argument any_argument(PyObject* object, const FunctionInfo& info, std::size_t in
 
 }  // namespace
 
+namespace {
+// function(*arrays), one array or a sequence of them, as a C++ function.
+Function to_function_of_arrays(py::object callable, std::string what) {
+  return [shared = share(std::move(callable)), what = std::move(what)](std::span<const Array> x) {
+    py::gil_scoped_acquire gil;
+    const py::object function = borrowed(static_cast<PyObject*>(shared.get()));
+    const py::object result = function(*py::tuple(from_arrays(x)));
+    if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr()))
+      return Arrays{to_array(result.ptr(), {what})};
+    Arrays outputs;
+    for (py::handle item : result) outputs.push_back(to_array(item.ptr(), {what}));
+    return outputs;
+  };
+}
+}  // namespace
+
 Argument to_argument(PyObject* object, const FunctionInfo& info, std::size_t index) {
   const Parameter& parameter = info.parameters[index];
   const Role role{info.name, parameter.name};
@@ -411,6 +427,11 @@ Argument to_argument(PyObject* object, const FunctionInfo& info, std::size_t ind
     case ParameterKind::dtype:
       if (object == Py_None) return {};
       return to_dtype(object, role);
+    case ParameterKind::function:
+      if (!PyCallable_Check(object))
+        throw DtypeError(role.to_string() + " is " + text_of(object) + " and should be a function",
+                         "call it as " + info.signature);
+      return to_function_of_arrays(borrowed(object), role.to_string());
     default:
       return any_argument(object, info, index);
   }
@@ -436,7 +457,9 @@ py::object from_argument(const Argument& argument) {
           py::tuple result(value.size());
           for (std::size_t i = 0; i < value.size(); ++i) result[i] = from_argument(value[i]);
           return result;
-        } else
+        } else if constexpr (std::is_same_v<T, Function>)
+          throw InternalError("a function of the catalogue gives a function");
+        else
           return py::cast(value);
       },
       argument.value);

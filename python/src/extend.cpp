@@ -233,18 +233,20 @@ void define_rule(const Primitive& primitive, const std::string& kind, py::object
 
 // Primitives live as long as the program, as their rules do.
 const Primitive& make_primitive(const std::string& name, const std::string& doc,
-                                const std::string& file, int line) {
+                                const std::string& file, int line, bool effectful) {
   static auto* primitives = new std::deque<Primitive>;
   static auto* names = new std::deque<std::string>;
   if (const Primitive* found = find_primitive(name)) {
     names->push_back(file);
-    define(*found, doc, names->back().c_str(), line);
+    Definition definition = define(*found, doc, names->back().c_str(), line);
+    if (effectful) definition.effectful();
     return *found;
   }
   names->push_back(name);
   const Primitive& primitive = primitives->emplace_back(names->back().c_str());
   names->push_back(file);
-  define(primitive, doc, names->back().c_str(), line);
+  Definition definition = define(primitive, doc, names->back().c_str(), line);
+  if (effectful) definition.effectful();
   return primitive;
 }
 
@@ -259,8 +261,8 @@ const Primitive& primitive_of(const std::string& name) {
 
 void add_extend(py::module_& module) {
   module.def("make_primitive",
-             [](const std::string& name, const std::string& doc, const std::string& file,
-                int line) { make_primitive(name, doc, file, line); });
+             [](const std::string& name, const std::string& doc, const std::string& file, int line,
+                bool effectful) { make_primitive(name, doc, file, line, effectful); });
   module.def("define_rule", [](const std::string& name, const std::string& kind,
                                py::object function, const std::string& file, int line) {
     define_rule(primitive_of(name), kind, std::move(function),

@@ -38,7 +38,7 @@ struct DLManagedTensorVersioned {
   DLTensor tensor;
 };
 constexpr std::int32_t cpu_device = 1, cuda_host_device = 3;
-constexpr std::uint64_t read_only_flag = 1;
+constexpr std::uint64_t read_only_flag = 1, copied_flag = 2;
 enum Code : std::uint8_t {
   int_code = 0,
   uint_code = 1,
@@ -80,7 +80,7 @@ struct Export {
 };
 
 template <class Managed>
-Managed* make_export(const Buffer& buffer) {
+Managed* make_export(const Buffer& buffer, bool copied) {
   auto* made = new Export<Managed>{buffer, buffer.shape(), buffer.strides(), {}};
   made->managed.tensor = {buffer.data(),
                           {cpu_device, 0},
@@ -94,7 +94,7 @@ Managed* make_export(const Buffer& buffer) {
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
     made->managed.major = 1;
     made->managed.minor = 0;
-    made->managed.flags = read_only_flag;
+    made->managed.flags = copied ? copied_flag : read_only_flag;
   }
   return &made->managed;
 }
@@ -227,17 +227,26 @@ PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t co
 
 PyObject* to_dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
-    bool versioned = false;
+    bool versioned = false, copied = false;
     Buffer buffer = array_of(self).buffer();
     each_keyword(arguments, count, names, [&](const std::string& name, PyObject* value) {
-      if (name == "max_version" && value != Py_None)
+      if (value == Py_None) return;
+      if (name == "max_version")
         versioned = borrowed(value).cast<py::tuple>()[0].cast<int>() >= 1;
-      if (name == "copy" && value == Py_True) buffer = Buffer::copy_of(buffer.view());
+      else if (name == "copy")
+        copied = value == Py_True;
+      else if (name == "dl_device" && !borrowed(value).equal(py::make_tuple(int(cpu_device), 0)))
+        throw BackendError(
+            "__dlpack__: the memory is on the CPU, and " + text_of(value) + " is another device",
+            "ask for the device (1, 0)");
+      else if (name == "stream")
+        throw ValueError("__dlpack__: memory of the CPU has no stream", "leave stream out");
     });
+    if (copied) buffer = Buffer::copy_of(buffer.view());
     if (versioned)
-      return PyCapsule_New(make_export<DLManagedTensorVersioned>(buffer), "dltensor_versioned",
-                           destroy_capsule<DLManagedTensorVersioned>);
-    return PyCapsule_New(make_export<DLManagedTensor>(buffer), "dltensor",
+      return PyCapsule_New(make_export<DLManagedTensorVersioned>(buffer, copied),
+                           "dltensor_versioned", destroy_capsule<DLManagedTensorVersioned>);
+    return PyCapsule_New(make_export<DLManagedTensor>(buffer, copied), "dltensor",
                          destroy_capsule<DLManagedTensor>);
   });
 }
