@@ -5,11 +5,16 @@ The stubs are kept beside the package; tests/python/test_stubs.py says when they
 SPDX-License-Identifier: Apache-2.0
 """
 
+import enum
+import importlib
 import inspect
 import pathlib
 import sys
 
-MODULES = ("numpy", "lax", "nn", "random", "optim", "tree")
+MODULES = (
+    "numpy", "numpy.linalg", "lax", "nn", "nn.initializers", "random", "optim", "scipy.special", "scipy.stats.norm",
+    "tree",
+)  # fmt: skip
 HEADER = '''"""Made by python/make_stubs.py from the catalogue.
 
 SPDX-License-Identifier: Apache-2.0
@@ -18,8 +23,10 @@ SPDX-License-Identifier: Apache-2.0
 # ruff: noqa
 
 '''
-IMPORTS = """from collections.abc import Callable, Sequence
-from typing import Any
+IMPORTS = """import builtins as _builtins
+import enum as _enum
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as _np
 import numpy.typing as _npt
@@ -37,8 +44,9 @@ TYPES = {
     "tree": "Any",
     "int or sequence of int": "_Ints",
     "int": "int | Any",
-    "bool": "bool",
+    "bool": "_builtins.bool",
     "float": "float | Any",
+    "function": "Callable[..., Any]",
     "str": "str",
     "dtype": "_DType",
 }
@@ -77,7 +85,7 @@ def type_of(text, table):
 def function_stub(name, parameters, result, doc, method=False, indent=""):
     """The stub of a catalogued function."""
     parts, keyword_only = [], False
-    for position, (parameter, kind, only, variadic, fallback) in enumerate(parameters):
+    for position, (parameter, kind, only, variadic, fallback, _) in enumerate(parameters):
         annotation = type_of(kind, TYPES)
         if method and position == 0:
             parts.append("self")
@@ -96,16 +104,30 @@ def function_stub(name, parameters, result, doc, method=False, indent=""):
     return f"{indent}def {name}({', '.join(parts)}) -> {type_of(result, RESULTS)}: ...\n"
 
 
+def class_stub(name, value):
+    """The stub of a class of the package."""
+    if issubclass(value, enum.Enum):
+        members = "".join(f"    {member.name} = {member.value!r}\n" for member in value)
+        return f"class {name}(str, _enum.Enum):\n{members}"
+    if hasattr(value, "_fields"):
+        fields = "".join(
+            f"    {field}: tuple[int, ...]{' = ...' if field in value._field_defaults else ''}\n"
+            for field in value._fields
+        )
+        return f"class {name}(NamedTuple):\n{fields}"
+    return (
+        f"{name}: Any\n"
+        if value.__name__ != name
+        else f"class {name}:\n    def __init__(self, *args: Any) -> None: ...\n    def __getattr__(self, name: str) -> Any: ...\n"
+    )
+
+
 def python_stub(name, value):
     """The stub of something that is Python: a function, a class, a constant."""
     if inspect.isclass(value):
         if value.__module__.startswith("numpy"):
             return f"{name} = _np.{value.__name__}\n"
-        return (
-            f"{name}: Any\n"
-            if value.__name__ != name
-            else f"class {name}:\n    def __init__(self, *args: Any) -> None: ...\n    def __getattr__(self, name: str) -> Any: ...\n"
-        )
+        return class_stub(name, value)
     if inspect.isfunction(value):
         parts = []
         keyword_only = False
@@ -128,20 +150,34 @@ def python_stub(name, value):
     return f"{name}: Any\n"
 
 
+UFUNC = """class _Ufunc:
+    def __call__(self, x1: _ArrayLike, x2: _ArrayLike) -> _Array: ...
+    def outer(self, a: _ArrayLike, b: _ArrayLike) -> _Array: ...
+    def reduce(self, a: _ArrayLike, axis: _Ints | None = ..., dtype: _DType | None = ..., out: None = ..., keepdims: _builtins.bool = ..., **options: Any) -> _Array: ...
+    def accumulate(self, a: _ArrayLike, axis: int = ..., dtype: _DType | None = ..., out: None = ...) -> _Array: ...
+    def at(self, a: _ArrayLike, indices: Any, b: _ArrayLike, *, inplace: _builtins.bool = ...) -> _Array: ...
+
+"""
+
+
 def module_stub(name, functions):
     """The stub of one module."""
-    import importlib
-
     module = importlib.import_module(f"plait.{name}")
     text = HEADER + IMPORTS + "from plait._plait import Array\n\n" + ALIASES
+    if name == "numpy":
+        text += UFUNC
     for member in sorted(dir(module)):
         if member.startswith("_"):
             continue
         value = getattr(module, member)
         if inspect.ismodule(value):
+            if value.__name__ == f"plait.{name}.{member}":
+                text += f"from plait.{name} import {member} as {member}\n"
             continue
         info = functions.get((name, member))
-        if info and type(value).__name__ == "builtin":
+        if hasattr(value, "outer") and name == "numpy":
+            text += f"{member}: _Ufunc\n"
+        elif info and type(value).__name__ == "builtin":
             text += function_stub(member, info[5], info[4], info[3])
         elif member == "ndarray":
             text += "ndarray = Array\n"
@@ -156,7 +192,7 @@ def core_stub(functions):
     """The stub of plait._plait: the classes users meet."""
     from plait import numpy
 
-    text = HEADER + "import builtins as _builtins\n" + IMPORTS + CLASSES + "\n"
+    text = HEADER + IMPORTS + CLASSES + "\n"
     text += "class Array:\n"
     properties = {
         "shape": "tuple[Any, ...]", "dtype": "_np.dtype[Any]", "ndim": "int", "size": "int", "nbytes": "int",
@@ -259,9 +295,12 @@ def stubs():
     from plait import _plait
 
     functions = {(info[0], info[1]): info for info in _plait.catalogue_info()}
-    return {f"{name}.pyi": module_stub(name, functions) for name in MODULES} | {
-        "_plait.pyi": core_stub(functions)
-    }
+    result = {"_plait.pyi": core_stub(functions)}
+    for name in MODULES:
+        is_package = hasattr(importlib.import_module(f"plait.{name}"), "__path__")
+        path = name.replace(".", "/") + ("/__init__.pyi" if is_package else ".pyi")
+        result[path] = module_stub(name, functions)
+    return result
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ from plait._transforms import eval_shape, explain, jit, make_jaxpr, vmap
 __version__ = _plait.__version__
 
 # The modules that are made from the catalogue of C++ functions.
-from plait import lax, nn, numpy, optim, random, tree
+from plait import debug, dtypes, flatten_util, lax, nn, numpy, optim, random, scipy, tree, tree_util
 
 remat = checkpoint
 jacobian = jacrev

@@ -60,15 +60,16 @@ class Primitive:
     transpose(cotangents, inputs) -> cotangents  batch(size, arrays, axes) -> (outputs, axes)
     mask(padded, avals, outputs, size_value) -> padded outputs
 
-    Parameters of the call reach rules as keywords.
+    Parameters of the call reach rules as keywords. An effectful primitive, such as one that prints, runs each time
+    the program does, in order; others run when their outputs are needed, once for equal inputs.
     """
 
-    def __init__(self, name, doc=""):
+    def __init__(self, name, doc="", effectful=False):
         frame = inspect.currentframe().f_back
         file, line = frame.f_code.co_filename, frame.f_lineno
         if file.startswith("<") or "ipykernel" in file:
             file, line = "<interactive>", 0
-        _plait.make_primitive(name, doc, file, line)
+        _plait.make_primitive(name, doc, file, line, effectful)
         self.name, self.__name__, self.__doc__ = name, name, doc or type(self).__doc__
 
     def _define(self, kind, function):
@@ -77,21 +78,27 @@ class Primitive:
         return function
 
     def abstract(self, function):
+        """Gives function(*avals) as the rule for the types of the outputs, ShapeDtypeStructs."""
         return self._define("abstract", function)
 
     def eval(self, function):
+        """Gives function(*NumPy arrays) as the kernel."""
         return self._define("eval", function)
 
     def jvp(self, function):
+        """Gives function(primals, tangents, outputs) as the rule for tangents of the outputs; None for zero."""
         return self._define("jvp", function)
 
     def transpose(self, function):
+        """Gives function(cotangents, inputs) as the rule for cotangents; linear inputs are given as types."""
         return self._define("transpose", function)
 
     def batch(self, function):
+        """Gives function(size, arrays, axes) as the rule for (outputs, axes); axis None is not mapped."""
         return self._define("batch", function)
 
     def mask(self, function):
+        """Gives function(padded, avals, outputs, size_value) as the rule for padded outputs."""
         return self._define("mask", function)
 
     def decompose(self, function):

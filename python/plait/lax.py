@@ -1,11 +1,92 @@
 """The primitives under JAX's names: exact shapes and dtypes, no promotion.
 
-Every function is C++ and comes from the catalogue, with its documentation.
+Every function is C++ and comes from the catalogue, with its documentation; here are the types of JAX's arguments.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
+import enum as _enum
+import typing as _typing
+
+from plait import _plait
 from plait._plait import catalogue as _catalogue
 
 globals().update(_catalogue("lax"))
-__all__ = sorted(_catalogue("lax"))
+
+
+class GatherDimensionNumbers(_typing.NamedTuple):
+    """What the axes of gather's operand, start indices and result mean, as in JAX."""
+
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+
+
+class ScatterDimensionNumbers(_typing.NamedTuple):
+    """What the axes of scatter's operand, indices and updates mean, as in JAX."""
+
+    update_window_dims: tuple[int, ...]
+    inserted_window_dims: tuple[int, ...]
+    scatter_dims_to_operand_dims: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    scatter_indices_batching_dims: tuple[int, ...] = ()
+
+
+class ConvDimensionNumbers(_typing.NamedTuple):
+    """Where a convolution keeps batch (or out feature), feature (or in feature) and spatial axes."""
+
+    lhs_spec: tuple[int, ...]
+    rhs_spec: tuple[int, ...]
+    out_spec: tuple[int, ...]
+
+
+class GatherScatterMode(str, _enum.Enum):
+    """What becomes of windows outside the array; its members may stand for their words."""
+
+    CLIP = "clip"
+    FILL_OR_DROP = "fill"
+    PROMISE_IN_BOUNDS = "promise_in_bounds"
+
+    __str__ = str.__str__
+
+
+class Precision(str, _enum.Enum):
+    """JAX's say about the precision of products. float32 means float32 here, so that all are equal."""
+
+    DEFAULT = "default"
+    HIGH = "high"
+    HIGHEST = "highest"
+
+    __str__ = str.__str__
+
+
+def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers):
+    """ConvDimensionNumbers of ("NCHW", "OIHW", "NCHW"), of a triple of axes, or of None, which stands for that order.
+
+    N is the batch, C the feature, O and I the kernel's features, any other character a spatial axis. ValueError for
+    strings that do not name the axes of the shapes so.
+    """
+    rank = len(lhs_shape)
+    if len(rhs_shape) != rank:
+        _plait.fail(
+            "ShapeError",
+            f"conv_dimension_numbers: shapes {tuple(lhs_shape)} and {tuple(rhs_shape)} of {rank} and {len(rhs_shape)} axes",
+            "give as many axes of both",
+        )
+    if dimension_numbers is None:
+        return ConvDimensionNumbers(*[tuple(range(rank))] * 3)
+    if not isinstance(dimension_numbers[0], str):
+        return ConvDimensionNumbers(*map(tuple, dimension_numbers))
+    specs = _plait.conv_dimension_numbers(*dimension_numbers)
+    if any(len(spec) != rank for spec in specs):
+        _plait.fail(
+            "ValueError",
+            f"conv_dimension_numbers: {tuple(dimension_numbers)} for arrays of {rank} axes",
+            "give a character for each axis",
+        )
+    return ConvDimensionNumbers(*specs)
+
+
+__all__ = sorted(name for name in globals() if not name.startswith("_"))

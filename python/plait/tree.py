@@ -10,7 +10,7 @@ import collections as _collections
 import functools as _functools
 
 from plait import _plait
-from plait._plait import TreeDef, flatten, unflatten
+from plait._plait import TreeDef
 from plait._plait import catalogue as _catalogue
 from plait._plait import register_pytree_node as _register
 
@@ -19,6 +19,16 @@ globals().update(
 )
 
 PyTreeDef = TreeDef
+
+
+def flatten(tree, is_leaf=None):
+    """(leaves, structure) of a tree. is_leaf(node) says where to stop; None is a container without leaves."""
+    return _plait.flatten(tree, is_leaf)
+
+
+def unflatten(treedef, leaves):
+    """The tree of this structure with these leaves, a sequence. TreeError when there are not so many."""
+    return _plait.unflatten(treedef, leaves)
 
 
 def leaves(tree, is_leaf=None):
@@ -48,7 +58,7 @@ def reduce(function, tree, initializer=..., is_leaf=None):
     )
 
 
-def reduce_associative(operation, tree, identity=..., is_leaf=None):
+def reduce_associative(operation, tree, *, identity=..., is_leaf=None):
     """operation, which is associative, over the leaves, in pairs."""
     values = leaves(tree, is_leaf)
     if not values:
@@ -246,6 +256,7 @@ _register(
 # The names of jax.tree_util.
 tree_flatten, tree_unflatten, tree_leaves, tree_structure = flatten, unflatten, leaves, structure
 tree_map, tree_reduce, tree_all, tree_transpose = map, reduce, all, transpose
+tree_broadcast, tree_reduce_associative = broadcast, reduce_associative
 tree_map_with_path, tree_flatten_with_path, tree_leaves_with_path = (
     map_with_path,
     flatten_with_path,

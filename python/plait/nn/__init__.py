@@ -1,4 +1,4 @@
-"""Activations, normalisation and initialisers.
+"""Neural networks: activations, normalisation, attention, and initializers as a module of its own.
 
 Every function is C++ and comes from the catalogue, with its documentation.
 
@@ -8,4 +8,7 @@ SPDX-License-Identifier: Apache-2.0
 from plait._plait import catalogue as _catalogue
 
 globals().update(_catalogue("nn"))
-__all__ = sorted(_catalogue("nn"))
+
+from plait.nn import initializers  # noqa: E402
+
+__all__ = sorted([*_catalogue("nn"), "initializers"])

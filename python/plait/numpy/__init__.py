@@ -15,11 +15,14 @@ from plait import _plait
 from plait._plait import Array as ndarray
 from plait._plait import catalogue as _catalogue
 from plait._plait import from_dlpack
+from plait.numpy import _info, _ufuncs, linalg
+from plait.numpy._vectorize import vectorize
 
 globals().update(_catalogue("numpy"))
 
 pi, e, inf, nan, newaxis, euler_gamma = _np.pi, _np.e, _np.inf, _np.nan, None, _np.euler_gamma
-bool_, int8, int16, int32, int64 = _np.bool_, _np.int8, _np.int16, _np.int32, _np.int64
+bool = bool_ = _np.bool_
+int8, int16, int32, int64 = _np.int8, _np.int16, _np.int32, _np.int64
 uint8, uint16, uint32, uint64 = _np.uint8, _np.uint16, _np.uint32, _np.uint64
 float16, float32, float64 = _np.float16, _np.float32, _np.float64
 complex64, complex128 = _np.complex64, _np.complex128
@@ -29,7 +32,7 @@ signedinteger, unsignedinteger, complexfloating = (
     _np.unsignedinteger,
     _np.complexfloating,
 )
-dtype, iinfo = _np.dtype, _np.iinfo
+dtype, generic = _np.dtype, _np.generic
 
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None):
@@ -90,30 +93,6 @@ def fromfunction(function, shape, *, dtype=float, **kwargs):
     return function(*indices(shape, dtype=dtype), **kwargs)
 
 
-def vectorize(pyfunc, *, excluded=(), signature=None):
-    """A function of scalars as a function of arrays, which broadcast; by vmap over every axis."""
-    if signature is not None or excluded:
-        _plait.fail(
-            "MissingRuleError",
-            "vectorize: signature and excluded are not supported",
-            "use vmap with in_axes",
-        )
-    from plait._transforms import vmap
-
-    def vectorized(*args):
-        arrays = [_plait.to_array(arg) for arg in args]
-        shape = broadcast_shapes(*[array.shape for array in arrays])
-        flat = [broadcast_to(array, shape).reshape(-1) for array in arrays]
-        return _plait_reshape(vmap(pyfunc)(*flat), shape)
-
-    return vectorized
-
-
-def _plait_reshape(tree, shape):
-    leaves, structure = _plait.flatten(tree)
-    return _plait.unflatten(structure, [leaf.reshape(shape + leaf.shape[1:]) for leaf in leaves])
-
-
 class _Grid:
     """mgrid and ogrid: coordinates from slices, mgrid[0:3, 0:2]."""
 
@@ -130,32 +109,30 @@ class _Grid:
 mgrid, ogrid, s_, index_exp = _Grid(False), _Grid(True), _np.s_, _np.index_exp
 
 
-def _add_outer(name, function):
-    def outer(a, b):
-        a, b = _plait.to_array(a, name), _plait.to_array(b, name)
-        return function(a.reshape(a.shape + (1,) * b.ndim), b)
-
-    outer.__doc__ = f"{name} of every element of a with every element of b."
-    function.outer = outer
+_ufuncs.add_methods(globals(), _catalogue("lax"), _catalogue("nn"))
 
 
-for _name in (
-    "add subtract multiply divide true_divide floor_divide power float_power remainder mod fmod maximum minimum fmax "
-    "fmin logaddexp logaddexp2 arctan2 atan2 hypot copysign bitwise_and bitwise_or bitwise_xor logical_and logical_or "
-    "logical_xor equal not_equal less less_equal greater greater_equal"
-).split():
-    if _name in globals():
-        _add_outer(_name, globals()[_name])
-
-
-def finfo(type):
-    """Limits of a floating dtype, bfloat16 included."""
-    type = _plait.as_dtype(type)
-    if type.name == "bfloat16":
+def finfo(dtype):
+    """Limits of a floating dtype, or of an array's: NumPy's finfo, ml_dtypes' for bfloat16. ValueError for integers."""
+    dtype = _plait.as_dtype(getattr(dtype, "dtype", dtype))
+    if dtype.name == "bfloat16":
         import ml_dtypes
 
-        return ml_dtypes.finfo(type)
-    return _np.finfo(type)
+        return ml_dtypes.finfo(dtype)
+    return _np.finfo(dtype)
+
+
+def iinfo(int_type):
+    """Limits of an integer dtype, or of an array's: NumPy's iinfo. ValueError for other dtypes."""
+    return _np.iinfo(_plait.as_dtype(getattr(int_type, "dtype", int_type)))
+
+
+def __array_namespace_info__():
+    """What the array-API standard asks a namespace: capabilities, devices and dtypes."""
+    return _info.Info()
+
+
+__array_api_version__ = "2024.12"
 
 
 def issubdtype(arg1, arg2):

@@ -1,0 +1,50 @@
+"""Dtypes: what they promote to, how they are ordered. They are NumPy's, and ml_dtypes' for bfloat16.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import numpy as _np
+
+from plait import _plait
+from plait import numpy as _numpy
+from plait.numpy import finfo, iinfo, isdtype, promote_types
+
+__all__ = [
+    "bfloat16", "canonicalize_dtype", "finfo", "iinfo", "isdtype", "issubdtype", "prng_key", "promote_types",
+    "result_type",
+]  # fmt: skip
+
+
+class prng_key(_np.generic):
+    """The kind of dtypes of random keys in JAX. Keys are uint32[2] here, so that no dtype is of it."""
+
+
+def canonicalize_dtype(dtype, allow_extended_dtype=False):
+    """dtype as a NumPy dtype. plait never narrows: float64 stays float64. DtypeError for what is none."""
+    return _plait.as_dtype(dtype)
+
+
+def issubdtype(a, b):
+    """Whether a dtype lies below another in NumPy's tree, as numpy.issubdtype; no dtype lies below prng_key."""
+    return _numpy.issubdtype(a, b)
+
+
+def result_type(*args, return_weak_type_flag=False):
+    """The dtype of an operation on arrays, numbers and dtypes, with the flag whether it is weak if asked for."""
+    dtype = _plait.result_type(*args)
+    if not return_weak_type_flag:
+        return dtype
+    weak = all(
+        isinstance(arg, (int, float, complex)) and not isinstance(arg, _np.generic)
+        or getattr(arg, "weak_type", False)
+        for arg in args
+    )  # fmt: skip
+    return dtype, weak
+
+
+def __getattr__(name):
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return ml_dtypes.bfloat16
+    raise AttributeError(f"module 'plait.dtypes' has no attribute {name!r}")

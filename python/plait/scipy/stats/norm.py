@@ -1,0 +1,11 @@
+"""The normal distribution.
+
+Every function is C++ and comes from the catalogue, with its documentation.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from plait._plait import catalogue as _catalogue
+
+globals().update(_catalogue("scipy.stats.norm"))
+__all__ = sorted(_catalogue("scipy.stats.norm"))

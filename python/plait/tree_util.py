@@ -1,0 +1,34 @@
+"""plait.tree under the names of jax.tree_util.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+# ruff: noqa: F401
+from plait.tree import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    PyTreeDef,
+    SequenceKey,
+    keystr,
+    register_pytree_node,
+    register_pytree_node_class,
+    register_pytree_with_keys,
+    register_pytree_with_keys_class,
+    register_static,
+    tree_all,
+    tree_broadcast,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_leaves_with_path,
+    tree_map,
+    tree_map_with_path,
+    tree_reduce,
+    tree_reduce_associative,
+    tree_structure,
+    tree_transpose,
+    tree_unflatten,
+)
+
+__all__ = sorted(name for name in globals() if not name.startswith("_"))
