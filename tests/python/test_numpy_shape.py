@@ -190,7 +190,7 @@ def test_joining():
             check(getattr(pnp, name)(parts), getattr(np, name)(parts))
     check(pnp.append(a, b, 0), np.append(a, b, 0))
     check(pnp.append(1, [2, 3]), np.append(1, [2, 3]))
-    check_all(pnp.unstack(X, 1), [X[:, i] for i in range(3)])
+    check_all(pnp.unstack(X, axis=1), [X[:, i] for i in range(3)])
 
 
 @pytest.mark.parametrize("sections", [1, 2, 3, 4, [1, 2], [0, 3, 3], [2, 10], [-1]])
