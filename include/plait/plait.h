@@ -8,8 +8,10 @@
 #include <plait/lax.h>
 #include <plait/nn.h>
 #include <plait/numpy.h>
+#include <plait/numpy_linalg.h>
 #include <plait/optim.h>
 #include <plait/random.h>
 #include <plait/run.h>
+#include <plait/scipy.h>
 #include <plait/specs.h>
 #include <plait/transforms.h>

@@ -4,8 +4,6 @@
 #include <plait/catalogue.h>
 #include <plait/ops.h>
 
-#include "ops/functions.h"
-
 namespace plait {
 
 std::optional<Axes> Axes::from_argument(const Argument& argument) {
@@ -74,20 +72,6 @@ std::optional<Repeats> Repeats::from_argument(const Argument& argument) {
   Arrays counts;
   for (Dim count : *list) counts.push_back(lax::full({1}, double(count.constant()), default_int));
   return Repeats(counts.empty() ? lax::full({0}, 0, default_int) : lax::concatenate(counts, 0));
-}
-
-std::optional<functions::WindowPadding> functions::WindowPadding::from_argument(
-    const Argument& argument) {
-  if (const auto* word = std::get_if<std::string>(&argument.value)) return WindowPadding(*word);
-  const auto* list = std::get_if<Argument::List>(&argument.value);
-  if (!list) return std::nullopt;
-  std::vector<std::pair<Dim, Dim>> pairs;
-  for (const Argument& entry : *list) {
-    const std::optional<Shape> pair = detail::as_shape(entry);
-    if (!pair || pair->size() != 2) return std::nullopt;
-    pairs.emplace_back((*pair)[0], (*pair)[1]);
-  }
-  return WindowPadding(std::move(pairs));
 }
 
 std::optional<BinaryFunction> BinaryFunction::from_argument(const Argument& argument) {

@@ -125,21 +125,17 @@ Array part(const Array& x, int axis, Dim start, Dim limit, Dim stride) {
 
 Array counting(Dim size, DType dtype) { return lax::iota(dtype, Shape{size}, 0); }
 
-lax::WindowPadding padding_of(const Argument& padding, std::string_view function) {
-  if (const auto* word = std::get_if<std::string>(&padding.value)) return *word;
-  auto refuse = [&] {
-    throw DtypeError(std::string(function) + ": padding is not a string or a sequence of pairs",
-                     "give \"VALID\", \"SAME\", or (low, high) for each windowed axis");
-  };
-  const auto* list = std::get_if<Argument::List>(&padding.value);
-  if (!list) refuse();
+std::optional<WindowPadding> WindowPadding::from_argument(const Argument& argument) {
+  if (const auto* word = std::get_if<std::string>(&argument.value)) return WindowPadding(*word);
+  const auto* list = std::get_if<Argument::List>(&argument.value);
+  if (!list) return std::nullopt;
   std::vector<std::pair<Dim, Dim>> pairs;
   for (const Argument& entry : *list) {
     const std::optional<Shape> pair = detail::as_shape(entry);
-    if (!pair || pair->size() != 2) refuse();
+    if (!pair || pair->size() != 2) return std::nullopt;
     pairs.emplace_back((*pair)[0], (*pair)[1]);
   }
-  return pairs;
+  return WindowPadding(std::move(pairs));
 }
 
 }  // namespace plait::functions

@@ -46,12 +46,10 @@ Shape from_back(std::span<const int> axes, int rank);
 Array number_of(Dim size, DType dtype);
 // A part of one axis.
 Array part(const Array& x, int axis, Dim start, Dim limit, Dim stride = 1);
-// The padding of windows as Python writes it: a word, or pairs of sizes.
-lax::WindowPadding padding_of(const Argument& padding, std::string_view function);
 // 0, 1, 2, ... as a row.
 Array counting(Dim size, DType dtype = default_int);
 
-// lax::WindowPadding as an argument of the catalogue.
+// lax::WindowPadding as an argument of the catalogue: a word, or pairs of sizes.
 struct WindowPadding : lax::WindowPadding {
   using lax::WindowPadding::WindowPadding;
   static constexpr const char* argument_type = "str, or a pair for each dimension";

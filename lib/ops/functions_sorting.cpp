@@ -69,7 +69,17 @@ Array numpy::searchsorted(Operand a, Operand v, const std::string& side,
 }
 
 Array numpy::digitize(Operand x, Operand bins, bool right) {
-  return searchsorted(bins, x, right ? "left" : "right");
+  const char* const side = right ? "left" : "right";
+  const Array rising = searchsorted(bins, x, side);
+  if (bins.ndim() != 1 || less_equal(bins.shape(0), 1) != false) return rising;
+  // Falling edges are rising ones from behind.
+  const Array first = lax::index_in_dim(bins, 0, 0, false),
+              last = lax::index_in_dim(bins, -1, 0, false);
+  const Array falls = lax::lt(last, first);
+  if (falls.known_buffer() && !falls.item<bool>()) return rising;
+  const Array from_end = searchsorted(lax::rev(bins, std::vector<int>{0}), x, side);
+  const Array falling = lax::sub(number_of(bins.shape(0), from_end.dtype()), from_end);
+  return lax::select(falls, falling, rising);
 }
 
 Array numpy::interp(Operand x, Operand xp, Operand fp, const OptionalArray& left,
@@ -340,7 +350,9 @@ Array lexsort_of(const Argument& keys, int axis) {
              "equal elements. By bisection.",
              &numpy::searchsorted),
     function("numpy", "digitize(x, bins, right=False, *, method=None!)",
-             "In which of the bins between rising edges each element lies.", &numpy::digitize),
+             "In which of the bins between rising (or falling) edges each element lies, int32: i "
+             "where edge i - 1 <= x < edge i, or with right edge i - 1 < x <= edge i.",
+             &numpy::digitize),
     function("numpy", "interp(x, xp, fp, left=None, right=None)",
              "The piecewise linear function through the points (xp, fp), xp rising, at x; left and "
              "right of them fp[0] and fp[-1], or as given.",

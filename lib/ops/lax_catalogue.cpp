@@ -6,8 +6,6 @@
 #include "ops/functions.h"
 
 namespace plait {
-using functions::padding_of;
-
 namespace {
 
 using List = Argument::List;

@@ -96,14 +96,13 @@ Array nn::min_pool(Operand inputs, const Shape& window_shape, const Shape& strid
 namespace {
 
 Array avg_pool(Operand inputs, const Shape& window_shape, const std::optional<Shape>& strides,
-               const Argument& padding, bool count_include_pad) {
-  return nn::avg_pool(inputs, window_shape, strides.value_or(Shape()),
-                      padding_of(padding, "avg_pool"), count_include_pad);
+               const functions::WindowPadding& padding, bool count_include_pad) {
+  return nn::avg_pool(inputs, window_shape, strides.value_or(Shape()), padding, count_include_pad);
 }
 template <Array (*function)(Operand, const Shape&, const Shape&, const lax::WindowPadding&)>
 Array extremum(Operand inputs, const Shape& window_shape, const std::optional<Shape>& strides,
-               const Argument& padding) {
-  return function(inputs, window_shape, strides.value_or(Shape()), padding_of(padding, "max_pool"));
+               const functions::WindowPadding& padding) {
+  return function(inputs, window_shape, strides.value_or(Shape()), padding);
 }
 
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
