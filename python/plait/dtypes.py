@@ -10,7 +10,7 @@ from plait import numpy as _numpy
 from plait.numpy import finfo, iinfo, isdtype, promote_types
 
 __all__ = [
-    "bfloat16", "canonicalize_dtype", "finfo", "iinfo", "isdtype", "issubdtype", "prng_key", "promote_types",
+    "canonicalize_dtype", "finfo", "iinfo", "isdtype", "issubdtype", "prng_key", "promote_types",
     "result_type",
 ]  # fmt: skip
 

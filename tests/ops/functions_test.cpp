@@ -278,6 +278,31 @@ TEST_CASE("optimisers work over C++ structs") {
   check_close(optim::sgd(weights, {.learning_rate = 0.5}).w, values_of(-0.5 * weights.w));
 }
 
+TEST_CASE("functions given as operators fold arrays and windows") {
+  const Array x = f64({1, 5, 2, 4, 3, 6}, {2, 3});
+  check_close(lax::reduce(x, -inf, lax::max, {1}), {5, 6});
+  check_close(lax::reduce(x, 10, numpy::add, {0}), {15, 18, 18});
+  check_close(lax::reduce_window(x, -inf, lax::max, {1, 2}), {5, 5, 4, 6});
+  check_close(
+      lax::reduce_window(x, 0, [](const Array& a, const Array& b) { return a + b; }, {2, 2}),
+      {13, 16});
+  check_close(lax::reduce_window(x, 1, lax::mul, {1, 3}, {1, 1}, {{0, 0}, {1, 1}}),
+              {5, 10, 10, 12, 72, 18});
+  CHECK_THROWS_AS(lax::reduce(x, 0, lax::sub, {0}), MissingRuleError);
+}
+
+TEST_CASE("norms, repeats by counts, and columns first") {
+  const Array x = f64({3, -4, 0, 12}, {2, 2});
+  CHECK(numpy::linalg::norm(x).item<double>() == doctest::Approx(13));
+  check_close(numpy::linalg::norm(x, 1, 0), {3, 16});
+  check_close(numpy::linalg::norm(x, inf), {12});
+  check_close(numpy::linalg::matrix_norm(x, false, -1), {3});
+  CHECK_THROWS_AS(numpy::linalg::norm(x, "nuc"), MissingRuleError);
+  check_close(numpy::repeat(row({1, 2, 3}), array_of<std::int32_t>({2, 0, 1}, {3})), {1, 1, 3});
+  check_close(numpy::reshape(x, {4}, "F"), {3, 0, -4, 12});
+  check_close(scipy::stats::norm::logpdf(row({0.5}), 0.5, 2), {-std::log(2 * std::sqrt(2 * M_PI))});
+}
+
 TEST_CASE("a two-layer network learns from its own gradients") {
   Arrays keys;
   for (int i = 0; i < 4; ++i) keys.push_back(random::fold_in(random::key(0), i));
@@ -309,11 +334,15 @@ TEST_CASE("the catalogue calls functions by name with arguments of any language"
   const std::vector<Argument> arguments{Argument(row({1, 2, 3})),
                                         Argument(std::int64_t(0)),
                                         Argument(),
+                                        Argument(),  // out, which says nothing
                                         Argument(false),
                                         Argument(),
                                         Argument()};
   const Argument result = sum->call(arguments);
   CHECK(std::get<Array>(result.value).item<double>() == 6);
+  std::vector<Argument> with_out = arguments;
+  with_out[3] = Argument(row({1}));
+  CHECK_THROWS_WITH_AS(sum->call(with_out), doctest::Contains("'out'"), ValueError);
   for (const FunctionInfo* info : all_functions()) {
     CAPTURE(info->signature);
     CHECK(!info->doc.empty());

@@ -9,6 +9,6 @@ from plait._plait import catalogue as _catalogue
 
 globals().update(_catalogue("nn"))
 
-from plait.nn import initializers  # noqa: E402
+from plait.nn import initializers  # noqa: E402, F401
 
 __all__ = sorted([*_catalogue("nn"), "initializers"])
