@@ -12,6 +12,18 @@ namespace {
 
 constinit thread_local TransformScope* innermost = nullptr;
 
+// What quotes a program's own text may hold characters that would cut or garble the message.
+std::string readable(std::string text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if ((c >= ' ' && c != 127) || c == '\n' || c == '\t') continue;
+    text.replace(i, 1, {'\\', 'x', digits[c >> 4], digits[c & 15]});
+    i += 3;
+  }
+  return text;
+}
+
 }  // namespace
 
 Error::Error(std::string what, std::string fix)
@@ -33,6 +45,7 @@ void Error::compose() {
   if (source_) message_ += "\n  " + source_.to_string();
   if (!transforms_.empty()) message_ += "\n  while applying " + transforms_;
   if (!fix_.empty()) message_ += "\n  fix: " + fix_;
+  message_ = readable(std::move(message_));
 }
 
 InternalError::InternalError(std::string what)

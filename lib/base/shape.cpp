@@ -51,7 +51,13 @@ Sizes64 dense_strides(const Sizes64& sizes) {
 std::vector<int> to_ints(const Shape& list) {
   std::vector<int> ints;
   ints.reserve(list.size());
-  for (Dim dim : list) ints.push_back(static_cast<int>(dim.constant()));
+  for (Dim dim : list) {
+    const std::int64_t value = dim.constant();
+    if (value != static_cast<int>(value))
+      throw ValueError("the integer " + std::to_string(value) + " is too large here",
+                       "give one that fits 32 bits");
+    ints.push_back(static_cast<int>(value));
+  }
   return ints;
 }
 

@@ -1,5 +1,7 @@
 // Programs: literals, the Builder and its canonical order, equality, instantiation. See jaxpr.h.
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/possible.h"
+
 #include <plait/ir/abstract.h>
 #include <plait/ir/jaxpr.h>
 
@@ -260,12 +262,34 @@ bool is_effectful(const Equation& equation) {
   return false;
 }
 
+void require_possible(const Aval& aval, std::string_view who) {
+  constexpr int max_rank = 64;  // NumPy's, and that of Python's buffers
+  constexpr std::int64_t max_bytes = std::int64_t(1) << 62;
+  auto fail = [&](const std::string& what, const char* fix) {
+    throw ShapeError(
+        std::string(who) + ": an array of shape (" + aval.shape.to_string() + ") " + what, fix);
+  };
+  if (aval.rank() > max_rank)
+    fail("has " + std::to_string(aval.rank()) + " axes", "give at most 64 axes");
+  std::int64_t bytes = size_of(aval.dtype);
+  for (Dim dim : aval.shape) {
+    if (!dim.is_constant()) continue;
+    if (dim.constant() < 0) fail("has a negative size", "give sizes >= 0");
+    if (dim.constant() > 0 && __builtin_mul_overflow(bytes, dim.constant(), &bytes))
+      bytes = max_bytes;
+    if (bytes >= max_bytes)
+      fail("has more elements than memory can ever hold", "give smaller sizes");
+  }
+}
+
 std::vector<Aval> infer(const Primitive& primitive, std::span<const Aval> inputs, const Params& params) {
   if (int(inputs.size()) < primitive.min_operands())
     throw ValueError("`" + std::string(primitive.name()) + "` has " + std::to_string(inputs.size()) + " operands and takes " +
                          std::to_string(primitive.min_operands()),
                      "give it all its operands");
-  return rule<Abstract>(primitive)(inputs, params);
+  std::vector<Aval> outputs = rule<Abstract>(primitive)(inputs, params);
+  for (const Aval& aval : outputs) require_possible(aval, primitive.name());
+  return outputs;
 }
 
 std::optional<std::vector<Atom>> simplify(const Primitive& primitive, std::span<const Atom> inputs,
@@ -312,9 +336,13 @@ void require_less_equal(Dim left, Dim right, const std::function<ShapeError()>& 
 }
 
 Jaxpr instantiate(const Jaxpr& jaxpr, SizeSubstitution sizes) {
-  for (const auto& [size, value] : sizes)
+  for (const auto& [size, value] : sizes) {
+    if (value.is_constant() && value.constant() < 0)
+      throw ValueError("the size " + size.to_string() + " is " + value.to_string(),
+                       "give a size of 0 or more");
     if (std::find(jaxpr->sizes.begin(), jaxpr->sizes.end(), size) == jaxpr->sizes.end())
       throw ValueError("the program has no size named '" + size.to_string() + "'", "name one of its sizes");
+  }
   for (const Constraint& constraint : jaxpr->constraints) {
     const Dim left = constraint.left.substitute(sizes), right = constraint.right.substitute(sizes);
     if (less_equal(left, right) == false)
@@ -329,6 +357,7 @@ Jaxpr instantiate(const Jaxpr& jaxpr, SizeSubstitution sizes) {
   for (int i = 0; i < jaxpr->num_binders; ++i) {
     Aval aval = jaxpr->avals[i];
     aval.shape = substitute(aval.shape, sizes);
+    require_possible(aval, "instantiate");
     environment[i] = builder.add_binder(std::move(aval));
   }
   auto read = [&](const Atom& atom) { return atom.is_var() ? environment[atom.var().id] : atom; };

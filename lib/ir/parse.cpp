@@ -299,7 +299,13 @@ class Parser {
         return at_ < text_.size() && text_[at_] != '\n' && text_[at_] != '#' && text_[at_] != '}';
       };
       while (more()) inputs.push_back(atom());
-      const std::vector<Var> bound = builder.add(*primitive, std::move(inputs), Params(std::move(params)), {});
+      std::vector<Var> bound;
+      try {
+        bound = builder.add(*primitive, std::move(inputs), Params(std::move(params)), {});
+      } catch (const InternalError& error) {  // a rule takes its parameters for granted
+        at_ = start;
+        fail("an equation that is possible: " + error.problem());
+      }
       if (bound.size() != outputs.size()) at_ = start, fail(std::to_string(bound.size()) + " outputs of " + name);
       for (std::size_t i = 0; i < bound.size(); ++i) {
         if (!(builder.aval(bound[i]) == outputs[i].second))
@@ -329,7 +335,11 @@ class Parser {
 
 Jaxpr parse(std::string_view text) {
   const Jaxpr jaxpr = Parser(text).whole();
-  check(jaxpr);
+  try {
+    check(jaxpr);
+  } catch (const InternalError& error) {
+    throw ValueError("parse: " + error.problem(), "give text as print writes it");
+  }
   return jaxpr;
 }
 

@@ -45,11 +45,25 @@ Jaxpr single_equation(const Primitive& primitive, std::span<const Aval> inputs, 
   return builder.close({outputs.begin(), outputs.end()});
 }
 
+// A named size that left its program has no value here.
+void require_numbers(const std::vector<Aval>& avals) {
+  for (const Aval& aval : avals)
+    for (Dim dim : aval.shape)
+      if (!dim.is_constant())
+        throw TracerError(
+            "the size " + dim.to_string() + " of an array of type " + aval.to_string() +
+                " has no value outside the program that names it",
+            "use it inside the function whose spec names it, or give numbers with instantiate");
+}
+
 Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
   Prepared prepared;
   prepared.primitive = &primitive;
   prepared.params = params;
   for (const Array& input : inputs) prepared.inputs.push_back(input.aval());
+  // First, so that what changes nothing is checked like everything else.
+  prepared.outputs = infer(primitive, prepared.inputs, params);
+  require_numbers(prepared.outputs);
   const Identity::Rule* identity = Identity::table().find(primitive);
   prepared.is_identity = identity && (*identity)(prepared.inputs, params);
   if (prepared.is_identity) return prepared;
@@ -58,7 +72,6 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
     prepared.executable = compile(single_equation(primitive, prepared.inputs, params));
     return prepared;
   }
-  prepared.outputs = infer(primitive, prepared.inputs, params);
   for (const Aval& aval : prepared.outputs) prepared.shapes.push_back(aval.shape.to_sizes());
   prepared.alias = inputs.size() == prepared.outputs.size() ? Alias::table().find(primitive) : nullptr;
   const Jaxpr alone = single_equation(primitive, prepared.inputs, params);

@@ -1,5 +1,7 @@
 // Array: numbers, literals, and access to the value in memory. See array.h.
 // SPDX-License-Identifier: Apache-2.0
+#include "trace/usable.h"
+
 #include <plait/trace/trace.h>
 
 namespace plait {
@@ -58,7 +60,7 @@ std::optional<Literal> Array::as_literal() const {
 }
 
 std::optional<Buffer> Array::known_buffer() const {
-  if (!node_) throw InternalError("an empty Array was used");
+  if (!node_) check_usable(*this);
   if (is_concrete()) return static_cast<const ConcreteNode*>(node_)->buffer;
   for (Trace* trace = Trace::current(); trace; trace = trace->parent()) {
     if (!trace->owns(*this)) continue;

@@ -1,5 +1,8 @@
 // bind, the current trace, and staging to jaxprs. See trace.h.
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/possible.h"
+#include "trace/usable.h"
+
 #include <plait/sizes.h>
 #include <plait/trace/donated.h>
 #include <plait/trace/interpret.h>
@@ -45,7 +48,10 @@ TraceScope::TraceScope(Trace* trace) : previous_(current_trace) { current_trace 
 TraceScope::~TraceScope() { current_trace = previous_; }
 
 void check_usable(const Array& array) {
-  if (!array.is_valid()) throw InternalError("an empty Array was used");
+  if (!array.is_valid())
+    throw ValueError(
+        "an Array that holds nothing was used: it was made without a value, or moved from",
+        "give it a value first");
   if (array.is_concrete()) return;
   for (Trace* trace = current_trace; trace; trace = trace->parent())
     if (trace->owns(array)) return;
@@ -92,8 +98,10 @@ void throw_unknown_value(const Array& array) {
       why = trace->why_unknown();
       break;
     }
-  throw TracerError("the value of an array of type " + array.aval().to_string() + " is needed, but " + why,
-                    "use where or cond instead of a Python `if` on the value, mark the argument static, or keep this code outside");
+  throw TracerError(
+      "the value of an array of type " + array.aval().to_string() + " is needed, but " + why,
+      "use where instead of an `if` on the value, mark the argument static, or keep this code "
+      "outside");
 }
 
 void set_evaluator(Evaluator evaluator) { installed_evaluator = evaluator; }
@@ -104,9 +112,10 @@ Evaluator evaluator() {
 }
 
 Results bind(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
-  if (Trace* trace = current_trace) return trace->bind(primitive, inputs, params);
+  Trace* const trace = current_trace;
   for (const Array& input : inputs)
-    if (!input.is_valid() || !input.is_concrete()) check_usable(input);
+    if (!input.is_valid() || (!trace && !input.is_concrete())) check_usable(input);
+  if (trace) return trace->bind(primitive, inputs, params);
   return evaluator()(primitive, inputs, params);
 }
 
@@ -150,6 +159,7 @@ std::shared_ptr<const Recipe> recipe_of(const Primitive& primitive, std::span<co
 JaxprTrace::JaxprTrace(std::string_view name) : Trace(name) {}
 
 Array JaxprTrace::add_input(const Aval& aval) {
+  require_possible(aval, name());
   ++num_inputs_;
   return adopt(new StagedNode(aval, this, builder_.add_binder(aval)));
 }
@@ -183,6 +193,8 @@ Arrays JaxprTrace::record(const Primitive& primitive, std::span<const Array> inp
     atoms.push_back(atom_of(input));
     avals.push_back(input.aval());
   }
+  // First, so that what simplifies away is checked like everything else.
+  std::vector<Aval> output_avals = infer(primitive, avals, params);
   Arrays results;
   if (auto simplified = simplify(primitive, atoms, avals, params)) {
     for (const Atom& atom : *simplified) {
@@ -191,7 +203,6 @@ Arrays JaxprTrace::record(const Primitive& primitive, std::span<const Array> inp
     }
     return results;
   }
-  std::vector<Aval> output_avals = infer(primitive, avals, params);
   const std::vector<Var> vars = builder_.add(primitive, std::move(atoms), params, Source::current(), output_avals);
   std::shared_ptr<const Recipe> recipe = recipe_of(primitive, inputs, params, output_avals);
   results.reserve(vars.size());
@@ -247,7 +258,10 @@ Traced make_jaxpr(const Function& function, std::span<const Aval> inputs, std::s
 
 Jaxpr make_closed_jaxpr(const Function& function, std::span<const Aval> inputs, std::vector<Dim> sizes) {
   Traced traced = make_jaxpr(function, inputs, "make_jaxpr", std::move(sizes));
-  if (!traced.captured.empty()) throw InternalError("a rule captured an array that it was not given");
+  if (!traced.captured.empty())
+    throw ValueError("a rule uses an array of type " + traced.captured[0].aval().to_string() +
+                         " that it was not given",
+                     "pass it to the primitive as an operand, or make it inside the rule");
   return traced.jaxpr;
 }
 
@@ -285,7 +299,23 @@ Arrays eval_jaxpr(const Jaxpr& jaxpr, std::span<const Array> inputs) {
 
 Jaxpr decomposition(const Primitive& primitive, std::span<const Aval> inputs, const Params& params) {
   const Decompose::Rule& decompose = rule<Decompose>(primitive);
-  return make_closed_jaxpr([&](std::span<const Array> arrays) { return decompose(arrays, params); }, inputs);
+  const Jaxpr jaxpr = make_closed_jaxpr(
+      [&](std::span<const Array> arrays) { return decompose(arrays, params); }, inputs);
+  const std::vector<Aval> wanted = infer(primitive, inputs, params), given = jaxpr->output_avals();
+  const bool fits = std::equal(
+      wanted.begin(), wanted.end(), given.begin(), given.end(),
+      [](const Aval& a, const Aval& b) { return a.shape == b.shape && a.dtype == b.dtype; });
+  if (!fits) {
+    auto text = [](const std::vector<Aval>& avals) {
+      std::string all;
+      for (const Aval& aval : avals) all += (all.empty() ? "" : ", ") + aval.to_string();
+      return "(" + all + ")";
+    };
+    throw ShapeError("the decomposition of `" + std::string(primitive.name()) + "` gives " +
+                         text(given) + " where its abstract rule says " + text(wanted),
+                     "return what the abstract rule says");
+  }
+  return jaxpr;
 }
 
 }  // namespace plait
