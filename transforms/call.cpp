@@ -227,7 +227,7 @@ Jaxpr forward_of(const Jaxpr& bwd, std::size_t num_residuals) {
 const auto custom_linear_def =
     define(custom_linear_p, "The linearization of a function with a custom backward rule: operands are residuals and tangents; "
                             "its transpose is the user's rule, and everything else follows from transposing that rule.")
-        .rule<Abstract>([](std::span<const Aval>, const Params& params) {
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           if (const OnlineBackward* online = online_backward(params)) {
             std::vector<Aval> avals;
             for (const Aval& aval : online->outputs)
@@ -235,6 +235,10 @@ const auto custom_linear_def =
             return avals;
           }
           const Jaxpr bwd = body_of_call(params, "bwd");
+          const std::int64_t num_residuals = params.integer("num_residuals");
+          if (num_residuals < 0 || num_residuals > bwd->num_binders ||
+              std::int64_t(inputs.size()) < num_residuals)
+            throw InternalError("custom_linear: " + std::to_string(num_residuals) + " residuals");
           return std::vector<Aval>(bwd->avals.begin() + params.integer("num_residuals"), bwd->avals.begin() + bwd->num_binders);
         })
         .rule<Decompose>([](std::span<const Array> inputs, const Params& params) {

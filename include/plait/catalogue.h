@@ -128,7 +128,11 @@ T convert(const FunctionInfo& info, std::size_t index, const Argument& argument)
     if (const bool* flag = std::get_if<bool>(&argument.value)) return *flag;
     throw_argument(info, index, argument, "True or False");
   } else if constexpr (std::is_integral_v<T>) {
-    return T(need(as_integer(argument), "an integer"));
+    const std::int64_t value = need(as_integer(argument), "an integer");
+    if constexpr (std::is_same_v<T, int>)
+      return to_ints(Shape{value})[0];
+    else
+      return T(value);
   } else if constexpr (std::is_floating_point_v<T>) {
     return T(need(as_double(argument), "a number"));
   } else if constexpr (std::is_same_v<T, std::string>) {

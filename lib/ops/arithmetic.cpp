@@ -1,19 +1,44 @@
 // NumPy's rules for operands of unequal dtype and shape, and the arithmetic operators of Array.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/families.h>
-#include <plait/ops.h>
+#include "ops/functions.h"
+#include "trace/usable.h"
 
 namespace plait {
 
+bool functions::fits(const Array& number, DType dtype) {
+  if (!is_integer(dtype) || !number.aval().weak || !is_integer(number.dtype())) return true;
+  const std::optional<Literal> literal = number.as_literal();
+  if (!literal) return true;
+  const Literal there = cast(*literal, dtype, false);
+  // Both wrap to the same 64 bits, which have one meaning unless the top bit is set in one dtype
+  // alone.
+  const bool same_sign =
+      is_unsigned_integer(dtype) == is_unsigned_integer(number.dtype()) || literal->integer >= 0;
+  return there.integer == literal->integer && same_sign;
+}
+
+void functions::require_fits(const Array& number, DType dtype, std::string_view function) {
+  if (functions::fits(number, dtype)) return;
+  Literal literal = *number.as_literal();
+  const std::string text = literal.to_string();
+  throw ValueError(std::string(function) + ": the integer " + text.substr(0, text.find(':')) +
+                       " does not fit " + std::string(name_of(dtype)),
+                   "convert the array to a wider dtype with astype, or the number to this one");
+}
+
 void promote_dtypes(std::span<Array> operands, std::string_view function) {
-  (void)function;
+  for (const Array& operand : operands)
+    if (!operand.is_valid()) check_usable(operand);
   WeakDType type = operands[0].aval().type();
   bool same = true;
   for (const Array& operand : operands) same &= operand.dtype() == type.dtype;
   if (same) return;
   for (const Array& operand : operands.subspan(1)) type = promote_weak(type, operand.aval().type());
-  for (Array& operand : operands)
-    if (operand.dtype() != type.dtype) operand = lax::convert_element_type(operand, type.dtype, operand.aval().weak && type.weak);
+  for (Array& operand : operands) {
+    if (operand.dtype() == type.dtype) continue;
+    functions::require_fits(operand, type.dtype, function);
+    operand = lax::convert_element_type(operand, type.dtype, operand.aval().weak && type.weak);
+  }
 }
 
 Shape broadcast_shapes(std::span<const Shape> shapes, std::string_view function) {
@@ -55,19 +80,30 @@ void broadcast_shapes(std::span<Array> operands, std::string_view function) {
 
 namespace {
 
-// Bools add and multiply as `or` and `and`.
-Array arithmetic(const Primitive& primitive, const Primitive& of_bools, std::string_view name, Operand x, Operand y) {
+// Of bools, a sum is `or` and a product is `and`.
+Array arithmetic(const Primitive& primitive, const Primitive* of_bools, std::string_view name,
+                 Operand x, Operand y) {
   Array operands[] = {std::move(x), std::move(y)};
   promote_dtypes(operands, name);
   broadcast_shapes(operands, name);
-  return bind(is_bool(operands[0].dtype()) ? of_bools : primitive, {operands[0], operands[1]});
+  if (!is_bool(operands[0].dtype())) return bind(primitive, {operands[0], operands[1]});
+  if (!of_bools)
+    throw DtypeError(std::string(name) + ": bools do not " + std::string(name),
+                     "use bitwise_xor, or convert one with astype");
+  return bind(*of_bools, {operands[0], operands[1]});
 }
 
 }  // namespace
 
-Array operator+(Operand x, Operand y) { return arithmetic(add_p, or_p, "add", std::move(x), std::move(y)); }
-Array operator-(Operand x, Operand y) { return arithmetic(sub_p, sub_p, "subtract", std::move(x), std::move(y)); }
-Array operator*(Operand x, Operand y) { return arithmetic(mul_p, and_p, "multiply", std::move(x), std::move(y)); }
+Array operator+(Operand x, Operand y) {
+  return arithmetic(add_p, &or_p, "add", std::move(x), std::move(y));
+}
+Array operator-(Operand x, Operand y) {
+  return arithmetic(sub_p, nullptr, "subtract", std::move(x), std::move(y));
+}
+Array operator*(Operand x, Operand y) {
+  return arithmetic(mul_p, &and_p, "multiply", std::move(x), std::move(y));
+}
 Array operator-(Operand x) { return bind(neg_p, {x}); }
 Array operator/(Operand x, Operand y) {
   Array operands[] = {std::move(x), std::move(y)};

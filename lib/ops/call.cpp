@@ -21,7 +21,10 @@ Jaxpr body_of_call(const Params& params, std::string_view entry = "body") {
   const ParamValue* sizes = params.find("sizes");
   if (!sizes) return body;
   std::vector<std::pair<Dim, Dim>> replacements;
-  const Shape& values = std::get<Shape>(*sizes);
+  const Shape& values = params.get<Shape>("sizes");
+  if (values.size() < body->sizes.size())
+    throw InternalError("call: " + std::to_string(values.size()) + " values for the sizes of\n" +
+                        print(body));
   bool trivial = true;
   for (std::size_t i = 0; i < body->sizes.size(); ++i) {
     replacements.emplace_back(body->sizes[i], values[i]);

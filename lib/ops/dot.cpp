@@ -1,5 +1,7 @@
 // dot_general: contraction of two arrays over any axes, batched over others. Reference kernel on Eigen.
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/axis.h"
+
 #include <plait/base/pool.h>
 #include <plait/families.h>
 #include <plait/ops.h>
@@ -265,8 +267,8 @@ static const auto dot_general_def =
               throw ShapeError(std::string("dot_general: ") + std::to_string(a.size()) + " and " + std::to_string(b.size()) + " axes to " + what,
                                "name as many axes of each operand");
             for (std::size_t i = 0; i < a.size(); ++i) {
-              normalize_axis(a[i], lhs.rank(), "dot_general");
-              normalize_axis(b[i], rhs.rank(), "dot_general");
+              equation_axis(a[i], lhs.rank(), "dot_general");
+              equation_axis(b[i], rhs.rank(), "dot_general");
               if (!(lhs.shape[a[i]] == rhs.shape[b[i]]))
                 throw ShapeError(std::string("dot_general: cannot ") + what + " axis " + std::to_string(a[i]) + " of shape (" +
                                      lhs.shape.to_string() + ") with axis " + std::to_string(b[i]) + " of shape (" + rhs.shape.to_string() +
@@ -276,6 +278,16 @@ static const auto dot_general_def =
           };
           check_list(axes.lhs_contract, axes.rhs_contract, "contract");
           check_list(axes.lhs_batch, axes.rhs_batch, "batch");
+          auto check_once = [](std::vector<int> named, const std::vector<int>& others,
+                               const char* which) {
+            named.insert(named.end(), others.begin(), others.end());
+            std::sort(named.begin(), named.end());
+            if (std::adjacent_find(named.begin(), named.end()) != named.end())
+              throw ShapeError(std::string("dot_general: an axis of ") + which + " is named twice",
+                               "name each axis once");
+          };
+          check_once(axes.lhs_contract, axes.lhs_batch, "lhs");
+          check_once(axes.rhs_contract, axes.rhs_batch, "rhs");
           Aval out{{}, params.get<DType>("dtype"), lhs.weak && rhs.weak && params.get<DType>("dtype") == lhs.dtype};
           for (int axis : axes.lhs_batch) out.shape.push_back(lhs.shape[axis]);
           for (int axis : free_axes(lhs.rank(), axes.lhs_contract, axes.lhs_batch)) out.shape.push_back(lhs.shape[axis]);

@@ -19,6 +19,11 @@ DType inexact_dtype(DType dtype);
 // Real floating; DtypeError for complex.
 Array floating_only(std::string_view function, const Array& x);
 
+// Whether an integer of Python or C++ is one that an integer dtype holds; other numbers fit.
+bool fits(const Array& number, DType dtype);
+// ValueError unless it does.
+void require_fits(const Array& number, DType dtype, std::string_view function);
+
 // A scalar literal of like's dtype.
 Array constant(double value, const Array& like);
 // The same in like's shape.

@@ -9,28 +9,11 @@ using namespace functions;  // NOLINT
 
 // --- Arithmetic ----------------------------------------------------------------------------------
 
-Array numpy::add(Operand x1, Operand x2) {
-  const Arrays x = promoted("add", {x1, x2});
-  return bind(is_bool(x[0].dtype()) ? or_p : add_p, x);
-}
-
-Array numpy::subtract(Operand x1, Operand x2) {
-  const Arrays x = promoted("subtract", {x1, x2});
-  if (is_bool(x[0].dtype()))
-    throw DtypeError("subtract: bools do not subtract",
-                     "use bitwise_xor, or convert one with astype");
-  return bind(sub_p, x);
-}
-
-Array numpy::multiply(Operand x1, Operand x2) {
-  const Arrays x = promoted("multiply", {x1, x2});
-  return bind(is_bool(x[0].dtype()) ? and_p : mul_p, x);
-}
-
-Array numpy::divide(Operand x1, Operand x2) {
-  return bind(div_p, promoted_inexact("divide", {x1, x2}));
-}
-Array numpy::true_divide(Operand x1, Operand x2) { return divide(x1, x2); }
+Array numpy::add(Operand x1, Operand x2) { return x1 + x2; }
+Array numpy::subtract(Operand x1, Operand x2) { return x1 - x2; }
+Array numpy::multiply(Operand x1, Operand x2) { return x1 * x2; }
+Array numpy::divide(Operand x1, Operand x2) { return x1 / x2; }
+Array numpy::true_divide(Operand x1, Operand x2) { return x1 / x2; }
 
 namespace {
 

@@ -20,6 +20,7 @@ Array numpy::full(const Shape& shape, Operand fill_value, OptionalDType dtype) {
   DType to = fill_value.dtype();
   if (fill_value.aval().weak)
     to = is_complex(to) ? default_complex : is_floating(to) ? default_float : default_int;
+  require_fits(fill_value, dtype.value_or(to), "full");
   return broadcast_to(plait::functions::astype(fill_value, dtype.value_or(to)), shape);
 }
 

@@ -1,6 +1,7 @@
 // plait.numpy: bits, logic, comparison, tests of numbers, where.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <map>
 
 #include "ops/functions.h"
 
@@ -12,7 +13,20 @@ Array bits(const Primitive& primitive, std::string_view name, const Operand& x1,
            const Params& params = {}) {
   return bind(primitive, promoted(name, {x1, x2}), params);
 }
+// A comparison of x with an integer that its dtype cannot hold, which is the same for all elements.
+Array beyond(std::string_view direction, const Array& x, const Array& number) {
+  const Literal literal = *number.as_literal();
+  const bool above = is_unsigned_integer(number.dtype()) || literal.integer > 0;
+  const bool holds = direction == "ne" || (direction[0] == (above ? 'l' : 'g'));
+  return plait::broadcast_to(Array(holds), x.shape());
+}
 Array compared(const char* direction, std::string_view name, const Operand& x1, const Operand& x2) {
+  static const std::map<std::string_view, std::string_view> turned{
+      {"eq", "eq"}, {"ne", "ne"}, {"lt", "gt"}, {"le", "ge"}, {"gt", "lt"}, {"ge", "le"}};
+  if (is_integer(x1.dtype()) && !x1.aval().weak && !fits(x2, x1.dtype()))
+    return beyond(direction, x1, x2);
+  if (is_integer(x2.dtype()) && !x2.aval().weak && !fits(x1, x2.dtype()))
+    return beyond(turned.at(direction), x2, x1);
   return bind(cmp_p, promoted(name, {x1, x2}), Params{{"direction", std::string(direction)}});
 }
 Array logic(const Primitive& primitive, std::string_view name, const Operand& x1,

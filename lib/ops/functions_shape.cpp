@@ -258,7 +258,7 @@ std::vector<Array> numpy::unstack(Operand x, int axis) {
 std::vector<Array> numpy::split(Operand ary, const Sections& indices_or_sections, int axis) {
   const int dim = normalize_axis(axis, ary.ndim(), "split");
   const std::optional<Dim> count = indices_or_sections.count();
-  if (count && !(modulo(ary.shape(dim), *count) == Dim(0)))
+  if (count && less_equal(1, *count) == true && !(modulo(ary.shape(dim), *count) == Dim(0)))
     throw ShapeError("split: axis " + std::to_string(dim) + " of an array of shape (" +
                          ary.shape().to_string() + ") does not split into " + count->to_string() +
                          " equal parts",
@@ -271,8 +271,10 @@ std::vector<Array> numpy::array_split(Operand ary, const Sections& indices_or_se
   const Dim size = ary.shape(dim);
   Shape sizes;
   if (const std::optional<Dim> count = indices_or_sections.count()) {
-    if (!count->is_constant() || count->constant() < 1)
-      throw ValueError("array_split: " + count->to_string() + " sections", "give a number >= 1");
+    constexpr std::int64_t most = 1 << 20;
+    if (!count->is_constant() || count->constant() < 1 || count->constant() > most)
+      throw ValueError("array_split: " + count->to_string() + " sections",
+                       "give a number from 1 to " + std::to_string(most));
     const Dim whole = floor_divide(size, *count), rest = size - whole * *count;
     for (std::int64_t i = 0; i < count->constant(); ++i)  // the first ones are longer by one
       sizes.push_back(rest == Dim(0) ? whole : whole + minimum(1, maximum(0, rest - i)));

@@ -9,11 +9,17 @@ namespace plait {
 
 MaskedParams::MaskedParams(const Params& params)
     : body(params.get<Jaxpr>("body")), bounds(params.get<Shape>("bounds")), checked(params.flag("checked")) {
-  if (const ParamValue* values = params.find("sizes")) sizes = std::get<Shape>(*values);
+  if (params.has("sizes")) sizes = params.get<Shape>("sizes");
+  auto require = [&](bool fits) {
+    if (!fits)
+      throw InternalError("masked: the parameters do not fit each other: " + params.to_string());
+  };
+  require(sizes.size() + bounds.size() == body->sizes.size());
   ragged.assign(body->sizes.end() - bounds.size(), body->sizes.end());
   if (!params.has("lanes")) return;
   const std::vector<int> batched = params.ints("batched");
   const std::size_t num_operands = num_ragged() + body->num_binders;
+  require(batched.size() == params.get<Shape>("lanes").size() * num_operands);
   auto flag = batched.begin();
   for (Dim size : params.get<Shape>("lanes")) {
     lanes.push_back({size, std::vector<bool>(flag, flag + num_operands)});
@@ -140,9 +146,23 @@ std::optional<Violation> violation(const View& left_view, const View& right_view
 
 constinit const Primitive check_sizes_p{"check_sizes"};
 static const auto check_sizes_def =
-    define(check_sizes_p, "An error unless each named size is from 0 to its bound, and the left of each pair that follows is at most "
-                          "the right. Operands are int32: the sizes, then the pairs.")
-        .rule<Abstract>([](std::span<const Aval>, const Params&) { return std::vector<Aval>{}; })
+    define(check_sizes_p,
+           "An error unless each named size is from 0 to its bound, and the left of each pair that "
+           "follows is at most "
+           "the right. Operands are int32: the sizes, then the pairs.")
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
+          const std::size_t num_names = lines_of(params.text("names")).size();
+          const Shape& bounds = params.get<Shape>("bounds");
+          const bool fits =
+              bounds.is_constant() && bounds.size() == num_names &&
+              inputs.size() == num_names + 2 * lines_of(params.text("constraints")).size() &&
+              std::all_of(inputs.begin(), inputs.end(),
+                          [](const Aval& aval) { return aval.dtype == DType::int32; });
+          if (!fits)
+            throw InternalError("check_sizes: the operands do not fit the parameters " +
+                                params.to_string());
+          return std::vector<Aval>{};
+        })
         .rule<Eval>([](std::span<const View> inputs, std::span<const View>, const Params& params) {
           const std::vector<std::string> names = lines_of(params.text("names")), constraints = lines_of(params.text("constraints"));
           auto in_lane = [](const View& view, std::int64_t lane) {

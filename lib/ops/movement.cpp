@@ -1,6 +1,8 @@
 // Primitives that change how memory is seen, and those that make arrays from nothing: reshape,
 // transpose, broadcast_in_dim, iota, and sizes as numbers.
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/axis.h"
+
 #include <plait/base/pool.h>
 #include <plait/families.h>
 #include <plait/ops.h>
@@ -283,7 +285,7 @@ static const auto iota_def =
           for (Dim dim : aval.shape)
             if (less_equal(0, dim) == false)
               throw ShapeError("iota: the shape (" + aval.shape.to_string() + ") has a negative size", "give sizes >= 0");
-          normalize_axis(params.integer("axis"), aval.rank(), "iota");
+          equation_axis(params.integer("axis"), aval.rank(), "iota");
           return std::vector<Aval>{aval};
         })
         .rule<Eval>([](std::span<const View>, std::span<const View> outputs, const Params& params) {

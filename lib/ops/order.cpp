@@ -2,6 +2,7 @@
 // in NumPy.
 // SPDX-License-Identifier: Apache-2.0
 #include "order.h"
+#include "ops/axis.h"
 
 #include "ops/indexing.h"
 
@@ -70,7 +71,7 @@ Array take_along(const Array& operand, const Array& indices, int axis) {
 }
 
 int checked_axis(const Params& params, const Aval& operand, std::string_view name) {
-  return normalize_axis(params.integer("axis"), operand.rank(), name);
+  return equation_axis(params.integer("axis"), operand.rank(), name);
 }
 
 namespace {

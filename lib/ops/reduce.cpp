@@ -4,6 +4,8 @@
 // strides, threads or fusion, so that every way of running a program gives the same bits: rows in blocks
 // of `block` elements, each by eight interleaved accumulators, partial sums combined pairwise.
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/axis.h"
+
 #include <plait/base/pool.h>
 #include <plait/families.h>
 #include <plait/ops.h>
@@ -240,7 +242,7 @@ static const auto reduce_def =
           Aval aval{{}, inputs[0].dtype, inputs[0].weak};
           const std::vector<int> axes = params.ints("axes");
           for (std::size_t i = 0; i < axes.size(); ++i) {
-            normalize_axis(axes[i], inputs[0].rank(), "reduce_" + kind);
+            equation_axis(axes[i], inputs[0].rank(), "reduce_" + kind);
             if (i && axes[i] <= axes[i - 1])
               throw ShapeError("reduce_" + kind + ": axes (" + params.get<Shape>("axes").to_string() + ") are not increasing",
                                "name each axis once");

@@ -4,6 +4,7 @@
 // Mask rules: an axis is cut or joined where its real elements end, so a named size in a start or before
 // a joint becomes a shift at run time; everything else stays as it is.
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/axis.h"
 #include "ops/indexing.h"
 
 #include <algorithm>
@@ -153,7 +154,7 @@ int axis_of(const Params& params) { return int(params.integer("axis")); }
 std::vector<Aval> concatenate_aval(std::span<const Aval> inputs, const Params& params) {
   if (inputs.empty()) throw ShapeError("concatenate: there are no arrays", "give one or more");
   Aval aval = inputs[0];
-  const int axis = normalize_axis(axis_of(params), aval.rank(), "concatenate");
+  const int axis = equation_axis(params.integer("axis"), aval.rank(), "concatenate");
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     if (inputs[i].dtype != aval.dtype)
       throw DtypeError("concatenate: array 0 has dtype " + std::string(name_of(aval.dtype)) + " and array " + std::to_string(i) +
@@ -255,7 +256,7 @@ namespace {
 
 std::vector<Aval> split_aval(std::span<const Aval> inputs, const Params& params) {
   const Shape& sizes = params.get<Shape>("pieces");
-  const int axis = normalize_axis(axis_of(params), inputs[0].rank(), "split");
+  const int axis = equation_axis(params.integer("axis"), inputs[0].rank(), "split");
   Dim total = 0;
   std::vector<Aval> avals;
   for (Dim size : sizes) {

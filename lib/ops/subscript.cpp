@@ -1,9 +1,10 @@
 // NumPy's subscripts: integers and slices first, then all index arrays at once. See subscript.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/ops.h>
 #include <plait/subscript.h>
 
 #include <algorithm>
+
+#include "ops/functions.h"
 
 namespace plait {
 
@@ -343,12 +344,26 @@ Array combine(UpdateKind kind, const Array& old, const Array& value) {
 }
 
 Array fit_values(const Array& values, const Shape& shape, DType dtype) {
+  functions::require_fits(values, dtype, "x.at[...]");
+  if (is_complex(values.dtype()) && !is_complex(dtype))
+    throw DtypeError(
+        "x.at[...]: a complex value for an array of dtype " + std::string(name_of(dtype)),
+        "take its .real first, or make the array complex");
   Array cast = lax::convert_element_type(values, dtype);
   // NumPy lets the values have leading axes of size 1 too many.
   while (cast.ndim() > shape.rank() && cast.shape(0) == Dim(1)) {
     Shape shorter(cast.shape().begin() + 1, cast.shape().end());
     cast = lax::reshape(cast, shorter);
   }
+  bool broadcasts = cast.ndim() <= shape.rank();
+  for (int i = 1; broadcasts && i <= cast.ndim(); ++i) {
+    const Dim size = cast.shape(cast.ndim() - i);
+    broadcasts = size == Dim(1) || size == shape[shape.rank() - i];
+  }
+  if (!broadcasts)
+    throw ShapeError("x.at[...]: values of shape (" + values.shape().to_string() +
+                         ") do not broadcast to the shape (" + shape.to_string() + ") of x[...]",
+                     "give one value, or as many as are named");
   return broadcast_to(cast, shape);
 }
 

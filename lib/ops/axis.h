@@ -1,0 +1,22 @@
+// Axes as parameters of equations.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/base/error.h>
+
+#include <string>
+#include <string_view>
+
+namespace plait {
+
+// An axis that an equation names, which rules use as it stands: counted from the front. IndexError
+// for one that the operand has not.
+inline int equation_axis(std::int64_t axis, int rank, std::string_view primitive) {
+  if (axis < 0 || axis >= rank)
+    throw IndexError(std::string(primitive) + ": axis " + std::to_string(axis) +
+                         " of an operand of rank " + std::to_string(rank),
+                     "name an axis from 0 to " + std::to_string(rank - 1));
+  return static_cast<int>(axis);
+}
+
+}  // namespace plait
