@@ -353,6 +353,7 @@ def checkpoint(fun=None, *, policy=None, prevent_cse=True, static_argnums=()):
     if policy is None:
         policy = _plait.nothing_saveable()
     elif not isinstance(policy, _plait.Policy):
+        check_callable("checkpoint: policy", policy)
         policy = _plait.make_policy(name_of(policy), policy)
     static = (static_argnums,) if is_single(static_argnums) else tuple(static_argnums)
 

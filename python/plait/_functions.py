@@ -7,6 +7,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import functools
+import operator
 
 from plait import _plait
 from plait._plait import flatten, unflatten
@@ -14,12 +15,15 @@ from plait._plait import flatten, unflatten
 
 def name_of(fun):
     """The name of a function as users know it."""
-    name = getattr(fun, "__name__", None)
+    try:
+        name = getattr(fun, "__name__", None)
+    except Exception:
+        name = None
     if name is None and isinstance(fun, functools.partial):
         return name_of(fun.func)
-    if name is None:
+    if not isinstance(name, str):
         name = type(fun).__name__
-    return "f" if name == "<lambda>" else name
+    return "f" if name == "<lambda>" else name.encode("utf-8", "backslashreplace").decode()
 
 
 def applying(transform, fun):
@@ -31,14 +35,17 @@ def check_callable(transform, fun):
     if not callable(fun):
         _plait.fail(
             "DtypeError",
-            f"{transform}: {fun!r:.60} of type {type(fun).__name__} is no function",
+            f"{transform}: {text_of(fun)} of type {type(fun).__name__} is no function",
             f"pass a function, as in {transform}(f)(x)",
         )
 
 
 def wraps(transform, fun, wrapper):
     """Makes wrapper look like fun."""
-    functools.update_wrapper(wrapper, fun, updated=())
+    try:
+        functools.update_wrapper(wrapper, fun, updated=())
+    except Exception:  # an object whose attributes are no function's
+        wrapper.__wrapped__ = fun
     wrapper.__name__ = name_of(fun)
     wrapper.__plait_transform__ = transform
     return wrapper
@@ -90,7 +97,7 @@ def to_arrays(leaves, structure, what, place=None):
             )
             _plait.fail(
                 "TreeError",
-                f"{where} is {leaf!r:.60} of type {type(leaf).__name__}, which is no array",
+                f"{where} is {text_of(leaf)} of type {type(leaf).__name__}, which is no array",
                 "keep other values out, for example with functools.partial or argnums",
             )
         arrays.append(_plait.to_array(leaf, what))
@@ -165,24 +172,51 @@ def is_single(numbers):
     return not isinstance(numbers, (tuple, list))
 
 
-def check_argnums(transform, fun, argnums, args):
-    """argnums as a tuple of positions."""
-    numbers = (argnums,) if is_single(argnums) else tuple(argnums)
-    result = []
+def integers(transform, what, value):
+    """An integer, or a sequence of them, as a tuple."""
+    numbers = (value,) if is_single(value) else tuple(value)
     for number in numbers:
         if isinstance(number, bool) or not hasattr(number, "__index__"):
             _plait.fail(
                 "DtypeError",
-                f"{transform}: argnums is {argnums!r}",
+                f"{transform}: {what} is {text_of(value)}",
                 "give an integer or a tuple of integers",
             )
-        number = number.__index__()
+    return tuple(operator.index(number) for number in numbers)
+
+
+def texts(transform, what, value):
+    """A string, or a sequence of them, as a tuple."""
+    found = tuple(value) if isinstance(value, (tuple, list, set, frozenset)) else (value,)
+    for name in found:
+        if not isinstance(name, str):
+            _plait.fail(
+                "DtypeError",
+                f"{transform}: {what} is {text_of(value)}",
+                "give a string or a tuple of strings",
+            )
+    return found
+
+
+def text_of(value):
+    try:
+        return f"{value!r:.60}"
+    except Exception:
+        return f"a {type(value).__name__}"
+
+
+def check_argnums(transform, fun, argnums, args, what="argnums"):
+    """argnums as a tuple of positions."""
+    result = []
+    for number in integers(transform, what, argnums):
         if not -len(args) <= number < len(args):
             _plait.fail(
                 "ValueError",
-                f"{transform}: argnums={argnums!r}, but `{name_of(fun)}` was called with {len(args)} positional "
+                f"{transform}: {what}={argnums!r}, but `{name_of(fun)}` was called with {len(args)} positional "
                 f"argument{'s' if len(args) != 1 else ''}",
-                "pass what is differentiated by position",
+                "pass what is differentiated by position"
+                if what == "argnums"
+                else "give positions that there are",
             )
         result.append(number % len(args))
     return tuple(result)

@@ -12,6 +12,7 @@ from plait._functions import (
     argument_place,
     check_callable,
     name_of,
+    text_of,
     to_arrays,
     wraps,
 )
@@ -21,6 +22,12 @@ from plait._transforms import ClosedJaxpr
 
 def instantiate(jaxpr, **sizes):
     """The jaxpr with numbers, or other sizes, in place of named sizes: instantiate(j, n=3)."""
+    if not isinstance(jaxpr, (ClosedJaxpr, _plait.Jaxpr)):
+        _plait.fail(
+            "DtypeError",
+            f"instantiate: {text_of(jaxpr)} of type {type(jaxpr).__name__} is no jaxpr",
+            "make one with plait.make_jaxpr(f)(...)",
+        )
     if isinstance(jaxpr, ClosedJaxpr):
         return ClosedJaxpr(_plait.instantiate(jaxpr.jaxpr, sizes), jaxpr.consts, jaxpr.out_tree)
     return _plait.instantiate(jaxpr, sizes)
@@ -80,4 +87,12 @@ class Ragged:
 
 def ragged(arrays, length=None):
     """Arrays of different lengths as one padded array with lengths; see mask."""
-    return Ragged(*_plait.pad_ragged(list(arrays), length))
+    try:
+        arrays = list(arrays)
+    except TypeError:
+        _plait.fail(
+            "DtypeError",
+            f"ragged: {text_of(arrays)} of type {type(arrays).__name__} is no sequence of arrays",
+            "give a list of arrays",
+        )
+    return Ragged(*_plait.pad_ragged(arrays, length))

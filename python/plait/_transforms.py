@@ -13,9 +13,13 @@ from plait._functions import (
     Flat,
     applying,
     call_place,
+    check_argnums,
     check_callable,
+    integers,
     is_single,
     name_of,
+    text_of,
+    texts,
     to_arrays,
     wraps,
 )
@@ -57,10 +61,11 @@ def make_jaxpr(fun, static_argnums=(), *, return_shape=False):
     With return_shape=True it returns the tree of the result's types too.
     """
     check_callable("make_jaxpr", fun)
-    static = (static_argnums,) if is_single(static_argnums) else tuple(static_argnums)
+    integers("make_jaxpr", "static_argnums", static_argnums)
 
     def jaxpr_of(*args, **kwargs):
-        fixed = {number % len(args): args[number] for number in static}
+        static = check_argnums("make_jaxpr", fun, static_argnums, args, what="static_argnums")
+        fixed = {number: args[number] for number in static}
 
         def partial(*dynamic, **keywords):
             dynamic = iter(dynamic)
@@ -211,8 +216,10 @@ def jit(
         sizes = (sizes,) if isinstance(sizes, str) else tuple(sizes)
     jitted = _plait.make_jit(fun, name_of(fun), *static, *donated, sizes, positional)
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
-        if hasattr(fun, attribute):
+        try:
             setattr(jitted, attribute, getattr(fun, attribute))
+        except Exception:  # an object that has no such attribute, or fails to say
+            pass
     jitted.__wrapped__ = fun
     return jitted
 
@@ -221,7 +228,7 @@ def _parameters(fun):
     """Names of the parameters that can be given by position, and of all; None for those that are not known."""
     try:
         parameters = inspect.signature(fun).parameters.values()
-    except (TypeError, ValueError):
+    except Exception:  # a function that does not say what it takes
         return [], None
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     positional = [parameter.name for parameter in parameters if parameter.kind in kinds]
@@ -233,13 +240,13 @@ def _parameters(fun):
 def _numbers_and_names(what, numbers, names, positional, known):
     """Positions and names that mean the same arguments, however they are passed."""
     given = [] if numbers is None else [numbers] if is_single(numbers) else list(numbers)
-    names = [names] if isinstance(names, str) else list(names or ())
+    names = list(texts("jit", f"{what}_argnames", () if names is None else names))
     numbers = []
     for number in given:
         if isinstance(number, bool) or not hasattr(number, "__index__"):
             _plait.fail(
                 "DtypeError",
-                f"jit: {what}_argnums holds {number!r:.60}",
+                f"jit: {what}_argnums holds {text_of(number)}",
                 "give an integer or a tuple of integers",
             )
         numbers.append(number.__index__())

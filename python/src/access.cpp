@@ -349,7 +349,7 @@ PyObject* astype(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
   return guarded([&]() -> PyObject* {
     PyObject* dtype = count > 0 ? arguments[0] : nullptr;
     for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i) {
-      const std::string name = py::str(borrowed(PyTuple_GET_ITEM(names, i)));
+      const std::string name = utf8_of(PyTuple_GET_ITEM(names, i));
       if (name == "dtype")
         dtype = arguments[count + i];
       else if (name != "copy" && name != "device")

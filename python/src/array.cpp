@@ -81,7 +81,7 @@ Array apply(Operation which, std::initializer_list<Array> operands) {
 // An operator with both operands made arrays; NotImplemented when one is not array-like, so that
 // Python asks the other operand.
 template <class Body>
-PyObject* with_operands(PyObject* a, PyObject* b, Body&& body) noexcept {
+PyObject* with_operands(PyObject* a, PyObject* b, Body&& body) {
   return guarded([&]() -> PyObject* {
     if (is_array(a) && is_array(b)) return wrap(body(array_of(a), array_of(b)));
     std::optional<Array> left = to_operand(a);

@@ -15,6 +15,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cxxabi.h>
+
 #include <utility>
 #include <vector>
 
@@ -31,22 +33,43 @@ namespace plait::python {
 
 // Turns the C++ exception being handled into the Python error. Call it inside a catch block.
 void raise_current() noexcept;
+// A daemon thread that asks for the GIL when the interpreter is gone is ended by unwinding its
+// stack, which must not be stopped.
 template <class Body>
-PyObject* guarded(Body&& body) noexcept {
+PyObject* guarded(Body&& body) {
   try {
     return body();
+  } catch (abi::__forced_unwind&) {
+    throw;
   } catch (...) {
     raise_current();
     return nullptr;
   }
 }
 template <class Body>
-int guarded_int(Body&& body) noexcept {
+int guarded_int(Body&& body) {
   try {
     return body();
+  } catch (abi::__forced_unwind&) {
+    throw;
   } catch (...) {
     raise_current();
     return -1;
+  }
+}
+// Runs body without the GIL. Lines of Python are looked up with it, so an error gets its own after.
+template <class Body>
+auto without_gil(Body&& body) {
+  struct Released {
+    PyThreadState* state = PyEval_SaveThread();
+    ~Released() noexcept(false) { PyEval_RestoreThread(state); }
+  };
+  try {
+    Released released;
+    return body();
+  } catch (Error& error) {
+    if (!error.source()) error.at(Source::current());
+    throw;
   }
 }
 // A new reference that must not be null: throws the Python error that is set.
@@ -58,6 +81,10 @@ inline py::object borrowed(PyObject* object) { return py::reinterpret_borrow<py:
 // A Python object kept by C++ that may be let go of by any thread.
 std::shared_ptr<void> share(py::object object);
 std::string type_name_of(PyObject* object);
+// A str of Python; what UTF-8 cannot say is written as an escape.
+std::string utf8_of(PyObject* text);
+// Makes a class one that only plait makes values of: Class.__new__(Class) would hold none.
+void forbid_construction(py::handle type);
 // Python's text of an object, cut to a readable length.
 std::string text_of(PyObject* object);
 

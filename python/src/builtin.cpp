@@ -80,8 +80,7 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords); ++i) {
         PyObject* name = PyTuple_GET_ITEM(keywords, i);
         const int index = find_parameter(self, name);
-        if (index < 0)
-          throw_call(info, "there is no argument '" + std::string(py::str(borrowed(name))) + "'");
+        if (index < 0) throw_call(info, "there is no argument '" + utf8_of(name) + "'");
         if (given >> index & 1)
           throw_call(info, "argument '" + info.parameters[index].name + "' was given twice");
         arguments[index] = to_argument(values[count + i], info, index);

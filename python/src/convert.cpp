@@ -10,6 +10,8 @@
 
 #include <algorithm>
 
+#include "ops/functions.h"
+
 namespace plait::python {
 
 thread_local Conversions* conversions = nullptr;
@@ -199,15 +201,47 @@ Array from_list(PyObject* list, const Role& role) {
   return Array(result.buffer(), true);
 }
 
+Array from_range(PyObject* range, const Role& role) {
+  auto number = [&](const char* name) {
+    return to_dim(owned(PyObject_GetAttrString(range, name)).ptr(), role);
+  };
+  const Dim start = number("start"), step = number("step");
+  const Py_ssize_t size = PyObject_Length(range);
+  if (size < 0) {
+    PyErr_Clear();
+    throw ShapeError(prefix(role) + text_of(range) + " has too many numbers",
+                     "give a shorter range");
+  }
+  const Array counted = lax::iota(DType::int64, Shape{size}, 0);
+  return lax::convert_element_type(Operand(counted) * Array(step) + Array(start), DType::int64,
+                                   true);
+}
+
+// What NumPy refuses too: integers of Python that a dtype cannot hold.
+void require_all_fit(const Array& numbers, DType dtype, const char* function) {
+  if (!numbers.aval().weak || !numbers.is_concrete()) return;
+  const Buffer buffer = numbers.buffer().dense();
+  if (buffer.dtype() != DType::int64 && buffer.dtype() != DType::uint64) return;
+  const auto* values = static_cast<const std::int64_t*>(buffer.data());
+  const std::int64_t count = num_elements(buffer.shape());
+  for (std::int64_t i = 0; i < count; ++i)
+    functions::require_fits(Array::literal(Literal{buffer.dtype(), true, values[i], 0, 0}), dtype,
+                            function);
+}
+
 std::optional<Array> from_scalar(PyObject* object) {
   if (PyFloat_CheckExact(object)) return Array(PyFloat_AS_DOUBLE(object));
   if (PyBool_Check(object)) return Array(object == Py_True);
   if (PyLong_CheckExact(object)) {
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (overflow)
-      throw DtypeError("the integer " + text_of(object) + " does not fit 64 bits", "use a float");
-    return Array(std::int64_t(value));
+    if (!overflow) return Array(std::int64_t(value));
+    const unsigned long long bits = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : 0;
+    if (overflow < 0 || PyErr_Occurred()) {
+      PyErr_Clear();
+      throw ValueError("the integer " + text_of(object) + " does not fit 64 bits", "use a float");
+    }
+    return Array::literal(Literal{DType::uint64, true, std::int64_t(bits), 0, 0});
   }
   if (PyComplex_CheckExact(object))
     return Array(complex128(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)));
@@ -254,7 +288,7 @@ Array to_array(PyObject* object, const Role& role) {
   if (PyUnicode_Check(object) || PyBytes_Check(object) || PyType_Check(object) ||
       object == Py_None || PyDict_Check(object))
     throw_no_array(object, role);
-  if (PyRange_Check(object)) return from_list(owned(PySequence_List(object)).ptr(), role);
+  if (PyRange_Check(object)) return from_range(object, role);
   if (PyObject_HasAttrString(object, "__array__") || PyObject_CheckBuffer(object)) {
     const py::object array = owned(PyObject_CallMethod(numpy_module, "asarray", "O", object));
     return from_numpy(array.ptr(), role);
@@ -275,6 +309,10 @@ py::object to_numpy(const Array& array) {
   const Buffer buffer = array.buffer().dense();
   py::tuple shape(buffer.shape().size());
   for (std::size_t i = 0; i < buffer.shape().size(); ++i) shape[i] = buffer.shape()[i];
+  if (buffer.shape().size() > 64)
+    throw ShapeError(
+        "an array of " + std::to_string(buffer.shape().size()) + " axes for NumPy, which has 64",
+        "reshape it first");
   const py::object holder = to_python(Array(buffer));
   return numpy().attr("ndarray")(shape, dtype_object(buffer.dtype()), holder);
 }
@@ -303,7 +341,7 @@ DType to_dtype(PyObject* object, const Role& role) {
   if (object == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::bool_;
   std::string name;
   if (PyUnicode_Check(object)) {
-    name = py::str(borrowed(object));
+    name = utf8_of(object);
     if (name == "float") return default_float;
     if (name == "int") return default_int;
     if (name == "complex") return default_complex;
@@ -344,7 +382,7 @@ Argument any_argument(PyObject* object, const FunctionInfo& info, std::size_t in
                        "use a smaller integer");
     return std::int64_t(value);
   }
-  if (PyUnicode_Check(object)) return std::string(py::str(borrowed(object)));
+  if (PyUnicode_Check(object)) return utf8_of(object);
   if (is_numpy_scalar(object) || is_numpy_array(object)) {
     const Array array = to_array(object, {info.name, info.parameters[index].name});
     if (array.ndim() == 0 && array.dtype() == DType::bool_) return array.item<bool>();
@@ -499,6 +537,7 @@ void add_convert(py::module_& module) {
         if (is_complex(array.dtype()) && !is_complex(target))
           throw DtypeError("asarray: complex values do not become " + std::string(name_of(target)),
                            "take .real first");
+        if (!is_array(a.ptr()) && is_integer(target)) require_all_fit(array, target, "asarray");
         return to_python(lax::convert_element_type(array, target));
       },
       py::arg("a"), py::arg("dtype") = py::none(), py::arg("copy") = py::none());

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
+#include <cstring>
+
 namespace plait::python {
 namespace {
 
@@ -41,7 +43,20 @@ template <class E>
 
 void raise_current() noexcept {
   auto set = [](PyObject* type, const std::exception& error) {
-    PyErr_SetString(type, error.what());
+    const char* what = error.what();
+    PyObject* text = PyUnicode_DecodeUTF8(what, Py_ssize_t(std::strlen(what)), "replace");
+    if (!text) return;
+    PyErr_SetObject(type, text);
+    Py_DECREF(text);
+  };
+  auto out_of_memory = [&] {
+    try {
+      set(classes.memory, MemoryError("out of memory",
+                                      "work on smaller pieces, or drop arrays that "
+                                      "are no longer needed"));
+    } catch (const std::bad_alloc&) {
+      PyErr_NoMemory();
+    }
   };
   try {
     throw;
@@ -70,7 +85,12 @@ void raise_current() noexcept {
   } catch (const Error& error) {
     set(classes.error, error);
   } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
+    out_of_memory();
+  } catch (const std::length_error&) {
+    out_of_memory();
+  } catch (const py::cast_error& error) {
+    set(classes.dtype, DtypeError(std::string("an argument has the wrong type: ") + error.what(),
+                                  "see the documentation of the function"));
   } catch (const py::builtin_exception& error) {
     error.set_error();
   } catch (const std::exception& error) {
@@ -89,11 +109,27 @@ std::shared_ptr<void> share(py::object object) {
   });
 }
 
+std::string utf8_of(PyObject* text) {
+  const py::object bytes = owned(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
+  return {PyBytes_AS_STRING(bytes.ptr()), std::size_t(PyBytes_GET_SIZE(bytes.ptr()))};
+}
+
+void forbid_construction(py::handle type) {
+  auto* const made = reinterpret_cast<PyTypeObject*>(type.ptr());
+  made->tp_new = [](PyTypeObject* wanted, PyObject*, PyObject*) {
+    return guarded([&]() -> PyObject* {
+      throw DtypeError(std::string(wanted->tp_name) + " has no constructor",
+                       "plait's functions make its values");
+    });
+  };
+  PyType_Modified(made);
+}
+
 std::string type_name_of(PyObject* object) {
   const py::handle type = reinterpret_cast<PyObject*>(Py_TYPE(object));
   std::string module;
-  if (py::hasattr(type, "__module__")) module = py::str(type.attr("__module__"));
-  const std::string name = py::str(type.attr("__qualname__"));
+  if (py::hasattr(type, "__module__")) module = utf8_of(py::str(type.attr("__module__")).ptr());
+  const std::string name = utf8_of(py::str(type.attr("__qualname__")).ptr());
   return module.empty() || module == "builtins" ? name : module + "." + name;
 }
 
@@ -104,7 +140,7 @@ std::string text_of(PyObject* object) {
     PyErr_Clear();
     return "a " + type_name_of(object);
   }
-  std::string text = py::str(py::reinterpret_steal<py::object>(repr));
+  std::string text = utf8_of(owned(repr).ptr());
   if (const std::size_t newline = text.find('\n'); newline != std::string::npos)
     text = text.substr(0, newline) + "...";
   if (text.size() <= longest) return text;
@@ -144,9 +180,13 @@ void add_errors(py::module_& module) {
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) std::rethrow_exception(pointer);
-    } catch (const Error&) {
+    } catch (const py::cast_error&) {
       raise_current();
-    } catch (const std::bad_alloc&) {
+    } catch (const py::builtin_exception&) {
+      throw;  // pybind11's own
+    } catch (const py::error_already_set&) {
+      throw;
+    } catch (const std::exception&) {
       raise_current();
     }
   });

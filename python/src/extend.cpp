@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
+#include <plait/ops.h>
 #include <plait/rules.h>
 
 #include <deque>
@@ -18,7 +19,7 @@ ParamValue to_param(py::handle value, const std::string& name) {
   if (PyBool_Check(object)) return object == Py_True;
   if (std::optional<Dim> dim = as_dim(object)) return *dim;
   if (PyFloat_Check(object)) return PyFloat_AsDouble(object);
-  if (PyUnicode_Check(object)) return std::string(py::str(value));
+  if (PyUnicode_Check(object)) return utf8_of(object);
   if (PyTuple_Check(object) || PyList_Check(object)) return to_shape(object);
   if (py::isinstance<Jaxpr>(value)) return value.cast<Jaxpr>();
   if (PyCallable_Check(object) && !PyType_Check(object))
@@ -77,19 +78,41 @@ py::list listed(const py::object& result) {
   return list;
 }
 
+std::string rule_text(const char* kind, const Primitive& primitive) {
+  return "the " + std::string(kind) + " rule of `" + std::string(primitive.name()) + "`";
+}
+
+void require_count(std::size_t given, std::size_t wanted, const char* kind,
+                   const Primitive& primitive, const char* fix) {
+  if (given != wanted)
+    throw TreeError(rule_text(kind, primitive) + " returned " + std::to_string(given) +
+                        " values where " + std::to_string(wanted) + " are needed",
+                    fix);
+}
+
+// A tangent or cotangent that fits its value; numbers take its dtype.
+Array fitted(const Array& tangent, const Aval& aval, const char* kind, const Primitive& primitive) {
+  const Aval wanted = tangent_aval(aval);
+  const bool fits =
+      tangent.shape() == wanted.shape && (tangent.dtype() == wanted.dtype || tangent.aval().weak);
+  if (!fits)
+    throw ShapeError(rule_text(kind, primitive) + " returned " + tangent.aval().to_string() +
+                         " where " + wanted.to_string() + " is needed",
+                     "return values of the shape and dtype of what they belong to");
+  return lax::convert_element_type(tangent, wanted.dtype);
+}
+
 Tangents to_tangents(const py::list& list, const std::vector<Aval>& avals, const char* kind,
                      const Primitive& primitive) {
-  if (list.size() != avals.size())
-    throw TreeError("the " + std::string(kind) + " rule of `" + std::string(primitive.name()) +
-                        "` returned " + std::to_string(list.size()) + " values where " +
-                        std::to_string(avals.size()) + " are needed",
-                    "return a list with one for each, None for zero");
+  require_count(list.size(), avals.size(), kind, primitive,
+                "return a list with one for each, None for zero");
   Tangents tangents;
   for (std::size_t i = 0; i < avals.size(); ++i) {
     if (list[i].is_none())
       tangents.push_back(Tangent(tangent_aval(avals[i])));
     else
-      tangents.push_back(Tangent(to_array(py::object(list[i]).ptr())));
+      tangents.push_back(Tangent(fitted(to_array(py::object(list[i]).ptr(), {primitive.name()}),
+                                        avals[i], kind, primitive)));
   }
   return tangents;
 }
@@ -108,13 +131,16 @@ void define_rule(const Primitive& primitive, const std::string& kind, py::object
   if (kind == "abstract") {
     Abstract::table().set(
         primitive,
-        [rule](std::span<const Aval> inputs, const Params& params) {
+        [rule, p](std::span<const Aval> inputs, const Params& params) {
           py::gil_scoped_acquire gil;
           py::list avals;
           for (const Aval& aval : inputs) avals.append(aval_object(aval));
           std::vector<Aval> outputs;
           for (py::handle aval : listed(rule.spread(avals, params)))
-            outputs.push_back(to_aval(aval.ptr()));
+            outputs.push_back(to_aval(aval.ptr(), {p->name()}));
+          if (outputs.empty())
+            throw TreeError(rule_text("abstract", *p) + " returned no type",
+                            "return the type of each result, such as one of its arguments");
           return outputs;
         },
         std::move(origin));
@@ -127,12 +153,8 @@ void define_rule(const Primitive& primitive, const std::string& kind, py::object
           py::list arrays;
           for (const View& input : inputs) arrays.append(to_numpy(Array(Buffer::copy_of(input))));
           const py::list results = listed(rule.spread(arrays, params));
-          if (results.size() != outputs.size())
-            throw TreeError("the eval rule of `" + std::string(p->name()) + "` returned " +
-                                std::to_string(results.size()) +
-                                " arrays where its abstract rule says " +
-                                std::to_string(outputs.size()),
-                            "return what the abstract rule says");
+          require_count(results.size(), outputs.size(), "eval", *p,
+                        "return what the abstract rule says");
           for (std::size_t i = 0; i < outputs.size(); ++i) {
             const Buffer result = to_array(py::object(results[i]).ptr(), {p->name()}).buffer();
             const bool fits =
@@ -192,19 +214,31 @@ void define_rule(const Primitive& primitive, const std::string& kind, py::object
                                 text_of(pair.ptr()),
                             "return a pair: outputs, and the batch axis of each");
           const py::list results = listed(pair[py::int_(0)]), axes = listed(pair[py::int_(1)]);
+          require_count(axes.size(), results.size(), "batch", *p,
+                        "return as many batch axes as outputs");
           std::vector<Batched> batched;
-          for (std::size_t i = 0; i < results.size(); ++i)
-            batched.push_back(
-                {to_array(py::object(results[i]).ptr()),
-                 axes[i].is_none() ? std::nullopt : std::optional<int>(axes[i].cast<int>())});
+          for (std::size_t i = 0; i < results.size(); ++i) {
+            Array array = to_array(py::object(results[i]).ptr(), {p->name()});
+            std::optional<int> dim;
+            if (!axes[i].is_none())
+              dim = normalize_axis(
+                  to_ints(Shape{to_dim(py::object(axes[i]).ptr(), {p->name(), "batch axis"})})[0],
+                  array.ndim(), rule_text("batch", *p));
+            if (dim && !(array.shape(*dim) == size))
+              throw ShapeError(rule_text("batch", *p) + " returned " + array.aval().to_string() +
+                                   " with the batch axis " + std::to_string(*dim) + " for " +
+                                   size.to_string() + " examples",
+                               "name the axis that counts the examples");
+            batched.push_back({std::move(array), dim});
+          }
           return batched;
         },
         std::move(origin));
   } else if (kind == "mask") {
     Mask::table().set(
         primitive,
-        [rule](std::span<const Masked> inputs, std::span<const Aval> outputs, const Params& params,
-               const SizeValues& sizes) {
+        [rule, p](std::span<const Masked> inputs, std::span<const Aval> outputs,
+                  const Params& params, const SizeValues& sizes) {
           py::gil_scoped_acquire gil;
           py::list arrays, avals, results;
           for (const Masked& input : inputs) {
@@ -214,7 +248,20 @@ void define_rule(const Primitive& primitive, const std::string& kind, py::object
           for (const Aval& aval : outputs) results.append(aval_object(aval));
           const py::cpp_function value(
               [&sizes](py::object size) { return to_python(sizes.value(to_dim(size.ptr()))); });
-          return to_arrays(listed(rule(params, arrays, avals, results, value)));
+          const py::list padded = listed(rule(params, arrays, avals, results, value));
+          require_count(padded.size(), outputs.size(), "mask", *p, "return one for each output");
+          const Arrays made = to_arrays(padded);
+          for (std::size_t i = 0; i < made.size(); ++i) {
+            Shape wanted = outputs[i].shape;
+            for (Dim& dim : wanted)
+              if (!dim.is_constant()) dim = sizes.bound(dim);
+            if (!(made[i].shape() == wanted))
+              throw ShapeError(rule_text("mask", *p) + " returned " + made[i].aval().to_string() +
+                                   " for " + outputs[i].to_string() + ", which is padded to (" +
+                                   wanted.to_string() + ")",
+                               "return arrays of the padded shape");
+          }
+          return made;
         },
         std::move(origin));
   } else if (kind == "decompose") {
@@ -273,7 +320,7 @@ void add_extend(py::module_& module) {
     for (py::handle input : inputs) arrays.push_back(to_array(input.ptr(), {name}));
     std::vector<Params::Entry> entries;
     for (auto [key, value] : params)
-      entries.emplace_back(std::string(py::str(key)), to_param(value, py::str(key)));
+      entries.emplace_back(utf8_of(key.ptr()), to_param(value, utf8_of(key.ptr())));
     const Arrays outputs = bind(primitive_of(name), arrays, Params(std::move(entries)));
     if (outputs.size() == 1) return to_python(outputs[0]);
     return py::tuple(from_arrays(outputs));

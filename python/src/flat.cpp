@@ -48,8 +48,18 @@ std::vector<Aval> to_avals(py::handle sequence) {
 std::vector<std::optional<int>> to_axes(py::handle sequence) {
   std::vector<std::optional<int>> axes;
   for (py::handle item : sequence)
-    axes.push_back(item.is_none() ? std::nullopt : std::optional<int>(item.cast<int>()));
+    axes.push_back(item.is_none() ? std::nullopt
+                                  : std::optional<int>(to_ints(
+                                        Shape{to_dim(item.ptr(), {"vmap", "out_axes"})})[0]));
   return axes;
+}
+
+std::optional<std::int64_t> to_chunk(const py::object& chunk) {
+  if (chunk.is_none()) return std::nullopt;
+  const Dim size = to_dim(chunk.ptr(), {"vmap", "chunk"});
+  if (!size.is_constant())
+    throw ValueError("vmap: chunk is the size " + size.to_string(), "give a number");
+  return size.constant();
 }
 
 }  // namespace
@@ -128,7 +138,7 @@ void add_flat(py::module_& module) {
   });
   module.def(
       "flat_vmap", [](py::object function, py::object inputs, py::object in_axes,
-                      py::object out_axes, py::object size, std::optional<std::int64_t> chunk,
+                      py::object out_axes, py::object size, py::object chunk,
                       const std::string& name, py::object place) {
         TransformScope scope("vmap", name);
         const ArgumentNames names(to_names(place));
@@ -142,7 +152,7 @@ void add_flat(py::module_& module) {
           return axes;
         };
         if (!size.is_none()) options.size = to_dim(size.ptr());
-        options.chunk = chunk;
+        options.chunk = to_chunk(chunk);
         return from_arrays(flat::vmap(to_function(function, name), to_arrays(inputs), options));
       });
   module.def("flat_value_and_grad",
@@ -157,12 +167,12 @@ void add_flat(py::module_& module) {
   module.def("flat_jacobian",
              [](py::object function, py::object primals, const std::vector<bool>& wrt,
                 const std::string& transform, const std::string& name,
-                std::optional<std::int64_t> chunk, py::object num_differentiated) {
+                py::object chunk, py::object num_differentiated) {
                TransformScope scope(transform, name);
                const auto jacobian = transform == "jacfwd" ? flat::jacfwd : flat::jacrev;
                const flat::Jacobian result =
                    jacobian(to_function(function, name), to_arrays(primals), wrt,
-                            {chunk, [&] { return num_differentiated().cast<std::size_t>(); }});
+                            {to_chunk(chunk), [&] { return num_differentiated().cast<std::size_t>(); }});
                return py::make_tuple(from_arrays(result.outputs), from_arrays(result.derivatives));
              });
   module.def("flat_call", [](const Jaxpr& jaxpr, py::object inputs, const std::string& name) {
@@ -196,14 +206,23 @@ void add_flat(py::module_& module) {
   module.def("dots_saveable", [] { return flat::dots_saveable(); });
   module.def("save_only_these_names", [](py::args names) {
     std::vector<std::string> list;
-    for (py::handle name : names) list.push_back(name.cast<std::string>());
+    for (py::handle name : names) {
+      if (!PyUnicode_Check(name.ptr()))
+        throw DtypeError("save_only_these_names: " + text_of(name.ptr()) + " is no name",
+                         "give the names of tags as strings");
+      list.push_back(utf8_of(name.ptr()));
+    }
     return flat::save_only_these_names(list);
   });
   module.def("make_policy", [](const std::string& name, py::object keep) {
     return flat::make_policy(name, [shared = share(std::move(keep))](const Equation& equation) {
       py::gil_scoped_acquire gil;
-      return borrowed(static_cast<PyObject*>(shared.get()))(std::string(equation.primitive->name()))
-          .cast<bool>();
+      const py::object answer =
+          borrowed(static_cast<PyObject*>(shared.get()))(std::string(equation.primitive->name()));
+      if (!PyBool_Check(answer.ptr()))
+        throw DtypeError("checkpoint: the policy returned " + text_of(answer.ptr()),
+                         "return True or False");
+      return answer.is(py::bool_(true));
     });
   });
   module.def("flat_checkpoint", [](py::object function, py::object inputs, const Callable& policy,

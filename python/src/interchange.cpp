@@ -108,9 +108,40 @@ void destroy_capsule(PyObject* capsule) {
   managed->deleter(managed);
 }
 
+// A tensor that no library can mean is refused before its memory is looked at.
+void check_layout(const DLTensor& tensor, std::int64_t itemsize) {
+  auto fail = [](const std::string& what) {
+    throw ValueError("from_dlpack: " + what, "report this to the library that made the tensor");
+  };
+  if (tensor.ndim < 0 || tensor.ndim > 64)
+    fail("a tensor of " + std::to_string(tensor.ndim) + " axes");
+  if (tensor.ndim > 0 && !tensor.shape) fail("a tensor without sizes");
+  std::int64_t bytes = itemsize;
+  bool overflows = false, empty = false;
+  for (int i = 0; i < tensor.ndim; ++i) {
+    const std::int64_t size = tensor.shape[i];
+    if (size < 0) fail("axis " + std::to_string(i) + " has size " + std::to_string(size));
+    empty |= size == 0;
+    overflows |= size > 0 && __builtin_mul_overflow(bytes, size, &bytes);
+    std::int64_t reach = 0;
+    overflows |= tensor.strides && (__builtin_mul_overflow(tensor.strides[i], size, &reach) ||
+                                    __builtin_mul_overflow(reach, itemsize, &reach));
+  }
+  if (overflows) fail("a tensor whose elements do not fit into memory");
+  if (!empty && !tensor.data) fail("a tensor without memory");
+  const auto address = reinterpret_cast<std::uintptr_t>(tensor.data) + tensor.byte_offset;
+  if (!empty && address % std::uintptr_t(std::min<std::int64_t>(itemsize, 8)) != 0)
+    throw ValueError("from_dlpack: the memory is not aligned to its elements",
+                     "copy the array first");
+}
+
 template <class Managed>
 Array take_over(PyObject* capsule, const char* name, const char* used) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>)
+    if (managed->major != 1)
+      throw BackendError("from_dlpack: the tensor follows DLPack " + std::to_string(managed->major),
+                         "make it with DLPack 1 or older");
   const DLTensor& tensor = managed->tensor;
   if (tensor.device.device_type != cpu_device && tensor.device.device_type != cuda_host_device)
     throw BackendError("from_dlpack: the memory is on a device of kind " +
@@ -122,6 +153,7 @@ Array take_over(PyObject* capsule, const char* name, const char* used) {
                          " and " + std::to_string(tensor.dtype.bits) + " bits",
                      "convert them first");
   View view{static_cast<char*>(tensor.data) + tensor.byte_offset, *dtype, {}, {}};
+  check_layout(tensor, size_of(*dtype));
   for (int i = 0; i < tensor.ndim; ++i) view.shape.push_back(tensor.shape[i]);
   if (tensor.strides)
     for (int i = 0; i < tensor.ndim; ++i) view.strides.push_back(tensor.strides[i]);
@@ -142,7 +174,7 @@ Array take_over(PyObject* capsule, const char* name, const char* used) {
 template <class Visit>
 void each_keyword(PyObject* const* arguments, Py_ssize_t count, PyObject* names, Visit&& visit) {
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
-    visit(std::string(py::str(borrowed(PyTuple_GET_ITEM(names, i)))), arguments[count + i]);
+    visit(utf8_of(PyTuple_GET_ITEM(names, i)), arguments[count + i]);
 }
 
 const char* format_of(DType dtype) {
@@ -167,6 +199,10 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guarded_int([&]() -> int {
     const Array& array = array_of(self);
     auto made = std::make_unique<BufferExport>();
+    if (array.ndim() > int(std::size(made->shape))) {
+      PyErr_SetString(PyExc_BufferError, "an array of more than 64 axes");
+      return -1;
+    }
     made->buffer = array.buffer();
     const bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
     const bool contiguous = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS;
@@ -232,7 +268,7 @@ PyObject* to_dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count
     each_keyword(arguments, count, names, [&](const std::string& name, PyObject* value) {
       if (value == Py_None) return;
       if (name == "max_version")
-        versioned = borrowed(value).cast<py::tuple>()[0].cast<int>() >= 1;
+        versioned = borrowed(value) >= py::make_tuple(1);
       else if (name == "copy")
         copied = value == Py_True;
       else if (name == "dl_device" && !borrowed(value).equal(py::make_tuple(int(cpu_device), 0)))
@@ -257,7 +293,10 @@ void add_interchange(py::module_& module) {
   module.def(
       "from_dlpack",
       [](py::object object, py::object device, py::object copy) {
-        (void)device;
+        if (!device.is_none() && !device.equal(py::str("cpu")) &&
+            !device.equal(py::make_tuple(int(cpu_device), 0)))
+          throw BackendError("from_dlpack: there is no device " + text_of(device.ptr()),
+                             "leave it out, or give 'cpu'");
         py::object capsule = object;
         if (is_array(object.ptr())) return object;
         if (!PyCapsule_CheckExact(object.ptr())) {

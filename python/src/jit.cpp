@@ -117,7 +117,7 @@ PyObject* get_cache(PyObject* self, void*) {
   return guarded([&] {
     const JitState& state = state_of(self);
     CacheView view{{}, {}, {}, {}, state.hits, state.misses, state.last_miss};
-    for (const auto& entry : state.entries) {
+    for (const auto& entry : std::vector(state.entries)) {  // texts run the user's code
       view.entries.push_back(entry->to_string());
       view.entry_hits.push_back(entry->hits);
       for (const Captured& item : entry->captured) {

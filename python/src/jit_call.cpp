@@ -129,12 +129,8 @@ const Buffer& buffer_of(const Array& array) {
 }
 
 void make_executable(const JitEntry& entry, Instance& instance) {
-  std::shared_ptr<const Executable> made;
-  {
-    py::gil_scoped_release released;
-    made = compile(instance.jaxpr, CompileOptions{.donate = entry.donated});
-  }
-  instance.executable = std::move(made);
+  instance.executable = without_gil(
+      [&] { return compile(instance.jaxpr, CompileOptions{.donate = entry.donated}); });
 }
 
 // Takes donated arrays from their Python objects, which cannot be used from then on. What somebody
@@ -198,8 +194,7 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
   const std::vector<Aval>& avals = executable->outputs();
   std::vector<Buffer> outputs(avals.size());
   if (instance->releases_gil) {
-    py::gil_scoped_release released;
-    executable->run(buffers, outputs);
+    without_gil([&] { executable->run(buffers, outputs); });
   } else {
     executable->run(buffers, outputs);
   }
@@ -215,14 +210,16 @@ std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitIn
   auto matches = [&](const JitEntry& entry) {
     return match_arguments(entry, call, inputs) && match_captured(entry, inputs.arrays);
   };
-  if (state.last && matches(*state.last)) {
+  // Comparing runs the user's code, which may change the list.
+  const std::shared_ptr<JitEntry> last = state.last;
+  if (last && matches(*last)) {
     ++state.hits;
-    ++state.last->hits;
-    return state.last;
+    ++last->hits;
+    return last;
   }
   for (std::size_t i = 0; i < state.entries.size(); ++i) {
     const std::shared_ptr<JitEntry> entry = state.entries[i];
-    if (entry == state.last || !matches(*entry)) continue;
+    if (entry == last || !matches(*entry)) continue;
     ++state.hits;
     ++entry->hits;
     return state.last = entry;

@@ -13,7 +13,7 @@ namespace plait::python {
 
 Spec to_spec(PyObject* object) {
   if (object == Py_None) return Spec();
-  if (PyUnicode_Check(object)) return Spec(std::string(py::str(borrowed(object))));
+  if (PyUnicode_Check(object)) return Spec(utf8_of(object));
   if (!PyObject_HasAttrString(object, "shape"))
     throw DtypeError("the spec " + text_of(object) + " of type " + type_name_of(object) +
                          " stands for no argument",
@@ -47,7 +47,7 @@ void add_programs(py::module_& module) {
   module.def("instantiate", [](const Jaxpr& jaxpr, py::dict sizes) {
     std::map<std::string, Dim> values;
     for (auto [name, value] : sizes)
-      values.emplace(std::string(py::str(name)), to_dim(value.ptr(), {"instantiate"}));
+      values.emplace(utf8_of(name.ptr()), to_dim(value.ptr(), {"instantiate"}));
     return instantiate(jaxpr, values);
   });
   module.def("flat_mask", [](py::object function, py::object inputs, py::object in_shapes,
@@ -60,8 +60,8 @@ void add_programs(py::module_& module) {
     if (!out_shapes.is_none())
       options.out_shapes = [&](std::size_t) { return to_specs(out_shapes()); };
     for (auto [key, value] : sizes)
-      options.sizes.emplace(std::string(py::str(key)),
-                            to_array(value.ptr(), {"mask", std::string(py::str(key))}));
+      options.sizes.emplace(utf8_of(key.ptr()),
+                            to_array(value.ptr(), {"mask", utf8_of(key.ptr())}));
     return from_arrays(flat::mask(to_function(function, name), to_arrays(inputs), options));
   });
   module.def("pad_ragged", [](py::object arrays, py::object length) {

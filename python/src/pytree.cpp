@@ -40,6 +40,12 @@ std::shared_ptr<void> keep(T value) {
   });
 }
 
+bool is_true(const py::object& answer) {
+  const int truth = PyObject_IsTrue(answer.ptr());
+  if (truth < 0) throw py::error_already_set();
+  return truth == 1;
+}
+
 bool same_object(PyObject* a, PyObject* b) {
   if (a == b) return true;
   const PyGILState_STATE state = PyGILState_Ensure();
@@ -111,10 +117,10 @@ struct Flattener {
 
   std::vector<TreeDef> children_of(PyObject* sequence) {
     std::vector<TreeDef> children;
-    const Py_ssize_t size = PySequence_Fast_GET_SIZE(sequence);
-    children.reserve(size);
-    for (Py_ssize_t i = 0; i < size; ++i)
-      children.push_back(visit(PySequence_Fast_GET_ITEM(sequence, i)));
+    children.reserve(PySequence_Fast_GET_SIZE(sequence));
+    // User code that runs meanwhile may change the list.
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i)
+      children.push_back(visit(borrowed(PySequence_Fast_GET_ITEM(sequence, i)).ptr()));
     return children;
   }
 
@@ -127,7 +133,7 @@ struct Flattener {
   TreeDef visit(PyObject* object) {
     if (is_leaf && is_leaf != Py_None) {
       const py::object answer = owned(PyObject_CallOneArg(is_leaf, object));
-      if (answer.cast<bool>()) return leaf(object);
+      if (is_true(answer)) return leaf(object);
     }
     if (is_array(object) || PyFloat_CheckExact(object) || PyLong_CheckExact(object))
       return leaf(object);
@@ -149,7 +155,7 @@ struct Flattener {
     if (is_namedtuple(object)) {
       std::vector<std::string> names;
       for (py::handle name : borrowed(reinterpret_cast<PyObject*>(Py_TYPE(object))).attr("_fields"))
-        names.push_back(py::str(name));
+        names.push_back(utf8_of(name.ptr()));
       return TreeDef::record({short_name(object), type_of(object), nullptr, nullptr}, names,
                              children_of(object));
     }
@@ -172,14 +178,13 @@ struct Flattener {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sorted.ptr()); ++i) {
       PyObject* key = PyTuple_GET_ITEM(sorted.ptr(), i);
       text_keys &= bool(PyUnicode_Check(key));
-      keys.push_back(PyUnicode_Check(key) ? std::string(py::str(borrowed(key)))
-                                          : "[" + std::string(py::repr(borrowed(key))) + "]");
+      keys.push_back(PyUnicode_Check(key) ? utf8_of(key) : "[" + text_of(key) + "]");
       PyObject* value = PyDict_GetItemWithError(object, key);
       if (!value) {
         if (PyErr_Occurred()) throw py::error_already_set();
         throw TreeError("a dict changed while it was flattened", "do not change it there");
       }
-      children.push_back(visit(value));
+      children.push_back(visit(borrowed(value).ptr()));  // user code may change the dict
     }
     TreeDef::Type type{"dict", nullptr, keep(DictKeys{sorted, written}), same_sorted_keys};
     if (text_keys) return TreeDef::dict(std::move(keys), std::move(children), std::move(type));
@@ -209,7 +214,7 @@ struct Flattener {
     const py::object value = borrowed(object);
     const py::tuple field_names = fields.names, static_names = fields.static_names;
     for (py::handle name : field_names) {
-      names.push_back(py::str(name));
+      names.push_back(utf8_of(name.ptr()));
       children.push_back(visit(py::object(value.attr(name)).ptr()));
     }
     py::tuple values(static_names.size());
@@ -304,7 +309,9 @@ struct Matcher {
     const std::size_t size = def.children().size();
     if (std::size_t(PySequence_Fast_GET_SIZE(sequence)) != size) return false;
     for (std::size_t i = 0; i < size; ++i)
-      if (!match(def.children()[i], PySequence_Fast_GET_ITEM(sequence, i))) return false;
+      if (Py_ssize_t(i) >= PySequence_Fast_GET_SIZE(sequence) ||
+          !match(def.children()[i], borrowed(PySequence_Fast_GET_ITEM(sequence, i)).ptr()))
+        return false;
     return true;
   }
 
@@ -319,6 +326,7 @@ struct Matcher {
             return false;
         }
         leaves.push_back(object);
+        keep.push_back(borrowed(object));  // user code may change the containers
         return true;
       case TreeDef::Kind::none:
         return object == Py_None;
@@ -424,7 +432,7 @@ std::vector<py::object> to_vector(py::handle sequence) {
 // ("dict", key), ("sequence", index), ("attribute", name), ("flattened", index), or a registered
 // key.
 py::object node_keys(py::object node, py::object is_leaf) {
-  if (!is_leaf.is_none() && is_leaf(node).cast<bool>()) return py::none();
+  if (!is_leaf.is_none() && is_true(is_leaf(node))) return py::none();
   PyObject* object = node.ptr();
   py::list result;
   auto add = [&](const char* kind, py::object key, py::object child) {

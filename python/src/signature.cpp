@@ -87,8 +87,7 @@ py::object JitState::spec_of(const JitCall& call, std::size_t index) const {
 }
 
 std::string JitState::argument_name(const JitCall& call, std::size_t index) const {
-  if (index >= call.num_positional)
-    return py::str(borrowed(call.names[index - call.num_positional]));
+  if (index >= call.num_positional) return utf8_of(call.names[index - call.num_positional]);
   return index < parameters.size() ? parameters[index] : "argument " + std::to_string(index);
 }
 
@@ -118,7 +117,7 @@ std::string JitEntry::to_string() const {
   };
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (i) text += ", ";
-    if (i >= num_positional) text += std::string(py::str(names[i - num_positional])) + "=";
+    if (i >= num_positional) text += utf8_of(names[i - num_positional].ptr()) + "=";
     if (arguments[i].is_static) {
       text += text_of(arguments[i].value.ptr());
       continue;
@@ -156,7 +155,7 @@ namespace {
 
 Path to_path(py::handle description) {
   const auto parts = py::reinterpret_borrow<py::tuple>(description);
-  Path path{parts[0], {}, py::str(parts[2])};
+  Path path{parts[0], {}, utf8_of(py::object(parts[2]).ptr())};
   for (py::handle step : parts[1]) {
     const int kind = step[py::int_(0)].cast<int>();
     path.steps.push_back({Step::Kind(kind), py::object(step[py::int_(1)])});
@@ -370,7 +369,8 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
 
 std::string explain_miss(const JitState& state, const JitCall& call) {
   if (!state.last) return "the first call";
-  const JitEntry& last = *state.last;
+  const std::shared_ptr<JitEntry> kept = state.last;  // comparing runs the user's code
+  const JitEntry& last = *kept;
   if (call.num_positional != last.num_positional)
     return std::to_string(call.num_positional) + " positional arguments where the last call had " +
            std::to_string(last.num_positional);

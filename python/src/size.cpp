@@ -5,6 +5,8 @@
 
 #include <plait/ops.h>
 
+#include "ir/possible.h"
+
 namespace plait::python {
 namespace {
 
@@ -68,8 +70,13 @@ Shape to_shape(PyObject* object) {
     shape.push_back(to_dim(object));
     return shape;
   }
-  const py::object sequence =
-      owned(PySequence_Fast(object, "a shape is an integer or a sequence of integers"));
+  PyObject* items = PySequence_Fast(object, "");
+  if (!items) {
+    PyErr_Clear();
+    throw DtypeError("a shape is " + text_of(object) + " of type " + type_name_of(object),
+                     "give an integer or a sequence of integers");
+  }
+  const py::object sequence = py::reinterpret_steal<py::object>(items);
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.ptr()); ++i)
     shape.push_back(to_dim(PySequence_Fast_GET_ITEM(sequence.ptr(), i)));
   return shape;
@@ -109,9 +116,13 @@ void add_size(py::module_& module) {
   type.def("__rtruediv__", [](Dim self, py::object other) {
     return to_python(Operand(to_array(other.ptr())) / Array(self));
   });
-  type.def("__pow__", [](Dim self, std::int64_t power) {
+  type.def("__pow__", [](Dim self, py::object power) {
+    const Dim times = to_dim(power.ptr(), {"size ** power"});
+    if (!times.is_constant() || times.constant() < 0)
+      throw ValueError("the size " + self.to_string() + " to the power " + times.to_string(),
+                       "give an integer of 0 or more, or divide");
     Dim result = 1;
-    for (std::int64_t i = 0; i < power; ++i) result = result * self;
+    for (std::int64_t i = 0; i < times.constant(); ++i) result = result * self;
     return dim_object(result);
   });
   type.def("__neg__", [](Dim self) { return dim_object(-self); });
@@ -188,7 +199,9 @@ void add_sizes(py::module_& module) {
   py::class_<Aval>(module, "ShapeDtypeStruct",
                    "The type of an array: shape, dtype, and whether the dtype is weak.")
       .def(py::init([](py::object shape, py::object dtype, bool weak_type) {
-             return Aval{to_shape(shape.ptr()), to_dtype(dtype.ptr()), weak_type};
+             Aval aval{to_shape(shape.ptr()), to_dtype(dtype.ptr()), weak_type};
+             require_possible(aval, "ShapeDtypeStruct");
+             return aval;
            }),
            py::arg("shape"), py::arg("dtype"), py::kw_only(), py::arg("weak_type") = false)
       .def_property_readonly("shape", [](const Aval& aval) { return shape_object(aval.shape); })
