@@ -16,6 +16,26 @@ import sys as _sys
 if not (3, 11) <= _sys.version_info[:2] <= (3, 13):
     raise ImportError(f"plait supports Python 3.11 to 3.13, not {_sys.version.split()[0]}")
 
+
+def _refuse_other_machines():
+    """The library's first instruction may be one that the processor has not."""
+    import platform
+
+    found = f"{_sys.platform} on {platform.machine()}"
+    if found != "linux on x86_64":
+        raise ImportError(f"plait supports Linux on x86-64 with AVX2, not {found}")
+    try:
+        with open("/proc/cpuinfo") as file:
+            start = file.read(4096)
+    except OSError:
+        return
+    flags = start.partition("\nflags")[2].partition("\n")[0].split()
+    if flags and not {"avx2", "fma"} <= set(flags):
+        raise ImportError("plait needs a processor with AVX2 and FMA, which this one has not")
+
+
+_refuse_other_machines()
+
 import numpy as _np
 
 from plait import _plait

@@ -197,7 +197,8 @@ def test_a_padded_gradient_is_zero_under_jvp_and_second_derivatives():
 
 
 def test_the_rules_of_mask_have_no_hole():
-    assert {row[1].split()[0] for row in plait.rules("mask")} <= {"rule", "family", "decompose"}
+    rows = [row for row in plait.rules("mask") if row[2].startswith(("lib/", "transforms/"))]
+    assert {row[1].split()[0] for row in rows} <= {"rule", "family", "decompose"}
 
 
 def message(error, *args, **sizes):
