@@ -55,7 +55,10 @@ void load_modules() {
   const std::string folder = module_folder();
   for (const std::string& name : modules_in(folder)) {
     // RTLD_LOCAL: a vendor library's symbols are nobody else's.
-    if (dlopen((folder + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL)) continue;
+    if (dlopen((folder + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL)) {
+      log_line("backend " + name.substr(6, name.size() - 9) + " is loaded from " + folder + "/" + name);
+      continue;
+    }
     const char* reason = dlerror();
     report_missing_backend(name.substr(6, name.size() - 9), reason ? reason : "it could not be loaded");
   }
