@@ -84,7 +84,7 @@ def chain(sin, equations):
     return f
 
 
-def best_of(make, rounds, clock=time.process_time):
+def best_of(make, rounds):
     """The least seconds of a call that make() gives, which is made anew for each.
 
     The process's own time: long single-threaded calls have no moment without other processes.
@@ -92,9 +92,9 @@ def best_of(make, rounds, clock=time.process_time):
     best = float("inf")
     for _ in range(rounds):
         call = make()
-        start = clock()
+        start = time.process_time()
         call()
-        best = min(best, clock() - start)
+        best = min(best, time.process_time() - start)
     return best
 
 
