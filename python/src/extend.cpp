@@ -138,7 +138,7 @@ void define_rule(const Primitive& primitive, const std::string& kind, py::object
           std::vector<Aval> outputs;
           for (py::handle aval : listed(rule.spread(avals, params)))
             outputs.push_back(to_aval(aval.ptr(), {p->name()}));
-          if (outputs.empty())
+          if (outputs.empty() && !p->is_effectful())
             throw TreeError(rule_text("abstract", *p) + " returned no type",
                             "return the type of each result, such as one of its arguments");
           return outputs;
