@@ -20,7 +20,8 @@ Array loss(const Array& w, const Array& b, const Array& x, const Array& y) {
 void show(const char* what, const Array& x) {
   const plait::Buffer dense = x.buffer().dense();
   std::printf("%s", what);
-  for (std::int64_t i = 0; i < dense.view().size(); ++i) std::printf(" %.6f", double(static_cast<const float*>(dense.data())[i]));
+  for (std::int64_t i = 0; i < dense.view().size(); ++i)
+    std::printf(" %.6f", double(static_cast<const float*>(dense.data())[i]));
   std::printf("\n");
 }
 
@@ -37,18 +38,26 @@ int main() {
   const Array ones = jnp::ones({4});
   const Array pushed = plait::jvp(f)(std::tuple<Array>(x), std::tuple<Array>(ones)).second;
   const auto pull = plait::vjp(f, x).second;
-  std::printf("jvp and vjp agree %.6f %.6f\n", pushed.item<double>(), jnp::sum(std::get<0>(pull(jnp::ones({})))).item<double>());
+  std::printf("jvp and vjp agree %.6f %.6f\n", pushed.item<double>(),
+              jnp::sum(std::get<0>(pull(jnp::ones({})))).item<double>());
 
-  // vmap turns a function of one example into one of a batch; jit compiles, and every transform sees through.
+  // vmap turns a function of one example into one of a batch; jit compiles, and every transform
+  // sees through.
   const Array w = jnp::reshape(jnp::arange(6) * 0.1, {3, 2}), b = jnp::zeros({2});
   const Array batch = jnp::reshape(jnp::arange(12) * 0.05, {4, 3}), target = jnp::ones({4, 2});
-  const Array per_example = plait::jit(plait::vmap(plait::grad(loss), {std::nullopt, std::nullopt, 0, 0}))(w, b, batch, target);
-  std::printf("per-example gradients (%s)", [&] {
-    std::string text;
-    for (plait::Dim dim : per_example.shape()) text += (text.empty() ? "" : ", ") + dim.to_string();
-    return text;
-  }().c_str());
+  const Array per_example = plait::jit(
+      plait::vmap(plait::grad(loss), {std::nullopt, std::nullopt, 0, 0}))(w, b, batch, target);
+  std::printf("per-example gradients (%s)",
+              [&] {
+                std::string text;
+                for (plait::Dim dim : per_example.shape())
+                  text += (text.empty() ? "" : ", ") + dim.to_string();
+                return text;
+              }()
+                  .c_str());
   show("", jnp::sum(per_example, std::vector<int>{1, 2}));
   const auto [value, gradient] = plait::jit(plait::value_and_grad<0, 1>(loss))(w, b, batch, target);
-  std::printf("batch %.6f %.6f %.6f\n", value.item<double>(), jnp::sum(std::get<0>(gradient)).item<double>(), jnp::sum(std::get<1>(gradient)).item<double>());
+  std::printf("batch %.6f %.6f %.6f\n", value.item<double>(),
+              jnp::sum(std::get<0>(gradient)).item<double>(),
+              jnp::sum(std::get<1>(gradient)).item<double>());
 }

@@ -37,6 +37,15 @@ b = jnp.zeros(2)
 batch = jnp.reshape(jnp.arange(12) * 0.05, (4, 3))
 target = jnp.ones((4, 2))
 per_example = jit(vmap(grad(loss), in_axes=(None, None, 0, 0)))(w, b, batch, target)
-print("per-example gradients", per_example.shape, " ".join(f"{v:.6f}" for v in jnp.sum(per_example, axis=(1, 2)).tolist()))
+print(
+    "per-example gradients",
+    per_example.shape,
+    " ".join(f"{v:.6f}" for v in jnp.sum(per_example, axis=(1, 2)).tolist()),
+)
 value, gradient = jit(value_and_grad(loss, argnums=(0, 1)))(w, b, batch, target)
-print("batch", f"{float(value):.6f}", f"{float(jnp.sum(gradient[0])):.6f}", f"{float(jnp.sum(gradient[1])):.6f}")
+print(
+    "batch",
+    f"{float(value):.6f}",
+    f"{float(jnp.sum(gradient[0])):.6f}",
+    f"{float(jnp.sum(gradient[1])):.6f}",
+)

@@ -22,7 +22,9 @@ print(plait.make_jaxpr(pooled)("3", "n 3"))
 # Three sequences of lengths 2, 5 and 3, padded to 5. What the padding holds is never read: here it is NaN.
 lengths = [2, 5, 3]
 sequences = [jnp.reshape(jnp.arange(3 * n) * 0.1, (n, 3)) + i for i, n in enumerate(lengths)]
-padded = jnp.stack([jnp.pad(s, ((0, 5 - s.shape[0]), (0, 0)), constant_values=jnp.nan) for s in sequences])
+padded = jnp.stack(
+    [jnp.pad(s, ((0, 5 - s.shape[0]), (0, 0)), constant_values=jnp.nan) for s in sequences]
+)
 w = jnp.arange(3) * 0.2 - 0.1
 
 batched = jit(vmap(mask(pooled, in_shapes=(None, "n 3")), in_axes=(None, 0)))

@@ -6,7 +6,16 @@ Prints the same as its twin, 04_custom_rules.cpp.
 # SPDX-License-Identifier: Apache-2.0
 import plait
 import plait.numpy as jnp
-from plait import checkpoint, checkpoint_policies, custom_jvp, custom_vjp, grad, jit, value_and_grad, vmap
+from plait import (
+    checkpoint,
+    checkpoint_policies,
+    custom_jvp,
+    custom_vjp,
+    grad,
+    jit,
+    value_and_grad,
+    vmap,
+)
 
 
 # The derivative of log(1 + exp(x)) is 1 / (1 + exp(-x)), but made of the function's parts it is inf / inf

@@ -1,4 +1,5 @@
-// Trains a classifier on handwritten digits with no Python: the twin of demo.py, from the same seed.
+// Trains a classifier on handwritten digits with no Python: the twin of demo.py, from the same
+// seed.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/nn.h>
 #include <plait/numpy.h>
@@ -34,16 +35,19 @@ Digits load(const char* path) {
   }
   Digits digits{std::vector<float>(n * 64), std::vector<std::int32_t>(n)};
   file.read(reinterpret_cast<char*>(digits.images.data()), digits.images.size() * sizeof(float));
-  file.read(reinterpret_cast<char*>(digits.labels.data()), digits.labels.size() * sizeof(std::int32_t));
+  file.read(reinterpret_cast<char*>(digits.labels.data()),
+            digits.labels.size() * sizeof(std::int32_t));
   return digits;
 }
 
 // The rows at these places, as arrays.
 std::pair<Array, Array> rows(const Digits& digits, std::span<const std::int32_t> places) {
   const std::int64_t n = places.size();
-  plait::Buffer images = plait::Buffer::empty(plait::DType::float32, {n, 64}), labels = plait::Buffer::empty(plait::DType::int32, {n});
+  plait::Buffer images = plait::Buffer::empty(plait::DType::float32, {n, 64}),
+                labels = plait::Buffer::empty(plait::DType::int32, {n});
   for (std::int64_t i = 0; i < n; ++i) {
-    std::copy_n(digits.images.data() + places[i] * 64, 64, static_cast<float*>(images.data()) + i * 64);
+    std::copy_n(digits.images.data() + places[i] * 64, 64,
+                static_cast<float*>(images.data()) + i * 64);
     static_cast<std::int32_t*>(labels.data())[i] = digits.labels[places[i]];
   }
   return {Array(images), Array(labels)};
@@ -60,13 +64,16 @@ Layers init(Array key) {
   for (auto [fan_in, fan_out] : {std::pair{64, 128}, std::pair{128, 10}}) {
     const Array keys = random_::split(key);
     key = jnp::take(keys, 0, 0);
-    layers.push_back({random_::normal(jnp::take(keys, 1, 0), {fan_in, fan_out}) * std::sqrt(2.0 / fan_in), jnp::zeros({fan_out})});
+    layers.push_back(
+        {random_::normal(jnp::take(keys, 1, 0), {fan_in, fan_out}) * std::sqrt(2.0 / fan_in),
+         jnp::zeros({fan_out})});
   }
   return layers;
 }
 
 Array predict(const Layers& layers, Array x) {
-  for (std::size_t i = 0; i + 1 < layers.size(); ++i) x = plait::nn::relu(jnp::matmul(x, layers[i].w) + layers[i].b);
+  for (std::size_t i = 0; i + 1 < layers.size(); ++i)
+    x = plait::nn::relu(jnp::matmul(x, layers[i].w) + layers[i].b);
   return jnp::matmul(x, layers.back().w) + layers.back().b;
 }
 
@@ -77,7 +84,8 @@ Array loss(const Layers& layers, const Array& x, const Array& y) {
 
 using State = plait::optim::AdamState<Layers>;
 
-std::tuple<Layers, State, Array> update(const Layers& layers, const State& state, const Array& x, const Array& y) {
+std::tuple<Layers, State, Array> update(const Layers& layers, const State& state, const Array& x,
+                                        const Array& y) {
   const auto [value, gradients] = plait::value_and_grad(loss)(layers, x, y);
   const auto [updates, next] = plait::optim::adam(gradients, state, {.learning_rate = 3e-3});
   return {plait::optim::apply_updates(layers, updates), next, value};
@@ -91,7 +99,8 @@ int main(int argc, char** argv) {
   const Digits digits = load(argc > 1 ? argv[1] : "data/digits.bin");
   const std::int64_t n = digits.labels.size();
   const std::vector<std::int32_t> order = permutation(random_::key(Array(0)), n);
-  const std::span<const std::int32_t> test(order.data(), n / 5), train(order.data() + n / 5, n - n / 5);
+  const std::span<const std::int32_t> test(order.data(), n / 5),
+      train(order.data() + n / 5, n - n / 5);
   const auto [test_x, test_y] = rows(digits, test);
 
   Layers layers = init(random_::key(Array(1)));
@@ -101,7 +110,8 @@ int main(int argc, char** argv) {
   const std::int64_t steps = train.size() / batch;
   double total = 0;
   for (int epoch = 0; epoch < epochs; ++epoch) {
-    const std::vector<std::int32_t> shuffled = permutation(random_::fold_in(random_::key(Array(2)), Array(epoch)), train.size());
+    const std::vector<std::int32_t> shuffled =
+        permutation(random_::fold_in(random_::key(Array(2)), Array(epoch)), train.size());
     total = 0;
     for (std::int64_t i = 0; i < steps; ++i) {
       std::vector<std::int32_t> places;

@@ -33,7 +33,12 @@ def init(key, sizes=(64, 128, 10)):
     layers = []
     for fan_in, fan_out in zip(sizes, sizes[1:]):
         key, sub = random.split(key)
-        layers.append({"w": random.normal(sub, (fan_in, fan_out)) * (2 / fan_in) ** 0.5, "b": jnp.zeros(fan_out)})
+        layers.append(
+            {
+                "w": random.normal(sub, (fan_in, fan_out)) * (2 / fan_in) ** 0.5,
+                "b": jnp.zeros(fan_out),
+            }
+        )
     return layers
 
 
@@ -70,7 +75,9 @@ def main():
     with Progress(transient=True) as progress:
         task = progress.add_task("training", total=EPOCHS * steps)
         for epoch in range(EPOCHS):
-            order = np.asarray(random.permutation(random.fold_in(random.key(2), epoch), len(train_x)))
+            order = np.asarray(
+                random.permutation(random.fold_in(random.key(2), epoch), len(train_x))
+            )
             total = 0.0
             for i in range(steps):
                 rows = order[i * BATCH : (i + 1) * BATCH]
@@ -90,8 +97,14 @@ def main():
 
     per_example = jit(vmap(grad(loss), in_axes=(None, 0, 0)))
     gradients = per_example(layers, train_x[:BATCH], train_y[:BATCH])
-    norms = jnp.sqrt(sum(jnp.sum(g.reshape(BATCH, -1) ** 2, axis=1) for g in plait.tree.leaves(gradients)))
-    print("\nNorms of per-example gradients: smallest {:.2e}, largest {:.2e}".format(float(norms.min()), float(norms.max())))
+    norms = jnp.sqrt(
+        sum(jnp.sum(g.reshape(BATCH, -1) ** 2, axis=1) for g in plait.tree.leaves(gradients))
+    )
+    print(
+        "\nNorms of per-example gradients: smallest {:.2e}, largest {:.2e}".format(
+            float(norms.min()), float(norms.max())
+        )
+    )
     picture(curve)
 
 

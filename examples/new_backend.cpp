@@ -1,5 +1,5 @@
-// Recipe: a backend from outside. It claims the equations it is good at and compiles groups of them; the
-// rest stays where it was, and explain shows both.
+// Recipe: a backend from outside. It claims the equations it is good at and compiles groups of
+// them; the rest stays where it was, and explain shows both.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/compile/backend.h>
 #include <plait/plait.h>
@@ -12,14 +12,17 @@ using namespace plait;
 // float32 sines, and nothing else, by the C library.
 struct Sines final : Backend {
   struct Loop final : Kernel {
-    void run(std::span<const View> in, std::span<const View> out, void*, const Stream&) const override {
+    void run(std::span<const View> in, std::span<const View> out, void*,
+             const Stream&) const override {
       const Buffer x = Buffer::copy_of(in[0]);  // inputs may have any strides
-      for (std::int64_t i = 0; i < out[0].size(); ++i) out[0].as<float>()[i] = std::sin(static_cast<const float*>(x.data())[i]);
+      for (std::int64_t i = 0; i < out[0].size(); ++i)
+        out[0].as<float>()[i] = std::sin(static_cast<const float*>(x.data())[i]);
     }
     std::string note() const override { return "libm"; }
   };
   std::string_view name() const override { return "sines"; }
-  Support supports(const Equation& e, std::span<const Aval> in, std::span<const Aval>) const override {
+  Support supports(const Equation& e, std::span<const Aval> in,
+                   std::span<const Aval>) const override {
     if (!(*e.primitive == sin_p)) return Support::no();
     return in[0].dtype == DType::float32 ? Support::yes() : Support::no("only float32");
   }

@@ -19,13 +19,17 @@ static const auto softsign_def =
         }));
 Array softsign(Operand x) { return bind(softsign_p, {x}); }
 
-Array loss(const Array& x) { return lax::reduce_sum(softsign(x) * softsign(x), std::vector<int>{0}); }
+Array loss(const Array& x) {
+  return lax::reduce_sum(softsign(x) * softsign(x), std::vector<int>{0});
+}
 
 int main() {
   const Array x = lax::iota(DType::float64, {4}, 0) * 0.5 - 0.75;
   std::puts(print(make_jaxpr(loss, x).jaxpr).c_str());
   std::printf("%.6f\n", jit(loss)(x).item<double>());
-  const Array hessian_diagonal = vmap(jit(hessian([](const Array& v) -> Array { return softsign(v) * softsign(v); })))(x);
-  for (int i = 0; i < 4; ++i) std::printf("%.6f ", static_cast<const double*>(hessian_diagonal.buffer().dense().data())[i]);
+  const Array hessian_diagonal =
+      vmap(jit(hessian([](const Array& v) -> Array { return softsign(v) * softsign(v); })))(x);
+  for (int i = 0; i < 4; ++i)
+    std::printf("%.6f ", static_cast<const double*>(hessian_diagonal.buffer().dense().data())[i]);
   std::printf("\n%.6f\n", grad(jit(loss))(x).buffer().view().as<double>()[0]);
 }

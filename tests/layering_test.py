@@ -29,6 +29,8 @@ HEADERS = {
     "composites.h": "ops",
     "numpy.h": "ops",
     "numpy_shape.h": "ops",
+    "numpy_linalg.h": "ops",
+    "scipy.h": "ops",
     "lax.h": "ops",
     "nn.h": "ops",
     "random.h": "ops",

@@ -1,8 +1,8 @@
-// What transforms do with a call: rewrite the body, and every entry beside it, and keep the call, so that
-// grad(vmap(custom_vjp f)) keeps the rule and jit stays one executable.
+// What transforms do with a call: rewrite the body, and every entry beside it, and keep the call,
+// so that grad(vmap(custom_vjp f)) keeps the rule and jit stays one executable.
 //
-// A custom_vjp's linearization is custom_linear: a linear equation of which only the transpose is known,
-// the user's bwd. Its other rules transpose bwd on demand.
+// A custom_vjp's linearization is custom_linear: a linear equation of which only the transpose is
+// known, the user's bwd. Its other rules transpose bwd on demand.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/families.h>
 #include <plait/ops.h>
@@ -27,24 +27,28 @@ Arrays nonzero_arrays(std::span<const Tangent> tangents) {
   return arrays;
 }
 
-// A jaxpr's sizes as values for themselves: what feeds it where the enclosing program has the same names.
+// A jaxpr's sizes as values for themselves: what feeds it where the enclosing program has the same
+// names.
 Params with_own_sizes(const Params& params, const Jaxpr& jaxpr) {
-  return jaxpr->sizes.empty() ? params.without("sizes") : params.with("sizes", Shape(jaxpr->sizes.begin(), jaxpr->sizes.end()));
+  return jaxpr->sizes.empty()
+             ? params.without("sizes")
+             : params.with("sizes", Shape(jaxpr->sizes.begin(), jaxpr->sizes.end()));
 }
 
 // What a call's parameters say that is not an attribute of its composite.
 bool is_attribute(const std::string& name) {
-  static const std::set<std::string> others{"body",   "name", "sizes", "symbol",       "jvp",
-                                            "fwd",    "bwd",  "policy", "num_captured"};
+  static const std::set<std::string> others{"body", "name", "sizes",  "symbol",      "jvp",
+                                            "fwd",  "bwd",  "policy", "num_captured"};
   return !others.contains(name);
 }
 
-// The parameters of a call made from another: its name with a new body; a composite's symbol with a suffix
-// and its attributes.
+// The parameters of a call made from another: its name with a new body; a composite's symbol with a
+// suffix and its attributes.
 Params derived(const Params& params, const Jaxpr& body, const char* suffix) {
   std::vector<Params::Entry> entries{{"body", body}};
   if (const ParamValue* name = params.find("name")) entries.emplace_back("name", *name);
-  if (!body->sizes.empty()) entries.emplace_back("sizes", Shape(body->sizes.begin(), body->sizes.end()));
+  if (!body->sizes.empty())
+    entries.emplace_back("sizes", Shape(body->sizes.begin(), body->sizes.end()));
   if (const ParamValue* symbol = params.find("symbol")) {
     entries.emplace_back("symbol", std::get<std::string>(*symbol) + suffix);
     for (const Params::Entry& entry : params.entries())
@@ -58,25 +62,28 @@ Arrays concatenate(Arrays a, const Arrays& b) {
   return a;
 }
 
-Tangents spread(const Arrays& arrays, const std::vector<bool>& flags, const std::vector<Aval>& avals) {
+Tangents spread(const Arrays& arrays, const std::vector<bool>& flags,
+                const std::vector<Aval>& avals) {
   Tangents tangents;
   std::size_t next = 0;
-  for (std::size_t i = 0; i < flags.size(); ++i) tangents.push_back(flags[i] ? Tangent(arrays[next++]) : Tangent(avals[i]));
+  for (std::size_t i = 0; i < flags.size(); ++i)
+    tangents.push_back(flags[i] ? Tangent(arrays[next++]) : Tangent(avals[i]));
   return tangents;
 }
 
 constinit const Primitive custom_linear_p{"custom_linear"};
 
-Differentiated linearize_call(std::span<const Array> primals, std::span<const Tangent> tangents, const Params& params, Trace* linear) {
+Differentiated linearize_call(std::span<const Array> primals, std::span<const Tangent> tangents,
+                              const Params& params, Trace* linear) {
   const Jaxpr body = body_of_call(params);
   const Arrays inputs(primals.begin(), primals.end());
   if (const ParamValue* captured = params.find("num_captured"))
-    for (std::size_t i = tangents.size() - std::get<Dim>(*captured).constant(); i < tangents.size(); ++i)
-      if (!tangents[i].is_zero())
-        throw_captured(primals[i], params.text("name"));
+    for (std::size_t i = tangents.size() - std::get<Dim>(*captured).constant(); i < tangents.size();
+         ++i)
+      if (!tangents[i].is_zero()) throw_captured(primals[i], params.text("name"));
   if (params.has("jvp")) {
-    // The user's rule computes outputs and tangents together; the part that does not depend on tangents
-    // runs in the enclosing trace by itself.
+    // The user's rule computes outputs and tangents together; the part that does not depend on
+    // tangents runs in the enclosing trace by itself.
     Arrays arguments = inputs;
     for (const Tangent& tangent : tangents) arguments.push_back(tangent.instantiate());
     TraceScope scope(linear);
@@ -97,12 +104,15 @@ Differentiated linearize_call(std::span<const Array> primals, std::span<const Ta
     for (const Tangent& tangent : tangents)
       if (is_differentiable(tangent.aval())) arguments.push_back(tangent.instantiate());
     TraceScope scope(linear);
-    const Params rule{{"bwd", bwd}, {"num_residuals", Dim(std::int64_t(results.size() - num_outputs))},
-                      {"name", params.has("name") ? *params.find("name") : ParamValue(std::string("f"))}};
+    const Params rule{
+        {"bwd", bwd},
+        {"num_residuals", Dim(std::int64_t(results.size() - num_outputs))},
+        {"name", params.has("name") ? *params.find("name") : ParamValue(std::string("f"))}};
     const Arrays outputs = bind(custom_linear_p, arguments, with_own_sizes(rule, bwd));
     std::size_t next = 0;
     for (const Array& output : result.outputs)
-      result.tangents.push_back(is_differentiable(output.aval()) ? Tangent(outputs[next++]) : Tangent(output.aval()));
+      result.tangents.push_back(is_differentiable(output.aval()) ? Tangent(outputs[next++])
+                                                                 : Tangent(output.aval()));
     return result;
   }
   if (params.has("policy")) return linearize_checkpoint(primals, tangents, params, linear);
@@ -119,7 +129,8 @@ Differentiated linearize_call(std::span<const Array> primals, std::span<const Ta
   return result;
 }
 
-Tangents transpose_call(std::span<const Tangent> cotangents, std::span<const TransposeInput> inputs, const Params& params) {
+Tangents transpose_call(std::span<const Tangent> cotangents, std::span<const TransposeInput> inputs,
+                        const Params& params) {
   const Jaxpr body = body_of_call(params);
   std::vector<bool> linear;
   std::vector<Aval> avals;
@@ -130,7 +141,8 @@ Tangents transpose_call(std::span<const Tangent> cotangents, std::span<const Tra
     if (!input.is_linear()) arguments.push_back(input.known());
   }
   const auto transposed = transpose_jaxpr(body, linear, nonzero(cotangents));
-  const Arrays outputs = bind(call_p, concatenate(arguments, nonzero_arrays(cotangents)), derived(params, transposed->jaxpr, ".t"));
+  const Arrays outputs = bind(call_p, concatenate(arguments, nonzero_arrays(cotangents)),
+                              derived(params, transposed->jaxpr, ".t"));
   Tangents results;
   std::size_t next = 0, at = 0;
   for (std::size_t i = 0; i < linear.size(); ++i) {
@@ -144,7 +156,8 @@ std::vector<Batched> batch_call(Dim size, std::span<const Batched> inputs, const
   const Jaxpr body = body_of_call(params);
   Arrays arrays;
   std::vector<std::optional<int>> dims;
-  // Entries beside the body must agree with it on every batch dimension: there all are at the front.
+  // Entries beside the body must agree with it on every batch dimension: there all are at the
+  // front.
   const bool has_entries = params.has("jvp") || params.has("bwd") || params.has("symbol");
   for (const Batched& input : inputs) {
     arrays.push_back(has_entries && input.dim ? batch_to_front(input, size) : input.array);
@@ -179,7 +192,8 @@ std::vector<Batched> batch_call(Dim size, std::span<const Batched> inputs, const
   }
   std::vector<Batched> results;
   const Arrays outputs = bind(call_p, arrays, with_own_sizes(now, batched->jaxpr));
-  for (std::size_t i = 0; i < outputs.size(); ++i) results.push_back({outputs[i], batched->out_dims[i]});
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    results.push_back({outputs[i], batched->out_dims[i]});
   return results;
 }
 
@@ -194,12 +208,16 @@ Jaxpr backward_program(const Params& params, std::span<const Array> operands) {
   const OnlineBackward* online = online_backward(params);
   if (!online) return body_of_call(params, "bwd");
   std::vector<Aval> avals;
-  for (std::size_t i = 0; i < std::size_t(params.integer("num_residuals")); ++i) avals.push_back(operands[i].aval());
+  for (std::size_t i = 0; i < std::size_t(params.integer("num_residuals")); ++i)
+    avals.push_back(operands[i].aval());
   for (const Aval& aval : online->outputs)
     if (is_differentiable(aval)) avals.push_back(tangent_aval(aval));
-  const Traced traced = make_jaxpr([&](std::span<const Array> arguments) { return online->pull(arguments); }, avals, "custom_vjp");
+  const Traced traced =
+      make_jaxpr([&](std::span<const Array> arguments) { return online->pull(arguments); }, avals,
+                 "custom_vjp");
   if (!traced.captured.empty())
-    throw TracerError("forward mode transposes the bwd rule of `" + online->name + "`, which captures an array of type " +
+    throw TracerError("forward mode transposes the bwd rule of `" + online->name +
+                          "`, which captures an array of type " +
                           traced.captured[0].aval().to_string(),
                       "let fwd return the array among the residuals");
   return traced.jaxpr;
@@ -209,7 +227,8 @@ Jaxpr backward_program(const Params& params, std::span<const Array> operands) {
 Jaxpr forward_of(const Jaxpr& bwd, std::size_t num_residuals) {
   std::vector<bool> linear(bwd->num_binders, true);
   for (std::size_t i = 0; i < num_residuals; ++i) linear[i] = false;
-  const auto transposed = transpose_jaxpr(bwd, linear, std::vector<bool>(bwd->outputs.size(), true));
+  const auto transposed =
+      transpose_jaxpr(bwd, linear, std::vector<bool>(bwd->outputs.size(), true));
   return make_closed_jaxpr(
       [&](std::span<const Array> inputs) {
         const Arrays outputs = eval_jaxpr(transposed->jaxpr, inputs);
@@ -217,7 +236,8 @@ Jaxpr forward_of(const Jaxpr& bwd, std::size_t num_residuals) {
         std::size_t next = 0;
         for (std::size_t i = 0; i < transposed->nonzero_inputs.size(); ++i) {
           const Aval& aval = bwd->avals[num_residuals + i];
-          results.push_back(transposed->nonzero_inputs[i] ? outputs[next++] : lax::zeros_like(aval));
+          results.push_back(transposed->nonzero_inputs[i] ? outputs[next++]
+                                                          : lax::zeros_like(aval));
         }
         return results;
       },
@@ -225,8 +245,11 @@ Jaxpr forward_of(const Jaxpr& bwd, std::size_t num_residuals) {
 }
 
 const auto custom_linear_def =
-    define(custom_linear_p, "The linearization of a function with a custom backward rule: operands are residuals and tangents; "
-                            "its transpose is the user's rule, and everything else follows from transposing that rule.")
+    define(
+        custom_linear_p,
+        "The linearization of a function with a custom backward rule: operands are residuals and "
+        "tangents; "
+        "its transpose is the user's rule, and everything else follows from transposing that rule.")
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           if (const OnlineBackward* online = online_backward(params)) {
             std::vector<Aval> avals;
@@ -239,22 +262,28 @@ const auto custom_linear_def =
           if (num_residuals < 0 || num_residuals > bwd->num_binders ||
               std::int64_t(inputs.size()) < num_residuals)
             throw InternalError("custom_linear: " + std::to_string(num_residuals) + " residuals");
-          return std::vector<Aval>(bwd->avals.begin() + params.integer("num_residuals"), bwd->avals.begin() + bwd->num_binders);
+          return std::vector<Aval>(bwd->avals.begin() + params.integer("num_residuals"),
+                                   bwd->avals.begin() + bwd->num_binders);
         })
         .rule<Decompose>([](std::span<const Array> inputs, const Params& params) {
-          return eval_jaxpr(forward_of(backward_program(params, inputs), params.integer("num_residuals")), inputs);
+          return eval_jaxpr(
+              forward_of(backward_program(params, inputs), params.integer("num_residuals")),
+              inputs);
         })
-        .rule<Transpose>([](std::span<const Tangent> cotangents, std::span<const TransposeInput> inputs, const Params& params) {
+        .rule<Transpose>([](std::span<const Tangent> cotangents,
+                            std::span<const TransposeInput> inputs, const Params& params) {
           const std::size_t num_residuals = params.integer("num_residuals");
           Arrays arguments;
           for (std::size_t i = 0; i < num_residuals; ++i) arguments.push_back(inputs[i].known());
           for (const Tangent& cotangent : cotangents) arguments.push_back(cotangent.instantiate());
           const OnlineBackward* online = online_backward(params);
           const Arrays outputs = online ? online->pull(arguments)
-                                        : flat::call(body_of_call(params, "bwd"), arguments, {{"name", params.text("name")}});
+                                        : flat::call(body_of_call(params, "bwd"), arguments,
+                                                     {{"name", params.text("name")}});
           Tangents results;
           for (std::size_t i = 0; i < inputs.size(); ++i)
-            results.push_back(i < num_residuals ? Tangent(inputs[i].aval()) : Tangent(outputs[i - num_residuals]));
+            results.push_back(i < num_residuals ? Tangent(inputs[i].aval())
+                                                : Tangent(outputs[i - num_residuals]));
           return results;
         })
         .rule<Samples>([] { return std::vector<Sample>{}; });
@@ -266,8 +295,9 @@ const auto batch_rules = rules<Batch>().on(call_p, batch_call);
 }  // namespace
 
 Arrays bind_custom_linear(const OnlineBackward& backward, std::span<const Array> arguments) {
-  const std::size_t num_tangents = std::count_if(backward.inputs.begin(), backward.inputs.end(),
-                                                 [](const Aval& aval) { return is_differentiable(aval); });
+  const std::size_t num_tangents =
+      std::count_if(backward.inputs.begin(), backward.inputs.end(),
+                    [](const Aval& aval) { return is_differentiable(aval); });
   return bind(custom_linear_p, arguments,
               Params{{"bwd", Callable(backward.name, std::make_shared<OnlineBackward>(backward))},
                      {"num_residuals", Dim(std::int64_t(arguments.size() - num_tangents))},
@@ -278,10 +308,12 @@ Arrays flat::call(const Jaxpr& body, std::span<const Array> inputs, const Params
   // Entries beside the body list the same sizes, so that one list of values feeds them all.
   std::vector<Dim> sizes = body->sizes;
   for (const auto& [name, value] : extra.entries())
-    if (const Jaxpr* entry = std::get_if<Jaxpr>(&value)) collect_sizes(Shape((*entry)->sizes.begin(), (*entry)->sizes.end()), sizes);
+    if (const Jaxpr* entry = std::get_if<Jaxpr>(&value))
+      collect_sizes(Shape((*entry)->sizes.begin(), (*entry)->sizes.end()), sizes);
   Params params = extra.with("body", with_sizes(body, sizes));
   for (const auto& [name, value] : extra.entries())
-    if (const Jaxpr* entry = std::get_if<Jaxpr>(&value)) params = params.with(name, with_sizes(*entry, sizes));
+    if (const Jaxpr* entry = std::get_if<Jaxpr>(&value))
+      params = params.with(name, with_sizes(*entry, sizes));
   return bind(call_p, inputs, with_own_sizes(params, params.get<Jaxpr>("body")));
 }
 

@@ -1,5 +1,5 @@
-// checkpoint: a function whose linearization keeps its inputs, and what the policy says, instead of every
-// intermediate result; the linear part computes the rest again.
+// checkpoint: a function whose linearization keeps its inputs, and what the policy says, instead of
+// every intermediate result; the linear part computes the rest again.
 //
 // The linear equation is one call over tangents, primals and kept results. Transposing it runs the
 // equations that do not depend on tangents forward first: that is the recomputation.
@@ -50,12 +50,14 @@ struct RecomputingInterpreter {
 };
 
 bool is_named(const Equation& equation, const std::vector<std::string>& names) {
-  return *equation.primitive == tag_p && std::find(names.begin(), names.end(), equation.params.text("name")) != names.end();
+  return *equation.primitive == tag_p &&
+         std::find(names.begin(), names.end(), equation.params.text("name")) != names.end();
 }
 
 }  // namespace
 
-Differentiated linearize_checkpoint(std::span<const Array> primals, std::span<const Tangent> tangents, const Params& params,
+Differentiated linearize_checkpoint(std::span<const Array> primals,
+                                    std::span<const Tangent> tangents, const Params& params,
                                     Trace* linear) {
   const Jaxpr body = body_of_call(params);
   const Callable& callable = params.get<Callable>("policy");
@@ -63,14 +65,17 @@ Differentiated linearize_checkpoint(std::span<const Array> primals, std::span<co
   const Params plain = params.without("policy").without("sizes");
   auto with_body = [&](const Jaxpr& jaxpr) {
     Params now = plain.with("body", jaxpr);
-    return jaxpr->sizes.empty() ? now : now.with("sizes", Shape(jaxpr->sizes.begin(), jaxpr->sizes.end()));
+    return jaxpr->sizes.empty()
+               ? now
+               : now.with("sizes", Shape(jaxpr->sizes.begin(), jaxpr->sizes.end()));
   };
 
   std::vector<Aval> kept_avals;
   const Jaxpr known = make_closed_jaxpr(
       [&](std::span<const Array> inputs) {
         Arrays kept;
-        Arrays outputs = interpret(KeepingInterpreter{policy, kept}, body, Arrays(inputs.begin(), inputs.end()));
+        Arrays outputs =
+            interpret(KeepingInterpreter{policy, kept}, body, Arrays(inputs.begin(), inputs.end()));
         for (const Array& array : kept) kept_avals.push_back(array.aval());
         outputs.insert(outputs.end(), kept.begin(), kept.end());
         return outputs;
@@ -97,9 +102,12 @@ Differentiated linearize_checkpoint(std::span<const Array> primals, std::span<co
         std::size_t next = 0;
         std::vector<JvpInterpreter::Value> values;
         for (std::size_t i = 0; i < primals.size(); ++i)
-          values.push_back({inputs[num_tangents + i], tangents[i].is_zero() ? Tangent(primals[i].aval()) : Tangent(inputs[next++])});
+          values.push_back({inputs[num_tangents + i], tangents[i].is_zero()
+                                                          ? Tangent(primals[i].aval())
+                                                          : Tangent(inputs[next++])});
         Arrays outputs;
-        RecomputingInterpreter interpreter{policy, inputs.subspan(num_tangents + primals.size()), 0, {}};
+        RecomputingInterpreter interpreter{
+            policy, inputs.subspan(num_tangents + primals.size()), 0, {}};
         for (const JvpInterpreter::Value& value : interpret(interpreter, body, std::move(values))) {
           nonzero.push_back(!value.tangent.is_zero());
           if (!value.tangent.is_zero()) outputs.push_back(value.tangent.array());
@@ -108,17 +116,20 @@ Differentiated linearize_checkpoint(std::span<const Array> primals, std::span<co
       },
       avals, body->sizes);
   // Behind a barrier, so that the recomputation is not merged with the computation.
-  for (const Array& primal : Arrays(bind(barrier_p, Arrays(primals.begin(), primals.end())))) operands.push_back(primal);
+  for (const Array& primal : Arrays(bind(barrier_p, Arrays(primals.begin(), primals.end()))))
+    operands.push_back(primal);
   operands.insert(operands.end(), computed.begin() + body->outputs.size(), computed.end());
   TraceScope scope(linear);
   const Arrays outputs = bind(call_p, operands, with_body(recompute));
   std::size_t next = 0;
   for (std::size_t i = 0; i < nonzero.size(); ++i)
-    result.tangents.push_back(nonzero[i] ? Tangent(outputs[next++]) : Tangent(result.outputs[i].aval()));
+    result.tangents.push_back(nonzero[i] ? Tangent(outputs[next++])
+                                         : Tangent(result.outputs[i].aval()));
   return result;
 }
 
-Arrays flat::checkpoint(const Function& function, std::span<const Array> inputs, const Callable& policy, const std::string& name) {
+Arrays flat::checkpoint(const Function& function, std::span<const Array> inputs,
+                        const Callable& policy, const std::string& name) {
   std::vector<Aval> avals;
   for (const Array& input : inputs) avals.push_back(input.aval());
   const Traced traced = make_jaxpr(function, avals, "checkpoint");
@@ -132,12 +143,14 @@ Callable flat::make_policy(std::string name, CheckpointPolicy policy) {
 }
 
 Callable flat::nothing_saveable() {
-  static const Callable policy = make_policy("nothing_saveable", [](const Equation&) { return false; });
+  static const Callable policy =
+      make_policy("nothing_saveable", [](const Equation&) { return false; });
   return policy;
 }
 
 Callable flat::everything_saveable() {
-  static const Callable policy = make_policy("everything_saveable", [](const Equation&) { return true; });
+  static const Callable policy =
+      make_policy("everything_saveable", [](const Equation&) { return true; });
   return policy;
 }
 
@@ -149,7 +162,8 @@ Callable flat::dots_saveable() {
 }
 
 Callable flat::save_only_these_names(const std::vector<std::string>& names) {
-  return make_policy("save_only_these_names", [names](const Equation& equation) { return is_named(equation, names); });
+  return make_policy("save_only_these_names",
+                     [names](const Equation& equation) { return is_named(equation, names); });
 }
 
 }  // namespace plait

@@ -1,5 +1,5 @@
-// jit: a function becomes one `call`, traced once per signature, that every transform sees through and
-// that runs as one compiled executable.
+// jit: a function becomes one `call`, traced once per signature, that every transform sees through
+// and that runs as one compiled executable.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ops.h>
 #include <plait/transforms.h>
@@ -16,7 +16,8 @@ Arrays flat::Jit::operator()(std::span<const Array> inputs) const {
   return bind(call_p, arguments, entry->params);
 }
 
-std::shared_ptr<const flat::Jit::State::Entry> flat::Jit::State::find(std::span<const Array> inputs) {
+std::shared_ptr<const flat::Jit::State::Entry> flat::Jit::State::find(
+    std::span<const Array> inputs) {
   std::lock_guard lock(mutex);
   for (const std::shared_ptr<const Entry>& entry : entries)
     if (std::equal(inputs.begin(), inputs.end(), entry->avals.begin(), entry->avals.end(),
@@ -26,7 +27,8 @@ std::shared_ptr<const flat::Jit::State::Entry> flat::Jit::State::find(std::span<
 }
 
 // No lock is held while user code runs; the first of racing traces wins.
-std::shared_ptr<const flat::Jit::State::Entry> flat::Jit::State::trace(std::span<const Array> inputs) {
+std::shared_ptr<const flat::Jit::State::Entry> flat::Jit::State::trace(
+    std::span<const Array> inputs) {
   constexpr std::size_t limit = 256;
   auto made = std::make_shared<Entry>();
   for (const Array& input : inputs) made->avals.push_back(input.aval());
@@ -36,7 +38,8 @@ std::shared_ptr<const flat::Jit::State::Entry> flat::Jit::State::trace(std::span
   }
   const Jaxpr& body = made->traced.jaxpr;
   made->params = {{"body", body}, {"name", name}};
-  if (!body->sizes.empty()) made->params = made->params.with("sizes", Shape(body->sizes.begin(), body->sizes.end()));
+  if (!body->sizes.empty())
+    made->params = made->params.with("sizes", Shape(body->sizes.begin(), body->sizes.end()));
   for (const Array& array : made->traced.captured)
     if (!array.is_concrete()) return made;  // an outer tracer: good for this call only
   if (const std::shared_ptr<const Entry> first = find(inputs)) return first;

@@ -1,5 +1,5 @@
-// jvp: forward-mode differentiation. Each value carries a tangent; each equation pushes tangents through
-// its Jvp rule. Symbolic zeros stay symbolic.
+// jvp: forward-mode differentiation. Each value carries a tangent; each equation pushes tangents
+// through its Jvp rule. Symbolic zeros stay symbolic.
 //
 // linearize is the same interpreter, with tangents in a linear trace of their own.
 // SPDX-License-Identifier: Apache-2.0
@@ -9,7 +9,8 @@
 
 namespace plait {
 
-std::vector<JvpInterpreter::Value> JvpInterpreter::process(const Equation& equation, std::span<const Value> inputs) {
+std::vector<JvpInterpreter::Value> JvpInterpreter::process(const Equation& equation,
+                                                           std::span<const Value> inputs) {
   Trace* primal_trace = linear ? linear->parent() : Trace::current();
   Trace* tangent_trace = linear ? linear : Trace::current();
   TraceScope primal_scope(primal_trace);
@@ -32,7 +33,8 @@ std::vector<JvpInterpreter::Value> JvpInterpreter::process(const Equation& equat
     output_tangents = std::move(result.tangents);
   } else {
     const Jvp::Rule& jvp = rule<Jvp>(*equation.primitive);
-    outputs = evaluate ? evaluate(equation, primals) : Arrays(bind(*equation.primitive, primals, equation.params));
+    outputs = evaluate ? evaluate(equation, primals)
+                       : Arrays(bind(*equation.primitive, primals, equation.params));
     TraceScope tangent_scope(tangent_trace);
     output_tangents = jvp(primals, tangents, outputs, equation.params);
   }
@@ -45,7 +47,8 @@ std::vector<JvpInterpreter::Value> JvpInterpreter::process(const Equation& equat
   return results;
 }
 
-Differentiated flat::jvp(const Function& function, std::span<const Array> primals, std::span<const Tangent> tangents) {
+Differentiated flat::jvp(const Function& function, std::span<const Array> primals,
+                         std::span<const Tangent> tangents) {
   JvpInterpreter interpreter;
   OnlineTrace trace("jvp", interpreter);
   Arrays arguments;

@@ -1,5 +1,5 @@
-// linearize: jvp with the tangents in a linear trace. What the linear trace captures from outside are the
-// residuals; everything that does not depend on tangents runs once, in the enclosing trace.
+// linearize: jvp with the tangents in a linear trace. What the linear trace captures from outside
+// are the residuals; everything that does not depend on tangents runs once, in the enclosing trace.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/jvp_interpreter.h>
 
@@ -18,7 +18,8 @@ std::string key(const char* name, const std::vector<bool>& flags) {
 
 }  // namespace
 
-flat::LinearMap flat::linearize(const Function& function, std::span<const Array> primals, const std::vector<bool>& wrt) {
+flat::LinearMap flat::linearize(const Function& function, std::span<const Array> primals,
+                                const std::vector<bool>& wrt) {
   LinearTrace linear("linearize");
   LinearMap map;
   Arrays tangents;
@@ -51,24 +52,28 @@ flat::LinearMap flat::linearize(const Function& function, std::span<const Array>
   return map;
 }
 
-std::shared_ptr<const JvpJaxpr> linearize_jaxpr(const Jaxpr& jaxpr, const std::vector<bool>& nonzero_inputs) {
-  return std::static_pointer_cast<const JvpJaxpr>(jaxpr->memo.get(key("linearize ", nonzero_inputs), [&]() -> std::shared_ptr<const void> {
-    auto result = std::make_shared<JvpJaxpr>();
-    std::size_t num_residuals = 0;
-    result->known = make_closed_jaxpr(
-        [&](std::span<const Array> primals) {
-          flat::LinearMap map = flat::linearize([&](std::span<const Array> inputs) { return eval_jaxpr(jaxpr, inputs); }, primals, nonzero_inputs);
-          result->linear = with_sizes(map.jaxpr, jaxpr->sizes);
-          num_residuals = map.residuals.size();
-          result->nonzero_outputs.assign(map.outputs.size(), false);
-          for (int output : map.outputs_with_tangent) result->nonzero_outputs[output] = true;
-          Arrays outputs = map.outputs;
-          outputs.insert(outputs.end(), map.residuals.begin(), map.residuals.end());
-          return outputs;
-        },
-        jaxpr->input_avals(), jaxpr->sizes);
-    return result;
-  }));
+std::shared_ptr<const JvpJaxpr> linearize_jaxpr(const Jaxpr& jaxpr,
+                                                const std::vector<bool>& nonzero_inputs) {
+  return std::static_pointer_cast<const JvpJaxpr>(
+      jaxpr->memo.get(key("linearize ", nonzero_inputs), [&]() -> std::shared_ptr<const void> {
+        auto result = std::make_shared<JvpJaxpr>();
+        std::size_t num_residuals = 0;
+        result->known = make_closed_jaxpr(
+            [&](std::span<const Array> primals) {
+              flat::LinearMap map = flat::linearize(
+                  [&](std::span<const Array> inputs) { return eval_jaxpr(jaxpr, inputs); }, primals,
+                  nonzero_inputs);
+              result->linear = with_sizes(map.jaxpr, jaxpr->sizes);
+              num_residuals = map.residuals.size();
+              result->nonzero_outputs.assign(map.outputs.size(), false);
+              for (int output : map.outputs_with_tangent) result->nonzero_outputs[output] = true;
+              Arrays outputs = map.outputs;
+              outputs.insert(outputs.end(), map.residuals.begin(), map.residuals.end());
+              return outputs;
+            },
+            jaxpr->input_avals(), jaxpr->sizes);
+        return result;
+      }));
 }
 
 }  // namespace plait

@@ -1,5 +1,5 @@
-// transpose: runs a linear jaxpr backwards, from cotangents of outputs to cotangents of inputs; and vjp,
-// which is linearize, then transpose.
+// transpose: runs a linear jaxpr backwards, from cotangents of outputs to cotangents of inputs; and
+// vjp, which is linearize, then transpose.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ops.h>
 #include <plait/trace/interpret.h>
@@ -7,16 +7,21 @@
 
 namespace plait {
 
-Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inputs, std::span<const Tangent> cotangents) {
+Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inputs,
+                         std::span<const Tangent> cotangents) {
   const std::size_t num_vars = jaxpr->avals.size();
   std::vector<Array> known(num_vars);
   std::vector<char> linear(num_vars, 0);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].is_linear()) linear[i] = 1;
-    else known[i] = inputs[i].known();
+    if (inputs[i].is_linear())
+      linear[i] = 1;
+    else
+      known[i] = inputs[i].known();
   }
   auto is_linear = [&](const Atom& atom) { return atom.is_var() && linear[atom.var().id]; };
-  auto read = [&](const Atom& atom) { return atom.is_var() ? known[atom.var().id] : Array::literal(atom.literal()); };
+  auto read = [&](const Atom& atom) {
+    return atom.is_var() ? known[atom.var().id] : Array::literal(atom.literal());
+  };
   for (const Equation& equation : jaxpr->equations) {
     if (std::any_of(equation.inputs.begin(), equation.inputs.end(), is_linear)) {
       for (Var var : equation.outputs) linear[var.id] = 1;
@@ -35,7 +40,8 @@ Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inp
     std::optional<Tangent>& slot = environment[atom.var().id];
     slot = slot ? add_tangents(*slot, cotangent) : cotangent;
   };
-  for (std::size_t i = 0; i < jaxpr->outputs.size(); ++i) accumulate(jaxpr->outputs[i], cotangents[i]);
+  for (std::size_t i = 0; i < jaxpr->outputs.size(); ++i)
+    accumulate(jaxpr->outputs[i], cotangents[i]);
   for (std::size_t index = jaxpr->equations.size(); index-- > 0;) {
     const Equation& equation = jaxpr->equations[index];
     if (std::none_of(equation.inputs.begin(), equation.inputs.end(), is_linear)) continue;
@@ -50,14 +56,16 @@ Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inp
     SourceScope scope(equation.source);
     std::vector<TransposeInput> arguments;
     for (const Atom& atom : equation.inputs)
-      arguments.push_back(is_linear(atom) ? TransposeInput(jaxpr->aval(atom)) : TransposeInput(read(atom)));
+      arguments.push_back(is_linear(atom) ? TransposeInput(jaxpr->aval(atom))
+                                          : TransposeInput(read(atom)));
     Tangents results;
     if (const Transpose::Rule* transpose = Transpose::table().find(*equation.primitive)) {
       results = (*transpose)(outputs, arguments, equation.params);
     } else if (Decompose::table().find(*equation.primitive)) {
       std::vector<Aval> avals;
       for (const Atom& atom : equation.inputs) avals.push_back(jaxpr->aval(atom));
-      results = flat::transpose(decomposition(*equation.primitive, avals, equation.params), arguments, outputs);
+      results = flat::transpose(decomposition(*equation.primitive, avals, equation.params),
+                                arguments, outputs);
     } else {
       throw_missing_rule(Transpose::table(), *equation.primitive);
     }
@@ -69,7 +77,8 @@ Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inp
   return results;
 }
 
-flat::Pullback flat::vjp(const Function& function, std::span<const Array> primals, const std::vector<bool>& wrt) {
+flat::Pullback flat::vjp(const Function& function, std::span<const Array> primals,
+                         const std::vector<bool>& wrt) {
   auto map = std::make_shared<LinearMap>(linearize(function, primals, wrt));
   std::vector<Aval> avals;
   for (const Array& primal : primals) avals.push_back(primal.aval());
@@ -93,41 +102,45 @@ flat::Pullback flat::vjp(const Function& function, std::span<const Array> primal
   return pullback;
 }
 
-std::shared_ptr<const TransposedJaxpr> transpose_jaxpr(const Jaxpr& jaxpr, const std::vector<bool>& linear_inputs,
-                                                       const std::vector<bool>& nonzero_cotangents) {
+std::shared_ptr<const TransposedJaxpr> transpose_jaxpr(
+    const Jaxpr& jaxpr, const std::vector<bool>& linear_inputs,
+    const std::vector<bool>& nonzero_cotangents) {
   std::string key = "transpose ";
   for (bool flag : linear_inputs) key += flag ? '1' : '0';
   key += ' ';
   for (bool flag : nonzero_cotangents) key += flag ? '1' : '0';
-  return std::static_pointer_cast<const TransposedJaxpr>(jaxpr->memo.get(key, [&]() -> std::shared_ptr<const void> {
-    auto result = std::make_shared<TransposedJaxpr>();
-    std::vector<Aval> avals;
-    for (std::size_t i = 0; i < linear_inputs.size(); ++i)
-      if (!linear_inputs[i]) avals.push_back(jaxpr->avals[i]);
-    const std::vector<Aval> outputs = jaxpr->output_avals();
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      if (nonzero_cotangents[i]) avals.push_back(outputs[i]);
-    result->jaxpr = make_closed_jaxpr(
-        [&](std::span<const Array> arguments) {
-          std::size_t next = 0;
-          std::vector<TransposeInput> inputs;
-          for (std::size_t i = 0; i < linear_inputs.size(); ++i)
-            inputs.push_back(linear_inputs[i] ? TransposeInput(jaxpr->avals[i]) : TransposeInput(arguments[next++]));
-          Tangents cotangents;
-          for (std::size_t i = 0; i < outputs.size(); ++i)
-            cotangents.push_back(nonzero_cotangents[i] ? Tangent(arguments[next++]) : Tangent(outputs[i]));
-          Arrays results;
-          const Tangents of_inputs = flat::transpose(jaxpr, inputs, cotangents);
-          for (std::size_t i = 0; i < of_inputs.size(); ++i) {
-            if (!linear_inputs[i]) continue;
-            result->nonzero_inputs.push_back(!of_inputs[i].is_zero());
-            if (!of_inputs[i].is_zero()) results.push_back(of_inputs[i].array());
-          }
-          return results;
-        },
-        avals, jaxpr->sizes);
-    return result;
-  }));
+  return std::static_pointer_cast<const TransposedJaxpr>(
+      jaxpr->memo.get(key, [&]() -> std::shared_ptr<const void> {
+        auto result = std::make_shared<TransposedJaxpr>();
+        std::vector<Aval> avals;
+        for (std::size_t i = 0; i < linear_inputs.size(); ++i)
+          if (!linear_inputs[i]) avals.push_back(jaxpr->avals[i]);
+        const std::vector<Aval> outputs = jaxpr->output_avals();
+        for (std::size_t i = 0; i < outputs.size(); ++i)
+          if (nonzero_cotangents[i]) avals.push_back(outputs[i]);
+        result->jaxpr = make_closed_jaxpr(
+            [&](std::span<const Array> arguments) {
+              std::size_t next = 0;
+              std::vector<TransposeInput> inputs;
+              for (std::size_t i = 0; i < linear_inputs.size(); ++i)
+                inputs.push_back(linear_inputs[i] ? TransposeInput(jaxpr->avals[i])
+                                                  : TransposeInput(arguments[next++]));
+              Tangents cotangents;
+              for (std::size_t i = 0; i < outputs.size(); ++i)
+                cotangents.push_back(nonzero_cotangents[i] ? Tangent(arguments[next++])
+                                                           : Tangent(outputs[i]));
+              Arrays results;
+              const Tangents of_inputs = flat::transpose(jaxpr, inputs, cotangents);
+              for (std::size_t i = 0; i < of_inputs.size(); ++i) {
+                if (!linear_inputs[i]) continue;
+                result->nonzero_inputs.push_back(!of_inputs[i].is_zero());
+                if (!of_inputs[i].is_zero()) results.push_back(of_inputs[i].array());
+              }
+              return results;
+            },
+            avals, jaxpr->sizes);
+        return result;
+      }));
 }
 
 }  // namespace plait

@@ -1,9 +1,10 @@
-// The transforms over C++ functions: free functions, lambdas, function objects, over Arrays and trees of
-// Arrays (values.h). Each takes a function and returns a function, so they nest:
+// The transforms over C++ functions: free functions, lambdas, function objects, over Arrays and
+// trees of Arrays (values.h). Each takes a function and returns a function, so they nest:
 //
 //   struct Weights { plait::Array w, b; };
 //   plait::Array loss(const Weights& p, const plait::Array& x, const plait::Array& y);
-//   auto step = plait::jit(plait::value_and_grad(loss));   // std::pair<Array, Weights>(Weights, Array, Array)
+//   auto step = plait::jit(plait::value_and_grad(loss));   // std::pair<Array, Weights>(Weights,
+//   Array, Array)
 //
 // Where Python has argnums, C++ has template arguments: grad<0, 2>(f) returns a std::tuple.
 // SPDX-License-Identifier: Apache-2.0
@@ -19,20 +20,25 @@
 namespace plait {
 namespace detail {
 
-template <class T> struct signature;
+template <class T>
+struct signature;
 template <class R, class... A>
 struct signature<std::function<R(A...)>> {
   using Result = std::decay_t<R>;
   using Arguments = std::tuple<std::decay_t<A>...>;
   // A function of the same arguments, and of more that follow.
-  template <class Out, class... More> using Returning = std::function<Out(const std::decay_t<A>&..., const More&...)>;
+  template <class Out, class... More>
+  using Returning = std::function<Out(const std::decay_t<A>&..., const More&...)>;
 };
-template <class F> using signature_of = signature<decltype(std::function{std::declval<std::decay_t<F>>()})>;
-template <class F> using result_of = typename signature_of<F>::Result;
-template <class F> using arguments_of = typename signature_of<F>::Arguments;
+template <class F>
+using signature_of = signature<decltype(std::function{std::declval<std::decay_t<F>>()})>;
+template <class F>
+using result_of = typename signature_of<F>::Result;
+template <class F>
+using arguments_of = typename signature_of<F>::Arguments;
 
-// A call of a C++ function flattened: inputs with their structures, and a flat function that notes the
-// structure of the result.
+// A call of a C++ function flattened: inputs with their structures, and a flat function that notes
+// the structure of the result.
 template <class F>
 struct Flat {
   using Arguments = arguments_of<F>;
@@ -72,20 +78,32 @@ template <class F, std::size_t... argnums>
 auto gather_arguments(const Flat<F>& flat, std::span<const Array> leaves) {
   using Arguments = arguments_of<F>;
   if constexpr (sizeof...(argnums) == 1)
-    return unflatten<std::tuple_element_t<(argnums, ...), Arguments>>(flat.structures[(argnums, ...)], leaves);
+    return unflatten<std::tuple_element_t<(argnums, ...), Arguments>>(
+        flat.structures[(argnums, ...)], leaves);
   else
-    return std::tuple{unflatten<std::tuple_element_t<argnums, Arguments>>(flat.structures[argnums], leaves)...};
+    return std::tuple{
+        unflatten<std::tuple_element_t<argnums, Arguments>>(flat.structures[argnums], leaves)...};
 }
 template <class F, std::size_t... argnums>
-using Gradient = decltype(gather_arguments<F, argnums...>(std::declval<const Flat<F>&>(), std::declval<std::span<const Array>>()));
+using Gradient = decltype(gather_arguments<F, argnums...>(std::declval<const Flat<F>&>(),
+                                                          std::declval<std::span<const Array>>()));
 
 // The positions that argnums stand for: none means the first argument.
-template <std::size_t... argnums> struct Argnums {
-  template <class F> using Of = Gradient<F, argnums...>;
-  template <class F> static auto gather(const Flat<F>& flat, std::span<const Array> leaves) { return gather_arguments<F, argnums...>(flat, leaves); }
-  template <class F> static std::vector<bool> wrt(const Flat<F>& flat) { return flat.template wrt<argnums...>(); }
+template <std::size_t... argnums>
+struct Argnums {
+  template <class F>
+  using Of = Gradient<F, argnums...>;
+  template <class F>
+  static auto gather(const Flat<F>& flat, std::span<const Array> leaves) {
+    return gather_arguments<F, argnums...>(flat, leaves);
+  }
+  template <class F>
+  static std::vector<bool> wrt(const Flat<F>& flat) {
+    return flat.template wrt<argnums...>();
+  }
 };
-template <> struct Argnums<> : Argnums<0> {};
+template <>
+struct Argnums<> : Argnums<0> {};
 
 }  // namespace detail
 
@@ -95,20 +113,23 @@ class PrefixTree {
  public:
   template <class V>
     requires(std::is_convertible_v<V, Value> && !std::is_same_v<std::remove_cvref_t<V>, PrefixTree>)
-  PrefixTree(V&& value) : value_(std::forward<V>(value)) {}                             // NOLINT
+  PrefixTree(V&& value) : value_(std::forward<V>(value)) {}                               // NOLINT
   PrefixTree(std::initializer_list<PrefixTree> parts) : parts_(parts), is_list_(true) {}  // NOLINT
   bool is_list() const { return is_list_; }
-  // One value for each leaf of structure; TreeError, which begins with what, when a list does not fit.
+  // One value for each leaf of structure; TreeError, which begins with what, when a list does not
+  // fit.
   void spread(const std::string& what, const TreeDef& structure, std::vector<Value>& values) const {
     if (!is_list_) {
       values.insert(values.end(), structure.num_leaves(), value_);
       return;
     }
     if (parts_.size() != structure.children().size())
-      throw TreeError(what + " does not fit: a list of " + std::to_string(parts_.size()) + " for the " +
-                          std::to_string(structure.children().size()) + " parts of " + structure.to_string(),
+      throw TreeError(what + " does not fit: a list of " + std::to_string(parts_.size()) +
+                          " for the " + std::to_string(structure.children().size()) + " parts of " +
+                          structure.to_string(),
                       "give one value for all of it, or one for each part");
-    for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i].spread(what, structure.children()[i], values);
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      parts_[i].spread(what, structure.children()[i], values);
   }
 
  private:
@@ -117,7 +138,8 @@ class PrefixTree {
   bool is_list_ = false;
 };
 
-// Axis of the batch for each argument or output: an axis, std::nullopt (not mapped), or a list for the parts.
+// Axis of the batch for each argument or output: an axis, std::nullopt (not mapped), or a list for
+// the parts.
 using AxisTree = PrefixTree<std::optional<int>>;
 
 // The gradient of a scalar function by arguments argnums (the first by default).
@@ -125,11 +147,13 @@ template <std::size_t... argnums, class F>
 auto grad(F f) {
   using Args = detail::Argnums<argnums...>;
   using Result = typename Args::template Of<F>;
-  return typename detail::signature_of<F>::template Returning<Result>([f](const auto&... arguments) -> Result {
-    TransformScope scope("grad", "");
-    const detail::Flat<F> flat(f, arguments...);
-    return Args::gather(flat, flat::value_and_grad(flat.function, flat.inputs, Args::wrt(flat)).gradients);
-  });
+  return typename detail::signature_of<F>::template Returning<Result>(
+      [f](const auto&... arguments) -> Result {
+        TransformScope scope("grad", "");
+        const detail::Flat<F> flat(f, arguments...);
+        return Args::gather(
+            flat, flat::value_and_grad(flat.function, flat.inputs, Args::wrt(flat)).gradients);
+      });
 }
 
 // The value (with auxiliary results when f returns a pair, value first) and the gradient.
@@ -137,12 +161,15 @@ template <std::size_t... argnums, class F>
 auto value_and_grad(F f) {
   using Args = detail::Argnums<argnums...>;
   using Result = std::pair<detail::result_of<F>, typename Args::template Of<F>>;
-  return typename detail::signature_of<F>::template Returning<Result>([f](const auto&... arguments) -> Result {
-    TransformScope scope("value_and_grad", "");
-    const detail::Flat<F> flat(f, arguments...);
-    flat::ValueAndGrad result = flat::value_and_grad(flat.function, flat.inputs, Args::wrt(flat));
-    return {unflatten<detail::result_of<F>>(*flat.result, result.outputs), Args::gather(flat, result.gradients)};
-  });
+  return typename detail::signature_of<F>::template Returning<Result>(
+      [f](const auto&... arguments) -> Result {
+        TransformScope scope("value_and_grad", "");
+        const detail::Flat<F> flat(f, arguments...);
+        flat::ValueAndGrad result =
+            flat::value_and_grad(flat.function, flat.inputs, Args::wrt(flat));
+        return {unflatten<detail::result_of<F>>(*flat.result, result.outputs),
+                Args::gather(flat, result.gradients)};
+      });
 }
 
 // The outputs and their tangents: jvp(f)(primals tuple, tangents tuple).
@@ -150,17 +177,20 @@ template <class F>
 auto jvp(F f) {
   using Arguments = detail::arguments_of<F>;
   using Result = detail::result_of<F>;
-  return std::function<std::pair<Result, Result>(const Arguments&, const Arguments&)>([f](const Arguments& primals, const Arguments& directions) {
-    TransformScope scope("jvp", "");
-    const auto flat = std::apply([&](const auto&... arguments) { return detail::Flat<F>(f, arguments...); }, primals);
-    Arrays directions_flat;
-    flatten(directions, directions_flat);
-    const Tangents tangents(directions_flat.begin(), directions_flat.end());
-    const Differentiated result = flat::jvp(flat.function, flat.inputs, tangents);
-    Arrays pushed;
-    for (const Tangent& tangent : result.tangents) pushed.push_back(tangent.instantiate());
-    return std::pair{unflatten<Result>(*flat.result, result.outputs), unflatten<Result>(*flat.result, pushed)};
-  });
+  return std::function<std::pair<Result, Result>(const Arguments&, const Arguments&)>(
+      [f](const Arguments& primals, const Arguments& directions) {
+        TransformScope scope("jvp", "");
+        const auto flat = std::apply(
+            [&](const auto&... arguments) { return detail::Flat<F>(f, arguments...); }, primals);
+        Arrays directions_flat;
+        flatten(directions, directions_flat);
+        const Tangents tangents(directions_flat.begin(), directions_flat.end());
+        const Differentiated result = flat::jvp(flat.function, flat.inputs, tangents);
+        Arrays pushed;
+        for (const Tangent& tangent : result.tangents) pushed.push_back(tangent.instantiate());
+        return std::pair{unflatten<Result>(*flat.result, result.outputs),
+                         unflatten<Result>(*flat.result, pushed)};
+      });
 }
 
 // The outputs and the function from their cotangents to cotangents of all arguments, as a tuple.
@@ -169,56 +199,69 @@ auto vjp(F f, const A&... arguments) {
   using Arguments = detail::arguments_of<F>;
   using Result = detail::result_of<F>;
   const Arguments values(arguments...);
-  const auto flat = std::apply([&](const auto&... parts) { return std::make_shared<detail::Flat<F>>(f, parts...); }, values);
-  const flat::Pullback pullback = flat::vjp(flat->function, flat->inputs, std::vector<bool>(flat->inputs.size(), true));
-  std::function<Arguments(const Result&)> pull = [flat, pull = pullback.pull](const Result& cotangents) {
+  const auto flat = std::apply(
+      [&](const auto&... parts) { return std::make_shared<detail::Flat<F>>(f, parts...); }, values);
+  const flat::Pullback pullback =
+      flat::vjp(flat->function, flat->inputs, std::vector<bool>(flat->inputs.size(), true));
+  std::function<Arguments(const Result&)> pull = [flat,
+                                                  pull = pullback.pull](const Result& cotangents) {
     Arrays leaves;
     flatten(cotangents, leaves);
     Arrays results;
-    for (const Tangent& tangent : pull(Tangents(leaves.begin(), leaves.end()))) results.push_back(tangent.instantiate());
+    for (const Tangent& tangent : pull(Tangents(leaves.begin(), leaves.end())))
+      results.push_back(tangent.instantiate());
     return unflatten<Arguments>(TreeDef::tuple(flat->structures), results);
   };
   return std::pair{unflatten<Result>(*flat->result, pullback.outputs), pull};
 }
 
-// The outputs and their derivative there: a linear function from tangents of the arguments to tangents of
-// the result, which computes nothing of f again.
+// The outputs and their derivative there: a linear function from tangents of the arguments to
+// tangents of the result, which computes nothing of f again.
 template <class F, class... A>
 auto linearize(F f, const A&... arguments) {
   using Arguments = detail::arguments_of<F>;
   using Result = detail::result_of<F>;
-  const auto flat = std::apply([&](const auto&... parts) { return std::make_shared<detail::Flat<F>>(f, parts...); },
-                               Arguments(arguments...));
+  const auto flat = std::apply(
+      [&](const auto&... parts) { return std::make_shared<detail::Flat<F>>(f, parts...); },
+      Arguments(arguments...));
   const auto map = std::make_shared<flat::LinearMap>(
       flat::linearize(flat->function, flat->inputs, std::vector<bool>(flat->inputs.size(), true)));
-  auto push = typename detail::signature_of<F>::template Returning<Result>([flat, map](const auto&... directions) {
-    Arrays given, operands, tangents;
-    (flatten(directions, given), ...);
-    for (int input : map->inputs) operands.push_back(given[input]);
-    operands.insert(operands.end(), map->residuals.begin(), map->residuals.end());
-    const Arrays pushed = eval_jaxpr(map->jaxpr, operands);
-    for (const Array& output : map->outputs) tangents.push_back(lax::zeros_like(tangent_aval(output.aval())));
-    for (std::size_t i = 0; i < pushed.size(); ++i) tangents[map->outputs_with_tangent[i]] = pushed[i];
-    return unflatten<Result>(*flat->result, tangents);
-  });
+  auto push = typename detail::signature_of<F>::template Returning<Result>(
+      [flat, map](const auto&... directions) {
+        Arrays given, operands, tangents;
+        (flatten(directions, given), ...);
+        for (int input : map->inputs) operands.push_back(given[input]);
+        operands.insert(operands.end(), map->residuals.begin(), map->residuals.end());
+        const Arrays pushed = eval_jaxpr(map->jaxpr, operands);
+        for (const Array& output : map->outputs)
+          tangents.push_back(lax::zeros_like(tangent_aval(output.aval())));
+        for (std::size_t i = 0; i < pushed.size(); ++i)
+          tangents[map->outputs_with_tangent[i]] = pushed[i];
+        return unflatten<Result>(*flat->result, tangents);
+      });
   return std::pair{unflatten<Result>(*flat->result, map->outputs), push};
 }
 
 namespace detail {
 
-using Jacobian = flat::Jacobian (*)(const Function&, std::span<const Array>, const std::vector<bool>&, const flat::JacobianOptions&);
+using Jacobian = flat::Jacobian (*)(const Function&, std::span<const Array>,
+                                    const std::vector<bool>&, const flat::JacobianOptions&);
 
-// Jacobians of an Array are shaped like the argument; of other results, one such for each output leaf.
+// Jacobians of an Array are shaped like the argument; of other results, one such for each output
+// leaf.
 template <std::size_t argnum, class F>
 auto jacobian(F f, Jacobian transform, const char* name, std::optional<std::int64_t> chunk) {
   using One = Gradient<F, argnum>;
   using Result = std::conditional_t<std::is_base_of_v<Array, result_of<F>>, One, std::vector<One>>;
-  return typename signature_of<F>::template Returning<Result>([=](const auto&... arguments) -> Result {
+  return typename signature_of<F>::template Returning<Result>([=](const auto&... arguments)
+                                                                  -> Result {
     TransformScope scope(name, "");
     const Flat<F> flat(f, arguments...);
-    const Arrays all = transform(flat.function, flat.inputs, flat.template wrt<argnum>(), {chunk, {}}).derivatives;
+    const Arrays all =
+        transform(flat.function, flat.inputs, flat.template wrt<argnum>(), {chunk, {}}).derivatives;
     std::span<const Array> leaves(all);
-    if constexpr (std::is_base_of_v<Array, result_of<F>>) return unflatten<One>(flat.structures[argnum], leaves);
+    if constexpr (std::is_base_of_v<Array, result_of<F>>)
+      return unflatten<One>(flat.structures[argnum], leaves);
     else {
       Result results;
       while (!leaves.empty()) results.push_back(unflatten<One>(flat.structures[argnum], leaves));
@@ -229,13 +272,20 @@ auto jacobian(F f, Jacobian transform, const char* name, std::optional<std::int6
 
 }  // namespace detail
 
-// Derivatives by argument argnum: pushed forward, pulled back, and second ones (forward over reverse).
+// Derivatives by argument argnum: pushed forward, pulled back, and second ones (forward over
+// reverse).
 template <std::size_t argnum = 0, class F>
-auto jacfwd(F f, std::optional<std::int64_t> chunk = {}) { return detail::jacobian<argnum>(std::move(f), flat::jacfwd, "jacfwd", chunk); }
+auto jacfwd(F f, std::optional<std::int64_t> chunk = {}) {
+  return detail::jacobian<argnum>(std::move(f), flat::jacfwd, "jacfwd", chunk);
+}
 template <std::size_t argnum = 0, class F>
-auto jacrev(F f, std::optional<std::int64_t> chunk = {}) { return detail::jacobian<argnum>(std::move(f), flat::jacrev, "jacrev", chunk); }
+auto jacrev(F f, std::optional<std::int64_t> chunk = {}) {
+  return detail::jacobian<argnum>(std::move(f), flat::jacrev, "jacrev", chunk);
+}
 template <std::size_t argnum = 0, class F>
-auto hessian(F f, std::optional<std::int64_t> chunk = {}) { return jacfwd<argnum>(jacrev<argnum>(std::move(f), chunk), chunk); }
+auto hessian(F f, std::optional<std::int64_t> chunk = {}) {
+  return jacfwd<argnum>(jacrev<argnum>(std::move(f), chunk), chunk);
+}
 
 // The Hessian of a scalar function of one argument times a direction, without the Hessian.
 template <class F>
@@ -248,24 +298,27 @@ auto hvp(F f) {
 
 // f applied to every example of a batch.
 template <class F>
-auto vmap(F f, AxisTree in_axes = 0, AxisTree out_axes = 0, std::optional<std::int64_t> chunk = {}) {
+auto vmap(F f, AxisTree in_axes = 0, AxisTree out_axes = 0,
+          std::optional<std::int64_t> chunk = {}) {
   using Result = detail::result_of<F>;
-  return typename detail::signature_of<F>::template Returning<Result>([=](const auto&... arguments) -> Result {
-    TransformScope scope("vmap", "");
-    const detail::Flat<F> flat(f, arguments...);
-    flat::VmapOptions options;
-    options.chunk = chunk;
-    in_axes.spread("vmap: in_axes", TreeDef::tuple(flat.structures), options.in_dims);
-    options.out_dims = [&](std::size_t) {
-      std::vector<std::optional<int>> axes;
-      out_axes.spread("vmap: out_axes", *flat.result, axes);
-      return axes;
-    };
-    return unflatten<Result>(*flat.result, flat::vmap(flat.function, flat.inputs, options));
-  });
+  return typename detail::signature_of<F>::template Returning<Result>(
+      [=](const auto&... arguments) -> Result {
+        TransformScope scope("vmap", "");
+        const detail::Flat<F> flat(f, arguments...);
+        flat::VmapOptions options;
+        options.chunk = chunk;
+        in_axes.spread("vmap: in_axes", TreeDef::tuple(flat.structures), options.in_dims);
+        options.out_dims = [&](std::size_t) {
+          std::vector<std::optional<int>> axes;
+          out_axes.spread("vmap: out_axes", *flat.result, axes);
+          return axes;
+        };
+        return unflatten<Result>(*flat.result, flat::vmap(flat.function, flat.inputs, options));
+      });
 }
 
-// f traced once per signature and run as one compiled executable. Arrays that a lambda captured are frozen.
+// f traced once per signature and run as one compiled executable. Arrays that a lambda captured are
+// frozen.
 template <class F>
 auto jit(F f, std::string name = "f") {
   using Result = detail::result_of<F>;
@@ -279,33 +332,40 @@ auto jit(F f, std::string name = "f") {
     std::vector<std::shared_ptr<const Entry>> entries;
   };
   auto state = std::make_shared<State>();
-  return typename detail::signature_of<F>::template Returning<Result>([=](const auto&... arguments) -> Result {
-    Arrays inputs;
-    inputs.reserve(sizeof...(arguments));
-    const std::array<TreeDef, sizeof...(arguments)> structures{flatten(arguments, inputs)...};
-    std::shared_ptr<const Entry> found;
-    {
-      std::lock_guard lock(state->mutex);
-      for (const auto& entry : state->entries)
-        if (std::equal(structures.begin(), structures.end(), entry->structures.begin(), entry->structures.end())) found = entry;
-      if (!found) {
-        const detail::Flat<F> flat(f, arguments...);
-        found = state->entries.emplace_back(std::make_shared<Entry>(Entry{flat.structures, flat.result, flat::Jit(flat.function, name)}));
-      }
-    }
-    const Arrays outputs = found->jitted(inputs);
-    return unflatten<Result>(*found->result, outputs);
-  });
+  return typename detail::signature_of<F>::template Returning<Result>(
+      [=](const auto&... arguments) -> Result {
+        Arrays inputs;
+        inputs.reserve(sizeof...(arguments));
+        const std::array<TreeDef, sizeof...(arguments)> structures{flatten(arguments, inputs)...};
+        std::shared_ptr<const Entry> found;
+        {
+          std::lock_guard lock(state->mutex);
+          for (const auto& entry : state->entries)
+            if (std::equal(structures.begin(), structures.end(), entry->structures.begin(),
+                           entry->structures.end()))
+              found = entry;
+          if (!found) {
+            const detail::Flat<F> flat(f, arguments...);
+            found = state->entries.emplace_back(std::make_shared<Entry>(
+                Entry{flat.structures, flat.result, flat::Jit(flat.function, name)}));
+          }
+        }
+        const Arrays outputs = found->jitted(inputs);
+        return unflatten<Result>(*found->result, outputs);
+      });
 }
 
-// f whose derivatives recompute intermediate results instead of keeping them, but for what the policy keeps.
+// f whose derivatives recompute intermediate results instead of keeping them, but for what the
+// policy keeps.
 template <class F>
 auto checkpoint(F f, Callable policy = flat::nothing_saveable()) {
   using Result = detail::result_of<F>;
-  return typename detail::signature_of<F>::template Returning<Result>([=](const auto&... arguments) -> Result {
-    const detail::Flat<F> flat(f, arguments...);
-    return unflatten<Result>(*flat.result, flat::checkpoint(flat.function, flat.inputs, policy, "f"));
-  });
+  return typename detail::signature_of<F>::template Returning<Result>(
+      [=](const auto&... arguments) -> Result {
+        const detail::Flat<F> flat(f, arguments...);
+        return unflatten<Result>(*flat.result,
+                                 flat::checkpoint(flat.function, flat.inputs, policy, "f"));
+      });
 }
 
 }  // namespace plait

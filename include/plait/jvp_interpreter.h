@@ -20,7 +20,8 @@ struct JvpInterpreter {
   const Aval& aval(const Value& value) { return value.primal.aval(); }
   std::optional<Array> known(const Value& value) { return value.primal; }
   static bool has_rule(const Primitive& primitive) {
-    return Jvp::table().find(primitive) || Linearize::table().find(primitive) || !Decompose::table().find(primitive);
+    return Jvp::table().find(primitive) || Linearize::table().find(primitive) ||
+           !Decompose::table().find(primitive);
   }
   std::vector<Value> process(const Equation& equation, std::span<const Value> inputs);
 };

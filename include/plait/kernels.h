@@ -22,11 +22,15 @@ struct DTypes {
   constexpr DTypes operator|(DTypes other) const { return {bits | other.bits}; }
 };
 template <class... T>
-constexpr DTypes dtypes() { return {((1u << int(dtype_of<T>())) | ...)}; }
+constexpr DTypes dtypes() {
+  return {((1u << int(dtype_of<T>())) | ...)};
+}
 
 inline constexpr DTypes boolean = dtypes<bool>();
-inline constexpr DTypes signed_integers = dtypes<std::int8_t, std::int16_t, std::int32_t, std::int64_t>();
-inline constexpr DTypes unsigned_integers = dtypes<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>();
+inline constexpr DTypes signed_integers =
+    dtypes<std::int8_t, std::int16_t, std::int32_t, std::int64_t>();
+inline constexpr DTypes unsigned_integers =
+    dtypes<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>();
 inline constexpr DTypes integers = signed_integers | unsigned_integers;
 inline constexpr DTypes floating = dtypes<float16, bfloat16, float, double>();
 inline constexpr DTypes complexes = dtypes<complex64, complex128>();
@@ -41,12 +45,17 @@ inline constexpr bool is_complex_v = std::is_same_v<T, complex64> || std::is_sam
 
 namespace detail {
 
-template <class T> constexpr bool is_half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+template <class T>
+constexpr bool is_half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
 // What a lambda computes with: float for 16-bit floats, the element itself otherwise.
-template <class T> using Compute = std::conditional_t<is_half<T>, float, T>;
+template <class T>
+using Compute = std::conditional_t<is_half<T>, float, T>;
 // Lanes of the pack that T is computed in; 1 where there is none.
-template <class T> constexpr int lanes = is_half<T> || std::is_same_v<T, float> ? 8 : std::is_same_v<T, double> ? 4 : 1;
+template <class T>
+constexpr int lanes = is_half<T> || std::is_same_v<T, float> ? 8
+                      : std::is_same_v<T, double>            ? 4
+                                                             : 1;
 
 template <class T, int N>
 auto load(const T* src) {
@@ -96,8 +105,10 @@ void map_loop(const void* const* inputs, void* output, std::int64_t n, std::int6
   const In* x = static_cast<const In*>(inputs[0]);
   Out* out = static_cast<Out*>(output);
   for (std::int64_t i = 0; i < n; ++i) {
-    if constexpr (std::is_invocable_v<F, Compute<In>, std::int64_t>) out[i] = Out(F{}(Compute<In>(x[i]), argument));
-    else out[i] = Out(F{}(Compute<In>(x[i])));
+    if constexpr (std::is_invocable_v<F, Compute<In>, std::int64_t>)
+      out[i] = Out(F{}(Compute<In>(x[i]), argument));
+    else
+      out[i] = Out(F{}(Compute<In>(x[i])));
   }
 }
 template <class F, class In, class Out>
@@ -112,8 +123,10 @@ template <DTypes types, class Make>
 Chunk::Loop choose(DType dtype, Make make) {
   return visit_dtype(dtype, [&](auto element) -> Chunk::Loop {
     using T = decltype(element);
-    if constexpr (types.has(dtype_of<T>())) return make.template operator()<T>();
-    else return nullptr;
+    if constexpr (types.has(dtype_of<T>()))
+      return make.template operator()<T>();
+    else
+      return nullptr;
   });
 }
 
@@ -122,14 +135,16 @@ Chunk::Loop choose(DType dtype, Make make) {
 template <DTypes types, class F>
 Pointwise::Rule unary_loops(F) {
   return [](std::span<const DType> in, const Params&) -> Chunk {
-    return {detail::choose<types>(in[0], []<class T>() -> Chunk::Loop { return &detail::unary_loop<F, T>; })};
+    return {detail::choose<types>(
+        in[0], []<class T>() -> Chunk::Loop { return &detail::unary_loop<F, T>; })};
   };
 }
 
 template <DTypes types, class F>
 Pointwise::Rule binary_loops(F) {
   return [](std::span<const DType> in, const Params&) -> Chunk {
-    return {detail::choose<types>(in[0], []<class T>() -> Chunk::Loop { return &detail::binary_loop<F, T>; })};
+    return {detail::choose<types>(
+        in[0], []<class T>() -> Chunk::Loop { return &detail::binary_loop<F, T>; })};
   };
 }
 
@@ -137,7 +152,8 @@ Pointwise::Rule binary_loops(F) {
 template <DTypes types, class Out, class F>
 Pointwise::Rule predicate_loops(F) {
   return [](std::span<const DType> in, const Params&) -> Chunk {
-    return {detail::choose<types>(in[0], []<class T>() -> Chunk::Loop { return &detail::map2_loop<F, T, Out>; })};
+    return {detail::choose<types>(
+        in[0], []<class T>() -> Chunk::Loop { return &detail::map2_loop<F, T, Out>; })};
   };
 }
 

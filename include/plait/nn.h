@@ -75,8 +75,8 @@ Array dot_product_attention(Operand query, Operand key, Operand value,
 // --- Pooling -------------------------------------------------------------------------------------
 
 // Over windows of the axes before the last one, which counts features, and after the batch axes:
-// Flax's. Strides are ones unless given. Padding counts as zeros in the mean with count_include_pad,
-// and not at all without.
+// Flax's. Strides are ones unless given. Padding counts as zeros in the mean with
+// count_include_pad, and not at all without.
 Array avg_pool(Operand inputs, const Shape& window_shape, const Shape& strides = {},
                const lax::WindowPadding& padding = "VALID", bool count_include_pad = true);
 Array max_pool(Operand inputs, const Shape& window_shape, const Shape& strides = {},

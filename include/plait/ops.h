@@ -1,6 +1,6 @@
-// The catalogue of primitives: one line each, defined by one block in lib/ops. plait::lax holds them as
-// functions, under JAX's names, with exact dtypes and shapes: no promotion, no broadcasting but of
-// scalars. The arithmetic operators of Array are NumPy's (numpy.h).
+// The catalogue of primitives: one line each, defined by one block in lib/ops. plait::lax holds
+// them as functions, under JAX's names, with exact dtypes and shapes: no promotion, no broadcasting
+// but of scalars. The arithmetic operators of Array are NumPy's (numpy.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,14 +9,15 @@
 namespace plait {
 
 // elementwise, one operand
-extern const Primitive neg_p, abs_p, floor_p, ceil_p, round_p, exp_p, expm1_p, log_p, log1p_p, sqrt_p, sin_p, cos_p,
-    tanh_p, erf_p, erf_inv_p, lgamma_p, digamma_p, not_p, real_p, imag_p, integer_pow_p, cast_p, bitcast_p;
+extern const Primitive neg_p, abs_p, floor_p, ceil_p, round_p, exp_p, expm1_p, log_p, log1p_p,
+    sqrt_p, sin_p, cos_p, tanh_p, erf_p, erf_inv_p, lgamma_p, digamma_p, not_p, real_p, imag_p,
+    integer_pow_p, cast_p, bitcast_p;
 // elementwise, two or three operands
-extern const Primitive add_p, sub_p, mul_p, div_p, rem_p, pow_p, max_p, min_p, atan2_p, complex_p, and_p, or_p, xor_p,
-    shift_p, cmp_p, select_p;
+extern const Primitive add_p, sub_p, mul_p, div_p, rem_p, pow_p, max_p, min_p, atan2_p, complex_p,
+    and_p, or_p, xor_p, shift_p, cmp_p, select_p;
 // movement
-extern const Primitive reshape_p, transpose_p, broadcast_in_dim_p, slice_p, pad_p, concatenate_p, split_p, rev_p,
-    iota_p, dynamic_slice_p, dynamic_update_slice_p, gather_p, scatter_p;
+extern const Primitive reshape_p, transpose_p, broadcast_in_dim_p, slice_p, pad_p, concatenate_p,
+    split_p, rev_p, iota_p, dynamic_slice_p, dynamic_update_slice_p, gather_p, scatter_p;
 // reductions and order
 extern const Primitive reduce_p, argreduce_p, cumreduce_p, reduce_window_p, sort_p, top_k_p;
 // contraction
@@ -24,15 +25,16 @@ extern const Primitive dot_general_p, conv_p;
 // random
 extern const Primitive random_bits_p, random_fold_p;
 // structure
-extern const Primitive call_p, masked_p, check_sizes_p, stop_gradient_p, tag_p, barrier_p, dim_as_value_p;
+extern const Primitive call_p, masked_p, check_sizes_p, stop_gradient_p, tag_p, barrier_p,
+    dim_as_value_p;
 
 namespace lax {
 
 Array neg(Operand x);
-Array abs(Operand x);            // of complex: the magnitude, real
+Array abs(Operand x);  // of complex: the magnitude, real
 Array floor(Operand x);
 Array ceil(Operand x);
-Array round(Operand x);          // half to even
+Array round(Operand x);  // half to even
 Array exp(Operand x);
 Array expm1(Operand x);
 Array log(Operand x);
@@ -45,7 +47,7 @@ Array erf(Operand x);
 Array erf_inv(Operand x);
 Array lgamma(Operand x);
 Array digamma(Operand x);
-Array bitwise_not(Operand x);    // of bool: logical not
+Array bitwise_not(Operand x);  // of bool: logical not
 Array real(Operand x);
 Array imag(Operand x);
 Array integer_pow(Operand x, std::int64_t y);
@@ -79,7 +81,8 @@ Array select(Operand pred, Operand on_true, Operand on_false);
 Array reshape(Operand operand, const Shape& new_sizes);
 Array transpose(Operand operand, std::span<const int> permutation);
 // operand's axis i becomes axis broadcast_dimensions[i] of shape.
-Array broadcast_in_dim(Operand operand, const Shape& shape, std::span<const int> broadcast_dimensions);
+Array broadcast_in_dim(Operand operand, const Shape& shape,
+                       std::span<const int> broadcast_dimensions);
 
 Array reduce_sum(Operand operand, std::span<const int> axes);
 Array reduce_prod(Operand operand, std::span<const int> axes);

@@ -1,5 +1,5 @@
-// Functions that cut, join and index arrays: slices and windows, padding, gather and scatter. Part of the
-// catalogue in ops.h; names and argument order are JAX's.
+// Functions that cut, join and index arrays: slices and windows, padding, gather and scatter. Part
+// of the catalogue in ops.h; names and argument order are JAX's.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,10 +26,12 @@ namespace lax {
 // --- Fixed windows -------------------------------------------------------------------------------
 
 // Elements start, start + stride, ... below limit along every axis; strides are 1 when not given.
-Array slice(Operand operand, const Shape& start_indices, const Shape& limit_indices, const Shape& strides = {});
-// The same along one axis. Without a start or limit, to that end; negative integers count from the end.
-Array slice_in_dim(Operand operand, std::optional<Dim> start_index, std::optional<Dim> limit_index, Dim stride = 1,
-                   int axis = 0);
+Array slice(Operand operand, const Shape& start_indices, const Shape& limit_indices,
+            const Shape& strides = {});
+// The same along one axis. Without a start or limit, to that end; negative integers count from the
+// end.
+Array slice_in_dim(Operand operand, std::optional<Dim> start_index, std::optional<Dim> limit_index,
+                   Dim stride = 1, int axis = 0);
 Array index_in_dim(Operand operand, std::int64_t index, int axis = 0, bool keepdims = true);
 
 struct Padding {
@@ -46,8 +48,8 @@ Array rev(Operand operand, std::span<const int> dimensions);
 
 // --- Windows at run-time places ------------------------------------------------------------------
 
-// Whether a start below 0 counts from the end of its axis. Starts are then clamped, so that the window
-// lies inside the array.
+// Whether a start below 0 counts from the end of its axis. Starts are then clamped, so that the
+// window lies inside the array.
 enum class NegativeIndices { wrap, clamp };
 
 Array dynamic_slice(Operand operand, Operands start_indices, const Shape& slice_sizes,
@@ -65,23 +67,26 @@ Array dynamic_update_index_in_dim(Operand operand, Operand update, Operand index
 
 // --- Windows at many places ----------------------------------------------------------------------
 
-// What becomes of a window that does not lie inside the array: an IndexError; the nearest window that
-// does; a window of the fill value (gather) or nothing (scatter); promise: there is none, nobody looks.
+// What becomes of a window that does not lie inside the array: an IndexError; the nearest window
+// that does; a window of the fill value (gather) or nothing (scatter); promise: there is none,
+// nobody looks.
 enum class GatherScatterMode { check, clip, fill, promise };
 
-// What the rows of indices mean: indices[..., m] is where a window starts along axes[m] of the operand,
-// and windows start at 0 along the other axes. Windows have size 1 along the axes in collapse, and are
-// shown without them. The first batch_dims axes of operand and indices are shared.
+// What the rows of indices mean: indices[..., m] is where a window starts along axes[m] of the
+// operand, and windows start at 0 along the other axes. Windows have size 1 along the axes in
+// collapse, and are shown without them. The first batch_dims axes of operand and indices are
+// shared.
 struct IndexDimensions {
   std::vector<int> axes, collapse;
   int batch_dims = 0;
 };
 
-// result[b..., i..., w...] = operand[b..., start(indices[b..., i..., :]) + w]. slice_sizes has an entry
-// for each axis of the operand that is not a batch axis. Without a fill value: NaN, or of integers the
-// smallest (signed) or largest (unsigned), or true.
-Array gather(Operand operand, Operand indices, const IndexDimensions& dimensions, const Shape& slice_sizes,
-             GatherScatterMode mode = GatherScatterMode::fill, std::optional<double> fill_value = {});
+// result[b..., i..., w...] = operand[b..., start(indices[b..., i..., :]) + w]. slice_sizes has an
+// entry for each axis of the operand that is not a batch axis. Without a fill value: NaN, or of
+// integers the smallest (signed) or largest (unsigned), or true.
+Array gather(Operand operand, Operand indices, const IndexDimensions& dimensions,
+             const Shape& slice_sizes, GatherScatterMode mode = GatherScatterMode::fill,
+             std::optional<double> fill_value = {});
 
 struct ScatterOptions {
   GatherScatterMode mode = GatherScatterMode::fill;
@@ -90,9 +95,9 @@ struct ScatterOptions {
 };
 enum class ScatterKind { set, add, mul, min, max };
 
-// The operand in which windows at the places that gather would read have met updates, of the shape that
-// gather would give. Windows are applied in row-major order of their indices: of two that set an
-// element, the last one wins.
+// The operand in which windows at the places that gather would read have met updates, of the shape
+// that gather would give. Windows are applied in row-major order of their indices: of two that set
+// an element, the last one wins.
 Array scatter(Operand operand, Operand indices, Operand updates, const IndexDimensions& dimensions,
               ScatterKind kind, const ScatterOptions& options = {});
 
@@ -102,23 +107,28 @@ struct GatherDimensionNumbers {
       start_indices_batching_dims;
 };
 struct ScatterDimensionNumbers {
-  std::vector<int> update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims, operand_batching_dims,
-      scatter_indices_batching_dims;
+  std::vector<int> update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims,
+      operand_batching_dims, scatter_indices_batching_dims;
 };
 // slice_sizes has an entry for every axis of the operand.
-Array gather(Operand operand, Operand start_indices, const GatherDimensionNumbers& dimension_numbers,
-             const Shape& slice_sizes, GatherScatterMode mode = GatherScatterMode::fill,
+Array gather(Operand operand, Operand start_indices,
+             const GatherDimensionNumbers& dimension_numbers, const Shape& slice_sizes,
+             GatherScatterMode mode = GatherScatterMode::fill,
              std::optional<double> fill_value = {});
 Array scatter(Operand operand, Operand scatter_indices, Operand updates,
               const ScatterDimensionNumbers& dimension_numbers, const ScatterOptions& options = {});
 Array scatter_add(Operand operand, Operand scatter_indices, Operand updates,
-                  const ScatterDimensionNumbers& dimension_numbers, const ScatterOptions& options = {});
+                  const ScatterDimensionNumbers& dimension_numbers,
+                  const ScatterOptions& options = {});
 Array scatter_mul(Operand operand, Operand scatter_indices, Operand updates,
-                  const ScatterDimensionNumbers& dimension_numbers, const ScatterOptions& options = {});
+                  const ScatterDimensionNumbers& dimension_numbers,
+                  const ScatterOptions& options = {});
 Array scatter_min(Operand operand, Operand scatter_indices, Operand updates,
-                  const ScatterDimensionNumbers& dimension_numbers, const ScatterOptions& options = {});
+                  const ScatterDimensionNumbers& dimension_numbers,
+                  const ScatterOptions& options = {});
 Array scatter_max(Operand operand, Operand scatter_indices, Operand updates,
-                  const ScatterDimensionNumbers& dimension_numbers, const ScatterOptions& options = {});
+                  const ScatterDimensionNumbers& dimension_numbers,
+                  const ScatterOptions& options = {});
 
 }  // namespace lax
 }  // namespace plait

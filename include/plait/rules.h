@@ -1,8 +1,8 @@
-// The rule kinds of the catalogue: what a primitive's block may say. A transform from outside declares
-// its own kind in the same way, next to itself.
+// The rule kinds of the catalogue: what a primitive's block may say. A transform from outside
+// declares its own kind in the same way, next to itself.
 //
-// VJP rules do not exist: they follow from Jvp and Transpose. A primitive without a rule for some kind
-// is run through its Decompose rule, by every interpreter.
+// VJP rules do not exist: they follow from Jvp and Transpose. A primitive without a rule for some
+// kind is run through its Decompose rule, by every interpreter.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,7 +17,8 @@ namespace plait {
 // backend's kernel, and the only one: eager calls, constant folding and fallbacks all run it.
 struct Eval {
   static constexpr auto name = "eval";
-  using Rule = std::function<void(std::span<const View> inputs, std::span<const View> outputs, const Params& params)>;
+  using Rule = std::function<void(std::span<const View> inputs, std::span<const View> outputs,
+                                  const Params& params)>;
   static RuleTable<Eval>& table();
 };
 
@@ -25,7 +26,8 @@ struct Eval {
 // view, reshaped; nothing when it must be copied (a reshape of strided memory).
 struct Alias {
   static constexpr auto name = "alias";
-  using Rule = std::function<std::optional<View>(const View& input, const Sizes64& output_shape, const Params& params)>;
+  using Rule = std::function<std::optional<View>(const View& input, const Sizes64& output_shape,
+                                                 const Params& params)>;
   static RuleTable<Alias>& table();
 };
 
@@ -33,7 +35,8 @@ struct Alias {
 // A chunk reads n elements from each input and writes n to the output; input and output may be the
 // same memory.
 struct Chunk {
-  using Loop = void (*)(const void* const* inputs, void* output, std::int64_t n, std::int64_t argument);
+  using Loop = void (*)(const void* const* inputs, void* output, std::int64_t n,
+                        std::int64_t argument);
   Loop loop = nullptr;
   std::int64_t argument = 0;  // of the primitive's parameters (integer_pow's n)
 };
@@ -49,12 +52,12 @@ struct Pointwise {
 // A tangent or cotangent: an Array, or a zero that nobody computes with.
 class Tangent {
  public:
-  explicit Tangent(Aval aval) : aval_(std::move(aval)) {}            // symbolic zero
+  explicit Tangent(Aval aval) : aval_(std::move(aval)) {}                  // symbolic zero
   Tangent(Array array) : aval_(array.aval()), array_(std::move(array)) {}  // NOLINT
   bool is_zero() const { return !array_.is_valid(); }
-  const Array& array() const { return array_; }                      // of a tangent that is not zero
+  const Array& array() const { return array_; }  // of a tangent that is not zero
   const Aval& aval() const { return aval_; }
-  Array instantiate() const;                                         // zeros when symbolic
+  Array instantiate() const;  // zeros when symbolic
 
  private:
   Aval aval_;
@@ -69,15 +72,16 @@ bool is_differentiable(const Aval& aval);
 // Tangents of the outputs. At least one tangent is not zero.
 struct Jvp {
   static constexpr auto name = "jvp";
-  using Rule = std::function<Tangents(std::span<const Array> primals, std::span<const Tangent> tangents,
-                                      std::span<const Array> outputs, const Params& params)>;
+  using Rule =
+      std::function<Tangents(std::span<const Array> primals, std::span<const Tangent> tangents,
+                             std::span<const Array> outputs, const Params& params)>;
   static RuleTable<Jvp>& table();
 };
 
 // An input of an equation being transposed: known, or linear with its aval only.
 class TransposeInput {
  public:
-  explicit TransposeInput(Aval aval) : aval_(std::move(aval)) {}     // linear
+  explicit TransposeInput(Aval aval) : aval_(std::move(aval)) {}                  // linear
   TransposeInput(Array known) : aval_(known.aval()), known_(std::move(known)) {}  // NOLINT
   bool is_linear() const { return !known_.is_valid(); }
   const Array& known() const { return known_; }
@@ -88,25 +92,28 @@ class TransposeInput {
   Array known_;
 };
 
-// Cotangents of the inputs (symbolic zero for known ones) from those of the outputs, at least one of
-// which is not zero.
+// Cotangents of the inputs (symbolic zero for known ones) from those of the outputs, at least one
+// of which is not zero.
 struct Transpose {
   static constexpr auto name = "transpose";
-  using Rule = std::function<Tangents(std::span<const Tangent> cotangents, std::span<const TransposeInput> inputs,
-                                      const Params& params)>;
+  using Rule =
+      std::function<Tangents(std::span<const Tangent> cotangents,
+                             std::span<const TransposeInput> inputs, const Params& params)>;
   static RuleTable<Transpose>& table();
 };
 
-// Only for primitives that hold jaxprs: outputs and tangents together. Runs with the trace of the primals
-// current; what depends on tangents is to be bound with `linear` current (the same trace in forward mode).
+// Only for primitives that hold jaxprs: outputs and tangents together. Runs with the trace of the
+// primals current; what depends on tangents is to be bound with `linear` current (the same trace in
+// forward mode).
 struct Differentiated {
   Arrays outputs;
   Tangents tangents;
 };
 struct Linearize {
   static constexpr auto name = "linearize";
-  using Rule = std::function<Differentiated(std::span<const Array> primals, std::span<const Tangent> tangents,
-                                            const Params& params, Trace* linear)>;
+  using Rule = std::function<Differentiated(std::span<const Array> primals,
+                                            std::span<const Tangent> tangents, const Params& params,
+                                            Trace* linear)>;
   static RuleTable<Linearize>& table();
 };
 
@@ -122,7 +129,8 @@ struct Batched {
 // size (an expression when it is a named one).
 struct Batch {
   static constexpr auto name = "batch";
-  using Rule = std::function<std::vector<Batched>(Dim size, std::span<const Batched> inputs, const Params& params)>;
+  using Rule = std::function<std::vector<Batched>(Dim size, std::span<const Batched> inputs,
+                                                  const Params& params)>;
   static RuleTable<Batch>& table();
 };
 
@@ -143,9 +151,9 @@ struct Masked {
 
 // The run-time values of named sizes.
 struct SizeValues {
-  std::function<Array(Dim)> value;         // a size expression as an int32 scalar
-  std::function<Dim(Dim)> bound;           // the fixed size it is padded to
-  bool checked = true;                     // whether sizes out of bounds are errors: not in padded lanes
+  std::function<Array(Dim)> value;  // a size expression as an int32 scalar
+  std::function<Dim(Dim)> bound;    // the fixed size it is padded to
+  bool checked = true;              // whether sizes out of bounds are errors: not in padded lanes
 };
 
 // The padded results. outputs are the real avals, and each result has their shapes with every size
@@ -159,7 +167,8 @@ struct Mask {
 
 // value with fill in the padding of the given axes (all ragged ones by default).
 Array fill_padding(const Masked& value, const Array& fill, const SizeValues& sizes);
-Array fill_padding(const Masked& value, const Array& fill, const SizeValues& sizes, std::span<const int> axes);
+Array fill_padding(const Masked& value, const Array& fill, const SizeValues& sizes,
+                   std::span<const int> axes);
 // True at real positions of a shape, false in its padding; nothing when no axis is ragged.
 std::optional<Array> validity(const Shape& shape, const SizeValues& sizes);
 
@@ -177,7 +186,17 @@ struct Sample {
   // What values an input takes, so that it lies where the function is defined and smooth.
   struct Input {
     Aval aval;
-    enum class Values { normal, positive, unit, open_unit, nonzero, distinct, indices, boolean, key } values = Values::normal;
+    enum class Values {
+      normal,
+      positive,
+      unit,
+      open_unit,
+      nonzero,
+      distinct,
+      indices,
+      boolean,
+      key
+    } values = Values::normal;
     std::int64_t limit = 0;  // indices: in [0, limit)
   };
   std::vector<Input> inputs;

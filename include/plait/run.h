@@ -21,8 +21,8 @@ class Executable {
 };
 
 struct CompileOptions {
-  // By input: whether an output may take over its memory, when the caller's Buffer is the only one that
-  // holds it. The caller must not read such an input again.
+  // By input: whether an output may take over its memory, when the caller's Buffer is the only one
+  // that holds it. The caller must not read such an input again.
   std::vector<bool> donate = {};
   // No kernel whose bits may differ from those of the eager program.
   bool exact = false;

@@ -1,4 +1,5 @@
-// Transforms of functions, one line each; every one is a file in transforms/ that uses public headers only.
+// Transforms of functions, one line each; every one is a file in transforms/ that uses public
+// headers only.
 //
 // Here they take and give flat functions (lists of arrays): what interpreters, bindings and other
 // transforms build on. api.h wraps them for C++ functions over structs, containers and scalars.
@@ -11,39 +12,45 @@
 namespace plait::flat {
 
 // Outputs of function and their tangents along the given tangents of the primals.
-Differentiated jvp(const Function& function, std::span<const Array> primals, std::span<const Tangent> tangents);
+Differentiated jvp(const Function& function, std::span<const Array> primals,
+                   std::span<const Tangent> tangents);
 
-// The outputs, and the linear map from tangents of the inputs to tangents of the outputs as a jaxpr whose
-// operands are those tangents, then the residuals. Inputs not marked differentiable have no tangent.
+// The outputs, and the linear map from tangents of the inputs to tangents of the outputs as a jaxpr
+// whose operands are those tangents, then the residuals. Inputs not marked differentiable have no
+// tangent.
 struct LinearMap {
   Arrays outputs;
-  Jaxpr jaxpr;                        // (tangents of the wrt inputs, residuals) -> tangents of outputs that have one
+  Jaxpr jaxpr;  // (tangents of the wrt inputs, residuals) -> tangents of outputs that have one
   Arrays residuals;
   std::vector<int> inputs, outputs_with_tangent;  // which inputs and outputs the jaxpr speaks of
 };
-LinearMap linearize(const Function& function, std::span<const Array> primals, const std::vector<bool>& wrt);
+LinearMap linearize(const Function& function, std::span<const Array> primals,
+                    const std::vector<bool>& wrt);
 
-// Runs a linear jaxpr backwards: cotangents of its linear inputs from those of its outputs. Equations that
-// do not depend on linear inputs run forward first.
-Tangents transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inputs, std::span<const Tangent> cotangents);
+// Runs a linear jaxpr backwards: cotangents of its linear inputs from those of its outputs.
+// Equations that do not depend on linear inputs run forward first.
+Tangents transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inputs,
+                   std::span<const Tangent> cotangents);
 
 // The outputs, and the function from their cotangents to cotangents of the inputs marked in wrt.
 struct Pullback {
   Arrays outputs;
   std::function<Tangents(std::span<const Tangent> cotangents)> pull;
 };
-Pullback vjp(const Function& function, std::span<const Array> primals, const std::vector<bool>& wrt);
+Pullback vjp(const Function& function, std::span<const Array> primals,
+             const std::vector<bool>& wrt);
 
 // The outputs (outputs[0] a real scalar, the rest auxiliary) and the gradients of outputs[0] by the
 // inputs marked in wrt. Integer inputs cannot be marked: DtypeError.
 struct ValueAndGrad {
   Arrays outputs, gradients;
 };
-ValueAndGrad value_and_grad(const Function& function, std::span<const Array> inputs, const std::vector<bool>& wrt);
+ValueAndGrad value_and_grad(const Function& function, std::span<const Array> inputs,
+                            const std::vector<bool>& wrt);
 
-// Derivatives of each output by each input marked in wrt, outputs outermost; each has the output's axes,
-// then the input's. The function runs once; then jacfwd pushes a basis of tangents through its
-// linearization, and jacrev pulls one of cotangents.
+// Derivatives of each output by each input marked in wrt, outputs outermost; each has the output's
+// axes, then the input's. The function runs once; then jacfwd pushes a basis of tangents through
+// its linearization, and jacrev pulls one of cotangents.
 struct Jacobian {
   Arrays outputs, derivatives;
 };
@@ -52,39 +59,42 @@ struct JacobianOptions {
   // How many outputs are differentiated, asked when the function has run; the rest are auxiliary.
   std::function<std::size_t()> num_differentiated;
 };
-Jacobian jacfwd(const Function& function, std::span<const Array> inputs, const std::vector<bool>& wrt,
-                const JacobianOptions& options = {});
-Jacobian jacrev(const Function& function, std::span<const Array> inputs, const std::vector<bool>& wrt,
-                const JacobianOptions& options = {});
+Jacobian jacfwd(const Function& function, std::span<const Array> inputs,
+                const std::vector<bool>& wrt, const JacobianOptions& options = {});
+Jacobian jacrev(const Function& function, std::span<const Array> inputs,
+                const std::vector<bool>& wrt, const JacobianOptions& options = {});
 
 // function with a rule of its own for differentiation: jvp takes primals, then tangents (zeros made
 // explicit), and returns outputs, then tangents.
-Arrays custom_jvp(const Function& function, const Function& jvp, std::span<const Array> inputs, const std::string& name);
-// fwd returns the outputs, and residuals; bwd takes residuals, then cotangents of the outputs, and returns
-// cotangents of the inputs (of every input; those of integer inputs are ignored).
+Arrays custom_jvp(const Function& function, const Function& jvp, std::span<const Array> inputs,
+                  const std::string& name);
+// fwd returns the outputs, and residuals; bwd takes residuals, then cotangents of the outputs, and
+// returns cotangents of the inputs (of every input; those of integer inputs are ignored).
 struct Forward {
   Arrays outputs, residuals;
 };
 using ForwardRule = std::function<Forward(std::span<const Array>)>;
-Arrays custom_vjp(const Function& function, const ForwardRule& fwd, const Function& bwd, std::span<const Array> inputs,
-                  const std::string& name);
-// Whether these inputs make custom_jvp and custom_vjp trace function and rules to programs now. Where
-// derivatives of the inputs are being taken, rules run on the values themselves; where nothing asks for
-// derivatives, the function alone does.
+Arrays custom_vjp(const Function& function, const ForwardRule& fwd, const Function& bwd,
+                  std::span<const Array> inputs, const std::string& name);
+// Whether these inputs make custom_jvp and custom_vjp trace function and rules to programs now.
+// Where derivatives of the inputs are being taken, rules run on the values themselves; where
+// nothing asks for derivatives, the function alone does.
 bool stages_custom_rules(std::span<const Array> inputs);
 
-// function whose derivatives are computed from its inputs again instead of from stored results; the policy
-// says which equations' results are kept all the same.
+// function whose derivatives are computed from its inputs again instead of from stored results; the
+// policy says which equations' results are kept all the same.
 using CheckpointPolicy = std::function<bool(const Equation& equation)>;
-Arrays checkpoint(const Function& function, std::span<const Array> inputs, const Callable& policy, const std::string& name);
+Arrays checkpoint(const Function& function, std::span<const Array> inputs, const Callable& policy,
+                  const std::string& name);
 Callable nothing_saveable();
 Callable everything_saveable();
-Callable dots_saveable();                                            // results of dot_general and conv
+Callable dots_saveable();  // results of dot_general and conv
 Callable save_only_these_names(const std::vector<std::string>& names);  // results of tag
 Callable make_policy(std::string name, CheckpointPolicy policy);
 
-// function applied to every example: in_dims[i] is the batch axis of input i (absent: the same for all
-// examples). Outputs get their batch axis at out_dims[i]; absent: the output must not depend on the batch.
+// function applied to every example: in_dims[i] is the batch axis of input i (absent: the same for
+// all examples). Outputs get their batch axis at out_dims[i]; absent: the output must not depend on
+// the batch.
 struct VmapOptions {
   std::vector<std::optional<int>> in_dims;
   // Given the number of outputs; one entry each.
@@ -94,12 +104,14 @@ struct VmapOptions {
 };
 Arrays vmap(const Function& function, std::span<const Array> inputs, const VmapOptions& options);
 
-// function on arrays that are padded to fixed sizes: in_shapes says the real shapes in named sizes, and
-// sizes gives values of some of them, which may be traced; the others are those of the arrays. Padding is
-// never read, gets a gradient of zero, and is zero in outputs. out_shapes, when given, is checked.
+// function on arrays that are padded to fixed sizes: in_shapes says the real shapes in named sizes,
+// and sizes gives values of some of them, which may be traced; the others are those of the arrays.
+// Padding is never read, gets a gradient of zero, and is zero in outputs. out_shapes, when given,
+// is checked.
 struct MaskOptions {
   std::vector<Spec> in_shapes;
-  std::function<std::vector<Spec>(std::size_t)> out_shapes;  // given the number of outputs; one each
+  std::function<std::vector<Spec>(std::size_t)>
+      out_shapes;  // given the number of outputs; one each
   Sizes sizes;
 };
 Arrays mask(const Function& function, std::span<const Array> inputs, const MaskOptions& options);
@@ -107,16 +119,18 @@ Arrays mask(const Function& function, std::span<const Array> inputs, const MaskO
 // Applies a jaxpr as one `call` equation, which every transform sees through.
 Arrays call(const Jaxpr& body, std::span<const Array> inputs, const Params& extra = {});
 
-// A jitted function with its cache of traces. Arrays that the function captured when it was traced are
-// frozen with the entry.
+// A jitted function with its cache of traces. Arrays that the function captured when it was traced
+// are frozen with the entry.
 class Jit {
  public:
-  Jit(Function function, std::string name) : state_(std::make_shared<State>(std::move(function), std::move(name))) {}
+  Jit(Function function, std::string name)
+      : state_(std::make_shared<State>(std::move(function), std::move(name))) {}
   Arrays operator()(std::span<const Array> inputs) const;
 
  private:
   struct State {
-    State(Function function, std::string name) : function(std::move(function)), name(std::move(name)) {}
+    State(Function function, std::string name)
+        : function(std::move(function)), name(std::move(name)) {}
     const Function function;
     const std::string name;
     // One signature: its avals, the trace, and the parameters of the call that applies it.
@@ -139,17 +153,21 @@ namespace plait {
 
 // Jaxpr to jaxpr, memoised on the jaxpr: what rules of primitives that hold jaxprs use.
 struct JvpJaxpr {
-  Jaxpr known;    // primals -> outputs, residuals
-  Jaxpr linear;   // tangents of the inputs marked nonzero, residuals -> tangents of the outputs marked
+  Jaxpr known;  // primals -> outputs, residuals
+  Jaxpr
+      linear;  // tangents of the inputs marked nonzero, residuals -> tangents of the outputs marked
   std::vector<bool> nonzero_outputs;
 };
-std::shared_ptr<const JvpJaxpr> linearize_jaxpr(const Jaxpr& jaxpr, const std::vector<bool>& nonzero_inputs);
+std::shared_ptr<const JvpJaxpr> linearize_jaxpr(const Jaxpr& jaxpr,
+                                                const std::vector<bool>& nonzero_inputs);
 
 struct TransposedJaxpr {
-  Jaxpr jaxpr;    // known inputs, cotangents of the outputs marked -> cotangents of the linear inputs marked
+  Jaxpr jaxpr;  // known inputs, cotangents of the outputs marked -> cotangents of the linear inputs
+                // marked
   std::vector<bool> nonzero_inputs;
 };
-std::shared_ptr<const TransposedJaxpr> transpose_jaxpr(const Jaxpr& jaxpr, const std::vector<bool>& linear_inputs,
+std::shared_ptr<const TransposedJaxpr> transpose_jaxpr(const Jaxpr& jaxpr,
+                                                       const std::vector<bool>& linear_inputs,
                                                        const std::vector<bool>& nonzero_cotangents);
 
 struct BatchedJaxpr {
@@ -157,26 +175,30 @@ struct BatchedJaxpr {
   std::vector<std::optional<int>> out_dims;
 };
 // force: outputs that must carry the batch, at axis 0.
-std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size, const std::vector<std::optional<int>>& in_dims,
+std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size,
+                                                const std::vector<std::optional<int>>& in_dims,
                                                 bool force_outputs = false);
 
 // The body of a call, or another entry, with its sizes put in.
 Jaxpr body_of_call(const Params& params, std::string_view entry = "body");
 
-// The backward rule of a custom_vjp that runs as it is, without a program: see transforms/custom.cpp.
+// The backward rule of a custom_vjp that runs as it is, without a program: see
+// transforms/custom.cpp.
 struct OnlineBackward {
-  Function bwd;                       // residuals, cotangents of every output -> cotangents of every input
+  Function bwd;  // residuals, cotangents of every output -> cotangents of every input
   std::vector<Aval> inputs, outputs;  // of the function
   std::string name;
-  // Cotangents of the inputs that have one, from residuals and cotangents of the outputs that have one.
+  // Cotangents of the inputs that have one, from residuals and cotangents of the outputs that have
+  // one.
   Arrays pull(std::span<const Array> arguments) const;
 };
-// The linear map from tangents of the inputs to tangents of the outputs whose transpose it is. arguments
-// are residuals, then tangents of the inputs that have one.
+// The linear map from tangents of the inputs to tangents of the outputs whose transpose it is.
+// arguments are residuals, then tangents of the inputs that have one.
 Arrays bind_custom_linear(const OnlineBackward& backward, std::span<const Array> arguments);
 
 // Linearize of a call with a checkpoint policy.
-Differentiated linearize_checkpoint(std::span<const Array> primals, std::span<const Tangent> tangents, const Params& params,
+Differentiated linearize_checkpoint(std::span<const Array> primals,
+                                    std::span<const Tangent> tangents, const Params& params,
                                     Trace* linear);
 
 }  // namespace plait

@@ -11,7 +11,8 @@ namespace {
 
 // Copies a strided run. Elements are moved as integers of their width, so NaN payloads survive.
 template <class T>
-void copy_run(const T* src, std::int64_t src_stride, T* dst, std::int64_t dst_stride, std::int64_t n) {
+void copy_run(const T* src, std::int64_t src_stride, T* dst, std::int64_t dst_stride,
+              std::int64_t n) {
   if (src_stride == 1 && dst_stride == 1) {
     std::memcpy(dst, src, n * sizeof(T));
   } else if (src_stride == 0 && dst_stride == 1) {
@@ -21,7 +22,9 @@ void copy_run(const T* src, std::int64_t src_stride, T* dst, std::int64_t dst_st
   }
 }
 
-struct alignas(8) Bytes16 { std::uint64_t low, high; };
+struct alignas(8) Bytes16 {
+  std::uint64_t low, high;
+};
 
 // The loops of a copy after adjacent dimensions that are contiguous in both views are merged,
 // outermost first; the last is the inner run.
@@ -83,7 +86,8 @@ template <class T>
 void copy_typed(const View& src, const View& dst) {
   CopyPlan plan = plan_copy(src, dst);
   const std::int64_t outer = plan.shape[0], total = num_elements(plan.shape);
-  const std::int64_t grain = std::max<std::int64_t>(1, (1 << 17) / std::max<std::int64_t>(1, total / outer * sizeof(T)));
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, (1 << 17) / std::max<std::int64_t>(1, total / outer * sizeof(T)));
   parallel_for(outer, grain, [&](std::int64_t begin, std::int64_t end) {
     CopyPlan part = plan;
     part.shape[0] = end - begin;
@@ -107,14 +111,18 @@ Buffer Buffer::empty(DType dtype, const Sizes64& shape, Device device) {
   std::int64_t bytes = size_of(dtype);
   bool overflow = false, zero = false;
   for (std::int64_t size : shape) {
-    if (size < 0) throw ShapeError("an array cannot have the negative size " + std::to_string(size), "give sizes >= 0");
+    if (size < 0)
+      throw ShapeError("an array cannot have the negative size " + std::to_string(size),
+                       "give sizes >= 0");
     zero |= size == 0;
     overflow |= __builtin_mul_overflow(bytes, size, &bytes);
   }
-  if (zero) bytes = 0;
+  if (zero)
+    bytes = 0;
   else if (overflow)
-    throw ShapeError("the size of an array of shape (" + Shape::of(shape).to_string() + ") overflows 63 bits",
-                     "give smaller sizes");
+    throw ShapeError(
+        "the size of an array of shape (" + Shape::of(shape).to_string() + ") overflows 63 bits",
+        "give smaller sizes");
   Storage storage = Storage::allocate(bytes);
   View view{storage.data(), dtype, shape, dense_strides(shape)};
   return Buffer(std::move(storage), std::move(view), device);
@@ -126,7 +134,8 @@ Buffer Buffer::copy_of(const View& view) {
   return copy;
 }
 
-Buffer Buffer::view_as(const Sizes64& shape, const Sizes64& strides, std::int64_t byte_offset) const {
+Buffer Buffer::view_as(const Sizes64& shape, const Sizes64& strides,
+                       std::int64_t byte_offset) const {
   Buffer other = *this;
   other.view_.shape = shape;
   other.view_.strides = strides;
@@ -137,11 +146,16 @@ Buffer Buffer::view_as(const Sizes64& shape, const Sizes64& strides, std::int64_
 void copy_elements(const View& src, const View& dst) {
   if (num_elements(src.shape) == 0) return;
   switch (size_of(src.dtype)) {
-    case 1: return copy_typed<std::uint8_t>(src, dst);
-    case 2: return copy_typed<std::uint16_t>(src, dst);
-    case 4: return copy_typed<std::uint32_t>(src, dst);
-    case 8: return copy_typed<std::uint64_t>(src, dst);
-    default: return copy_typed<Bytes16>(src, dst);
+    case 1:
+      return copy_typed<std::uint8_t>(src, dst);
+    case 2:
+      return copy_typed<std::uint16_t>(src, dst);
+    case 4:
+      return copy_typed<std::uint32_t>(src, dst);
+    case 8:
+      return copy_typed<std::uint64_t>(src, dst);
+    default:
+      return copy_typed<Bytes16>(src, dst);
   }
 }
 

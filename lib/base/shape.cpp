@@ -66,10 +66,11 @@ Shape to_shape(std::span<const int> list) { return Shape(list.begin(), list.end(
 int normalize_axis(std::int64_t axis, int rank, std::string_view function) {
   if (axis < -rank || axis >= rank)
     throw IndexError(std::string(function) + ": axis " + std::to_string(axis) +
-                         " is out of bounds for an array of " + std::to_string(rank) + " dimension" +
-                         (rank == 1 ? "" : "s"),
+                         " is out of bounds for an array of " + std::to_string(rank) +
+                         " dimension" + (rank == 1 ? "" : "s"),
                      rank == 0 ? "a scalar has no axes"
-                               : "use an axis from " + std::to_string(-rank) + " to " + std::to_string(rank - 1));
+                               : "use an axis from " + std::to_string(-rank) + " to " +
+                                     std::to_string(rank - 1));
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 

@@ -14,7 +14,8 @@ struct TreeDef::Node {
   std::size_t hash;
 };
 
-TreeDef TreeDef::make(Kind kind, Type type, std::vector<std::string> keys, std::vector<TreeDef> children) {
+TreeDef TreeDef::make(Kind kind, Type type, std::vector<std::string> keys,
+                      std::vector<TreeDef> children) {
   int leaves = kind == Kind::leaf ? 1 : 0;
   std::size_t hash = std::size_t(kind) * 31 + std::hash<void*>{}(type.type.get());
   for (const std::string& key : keys) hash = hash * 1000003 + std::hash<std::string>{}(key);
@@ -22,7 +23,8 @@ TreeDef TreeDef::make(Kind kind, Type type, std::vector<std::string> keys, std::
     leaves += child.num_leaves();
     hash = hash * 1000003 + child.hash();
   }
-  return TreeDef(std::make_shared<const Node>(Node{kind, std::move(type), std::move(keys), std::move(children), leaves, hash}));
+  return TreeDef(std::make_shared<const Node>(
+      Node{kind, std::move(type), std::move(keys), std::move(children), leaves, hash}));
 }
 
 TreeDef::TreeDef() {
@@ -30,8 +32,12 @@ TreeDef::TreeDef() {
   node_ = leaf;
 }
 TreeDef TreeDef::none() { return make(Kind::none, {}, {}, {}); }
-TreeDef TreeDef::tuple(std::vector<TreeDef> children) { return make(Kind::tuple, {}, {}, std::move(children)); }
-TreeDef TreeDef::list(std::vector<TreeDef> children) { return make(Kind::list, {}, {}, std::move(children)); }
+TreeDef TreeDef::tuple(std::vector<TreeDef> children) {
+  return make(Kind::tuple, {}, {}, std::move(children));
+}
+TreeDef TreeDef::list(std::vector<TreeDef> children) {
+  return make(Kind::list, {}, {}, std::move(children));
+}
 TreeDef TreeDef::dict(std::vector<std::string> keys, std::vector<TreeDef> children) {
   return make(Kind::dict, {}, std::move(keys), std::move(children));
 }
@@ -53,9 +59,12 @@ namespace {
 
 std::string step(const TreeDef& node, std::size_t child) {
   switch (node.kind()) {
-    case TreeDef::Kind::dict: return "['" + node.keys()[child] + "']";
-    case TreeDef::Kind::record: return node.keys()[child].starts_with("[") ? node.keys()[child] : "." + node.keys()[child];
-    default: return "[" + std::to_string(child) + "]";
+    case TreeDef::Kind::dict:
+      return "['" + node.keys()[child] + "']";
+    case TreeDef::Kind::record:
+      return node.keys()[child].starts_with("[") ? node.keys()[child] : "." + node.keys()[child];
+    default:
+      return "[" + std::to_string(child) + "]";
   }
 }
 
@@ -78,22 +87,29 @@ std::string TreeDef::to_string() const {
     inside += children()[i].to_string();
   }
   switch (kind()) {
-    case Kind::leaf: return "*";
-    case Kind::none: return "None";
-    case Kind::tuple: return "(" + inside + (children().size() == 1 ? ",)" : ")");
-    case Kind::list: return "[" + inside + "]";
-    case Kind::dict: return "{" + inside + "}";
-    default: return type().name + "(" + inside + ")";
+    case Kind::leaf:
+      return "*";
+    case Kind::none:
+      return "None";
+    case Kind::tuple:
+      return "(" + inside + (children().size() == 1 ? ",)" : ")");
+    case Kind::list:
+      return "[" + inside + "]";
+    case Kind::dict:
+      return "{" + inside + "}";
+    default:
+      return type().name + "(" + inside + ")";
   }
 }
 
 bool TreeDef::operator==(const TreeDef& other) const {
   if (node_ == other.node_) return true;
-  if (hash() != other.hash() || kind() != other.kind() || type().type != other.type().type || keys() != other.keys() ||
-      children().size() != other.children().size())
+  if (hash() != other.hash() || kind() != other.kind() || type().type != other.type().type ||
+      keys() != other.keys() || children().size() != other.children().size())
     return false;
   if (type().aux != other.type().aux &&
-      (!type().same_aux || !type().aux || !other.type().aux || !type().same_aux(type().aux.get(), other.type().aux.get())))
+      (!type().same_aux || !type().aux || !other.type().aux ||
+       !type().same_aux(type().aux.get(), other.type().aux.get())))
     return false;
   for (std::size_t i = 0; i < children().size(); ++i)
     if (!(children()[i] == other.children()[i])) return false;
@@ -102,27 +118,33 @@ bool TreeDef::operator==(const TreeDef& other) const {
 
 namespace {
 
-void match_prefix(const TreeDef& prefix, const TreeDef& structure, const std::string& path, const std::string& what, int& leaf,
-                  std::vector<int>& result) {
+void match_prefix(const TreeDef& prefix, const TreeDef& structure, const std::string& path,
+                  const std::string& what, int& leaf, std::vector<int>& result) {
   if (prefix.kind() == TreeDef::Kind::leaf) {
     result.insert(result.end(), structure.num_leaves(), leaf++);
     return;
   }
   // A list and a tuple are both sequences here: in_axes=[0, None] is what users write.
-  auto is_sequence = [](const TreeDef& def) { return def.kind() == TreeDef::Kind::tuple || def.kind() == TreeDef::Kind::list; };
-  const bool same = (prefix.kind() == structure.kind() || (is_sequence(prefix) && is_sequence(structure))) &&
-                    prefix.keys() == structure.keys() && prefix.children().size() == structure.children().size();
+  auto is_sequence = [](const TreeDef& def) {
+    return def.kind() == TreeDef::Kind::tuple || def.kind() == TreeDef::Kind::list;
+  };
+  const bool same =
+      (prefix.kind() == structure.kind() || (is_sequence(prefix) && is_sequence(structure))) &&
+      prefix.keys() == structure.keys() && prefix.children().size() == structure.children().size();
   if (!same)
-    throw TreeError(what + " does not fit the arguments" + (path.empty() ? "" : " at " + path) + ": " + prefix.to_string() + " against " +
-                        structure.to_string(),
-                    "give a prefix of the arguments' structure, such as one value for each argument");
+    throw TreeError(
+        what + " does not fit the arguments" + (path.empty() ? "" : " at " + path) + ": " +
+            prefix.to_string() + " against " + structure.to_string(),
+        "give a prefix of the arguments' structure, such as one value for each argument");
   for (std::size_t i = 0; i < prefix.children().size(); ++i)
-    match_prefix(prefix.children()[i], structure.children()[i], path + step(structure, i), what, leaf, result);
+    match_prefix(prefix.children()[i], structure.children()[i], path + step(structure, i), what,
+                 leaf, result);
 }
 
 }  // namespace
 
-std::vector<int> broadcast_prefix(const TreeDef& prefix, const TreeDef& structure, const std::string& what) {
+std::vector<int> broadcast_prefix(const TreeDef& prefix, const TreeDef& structure,
+                                  const std::string& what) {
   std::vector<int> result;
   int leaf = 0;
   match_prefix(prefix, structure, "", what, leaf, result);

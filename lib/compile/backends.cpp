@@ -51,16 +51,19 @@ std::vector<std::string> modules_in(const std::string& folder) {
 
 void load_modules() {
   // Libraries read their own limits on instruction sets when they are loaded.
-  if (const char* isa = std::getenv("PLAIT_MAX_ISA"); isa && *isa) setenv("ONEDNN_MAX_CPU_ISA", isa, 0);
+  if (const char* isa = std::getenv("PLAIT_MAX_ISA"); isa && *isa)
+    setenv("ONEDNN_MAX_CPU_ISA", isa, 0);
   const std::string folder = module_folder();
   for (const std::string& name : modules_in(folder)) {
     // RTLD_LOCAL: a vendor library's symbols are nobody else's.
     if (dlopen((folder + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL)) {
-      log_line("backend " + name.substr(6, name.size() - 9) + " is loaded from " + folder + "/" + name);
+      log_line("backend " + name.substr(6, name.size() - 9) + " is loaded from " + folder + "/" +
+               name);
       continue;
     }
     const char* reason = dlerror();
-    report_missing_backend(name.substr(6, name.size() - 9), reason ? reason : "it could not be loaded");
+    report_missing_backend(name.substr(6, name.size() - 9),
+                           reason ? reason : "it could not be loaded");
   }
 }
 
@@ -74,9 +77,9 @@ void load_modules_once() {
 bool register_backend(std::unique_ptr<Backend> backend, Preference preference) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  auto place = std::find_if(all.entries.begin(), all.entries.end(), [&](const Registry::Entry& entry) {
-    return entry.preference > preference;
-  });
+  auto place =
+      std::find_if(all.entries.begin(), all.entries.end(),
+                   [&](const Registry::Entry& entry) { return entry.preference > preference; });
   all.entries.insert(place, {std::move(backend), preference});
   return true;
 }
@@ -116,7 +119,8 @@ std::vector<MissingBackend> missing_backends() {
 
 void log_line(const std::string& text) {
   const char* wanted = std::getenv("PLAIT_LOG");
-  if (wanted && *wanted && std::string_view(wanted) != "0") std::fprintf(stderr, "plait: %s\n", text.c_str());
+  if (wanted && *wanted && std::string_view(wanted) != "0")
+    std::fprintf(stderr, "plait: %s\n", text.c_str());
 }
 
 }  // namespace plait

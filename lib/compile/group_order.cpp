@@ -1,11 +1,12 @@
-// A topological order of groups, kept while they merge (after Pearce and Kelly, A dynamic topological sort
-// algorithm for directed acyclic graphs, 2007).
+// A topological order of groups, kept while they merge (after Pearce and Kelly, A dynamic
+// topological sort algorithm for directed acyclic graphs, 2007).
 //
-// NOTE: [merging groups] Let B read from A. Merging them closes a cycle if and only if B also depends on A
-// through a third group, which then lies between them in the order. What A's other consumers lead to before
-// B can be moved behind B, and then A can join B there; or what B's other producers depend on after A can
-// be moved before A, and B joins A. Either search proves that there is no third, and the shorter one is
-// enough: weights have few consumers and long ago, activations few producers and just now.
+// NOTE: [merging groups] Let B read from A. Merging them closes a cycle if and only if B also
+// depends on A through a third group, which then lies between them in the order. What A's other
+// consumers lead to before B can be moved behind B, and then A can join B there; or what B's other
+// producers depend on after A can be moved before A, and B joins A. Either search proves that there
+// is no third, and the shorter one is enough: weights have few consumers and long ago, activations
+// few producers and just now.
 // SPDX-License-Identifier: Apache-2.0
 #include "group_order.h"
 
@@ -17,7 +18,9 @@ namespace {
 constexpr std::int64_t gap = std::int64_t(1) << 20;
 constexpr std::size_t search_limit = 128;  // groups
 
-bool contains(const std::vector<int>& list, int value) { return std::find(list.begin(), list.end(), value) != list.end(); }
+bool contains(const std::vector<int>& list, int value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
 
 }  // namespace
 
@@ -46,18 +49,21 @@ int GroupOrder::find(int group) const {
 std::vector<int> GroupOrder::producers(int group) const {
   std::vector<int> roots;
   for (int producer : nodes_[group].producers)
-    if (const int root = find(producer); root != group && !contains(roots, root)) roots.push_back(root);
+    if (const int root = find(producer); root != group && !contains(roots, root))
+      roots.push_back(root);
   return roots;
 }
 
-// Collects what lies strictly between in the order and follows from `from` (or leads to it), but for the
-// direct step to `to`; found when that leads to `to`.
-GroupOrder::Search GroupOrder::reach(int from, int to, bool forward, std::vector<int>& between) const {
+// Collects what lies strictly between in the order and follows from `from` (or leads to it), but
+// for the direct step to `to`; found when that leads to `to`.
+GroupOrder::Search GroupOrder::reach(int from, int to, bool forward,
+                                     std::vector<int>& between) const {
   auto neighbours = [&](int group) -> const std::vector<int>& {
     return forward ? nodes_[group].consumers : nodes_[group].producers;
   };
   auto is_beyond = [&](int group) {
-    return forward ? nodes_[group].label > nodes_[to].label : nodes_[group].label < nodes_[to].label;
+    return forward ? nodes_[group].label > nodes_[to].label
+                   : nodes_[group].label < nodes_[to].label;
   };
   between.clear();
   auto visit = [&](int group, bool direct) {
@@ -84,7 +90,8 @@ bool GroupOrder::merge(int producer, int consumer) {
     search = reach(consumer, producer, false, between);
   }
   if (search != Search::clear) return false;
-  std::sort(between.begin(), between.end(), [&](int a, int b) { return nodes_[a].label < nodes_[b].label; });
+  std::sort(between.begin(), between.end(),
+            [&](int a, int b) { return nodes_[a].label < nodes_[b].label; });
   if (behind) {
     int place = consumer;
     for (int group : between) {
@@ -105,7 +112,8 @@ bool GroupOrder::merge(int producer, int consumer) {
   Node &a = nodes_[producer], &b = nodes_[consumer];
   b.parent = producer;
   for (int group : b.producers)
-    if (const int root = find(group); root != producer && !contains(a.producers, root)) a.producers.push_back(root);
+    if (const int root = find(group); root != producer && !contains(a.producers, root))
+      a.producers.push_back(root);
   for (int group : b.consumers)
     if (const int root = find(group); root != producer) a.consumers.push_back(root);
   std::erase_if(a.consumers, [&](int group) { return find(group) == producer; });
@@ -138,7 +146,8 @@ void GroupOrder::insert_after(int group, int place) {
 
 void GroupOrder::renumber() {
   std::int64_t label = 0;
-  for (int group = first_; group >= 0; group = nodes_[group].next) nodes_[group].label = label += gap;
+  for (int group = first_; group >= 0; group = nodes_[group].next)
+    nodes_[group].label = label += gap;
 }
 
 }  // namespace plait::compile_passes

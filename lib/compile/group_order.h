@@ -1,5 +1,5 @@
-// Groups of equations that depend on each other without cycles, and that may merge while they stay so.
-// See group_order.cpp.
+// Groups of equations that depend on each other without cycles, and that may merge while they stay
+// so. See group_order.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,8 +15,9 @@ class GroupOrder {
   int add(std::span<const int> producers);
   // The group that a group was merged into, or itself.
   int find(int group) const;
-  // Merges a group with one that reads from it; the producer's name stays. False, and nothing changes, when
-  // one depends on the other through a third, or when the search for such a third takes too long.
+  // Merges a group with one that reads from it; the producer's name stays. False, and nothing
+  // changes, when one depends on the other through a third, or when the search for such a third
+  // takes too long.
   bool merge(int producer, int consumer);
   // Groups it reads from, after merging, without itself.
   std::vector<int> producers(int group) const;
@@ -27,8 +28,8 @@ class GroupOrder {
   struct Node {
     std::vector<int> producers, consumers;  // may name merged groups
     int parent = -1;
-    int previous = -1, next = -1;           // in order
-    std::int64_t label = 0;                 // grows along the order
+    int previous = -1, next = -1;  // in order
+    std::int64_t label = 0;        // grows along the order
   };
   enum class Search { found, clear, too_long };
   Search reach(int from, int to, bool forward, std::vector<int>& between) const;

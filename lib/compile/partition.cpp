@@ -1,9 +1,9 @@
 // partition: the most preferred backend that supports an equation gets it; equations of one backend
-// that feed each other join into one group where the backend says so and no cycle arises; the groups
-// are put in order.
+// that feed each other join into one group where the backend says so and no cycle arises; the
+// groups are put in order.
 //
-// It runs after simplify, whose merged equations would otherwise be fused twice, and before plan, which
-// needs to know what is one step.
+// It runs after simplify, whose merged equations would otherwise be fused twice, and before plan,
+// which needs to know what is one step.
 // SPDX-License-Identifier: Apache-2.0
 #include "partition.h"
 
@@ -64,7 +64,8 @@ class Partitioner {
         if (!aliased) break;
         const Layout& from = layouts[equation.inputs[i].var().id];
         const View view{pretended_memory, data.avals[out].dtype, from.shape, from.strides};
-        const std::optional<View> seen = (*alias)(view, data.avals[out].shape.to_sizes(), equation.params);
+        const std::optional<View> seen =
+            (*alias)(view, data.avals[out].shape.to_sizes(), equation.params);
         aliased = seen.has_value();
         if (aliased)
           layouts[out] = {from.root, seen->shape, seen->strides,
@@ -83,7 +84,8 @@ class Partitioner {
   int producer_of(const Atom& atom) {
     if (!atom.is_var()) return -1;
     int var = atom.var().id;
-    for (auto at = alias_source_.find(var); at != alias_source_.end(); at = alias_source_.find(var)) var = at->second;
+    for (auto at = alias_source_.find(var); at != alias_source_.end(); at = alias_source_.find(var))
+      var = at->second;
     return group_of_var_[var] < 0 ? -1 : order_.find(group_of_var_[var]);
   }
 
@@ -110,7 +112,8 @@ class Partitioner {
     for (Var var : equation.outputs) group_of_var_[var.id] = mine;
     if (*equation.primitive == barrier_p) return;
     choose_backend(work_[mine].group, equation);
-    // A producer's backend may take the equation as its epilogue, even one that it does not run alone.
+    // A producer's backend may take the equation as its epilogue, even one that it does not run
+    // alone.
     for (const Backend* backend : backends_)
       for (int producer : producers) join(backend, order_.find(producer), order_.find(mine));
   }
@@ -118,12 +121,14 @@ class Partitioner {
   void join(const Backend* backend, int producer, int consumer) {
     if (producer == consumer) return;
     Work &a = work_[producer], &b = work_[consumer];
-    if (a.group.backend != backend || (b.group.equations.size() > 1 && b.group.backend != backend)) return;
+    if (a.group.backend != backend || (b.group.equations.size() > 1 && b.group.backend != backend))
+      return;
     if (!backend->joins(program_, uses_, a.group.equations, b.group.equations)) return;
     for (int group : b.seen_through)
       if (order_.find(group) == producer) return;
     if (!order_.merge(producer, consumer)) return;
-    a.group.equations.insert(a.group.equations.end(), b.group.equations.begin(), b.group.equations.end());
+    a.group.equations.insert(a.group.equations.end(), b.group.equations.begin(),
+                             b.group.equations.end());
     a.seen_through.insert(a.seen_through.end(), b.seen_through.begin(), b.seen_through.end());
     if (a.group.refusals.empty()) a.group.refusals = std::move(b.group.refusals);
     a.last = std::max(a.last, b.last);
@@ -141,7 +146,8 @@ class Partitioner {
         return;
       }
       if (!support.reason.empty())
-        group.refusals += (group.refusals.empty() ? "" : "; ") + std::string(backend->name()) + ": " + support.reason;
+        group.refusals += (group.refusals.empty() ? "" : "; ") + std::string(backend->name()) +
+                          ": " + support.reason;
     }
     throw_missing_rule(Eval::table(), *equation.primitive);
   }
@@ -172,7 +178,8 @@ class Partitioner {
       for (int consumer : consumers[group])
         if (--waiting[consumer] == 0) ready.push(consumer);
     }
-    if (result_.groups.size() != num_groups) throw InternalError("partition: groups depend on each other in a cycle");
+    if (result_.groups.size() != num_groups)
+      throw InternalError("partition: groups depend on each other in a cycle");
   }
 
   // Makes the jaxpr of a group. Outputs are what other groups or the program's caller see.
@@ -199,15 +206,18 @@ class Partitioner {
     for (int index : group.equations) {
       const Equation& equation = program_->equations[index];
       std::vector<Atom> inputs;
-      for (const Atom& atom : equation.inputs) inputs.push_back(atom.is_var() ? Atom(vars.at(atom.var().id)) : atom);
+      for (const Atom& atom : equation.inputs)
+        inputs.push_back(atom.is_var() ? Atom(vars.at(atom.var().id)) : atom);
       std::vector<Aval> avals;
       for (Var var : equation.outputs) avals.push_back(program_->aval(var));
       const std::vector<Var> outputs =
-          builder.add(*equation.primitive, std::move(inputs), equation.params, equation.source, std::move(avals));
+          builder.add(*equation.primitive, std::move(inputs), equation.params, equation.source,
+                      std::move(avals));
       for (std::size_t i = 0; i < outputs.size(); ++i) vars[equation.outputs[i].id] = outputs[i];
     }
     std::vector<Atom> outputs;
-    const bool is_single = group.equations.size() == 1;  // keeps dead outputs: kernels write them all
+    const bool is_single =
+        group.equations.size() == 1;  // keeps dead outputs: kernels write them all
     for (int index : group.equations)
       for (Var var : program_->equations[index].outputs)
         if (is_single || uses_[var.id] > inner_uses[var.id]) {

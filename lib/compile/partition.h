@@ -7,8 +7,8 @@
 
 namespace plait::compile_passes {
 
-// How a var is seen in memory: the memory of its root, which is itself unless an equation only looks
-// at memory otherwise (Alias).
+// How a var is seen in memory: the memory of its root, which is itself unless an equation only
+// looks at memory otherwise (Alias).
 struct Layout {
   int root = -1;
   Sizes64 shape, strides;
@@ -19,16 +19,16 @@ struct Layout {
 struct Group {
   const Backend* backend = nullptr;  // none: a barrier, which only orders
   std::vector<int> equations;
-  std::string refusals;              // why preferred backends left it: "name: reason; ..."
-  Jaxpr jaxpr;                       // what the backend compiles
-  std::vector<Atom> inputs;          // of the program, for the binders of jaxpr
+  std::string refusals;      // why preferred backends left it: "name: reason; ..."
+  Jaxpr jaxpr;               // what the backend compiles
+  std::vector<Atom> inputs;  // of the program, for the binders of jaxpr
   std::vector<Var> outputs;
 };
 
 struct Partition {
-  std::vector<Layout> layouts;       // by var
-  std::vector<bool> is_alias;        // by equation: costs nothing
-  std::vector<Group> groups;         // in the order in which they run
+  std::vector<Layout> layouts;  // by var
+  std::vector<bool> is_alias;   // by equation: costs nothing
+  std::vector<Group> groups;    // in the order in which they run
 };
 
 Partition partition_program(const Jaxpr& program, std::span<const Backend* const> backends);

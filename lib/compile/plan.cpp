@@ -1,6 +1,6 @@
-// plan: every root of memory gets a place: a program input, a freshly allocated output, a constant, or a
-// range of the one arena, which it shares with values that are dead before it is written or after it is
-// last read. What an elementwise kernel may overwrite, it overwrites.
+// plan: every root of memory gets a place: a program input, a freshly allocated output, a constant,
+// or a range of the one arena, which it shares with values that are dead before it is written or
+// after it is last read. What an elementwise kernel may overwrite, it overwrites.
 //
 // It runs last, because only the order of the steps says what lives when.
 // SPDX-License-Identifier: Apache-2.0
@@ -21,7 +21,8 @@ class Arena {
     bytes = aligned(bytes);
     auto best = holes_.end();
     for (auto hole = holes_.begin(); hole != holes_.end(); ++hole)
-      if (hole->second >= bytes && (best == holes_.end() || hole->second < best->second)) best = hole;
+      if (hole->second >= bytes && (best == holes_.end() || hole->second < best->second))
+        best = hole;
     std::int64_t offset = size_;
     if (best != holes_.end()) {
       offset = best->first;
@@ -30,7 +31,8 @@ class Arena {
       if (left > 0) holes_.emplace(offset + bytes, left);
     } else {
       // A hole at the end grows.
-      if (auto last = holes_.rbegin(); last != holes_.rend() && last->first + last->second == size_) {
+      if (auto last = holes_.rbegin();
+          last != holes_.rend() && last->first + last->second == size_) {
         offset = last->first;
         holes_.erase(last->first);
       }
@@ -90,9 +92,9 @@ class Planner {
     PlannedView::Segment segment;
     int index;
     std::int64_t bytes;
-    int root;                      // that lives in it last
-    std::int64_t offset = 0;       // in the arena
-    int begin = 0, end = -1;       // steps that write it first and read it last
+    int root;                 // that lives in it last
+    std::int64_t offset = 0;  // in the arena
+    int begin = 0, end = -1;  // steps that write it first and read it last
   };
   struct Draft {
     Group* group;
@@ -101,7 +103,8 @@ class Planner {
   };
 
   std::int64_t bytes_of(int var) const {
-    return num_elements(program_->avals[var].shape.to_sizes()) * size_of(program_->avals[var].dtype);
+    return num_elements(program_->avals[var].shape.to_sizes()) *
+           size_of(program_->avals[var].dtype);
   }
 
   int make_storage(PlannedView::Segment segment, int index, std::int64_t bytes, int root) {
@@ -191,22 +194,27 @@ class Planner {
       // Large ones first: they fit into fewer holes.
       std::stable_sort(begins[step].begin(), begins[step].end(),
                        [&](int a, int b) { return memories_[a].bytes > memories_[b].bytes; });
-      for (int memory : begins[step]) memories_[memory].offset = arena.take(memories_[memory].bytes);
-      for (int memory : ends[step]) arena.give_back(memories_[memory].offset, memories_[memory].bytes);
+      for (int memory : begins[step])
+        memories_[memory].offset = arena.take(memories_[memory].bytes);
+      for (int memory : ends[step])
+        arena.give_back(memories_[memory].offset, memories_[memory].bytes);
     }
     plan_.arena_bytes = arena.size();
     for (auto [step, memory] : scratch_of_) steps_[step].scratch_offset = memories_[memory].offset;
     find_donors();
   }
 
-  // An input may give its memory to an output that is written after the input was read for the last time.
+  // An input may give its memory to an output that is written after the input was read for the last
+  // time.
   void find_donors() {
     std::vector<bool> given(program_->num_binders, false);
     for (const Memory& memory : memories_) {
       if (memory.segment != PlannedView::Segment::output) continue;
       for (int i = 0; i < program_->num_binders && i < int(donate_.size()); ++i) {
         if (!donate_[i] || given[i] || is_output_[i] || bytes_of(i) != memory.bytes) continue;
-        if (last_read_[i] > memory.begin || (last_read_[i] == memory.begin && !overwrites_input(memory, i))) continue;
+        if (last_read_[i] > memory.begin ||
+            (last_read_[i] == memory.begin && !overwrites_input(memory, i)))
+          continue;
         given[i] = true;
         plan_.storages[memory.index].donor = i;
         break;
@@ -237,7 +245,8 @@ class Planner {
     if (!atom.is_var()) {
       const Buffer constant = Array::literal(atom.literal()).buffer();
       plan_.constants.push_back(constant);
-      PlannedView view{PlannedView::Segment::constant, int(plan_.constants.size()) - 1, 0, constant.view()};
+      PlannedView view{PlannedView::Segment::constant, int(plan_.constants.size()) - 1, 0,
+                       constant.view()};
       view.view.data = nullptr;
       return view;
     }
@@ -253,7 +262,8 @@ class Planner {
     for (const Atom& atom : planned.group->inputs) step.inputs.push_back(view_of(atom));
     for (Var var : planned.group->outputs) step.outputs.push_back(view_of(var));
     for (int index : planned.group->equations)
-      step.names += (step.names.empty() ? "" : " ") + std::string(program_->equations[index].primitive->name());
+      step.names += (step.names.empty() ? "" : " ") +
+                    std::string(program_->equations[index].primitive->name());
     step.refusals = std::move(planned.group->refusals);
     step.scratch_offset = planned.scratch_offset;
     step.kernel = std::move(planned.kernel);
@@ -265,9 +275,9 @@ class Planner {
   const std::vector<bool>& donate_;
   Plan plan_;
   std::vector<Memory> memories_;
-  std::vector<int> storage_of_;   // by root var: its memory
-  std::vector<int> last_read_;    // by root var: the last step that reads it
-  std::vector<bool> is_output_;   // by root var
+  std::vector<int> storage_of_;  // by root var: its memory
+  std::vector<int> last_read_;   // by root var: the last step that reads it
+  std::vector<bool> is_output_;  // by root var
   std::vector<Draft> steps_;
   std::vector<int> index_of_step_;
   std::unordered_map<int, int> scratch_of_;  // step -> memory

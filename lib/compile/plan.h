@@ -9,9 +9,9 @@ namespace plait::compile_passes {
 // A view of a segment: memory that is known only when the program is called.
 struct PlannedView {
   enum class Segment { arena, input, output, constant } segment = Segment::arena;
-  int index = 0;                 // which input, output or constant
+  int index = 0;  // which input, output or constant
   std::int64_t byte_offset = 0;
-  View view;                     // data: null
+  View view;  // data: null
 };
 
 struct Step {
@@ -25,7 +25,7 @@ struct Step {
 // Memory that is allocated for a result; several results may show it.
 struct OutputStorage {
   std::int64_t bytes = 0;
-  std::optional<int> donor;         // an input whose memory it may take over, when that is unique
+  std::optional<int> donor;  // an input whose memory it may take over, when that is unique
 };
 
 struct Plan {

@@ -1,5 +1,5 @@
-// Rewrite rows: one bit-exact law each, whatever the numbers are. `x + 0 -> x` is not one of them: it
-// turns -0 into 0. See simplify.h.
+// Rewrite rows: one bit-exact law each, whatever the numbers are. `x + 0 -> x` is not one of them:
+// it turns -0 into 0. See simplify.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ops.h>
 
@@ -31,7 +31,9 @@ std::optional<Atom> splat_of(const Candidate& c, const Atom& atom) {
   return found->inputs[0];
 }
 
-Params broadcast_params(const Shape& shape, const Shape& dims) { return {{"shape", shape}, {"dims", dims}}; }
+Params broadcast_params(const Shape& shape, const Shape& dims) {
+  return {{"shape", shape}, {"dims", dims}};
+}
 
 Result transpose_of_transpose(const Candidate& c) {
   if (!(c.primitive == transpose_p)) return std::nullopt;
@@ -57,7 +59,8 @@ Result broadcast_of_broadcast(const Candidate& c) {
   Shape dims;
   for (Dim dim : inner->params.get<Shape>("dims"))
     dims.push_back(c.params.get<Shape>("dims")[std::size_t(dim.constant())]);
-  return equation(broadcast_in_dim_p, {inner->inputs[0]}, broadcast_params(c.params.get<Shape>("shape"), dims));
+  return equation(broadcast_in_dim_p, {inner->inputs[0]},
+                  broadcast_params(c.params.get<Shape>("shape"), dims));
 }
 
 // A scalar everywhere looks the same from everywhere.
@@ -98,22 +101,29 @@ bool is_exact(DType from, DType to) {
   if (is_complex(from)) return to == DType::complex128 || from == to;
   if (is_complex(to)) return is_exact(from, real_dtype_of(to));
   auto mantissa = [](DType dtype) {
-    return dtype == DType::float64 ? 53 : dtype == DType::float32 ? 24 : dtype == DType::float16 ? 11 : 8;
+    return dtype == DType::float64   ? 53
+           : dtype == DType::float32 ? 24
+           : dtype == DType::float16 ? 11
+                                     : 8;
   };
-  const bool is_signed = from == DType::int8 || from == DType::int16 || from == DType::int32 || from == DType::int64;
+  const bool is_signed =
+      from == DType::int8 || from == DType::int16 || from == DType::int32 || from == DType::int64;
   const int bits = 8 * int(size_of(from)) - is_signed;
   if (is_inexact(from)) {
     // bfloat16 has more exponents than float16, and fewer digits.
     return to == DType::float64 || (to == DType::float32 && from != DType::float64);
   }
   if (is_inexact(to)) return to != DType::float16 && bits <= mantissa(to);
-  const bool to_signed = to == DType::int8 || to == DType::int16 || to == DType::int32 || to == DType::int64;
-  return to != DType::bool_ && (to_signed || !is_signed) && bits <= 8 * int(size_of(to)) - to_signed;
+  const bool to_signed =
+      to == DType::int8 || to == DType::int16 || to == DType::int32 || to == DType::int64;
+  return to != DType::bool_ && (to_signed || !is_signed) &&
+         bits <= 8 * int(size_of(to)) - to_signed;
 }
 
 // Weakness means nothing to a running program.
 Result cast_to_same(const Candidate& c) {
-  if (!(c.primitive == cast_p) || c.params.get<DType>("dtype") != c.avals[0].dtype) return std::nullopt;
+  if (!(c.primitive == cast_p) || c.params.get<DType>("dtype") != c.avals[0].dtype)
+    return std::nullopt;
   return same_as(c.inputs[0]);
 }
 
@@ -151,9 +161,11 @@ bool is_literal(const Candidate& c, std::size_t input, double value) {
 
 // x * 1, x / 1, x - 0, x + -0; of integers x + 0 too.
 Result neutral_operand(const Candidate& c) {
-  if (c.inputs.size() != 2 || c.avals[0].dtype == DType::bool_ || is_complex(c.avals[0].dtype)) return std::nullopt;
+  if (c.inputs.size() != 2 || c.avals[0].dtype == DType::bool_ || is_complex(c.avals[0].dtype))
+    return std::nullopt;
   const bool is_float = is_inexact(c.avals[0].dtype);
-  const bool right = (c.primitive == mul_p && is_literal(c, 1, 1)) || (c.primitive == div_p && is_literal(c, 1, 1)) ||
+  const bool right = (c.primitive == mul_p && is_literal(c, 1, 1)) ||
+                     (c.primitive == div_p && is_literal(c, 1, 1)) ||
                      (c.primitive == sub_p && is_literal(c, 1, 0)) ||
                      (c.primitive == add_p && is_literal(c, 1, is_float ? -0.0 : 0.0));
   if (right) return same_as(c.inputs[0]);

@@ -1,8 +1,9 @@
-// simplify: jaxpr -> jaxpr, in one walk that inlines bodies and rebuilds every equation through `add`.
+// simplify: jaxpr -> jaxpr, in one walk that inlines bodies and rebuilds every equation through
+// `add`.
 //
-// It runs before partition, so that backends see plain equations whatever transforms left behind, and
-// after all differentiation, because decomposing masked programs earlier would let NaN of the padding
-// reach real gradients. Composites stay whole where a backend claims them.
+// It runs before partition, so that backends see plain equations whatever transforms left behind,
+// and after all differentiation, because decomposing masked programs earlier would let NaN of the
+// padding reach real gradients. Composites stay whole where a backend claims them.
 // SPDX-License-Identifier: Apache-2.0
 #include "simplify.h"
 
@@ -37,14 +38,16 @@ class Simplifier {
       for (const Atom& atom : equation.inputs) arguments.push_back(read(atom));
       const std::vector<Atom> results =
           add(*equation.primitive, std::move(arguments), equation.params, equation.source);
-      for (std::size_t i = 0; i < results.size(); ++i) environment[equation.outputs[i].id] = results[i];
+      for (std::size_t i = 0; i < results.size(); ++i)
+        environment[equation.outputs[i].id] = results[i];
     }
     std::vector<Atom> outputs;
     for (const Atom& atom : body->outputs) outputs.push_back(read(atom));
     return outputs;
   }
 
-  std::vector<Atom> add(const Primitive& primitive, std::vector<Atom> inputs, const Params& params, Source source) {
+  std::vector<Atom> add(const Primitive& primitive, std::vector<Atom> inputs, const Params& params,
+                        Source source) {
     if (primitive == stop_gradient_p || primitive == tag_p) return inputs;
     std::vector<Aval> avals;
     avals.reserve(inputs.size());
@@ -55,9 +58,11 @@ class Simplifier {
       std::vector<Atom> results =
           add(*replacement->primitive, std::move(replacement->inputs), replacement->params, source);
       if (!replacement->splat_to) return results;
-      return add(broadcast_in_dim_p, std::move(results), {{"shape", *replacement->splat_to}, {"dims", Shape{}}}, source);
+      return add(broadcast_in_dim_p, std::move(results),
+                 {{"shape", *replacement->splat_to}, {"dims", Shape{}}}, source);
     }
-    if (primitive == barrier_p && std::any_of(inputs.begin(), inputs.end(), is_literal)) return barrier_of_vars(inputs, source);
+    if (primitive == barrier_p && std::any_of(inputs.begin(), inputs.end(), is_literal))
+      return barrier_of_vars(inputs, source);
     if (primitive == call_p) {
       const Jaxpr body = body_of_call(params);
       if (params.has("symbol") &&
@@ -77,7 +82,8 @@ class Simplifier {
   // Literals need no ordering, and have no memory that a barrier could pass on.
   std::vector<Atom> barrier_of_vars(std::vector<Atom> inputs, Source source) {
     std::vector<Atom> vars;
-    std::copy_if(inputs.begin(), inputs.end(), std::back_inserter(vars), [](const Atom& atom) { return atom.is_var(); });
+    std::copy_if(inputs.begin(), inputs.end(), std::back_inserter(vars),
+                 [](const Atom& atom) { return atom.is_var(); });
     if (vars.empty()) return inputs;
     const std::vector<Atom> passed = add(barrier_p, std::move(vars), {}, source);
     std::size_t next = 0;
@@ -86,10 +92,10 @@ class Simplifier {
     return inputs;
   }
 
-  // Adds the equation, or finds an equal one. A barrier keeps its results apart from what is equal on
-  // its other side, and so from other barriers.
-  std::vector<Atom> record(const Primitive& primitive, std::vector<Atom> inputs, const Params& params, Source source,
-                           std::vector<Aval> avals) {
+  // Adds the equation, or finds an equal one. A barrier keeps its results apart from what is equal
+  // on its other side, and so from other barriers.
+  std::vector<Atom> record(const Primitive& primitive, std::vector<Atom> inputs,
+                           const Params& params, Source source, std::vector<Aval> avals) {
     Equation equation{&primitive, inputs, params, {}, source};
     const bool merges = !(primitive == barrier_p) && !is_effectful(equation);
     std::size_t key = std::size_t(primitive.index()) * 0x9e3779b97f4a7c15u + params.hash();
@@ -103,7 +109,8 @@ class Simplifier {
           return {other.outputs.begin(), other.outputs.end()};
       }
     }
-    const std::vector<Var> vars = builder_.add(primitive, std::move(inputs), params, source, std::move(avals));
+    const std::vector<Var> vars =
+        builder_.add(primitive, std::move(inputs), params, source, std::move(avals));
     definitions_.resize(definitions_.size() + vars.size(), int(equations_.size()));
     equation.outputs = vars;
     if (merges) known_.emplace(key, int(equations_.size()));
@@ -111,11 +118,15 @@ class Simplifier {
     return {vars.begin(), vars.end()};
   }
 
-  std::optional<Replacement> rewrite(const Primitive& primitive, std::span<const Atom> inputs, const Params& params,
-                                     std::span<const Aval> avals) {
-    const Candidate candidate{primitive, inputs, params, avals,
+  std::optional<Replacement> rewrite(const Primitive& primitive, std::span<const Atom> inputs,
+                                     const Params& params, std::span<const Aval> avals) {
+    const Candidate candidate{primitive,
+                              inputs,
+                              params,
+                              avals,
                               [this](const Atom& atom) -> const Equation* {
-                                if (!atom.is_var() || definitions_[atom.var().id] < 0) return nullptr;
+                                if (!atom.is_var() || definitions_[atom.var().id] < 0)
+                                  return nullptr;
                                 return &equations_[definitions_[atom.var().id]];
                               },
                               [this](const Atom& atom) { return builder_.aval(atom); }};
@@ -133,6 +144,8 @@ class Simplifier {
 
 }  // namespace
 
-Jaxpr simplify_program(const Jaxpr& program, const KeepWhole& keep) { return Simplifier(keep).run(program); }
+Jaxpr simplify_program(const Jaxpr& program, const KeepWhole& keep) {
+  return Simplifier(keep).run(program);
+}
 
 }  // namespace plait::compile_passes

@@ -17,7 +17,8 @@ namespace {
 // A binder may be weak where the rule says strong and the other way round only if a caller unified
 // them; the rule's shapes and dtypes are what must agree.
 bool agrees(const Aval& stated, const Aval& inferred) {
-  return stated.dtype == inferred.dtype && stated.shape == inferred.shape && stated.weak == inferred.weak;
+  return stated.dtype == inferred.dtype && stated.shape == inferred.shape &&
+         stated.weak == inferred.weak;
 }
 
 void check_sizes(const Jaxpr& jaxpr, const Shape& shape, const std::string& where) {
@@ -28,7 +29,8 @@ void check_sizes(const Jaxpr& jaxpr, const Shape& shape, const std::string& wher
       fail(jaxpr, "J2", where + " uses the size " + size.to_string() + ", which is not bound");
 }
 
-std::vector<Aval> outputs_of(const Jaxpr& jaxpr, const Equation& equation, std::span<const Aval> avals) {
+std::vector<Aval> outputs_of(const Jaxpr& jaxpr, const Equation& equation,
+                             std::span<const Aval> avals) {
   try {
     return infer(*equation.primitive, avals, equation.params);
   } catch (const ShapeError& error) {
@@ -46,8 +48,10 @@ void check(const Jaxpr& jaxpr) {
   auto check_use = [&](const Atom& atom, const std::string& where) {
     if (atom.is_var()) {
       if (atom.var().id >= int(bound.size()) || !bound[atom.var().id])
-        fail(jaxpr, "J1", "var " + std::to_string(atom.var().id) + " is used before it is bound, in " + where);
-    } else if (!(cast(atom.literal(), atom.literal().dtype, atom.literal().weak) == atom.literal())) {
+        fail(jaxpr, "J1",
+             "var " + std::to_string(atom.var().id) + " is used before it is bound, in " + where);
+    } else if (!(cast(atom.literal(), atom.literal().dtype, atom.literal().weak) ==
+                 atom.literal())) {
       fail(jaxpr, "J5", "the literal " + atom.literal().to_string() + " does not fit its dtype");
     }
   };
@@ -70,14 +74,17 @@ void check(const Jaxpr& jaxpr) {
       check_sizes(jaxpr, Shape(sizes.begin(), sizes.end()), "parameter " + key + " of " + name);
     }
     const std::vector<Aval> outputs = outputs_of(jaxpr, equation, avals);
-    if (outputs.size() != equation.outputs.size()) fail(jaxpr, "J4", name + " has another number of outputs");
+    if (outputs.size() != equation.outputs.size())
+      fail(jaxpr, "J4", name + " has another number of outputs");
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const Var var = equation.outputs[i];
-      if (var.id >= int(bound.size()) || bound[var.id]) fail(jaxpr, "J1", "an output of " + name + " is bound twice");
+      if (var.id >= int(bound.size()) || bound[var.id])
+        fail(jaxpr, "J1", "an output of " + name + " is bound twice");
       bound[var.id] = 1;
       if (!agrees(jaxpr->aval(var), outputs[i]))
-        fail(jaxpr, "J4", "an output of " + name + " is " + jaxpr->aval(var).to_string() + " where its Abstract rule says " +
-                              outputs[i].to_string());
+        fail(jaxpr, "J4",
+             "an output of " + name + " is " + jaxpr->aval(var).to_string() +
+                 " where its Abstract rule says " + outputs[i].to_string());
     }
   }
   for (const Atom& atom : jaxpr->outputs) {
@@ -85,8 +92,8 @@ void check(const Jaxpr& jaxpr) {
     if (atom.is_var()) used[atom.var().id] = 1;
   }
   for (const Equation& equation : jaxpr->equations)
-    if (!is_effectful(equation) &&
-        std::none_of(equation.outputs.begin(), equation.outputs.end(), [&](Var var) { return used[var.id]; }))
+    if (!is_effectful(equation) && std::none_of(equation.outputs.begin(), equation.outputs.end(),
+                                                [&](Var var) { return used[var.id]; }))
       fail(jaxpr, "J6", "an equation of " + std::string(equation.primitive->name()) + " is dead");
 }
 

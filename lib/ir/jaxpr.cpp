@@ -29,23 +29,36 @@ std::string text_of(double value) {
 
 double rounded(double value, DType dtype) {
   switch (dtype) {
-    case DType::float16: return float(float16(float(value)));
-    case DType::bfloat16: return float(bfloat16(float(value)));
-    case DType::float32: case DType::complex64: return float(value);
-    default: return value;
+    case DType::float16:
+      return float(float16(float(value)));
+    case DType::bfloat16:
+      return float(bfloat16(float(value)));
+    case DType::float32:
+    case DType::complex64:
+      return float(value);
+    default:
+      return value;
   }
 }
 
 std::int64_t wrapped(std::int64_t value, DType dtype) {
   switch (dtype) {
-    case DType::bool_: return value != 0;
-    case DType::int8: return static_cast<std::int8_t>(value);
-    case DType::int16: return static_cast<std::int16_t>(value);
-    case DType::int32: return static_cast<std::int32_t>(value);
-    case DType::uint8: return static_cast<std::uint8_t>(value);
-    case DType::uint16: return static_cast<std::uint16_t>(value);
-    case DType::uint32: return static_cast<std::uint32_t>(value);
-    default: return value;
+    case DType::bool_:
+      return value != 0;
+    case DType::int8:
+      return static_cast<std::int8_t>(value);
+    case DType::int16:
+      return static_cast<std::int16_t>(value);
+    case DType::int32:
+      return static_cast<std::int32_t>(value);
+    case DType::uint8:
+      return static_cast<std::uint8_t>(value);
+    case DType::uint16:
+      return static_cast<std::uint16_t>(value);
+    case DType::uint32:
+      return static_cast<std::uint32_t>(value);
+    default:
+      return value;
   }
 }
 
@@ -59,17 +72,23 @@ complex128 Literal::as_complex() const {
 
 std::string Literal::to_string() const {
   std::string value;
-  if (dtype == DType::bool_) value = integer ? "true" : "false";
-  else if (dtype == DType::uint64) value = std::to_string(static_cast<std::uint64_t>(integer));
-  else if (is_integer(dtype)) value = std::to_string(integer);
-  else if (is_complex(dtype)) value = "(" + text_of(real) + "," + text_of(imaginary) + ")";
-  else value = text_of(real);
+  if (dtype == DType::bool_)
+    value = integer ? "true" : "false";
+  else if (dtype == DType::uint64)
+    value = std::to_string(static_cast<std::uint64_t>(integer));
+  else if (is_integer(dtype))
+    value = std::to_string(integer);
+  else if (is_complex(dtype))
+    value = "(" + text_of(real) + "," + text_of(imaginary) + ")";
+  else
+    value = text_of(real);
   return value + ":" + std::string(short_name_of(dtype)) + (weak ? "*" : "");
 }
 
 std::size_t Literal::hash() const {
-  return combine(combine(std::size_t(dtype) * 2 + weak, std::hash<std::int64_t>{}(integer)),
-                 combine(std::bit_cast<std::uint64_t>(real), std::bit_cast<std::uint64_t>(imaginary)));
+  return combine(
+      combine(std::size_t(dtype) * 2 + weak, std::hash<std::int64_t>{}(integer)),
+      combine(std::bit_cast<std::uint64_t>(real), std::bit_cast<std::uint64_t>(imaginary)));
 }
 
 bool Literal::operator==(const Literal& other) const {
@@ -85,20 +104,23 @@ Literal cast(const Literal& literal, DType dtype, bool weak) {
     result.real = rounded(value.real(), dtype);
     if (is_complex(dtype)) result.imaginary = rounded(value.imag(), dtype);
   } else if (is_inexact(literal.dtype)) {
-    if (dtype == DType::bool_) result.integer = literal.real != 0 || literal.imaginary != 0;
-    else if (std::isnan(literal.real)) result.integer = 0;
+    if (dtype == DType::bool_)
+      result.integer = literal.real != 0 || literal.imaginary != 0;
+    else if (std::isnan(literal.real))
+      result.integer = 0;
     else if (dtype == DType::uint64 && literal.real >= 0x1p63)
       result.integer = std::int64_t(std::uint64_t(std::min(literal.real, 0x1.fffffffffffffp63)));
     else
-      result.integer = wrapped(std::int64_t(std::clamp(literal.real, -0x1p63, 0x1.fffffffffffffp62)), dtype);
+      result.integer =
+          wrapped(std::int64_t(std::clamp(literal.real, -0x1p63, 0x1.fffffffffffffp62)), dtype);
   } else {
     result.integer = wrapped(literal.integer, dtype);
   }
   return result;
 }
 
-std::shared_ptr<const void> Memo::get(const std::string& key,
-                                      const std::function<std::shared_ptr<const void>()>& make) const {
+std::shared_ptr<const void> Memo::get(
+    const std::string& key, const std::function<std::shared_ptr<const void>()>& make) const {
   constexpr std::size_t limit = 64;
   {
     std::lock_guard lock(mutex_);
@@ -128,11 +150,13 @@ bool Jaxpr::operator==(const Jaxpr& other) const {
   if (!data_ || !other.data_ || data_->hash != other.data_->hash) return false;
   const JaxprData &a = *data_, &b = *other.data_;
   auto same = [](const Equation& x, const Equation& y) {
-    return *x.primitive == *y.primitive && x.inputs == y.inputs && x.outputs == y.outputs && x.params == y.params;
+    return *x.primitive == *y.primitive && x.inputs == y.inputs && x.outputs == y.outputs &&
+           x.params == y.params;
   };
-  return a.sizes == b.sizes && a.constraints == b.constraints && a.num_binders == b.num_binders && a.avals == b.avals &&
-         a.outputs == b.outputs &&
-         std::equal(a.equations.begin(), a.equations.end(), b.equations.begin(), b.equations.end(), same);
+  return a.sizes == b.sizes && a.constraints == b.constraints && a.num_binders == b.num_binders &&
+         a.avals == b.avals && a.outputs == b.outputs &&
+         std::equal(a.equations.begin(), a.equations.end(), b.equations.begin(), b.equations.end(),
+                    same);
 }
 
 Var Builder::add_binder(Aval aval) {
@@ -143,15 +167,16 @@ Var Builder::add_binder(Aval aval) {
   return var;
 }
 
-std::vector<Var> Builder::add(const Primitive& primitive, std::vector<Atom> inputs, Params params, Source source) {
+std::vector<Var> Builder::add(const Primitive& primitive, std::vector<Atom> inputs, Params params,
+                              Source source) {
   std::vector<Aval> avals;
   for (const Atom& atom : inputs) avals.push_back(aval(atom));
   std::vector<Aval> outputs = infer(primitive, avals, params);
   return add(primitive, std::move(inputs), std::move(params), source, std::move(outputs));
 }
 
-std::vector<Var> Builder::add(const Primitive& primitive, std::vector<Atom> inputs, Params params, Source source,
-                              std::vector<Aval> avals) {
+std::vector<Var> Builder::add(const Primitive& primitive, std::vector<Atom> inputs, Params params,
+                              Source source, std::vector<Aval> avals) {
   std::vector<Var> outputs;
   for (Aval& aval : avals) {
     outputs.push_back({int(avals_.size())});
@@ -168,7 +193,8 @@ void Builder::add_constraint(Constraint constraint) {
 }
 
 Jaxpr Builder::close(std::vector<Atom> outputs, std::vector<Dim> sizes) const {
-  // Depth-first, without recursion: an equation is placed after the equations that define its inputs.
+  // Depth-first, without recursion: an equation is placed after the equations that define its
+  // inputs.
   std::vector<int> order;
   std::vector<char> state(equations_.size(), 0);  // 0 new, 1 open, 2 placed
   std::vector<std::pair<int, std::size_t>> stack;
@@ -211,7 +237,9 @@ Jaxpr Builder::close(std::vector<Atom> outputs, std::vector<Dim> sizes) const {
     data->avals.push_back(avals_[var.id]);
     return Var{renumbered[var.id]};
   };
-  auto translate = [&](const Atom& atom) { return atom.is_var() ? Atom(Var{renumbered[atom.var().id]}) : atom; };
+  auto translate = [&](const Atom& atom) {
+    return atom.is_var() ? Atom(Var{renumbered[atom.var().id]}) : atom;
+  };
   for (Var binder : binders_) number(binder);
   data->num_binders = int(binders_.size());
   data->equations.reserve(order.size());
@@ -241,7 +269,9 @@ Jaxpr Builder::close(std::vector<Atom> outputs, std::vector<Dim> sizes) const {
 
   std::size_t hash = combine(data->num_binders, data->sizes.size());
   for (const Aval& aval : data->avals) hash = combine(hash, aval.hash());
-  auto hash_atom = [](const Atom& atom) { return atom.is_var() ? std::size_t(atom.var().id) : atom.literal().hash() * 2 + 1; };
+  auto hash_atom = [](const Atom& atom) {
+    return atom.is_var() ? std::size_t(atom.var().id) : atom.literal().hash() * 2 + 1;
+  };
   for (const Equation& equation : data->equations) {
     hash = combine(hash, combine(equation.primitive->index(), equation.params.hash()));
     for (const Atom& atom : equation.inputs) hash = combine(hash, hash_atom(atom));
@@ -282,9 +312,11 @@ void require_possible(const Aval& aval, std::string_view who) {
   }
 }
 
-std::vector<Aval> infer(const Primitive& primitive, std::span<const Aval> inputs, const Params& params) {
+std::vector<Aval> infer(const Primitive& primitive, std::span<const Aval> inputs,
+                        const Params& params) {
   if (int(inputs.size()) < primitive.min_operands())
-    throw ValueError("`" + std::string(primitive.name()) + "` has " + std::to_string(inputs.size()) + " operands and takes " +
+    throw ValueError("`" + std::string(primitive.name()) + "` has " +
+                         std::to_string(inputs.size()) + " operands and takes " +
                          std::to_string(primitive.min_operands()),
                      "give it all its operands");
   std::vector<Aval> outputs = rule<Abstract>(primitive)(inputs, params);
@@ -294,9 +326,11 @@ std::vector<Aval> infer(const Primitive& primitive, std::span<const Aval> inputs
 
 std::optional<std::vector<Atom>> simplify(const Primitive& primitive, std::span<const Atom> inputs,
                                           std::span<const Aval> avals, const Params& params) {
-  if (const Identity::Rule* identity = Identity::table().find(primitive); identity && (*identity)(avals, params))
+  if (const Identity::Rule* identity = Identity::table().find(primitive);
+      identity && (*identity)(avals, params))
     return std::vector<Atom>{inputs[0]};
-  if (std::any_of(inputs.begin(), inputs.end(), [](const Atom& atom) { return atom.is_var(); })) return std::nullopt;
+  if (std::any_of(inputs.begin(), inputs.end(), [](const Atom& atom) { return atom.is_var(); }))
+    return std::nullopt;
   const Fold::Rule* fold = Fold::table().find(primitive);
   if (!fold) return std::nullopt;
   std::vector<Literal> literals;
@@ -318,7 +352,8 @@ GrantedConstraints::GrantedConstraints(All)
 GrantedConstraints::~GrantedConstraints() { granted_constraints = previous_; }
 
 bool GrantedConstraints::includes(const Constraint& constraint) const {
-  return all_ || std::find(constraints_.begin(), constraints_.end(), constraint) != constraints_.end();
+  return all_ ||
+         std::find(constraints_.begin(), constraints_.end(), constraint) != constraints_.end();
 }
 
 void set_constraint_sink(bool (*sink)(const Constraint& constraint)) { constraint_sink = sink; }
@@ -341,13 +376,15 @@ Jaxpr instantiate(const Jaxpr& jaxpr, SizeSubstitution sizes) {
       throw ValueError("the size " + size.to_string() + " is " + value.to_string(),
                        "give a size of 0 or more");
     if (std::find(jaxpr->sizes.begin(), jaxpr->sizes.end(), size) == jaxpr->sizes.end())
-      throw ValueError("the program has no size named '" + size.to_string() + "'", "name one of its sizes");
+      throw ValueError("the program has no size named '" + size.to_string() + "'",
+                       "name one of its sizes");
   }
   for (const Constraint& constraint : jaxpr->constraints) {
     const Dim left = constraint.left.substitute(sizes), right = constraint.right.substitute(sizes);
     if (less_equal(left, right) == false)
-      throw ShapeError("the program needs " + constraint.left.to_string() + " <= " + constraint.right.to_string() +
-                           ", and here that is " + left.to_string() + " <= " + right.to_string(),
+      throw ShapeError("the program needs " + constraint.left.to_string() +
+                           " <= " + constraint.right.to_string() + ", and here that is " +
+                           left.to_string() + " <= " + right.to_string(),
                        "call it with sizes that satisfy this");
   }
   // What is still undecided is what the program's own constraints become, which are added below.
@@ -374,10 +411,12 @@ Jaxpr instantiate(const Jaxpr& jaxpr, SizeSubstitution sizes) {
     if (auto simplified = simplify(*equation.primitive, inputs, avals, params)) {
       outputs = std::move(*simplified);
     } else {
-      for (Var var : builder.add(*equation.primitive, std::move(inputs), std::move(params), equation.source))
+      for (Var var :
+           builder.add(*equation.primitive, std::move(inputs), std::move(params), equation.source))
         outputs.push_back(var);
     }
-    for (std::size_t i = 0; i < outputs.size(); ++i) environment[equation.outputs[i].id] = outputs[i];
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      environment[equation.outputs[i].id] = outputs[i];
   }
   for (const Constraint& constraint : jaxpr->constraints) {
     const Constraint now{constraint.left.substitute(sizes), constraint.right.substitute(sizes)};
@@ -394,7 +433,9 @@ Jaxpr instantiate(const Jaxpr& jaxpr, SizeSubstitution sizes) {
 Params instantiate_bodies(const Params& params) {
   const ParamValue* fed = params.find("sizes");
   const Shape* values = fed ? std::get_if<Shape>(fed) : nullptr;
-  if (!values || std::none_of(values->begin(), values->end(), [](Dim dim) { return dim.is_constant(); })) return params;
+  if (!values ||
+      std::none_of(values->begin(), values->end(), [](Dim dim) { return dim.is_constant(); }))
+    return params;
   std::vector<Params::Entry> entries;
   Shape open;
   for (Dim dim : *values)

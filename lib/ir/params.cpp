@@ -25,16 +25,22 @@ std::size_t hash_of(const ParamValue& value) {
   const std::size_t hash = std::visit(
       [](const auto& v) -> std::size_t {
         using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, bool>) return v;
-        else if constexpr (std::is_same_v<T, double>) return std::hash<std::uint64_t>{}(std::bit_cast<std::uint64_t>(v));
-        else if constexpr (std::is_same_v<T, DType>) return static_cast<std::size_t>(v);
-        else if constexpr (std::is_same_v<T, std::string>) return std::hash<std::string>{}(v);
+        if constexpr (std::is_same_v<T, bool>)
+          return v;
+        else if constexpr (std::is_same_v<T, double>)
+          return std::hash<std::uint64_t>{}(std::bit_cast<std::uint64_t>(v));
+        else if constexpr (std::is_same_v<T, DType>)
+          return static_cast<std::size_t>(v);
+        else if constexpr (std::is_same_v<T, std::string>)
+          return std::hash<std::string>{}(v);
         else if constexpr (std::is_same_v<T, std::vector<Jaxpr>>) {
           std::size_t h = v.size();
           for (const Jaxpr& jaxpr : v) h = combine(h, jaxpr.hash());
           return h;
-        } else if constexpr (std::is_same_v<T, Callable>) return v.number();
-        else return v.hash();
+        } else if constexpr (std::is_same_v<T, Callable>)
+          return v.number();
+        else
+          return v.hash();
       },
       value);
   return combine(value.index(), hash);
@@ -60,17 +66,24 @@ std::string text_of(const ParamValue& value) {
   return std::visit(
       [](const auto& v) -> std::string {
         using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, bool>) return v ? "true" : "false";
-        else if constexpr (std::is_same_v<T, double>) return text_of(v);
-        else if constexpr (std::is_same_v<T, DType>) return std::string(short_name_of(v));
-        else if constexpr (std::is_same_v<T, Shape>) return "(" + v.to_string() + ")";
-        else if constexpr (std::is_same_v<T, std::string>) return "'" + v + "'";
+        if constexpr (std::is_same_v<T, bool>)
+          return v ? "true" : "false";
+        else if constexpr (std::is_same_v<T, double>)
+          return text_of(v);
+        else if constexpr (std::is_same_v<T, DType>)
+          return std::string(short_name_of(v));
+        else if constexpr (std::is_same_v<T, Shape>)
+          return "(" + v.to_string() + ")";
+        else if constexpr (std::is_same_v<T, std::string>)
+          return "'" + v + "'";
         else if constexpr (std::is_same_v<T, std::vector<Jaxpr>>) {
           std::string text = "[";
           for (const Jaxpr& jaxpr : v) text += (text.size() > 1 ? ", " : "") + jaxpr.to_string();
           return text + "]";
-        } else if constexpr (std::is_same_v<T, Callable>) return "@" + v.name() + "#" + std::to_string(v.number());
-        else return v.to_string();
+        } else if constexpr (std::is_same_v<T, Callable>)
+          return "@" + v.name() + "#" + std::to_string(v.number());
+        else
+          return v.to_string();
       },
       value);
 }
@@ -87,12 +100,14 @@ Params::Params(std::initializer_list<Entry> entries) : Params(std::vector<Entry>
 
 Params::Params(std::vector<Entry> entries) {
   if (entries.empty()) return;
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.first < b.first; });
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.first < b.first; });
   std::size_t hash = entries.size();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (i && entries[i].first == entries[i - 1].first)
       throw InternalError("the parameter '" + entries[i].first + "' is given twice");
-    hash = combine(combine(hash, std::hash<std::string>{}(entries[i].first)), hash_of(entries[i].second));
+    hash = combine(combine(hash, std::hash<std::string>{}(entries[i].first)),
+                   hash_of(entries[i].second));
   }
   record_ = std::make_shared<const Record>(Record{std::move(entries), hash});
 }
@@ -127,7 +142,8 @@ std::size_t Params::hash() const { return record_ ? record_->hash : 0; }
 
 std::string Params::to_string() const {
   std::string text;
-  for (const Entry& entry : entries()) text += (text.empty() ? "" : ", ") + entry.first + "=" + text_of(entry.second);
+  for (const Entry& entry : entries())
+    text += (text.empty() ? "" : ", ") + entry.first + "=" + text_of(entry.second);
   return text;
 }
 
@@ -135,13 +151,15 @@ bool Params::operator==(const Params& other) const {
   if (record_ == other.record_) return true;
   if (hash() != other.hash() || entries().size() != other.entries().size()) return false;
   for (std::size_t i = 0; i < entries().size(); ++i)
-    if (entries()[i].first != other.entries()[i].first || !same(entries()[i].second, other.entries()[i].second))
+    if (entries()[i].first != other.entries()[i].first ||
+        !same(entries()[i].second, other.entries()[i].second))
       return false;
   return true;
 }
 
 void throw_missing_param(const Params& params, std::string_view name) {
-  throw InternalError("no parameter '" + std::string(name) + "' of the wanted kind in [" + params.to_string() + "]");
+  throw InternalError("no parameter '" + std::string(name) + "' of the wanted kind in [" +
+                      params.to_string() + "]");
 }
 
 void collect_sizes(const Shape& shape, std::vector<Dim>& sizes) {

@@ -1,5 +1,5 @@
-// Reads the text form of a jaxpr, the exact inverse of print. Untrusted text is safe: depth and length are
-// bounded, sizes and avals are checked, and what comes out has passed the checker.
+// Reads the text form of a jaxpr, the exact inverse of print. Untrusted text is safe: depth and
+// length are bounded, sizes and avals are checked, and what comes out has passed the checker.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ir/abstract.h>
 #include <plait/ir/jaxpr.h>
@@ -34,16 +34,20 @@ class Parser {
     }
     std::string found(text_.substr(std::min(at_, text_.size()), 20));
     found = found.substr(0, found.find('\n'));
-    throw ValueError("parse: line " + std::to_string(line) + ", column " + std::to_string(column) + ": expected " + expected +
+    throw ValueError("parse: line " + std::to_string(line) + ", column " + std::to_string(column) +
+                         ": expected " + expected +
                          (found.empty() ? ", and the text ends" : ", found `" + found + "`"),
                      "give text as print writes it");
   }
 
   void skip() {
     while (at_ < text_.size()) {
-      if (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t') ++at_;
-      else if (text_[at_] == '#') at_ = std::min(text_.size(), text_.find('\n', at_));
-      else return;
+      if (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')
+        ++at_;
+      else if (text_[at_] == '#')
+        at_ = std::min(text_.size(), text_.find('\n', at_));
+      else
+        return;
     }
   }
   char peek() {
@@ -59,14 +63,17 @@ class Parser {
   void expect(std::string_view token) {
     if (!accept(token)) fail("`" + std::string(token) + "`");
   }
-  static bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '\''; }
+  static bool is_word(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '\'';
+  }
   std::string word(const char* what) {
     skip();
     std::size_t end = at_;
     while (end < text_.size() && (is_word(text_[end]) || text_[end] == '.')) ++end;
     // A dot belongs to a word only inside it.
     while (end > at_ && text_[end - 1] == '.') --end;
-    if (end == at_ || end > text_.size() || std::isdigit(static_cast<unsigned char>(text_[at_]))) fail(what);
+    if (end == at_ || end > text_.size() || std::isdigit(static_cast<unsigned char>(text_[at_])))
+      fail(what);
     std::string result(text_.substr(at_, end - at_));
     at_ = end;
     return result;
@@ -126,12 +133,15 @@ class Parser {
     at_ += found;
     return found;
   }
-  std::string_view ahead(std::size_t offset) const { return at_ + offset < text_.size() ? text_.substr(at_ + offset, 1) : ""; }
+  std::string_view ahead(std::size_t offset) const {
+    return at_ + offset < text_.size() ? text_.substr(at_ + offset, 1) : "";
+  }
 
   double number() {
     skip();
     double value = 0;
-    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    const auto [end, error] =
+        std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
     if (error != std::errc() && error != std::errc::result_out_of_range) fail("a number");
     at_ = end - text_.data();
     return value;
@@ -156,21 +166,25 @@ class Parser {
     } else if (is_floating(result.dtype)) {
       result.real = number();
     } else if (result.dtype == DType::bool_) {
-      if (accept("true")) result.integer = 1;
-      else expect("false");
+      if (accept("true"))
+        result.integer = 1;
+      else
+        expect("false");
     } else {
       skip();
       const char* first = text_.data() + at_;
       std::uint64_t bits = 0;
-      const auto [stop, error] = result.dtype == DType::uint64 ? std::from_chars(first, text_.data() + colon, bits)
-                                                               : std::from_chars(first, text_.data() + colon, result.integer);
+      const auto [stop, error] = result.dtype == DType::uint64
+                                     ? std::from_chars(first, text_.data() + colon, bits)
+                                     : std::from_chars(first, text_.data() + colon, result.integer);
       if (error != std::errc()) fail("an integer");
       if (result.dtype == DType::uint64) result.integer = std::int64_t(bits);
       at_ = stop - text_.data();
     }
     if (at_ != colon) fail("`:`");
     at_ = end;
-    if (!(cast(result, result.dtype, result.weak) == result)) at_ = start, fail("a value that fits " + std::string(name_of(result.dtype)));
+    if (!(cast(result, result.dtype, result.weak) == result))
+      at_ = start, fail("a value that fits " + std::string(name_of(result.dtype)));
     return result;
   }
 
@@ -198,12 +212,14 @@ class Parser {
       at_ = end + 1;
       return value;
     }
-    if (c == '@') fail("a value that text can hold; a host function is known only in the process that made it");
+    if (c == '@')
+      fail("a value that text can hold; a host function is known only in the process that made it");
     if (at_word("true") || at_word("false")) return accept("true") || (expect("false"), false);
     const std::string_view value = text_.substr(at_, text_.find_first_of(",]\n", at_) - at_);
     if (dtype_from_name(value)) return dtype();
     if (value == "nan" || value == "inf" || value == "-inf" || value == "-nan") return number();
-    const bool numeric = !value.empty() && value.find_first_not_of("+-.0123456789e") == std::string_view::npos;
+    const bool numeric =
+        !value.empty() && value.find_first_not_of("+-.0123456789e") == std::string_view::npos;
     if (numeric && value.find_first_of(".e") != std::string_view::npos) return number();
     return dim();
   }
@@ -225,19 +241,22 @@ class Parser {
     Builder builder;
     std::map<std::string, Var, std::less<>> vars;
     auto bind_var = [&](const std::string& name, Var var) {
-      if (!vars.emplace(name, var).second) fail("a name other than " + name + ", which is bound already");
+      if (!vars.emplace(name, var).second)
+        fail("a name other than " + name + ", which is bound already");
     };
     auto atom = [&]() -> Atom {
       const char c = peek();
       const std::size_t start = at_;
-      if (std::isalpha(static_cast<unsigned char>(c)) && !at_word("true") && !at_word("false") && !at_word("inf") && !at_word("nan")) {
+      if (std::isalpha(static_cast<unsigned char>(c)) && !at_word("true") && !at_word("false") &&
+          !at_word("inf") && !at_word("nan")) {
         const std::string name = word("a var");
         const auto found = vars.find(name);
         if (found == vars.end()) at_ = start, fail("a var that is bound");
         return found->second;
       }
       // Vars may be called "inf" or "nan" too: a literal has a colon.
-      if (std::isalpha(static_cast<unsigned char>(c)) && ahead(3) != ":" && (at_word("inf") || at_word("nan"))) {
+      if (std::isalpha(static_cast<unsigned char>(c)) && ahead(3) != ":" &&
+          (at_word("inf") || at_word("nan"))) {
         const auto found = vars.find(word("a var"));
         if (found == vars.end()) at_ = start, fail("a var that is bound");
         return found->second;
@@ -306,10 +325,12 @@ class Parser {
         at_ = start;
         fail("an equation that is possible: " + error.problem());
       }
-      if (bound.size() != outputs.size()) at_ = start, fail(std::to_string(bound.size()) + " outputs of " + name);
+      if (bound.size() != outputs.size())
+        at_ = start, fail(std::to_string(bound.size()) + " outputs of " + name);
       for (std::size_t i = 0; i < bound.size(); ++i) {
         if (!(builder.aval(bound[i]) == outputs[i].second))
-          at_ = start, fail("output " + outputs[i].first + " of type " + builder.aval(bound[i]).to_string());
+          at_ = start,
+          fail("output " + outputs[i].first + " of type " + builder.aval(bound[i]).to_string());
         bind_var(outputs[i].first, bound[i]);
       }
     }
@@ -323,7 +344,8 @@ class Parser {
     expect(")");
     expect("}");
     const Jaxpr result = builder.close(std::move(outputs), sizes);
-    if (result->sizes.size() != sizes.size()) fail("every size to be bound: " + result->sizes.back().to_string() + " is not");
+    if (result->sizes.size() != sizes.size())
+      fail("every size to be bound: " + result->sizes.back().to_string() + " is not");
     return result;
   }
 

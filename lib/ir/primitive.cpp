@@ -1,7 +1,7 @@
 // The registry of primitives and rule tables. See primitive.h.
 //
-// Everything here is made on first use and never destroyed, so registration from static initialisers
-// of any library, in any order, and use at exit are safe.
+// Everything here is made on first use and never destroyed, so registration from static
+// initialisers of any library, in any order, and use at exit are safe.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ir/abstract.h>
 #include <plait/ir/primitive.h>
@@ -29,7 +29,8 @@ Registry& registry() {
 // "lib/ops/elementwise.cpp" from whatever path the compiler was given.
 std::string short_path(std::string_view file) {
   for (std::string_view top : {"lib/", "transforms/", "examples/", "tests/"})
-    if (auto at = file.rfind(top); at != std::string_view::npos) return std::string(file.substr(at));
+    if (auto at = file.rfind(top); at != std::string_view::npos)
+      return std::string(file.substr(at));
   return std::string(file);
 }
 
@@ -39,9 +40,11 @@ int Primitive::index() const {
   int index = index_.load(std::memory_order_acquire);
   if (index >= 0) return index;
   std::lock_guard lock(registry().mutex);
-  auto [entry, added] = registry().indices.try_emplace(std::string(name_), int(registry().indices.size()));
+  auto [entry, added] =
+      registry().indices.try_emplace(std::string(name_), int(registry().indices.size()));
   if (added && entry->second >= max_primitives)
-    throw ValueError("more than " + std::to_string(max_primitives) + " primitives are defined", "define fewer primitives");
+    throw ValueError("more than " + std::to_string(max_primitives) + " primitives are defined",
+                     "define fewer primitives");
   index_.store(entry->second, std::memory_order_release);
   return entry->second;
 }
@@ -64,11 +67,13 @@ std::vector<AnyRuleTable*> AnyRuleTable::all() {
   return tables;
 }
 
-void AnyRuleTable::check_redefinition(const Primitive& primitive, const RuleOrigin& old, const RuleOrigin& now) {
+void AnyRuleTable::check_redefinition(const Primitive& primitive, const RuleOrigin& old,
+                                      const RuleOrigin& now) {
   if (old.kind == RuleOrigin::Kind::family) return;
   if (old.file == now.file && old.line == now.line) return;  // the same statement run again
-  throw ValueError("the " + kind_ + " rule of `" + std::string(primitive.name()) + "` is defined twice: at " +
-                       short_path(old.file) + ":" + std::to_string(old.line) + " and at " + short_path(now.file) + ":" +
+  throw ValueError("the " + kind_ + " rule of `" + std::string(primitive.name()) +
+                       "` is defined twice: at " + short_path(old.file) + ":" +
+                       std::to_string(old.line) + " and at " + short_path(now.file) + ":" +
                        std::to_string(now.line),
                    "define a rule where the primitive is or where the transform is, once");
 }
@@ -79,8 +84,8 @@ Definition::Definition(const Primitive& primitive, std::string doc, const char* 
   PrimitiveInfo& info = registry().infos[std::string(primitive.name())];
   if (info.primitive && (info.file != file || info.line != line))
     throw ValueError("the primitive `" + std::string(primitive.name()) + "` is defined twice: at " +
-                         short_path(info.file) + ":" + std::to_string(info.line) + " and at " + short_path(file) + ":" +
-                         std::to_string(line),
+                         short_path(info.file) + ":" + std::to_string(info.line) + " and at " +
+                         short_path(file) + ":" + std::to_string(line),
                      "choose another name");
   info = {&primitive, std::move(doc), file, line, {}};
   primitive.index();
@@ -114,7 +119,8 @@ RuleOrigin Definition::origin(const char* file, int line) const {
 const PrimitiveInfo& info_of(const Primitive& primitive) {
   std::lock_guard lock(registry().mutex);
   auto found = registry().infos.find(primitive.name());
-  if (found == registry().infos.end()) throw InternalError("the primitive `" + std::string(primitive.name()) + "` is not defined");
+  if (found == registry().infos.end())
+    throw InternalError("the primitive `" + std::string(primitive.name()) + "` is not defined");
   return found->second;
 }
 
@@ -135,24 +141,28 @@ void throw_missing_rule(const AnyRuleTable& table, const Primitive& primitive) {
   const std::string name(primitive.name()), kind(table.kind());
   const RuleOrigin* origin = table.origin(primitive);
   if (origin && origin->kind == RuleOrigin::Kind::refused)
-    throw MissingRuleError("`" + name + "` refuses " + kind + ": " + origin->reason,
-                           "rewrite the function without `" + name + "` here, or give it a custom rule");
-  throw MissingRuleError("`" + name + "` has no " + kind + " rule",
-                         "add .rule<" + kind + "> to its definition, or a decomposition into other primitives");
+    throw MissingRuleError(
+        "`" + name + "` refuses " + kind + ": " + origin->reason,
+        "rewrite the function without `" + name + "` here, or give it a custom rule");
+  throw MissingRuleError(
+      "`" + name + "` has no " + kind + " rule",
+      "add .rule<" + kind + "> to its definition, or a decomposition into other primitives");
 }
 
 std::vector<Coverage> coverage(std::string_view kind) {
   const AnyRuleTable* table = AnyRuleTable::find(kind);
   if (!table) {
     std::string kinds;
-    for (AnyRuleTable* each : AnyRuleTable::all()) kinds += (kinds.empty() ? "" : ", ") + std::string(each->kind());
+    for (AnyRuleTable* each : AnyRuleTable::all())
+      kinds += (kinds.empty() ? "" : ", ") + std::string(each->kind());
     throw ValueError("there is no rule kind '" + std::string(kind) + "'", "choose one of " + kinds);
   }
   const AnyRuleTable* decompositions = AnyRuleTable::find("decompose");
   std::vector<Coverage> lines;
   for (const PrimitiveInfo* info : all_primitives()) {
     const RuleOrigin* origin = table->origin(*info->primitive);
-    Coverage line{std::string(info->primitive->name()), "missing", short_path(info->file), info->line};
+    Coverage line{std::string(info->primitive->name()), "missing", short_path(info->file),
+                  info->line};
     if (origin) {
       line.file = short_path(origin->file);
       line.line = origin->line;

@@ -17,7 +17,8 @@ std::string var_name(int id) {
 
 namespace {
 
-void print_body(const Jaxpr& jaxpr, ShowSources sources, const std::string& indent, std::string& out);
+void print_body(const Jaxpr& jaxpr, ShowSources sources, const std::string& indent,
+                std::string& out);
 
 std::string indented(std::string text, const std::string& indent) {
   for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 1 + indent.size())
@@ -29,28 +30,34 @@ std::string atom_text(const Atom& atom) {
   return atom.is_var() ? var_name(atom.var().id) : atom.literal().to_string();
 }
 
-void print_body(const Jaxpr& jaxpr, ShowSources sources, const std::string& indent, std::string& out) {
+void print_body(const Jaxpr& jaxpr, ShowSources sources, const std::string& indent,
+                std::string& out) {
   out += "{ lambda";
   for (Dim size : jaxpr->sizes) out += " " + size.to_string();
   out += " ;";
-  for (int i = 0; i < jaxpr->num_binders; ++i) out += " " + var_name(i) + ":" + jaxpr->avals[i].to_string();
+  for (int i = 0; i < jaxpr->num_binders; ++i)
+    out += " " + var_name(i) + ":" + jaxpr->avals[i].to_string();
   if (!jaxpr->constraints.empty()) {
     out += " where";
     for (std::size_t i = 0; i < jaxpr->constraints.size(); ++i)
-      out += (i ? ", " : " ") + jaxpr->constraints[i].left.to_string() + "<=" + jaxpr->constraints[i].right.to_string();
+      out += (i ? ", " : " ") + jaxpr->constraints[i].left.to_string() +
+             "<=" + jaxpr->constraints[i].right.to_string();
   }
   out += " . let";
   for (const Equation& equation : jaxpr->equations) {
     out += "\n" + indent + "    ";
     for (std::size_t i = 0; i < equation.outputs.size(); ++i)
-      out += (i ? " " : "") + var_name(equation.outputs[i].id) + ":" + jaxpr->aval(equation.outputs[i]).to_string();
+      out += (i ? " " : "") + var_name(equation.outputs[i].id) + ":" +
+             jaxpr->aval(equation.outputs[i]).to_string();
     out += " = " + std::string(equation.primitive->name());
-    if (!equation.params.entries().empty()) out += "[" + indented(equation.params.to_string(), indent + "      ") + "]";
+    if (!equation.params.entries().empty())
+      out += "[" + indented(equation.params.to_string(), indent + "      ") + "]";
     for (const Atom& atom : equation.inputs) out += " " + atom_text(atom);
     if (sources == ShowSources::yes && equation.source) out += "  # " + equation.source.to_string();
   }
   out += jaxpr->equations.empty() ? " in (" : "\n" + indent + "  in (";
-  for (std::size_t i = 0; i < jaxpr->outputs.size(); ++i) out += (i ? ", " : "") + atom_text(jaxpr->outputs[i]);
+  for (std::size_t i = 0; i < jaxpr->outputs.size(); ++i)
+    out += (i ? ", " : "") + atom_text(jaxpr->outputs[i]);
   out += jaxpr->outputs.size() == 1 ? ",) }" : ") }";
 }
 

@@ -49,13 +49,17 @@ Shape broadcast_shapes(std::span<const Shape> shapes, std::string_view function)
   for (const Shape& shape : shapes)
     for (int i = 0; i < shape.rank(); ++i) {
       Dim& dim = result[result.rank() - shape.rank() + i];
-      if (dim == Dim(1)) dim = shape[i];
+      if (dim == Dim(1))
+        dim = shape[i];
       else if (!(shape[i] == dim) && !(shape[i] == Dim(1))) {
         std::string all;
         for (std::size_t s = 0; s < shapes.size(); ++s)
-          all += (s == 0 ? "" : s + 1 == shapes.size() ? " and " : ", ") + ("(" + shapes[s].to_string() + ")");
-        throw ShapeError(std::string(function) + ": shapes " + all + " do not broadcast: sizes " + dim.to_string() + " and " +
-                             shape[i].to_string() + " meet",
+          all += (s == 0                   ? ""
+                  : s + 1 == shapes.size() ? " and "
+                                           : ", ") +
+                 ("(" + shapes[s].to_string() + ")");
+        throw ShapeError(std::string(function) + ": shapes " + all + " do not broadcast: sizes " +
+                             dim.to_string() + " and " + shape[i].to_string() + " meet",
                          "make the sizes equal or 1; a named size broadcasts only with itself");
       }
     }
@@ -67,8 +71,10 @@ void broadcast_shapes(std::span<Array> operands, std::string_view function) {
   bool same = true;
   for (const Array& operand : operands) {
     if (operand.ndim() == 0) continue;
-    if (!first) first = &operand.shape();
-    else same &= operand.shape() == *first;
+    if (!first)
+      first = &operand.shape();
+    else
+      same &= operand.shape() == *first;
   }
   if (same) return;
   std::vector<Shape> shapes;

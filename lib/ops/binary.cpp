@@ -17,7 +17,8 @@ Tangent cotangent_for(const TransposeInput& input, const Tangent& cotangent) {
 
 // add and sub: sign is that of the second operand.
 Jvp::Rule sum_jvp(bool subtract) {
-  return [=](auto, std::span<const Tangent> tangents, std::span<const Array> outputs, const Params&) -> Tangents {
+  return [=](auto, std::span<const Tangent> tangents, std::span<const Array> outputs,
+             const Params&) -> Tangents {
     const Tangent x = broadcast_tangent(tangents[0], outputs[0].aval());
     Tangent y = broadcast_tangent(tangents[1], outputs[0].aval());
     if (subtract && !y.is_zero()) {
@@ -27,7 +28,6 @@ Jvp::Rule sum_jvp(bool subtract) {
     return {add_tangents(x, y)};
   };
 }
-
 
 }  // namespace
 
@@ -49,7 +49,8 @@ static const auto sub_def =
         .rule<Pointwise>(binary_loops<numbers>([](auto x, auto y) { return x - y; }))
         .rule<Jvp>(sum_jvp(true))
         .rule<Transpose>([](auto cotangents, auto inputs, const Params&) -> Tangents {
-          const Tangent y = inputs[1].is_linear() ? Tangent(Array(-cotangents[0].array())) : Tangent(inputs[1].aval());
+          const Tangent y = inputs[1].is_linear() ? Tangent(Array(-cotangents[0].array()))
+                                                  : Tangent(inputs[1].aval());
           return {cotangent_for(inputs[0], cotangents[0]), cotangent_for(inputs[1], y)};
         });
 Array lax::sub(Operand x, Operand y) { return bind(sub_p, {x, y}); }
@@ -60,69 +61,93 @@ static const auto mul_def =
         .family(elementwise(numbers, 2))
         .rule<Pointwise>(binary_loops<numbers>([](auto x, auto y) {
           // 16-bit integers promote to int, whose product may overflow.
-          if constexpr (std::is_same_v<decltype(x), std::uint16_t>) return std::uint32_t(x) * y;
-          else return x * y;
+          if constexpr (std::is_same_v<decltype(x), std::uint16_t>)
+            return std::uint32_t(x) * y;
+          else
+            return x * y;
         }))
-        .rule<Jvp>(binary([](auto, auto y, auto) { return y; }, [](auto x, auto, auto) { return x; }))
+        .rule<Jvp>(
+            binary([](auto, auto y, auto) { return y; }, [](auto x, auto, auto) { return x; }))
         .rule<Transpose>([](auto cotangents, auto inputs, const Params&) -> Tangents {
           Tangents result{Tangent(inputs[0].aval()), Tangent(inputs[1].aval())};
           const int linear = inputs[0].is_linear() ? 0 : 1;
           if (inputs[0].is_linear() && inputs[1].is_linear())
-            throw ValueError("transpose: the product of two linear values is not linear", "linearize the function first");
-          result[linear] = unbroadcast_cotangent(Array(lax::mul(cotangents[0].array(), inputs[1 - linear].known())), inputs[linear].aval());
+            throw ValueError("transpose: the product of two linear values is not linear",
+                             "linearize the function first");
+          result[linear] = unbroadcast_cotangent(
+              Array(lax::mul(cotangents[0].array(), inputs[1 - linear].known())),
+              inputs[linear].aval());
           return result;
         });
 Array lax::mul(Operand x, Operand y) { return bind(mul_p, {x, y}); }
 
 constinit const Primitive div_p{"div"};
 static const auto div_def =
-    define(div_p, "x / y; of integers rounded to zero, with x / 0 = 0 and the smallest value / -1 = itself.")
+    define(
+        div_p,
+        "x / y; of integers rounded to zero, with x / 0 = 0 and the smallest value / -1 = itself.")
         .family(elementwise(numbers, 2, ResultType::same, Values::nonzero))
         .rule<Pointwise>(binary_loops<numbers>([](auto x, auto y) {
           using T = decltype(x);
           if constexpr (std::is_integral_v<T> && std::is_signed_v<T>)
-            return y == 0 ? T(0) : y == T(-1) ? T(std::make_unsigned_t<T>(0) - std::make_unsigned_t<T>(x)) : T(x / y);
-          else if constexpr (std::is_integral_v<T>) return y == 0 ? T(0) : T(x / y);
-          else return x / y;
+            return y == 0       ? T(0)
+                   : y == T(-1) ? T(std::make_unsigned_t<T>(0) - std::make_unsigned_t<T>(x))
+                                : T(x / y);
+          else if constexpr (std::is_integral_v<T>)
+            return y == 0 ? T(0) : T(x / y);
+          else
+            return x / y;
         }))
         .rule<Jvp>([](auto primals, auto tangents, auto outputs, const Params&) -> Tangents {
           // d(x/y) = dx / y - (x/y) dy / y
           Tangent total(outputs[0].aval());
           if (!tangents[0].is_zero())
-            total = broadcast_tangent(Array(lax::div(tangents[0].array(), primals[1])), outputs[0].aval());
+            total = broadcast_tangent(Array(lax::div(tangents[0].array(), primals[1])),
+                                      outputs[0].aval());
           if (!tangents[1].is_zero()) {
             const Array factor = -(outputs[0] / primals[1]);
-            total = add_tangents(total, broadcast_tangent(Array(tangents[1].array() * factor), outputs[0].aval()));
+            total = add_tangents(
+                total, broadcast_tangent(Array(tangents[1].array() * factor), outputs[0].aval()));
           }
           return {total};
         })
         .rule<Transpose>([](auto cotangents, auto inputs, const Params&) -> Tangents {
-          return {unbroadcast_cotangent(Array(lax::div(cotangents[0].array(), inputs[1].known())), inputs[0].aval()),
+          return {unbroadcast_cotangent(Array(lax::div(cotangents[0].array(), inputs[1].known())),
+                                        inputs[0].aval()),
                   Tangent(inputs[1].aval())};
         });
 Array lax::div(Operand x, Operand y) { return bind(div_p, {x, y}); }
 
 constinit const Primitive rem_p{"rem"};
 static const auto rem_def =
-    define(rem_p, "The remainder of x / y rounded to zero: it has the sign of x. Integers: x rem 0 = 0.")
+    define(rem_p,
+           "The remainder of x / y rounded to zero: it has the sign of x. Integers: x rem 0 = 0.")
         .family(elementwise(real_numbers, 2, ResultType::same, Values::nonzero))
         .rule<Pointwise>(binary_loops<real_numbers>([](auto x, auto y) {
           using T = decltype(x);
-          if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) return y == 0 || y == T(-1) ? T(0) : T(x % y);
-          else if constexpr (std::is_integral_v<T>) return y == 0 ? T(0) : T(x % y);
-          else return math::rem(x, y);
+          if constexpr (std::is_integral_v<T> && std::is_signed_v<T>)
+            return y == 0 || y == T(-1) ? T(0) : T(x % y);
+          else if constexpr (std::is_integral_v<T>)
+            return y == 0 ? T(0) : T(x % y);
+          else
+            return math::rem(x, y);
         }))
-        .rule<Jvp>(binary([](auto x, auto, auto out) { return broadcast_to(Array::literal(1, x.dtype()), out.shape()); },
-                          [](auto x, auto y, auto) {  // d/dy = -trunc(x / y)
-                            const Array quotient = x / y;
-                            const Array zero = lax::zeros_like(quotient.aval());
-                            return -lax::select(lax::lt(quotient, zero), lax::ceil(quotient), lax::floor(quotient));
-                          }));
+        .rule<Jvp>(
+            binary([](auto x, auto,
+                      auto out) { return broadcast_to(Array::literal(1, x.dtype()), out.shape()); },
+                   [](auto x, auto y, auto) {  // d/dy = -trunc(x / y)
+                     const Array quotient = x / y;
+                     const Array zero = lax::zeros_like(quotient.aval());
+                     return -lax::select(lax::lt(quotient, zero), lax::ceil(quotient),
+                                         lax::floor(quotient));
+                   }));
 Array lax::rem(Operand x, Operand y) { return bind(rem_p, {x, y}); }
 
 constinit const Primitive pow_p{"pow"};
 static const auto pow_def =
-    define(pow_p, "x to the power y, with C99's special cases; integers wrap, negative powers are 1/x^-y rounded to zero.")
+    define(pow_p,
+           "x to the power y, with C99's special cases; integers wrap, negative powers are 1/x^-y "
+           "rounded to zero.")
         .family(elementwise(numbers, 2, ResultType::same, Values::positive))
         .rule<Pointwise>(binary_loops<numbers>([](auto x, auto y) {
           using T = decltype(x);
@@ -136,15 +161,18 @@ static const auto pow_def =
               square *= square;
             }
             return T(result);
-          } else return math::pow(x, y);
+          } else
+            return math::pow(x, y);
         }))
         .rule<Jvp>(binary(
             [](auto x, auto y, auto) {  // y x^(y-1), and 0 where y is 0
-              const Array zero = lax::zeros_like(y.aval()), one = broadcast_to(Array::literal(1, y.dtype()), y.shape());
+              const Array zero = lax::zeros_like(y.aval()),
+                          one = broadcast_to(Array::literal(1, y.dtype()), y.shape());
               return y * lax::pow(x, lax::select(lax::eq(y, zero), one, lax::sub(y, one)));
             },
             [](auto x, auto, auto out) {  // x^y log x, and 0 where x is 0
-              const Array zero = lax::zeros_like(x.aval()), one = broadcast_to(Array::literal(1, x.dtype()), x.shape());
+              const Array zero = lax::zeros_like(x.aval()),
+                          one = broadcast_to(Array::literal(1, x.dtype()), x.shape());
               return lax::log(lax::select(lax::eq(x, zero), one, x)) * out;
             }));
 Array lax::pow(Operand x, Operand y) { return bind(pow_p, {x, y}); }
@@ -156,7 +184,9 @@ Partial winner(int operand) {
   return [=](const Array& x, const Array& y, const Array& out) {
     const Array& mine = operand == 0 ? x : y;
     const Array& other = operand == 0 ? y : x;
-    auto full = [&](double value) { return broadcast_to(Array::literal(value, out.dtype()), out.shape()); };
+    auto full = [&](double value) {
+      return broadcast_to(Array::literal(value, out.dtype()), out.shape());
+    };
     const Array a = broadcast_to(mine, out.shape()), b = broadcast_to(other, out.shape());
     return lax::select(lax::eq(a, b), full(0.5), lax::select(lax::eq(a, out), full(1), full(0)));
   };
@@ -168,10 +198,13 @@ constinit const Primitive max_p{"max"};
 static const auto max_def =
     define(max_p, "The larger of x and y; NaN when either is. Of bools: or.")
         .family(elementwise(real_numbers | boolean, 2))
-        .rule<Pointwise>(binary_loops<real_numbers | boolean>([](auto x, auto y) {
-          if constexpr (std::is_integral_v<decltype(x)>) return x > y ? x : y;
-          else return math::select(!(x == x), x, math::select(y <= x, x, y));
-        }))
+        .rule<Pointwise>(binary_loops < real_numbers |
+                         boolean > ([](auto x, auto y) {
+                           if constexpr (std::is_integral_v<decltype(x)>)
+                             return x > y ? x : y;
+                           else
+                             return math::select(!(x == x), x, math::select(y <= x, x, y));
+                         }))
         .rule<Jvp>(binary(winner(0), winner(1)));
 Array lax::max(Operand x, Operand y) { return bind(max_p, {x, y}); }
 
@@ -179,16 +212,21 @@ constinit const Primitive min_p{"min"};
 static const auto min_def =
     define(min_p, "The smaller of x and y; NaN when either is. Of bools: and.")
         .family(elementwise(real_numbers | boolean, 2))
-        .rule<Pointwise>(binary_loops<real_numbers | boolean>([](auto x, auto y) {
-          if constexpr (std::is_integral_v<decltype(x)>) return x < y ? x : y;
-          else return math::select(!(x == x), x, math::select(y >= x, x, y));
-        }))
+        .rule<Pointwise>(binary_loops < real_numbers |
+                         boolean > ([](auto x, auto y) {
+                           if constexpr (std::is_integral_v<decltype(x)>)
+                             return x < y ? x : y;
+                           else
+                             return math::select(!(x == x), x, math::select(y >= x, x, y));
+                         }))
         .rule<Jvp>(binary(winner(0), winner(1)));
 Array lax::min(Operand x, Operand y) { return bind(min_p, {x, y}); }
 
 constinit const Primitive atan2_p{"atan2"};
 static const auto atan2_def =
-    define(atan2_p, "The angle of the point (y, x): atan2(x=first operand, y=second) as C's atan2(first, second).")
+    define(atan2_p,
+           "The angle of the point (y, x): atan2(x=first operand, y=second) as C's atan2(first, "
+           "second).")
         .family(elementwise(floating, 2, ResultType::same, Values::nonzero))
         .rule<Pointwise>(binary_loops<floating>([](auto x, auto y) { return math::atan2(x, y); }))
         .rule<Jvp>(binary([](auto x, auto y, auto) { return y / (x * x + y * y); },
@@ -207,47 +245,58 @@ static const auto complex_def =
         })
         .rule<Pointwise>([](std::span<const DType> in, const Params&) -> Chunk {
           auto make = [](auto x, auto y) { return std::complex<decltype(x)>(x, y); };
-          if (in[0] == DType::float32) return {&detail::map2_loop<decltype(make), float, complex64>};
+          if (in[0] == DType::float32)
+            return {&detail::map2_loop<decltype(make), float, complex64>};
           return {&detail::map2_loop<decltype(make), double, complex128>};
         })
         .rule<Jvp>([](auto primals, auto tangents, auto outputs, const Params&) -> Tangents {
           const Aval part{outputs[0].shape(), primals[0].dtype()};
-          return {lax::complex(broadcast_tangent(tangents[0], part).instantiate(), broadcast_tangent(tangents[1], part).instantiate())};
+          return {lax::complex(broadcast_tangent(tangents[0], part).instantiate(),
+                               broadcast_tangent(tangents[1], part).instantiate())};
         })
         .rule<Transpose>([](auto cotangents, auto inputs, const Params&) -> Tangents {
-          const Array& ct = cotangents[0].array();  // no conjugation: y's cotangent is Re(i ct) = -imag(ct)
+          const Array& ct =
+              cotangents[0].array();  // no conjugation: y's cotangent is Re(i ct) = -imag(ct)
           Tangents result{Tangent(inputs[0].aval()), Tangent(inputs[1].aval())};
-          if (inputs[0].is_linear()) result[0] = unbroadcast_cotangent(lax::real(ct), inputs[0].aval());
-          if (inputs[1].is_linear()) result[1] = unbroadcast_cotangent(-lax::imag(ct), inputs[1].aval());
+          if (inputs[0].is_linear())
+            result[0] = unbroadcast_cotangent(lax::real(ct), inputs[0].aval());
+          if (inputs[1].is_linear())
+            result[1] = unbroadcast_cotangent(-lax::imag(ct), inputs[1].aval());
           return result;
         });
 Array lax::complex(Operand x, Operand y) { return bind(complex_p, {x, y}); }
 
 constinit const Primitive and_p{"and"};
-static const auto and_def = define(and_p, "Bitwise and; logical of bools.")
-                                .family(elementwise(integers | boolean, 2))
-                                .rule<Pointwise>(binary_loops<integers | boolean>([](auto x, auto y) { return x & y; }))
-                                .rule<Jvp>(zero_derivative());
+static const auto and_def =
+    define(and_p, "Bitwise and; logical of bools.")
+        .family(elementwise(integers | boolean, 2))
+        .rule<Pointwise>(binary_loops < integers | boolean > ([](auto x, auto y) { return x & y; }))
+        .rule<Jvp>(zero_derivative());
 Array lax::bitwise_and(Operand x, Operand y) { return bind(and_p, {x, y}); }
 
 constinit const Primitive or_p{"or"};
-static const auto or_def = define(or_p, "Bitwise or; logical of bools.")
-                               .family(elementwise(integers | boolean, 2))
-                               .rule<Pointwise>(binary_loops<integers | boolean>([](auto x, auto y) { return x | y; }))
-                               .rule<Jvp>(zero_derivative());
+static const auto or_def =
+    define(or_p, "Bitwise or; logical of bools.")
+        .family(elementwise(integers | boolean, 2))
+        .rule<Pointwise>(binary_loops < integers | boolean > ([](auto x, auto y) { return x | y; }))
+        .rule<Jvp>(zero_derivative());
 Array lax::bitwise_or(Operand x, Operand y) { return bind(or_p, {x, y}); }
 
 constinit const Primitive xor_p{"xor"};
-static const auto xor_def = define(xor_p, "Bitwise exclusive or; logical of bools.")
-                                .family(elementwise(integers | boolean, 2))
-                                .rule<Pointwise>(binary_loops<integers | boolean>([](auto x, auto y) { return x ^ y; }))
-                                .rule<Jvp>(zero_derivative());
+static const auto xor_def =
+    define(xor_p, "Bitwise exclusive or; logical of bools.")
+        .family(elementwise(integers | boolean, 2))
+        .rule<Pointwise>(binary_loops < integers | boolean > ([](auto x, auto y) { return x ^ y; }))
+        .rule<Jvp>(zero_derivative());
 Array lax::bitwise_xor(Operand x, Operand y) { return bind(xor_p, {x, y}); }
 
 constinit const Primitive shift_p{"shift"};
 static const auto shift_def =
-    define(shift_p, "Shifts the bits of x by y places: kind 'left', 'right_arithmetic' (copies the sign) or 'right_logical' "
-                    "(brings zeros). By the width or more, or by a negative count: every bit is shifted out.")
+    define(
+        shift_p,
+        "Shifts the bits of x by y places: kind 'left', 'right_arithmetic' (copies the sign) or "
+        "'right_logical' "
+        "(brings zeros). By the width or more, or by a negative count: every bit is shifted out.")
         .family(elementwise(integers, 2, ResultType::same, Values::positive))
         .rule<Pointwise>([](std::span<const DType> in, const Params& params) -> Chunk {
           const std::string& kind = params.text("kind");
@@ -266,30 +315,48 @@ static const auto shift_def =
           return binary_loops<integers>([](auto x, auto y) {
             using T = decltype(x);
             using S = std::make_signed_t<T>;
-            return std::make_unsigned_t<T>(y) >= sizeof(T) * 8 ? T(S(x) < 0 ? -1 : 0) : T(S(x) >> y);
+            return std::make_unsigned_t<T>(y) >= sizeof(T) * 8 ? T(S(x) < 0 ? -1 : 0)
+                                                               : T(S(x) >> y);
           })(in, params);
         })
         .rule<Jvp>(zero_derivative())
         .rule<Samples>([] {
           std::vector<Sample> samples;
           for (const char* kind : {"left", "right_arithmetic", "right_logical"})
-            samples.push_back({{{{{2, 3}, DType::int32}, Values::indices, 100}, {{{2, 3}, DType::int32}, Values::indices, 8}},
+            samples.push_back({{{{{2, 3}, DType::int32}, Values::indices, 100},
+                                {{{2, 3}, DType::int32}, Values::indices, 8}},
                                {{"kind", std::string(kind)}}});
           return samples;
         });
-Array lax::shift_left(Operand x, Operand y) { return bind(shift_p, {x, y}, {{"kind", std::string("left")}}); }
-Array lax::shift_right_arithmetic(Operand x, Operand y) { return bind(shift_p, {x, y}, {{"kind", std::string("right_arithmetic")}}); }
-Array lax::shift_right_logical(Operand x, Operand y) { return bind(shift_p, {x, y}, {{"kind", std::string("right_logical")}}); }
+Array lax::shift_left(Operand x, Operand y) {
+  return bind(shift_p, {x, y}, {{"kind", std::string("left")}});
+}
+Array lax::shift_right_arithmetic(Operand x, Operand y) {
+  return bind(shift_p, {x, y}, {{"kind", std::string("right_arithmetic")}});
+}
+Array lax::shift_right_logical(Operand x, Operand y) {
+  return bind(shift_p, {x, y}, {{"kind", std::string("right_logical")}});
+}
 
 namespace {
 
 // Complex numbers are ordered as pairs, as NumPy orders them.
-template <class T> bool less(T x, T y) { return x < y; }
-template <class T> bool less(std::complex<T> x, std::complex<T> y) {
+template <class T>
+bool less(T x, T y) {
+  return x < y;
+}
+template <class T>
+bool less(std::complex<T> x, std::complex<T> y) {
   return x.real() < y.real() || (x.real() == y.real() && x.imag() < y.imag());
 }
-template <class T> bool less_or_equal(T x, T y) { return x <= y; }
-template <class T> bool less_or_equal(std::complex<T> x, std::complex<T> y) { return less(x, y) || x == y; }
+template <class T>
+bool less_or_equal(T x, T y) {
+  return x <= y;
+}
+template <class T>
+bool less_or_equal(std::complex<T> x, std::complex<T> y) {
+  return less(x, y) || x == y;
+}
 
 Array compare(const char* direction, const Array& x, const Array& y) {
   return bind(cmp_p, {x, y}, {{"direction", std::string(direction)}});
@@ -299,23 +366,38 @@ Array compare(const char* direction, const Array& x, const Array& y) {
 
 constinit const Primitive cmp_p{"cmp"};
 static const auto cmp_def =
-    define(cmp_p, "Compares: direction eq, ne, lt, le, gt or ge. NaN compares unequal to everything.")
+    define(cmp_p,
+           "Compares: direction eq, ne, lt, le, gt or ge. NaN compares unequal to everything.")
         .family(elementwise(all_dtypes, 2, ResultType::boolean))
         .rule<Pointwise>([](std::span<const DType> in, const Params& params) -> Chunk {
           const std::string& d = params.text("direction");
-          if (d == "eq") return predicate_loops<all_dtypes, bool>([](auto x, auto y) { return x == y; })(in, params);
-          if (d == "ne") return predicate_loops<all_dtypes, bool>([](auto x, auto y) { return x != y; })(in, params);
-          if (d == "lt") return predicate_loops<all_dtypes, bool>([](auto x, auto y) { return less(x, y); })(in, params);
-          if (d == "le") return predicate_loops<all_dtypes, bool>([](auto x, auto y) { return less_or_equal(x, y); })(in, params);
-          if (d == "gt") return predicate_loops<all_dtypes, bool>([](auto x, auto y) { return less(y, x); })(in, params);
-          if (d == "ge") return predicate_loops<all_dtypes, bool>([](auto x, auto y) { return less_or_equal(y, x); })(in, params);
-          throw ValueError("cmp: there is no direction '" + d + "'", "choose eq, ne, lt, le, gt or ge");
+          if (d == "eq")
+            return predicate_loops<all_dtypes, bool>([](auto x, auto y) { return x == y; })(in,
+                                                                                            params);
+          if (d == "ne")
+            return predicate_loops<all_dtypes, bool>([](auto x, auto y) { return x != y; })(in,
+                                                                                            params);
+          if (d == "lt")
+            return predicate_loops<all_dtypes, bool>([](auto x, auto y) { return less(x, y); })(
+                in, params);
+          if (d == "le")
+            return predicate_loops<all_dtypes, bool>(
+                [](auto x, auto y) { return less_or_equal(x, y); })(in, params);
+          if (d == "gt")
+            return predicate_loops<all_dtypes, bool>([](auto x, auto y) { return less(y, x); })(
+                in, params);
+          if (d == "ge")
+            return predicate_loops<all_dtypes, bool>(
+                [](auto x, auto y) { return less_or_equal(y, x); })(in, params);
+          throw ValueError("cmp: there is no direction '" + d + "'",
+                           "choose eq, ne, lt, le, gt or ge");
         })
         .rule<Jvp>(zero_derivative())
         .rule<Samples>([] {
           std::vector<Sample> samples;
           for (const char* direction : {"eq", "ne", "lt", "le", "gt", "ge"})
-            samples.push_back({{{{{2, 3}, DType::float64}}, {{{2, 3}, DType::float64}}}, {{"direction", std::string(direction)}}});
+            samples.push_back({{{{{2, 3}, DType::float64}}, {{{2, 3}, DType::float64}}},
+                               {{"direction", std::string(direction)}}});
           return samples;
         });
 Array lax::eq(Operand x, Operand y) { return compare("eq", x, y); }
@@ -339,21 +421,24 @@ void select_loop(const void* const* inputs, void* output, std::int64_t n, std::i
 
 constinit const Primitive select_p{"select"};
 static const auto select_def =
-    define(select_p, "Elements of the second operand where the first, bool, is true, of the third elsewhere.")
+    define(select_p,
+           "Elements of the second operand where the first, bool, is true, of the third elsewhere.")
         .family(elementwise(all_dtypes, 3))
         .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
           require_dtype("select: the predicate", inputs[0], boolean);
           Aval pred = inputs[0], aval = inputs[1];
           if (inputs[1].dtype != inputs[2].dtype)
-            throw DtypeError("select: branches have dtypes " + std::string(name_of(inputs[1].dtype)) + " and " +
+            throw DtypeError("select: branches have dtypes " +
+                                 std::string(name_of(inputs[1].dtype)) + " and " +
                                  std::string(name_of(inputs[2].dtype)),
                              "convert one with astype, or use where, which promotes");
           for (const Aval& input : inputs) {
             if (input.rank() == 0) continue;
             if (aval.rank() == 0) aval.shape = input.shape;
             if (!(aval.shape == input.shape))
-              throw ShapeError("select: operands have shapes (" + inputs[0].shape.to_string() + "), (" + inputs[1].shape.to_string() +
-                                   ") and (" + inputs[2].shape.to_string() + ")",
+              throw ShapeError("select: operands have shapes (" + inputs[0].shape.to_string() +
+                                   "), (" + inputs[1].shape.to_string() + ") and (" +
+                                   inputs[2].shape.to_string() + ")",
                                "give equal shapes, or use where, which broadcasts");
           }
           aval.weak = inputs[1].weak && inputs[2].weak;
@@ -361,15 +446,21 @@ static const auto select_def =
         })
         .rule<Pointwise>([](std::span<const DType> in, const Params&) -> Chunk {
           switch (size_of(in[1])) {
-            case 1: return {&select_loop<std::uint8_t>};
-            case 2: return {&select_loop<std::uint16_t>};
-            case 4: return {&select_loop<std::uint32_t>};
-            case 8: return {&select_loop<std::uint64_t>};
-            default: return {&select_loop<complex128>};
+            case 1:
+              return {&select_loop<std::uint8_t>};
+            case 2:
+              return {&select_loop<std::uint16_t>};
+            case 4:
+              return {&select_loop<std::uint32_t>};
+            case 8:
+              return {&select_loop<std::uint64_t>};
+            default:
+              return {&select_loop<complex128>};
           }
         })
         .rule<Jvp>([](auto primals, auto tangents, auto outputs, const Params&) -> Tangents {
-          // A scalar predicate may choose between scalars only to be broadcast by a tangent's shape.
+          // A scalar predicate may choose between scalars only to be broadcast by a tangent's
+          // shape.
           const Array yes = broadcast_tangent(tangents[1], outputs[0].aval()).instantiate();
           const Array no = broadcast_tangent(tangents[2], outputs[0].aval()).instantiate();
           return {lax::select(primals[0], yes, no)};
@@ -377,18 +468,24 @@ static const auto select_def =
         .rule<Transpose>([](auto cotangents, auto inputs, const Params&) -> Tangents {
           const Array& ct = cotangents[0].array();
           const Array zero = lax::zeros_like(ct.aval());
-          Tangents result{Tangent(inputs[0].aval()), Tangent(inputs[1].aval()), Tangent(inputs[2].aval())};
+          Tangents result{Tangent(inputs[0].aval()), Tangent(inputs[1].aval()),
+                          Tangent(inputs[2].aval())};
           if (inputs[1].is_linear())
-            result[1] = unbroadcast_cotangent(lax::select(inputs[0].known(), ct, zero), inputs[1].aval());
+            result[1] =
+                unbroadcast_cotangent(lax::select(inputs[0].known(), ct, zero), inputs[1].aval());
           if (inputs[2].is_linear())
-            result[2] = unbroadcast_cotangent(lax::select(inputs[0].known(), zero, ct), inputs[2].aval());
+            result[2] =
+                unbroadcast_cotangent(lax::select(inputs[0].known(), zero, ct), inputs[2].aval());
           return result;
         })
         .rule<Samples>([] {
-          const Sample::Input pred{{{2, 3}, DType::bool_}, Values::boolean}, x{{{2, 3}, DType::float64}};
+          const Sample::Input pred{{{2, 3}, DType::bool_}, Values::boolean},
+              x{{{2, 3}, DType::float64}};
           const Sample::Input scalar{{{}, DType::bool_}, Values::boolean};
           return std::vector<Sample>{{{pred, x, x}, {}}, {{scalar, x, x}, {}}};
         });
-Array lax::select(Operand pred, Operand on_true, Operand on_false) { return bind(select_p, {pred, on_true, on_false}); }
+Array lax::select(Operand pred, Operand on_true, Operand on_false) {
+  return bind(select_p, {pred, on_true, on_false});
+}
 
 }  // namespace plait

@@ -1,4 +1,5 @@
-// The catalogue of public functions: parsing signatures, and arguments from any language. See catalogue.h.
+// The catalogue of public functions: parsing signatures, and arguments from any language. See
+// catalogue.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/catalogue.h>
 #include <plait/ops.h>
@@ -52,12 +53,14 @@ Argument literal_of(const std::string& text) {
   if (text.front() == '\'') return Argument(text.substr(1, text.size() - 2));
   if (text.front() == '(' || text.front() == '[') {
     Argument::List list;
-    for (const std::string& part : split(std::string_view(text).substr(1, text.size() - 2))) list.push_back(literal_of(part));
+    for (const std::string& part : split(std::string_view(text).substr(1, text.size() - 2)))
+      list.push_back(literal_of(part));
     return Argument(std::move(list));
   }
   if (std::optional<DType> dtype = dtype_from_name(text)) return Argument(*dtype);
   std::size_t used = 0;
-  if (text.find_first_of(".einf") == std::string::npos) return Argument(std::int64_t(std::stoll(text, &used)));
+  if (text.find_first_of(".einf") == std::string::npos)
+    return Argument(std::int64_t(std::stoll(text, &used)));
   return Argument(std::stod(text, &used));
 }
 
@@ -73,7 +76,8 @@ FunctionInfo& detail::add_function(std::string module, std::string signature, st
   const std::string text = std::move(signature);
   signature.clear();
   std::remove_copy(text.begin(), text.end(), std::back_inserter(signature), '!');
-  for (const std::string& part : split(std::string_view(text).substr(open + 1, text.rfind(')') - open - 1))) {
+  for (const std::string& part :
+       split(std::string_view(text).substr(open + 1, text.rfind(')') - open - 1))) {
     if (part == "*") {
       keyword_only = true;
       continue;
@@ -90,7 +94,8 @@ FunctionInfo& detail::add_function(std::string module, std::string signature, st
     keyword_only |= parameter.variadic;
     if (equals != std::string::npos) {
       parameter.accepted = part.back() == '!';
-      parameter.fallback_text = trimmed(part.substr(equals + 1, part.size() - equals - 1 - parameter.accepted));
+      parameter.fallback_text =
+          trimmed(part.substr(equals + 1, part.size() - equals - 1 - parameter.accepted));
       if (parameter.accepted) parameter.type = "object";
       parameter.fallback = literal_of(parameter.fallback_text);
     }
@@ -99,7 +104,9 @@ FunctionInfo& detail::add_function(std::string module, std::string signature, st
   info.signature = std::move(signature);
   std::lock_guard lock(registry().mutex);
   auto [entry, added] = registry().functions.try_emplace({info.module, info.name}, std::move(info));
-  if (!added) throw InternalError("the function " + entry->first.first + "." + entry->first.second + " is in the catalogue twice");
+  if (!added)
+    throw InternalError("the function " + entry->first.first + "." + entry->first.second +
+                        " is in the catalogue twice");
   return entry->second;
 }
 
@@ -149,10 +156,13 @@ const FunctionInfo* find_function(std::string_view module, std::string_view name
   return found == registry().functions.end() ? nullptr : &found->second;
 }
 
-void detail::throw_argument(const FunctionInfo& info, std::size_t index, const Argument& argument, const char* wanted) {
-  static const char* const kinds[] = {"None", "a bool", "an integer", "a float", "a complex number", "a string", "a dtype", "a size",
-                                      "an array", "a tree", "a sequence", "a function"};
-  throw DtypeError(info.name + ": argument '" + info.parameters[index].name + "' is " + kinds[argument.value.index()] + " and should be " + wanted,
+void detail::throw_argument(const FunctionInfo& info, std::size_t index, const Argument& argument,
+                            const char* wanted) {
+  static const char* const kinds[] = {
+      "None",    "a bool", "an integer", "a float", "a complex number", "a string",
+      "a dtype", "a size", "an array",   "a tree",  "a sequence",       "a function"};
+  throw DtypeError(info.name + ": argument '" + info.parameters[index].name + "' is " +
+                       kinds[argument.value.index()] + " and should be " + wanted,
                    "call it as " + info.signature);
 }
 
@@ -168,10 +178,12 @@ std::optional<Array> detail::as_array(const Argument& argument) {
 
 std::optional<std::int64_t> detail::as_integer(const Argument& argument) {
   if (const auto* integer = std::get_if<std::int64_t>(&argument.value)) return *integer;
-  if (const auto* dim = std::get_if<Dim>(&argument.value); dim && dim->is_constant()) return dim->constant();
+  if (const auto* dim = std::get_if<Dim>(&argument.value); dim && dim->is_constant())
+    return dim->constant();
   // An array of one integer is an index to NumPy.
   if (const auto* array = std::get_if<Array>(&argument.value))
-    if (is_integer(array->dtype()) && array->ndim() == 0 && array->known_buffer()) return array->item<std::int64_t>();
+    if (is_integer(array->dtype()) && array->ndim() == 0 && array->known_buffer())
+      return array->item<std::int64_t>();
   return std::nullopt;
 }
 
@@ -179,7 +191,8 @@ std::optional<double> detail::as_double(const Argument& argument) {
   if (const auto* real = std::get_if<double>(&argument.value)) return *real;
   if (const auto* flag = std::get_if<bool>(&argument.value)) return *flag;
   if (const auto* array = std::get_if<Array>(&argument.value))
-    if (array->ndim() == 0 && !is_complex(array->dtype()) && array->known_buffer()) return array->item<double>();
+    if (array->ndim() == 0 && !is_complex(array->dtype()) && array->known_buffer())
+      return array->item<double>();
   if (auto integer = as_integer(argument)) return double(*integer);
   return std::nullopt;
 }
@@ -187,9 +200,12 @@ std::optional<double> detail::as_double(const Argument& argument) {
 std::optional<Shape> detail::as_shape(const Argument& argument) {
   Shape shape;
   auto add = [&](const Argument& part) {
-    if (const auto* dim = std::get_if<Dim>(&part.value)) shape.push_back(*dim);
-    else if (auto integer = as_integer(part)) shape.push_back(*integer);
-    else return false;
+    if (const auto* dim = std::get_if<Dim>(&part.value))
+      shape.push_back(*dim);
+    else if (auto integer = as_integer(part))
+      shape.push_back(*integer);
+    else
+      return false;
     return true;
   };
   if (const auto* list = std::get_if<Argument::List>(&argument.value)) {

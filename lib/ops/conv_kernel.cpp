@@ -205,8 +205,8 @@ using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajo
 template <class T>
 using ColMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
 
-// product += kernels * windows, the latter two in either order. Eigen's sums over few elements depend on how
-// memory is aligned: all three begin at a cache line, or where the shape alone says.
+// product += kernels * windows, the latter two in either order. Eigen's sums over few elements
+// depend on how memory is aligned: all three begin at a cache line, or where the shape alone says.
 template <class T>
 void multiply(const Eigen::Map<const RowMajor<T>, 0, Eigen::OuterStride<>>& kernels,
               const T* windows, bool windows_by_column, std::int64_t pixels, T* product,
@@ -296,8 +296,7 @@ void convolve_typed(const ConvLoops& loops, const T* lhs, const void* rhs, T* ou
           places[i] += pixel.digits[first_place + a] * loops.axes[a].out_stride;
       }
       if (by_pixel) {
-        for (std::int64_t i = 0; i < n; ++i)
-          std::copy_n(product + i * rows, rows, out + places[i]);
+        for (std::int64_t i = 0; i < n; ++i) std::copy_n(product + i * rows, rows, out + places[i]);
       } else {
         for (std::int64_t row = 0; row < rows; ++row) {
           const T* from = product + row * n;

@@ -1,4 +1,5 @@
-// dot_general: contraction of two arrays over any axes, batched over others. Reference kernel on Eigen.
+// dot_general: contraction of two arrays over any axes, batched over others. Reference kernel on
+// Eigen.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/axis.h"
 
@@ -14,13 +15,18 @@ namespace {
 struct Axes {
   std::vector<int> lhs_contract, rhs_contract, lhs_batch, rhs_batch;
   explicit Axes(const Params& params)
-      : lhs_contract(params.ints("lhs_contract")), rhs_contract(params.ints("rhs_contract")),
-        lhs_batch(params.ints("lhs_batch")), rhs_batch(params.ints("rhs_batch")) {}
+      : lhs_contract(params.ints("lhs_contract")),
+        rhs_contract(params.ints("rhs_contract")),
+        lhs_batch(params.ints("lhs_batch")),
+        rhs_batch(params.ints("rhs_batch")) {}
 };
 
-bool contains(const std::vector<int>& list, int value) { return std::find(list.begin(), list.end(), value) != list.end(); }
+bool contains(const std::vector<int>& list, int value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
 
-std::vector<int> free_axes(int rank, const std::vector<int>& contract, const std::vector<int>& batch) {
+std::vector<int> free_axes(int rank, const std::vector<int>& contract,
+                           const std::vector<int>& batch) {
   std::vector<int> free;
   for (int i = 0; i < rank; ++i)
     if (!contains(contract, i) && !contains(batch, i)) free.push_back(i);
@@ -30,19 +36,23 @@ std::vector<int> free_axes(int rank, const std::vector<int>& contract, const std
 using lax::DotDimensions;
 
 Params dot_params(const DotDimensions& d, DType dtype) {
-  return {{"lhs_contract", to_shape(d.lhs_contract)}, {"rhs_contract", to_shape(d.rhs_contract)},
-          {"lhs_batch", to_shape(d.lhs_batch)}, {"rhs_batch", to_shape(d.rhs_batch)}, {"dtype", dtype}};
+  return {{"lhs_contract", to_shape(d.lhs_contract)},
+          {"rhs_contract", to_shape(d.rhs_contract)},
+          {"lhs_batch", to_shape(d.lhs_batch)},
+          {"rhs_batch", to_shape(d.rhs_batch)},
+          {"dtype", dtype}};
 }
 
-// An operand as a stack of matrices [batch, rows, columns]: strides kept where each group of axes merges
-// into one, copied otherwise.
+// An operand as a stack of matrices [batch, rows, columns]: strides kept where each group of axes
+// merges into one, copied otherwise.
 struct Matrices {
   std::int64_t batch, rows, columns, batch_stride, row_stride, column_stride;
   const void* data;
   Buffer copy;
 };
 
-Matrices as_matrices(const View& view, const std::vector<int>& batch, const std::vector<int>& rows, const std::vector<int>& columns) {
+Matrices as_matrices(const View& view, const std::vector<int>& batch, const std::vector<int>& rows,
+                     const std::vector<int>& columns) {
   auto merge = [&](const std::vector<int>& axes, std::int64_t& size, std::int64_t& stride) {
     size = 1;
     stride = 1;
@@ -50,8 +60,10 @@ Matrices as_matrices(const View& view, const std::vector<int>& batch, const std:
     for (std::size_t i = axes.size(); i-- > 0;) {
       const std::int64_t n = view.shape[axes[i]], s = view.strides[axes[i]];
       if (n != 1) {
-        if (first) stride = s;
-        else merges &= s == stride * size;
+        if (first)
+          stride = s;
+        else
+          merges &= s == stride * size;
         first = false;
       }
       size *= n;
@@ -64,10 +76,13 @@ Matrices as_matrices(const View& view, const std::vector<int>& batch, const std:
   merged &= merge(columns, m.columns, m.column_stride);
   m.data = view.data;
   // Eigen wants one unit stride and positive steps.
-  if (merged && m.row_stride > 0 && m.column_stride > 0 && (m.column_stride == 1 || m.row_stride == 1 || m.columns == 1 || m.rows == 1)) return m;
+  if (merged && m.row_stride > 0 && m.column_stride > 0 &&
+      (m.column_stride == 1 || m.row_stride == 1 || m.columns == 1 || m.rows == 1))
+    return m;
   View moved{view.data, view.dtype, {}, {}};
   for (const auto* group : {&batch, &rows, &columns})
-    for (int axis : *group) moved.shape.push_back(view.shape[axis]), moved.strides.push_back(view.strides[axis]);
+    for (int axis : *group)
+      moved.shape.push_back(view.shape[axis]), moved.strides.push_back(view.strides[axis]);
   m.copy = Buffer::copy_of(moved);
   m.data = m.copy.data();
   m.column_stride = 1;
@@ -78,43 +93,54 @@ Matrices as_matrices(const View& view, const std::vector<int>& batch, const std:
 
 template <class T>
 T multiply_add(T a, T b, T sum) {
-  if constexpr (std::is_floating_point_v<T>) return std::fma(a, b, sum);
-  else return {std::fma(a.real(), b.real(), std::fma(-a.imag(), b.imag(), sum.real())),
-               std::fma(a.real(), b.imag(), std::fma(a.imag(), b.real(), sum.imag()))};
+  if constexpr (std::is_floating_point_v<T>)
+    return std::fma(a, b, sum);
+  else
+    return {std::fma(a.real(), b.real(), std::fma(-a.imag(), b.imag(), sum.real())),
+            std::fma(a.real(), b.imag(), std::fma(a.imag(), b.real(), sum.imag()))};
 }
 
-// Vectors and small matrices: each sum in the order of its terms, whatever the strides. There Eigen's
-// order depends on the layout, and jit, which chooses layouts, would differ from eager calls.
+// Vectors and small matrices: each sum in the order of its terms, whatever the strides. There
+// Eigen's order depends on the layout, and jit, which chooses layouts, would differ from eager
+// calls.
 template <class T>
 void multiply_in_order(const Matrices& a, const Matrices& b, T* out) {
   const std::int64_t M = a.rows, K = a.columns, N = b.columns;
   constexpr std::int64_t most = 256;
-  const std::int64_t width = b.column_stride == 1 ? most : 16;  // strided columns: as many as stay cached
+  const std::int64_t width =
+      b.column_stride == 1 ? most : 16;  // strided columns: as many as stay cached
   const std::int64_t blocks = (N + width - 1) / width;
   const std::int64_t work = std::max<std::int64_t>(1, std::min(N, width) * K);
-  parallel_for(a.batch * M * blocks, std::max<std::int64_t>(1, 65536 / work), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t index = begin; index < end; ++index) {
-      const std::int64_t batch = index / (M * blocks), row = index / blocks % M, first = index % blocks * width;
-      const std::int64_t count = std::min(width, N - first);
-      const T* lhs = static_cast<const T*>(a.data) + batch * a.batch_stride + row * a.row_stride;
-      const T* rhs = static_cast<const T*>(b.data) + batch * b.batch_stride + first * b.column_stride;
-      T sums[most] = {};
-      for (std::int64_t k = 0; k < K; ++k) {
-        const T factor = lhs[k * a.column_stride];
-        const T* terms = rhs + k * b.row_stride;
-        if (b.column_stride == 1)
-          for (std::int64_t j = 0; j < count; ++j) sums[j] = multiply_add(factor, terms[j], sums[j]);
-        else
-          for (std::int64_t j = 0; j < count; ++j) sums[j] = multiply_add(factor, terms[j * b.column_stride], sums[j]);
-      }
-      std::copy_n(sums, count, out + (batch * M + row) * N + first);
-    }
-  });
+  parallel_for(a.batch * M * blocks, std::max<std::int64_t>(1, 65536 / work),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t index = begin; index < end; ++index) {
+                   const std::int64_t batch = index / (M * blocks), row = index / blocks % M,
+                                      first = index % blocks * width;
+                   const std::int64_t count = std::min(width, N - first);
+                   const T* lhs =
+                       static_cast<const T*>(a.data) + batch * a.batch_stride + row * a.row_stride;
+                   const T* rhs = static_cast<const T*>(b.data) + batch * b.batch_stride +
+                                  first * b.column_stride;
+                   T sums[most] = {};
+                   for (std::int64_t k = 0; k < K; ++k) {
+                     const T factor = lhs[k * a.column_stride];
+                     const T* terms = rhs + k * b.row_stride;
+                     if (b.column_stride == 1)
+                       for (std::int64_t j = 0; j < count; ++j)
+                         sums[j] = multiply_add(factor, terms[j], sums[j]);
+                     else
+                       for (std::int64_t j = 0; j < count; ++j)
+                         sums[j] = multiply_add(factor, terms[j * b.column_stride], sums[j]);
+                   }
+                   std::copy_n(sums, count, out + (batch * M + row) * N + first);
+                 }
+               });
 }
 
 // The same matrices with rows and columns exchanged.
 Matrices exchanged(const Matrices& m) {
-  return {m.batch, m.columns, m.rows, m.batch_stride, m.column_stride, m.row_stride, m.data, m.copy};
+  return {m.batch,         m.columns,    m.rows, m.batch_stride,
+          m.column_stride, m.row_stride, m.data, m.copy};
 }
 
 template <class T>
@@ -124,30 +150,36 @@ void multiply(const Matrices& a, const Matrices& b, T* out) {
   const std::int64_t M = a.rows, K = a.columns, N = b.columns;
   if (N == 1) return multiply_in_order(exchanged(b), exchanged(a), out);
   if (M == 1 || N + K < EIGEN_GEMM_TO_COEFFBASED_THRESHOLD) return multiply_in_order(a, b, out);
-  // Chunks of rows of fixed size, so that the blocking inside Eigen does not depend on the threads. None
-  // has a single row, which would be a vector.
+  // Chunks of rows of fixed size, so that the blocking inside Eigen does not depend on the threads.
+  // None has a single row, which would be a vector.
   constexpr std::int64_t chunk = 256;
   const std::int64_t chunks = (M - 2) / chunk + 1;
   const std::int64_t work = std::max<std::int64_t>(1, std::min(M, chunk) * N * K);
-  auto with_map = [](const void* data, std::int64_t rows, std::int64_t columns, std::int64_t row_stride, std::int64_t column_stride, auto&& use) {
+  auto with_map = [](const void* data, std::int64_t rows, std::int64_t columns,
+                     std::int64_t row_stride, std::int64_t column_stride, auto&& use) {
     const T* p = static_cast<const T*>(data);
     if (column_stride == 1 || columns == 1)
-      use(Eigen::Map<const RowMajor, 0, Eigen::OuterStride<>>(p, rows, columns, Eigen::OuterStride<>(row_stride)));
+      use(Eigen::Map<const RowMajor, 0, Eigen::OuterStride<>>(p, rows, columns,
+                                                              Eigen::OuterStride<>(row_stride)));
     else
-      use(Eigen::Map<const ColMajor, 0, Eigen::OuterStride<>>(p, rows, columns, Eigen::OuterStride<>(column_stride)));
+      use(Eigen::Map<const ColMajor, 0, Eigen::OuterStride<>>(p, rows, columns,
+                                                              Eigen::OuterStride<>(column_stride)));
   };
-  parallel_for(a.batch * chunks, std::max<std::int64_t>(1, 65536 / work), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t index = begin; index < end; ++index) {
-      const std::int64_t batch = index / chunks, first = index % chunks * chunk;
-      const std::int64_t rows = index % chunks == chunks - 1 ? M - first : chunk;
-      Eigen::Map<RowMajor> result(out + batch * M * N + first * N, rows, N);
-      const T* lhs = static_cast<const T*>(a.data) + batch * a.batch_stride + first * a.row_stride;
-      const T* rhs = static_cast<const T*>(b.data) + batch * b.batch_stride;
-      with_map(lhs, rows, K, a.row_stride, a.column_stride, [&](const auto& left) {
-        with_map(rhs, K, N, b.row_stride, b.column_stride, [&](const auto& right) { result.noalias() = left * right; });
-      });
-    }
-  });
+  parallel_for(a.batch * chunks, std::max<std::int64_t>(1, 65536 / work),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t index = begin; index < end; ++index) {
+                   const std::int64_t batch = index / chunks, first = index % chunks * chunk;
+                   const std::int64_t rows = index % chunks == chunks - 1 ? M - first : chunk;
+                   Eigen::Map<RowMajor> result(out + batch * M * N + first * N, rows, N);
+                   const T* lhs = static_cast<const T*>(a.data) + batch * a.batch_stride +
+                                  first * a.row_stride;
+                   const T* rhs = static_cast<const T*>(b.data) + batch * b.batch_stride;
+                   with_map(lhs, rows, K, a.row_stride, a.column_stride, [&](const auto& left) {
+                     with_map(rhs, K, N, b.row_stride, b.column_stride,
+                              [&](const auto& right) { result.noalias() = left * right; });
+                   });
+                 }
+               });
 }
 
 // Integers wrap and need no blocking for precision: plain loops, which compile quickly.
@@ -155,23 +187,28 @@ template <class T>
 void multiply_integers(const Matrices& a, const Matrices& b, T* out) {
   using U = std::make_unsigned_t<T>;
   const std::int64_t M = a.rows, K = a.columns, N = b.columns;
-  parallel_for(a.batch * M, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, N * K)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t index = begin; index < end; ++index) {
-      const T* lhs = static_cast<const T*>(a.data) + index / M * a.batch_stride + index % M * a.row_stride;
-      const T* rhs = static_cast<const T*>(b.data) + index / M * b.batch_stride;
-      T* row = out + index * N;
-      std::fill_n(row, N, T(0));
-      for (std::int64_t k = 0; k < K; ++k)
-        for (std::int64_t j = 0; j < N; ++j)
-          row[j] = T(U(row[j]) + std::uint64_t(U(lhs[k * a.column_stride])) * U(rhs[k * b.row_stride + j * b.column_stride]));
-    }
-  });
+  parallel_for(a.batch * M, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, N * K)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t index = begin; index < end; ++index) {
+                   const T* lhs = static_cast<const T*>(a.data) + index / M * a.batch_stride +
+                                  index % M * a.row_stride;
+                   const T* rhs = static_cast<const T*>(b.data) + index / M * b.batch_stride;
+                   T* row = out + index * N;
+                   std::fill_n(row, N, T(0));
+                   for (std::int64_t k = 0; k < K; ++k)
+                     for (std::int64_t j = 0; j < N; ++j)
+                       row[j] = T(U(row[j]) + std::uint64_t(U(lhs[k * a.column_stride])) *
+                                                  U(rhs[k * b.row_stride + j * b.column_stride]));
+                 }
+               });
 }
 
 View cast_view(const View& view, DType dtype, Buffer& keep) {
   if (view.dtype == dtype) return view;
   keep = Buffer::empty(dtype, view.shape);
-  run_pointwise(rule<Pointwise>(cast_p)(std::span(&view.dtype, 1), {{"dtype", dtype}, {"weak", false}}), std::span(&view, 1), keep.view());
+  run_pointwise(
+      rule<Pointwise>(cast_p)(std::span(&view.dtype, 1), {{"dtype", dtype}, {"weak", false}}),
+      std::span(&view, 1), keep.view());
   return keep.view();
 }
 
@@ -184,9 +221,13 @@ void dot_eval(std::span<const View> inputs, std::span<const View> outputs, const
   if (compute == DType::float16 || compute == DType::bfloat16) compute = DType::float32;
   if (compute == DType::bool_) compute = DType::int32;
   Buffer keep[3];
-  const View lhs = cast_view(inputs[0], compute, keep[0]), rhs = cast_view(inputs[1], compute, keep[1]);
-  const Matrices a = as_matrices(lhs, axes.lhs_batch, free_axes(lhs.rank(), axes.lhs_contract, axes.lhs_batch), axes.lhs_contract);
-  const Matrices b = as_matrices(rhs, axes.rhs_batch, axes.rhs_contract, free_axes(rhs.rank(), axes.rhs_contract, axes.rhs_batch));
+  const View lhs = cast_view(inputs[0], compute, keep[0]),
+             rhs = cast_view(inputs[1], compute, keep[1]);
+  const Matrices a =
+      as_matrices(lhs, axes.lhs_batch, free_axes(lhs.rank(), axes.lhs_contract, axes.lhs_batch),
+                  axes.lhs_contract);
+  const Matrices b = as_matrices(rhs, axes.rhs_batch, axes.rhs_contract,
+                                 free_axes(rhs.rank(), axes.rhs_contract, axes.rhs_batch));
   View target = out;
   if (compute != out.dtype) {
     keep[2] = Buffer::empty(compute, out.shape);
@@ -195,18 +236,24 @@ void dot_eval(std::span<const View> inputs, std::span<const View> outputs, const
   visit_dtype(compute, [&](auto element) {
     using T = decltype(element);
     if constexpr (!std::is_same_v<T, bool> && !detail::is_half<T>) {
-      if (a.columns == 0) std::fill_n(target.as<T>(), num_elements(out.shape), T(0));
-      else if constexpr (std::is_integral_v<T>) multiply_integers<T>(a, b, target.as<T>());
-      else multiply<T>(a, b, target.as<T>());
+      if (a.columns == 0)
+        std::fill_n(target.as<T>(), num_elements(out.shape), T(0));
+      else if constexpr (std::is_integral_v<T>)
+        multiply_integers<T>(a, b, target.as<T>());
+      else
+        multiply<T>(a, b, target.as<T>());
     }
   });
   if (compute != out.dtype)
-    run_pointwise(rule<Pointwise>(cast_p)(std::span(&compute, 1), {{"dtype", out.dtype}, {"weak", false}}), std::span(&target, 1), out);
+    run_pointwise(
+        rule<Pointwise>(cast_p)(std::span(&compute, 1), {{"dtype", out.dtype}, {"weak", false}}),
+        std::span(&target, 1), out);
 }
 
-// The cotangent of one operand: contract the result's cotangent with the other operand over its free
-// axes, then put the axes back in the operand's order.
-Array transpose_operand(const Array& ct, const Array& other, const Aval& operand, const Axes& axes, bool is_lhs) {
+// The cotangent of one operand: contract the result's cotangent with the other operand over its
+// free axes, then put the axes back in the operand's order.
+Array transpose_operand(const Array& ct, const Array& other, const Aval& operand, const Axes& axes,
+                        bool is_lhs) {
   const auto& my_contract = is_lhs ? axes.lhs_contract : axes.rhs_contract;
   const auto& other_contract = is_lhs ? axes.rhs_contract : axes.lhs_contract;
   const auto& my_batch = is_lhs ? axes.lhs_batch : axes.rhs_batch;
@@ -225,8 +272,9 @@ Array transpose_operand(const Array& ct, const Array& other, const Aval& operand
     d.lhs_contract.push_back(other_start + int(i));
     d.rhs_contract.push_back(other_free[i]);
   }
-  // The operand's contracted axes come from the other operand, in its order, and the free ones from ct:
-  // whichever the operand has first is to be first in the product, so that most often nothing moves.
+  // The operand's contracted axes come from the other operand, in its order, and the free ones from
+  // ct: whichever the operand has first is to be first in the product, so that most often nothing
+  // moves.
   const bool contracted_first =
       !my_contract.empty() &&
       (my_free.empty() || *std::min_element(my_contract.begin(), my_contract.end()) < my_free[0]);
@@ -243,7 +291,8 @@ Array transpose_operand(const Array& ct, const Array& other, const Aval& operand
     for (int axis : my_free) position[axis] = at++;
   std::vector<int> order(other_contract.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = int(i);
-  std::sort(order.begin(), order.end(), [&](int i, int j) { return other_contract[i] < other_contract[j]; });
+  std::sort(order.begin(), order.end(),
+            [&](int i, int j) { return other_contract[i] < other_contract[j]; });
   for (int i : order) position[my_contract[i]] = at++;
   if (contracted_first)
     for (int axis : my_free) position[axis] = at++;
@@ -254,26 +303,35 @@ Array transpose_operand(const Array& ct, const Array& other, const Aval& operand
 
 constinit const Primitive dot_general_p{"dot_general"};
 static const auto dot_general_def =
-    define(dot_general_p, "Sums products over the contracted axes; the result has the batch axes, then the free axes of lhs, then "
-                          "those of rhs. 16-bit floats accumulate in float32.").operands(2)
+    define(dot_general_p,
+           "Sums products over the contracted axes; the result has the batch axes, then the free "
+           "axes of lhs, then "
+           "those of rhs. 16-bit floats accumulate in float32.")
+        .operands(2)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const Axes axes(params);
           const Aval &lhs = inputs[0], &rhs = inputs[1];
           if (lhs.dtype != rhs.dtype)
-            throw DtypeError("dot_general: operands have dtypes " + std::string(name_of(lhs.dtype)) + " and " + std::string(name_of(rhs.dtype)),
+            throw DtypeError("dot_general: operands have dtypes " +
+                                 std::string(name_of(lhs.dtype)) + " and " +
+                                 std::string(name_of(rhs.dtype)),
                              "convert one with astype, or use matmul, which promotes");
-          auto check_list = [&](const std::vector<int>& a, const std::vector<int>& b, const char* what) {
+          auto check_list = [&](const std::vector<int>& a, const std::vector<int>& b,
+                                const char* what) {
             if (a.size() != b.size())
-              throw ShapeError(std::string("dot_general: ") + std::to_string(a.size()) + " and " + std::to_string(b.size()) + " axes to " + what,
+              throw ShapeError(std::string("dot_general: ") + std::to_string(a.size()) + " and " +
+                                   std::to_string(b.size()) + " axes to " + what,
                                "name as many axes of each operand");
             for (std::size_t i = 0; i < a.size(); ++i) {
               equation_axis(a[i], lhs.rank(), "dot_general");
               equation_axis(b[i], rhs.rank(), "dot_general");
               if (!(lhs.shape[a[i]] == rhs.shape[b[i]]))
-                throw ShapeError(std::string("dot_general: cannot ") + what + " axis " + std::to_string(a[i]) + " of shape (" +
-                                     lhs.shape.to_string() + ") with axis " + std::to_string(b[i]) + " of shape (" + rhs.shape.to_string() +
-                                     "): sizes " + lhs.shape[a[i]].to_string() + " and " + rhs.shape[b[i]].to_string(),
-                                 "make the sizes equal, or transpose an operand");
+                throw ShapeError(
+                    std::string("dot_general: cannot ") + what + " axis " + std::to_string(a[i]) +
+                        " of shape (" + lhs.shape.to_string() + ") with axis " +
+                        std::to_string(b[i]) + " of shape (" + rhs.shape.to_string() + "): sizes " +
+                        lhs.shape[a[i]].to_string() + " and " + rhs.shape[b[i]].to_string(),
+                    "make the sizes equal, or transpose an operand");
             }
           };
           check_list(axes.lhs_contract, axes.rhs_contract, "contract");
@@ -288,37 +346,49 @@ static const auto dot_general_def =
           };
           check_once(axes.lhs_contract, axes.lhs_batch, "lhs");
           check_once(axes.rhs_contract, axes.rhs_batch, "rhs");
-          Aval out{{}, params.get<DType>("dtype"), lhs.weak && rhs.weak && params.get<DType>("dtype") == lhs.dtype};
+          Aval out{{},
+                   params.get<DType>("dtype"),
+                   lhs.weak && rhs.weak && params.get<DType>("dtype") == lhs.dtype};
           for (int axis : axes.lhs_batch) out.shape.push_back(lhs.shape[axis]);
-          for (int axis : free_axes(lhs.rank(), axes.lhs_contract, axes.lhs_batch)) out.shape.push_back(lhs.shape[axis]);
-          for (int axis : free_axes(rhs.rank(), axes.rhs_contract, axes.rhs_batch)) out.shape.push_back(rhs.shape[axis]);
+          for (int axis : free_axes(lhs.rank(), axes.lhs_contract, axes.lhs_batch))
+            out.shape.push_back(lhs.shape[axis]);
+          for (int axis : free_axes(rhs.rank(), axes.rhs_contract, axes.rhs_batch))
+            out.shape.push_back(rhs.shape[axis]);
           return std::vector<Aval>{out};
         })
         .rule<Eval>(dot_eval)
         .rule<Jvp>([](auto primals, auto tangents, auto outputs, const Params& params) -> Tangents {
           Tangent total(outputs[0].aval());
-          if (!tangents[0].is_zero()) total = Array(bind(dot_general_p, {tangents[0].array(), primals[1]}, params));
-          if (!tangents[1].is_zero()) total = add_tangents(total, Array(bind(dot_general_p, {primals[0], tangents[1].array()}, params)));
+          if (!tangents[0].is_zero())
+            total = Array(bind(dot_general_p, {tangents[0].array(), primals[1]}, params));
+          if (!tangents[1].is_zero())
+            total = add_tangents(
+                total, Array(bind(dot_general_p, {primals[0], tangents[1].array()}, params)));
           return {total};
         })
         .rule<Transpose>([](auto cotangents, auto inputs, const Params& params) -> Tangents {
           const Axes axes(params);
           Tangents result{Tangent(inputs[0].aval()), Tangent(inputs[1].aval())};
           const int linear = inputs[0].is_linear() ? 0 : 1;
-          result[linear] = transpose_operand(cotangents[0].array(), inputs[1 - linear].known(), inputs[linear].aval(), axes, linear == 0);
+          result[linear] = transpose_operand(cotangents[0].array(), inputs[1 - linear].known(),
+                                             inputs[linear].aval(), axes, linear == 0);
           return result;
         })
-        .rule<Batch>([](Dim, std::span<const Batched> inputs, const Params& params) -> std::vector<Batched> {
+        .rule<Batch>([](Dim, std::span<const Batched> inputs,
+                        const Params& params) -> std::vector<Batched> {
           Axes axes(params);
           auto shift = [](std::vector<int>& list, int dim) {
             for (int& axis : list) axis += axis >= dim;
           };
           const int num_batch = int(axes.lhs_batch.size());
-          const int lhs_rank = example_aval(inputs[0]).rank(), rhs_rank = example_aval(inputs[1]).rank();
+          const int lhs_rank = example_aval(inputs[0]).rank(),
+                    rhs_rank = example_aval(inputs[1]).rank();
           const std::vector<int> lhs_free = free_axes(lhs_rank, axes.lhs_contract, axes.lhs_batch);
           const std::vector<int> rhs_free = free_axes(rhs_rank, axes.rhs_contract, axes.rhs_batch);
-          if (inputs[0].dim) shift(axes.lhs_contract, *inputs[0].dim), shift(axes.lhs_batch, *inputs[0].dim);
-          if (inputs[1].dim) shift(axes.rhs_contract, *inputs[1].dim), shift(axes.rhs_batch, *inputs[1].dim);
+          if (inputs[0].dim)
+            shift(axes.lhs_contract, *inputs[0].dim), shift(axes.lhs_batch, *inputs[0].dim);
+          if (inputs[1].dim)
+            shift(axes.rhs_contract, *inputs[1].dim), shift(axes.rhs_batch, *inputs[1].dim);
           int result_dim = 0;
           if (inputs[0].dim && inputs[1].dim) {
             axes.lhs_batch.insert(axes.lhs_batch.begin(), *inputs[0].dim);
@@ -330,29 +400,42 @@ static const auto dot_general_def =
             result_dim = num_batch + int(lhs_free.size());
             for (int axis : rhs_free) result_dim += axis < *inputs[1].dim;
           }
-          const DotDimensions d{axes.lhs_contract, axes.rhs_contract, axes.lhs_batch, axes.rhs_batch};
-          return {{Array(bind(dot_general_p, {inputs[0].array, inputs[1].array}, dot_params(d, params.get<DType>("dtype")))), result_dim}};
+          const DotDimensions d{axes.lhs_contract, axes.rhs_contract, axes.lhs_batch,
+                                axes.rhs_batch};
+          return {{Array(bind(dot_general_p, {inputs[0].array, inputs[1].array},
+                              dot_params(d, params.get<DType>("dtype")))),
+                   result_dim}};
         })
-        .rule<Mask>([](std::span<const Masked> inputs, auto, const Params& params, const SizeValues& sizes) {
+        .rule<Mask>([](std::span<const Masked> inputs, auto, const Params& params,
+                       const SizeValues& sizes) {
           // Both operands: 0 * NaN is NaN.
           const Axes axes(params);
           const Array zero = Array::literal(0, inputs[0].aval.dtype);
-          return Arrays(bind(dot_general_p, {fill_padding(inputs[0], zero, sizes, axes.lhs_contract),
-                                             fill_padding(inputs[1], zero, sizes, axes.rhs_contract)}, params));
+          return Arrays(bind(dot_general_p,
+                             {fill_padding(inputs[0], zero, sizes, axes.lhs_contract),
+                              fill_padding(inputs[1], zero, sizes, axes.rhs_contract)},
+                             params));
         })
         .rule<Samples>([] {
-          auto input = [](Shape shape) { return Sample::Input{{std::move(shape), DType::float64}}; };
+          auto input = [](Shape shape) {
+            return Sample::Input{{std::move(shape), DType::float64}};
+          };
           return std::vector<Sample>{
               {{input({2, 3}), input({3, 4})}, dot_params({{1}, {0}, {}, {}}, DType::float64)},
               {{input({2, 3}), input({2, 4})}, dot_params({{0}, {0}, {}, {}}, DType::float64)},
-              {{input({5, 2, 3}), input({5, 3, 4})}, dot_params({{2}, {1}, {0}, {0}}, DType::float64)},
-              {{input({3, 5, 2}), input({4, 2, 5})}, dot_params({{2}, {1}, {1}, {2}}, DType::float64)},
-              {{input({2, 3, 4}), input({4, 3})}, dot_params({{1, 2}, {1, 0}, {}, {}}, DType::float64)},
+              {{input({5, 2, 3}), input({5, 3, 4})},
+               dot_params({{2}, {1}, {0}, {0}}, DType::float64)},
+              {{input({3, 5, 2}), input({4, 2, 5})},
+               dot_params({{2}, {1}, {1}, {2}}, DType::float64)},
+              {{input({2, 3, 4}), input({4, 3})},
+               dot_params({{1, 2}, {1, 0}, {}, {}}, DType::float64)},
               {{input({3}), input({3})}, dot_params({{0}, {0}, {}, {}}, DType::float64)},
               {{input({2}), input({3})}, dot_params({{}, {}, {}, {}}, DType::float64)}};
         });
-Array lax::dot_general(Operand lhs, Operand rhs, const DotDimensions& dimensions, std::optional<DType> preferred_element_type) {
-  return bind(dot_general_p, {lhs, rhs}, dot_params(dimensions, preferred_element_type.value_or(lhs.dtype())));
+Array lax::dot_general(Operand lhs, Operand rhs, const DotDimensions& dimensions,
+                       std::optional<DType> preferred_element_type) {
+  return bind(dot_general_p, {lhs, rhs},
+              dot_params(dimensions, preferred_element_type.value_or(lhs.dtype())));
 }
 
 }  // namespace plait

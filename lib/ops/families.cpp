@@ -9,20 +9,26 @@ namespace {
 std::string shapes_text(std::span<const Aval> inputs) {
   std::string text;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == inputs.size() ? " and " : ", ") + ("(" + inputs[i].shape.to_string() + ")");
+    text += (i == 0                   ? ""
+             : i + 1 == inputs.size() ? " and "
+                                      : ", ") +
+            ("(" + inputs[i].shape.to_string() + ")");
   return text;
 }
 
-Aval elementwise_aval(std::string_view name, std::span<const Aval> inputs, DTypes types, ResultType result) {
+Aval elementwise_aval(std::string_view name, std::span<const Aval> inputs, DTypes types,
+                      ResultType result) {
   Aval aval{{}, inputs[0].dtype, true};
   for (const Aval& input : inputs) {
     if (input.dtype != aval.dtype)
-      throw DtypeError(std::string(name) + ": operands have dtypes " + std::string(name_of(aval.dtype)) + " and " +
+      throw DtypeError(std::string(name) + ": operands have dtypes " +
+                           std::string(name_of(aval.dtype)) + " and " +
                            std::string(name_of(input.dtype)),
                        "convert one with astype, or use the plait.numpy function, which promotes");
     aval.weak &= input.weak;
     if (input.rank() == 0) continue;
-    if (aval.rank() == 0) aval.shape = input.shape;
+    if (aval.rank() == 0)
+      aval.shape = input.shape;
     else if (!(aval.shape == input.shape))
       throw ShapeError(std::string(name) + ": operands have shapes " + shapes_text(inputs),
                        "give equal shapes, or use the plait.numpy function, which broadcasts");
@@ -33,50 +39,62 @@ Aval elementwise_aval(std::string_view name, std::span<const Aval> inputs, DType
   return aval;
 }
 
-std::vector<Sample> elementwise_samples(DTypes types, int num_operands, Sample::Input::Values values) {
-  const DType dtype = types.has(DType::float64) ? DType::float64 : types.has(DType::int32) ? DType::int32
-                      : types.has(DType::complex128) ? DType::complex128 : DType::bool_;
+std::vector<Sample> elementwise_samples(DTypes types, int num_operands,
+                                        Sample::Input::Values values) {
+  const DType dtype = types.has(DType::float64)      ? DType::float64
+                      : types.has(DType::int32)      ? DType::int32
+                      : types.has(DType::complex128) ? DType::complex128
+                                                     : DType::bool_;
   auto sample = [&](auto shape_of) {
     Sample sample;
-    for (int i = 0; i < num_operands; ++i) sample.inputs.push_back({{shape_of(i), dtype, false}, values, 0});
+    for (int i = 0; i < num_operands; ++i)
+      sample.inputs.push_back({{shape_of(i), dtype, false}, values, 0});
     return sample;
   };
-  std::vector<Sample> samples = {sample([](int) { return Shape{2, 3}; }), sample([](int) { return Shape{}; })};
-  if (num_operands > 1) samples.push_back(sample([](int i) { return i == 0 ? Shape{4} : Shape{}; }));
+  std::vector<Sample> samples = {sample([](int) { return Shape{2, 3}; }),
+                                 sample([](int) { return Shape{}; })};
+  if (num_operands > 1)
+    samples.push_back(sample([](int i) { return i == 0 ? Shape{4} : Shape{}; }));
   return samples;
 }
 
 }  // namespace
 
-Family elementwise(DTypes types, int num_operands, ResultType result, Sample::Input::Values values) {
-  return {"elementwise", [=](Definition& definition) {
-    const Primitive& primitive = definition.primitive();
-    definition.operands(num_operands)
-        .rule<Abstract>([=, &primitive](std::span<const Aval> inputs, const Params&) {
-          return std::vector<Aval>{elementwise_aval(primitive.name(), inputs, types, result)};
-        })
-        .rule<Eval>([&primitive](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
-          eval_pointwise(primitive, inputs, outputs, params);
-        })
-        .rule<Fold>([&primitive](std::span<const Literal> inputs, const Params& params) {
-          return fold_pointwise(primitive, inputs, params);
-        })
-        .rule<Batch>(batch_elementwise(primitive))
-        .rule<Mask>(mask_elementwise(primitive))
-        .rule<Samples>([=] { return elementwise_samples(types, num_operands, values); });
-  }};
+Family elementwise(DTypes types, int num_operands, ResultType result,
+                   Sample::Input::Values values) {
+  return {
+      "elementwise", [=](Definition& definition) {
+        const Primitive& primitive = definition.primitive();
+        definition.operands(num_operands)
+            .rule<Abstract>([=, &primitive](std::span<const Aval> inputs, const Params&) {
+              return std::vector<Aval>{elementwise_aval(primitive.name(), inputs, types, result)};
+            })
+            .rule<Eval>([&primitive](std::span<const View> inputs, std::span<const View> outputs,
+                                     const Params& params) {
+              eval_pointwise(primitive, inputs, outputs, params);
+            })
+            .rule<Fold>([&primitive](std::span<const Literal> inputs, const Params& params) {
+              return fold_pointwise(primitive, inputs, params);
+            })
+            .rule<Batch>(batch_elementwise(primitive))
+            .rule<Mask>(mask_elementwise(primitive))
+            .rule<Samples>([=] { return elementwise_samples(types, num_operands, values); });
+      }};
 }
 
-void eval_pointwise(const Primitive& primitive, std::span<const View> inputs, std::span<const View> outputs,
-                    const Params& params) {
+void eval_pointwise(const Primitive& primitive, std::span<const View> inputs,
+                    std::span<const View> outputs, const Params& params) {
   DType dtypes[4];
   for (std::size_t i = 0; i < inputs.size(); ++i) dtypes[i] = inputs[i].dtype;
   const Chunk chunk = rule<Pointwise>(primitive)({dtypes, inputs.size()}, params);
-  if (!chunk.loop) throw InternalError("`" + std::string(primitive.name()) + "` has no loop for " + std::string(name_of(dtypes[0])));
+  if (!chunk.loop)
+    throw InternalError("`" + std::string(primitive.name()) + "` has no loop for " +
+                        std::string(name_of(dtypes[0])));
   run_pointwise(chunk, inputs, outputs[0]);
 }
 
-std::optional<std::vector<Literal>> fold_pointwise(const Primitive& primitive, std::span<const Literal> inputs,
+std::optional<std::vector<Literal>> fold_pointwise(const Primitive& primitive,
+                                                   std::span<const Literal> inputs,
                                                    const Params& params) {
   std::vector<Aval> avals;
   std::vector<Buffer> buffers;
@@ -92,7 +110,8 @@ std::optional<std::vector<Literal>> fold_pointwise(const Primitive& primitive, s
   return std::vector<Literal>{*Array(new ConcreteNode(aval, result, true)).as_literal()};
 }
 
-// --- Differentiation -------------------------------------------------------------------------------
+// --- Differentiation
+// -------------------------------------------------------------------------------
 
 Array Tangent::instantiate() const { return is_zero() ? lax::zeros_like(aval_) : array_; }
 
@@ -120,16 +139,16 @@ Tangent unbroadcast_cotangent(const Tangent& cotangent, const Aval& to) {
 }
 
 Jvp::Rule unary(std::function<Array(const Array&, const Array&)> multiplier) {
-  return [=](std::span<const Array> primals, std::span<const Tangent> tangents, std::span<const Array> outputs,
-             const Params&) -> Tangents {
+  return [=](std::span<const Array> primals, std::span<const Tangent> tangents,
+             std::span<const Array> outputs, const Params&) -> Tangents {
     const Array factor = multiplier(primals[0], outputs[0]);
     return {Array(tangents[0].array() * factor)};
   };
 }
 
 Jvp::Rule binary(Partial dx, Partial dy) {
-  return [=](std::span<const Array> primals, std::span<const Tangent> tangents, std::span<const Array> outputs,
-             const Params&) -> Tangents {
+  return [=](std::span<const Array> primals, std::span<const Tangent> tangents,
+             std::span<const Array> outputs, const Params&) -> Tangents {
     Tangent total(outputs[0].aval());
     for (int i = 0; i < 2; ++i) {
       if (tangents[i].is_zero()) continue;
@@ -142,14 +161,16 @@ Jvp::Rule binary(Partial dx, Partial dy) {
 }
 
 Jvp::Rule zero_derivative() {
-  return [](std::span<const Array>, std::span<const Tangent>, std::span<const Array> outputs, const Params&) {
+  return [](std::span<const Array>, std::span<const Tangent>, std::span<const Array> outputs,
+            const Params&) {
     Tangents tangents;
     for (const Array& output : outputs) tangents.push_back(Tangent(output.aval()));
     return tangents;
   };
 }
 
-// --- Batching --------------------------------------------------------------------------------------
+// --- Batching
+// --------------------------------------------------------------------------------------
 
 Aval example_aval(const Batched& value) {
   Aval aval = value.array.aval();
@@ -197,8 +218,10 @@ Arrays align_batched(Dim size, std::span<const Batched> inputs) {
 }
 
 Batch::Rule batch_elementwise(const Primitive& primitive) {
-  return [&primitive](Dim size, std::span<const Batched> inputs, const Params& params) -> std::vector<Batched> {
-    // Where every batched operand has the batch at one place and the others are scalars, nothing moves.
+  return [&primitive](Dim size, std::span<const Batched> inputs,
+                      const Params& params) -> std::vector<Batched> {
+    // Where every batched operand has the batch at one place and the others are scalars, nothing
+    // moves.
     std::optional<int> common;
     bool aligned = true;
     for (const Batched& input : inputs) {
@@ -224,33 +247,40 @@ Batch::Rule batch_elementwise(const Primitive& primitive) {
   };
 }
 
-// --- Masking ---------------------------------------------------------------------------------------
+// --- Masking
+// ---------------------------------------------------------------------------------------
 
 Mask::Rule mask_elementwise(const Primitive& primitive) {
-  return [&primitive](std::span<const Masked> inputs, std::span<const Aval>, const Params& params, const SizeValues&) {
+  return [&primitive](std::span<const Masked> inputs, std::span<const Aval>, const Params& params,
+                      const SizeValues&) {
     Arrays padded;
     for (const Masked& input : inputs) padded.push_back(input.padded);
     return Arrays(bind(primitive, padded, params));
   };
 }
 
-// --- Movement --------------------------------------------------------------------------------------
+// --- Movement
+// --------------------------------------------------------------------------------------
 
 Family movement() {
   return {"movement", [](Definition& definition) {
-    const Primitive& primitive = definition.primitive();
-    definition.operands(1).rule<Eval>([&primitive](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
-      const std::optional<View> view = rule<Alias>(primitive)(inputs[0], outputs[0].shape, params);
-      if (view) return copy_elements(*view, outputs[0]);
-      const Buffer dense = Buffer::copy_of(inputs[0]);
-      copy_elements(*rule<Alias>(primitive)(dense.view(), outputs[0].shape, params), outputs[0]);
-    });
-  }};
+            const Primitive& primitive = definition.primitive();
+            definition.operands(1).rule<Eval>([&primitive](std::span<const View> inputs,
+                                                           std::span<const View> outputs,
+                                                           const Params& params) {
+              const std::optional<View> view =
+                  rule<Alias>(primitive)(inputs[0], outputs[0].shape, params);
+              if (view) return copy_elements(*view, outputs[0]);
+              const Buffer dense = Buffer::copy_of(inputs[0]);
+              copy_elements(*rule<Alias>(primitive)(dense.view(), outputs[0].shape, params),
+                            outputs[0]);
+            });
+          }};
 }
 
 Jvp::Rule linear_through(const Primitive& primitive) {
-  return [&primitive](std::span<const Array> primals, std::span<const Tangent> tangents, std::span<const Array> outputs,
-                      const Params& params) -> Tangents {
+  return [&primitive](std::span<const Array> primals, std::span<const Tangent> tangents,
+                      std::span<const Array> outputs, const Params& params) -> Tangents {
     Arrays inputs(primals.begin(), primals.end());
     if (tangents[0].is_zero()) return {Tangent(outputs[0].aval())};
     inputs[0] = tangents[0].array();
@@ -260,14 +290,15 @@ Jvp::Rule linear_through(const Primitive& primitive) {
 
 void require_dtype(std::string_view name, const Aval& aval, DTypes types) {
   if (!types.has(aval.dtype))
-    throw DtypeError(std::string(name) + ": an operand of dtype " + std::string(name_of(aval.dtype)) + " is not " + to_string(types),
+    throw DtypeError(std::string(name) + ": an operand of dtype " +
+                         std::string(name_of(aval.dtype)) + " is not " + to_string(types),
                      "convert it with astype");
 }
 
 void require_rank(std::string_view name, const Aval& aval, int rank) {
   if (aval.rank() != rank)
-    throw ShapeError(std::string(name) + ": an operand of shape (" + aval.shape.to_string() + ") should have " +
-                         std::to_string(rank) + " dimensions",
+    throw ShapeError(std::string(name) + ": an operand of shape (" + aval.shape.to_string() +
+                         ") should have " + std::to_string(rank) + " dimensions",
                      "reshape it");
 }
 

@@ -127,9 +127,8 @@ Array lax::cumlogsumexp(Operand operand, int axis, bool reverse) {
   const Array own = exp(sub(x, m));
   // The maximum before each place: its own at the first one, where there is no sum to carry.
   const Dim one = minimum(1, n);  // a named size may be 0
-  const Array before = reverse
-                           ? concatenate({part(m, dim, one, n), part(m, dim, n - one, n)}, dim)
-                           : concatenate({part(m, dim, 0, one), part(m, dim, 0, n - one)}, dim);
+  const Array before = reverse ? concatenate({part(m, dim, one, n), part(m, dim, n - one, n)}, dim)
+                               : concatenate({part(m, dim, 0, one), part(m, dim, 0, n - one)}, dim);
   return add(log(linear_recurrence(exp(sub(before, m)), own, dim, reverse)), m);
 }
 

@@ -5,17 +5,22 @@
 namespace plait::indexing {
 
 std::string axis_text(std::string_view name, int axis, const Aval& aval) {
-  return std::string(name) + ": along axis " + std::to_string(axis) + " of an array of shape " + text_of(aval.shape) + ", ";
+  return std::string(name) + ": along axis " + std::to_string(axis) + " of an array of shape " +
+         text_of(aval.shape) + ", ";
 }
 
-void require_entries(std::string_view name, const Aval& aval, std::size_t entries, std::string_view what) {
+void require_entries(std::string_view name, const Aval& aval, std::size_t entries,
+                     std::string_view what) {
   if (int(entries) != aval.rank())
     throw ShapeError(std::string(name) + ": an array of shape " + text_of(aval.shape) + " has " +
-                         std::to_string(aval.rank()) + " axes, and there are " + std::to_string(entries) + " " + std::string(what),
+                         std::to_string(aval.rank()) + " axes, and there are " +
+                         std::to_string(entries) + " " + std::string(what),
                      "give one for each axis");
 }
 
-Dim dilated(Dim n, Dim interior) { return interior == Dim(0) ? n : maximum(0, n + (n - 1) * interior); }
+Dim dilated(Dim n, Dim interior) {
+  return interior == Dim(0) ? n : maximum(0, n + (n - 1) * interior);
+}
 
 View part_of(View view, int axis, std::int64_t start, std::int64_t size) {
   if (size > 0) view.data = view.as<char>() + start * view.strides[axis] * size_of(view.dtype);
@@ -23,22 +28,25 @@ View part_of(View view, int axis, std::int64_t start, std::int64_t size) {
   return view;
 }
 
-void require_same_dtype(std::string_view name, const Aval& x, const Aval& other, std::string_view what) {
+void require_same_dtype(std::string_view name, const Aval& x, const Aval& other,
+                        std::string_view what) {
   if (x.dtype != other.dtype)
-    throw DtypeError(std::string(name) + ": the operand has dtype " + std::string(name_of(x.dtype)) + " and " +
-                         std::string(what) + " dtype " + std::string(name_of(other.dtype)),
+    throw DtypeError(std::string(name) + ": the operand has dtype " +
+                         std::string(name_of(x.dtype)) + " and " + std::string(what) + " dtype " +
+                         std::string(name_of(other.dtype)),
                      "convert one with astype");
 }
 
 void require_integer(std::string_view name, const Aval& aval) {
   if (!is_integer(aval.dtype))
-    throw DtypeError(std::string(name) + ": indices have dtype " + std::string(name_of(aval.dtype)) +
-                         ", and must be integers",
+    throw DtypeError(std::string(name) + ": indices have dtype " +
+                         std::string(name_of(aval.dtype)) + ", and must be integers",
                      is_bool(aval.dtype) ? "select by a mask with where, or index with []"
                                          : "convert the indices with astype");
 }
 
-// --- Batching --------------------------------------------------------------------------------------
+// --- Batching
+// --------------------------------------------------------------------------------------
 
 Shape inserted(const Shape& list, int to, Dim value) {
   Shape result = list;
@@ -65,7 +73,8 @@ Array move_batch(const Batched& value, Dim size, int to) {
   return transposed(value.array, dims);
 }
 
-// --- Scalars and indices ---------------------------------------------------------------------------
+// --- Scalars and indices
+// ---------------------------------------------------------------------------
 
 Array in_dtype_of(const Array& number, const Array& like) {
   const Aval& to = like.aval();
@@ -77,14 +86,18 @@ Array in_dtype_of(const Array& number, const Array& like) {
 
 Array signed_indices(const Array& indices) {
   switch (indices.dtype()) {
-    case DType::int32: case DType::int64: return indices;
-    case DType::uint32: return lax::convert_element_type(indices, DType::int64);
+    case DType::int32:
+    case DType::int64:
+      return indices;
+    case DType::uint32:
+      return lax::convert_element_type(indices, DType::int64);
     case DType::uint64: {
       const Literal largest{DType::uint64, false, std::numeric_limits<std::int64_t>::max(), 0, 0};
       const Array held = lax::min(indices, Array::literal(largest));
       return lax::convert_element_type(held, DType::int64);
     }
-    default: return lax::convert_element_type(indices, DType::int32);
+    default:
+      return lax::convert_element_type(indices, DType::int32);
   }
 }
 
@@ -99,7 +112,8 @@ Array clamp_to(const Array& index, const Array& low, const Array& high) {
 
 Array positions(const Shape& shape, int axis) { return lax::iota(DType::int32, shape, axis); }
 
-// --- Masking ---------------------------------------------------------------------------------------
+// --- Masking
+// ---------------------------------------------------------------------------------------
 
 Shape bounds_of(const Shape& shape, const SizeValues& sizes) {
   Shape bounds;
@@ -120,7 +134,8 @@ Array shifted(const Array& array, int axis, const Array& start, Dim size) {
   // Wide enough that no start is clamped, which would shift what is real.
   const Array wide = resized(array, axis, array.shape(axis) + size);
   Arrays inputs{wide};
-  for (int i = 0; i < array.ndim(); ++i) inputs.push_back(i == axis ? start : literal_like(start, 0));
+  for (int i = 0; i < array.ndim(); ++i)
+    inputs.push_back(i == axis ? start : literal_like(start, 0));
   Shape window = wide.shape();
   window[axis] = size;
   return bind(dynamic_slice_p, inputs, {{"slice_sizes", window}});
@@ -130,7 +145,8 @@ Array taken(const Array& array, int axis, const Array& places) {
   Shape window = array.shape();
   window[axis] = 1;
   const Array rows = lax::reshape(places, Shape{places.shape(0), 1});
-  const Array front = lax::gather(array, rows, {{axis}, {axis}, 0}, window, lax::GatherScatterMode::clip);
+  const Array front =
+      lax::gather(array, rows, {{axis}, {axis}, 0}, window, lax::GatherScatterMode::clip);
   std::vector<int> back;  // gather puts the places first
   for (int i = 1; i <= axis; ++i) back.push_back(i);
   back.push_back(0);

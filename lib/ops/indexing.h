@@ -1,5 +1,5 @@
-// What the primitives that cut, join and index arrays share: order checks, moving batch dimensions, and
-// shifts of padded arrays to places known at run time.
+// What the primitives that cut, join and index arrays share: order checks, moving batch dimensions,
+// and shifts of padded arrays to places known at run time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,8 +21,10 @@ inline std::string text_of(const Shape& shape) { return "(" + shape.to_string() 
 // "slice: along axis 0 of an array of shape (3,n), "
 std::string axis_text(std::string_view name, int axis, const Aval& aval);
 // As many entries as the array has axes.
-void require_entries(std::string_view name, const Aval& aval, std::size_t entries, std::string_view what);
-void require_same_dtype(std::string_view name, const Aval& x, const Aval& other, std::string_view what);
+void require_entries(std::string_view name, const Aval& aval, std::size_t entries,
+                     std::string_view what);
+void require_same_dtype(std::string_view name, const Aval& x, const Aval& other,
+                        std::string_view what);
 void require_integer(std::string_view name, const Aval& aval);
 
 // How long n elements are with `interior` others between any two.
@@ -36,13 +38,15 @@ View part_of(View view, int axis, std::int64_t start, std::int64_t size);
 Array move_batch(const Batched& value, Dim size, int to);
 // list with a value at position `to`.
 Shape inserted(const Shape& list, int to, Dim value);
-Array transposed(const Array& array, std::span<const int> permutation);  // itself when in order already
+Array transposed(const Array& array,
+                 std::span<const int> permutation);  // itself when in order already
 
 // --- Scalars and indices -------------------------------------------------------------------------
 
 // A number that is a literal or weak, in the dtype of like; others unchanged.
 Array in_dtype_of(const Array& number, const Array& like);
-// Indices as int32 or int64, with their values: unsigned ones that no signed index holds become the largest.
+// Indices as int32 or int64, with their values: unsigned ones that no signed index holds become the
+// largest.
 Array signed_indices(const Array& indices);
 Array literal_like(const Array& like, std::int64_t value);
 Array clamp_to(const Array& index, const Array& low, const Array& high);
@@ -52,11 +56,11 @@ Array positions(const Shape& shape, int axis);
 // --- Masking -------------------------------------------------------------------------------------
 
 Shape bounds_of(const Shape& shape, const SizeValues& sizes);
-// The same array with `size` elements along an axis: cut at the end, or padded there with zeros that
-// nobody reads.
+// The same array with `size` elements along an axis: cut at the end, or padded there with zeros
+// that nobody reads.
 Array resized(const Array& array, int axis, Dim size);
-// `size` elements along an axis from a start known at run time, 0 <= start <= the axis's size; what lies
-// beyond the end is zero.
+// `size` elements along an axis from a start known at run time, 0 <= start <= the axis's size; what
+// lies beyond the end is zero.
 Array shifted(const Array& array, int axis, const Array& start, Dim size);
 // array[..., places[i], ...] along an axis, for int32 places; clamped to the axis.
 Array taken(const Array& array, int axis, const Array& places);

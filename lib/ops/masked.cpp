@@ -1,5 +1,5 @@
-// masked: the primitive that holds a function over named sizes and applies it to padded arrays; and the
-// check of sizes that it runs. What it does to them is said in transforms/masked.cpp.
+// masked: the primitive that holds a function over named sizes and applies it to padded arrays; and
+// the check of sizes that it runs. What it does to them is said in transforms/masked.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/families.h>
 #include <plait/ops.h>
@@ -8,7 +8,9 @@
 namespace plait {
 
 MaskedParams::MaskedParams(const Params& params)
-    : body(params.get<Jaxpr>("body")), bounds(params.get<Shape>("bounds")), checked(params.flag("checked")) {
+    : body(params.get<Jaxpr>("body")),
+      bounds(params.get<Shape>("bounds")),
+      checked(params.flag("checked")) {
   if (params.has("sizes")) sizes = params.get<Shape>("sizes");
   auto require = [&](bool fits) {
     if (!fits)
@@ -57,14 +59,16 @@ std::vector<std::pair<Dim, Dim>> MaskedParams::opening() const {
 
 Jaxpr MaskedParams::open_body() const {
   const std::vector<std::pair<Dim, Dim>> replacements = opening();
-  const bool same = std::all_of(replacements.begin(), replacements.end(), [](const auto& pair) { return pair.first == pair.second; });
+  const bool same = std::all_of(replacements.begin(), replacements.end(),
+                                [](const auto& pair) { return pair.first == pair.second; });
   return same ? body : instantiate(body, replacements);
 }
 
 std::vector<std::pair<Dim, Dim>> MaskedParams::open_bounds() const {
   const std::vector<std::pair<Dim, Dim>> replacements = opening();
   std::vector<std::pair<Dim, Dim>> result;
-  for (std::size_t i = 0; i < bounds.size(); ++i) result.emplace_back(replacements[sizes.size() + i].second, bounds[i]);
+  for (std::size_t i = 0; i < bounds.size(); ++i)
+    result.emplace_back(replacements[sizes.size() + i].second, bounds[i]);
   return result;
 }
 
@@ -78,25 +82,31 @@ Aval MaskedParams::padded(const Aval& real) const {
 
 constinit const Primitive masked_p{"masked"};
 static const auto masked_def =
-    define(masked_p, "Applies a function of named sizes to padded arrays and the sizes' values; the padding of results is zero.")
+    define(masked_p,
+           "Applies a function of named sizes to padded arrays and the sizes' values; the padding "
+           "of results is zero.")
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const MaskedParams masked(params);
           const std::size_t num_ragged = masked.num_ragged();
           if (inputs.size() != num_ragged + masked.body->num_binders)
-            throw InternalError("masked: " + std::to_string(inputs.size()) + " operands for " + std::to_string(num_ragged) + " sizes and a body of " +
+            throw InternalError("masked: " + std::to_string(inputs.size()) + " operands for " +
+                                std::to_string(num_ragged) + " sizes and a body of " +
                                 std::to_string(masked.body->num_binders));
           for (std::size_t i = 0; i < inputs.size(); ++i) {
-            Aval expected = i < num_ragged ? Aval{{}, DType::int32} : masked.padded(masked.body->avals[i - num_ragged]);
+            Aval expected = i < num_ragged ? Aval{{}, DType::int32}
+                                           : masked.padded(masked.body->avals[i - num_ragged]);
             for (auto lane = masked.lanes.rbegin(); lane != masked.lanes.rend(); ++lane)
               if (lane->batched[i]) expected.shape.insert(0, lane->size);
             if (!(inputs[i].shape == expected.shape) || inputs[i].dtype != expected.dtype)
-              throw InternalError("masked: operand " + std::to_string(i) + " is " + inputs[i].to_string() + " where " + expected.to_string() +
+              throw InternalError("masked: operand " + std::to_string(i) + " is " +
+                                  inputs[i].to_string() + " where " + expected.to_string() +
                                   " is needed\n" + print(masked.body));
           }
           std::vector<Aval> outputs;
           for (const Aval& real : masked.body->output_avals()) {
             outputs.push_back(masked.padded(real));
-            for (auto lane = masked.lanes.rbegin(); lane != masked.lanes.rend(); ++lane) outputs.back().shape.insert(0, lane->size);
+            for (auto lane = masked.lanes.rbegin(); lane != masked.lanes.rend(); ++lane)
+              outputs.back().shape.insert(0, lane->size);
           }
           return outputs;
         })
@@ -106,7 +116,8 @@ static const auto masked_def =
           const Var x = builder.add_binder({{n, 3}, DType::float64});
           const Var y = builder.add_binder({{3}, DType::float64});
           const Var sine = builder.add(sin_p, {x}, {}, {})[0];
-          const Var sum = builder.add(reduce_p, {sine}, {{"kind", std::string("sum")}, {"axes", Shape{0}}}, {})[0];
+          const Var sum = builder.add(reduce_p, {sine},
+                                      {{"kind", std::string("sum")}, {"axes", Shape{0}}}, {})[0];
           const Var product = builder.add(mul_p, {sum, y}, {}, {})[0];
           const Jaxpr body = builder.close({product, sine}, {n});
           const Sample::Input size{{{}, DType::int32}, Sample::Input::Values::indices, 5};
@@ -114,7 +125,8 @@ static const auto masked_def =
                                       {{"body", body}, {"bounds", Shape{4}}, {"checked", true}}}};
         });
 
-// --- The check of sizes ----------------------------------------------------------------------------
+// --- The check of sizes
+// ----------------------------------------------------------------------------
 
 namespace {
 
@@ -135,10 +147,13 @@ struct Violation {
 };
 std::optional<Violation> violation(const View& left_view, const View& right_view) {
   const Buffer left = Buffer::copy_of(left_view), right = Buffer::copy_of(right_view);
-  const auto *l = static_cast<const std::int32_t*>(left.data()), *r = static_cast<const std::int32_t*>(right.data());
-  const std::int64_t num_left = num_elements(left.shape()), num_right = num_elements(right.shape()), n = std::max(num_left, num_right);
+  const auto *l = static_cast<const std::int32_t*>(left.data()),
+             *r = static_cast<const std::int32_t*>(right.data());
+  const std::int64_t num_left = num_elements(left.shape()), num_right = num_elements(right.shape()),
+                     n = std::max(num_left, num_right);
   for (std::int64_t i = 0; i < n; ++i)
-    if (const std::int32_t a = l[num_left == 1 ? 0 : i], b = r[num_right == 1 ? 0 : i]; a > b) return Violation{i, a, b};
+    if (const std::int32_t a = l[num_left == 1 ? 0 : i], b = r[num_right == 1 ? 0 : i]; a > b)
+      return Violation{i, a, b};
   return std::nullopt;
 }
 
@@ -164,24 +179,34 @@ static const auto check_sizes_def =
           return std::vector<Aval>{};
         })
         .rule<Eval>([](std::span<const View> inputs, std::span<const View>, const Params& params) {
-          const std::vector<std::string> names = lines_of(params.text("names")), constraints = lines_of(params.text("constraints"));
+          const std::vector<std::string> names = lines_of(params.text("names")),
+                                         constraints = lines_of(params.text("constraints"));
           auto in_lane = [](const View& view, std::int64_t lane) {
             return view.rank() == 0 ? std::string() : " in example " + std::to_string(lane);
           };
           for (std::size_t i = 0; i < names.size(); ++i) {
-            const Buffer bound = Buffer::scalar(std::int32_t(params.get<Shape>("bounds")[i].constant())), zero = Buffer::scalar(std::int32_t(0));
+            const Buffer bound = Buffer::scalar(
+                             std::int32_t(params.get<Shape>("bounds")[i].constant())),
+                         zero = Buffer::scalar(std::int32_t(0));
             if (const auto wrong = violation(inputs[i], bound.view()))
-              throw ValueError("mask: the size " + names[i] + " is " + std::to_string(wrong->left) + in_lane(inputs[i], wrong->lane) +
-                                   ", and the arrays are padded to " + std::to_string(wrong->right),
-                               "give a size that is at most that, or pad the arrays to a larger one");
+              throw ValueError(
+                  "mask: the size " + names[i] + " is " + std::to_string(wrong->left) +
+                      in_lane(inputs[i], wrong->lane) + ", and the arrays are padded to " +
+                      std::to_string(wrong->right),
+                  "give a size that is at most that, or pad the arrays to a larger one");
             if (const auto wrong = violation(zero.view(), inputs[i]))
-              throw ValueError("mask: the size " + names[i] + " is " + std::to_string(wrong->right) + in_lane(inputs[i], wrong->lane), "give a size of 0 or more");
+              throw ValueError("mask: the size " + names[i] + " is " +
+                                   std::to_string(wrong->right) + in_lane(inputs[i], wrong->lane),
+                               "give a size of 0 or more");
           }
           for (std::size_t i = 0; i < constraints.size(); ++i) {
-            const View &left = inputs[names.size() + 2 * i], &right = inputs[names.size() + 2 * i + 1];
+            const View &left = inputs[names.size() + 2 * i],
+                       &right = inputs[names.size() + 2 * i + 1];
             if (const auto wrong = violation(left, right))
-              throw ShapeError("mask: the function needs " + constraints[i] + ", and here that is " + std::to_string(wrong->left) + " <= " +
-                                   std::to_string(wrong->right) + in_lane(left.rank() ? left : right, wrong->lane),
+              throw ShapeError("mask: the function needs " + constraints[i] +
+                                   ", and here that is " + std::to_string(wrong->left) +
+                                   " <= " + std::to_string(wrong->right) +
+                                   in_lane(left.rank() ? left : right, wrong->lane),
                                "call it with sizes that satisfy this");
           }
         })
@@ -195,7 +220,10 @@ static const auto check_sizes_def =
         .rule<Mask>([](auto, auto, const Params&, const SizeValues&) { return Arrays{}; })
         .rule<Samples>([] {
           const Sample::Input size{{{}, DType::int32}, Sample::Input::Values::indices, 5};
-          return std::vector<Sample>{{{size}, {{"names", std::string("n")}, {"bounds", Shape{4}}, {"constraints", std::string()}}}};
+          return std::vector<Sample>{{{size},
+                                      {{"names", std::string("n")},
+                                       {"bounds", Shape{4}},
+                                       {"constraints", std::string()}}}};
         })
         .effectful();
 

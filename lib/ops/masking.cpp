@@ -1,5 +1,5 @@
-// What Mask rules share: where the real elements of a padded array are, and other values in its padding.
-// See rules.h.
+// What Mask rules share: where the real elements of a padded array are, and other values in its
+// padding. See rules.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ops.h>
 #include <plait/rules.h>
@@ -22,7 +22,8 @@ std::optional<Array> validity(const Shape& shape, const SizeValues& sizes) {
   return valid;
 }
 
-Array fill_padding(const Masked& value, const Array& fill, const SizeValues& sizes, std::span<const int> axes) {
+Array fill_padding(const Masked& value, const Array& fill, const SizeValues& sizes,
+                   std::span<const int> axes) {
   Shape shape = value.padded.shape();  // ragged along axes only
   for (int axis : axes) shape[axis] = value.aval.shape[axis];
   const std::optional<Array> valid = validity(shape, sizes);

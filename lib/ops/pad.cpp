@@ -1,4 +1,5 @@
-// pad: an array with copies of a scalar around and between its elements, or with elements taken away.
+// pad: an array with copies of a scalar around and between its elements, or with elements taken
+// away.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/indexing.h"
 
@@ -10,8 +11,8 @@ using namespace indexing;
 const Sample::Input matrix{{{4, 5}, DType::float64}};
 const Sample::Input scalar{{{}, DType::float64}};
 
-// Where an operand's elements go: element j along an axis is at low + j * step of the result, and those
-// from `first` on, `count` of them, lie inside it.
+// Where an operand's elements go: element j along an axis is at low + j * step of the result, and
+// those from `first` on, `count` of them, lie inside it.
 struct Placed {
   std::int64_t low, step, first, count;
 };
@@ -57,7 +58,8 @@ void eval_pad(std::span<const View> inputs, std::span<const View> outputs, const
 }
 
 std::vector<lax::Padding> padding_of(const Params& params) {
-  const Shape &low = params.get<Shape>("low"), &high = params.get<Shape>("high"), &interior = params.get<Shape>("interior");
+  const Shape &low = params.get<Shape>("low"), &high = params.get<Shape>("high"),
+              &interior = params.get<Shape>("interior");
   std::vector<lax::Padding> padding;
   for (std::size_t i = 0; i < low.size(); ++i) padding.push_back({low[i], high[i], interior[i]});
   return padding;
@@ -68,8 +70,10 @@ Array placed_mask(const Shape& operand, const std::vector<lax::Padding>& padding
   return lax::pad(lax::full(operand, 0, DType::bool_), Array::literal(1, DType::bool_), padding);
 }
 
-// The padding value where it goes in the result, summed; the operand's share by undoing the padding.
-Tangents transpose_pad(std::span<const Tangent> cotangents, std::span<const TransposeInput> inputs, const Params& params) {
+// The padding value where it goes in the result, summed; the operand's share by undoing the
+// padding.
+Tangents transpose_pad(std::span<const Tangent> cotangents, std::span<const TransposeInput> inputs,
+                       const Params& params) {
   const Array& ct = cotangents[0].array();
   const std::vector<lax::Padding> padding = padding_of(params);
   const Shape& shape = inputs[0].aval().shape;
@@ -79,7 +83,8 @@ Tangents transpose_pad(std::span<const Tangent> cotangents, std::span<const Tran
     Shape limit, strides;
     for (int i = 0; i < shape.rank(); ++i) {
       const auto [low, high, interior] = padding[i];
-      // Cut to size * step elements, some zeros at the end included, so that every step-th is `size` many.
+      // Cut to size * step elements, some zeros at the end included, so that every step-th is
+      // `size` many.
       const Dim step = interior + 1, all = interior == Dim(0) ? shape[i] : shape[i] * step;
       undo.push_back({-low, all - dilated(shape[i], interior) - high, 0});
       limit.push_back(all);
@@ -90,7 +95,8 @@ Tangents transpose_pad(std::span<const Tangent> cotangents, std::span<const Tran
   }
   if (inputs[1].is_linear()) {
     const Array zero = lax::zeros_like(ct.aval());
-    result[1] = unbroadcast_cotangent(lax::select(placed_mask(shape, padding), ct, zero), inputs[1].aval());
+    result[1] =
+        unbroadcast_cotangent(lax::select(placed_mask(shape, padding), ct, zero), inputs[1].aval());
   }
   return result;
 }
@@ -108,9 +114,10 @@ std::vector<Batched> batch_pad(Dim size, std::span<const Batched> inputs, const 
   return {{lax::select(placed_mask(operand.shape(), padding), values, padded), dim}};
 }
 
-// An axis of n real elements, padded by `interior` others between any two when that is a size: element
-// i of the result is element i / step when that is exact and real.
-Array dilated_at_run_time(const Array& x, const Array& value, int axis, Dim n, Dim interior, Dim bound, const SizeValues& sizes) {
+// An axis of n real elements, padded by `interior` others between any two when that is a size:
+// element i of the result is element i / step when that is exact and real.
+Array dilated_at_run_time(const Array& x, const Array& value, int axis, Dim n, Dim interior,
+                          Dim bound, const SizeValues& sizes) {
   const Array place = positions({bound}, 0), step = sizes.value(interior + 1);
   const Array source = lax::div(place, step), rest = lax::rem(place, step);
   const Array exact = lax::eq(rest, literal_like(rest, 0)), real = lax::lt(source, sizes.value(n));
@@ -120,7 +127,8 @@ Array dilated_at_run_time(const Array& x, const Array& value, int axis, Dim n, D
   return lax::select(keep, spread, value);
 }
 
-Arrays mask_pad(std::span<const Masked> inputs, std::span<const Aval> outputs, const Params& params, const SizeValues& sizes) {
+Arrays mask_pad(std::span<const Masked> inputs, std::span<const Aval> outputs, const Params& params,
+                const SizeValues& sizes) {
   const Shape &shape = inputs[0].aval.shape, bounds = bounds_of(outputs[0].shape, sizes);
   const Array& value = inputs[1].padded;
   std::vector<lax::Padding> padding = padding_of(params);
@@ -149,7 +157,8 @@ Arrays mask_pad(std::span<const Masked> inputs, std::span<const Aval> outputs, c
     borders[i] = {bounds[i], bounds[i], interior};
     const Array wide = lax::pad(x, value, borders);
     Arrays operands{wide};
-    for (int j = 0; j < x.ndim(); ++j) operands.push_back(j == i ? sizes.value(bounds[i] - low) : Array::literal(0, DType::int32));
+    for (int j = 0; j < x.ndim(); ++j)
+      operands.push_back(j == i ? sizes.value(bounds[i] - low) : Array::literal(0, DType::int32));
     Shape window = wide.shape();
     window[i] = bounds[i];
     x = bind(dynamic_slice_p, operands, {{"slice_sizes", window}});
@@ -162,25 +171,33 @@ Arrays mask_pad(std::span<const Masked> inputs, std::span<const Aval> outputs, c
 
 constinit const Primitive pad_p{"pad"};
 static const auto pad_def =
-    define(pad_p, "The first operand with copies of the second, a scalar, before (low), after (high) and between (interior) its "
-                  "elements along every axis; negative low and high take elements away.").operands(2)
+    define(pad_p,
+           "The first operand with copies of the second, a scalar, before (low), after (high) and "
+           "between (interior) its "
+           "elements along every axis; negative low and high take elements away.")
+        .operands(2)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           Aval aval = inputs[0];
           require_same_dtype("pad", aval, inputs[1], "the padding value has");
           if (inputs[1].rank() != 0)
-            throw ShapeError("pad: the padding value has shape " + text_of(inputs[1].shape), "give a scalar");
-          const Shape &low = params.get<Shape>("low"), &high = params.get<Shape>("high"), &interior = params.get<Shape>("interior");
+            throw ShapeError("pad: the padding value has shape " + text_of(inputs[1].shape),
+                             "give a scalar");
+          const Shape &low = params.get<Shape>("low"), &high = params.get<Shape>("high"),
+                      &interior = params.get<Shape>("interior");
           require_entries("pad", aval, low.size(), "triples of low, high and interior padding");
           for (int i = 0; i < aval.rank(); ++i) {
             require_order(0, interior[i], [&] {
-              return ShapeError(axis_text("pad", i, inputs[0]) + "the interior padding is " + interior[i].to_string(),
-                                "give interior padding of 0 or more; slice takes every n-th element");
+              return ShapeError(
+                  axis_text("pad", i, inputs[0]) + "the interior padding is " +
+                      interior[i].to_string(),
+                  "give interior padding of 0 or more; slice takes every n-th element");
             });
             aval.shape[i] = low[i] + dilated(aval.shape[i], interior[i]) + high[i];
             require_order(0, aval.shape[i], [&] {
-              return ShapeError(axis_text("pad", i, inputs[0]) + "padding by low " + low[i].to_string() + ", high " +
-                                    high[i].to_string() + " and interior " + interior[i].to_string() + " gives the size " +
-                                    aval.shape[i].to_string(),
+              return ShapeError(axis_text("pad", i, inputs[0]) + "padding by low " +
+                                    low[i].to_string() + ", high " + high[i].to_string() +
+                                    " and interior " + interior[i].to_string() +
+                                    " gives the size " + aval.shape[i].to_string(),
                                 "take fewer elements away");
             });
           }
@@ -191,10 +208,12 @@ static const auto pad_def =
           const Shape none(inputs[0].shape.size(), Dim(0));
           for (const char* side : {"low", "high", "interior"})
             if (!(params.get<Shape>(side) == none)) return false;
-          return inputs[1].dtype == inputs[0].dtype && inputs[1].rank() == 0 && (inputs[1].weak || !inputs[0].weak);
+          return inputs[1].dtype == inputs[0].dtype && inputs[1].rank() == 0 &&
+                 (inputs[1].weak || !inputs[0].weak);
         })
         .rule<Eval>(eval_pad)
-        .rule<Jvp>([](std::span<const Array>, std::span<const Tangent> tangents, std::span<const Array>, const Params& params) -> Tangents {
+        .rule<Jvp>([](std::span<const Array>, std::span<const Tangent> tangents,
+                      std::span<const Array>, const Params& params) -> Tangents {
           const Array x = tangents[0].instantiate(), value = tangents[1].instantiate();
           return {Array(bind(pad_p, {x, value}, params))};
         })
@@ -220,7 +239,8 @@ Array lax::pad(Operand operand, Operand padding_value, const std::vector<Padding
     high.push_back(padding.high);
     interior.push_back(padding.interior);
   }
-  return bind(pad_p, {operand, in_dtype_of(padding_value, operand)}, {{"low", low}, {"high", high}, {"interior", interior}});
+  return bind(pad_p, {operand, in_dtype_of(padding_value, operand)},
+              {{"low", low}, {"high", high}, {"interior", interior}});
 }
 
 }  // namespace plait

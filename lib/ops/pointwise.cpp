@@ -33,8 +33,10 @@ void gather_typed(const View& view, std::int64_t begin, std::int64_t count, T* d
   while (count > 0) {
     const std::int64_t run = std::min(count, inner - index[rank - 1]);
     const T* from = src + offset;
-    if (stride == 1) std::memcpy(dst, from, run * sizeof(T));
-    else if (stride == 0) std::fill_n(dst, run, *from);
+    if (stride == 1)
+      std::memcpy(dst, from, run * sizeof(T));
+    else if (stride == 0)
+      std::fill_n(dst, run, *from);
     else
       for (std::int64_t i = 0; i < run; ++i) dst[i] = from[i * stride];
     dst += run;
@@ -49,17 +51,24 @@ void gather_typed(const View& view, std::int64_t begin, std::int64_t count, T* d
   }
 }
 
-struct alignas(8) Bytes16 { std::uint64_t low, high; };
+struct alignas(8) Bytes16 {
+  std::uint64_t low, high;
+};
 
 }  // namespace
 
 void gather_run(const View& view, std::int64_t begin, std::int64_t count, void* dst) {
   switch (size_of(view.dtype)) {
-    case 1: return gather_typed(view, begin, count, static_cast<std::uint8_t*>(dst));
-    case 2: return gather_typed(view, begin, count, static_cast<std::uint16_t*>(dst));
-    case 4: return gather_typed(view, begin, count, static_cast<std::uint32_t*>(dst));
-    case 8: return gather_typed(view, begin, count, static_cast<std::uint64_t*>(dst));
-    default: return gather_typed(view, begin, count, static_cast<Bytes16*>(dst));
+    case 1:
+      return gather_typed(view, begin, count, static_cast<std::uint8_t*>(dst));
+    case 2:
+      return gather_typed(view, begin, count, static_cast<std::uint16_t*>(dst));
+    case 4:
+      return gather_typed(view, begin, count, static_cast<std::uint32_t*>(dst));
+    case 8:
+      return gather_typed(view, begin, count, static_cast<std::uint64_t*>(dst));
+    default:
+      return gather_typed(view, begin, count, static_cast<Bytes16*>(dst));
   }
 }
 
@@ -69,8 +78,10 @@ void run_pointwise(const Chunk& chunk, std::span<const View> inputs, const View&
   enum class Access { dense, splat, gather } access[max_inputs];
   bool all_dense = true;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (num_elements(inputs[i].shape) == 1 && n > 1) access[i] = Access::splat;
-    else access[i] = inputs[i].is_dense() ? Access::dense : Access::gather;
+    if (num_elements(inputs[i].shape) == 1 && n > 1)
+      access[i] = Access::splat;
+    else
+      access[i] = inputs[i].is_dense() ? Access::dense : Access::gather;
     all_dense &= access[i] == Access::dense;
   }
   char* out = output.as<char>();

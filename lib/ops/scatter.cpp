@@ -6,13 +6,13 @@
 //   for each (b, i) in row-major order, for each w:
 //     result[b, start(indices[b, i]) + w] = kind(result[b, start + w], updates[b, i, w])
 //
-// kind: set (the update; of two that set an element the last one wins), add, mul, min, max (NaN wins). A
-// window that does not lie inside the operand is, by mode: an IndexError, before anything is written
-// (check); moved to the nearest that does (clip); left out (fill, promise). `unique` promises that no two
-// windows of a batch overlap.
+// kind: set (the update; of two that set an element the last one wins), add, mul, min, max (NaN
+// wins). A window that does not lie inside the operand is, by mode: an IndexError, before anything
+// is written (check); moved to the nearest that does (clip); left out (fill, promise). `unique`
+// promises that no two windows of a batch overlap.
 //
-// An element meets its updates in that order on any number of threads: see NOTE: [scatter order]. So sums
-// have one result to the bit, and set is a linear function of operand and updates.
+// An element meets its updates in that order on any number of threads: see NOTE: [scatter order].
+// So sums have one result to the bit, and set is a linear function of operand and updates.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/index_rows.h"
 
@@ -27,49 +27,61 @@ using Mode = lax::GatherScatterMode;
 
 constexpr const char* kind_names[] = {"set", "add", "mul", "min", "max"};
 
-// --- Differentiation -----------------------------------------------------------------------------------
+// --- Differentiation
+// -----------------------------------------------------------------------------------
 
-Array scatter_kind(Kind kind, const Array& x, const Array& indices, const Array& updates, const Params& params) {
-  return bind(scatter_p, {x, indices, updates}, params.with("kind", std::string(kind_names[int(kind)])));
+Array scatter_kind(Kind kind, const Array& x, const Array& indices, const Array& updates,
+                   const Params& params) {
+  return bind(scatter_p, {x, indices, updates},
+              params.with("kind", std::string(kind_names[int(kind)])));
 }
 
 // The elements of x that updates of this shape meet; 0 for those that are left out.
 Array met(const Array& x, const Array& indices, const Shape& updates, const Params& params) {
   const lax::IndexDimensions dimensions = dimensions_of(params);
-  return lax::gather(x, indices, dimensions, window_sizes(x.ndim(), updates, dimensions), mode_of(params), 0.0);
+  return lax::gather(x, indices, dimensions, window_sizes(x.ndim(), updates, dimensions),
+                     mode_of(params), 0.0);
 }
 
 Array full_like(const Array& x, double value) { return lax::full(x.shape(), value, x.dtype()); }
-Array as_number(const Array& predicate, DType dtype) { return lax::convert_element_type(predicate, dtype); }
+Array as_number(const Array& predicate, DType dtype) {
+  return lax::convert_element_type(predicate, dtype);
+}
 
 // True for the updates that stand in the end, of those that set an element: found by scattering the
 // updates' numbers.
-Array winners(const Array& indices, const Aval& operand, const Aval& updates, const Params& params) {
+Array winners(const Array& indices, const Aval& operand, const Aval& updates,
+              const Params& params) {
   const Dim count = updates.shape.num_elements();
   // Numbers of 32 bits differ, wrapped or not, for fewer than 2^32 updates.
-  const DType dtype = less_equal(std::int64_t(1) << 32, count).value_or(false) ? DType::int64 : DType::int32;
+  const DType dtype =
+      less_equal(std::int64_t(1) << 32, count).value_or(false) ? DType::int64 : DType::int32;
   const Array numbers = lax::reshape(lax::iota(dtype, {count}, 0), updates.shape);
   const Array none = lax::full(operand.shape, -1, dtype);
   const Array standing = scatter_kind(Kind::set, none, indices, numbers, params);
   return lax::eq(met(standing, indices, updates.shape, params), numbers);
 }
 
-// For each update, the product of all that it is multiplied by. That is result / update, but for updates
-// of 0: there, the product without them, if no other 0 meets the element. (Of second derivatives, those
-// by two zeros that meet one element are lost.)
-Array product_of_others(const Array& x, const Array& indices, const Array& updates, const Array& out, const Params& params) {
+// For each update, the product of all that it is multiplied by. That is result / update, but for
+// updates of 0: there, the product without them, if no other 0 meets the element. (Of second
+// derivatives, those by two zeros that meet one element are lost.)
+Array product_of_others(const Array& x, const Array& indices, const Array& updates,
+                        const Array& out, const Params& params) {
   const Shape& shape = updates.shape();
   if (is_disjoint(params, indices.shape())) return met(x, indices, shape, params);
   const Array zero = Array::literal(0, updates.dtype()), one = Array::literal(1, updates.dtype());
   const Array is_zero = lax::eq(updates, zero), divisors = lax::select(is_zero, one, updates);
-  const Array counts = scatter_kind(Kind::add, lax::full(x.shape(), 0, DType::int32), indices, as_number(is_zero, DType::int32), params);
+  const Array counts = scatter_kind(Kind::add, lax::full(x.shape(), 0, DType::int32), indices,
+                                    as_number(is_zero, DType::int32), params);
   const Array without = scatter_kind(Kind::mul, x, indices, divisors, params);
   const Array only = lax::eq(met(counts, indices, shape, params), Array::literal(1, DType::int32));
-  const Array at_zero = lax::select(only, met(without, indices, shape, params), full_like(updates, 0));
+  const Array at_zero =
+      lax::select(only, met(without, indices, shape, params), full_like(updates, 0));
   return lax::select(is_zero, at_zero, lax::div(met(out, indices, shape, params), divisors));
 }
 
-Tangents jvp_scatter(std::span<const Array> primals, std::span<const Tangent> tangents, std::span<const Array> outputs, const Params& params) {
+Tangents jvp_scatter(std::span<const Array> primals, std::span<const Tangent> tangents,
+                     std::span<const Array> outputs, const Params& params) {
   const Array &x = primals[0], &indices = primals[1], &updates = primals[2], &out = outputs[0];
   const Kind kind = scatter_kind_of(params);
   if (kind == Kind::set || kind == Kind::add) {
@@ -79,33 +91,46 @@ Tangents jvp_scatter(std::span<const Array> primals, std::span<const Tangent> ta
   Tangent total(out.aval());
   if (kind == Kind::mul) {  // d (x prod u) = dx prod u + sum_j du_j (x prod of the other u)
     if (!tangents[0].is_zero())
-      total = Array(lax::mul(tangents[0].array(), scatter_kind(Kind::mul, full_like(x, 1), indices, updates, params)));
+      total = Array(lax::mul(tangents[0].array(),
+                             scatter_kind(Kind::mul, full_like(x, 1), indices, updates, params)));
     if (tangents[2].is_zero()) return {total};
-    const Array du = lax::mul(tangents[2].array(), product_of_others(x, indices, updates, out, params));
+    const Array du =
+        lax::mul(tangents[2].array(), product_of_others(x, indices, updates, out, params));
     return {total.is_zero() ? scatter_kind(Kind::add, full_like(x, 0), indices, du, params)
                             : scatter_kind(Kind::add, total.array(), indices, du, params)};
   }
   // The tangent goes to the operand or update that won; equal ones share it.
   const Array x_won = as_number(lax::eq(x, out), out.dtype());
-  const Array won = as_number(lax::eq(updates, met(out, indices, updates.shape(), params)), out.dtype());
-  const Array shares = lax::max(scatter_kind(Kind::add, x_won, indices, won, params), Array::literal(1, out.dtype()));
-  const Array dx = tangents[0].is_zero() ? full_like(x, 0) : Array(lax::mul(tangents[0].array(), x_won));
+  const Array won =
+      as_number(lax::eq(updates, met(out, indices, updates.shape(), params)), out.dtype());
+  const Array shares = lax::max(scatter_kind(Kind::add, x_won, indices, won, params),
+                                Array::literal(1, out.dtype()));
+  const Array dx =
+      tangents[0].is_zero() ? full_like(x, 0) : Array(lax::mul(tangents[0].array(), x_won));
   if (tangents[2].is_zero()) return {Array(lax::div(dx, shares))};
-  const Array sum = scatter_kind(Kind::add, dx, indices, lax::mul(tangents[2].array(), won), params);
+  const Array sum =
+      scatter_kind(Kind::add, dx, indices, lax::mul(tangents[2].array(), won), params);
   return {Array(lax::div(sum, shares))};
 }
 
-Tangents transpose_scatter(std::span<const Tangent> cotangents, std::span<const TransposeInput> inputs, const Params& params) {
+Tangents transpose_scatter(std::span<const Tangent> cotangents,
+                           std::span<const TransposeInput> inputs, const Params& params) {
   const Array &ct = cotangents[0].array(), &indices = inputs[1].known();
   const Aval& updates = inputs[2].aval();
   const Kind kind = scatter_kind_of(params);
   if (kind == Kind::min || kind == Kind::max || (kind == Kind::mul && inputs[2].is_linear()))
-    throw ValueError("transpose: a scatter of kind " + params.text("kind") + " is not linear", "linearize the function first");
+    throw ValueError("transpose: a scatter of kind " + params.text("kind") + " is not linear",
+                     "linearize the function first");
   Tangents result{Tangent(inputs[0].aval()), Tangent(inputs[1].aval()), Tangent(updates)};
   if (inputs[0].is_linear()) {
-    if (kind == Kind::add) result[0] = ct;
-    else if (kind == Kind::mul) result[0] = Array(lax::mul(ct, scatter_kind(Kind::mul, full_like(ct, 1), indices, inputs[2].known(), params)));
-    else result[0] = scatter_kind(Kind::set, ct, indices, lax::full(updates.shape, 0, ct.dtype()), params);
+    if (kind == Kind::add)
+      result[0] = ct;
+    else if (kind == Kind::mul)
+      result[0] = Array(lax::mul(
+          ct, scatter_kind(Kind::mul, full_like(ct, 1), indices, inputs[2].known(), params)));
+    else
+      result[0] =
+          scatter_kind(Kind::set, ct, indices, lax::full(updates.shape, 0, ct.dtype()), params);
   }
   if (inputs[2].is_linear()) {
     Array du = met(ct, indices, updates.shape, params);
@@ -116,9 +141,11 @@ Tangents transpose_scatter(std::span<const Tangent> cotangents, std::span<const 
   return result;
 }
 
-// --- Batching ------------------------------------------------------------------------------------------
+// --- Batching
+// ------------------------------------------------------------------------------------------
 
-std::vector<Batched> batch_scatter(Dim size, std::span<const Batched> inputs, const Params& params) {
+std::vector<Batched> batch_scatter(Dim size, std::span<const Batched> inputs,
+                                   const Params& params) {
   const Batched &x = inputs[0], &indices = inputs[1], &updates = inputs[2];
   lax::IndexDimensions dimensions = dimensions_of(params);
   const int first = dimensions.batch_dims;
@@ -133,13 +160,18 @@ std::vector<Batched> batch_scatter(Dim size, std::span<const Batched> inputs, co
   }
   for (std::vector<int>* list : {&dimensions.axes, &dimensions.collapse})
     for (int& axis : *list) axis += axis >= dim;
-  const Params changed =
-      params.with("axes", to_shape(dimensions.axes)).with("collapse", to_shape(dimensions.collapse)).with("batch_dims", Dim(dimensions.batch_dims));
+  const Params changed = params.with("axes", to_shape(dimensions.axes))
+                             .with("collapse", to_shape(dimensions.collapse))
+                             .with("batch_dims", Dim(dimensions.batch_dims));
   const Array rows = indices.dim ? move_batch(indices, size, 0) : indices.array;
-  return {{Array(bind(scatter_p, {move_batch(x, size, dim), rows, move_batch(updates, size, updates_dim)}, changed)), dim}};
+  return {{Array(bind(scatter_p,
+                      {move_batch(x, size, dim), rows, move_batch(updates, size, updates_dim)},
+                      changed)),
+           dim}};
 }
 
-// --- Masking -------------------------------------------------------------------------------------------
+// --- Masking
+// -------------------------------------------------------------------------------------------
 
 // A scatter of padded arrays on its way to one that writes no padding over real elements.
 struct MaskedScatter {
@@ -150,7 +182,8 @@ struct MaskedScatter {
   Mode mode;
 };
 
-// Without indexed axes there is no index that could leave a row out: one more axis, of size 1, is indexed.
+// Without indexed axes there is no index that could leave a row out: one more axis, of size 1, is
+// indexed.
 void index_something(MaskedScatter& s) {
   if (!s.dimensions.axes.empty()) return;
   const int axis = s.dimensions.batch_dims;
@@ -165,12 +198,14 @@ void index_something(MaskedScatter& s) {
   s.rows = lax::full(shape, 0, s.rows.dtype());
 }
 
-// A window of named size along an axis becomes as many windows of size 1, each with an index of its own,
-// which can be left out.
+// A window of named size along an axis becomes as many windows of size 1, each with an index of its
+// own, which can be left out.
 void index_elements(MaskedScatter& s, int axis) {
-  const int k = int(s.dimensions.axes.size()), rank = s.rows.ndim(), batch_dims = s.dimensions.batch_dims;
+  const int k = int(s.dimensions.axes.size()), rank = s.rows.ndim(),
+            batch_dims = s.dimensions.batch_dims;
   int from = rank - 1;
-  for (int other = batch_dims; other < axis; ++other) from += !contains(s.dimensions.collapse, other);
+  for (int other = batch_dims; other < axis; ++other)
+    from += !contains(s.dimensions.collapse, other);
   std::vector<int> order;
   for (int i = 0; i < s.updates.ndim(); ++i)
     if (i != from) order.push_back(i);
@@ -188,9 +223,14 @@ void index_elements(MaskedScatter& s, int axis) {
     s.rows = lax::concatenate({s.rows, lax::iota(s.rows.dtype(), column, rank - 1)}, rank);
     s.dimensions.axes.push_back(axis);
   } else {
-    const Array step = lax::iota(s.rows.dtype(), s.rows.shape(), rank - 1), moved = lax::add(s.rows, step);
+    const Array step = lax::iota(s.rows.dtype(), s.rows.shape(), rank - 1),
+                moved = lax::add(s.rows, step);
     const Array component = lax::iota(s.rows.dtype(), s.rows.shape(), rank);
-    s.rows = k == 1 ? moved : Array(lax::select(lax::eq(component, literal_like(component, found - s.dimensions.axes.begin())), moved, s.rows));
+    s.rows =
+        k == 1 ? moved
+               : Array(lax::select(
+                     lax::eq(component, literal_like(component, found - s.dimensions.axes.begin())),
+                     moved, s.rows));
   }
   s.dimensions.collapse.push_back(axis);
   s.rows_real.insert(rank - 1, s.window[axis - batch_dims]);
@@ -198,11 +238,15 @@ void index_elements(MaskedScatter& s, int axis) {
   s.window[axis - batch_dims] = 1;
 }
 
-Arrays mask_scatter(std::span<const Masked> inputs, std::span<const Aval>, const Params& params, const SizeValues& sizes) {
+Arrays mask_scatter(std::span<const Masked> inputs, std::span<const Aval>, const Params& params,
+                    const SizeValues& sizes) {
   const Masked &x = inputs[0], &indices = inputs[1], &updates = inputs[2];
   const lax::IndexDimensions dimensions = dimensions_of(params);
   const Shape window = window_sizes(x.aval.rank(), updates.aval.shape, dimensions);
-  MaskedScatter s{x.padded, signed_indices(indices.padded), updates.padded, dimensions, window, indices.aval.shape, mode_of(params)};
+  MaskedScatter s{x.padded,       signed_indices(indices.padded),
+                  updates.padded, dimensions,
+                  window,         indices.aval.shape,
+                  mode_of(params)};
   if (s.mode == Mode::check) {
     s.rows = checked_rows("scatter", s.rows, s.rows_real, x, dimensions, window, sizes);
     s.mode = Mode::fill;
@@ -212,13 +256,15 @@ Arrays mask_scatter(std::span<const Masked> inputs, std::span<const Aval>, const
     s.rows = rows_in_real_sizes(s.rows, x, dimensions, window, mode, sizes);
     if (mode == Mode::clip) s.mode = Mode::fill;
   }
-  std::vector<int> partial;  // axes along which padding of a window would be written over real elements
+  std::vector<int>
+      partial;  // axes along which padding of a window would be written over real elements
   for (int axis = dimensions.batch_dims; axis < x.aval.rank(); ++axis) {
     const Dim size = window[axis - dimensions.batch_dims];
     if (!size.is_constant() && !(size == x.aval.shape[axis])) partial.push_back(axis);
   }
   if (!s.rows_real.is_constant() || !partial.empty()) {
-    if (s.mode == Mode::clip) {  // a row is left out by mode fill alone, so the others are moved inside here
+    if (s.mode ==
+        Mode::clip) {  // a row is left out by mode fill alone, so the others are moved inside here
       s.rows = rows_in_real_sizes(s.rows, x, dimensions, window, mode, sizes);
       s.mode = Mode::fill;
     }
@@ -235,14 +281,16 @@ Arrays mask_scatter(std::span<const Masked> inputs, std::span<const Aval>, const
   }
   const std::optional<Array> real = validity(s.rows_real, sizes);
   if (real) s.rows = lax::select(*real, s.rows, literal_like(s.rows, -1));
-  const Params changed = params_of(
-      s.dimensions, s.mode,
-      {{"kind", params.text("kind")}, {"unique", params.flag("unique")}, {"sorted", params.flag("sorted") && !real}});
+  const Params changed = params_of(s.dimensions, s.mode,
+                                   {{"kind", params.text("kind")},
+                                    {"unique", params.flag("unique")},
+                                    {"sorted", params.flag("sorted") && !real}});
   const Array out = bind(scatter_p, {s.x, s.rows, s.updates}, changed);
   return {out.shape() == x.padded.shape() ? out : lax::reshape(out, x.padded.shape())};
 }
 
-// --- Samples -------------------------------------------------------------------------------------------
+// --- Samples
+// -------------------------------------------------------------------------------------------
 
 std::vector<Sample> scatter_samples() {
   const auto input = [](Shape shape) { return Sample::Input{{shape, DType::float64}}; };
@@ -250,18 +298,27 @@ std::vector<Sample> scatter_samples() {
     return Sample::Input{{shape, DType::int32}, Sample::Input::Values::indices, limit};
   };
   auto params = [](lax::IndexDimensions dimensions, Kind kind, Mode mode, bool unique = false) {
-    return params_of(dimensions, mode, {{"kind", std::string(kind_names[int(kind)])}, {"unique", unique}, {"sorted", false}});
+    return params_of(
+        dimensions, mode,
+        {{"kind", std::string(kind_names[int(kind)])}, {"unique", unique}, {"sorted", false}});
   };
   std::vector<Sample> samples;
   for (Kind kind : {Kind::set, Kind::add, Kind::mul, Kind::min, Kind::max}) {
-    samples.push_back({{input({4, 3}), indices({5, 1}, 4), input({5, 3})}, params({{0}, {0}, 0}, kind, Mode::check)});
-    samples.push_back({{input({4, 5}), indices({3, 2}, 6), input({3, 2, 2})}, params({{1, 0}, {}, 0}, kind, Mode::fill)});
-    samples.push_back({{input({2, 5}), indices({2, 3, 1}, 8), input({2, 3})}, params({{1}, {1}, 1}, kind, Mode::clip)});
+    samples.push_back({{input({4, 3}), indices({5, 1}, 4), input({5, 3})},
+                       params({{0}, {0}, 0}, kind, Mode::check)});
+    samples.push_back({{input({4, 5}), indices({3, 2}, 6), input({3, 2, 2})},
+                       params({{1, 0}, {}, 0}, kind, Mode::fill)});
+    samples.push_back({{input({2, 5}), indices({2, 3, 1}, 8), input({2, 3})},
+                       params({{1}, {1}, 1}, kind, Mode::clip)});
   }
-  samples.push_back({{input({2, 4, 3}), indices({2, 1}, 4), input({2, 2, 3})}, params({{1}, {}, 1}, Kind::set, Mode::clip, true)});
-  samples.push_back({{input({4, 3}), indices({1}, 4), input({3})}, params({{0}, {0}, 0}, Kind::set, Mode::promise, true)});
-  samples.push_back({{input({4}), indices({0, 1}, 4), input({0})}, params({{0}, {0}, 0}, Kind::add, Mode::check)});
-  samples.push_back({{input({4}), indices({2, 0}, 1), input({2, 4})}, params({{}, {}, 0}, Kind::add, Mode::check)});
+  samples.push_back({{input({2, 4, 3}), indices({2, 1}, 4), input({2, 2, 3})},
+                     params({{1}, {}, 1}, Kind::set, Mode::clip, true)});
+  samples.push_back({{input({4, 3}), indices({1}, 4), input({3})},
+                     params({{0}, {0}, 0}, Kind::set, Mode::promise, true)});
+  samples.push_back({{input({4}), indices({0, 1}, 4), input({0})},
+                     params({{0}, {0}, 0}, Kind::add, Mode::check)});
+  samples.push_back({{input({4}), indices({2, 0}, 1), input({2, 4})},
+                     params({{}, {}, 0}, Kind::add, Mode::check)});
   return samples;
 }
 
@@ -269,8 +326,11 @@ std::vector<Sample> scatter_samples() {
 
 constinit const Primitive scatter_p{"scatter"};
 static const auto scatter_def =
-    define(scatter_p, "The first operand with the third set, added, multiplied, or its minimum or maximum taken, in windows that start where "
-                      "rows of the second say.").operands(3)
+    define(scatter_p,
+           "The first operand with the third set, added, multiplied, or its minimum or maximum "
+           "taken, in windows that start where "
+           "rows of the second say.")
+        .operands(3)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           Aval aval = inputs[0];
           const Aval &indices = inputs[1], &updates = inputs[2];
@@ -278,18 +338,23 @@ static const auto scatter_def =
           require_same_dtype("scatter", aval, updates, "the updates have");
           if (const Kind kind = scatter_kind_of(params); kind == Kind::min || kind == Kind::max)
             require_dtype("scatter of kind " + params.text("kind"), aval, real_numbers | boolean);
-          const int rank = indices.rank() - 1 + aval.rank() - dimensions.batch_dims - int(dimensions.collapse.size());
+          const int rank = indices.rank() - 1 + aval.rank() - dimensions.batch_dims -
+                           int(dimensions.collapse.size());
           if (updates.rank() != rank)
-            throw ShapeError("scatter: updates of shape " + text_of(updates.shape) + " do not hold the axes of indices of shape " +
-                                 text_of(indices.shape) + " and of windows of an operand of shape " + text_of(aval.shape),
+            throw ShapeError("scatter: updates of shape " + text_of(updates.shape) +
+                                 " do not hold the axes of indices of shape " +
+                                 text_of(indices.shape) +
+                                 " and of windows of an operand of shape " + text_of(aval.shape),
                              "give updates of " + std::to_string(rank) + " dimensions");
           const Shape window = window_sizes(aval.rank(), updates.shape, dimensions);
           Shape expected = leading_shape("scatter", aval, indices, params, window);
           for (int i = 0; i < window.rank(); ++i)
-            if (!contains(dimensions.collapse, dimensions.batch_dims + i)) expected.push_back(window[i]);
+            if (!contains(dimensions.collapse, dimensions.batch_dims + i))
+              expected.push_back(window[i]);
           if (!(expected == updates.shape))
-            throw ShapeError("scatter: updates have shape " + text_of(updates.shape) + ", and indices of shape " + text_of(indices.shape) +
-                                 " want " + text_of(expected),
+            throw ShapeError("scatter: updates have shape " + text_of(updates.shape) +
+                                 ", and indices of shape " + text_of(indices.shape) + " want " +
+                                 text_of(expected),
                              "give updates of shape " + text_of(expected));
           aval.weak &= updates.weak;
           return std::vector<Aval>{aval};
@@ -301,7 +366,8 @@ static const auto scatter_def =
         .rule<Mask>(mask_scatter)
         .rule<Samples>(scatter_samples);
 
-Array lax::scatter(Operand operand, Operand indices, Operand updates, const IndexDimensions& dimensions, ScatterKind kind,
+Array lax::scatter(Operand operand, Operand indices, Operand updates,
+                   const IndexDimensions& dimensions, ScatterKind kind,
                    const ScatterOptions& options) {
   return bind(scatter_p, {operand, indices, in_dtype_of(updates, operand)},
               params_of(dimensions, options.mode,
@@ -312,37 +378,50 @@ Array lax::scatter(Operand operand, Operand indices, Operand updates, const Inde
 
 namespace {
 
-Array scatter_by_numbers(const Array& operand, const Array& indices, const Array& updates, const lax::ScatterDimensionNumbers& numbers,
-                         Kind kind, const lax::ScatterOptions& options) {
-  const Canonical form = canonical("scatter", operand.ndim(), indices.ndim(), updates.ndim(), numbers.update_window_dims,
-                                   numbers.inserted_window_dims, numbers.scatter_dims_to_operand_dims, numbers.operand_batching_dims,
-                                   numbers.scatter_indices_batching_dims);
+Array scatter_by_numbers(const Array& operand, const Array& indices, const Array& updates,
+                         const lax::ScatterDimensionNumbers& numbers, Kind kind,
+                         const lax::ScatterOptions& options) {
+  const Canonical form = canonical(
+      "scatter", operand.ndim(), indices.ndim(), updates.ndim(), numbers.update_window_dims,
+      numbers.inserted_window_dims, numbers.scatter_dims_to_operand_dims,
+      numbers.operand_batching_dims, numbers.scatter_indices_batching_dims);
   const Array array = transposed(operand, form.operand), rows = transposed(indices, form.indices);
   const Array values = transposed(updates, form.result);
-  return transposed(lax::scatter(array, rows, values, form.dimensions, kind, options), inverse_of(form.operand));
+  return transposed(lax::scatter(array, rows, values, form.dimensions, kind, options),
+                    inverse_of(form.operand));
 }
 
 }  // namespace
 
-Array lax::scatter(Operand operand, Operand scatter_indices, Operand updates, const ScatterDimensionNumbers& dimension_numbers,
+Array lax::scatter(Operand operand, Operand scatter_indices, Operand updates,
+                   const ScatterDimensionNumbers& dimension_numbers,
                    const ScatterOptions& options) {
-  return scatter_by_numbers(operand, scatter_indices, updates, dimension_numbers, Kind::set, options);
+  return scatter_by_numbers(operand, scatter_indices, updates, dimension_numbers, Kind::set,
+                            options);
 }
-Array lax::scatter_add(Operand operand, Operand scatter_indices, Operand updates, const ScatterDimensionNumbers& dimension_numbers,
+Array lax::scatter_add(Operand operand, Operand scatter_indices, Operand updates,
+                       const ScatterDimensionNumbers& dimension_numbers,
                        const ScatterOptions& options) {
-  return scatter_by_numbers(operand, scatter_indices, updates, dimension_numbers, Kind::add, options);
+  return scatter_by_numbers(operand, scatter_indices, updates, dimension_numbers, Kind::add,
+                            options);
 }
-Array lax::scatter_mul(Operand operand, Operand scatter_indices, Operand updates, const ScatterDimensionNumbers& dimension_numbers,
+Array lax::scatter_mul(Operand operand, Operand scatter_indices, Operand updates,
+                       const ScatterDimensionNumbers& dimension_numbers,
                        const ScatterOptions& options) {
-  return scatter_by_numbers(operand, scatter_indices, updates, dimension_numbers, Kind::mul, options);
+  return scatter_by_numbers(operand, scatter_indices, updates, dimension_numbers, Kind::mul,
+                            options);
 }
-Array lax::scatter_min(Operand operand, Operand scatter_indices, Operand updates, const ScatterDimensionNumbers& dimension_numbers,
+Array lax::scatter_min(Operand operand, Operand scatter_indices, Operand updates,
+                       const ScatterDimensionNumbers& dimension_numbers,
                        const ScatterOptions& options) {
-  return scatter_by_numbers(operand, scatter_indices, updates, dimension_numbers, Kind::min, options);
+  return scatter_by_numbers(operand, scatter_indices, updates, dimension_numbers, Kind::min,
+                            options);
 }
-Array lax::scatter_max(Operand operand, Operand scatter_indices, Operand updates, const ScatterDimensionNumbers& dimension_numbers,
+Array lax::scatter_max(Operand operand, Operand scatter_indices, Operand updates,
+                       const ScatterDimensionNumbers& dimension_numbers,
                        const ScatterOptions& options) {
-  return scatter_by_numbers(operand, scatter_indices, updates, dimension_numbers, Kind::max, options);
+  return scatter_by_numbers(operand, scatter_indices, updates, dimension_numbers, Kind::max,
+                            options);
 }
 
 }  // namespace plait

@@ -1,8 +1,8 @@
 // scatter's kernel: rows of updates written into an array, by any number of threads.
 //
-// NOTE: [scatter order] An element meets its updates in row-major order of their indices, whatever the
-// number of threads: work is divided so that no element belongs to two threads. So sums have one result
-// to the bit, and set is a linear function of operand and updates.
+// NOTE: [scatter order] An element meets its updates in row-major order of their indices, whatever
+// the number of threads: work is divided so that no element belongs to two threads. So sums have
+// one result to the bit, and set is a linear function of operand and updates.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
 
@@ -18,45 +18,67 @@ using Kind = lax::ScatterKind;
 using Mode = lax::GatherScatterMode;
 
 struct Set {
-  template <class V> static V apply(V, V update) { return update; }
+  template <class V>
+  static V apply(V, V update) {
+    return update;
+  }
 };
 struct Add {
-  template <class V> static V apply(V x, V update) {
-    if constexpr (std::is_same_v<V, bool>) return x || update;
-    else if constexpr (std::is_integral_v<V>) return V(std::uint64_t(x) + std::uint64_t(update));
-    else return x + update;
+  template <class V>
+  static V apply(V x, V update) {
+    if constexpr (std::is_same_v<V, bool>)
+      return x || update;
+    else if constexpr (std::is_integral_v<V>)
+      return V(std::uint64_t(x) + std::uint64_t(update));
+    else
+      return x + update;
   }
 };
 struct Multiply {
-  template <class V> static V apply(V x, V update) {
-    if constexpr (std::is_same_v<V, bool>) return x && update;
-    else if constexpr (std::is_integral_v<V>) return V(std::uint64_t(x) * std::uint64_t(update));
-    else return x * update;
+  template <class V>
+  static V apply(V x, V update) {
+    if constexpr (std::is_same_v<V, bool>)
+      return x && update;
+    else if constexpr (std::is_integral_v<V>)
+      return V(std::uint64_t(x) * std::uint64_t(update));
+    else
+      return x * update;
   }
 };
 struct Minimum {
-  template <class V> static V apply(V x, V update) {
-    if constexpr (std::is_integral_v<V>) return x < update ? x : update;
-    else return math::select(!(x == x), x, math::select(update >= x, x, update));
+  template <class V>
+  static V apply(V x, V update) {
+    if constexpr (std::is_integral_v<V>)
+      return x < update ? x : update;
+    else
+      return math::select(!(x == x), x, math::select(update >= x, x, update));
   }
 };
 struct Maximum {
-  template <class V> static V apply(V x, V update) {
-    if constexpr (std::is_integral_v<V>) return x > update ? x : update;
-    else return math::select(!(x == x), x, math::select(update <= x, x, update));
+  template <class V>
+  static V apply(V x, V update) {
+    if constexpr (std::is_integral_v<V>)
+      return x > update ? x : update;
+    else
+      return math::select(!(x == x), x, math::select(update <= x, x, update));
   }
 };
 
-struct alignas(8) Bytes16 { std::uint64_t low, high; };
+struct alignas(8) Bytes16 {
+  std::uint64_t low, high;
+};
 
 template <class Op, class T>
 void combine(T& x, const T& update) {
-  if constexpr (std::is_same_v<Op, Set>) x = update;
-  else x = T(Op::apply(detail::Compute<T>(x), detail::Compute<T>(update)));
+  if constexpr (std::is_same_v<Op, Set>)
+    x = update;
+  else
+    x = T(Op::apply(detail::Compute<T>(x), detail::Compute<T>(update)));
 }
 
 template <class Op, class T>
-void combine_run(T* dst, std::int64_t dst_stride, const T* src, std::int64_t src_stride, std::int64_t n) {
+void combine_run(T* dst, std::int64_t dst_stride, const T* src, std::int64_t src_stride,
+                 std::int64_t n) {
   std::int64_t i = 0;
   if (dst_stride == 1 && src_stride == 1) {
     if constexpr (std::is_same_v<Op, Set>) {
@@ -65,18 +87,19 @@ void combine_run(T* dst, std::int64_t dst_stride, const T* src, std::int64_t src
     } else if constexpr (detail::lanes<T> > 1) {
       constexpr int lanes = detail::lanes<T>;
       for (; i + lanes <= n; i += lanes)
-        detail::store<T>(Op::apply(detail::load<T, lanes>(dst + i), detail::load<T, lanes>(src + i)), dst + i);
+        detail::store<T>(
+            Op::apply(detail::load<T, lanes>(dst + i), detail::load<T, lanes>(src + i)), dst + i);
     }
   }
   for (; i < n; ++i) combine<Op>(dst[i * dst_stride], src[i * src_stride]);
 }
 
 // Windows at these offsets of an array meet updates, one every row_stride elements.
-using Combine = void (*)(void* array, const std::int64_t* offsets, std::int64_t count, const Runs& runs, const void* updates,
-                         std::int64_t row_stride);
+using Combine = void (*)(void* array, const std::int64_t* offsets, std::int64_t count,
+                         const Runs& runs, const void* updates, std::int64_t row_stride);
 template <class Op, class T>
-void combine_windows(void* array, const std::int64_t* offsets, std::int64_t count, const Runs& runs, const void* updates,
-                     std::int64_t row_stride) {
+void combine_windows(void* array, const std::int64_t* offsets, std::int64_t count, const Runs& runs,
+                     const void* updates, std::int64_t row_stride) {
   T* const dst = static_cast<T*>(array);
   const T* src = static_cast<const T*>(updates);
   for (std::int64_t i = 0; i < count; ++i, src += row_stride) {
@@ -86,26 +109,34 @@ void combine_windows(void* array, const std::int64_t* offsets, std::int64_t coun
       continue;
     }
     for (const Runs::Start& start : runs.starts)
-      combine_run<Op>(dst + offsets[i] + start.array, runs.array_stride, src + start.values, runs.values_stride, runs.length);
+      combine_run<Op>(dst + offsets[i] + start.array, runs.array_stride, src + start.values,
+                      runs.values_stride, runs.length);
   }
 }
 
 Combine combine_for(Kind kind, DType dtype) {
   if (kind == Kind::set) {
     switch (size_of(dtype)) {
-      case 1: return &combine_windows<Set, std::uint8_t>;
-      case 2: return &combine_windows<Set, std::uint16_t>;
-      case 4: return &combine_windows<Set, std::uint32_t>;
-      case 8: return &combine_windows<Set, std::uint64_t>;
-      default: return &combine_windows<Set, Bytes16>;
+      case 1:
+        return &combine_windows<Set, std::uint8_t>;
+      case 2:
+        return &combine_windows<Set, std::uint16_t>;
+      case 4:
+        return &combine_windows<Set, std::uint32_t>;
+      case 8:
+        return &combine_windows<Set, std::uint64_t>;
+      default:
+        return &combine_windows<Set, Bytes16>;
     }
   }
   return visit_dtype(dtype, [&](auto element) -> Combine {
     using T = decltype(element);
     if (kind == Kind::add) return &combine_windows<Add, T>;
     if (kind == Kind::mul) return &combine_windows<Multiply, T>;
-    if constexpr (complexes.has(dtype_of<T>())) throw InternalError("complex numbers have no order");
-    else return kind == Kind::min ? &combine_windows<Minimum, T> : &combine_windows<Maximum, T>;
+    if constexpr (complexes.has(dtype_of<T>()))
+      throw InternalError("complex numbers have no order");
+    else
+      return kind == Kind::min ? &combine_windows<Minimum, T> : &combine_windows<Maximum, T>;
   });
 }
 
@@ -122,9 +153,11 @@ struct Scatter {
   void run(const IndexRows& part, std::int64_t begin, std::int64_t end) const {
     const std::int64_t width = size_of(out.dtype), row_stride = updates.size() / rows.count();
     const Runs runs = runs_of(window, out_strides, update_strides);
-    part.for_blocks(begin, end, outside, [&](std::int64_t row, std::int64_t count, const std::int64_t* offsets) {
-      combine(out.data, offsets, count, runs, updates.as<char>() + row * row_stride * width, row_stride);
-    });
+    part.for_blocks(begin, end, outside,
+                    [&](std::int64_t row, std::int64_t count, const std::int64_t* offsets) {
+                      combine(out.data, offsets, count, runs,
+                              updates.as<char>() + row * row_stride * width, row_stride);
+                    });
   }
   // The elements [begin, end) of every window along an axis of windows.
   Scatter narrowed(int axis, std::int64_t begin, std::int64_t end) const {
@@ -135,7 +168,8 @@ struct Scatter {
     return part;
   }
   void run_all(bool disjoint) const {
-    const std::int64_t count = rows.count(), size = updates.size() / count, width = size_of(out.dtype);
+    const std::int64_t count = rows.count(), size = updates.size() / count,
+                       width = size_of(out.dtype);
     if (updates.size() < 32768 || num_threads() == 1) return run(rows, 0, count);
     if (disjoint && count > 1) {
       return parallel_for(count, std::max<std::int64_t>(1, 16384 / size),
@@ -144,25 +178,29 @@ struct Scatter {
     const std::int64_t per_batch = rows.rows_per_batch();
     if (rows.num_batches() >= 2 * num_threads())
       return parallel_for(rows.num_batches(), std::max<std::int64_t>(1, 16384 / (size * per_batch)),
-                          [&](std::int64_t begin, std::int64_t end) { run(rows, begin * per_batch, end * per_batch); });
-    // Along an axis that is not indexed every window lies at the same place. Runs stay a few cache lines
-    // long.
+                          [&](std::int64_t begin, std::int64_t end) {
+                            run(rows, begin * per_batch, end * per_batch);
+                          });
+    // Along an axis that is not indexed every window lies at the same place. Runs stay a few cache
+    // lines long.
     for (std::size_t axis = 0; axis < window.size(); ++axis) {
       if (contains(dimensions.axes, dimensions.batch_dims + int(axis))) continue;
       const std::int64_t grain = axis + 1 == window.size() ? 256 / width : 1;
       if (window[axis] < grain * num_threads()) continue;
-      return parallel_for(window[axis], grain,
-                          [&](std::int64_t begin, std::int64_t end) { narrowed(int(axis), begin, end).run(rows, 0, count); });
+      return parallel_for(window[axis], grain, [&](std::int64_t begin, std::int64_t end) {
+        narrowed(int(axis), begin, end).run(rows, 0, count);
+      });
     }
     // Else every thread reads all indices and takes the windows that start in its part of an axis.
     for (std::size_t m = 0; m < dimensions.axes.size(); ++m) {
       const int axis = dimensions.axes[m];
       if (window[axis - dimensions.batch_dims] != 1 || out.shape[axis] < num_threads()) continue;
-      return parallel_for(out.shape[axis], (out.shape[axis] + num_threads() - 1) / num_threads(), [&](std::int64_t begin, std::int64_t end) {
-        IndexRows part = rows;
-        part.keep_only(int(m), begin, end);
-        run(part, 0, count);
-      });
+      return parallel_for(out.shape[axis], (out.shape[axis] + num_threads() - 1) / num_threads(),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            IndexRows part = rows;
+                            part.keep_only(int(m), begin, end);
+                            run(part, 0, count);
+                          });
     }
     run(rows, 0, count);
   }
@@ -170,7 +208,8 @@ struct Scatter {
 
 }  // namespace
 
-void eval_scatter(std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
+void eval_scatter(std::span<const View> inputs, std::span<const View> outputs,
+                  const Params& params) {
   const View& out = outputs[0];
   const lax::IndexDimensions dimensions = dimensions_of(params);
   const Sizes64 window = window_sizes(out.rank(), inputs[2].shape, dimensions);
@@ -180,10 +219,19 @@ void eval_scatter(std::span<const View> inputs, std::span<const View> outputs, c
   if (inputs[0].data != out.data) copy_elements(inputs[0], out);  // else in place
   if (inputs[2].size() == 0 || out.size() == 0) return;
   const Buffer dense = inputs[2].is_dense() ? Buffer() : Buffer::copy_of(inputs[2]);
-  const Outside outside = mode == Mode::check ? Outside::trust : mode == Mode::clip ? Outside::clamp : Outside::skip;
+  const Outside outside = mode == Mode::check  ? Outside::trust
+                          : mode == Mode::clip ? Outside::clamp
+                                               : Outside::skip;
   const Sizes64 strides(out.strides.begin() + dimensions.batch_dims, out.strides.end());
-  const Scatter scatter{out,     inputs[2].is_dense() ? inputs[2] : dense.view(), rows,    dimensions, window,
-                        strides, values_strides(window, dimensions),              outside, combine_for(scatter_kind_of(params), out.dtype)};
+  const Scatter scatter{out,
+                        inputs[2].is_dense() ? inputs[2] : dense.view(),
+                        rows,
+                        dimensions,
+                        window,
+                        strides,
+                        values_strides(window, dimensions),
+                        outside,
+                        combine_for(scatter_kind_of(params), out.dtype)};
   scatter.run_all(is_disjoint(params, Shape::of(inputs[1].shape)));
 }
 

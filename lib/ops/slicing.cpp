@@ -1,8 +1,8 @@
-// Primitives that cut and join arrays at places that the program states: slice, concatenate, split, rev.
-// Windows at places known at run time are in dynamic.cpp.
+// Primitives that cut and join arrays at places that the program states: slice, concatenate, split,
+// rev. Windows at places known at run time are in dynamic.cpp.
 //
-// Mask rules: an axis is cut or joined where its real elements end, so a named size in a start or before
-// a joint becomes a shift at run time; everything else stays as it is.
+// Mask rules: an axis is cut or joined where its real elements end, so a named size in a start or
+// before a joint becomes a shift at run time; everything else stays as it is.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/axis.h"
 #include "ops/indexing.h"
@@ -19,34 +19,41 @@ const Sample::Input scalar{{{}, DType::float64}};
 
 }  // namespace
 
-// --- slice -----------------------------------------------------------------------------------------
+// --- slice
+// -----------------------------------------------------------------------------------------
 
 constinit const Primitive slice_p{"slice"};
 static const auto slice_def =
     define(slice_p, "Elements start, start + stride, ... below limit along every axis.")
         .family(movement())
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
-          const Shape &start = params.get<Shape>("start"), &limit = params.get<Shape>("limit"), &strides = params.get<Shape>("strides");
+          const Shape &start = params.get<Shape>("start"), &limit = params.get<Shape>("limit"),
+                      &strides = params.get<Shape>("strides");
           Aval aval = inputs[0];
           require_entries("slice", aval, start.size(), "starts");
           require_entries("slice", aval, limit.size(), "limits");
           require_entries("slice", aval, strides.size(), "strides");
           for (int i = 0; i < aval.rank(); ++i) {
             require_order(1, strides[i], [&] {
-              return ShapeError(axis_text("slice", i, inputs[0]) + "the stride is " + strides[i].to_string(),
-                                "give a stride of 1 or more; rev reverses an axis");
+              return ShapeError(
+                  axis_text("slice", i, inputs[0]) + "the stride is " + strides[i].to_string(),
+                  "give a stride of 1 or more; rev reverses an axis");
             });
             require_order(0, start[i], [&] {
-              return ShapeError(axis_text("slice", i, inputs[0]) + "the start " + start[i].to_string() + " is negative",
-                                "give a start of 0 or more; slice_in_dim and [] count negative ones from the end");
+              return ShapeError(axis_text("slice", i, inputs[0]) + "the start " +
+                                    start[i].to_string() + " is negative",
+                                "give a start of 0 or more; slice_in_dim and [] count negative "
+                                "ones from the end");
             });
             require_order(start[i], limit[i], [&] {
-              return ShapeError(axis_text("slice", i, inputs[0]) + "the start " + start[i].to_string() + " is beyond the limit " +
+              return ShapeError(axis_text("slice", i, inputs[0]) + "the start " +
+                                    start[i].to_string() + " is beyond the limit " +
                                     limit[i].to_string(),
                                 "give a start that is at most the limit");
             });
             require_order(limit[i], inputs[0].shape[i], [&] {
-              return ShapeError(axis_text("slice", i, inputs[0]) + "the limit " + limit[i].to_string() + " is beyond the size " +
+              return ShapeError(axis_text("slice", i, inputs[0]) + "the limit " +
+                                    limit[i].to_string() + " is beyond the size " +
                                     inputs[0].shape[i].to_string(),
                                 "give a limit that is at most the size");
             });
@@ -57,10 +64,12 @@ static const auto slice_def =
         })
         .rule<Identity>([](std::span<const Aval> inputs, const Params& params) {
           const Shape& shape = inputs[0].shape;
-          return params.get<Shape>("limit") == shape && params.get<Shape>("start") == Shape(shape.size(), Dim(0)) &&
+          return params.get<Shape>("limit") == shape &&
+                 params.get<Shape>("start") == Shape(shape.size(), Dim(0)) &&
                  params.get<Shape>("strides") == Shape(shape.size(), Dim(1));
         })
-        .rule<Alias>([](const View& input, const Sizes64& shape, const Params& params) -> std::optional<View> {
+        .rule<Alias>([](const View& input, const Sizes64& shape,
+                        const Params& params) -> std::optional<View> {
           const Shape &start = params.get<Shape>("start"), &strides = params.get<Shape>("strides");
           View view = input;
           for (int i = 0; i < input.rank(); ++i) {
@@ -76,17 +85,22 @@ static const auto slice_def =
           std::vector<lax::Padding> padding;
           for (int i = 0; i < ct.ndim(); ++i) {
             const Dim interior = strides[i] - 1;
-            padding.push_back({start[i], inputs[0].aval().shape[i] - start[i] - dilated(ct.shape(i), interior), interior});
+            padding.push_back(
+                {start[i], inputs[0].aval().shape[i] - start[i] - dilated(ct.shape(i), interior),
+                 interior});
           }
           return {lax::pad(ct, Array::literal(0, ct.dtype()), padding)};
         })
-        .rule<Batch>([](Dim size, std::span<const Batched> inputs, const Params& params) -> std::vector<Batched> {
+        .rule<Batch>([](Dim size, std::span<const Batched> inputs,
+                        const Params& params) -> std::vector<Batched> {
           const int dim = *inputs[0].dim;
           return {{lax::slice(inputs[0].array, inserted(params.get<Shape>("start"), dim, 0),
-                              inserted(params.get<Shape>("limit"), dim, size), inserted(params.get<Shape>("strides"), dim, 1)),
+                              inserted(params.get<Shape>("limit"), dim, size),
+                              inserted(params.get<Shape>("strides"), dim, 1)),
                    dim}};
         })
-        .rule<Mask>([](std::span<const Masked> inputs, std::span<const Aval> outputs, const Params& params, const SizeValues& sizes) {
+        .rule<Mask>([](std::span<const Masked> inputs, std::span<const Aval> outputs,
+                       const Params& params, const SizeValues& sizes) {
           Shape start = params.get<Shape>("start"), strides = params.get<Shape>("strides"), limit;
           Array x = inputs[0].padded;
           const Shape bounds = bounds_of(outputs[0].shape, sizes);
@@ -114,14 +128,19 @@ static const auto slice_def =
                                      {{matrix}, params({2, 2}, {2, 4}, {1, 2})},
                                      {{scalar}, params({}, {}, {})}};
         });
-Array lax::slice(Operand operand, const Shape& start_indices, const Shape& limit_indices, const Shape& strides) {
+Array lax::slice(Operand operand, const Shape& start_indices, const Shape& limit_indices,
+                 const Shape& strides) {
   const Shape every = strides.empty() ? Shape(start_indices.size(), Dim(1)) : strides;
-  return bind(slice_p, {operand}, {{"start", start_indices}, {"limit", limit_indices}, {"strides", every}});
+  return bind(slice_p, {operand},
+              {{"start", start_indices}, {"limit", limit_indices}, {"strides", every}});
 }
-Array lax::slice_in_dim(Operand operand, std::optional<Dim> start_index, std::optional<Dim> limit_index, Dim stride, int axis) {
+Array lax::slice_in_dim(Operand operand, std::optional<Dim> start_index,
+                        std::optional<Dim> limit_index, Dim stride, int axis) {
   axis = normalize_axis(axis, operand.ndim(), "slice_in_dim");
   const Dim size = operand.shape(axis);
-  auto from_end = [&](Dim index) { return less_equal(index, -1).value_or(false) ? index + size : index; };
+  auto from_end = [&](Dim index) {
+    return less_equal(index, -1).value_or(false) ? index + size : index;
+  };
   Shape start(operand.ndim(), Dim(0)), limit = operand.shape(), strides(operand.ndim(), Dim(1));
   if (start_index) start[axis] = from_end(*start_index);
   if (limit_index) limit[axis] = from_end(*limit_index);
@@ -132,8 +151,9 @@ Array lax::index_in_dim(Operand operand, std::int64_t index, int axis, bool keep
   axis = normalize_axis(axis, operand.ndim(), "index_in_dim");
   const Dim size = operand.shape(axis), at = index < 0 ? Dim(index) + size : Dim(index);
   auto outside = [&]() -> ShapeError {
-    throw IndexError("index_in_dim: index " + std::to_string(index) + " is out of bounds for axis " + std::to_string(axis) +
-                         " with size " + size.to_string(),
+    throw IndexError("index_in_dim: index " + std::to_string(index) +
+                         " is out of bounds for axis " + std::to_string(axis) + " with size " +
+                         size.to_string(),
                      "use an index from -size to size - 1");
   };
   require_order(0, at, outside);
@@ -145,7 +165,8 @@ Array lax::index_in_dim(Operand operand, std::int64_t index, int axis, bool keep
   return lax::reshape(one, shape);
 }
 
-// --- concatenate -----------------------------------------------------------------------------------
+// --- concatenate
+// -----------------------------------------------------------------------------------
 
 namespace {
 
@@ -157,14 +178,15 @@ std::vector<Aval> concatenate_aval(std::span<const Aval> inputs, const Params& p
   const int axis = equation_axis(params.integer("axis"), aval.rank(), "concatenate");
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     if (inputs[i].dtype != aval.dtype)
-      throw DtypeError("concatenate: array 0 has dtype " + std::string(name_of(aval.dtype)) + " and array " + std::to_string(i) +
-                           " dtype " + std::string(name_of(inputs[i].dtype)),
+      throw DtypeError("concatenate: array 0 has dtype " + std::string(name_of(aval.dtype)) +
+                           " and array " + std::to_string(i) + " dtype " +
+                           std::string(name_of(inputs[i].dtype)),
                        "convert one with astype, or use the plait.numpy function, which promotes");
     Shape rest = inputs[i].shape, expected = inputs[0].shape;
     if (rest.rank() == expected.rank()) rest[axis] = expected[axis] = 0;
     if (!(rest == expected))
-      throw ShapeError("concatenate: array 0 has shape " + text_of(inputs[0].shape) + " and array " + std::to_string(i) + " shape " +
-                           text_of(inputs[i].shape),
+      throw ShapeError("concatenate: array 0 has shape " + text_of(inputs[0].shape) +
+                           " and array " + std::to_string(i) + " shape " + text_of(inputs[i].shape),
                        "give shapes that agree but for axis " + std::to_string(axis));
     aval.shape[axis] = aval.shape[axis] + inputs[i].shape[axis];
     aval.weak &= inputs[i].weak;
@@ -172,22 +194,26 @@ std::vector<Aval> concatenate_aval(std::span<const Aval> inputs, const Params& p
   return {aval};
 }
 
-Tangents transpose_concatenate(std::span<const Tangent> cotangents, std::span<const TransposeInput> inputs, const Params& params) {
+Tangents transpose_concatenate(std::span<const Tangent> cotangents,
+                               std::span<const TransposeInput> inputs, const Params& params) {
   const int axis = axis_of(params);
   Tangents result;
   Dim start = 0;
   for (const TransposeInput& input : inputs) {
     const Dim end = start + input.aval().shape[axis];
-    if (input.is_linear()) result.push_back(lax::slice_in_dim(cotangents[0].array(), start, end, 1, axis));
-    else result.push_back(Tangent(input.aval()));
+    if (input.is_linear())
+      result.push_back(lax::slice_in_dim(cotangents[0].array(), start, end, 1, axis));
+    else
+      result.push_back(Tangent(input.aval()));
     start = end;
   }
   return result;
 }
 
-// The parts up to the first ragged one lie where they lie; each later one is written over the padding
-// of those before it, at the place where their real elements end.
-Arrays mask_concatenate(std::span<const Masked> inputs, std::span<const Aval> outputs, const Params& params, const SizeValues& sizes) {
+// The parts up to the first ragged one lie where they lie; each later one is written over the
+// padding of those before it, at the place where their real elements end.
+Arrays mask_concatenate(std::span<const Masked> inputs, std::span<const Aval> outputs,
+                        const Params& params, const SizeValues& sizes) {
   const int axis = axis_of(params);
   Arrays fixed;
   Dim room = 0, end = 0;
@@ -201,7 +227,8 @@ Arrays mask_concatenate(std::span<const Masked> inputs, std::span<const Aval> ou
   if (next < inputs.size()) out = resized(out, axis, room);
   for (; next < inputs.size(); ++next) {
     Arrays operands{out, inputs[next].padded};
-    for (int i = 0; i < out.ndim(); ++i) operands.push_back(i == axis ? sizes.value(end) : Array::literal(0, DType::int32));
+    for (int i = 0; i < out.ndim(); ++i)
+      operands.push_back(i == axis ? sizes.value(end) : Array::literal(0, DType::int32));
     out = bind(dynamic_update_slice_p, operands);
     end = end + inputs[next].aval.shape[axis];
   }
@@ -214,22 +241,26 @@ constinit const Primitive concatenate_p{"concatenate"};
 static const auto concatenate_def =
     define(concatenate_p, "The operands one after another along an axis.")
         .rule<Abstract>(concatenate_aval)
-        .rule<Identity>([](std::span<const Aval> inputs, const Params&) { return inputs.size() == 1; })
-        .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
-          const int axis = axis_of(params);
-          std::int64_t start = 0;
-          for (const View& input : inputs) {
-            copy_elements(input, part_of(outputs[0], axis, start, input.shape[axis]));
-            start += input.shape[axis];
-          }
-        })
-        .rule<Jvp>([](auto, std::span<const Tangent> tangents, auto, const Params& params) -> Tangents {
-          Arrays parts;
-          for (const Tangent& tangent : tangents) parts.push_back(tangent.instantiate());
-          return {Array(bind(concatenate_p, parts, params))};
-        })
+        .rule<Identity>(
+            [](std::span<const Aval> inputs, const Params&) { return inputs.size() == 1; })
+        .rule<Eval>(
+            [](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
+              const int axis = axis_of(params);
+              std::int64_t start = 0;
+              for (const View& input : inputs) {
+                copy_elements(input, part_of(outputs[0], axis, start, input.shape[axis]));
+                start += input.shape[axis];
+              }
+            })
+        .rule<Jvp>(
+            [](auto, std::span<const Tangent> tangents, auto, const Params& params) -> Tangents {
+              Arrays parts;
+              for (const Tangent& tangent : tangents) parts.push_back(tangent.instantiate());
+              return {Array(bind(concatenate_p, parts, params))};
+            })
         .rule<Transpose>(transpose_concatenate)
-        .rule<Batch>([](Dim size, std::span<const Batched> inputs, const Params& params) -> std::vector<Batched> {
+        .rule<Batch>([](Dim size, std::span<const Batched> inputs,
+                        const Params& params) -> std::vector<Batched> {
           int dim = 0;
           for (const Batched& input : inputs)
             if (input.dim) dim = *input.dim;
@@ -250,7 +281,8 @@ Array lax::concatenate(Operands operands, int dimension) {
   return bind(concatenate_p, operands, {{"axis", Dim(dimension)}});
 }
 
-// --- split -----------------------------------------------------------------------------------------
+// --- split
+// -----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -261,14 +293,17 @@ std::vector<Aval> split_aval(std::span<const Aval> inputs, const Params& params)
   std::vector<Aval> avals;
   for (Dim size : sizes) {
     require_order(0, size, [&] {
-      return ShapeError(axis_text("split", axis, inputs[0]) + "a piece has the size " + size.to_string(), "give sizes >= 0");
+      return ShapeError(
+          axis_text("split", axis, inputs[0]) + "a piece has the size " + size.to_string(),
+          "give sizes >= 0");
     });
     total = total + size;
     avals.push_back(inputs[0]);
     avals.back().shape[axis] = size;
   }
   if (!(total == inputs[0].shape[axis]))
-    throw ShapeError(axis_text("split", axis, inputs[0]) + "the pieces (" + sizes.to_string() + ") add up to " + total.to_string(),
+    throw ShapeError(axis_text("split", axis, inputs[0]) + "the pieces (" + sizes.to_string() +
+                         ") add up to " + total.to_string(),
                      "give sizes that add up to " + inputs[0].shape[axis].to_string());
   return avals;
 }
@@ -277,37 +312,44 @@ std::vector<Aval> split_aval(std::span<const Aval> inputs, const Params& params)
 
 constinit const Primitive split_p{"split"};
 static const auto split_def =
-    define(split_p, "Consecutive pieces of the given sizes along an axis.").operands(1)
+    define(split_p, "Consecutive pieces of the given sizes along an axis.")
+        .operands(1)
         .rule<Abstract>(split_aval)
         .rule<Identity>([](std::span<const Aval> inputs, const Params& params) {
           const int axis = axis_of(params);
-          return axis >= 0 && axis < inputs[0].rank() && params.get<Shape>("pieces") == Shape{inputs[0].shape[axis]};
+          return axis >= 0 && axis < inputs[0].rank() &&
+                 params.get<Shape>("pieces") == Shape{inputs[0].shape[axis]};
         })
-        .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
-          const int axis = axis_of(params);
-          std::int64_t start = 0;
-          for (const View& output : outputs) {
-            copy_elements(part_of(inputs[0], axis, start, output.shape[axis]), output);
-            start += output.shape[axis];
-          }
-        })
-        .rule<Jvp>([](auto, std::span<const Tangent> tangents, auto, const Params& params) -> Tangents {
-          const Arrays pieces = bind(split_p, {tangents[0].array()}, params);
-          return {pieces.begin(), pieces.end()};
-        })
-        .rule<Transpose>([](std::span<const Tangent> cotangents, auto, const Params& params) -> Tangents {
-          Arrays parts;
-          for (const Tangent& ct : cotangents) parts.push_back(ct.instantiate());
-          return {lax::concatenate(parts, axis_of(params))};
-        })
+        .rule<Eval>(
+            [](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
+              const int axis = axis_of(params);
+              std::int64_t start = 0;
+              for (const View& output : outputs) {
+                copy_elements(part_of(inputs[0], axis, start, output.shape[axis]), output);
+                start += output.shape[axis];
+              }
+            })
+        .rule<Jvp>(
+            [](auto, std::span<const Tangent> tangents, auto, const Params& params) -> Tangents {
+              const Arrays pieces = bind(split_p, {tangents[0].array()}, params);
+              return {pieces.begin(), pieces.end()};
+            })
+        .rule<Transpose>(
+            [](std::span<const Tangent> cotangents, auto, const Params& params) -> Tangents {
+              Arrays parts;
+              for (const Tangent& ct : cotangents) parts.push_back(ct.instantiate());
+              return {lax::concatenate(parts, axis_of(params))};
+            })
         .rule<Batch>([](Dim, std::span<const Batched> inputs, const Params& params) {
           const int dim = *inputs[0].dim, axis = axis_of(params);
           std::vector<Batched> results;
-          for (Array& piece : lax::split(inputs[0].array, params.get<Shape>("pieces"), axis < dim ? axis : axis + 1))
+          for (Array& piece : lax::split(inputs[0].array, params.get<Shape>("pieces"),
+                                         axis < dim ? axis : axis + 1))
             results.push_back({std::move(piece), dim});
           return results;
         })
-        .rule<Mask>([](std::span<const Masked> inputs, auto outputs, const Params& params, const SizeValues& sizes) {
+        .rule<Mask>([](std::span<const Masked> inputs, auto outputs, const Params& params,
+                       const SizeValues& sizes) {
           const int axis = axis_of(params);
           const Array& x = inputs[0].padded;
           if (params.get<Shape>("pieces").is_constant()) return Arrays(bind(split_p, {x}, params));
@@ -315,8 +357,11 @@ static const auto split_def =
           Dim start = 0;
           for (const Aval& output : outputs) {
             const Dim bound = bounds_of(output.shape, sizes)[axis];
-            if (!start.is_constant()) pieces.push_back(shifted(x, axis, sizes.value(start), bound));
-            else pieces.push_back(resized(lax::slice_in_dim(x, start, x.shape(axis), 1, axis), axis, bound));
+            if (!start.is_constant())
+              pieces.push_back(shifted(x, axis, sizes.value(start), bound));
+            else
+              pieces.push_back(
+                  resized(lax::slice_in_dim(x, start, x.shape(axis), 1, axis), axis, bound));
             start = start + output.shape[axis];
           }
           return pieces;
@@ -327,10 +372,12 @@ static const auto split_def =
                                      {{matrix}, {{"pieces", Shape{4}}, {"axis", Dim(0)}}}};
         });
 Arrays lax::split(Operand operand, const Shape& sizes, int axis) {
-  return bind(split_p, {operand}, {{"pieces", sizes}, {"axis", Dim(normalize_axis(axis, operand.ndim(), "split"))}});
+  return bind(split_p, {operand},
+              {{"pieces", sizes}, {"axis", Dim(normalize_axis(axis, operand.ndim(), "split"))}});
 }
 
-// --- rev -------------------------------------------------------------------------------------------
+// --- rev
+// -------------------------------------------------------------------------------------------
 
 constinit const Primitive rev_p{"rev"};
 static const auto rev_def =
@@ -339,45 +386,59 @@ static const auto rev_def =
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const std::vector<int> axes = params.ints("axes");
           for (std::size_t i = 0; i < axes.size(); ++i)
-            if (axes[i] < 0 || axes[i] >= inputs[0].rank() || std::count(axes.begin(), axes.end(), axes[i]) > 1)
-              throw ShapeError("rev: the axes (" + params.get<Shape>("axes").to_string() + ") of an array of shape " +
-                                   text_of(inputs[0].shape) + " are not distinct axes of it",
-                               "name axes from 0 to " + std::to_string(inputs[0].rank() - 1) + ", each at most once");
+            if (axes[i] < 0 || axes[i] >= inputs[0].rank() ||
+                std::count(axes.begin(), axes.end(), axes[i]) > 1)
+              throw ShapeError("rev: the axes (" + params.get<Shape>("axes").to_string() +
+                                   ") of an array of shape " + text_of(inputs[0].shape) +
+                                   " are not distinct axes of it",
+                               "name axes from 0 to " + std::to_string(inputs[0].rank() - 1) +
+                                   ", each at most once");
           return std::vector<Aval>{inputs[0]};
         })
         .rule<Identity>([](std::span<const Aval> inputs, const Params& params) {
           for (int axis : params.ints("axes"))
-            if (axis < 0 || axis >= inputs[0].rank() || !less_equal(inputs[0].shape[axis], 1).value_or(false)) return false;
+            if (axis < 0 || axis >= inputs[0].rank() ||
+                !less_equal(inputs[0].shape[axis], 1).value_or(false))
+              return false;
           return true;
         })
-        .rule<Alias>([](const View& input, const Sizes64&, const Params& params) -> std::optional<View> {
+        .rule<Alias>([](const View& input, const Sizes64&,
+                        const Params& params) -> std::optional<View> {
           View view = input;
           if (num_elements(view.shape) == 0) return view;
           for (int axis : params.ints("axes")) {
-            view.data = view.as<char>() + (view.shape[axis] - 1) * view.strides[axis] * size_of(view.dtype);
+            view.data =
+                view.as<char>() + (view.shape[axis] - 1) * view.strides[axis] * size_of(view.dtype);
             view.strides[axis] = -view.strides[axis];
           }
           return view;
         })
         .rule<Jvp>(linear_through(rev_p))
-        .rule<Transpose>([](std::span<const Tangent> cotangents, auto, const Params& params) -> Tangents {
-          return {Array(bind(rev_p, {cotangents[0].array()}, params))};
-        })
-        .rule<Batch>([](Dim, std::span<const Batched> inputs, const Params& params) -> std::vector<Batched> {
-          std::vector<int> axes;
-          for (int axis : params.ints("axes")) axes.push_back(axis < *inputs[0].dim ? axis : axis + 1);
-          return {{lax::rev(inputs[0].array, axes), inputs[0].dim}};
-        })
-        .rule<Mask>([](std::span<const Masked> inputs, auto, const Params& params, const SizeValues& sizes) {
+        .rule<Transpose>(
+            [](std::span<const Tangent> cotangents, auto, const Params& params) -> Tangents {
+              return {Array(bind(rev_p, {cotangents[0].array()}, params))};
+            })
+        .rule<Batch>(
+            [](Dim, std::span<const Batched> inputs, const Params& params) -> std::vector<Batched> {
+              std::vector<int> axes;
+              for (int axis : params.ints("axes"))
+                axes.push_back(axis < *inputs[0].dim ? axis : axis + 1);
+              return {{lax::rev(inputs[0].array, axes), inputs[0].dim}};
+            })
+        .rule<Mask>([](std::span<const Masked> inputs, auto, const Params& params,
+                       const SizeValues& sizes) {
           Array x = bind(rev_p, {inputs[0].padded}, params);
-          for (int axis : params.ints("axes")) {  // the padding comes first now, and real elements after it
+          for (int axis :
+               params.ints("axes")) {  // the padding comes first now, and real elements after it
             const Dim size = inputs[0].aval.shape[axis], bound = x.shape(axis);
             if (!size.is_constant()) x = shifted(x, axis, sizes.value(bound - size), bound);
           }
           return Arrays{x};
         })
         .rule<Samples>([] {
-          return std::vector<Sample>{{{matrix}, {{"axes", Shape{0}}}}, {{matrix}, {{"axes", Shape{1, 0}}}}, {{matrix}, {{"axes", Shape{}}}}};
+          return std::vector<Sample>{{{matrix}, {{"axes", Shape{0}}}},
+                                     {{matrix}, {{"axes", Shape{1, 0}}}},
+                                     {{matrix}, {{"axes", Shape{}}}}};
         });
 Array lax::rev(Operand operand, std::span<const int> dimensions) {
   Shape axes;

@@ -8,60 +8,77 @@ namespace {
 
 // Each output is the input at its place, untouched.
 Family pass_through() {
-  return {"pass_through", [](Definition& definition) {
-    const Primitive& primitive = definition.primitive();
-    definition
-        .rule<Abstract>([](std::span<const Aval> inputs, const Params&) { return std::vector<Aval>(inputs.begin(), inputs.end()); })
-        .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs, const Params&) {
-          for (std::size_t i = 0; i < inputs.size(); ++i) copy_elements(inputs[i], outputs[i]);
-        })
-        .rule<Alias>([](const View& input, const Sizes64&, const Params&) { return std::optional(input); })
-        .rule<Jvp>([&primitive](auto, std::span<const Tangent> tangents, auto, const Params& params) {
-          Arrays nonzero;
-          for (const Tangent& tangent : tangents)
-            if (!tangent.is_zero()) nonzero.push_back(tangent.array());
-          const Arrays passed = bind(primitive, nonzero, params);
-          Tangents result;
-          std::size_t next = 0;
-          for (const Tangent& tangent : tangents) result.push_back(tangent.is_zero() ? tangent : Tangent(passed[next++]));
-          return result;
-        })
-        .rule<Transpose>([](std::span<const Tangent> cotangents, auto, const Params&) { return Tangents(cotangents.begin(), cotangents.end()); })
-        .rule<Batch>([&primitive](Dim, std::span<const Batched> inputs, const Params& params) {
-          Arrays arrays;
-          for (const Batched& input : inputs) arrays.push_back(input.array);
-          const Arrays outputs = bind(primitive, arrays, params);
-          std::vector<Batched> results;
-          for (std::size_t i = 0; i < outputs.size(); ++i) results.push_back({outputs[i], inputs[i].dim});
-          return results;
-        })
-        .rule<Mask>([&primitive](std::span<const Masked> inputs, auto, const Params& params, const SizeValues&) {
-          Arrays padded;
-          for (const Masked& input : inputs) padded.push_back(input.padded);
-          return Arrays(bind(primitive, padded, params));
-        })
-        .rule<Samples>([] { return std::vector<Sample>{{{{{{2, 3}, DType::float64}}}, {}}}; });
-  }};
+  return {
+      "pass_through", [](Definition& definition) {
+        const Primitive& primitive = definition.primitive();
+        definition
+            .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
+              return std::vector<Aval>(inputs.begin(), inputs.end());
+            })
+            .rule<Eval>(
+                [](std::span<const View> inputs, std::span<const View> outputs, const Params&) {
+                  for (std::size_t i = 0; i < inputs.size(); ++i)
+                    copy_elements(inputs[i], outputs[i]);
+                })
+            .rule<Alias>([](const View& input, const Sizes64&, const Params&) {
+              return std::optional(input);
+            })
+            .rule<Jvp>(
+                [&primitive](auto, std::span<const Tangent> tangents, auto, const Params& params) {
+                  Arrays nonzero;
+                  for (const Tangent& tangent : tangents)
+                    if (!tangent.is_zero()) nonzero.push_back(tangent.array());
+                  const Arrays passed = bind(primitive, nonzero, params);
+                  Tangents result;
+                  std::size_t next = 0;
+                  for (const Tangent& tangent : tangents)
+                    result.push_back(tangent.is_zero() ? tangent : Tangent(passed[next++]));
+                  return result;
+                })
+            .rule<Transpose>([](std::span<const Tangent> cotangents, auto, const Params&) {
+              return Tangents(cotangents.begin(), cotangents.end());
+            })
+            .rule<Batch>([&primitive](Dim, std::span<const Batched> inputs, const Params& params) {
+              Arrays arrays;
+              for (const Batched& input : inputs) arrays.push_back(input.array);
+              const Arrays outputs = bind(primitive, arrays, params);
+              std::vector<Batched> results;
+              for (std::size_t i = 0; i < outputs.size(); ++i)
+                results.push_back({outputs[i], inputs[i].dim});
+              return results;
+            })
+            .rule<Mask>([&primitive](std::span<const Masked> inputs, auto, const Params& params,
+                                     const SizeValues&) {
+              Arrays padded;
+              for (const Masked& input : inputs) padded.push_back(input.padded);
+              return Arrays(bind(primitive, padded, params));
+            })
+            .rule<Samples>([] { return std::vector<Sample>{{{{{{2, 3}, DType::float64}}}, {}}}; });
+      }};
 }
 
 }  // namespace
 
 constinit const Primitive stop_gradient_p{"stop_gradient"};
-static const auto stop_gradient_def = define(stop_gradient_p, "The operand, as a constant for differentiation.")
-                                          .family(pass_through())
-                                          .rule<Jvp>(zero_derivative());
+static const auto stop_gradient_def =
+    define(stop_gradient_p, "The operand, as a constant for differentiation.")
+        .family(pass_through())
+        .rule<Jvp>(zero_derivative());
 Array lax::stop_gradient(Operand x) { return bind(stop_gradient_p, {x}); }
 
 constinit const Primitive tag_p{"tag"};
-static const auto tag_def = define(tag_p, "The operand under a name, for remat policies, probes and profiles.")
-                                .family(pass_through())
-                                .rule<Samples>([] {
-                                  return std::vector<Sample>{{{{{{2, 3}, DType::float64}}}, {{"name", std::string("here")}}}};
-                                });
+static const auto tag_def =
+    define(tag_p, "The operand under a name, for remat policies, probes and profiles.")
+        .family(pass_through())
+        .rule<Samples>([] {
+          return std::vector<Sample>{
+              {{{{{2, 3}, DType::float64}}}, {{"name", std::string("here")}}}};
+        });
 
 constinit const Primitive barrier_p{"barrier"};
-static const auto barrier_def =
-    define(barrier_p, "The operands, behind a wall that common-subexpression elimination and reordering do not pass.")
-        .family(pass_through());
+static const auto barrier_def = define(barrier_p,
+                                       "The operands, behind a wall that common-subexpression "
+                                       "elimination and reordering do not pass.")
+                                    .family(pass_through());
 
 }  // namespace plait

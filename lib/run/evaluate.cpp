@@ -1,8 +1,8 @@
-// The evaluator: what bind does when nothing is being traced. One equation runs on the backend and the
-// kernel that jit would choose for it alone; a call runs its compiled body.
+// The evaluator: what bind does when nothing is being traced. One equation runs on the backend and
+// the kernel that jit would choose for it alone; a call runs its compiled body.
 //
-// What was found out about an equation is kept by each thread, so that the usual elementwise operation
-// costs a look-up, one allocation and one loop.
+// What was found out about an equation is kept by each thread, so that the usual elementwise
+// operation costs a look-up, one allocation and one loop.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/kernels.h>
 #include <plait/ops.h>
@@ -13,23 +13,27 @@
 namespace plait {
 namespace {
 
-constexpr std::int64_t serial_limit = 32768;  // elements of a loop that run_pointwise would not split
+constexpr std::int64_t serial_limit =
+    32768;  // elements of a loop that run_pointwise would not split
 
-const Buffer& buffer_of(const Array& array) { return static_cast<const ConcreteNode*>(array.node())->buffer; }
+const Buffer& buffer_of(const Array& array) {
+  return static_cast<const ConcreteNode*>(array.node())->buffer;
+}
 
 // How an equation runs, for inputs of these avals.
 struct Prepared {
   const Primitive* primitive = nullptr;
   Params params;
   std::vector<Aval> inputs, outputs;
-  std::vector<Sizes64> shapes;             // of the outputs
+  std::vector<Sizes64> shapes;  // of the outputs
   bool is_identity = false;
   const Alias::Rule* alias = nullptr;
-  Chunk chunk;                             // with a loop: elementwise, on the reference
-  std::shared_ptr<const Kernel> kernel;    // otherwise
+  Chunk chunk;                                   // with a loop: elementwise, on the reference
+  std::shared_ptr<const Kernel> kernel;          // otherwise
   std::shared_ptr<const Executable> executable;  // of a decomposition
 
-  bool is_for(const Primitive& other, std::span<const Array> arrays, const Params& other_params) const {
+  bool is_for(const Primitive& other, std::span<const Array> arrays,
+              const Params& other_params) const {
     if (!primitive || !(*primitive == other) || arrays.size() != inputs.size()) return false;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (!(arrays[i].aval() == inputs[i])) return false;
@@ -37,11 +41,13 @@ struct Prepared {
   }
 };
 
-Jaxpr single_equation(const Primitive& primitive, std::span<const Aval> inputs, const Params& params) {
+Jaxpr single_equation(const Primitive& primitive, std::span<const Aval> inputs,
+                      const Params& params) {
   Builder builder;
   std::vector<Atom> atoms;
   for (const Aval& aval : inputs) atoms.push_back(builder.add_binder(aval));
-  const std::vector<Var> outputs = builder.add(primitive, std::move(atoms), params, Source::current());
+  const std::vector<Var> outputs =
+      builder.add(primitive, std::move(atoms), params, Source::current());
   return builder.close({outputs.begin(), outputs.end()});
 }
 
@@ -73,7 +79,8 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
     return prepared;
   }
   for (const Aval& aval : prepared.outputs) prepared.shapes.push_back(aval.shape.to_sizes());
-  prepared.alias = inputs.size() == prepared.outputs.size() ? Alias::table().find(primitive) : nullptr;
+  prepared.alias =
+      inputs.size() == prepared.outputs.size() ? Alias::table().find(primitive) : nullptr;
   const Jaxpr alone = single_equation(primitive, prepared.inputs, params);
   for (const Backend* backend : backends_of()) {
     if (!backend->supports(alone->equations[0], prepared.inputs, prepared.outputs)) continue;
@@ -89,7 +96,9 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
   return prepared;
 }
 
-Array make_array(const Aval& aval, Buffer buffer) { return Array(new ConcreteNode(aval, std::move(buffer), false)); }
+Array make_array(const Aval& aval, Buffer buffer) {
+  return Array(new ConcreteNode(aval, std::move(buffer), false));
+}
 
 Arrays run_executable(const Executable& executable, std::span<const Array> inputs) {
   constexpr std::size_t inline_count = 16;
@@ -112,7 +121,8 @@ Arrays run_executable(const Executable& executable, std::span<const Array> input
   }
   std::vector<Buffer> outputs(avals.size());
   executable.run({buffers, inputs.size()}, outputs);
-  for (std::size_t i = 0; i < outputs.size(); ++i) results.push_back(make_array(avals[i], std::move(outputs[i])));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    results.push_back(make_array(avals[i], std::move(outputs[i])));
   return results;
 }
 
@@ -148,10 +158,12 @@ Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
   if (prepared.alias) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Buffer& input = buffer_of(inputs[i]);
-      const std::optional<View> view = (*prepared.alias)(input.view(), prepared.shapes[i], prepared.params);
+      const std::optional<View> view =
+          (*prepared.alias)(input.view(), prepared.shapes[i], prepared.params);
       if (!view) break;
       const std::int64_t offset = static_cast<char*>(view->data) - static_cast<char*>(input.data());
-      results.push_back(make_array(prepared.outputs[i], input.view_as(view->shape, view->strides, offset)));
+      results.push_back(
+          make_array(prepared.outputs[i], input.view_as(view->shape, view->strides, offset)));
     }
     if (results.size() == inputs.size()) return results;
     results.clear();
@@ -165,9 +177,11 @@ Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
     targets.push_back(buffers.back().view());
   }
   Storage scratch;
-  if (const std::int64_t bytes = prepared.kernel->scratch_bytes(); bytes > 0) scratch = Storage::allocate(bytes);
+  if (const std::int64_t bytes = prepared.kernel->scratch_bytes(); bytes > 0)
+    scratch = Storage::allocate(bytes);
   prepared.kernel->run(sources, targets, scratch.data(), Stream{});
-  for (std::size_t i = 0; i < buffers.size(); ++i) results.push_back(make_array(prepared.outputs[i], std::move(buffers[i])));
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    results.push_back(make_array(prepared.outputs[i], std::move(buffers[i])));
   return results;
 }
 
@@ -185,7 +199,8 @@ bool holds_callable(const Params& params) {
 }
 bool holds_callable(const Jaxpr& program) {
   const auto& equations = program->equations;
-  return std::any_of(equations.begin(), equations.end(), [](const Equation& equation) { return holds_callable(equation.params); });
+  return std::any_of(equations.begin(), equations.end(),
+                     [](const Equation& equation) { return holds_callable(equation.params); });
 }
 
 struct PreparedCache {
@@ -195,7 +210,8 @@ struct PreparedCache {
 
 Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
   // A composite may be a backend's own; what it is not, its body is.
-  if (primitive == call_p && !params.has("symbol")) return run_executable(*compile(body_of_call(params)), inputs);
+  if (primitive == call_p && !params.has("symbol"))
+    return run_executable(*compile(body_of_call(params)), inputs);
   static thread_local PreparedCache cache;
   std::size_t hash = std::size_t(primitive.index()) * 0x9e3779b97f4a7c15u + params.hash();
   for (const Array& input : inputs) {

@@ -1,7 +1,8 @@
 // Executables: a flat list of steps over one arena. See run.h.
 //
-// A call takes a frame, a copy of the steps' views that one call at a time points at its memory, so that
-// concurrent calls do not meet and the usual call allocates nothing but the arena and its outputs.
+// A call takes a frame, a copy of the steps' views that one call at a time points at its memory, so
+// that concurrent calls do not meet and the usual call allocates nothing but the arena and its
+// outputs.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/run.h>
 
@@ -33,13 +34,14 @@ class Frame {
   void patch(char* arena) {
     for (const Patch& patch : patches_) {
       char* base = patch.segment == Segment::arena ? arena
-                   : patch.segment == Segment::input ? static_cast<char*>(inputs[patch.index])
-                                                     : static_cast<char*>(outputs[patch.index].data());
+                   : patch.segment == Segment::input
+                       ? static_cast<char*>(inputs[patch.index])
+                       : static_cast<char*>(outputs[patch.index].data());
       views[patch.view].data = base + patch.byte_offset;
     }
   }
 
-  std::vector<View> views;       // of the steps in order: inputs, then outputs
+  std::vector<View> views;  // of the steps in order: inputs, then outputs
   std::vector<void*> inputs;
   std::vector<Storage> outputs;
 
@@ -51,8 +53,11 @@ class Frame {
   };
   void add(const Plan& plan, const PlannedView& planned) {
     views.push_back(planned.view);
-    if (planned.segment == Segment::constant) views.back().data = plan.constants[planned.index].data();
-    else patches_.push_back({planned.segment, int(views.size()) - 1, planned.index, planned.byte_offset});
+    if (planned.segment == Segment::constant)
+      views.back().data = plan.constants[planned.index].data();
+    else
+      patches_.push_back(
+          {planned.segment, int(views.size()) - 1, planned.index, planned.byte_offset});
   }
   std::vector<Patch> patches_;
 };
@@ -78,8 +83,9 @@ class StepExecutable final : public Executable {
     }
     for (std::size_t i = 0; i < plan_.storages.size(); ++i) {
       const auto& wanted = plan_.storages[i];
-      frame.outputs[i] = wanted.donor && can_donate(*inputs[*wanted.donor]) ? inputs[*wanted.donor]->storage()
-                                                                             : Storage::allocate(wanted.bytes);
+      frame.outputs[i] = wanted.donor && can_donate(*inputs[*wanted.donor])
+                             ? inputs[*wanted.donor]->storage()
+                             : Storage::allocate(wanted.bytes);
     }
     frame.patch(static_cast<char*>(call.arena));
     const View* view = frame.views.data();
@@ -89,7 +95,8 @@ class StepExecutable final : public Executable {
                        static_cast<char*>(call.arena) + step.scratch_offset, stream_);
       view = results + step.outputs.size();
     }
-    for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = result(plan_.results[i], frame, inputs, call.copies);
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      outputs[i] = result(plan_.results[i], frame, inputs, call.copies);
   }
 
   const std::vector<Aval>& outputs() const override { return plan_.outputs; }
@@ -113,7 +120,8 @@ class StepExecutable final : public Executable {
       if (arena) deallocate(arena, executable.plan_.arena_bytes);
       for (Storage& storage : frame->outputs) storage = Storage();
       Frame* expected = nullptr;
-      if (!executable.spare_.compare_exchange_strong(expected, frame, std::memory_order_release)) delete frame;
+      if (!executable.spare_.compare_exchange_strong(expected, frame, std::memory_order_release))
+        delete frame;
     }
     Call(const Call&) = delete;
     const StepExecutable& executable;
@@ -124,23 +132,23 @@ class StepExecutable final : public Executable {
 
   void check_inputs(std::span<const Buffer* const> inputs, std::span<Buffer> outputs) const {
     if (inputs.size() != plan_.inputs.size() || outputs.size() != plan_.outputs.size())
-      throw InternalError("an executable of " + std::to_string(plan_.inputs.size()) + " inputs was called with " +
-                          std::to_string(inputs.size()));
+      throw InternalError("an executable of " + std::to_string(plan_.inputs.size()) +
+                          " inputs was called with " + std::to_string(inputs.size()));
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i]->dtype() != plan_.inputs[i].dtype || !(inputs[i]->shape() == input_shapes_[i]))
         throw InternalError("input " + std::to_string(i) + " of an executable is " +
-                            Aval{Shape::of(inputs[i]->shape()), inputs[i]->dtype()}.to_string() + " instead of " +
-                            plan_.inputs[i].to_string());
+                            Aval{Shape::of(inputs[i]->shape()), inputs[i]->dtype()}.to_string() +
+                            " instead of " + plan_.inputs[i].to_string());
   }
 
   // Memory of the caller's alone, and all of it.
   static bool can_donate(const Buffer& buffer) {
-    return buffer.storage().is_unique() && !buffer.storage().is_foreign() && buffer.data() == buffer.storage().data() &&
-           buffer.view().is_dense();
+    return buffer.storage().is_unique() && !buffer.storage().is_foreign() &&
+           buffer.data() == buffer.storage().data() && buffer.view().is_dense();
   }
 
-  Buffer result(const PlannedView& planned, const Frame& frame, std::span<const Buffer* const> inputs,
-                const std::vector<Buffer>& copies) const {
+  Buffer result(const PlannedView& planned, const Frame& frame,
+                std::span<const Buffer* const> inputs, const std::vector<Buffer>& copies) const {
     if (planned.segment == Segment::constant) return plan_.constants[planned.index];
     View view = planned.view;
     if (planned.segment == Segment::output) {
@@ -168,17 +176,20 @@ std::string StepExecutable::explain() const {
     std::string types;
     for (const PlannedView& view : step.outputs) {
       bytes += view.view.size() * size_of(view.view.dtype);
-      types += (types.empty() ? "" : " ") + Aval{Shape::of(view.view.shape), view.view.dtype}.to_string();
+      types += (types.empty() ? "" : " ") +
+               Aval{Shape::of(view.view.shape), view.view.dtype}.to_string();
     }
     std::string what = step.names;
     if (step.names.find(' ') != std::string::npos) what = "fused: " + what;
     if (const std::string note = step.kernel->note(); !note.empty()) what += "  [" + note + "]";
     if (!step.refusals.empty()) what += "  (" + step.refusals + ")";
-    rows.push_back({std::to_string(i), std::string(step.backend), types, std::to_string(bytes), what});
+    rows.push_back(
+        {std::to_string(i), std::string(step.backend), types, std::to_string(bytes), what});
   }
   std::array<std::size_t, 4> widths{};
   for (const auto& row : rows)
-    for (std::size_t column = 0; column < 4; ++column) widths[column] = std::max(widths[column], row[column].size());
+    for (std::size_t column = 0; column < 4; ++column)
+      widths[column] = std::max(widths[column], row[column].size());
   std::string text;
   for (const auto& row : rows) {
     for (std::size_t column = 0; column < 4; ++column) {
@@ -196,15 +207,18 @@ std::string StepExecutable::explain() const {
 
 std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileOptions& options) {
   if (!jaxpr->sizes.empty())
-    throw InternalError("compile: the program has named sizes; instantiate it first\n" + print(jaxpr));
+    throw InternalError("compile: the program has named sizes; instantiate it first\n" +
+                        print(jaxpr));
   const std::vector<const Backend*> backends = backends_of(options.device.kind);
   const Jaxpr plain = compile_passes::simplify_program(
-      jaxpr, [&](const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs) {
+      jaxpr,
+      [&](const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs) {
         return std::any_of(backends.begin(), backends.end(), [&](const Backend* backend) {
           return bool(backend->supports(equation, inputs, outputs));
         });
       });
-  Plan plan = compile_passes::make_plan(plain, compile_passes::partition_program(plain, backends), options.donate);
+  Plan plan = compile_passes::make_plan(plain, compile_passes::partition_program(plain, backends),
+                                        options.donate);
   plan.outputs = jaxpr->output_avals();  // weak where the program says so
   return std::make_shared<StepExecutable>(std::move(plan), options.device);
 }
@@ -222,7 +236,9 @@ std::vector<Buffer> Executable::run(std::span<const Buffer> inputs) const {
 std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr, const CompileOptions& options) {
   std::string key = "executable";
   if (options.exact) key += " exact";
-  if (!(options.device == Device{})) key += " " + std::to_string(int(options.device.kind)) + ":" + std::to_string(options.device.index);
+  if (!(options.device == Device{}))
+    key +=
+        " " + std::to_string(int(options.device.kind)) + ":" + std::to_string(options.device.index);
   for (bool donated : options.donate) key += donated ? '1' : '0';
   return std::static_pointer_cast<const Executable>(jaxpr->memo.get(
       key, [&]() -> std::shared_ptr<const void> { return compile_now(jaxpr, options); }));

@@ -31,10 +31,14 @@ Array Array::literal(const Literal& literal) {
   return visit_dtype(literal.dtype, [&](auto element) {
     using T = decltype(element);
     T value;
-    if constexpr (is_complex_element<T>) value = T(literal.as_complex());
-    else if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) value = T(float(literal.real));
-    else if constexpr (std::is_floating_point_v<T>) value = T(literal.real);
-    else value = T(literal.integer);
+    if constexpr (is_complex_element<T>)
+      value = T(literal.as_complex());
+    else if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
+      value = T(float(literal.real));
+    else if constexpr (std::is_floating_point_v<T>)
+      value = T(literal.real);
+    else
+      value = T(literal.integer);
     return literal_scalar(value, literal.weak);
   });
 }
@@ -51,16 +55,30 @@ std::optional<Literal> Array::as_literal() const {
     using T = decltype(element);
     const T value = *static_cast<const T*>(node.buffer.data());
     Literal literal{dtype(), aval().weak, 0, 0, 0};
-    if constexpr (is_complex_element<T>) literal.real = value.real(), literal.imaginary = value.imag();
-    else if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) literal.real = float(value);
-    else if constexpr (std::is_floating_point_v<T>) literal.real = value;
-    else literal.integer = std::int64_t(value);
+    if constexpr (is_complex_element<T>)
+      literal.real = value.real(), literal.imaginary = value.imag();
+    else if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
+      literal.real = float(value);
+    else if constexpr (std::is_floating_point_v<T>)
+      literal.real = value;
+    else
+      literal.integer = std::int64_t(value);
     return literal;
   });
 }
 
+void Array::throw_empty() const {
+  throw ValueError(
+      "an Array that holds nothing was used: it was made without a value, or moved from",
+      "give it a value first");
+}
+
+void Array::throw_axis(int axis) const {
+  throw IndexError("axis " + std::to_string(axis) + " of an array of type " + aval().to_string(),
+                   "name an axis from 0 to " + std::to_string(ndim() - 1));
+}
+
 std::optional<Buffer> Array::known_buffer() const {
-  if (!node_) check_usable(*this);
   if (is_concrete()) return static_cast<const ConcreteNode*>(node_)->buffer;
   for (Trace* trace = Trace::current(); trace; trace = trace->parent()) {
     if (!trace->owns(*this)) continue;
@@ -80,15 +98,20 @@ template <class T>
 T Array::item() const {
   const Buffer value = buffer();
   if (num_elements(value.shape()) != 1)
-    throw ShapeError("only an array of one element converts to a scalar, and this one is " + aval().to_string(),
-                     "index it, or reduce it, first");
+    throw ShapeError(
+        "only an array of one element converts to a scalar, and this one is " + aval().to_string(),
+        "index it, or reduce it, first");
   return visit_dtype(value.dtype(), [&](auto element) -> T {
     using From = decltype(element);
     const From from = *static_cast<const From*>(value.data());
-    if constexpr (std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>) return T(float(from));
-    else if constexpr (is_complex_element<From> && !is_complex_element<T>) return T(from.real());
-    else if constexpr (is_complex_element<From>) return T(from.real(), from.imag());
-    else return T(from);
+    if constexpr (std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>)
+      return T(float(from));
+    else if constexpr (is_complex_element<From> && !is_complex_element<T>)
+      return T(from.real());
+    else if constexpr (is_complex_element<From>)
+      return T(from.real(), from.imag());
+    else
+      return T(from);
   });
 }
 template bool Array::item<bool>() const;

@@ -4,12 +4,12 @@
 
 namespace plait {
 
-// One exported function a kind, not a template static: with hidden visibility each library would get
-// a table of its own.
-#define PLAIT_TABLE(Kind)                  \
-  RuleTable<Kind>& Kind::table() {         \
+// One exported function a kind, not a template static: with hidden visibility each library would
+// get a table of its own.
+#define PLAIT_TABLE(Kind)                     \
+  RuleTable<Kind>& Kind::table() {            \
     static auto* table = new RuleTable<Kind>; \
-    return *table;                         \
+    return *table;                            \
   }
 PLAIT_TABLE(Eval)
 PLAIT_TABLE(Alias)

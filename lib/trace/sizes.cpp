@@ -11,16 +11,20 @@ namespace {
 
 thread_local std::vector<Dim> scope;
 
-bool contains(std::span<const Dim> list, Dim dim) { return std::find(list.begin(), list.end(), dim) != list.end(); }
+bool contains(std::span<const Dim> list, Dim dim) {
+  return std::find(list.begin(), list.end(), dim) != list.end();
+}
 
 [[noreturn]] void fail(std::string_view text, const std::string& reason) {
   throw ValueError("the spec \"" + std::string(text) + "\": " + reason,
-                   "write sizes as \"n d\", \"2*n+1\", \"n+m\", \"_\" for one taken from the call, and a dtype as \"i32[n d]\"");
+                   "write sizes as \"n d\", \"2*n+1\", \"n+m\", \"_\" for one taken from the call, "
+                   "and a dtype as \"i32[n d]\"");
 }
 
 }  // namespace
 
-// --- Specs -----------------------------------------------------------------------------------------
+// --- Specs
+// -----------------------------------------------------------------------------------------
 
 Spec::Spec(std::string_view text) : dims_(std::in_place) {
   std::size_t begin = 0, end = text.size();
@@ -32,13 +36,15 @@ Spec::Spec(std::string_view text) : dims_(std::in_place) {
   if (const std::size_t open = text.find('['); open != std::string_view::npos) {
     const std::string_view name = text.substr(begin, open - begin);
     dtype_ = dtype_from_name(name);
-    if (!dtype_) fail(text, "\"" + std::string(name) + "\" is no dtype, at position " + std::to_string(begin));
+    if (!dtype_)
+      fail(text, "\"" + std::string(name) + "\" is no dtype, at position " + std::to_string(begin));
     if (text[end - 1] != ']') fail(text, "\"]\" is expected at position " + std::to_string(end));
     begin = open + 1;
     --end;
     trim();
   } else if (dtype_from_name(text.substr(begin, end - begin))) {
-    fail(text, "a dtype alone; a scalar of it is \"" + std::string(text.substr(begin, end - begin)) + "[]\"");
+    fail(text, "a dtype alone; a scalar of it is \"" +
+                   std::string(text.substr(begin, end - begin)) + "[]\"");
   }
   while (begin < end) {
     // A size ends at a space or comma outside parentheses.
@@ -54,7 +60,8 @@ Spec::Spec(std::string_view text) : dims_(std::in_place) {
       } catch (const Error& error) {
         fail(text, "at position " + std::to_string(begin) + ", " + error.problem());
       }
-      if (less_equal(0, *dims_->back()) == false) fail(text, "the size at position " + std::to_string(begin) + " is negative");
+      if (less_equal(0, *dims_->back()) == false)
+        fail(text, "the size at position " + std::to_string(begin) + " is negative");
     }
     begin = at;
     while (begin < end && text[begin] == ' ') ++begin;
@@ -66,25 +73,34 @@ Spec::Spec(std::string_view text) : dims_(std::in_place) {
   }
 }
 
-Spec::Spec(const Aval& aval) : dtype_(aval.dtype), dims_(std::in_place, aval.shape.begin(), aval.shape.end()), weak_(aval.weak) {}
+Spec::Spec(const Aval& aval)
+    : dtype_(aval.dtype),
+      dims_(std::in_place, aval.shape.begin(), aval.shape.end()),
+      weak_(aval.weak) {}
 
 Aval Spec::resolve(const std::optional<Aval>& actual, const std::string& where) const {
   if (!dims_) {
-    if (!actual) throw ValueError(where + "a spec of None takes all from the call, and there is no value here", "give a value, or a spec such as \"n d\"");
+    if (!actual)
+      throw ValueError(where + "a spec of None takes all from the call, and there is no value here",
+                       "give a value, or a spec such as \"n d\"");
     return *actual;
   }
   if (actual && actual->rank() != int(dims_->size()))
-    throw ShapeError(where + "the spec \"" + to_string() + "\" has " + std::to_string(dims_->size()) + " dimensions, and the value has shape (" +
+    throw ShapeError(where + "the spec \"" + to_string() + "\" has " +
+                         std::to_string(dims_->size()) + " dimensions, and the value has shape (" +
                          actual->shape.to_string() + ")",
                      "write one size for each axis");
   if (actual && dtype_ && *dtype_ != actual->dtype)
-    throw DtypeError(where + "the spec \"" + to_string() + "\" says " + std::string(name_of(*dtype_)) + ", and the value is " + std::string(name_of(actual->dtype)),
+    throw DtypeError(where + "the spec \"" + to_string() + "\" says " +
+                         std::string(name_of(*dtype_)) + ", and the value is " +
+                         std::string(name_of(actual->dtype)),
                      "convert the value with astype, or say its dtype");
   Aval aval{{}, dtype_.value_or(default_float), weak_};
   if (actual) aval.dtype = actual->dtype, aval.weak = actual->weak;
   for (std::size_t i = 0; i < dims_->size(); ++i) {
     if (!(*dims_)[i] && !actual)
-      throw ValueError(where + "the spec \"" + to_string() + "\" takes axis " + std::to_string(i) + " from the call, and there is no value here",
+      throw ValueError(where + "the spec \"" + to_string() + "\" takes axis " + std::to_string(i) +
+                           " from the call, and there is no value here",
                        "write a size in place of \"_\"");
     aval.shape.push_back((*dims_)[i] ? *(*dims_)[i] : actual->shape[int(i)]);
   }
@@ -108,14 +124,18 @@ Spec Spec::substitute(SizeSubstitution replacements) const {
 std::string Spec::to_string() const {
   if (!dims_) return "None";
   std::string text;
-  for (const std::optional<Dim>& dim : *dims_) text += (text.empty() ? "" : " ") + (dim ? dim->to_string() : "_");
+  for (const std::optional<Dim>& dim : *dims_)
+    text += (text.empty() ? "" : " ") + (dim ? dim->to_string() : "_");
   return dtype_ ? std::string(short_name_of(*dtype_)) + "[" + text + "]" : text;
 }
 
-// --- Names in scope --------------------------------------------------------------------------------
+// --- Names in scope
+// --------------------------------------------------------------------------------
 
 std::span<const Dim> sizes_in_scope() { return scope; }
-SizeScope::SizeScope(std::span<const Dim> sizes) : previous_(scope.size()) { scope.insert(scope.end(), sizes.begin(), sizes.end()); }
+SizeScope::SizeScope(std::span<const Dim> sizes) : previous_(scope.size()) {
+  scope.insert(scope.end(), sizes.begin(), sizes.end());
+}
 SizeScope::~SizeScope() { scope.resize(previous_); }
 
 Dim fresh_size(Dim size, std::span<const Dim> taken) {
@@ -124,7 +144,8 @@ Dim fresh_size(Dim size, std::span<const Dim> taken) {
   return Dim::size(name);
 }
 
-// --- Values ----------------------------------------------------------------------------------------
+// --- Values
+// ----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -133,10 +154,13 @@ struct Extent {
   std::size_t argument;
   int axis;
 
-  std::string place() const { return ArgumentNames::of(argument) + ", axis " + std::to_string(axis); }
+  std::string place() const {
+    return ArgumentNames::of(argument) + ", axis " + std::to_string(axis);
+  }
 };
 
-// dim = factor * unknown + offset once the known sizes are put in; none when dim is not linear in it.
+// dim = factor * unknown + offset once the known sizes are put in; none when dim is not linear in
+// it.
 struct Line {
   Dim factor, offset;
 };
@@ -153,21 +177,25 @@ std::optional<Line> line_of(Dim dim, Dim unknown, SizeSubstitution known) {
 }
 
 std::optional<Dim> solved(const Line& line, Dim actual) {
-  const Dim rest = actual - line.offset, value = line.factor == Dim(1) ? rest : floor_divide(rest, line.factor);
+  const Dim rest = actual - line.offset,
+            value = line.factor == Dim(1) ? rest : floor_divide(rest, line.factor);
   if (!(line.factor * value == rest) || less_equal(0, value) == false) return std::nullopt;
   return value;
 }
 
 }  // namespace
 
-std::vector<std::pair<Dim, Dim>> solve_sizes(std::span<const Dim> sizes, std::span<const Aval> formal,
-                                             std::span<const Aval> actual, std::string_view function) {
+std::vector<std::pair<Dim, Dim>> solve_sizes(std::span<const Dim> sizes,
+                                             std::span<const Aval> formal,
+                                             std::span<const Aval> actual,
+                                             std::string_view function) {
   const std::string name(function);
   std::vector<Extent> extents;
   for (std::size_t i = 0; i < formal.size(); ++i) {
     if (formal[i].rank() != actual[i].rank())
-      throw ShapeError(name + ": " + ArgumentNames::of(i) + " has shape (" + actual[i].shape.to_string() + ") where (" +
-                           formal[i].shape.to_string() + ") is needed",
+      throw ShapeError(name + ": " + ArgumentNames::of(i) + " has shape (" +
+                           actual[i].shape.to_string() + ") where (" + formal[i].shape.to_string() +
+                           ") is needed",
                        "give an array of " + std::to_string(formal[i].rank()) + " dimensions");
     for (int axis = 0; axis < formal[i].rank(); ++axis)
       extents.push_back({formal[i].shape[axis], actual[i].shape[axis], i, axis});
@@ -177,7 +205,9 @@ std::vector<std::pair<Dim, Dim>> solve_sizes(std::span<const Dim> sizes, std::sp
   auto unknowns = [&](Dim dim) {
     std::vector<Dim> result;
     for (Dim size : dim.is_constant() ? std::vector<Dim>() : dim.sizes())
-      if (contains(sizes, size) && std::none_of(known.begin(), known.end(), [&](const auto& pair) { return pair.first == size; }))
+      if (contains(sizes, size) && std::none_of(known.begin(), known.end(), [&](const auto& pair) {
+            return pair.first == size;
+          }))
         result.push_back(size);
     return result;
   };
@@ -200,8 +230,9 @@ std::vector<std::pair<Dim, Dim>> solve_sizes(std::span<const Dim> sizes, std::sp
     if (unknown.size() > 1) continue;
     if (unknown.size() == 1) {
       if (line_of(extent.formal, unknown[0], known))
-        throw ShapeError(name + ": " + extent.place() + " has size " + extent.actual.to_string() + ", and no " + unknown[0].to_string() +
-                             " makes " + extent.formal.to_string() + " that",
+        throw ShapeError(name + ": " + extent.place() + " has size " + extent.actual.to_string() +
+                             ", and no " + unknown[0].to_string() + " makes " +
+                             extent.formal.to_string() + " that",
                          "give an array of a size that fits");
       continue;
     }
@@ -209,11 +240,16 @@ std::vector<std::pair<Dim, Dim>> solve_sizes(std::span<const Dim> sizes, std::sp
     if (expected == extent.actual) continue;
     std::string why;
     for (std::size_t i = 0; i < known.size(); ++i)
-      if (contains(extent.formal.is_constant() ? std::vector<Dim>() : extent.formal.sizes(), known[i].first))
-        why += (why.empty() ? ": " : ", and ") + known[i].first.to_string() + " is " + known[i].second.to_string() + " in " + origin[i]->place();
-    throw ShapeError(name + ": " + extent.place() + " has size " + extent.actual.to_string() + ", where " +
-                         (extent.formal.is_constant() ? "" : extent.formal.to_string() + " = ") + expected.to_string() + " is needed" + why,
-                     why.empty() ? "give an array of that size" : "make the sizes agree, or give them different names");
+      if (contains(extent.formal.is_constant() ? std::vector<Dim>() : extent.formal.sizes(),
+                   known[i].first))
+        why += (why.empty() ? ": " : ", and ") + known[i].first.to_string() + " is " +
+               known[i].second.to_string() + " in " + origin[i]->place();
+    throw ShapeError(name + ": " + extent.place() + " has size " + extent.actual.to_string() +
+                         ", where " +
+                         (extent.formal.is_constant() ? "" : extent.formal.to_string() + " = ") +
+                         expected.to_string() + " is needed" + why,
+                     why.empty() ? "give an array of that size"
+                                 : "make the sizes agree, or give them different names");
   }
   return known;
 }
@@ -240,18 +276,23 @@ Interval interval_of(Dim dim, SizeSubstitution bounds) {
     return Interval{minimum(minimum(p, q), minimum(r, s)), maximum(maximum(p, q), maximum(r, s))};
   };
   switch (dim.operation()) {
-    case Operation::add: return {a.low + b.low, a.high + b.high};
+    case Operation::add:
+      return {a.low + b.low, a.high + b.high};
     case Operation::multiply:
-      if (is_known_nonnegative(a.low) && is_known_nonnegative(b.low)) return {a.low * b.low, a.high * b.high};
+      if (is_known_nonnegative(a.low) && is_known_nonnegative(b.low))
+        return {a.low * b.low, a.high * b.high};
       return corners(a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high);
-    case Operation::minimum: return {minimum(a.low, b.low), minimum(a.high, b.high)};
-    case Operation::maximum: return {maximum(a.low, b.low), maximum(a.high, b.high)};
+    case Operation::minimum:
+      return {minimum(a.low, b.low), minimum(a.high, b.high)};
+    case Operation::maximum:
+      return {maximum(a.low, b.low), maximum(a.high, b.high)};
     case Operation::modulo:  // of a divisor that is at least 1
       if (is_known_nonnegative(a.low)) return {0, minimum(a.high, maximum(b.high - 1, 0))};
       return {0, maximum(b.high - 1, 0)};
     default: {  // floor division by at least 1
       const Dim least = maximum(b.low, 1), most = maximum(b.high, 1);
-      return corners(floor_divide(a.low, least), floor_divide(a.low, most), floor_divide(a.high, least), floor_divide(a.high, most));
+      return corners(floor_divide(a.low, least), floor_divide(a.low, most),
+                     floor_divide(a.high, least), floor_divide(a.high, most));
     }
   }
 }
@@ -262,10 +303,11 @@ Dim largest(Dim dim, SizeSubstitution bounds) {
   if (dim.is_constant()) return dim;
   const Dim high = interval_of(dim, bounds).high, at_bounds = dim.substitute(bounds);
   if (high == at_bounds) return maximum(high, 0);
-  // n - n//2: each operand's extreme alone is too much. Where the expression is proven not to fall, the
-  // bounds themselves give the largest value.
+  // n - n//2: each operand's extreme alone is too much. Where the expression is proven not to fall,
+  // the bounds themselves give the largest value.
   std::vector<std::pair<Dim, Dim>> below;
-  for (const auto& [size, bound] : bounds) below.emplace_back(size, bound - Dim::size("_below_" + std::string(size.name())));
+  for (const auto& [size, bound] : bounds)
+    below.emplace_back(size, bound - Dim::size("_below_" + std::string(size.name())));
   if (less_equal(dim.substitute(below), at_bounds).value_or(false)) return maximum(at_bounds, 0);
   return maximum(high, 0);
 }
@@ -282,8 +324,10 @@ Jaxpr with_sizes(const Jaxpr& jaxpr, const std::vector<Dim>& sizes) {
     std::vector<Aval> avals;
     for (const Atom& atom : equation.inputs) inputs.push_back(read(atom));
     for (Var var : equation.outputs) avals.push_back(jaxpr->aval(var));
-    const std::vector<Var> outputs = builder.add(*equation.primitive, std::move(inputs), equation.params, equation.source, std::move(avals));
-    for (std::size_t i = 0; i < outputs.size(); ++i) environment[equation.outputs[i].id] = outputs[i];
+    const std::vector<Var> outputs = builder.add(
+        *equation.primitive, std::move(inputs), equation.params, equation.source, std::move(avals));
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      environment[equation.outputs[i].id] = outputs[i];
   }
   std::vector<Atom> outputs;
   for (const Atom& atom : jaxpr->outputs) outputs.push_back(read(atom));
@@ -295,7 +339,8 @@ Jaxpr instantiate(const Jaxpr& jaxpr, const std::map<std::string, Dim>& sizes) {
   std::vector<std::pair<Dim, Dim>> replacements;
   for (const auto& [name, value] : sizes) {
     if (less_equal(0, value) == false)
-      throw ValueError("instantiate: the size " + name + " is " + value.to_string(), "give a size of 0 or more");
+      throw ValueError("instantiate: the size " + name + " is " + value.to_string(),
+                       "give a size of 0 or more");
     replacements.emplace_back(Dim::size(name), value);
   }
   return instantiate(jaxpr, replacements);
@@ -303,19 +348,26 @@ Jaxpr instantiate(const Jaxpr& jaxpr, const std::map<std::string, Dim>& sizes) {
 
 Jaxpr instantiate_for(const Jaxpr& jaxpr, std::span<const Aval> inputs) {
   if (jaxpr->sizes.empty()) return jaxpr;
-  const std::vector<std::pair<Dim, Dim>> values = solve_sizes(jaxpr->sizes, jaxpr->input_avals(), inputs, "the program");
-  // A rewrite of the program runs it on its own avals: its sizes stay, also those that no input tells.
-  const bool same = std::all_of(values.begin(), values.end(), [](const auto& pair) { return pair.first == pair.second; });
+  const std::vector<std::pair<Dim, Dim>> values =
+      solve_sizes(jaxpr->sizes, jaxpr->input_avals(), inputs, "the program");
+  // A rewrite of the program runs it on its own avals: its sizes stay, also those that no input
+  // tells.
+  const bool same = std::all_of(values.begin(), values.end(),
+                                [](const auto& pair) { return pair.first == pair.second; });
   if (same && Trace::current()) return jaxpr;
   std::string key = "sizes";
   for (Dim size : jaxpr->sizes) {
-    const auto found = std::find_if(values.begin(), values.end(), [&](const auto& pair) { return pair.first == size; });
+    const auto found = std::find_if(values.begin(), values.end(),
+                                    [&](const auto& pair) { return pair.first == size; });
     if (found == values.end())
-      throw ValueError("no argument tells the size " + size.to_string() + " of the program", "instantiate the program with a value for it first");
+      throw ValueError("no argument tells the size " + size.to_string() + " of the program",
+                       "instantiate the program with a value for it first");
     key += " " + found->second.to_string();
   }
-  return *std::static_pointer_cast<const Jaxpr>(jaxpr->memo.get(
-      key, [&]() -> std::shared_ptr<const void> { return std::make_shared<Jaxpr>(instantiate(jaxpr, values)); }));
+  return *std::static_pointer_cast<const Jaxpr>(
+      jaxpr->memo.get(key, [&]() -> std::shared_ptr<const void> {
+        return std::make_shared<Jaxpr>(instantiate(jaxpr, values));
+      }));
 }
 
 Traced trace_with_specs(const Function& function, std::span<const Spec> specs,
@@ -333,8 +385,9 @@ Traced trace_with_specs(const Function& function, std::span<const Spec> specs,
   }
   std::vector<Aval> avals;
   for (std::size_t i = 0; i < specs.size(); ++i)
-    avals.push_back(specs[i].substitute(renamed).resolve(i < actual.size() ? actual[i] : std::nullopt,
-                                                        std::string(name) + ": " + ArgumentNames::of(i) + ": "));
+    avals.push_back(specs[i].substitute(renamed).resolve(
+        i < actual.size() ? actual[i] : std::nullopt,
+        std::string(name) + ": " + ArgumentNames::of(i) + ": "));
   return make_jaxpr(function, avals, name, std::move(sizes));
 }
 

@@ -23,7 +23,8 @@ std::atomic<Evaluator> installed_evaluator{nullptr};
 // Undecided constraints go to the innermost program being traced on this thread.
 bool add_to_program(const Constraint& constraint) {
   for (Trace* trace = Trace::current(); trace; trace = trace->parent())
-    if (auto* program = dynamic_cast<JaxprTrace*>(trace); program && !dynamic_cast<LinearTrace*>(trace)) {
+    if (auto* program = dynamic_cast<JaxprTrace*>(trace);
+        program && !dynamic_cast<LinearTrace*>(trace)) {
       program->add_constraint(constraint);
       return true;
     }
@@ -48,21 +49,21 @@ TraceScope::TraceScope(Trace* trace) : previous_(current_trace) { current_trace 
 TraceScope::~TraceScope() { current_trace = previous_; }
 
 void check_usable(const Array& array) {
-  if (!array.is_valid())
-    throw ValueError(
-        "an Array that holds nothing was used: it was made without a value, or moved from",
-        "give it a value first");
-  if (array.is_concrete()) return;
+  if (array.is_concrete()) return;  // an error for one that holds nothing
   for (Trace* trace = current_trace; trace; trace = trace->parent())
     if (trace->owns(array)) return;
   for (const SuspendedTrace* scope = innermost_suspended; scope; scope = scope->outer_)
     if (scope->trace_.owns(array)) throw_captured(array, scope->function_);
   const std::string birth = array.birth() ? "\n  made at " + array.birth().to_string() : "";
   if (const auto* donated = dynamic_cast<const DonatedNode*>(array.node()))
-    throw ValueError("an array of type " + array.aval().to_string() + " was used after it had been donated to `" + donated->function + "`" +
-                         (birth.empty() ? "" : "\n  donated at" + birth.substr(std::string("\n  made at").size())),
-                     "use what the function returned, or leave the argument out of donate_argnums");
-  throw TracerError("a traced value of type " + array.aval().to_string() + " was used after its trace had ended" + birth,
+    throw ValueError(
+        "an array of type " + array.aval().to_string() +
+            " was used after it had been donated to `" + donated->function + "`" +
+            (birth.empty() ? ""
+                           : "\n  donated at" + birth.substr(std::string("\n  made at").size())),
+        "use what the function returned, or leave the argument out of donate_argnums");
+  throw TracerError("a traced value of type " + array.aval().to_string() +
+                        " was used after its trace had ended" + birth,
                     "return the value from the traced function instead of storing it outside");
 }
 
@@ -71,13 +72,15 @@ SuspendedTrace::SuspendedTrace(const Trace& trace, std::string_view function)
 SuspendedTrace::~SuspendedTrace() { innermost_suspended = outer_; }
 
 void throw_captured(const Array& array, std::string_view function) {
-  throw TracerError("the function `" + std::string(function) + "` has a custom derivative and captures a value of type " +
+  throw TracerError("the function `" + std::string(function) +
+                        "` has a custom derivative and captures a value of type " +
                         array.aval().to_string() + " that is being differentiated",
                     "pass the value to the function as an argument");
 }
 
 DonatedNode::DonatedNode(Aval aval, std::string function)
-    : ArrayNode(std::move(aval), reinterpret_cast<const Trace*>(this)), function(std::move(function)) {
+    : ArrayNode(std::move(aval), reinterpret_cast<const Trace*>(this)),
+      function(std::move(function)) {
   birth_ = Source::current();
 }
 
@@ -119,7 +122,8 @@ Results bind(const Primitive& primitive, std::span<const Array> inputs, const Pa
   return evaluator()(primitive, inputs, params);
 }
 
-// --- Staging ---------------------------------------------------------------------------------------
+// --- Staging
+// ---------------------------------------------------------------------------------------
 
 namespace {
 
@@ -132,7 +136,8 @@ struct Recipe {
 
 class StagedNode final : public ArrayNode {
  public:
-  StagedNode(Aval aval, const Trace* trace, Var var) : ArrayNode(std::move(aval), trace), var(var) {}
+  StagedNode(Aval aval, const Trace* trace, Var var)
+      : ArrayNode(std::move(aval), trace), var(var) {}
   const Var var;
   std::shared_ptr<const Recipe> recipe;
 };
@@ -144,14 +149,16 @@ bool is_of_sizes(const Array& array) {
 }
 
 // The recipe of an equation's result, where it has one.
-std::shared_ptr<const Recipe> recipe_of(const Primitive& primitive, std::span<const Array> inputs, const Params& params,
-                                        const std::vector<Aval>& outputs) {
+std::shared_ptr<const Recipe> recipe_of(const Primitive& primitive, std::span<const Array> inputs,
+                                        const Params& params, const std::vector<Aval>& outputs) {
   const bool scalar = outputs.size() == 1 && outputs[0].rank() == 0;
   if (!scalar || !std::all_of(inputs.begin(), inputs.end(), is_of_sizes)) return nullptr;
   for (const auto& [name, value] : params.entries())
-    if (std::holds_alternative<Jaxpr>(value) || std::holds_alternative<std::vector<Jaxpr>>(value)) return nullptr;
+    if (std::holds_alternative<Jaxpr>(value) || std::holds_alternative<std::vector<Jaxpr>>(value))
+      return nullptr;
   if (primitive.is_effectful()) return nullptr;
-  return std::make_shared<const Recipe>(Recipe{&primitive, Arrays(inputs.begin(), inputs.end()), params});
+  return std::make_shared<const Recipe>(
+      Recipe{&primitive, Arrays(inputs.begin(), inputs.end()), params});
 }
 
 }  // namespace
@@ -169,7 +176,8 @@ Atom JaxprTrace::atom_of(const Array& array) {
   check_alive(array);
   if (std::optional<Literal> literal = array.as_literal()) return *literal;
   // Where sizes are numbers this is a literal, and no operand: made again here, it can become one.
-  if (const auto* staged = dynamic_cast<const StagedNode*>(array.node()); staged && staged->recipe) {
+  if (const auto* staged = dynamic_cast<const StagedNode*>(array.node());
+      staged && staged->recipe) {
     for (const auto& [theirs, ours] : remade_)
       if (theirs.is_same(array)) return static_cast<const StagedNode*>(ours.node())->var;
     const Recipe& recipe = *staged->recipe;
@@ -184,7 +192,8 @@ Atom JaxprTrace::atom_of(const Array& array) {
   return captured->second;
 }
 
-Arrays JaxprTrace::record(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
+Arrays JaxprTrace::record(const Primitive& primitive, std::span<const Array> inputs,
+                          const Params& params) {
   std::vector<Atom> atoms;
   std::vector<Aval> avals;
   atoms.reserve(inputs.size());
@@ -198,12 +207,15 @@ Arrays JaxprTrace::record(const Primitive& primitive, std::span<const Array> inp
   Arrays results;
   if (auto simplified = simplify(primitive, atoms, avals, params)) {
     for (const Atom& atom : *simplified) {
-      if (atom.is_var() && !inputs.empty() && atom == atoms[0]) results.push_back(inputs[0]);
-      else results.push_back(Array::literal(atom.literal()));
+      if (atom.is_var() && !inputs.empty() && atom == atoms[0])
+        results.push_back(inputs[0]);
+      else
+        results.push_back(Array::literal(atom.literal()));
     }
     return results;
   }
-  const std::vector<Var> vars = builder_.add(primitive, std::move(atoms), params, Source::current(), output_avals);
+  const std::vector<Var> vars =
+      builder_.add(primitive, std::move(atoms), params, Source::current(), output_avals);
   std::shared_ptr<const Recipe> recipe = recipe_of(primitive, inputs, params, output_avals);
   results.reserve(vars.size());
   for (std::size_t i = 0; i < vars.size(); ++i) {
@@ -214,12 +226,14 @@ Arrays JaxprTrace::record(const Primitive& primitive, std::span<const Array> inp
   return results;
 }
 
-Arrays JaxprTrace::bind(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
+Arrays JaxprTrace::bind(const Primitive& primitive, std::span<const Array> inputs,
+                        const Params& params) {
   return record(primitive, inputs, params);
 }
 
 std::string JaxprTrace::why_unknown() const {
-  return "it is not known while " + std::string(name()) + " traces the function, which happens once for all values";
+  return "it is not known while " + std::string(name()) +
+         " traces the function, which happens once for all values";
 }
 
 void JaxprTrace::add_constraint(Constraint constraint) { builder_.add_constraint(constraint); }
@@ -234,7 +248,8 @@ Traced JaxprTrace::close(std::span<const Array> outputs, std::vector<Dim> sizes)
   return traced;
 }
 
-Arrays LinearTrace::bind(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
+Arrays LinearTrace::bind(const Primitive& primitive, std::span<const Array> inputs,
+                         const Params& params) {
   if (std::none_of(inputs.begin(), inputs.end(), [&](const Array& input) { return owns(input); })) {
     TraceScope scope(parent());
     return plait::bind(primitive, inputs, params);
@@ -242,7 +257,8 @@ Arrays LinearTrace::bind(const Primitive& primitive, std::span<const Array> inpu
   return record(primitive, inputs, params);
 }
 
-Traced make_jaxpr(const Function& function, std::span<const Aval> inputs, std::string_view name, std::vector<Dim> sizes) {
+Traced make_jaxpr(const Function& function, std::span<const Aval> inputs, std::string_view name,
+                  std::vector<Dim> sizes) {
   JaxprTrace trace(name);
   Arrays arguments;
   std::vector<Dim> bound = sizes;
@@ -256,7 +272,8 @@ Traced make_jaxpr(const Function& function, std::span<const Aval> inputs, std::s
   return trace.close(outputs, std::move(sizes));
 }
 
-Jaxpr make_closed_jaxpr(const Function& function, std::span<const Aval> inputs, std::vector<Dim> sizes) {
+Jaxpr make_closed_jaxpr(const Function& function, std::span<const Aval> inputs,
+                        std::vector<Dim> sizes) {
   Traced traced = make_jaxpr(function, inputs, "make_jaxpr", std::move(sizes));
   if (!traced.captured.empty())
     throw ValueError("a rule uses an array of type " + traced.captured[0].aval().to_string() +
@@ -265,7 +282,8 @@ Jaxpr make_closed_jaxpr(const Function& function, std::span<const Aval> inputs, 
   return traced.jaxpr;
 }
 
-// --- Interpretation --------------------------------------------------------------------------------
+// --- Interpretation
+// --------------------------------------------------------------------------------
 
 std::vector<int> last_uses(const Jaxpr& jaxpr) {
   std::vector<int> last(jaxpr->avals.size(), -1);
@@ -297,7 +315,8 @@ Arrays eval_jaxpr(const Jaxpr& jaxpr, std::span<const Array> inputs) {
   return interpret(EvalInterpreter{}, instantiate_for(jaxpr, avals), std::move(values));
 }
 
-Jaxpr decomposition(const Primitive& primitive, std::span<const Aval> inputs, const Params& params) {
+Jaxpr decomposition(const Primitive& primitive, std::span<const Aval> inputs,
+                    const Params& params) {
   const Decompose::Rule& decompose = rule<Decompose>(primitive);
   const Jaxpr jaxpr = make_closed_jaxpr(
       [&](std::span<const Array> arrays) { return decompose(arrays, params); }, inputs);

@@ -136,25 +136,24 @@ void add_flat(py::module_& module) {
     return tangent_list(
         flat::transpose(jaxpr, inputs, to_tangents(cotangents, jaxpr->output_avals())));
   });
-  module.def(
-      "flat_vmap", [](py::object function, py::object inputs, py::object in_axes,
-                      py::object out_axes, py::object size, py::object chunk,
-                      const std::string& name, py::object place) {
-        TransformScope scope("vmap", name);
-        const ArgumentNames names(to_names(place));
-        flat::VmapOptions options;
-        options.in_dims = to_axes(in_axes);
-        options.out_dims = [out_axes](std::size_t count) {
-          std::vector<std::optional<int>> axes = to_axes(out_axes());
-          if (axes.size() != count)
-            throw InternalError("vmap: out_axes of " + std::to_string(axes.size()) +
-                                " outputs of " + std::to_string(count));
-          return axes;
-        };
-        if (!size.is_none()) options.size = to_dim(size.ptr());
-        options.chunk = to_chunk(chunk);
-        return from_arrays(flat::vmap(to_function(function, name), to_arrays(inputs), options));
-      });
+  module.def("flat_vmap", [](py::object function, py::object inputs, py::object in_axes,
+                             py::object out_axes, py::object size, py::object chunk,
+                             const std::string& name, py::object place) {
+    TransformScope scope("vmap", name);
+    const ArgumentNames names(to_names(place));
+    flat::VmapOptions options;
+    options.in_dims = to_axes(in_axes);
+    options.out_dims = [out_axes](std::size_t count) {
+      std::vector<std::optional<int>> axes = to_axes(out_axes());
+      if (axes.size() != count)
+        throw InternalError("vmap: out_axes of " + std::to_string(axes.size()) + " outputs of " +
+                            std::to_string(count));
+      return axes;
+    };
+    if (!size.is_none()) options.size = to_dim(size.ptr());
+    options.chunk = to_chunk(chunk);
+    return from_arrays(flat::vmap(to_function(function, name), to_arrays(inputs), options));
+  });
   module.def("flat_value_and_grad",
              [](py::object function, py::object primals, const std::vector<bool>& wrt,
                 const std::string& transform, const std::string& name) {
@@ -164,17 +163,17 @@ void add_flat(py::module_& module) {
                    flat::value_and_grad(to_function(function, name), arrays, wrt);
                return py::make_tuple(from_arrays(result.outputs), from_arrays(result.gradients));
              });
-  module.def("flat_jacobian",
-             [](py::object function, py::object primals, const std::vector<bool>& wrt,
-                const std::string& transform, const std::string& name,
-                py::object chunk, py::object num_differentiated) {
-               TransformScope scope(transform, name);
-               const auto jacobian = transform == "jacfwd" ? flat::jacfwd : flat::jacrev;
-               const flat::Jacobian result =
-                   jacobian(to_function(function, name), to_arrays(primals), wrt,
-                            {to_chunk(chunk), [&] { return num_differentiated().cast<std::size_t>(); }});
-               return py::make_tuple(from_arrays(result.outputs), from_arrays(result.derivatives));
-             });
+  module.def(
+      "flat_jacobian", [](py::object function, py::object primals, const std::vector<bool>& wrt,
+                          const std::string& transform, const std::string& name, py::object chunk,
+                          py::object num_differentiated) {
+        TransformScope scope(transform, name);
+        const auto jacobian = transform == "jacfwd" ? flat::jacfwd : flat::jacrev;
+        const flat::Jacobian result =
+            jacobian(to_function(function, name), to_arrays(primals), wrt,
+                     {to_chunk(chunk), [&] { return num_differentiated().cast<std::size_t>(); }});
+        return py::make_tuple(from_arrays(result.outputs), from_arrays(result.derivatives));
+      });
   module.def("flat_call", [](const Jaxpr& jaxpr, py::object inputs, const std::string& name) {
     return from_arrays(flat::call(jaxpr, to_arrays(inputs), {{"name", name}}));
   });

@@ -129,8 +129,8 @@ const Buffer& buffer_of(const Array& array) {
 }
 
 void make_executable(const JitEntry& entry, Instance& instance) {
-  instance.executable = without_gil(
-      [&] { return compile(instance.jaxpr, CompileOptions{.donate = entry.donated}); });
+  instance.executable =
+      without_gil([&] { return compile(instance.jaxpr, CompileOptions{.donate = entry.donated}); });
 }
 
 // Takes donated arrays from their Python objects, which cannot be used from then on. What somebody

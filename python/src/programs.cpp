@@ -66,8 +66,8 @@ void add_programs(py::module_& module) {
   });
   module.def("pad_ragged", [](py::object arrays, py::object length) {
     const Arrays list = to_arrays(arrays);
-    const Ragged padded = ragged(
-        list, length.is_none() ? std::nullopt : std::optional<Dim>(to_dim(length.ptr())));
+    const Ragged padded =
+        ragged(list, length.is_none() ? std::nullopt : std::optional<Dim>(to_dim(length.ptr())));
     return py::make_tuple(to_python(padded.data), to_python(padded.lengths));
   });
   module.def("unpad_ragged", [](py::object data, py::object lengths) {

@@ -62,7 +62,9 @@ Array ramp(const Shape& shape, double scale) {
   return lax::reshape(lax::sin(i * 12.9898) * scale, shape);
 }
 
-double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
@@ -70,15 +72,18 @@ int main(int argc, char** argv) {
   State state;
   const int sizes[] = {784, 512, 512, 10};
   for (int i = 0; i < 3; ++i) {
-    const Layer zero{lax::full({sizes[i], sizes[i + 1]}, 0, DType::float32), lax::full({sizes[i + 1]}, 0, DType::float32)};
+    const Layer zero{lax::full({sizes[i], sizes[i + 1]}, 0, DType::float32),
+                     lax::full({sizes[i + 1]}, 0, DType::float32)};
     state.params.push_back({ramp({sizes[i], sizes[i + 1]}, 0.05), zero.b});
     state.m.push_back(zero);
     state.v.push_back(zero);
   }
-  state.count = Array::literal(0, DType::float32) + lax::reduce_sum(ramp({1}, 0), std::vector<int>{0});
+  state.count =
+      Array::literal(0, DType::float32) + lax::reduce_sum(ramp({1}, 0), std::vector<int>{0});
   const Array x = ramp({128, 784}, 1);
   const Array y = lax::convert_element_type(
-      lax::eq(lax::iota(DType::int32, {128, 10}, 1), lax::rem(lax::iota(DType::int32, {128, 10}, 0), Array::literal(10, DType::int32))),
+      lax::eq(lax::iota(DType::int32, {128, 10}, 1),
+              lax::rem(lax::iota(DType::int32, {128, 10}, 0), Array::literal(10, DType::int32))),
       DType::float32);
   if (argc > 1 && std::strcmp(argv[1], "explain") == 0)
     std::puts(compile(make_jaxpr(step, state, x, y).jaxpr)->explain().c_str());
@@ -93,5 +98,6 @@ int main(int argc, char** argv) {
     times.push_back(seconds() - start);
   }
   std::sort(times.begin(), times.end());
-  std::printf("step_ms %.4f\nbest_ms %.4f\nloss %.6f\n", times[times.size() / 2] * 1e3, times[0] * 1e3, value.item<double>());
+  std::printf("step_ms %.4f\nbest_ms %.4f\nloss %.6f\n", times[times.size() / 2] * 1e3,
+              times[0] * 1e3, value.item<double>());
 }

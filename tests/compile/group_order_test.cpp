@@ -1,5 +1,5 @@
-// Groups that merge: whatever is merged, no group depends on itself; and what has no third between it
-// merges.
+// Groups that merge: whatever is merged, no group depends on itself; and what has no third between
+// it merges.
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/group_order.h"
 

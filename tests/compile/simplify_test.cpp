@@ -19,13 +19,15 @@ Jaxpr simplified(const Jaxpr& program) {
 
 std::string names(const Jaxpr& program) {
   std::string text;
-  for (const Equation& equation : program->equations) text += (text.empty() ? "" : " ") + std::string(equation.primitive->name());
+  for (const Equation& equation : program->equations)
+    text += (text.empty() ? "" : " ") + std::string(equation.primitive->name());
   return text;
 }
 
 // Numbers at which a law that is not exact shows: signed zeros, infinities, NaN, ties.
 Array awkward(DType dtype) {
-  const double values[] = {0.0, -0.0, 1.0, -1.5, INFINITY, -INFINITY, NAN, 1e-45, 3.4e38, 16777217.0, 0.1, -7.0};
+  const double values[] = {0.0, -0.0,  1.0,    -1.5,       INFINITY, -INFINITY,
+                           NAN, 1e-45, 3.4e38, 16777217.0, 0.1,      -7.0};
   Buffer buffer = Buffer::empty(DType::float64, {3, 4});
   std::memcpy(buffer.data(), values, sizeof values);
   return lax::convert_element_type(Array(buffer), dtype);
@@ -33,7 +35,8 @@ Array awkward(DType dtype) {
 
 bool same_bits(const Array& a, const Array& b) {
   const Buffer x = a.buffer().dense(), y = b.buffer().dense();
-  return x.dtype() == y.dtype() && x.shape() == y.shape() && std::memcmp(x.data(), y.data(), std::size_t(x.bytes())) == 0;
+  return x.dtype() == y.dtype() && x.shape() == y.shape() &&
+         std::memcmp(x.data(), y.data(), std::size_t(x.bytes())) == 0;
 }
 
 struct Law {
@@ -54,19 +57,41 @@ std::vector<Law> laws() {
        [](const Array& x) -> Array { return lax::reshape(lax::reshape(x, {2, 6}), {12}); }, 1},
       {"broadcast(broadcast(x, d), e) = broadcast(x, e o d)",
        [=](const Array& x) -> Array {
-         return lax::broadcast_in_dim(lax::broadcast_in_dim(x, {2, 3, 4}, std::vector<int>{1, 2}), {5, 2, 3, 4}, std::vector<int>{1, 2, 3});
+         return lax::broadcast_in_dim(lax::broadcast_in_dim(x, {2, 3, 4}, std::vector<int>{1, 2}),
+                                      {5, 2, 3, 4}, std::vector<int>{1, 2, 3});
        },
        1},
       {"move(splat(x)) = splat(x)",
-       [=](const Array& x) -> Array { return lax::sort(lax::reshape(lax::full({2, 3}, 3, DType::float32), {6})) + lax::reduce_max(x, std::vector<int>{0, 1}); }, 4},
-      {"pointwise(x, splat(y)) = pointwise(x, y)", [](const Array& x) -> Array { return lax::mul(x, lax::full({3, 4}, 0.3, DType::float32)); }, 1},
-      {"cast(x, dtype of x) = x", [](const Array& x) -> Array { return lax::neg(lax::convert_element_type(x, DType::float32, true)); }, 1},
+       [=](const Array& x) -> Array {
+         return lax::sort(lax::reshape(lax::full({2, 3}, 3, DType::float32), {6})) +
+                lax::reduce_max(x, std::vector<int>{0, 1});
+       },
+       4},
+      {"pointwise(x, splat(y)) = pointwise(x, y)",
+       [](const Array& x) -> Array { return lax::mul(x, lax::full({3, 4}, 0.3, DType::float32)); },
+       1},
+      {"cast(x, dtype of x) = x",
+       [](const Array& x) -> Array {
+         return lax::neg(lax::convert_element_type(x, DType::float32, true));
+       },
+       1},
       {"cast(cast(x, a), b) = cast(x, b) where a holds every x",
-       [](const Array& x) -> Array { return lax::convert_element_type(lax::convert_element_type(x, DType::float64), DType::float16); }, 1},
-      {"select(true, x, y) = x", [](const Array& x) -> Array { return lax::neg(lax::select(Array(true), x, lax::neg(x))); }, 1},
-      {"neg(neg(x)) = x, not(not(x)) = x", [](const Array& x) -> Array { return lax::sin(lax::neg(lax::neg(x))); }, 1},
+       [](const Array& x) -> Array {
+         return lax::convert_element_type(lax::convert_element_type(x, DType::float64),
+                                          DType::float16);
+       },
+       1},
+      {"select(true, x, y) = x",
+       [](const Array& x) -> Array { return lax::neg(lax::select(Array(true), x, lax::neg(x))); },
+       1},
+      {"neg(neg(x)) = x, not(not(x)) = x",
+       [](const Array& x) -> Array { return lax::sin(lax::neg(lax::neg(x))); }, 1},
       {"x * 1 = x / 1 = x - 0 = x + -0 = x",
-       [](const Array& x) -> Array { return lax::neg(lax::add(lax::sub(lax::div(lax::mul(x, f32(1)), f32(1)), f32(0)), f32(-0.0))); }, 1},
+       [](const Array& x) -> Array {
+         return lax::neg(
+             lax::add(lax::sub(lax::div(lax::mul(x, f32(1)), f32(1)), f32(0)), f32(-0.0)));
+       },
+       1},
   };
 }
 
@@ -80,25 +105,36 @@ TEST_CASE("every rewrite row has a program here, which it shortens without chang
   for (std::size_t i = 0; i < all.size(); ++i) {
     CAPTURE(std::string(all[i].law));
     CHECK(std::string(rows[i].law) == all[i].law);
-    const Jaxpr program = make_jaxpr([&](std::span<const Array> in) { return Arrays{all[i].program(in[0])}; }, std::vector<Aval>{x.aval()}).jaxpr;
+    const Jaxpr program =
+        make_jaxpr([&](std::span<const Array> in) { return Arrays{all[i].program(in[0])}; },
+                   std::vector<Aval>{x.aval()})
+            .jaxpr;
     const Jaxpr shorter = simplified(program);
     CAPTURE(names(shorter));
     CHECK(shorter->equations.size() == all[i].equations);
-    CHECK(same_bits(eval_jaxpr(shorter, std::vector<Array>{x})[0], eval_jaxpr(program, std::vector<Array>{x})[0]));
+    CHECK(same_bits(eval_jaxpr(shorter, std::vector<Array>{x})[0],
+                    eval_jaxpr(program, std::vector<Array>{x})[0]));
   }
 }
 
 TEST_CASE("x + 0 stays, because it turns -0 into 0") {
   const Aval aval{{3}, DType::float32};
-  const Jaxpr program = make_jaxpr([](std::span<const Array> in) { return Arrays{lax::add(in[0], f32(0))}; }, std::vector<Aval>{aval}).jaxpr;
+  const Jaxpr program =
+      make_jaxpr([](std::span<const Array> in) { return Arrays{lax::add(in[0], f32(0))}; },
+                 std::vector<Aval>{aval})
+          .jaxpr;
   CHECK(names(simplified(program)) == "add");
 }
 
 TEST_CASE("casts merge only where the middle dtype holds every value") {
   auto through = [](DType from, DType middle, DType to) {
     const Jaxpr program = make_jaxpr(
-        [=](std::span<const Array> in) { return Arrays{lax::convert_element_type(lax::convert_element_type(in[0], middle), to)}; },
-        std::vector<Aval>{{{3}, from}}).jaxpr;
+                              [=](std::span<const Array> in) {
+                                return Arrays{lax::convert_element_type(
+                                    lax::convert_element_type(in[0], middle), to)};
+                              },
+                              std::vector<Aval>{{{3}, from}})
+                              .jaxpr;
     return simplified(program)->equations.size();
   };
   CHECK(through(DType::float32, DType::float64, DType::float32) == 0);
@@ -112,7 +148,9 @@ TEST_CASE("casts merge only where the middle dtype holds every value") {
 TEST_CASE("equal equations merge, but not across a barrier; dead ones go") {
   const Aval aval{{3}, DType::float32};
   auto program = [&](const Function& f) { return make_jaxpr(f, std::vector<Aval>{aval}).jaxpr; };
-  CHECK(names(simplified(program([](std::span<const Array> in) { return Arrays{lax::mul(lax::sin(in[0]), lax::sin(in[0]))}; }))) == "sin mul");
+  CHECK(names(simplified(program([](std::span<const Array> in) {
+          return Arrays{lax::mul(lax::sin(in[0]), lax::sin(in[0]))};
+        }))) == "sin mul");
   const Jaxpr kept = simplified(program([](std::span<const Array> in) {
     const Array passed = bind(barrier_p, {in[0]});
     return Arrays{lax::mul(lax::sin(in[0]), lax::sin(passed))};
@@ -122,8 +160,13 @@ TEST_CASE("equal equations merge, but not across a barrier; dead ones go") {
 
 TEST_CASE("calls are inlined") {
   const Aval aval{{3}, DType::float32};
-  const Jaxpr body = make_jaxpr([](std::span<const Array> in) { return Arrays{lax::sin(in[0])}; }, std::vector<Aval>{aval}).jaxpr;
-  const Jaxpr program = make_jaxpr(
-      [&](std::span<const Array> in) { return Arrays{lax::cos(flat::call(body, in)[0])}; }, std::vector<Aval>{aval}).jaxpr;
+  const Jaxpr body = make_jaxpr([](std::span<const Array> in) { return Arrays{lax::sin(in[0])}; },
+                                std::vector<Aval>{aval})
+                         .jaxpr;
+  const Jaxpr program =
+      make_jaxpr(
+          [&](std::span<const Array> in) { return Arrays{lax::cos(flat::call(body, in)[0])}; },
+          std::vector<Aval>{aval})
+          .jaxpr;
   CHECK(names(simplified(program)) == "sin cos");
 }

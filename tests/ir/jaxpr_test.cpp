@@ -25,7 +25,9 @@ std::string message_of(const std::function<void()>& f) {
 }  // namespace
 
 TEST_CASE("a traced function prints as a jaxpr with canonical names") {
-  const Jaxpr jaxpr = traced([](std::span<const Array> x) -> Arrays { return {lax::sin(x[0]) * 2.0 + x[1]}; }, {vector_f32, vector_f32});
+  const Jaxpr jaxpr =
+      traced([](std::span<const Array> x) -> Arrays { return {lax::sin(x[0]) * 2.0 + x[1]}; },
+             {vector_f32, vector_f32});
   CHECK(print(jaxpr) ==
         "{ lambda ; a:f32[3] b:f32[3] . let\n"
         "    c:f32[3] = sin a\n"
@@ -56,10 +58,20 @@ TEST_CASE("parse is the inverse of print") {
   const std::vector<Jaxpr> jaxprs = {
       traced([](std::span<const Array> x) -> Arrays { return {x[0]}; }, {vector_f32}),
       traced([](std::span<const Array>) -> Arrays { return {}; }, {}),
-      traced([](std::span<const Array> x) -> Arrays { return {x[0], Array(1.5), Array(true), Array(std::int64_t(-3))}; }, {vector_f32}),
-      traced([](std::span<const Array> x) -> Arrays { return {lax::reduce_max(x[0] * lax::full({3}, -INFINITY, DType::float32), std::vector<int>{0})}; }, {vector_f32}),
-      traced([&](std::span<const Array> x) -> Arrays { return {lax::reshape(x[0], {m * n}) / Array(n)}; }, {{{n, m}, DType::float64}}),
-      traced([](std::span<const Array> x) -> Arrays { return {lax::dot_general(x[0], x[1], {{1}, {0}, {}, {}})}; },
+      traced([](std::span<const Array> x)
+                 -> Arrays { return {x[0], Array(1.5), Array(true), Array(std::int64_t(-3))}; },
+             {vector_f32}),
+      traced(
+          [](std::span<const Array> x) -> Arrays {
+            return {lax::reduce_max(x[0] * lax::full({3}, -INFINITY, DType::float32),
+                                    std::vector<int>{0})};
+          },
+          {vector_f32}),
+      traced([&](std::span<const Array> x)
+                 -> Arrays { return {lax::reshape(x[0], {m * n}) / Array(n)}; },
+             {{{n, m}, DType::float64}}),
+      traced([](std::span<const Array> x)
+                 -> Arrays { return {lax::dot_general(x[0], x[1], {{1}, {0}, {}, {}})}; },
              {{{2, 3}, DType::bfloat16}, {{3, 4}, DType::bfloat16}}),
   };
   for (const Jaxpr& jaxpr : jaxprs) {
@@ -72,20 +84,25 @@ TEST_CASE("parse is the inverse of print") {
 }
 
 TEST_CASE("parse says line, column and what it expected") {
-  CHECK(message_of([] { parse("{ lambda ; a:f32[3] . let\n    b:f32[3] = sinn a\n  in (b,) }"); }) ==
-        "parse: line 2, column 16: expected a primitive that is defined, found `sinn a`");
+  CHECK(message_of([] {
+          parse("{ lambda ; a:f32[3] . let\n    b:f32[3] = sinn a\n  in (b,) }");
+        }) == "parse: line 2, column 16: expected a primitive that is defined, found `sinn a`");
   CHECK(message_of([] { parse("{ lambda ; a:f32[3] . let\n    b:f32[4] = sin a\n  in (b,) }"); }) ==
         "parse: line 2, column 16: expected output b of type f32[3], found `sin a`");
   CHECK(message_of([] { parse("{ lambda ; a:f32[3] . let in (b,) }"); }) ==
         "parse: line 1, column 31: expected a var that is bound, found `b,) }`");
   CHECK(message_of([] { parse("{ lambda ; a:f32[n] . let in (a,) }"); }) != "");
-  CHECK(message_of([] { parse(""); }) == "parse: line 1, column 1: expected `{`, and the text ends");
+  CHECK(message_of([] { parse(""); }) ==
+        "parse: line 1, column 1: expected `{`, and the text ends");
   CHECK(message_of([] { parse("{ lambda ; a:u8[] . let in (a, 256:u8) }"); }) != "");
 }
 
 TEST_CASE("no prefix and no mutation of a text crashes parse") {
   const std::string text = print(traced(
-      [](std::span<const Array> x) -> Arrays { return {lax::reduce_sum(lax::tanh(x[0]) * 2.0, std::vector<int>{0})}; }, {vector_f32}));
+      [](std::span<const Array> x) -> Arrays {
+        return {lax::reduce_sum(lax::tanh(x[0]) * 2.0, std::vector<int>{0})};
+      },
+      {vector_f32}));
   for (std::size_t i = 0; i < text.size(); ++i) {
     CHECK_THROWS_AS(parse(text.substr(0, i)), Error);
     for (char c : {'(', ']', '9', 'z', '\n'}) {
@@ -100,7 +117,9 @@ TEST_CASE("no prefix and no mutation of a text crashes parse") {
 }
 
 TEST_CASE("scalars that are written as numbers are literals, and fold") {
-  const Jaxpr jaxpr = traced([](std::span<const Array> x) -> Arrays { return {x[0] * (Array(2.0) * Array(3.0) + 1.0)}; }, {vector_f32});
+  const Jaxpr jaxpr = traced(
+      [](std::span<const Array> x) -> Arrays { return {x[0] * (Array(2.0) * Array(3.0) + 1.0)}; },
+      {vector_f32});
   CHECK(print(jaxpr) ==
         "{ lambda ; a:f32[3] . let\n"
         "    b:f32[3] = mul a 7.0:f32\n"
@@ -111,14 +130,17 @@ TEST_CASE("instantiate gives the text of tracing at those sizes") {
   const Dim n = Dim::size("n"), d = Dim::size("d");
   const Function f = [](std::span<const Array> x) -> Arrays {
     const Array flat = lax::reshape(x[0], {x[0].shape(0) * x[0].shape(1)});
-    return {lax::reduce_sum(flat, std::vector<int>{0}) / Array(x[0].shape(0)), broadcast_to(flat, {2, x[0].shape(0) * x[0].shape(1)})};
+    return {lax::reduce_sum(flat, std::vector<int>{0}) / Array(x[0].shape(0)),
+            broadcast_to(flat, {2, x[0].shape(0) * x[0].shape(1)})};
   };
   const Jaxpr named = traced(f, {{{n, d}, DType::float32}});
   for (std::int64_t rows : {1, 2, 5}) {
     const std::vector<std::pair<Dim, Dim>> sizes{{n, rows}, {d, 3}};
     CHECK(print(instantiate(named, sizes)) == print(traced(f, {{{rows, 3}, DType::float32}})));
   }
-  CHECK(message_of([&] { instantiate(named, std::vector<std::pair<Dim, Dim>>{{Dim::size("z"), 1}}); }) == "the program has no size named 'z'");
+  CHECK(message_of([&] {
+          instantiate(named, std::vector<std::pair<Dim, Dim>>{{Dim::size("z"), 1}});
+        }) == "the program has no size named 'z'");
 }
 
 TEST_CASE("equal programs are equal whatever lines they came from") {
@@ -141,7 +163,8 @@ TEST_CASE("a program of 100,000 equations closes, prints and parses in linear ti
 }
 
 TEST_CASE("check cites the invariant that a program breaks") {
-  const Jaxpr good = traced([](std::span<const Array> x) -> Arrays { return {lax::sin(x[0])}; }, {vector_f32});
+  const Jaxpr good =
+      traced([](std::span<const Array> x) -> Arrays { return {lax::sin(x[0])}; }, {vector_f32});
   auto broken = [&](auto change) {
     auto data = std::make_shared<JaxprData>();
     data->num_binders = good->num_binders;
@@ -153,8 +176,12 @@ TEST_CASE("check cites the invariant that a program breaks") {
   };
   CHECK(message_of([&] { check(good); }) == "");
   CHECK(broken([](JaxprData& j) { j.outputs[0] = Var{7}; }).find("J1") != std::string::npos);
-  CHECK(broken([](JaxprData& j) { j.avals[0].shape = {Dim::size("n")}; }).find("J2") != std::string::npos);
-  CHECK(broken([](JaxprData& j) { j.avals[1].dtype = DType::int32; }).find("J4") != std::string::npos);
-  CHECK(broken([](JaxprData& j) { j.outputs[0] = Literal{DType::uint8, false, 300, 0, 0}; }).find("J5") != std::string::npos);
+  CHECK(broken([](JaxprData& j) { j.avals[0].shape = {Dim::size("n")}; }).find("J2") !=
+        std::string::npos);
+  CHECK(broken([](JaxprData& j) { j.avals[1].dtype = DType::int32; }).find("J4") !=
+        std::string::npos);
+  CHECK(broken([](JaxprData& j) {
+          j.outputs[0] = Literal{DType::uint8, false, 300, 0, 0};
+        }).find("J5") != std::string::npos);
   CHECK(broken([](JaxprData& j) { j.outputs = {Var{0}}; }).find("J6") != std::string::npos);
 }

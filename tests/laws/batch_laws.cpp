@@ -10,8 +10,8 @@ namespace {
 
 using Dims = std::vector<std::optional<int>>;
 
-// Where the batch axis of each mapped input stands: at the same place in all, and at each place of one
-// while the others have it last.
+// Where the batch axis of each mapped input stands: at the same place in all, and at each place of
+// one while the others have it last.
 std::set<Dims> placements(const Case& one, const std::vector<bool>& mapped) {
   std::set<Dims> all;
   int most = 0;
@@ -25,7 +25,8 @@ std::set<Dims> placements(const Case& one, const std::vector<bool>& mapped) {
   for (int at = 0; at <= most; ++at) {
     add([&](std::size_t, int rank) { return std::min(at, rank); });
     for (std::size_t one_of = 0; one_of < mapped.size(); ++one_of)
-      if (mapped[one_of]) add([&](std::size_t i, int rank) { return i == one_of ? std::min(at, rank) : rank; });
+      if (mapped[one_of])
+        add([&](std::size_t i, int rank) { return i == one_of ? std::min(at, rank) : rank; });
   }
   return all;
 }
@@ -44,7 +45,8 @@ Verdict batch_is_stack(const Case& one, const Dims& dims, std::int64_t size) {
   const Arrays batched = larger.values();
   auto examples = [&](std::int64_t index) {
     Arrays arrays;
-    for (std::size_t i = 0; i < dims.size(); ++i) arrays.push_back(dims[i] ? example_of(batched[i], *dims[i], index) : batched[i]);
+    for (std::size_t i = 0; i < dims.size(); ++i)
+      arrays.push_back(dims[i] ? example_of(batched[i], *dims[i], index) : batched[i]);
     return arrays;
   };
   std::vector<int> ranks;
@@ -58,14 +60,17 @@ Verdict batch_is_stack(const Case& one, const Dims& dims, std::int64_t size) {
     return result;
   };
   const Arrays outputs = flat::vmap(one.function(), batched, options);
-  if (outputs.size() != ranks.size()) return "vmap gives " + std::to_string(outputs.size()) + " results";
+  if (outputs.size() != ranks.size())
+    return "vmap gives " + std::to_string(outputs.size()) + " results";
   for (std::int64_t index = 0; index < size; ++index) {
     const Arrays expected = one(examples(index));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].ndim() != ranks[i] + 1 || !(outputs[i].shape(places[i]) == Dim(size)))
-        return "result " + std::to_string(i) + " is " + outputs[i].aval().to_string() + " with a batch of " + std::to_string(size) + " at axis " + std::to_string(places[i]);
+        return "result " + std::to_string(i) + " is " + outputs[i].aval().to_string() +
+               " with a batch of " + std::to_string(size) + " at axis " + std::to_string(places[i]);
       if (auto found = difference(example_of(outputs[i], places[i], index), expected[i]))
-        return "example " + std::to_string(index) + " of result " + std::to_string(i) + ": " + *found;
+        return "example " + std::to_string(index) + " of result " + std::to_string(i) + ": " +
+               *found;
     }
   }
   return std::nullopt;
@@ -73,7 +78,8 @@ Verdict batch_is_stack(const Case& one, const Dims& dims, std::int64_t size) {
 
 std::string text_of(const Dims& dims) {
   std::string text;
-  for (const auto& dim : dims) text += (text.empty() ? "" : ", ") + (dim ? std::to_string(*dim) : std::string("None"));
+  for (const auto& dim : dims)
+    text += (text.empty() ? "" : ", ") + (dim ? std::to_string(*dim) : std::string("None"));
   return "(" + text + ")";
 }
 
@@ -82,7 +88,8 @@ std::string text_of(const Dims& dims) {
 Verdict vmap_is_stack(const Case& one) {
   auto check = [&](const Dims& dims, std::int64_t size) -> Verdict {
     try {
-      if (auto found = batch_is_stack(one, dims, size)) return "in_dims " + text_of(dims) + ", batch " + std::to_string(size) + ": " + *found;
+      if (auto found = batch_is_stack(one, dims, size))
+        return "in_dims " + text_of(dims) + ", batch " + std::to_string(size) + ": " + *found;
     } catch (const Error& error) {
       return "in_dims " + text_of(dims) + ", batch " + std::to_string(size) + ": " + error.what();
     }

@@ -21,20 +21,30 @@ std::vector<int> all_axes(const Array& x) {
   return axes;
 }
 
-// --- Operations ------------------------------------------------------------------------------------
+// --- Operations
+// ------------------------------------------------------------------------------------
 
 // Smooth, bounded functions; every result has finite derivatives everywhere.
 Array elementwise_operation(unsigned choice, const Array& x) {
   switch (choice % 9) {
-    case 0: return lax::sin(x);
-    case 1: return lax::cos(x);
-    case 2: return lax::tanh(x);
-    case 3: return lax::erf(x);
-    case 4: return lax::exp(lax::sin(x));
-    case 5: return lax::log(x * x + 1.5);
-    case 6: return lax::sqrt(x * x + 0.7);
-    case 7: return 1.0 / (x * x + 1.2);
-    default: return -lax::integer_pow(lax::tanh(x), 3);
+    case 0:
+      return lax::sin(x);
+    case 1:
+      return lax::cos(x);
+    case 2:
+      return lax::tanh(x);
+    case 3:
+      return lax::erf(x);
+    case 4:
+      return lax::exp(lax::sin(x));
+    case 5:
+      return lax::log(x * x + 1.5);
+    case 6:
+      return lax::sqrt(x * x + 0.7);
+    case 7:
+      return 1.0 / (x * x + 1.2);
+    default:
+      return -lax::integer_pow(lax::tanh(x), 3);
   }
 }
 
@@ -47,11 +57,16 @@ Array fitted(const Array& y, const Array& x) {
 Array binary_operation(unsigned choice, const Array& x, const Array& other) {
   const Array y = fitted(other, x);
   switch (choice % 5) {
-    case 0: return x + y;
-    case 1: return x - y;
-    case 2: return lax::tanh(x) * y;
-    case 3: return x / (y * y + 1.1);
-    default: return lax::atan2(x, y * y + 0.9);
+    case 0:
+      return x + y;
+    case 1:
+      return x - y;
+    case 2:
+      return lax::tanh(x) * y;
+    case 3:
+      return x / (y * y + 1.1);
+    default:
+      return lax::atan2(x, y * y + 0.9);
   }
 }
 
@@ -63,10 +78,14 @@ Array movement_operation(unsigned choice, const Array& x, const Array& other, bo
   std::vector<int> reversed = all_axes(x);
   std::reverse(reversed.begin(), reversed.end());
   switch (choice % 9) {
-    case 0: return lax::transpose(x, reversed);
-    case 1: return lax::reduce_sum(x, first);
-    case 2: return lax::reduce_sum(x, last);
-    case 3: return lax::rev(x, first);
+    case 0:
+      return lax::transpose(x, reversed);
+    case 1:
+      return lax::reduce_sum(x, first);
+    case 2:
+      return lax::reduce_sum(x, last);
+    case 3:
+      return lax::rev(x, first);
     case 4: {  // a new axis; of a length that no named size happens to have
       Shape shape{Dim(any_size ? 5 : 2)};
       std::vector<int> axes;
@@ -85,12 +104,15 @@ Array movement_operation(unsigned choice, const Array& x, const Array& other, bo
     }
     case 7: {  // every second element of the last axis
       if (any_size) return x;
-      const Array even = lax::eq(lax::rem(lax::iota(DType::int32, x.shape(), rank - 1), Array::literal(2, DType::int32)), Array::literal(0, DType::int32));
+      const Array even = lax::eq(
+          lax::rem(lax::iota(DType::int32, x.shape(), rank - 1), Array::literal(2, DType::int32)),
+          Array::literal(0, DType::int32));
       return lax::select(even, x, fitted(other, x));
     }
     default: {  // rows of one, in another shape and back
       if (any_size) return x * Array(0.9);
-      return lax::sin(lax::reshape(lax::cos(lax::reshape(x, {x.shape().num_elements()})), x.shape()));
+      return lax::sin(
+          lax::reshape(lax::cos(lax::reshape(x, {x.shape().num_elements()})), x.shape()));
     }
   }
 }
@@ -112,12 +134,14 @@ Function Program::function() const {
   return [steps = steps, any_size = any_size](std::span<const Array> inputs) -> Arrays {
     Arrays values(inputs.begin(), inputs.end());
     for (const Step& step : steps)
-      values.push_back(operation(step.choice, values[step.first % values.size()], values[step.second % values.size()], any_size));
+      values.push_back(operation(step.choice, values[step.first % values.size()],
+                                 values[step.second % values.size()], any_size));
     return {values.back()};
   };
 }
 
-// --- Layers ----------------------------------------------------------------------------------------
+// --- Layers
+// ----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -136,7 +160,8 @@ Array total(const Array& x) { return x.ndim() == 0 ? x : lax::reduce_sum(x, all_
 
 Shaped vmap_shape(const Shaped& f) {
   Shaped g{{}, f.avals};
-  for (std::size_t i = 0; i < g.avals.size(); ++i) g.avals[i].shape.insert(int(i) % (g.avals[i].rank() + 1), 2);
+  for (std::size_t i = 0; i < g.avals.size(); ++i)
+    g.avals[i].shape.insert(int(i) % (g.avals[i].rank() + 1), 2);
   return g;
 }
 
@@ -145,15 +170,21 @@ Shaped transformed_by(Layer layer, const Shaped& f) {
   const std::size_t n = f.avals.size();
   const Function inner = f.function;
   switch (layer) {
-    case Layer::jit: return {[jitted = flat::Jit(inner, "f")](std::span<const Array> x) { return jitted(x); }, f.avals};
+    case Layer::jit:
+      return {[jitted = flat::Jit(inner, "f")](std::span<const Array> x) { return jitted(x); },
+              f.avals};
     case Layer::checkpoint:
-      return {[=](std::span<const Array> x) { return flat::checkpoint(inner, x, flat::nothing_saveable(), "f"); }, f.avals};
+      return {[=](std::span<const Array> x) {
+                return flat::checkpoint(inner, x, flat::nothing_saveable(), "f");
+              },
+              f.avals};
     case Layer::jvp:
       return {[=](std::span<const Array> x) {
                 Tangents tangents;
                 for (std::size_t i = 0; i < n; ++i) tangents.push_back(x[n + i]);
                 Arrays results;
-                for (const Tangent& tangent : flat::jvp(inner, x.first(n), tangents).tangents) results.push_back(tangent.instantiate());
+                for (const Tangent& tangent : flat::jvp(inner, x.first(n), tangents).tangents)
+                  results.push_back(tangent.instantiate());
                 return results;
               },
               twice(f.avals)};
@@ -171,7 +202,8 @@ Shaped transformed_by(Layer layer, const Shaped& f) {
       Shaped g = vmap_shape(f);
       g.function = [=](std::span<const Array> x) {
         flat::VmapOptions options;
-        for (std::size_t i = 0; i < n; ++i) options.in_dims.push_back(int(i) % (f.avals[i].rank() + 1));
+        for (std::size_t i = 0; i < n; ++i)
+          options.in_dims.push_back(int(i) % (f.avals[i].rank() + 1));
         return flat::vmap(inner, x, options);
       };
       return g;
@@ -184,8 +216,10 @@ Shaped transformed_by(Layer layer, const Shaped& f) {
                   Aval aval = array.aval();
                   std::vector<lax::Padding> padding(array.ndim());
                   for (int axis = 0; axis < array.ndim(); ++axis)
-                    if (aval.shape[axis] == Dim(rows)) aval.shape[axis] = Dim::size("n"), padding[axis].high = 2;
-                  padded.push_back(lax::pad(array, Array::literal(std::nan(""), DType::float64), padding));
+                    if (aval.shape[axis] == Dim(rows))
+                      aval.shape[axis] = Dim::size("n"), padding[axis].high = 2;
+                  padded.push_back(
+                      lax::pad(array, Array::literal(std::nan(""), DType::float64), padding));
                   options.in_shapes.push_back(Spec(aval));
                 }
                 options.sizes = {{"n", Array(rows)}};
@@ -210,7 +244,8 @@ Shaped reference_of(Layer layer, const Shaped& f, bool differences) {
     if (!differences) {
       Tangents tangents;
       for (const Array& array : direction) tangents.push_back(array);
-      for (const Tangent& tangent : flat::jvp(inner, x, tangents).tangents) results.push_back(tangent.instantiate());
+      for (const Tangent& tangent : flat::jvp(inner, x, tangents).tangents)
+        results.push_back(tangent.instantiate());
       return results;
     }
     Arrays low, high;
@@ -237,32 +272,35 @@ Shaped reference_of(Layer layer, const Shaped& f, bool differences) {
   };
   switch (layer) {
     case Layer::jvp:
-      return {[=](std::span<const Array> x) {
-                const Arrays direction(x.begin() + std::ptrdiff_t(n), x.end());
-                if (differences) return along(x.first(n), direction);
-                // Through reverse mode: <J v, e> = <v, J' e>.
-                const flat::Pullback pullback = flat::vjp(inner, x.first(n), std::vector<bool>(n, true));
-                Arrays results;
-                for (std::size_t k = 0; k < pullback.outputs.size(); ++k) {
-                  Buffer result = Buffer::empty(DType::float64, pullback.outputs[k].shape().to_sizes());
-                  for (std::int64_t e = 0; e < num_elements(result.shape()); ++e) {
-                    Tangents cotangents;
-                    for (const Array& output : pullback.outputs) cotangents.push_back(Tangent(output.aval()));
-                    Buffer basis = Buffer::empty(DType::float64, result.shape());
-                    std::fill_n(static_cast<double*>(basis.data()), num_elements(result.shape()), 0.0);
-                    static_cast<double*>(basis.data())[e] = 1;
-                    cotangents[k] = Array(basis);
-                    double value = 0;
-                    const Tangents pulled = pullback.pull(cotangents);
-                    for (std::size_t i = 0; i < n; ++i)
-                      if (!pulled[i].is_zero()) value += dot(direction[i], pulled[i].array());
-                    static_cast<double*>(result.data())[e] = value;
-                  }
-                  results.push_back(Array(result));
-                }
-                return results;
-              },
-              twice(f.avals)};
+      return {
+          [=](std::span<const Array> x) {
+            const Arrays direction(x.begin() + std::ptrdiff_t(n), x.end());
+            if (differences) return along(x.first(n), direction);
+            // Through reverse mode: <J v, e> = <v, J' e>.
+            const flat::Pullback pullback =
+                flat::vjp(inner, x.first(n), std::vector<bool>(n, true));
+            Arrays results;
+            for (std::size_t k = 0; k < pullback.outputs.size(); ++k) {
+              Buffer result = Buffer::empty(DType::float64, pullback.outputs[k].shape().to_sizes());
+              for (std::int64_t e = 0; e < num_elements(result.shape()); ++e) {
+                Tangents cotangents;
+                for (const Array& output : pullback.outputs)
+                  cotangents.push_back(Tangent(output.aval()));
+                Buffer basis = Buffer::empty(DType::float64, result.shape());
+                std::fill_n(static_cast<double*>(basis.data()), num_elements(result.shape()), 0.0);
+                static_cast<double*>(basis.data())[e] = 1;
+                cotangents[k] = Array(basis);
+                double value = 0;
+                const Tangents pulled = pullback.pull(cotangents);
+                for (std::size_t i = 0; i < n; ++i)
+                  if (!pulled[i].is_zero()) value += dot(direction[i], pulled[i].array());
+                static_cast<double*>(result.data())[e] = value;
+              }
+              results.push_back(Array(result));
+            }
+            return results;
+          },
+          twice(f.avals)};
     case Layer::grad:
       return {[=](std::span<const Array> x) {
                 Arrays results;
@@ -285,7 +323,8 @@ Shaped reference_of(Layer layer, const Shaped& f, bool differences) {
         std::vector<Arrays> examples;
         for (std::int64_t index = 0; index < 2; ++index) {
           Arrays arguments;
-          for (std::size_t i = 0; i < n; ++i) arguments.push_back(example_of(x[i], int(i) % (f.avals[i].rank() + 1), index));
+          for (std::size_t i = 0; i < n; ++i)
+            arguments.push_back(example_of(x[i], int(i) % (f.avals[i].rank() + 1), index));
           examples.push_back(inner(arguments));
         }
         Arrays results;
@@ -296,7 +335,8 @@ Shaped reference_of(Layer layer, const Shaped& f, bool differences) {
           shape.erase(0);
           for (int index = 0; index < 2; ++index) {
             const Sizes64 strides = dense_strides(shape);
-            copy_elements(examples[index][k].buffer().view(), stack.view_as(shape, strides, index * num_elements(shape) * 8).view());
+            copy_elements(examples[index][k].buffer().view(),
+                          stack.view_as(shape, strides, index * num_elements(shape) * 8).view());
           }
           results.push_back(Array(stack));
         }
@@ -304,7 +344,8 @@ Shaped reference_of(Layer layer, const Shaped& f, bool differences) {
       };
       return g;
     }
-    default: return f;  // jit, checkpoint and mask change no value
+    default:
+      return f;  // jit, checkpoint and mask change no value
   }
 }
 
@@ -316,12 +357,14 @@ const char* name_of(Layer layer) {
 }
 
 Shaped base_of(const Program& program) {
-  return {program.function(), std::vector<Aval>(program.num_inputs, Aval{{rows, columns}, DType::float64})};
+  return {program.function(),
+          std::vector<Aval>(program.num_inputs, Aval{{rows, columns}, DType::float64})};
 }
 
 }  // namespace
 
-// --- Comparison ------------------------------------------------------------------------------------
+// --- Comparison
+// ------------------------------------------------------------------------------------
 
 std::optional<std::string> disagreement(const Composition& composition) {
   try {
@@ -332,18 +375,24 @@ std::optional<std::string> disagreement(const Composition& composition) {
     for (std::size_t i = 0; i < layers.size(); ++i)
       if (is_derivative(layers[i])) outermost = i;
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      // Loops and differences need values: below another derivative the transforms themselves stand.
+      // Loops and differences need values: below another derivative the transforms themselves
+      // stand.
       bool traced = false;
-      for (std::size_t k = i + 1; k < layers.size(); ++k) traced |= is_derivative(layers[k]) && k != outermost;
-      reference = traced ? transformed_by(layers[i], reference) : reference_of(layers[i], reference, i == outermost);
+      for (std::size_t k = i + 1; k < layers.size(); ++k)
+        traced |= is_derivative(layers[k]) && k != outermost;
+      reference = traced ? transformed_by(layers[i], reference)
+                         : reference_of(layers[i], reference, i == outermost);
       actual = transformed_by(layers[i], actual);
     }
     Arrays inputs;
-    for (std::size_t i = 0; i < actual.avals.size(); ++i) inputs.push_back(normal_like(actual.avals[i], 50 + unsigned(i)));
+    for (std::size_t i = 0; i < actual.avals.size(); ++i)
+      inputs.push_back(normal_like(actual.avals[i], 50 + unsigned(i)));
     const Arrays given = actual.function(inputs);
-    const double tolerance = outermost < layers.size() ? 2 * tolerance_of(DType::float64).derivative : derivative_order;
+    const double tolerance =
+        outermost < layers.size() ? 2 * tolerance_of(DType::float64).derivative : derivative_order;
     if (auto found = difference(given, reference.function(inputs), tolerance)) return found;
-    if (auto found = difference_in_bits(flat::Jit(actual.function, "f")(inputs), given)) return "under jit: " + *found;
+    if (auto found = difference_in_bits(flat::Jit(actual.function, "f")(inputs), given))
+      return "under jit: " + *found;
   } catch (const Error& error) {
     return std::string("threw: ") + error.what();
   }
@@ -359,7 +408,8 @@ Composition random_composition(unsigned seed) {
     const std::size_t known = result.program.num_inputs + i;
     // Mostly the latest value, so that little is dead.
     const std::size_t first = generator() % 3 ? known - 1 : generator() % known;
-    result.program.steps.push_back({unsigned(generator() % 270), first, std::size_t(generator() % known)});
+    result.program.steps.push_back(
+        {unsigned(generator() % 270), first, std::size_t(generator() % known)});
   }
   const std::size_t depth = 1 + generator() % 3;
   for (std::size_t i = 0; i < depth; ++i) {

@@ -6,8 +6,8 @@
 
 namespace plait::laws {
 
-// A step computes one float64 array from earlier ones (inputs come first). Which operation it is follows
-// from `choice` and the shapes it meets, so that a step means something wherever it stands.
+// A step computes one float64 array from earlier ones (inputs come first). Which operation it is
+// follows from `choice` and the shapes it meets, so that a step means something wherever it stands.
 struct Step {
   unsigned choice = 0;
   std::size_t first = 0, second = 0;

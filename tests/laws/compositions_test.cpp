@@ -11,19 +11,22 @@ using namespace plait::laws;
 namespace {
 
 constinit const Primitive bent_sine{"mutant_composed"};
-const auto bent_sine_def = define(bent_sine, "sin, whose derivative has the other sign")
-                               .family(elementwise(floating))
-                               .rule<Pointwise>(unary_loops<floating>([](auto x) { return math::sin(x); }))
-                               .rule<Jvp>(unary([](const Array& x, const Array&) { return -lax::cos(x); }));
+const auto bent_sine_def =
+    define(bent_sine, "sin, whose derivative has the other sign")
+        .family(elementwise(floating))
+        .rule<Pointwise>(unary_loops<floating>([](auto x) { return math::sin(x); }))
+        .rule<Jvp>(unary([](const Array& x, const Array&) { return -lax::cos(x); }));
 
 }  // namespace
 
-TEST_CASE("random programs under random stacks of transforms agree with loops, differences and no jit") {
+TEST_CASE(
+    "random programs under random stacks of transforms agree with loops, differences and no jit") {
   for (unsigned seed = 0; seed < 2000; ++seed) {
     const Composition composition = random_composition(seed);
     if (!disagreement(composition)) continue;
     const Composition smallest = shrink(composition);
-    const std::string what = disagreement(smallest).value_or("it agrees the second time"), text = smallest.to_string();
+    const std::string what = disagreement(smallest).value_or("it agrees the second time"),
+                      text = smallest.to_string();
     CAPTURE(seed);
     CAPTURE(what);
     CHECK(text == "");

@@ -15,7 +15,9 @@ std::vector<bool> differentiable_inputs(const Case& one) {
   return flags;
 }
 
-bool any(const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); }
+bool any(const std::vector<bool>& flags) {
+  return std::find(flags.begin(), flags.end(), true) != flags.end();
+}
 
 // The subsets of the differentiable inputs.
 std::vector<std::vector<bool>> differentiable_subsets(const Case& one) {
@@ -26,13 +28,15 @@ std::vector<std::vector<bool>> differentiable_subsets(const Case& one) {
       if (subset[i] && !allowed[i]) return true;
     return false;
   });
-  if (any(allowed) && std::find(subsets.begin(), subsets.end(), allowed) == subsets.end()) subsets.push_back(allowed);
+  if (any(allowed) && std::find(subsets.begin(), subsets.end(), allowed) == subsets.end())
+    subsets.push_back(allowed);
   return subsets;
 }
 
 Arrays directions_for(std::span<const Array> primals, unsigned seed) {
   Arrays directions;
-  for (std::size_t i = 0; i < primals.size(); ++i) directions.push_back(normal_like(primals[i].aval(), seed + unsigned(i)));
+  for (std::size_t i = 0; i < primals.size(); ++i)
+    directions.push_back(normal_like(primals[i].aval(), seed + unsigned(i)));
   return directions;
 }
 
@@ -43,7 +47,8 @@ Tangents tangents_of(const Arrays& directions, const std::vector<bool>& wrt) {
   return tangents;
 }
 
-Arrays moved_along(const Arrays& primals, const Arrays& directions, const std::vector<bool>& wrt, double step) {
+Arrays moved_along(const Arrays& primals, const Arrays& directions, const std::vector<bool>& wrt,
+                   double step) {
   Arrays result = primals;
   for (std::size_t i = 0; i < primals.size(); ++i)
     if (wrt[i]) result[i] = moved(primals[i], directions[i], step);
@@ -52,26 +57,31 @@ Arrays moved_along(const Arrays& primals, const Arrays& directions, const std::v
 
 // (high - low) / (2 step), in the numbers' own dtype.
 Array quotient(const Array& high, const Array& low, double step) {
-  return moved(moved(normal_like(high.aval(), 0), normal_like(high.aval(), 0), -1), moved(high, low, -1), 0.5 / step);
+  return moved(moved(normal_like(high.aval(), 0), normal_like(high.aval(), 0), -1),
+               moved(high, low, -1), 0.5 / step);
 }
 
 // Tangents against differences of f along the directions; integer results have no tangent.
 Verdict tangents_are_differences(const Function& f, const Arrays& primals, const Arrays& directions,
-                                 const std::vector<bool>& wrt, const Tangents& tangents, const Arrays& outputs) {
+                                 const std::vector<bool>& wrt, const Tangents& tangents,
+                                 const Arrays& outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const DType dtype = outputs[i].dtype();
     const std::string which = "the tangent of result " + std::to_string(i);
     if (!is_inexact(dtype)) {
-      if (!tangents[i].is_zero()) return which + ", which is " + outputs[i].aval().to_string() + ", is not a symbolic zero";
+      if (!tangents[i].is_zero())
+        return which + ", which is " + outputs[i].aval().to_string() + ", is not a symbolic zero";
       continue;
     }
     DType coarsest = dtype;
     for (std::size_t k = 0; k < primals.size(); ++k)
-      if (wrt[k] && tolerance_of(primals[k].dtype()).step > tolerance_of(coarsest).step) coarsest = primals[k].dtype();
+      if (wrt[k] && tolerance_of(primals[k].dtype()).step > tolerance_of(coarsest).step)
+        coarsest = primals[k].dtype();
     const Tolerance tolerance = tolerance_of(coarsest);
     const Array low = f(moved_along(primals, directions, wrt, -tolerance.step))[i];
     const Array high = f(moved_along(primals, directions, wrt, tolerance.step))[i];
-    if (auto found = difference(tangents[i].instantiate(), quotient(high, low, tolerance.step), tolerance.derivative))
+    if (auto found = difference(tangents[i].instantiate(), quotient(high, low, tolerance.step),
+                                tolerance.derivative))
       return which + ": " + *found;
   }
   return std::nullopt;
@@ -82,14 +92,17 @@ Tangents cotangents_for(const Arrays& outputs, const std::vector<bool>& chosen, 
   Tangents cotangents;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Aval& aval = outputs[i].aval();
-    if (chosen[i] && is_inexact(aval.dtype)) cotangents.push_back(normal_like(aval, seed + unsigned(i)));
-    else cotangents.push_back(Tangent(aval));
+    if (chosen[i] && is_inexact(aval.dtype))
+      cotangents.push_back(normal_like(aval, seed + unsigned(i)));
+    else
+      cotangents.push_back(Tangent(aval));
   }
   return cotangents;
 }
 
 bool all_zero(const Tangents& tangents) {
-  return std::all_of(tangents.begin(), tangents.end(), [](const Tangent& tangent) { return tangent.is_zero(); });
+  return std::all_of(tangents.begin(), tangents.end(),
+                     [](const Tangent& tangent) { return tangent.is_zero(); });
 }
 
 struct Pairing {
@@ -104,7 +117,8 @@ struct Pairing {
 
 double pairing_tolerance(const Arrays& values) {
   double tolerance = derivative_order;
-  for (const Array& value : values) tolerance = std::max(tolerance, tolerance_of(value.dtype()).value);
+  for (const Array& value : values)
+    tolerance = std::max(tolerance, tolerance_of(value.dtype()).value);
   return tolerance;
 }
 
@@ -115,8 +129,11 @@ Verdict jvp_is_difference(const Case& one) {
   const Function f = one.function();
   for (const std::vector<bool>& wrt : differentiable_subsets(one)) {
     const Differentiated result = flat::jvp(f, primals, tangents_of(directions, wrt));
-    if (auto found = difference_in_bits(result.outputs, f(primals))) return "the primal of jvp: " + *found;
-    if (auto found = tangents_are_differences(f, primals, directions, wrt, result.tangents, result.outputs)) return found;
+    if (auto found = difference_in_bits(result.outputs, f(primals)))
+      return "the primal of jvp: " + *found;
+    if (auto found =
+            tangents_are_differences(f, primals, directions, wrt, result.tangents, result.outputs))
+      return found;
   }
   return std::nullopt;
 }
@@ -127,23 +144,28 @@ Verdict vjp_is_adjoint(const Case& one) {
   for (const std::vector<bool>& wrt : differentiable_subsets(one)) {
     const Differentiated pushed = flat::jvp(f, primals, tangents_of(directions, wrt));
     const flat::Pullback pullback = flat::vjp(f, primals, wrt);
-    if (auto found = difference(pullback.outputs, pushed.outputs)) return "the outputs of vjp: " + *found;
+    if (auto found = difference(pullback.outputs, pushed.outputs))
+      return "the outputs of vjp: " + *found;
     for (const std::vector<bool>& chosen : nonempty_subsets(pushed.outputs.size())) {
       const Tangents cotangents = cotangents_for(pushed.outputs, chosen, 200);
       Pairing forward, backward;
-      for (std::size_t i = 0; i < cotangents.size(); ++i) forward.add(pushed.tangents[i], cotangents[i]);
+      for (std::size_t i = 0; i < cotangents.size(); ++i)
+        forward.add(pushed.tangents[i], cotangents[i]);
       const Tangents pulled = pullback.pull(cotangents);
       std::size_t next = 0;
       for (std::size_t i = 0; i < primals.size(); ++i) {
         if (!wrt[i]) continue;
         const Tangent& cotangent = pulled.at(next++);
-        if (!(cotangent.aval().shape == primals[i].shape()) || cotangent.aval().dtype != primals[i].dtype())
-          return "the cotangent of input " + std::to_string(i) + " is " + cotangent.aval().to_string() + ", and the input " + primals[i].aval().to_string();
+        if (!(cotangent.aval().shape == primals[i].shape()) ||
+            cotangent.aval().dtype != primals[i].dtype())
+          return "the cotangent of input " + std::to_string(i) + " is " +
+                 cotangent.aval().to_string() + ", and the input " + primals[i].aval().to_string();
         backward.add(Tangent(directions[i]), cotangent);
       }
       Arrays all = primals;
       all.insert(all.end(), pushed.outputs.begin(), pushed.outputs.end());
-      if (auto found = difference(backward.value, forward.value, forward.scale + backward.scale, pairing_tolerance(all)))
+      if (auto found = difference(backward.value, forward.value, forward.scale + backward.scale,
+                                  pairing_tolerance(all)))
         return "<v, J'w> is " + *found + " for <Jv, w>";
     }
   }
@@ -160,14 +182,16 @@ Verdict second_derivative_is_difference(const Case& one) {
   if (all_zero(cotangents)) return std::nullopt;
   const Function pull = [&](std::span<const Array> inputs) {
     Arrays gradients;
-    for (const Tangent& tangent : flat::vjp(f, inputs, wrt).pull(cotangents)) gradients.push_back(tangent.instantiate());
+    for (const Tangent& tangent : flat::vjp(f, inputs, wrt).pull(cotangents))
+      gradients.push_back(tangent.instantiate());
     return gradients;
   };
   const Differentiated result = flat::jvp(pull, primals, tangents_of(directions, wrt));
   return tangents_are_differences(pull, primals, directions, wrt, result.tangents, result.outputs);
 }
 
-// --- Linear primitives -----------------------------------------------------------------------------
+// --- Linear primitives
+// -----------------------------------------------------------------------------
 
 namespace {
 
@@ -180,14 +204,19 @@ bool is_linear_in(const Case& one, const Arrays& primals, const std::vector<bool
       if (subset[i]) inputs[i] = value_of(i);
     return one(inputs);
   };
-  const Arrays of_u = at([&](std::size_t i) { return u[i]; }), of_v = at([&](std::size_t i) { return v[i]; });
+  const Arrays of_u = at([&](std::size_t i) { return u[i]; }),
+               of_v = at([&](std::size_t i) { return v[i]; });
   const Arrays of_sum = at([&](std::size_t i) { return moved(u[i], v[i], -2.5); });
   for (std::size_t i = 0; i < of_sum.size(); ++i) {
     if (!is_inexact(of_sum[i].dtype())) return false;
-    if (difference(of_sum[i], moved(of_u[i], of_v[i], -2.5), std::max(derivative_order, tolerance_of(of_sum[i].dtype()).value))) return false;
+    if (difference(of_sum[i], moved(of_u[i], of_v[i], -2.5),
+                   std::max(derivative_order, tolerance_of(of_sum[i].dtype()).value)))
+      return false;
   }
   // Of nothing, everything is linear.
-  return std::any_of(of_sum.begin(), of_sum.end(), [](const Array& array) { return array.shape().num_elements().constant() > 0; });
+  return std::any_of(of_sum.begin(), of_sum.end(), [](const Array& array) {
+    return array.shape().num_elements().constant() > 0;
+  });
 }
 
 }  // namespace
@@ -203,25 +232,30 @@ Verdict transpose_is_adjoint(const Case& one) {
     std::vector<TransposeInput> arguments;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (subset[i]) inputs[i] = directions[i];
-      arguments.push_back(subset[i] ? TransposeInput(primals[i].aval()) : TransposeInput(primals[i]));
+      arguments.push_back(subset[i] ? TransposeInput(primals[i].aval())
+                                    : TransposeInput(primals[i]));
     }
     const Arrays outputs = one(inputs);
     for (const std::vector<bool>& chosen : nonempty_subsets(outputs.size())) {
       const Tangents cotangents = cotangents_for(outputs, chosen, 800);
       if (all_zero(cotangents)) continue;
       const Tangents pulled = (*transpose)(cotangents, arguments, one.params);
-      if (pulled.size() != inputs.size()) return "the Transpose rule gives " + std::to_string(pulled.size()) + " cotangents";
+      if (pulled.size() != inputs.size())
+        return "the Transpose rule gives " + std::to_string(pulled.size()) + " cotangents";
       Pairing forward, backward;
-      for (std::size_t i = 0; i < outputs.size(); ++i) forward.add(Tangent(outputs[i]), cotangents[i]);
+      for (std::size_t i = 0; i < outputs.size(); ++i)
+        forward.add(Tangent(outputs[i]), cotangents[i]);
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (!subset[i]) continue;
         if (!pulled[i].is_zero() && !(pulled[i].aval().shape == inputs[i].shape()))
-          return "the cotangent of input " + std::to_string(i) + " is " + pulled[i].aval().to_string();
+          return "the cotangent of input " + std::to_string(i) + " is " +
+                 pulled[i].aval().to_string();
         backward.add(Tangent(inputs[i]), pulled[i]);
       }
       Arrays all = inputs;
       all.insert(all.end(), outputs.begin(), outputs.end());
-      if (auto found = difference(backward.value, forward.value, forward.scale + backward.scale, pairing_tolerance(all)))
+      if (auto found = difference(backward.value, forward.value, forward.scale + backward.scale,
+                                  pairing_tolerance(all)))
         return "<x, A'w> is " + *found + " for <Ax, w>";
     }
   }

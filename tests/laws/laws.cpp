@@ -27,8 +27,10 @@ const std::vector<Law> all_laws = {
 };
 
 const Law& law_named(std::string_view name) {
-  const auto found = std::find_if(all_laws.begin(), all_laws.end(), [&](const Law& law) { return law.name == name; });
-  if (found == all_laws.end()) throw ValueError("there is no law '" + std::string(name) + "'", "see all_laws");
+  const auto found = std::find_if(all_laws.begin(), all_laws.end(),
+                                  [&](const Law& law) { return law.name == name; });
+  if (found == all_laws.end())
+    throw ValueError("there is no law '" + std::string(name) + "'", "see all_laws");
   return *found;
 }
 
@@ -55,10 +57,14 @@ Verdict violation(const Law& law, const Primitive& primitive) {
 
 std::optional<std::string> reasoned_exception(const Law& law, const Primitive& primitive) {
   const std::string_view name = primitive.name();
-  const bool differentiates = law.check == jvp_is_difference || law.check == vjp_is_adjoint || law.check == second_derivative_is_difference;
-  if (name == "digamma" && differentiates) return "its derivative, trigamma, is no primitive of plait: refused by name";
-  if (name == "lgamma" && law.check == second_derivative_is_difference) return "its second derivative is digamma's first";
-  if (name == "stop_gradient" && (law.check == jvp_is_difference || law.check == second_derivative_is_difference))
+  const bool differentiates = law.check == jvp_is_difference || law.check == vjp_is_adjoint ||
+                              law.check == second_derivative_is_difference;
+  if (name == "digamma" && differentiates)
+    return "its derivative, trigamma, is no primitive of plait: refused by name";
+  if (name == "lgamma" && law.check == second_derivative_is_difference)
+    return "its second derivative is digamma's first";
+  if (name == "stop_gradient" &&
+      (law.check == jvp_is_difference || law.check == second_derivative_is_difference))
     return "its tangent is zero, which a case of its own checks";
   return std::nullopt;
 }

@@ -1,5 +1,5 @@
-// The laws that every primitive must obey. A law is a function from a case to what is wrong, so that
-// tests can also run it on mutants: primitives with one wrong rule.
+// The laws that every primitive must obey. A law is a function from a case to what is wrong, so
+// that tests can also run it on mutants: primitives with one wrong rule.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,23 +14,27 @@ struct Law {
   Verdict (*check)(const Case& one);
 };
 
-// --- Derivatives (derivative_laws.cpp) -------------------------------------------------------------
+// --- Derivatives (derivative_laws.cpp)
+// -------------------------------------------------------------
 
 // jvp is the limit of differences.
 Verdict jvp_is_difference(const Case& one);
-// <J v, w> = <v, J' w>, for every input alone and all together, every output alone and all together.
+// <J v, w> = <v, J' w>, for every input alone and all together, every output alone and all
+// together.
 Verdict vjp_is_adjoint(const Case& one);
 // jvp of vjp is the limit of differences of vjp.
 Verdict second_derivative_is_difference(const Case& one);
 // Where the primitive is linear in some inputs, its Transpose rule gives its adjoint.
 Verdict transpose_is_adjoint(const Case& one);
 
-// --- Batches (batch_laws.cpp) ----------------------------------------------------------------------
+// --- Batches (batch_laws.cpp)
+// ----------------------------------------------------------------------
 
 // vmap f is the stack of f, for every axis of every input and every choice of mapped inputs.
 Verdict vmap_is_stack(const Case& one);
 
-// --- Running (run_laws.cpp) ------------------------------------------------------------------------
+// --- Running (run_laws.cpp)
+// ------------------------------------------------------------------------
 
 // jit f = f, compiled f = f, and jit of the gradient = the gradient, to the bit.
 Verdict jit_is_eager(const Case& one);
@@ -44,7 +48,8 @@ Verdict fold_is_eval(const Case& one);
 // Other dtypes give what float64 gives.
 Verdict dtypes_agree(const Case& one);
 
-// --- Programs (program_laws.cpp) -------------------------------------------------------------------
+// --- Programs (program_laws.cpp)
+// -------------------------------------------------------------------
 
 // The programs that transforms make of a case, by the name of the transform.
 std::vector<std::pair<std::string, Jaxpr>> transformed(const Case& one);
@@ -55,7 +60,8 @@ Verdict text_is_exact(const Case& one);
 // Results, tangents, batched results and decompositions have the avals that Abstract says.
 Verdict abstract_is_true(const Case& one);
 
-// --- Sizes (size_laws.cpp) -------------------------------------------------------------------------
+// --- Sizes (size_laws.cpp)
+// -------------------------------------------------------------------------
 
 // A way to write a case with a named size: those avals and parameters, at n = extent.
 struct Renaming {
@@ -68,14 +74,16 @@ std::vector<Renaming> renamings_of(const Case& one);
 Verdict instantiate_is_trace(const Case& one);
 // mask f (pad x) = f x, in values and gradients, whatever the padding holds.
 Verdict mask_ignores_padding(const Case& one);
-// What laws of masks share: a padded result has the expected real part, and zeros elsewhere; whether a case
-// can be differentiated; the tolerance of its results; its text.
-Verdict real_part_and_zeros(const Array& padded, const Array& expected, const std::string& what, double tolerance);
+// What laws of masks share: a padded result has the expected real part, and zeros elsewhere;
+// whether a case can be differentiated; the tolerance of its results; its text.
+Verdict real_part_and_zeros(const Array& padded, const Array& expected, const std::string& what,
+                            double tolerance);
 bool is_differentiated(const Case& one);
 double tolerance_of_case(const Arrays& values, const Arrays& expected);
 std::string text_of(const Renaming& renaming);
 
-// --- Ragged batches (ragged_laws.cpp) --------------------------------------------------------------
+// --- Ragged batches (ragged_laws.cpp)
+// --------------------------------------------------------------
 
 // vmap (mask f) is a loop over examples of different sizes, from 0 to their bounds, in values and
 // gradients; its jit is traced once for all of them.
@@ -83,7 +91,8 @@ Verdict ragged_batch_is_loop(const Case& one);
 // vmap in chunks is vmap.
 Verdict chunks_are_vmap(const Case& one);
 
-// --- All of them -----------------------------------------------------------------------------------
+// --- All of them
+// -----------------------------------------------------------------------------------
 
 extern const std::vector<Law> all_laws;
 const Law& law_named(std::string_view name);

@@ -38,20 +38,36 @@ TEST_CASE("every primitive has samples") {
 
 TEST_CASE("jvp of every primitive agrees with central differences") { check_law("jvp"); }
 TEST_CASE("vjp of every primitive is the adjoint of its jvp") { check_law("adjoint"); }
-TEST_CASE("the derivative of the gradient of every primitive agrees with central differences") { check_law("second derivative"); }
+TEST_CASE("the derivative of the gradient of every primitive agrees with central differences") {
+  check_law("second derivative");
+}
 TEST_CASE("the transpose rule of every linear primitive is its adjoint") { check_law("transpose"); }
-TEST_CASE("vmap of every primitive is the stack of its results, for every axis and unmapped") { check_law("vmap"); }
-TEST_CASE("jit of every primitive and of its gradient is the eager result to the bit") { check_law("jit"); }
+TEST_CASE("vmap of every primitive is the stack of its results, for every axis and unmapped") {
+  check_law("vmap");
+}
+TEST_CASE("jit of every primitive and of its gradient is the eager result to the bit") {
+  check_law("jit");
+}
 TEST_CASE("every kernel agrees with the decomposition of its primitive") { check_law("decompose"); }
 TEST_CASE("applying a primitive is running its kernel, whatever the strides") { check_law("eval"); }
 TEST_CASE("folding literals is running the kernel") { check_law("fold"); }
 TEST_CASE("every dtype that a primitive takes gives what float64 gives") { check_law("dtype"); }
 TEST_CASE("check accepts what every transform makes of every primitive") { check_law("check"); }
-TEST_CASE("parse is the inverse of print for what every transform makes of every primitive") { check_law("text"); }
-TEST_CASE("results, tangents and batches have the avals that Abstract says") { check_law("abstract"); }
-TEST_CASE("instantiating a program of named sizes is tracing at those sizes, as text") { check_law("instantiate"); }
-TEST_CASE("mask of every primitive never reads padding, in values and gradients") { check_law("mask"); }
-TEST_CASE("vmap of mask of every primitive is a loop over examples of all sizes, compiled once") { check_law("ragged"); }
+TEST_CASE("parse is the inverse of print for what every transform makes of every primitive") {
+  check_law("text");
+}
+TEST_CASE("results, tangents and batches have the avals that Abstract says") {
+  check_law("abstract");
+}
+TEST_CASE("instantiating a program of named sizes is tracing at those sizes, as text") {
+  check_law("instantiate");
+}
+TEST_CASE("mask of every primitive never reads padding, in values and gradients") {
+  check_law("mask");
+}
+TEST_CASE("vmap of mask of every primitive is a loop over examples of all sizes, compiled once") {
+  check_law("ragged");
+}
 TEST_CASE("vmap of every primitive in chunks is vmap") { check_law("chunk"); }
 
 TEST_CASE("the tangent of stop_gradient is zero") {
@@ -84,7 +100,7 @@ TEST_CASE("some axis of every primitive that takes arrays can have a named size"
 
 TEST_CASE("no rule that a primitive needs is missing, and refusals are the reasoned ones") {
   const std::map<std::string, std::vector<std::string>, std::less<>> may_refuse = {
-      {"jvp", {"digamma"}},             // trigamma is no primitive
+      {"jvp", {"digamma"}},  // trigamma is no primitive
   };
   auto produces_floats = [](const Primitive& primitive) {
     for (const Case& one : cases_of(primitive)) {
@@ -104,23 +120,29 @@ TEST_CASE("no rule that a primitive needs is missing, and refusals are the reaso
       CAPTURE(line.state);
       if (line.state.starts_with("refused")) {
         const auto allowed = may_refuse.find(kind);
-        CHECK((allowed != may_refuse.end() && std::find(allowed->second.begin(), allowed->second.end(), line.primitive) != allowed->second.end()));
+        CHECK((allowed != may_refuse.end() &&
+               std::find(allowed->second.begin(), allowed->second.end(), line.primitive) !=
+                   allowed->second.end()));
         continue;
       }
       if (line.state != "missing") continue;
       const std::string_view asked = kind;
       bool needed = true;
-      if (asked == "jvp") needed = produces_floats(primitive) && !Linearize::table().find(primitive);
+      if (asked == "jvp")
+        needed = produces_floats(primitive) && !Linearize::table().find(primitive);
       if (asked == "transpose") {
         // Those whose derivative passes through themselves; the adjoint law fails for any other.
         needed = false;
-        if (produces_floats(primitive) && (Jvp::table().find(primitive) || Linearize::table().find(primitive)))
+        if (produces_floats(primitive) &&
+            (Jvp::table().find(primitive) || Linearize::table().find(primitive)))
           for (const Case& one : cases_of(primitive)) {
             std::vector<bool> wrt;
-            for (const Sample::Input& input : one.inputs) wrt.push_back(is_differentiable(input.aval));
+            for (const Sample::Input& input : one.inputs)
+              wrt.push_back(is_differentiable(input.aval));
             if (std::find(wrt.begin(), wrt.end(), true) == wrt.end()) continue;
             const Jaxpr linear = flat::linearize(one.function(), one.values(), wrt).jaxpr;
-            for (const Equation& equation : linear->equations) needed |= *equation.primitive == primitive;
+            for (const Equation& equation : linear->equations)
+              needed |= *equation.primitive == primitive;
           }
       }
       CHECK_FALSE(needed);

@@ -15,13 +15,16 @@ bool holds_callable(const Params& params) {
     if (std::holds_alternative<Callable>(value)) return true;
     if (const Jaxpr* body = std::get_if<Jaxpr>(&value); body && holds_callable(*body)) return true;
     if (const auto* bodies = std::get_if<std::vector<Jaxpr>>(&value))
-      if (std::any_of(bodies->begin(), bodies->end(), [](const Jaxpr& body) { return holds_callable(body); })) return true;
+      if (std::any_of(bodies->begin(), bodies->end(),
+                      [](const Jaxpr& body) { return holds_callable(body); }))
+        return true;
   }
   return false;
 }
 bool holds_callable(const Jaxpr& jaxpr) {
   const auto& equations = jaxpr->equations;
-  return std::any_of(equations.begin(), equations.end(), [](const Equation& equation) { return holds_callable(equation.params); });
+  return std::any_of(equations.begin(), equations.end(),
+                     [](const Equation& equation) { return holds_callable(equation.params); });
 }
 
 std::vector<bool> differentiable(std::span<const Aval> avals) {
@@ -31,16 +34,19 @@ std::vector<bool> differentiable(std::span<const Aval> avals) {
 }
 
 // The avals that flags mark, after those given.
-std::vector<Aval> with_marked(std::vector<Aval> avals, std::span<const Aval> more, const std::vector<bool>& flags) {
+std::vector<Aval> with_marked(std::vector<Aval> avals, std::span<const Aval> more,
+                              const std::vector<bool>& flags) {
   for (std::size_t i = 0; i < more.size(); ++i)
     if (flags[i]) avals.push_back(more[i]);
   return avals;
 }
 
-Tangents marked_tangents(std::span<const Aval> avals, const std::vector<bool>& flags, std::span<const Array> arrays) {
+Tangents marked_tangents(std::span<const Aval> avals, const std::vector<bool>& flags,
+                         std::span<const Array> arrays) {
   Tangents tangents;
   std::size_t next = 0;
-  for (std::size_t i = 0; i < avals.size(); ++i) tangents.push_back(flags[i] ? Tangent(arrays[next++]) : Tangent(avals[i]));
+  for (std::size_t i = 0; i < avals.size(); ++i)
+    tangents.push_back(flags[i] ? Tangent(arrays[next++]) : Tangent(avals[i]));
   return tangents;
 }
 
@@ -63,11 +69,14 @@ std::vector<std::pair<std::string, Jaxpr>> transformed(const Case& one) {
   programs.emplace_back("jit", make_jaxpr(flat::Jit(f, "f"), avals).jaxpr);
 
   const std::vector<bool> wrt = differentiable(avals), pulled = differentiable(outputs);
-  const bool is_refused = one.primitive && Jvp::table().origin(*one.primitive) && !Jvp::table().find(*one.primitive);
+  const bool is_refused =
+      one.primitive && Jvp::table().origin(*one.primitive) && !Jvp::table().find(*one.primitive);
   if (std::find(wrt.begin(), wrt.end(), true) != wrt.end() && !is_refused) {
     const Function jvp = [&](std::span<const Array> inputs) {
-      Differentiated result = flat::jvp(f, inputs.first(n), marked_tangents(avals, wrt, inputs.subspan(n)));
-      for (Array& tangent : instantiated(result.tangents)) result.outputs.push_back(std::move(tangent));
+      Differentiated result =
+          flat::jvp(f, inputs.first(n), marked_tangents(avals, wrt, inputs.subspan(n)));
+      for (Array& tangent : instantiated(result.tangents))
+        result.outputs.push_back(std::move(tangent));
       return result.outputs;
     };
     const Function vjp = [&](std::span<const Array> inputs) {
@@ -77,15 +86,23 @@ std::vector<std::pair<std::string, Jaxpr>> transformed(const Case& one) {
     programs.emplace_back("jvp", make_jaxpr(jvp, with_marked(avals, avals, wrt)).jaxpr);
     const std::vector<Aval> vjp_avals = with_marked(avals, outputs, pulled);
     programs.emplace_back("vjp", make_jaxpr(vjp, vjp_avals).jaxpr);
-    programs.emplace_back("vmap(vjp)", batch_jaxpr(programs.back().second, 3, std::vector<std::optional<int>>(vjp_avals.size(), 0))->jaxpr);
+    programs.emplace_back(
+        "vmap(vjp)",
+        batch_jaxpr(programs.back().second, 3, std::vector<std::optional<int>>(vjp_avals.size(), 0))
+            ->jaxpr);
     const auto linearized = linearize_jaxpr(plain, wrt);
     programs.emplace_back("linearize_jaxpr, known", linearized->known);
     programs.emplace_back("linearize_jaxpr, linear", linearized->linear);
     const std::size_t num_tangents = std::size_t(std::count(wrt.begin(), wrt.end(), true));
     std::vector<bool> linear(linearized->linear->num_binders, false);
-    std::fill(linear.begin(), linear.begin() + std::ptrdiff_t(std::min(num_tangents, linear.size())), true);
+    std::fill(linear.begin(),
+              linear.begin() + std::ptrdiff_t(std::min(num_tangents, linear.size())), true);
     if (!linearized->linear->outputs.empty())
-      programs.emplace_back("transpose_jaxpr", transpose_jaxpr(linearized->linear, linear, std::vector<bool>(linearized->linear->outputs.size(), true))->jaxpr);
+      programs.emplace_back(
+          "transpose_jaxpr",
+          transpose_jaxpr(linearized->linear, linear,
+                          std::vector<bool>(linearized->linear->outputs.size(), true))
+              ->jaxpr);
   }
   for (bool last : {false, true}) {
     std::vector<std::optional<int>> dims;
@@ -94,7 +111,8 @@ std::vector<std::pair<std::string, Jaxpr>> transformed(const Case& one) {
     programs.emplace_back(name, batch_jaxpr(plain, 3, dims)->jaxpr);
     programs.emplace_back(name + ", forced", batch_jaxpr(plain, 3, dims, true)->jaxpr);
   }
-  if (one.primitive && Decompose::table().find(*one.primitive)) programs.emplace_back("decompose", decomposition(*one.primitive, avals, one.params));
+  if (one.primitive && Decompose::table().find(*one.primitive))
+    programs.emplace_back("decompose", decomposition(*one.primitive, avals, one.params));
   return programs;
 }
 
@@ -111,12 +129,16 @@ Verdict programs_check(const Case& one) {
 
 Verdict text_is_exact(const Case& one) {
   for (const auto& [transform, program] : transformed(one)) {
-    if (holds_callable(program)) continue;  // parse refuses @name#3: no sample's program holds one today
+    if (holds_callable(program))
+      continue;  // parse refuses @name#3: no sample's program holds one today
     const std::string text = print(program);
     try {
       const Jaxpr parsed = parse(text);
-      if (!(parsed == program)) return transform + ": parse(print(j)) is another program than j:\n" + text + "\n" + print(parsed);
-      if (print(parsed) != text) return transform + ": prints differently after parsing:\n" + text + "\n" + print(parsed);
+      if (!(parsed == program))
+        return transform + ": parse(print(j)) is another program than j:\n" + text + "\n" +
+               print(parsed);
+      if (print(parsed) != text)
+        return transform + ": prints differently after parsing:\n" + text + "\n" + print(parsed);
     } catch (const Error& error) {
       return transform + ": " + error.problem() + "\n" + text;
     }
@@ -129,12 +151,17 @@ Verdict abstract_is_true(const Case& one) {
   const Jaxpr plain = make_jaxpr(one.function(), one.avals()).jaxpr;
   const std::vector<Aval> stated = plain->output_avals();
   auto compare = [&](const std::string& what, std::span<const Aval> actual) -> Verdict {
-    if (actual.size() != stated.size()) return what + ": " + std::to_string(actual.size()) + " results where Abstract says " + std::to_string(stated.size());
+    if (actual.size() != stated.size())
+      return what + ": " + std::to_string(actual.size()) + " results where Abstract says " +
+             std::to_string(stated.size());
     for (std::size_t i = 0; i < stated.size(); ++i)
-      if (!(actual[i] == stated[i])) return what + ": result " + std::to_string(i) + " is " + actual[i].to_string() + " where Abstract says " + stated[i].to_string();
+      if (!(actual[i] == stated[i]))
+        return what + ": result " + std::to_string(i) + " is " + actual[i].to_string() +
+               " where Abstract says " + stated[i].to_string();
     return std::nullopt;
   };
-  std::vector<Aval> applied, traced_again = make_jaxpr(one.function(), one.avals()).jaxpr->output_avals();
+  std::vector<Aval> applied,
+      traced_again = make_jaxpr(one.function(), one.avals()).jaxpr->output_avals();
   for (const Array& output : one(inputs)) applied.push_back(output.aval());
   if (auto found = compare("applied", applied)) return found;
   if (auto found = compare("traced again", traced_again)) return found;
@@ -143,15 +170,20 @@ Verdict abstract_is_true(const Case& one) {
   for (Aval& aval : batched) aval.shape.erase(0);
   if (auto found = compare("batched", batched)) return found;
   if (one.primitive && Decompose::table().find(*one.primitive))
-    if (auto found = compare("the decomposition", decomposition(*one.primitive, one.avals(), one.params)->output_avals())) return found;
+    if (auto found =
+            compare("the decomposition",
+                    decomposition(*one.primitive, one.avals(), one.params)->output_avals()))
+      return found;
   const std::vector<Aval> avals = one.avals();
   const std::vector<bool> wrt = differentiable(avals);
   if (std::find(wrt.begin(), wrt.end(), true) == wrt.end() || !one.primitive) return std::nullopt;
-  if (Jvp::table().origin(*one.primitive) && !Jvp::table().find(*one.primitive)) return std::nullopt;  // refused
+  if (Jvp::table().origin(*one.primitive) && !Jvp::table().find(*one.primitive))
+    return std::nullopt;  // refused
   const flat::LinearMap map = flat::linearize(one.function(), inputs, wrt);
   std::vector<Aval> tangents = stated;
   const std::vector<Aval> found_tangents = map.jaxpr->output_avals();
-  for (std::size_t i = 0; i < map.outputs_with_tangent.size(); ++i) tangents[map.outputs_with_tangent[i]] = found_tangents[i];
+  for (std::size_t i = 0; i < map.outputs_with_tangent.size(); ++i)
+    tangents[map.outputs_with_tangent[i]] = found_tangents[i];
   return compare("the tangents", tangents);
 }
 

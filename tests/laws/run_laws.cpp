@@ -21,28 +21,35 @@ Verdict jit_is_eager(const Case& one) {
   std::vector<Buffer> buffers;
   for (const Array& input : inputs) buffers.push_back(input.buffer());
   Arrays compiled;
-  for (const Buffer& buffer : compile(make_jaxpr(f, one.avals()).jaxpr)->run(buffers)) compiled.push_back(Array(buffer));
+  for (const Buffer& buffer : compile(make_jaxpr(f, one.avals()).jaxpr)->run(buffers))
+    compiled.push_back(Array(buffer));
   if (auto found = difference_in_bits(compiled, eager)) return "compile: " + *found;
   Arrays scattered;
   for (const Array& input : inputs) scattered.push_back(strided(input));
-  if (auto found = difference_in_bits(jitted(scattered), eager)) return "jit of arrays with gaps: " + *found;
+  if (auto found = difference_in_bits(jitted(scattered), eager))
+    return "jit of arrays with gaps: " + *found;
 
   std::vector<bool> wrt;
   for (const Sample::Input& input : one.inputs) wrt.push_back(is_differentiable(input.aval));
   if (std::none_of(wrt.begin(), wrt.end(), [](bool flag) { return flag; })) return std::nullopt;
-  if (one.primitive && Jvp::table().origin(*one.primitive) && !Jvp::table().find(*one.primitive)) return std::nullopt;  // refused
+  if (one.primitive && Jvp::table().origin(*one.primitive) && !Jvp::table().find(*one.primitive))
+    return std::nullopt;  // refused
   const Function gradient = [&](std::span<const Array> x) {
     const flat::Pullback pullback = flat::vjp(f, x, wrt);
     Tangents cotangents;
     for (std::size_t i = 0; i < pullback.outputs.size(); ++i) {
       const Aval& aval = pullback.outputs[i].aval();
-      cotangents.push_back(is_differentiable(aval) ? Tangent(normal_like(eager[i].aval(), 900 + unsigned(i))) : Tangent(aval));
+      cotangents.push_back(is_differentiable(aval)
+                               ? Tangent(normal_like(eager[i].aval(), 900 + unsigned(i)))
+                               : Tangent(aval));
     }
     Arrays results;
-    for (const Tangent& tangent : pullback.pull(cotangents)) results.push_back(tangent.instantiate());
+    for (const Tangent& tangent : pullback.pull(cotangents))
+      results.push_back(tangent.instantiate());
     return results;
   };
-  if (auto found = difference_in_bits(flat::Jit(gradient, "gradient")(inputs), gradient(inputs))) return "jit of the gradient: " + *found;
+  if (auto found = difference_in_bits(flat::Jit(gradient, "gradient")(inputs), gradient(inputs)))
+    return "jit of the gradient: " + *found;
   return std::nullopt;
 }
 
@@ -50,7 +57,8 @@ Verdict eval_is_decomposition(const Case& one) {
   if (!one.primitive || !Decompose::table().find(*one.primitive)) return std::nullopt;
   const Arrays inputs = one.values();
   const Jaxpr program = decomposition(*one.primitive, one.avals(), one.params);
-  if (auto found = difference(eval_jaxpr(program, inputs), one(inputs))) return "the decomposition: " + *found;
+  if (auto found = difference(eval_jaxpr(program, inputs), one(inputs)))
+    return "the decomposition: " + *found;
   return std::nullopt;
 }
 
@@ -65,9 +73,10 @@ Arrays evaluated(const Case& one, const Arrays& inputs) {
     sources.push_back(input.buffer().view());
     avals.push_back(input.aval());
   }
-  for (const Aval& aval : infer(*one.primitive, avals, one.params)) buffers.push_back(Buffer::empty(aval.dtype, aval.shape.to_sizes()));
+  for (const Aval& aval : infer(*one.primitive, avals, one.params))
+    buffers.push_back(Buffer::empty(aval.dtype, aval.shape.to_sizes()));
   for (const Buffer& buffer : buffers) targets.push_back(buffer.view());
-  rule<Eval>(*one.primitive)(sources, targets, one.params);
+  rule<Eval> (*one.primitive)(sources, targets, one.params);
   Arrays results;
   for (const Buffer& buffer : buffers) results.push_back(Array(buffer));
   return results;
@@ -79,7 +88,8 @@ Verdict bind_is_eval(const Case& one) {
   if (!one.primitive || !Eval::table().find(*one.primitive)) return std::nullopt;
   const Arrays inputs = one.values();
   const Arrays dense = evaluated(one, inputs);
-  if (auto found = difference_in_bits(one(inputs), dense)) return "applied: " + *found + " by its Eval rule";
+  if (auto found = difference_in_bits(one(inputs), dense))
+    return "applied: " + *found + " by its Eval rule";
   Arrays scattered;
   for (const Array& input : inputs) scattered.push_back(strided(input));
   if (auto found = difference_in_bits(evaluated(one, scattered), dense))
@@ -91,14 +101,17 @@ Verdict bind_is_eval(const Case& one) {
   for (std::size_t i = 0; i < dense.size() && i < inputs.size(); ++i)
     for (const Array& input : {inputs[i], scattered[i]}) {
       const Buffer buffer = input.buffer();
-      if (const std::optional<View> view = (*alias)(buffer.view(), dense[i].shape().to_sizes(), one.params))
-        if (auto found = difference_in_bits(Array(Buffer::copy_of(*view)), dense[i])) return "its Alias: " + *found + " by its Eval rule";
+      if (const std::optional<View> view =
+              (*alias)(buffer.view(), dense[i].shape().to_sizes(), one.params))
+        if (auto found = difference_in_bits(Array(Buffer::copy_of(*view)), dense[i]))
+          return "its Alias: " + *found + " by its Eval rule";
     }
   return std::nullopt;
 }
 
 Verdict fold_is_eval(const Case& one) {
-  if (!one.primitive || !Fold::table().find(*one.primitive) || !Eval::table().find(*one.primitive)) return std::nullopt;
+  if (!one.primitive || !Fold::table().find(*one.primitive) || !Eval::table().find(*one.primitive))
+    return std::nullopt;
   std::vector<Literal> literals;
   Arrays inputs;
   for (const Sample::Input& input : one.inputs) {
@@ -106,8 +119,10 @@ Verdict fold_is_eval(const Case& one) {
     inputs.push_back(values_for(input, 3 + unsigned(inputs.size())));
     const complex128 value = numbers_of(inputs.back())[0];
     Literal literal{input.aval.dtype, input.aval.weak, 0, 0, 0};
-    if (is_inexact(input.aval.dtype)) literal.real = value.real(), literal.imaginary = value.imag();
-    else literal.integer = std::int64_t(value.real());
+    if (is_inexact(input.aval.dtype))
+      literal.real = value.real(), literal.imaginary = value.imag();
+    else
+      literal.integer = std::int64_t(value.real());
     literals.push_back(literal);
   }
   const auto folded = (*Fold::table().find(*one.primitive))(literals, one.params);
@@ -115,33 +130,43 @@ Verdict fold_is_eval(const Case& one) {
   const std::vector<Aval> avals = infer(*one.primitive, one.avals(), one.params);
   Arrays results;
   for (std::size_t i = 0; i < folded->size(); ++i) {
-    if (!((*folded)[i].aval() == avals.at(i))) return "folding gives " + (*folded)[i].aval().to_string() + ", and Abstract says " + avals[i].to_string();
+    if (!((*folded)[i].aval() == avals.at(i)))
+      return "folding gives " + (*folded)[i].aval().to_string() + ", and Abstract says " +
+             avals[i].to_string();
     results.push_back(Array::literal((*folded)[i]));
   }
-  if (auto found = difference_in_bits(results, evaluated(one, inputs))) return "folding literals: " + *found + " by its Eval rule";
+  if (auto found = difference_in_bits(results, evaluated(one, inputs)))
+    return "folding literals: " + *found + " by its Eval rule";
   return std::nullopt;
 }
 
-// --- Dtypes ----------------------------------------------------------------------------------------
+// --- Dtypes
+// ----------------------------------------------------------------------------------------
 
 namespace {
 
 // What a dtype's results are to be compared with: the float64 result where both can represent it.
 Verdict agrees(const Array& actual, const Array& wide, DType dtype) {
-  if (!(actual.shape() == wide.shape())) return "the shape is " + actual.aval().to_string() + ", and in float64 " + wide.aval().to_string();
+  if (!(actual.shape() == wide.shape()))
+    return "the shape is " + actual.aval().to_string() + ", and in float64 " +
+           wide.aval().to_string();
   const std::vector<complex128> a = numbers_of(actual), b = numbers_of(wide);
   const double factor = is_inexact(dtype) ? tolerance_of(dtype).value : 0.0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double x = a[i].real(), y = b[i].real();
     if (std::isnan(y) && is_inexact(actual.dtype()) && is_inexact(dtype)) {
-      if (!std::isnan(x)) return "element " + std::to_string(i) + " is " + std::to_string(x) + " where float64 gives NaN";
+      if (!std::isnan(x))
+        return "element " + std::to_string(i) + " is " + std::to_string(x) +
+               " where float64 gives NaN";
       continue;
     }
     if (!std::isfinite(y)) continue;
     // Integers: where the real result is one that fits.
     if (!is_inexact(dtype) && (y != std::round(y) || std::abs(y) > 0x1p31)) continue;
-    if (!(std::abs(x - y) <= factor * (1 + std::abs(y))) || !(std::abs(a[i].imag() - b[i].imag()) <= factor * (1 + std::abs(y))))
-      return "element " + std::to_string(i) + " is " + std::to_string(x) + " where float64 gives " + std::to_string(y);
+    if (!(std::abs(x - y) <= factor * (1 + std::abs(y))) ||
+        !(std::abs(a[i].imag() - b[i].imag()) <= factor * (1 + std::abs(y))))
+      return "element " + std::to_string(i) + " is " + std::to_string(x) + " where float64 gives " +
+             std::to_string(y);
   }
   return std::nullopt;
 }
@@ -149,7 +174,8 @@ Verdict agrees(const Array& actual, const Array& wide, DType dtype) {
 }  // namespace
 
 Verdict dtypes_agree(const Case& one) {
-  for (DType dtype : {DType::float32, DType::bfloat16, DType::float16, DType::int32, DType::complex128, DType::complex64}) {
+  for (DType dtype : {DType::float32, DType::bfloat16, DType::float16, DType::int32,
+                      DType::complex128, DType::complex64}) {
     const std::optional<Case> other = with_dtype(one, dtype);
     if (!other) continue;
     Arrays narrow, wide;
@@ -161,14 +187,16 @@ Verdict dtypes_agree(const Case& one) {
         wide.push_back(value);
         continue;
       }
-      const Array whole = dtype == DType::int32 ? converted(moved(value, value, 2), DType::int32) : converted(value, DType::bfloat16);
+      const Array whole = dtype == DType::int32 ? converted(moved(value, value, 2), DType::int32)
+                                                : converted(value, DType::bfloat16);
       narrow.push_back(converted(whole, dtype));
       wide.push_back(converted(whole, DType::float64));
     }
     const Arrays results = (*other)(narrow), expected = one(wide);
     for (std::size_t i = 0; i < results.size(); ++i)
       if (auto found = agrees(results[i], expected[i], dtype))
-        return "as " + std::string(name_of(dtype)) + ", result " + std::to_string(i) + ": " + *found;
+        return "as " + std::string(name_of(dtype)) + ", result " + std::to_string(i) + ": " +
+               *found;
   }
   return std::nullopt;
 }

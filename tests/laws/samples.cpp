@@ -12,7 +12,8 @@
 
 namespace plait::laws {
 
-// --- Cases -----------------------------------------------------------------------------------------
+// --- Cases
+// -----------------------------------------------------------------------------------------
 
 std::vector<Aval> Case::avals() const {
   std::vector<Aval> result;
@@ -34,8 +35,11 @@ std::string Case::to_string() const {
 }
 
 Case make_case(const Primitive& primitive, Sample sample) {
-  Case made{std::string(primitive.name()), &primitive, std::move(sample.inputs),
-            std::move(sample.params), {}};
+  Case made{std::string(primitive.name()),
+            &primitive,
+            std::move(sample.inputs),
+            std::move(sample.params),
+            {}};
   made.apply = [&primitive](std::span<const Array> arrays, const Params& params) -> Arrays {
     return bind(primitive, arrays, params);
   };
@@ -103,7 +107,8 @@ std::vector<const PrimitiveInfo*> primitives_under_law() {
   return all;
 }
 
-// --- Values ----------------------------------------------------------------------------------------
+// --- Values
+// ----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -111,15 +116,21 @@ using Values = Sample::Input::Values;
 
 template <class T>
 T element_from(complex128 value) {
-  if constexpr (is_complex_v<T>) return T(value);
-  else if constexpr (detail::is_half<T>) return T(float(value.real()));
-  else return T(value.real());
+  if constexpr (is_complex_v<T>)
+    return T(value);
+  else if constexpr (detail::is_half<T>)
+    return T(float(value.real()));
+  else
+    return T(value.real());
 }
 template <class T>
 complex128 number_from(T value) {
-  if constexpr (is_complex_v<T>) return complex128(value);
-  else if constexpr (detail::is_half<T>) return float(value);
-  else return double(value);
+  if constexpr (is_complex_v<T>)
+    return complex128(value);
+  else if constexpr (detail::is_half<T>)
+    return float(value);
+  else
+    return double(value);
 }
 
 Array array_of(std::span<const complex128> numbers, DType dtype, const Sizes64& shape) {
@@ -150,16 +161,33 @@ Array values_for(const Sample::Input& input, unsigned seed) {
     const double sign = generator() % 2 ? 1 : -1;
     double value = whole ? std::round(4 * draw) : draw;
     switch (input.values) {
-      case Values::normal: break;
-      case Values::positive: value = whole ? 1 + std::abs(value) : 0.5 + std::abs(draw); break;
-      case Values::unit: value = 0.05 + 0.9 * part; break;
+      case Values::normal:
+        break;
+      case Values::positive:
+        value = whole ? 1 + std::abs(value) : 0.5 + std::abs(draw);
+        break;
+      case Values::unit:
+        value = 0.05 + 0.9 * part;
+        break;
       // Away from 0 and 1/2, where rounding jumps.
-      case Values::open_unit: value = sign * (part < 0.5 ? 0.1 + 0.6 * part : 0.3 + 0.6 * part); break;
-      case Values::nonzero: value = sign * (whole ? 1 + std::abs(value) : 0.3 + std::abs(draw)); break;
-      case Values::distinct: value = (whole ? 1 : 0.25) * double(order[i]) - (whole ? 0 : 0.1 * double(n) - 0.05); break;
-      case Values::indices: value = double(generator() % std::max<std::int64_t>(1, input.limit)); break;
-      case Values::boolean: value = double(generator() % 2); break;
-      case Values::key: value = double(generator()); break;
+      case Values::open_unit:
+        value = sign * (part < 0.5 ? 0.1 + 0.6 * part : 0.3 + 0.6 * part);
+        break;
+      case Values::nonzero:
+        value = sign * (whole ? 1 + std::abs(value) : 0.3 + std::abs(draw));
+        break;
+      case Values::distinct:
+        value = (whole ? 1 : 0.25) * double(order[i]) - (whole ? 0 : 0.1 * double(n) - 0.05);
+        break;
+      case Values::indices:
+        value = double(generator() % std::max<std::int64_t>(1, input.limit));
+        break;
+      case Values::boolean:
+        value = double(generator() % 2);
+        break;
+      case Values::key:
+        value = double(generator());
+        break;
     }
     if (is_unsigned_integer(input.aval.dtype)) value = std::abs(value);
     numbers[i] = {value, is_complex(input.aval.dtype) ? normal(generator) : 0.0};
@@ -167,7 +195,9 @@ Array values_for(const Sample::Input& input, unsigned seed) {
   return array_of(numbers, input.aval.dtype, shape);
 }
 
-Array normal_like(const Aval& aval, unsigned seed) { return values_for({aval, Values::normal, 0}, seed); }
+Array normal_like(const Aval& aval, unsigned seed) {
+  return values_for({aval, Values::normal, 0}, seed);
+}
 
 Array converted(const Array& array, DType dtype) {
   return array_of(numbers_of(array), dtype, array.shape().to_sizes());
@@ -209,19 +239,24 @@ Array padded_to(const Array& array, const Sizes64& shape) {
     using T = decltype(element);
     T* data = static_cast<T*>(buffer.data());
     for (std::int64_t i = 0; i < num_elements(shape); ++i) {
-      if constexpr (std::is_same_v<T, bool>) data[i] = true;
-      else if constexpr (std::is_integral_v<T>) data[i] = T(i % 2 ? 77 : -77);
-      else data[i] = element_from<T>({NAN, NAN});
+      if constexpr (std::is_same_v<T, bool>)
+        data[i] = true;
+      else if constexpr (std::is_integral_v<T>)
+        data[i] = T(i % 2 ? 77 : -77);
+      else
+        data[i] = element_from<T>({NAN, NAN});
     }
   });
   if (array.aval().shape.num_elements().constant() > 0)
-    copy_elements(array.buffer().view(), buffer.view_as(array.shape().to_sizes(), buffer.strides(), 0).view());
+    copy_elements(array.buffer().view(),
+                  buffer.view_as(array.shape().to_sizes(), buffer.strides(), 0).view());
   return Array(buffer);
 }
 
 Array leading(const Array& array, const Sizes64& shape) {
   const Buffer buffer = array.buffer();
-  return Array(Buffer::copy_of(buffer.view_as(shape, buffer.strides(), 0).view()), array.aval().weak);
+  return Array(Buffer::copy_of(buffer.view_as(shape, buffer.strides(), 0).view()),
+               array.aval().weak);
 }
 
 Array moved(const Array& x, const Array& direction, double step) {
@@ -248,13 +283,15 @@ double dot(const Array& a, const Array& b) {
   return sum.real();
 }
 
-// --- Comparison ------------------------------------------------------------------------------------
+// --- Comparison
+// ------------------------------------------------------------------------------------
 
 namespace {
 
 std::string text_of(complex128 value) {
   char text[80];
-  std::snprintf(text, sizeof text, value.imag() == 0 ? "%.17g" : "%.17g%+.17gi", value.real(), value.imag());
+  std::snprintf(text, sizeof text, value.imag() == 0 ? "%.17g" : "%.17g%+.17gi", value.real(),
+                value.imag());
   return text;
 }
 
@@ -265,15 +302,19 @@ std::optional<std::string> difference_in_type(const Array& actual, const Array& 
 }
 
 std::string at_element(std::size_t i, complex128 actual, complex128 expected) {
-  return "element " + std::to_string(i) + " is " + text_of(actual) + " where " + text_of(expected) + " is expected";
+  return "element " + std::to_string(i) + " is " + text_of(actual) + " where " + text_of(expected) +
+         " is expected";
 }
 
 template <class Compare>
-std::optional<std::string> difference_of_lists(const Arrays& actual, const Arrays& expected, Compare compare) {
+std::optional<std::string> difference_of_lists(const Arrays& actual, const Arrays& expected,
+                                               Compare compare) {
   if (actual.size() != expected.size())
-    return std::to_string(actual.size()) + " results where " + std::to_string(expected.size()) + " are expected";
+    return std::to_string(actual.size()) + " results where " + std::to_string(expected.size()) +
+           " are expected";
   for (std::size_t i = 0; i < actual.size(); ++i)
-    if (auto found = compare(actual[i], expected[i])) return "result " + std::to_string(i) + ": " + *found;
+    if (auto found = compare(actual[i], expected[i]))
+      return "result " + std::to_string(i) + ": " + *found;
   return std::nullopt;
 }
 
@@ -284,16 +325,20 @@ std::optional<std::string> difference_in_bits(const Array& actual, const Array& 
   const Buffer a = actual.buffer().dense(), b = expected.buffer().dense();
   const std::int64_t size = size_of(a.dtype());
   for (std::int64_t i = 0; i < num_elements(a.shape()); ++i)
-    if (std::memcmp(static_cast<char*>(a.data()) + i * size, static_cast<char*>(b.data()) + i * size, std::size_t(size)) != 0)
-      return at_element(std::size_t(i), numbers_of(actual)[i], numbers_of(expected)[i]) + ", to the bit";
+    if (std::memcmp(static_cast<char*>(a.data()) + i * size,
+                    static_cast<char*>(b.data()) + i * size, std::size_t(size)) != 0)
+      return at_element(std::size_t(i), numbers_of(actual)[i], numbers_of(expected)[i]) +
+             ", to the bit";
   return std::nullopt;
 }
 
 std::optional<std::string> difference_in_bits(const Arrays& actual, const Arrays& expected) {
-  return difference_of_lists(actual, expected, [](const Array& a, const Array& b) { return difference_in_bits(a, b); });
+  return difference_of_lists(
+      actual, expected, [](const Array& a, const Array& b) { return difference_in_bits(a, b); });
 }
 
-std::optional<std::string> difference(const Array& actual, const Array& expected, std::optional<double> tolerance) {
+std::optional<std::string> difference(const Array& actual, const Array& expected,
+                                      std::optional<double> tolerance) {
   if (auto found = difference_in_type(actual, expected)) return found;
   if (!is_inexact(expected.dtype())) return difference_in_bits(actual, expected);
   const double factor = tolerance.value_or(tolerance_of(expected.dtype()).value);
@@ -305,16 +350,21 @@ std::optional<std::string> difference(const Array& actual, const Array& expected
   };
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double scale = std::isnan(b[i].real()) ? 0 : std::abs(b[i]);
-    if (!close(a[i].real(), b[i].real(), scale) || !close(a[i].imag(), b[i].imag(), scale)) return at_element(i, a[i], b[i]);
+    if (!close(a[i].real(), b[i].real(), scale) || !close(a[i].imag(), b[i].imag(), scale))
+      return at_element(i, a[i], b[i]);
   }
   return std::nullopt;
 }
 
-std::optional<std::string> difference(const Arrays& actual, const Arrays& expected, std::optional<double> tolerance) {
-  return difference_of_lists(actual, expected, [&](const Array& a, const Array& b) { return difference(a, b, tolerance); });
+std::optional<std::string> difference(const Arrays& actual, const Arrays& expected,
+                                      std::optional<double> tolerance) {
+  return difference_of_lists(actual, expected, [&](const Array& a, const Array& b) {
+    return difference(a, b, tolerance);
+  });
 }
 
-std::optional<std::string> difference(double actual, double expected, double scale, double tolerance) {
+std::optional<std::string> difference(double actual, double expected, double scale,
+                                      double tolerance) {
   if (std::abs(actual - expected) <= tolerance * (1 + scale)) return std::nullopt;  // false for NaN
   return text_of(actual) + " where " + text_of(expected) + " is expected";
 }

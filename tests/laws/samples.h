@@ -14,11 +14,12 @@
 
 namespace plait::laws {
 
-// --- Cases -----------------------------------------------------------------------------------------
+// --- Cases
+// -----------------------------------------------------------------------------------------
 
 // One application of a primitive to concrete arrays.
 struct Case {
-  std::string name;                    // of the primitive
+  std::string name;                      // of the primitive
   const Primitive* primitive = nullptr;  // none where the primitive is reached through a function
   std::vector<Sample::Input> inputs;
   Params params;
@@ -30,7 +31,7 @@ struct Case {
   }
   std::vector<Aval> avals() const;
   Arrays values(unsigned seed = 1) const;
-  std::string to_string() const;       // "reduce[axes=(0), kind=sum] f64[2,3,4]"
+  std::string to_string() const;  // "reduce[axes=(0), kind=sum] f64[2,3,4]"
 };
 
 Case make_case(const Primitive& primitive, Sample sample);
@@ -42,7 +43,8 @@ std::optional<Case> with_dtype(const Case& original, DType dtype);
 // Every primitive but the mutants.
 std::vector<const PrimitiveInfo*> primitives_under_law();
 
-// --- Values ----------------------------------------------------------------------------------------
+// --- Values
+// ----------------------------------------------------------------------------------------
 
 // Deterministic values where the function is defined and smooth.
 Array values_for(const Sample::Input& input, unsigned seed);
@@ -65,7 +67,8 @@ std::vector<complex128> numbers_of(const Array& array);
 // The real part of the sum of products, without conjugation: what transposition preserves.
 double dot(const Array& a, const Array& b);
 
-// --- Comparison ------------------------------------------------------------------------------------
+// --- Comparison
+// ------------------------------------------------------------------------------------
 
 // Nothing when equal; otherwise where and how they differ.
 std::optional<std::string> difference_in_bits(const Array& actual, const Array& expected);

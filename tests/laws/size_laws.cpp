@@ -19,7 +19,8 @@ struct Place {
   int index = -1;         // in a list; -1: a single size
 };
 
-std::vector<Aval> with_size(const std::vector<Aval>& avals, const std::vector<Place>& places, Dim size) {
+std::vector<Aval> with_size(const std::vector<Aval>& avals, const std::vector<Place>& places,
+                            Dim size) {
   std::vector<Aval> result = avals;
   for (const Place& place : places)
     if (place.param.empty()) result[place.input].shape[place.index] = size;
@@ -44,7 +45,8 @@ Params with_size(const Params& params, const std::vector<Place>& places, Dim siz
 std::vector<Place> places_in(const Params& params, std::int64_t extent) {
   std::vector<Place> places;
   for (const auto& [name, value] : params.entries()) {
-    if (const Dim* dim = std::get_if<Dim>(&value); dim && *dim == Dim(extent)) places.push_back({0, name, -1});
+    if (const Dim* dim = std::get_if<Dim>(&value); dim && *dim == Dim(extent))
+      places.push_back({0, name, -1});
     if (const Shape* list = std::get_if<Shape>(&value))
       for (int i = 0; i < list->rank(); ++i)
         if ((*list)[i] == Dim(extent)) places.push_back({0, name, i});
@@ -53,11 +55,13 @@ std::vector<Place> places_in(const Params& params, std::int64_t extent) {
 }
 
 // Whether the renamed case can be traced at all.
-bool traces(const Case& one, const std::vector<Aval>& avals, const Params& params, const Extents& extents) {
+bool traces(const Case& one, const std::vector<Aval>& avals, const Params& params,
+            const Extents& extents) {
   std::vector<Dim> sizes;
   for (const auto& [size, extent] : extents) sizes.push_back(size);
   try {
-    make_jaxpr([&](std::span<const Array> inputs) { return one.apply(inputs, params); }, avals, "law", sizes);
+    make_jaxpr([&](std::span<const Array> inputs) { return one.apply(inputs, params); }, avals,
+               "law", sizes);
     return true;
   } catch (const Error&) {
     return false;
@@ -65,15 +69,18 @@ bool traces(const Case& one, const std::vector<Aval>& avals, const Params& param
 }
 
 // Names these axes n, with as few places in the parameters as make the case one that can be traced.
-std::optional<Renaming> renamed(const Case& one, const std::vector<Aval>& avals, const Params& params,
-                                const std::vector<Place>& axes, std::int64_t extent, Dim size, Extents extents) {
+std::optional<Renaming> renamed(const Case& one, const std::vector<Aval>& avals,
+                                const Params& params, const std::vector<Place>& axes,
+                                std::int64_t extent, Dim size, Extents extents) {
   extents.emplace_back(size, extent);
   const std::vector<Aval> named = with_size(avals, axes, size);
   std::vector<Place> places = one.primitive ? places_in(params, extent) : std::vector<Place>{};
   if (places.size() > 5) places.resize(5);
   std::vector<unsigned> choices(1u << places.size());
   for (unsigned i = 0; i < choices.size(); ++i) choices[i] = i;
-  std::stable_sort(choices.begin(), choices.end(), [](unsigned a, unsigned b) { return __builtin_popcount(a) < __builtin_popcount(b); });
+  std::stable_sort(choices.begin(), choices.end(), [](unsigned a, unsigned b) {
+    return __builtin_popcount(a) < __builtin_popcount(b);
+  });
   for (unsigned choice : choices) {
     std::vector<Place> chosen;
     for (std::size_t i = 0; i < places.size(); ++i)
@@ -88,7 +95,8 @@ std::optional<Renaming> renamed(const Case& one, const std::vector<Aval>& avals,
 
 // Whether the primitive does not refuse to be differentiated.
 bool is_differentiated(const Case& one) {
-  return !one.primitive || !Jvp::table().origin(*one.primitive) || Jvp::table().find(*one.primitive);
+  return !one.primitive || !Jvp::table().origin(*one.primitive) ||
+         Jvp::table().find(*one.primitive);
 }
 
 std::string text_of(const Renaming& renaming) {
@@ -109,14 +117,19 @@ std::vector<Renaming> renamings_of(const Case& one) {
       axes.push_back({i, "", axis});
       extents.insert(avals[i].shape[axis].constant());
     }
-  auto extent_of = [&](const Place& place) { return avals[place.input].shape[place.index].constant(); };
+  auto extent_of = [&](const Place& place) {
+    return avals[place.input].shape[place.index].constant();
+  };
   auto add = [&](std::optional<Renaming> renaming) {
     if (!renaming) return;
-    const bool known = std::any_of(found.begin(), found.end(), [&](const Renaming& other) { return other.avals == renaming->avals && other.params == renaming->params; });
+    const bool known = std::any_of(found.begin(), found.end(), [&](const Renaming& other) {
+      return other.avals == renaming->avals && other.params == renaming->params;
+    });
     if (!known) found.push_back(std::move(*renaming));
   };
   // Every axis alone; pairs of equal axes of two inputs; all axes of one extent.
-  for (const Place& axis : axes) add(renamed(one, avals, one.params, {axis}, extent_of(axis), n, {}));
+  for (const Place& axis : axes)
+    add(renamed(one, avals, one.params, {axis}, extent_of(axis), n, {}));
   for (std::size_t a = 0; a < axes.size(); ++a)
     for (std::size_t b = a + 1; b < axes.size(); ++b)
       if (axes[a].input != axes[b].input && extent_of(axes[a]) == extent_of(axes[b]))
@@ -136,15 +149,18 @@ std::vector<Renaming> renamings_of(const Case& one) {
       const std::size_t before = found.size();
       std::vector<Place> same;
       for (const Place& other : axes)
-        if (one_name.avals[other.input].shape[other.index] == Dim(extent_of(axis))) same.push_back(other);
-      add(renamed(one, one_name.avals, one_name.params, same, extent_of(axis), m, one_name.extents));
+        if (one_name.avals[other.input].shape[other.index] == Dim(extent_of(axis)))
+          same.push_back(other);
+      add(renamed(one, one_name.avals, one_name.params, same, extent_of(axis), m,
+                  one_name.extents));
       done = found.size() > before;
     }
   }
   return found;
 }
 
-// --- instantiate -------------------------------------------------------------------------------------
+// --- instantiate
+// -------------------------------------------------------------------------------------
 
 namespace {
 
@@ -155,33 +171,42 @@ std::vector<Aval> at_extents(const std::vector<Aval>& avals, const Extents& exte
 }
 
 // f, and what transforms make of it, as functions that can be traced at any avals.
-std::vector<std::pair<std::string, Function>> transforms_of(const Function& f, const std::vector<Aval>& avals, bool differentiates) {
+std::vector<std::pair<std::string, Function>> transforms_of(const Function& f,
+                                                            const std::vector<Aval>& avals,
+                                                            bool differentiates) {
   std::vector<bool> wrt;
   for (const Aval& aval : avals) wrt.push_back(differentiates && is_differentiable(aval));
   std::vector<std::pair<std::string, Function>> all = {{"f", f}};
   if (std::find(wrt.begin(), wrt.end(), true) == wrt.end()) return all;
   all.emplace_back("jvp of f", [=](std::span<const Array> inputs) {
     Tangents tangents;
-    for (std::size_t i = 0; i < inputs.size(); ++i) tangents.push_back(wrt[i] ? Tangent(inputs[i]) : Tangent(inputs[i].aval()));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      tangents.push_back(wrt[i] ? Tangent(inputs[i]) : Tangent(inputs[i].aval()));
     Arrays results;
-    for (const Tangent& tangent : flat::jvp(f, inputs, tangents).tangents) results.push_back(tangent.instantiate());
+    for (const Tangent& tangent : flat::jvp(f, inputs, tangents).tangents)
+      results.push_back(tangent.instantiate());
     return results;
   });
   all.emplace_back("vjp of f", [=](std::span<const Array> inputs) {
     const flat::Pullback pullback = flat::vjp(f, inputs, wrt);
     Tangents cotangents;
-    for (const Array& output : pullback.outputs) cotangents.push_back(is_differentiable(output.aval()) ? Tangent(output) : Tangent(output.aval()));
+    for (const Array& output : pullback.outputs)
+      cotangents.push_back(is_differentiable(output.aval()) ? Tangent(output)
+                                                            : Tangent(output.aval()));
     Arrays results;
-    for (const Tangent& tangent : pullback.pull(cotangents)) results.push_back(tangent.instantiate());
+    for (const Tangent& tangent : pullback.pull(cotangents))
+      results.push_back(tangent.instantiate());
     return results;
   });
   return all;
 }
 
-Verdict instantiates(const std::string& what, const Jaxpr& named, const Extents& extents, const std::function<Jaxpr()>& trace) {
+Verdict instantiates(const std::string& what, const Jaxpr& named, const Extents& extents,
+                     const std::function<Jaxpr()>& trace) {
   const std::string instantiated = print(instantiate(named, extents)), traced = print(trace());
   if (instantiated == traced) return std::nullopt;
-  return what + ": instantiating\n" + print(named) + "\ngives\n" + instantiated + "\nand tracing gives\n" + traced;
+  return what + ": instantiating\n" + print(named) + "\ngives\n" + instantiated +
+         "\nand tracing gives\n" + traced;
 }
 
 }  // namespace
@@ -193,13 +218,18 @@ Verdict instantiate_is_trace(const Case& one) {
     const std::vector<Aval> numbers = at_extents(renaming.avals, renaming.extents);
     std::vector<Dim> sizes;
     for (const auto& [size, extent] : renaming.extents) sizes.push_back(size);
-    const Function named_f = [&](std::span<const Array> inputs) { return one.apply(inputs, renaming.params); };
+    const Function named_f = [&](std::span<const Array> inputs) {
+      return one.apply(inputs, renaming.params);
+    };
     const Function plain_f = one.function();
-    const auto named = transforms_of(named_f, renaming.avals, differentiates), plain = transforms_of(plain_f, numbers, differentiates);
+    const auto named = transforms_of(named_f, renaming.avals, differentiates),
+               plain = transforms_of(plain_f, numbers, differentiates);
     try {
       for (std::size_t i = 0; i < named.size(); ++i) {
         const Jaxpr program = make_jaxpr(named[i].second, renaming.avals, "law", sizes).jaxpr;
-        if (auto found = instantiates(named[i].first, program, renaming.extents, [&] { return make_jaxpr(plain[i].second, numbers, "law").jaxpr; }))
+        if (auto found = instantiates(named[i].first, program, renaming.extents, [&] {
+              return make_jaxpr(plain[i].second, numbers, "law").jaxpr;
+            }))
           return text_of(renaming) + ", " + *found;
       }
       // A batch of named size.
@@ -208,9 +238,10 @@ Verdict instantiate_is_trace(const Case& one) {
       const Jaxpr program = make_jaxpr(named_f, renaming.avals, "law", sizes).jaxpr;
       Extents extents = renaming.extents;
       extents.emplace_back(b, 3);
-      if (auto found = instantiates("vmap of f", batch_jaxpr(program, b, dims)->jaxpr, extents, [&] {
-            return batch_jaxpr(make_jaxpr(plain_f, numbers, "law").jaxpr, 3, dims)->jaxpr;
-          }))
+      if (auto found =
+              instantiates("vmap of f", batch_jaxpr(program, b, dims)->jaxpr, extents, [&] {
+                return batch_jaxpr(make_jaxpr(plain_f, numbers, "law").jaxpr, 3, dims)->jaxpr;
+              }))
         return text_of(renaming) + ", " + *found;
     } catch (const Error& error) {
       return text_of(renaming) + ": " + error.what();
@@ -219,26 +250,35 @@ Verdict instantiate_is_trace(const Case& one) {
   return std::nullopt;
 }
 
-// --- mask --------------------------------------------------------------------------------------------
+// --- mask
+// --------------------------------------------------------------------------------------------
 
 namespace {
 
-Array zeros_like_padding(const Array& array, const Sizes64& real) {  // the array with its real part zero
-  Buffer buffer = Buffer::copy_of(array.buffer().view()), zeros = Buffer::empty(array.dtype(), real);
+Array zeros_like_padding(const Array& array,
+                         const Sizes64& real) {  // the array with its real part zero
+  Buffer buffer = Buffer::copy_of(array.buffer().view()),
+         zeros = Buffer::empty(array.dtype(), real);
   std::memset(zeros.data(), 0, std::size_t(zeros.bytes()));
-  if (num_elements(real) > 0) copy_elements(zeros.view(), buffer.view_as(real, buffer.strides(), 0).view());
+  if (num_elements(real) > 0)
+    copy_elements(zeros.view(), buffer.view_as(real, buffer.strides(), 0).view());
   return Array(buffer);
 }
 
 }  // namespace
 
-Verdict real_part_and_zeros(const Array& padded, const Array& expected, const std::string& what, double tolerance) {
+Verdict real_part_and_zeros(const Array& padded, const Array& expected, const std::string& what,
+                            double tolerance) {
   const Sizes64 real = expected.shape().to_sizes();
   const Sizes64 shape = padded.shape().to_sizes();
-  if (shape.size() != real.size()) return what + " is " + padded.aval().to_string() + " for " + expected.aval().to_string();
+  if (shape.size() != real.size())
+    return what + " is " + padded.aval().to_string() + " for " + expected.aval().to_string();
   for (std::size_t i = 0; i < real.size(); ++i)
-    if (shape[i] < real[i]) return what + " is " + padded.aval().to_string() + ", smaller than " + expected.aval().to_string();
-  if (auto found = difference(leading(padded, real), expected, tolerance)) return what + ": " + *found;
+    if (shape[i] < real[i])
+      return what + " is " + padded.aval().to_string() + ", smaller than " +
+             expected.aval().to_string();
+  if (auto found = difference(leading(padded, real), expected, tolerance))
+    return what + ": " + *found;
   for (complex128 value : numbers_of(zeros_like_padding(padded, real)))
     if (value != 0.0) return "the padding of " + what + " is not zero";
   return std::nullopt;
@@ -247,14 +287,16 @@ Verdict real_part_and_zeros(const Array& padded, const Array& expected, const st
 double tolerance_of_case(const Arrays& values, const Arrays& expected) {
   double tolerance = derivative_order;
   for (const Arrays* list : {&values, &expected})
-    for (const Array& array : *list) tolerance = std::max(tolerance, tolerance_of(array.dtype()).value);
+    for (const Array& array : *list)
+      tolerance = std::max(tolerance, tolerance_of(array.dtype()).value);
   return tolerance;
 }
 
 namespace {
 
 // At these sizes, with so much padding.
-Verdict masked_at(const Case& one, const Renaming& renaming, const Extents& extents, std::int64_t padding, bool differentiates) {
+Verdict masked_at(const Case& one, const Renaming& renaming, const Extents& extents,
+                  std::int64_t padding, bool differentiates) {
   Case real = one;
   real.params = substitute(renaming.params, extents);
   Extents bounds;
@@ -270,19 +312,28 @@ Verdict masked_at(const Case& one, const Renaming& renaming, const Extents& exte
   }
   const Arrays values = real.values();
   const Arrays expected = real(values);
-  for (std::size_t i = 0; i < values.size(); ++i) arrays.push_back(padded_to(values[i], substitute(renaming.avals[i].shape, bounds).to_sizes()));
-  const Function body = [&](std::span<const Array> inputs) { return one.apply(inputs, renaming.params); };
-  const Function masked = [&](std::span<const Array> inputs) { return flat::mask(body, inputs, options); };
+  for (std::size_t i = 0; i < values.size(); ++i)
+    arrays.push_back(padded_to(values[i], substitute(renaming.avals[i].shape, bounds).to_sizes()));
+  const Function body = [&](std::span<const Array> inputs) {
+    return one.apply(inputs, renaming.params);
+  };
+  const Function masked = [&](std::span<const Array> inputs) {
+    return flat::mask(body, inputs, options);
+  };
   const Arrays outputs = masked(arrays);
   const double tolerance = tolerance_of_case(values, expected);
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (auto found = real_part_and_zeros(outputs[i], expected.at(i), "result " + std::to_string(i), tolerance)) return found;
-  if (auto found = difference_in_bits(flat::Jit(masked, "masked")(arrays), outputs)) return "under jit: " + *found;
+    if (auto found = real_part_and_zeros(outputs[i], expected.at(i), "result " + std::to_string(i),
+                                         tolerance))
+      return found;
+  if (auto found = difference_in_bits(flat::Jit(masked, "masked")(arrays), outputs))
+    return "under jit: " + *found;
 
   std::vector<bool> wrt;
   for (const Aval& aval : renaming.avals) wrt.push_back(differentiates && is_differentiable(aval));
   if (std::find(wrt.begin(), wrt.end(), true) == wrt.end()) return std::nullopt;
-  const flat::Pullback plain = flat::vjp(real.function(), values, wrt), through = flat::vjp(masked, arrays, wrt);
+  const flat::Pullback plain = flat::vjp(real.function(), values, wrt),
+                       through = flat::vjp(masked, arrays, wrt);
   Tangents small, large;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!is_differentiable(expected[i].aval())) {
@@ -296,7 +347,9 @@ Verdict masked_at(const Case& one, const Renaming& renaming, const Extents& exte
   }
   const Tangents wanted = plain.pull(small), given = through.pull(large);
   for (std::size_t i = 0; i < wanted.size(); ++i)
-    if (auto found = real_part_and_zeros(given.at(i).instantiate(), wanted[i].instantiate(), "gradient " + std::to_string(i), tolerance)) return found;
+    if (auto found = real_part_and_zeros(given.at(i).instantiate(), wanted[i].instantiate(),
+                                         "gradient " + std::to_string(i), tolerance))
+      return found;
   return std::nullopt;
 }
 
@@ -314,7 +367,8 @@ Verdict mask_ignores_padding(const Case& one) {
       less.params = substitute(renaming.params, smaller);
       bool defined = padding > 0;
       for (std::size_t i = 0; i < one.inputs.size(); ++i) {
-        defined = defined && one.inputs[i].values != Sample::Input::Values::indices;  // which hold below the extent
+        defined = defined && one.inputs[i].values !=
+                                 Sample::Input::Values::indices;  // which hold below the extent
         less.inputs[i].aval.shape = substitute(renaming.avals[i].shape, smaller);
         for (Dim dim : less.inputs[i].aval.shape) defined = defined && dim.constant() > 0;
       }
@@ -327,10 +381,12 @@ Verdict mask_ignores_padding(const Case& one) {
       }
       for (const Extents& extents : trials) {
         std::string where = text_of(renaming) + " at";
-        for (const auto& [size, extent] : extents) where += " " + size.to_string() + "=" + extent.to_string();
+        for (const auto& [size, extent] : extents)
+          where += " " + size.to_string() + "=" + extent.to_string();
         where += " padded by " + std::to_string(padding) + ": ";
         try {
-          if (auto found = masked_at(one, renaming, extents, padding, differentiates)) return where + *found;
+          if (auto found = masked_at(one, renaming, extents, padding, differentiates))
+            return where + *found;
         } catch (const Error& error) {
           return where + error.what();
         }

@@ -15,13 +15,18 @@ struct Tolerance {
 
 inline Tolerance tolerance_of(DType dtype) {
   switch (dtype) {
-    case DType::float16: return {1e-2, 1e-1, 1e-1};
-    case DType::bfloat16: return {6e-2, 2e-1, 2e-1};
+    case DType::float16:
+      return {1e-2, 1e-1, 1e-1};
+    case DType::bfloat16:
+      return {6e-2, 2e-1, 2e-1};
     case DType::float32:
-    case DType::complex64: return {5e-5, 1e-2, 5e-3};
+    case DType::complex64:
+      return {5e-5, 1e-2, 5e-3};
     case DType::float64:
-    case DType::complex128: return {1e-11, 1e-5, 1e-6};
-    default: return {0, 1, 0};  // integers and bools are exact
+    case DType::complex128:
+      return {1e-11, 1e-5, 1e-6};
+    default:
+      return {0, 1, 0};  // integers and bools are exact
   }
 }
 

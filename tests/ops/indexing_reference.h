@@ -1,5 +1,6 @@
-// What the tests of slicing, dynamic, gather and scatter share: arrays as plain lists of doubles for
-// straightforward references, and the checks that every rule of a primitive must pass on its samples.
+// What the tests of slicing, dynamic, gather and scatter share: arrays as plain lists of doubles
+// for straightforward references, and the checks that every rule of a primitive must pass on its
+// samples.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -67,9 +68,12 @@ inline Values to_values(const Array& array) {
     values.data[i] = visit_dtype(buffer.dtype(), [&](auto element) -> double {
       using T = decltype(element);
       const T x = static_cast<const T*>(buffer.data())[i];
-      if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) return float(x);
-      else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) return x.real() + 1000.0 * x.imag();
-      else return double(x);
+      if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
+        return float(x);
+      else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>)
+        return x.real() + 1000.0 * x.imag();
+      else
+        return double(x);
     });
   return values;
 }
@@ -80,9 +84,12 @@ inline Array to_array(const Values& values, DType dtype = DType::float64) {
     visit_dtype(dtype, [&](auto element) {
       using T = decltype(element);
       T& x = static_cast<T*>(buffer.data())[i];
-      if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) x = T(float(values.data[i]));
-      else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) x = T(values.data[i], values.data[i] + 1);
-      else x = T(values.data[i]);
+      if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
+        x = T(float(values.data[i]));
+      else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>)
+        x = T(values.data[i], values.data[i] + 1);
+      else
+        x = T(values.data[i]);
     });
   return Array(buffer);
 }
@@ -115,15 +122,21 @@ inline void check_same(const Values& a, const Values& b, double tolerance = 0) {
   for (std::size_t i = 0; i < a.data.size(); ++i) {
     if (std::isnan(a.data[i]) && std::isnan(b.data[i])) continue;
     CAPTURE(i);
-    if (tolerance == 0) REQUIRE(a.data[i] == b.data[i]);
-    else REQUIRE(std::abs(a.data[i] - b.data[i]) <= tolerance * (1 + std::abs(b.data[i])));
+    if (tolerance == 0)
+      REQUIRE(a.data[i] == b.data[i]);
+    else
+      REQUIRE(std::abs(a.data[i] - b.data[i]) <= tolerance * (1 + std::abs(b.data[i])));
   }
 }
-inline void check_same(const Array& a, const Values& b, double tolerance = 0) { check_same(to_values(a), b, tolerance); }
-inline void check_same(const Array& a, const Array& b, double tolerance = 0) { check_same(to_values(a), to_values(b), tolerance); }
+inline void check_same(const Array& a, const Values& b, double tolerance = 0) {
+  check_same(to_values(a), b, tolerance);
+}
+inline void check_same(const Array& a, const Array& b, double tolerance = 0) {
+  check_same(to_values(a), to_values(b), tolerance);
+}
 
-// An array of the same values whose memory is laid out otherwise: axes in the other order, the first one
-// backwards, with gaps between its elements.
+// An array of the same values whose memory is laid out otherwise: axes in the other order, the
+// first one backwards, with gaps between its elements.
 inline Array strided(const Array& array) {
   const int rank = array.ndim();
   if (rank == 0) return array;
@@ -133,25 +146,30 @@ inline Array strided(const Array& array) {
   std::vector<lax::Padding> gaps(rank);
   gaps[0] = {2, 1, 1};
   const Array turned = lax::transpose(lax::rev(array, first), backwards);
-  const Array wide = lax::pad(Array(Buffer::copy_of(turned.buffer().view())), Array::literal(0, array.dtype()), gaps);
+  const Array wide = lax::pad(Array(Buffer::copy_of(turned.buffer().view())),
+                              Array::literal(0, array.dtype()), gaps);
   Shape start(rank, Dim(0)), strides(rank, Dim(1)), limit = wide.shape();
   start[0] = 2, strides[0] = 2;
   limit[0] = 2 * array.shape(rank - 1) + 2 - (array.shape(rank - 1) == Dim(0) ? 0 : 1);
-  const Array view = lax::transpose(lax::rev(lax::slice(wide, start, limit, strides), last), backwards);
+  const Array view =
+      lax::transpose(lax::rev(lax::slice(wide, start, limit, strides), last), backwards);
   REQUIRE(view.shape() == array.shape());
   return view;
 }
 
-// --- Rules on samples ------------------------------------------------------------------------------
+// --- Rules on samples
+// ------------------------------------------------------------------------------
 
 inline Array sample_input(const Sample::Input& input, const Index& shape) {
   using Kind = Sample::Input::Values;
-  if (input.values == Kind::indices) return to_array(random_integers(shape, 0, input.limit), input.aval.dtype);
+  if (input.values == Kind::indices)
+    return to_array(random_integers(shape, 0, input.limit), input.aval.dtype);
   return to_array(random_values(shape), input.aval.dtype);
 }
 inline Arrays sample_inputs(const Sample& sample) {
   Arrays inputs;
-  for (const Sample::Input& input : sample.inputs) inputs.push_back(sample_input(input, sizes_of(input.aval.shape)));
+  for (const Sample::Input& input : sample.inputs)
+    inputs.push_back(sample_input(input, sizes_of(input.aval.shape)));
   return inputs;
 }
 
@@ -178,8 +196,8 @@ inline Arrays moved_by(const Arrays& x, const Arrays& direction, double step) {
   return result;
 }
 
-// jvp against finite differences, with tangents for all inputs and for each one alone; and its transpose:
-// <J v, w> = <v, J^T w>.
+// jvp against finite differences, with tangents for all inputs and for each one alone; and its
+// transpose: <J v, w> = <v, J^T w>.
 inline void check_derivatives(const Function& f, const Arrays& primals) {
   std::vector<std::vector<bool>> choices(1, std::vector<bool>(primals.size()));
   for (std::size_t i = 0; i < primals.size(); ++i) {
@@ -190,23 +208,27 @@ inline void check_derivatives(const Function& f, const Arrays& primals) {
   }
   const Arrays base = f(primals);
   Arrays weights;
-  for (const Array& output : base) weights.push_back(to_array(random_values(sizes_of(output.shape()))));
+  for (const Array& output : base)
+    weights.push_back(to_array(random_values(sizes_of(output.shape()))));
   for (const std::vector<bool>& wrt : choices) {
     Tangents tangents;
     Arrays directions;
     for (std::size_t i = 0; i < primals.size(); ++i) {
-      directions.push_back(to_array(wrt[i] ? random_values(sizes_of(primals[i].shape())) : Values(sizes_of(primals[i].shape()))));
+      directions.push_back(to_array(wrt[i] ? random_values(sizes_of(primals[i].shape()))
+                                           : Values(sizes_of(primals[i].shape()))));
       tangents.push_back(wrt[i] ? Tangent(directions[i]) : Tangent(primals[i].aval()));
     }
     const auto [outputs, derivatives] = flat::jvp(f, primals, tangents);
     const double h = 1e-6;
-    const Arrays high = f(moved_by(primals, directions, h)), low = f(moved_by(primals, directions, -h));
+    const Arrays high = f(moved_by(primals, directions, h)),
+                 low = f(moved_by(primals, directions, -h));
     Arrays along;
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       check_same(outputs[o], base[o]);
       Values difference = to_values(high[o]);
       const Values below = to_values(low[o]);
-      for (std::size_t j = 0; j < difference.data.size(); ++j) difference.data[j] = (difference.data[j] - below.data[j]) / (2 * h);
+      for (std::size_t j = 0; j < difference.data.size(); ++j)
+        difference.data[j] = (difference.data[j] - below.data[j]) / (2 * h);
       along.push_back(derivatives[o].instantiate());
       check_same(along[o], difference, 1e-6);
     }
@@ -227,7 +249,8 @@ inline Array example(const Array& array, int dim, std::int64_t i) {
   return lax::index_in_dim(array, i, dim, false);
 }
 
-// vmap with every choice of batched inputs, at the first, the last and a middle axis, against a loop.
+// vmap with every choice of batched inputs, at the first, the last and a middle axis, against a
+// loop.
 inline void check_vmap(const Function& f, const Sample& sample) {
   const std::size_t n = sample.inputs.size();
   constexpr std::int64_t batch = 3;
@@ -246,15 +269,20 @@ inline void check_vmap(const Function& f, const Sample& sample) {
         options.in_dims.push_back(dim);
         inputs.push_back(sample_input(sample.inputs[i], shape));
       }
-      options.out_dims = [](std::size_t outputs) { return std::vector<std::optional<int>>(outputs, 0); };
+      options.out_dims = [](std::size_t outputs) {
+        return std::vector<std::optional<int>>(outputs, 0);
+      };
       CAPTURE(chosen);
       CAPTURE(place);
       const Arrays together = flat::vmap(f, inputs, options);
       for (std::int64_t b = 0; b < batch; ++b) {
         Arrays one;
-        for (std::size_t i = 0; i < n; ++i) one.push_back(options.in_dims[i] ? example(inputs[i], *options.in_dims[i], b) : inputs[i]);
+        for (std::size_t i = 0; i < n; ++i)
+          one.push_back(options.in_dims[i] ? example(inputs[i], *options.in_dims[i], b)
+                                           : inputs[i]);
         const Arrays expected = f(one);
-        for (std::size_t o = 0; o < expected.size(); ++o) check_same(example(together[o], 0, b), expected[o], 1e-12);
+        for (std::size_t o = 0; o < expected.size(); ++o)
+          check_same(example(together[o], 0, b), expected[o], 1e-12);
       }
     }
 }
@@ -263,7 +291,9 @@ inline void check_samples(const Primitive& primitive) {
   int number = 0;
   for (const Sample& sample : rule<Samples>(primitive)()) {
     CAPTURE(number++);
-    const Function f = [&](std::span<const Array> inputs) -> Arrays { return bind(primitive, inputs, sample.params); };
+    const Function f = [&](std::span<const Array> inputs) -> Arrays {
+      return bind(primitive, inputs, sample.params);
+    };
     const Arrays inputs = sample_inputs(sample);
     const Arrays outputs = f(inputs);
     Arrays other;
@@ -275,10 +305,11 @@ inline void check_samples(const Primitive& primitive) {
   }
 }
 
-// --- Named sizes -----------------------------------------------------------------------------------
+// --- Named sizes
+// -----------------------------------------------------------------------------------
 
-// A function traced with named sizes, and its vjp and vmap, are valid programs; with numbers put in they
-// are, as text, what tracing at those numbers gives.
+// A function traced with named sizes, and its vjp and vmap, are valid programs; with numbers put in
+// they are, as text, what tracing at those numbers gives.
 inline void check_named(const Function& f, const std::vector<Aval>& avals, const SizeMap& sizes) {
   std::vector<std::pair<Dim, Dim>> replacements;
   for (const auto& [name, value] : sizes) replacements.emplace_back(Dim::size(name), Dim(value));
@@ -315,15 +346,20 @@ inline void check_named(const Function& f, const std::vector<Aval>& avals, const
     const Jaxpr direct = make_jaxpr(g, numbers).jaxpr;
     std::vector<std::pair<Dim, Dim>> bound;
     for (const auto& replacement : replacements)
-      if (std::find(named->sizes.begin(), named->sizes.end(), replacement.first) != named->sizes.end()) bound.push_back(replacement);
+      if (std::find(named->sizes.begin(), named->sizes.end(), replacement.first) !=
+          named->sizes.end())
+        bound.push_back(replacement);
     CHECK(print(instantiate(named, bound)) == print(direct));
   }
 }
 
-// --- Masking ---------------------------------------------------------------------------------------
+// --- Masking
+// ---------------------------------------------------------------------------------------
 
 inline std::int64_t evaluated(Dim dim, const SizeMap& sizes) {
-  return dim.evaluate([&](std::string_view name) -> std::optional<std::int64_t> { return sizes.find(name)->second; });
+  return dim.evaluate([&](std::string_view name) -> std::optional<std::int64_t> {
+    return sizes.find(name)->second;
+  });
 }
 // The greatest value of an expression for sizes up to their bounds.
 inline std::int64_t bound_of(Dim dim, const SizeMap& bounds) {
@@ -340,14 +376,19 @@ inline std::int64_t bound_of(Dim dim, const SizeMap& bounds) {
   return greatest;
 }
 
-// The Mask rule against the primitive on real sizes: inputs are padded by NaN, and by indices far out of
-// bounds. inputs gives real values for the sizes; avals have the named shapes.
-inline void check_mask(const Primitive& primitive, const std::vector<Aval>& avals, const Params& params, const SizeMap& sizes,
-                       const SizeMap& bounds, const Arrays& inputs) {
+// The Mask rule against the primitive on real sizes: inputs are padded by NaN, and by indices far
+// out of bounds. inputs gives real values for the sizes; avals have the named shapes.
+inline void check_mask(const Primitive& primitive, const std::vector<Aval>& avals,
+                       const Params& params, const SizeMap& sizes, const SizeMap& bounds,
+                       const Arrays& inputs) {
   std::vector<std::pair<Dim, Dim>> replacements;
   for (const auto& [name, value] : sizes) replacements.emplace_back(Dim::size(name), Dim(value));
   const Arrays expected = bind(primitive, inputs, substitute(params, replacements));
-  const Jaxpr named = make_jaxpr([&](std::span<const Array> arrays) -> Arrays { return bind(primitive, arrays, params); }, avals).jaxpr;
+  const Jaxpr named =
+      make_jaxpr(
+          [&](std::span<const Array> arrays) -> Arrays { return bind(primitive, arrays, params); },
+          avals)
+          .jaxpr;
   const std::vector<Aval> outputs = named->output_avals();
 
   std::vector<Masked> masked;
@@ -360,7 +401,9 @@ inline void check_mask(const Primitive& primitive, const std::vector<Aval>& aval
     masked.push_back({to_array(values, avals[i].dtype), avals[i]});
   }
   const SizeValues size_values{
-      [&](Dim dim) { return Array::literal(Literal{DType::int32, false, evaluated(dim, sizes), 0, 0}); },
+      [&](Dim dim) {
+        return Array::literal(Literal{DType::int32, false, evaluated(dim, sizes), 0, 0});
+      },
       [&](Dim dim) { return Dim(bound_of(dim, bounds)); }};
   const Arrays results = rule<Mask>(primitive)(masked, outputs, params, size_values);
   REQUIRE(results.size() == expected.size());
@@ -373,9 +416,12 @@ inline void check_mask(const Primitive& primitive, const std::vector<Aval>& aval
   }
 }
 
-// The same for all values of the sizes up to their bounds that the primitive accepts, on random inputs.
-inline void check_mask(const Primitive& primitive, const std::vector<Sample::Input>& inputs, const Params& params, const SizeMap& bounds,
-                       const std::function<bool(const SizeMap&)>& accepts = [](const SizeMap&) { return true; }) {
+// The same for all values of the sizes up to their bounds that the primitive accepts, on random
+// inputs.
+inline void check_mask(
+    const Primitive& primitive, const std::vector<Sample::Input>& inputs, const Params& params,
+    const SizeMap& bounds,
+    const std::function<bool(const SizeMap&)>& accepts = [](const SizeMap&) { return true; }) {
   std::vector<Aval> avals;
   for (const Sample::Input& input : inputs) avals.push_back(input.aval);
   Index shape;

@@ -1,5 +1,6 @@
-// What holds for every masked function, checked on given sizes with NaN in all padding: values, tangents,
-// gradients and batches of mask f are those of f on the real elements, and padding gives and gets zero.
+// What holds for every masked function, checked on given sizes with NaN in all padding: values,
+// tangents, gradients and batches of mask f are those of f on the real elements, and padding gives
+// and gets zero.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,10 +13,10 @@ namespace plait::test {
 struct MaskCase {
   Function function;
   std::vector<Spec> specs;
-  std::vector<std::pair<std::string, Dim>> bounds;     // of the named sizes
-  std::vector<Sample::Input::Values> values = {};      // of each input: normal when left out
-  std::vector<DType> dtypes = {};                      // float64 when left out
-  std::int64_t limit = 3;                              // of indices
+  std::vector<std::pair<std::string, Dim>> bounds;  // of the named sizes
+  std::vector<Sample::Input::Values> values = {};   // of each input: normal when left out
+  std::vector<DType> dtypes = {};                   // float64 when left out
+  std::int64_t limit = 3;                           // of indices
 };
 
 // Elements of other sizes than value's: cut, or padded with NaN, or with 77 and -77 by turns.
@@ -26,14 +27,18 @@ inline Array refilled(const Array& value, const Sizes64& shape, bool nan = true)
     using T = decltype(element);
     for (std::int64_t k = 0; k < num_elements(shape); ++k) {
       T& slot = static_cast<T*>(to.data())[k];
-      if constexpr (std::is_floating_point_v<T>) slot = nan ? std::numeric_limits<T>::quiet_NaN() : T(0);
-      else if constexpr (std::is_same_v<T, bool>) slot = nan && k % 2;
-      else if constexpr (std::is_integral_v<T>) slot = nan ? T(k % 2 ? 77 : -77) : T(0);
+      if constexpr (std::is_floating_point_v<T>)
+        slot = nan ? std::numeric_limits<T>::quiet_NaN() : T(0);
+      else if constexpr (std::is_same_v<T, bool>)
+        slot = nan && k % 2;
+      else if constexpr (std::is_integral_v<T>)
+        slot = nan ? T(k % 2 ? 77 : -77) : T(0);
     }
   });
   Sizes64 common = shape;
   for (std::size_t i = 0; i < shape.size(); ++i) common[i] = std::min(shape[i], from.shape()[i]);
-  copy_elements(View{from.data(), from.dtype(), common, from.strides()}, View{to.data(), to.dtype(), common, to.strides()});
+  copy_elements(View{from.data(), from.dtype(), common, from.strides()},
+                View{to.data(), to.dtype(), common, to.strides()});
   return Array(to);
 }
 
@@ -55,7 +60,8 @@ struct MaskExample {
   std::vector<std::int64_t> sizes;
 };
 
-inline MaskExample mask_example(const MaskCase& c, const std::vector<std::int64_t>& sizes, unsigned seed) {
+inline MaskExample mask_example(const MaskCase& c, const std::vector<std::int64_t>& sizes,
+                                unsigned seed) {
   MaskExample example{{}, {}, sizes};
   std::vector<std::pair<Dim, Dim>> values, bounds;
   for (std::size_t i = 0; i < c.bounds.size(); ++i) {
@@ -68,7 +74,8 @@ inline MaskExample mask_example(const MaskCase& c, const std::vector<std::int64_
     const auto kind = i < c.values.size() ? c.values[i] : Sample::Input::Values::normal;
     Sample::Input input{{substitute(aval.shape, values), aval.dtype}, kind, c.limit};
     example.real.push_back(values_for(input, seed + unsigned(i)));
-    example.padded.push_back(refilled(example.real.back(), substitute(aval.shape, bounds).to_sizes()));
+    example.padded.push_back(
+        refilled(example.real.back(), substitute(aval.shape, bounds).to_sizes()));
   }
   return example;
 }
@@ -77,24 +84,28 @@ inline MaskExample mask_example(const MaskCase& c, const std::vector<std::int64_
 inline Function masked(const MaskCase& c) {
   return [&c](std::span<const Array> operands) {
     flat::MaskOptions options{c.specs, {}, {}};
-    for (std::size_t i = 0; i < c.bounds.size(); ++i) options.sizes.emplace(c.bounds[i].first, operands[i]);
+    for (std::size_t i = 0; i < c.bounds.size(); ++i)
+      options.sizes.emplace(c.bounds[i].first, operands[i]);
     return flat::mask(c.function, operands.subspan(c.bounds.size()), options);
   };
 }
 
 // Outputs and, for each real output's NaN-padded cotangent, gradients of the inputs marked.
-inline Arrays with_gradients(const Function& f, std::span<const Array> operands, const std::vector<bool>& wrt, const Arrays& cotangents) {
+inline Arrays with_gradients(const Function& f, std::span<const Array> operands,
+                             const std::vector<bool>& wrt, const Arrays& cotangents) {
   const flat::Pullback pullback = flat::vjp(f, operands, wrt);
   Tangents of_outputs;
   for (std::size_t i = 0; i < pullback.outputs.size(); ++i)
-    of_outputs.push_back(is_inexact(pullback.outputs[i].dtype()) ? Tangent(cotangents[i]) : Tangent(pullback.outputs[i].aval()));
+    of_outputs.push_back(is_inexact(pullback.outputs[i].dtype())
+                             ? Tangent(cotangents[i])
+                             : Tangent(pullback.outputs[i].aval()));
   Arrays results = pullback.outputs;
-  for (const Tangent& tangent : pullback.pull(of_outputs))
-    results.push_back(tangent.instantiate());
+  for (const Tangent& tangent : pullback.pull(of_outputs)) results.push_back(tangent.instantiate());
   return results;
 }
 
-inline void check_mask_at(const MaskCase& c, const std::vector<std::vector<std::int64_t>>& rows, double tolerance) {
+inline void check_mask_at(const MaskCase& c, const std::vector<std::vector<std::int64_t>>& rows,
+                          double tolerance) {
   const std::size_t num_sizes = c.bounds.size();
   const Function f = masked(c);
   std::vector<bool> wrt(num_sizes, false), real_wrt;
@@ -133,7 +144,8 @@ inline void check_mask_at(const MaskCase& c, const std::vector<std::vector<std::
     const Arrays results = with_gradients(f, arguments, wrt, padded_cotangents);
     for (std::size_t i = plain.size(); i < results.size(); ++i) {
       CAPTURE(i);
-      check_close(results[i], refilled(real_results[i], results[i].shape().to_sizes(), false), tolerance);
+      check_close(results[i], refilled(real_results[i], results[i].shape().to_sizes(), false),
+                  tolerance);
     }
     expected.back() = results;
     // Tangents, with NaN in their padding: <Jv, w> = <v, J'w>.
@@ -152,14 +164,17 @@ inline void check_mask_at(const MaskCase& c, const std::vector<std::vector<std::
     const Differentiated pushed = flat::jvp(f, arguments, tangents);
     for (std::size_t i = 0; i < plain.size(); ++i)
       if (is_inexact(plain[i].dtype()))
-        forward += dot(pushed.tangents[i].instantiate(), refilled(real_cotangents[i], outputs[i].shape().to_sizes(), false));
+        forward += dot(pushed.tangents[i].instantiate(),
+                       refilled(real_cotangents[i], outputs[i].shape().to_sizes(), false));
     CHECK(forward == doctest::Approx(backward).epsilon(1e-8));
   }
   // Batches of examples of different sizes; each array batched, then all but one.
   const Function g = differentiable ? Function([&](std::span<const Array> inputs) {
     const std::size_t count = operands[0].size();
-    return with_gradients(f, inputs.first(count), wrt, Arrays(inputs.begin() + std::ptrdiff_t(count), inputs.end()));
-  }) : f;
+    return with_gradients(f, inputs.first(count), wrt,
+                          Arrays(inputs.begin() + std::ptrdiff_t(count), inputs.end()));
+  })
+                                    : f;
   flat::VmapOptions options;
   options.out_dims = [](std::size_t count) { return std::vector<std::optional<int>>(count, 0); };
   Arrays batched;
@@ -167,11 +182,14 @@ inline void check_mask_at(const MaskCase& c, const std::vector<std::vector<std::
   for (std::size_t i = 0; i < count; ++i) {
     Arrays examples;
     for (std::size_t row = 0; row < rows.size(); ++row)
-      examples.push_back(i < operands[row].size() ? operands[row][i] : cotangents[row][i - operands[row].size()]);
+      examples.push_back(i < operands[row].size() ? operands[row][i]
+                                                  : cotangents[row][i - operands[row].size()]);
     batched.push_back(stacked(examples));
     options.in_dims.push_back(0);
   }
-  const Function vmapped = [&](std::span<const Array> inputs) { return flat::vmap(g, inputs, options); };
+  const Function vmapped = [&](std::span<const Array> inputs) {
+    return flat::vmap(g, inputs, options);
+  };
   const Arrays results = vmapped(batched);
   for (std::size_t row = 0; row < rows.size(); ++row)
     for (std::size_t i = 0; i < results.size(); ++i) {
@@ -183,7 +201,8 @@ inline void check_mask_at(const MaskCase& c, const std::vector<std::vector<std::
   const Arrays jitted = flat::Jit(vmapped, "vmapped")(batched);
   for (std::size_t i = 0; i < results.size(); ++i) check_close(jitted[i], results[i], tolerance);
   if (!differentiable) return;
-  // The gradient of the batch, where all examples share the sizes and arrays of the first but one array.
+  // The gradient of the batch, where all examples share the sizes and arrays of the first but one
+  // array.
   for (std::size_t shared = num_sizes; shared < operands[0].size(); ++shared) {
     if (!wrt[shared]) continue;
     CAPTURE(shared);
@@ -192,9 +211,13 @@ inline void check_mask_at(const MaskCase& c, const std::vector<std::vector<std::
     Arrays arguments = batched;
     arguments.resize(operands[0].size());
     arguments[shared] = operands[0][shared];
-    for (std::size_t i = 0; i < arguments.size(); ++i) one.in_dims.push_back(i == shared ? std::nullopt : std::optional<int>(0));
-    const Function batch = [&](std::span<const Array> inputs) { return flat::vmap(f, inputs, one); };
-    const Arrays batch_cotangents(batched.begin() + std::ptrdiff_t(operands[0].size()), batched.end());
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      one.in_dims.push_back(i == shared ? std::nullopt : std::optional<int>(0));
+    const Function batch = [&](std::span<const Array> inputs) {
+      return flat::vmap(f, inputs, one);
+    };
+    const Arrays batch_cotangents(batched.begin() + std::ptrdiff_t(operands[0].size()),
+                                  batched.end());
     std::vector<bool> only(arguments.size(), false);
     only[shared] = true;
     const Array gradient = with_gradients(batch, arguments, only, batch_cotangents).back();
@@ -215,7 +238,9 @@ inline void check_mask_laws(const MaskCase& c, std::int64_t least = 0, double to
     std::vector<std::int64_t> sizes;
     for (std::size_t i = 0; i < c.bounds.size(); ++i) {
       const std::int64_t bound = c.bounds[i].second.constant(), range = bound - least + 1;
-      sizes.push_back(row == 0 ? bound - 1 : row == 3 ? bound : least + (row * 2 + std::int64_t(i)) % range);
+      sizes.push_back(row == 0   ? bound - 1
+                      : row == 3 ? bound
+                                 : least + (row * 2 + std::int64_t(i)) % range);
     }
     rows.push_back(sizes);
   }

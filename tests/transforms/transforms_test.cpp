@@ -25,7 +25,9 @@ Array loss(const Weights& p, const Array& x, const Array& y) {
   return sum(error * error);
 }
 Array ramp(std::int64_t n) { return lax::iota(DType::float64, {n}, 0) * 0.1 + 0.3; }
-double at(const Array& x, std::int64_t i) { return static_cast<const double*>(x.buffer().dense().data())[i]; }
+double at(const Array& x, std::int64_t i) {
+  return static_cast<const double*>(x.buffer().dense().data())[i];
+}
 
 std::string problem(const std::function<void()>& f) {
   try {
@@ -49,13 +51,16 @@ TEST_CASE("grad, jit and checkpoint of a loss over a struct agree with differenc
   const Array x = full({4, 3}, 0.5), y = full({4, 2}, 0.2);
   const double h = 1e-6;
   const Weights more{p.w, full({2}, 0.1 + h)}, less{p.w, full({2}, 0.1 - h)};
-  const double expected = (loss(more, x, y).item<double>() - loss(less, x, y).item<double>()) / (2 * h);
+  const double expected =
+      (loss(more, x, y).item<double>() - loss(less, x, y).item<double>()) / (2 * h);
   CHECK(sum(grad(loss)(p, x, y).b).item<double>() == doctest::Approx(expected));
   CHECK(sum(jit(grad(loss))(p, x, y).b).item<double>() == doctest::Approx(expected));
   CHECK(sum(grad(jit(loss))(p, x, y).b).item<double>() == doctest::Approx(expected));
   CHECK(sum(grad(checkpoint(loss))(p, x, y).b).item<double>() == doctest::Approx(expected));
-  CHECK(sum(jit(grad(checkpoint(loss, flat::dots_saveable())))(p, x, y).b).item<double>() == doctest::Approx(expected));
-  CHECK(sum(jit(grad(checkpoint(loss, flat::everything_saveable())))(p, x, y).b).item<double>() == doctest::Approx(expected));
+  CHECK(sum(jit(grad(checkpoint(loss, flat::dots_saveable())))(p, x, y).b).item<double>() ==
+        doctest::Approx(expected));
+  CHECK(sum(jit(grad(checkpoint(loss, flat::everything_saveable())))(p, x, y).b).item<double>() ==
+        doctest::Approx(expected));
   const auto [value, gradient] = jit(value_and_grad(loss))(p, x, y);
   CHECK(value.item<double>() == doctest::Approx(loss(p, x, y).item<double>()));
   CHECK(sum(gradient.b).item<double>() == doctest::Approx(expected));
@@ -75,7 +80,8 @@ TEST_CASE("checkpoint with no saved results computes the sine again in the backw
   const Array x = ramp(3);
   CHECK(count(make_jaxpr(value_and_grad(jit(f)), x).jaxpr, sin_p, count) == 2);
   CHECK(count(make_jaxpr(value_and_grad(checkpoint(f)), x).jaxpr, sin_p, count) > 2);
-  for (int i = 0; i < 3; ++i) CHECK(at(grad(checkpoint(f))(x), i) == doctest::Approx(at(grad(f)(x), i)));
+  for (int i = 0; i < 3; ++i)
+    CHECK(at(grad(checkpoint(f))(x), i) == doctest::Approx(at(grad(f)(x), i)));
 }
 
 TEST_CASE("second derivatives: hessian, hvp, and grad of grad") {
@@ -98,7 +104,9 @@ TEST_CASE("per-example gradients by vmap equal a loop over examples") {
   CHECK(batch.w.shape() == Shape{4, 3, 2});
   for (int i = 0; i < 4; ++i) {
     auto row = [&](const Array& a, std::int64_t n) {
-      return Array(bind(slice_p, {a}, {{"start", Shape{i, 0}}, {"limit", Shape{i + 1, n}}, {"strides", Shape{1, 1}}}));
+      return Array(
+          bind(slice_p, {a},
+               {{"start", Shape{i, 0}}, {"limit", Shape{i + 1, n}}, {"strides", Shape{1, 1}}}));
     };
     const Weights one = grad(loss)(p, lax::reshape(row(x, 3), {3}), lax::reshape(row(y, 2), {2}));
     for (int k = 0; k < 6; ++k) CHECK(at(batch.w, 6 * i + k) == doctest::Approx(at(one.w, k)));
@@ -118,7 +126,10 @@ TEST_CASE("vmap says which argument disagrees on the size of the mapped axis") {
         "vmap: inputs disagree on the size of the mapped axis: argument 0 has 8, argument 1 has 4");
   CHECK(problem([&] { vmap(f, 0, std::nullopt)(full({4}, 1), full({4}, 1)); }) ==
         "vmap: output 0 has out_axes None, but depends on the mapped axis");
-  CHECK(problem([&] { vmap(f, {0, 0, 0})(full({4}, 1), full({4}, 1)); }).find("vmap: in_axes does not fit: a list of 3 for the 2 parts of (*, *)") != std::string::npos);
+  CHECK(problem([&] {
+          vmap(f, {0, 0, 0})(full({4}, 1), full({4}, 1));
+        }).find("vmap: in_axes does not fit: a list of 3 for the 2 parts of (*, *)") !=
+        std::string::npos);
 }
 
 TEST_CASE("jvp and vjp are adjoint") {
@@ -133,12 +144,17 @@ TEST_CASE("jvp and vjp are adjoint") {
 TEST_CASE("a custom_vjp rule survives vmap and jit, and its own derivative is that of the rule") {
   // The rule triples the true derivative, so that it is seen to be used.
   const Function f = [](std::span<const Array> x) -> Arrays { return {lax::sin(x[0])}; };
-  const flat::ForwardRule fwd = [](std::span<const Array> x) -> flat::Forward { return {{lax::sin(x[0])}, {lax::cos(x[0])}}; };
+  const flat::ForwardRule fwd = [](std::span<const Array> x) -> flat::Forward {
+    return {{lax::sin(x[0])}, {lax::cos(x[0])}};
+  };
   const Function bwd = [](std::span<const Array> r) -> Arrays { return {r[1] * r[0] * 3.0}; };
-  auto custom = [=](const Array& x) -> Array { return flat::custom_vjp(f, fwd, bwd, Arrays{x}, "sine")[0]; };
+  auto custom = [=](const Array& x) -> Array {
+    return flat::custom_vjp(f, fwd, bwd, Arrays{x}, "sine")[0];
+  };
   const Array x = ramp(3);
   auto total = [=](const Array& v) -> Array { return sum(custom(v)); };
-  for (const Array& g : {grad(total)(x), jit(grad(total))(x), grad(jit(total))(x), vmap(grad(custom))(x)})
+  for (const Array& g :
+       {grad(total)(x), jit(grad(total))(x), grad(jit(total))(x), vmap(grad(custom))(x)})
     for (int i = 0; i < 3; ++i) CHECK(at(g, i) == doctest::Approx(3 * std::cos(at(x, i))));
   const Array second = vmap(grad(grad(custom)))(x);
   for (int i = 0; i < 3; ++i) CHECK(at(second, i) == doctest::Approx(-3 * std::sin(at(x, i))));
@@ -147,11 +163,15 @@ TEST_CASE("a custom_vjp rule survives vmap and jit, and its own derivative is th
 TEST_CASE("rules of custom_vjp and custom_jvp read values and call their own function under grad") {
   // |x|, whose rules ask for the sign of x; the derivative of the rule is that of the rule again.
   std::function<Array(const Array&)> magnitude = [&](const Array& x) -> Array {
-    const Function f = [](std::span<const Array> v) -> Arrays { return {v[0].item<double>() < 0 ? -v[0] : v[0]}; };
+    const Function f = [](std::span<const Array> v) -> Arrays {
+      return {v[0].item<double>() < 0 ? -v[0] : v[0]};
+    };
     const flat::ForwardRule fwd = [&](std::span<const Array> v) -> flat::Forward {
       return {{magnitude(v[0])}, {v[0]}};
     };
-    const Function bwd = [](std::span<const Array> r) -> Arrays { return {r[0].item<double>() < 0 ? r[1] * r[0] * 3.0 : r[1] * r[0]}; };
+    const Function bwd = [](std::span<const Array> r) -> Arrays {
+      return {r[0].item<double>() < 0 ? r[1] * r[0] * 3.0 : r[1] * r[0]};
+    };
     return flat::custom_vjp(f, fwd, bwd, Arrays{x}, "magnitude")[0];
   };
   CHECK(grad(magnitude)(Array(-2.0)).item<double>() == -6);
@@ -161,8 +181,12 @@ TEST_CASE("rules of custom_vjp and custom_jvp read values and call their own fun
 
 TEST_CASE("a custom_jvp rule is used forward and backward") {
   const Function f = [](std::span<const Array> x) -> Arrays { return {lax::sin(x[0])}; };
-  const Function rule = [](std::span<const Array> a) -> Arrays { return {lax::sin(a[0]), a[1] * lax::cos(a[0]) * 5.0}; };
-  auto custom = [=](const Array& x) -> Array { return flat::custom_jvp(f, rule, Arrays{x}, "sine")[0]; };
+  const Function rule = [](std::span<const Array> a) -> Arrays {
+    return {lax::sin(a[0]), a[1] * lax::cos(a[0]) * 5.0};
+  };
+  auto custom = [=](const Array& x) -> Array {
+    return flat::custom_jvp(f, rule, Arrays{x}, "sine")[0];
+  };
   const Array x = ramp(3);
   const Array pushed = jvp(custom)(std::tuple<Array>(x), std::tuple<Array>(full({3}, 1))).second;
   const Array pulled = vmap(grad(custom))(x);
@@ -174,9 +198,15 @@ TEST_CASE("a custom_jvp rule is used forward and backward") {
 
 TEST_CASE("gradients refuse what has none, by name") {
   auto vector_valued = [](const Array& x) -> Array { return x * 2.0; };
-  CHECK(problem([&] { grad(vector_valued)(full({3}, 1)); }).find("grad: the function returns an array of shape (3)") == 0);
-  auto f = [](const Array& x) -> Array { return sum(lax::convert_element_type(x, DType::float32)); };
-  CHECK(problem([&] { grad(f)(lax::iota(DType::int32, {3}, 0)); }).find("grad: argument 0 has dtype int32") == 0);
+  CHECK(problem([&] {
+          grad(vector_valued)(full({3}, 1));
+        }).find("grad: the function returns an array of shape (3)") == 0);
+  auto f = [](const Array& x) -> Array {
+    return sum(lax::convert_element_type(x, DType::float32));
+  };
+  CHECK(problem([&] {
+          grad(f)(lax::iota(DType::int32, {3}, 0));
+        }).find("grad: argument 0 has dtype int32") == 0);
 }
 
 TEST_CASE("trees of structs, vectors, maps and optionals come back as they went in") {
@@ -186,7 +216,10 @@ TEST_CASE("trees of structs, vectors, maps and optionals come back as they went 
     std::optional<Array> maybe;
     std::pair<Array, Array> pair;
   };
-  const Deep deep{{{full({1}, 1), full({1}, 2)}, {full({1}, 3), full({1}, 4)}}, {{"x", full({1}, 5)}}, std::nullopt, {full({1}, 6), full({1}, 7)}};
+  const Deep deep{{{full({1}, 1), full({1}, 2)}, {full({1}, 3), full({1}, 4)}},
+                  {{"x", full({1}, 5)}},
+                  std::nullopt,
+                  {full({1}, 6), full({1}, 7)}};
   Arrays leaves;
   const TreeDef structure = flatten(deep, leaves);
   CHECK(leaves.size() == 7);

@@ -27,13 +27,20 @@ class Storage {
  public:
   Storage() = default;
   static Storage allocate(std::size_t bytes);
-  // Foreign memory (NumPy, DLPack): release runs once, on the thread that drops the last reference. It
-  // must not throw.
+  // Foreign memory (NumPy, DLPack): release runs once, on the thread that drops the last reference.
+  // It must not throw.
   static Storage foreign(void* data, std::size_t bytes, std::function<void()> release);
-  Storage(const Storage& other) noexcept : block_(other.block_) { if (block_) ++block_->references; }
+  Storage(const Storage& other) noexcept : block_(other.block_) {
+    if (block_) ++block_->references;
+  }
   Storage(Storage&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
-  Storage& operator=(Storage other) noexcept { std::swap(block_, other.block_); return *this; }
-  ~Storage() { if (block_ && --block_->references == 0) destroy(block_); }
+  Storage& operator=(Storage other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~Storage() {
+    if (block_ && --block_->references == 0) destroy(block_);
+  }
   explicit operator bool() const { return block_ != nullptr; }
   void* data() const { return block_ ? block_->data : nullptr; }
   std::size_t bytes() const { return block_ ? block_->bytes : 0; }

@@ -17,7 +17,10 @@ struct View {
   DType dtype = DType::float32;
   Sizes64 shape, strides;
 
-  template <class T> T* as() const { return static_cast<T*>(data); }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
   std::int64_t size() const { return num_elements(shape); }
   int rank() const { return static_cast<int>(shape.size()); }
   bool is_dense() const;  // row-major without gaps

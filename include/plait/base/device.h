@@ -1,5 +1,6 @@
-// Where memory lives and work runs. Kernels of this version run on the CPU; a GPU arrives as another
-// kind with its own backend folder, and every Buffer and executable already says where it is.
+// Where memory lives and work runs. Kernels of this version run on the CPU; a GPU arrives as
+// another kind with its own backend folder, and every Buffer and executable already says where it
+// is.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +14,9 @@ struct Device {
   Kind kind = Kind::cpu;
   std::uint8_t index = 0;
   bool operator==(const Device&) const = default;
-  std::string to_string() const { return (kind == Kind::cpu ? "cpu:" : "cuda:") + std::to_string(index); }
+  std::string to_string() const {
+    return (kind == Kind::cpu ? "cpu:" : "cuda:") + std::to_string(index);
+  }
 };
 
 // An ordered queue of work on a device; null on the CPU, where work is done when a call returns.

@@ -14,8 +14,21 @@
 namespace plait {
 
 enum class DType : std::uint8_t {
-  bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
-  float16, bfloat16, float32, float64, complex64, complex128,
+  bool_,
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  float16,
+  bfloat16,
+  float32,
+  float64,
+  complex64,
+  complex128,
 };
 inline constexpr int num_dtypes = 15;
 
@@ -38,21 +51,21 @@ struct bfloat16 {
 using complex64 = std::complex<float>;
 using complex128 = std::complex<double>;
 
-std::int64_t size_of(DType dtype);                    // bytes of one element
-std::string_view name_of(DType dtype);                // NumPy's name: "float32"
-std::string_view short_name_of(DType dtype);          // the jaxpr's name: "f32"
+std::int64_t size_of(DType dtype);                            // bytes of one element
+std::string_view name_of(DType dtype);                        // NumPy's name: "float32"
+std::string_view short_name_of(DType dtype);                  // the jaxpr's name: "f32"
 std::optional<DType> dtype_from_name(std::string_view name);  // either name
 
 bool is_bool(DType dtype);
-bool is_integer(DType dtype);                         // signed or unsigned, not bool
+bool is_integer(DType dtype);  // signed or unsigned, not bool
 bool is_signed_integer(DType dtype);
 bool is_unsigned_integer(DType dtype);
-bool is_floating(DType dtype);                        // real floating point
+bool is_floating(DType dtype);  // real floating point
 bool is_complex(DType dtype);
-bool is_inexact(DType dtype);                         // floating or complex: what can be differentiated
+bool is_inexact(DType dtype);  // floating or complex: what can be differentiated
 
-DType real_dtype_of(DType dtype);                     // complex64 -> float32; real dtypes unchanged
-DType complex_dtype_of(DType dtype);                  // float32 -> complex64; integers -> complex64
+DType real_dtype_of(DType dtype);     // complex64 -> float32; real dtypes unchanged
+DType complex_dtype_of(DType dtype);  // float32 -> complex64; integers -> complex64
 
 // The dtype of an operation on two strong operands (JAX's lattice): int32 with float16 is float16,
 // uint64 with int64 is float64, float16 with bfloat16 is float32.
@@ -73,42 +86,103 @@ inline constexpr DType default_int = DType::int32;
 inline constexpr DType default_complex = DType::complex64;
 
 // dtype_of<float>() == DType::float32, for every element type above.
-template <class T> constexpr DType dtype_of();
-template <> constexpr DType dtype_of<bool>() { return DType::bool_; }
-template <> constexpr DType dtype_of<std::int8_t>() { return DType::int8; }
-template <> constexpr DType dtype_of<std::int16_t>() { return DType::int16; }
-template <> constexpr DType dtype_of<std::int32_t>() { return DType::int32; }
-template <> constexpr DType dtype_of<std::int64_t>() { return DType::int64; }
-template <> constexpr DType dtype_of<std::uint8_t>() { return DType::uint8; }
-template <> constexpr DType dtype_of<std::uint16_t>() { return DType::uint16; }
-template <> constexpr DType dtype_of<std::uint32_t>() { return DType::uint32; }
-template <> constexpr DType dtype_of<std::uint64_t>() { return DType::uint64; }
-template <> constexpr DType dtype_of<float16>() { return DType::float16; }
-template <> constexpr DType dtype_of<bfloat16>() { return DType::bfloat16; }
-template <> constexpr DType dtype_of<float>() { return DType::float32; }
-template <> constexpr DType dtype_of<double>() { return DType::float64; }
-template <> constexpr DType dtype_of<complex64>() { return DType::complex64; }
-template <> constexpr DType dtype_of<complex128>() { return DType::complex128; }
+template <class T>
+constexpr DType dtype_of();
+template <>
+constexpr DType dtype_of<bool>() {
+  return DType::bool_;
+}
+template <>
+constexpr DType dtype_of<std::int8_t>() {
+  return DType::int8;
+}
+template <>
+constexpr DType dtype_of<std::int16_t>() {
+  return DType::int16;
+}
+template <>
+constexpr DType dtype_of<std::int32_t>() {
+  return DType::int32;
+}
+template <>
+constexpr DType dtype_of<std::int64_t>() {
+  return DType::int64;
+}
+template <>
+constexpr DType dtype_of<std::uint8_t>() {
+  return DType::uint8;
+}
+template <>
+constexpr DType dtype_of<std::uint16_t>() {
+  return DType::uint16;
+}
+template <>
+constexpr DType dtype_of<std::uint32_t>() {
+  return DType::uint32;
+}
+template <>
+constexpr DType dtype_of<std::uint64_t>() {
+  return DType::uint64;
+}
+template <>
+constexpr DType dtype_of<float16>() {
+  return DType::float16;
+}
+template <>
+constexpr DType dtype_of<bfloat16>() {
+  return DType::bfloat16;
+}
+template <>
+constexpr DType dtype_of<float>() {
+  return DType::float32;
+}
+template <>
+constexpr DType dtype_of<double>() {
+  return DType::float64;
+}
+template <>
+constexpr DType dtype_of<complex64>() {
+  return DType::complex64;
+}
+template <>
+constexpr DType dtype_of<complex128>() {
+  return DType::complex128;
+}
 
 // Calls visitor with a value-initialised element of the dtype: visit_dtype(d, [](auto t) {...}).
 template <class Visitor>
 decltype(auto) visit_dtype(DType dtype, Visitor&& visitor) {
   switch (dtype) {
-    case DType::bool_: return visitor(bool{});
-    case DType::int8: return visitor(std::int8_t{});
-    case DType::int16: return visitor(std::int16_t{});
-    case DType::int32: return visitor(std::int32_t{});
-    case DType::int64: return visitor(std::int64_t{});
-    case DType::uint8: return visitor(std::uint8_t{});
-    case DType::uint16: return visitor(std::uint16_t{});
-    case DType::uint32: return visitor(std::uint32_t{});
-    case DType::uint64: return visitor(std::uint64_t{});
-    case DType::float16: return visitor(float16{});
-    case DType::bfloat16: return visitor(bfloat16{});
-    case DType::float32: return visitor(float{});
-    case DType::float64: return visitor(double{});
-    case DType::complex64: return visitor(complex64{});
-    default: return visitor(complex128{});
+    case DType::bool_:
+      return visitor(bool{});
+    case DType::int8:
+      return visitor(std::int8_t{});
+    case DType::int16:
+      return visitor(std::int16_t{});
+    case DType::int32:
+      return visitor(std::int32_t{});
+    case DType::int64:
+      return visitor(std::int64_t{});
+    case DType::uint8:
+      return visitor(std::uint8_t{});
+    case DType::uint16:
+      return visitor(std::uint16_t{});
+    case DType::uint32:
+      return visitor(std::uint32_t{});
+    case DType::uint64:
+      return visitor(std::uint64_t{});
+    case DType::float16:
+      return visitor(float16{});
+    case DType::bfloat16:
+      return visitor(bfloat16{});
+    case DType::float32:
+      return visitor(float{});
+    case DType::float64:
+      return visitor(double{});
+    case DType::complex64:
+      return visitor(complex64{});
+    default:
+      return visitor(complex128{});
   }
 }
 

@@ -1,9 +1,9 @@
 // The errors a user can meet. Each has four parts: what happened, with values; where, in the user's
 // own code; under which transforms; and the fix.
 //
-// The type says who must act: UserError and its kinds the caller, BackendError whoever installed the
-// machine, InternalError us. The where and the transforms are taken from the thread when the error is
-// made, so throwing code gives only what and fix.
+// The type says who must act: UserError and its kinds the caller, BackendError whoever installed
+// the machine, InternalError us. The where and the transforms are taken from the thread when the
+// error is made, so throwing code gives only what and fix.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -31,19 +31,41 @@ class Error : public std::exception {
   Source source_;
 };
 
-struct UserError : Error { using Error::Error; };
-struct ShapeError : UserError { using UserError::UserError; };        // Python: ValueError (and TypeError)
-struct ValueError : UserError { using UserError::UserError; };        // ValueError
-struct IndexError : UserError { using UserError::UserError; };        // IndexError
-struct DtypeError : UserError { using UserError::UserError; };        // TypeError
-struct TreeError : UserError { using UserError::UserError; };         // TypeError
-struct TracerError : UserError { using UserError::UserError; };       // TypeError
-struct MissingRuleError : UserError { using UserError::UserError; };  // NotImplementedError
-struct MemoryError : UserError { using UserError::UserError; };       // MemoryError
-struct BackendError : Error { using Error::Error; };                  // RuntimeError
+struct UserError : Error {
+  using Error::Error;
+};
+struct ShapeError : UserError {
+  using UserError::UserError;
+};  // Python: ValueError (and TypeError)
+struct ValueError : UserError {
+  using UserError::UserError;
+};  // ValueError
+struct IndexError : UserError {
+  using UserError::UserError;
+};  // IndexError
+struct DtypeError : UserError {
+  using UserError::UserError;
+};  // TypeError
+struct TreeError : UserError {
+  using UserError::UserError;
+};  // TypeError
+struct TracerError : UserError {
+  using UserError::UserError;
+};  // TypeError
+struct MissingRuleError : UserError {
+  using UserError::UserError;
+};  // NotImplementedError
+struct MemoryError : UserError {
+  using UserError::UserError;
+};  // MemoryError
+struct BackendError : Error {
+  using Error::Error;
+};  // RuntimeError
 
 // A broken invariant of plait: our bug, never the user's.
-struct InternalError : Error { explicit InternalError(std::string what); };
+struct InternalError : Error {
+  explicit InternalError(std::string what);
+};
 
 // Names a transform while it runs user code or rewrites a jaxpr: errors list the stack,
 // innermost last: "grad(vmap(loss))".

@@ -33,11 +33,17 @@ class InlineVector {
   InlineVector(const InlineVector& other) { copy(other); }
   InlineVector(InlineVector&& other) noexcept { steal(other); }
   InlineVector& operator=(const InlineVector& other) {
-    if (this != &other) { size_ = 0; copy(other); }
+    if (this != &other) {
+      size_ = 0;
+      copy(other);
+    }
     return *this;
   }
   InlineVector& operator=(InlineVector&& other) noexcept {
-    if (this != &other) { release(); steal(other); }
+    if (this != &other) {
+      release();
+      steal(other);
+    }
     return *this;
   }
   ~InlineVector() { release(); }
@@ -71,7 +77,10 @@ class InlineVector {
   }
   void pop_back() { --size_; }
   void clear() { size_ = 0; }
-  void assign(std::size_t count, T value) { size_ = 0; resize(count, value); }
+  void assign(std::size_t count, T value) {
+    size_ = 0;
+    resize(count, value);
+  }
   void resize(std::size_t count, T value = T()) {
     reserve(count);
     for (std::size_t i = size_; i < count; ++i) data_[i] = value;

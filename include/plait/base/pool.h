@@ -1,10 +1,10 @@
 // The one thread pool: OpenMP's (libgomp), shared with oneDNN, entered through parallel_for.
 //
-// No #pragma omp in plait: calls go to GOMP_parallel, so that builds by clang share the same pool, and
-// libgomp is loaded, not linked: see NOTE: [waiting threads] in lib/base/pool.cpp.
-// Threads are never more than PLAIT_THREADS (default: OMP_NUM_THREADS, else the cores this process may
-// run on). One caller runs wide at a time; others, and calls from inside a wide loop, run serially.
-// After fork the child is single-threaded.
+// No #pragma omp in plait: calls go to GOMP_parallel, so that builds by clang share the same pool,
+// and libgomp is loaded, not linked: see NOTE: [waiting threads] in lib/base/pool.cpp. Threads are
+// never more than PLAIT_THREADS (default: OMP_NUM_THREADS, else the cores this process may run on).
+// One caller runs wide at a time; others, and calls from inside a wide loop, run serially. After
+// fork the child is single-threaded.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -33,8 +33,8 @@ void parallel_for(std::int64_t count, std::int64_t grain, const Body& body) {
 }
 
 // Surrounds a call into a library that runs its own OpenMP loops on this thread (oneDNN). Inside,
-// OpenMP's thread count is num_threads(), at most max_threads, if no other caller runs wide, else 1:
-// a library obeys the same permit as parallel_for.
+// OpenMP's thread count is num_threads(), at most max_threads, if no other caller runs wide, else
+// 1: a library obeys the same permit as parallel_for.
 class PoolScope {
  public:
   explicit PoolScope(int max_threads = 1024);

@@ -24,9 +24,9 @@ class Shape : public InlineVector<Dim, 5> {
   bool is_constant() const {
     return std::all_of(begin(), end(), [](Dim dim) { return dim.is_constant(); });
   }
-  Dim num_elements() const;                  // ShapeError when the product leaves 62 bits
-  Sizes64 to_sizes() const;                  // InternalError when a size is named
-  std::string to_string() const;             // "3,n"
+  Dim num_elements() const;       // ShapeError when the product leaves 62 bits
+  Sizes64 to_sizes() const;       // InternalError when a size is named
+  std::string to_string() const;  // "3,n"
   std::size_t hash() const;
 };
 

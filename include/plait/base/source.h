@@ -1,16 +1,16 @@
 // Where in the user's code something was written: file, line, function.
 //
 // A thread has a current source: the last line of user code that called into plait, the line of an
-// equation being rewritten (SourceScope), or, under Python, the innermost user frame, asked for only
-// when an equation is recorded or an error is made (the provider).
+// equation being rewritten (SourceScope), or, under Python, the innermost user frame, asked for
+// only when an equation is recorded or an error is made (the provider).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
 #include <string_view>
 
-// Inside the library a default argument must not name the library's own line: the user's line, which
-// the thread remembers, is the one to report.
+// Inside the library a default argument must not name the library's own line: the user's line,
+// which the thread remembers, is the one to report.
 #ifdef PLAIT_BUILDING
 #define PLAIT_HERE_FILE nullptr
 #define PLAIT_HERE_LINE 0

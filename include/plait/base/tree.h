@@ -1,8 +1,8 @@
 // Trees: nested containers as a flat list of leaves and a structure (TreeDef).
 //
-// Transforms see leaves only; paths appear in errors. In C++ tuples, pairs, vectors, maps, optionals and
-// aggregates are trees (api.h); in Python tuples, lists, dicts, None, namedtuples, dataclasses and
-// registered classes. unflatten(flatten(t)) == t.
+// Transforms see leaves only; paths appear in errors. In C++ tuples, pairs, vectors, maps,
+// optionals and aggregates are trees (api.h); in Python tuples, lists, dicts, None, namedtuples,
+// dataclasses and registered classes. unflatten(flatten(t)) == t.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,8 +19,8 @@ class TreeDef {
   // A class that a record is made of: compared by identity of type and by aux.
   struct Type {
     std::string name;
-    std::shared_ptr<void> type;                        // the language's own class object
-    std::shared_ptr<void> aux;                         // static data of a registered class
+    std::shared_ptr<void> type;  // the language's own class object
+    std::shared_ptr<void> aux;   // static data of a registered class
     bool (*same_aux)(const void*, const void*) = nullptr;
   };
 
@@ -36,20 +36,21 @@ class TreeDef {
   static TreeDef record(Type type, std::vector<std::string> fields, std::vector<TreeDef> children);
 
   Kind kind() const;
-  const Type& type() const;                            // of a record
-  const std::vector<std::string>& keys() const;        // of a dict or record
+  const Type& type() const;                      // of a record
+  const std::vector<std::string>& keys() const;  // of a dict or record
   const std::vector<TreeDef>& children() const;
   int num_leaves() const;
   // "['layers'][0].w": where leaf number index is; "" when the tree is one leaf.
   std::string path(int index) const;
-  std::string to_string() const;                       // "{'b': *, 'w': (*, *)}"
+  std::string to_string() const;  // "{'b': *, 'w': (*, *)}"
   std::size_t hash() const;
   bool operator==(const TreeDef& other) const;
 
  private:
   struct Node;
   explicit TreeDef(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
-  static TreeDef make(Kind kind, Type type, std::vector<std::string> keys, std::vector<TreeDef> children);
+  static TreeDef make(Kind kind, Type type, std::vector<std::string> keys,
+                      std::vector<TreeDef> children);
   std::shared_ptr<const Node> node_;
 };
 
@@ -59,8 +60,10 @@ struct Tree {
   std::vector<Leaf> leaves;
 };
 
-// One entry for each leaf of structure, from a prefix tree whose leaves stand for whole subtrees (as
-// in_axes=(0, None) does): index of the prefix's leaf. TreeError names the path that does not fit.
-std::vector<int> broadcast_prefix(const TreeDef& prefix, const TreeDef& structure, const std::string& what);
+// One entry for each leaf of structure, from a prefix tree whose leaves stand for whole subtrees
+// (as in_axes=(0, None) does): index of the prefix's leaf. TreeError names the path that does not
+// fit.
+std::vector<int> broadcast_prefix(const TreeDef& prefix, const TreeDef& structure,
+                                  const std::string& what);
 
 }  // namespace plait

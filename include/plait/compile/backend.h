@@ -5,8 +5,8 @@
 //   static const bool registered = register_backend(std::make_unique<Mine>(), Preference::library);
 //
 // A backend is registered by any library that is loaded; the shared modules in the folder
-// plait/backends beside libplait.so are loaded before the first program is compiled. Nothing else in
-// plait knows a backend's name.
+// plait/backends beside libplait.so are loaded before the first program is compiled. Nothing else
+// in plait knows a backend's name.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -47,13 +47,14 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
   virtual Device::Kind device() const { return Device::Kind::cpu; }
-  // Whether it runs this equation by itself. A composite is a `call` whose parameter symbol names it;
-  // one that no backend of the device claims is replaced by its body.
+  // Whether it runs this equation by itself. A composite is a `call` whose parameter symbol names
+  // it; one that no backend of the device claims is replaced by its body.
   virtual Support supports(const Equation& equation, std::span<const Aval> inputs,
                            std::span<const Aval> outputs) const = 0;
   // Whether two groups of a program (indices of equations) may become one kernel: the first is its
   // own and feeds the second, which is its own too, or one equation that is still free. uses counts
-  // the readers of every var, the program's caller among them. Cycles are the partitioner's concern.
+  // the readers of every var, the program's caller among them. Cycles are the partitioner's
+  // concern.
   virtual bool joins(const Jaxpr& program, std::span<const int> uses, std::span<const int> group,
                      std::span<const int> more) const {
     (void)program, (void)uses, (void)group, (void)more;
@@ -69,7 +70,8 @@ enum class Preference { library, loops, reference };
 // Adds a backend for good; the order among equals is that of registration. Returns true, so that a
 // static variable can hold the call.
 bool register_backend(std::unique_ptr<Backend> backend, Preference preference);
-// Notes that a backend cannot be used here, for explain and the log: "libdnnl.so.3 is not installed".
+// Notes that a backend cannot be used here, for explain and the log: "libdnnl.so.3 is not
+// installed".
 bool report_missing_backend(std::string name, std::string reason);
 
 // The backends of a device, most preferred first. Loads the modules at the first call.

@@ -1,5 +1,5 @@
-// The rule kinds that the IR itself needs: the avals of results, when an equation does nothing, and what
-// it gives on literals.
+// The rule kinds that the IR itself needs: the avals of results, when an equation does nothing, and
+// what it gives on literals.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,11 +24,12 @@ struct Identity {
   static RuleTable<Identity>& table();
 };
 
-// The result of an equation on scalars that are all literals, as literals; nothing when it must stay
-// an equation. Folding computes what the kernels would, to the bit.
+// The result of an equation on scalars that are all literals, as literals; nothing when it must
+// stay an equation. Folding computes what the kernels would, to the bit.
 struct Fold {
   static constexpr auto name = "fold";
-  using Rule = std::function<std::optional<std::vector<Literal>>(std::span<const Literal> inputs, const Params& params)>;
+  using Rule = std::function<std::optional<std::vector<Literal>>(std::span<const Literal> inputs,
+                                                                 const Params& params)>;
   static RuleTable<Fold>& table();
 };
 

@@ -1,5 +1,5 @@
-// The type of a value in a program: shape, dtype, and whether the dtype is weak (came from Python or
-// C++ scalars alone, and yields to any strong dtype of its category). The only type a var has.
+// The type of a value in a program: shape, dtype, and whether the dtype is weak (came from Python
+// or C++ scalars alone, and yields to any strong dtype of its category). The only type a var has.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

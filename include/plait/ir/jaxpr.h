@@ -1,9 +1,10 @@
 // The program form: a jaxpr is a list of equations over typed vars.
 //
 // A jaxpr is closed (it holds no arrays: constants are operands), immutable and checked, and its
-// equations are in canonical order: depth-first from effectful equations in program order, then from
-// the outputs. The Builder is the one place that puts them so, because C++ does not fix the order in
-// which operands are evaluated, and two compilers would otherwise trace different programs.
+// equations are in canonical order: depth-first from effectful equations in program order, then
+// from the outputs. The Builder is the one place that puts them so, because C++ does not fix the
+// order in which operands are evaluated, and two compilers would otherwise trace different
+// programs.
 //
 //   { lambda n d ; a:f32[n,d] b:f32[d] . let
 //       c:f32[n] = dot_general[lhs_contract=(1), ...] a b
@@ -41,18 +42,18 @@ struct Literal {
   double real = 0, imaginary = 0;
 
   Aval aval() const { return {{}, dtype, weak}; }
-  complex128 as_complex() const;               // any literal as a number
+  complex128 as_complex() const;  // any literal as a number
   double as_double() const { return as_complex().real(); }
-  std::string to_string() const;               // "2.0:f32"
+  std::string to_string() const;  // "2.0:f32"
   std::size_t hash() const;
-  bool operator==(const Literal& other) const; // by bits: 0.0 and -0.0 differ, NaN equals itself
+  bool operator==(const Literal& other) const;  // by bits: 0.0 and -0.0 differ, NaN equals itself
 };
 Literal cast(const Literal& literal, DType dtype, bool weak);
 
 class Atom {
  public:
-  Atom(Var var) : var_(var) {}                     // NOLINT
-  Atom(Literal literal) : literal_(literal) {}     // NOLINT
+  Atom(Var var) : var_(var) {}                  // NOLINT
+  Atom(Literal literal) : literal_(literal) {}  // NOLINT
   bool is_var() const { return var_.id >= 0; }
   Var var() const { return var_; }
   const Literal& literal() const { return literal_; }
@@ -92,10 +93,10 @@ class Memo {
 };
 
 struct JaxprData {
-  std::vector<Dim> sizes;               // binders of named sizes
+  std::vector<Dim> sizes;  // binders of named sizes
   std::vector<Constraint> constraints;
-  int num_binders = 0;                  // vars 0 .. num_binders-1
-  std::vector<Aval> avals;              // of every var, by id
+  int num_binders = 0;      // vars 0 .. num_binders-1
+  std::vector<Aval> avals;  // of every var, by id
   std::vector<Equation> equations;
   std::vector<Atom> outputs;
   bool effectful = false;
@@ -103,7 +104,9 @@ struct JaxprData {
   Memo memo;
 
   const Aval& aval(Var var) const { return avals[var.id]; }
-  Aval aval(const Atom& atom) const { return atom.is_var() ? avals[atom.var().id] : atom.literal().aval(); }
+  Aval aval(const Atom& atom) const {
+    return atom.is_var() ? avals[atom.var().id] : atom.literal().aval();
+  }
   std::span<const Aval> input_avals() const { return {avals.data(), std::size_t(num_binders)}; }
   std::vector<Aval> output_avals() const;
 };
@@ -114,13 +117,16 @@ class Builder {
  public:
   Var add_binder(Aval aval);
   // The outputs get the avals of the Abstract rule.
-  std::vector<Var> add(const Primitive& primitive, std::vector<Atom> inputs, Params params, Source source);
+  std::vector<Var> add(const Primitive& primitive, std::vector<Atom> inputs, Params params,
+                       Source source);
   // The same, when the avals are known already.
-  std::vector<Var> add(const Primitive& primitive, std::vector<Atom> inputs, Params params, Source source,
-                       std::vector<Aval> avals);
+  std::vector<Var> add(const Primitive& primitive, std::vector<Atom> inputs, Params params,
+                       Source source, std::vector<Aval> avals);
   void add_constraint(Constraint constraint);
   const Aval& aval(Var var) const { return avals_[var.id]; }
-  Aval aval(const Atom& atom) const { return atom.is_var() ? avals_[atom.var().id] : atom.literal().aval(); }
+  Aval aval(const Atom& atom) const {
+    return atom.is_var() ? avals_[atom.var().id] : atom.literal().aval();
+  }
   std::size_t num_equations() const { return equations_.size(); }
   // sizes: the named sizes to bind, in order; those that outputs and equations use and the list
   // lacks are appended.
@@ -151,27 +157,29 @@ Jaxpr instantiate(const Jaxpr& jaxpr, SizeSubstitution sizes);
 // True when it, or a jaxpr that it holds, has an effect: never merged, dropped or reordered.
 bool is_effectful(const Equation& equation);
 
-// A nested jaxpr's sizes are fed by the parameter "sizes" of its equation, in order; this puts those
-// that are integers into the bodies.
+// A nested jaxpr's sizes are fed by the parameter "sizes" of its equation, in order; this puts
+// those that are integers into the bodies.
 Params instantiate_bodies(const Params& params);
 
 // Output avals of a primitive applied to inputs.
-std::vector<Aval> infer(const Primitive& primitive, std::span<const Aval> inputs, const Params& params);
+std::vector<Aval> infer(const Primitive& primitive, std::span<const Aval> inputs,
+                        const Params& params);
 
-// The atoms that an equation's outputs are without recording it: its first input when it is an identity
-// (reshape to the same shape, cast to the same dtype, ...), or literals when all inputs are. Every way
-// of adding equations asks this first, so that tracing and instantiate agree.
+// The atoms that an equation's outputs are without recording it: its first input when it is an
+// identity (reshape to the same shape, cast to the same dtype, ...), or literals when all inputs
+// are. Every way of adding equations asks this first, so that tracing and instantiate agree.
 std::optional<std::vector<Atom>> simplify(const Primitive& primitive, std::span<const Atom> inputs,
                                           std::span<const Aval> avals, const Params& params);
 
-// Requires left <= right: nothing when the sizes decide it, a ShapeError made by describe() when they
-// decide against it, else a constraint of the jaxpr being traced (an error outside tracing).
+// Requires left <= right: nothing when the sizes decide it, a ShapeError made by describe() when
+// they decide against it, else a constraint of the jaxpr being traced (an error outside tracing).
 void require_less_equal(Dim left, Dim right, const std::function<ShapeError()>& describe);
 // Where undecided constraints go: false when nothing is being traced. The trace layer installs it.
 void set_constraint_sink(bool (*sink)(const Constraint& constraint));
 
-// In its scope, on this thread, undecided constraints do not go there: those of a program that exists
-// already are granted, and others are errors. check, parse and instantiate ask its rules again so.
+// In its scope, on this thread, undecided constraints do not go there: those of a program that
+// exists already are granted, and others are errors. check, parse and instantiate ask its rules
+// again so.
 class GrantedConstraints {
  public:
   enum class All { granted };

@@ -46,7 +46,10 @@ class Callable {
   Callable(std::string name, std::shared_ptr<void> target);
   const std::string& name() const { return name_; }
   int number() const { return number_; }
-  template <class T> T& as() const { return *static_cast<T*>(target_.get()); }
+  template <class T>
+  T& as() const {
+    return *static_cast<T*>(target_.get());
+  }
   bool operator==(const Callable& other) const { return target_ == other.target_; }
 
  private:
@@ -56,20 +59,22 @@ class Callable {
   int number_ = 0;
 };
 
-using ParamValue = std::variant<bool, Dim, Shape, double, DType, std::string, Jaxpr,
-                                std::vector<Jaxpr>, Callable>;
+using ParamValue =
+    std::variant<bool, Dim, Shape, double, DType, std::string, Jaxpr, std::vector<Jaxpr>, Callable>;
 
 class Params {
  public:
   using Entry = std::pair<std::string, ParamValue>;
   Params() = default;  // empty
   Params(std::initializer_list<Entry> entries);
-  explicit Params(std::vector<Entry> entries);  // sorted by name; a repeated name is an InternalError
+  explicit Params(
+      std::vector<Entry> entries);  // sorted by name; a repeated name is an InternalError
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
   const ParamValue* find(std::string_view name) const;
   // The value as T; InternalError when the name is absent or holds another kind.
-  template <class T> const T& get(std::string_view name) const;
+  template <class T>
+  const T& get(std::string_view name) const;
   std::int64_t integer(std::string_view name) const { return get<Dim>(name).constant(); }
   bool flag(std::string_view name) const { return get<bool>(name); }
   std::vector<int> ints(std::string_view name) const { return to_ints(get<Shape>(name)); }

@@ -2,8 +2,8 @@
 //
 // A Primitive is a name with identity. A rule kind is a type K with `name`, `Rule`, and `table()`;
 // RuleTable<K> maps primitives to rules. Tables are keyed by the primitive's name, live as long as
-// the program, and hold a pair at most once: a rule that a family supplied gives way to a stated one,
-// and a redefinition from the same place (a notebook cell) replaces.
+// the program, and hold a pair at most once: a rule that a family supplied gives way to a stated
+// one, and a redefinition from the same place (a notebook cell) replaces.
 //
 //   constinit const Primitive tanh_p{"tanh"};
 //   static const auto tanh_def = define(tanh_p, "Hyperbolic tangent.")
@@ -36,10 +36,13 @@ class Primitive {
   std::string_view name() const { return name_; }
   // The place of this name in every rule table; the same for equal names.
   int index() const;
-  // What its definition says: never merged, dropped or reordered; and how many operands it takes at least.
+  // What its definition says: never merged, dropped or reordered; and how many operands it takes at
+  // least.
   bool is_effectful() const { return effectful_.load(std::memory_order_relaxed); }
   int min_operands() const { return min_operands_.load(std::memory_order_relaxed); }
-  bool operator==(const Primitive& other) const { return this == &other || index() == other.index(); }
+  bool operator==(const Primitive& other) const {
+    return this == &other || index() == other.index();
+  }
 
  private:
   const char* name_;
@@ -159,9 +162,9 @@ inline Definition define(const Primitive& primitive, std::string doc,
   return Definition(primitive, std::move(doc), file, line);
 }
 
-const PrimitiveInfo& info_of(const Primitive& primitive);       // InternalError when undefined
-const Primitive* find_primitive(std::string_view name);         // nullptr when undefined
-std::vector<const PrimitiveInfo*> all_primitives();             // in order of name
+const PrimitiveInfo& info_of(const Primitive& primitive);  // InternalError when undefined
+const Primitive* find_primitive(std::string_view name);    // nullptr when undefined
+std::vector<const PrimitiveInfo*> all_primitives();        // in order of name
 
 // Throws MissingRuleError: "no `kind` rule for `primitive`", with the reason of a refusal.
 [[noreturn]] void throw_missing_rule(const AnyRuleTable& table, const Primitive& primitive);
@@ -183,7 +186,10 @@ struct Rules {
     return *this;
   }
 };
-template <class Kind> Rules<Kind> rules() { return {}; }
+template <class Kind>
+Rules<Kind> rules() {
+  return {};
+}
 
 // One line a primitive: "tanh  rule lib/ops/elementwise.cpp:42", `family`, `decompose`,
 // `refused: reason` or `missing`.

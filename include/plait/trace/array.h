@@ -32,11 +32,11 @@ class ArrayNode {
   const Trace* trace_;          // null: concrete. Compared only; may dangle after an escape
   std::uint64_t trace_id_ = 0;  // tells a dead trace from a new one at the same address
   std::atomic<std::int64_t> references_{0};
-  Source birth_;                // line where a tracer was born
+  Source birth_;  // line where a tracer was born
 };
 
-// A number in memory. A scalar that was written as a C++ or Python number is a literal: tracing puts
-// it inline instead of making it an operand.
+// A number in memory. A scalar that was written as a C++ or Python number is a literal: tracing
+// puts it inline instead of making it an operand.
 class ConcreteNode final : public ArrayNode {
  public:
   ConcreteNode(Aval aval, Buffer buffer, bool literal)
@@ -47,13 +47,14 @@ class ConcreteNode final : public ArrayNode {
 
 class Array {
  public:
-  Array() = default;  // holds nothing; using it is an InternalError
-  Array(bool value);  // NOLINT: numbers are arrays. bool is strong; the others are weak
+  Array() = default;            // holds nothing; using it is a ValueError
+  Array(const char*) = delete;  // not a bool
+  Array(bool value);            // NOLINT: numbers are arrays. bool is strong; the others are weak
   Array(int value) : Array(static_cast<std::int64_t>(value)) {}  // NOLINT
-  Array(std::int64_t value);         // NOLINT: weak int64
-  Array(double value);               // NOLINT: weak float64
-  Array(complex128 value);           // NOLINT: weak complex128
-  Array(Dim size);                   // NOLINT: a size as a number: weak int64, see dim_as_value
+  Array(std::int64_t value);                                     // NOLINT: weak int64
+  Array(double value);                                           // NOLINT: weak float64
+  Array(complex128 value);                                       // NOLINT: weak complex128
+  Array(Dim size);  // NOLINT: a size as a number: weak int64, see dim_as_value
   explicit Array(Buffer buffer, bool weak = false);
   explicit Array(ArrayNode* node) : node_(node) { retain(); }
   // A strong scalar literal of the given dtype.
@@ -62,18 +63,30 @@ class Array {
 
   Array(const Array& other) noexcept : node_(other.node_) { retain(); }
   Array(Array&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
-  Array& operator=(const Array& other) noexcept { Array copy(other); std::swap(node_, copy.node_); return *this; }
-  Array& operator=(Array&& other) noexcept { std::swap(node_, other.node_); return *this; }
-  ~Array() { if (node_ && node_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete node_; }
+  Array& operator=(const Array& other) noexcept {
+    Array copy(other);
+    std::swap(node_, copy.node_);
+    return *this;
+  }
+  Array& operator=(Array&& other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~Array() {
+    if (node_ && node_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete node_;
+  }
 
-  explicit operator bool() const = delete;     // use item<bool>(), cond or where
+  explicit operator bool() const = delete;  // use item<bool>(), cond or where
   bool is_valid() const { return node_ != nullptr; }
-  const Aval& aval() const { return node_->aval_; }
+  const Aval& aval() const { return used().aval_; }
   DType dtype() const { return aval().dtype; }
   const Shape& shape() const { return aval().shape; }
-  Dim shape(int axis) const { return aval().shape[axis]; }
+  Dim shape(int axis) const {  // IndexError for one that it does not have
+    if (axis < 0 || axis >= ndim()) throw_axis(axis);
+    return aval().shape[axis];
+  }
   int ndim() const { return aval().rank(); }
-  bool is_concrete() const { return node_->is_concrete(); }
+  bool is_concrete() const { return used().is_concrete(); }
   ArrayNode* node() const { return node_; }
   bool is_same(const Array& other) const { return node_ == other.node_; }
 
@@ -84,12 +97,21 @@ class Array {
   // The value as an inline scalar, when it is a literal.
   std::optional<Literal> as_literal() const;
   // The only element, converted. ShapeError when there is not exactly one.
-  template <class T> T item() const;
+  template <class T>
+  T item() const;
 
-  Source birth() const { return node_->birth_; }
+  Source birth() const { return used().birth_; }
 
  private:
-  void retain() { if (node_) node_->references_.fetch_add(1, std::memory_order_relaxed); }
+  const ArrayNode& used() const {
+    if (!node_) throw_empty();
+    return *node_;
+  }
+  [[noreturn]] void throw_empty() const;
+  [[noreturn]] void throw_axis(int axis) const;
+  void retain() {
+    if (node_) node_->references_.fetch_add(1, std::memory_order_relaxed);
+  }
   ArrayNode* node_ = nullptr;
 };
 
@@ -104,9 +126,12 @@ class Operand : public Array {
     requires(std::is_arithmetic_v<T>)
   Operand(T value, const char* file = PLAIT_HERE_FILE, int line = PLAIT_HERE_LINE)  // NOLINT
       : Array([&] {
-          if constexpr (std::is_same_v<T, bool>) return Array(value);
-          else if constexpr (std::is_integral_v<T>) return Array(static_cast<std::int64_t>(value));
-          else return Array(static_cast<double>(value));
+          if constexpr (std::is_same_v<T, bool>)
+            return Array(value);
+          else if constexpr (std::is_integral_v<T>)
+            return Array(static_cast<std::int64_t>(value));
+          else
+            return Array(static_cast<double>(value));
         }()) {
     if (file) Source::remember(file, line);
   }

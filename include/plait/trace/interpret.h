@@ -1,9 +1,9 @@
 // Interpreters: a transform is an interpreter of one equation at a time.
 //
 // An interpreter has a type Value, lift (a constant array to a Value) and process (one equation on
-// Values). interpret() feeds it a closed jaxpr; OnlineTrace feeds it from bind while user code runs.
-// The Arrays inside Values belong to the enclosing trace, so interpreters nest, and running one under
-// make_jaxpr gives a jaxpr again.
+// Values). interpret() feeds it a closed jaxpr; OnlineTrace feeds it from bind while user code
+// runs. The Arrays inside Values belong to the enclosing trace, so interpreters nest, and running
+// one under make_jaxpr gives a jaxpr again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,20 +23,25 @@ struct Decomposing {
   static bool has_rule(const Primitive& primitive) {
     return Kind::table().find(primitive) || !Decompose::table().find(primitive);
   }
-  static const typename Kind::Rule& rule_of(const Equation& equation) { return rule<Kind>(*equation.primitive); }
+  static const typename Kind::Rule& rule_of(const Equation& equation) {
+    return rule<Kind>(*equation.primitive);
+  }
 };
 
 template <class Interpreter>
-auto interpret(Interpreter&& interpreter, const Jaxpr& jaxpr, std::vector<typename std::decay_t<Interpreter>::Value> inputs)
+auto interpret(Interpreter&& interpreter, const Jaxpr& jaxpr,
+               std::vector<typename std::decay_t<Interpreter>::Value> inputs)
     -> std::vector<typename std::decay_t<Interpreter>::Value>;
 
 // One equation: through process, or through its decomposition.
 template <class Interpreter, class Avals>
 auto process_equation(Interpreter& interpreter, const Equation& equation,
-                      std::span<const typename Interpreter::Value> values, const Avals& input_avals) {
+                      std::span<const typename Interpreter::Value> values,
+                      const Avals& input_avals) {
   if constexpr (requires { interpreter.has_rule(*equation.primitive); })
     if (!interpreter.has_rule(*equation.primitive))
-      return interpret(interpreter, decomposition(*equation.primitive, input_avals(), equation.params),
+      return interpret(interpreter,
+                       decomposition(*equation.primitive, input_avals(), equation.params),
                        {values.begin(), values.end()});
   return interpreter.process(equation, values);
 }
@@ -50,7 +55,8 @@ auto interpret(Interpreter&& interpreter, const Jaxpr& jaxpr,
   for (std::size_t i = 0; i < inputs.size(); ++i) environment[i] = std::move(inputs[i]);
   const std::vector<int> last = last_uses(jaxpr);
   auto read = [&](const Atom& atom) -> Value {
-    return atom.is_var() ? *environment[atom.var().id] : interpreter.lift(Array::literal(atom.literal()));
+    return atom.is_var() ? *environment[atom.var().id]
+                         : interpreter.lift(Array::literal(atom.literal()));
   };
   std::vector<Value> values;
   for (std::size_t index = 0; index < jaxpr->equations.size(); ++index) {
@@ -60,11 +66,12 @@ auto interpret(Interpreter&& interpreter, const Jaxpr& jaxpr,
     for (const Atom& atom : equation.inputs) values.push_back(read(atom));
     for (const Atom& atom : equation.inputs)
       if (atom.is_var() && last[atom.var().id] == int(index)) environment[atom.var().id].reset();
-    std::vector<Value> outputs = process_equation(interpreter, equation, std::span<const Value>(values), [&] {
-      std::vector<Aval> avals;
-      for (const Atom& atom : equation.inputs) avals.push_back(jaxpr->aval(atom));
-      return avals;
-    });
+    std::vector<Value> outputs =
+        process_equation(interpreter, equation, std::span<const Value>(values), [&] {
+          std::vector<Aval> avals;
+          for (const Atom& atom : equation.inputs) avals.push_back(jaxpr->aval(atom));
+          return avals;
+        });
     for (std::size_t i = 0; i < outputs.size(); ++i)
       environment[equation.outputs[i].id] = std::move(outputs[i]);
   }
@@ -88,7 +95,8 @@ template <class Interpreter>
 class OnlineTrace final : public Trace {
  public:
   using Value = typename Interpreter::Value;
-  OnlineTrace(std::string_view name, Interpreter& interpreter) : Trace(name), interpreter_(interpreter) {}
+  OnlineTrace(std::string_view name, Interpreter& interpreter)
+      : Trace(name), interpreter_(interpreter) {}
 
   Array wrap(Value value) {
     Aval aval = interpreter_.aval(value);  // before the value is moved
@@ -100,7 +108,8 @@ class OnlineTrace final : public Trace {
     return interpreter_.lift(array);
   }
 
-  Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Params& params) override {
+  Arrays bind(const Primitive& primitive, std::span<const Array> inputs,
+              const Params& params) override {
     TraceScope scope(parent());
     if (std::none_of(inputs.begin(), inputs.end(), [&](const Array& input) { return owns(input); }))
       return plait::bind(primitive, inputs, params);
@@ -108,11 +117,12 @@ class OnlineTrace final : public Trace {
     values.reserve(inputs.size());
     for (const Array& input : inputs) values.push_back(value_of(input));
     Equation equation{&primitive, {}, params, {}, {}};
-    std::vector<Value> outputs = process_equation(interpreter_, equation, std::span<const Value>(values), [&] {
-      std::vector<Aval> avals;
-      for (const Array& input : inputs) avals.push_back(input.aval());
-      return avals;
-    });
+    std::vector<Value> outputs =
+        process_equation(interpreter_, equation, std::span<const Value>(values), [&] {
+          std::vector<Aval> avals;
+          for (const Array& input : inputs) avals.push_back(input.aval());
+          return avals;
+        });
     Arrays results;
     results.reserve(outputs.size());
     for (Value& output : outputs) results.push_back(wrap(std::move(output)));

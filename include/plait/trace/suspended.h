@@ -1,4 +1,5 @@
-// Traces that are alive but not current: while a custom rule runs for a trace, in the trace around it.
+// Traces that are alive but not current: while a custom rule runs for a trace, in the trace around
+// it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -5,8 +5,8 @@
 // runs eagerly, is staged to a jaxpr, and is transformed, with no second interface.
 //
 // NOTE: [no levels] Nothing compares integer levels. A tracer belongs to the trace that made it; to
-// any other trace inside that one it is a constant, lifted or captured. Perturbation confusion cannot
-// arise, because each trace has an identity and each jaxpr is closed.
+// any other trace inside that one it is a constant, lifted or captured. Perturbation confusion
+// cannot arise, because each trace has an identity and each jaxpr is closed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,9 +27,13 @@ class Trace {
   Trace(const Trace&) = delete;
 
   // Applies a primitive; called with this trace current.
-  virtual Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Params& params) = 0;
+  virtual Arrays bind(const Primitive& primitive, std::span<const Array> inputs,
+                      const Params& params) = 0;
   // The known value beneath one of this trace's own tracers, if there is one.
-  virtual std::optional<Array> known(const ArrayNode& tracer) const { (void)tracer; return std::nullopt; }
+  virtual std::optional<Array> known(const ArrayNode& tracer) const {
+    (void)tracer;
+    return std::nullopt;
+  }
   // Why a value is not known, for the error: "its value is not known while jit traces f".
   virtual std::string why_unknown() const = 0;
 
@@ -54,7 +58,8 @@ class Trace {
   std::string_view name_;
 };
 
-// TracerError when the value of a traced array is needed: says why it is not known, and the way out.
+// TracerError when the value of a traced array is needed: says why it is not known, and the way
+// out.
 [[noreturn]] void throw_unknown_value(const Array& array);
 
 // Makes a trace (or none) the current one of this thread for a scope.
@@ -76,24 +81,28 @@ class Results : public Arrays {
   operator Array() && { return std::move(front()); }     // NOLINT: most primitives have one result
 };
 Results bind(const Primitive& primitive, std::span<const Array> inputs, const Params& params);
-inline Results bind(const Primitive& primitive, std::initializer_list<Array> inputs, const Params& params = {}) {
+inline Results bind(const Primitive& primitive, std::initializer_list<Array> inputs,
+                    const Params& params = {}) {
   return bind(primitive, std::span<const Array>(inputs.begin(), inputs.size()), params);
 }
-// A template as exact as std::bind, which argument-dependent lookup finds for a vector, and more special.
+// A template as exact as std::bind, which argument-dependent lookup finds for a vector, and more
+// special.
 template <class Inputs, class P = Params>
-  requires std::is_convertible_v<Inputs&&, std::span<const Array>> && std::is_convertible_v<P&&, const Params&>
+  requires std::is_convertible_v<Inputs&&, std::span<const Array>> &&
+           std::is_convertible_v<P&&, const Params&>
 Results bind(const Primitive& primitive, Inputs&& inputs, P&& params = {}) {
   const Params& same = params;
   return bind(primitive, std::span<const Array>(inputs), same);
 }
 
 // Computes an equation on concrete arrays now; `run` installs it when the library is loaded.
-using Evaluator = Arrays (*)(const Primitive& primitive, std::span<const Array> inputs, const Params& params);
+using Evaluator = Arrays (*)(const Primitive& primitive, std::span<const Array> inputs,
+                             const Params& params);
 void set_evaluator(Evaluator evaluator);
 Evaluator evaluator();
 
-// A function over a flat list of arrays: what every transform takes and gives. Trees of arguments are
-// flattened at the API, in C++ and in Python.
+// A function over a flat list of arrays: what every transform takes and gives. Trees of arguments
+// are flattened at the API, in C++ and in Python.
 using Function = std::function<Arrays(std::span<const Array>)>;
 
 // A traced function: the jaxpr's last inputs are the arrays that the function captured.
@@ -107,7 +116,8 @@ class JaxprTrace : public Trace {
  public:
   explicit JaxprTrace(std::string_view name);
   Array add_input(const Aval& aval);
-  Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Params& params) override;
+  Arrays bind(const Primitive& primitive, std::span<const Array> inputs,
+              const Params& params) override;
   std::string why_unknown() const override;
   // Outputs may be tracers of this trace, literals, or captured arrays.
   Traced close(std::span<const Array> outputs, std::vector<Dim> sizes = {});
@@ -121,25 +131,29 @@ class JaxprTrace : public Trace {
   Builder builder_;
   Arrays captures_;  // operands behind the inputs, in this order
   std::unordered_map<const ArrayNode*, Var> captured_as_;
-  std::vector<std::pair<Array, Array>> remade_;  // scalars of sizes alone: an enclosing trace's, and ours
+  std::vector<std::pair<Array, Array>>
+      remade_;  // scalars of sizes alone: an enclosing trace's, and ours
   int num_inputs_ = 0;
 };
 
-// A staging trace that keeps what is known out: an equation none of whose inputs are its own tracers
-// runs in the enclosing trace. Linear programs are traced so, and their captures are the residuals.
+// A staging trace that keeps what is known out: an equation none of whose inputs are its own
+// tracers runs in the enclosing trace. Linear programs are traced so, and their captures are the
+// residuals.
 class LinearTrace final : public JaxprTrace {
  public:
   explicit LinearTrace(std::string_view name) : JaxprTrace(name) {}
-  Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Params& params) override;
+  Arrays bind(const Primitive& primitive, std::span<const Array> inputs,
+              const Params& params) override;
 };
 
-// Traces a function once on inputs of these avals. name is the function's, for messages. sizes lists
-// the named sizes to bind, in order.
-Traced make_jaxpr(const Function& function, std::span<const Aval> inputs, std::string_view name = "make_jaxpr",
-                  std::vector<Dim> sizes = {});
+// Traces a function once on inputs of these avals. name is the function's, for messages. sizes
+// lists the named sizes to bind, in order.
+Traced make_jaxpr(const Function& function, std::span<const Aval> inputs,
+                  std::string_view name = "make_jaxpr", std::vector<Dim> sizes = {});
 // The same for a function that captures nothing that it does not take (rules, rewritten jaxprs);
 // InternalError otherwise.
-Jaxpr make_closed_jaxpr(const Function& function, std::span<const Aval> inputs, std::vector<Dim> sizes = {});
+Jaxpr make_closed_jaxpr(const Function& function, std::span<const Aval> inputs,
+                        std::vector<Dim> sizes = {});
 
 // Runs a jaxpr's equations through bind, in the current trace. sizes gives values for its binders;
 // missing ones are found from the inputs' shapes.

@@ -1,6 +1,6 @@
-// A fused loop without generated code: a block of elements at a time goes through each equation's own
-// Pointwise loop, and what lies between them stays in the first-level cache. The loops are those of eager
-// evaluation, so the bits are too.
+// A fused loop without generated code: a block of elements at a time goes through each equation's
+// own Pointwise loop, and what lies between them stays in the first-level cache. The loops are
+// those of eager evaluation, so the bits are too.
 // SPDX-License-Identifier: Apache-2.0
 #include "fused.h"
 
@@ -38,10 +38,11 @@ class FusedKernel final : public Kernel {
     assign_places();
   }
 
-  void run(std::span<const View> inputs, std::span<const View> outputs, void*, const Stream&) const override;
+  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
+           const Stream&) const override;
 
-  // An output is written when its equation runs, block by block; an input may lie there when nothing
-  // reads it after that.
+  // An output is written when its equation runs, block by block; an input may lie there when
+  // nothing reads it after that.
   bool may_overwrite(std::size_t input, std::size_t output) const override {
     if (sizes_[input] != size_of(output_dtypes_[output])) return false;
     return last_read_[input] <= written_[output];
@@ -60,7 +61,8 @@ class FusedKernel final : public Kernel {
     std::vector<Literal> literals;
     for (const Equation& equation : data.equations)
       for (const Atom& atom : equation.inputs)
-        if (!atom.is_var() && find(literals, atom.literal()) < 0) literals.push_back(atom.literal());
+        if (!atom.is_var() && find(literals, atom.literal()) < 0)
+          literals.push_back(atom.literal());
     for (const Literal& literal : literals) {
       literals_.push_back(Array::literal(literal).buffer());
       sizes_.push_back(size_of(literal.dtype));
@@ -73,9 +75,11 @@ class FusedKernel final : public Kernel {
         instruction.operands[instruction.num_operands++] =
             atom.is_var() ? value[atom.var().id] : num_inputs_ + find(literals, atom.literal());
       }
-      instruction.chunk = rule<Pointwise>(*equation.primitive)({dtypes, equation.inputs.size()}, equation.params);
+      instruction.chunk =
+          rule<Pointwise>(*equation.primitive)({dtypes, equation.inputs.size()}, equation.params);
       if (!instruction.chunk.loop)
-        throw InternalError("`" + std::string(equation.primitive->name()) + "` has no loop for " + std::string(name_of(dtypes[0])));
+        throw InternalError("`" + std::string(equation.primitive->name()) + "` has no loop for " +
+                            std::string(name_of(dtypes[0])));
       const int out = equation.outputs[0].id;
       instruction.result = value[out] = int(sizes_.size());
       sizes_.push_back(size_of(data.avals[out].dtype));
@@ -83,7 +87,8 @@ class FusedKernel final : public Kernel {
     }
     last_read_.assign(sizes_.size(), -1);
     for (std::size_t i = 0; i < instructions_.size(); ++i)
-      for (int k = 0; k < instructions_[i].num_operands; ++k) last_read_[instructions_[i].operands[k]] = int(i);
+      for (int k = 0; k < instructions_[i].num_operands; ++k)
+        last_read_[instructions_[i].operands[k]] = int(i);
     for (const Atom& atom : data.outputs) {
       outputs_.push_back(value[atom.var().id]);
       output_dtypes_.push_back(data.aval(atom).dtype);
@@ -95,8 +100,8 @@ class FusedKernel final : public Kernel {
     return at == literals.end() ? -1 : int(at - literals.begin());
   }
 
-  // Results that nobody else sees live in scratch blocks, which are used again once they are dead. Every
-  // input has a block of its own, for when it must be gathered.
+  // Results that nobody else sees live in scratch blocks, which are used again once they are dead.
+  // Every input has a block of its own, for when it must be gathered.
   void assign_places() {
     places_.resize(sizes_.size());
     std::int64_t bytes = 0;  // for one element of the block
@@ -104,8 +109,10 @@ class FusedKernel final : public Kernel {
       places_[i] = {Place::Kind::input, i, bytes};
       bytes += sizes_[i];
     }
-    for (std::size_t i = 0; i < literals_.size(); ++i) places_[num_inputs_ + i] = {Place::Kind::literal, int(i)};
-    for (std::size_t i = 0; i < outputs_.size(); ++i) places_[outputs_[i]] = {Place::Kind::output, int(i)};
+    for (std::size_t i = 0; i < literals_.size(); ++i)
+      places_[num_inputs_ + i] = {Place::Kind::literal, int(i)};
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+      places_[outputs_[i]] = {Place::Kind::output, int(i)};
     written_.assign(outputs_.size(), 0);
     std::vector<std::vector<std::int64_t>> free(17);  // by size of an element
     for (std::size_t i = 0; i < instructions_.size(); ++i) {
@@ -113,12 +120,15 @@ class FusedKernel final : public Kernel {
       // A loop may write over what it reads, if elements are of one size.
       for (int k = 0; k < instruction.num_operands; ++k) {
         const int operand = instruction.operands[k];
-        if (places_[operand].kind != Place::Kind::scratch || last_read_[operand] != int(i)) continue;
+        if (places_[operand].kind != Place::Kind::scratch || last_read_[operand] != int(i))
+          continue;
         auto& list = free[sizes_[operand]];
-        if (std::find(list.begin(), list.end(), places_[operand].offset) == list.end()) list.push_back(places_[operand].offset);
+        if (std::find(list.begin(), list.end(), places_[operand].offset) == list.end())
+          list.push_back(places_[operand].offset);
       }
       const int result = instruction.result;
-      if (const auto at = std::find(outputs_.begin(), outputs_.end(), result); at != outputs_.end()) {
+      if (const auto at = std::find(outputs_.begin(), outputs_.end(), result);
+          at != outputs_.end()) {
         for (std::size_t o = 0; o < outputs_.size(); ++o)
           if (outputs_[o] == result) written_[o] = int(i);
         continue;
@@ -133,7 +143,8 @@ class FusedKernel final : public Kernel {
       }
     }
     bytes_ = bytes;
-    block_ = std::clamp(cache_bytes / std::max<std::int64_t>(1, bytes) / 64 * 64, smallest_block, largest_block);
+    block_ = std::clamp(cache_bytes / std::max<std::int64_t>(1, bytes) / 64 * 64, smallest_block,
+                        largest_block);
     for (const Buffer& literal : literals_) {
       Buffer splat = Buffer::empty(literal.dtype(), {block_});
       gather_run(View{literal.data(), literal.dtype(), {}, {}}, 0, block_, splat.data());
@@ -141,8 +152,8 @@ class FusedKernel final : public Kernel {
     }
   }
 
-  void run_blocks(std::span<const View> inputs, std::span<const View> outputs, std::int64_t block, std::int64_t begin,
-                  std::int64_t end) const;
+  void run_blocks(std::span<const View> inputs, std::span<const View> outputs, std::int64_t block,
+                  std::int64_t begin, std::int64_t end) const;
 
   Sizes64 shape_;
   std::int64_t size_ = 0, block_ = 0, bytes_ = 0;
@@ -161,7 +172,8 @@ bool is_splat(const View& view, std::int64_t n) { return view.size() == 1 && n >
 // Elements [at, at + count) where they lie, if they lie in one run.
 const void* run_in_place(const View& view, std::int64_t at, std::int64_t count) {
   const int last = view.rank() - 1;
-  if (last < 0 || view.strides[last] != 1 || at % view.shape[last] + count > view.shape[last]) return nullptr;
+  if (last < 0 || view.strides[last] != 1 || at % view.shape[last] + count > view.shape[last])
+    return nullptr;
   std::int64_t offset = 0;
   for (int axis = last; axis >= 0; --axis) {
     offset += at % view.shape[axis] * view.strides[axis];
@@ -170,7 +182,8 @@ const void* run_in_place(const View& view, std::int64_t at, std::int64_t count) 
   return view.as<char>() + offset * size_of(view.dtype);
 }
 
-void FusedKernel::run(std::span<const View> inputs, std::span<const View> outputs, void*, const Stream&) const {
+void FusedKernel::run(std::span<const View> inputs, std::span<const View> outputs, void*,
+                      const Stream&) const {
   if (size_ == 0) return;
   // Blocks that end with rows let broadcast rows be read where they lie.
   std::int64_t block = block_;
@@ -180,13 +193,14 @@ void FusedKernel::run(std::span<const View> inputs, std::span<const View> output
   }
   const std::int64_t blocks = (size_ + block - 1) / block;
   const std::int64_t cost = block * std::int64_t(instructions_.size());
-  parallel_for(blocks, std::max<std::int64_t>(1, 262144 / cost), [&](std::int64_t begin, std::int64_t end) {
-    run_blocks(inputs, outputs, block, begin * block, std::min(size_, end * block));
-  });
+  parallel_for(blocks, std::max<std::int64_t>(1, 262144 / cost),
+               [&](std::int64_t begin, std::int64_t end) {
+                 run_blocks(inputs, outputs, block, begin * block, std::min(size_, end * block));
+               });
 }
 
-void FusedKernel::run_blocks(std::span<const View> inputs, std::span<const View> outputs, std::int64_t block,
-                             std::int64_t begin, std::int64_t end) const {
+void FusedKernel::run_blocks(std::span<const View> inputs, std::span<const View> outputs,
+                             std::int64_t block, std::int64_t begin, std::int64_t end) const {
   constexpr std::int64_t on_stack = 48 << 10;
   alignas(64) char stack[on_stack];
   const std::int64_t length = std::min(block, end - begin);
@@ -216,11 +230,15 @@ void FusedKernel::run_blocks(std::span<const View> inputs, std::span<const View>
     access = more_access.data();
   }
   for (std::size_t i = 0; i < places_.size(); ++i)
-    if (places_[i].kind == Place::Kind::literal) pointers[i] = splats_[places_[i].index].data();
-    else if (places_[i].kind == Place::Kind::scratch) pointers[i] = scratch + places_[i].offset * room;
+    if (places_[i].kind == Place::Kind::literal)
+      pointers[i] = splats_[places_[i].index].data();
+    else if (places_[i].kind == Place::Kind::scratch)
+      pointers[i] = scratch + places_[i].offset * room;
   for (int i = 0; i < num_inputs_; ++i) {
     const View& view = inputs[i];
-    access[i] = is_splat(view, size_) ? Access::splat : view.is_dense() ? Access::dense : Access::gather;
+    access[i] = is_splat(view, size_) ? Access::splat
+                : view.is_dense()     ? Access::dense
+                                      : Access::gather;
     if (access[i] != Access::splat) continue;
     char* copy = scratch + places_[i].offset * room;
     gather_run(View{view.data, view.dtype, {}, {}}, 0, length, copy);
@@ -238,17 +256,22 @@ void FusedKernel::run_blocks(std::span<const View> inputs, std::span<const View>
       pointers[i] = copy;
     }
     for (std::size_t o = 0; o < outputs_.size(); ++o)
-      pointers[outputs_[o]] = outputs[places_[outputs_[o]].index].as<char>() + at * sizes_[outputs_[o]];
+      pointers[outputs_[o]] =
+          outputs[places_[outputs_[o]].index].as<char>() + at * sizes_[outputs_[o]];
     for (const Instruction& instruction : instructions_) {
       const void* sources[max_operands];
-      for (int k = 0; k < instruction.num_operands; ++k) sources[k] = pointers[instruction.operands[k]];
-      instruction.chunk.loop(sources, const_cast<void*>(pointers[instruction.result]), count, instruction.chunk.argument);
+      for (int k = 0; k < instruction.num_operands; ++k)
+        sources[k] = pointers[instruction.operands[k]];
+      instruction.chunk.loop(sources, const_cast<void*>(pointers[instruction.result]), count,
+                             instruction.chunk.argument);
     }
   }
 }
 
 }  // namespace
 
-std::unique_ptr<Kernel> compile_fused(const Jaxpr& group) { return std::make_unique<FusedKernel>(group); }
+std::unique_ptr<Kernel> compile_fused(const Jaxpr& group) {
+  return std::make_unique<FusedKernel>(group);
+}
 
 }  // namespace plait::reference

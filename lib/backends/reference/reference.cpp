@@ -1,5 +1,5 @@
-// The reference backend: every primitive, by its Eval rule, and runs of elementwise equations as one
-// loop. There is no second set of kernels: eager evaluation runs the same ones.
+// The reference backend: every primitive, by its Eval rule, and runs of elementwise equations as
+// one loop. There is no second set of kernels: eager evaluation runs the same ones.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/compile/backend.h>
 #include <plait/kernels.h>
@@ -12,20 +12,26 @@ namespace {
 // One elementwise equation: its loop over views of any strides.
 class PointwiseKernel final : public Kernel {
  public:
-  PointwiseKernel(const Equation& equation, const Jaxpr& group) : operands_(equation.inputs, group) {
+  PointwiseKernel(const Equation& equation, const Jaxpr& group)
+      : operands_(equation.inputs, group) {
     std::vector<DType> dtypes;
     for (const Atom& atom : equation.inputs) dtypes.push_back(group->aval(atom).dtype);
     chunk_ = rule<Pointwise>(*equation.primitive)(dtypes, equation.params);
-    if (!chunk_.loop) throw InternalError("`" + std::string(equation.primitive->name()) + "` has no loop for " + std::string(name_of(dtypes[0])));
+    if (!chunk_.loop)
+      throw InternalError("`" + std::string(equation.primitive->name()) + "` has no loop for " +
+                          std::string(name_of(dtypes[0])));
     out_size_ = size_of(group->avals[equation.outputs[0].id].dtype);
     for (const Aval& aval : group->input_avals()) in_sizes_.push_back(size_of(aval.dtype));
   }
-  void run(std::span<const View> inputs, std::span<const View> outputs, void*, const Stream&) const override {
+  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
+           const Stream&) const override {
     if (operands_.is_plain()) return run_pointwise(chunk_, inputs, outputs[0]);
     View views[4];
     run_pointwise(chunk_, operands_.collect(inputs, views), outputs[0]);
   }
-  bool may_overwrite(std::size_t input, std::size_t) const override { return in_sizes_[input] == out_size_; }
+  bool may_overwrite(std::size_t input, std::size_t) const override {
+    return in_sizes_[input] == out_size_;
+  }
 
   // An equation's operands as memory: the group's inputs in order, with literals between them.
   class Operands {
@@ -33,7 +39,8 @@ class PointwiseKernel final : public Kernel {
     Operands(const std::vector<Atom>& atoms, const Jaxpr& group) {
       for (const Atom& atom : atoms) {
         plain_ &= atom.is_var() && atom.var().id == int(sources_.size());
-        sources_.push_back(atom.is_var() ? atom.var().id : group->num_binders + int(literals_.size()));
+        sources_.push_back(atom.is_var() ? atom.var().id
+                                         : group->num_binders + int(literals_.size()));
         if (!atom.is_var()) literals_.push_back(Array::literal(atom.literal()).buffer());
       }
     }
@@ -41,7 +48,8 @@ class PointwiseKernel final : public Kernel {
     std::size_t size() const { return sources_.size(); }
     std::span<const View> collect(std::span<const View> inputs, View* views) const {
       for (std::size_t i = 0; i < sources_.size(); ++i)
-        views[i] = sources_[i] < int(inputs.size()) ? inputs[sources_[i]] : literals_[sources_[i] - inputs.size()].view();
+        views[i] = sources_[i] < int(inputs.size()) ? inputs[sources_[i]]
+                                                    : literals_[sources_[i] - inputs.size()].view();
       return {views, sources_.size()};
     }
 
@@ -62,8 +70,11 @@ class PointwiseKernel final : public Kernel {
 class EvalKernel final : public Kernel {
  public:
   EvalKernel(const Equation& equation, const Jaxpr& group)
-      : eval_(rule<Eval>(*equation.primitive)), params_(equation.params), operands_(equation.inputs, group) {}
-  void run(std::span<const View> inputs, std::span<const View> outputs, void*, const Stream&) const override {
+      : eval_(rule<Eval>(*equation.primitive)),
+        params_(equation.params),
+        operands_(equation.inputs, group) {}
+  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
+           const Stream&) const override {
     if (operands_.is_plain()) return eval_(inputs, outputs, params_);
     std::vector<View> views(operands_.size());
     eval_(operands_.collect(inputs, views.data()), outputs, params_);
@@ -79,7 +90,8 @@ class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
 
-  Support supports(const Equation& equation, std::span<const Aval>, std::span<const Aval>) const override {
+  Support supports(const Equation& equation, std::span<const Aval>,
+                   std::span<const Aval>) const override {
     if (Eval::table().find(*equation.primitive)) return Support::yes();
     return Support::no("`" + std::string(equation.primitive->name()) + "` has no Eval rule");
   }
@@ -106,7 +118,8 @@ class ReferenceBackend final : public Backend {
   }
 };
 
-const bool registered = register_backend(std::make_unique<ReferenceBackend>(), Preference::reference);
+const bool registered =
+    register_backend(std::make_unique<ReferenceBackend>(), Preference::reference);
 
 }  // namespace
 }  // namespace plait
