@@ -16,8 +16,7 @@
 namespace plait {
 namespace {
 
-// --- The interpreter
-// ---------------------------------------------------------------------------------
+// --- The interpreter -----------------------------------------------------------------------------
 
 struct MaskInterpreter {
   using Value = Masked;
@@ -83,8 +82,7 @@ struct MaskInterpreter {
   }
 };
 
-// --- Sizes at run time
-// -------------------------------------------------------------------------------
+// --- Sizes at run time ---------------------------------------------------------------------------
 
 // Values of size expressions as int32 scalars, each computed once.
 class RuntimeSizes {
@@ -147,8 +145,7 @@ class RuntimeSizes {
   std::unordered_map<Dim, Array> values_;
 };
 
-// --- Decomposition
-// -----------------------------------------------------------------------------------
+// --- Decomposition -------------------------------------------------------------------------------
 
 // The same array with other sizes: cut at the end, or padded there with zeros.
 Array resized(const Array& array, const Shape& shape) {
@@ -219,8 +216,7 @@ Arrays decompose_masked(std::span<const Array> inputs, const Params& params) {
   return flat::call(program, inputs, {{"name", std::string("masked")}});
 }
 
-// --- Rewriting the body
-// ------------------------------------------------------------------------------
+// --- Rewriting the body --------------------------------------------------------------------------
 
 std::vector<bool> nonzero(std::span<const Tangent> tangents) {
   std::vector<bool> flags;
@@ -332,8 +328,7 @@ std::vector<Batched> batch_masked(Dim size, std::span<const Batched> inputs, con
   return results;
 }
 
-// --- Masking what holds a body
-// -----------------------------------------------------------------------
+// --- Masking what holds a body -------------------------------------------------------------------
 
 // A masked function in a masked function: those sizes of the outer one that are ragged become
 // ragged sizes of the inner one. Padded examples of a lane have no sizes to speak of: none is

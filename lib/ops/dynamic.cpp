@@ -19,8 +19,7 @@ Sample::Input start_below(std::int64_t limit) {
   return {{{}, DType::int32}, Sample::Input::Values::indices, limit};
 }
 
-// --- Evaluation
-// --------------------------------------------------------------------------------------
+// --- Evaluation ----------------------------------------------------------------------------------
 
 std::int64_t read_start(const View& start) {
   return visit_dtype(start.dtype, [&](auto element) -> std::int64_t {
@@ -52,8 +51,7 @@ void require_starts(std::string_view name, const Aval& x, std::span<const Aval> 
   }
 }
 
-// --- Batching
-// ----------------------------------------------------------------------------------------
+// --- Batching ------------------------------------------------------------------------------------
 
 bool any_batched(std::span<const Batched> values) {
   return std::any_of(values.begin(), values.end(),
@@ -135,8 +133,7 @@ std::vector<Batched> batch_dynamic_update_slice(Dim size, std::span<const Batche
            0}};
 }
 
-// --- Masking
-// -----------------------------------------------------------------------------------------
+// --- Masking -------------------------------------------------------------------------------------
 
 // The starts of a window of real sizes in an array of real sizes: those that named sizes bound are
 // clamped here, before the padded array clamps them too late. Along the axes in `beyond` the padded
@@ -316,8 +313,7 @@ static const auto dynamic_update_slice_def =
                                      {{scalar, scalar}, {}}};
         });
 
-// --- Functions
-// ---------------------------------------------------------------------------------------
+// --- Functions -----------------------------------------------------------------------------------
 
 namespace {
 

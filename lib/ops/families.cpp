@@ -110,8 +110,7 @@ std::optional<std::vector<Literal>> fold_pointwise(const Primitive& primitive,
   return std::vector<Literal>{*Array(new ConcreteNode(aval, result, true)).as_literal()};
 }
 
-// --- Differentiation
-// -------------------------------------------------------------------------------
+// --- Differentiation -----------------------------------------------------------------------------
 
 Array Tangent::instantiate() const { return is_zero() ? lax::zeros_like(aval_) : array_; }
 
@@ -169,8 +168,7 @@ Jvp::Rule zero_derivative() {
   };
 }
 
-// --- Batching
-// --------------------------------------------------------------------------------------
+// --- Batching ------------------------------------------------------------------------------------
 
 Aval example_aval(const Batched& value) {
   Aval aval = value.array.aval();
@@ -247,8 +245,7 @@ Batch::Rule batch_elementwise(const Primitive& primitive) {
   };
 }
 
-// --- Masking
-// ---------------------------------------------------------------------------------------
+// --- Masking -------------------------------------------------------------------------------------
 
 Mask::Rule mask_elementwise(const Primitive& primitive) {
   return [&primitive](std::span<const Masked> inputs, std::span<const Aval>, const Params& params,
@@ -259,8 +256,7 @@ Mask::Rule mask_elementwise(const Primitive& primitive) {
   };
 }
 
-// --- Movement
-// --------------------------------------------------------------------------------------
+// --- Movement ------------------------------------------------------------------------------------
 
 Family movement() {
   return {"movement", [](Definition& definition) {

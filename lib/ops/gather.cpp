@@ -27,8 +27,7 @@ namespace {
 using namespace indexing;
 using Mode = lax::GatherScatterMode;
 
-// --- Evaluation
-// --------------------------------------------------------------------------------------
+// --- Evaluation ----------------------------------------------------------------------------------
 
 using Element = std::array<char, 16>;
 
@@ -146,8 +145,7 @@ void eval_gather(std::span<const View> inputs, std::span<const View> outputs,
   }
 }
 
-// --- Rules
-// -------------------------------------------------------------------------------------------
+// --- Rules ---------------------------------------------------------------------------------------
 
 // What lies outside does not depend on the operand: its tangent is zero.
 Params linear_params(const Params& params) {

@@ -24,8 +24,7 @@ constexpr const char* kind_names[] = {"set", "add", "mul", "min", "max"};
 
 }  // namespace
 
-// --- Offsets
-// -----------------------------------------------------------------------------------------
+// --- Offsets -------------------------------------------------------------------------------------
 
 IndexRows::IndexRows(std::string_view primitive, const View& array, const View& indices,
                      const Params& params, const Sizes64& window)
@@ -201,8 +200,7 @@ Runs runs_of(const Sizes64& window, const Sizes64& array_strides, const Sizes64&
   return runs;
 }
 
-// --- Parameters
-// ------------------------------------------------------------------------------------
+// --- Parameters ----------------------------------------------------------------------------------
 
 bool contains(const std::vector<int>& list, int value) {
   return std::find(list.begin(), list.end(), value) != list.end();
@@ -382,8 +380,7 @@ Canonical canonical(std::string_view name, int operand_rank, int indices_rank, i
   return result;
 }
 
-// --- Masking
-// ---------------------------------------------------------------------------------------
+// --- Masking -------------------------------------------------------------------------------------
 
 bool has_ragged_axes(const Shape& array, const lax::IndexDimensions& dimensions,
                      const Shape& window) {

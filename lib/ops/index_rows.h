@@ -89,8 +89,7 @@ Runs runs_of(const Sizes64& window, const Sizes64& array_strides, const Sizes64&
 void eval_scatter(std::span<const View> inputs, std::span<const View> outputs,
                   const Params& params);
 
-// --- Parameters
-// ------------------------------------------------------------------------------------
+// --- Parameters ----------------------------------------------------------------------------------
 
 lax::IndexDimensions dimensions_of(const Params& params);
 // These parameters with others.
@@ -131,8 +130,7 @@ Canonical canonical(std::string_view name, int operand_rank, int indices_rank, i
                     const std::vector<int>& indices_batching);
 std::vector<int> inverse_of(std::span<const int> permutation);
 
-// --- Masking
-// ---------------------------------------------------------------------------------------
+// --- Masking -------------------------------------------------------------------------------------
 
 // Rows of indices, the real ones among them checked: IndexError, as of mode check, for a window
 // that does not lie inside the real array. The mode is fill from then on.

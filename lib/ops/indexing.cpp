@@ -45,8 +45,7 @@ void require_integer(std::string_view name, const Aval& aval) {
                                          : "convert the indices with astype");
 }
 
-// --- Batching
-// --------------------------------------------------------------------------------------
+// --- Batching ------------------------------------------------------------------------------------
 
 Shape inserted(const Shape& list, int to, Dim value) {
   Shape result = list;
@@ -73,8 +72,7 @@ Array move_batch(const Batched& value, Dim size, int to) {
   return transposed(value.array, dims);
 }
 
-// --- Scalars and indices
-// ---------------------------------------------------------------------------
+// --- Scalars and indices -------------------------------------------------------------------------
 
 Array in_dtype_of(const Array& number, const Array& like) {
   const Aval& to = like.aval();
@@ -112,8 +110,7 @@ Array clamp_to(const Array& index, const Array& low, const Array& high) {
 
 Array positions(const Shape& shape, int axis) { return lax::iota(DType::int32, shape, axis); }
 
-// --- Masking
-// ---------------------------------------------------------------------------------------
+// --- Masking -------------------------------------------------------------------------------------
 
 Shape bounds_of(const Shape& shape, const SizeValues& sizes) {
   Shape bounds;

@@ -125,8 +125,7 @@ static const auto masked_def =
                                       {{"body", body}, {"bounds", Shape{4}}, {"checked", true}}}};
         });
 
-// --- The check of sizes
-// ----------------------------------------------------------------------------
+// --- The check of sizes --------------------------------------------------------------------------
 
 namespace {
 

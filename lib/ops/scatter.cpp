@@ -27,8 +27,7 @@ using Mode = lax::GatherScatterMode;
 
 constexpr const char* kind_names[] = {"set", "add", "mul", "min", "max"};
 
-// --- Differentiation
-// -----------------------------------------------------------------------------------
+// --- Differentiation -----------------------------------------------------------------------------
 
 Array scatter_kind(Kind kind, const Array& x, const Array& indices, const Array& updates,
                    const Params& params) {
@@ -141,8 +140,7 @@ Tangents transpose_scatter(std::span<const Tangent> cotangents,
   return result;
 }
 
-// --- Batching
-// ------------------------------------------------------------------------------------------
+// --- Batching ------------------------------------------------------------------------------------
 
 std::vector<Batched> batch_scatter(Dim size, std::span<const Batched> inputs,
                                    const Params& params) {
@@ -170,8 +168,7 @@ std::vector<Batched> batch_scatter(Dim size, std::span<const Batched> inputs,
            dim}};
 }
 
-// --- Masking
-// -------------------------------------------------------------------------------------------
+// --- Masking -------------------------------------------------------------------------------------
 
 // A scatter of padded arrays on its way to one that writes no padding over real elements.
 struct MaskedScatter {
@@ -289,8 +286,7 @@ Arrays mask_scatter(std::span<const Masked> inputs, std::span<const Aval>, const
   return {out.shape() == x.padded.shape() ? out : lax::reshape(out, x.padded.shape())};
 }
 
-// --- Samples
-// -------------------------------------------------------------------------------------------
+// --- Samples -------------------------------------------------------------------------------------
 
 std::vector<Sample> scatter_samples() {
   const auto input = [](Shape shape) { return Sample::Input{{shape, DType::float64}}; };

@@ -19,8 +19,7 @@ const Sample::Input scalar{{{}, DType::float64}};
 
 }  // namespace
 
-// --- slice
-// -----------------------------------------------------------------------------------------
+// --- slice ---------------------------------------------------------------------------------------
 
 constinit const Primitive slice_p{"slice"};
 static const auto slice_def =
@@ -165,8 +164,7 @@ Array lax::index_in_dim(Operand operand, std::int64_t index, int axis, bool keep
   return lax::reshape(one, shape);
 }
 
-// --- concatenate
-// -----------------------------------------------------------------------------------
+// --- concatenate ---------------------------------------------------------------------------------
 
 namespace {
 
@@ -281,8 +279,7 @@ Array lax::concatenate(Operands operands, int dimension) {
   return bind(concatenate_p, operands, {{"axis", Dim(dimension)}});
 }
 
-// --- split
-// -----------------------------------------------------------------------------------------
+// --- split ---------------------------------------------------------------------------------------
 
 namespace {
 
@@ -376,8 +373,7 @@ Arrays lax::split(Operand operand, const Shape& sizes, int axis) {
               {{"pieces", sizes}, {"axis", Dim(normalize_axis(axis, operand.ndim(), "split"))}});
 }
 
-// --- rev
-// -------------------------------------------------------------------------------------------
+// --- rev -----------------------------------------------------------------------------------------
 
 constinit const Primitive rev_p{"rev"};
 static const auto rev_def =

@@ -23,8 +23,7 @@ bool contains(std::span<const Dim> list, Dim dim) {
 
 }  // namespace
 
-// --- Specs
-// -----------------------------------------------------------------------------------------
+// --- Specs ---------------------------------------------------------------------------------------
 
 Spec::Spec(std::string_view text) : dims_(std::in_place) {
   std::size_t begin = 0, end = text.size();
@@ -129,8 +128,7 @@ std::string Spec::to_string() const {
   return dtype_ ? std::string(short_name_of(*dtype_)) + "[" + text + "]" : text;
 }
 
-// --- Names in scope
-// --------------------------------------------------------------------------------
+// --- Names in scope ------------------------------------------------------------------------------
 
 std::span<const Dim> sizes_in_scope() { return scope; }
 SizeScope::SizeScope(std::span<const Dim> sizes) : previous_(scope.size()) {
@@ -144,8 +142,7 @@ Dim fresh_size(Dim size, std::span<const Dim> taken) {
   return Dim::size(name);
 }
 
-// --- Values
-// ----------------------------------------------------------------------------------------
+// --- Values --------------------------------------------------------------------------------------
 
 namespace {
 

@@ -122,8 +122,7 @@ Results bind(const Primitive& primitive, std::span<const Array> inputs, const Pa
   return evaluator()(primitive, inputs, params);
 }
 
-// --- Staging
-// ---------------------------------------------------------------------------------------
+// --- Staging -------------------------------------------------------------------------------------
 
 namespace {
 
@@ -282,8 +281,7 @@ Jaxpr make_closed_jaxpr(const Function& function, std::span<const Aval> inputs,
   return traced.jaxpr;
 }
 
-// --- Interpretation
-// --------------------------------------------------------------------------------
+// --- Interpretation ------------------------------------------------------------------------------
 
 std::vector<int> last_uses(const Jaxpr& jaxpr) {
   std::vector<int> last(jaxpr->avals.size(), -1);

@@ -10,8 +10,7 @@
 namespace plait::python {
 namespace {
 
-// --- Subscripts
-// ------------------------------------------------------------------------------------
+// --- Subscripts ----------------------------------------------------------------------------------
 
 std::optional<Dim> range_end(PyObject* object) {
   if (object == Py_None) return std::nullopt;
@@ -58,8 +57,7 @@ Subscripts to_subscripts(PyObject* key) {
   return subscripts;
 }
 
-// --- Text
-// ------------------------------------------------------------------------------------------
+// --- Text ----------------------------------------------------------------------------------------
 
 std::string trace_of(const Array& array) {
   for (Trace* trace = Trace::current(); trace; trace = trace->parent())
@@ -83,8 +81,7 @@ std::string values_text(const Array& array, const char* before, const char* sepa
                                             py::arg("prefix") = before));
 }
 
-// --- Properties
-// ------------------------------------------------------------------------------------
+// --- Properties ----------------------------------------------------------------------------------
 
 py::object transposed(const Array& array, int axes) {
   std::vector<int> permutation;
@@ -127,8 +124,7 @@ py::object device_of(const Array& array) {
   return py::str(device.to_string());
 }
 
-// --- x.at
-// ------------------------------------------------------------------------------------------
+// --- x.at ----------------------------------------------------------------------------------------
 
 struct At {
   Array array;
@@ -241,8 +237,7 @@ PyObject* get_at(PyObject* self, void*) {
   return guarded([&] { return py::cast(At{array_of(self)}).release().ptr(); });
 }
 
-// --- Methods
-// ---------------------------------------------------------------------------------------
+// --- Methods -------------------------------------------------------------------------------------
 
 PyObject* item(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {

@@ -28,8 +28,7 @@ class Spec;
 
 namespace plait::python {
 
-// --- Errors (error.cpp)
-// ----------------------------------------------------------------------------
+// --- Errors (error.cpp) --------------------------------------------------------------------------
 
 // Turns the C++ exception being handled into the Python error. Call it inside a catch block.
 void raise_current() noexcept;
@@ -88,8 +87,7 @@ void forbid_construction(py::handle type);
 // Python's text of an object, cut to a readable length.
 std::string text_of(PyObject* object);
 
-// --- Arrays (array.cpp)
-// ----------------------------------------------------------------------------
+// --- Arrays (array.cpp) --------------------------------------------------------------------------
 
 struct ArrayObject {
   PyObject_HEAD Array array;
@@ -103,8 +101,7 @@ inline const Array& array_of(PyObject* object) {
 PyObject* wrap(Array array);  // new reference
 inline py::object to_python(Array array) { return owned(wrap(std::move(array))); }
 
-// --- Conversions (convert.cpp, size.cpp)
-// ---------------------------------------------------------------------
+// --- Conversions (convert.cpp, size.cpp) ---------------------------------------------------------
 
 // Which argument is being converted, for messages: "numpy.sum: argument 'a'".
 struct Role {
@@ -146,15 +143,13 @@ Spec to_spec(PyObject* object);
 Argument to_argument(PyObject* object, const FunctionInfo& info, std::size_t index);
 py::object from_argument(const Argument& argument);
 
-// --- Catalogue (builtin.cpp)
-// -----------------------------------------------------------------------
+// --- Catalogue (builtin.cpp) ---------------------------------------------------------------------
 
 // The catalogued function that a builtin object calls; null for other objects.
 const FunctionInfo* function_of(PyObject* object);
 py::object call_catalogue(const FunctionInfo& info, std::span<PyObject* const> arguments);
 
-// --- Trees (pytree.cpp)
-// ----------------------------------------------------------------------------
+// --- Trees (pytree.cpp) --------------------------------------------------------------------------
 
 // Leaves of a tree, in order. is_leaf stops at nodes for which it returns true.
 TreeDef flatten(PyObject* tree, std::vector<py::object>& leaves, PyObject* is_leaf = nullptr);
@@ -168,8 +163,7 @@ const TreeDef& treedef_of(py::handle object);
 Tree<Array> to_tree(PyObject* tree, const Role& role = {});
 py::object from_tree(const Tree<Array>& tree);
 
-// --- Jaxprs and functions (jaxpr.cpp)
-// --------------------------------------------------------------
+// --- Jaxprs and functions (jaxpr.cpp) ------------------------------------------------------------
 
 py::object jaxpr_object(const Jaxpr& jaxpr);
 const Jaxpr& jaxpr_of(py::handle object);
@@ -182,8 +176,7 @@ py::list from_arrays(std::span<const Array> arrays);
 // Estimated work of a program in elements touched: whether to let go of the GIL.
 std::int64_t work_of(const Jaxpr& jaxpr);
 
-// --- Parts of the module
-// ---------------------------------------------------------------------------
+// --- Parts of the module -------------------------------------------------------------------------
 
 void add_errors(py::module_& module);
 void add_source(py::module_& module);

@@ -28,8 +28,7 @@ std::string prefix(const Role& role) {
   return text.empty() ? "" : text + ": ";
 }
 
-// --- NumPy arrays
-// ----------------------------------------------------------------------------------
+// --- NumPy arrays --------------------------------------------------------------------------------
 
 std::optional<DType> dtype_from_format(const char* format, Py_ssize_t size) {
   if (!format) return DType::uint8;
@@ -139,8 +138,7 @@ Array from_numpy(PyObject* object, const Role& role) {
   throw_no_array(object, role);
 }
 
-// --- Lists
-// -----------------------------------------------------------------------------------------
+// --- Lists ---------------------------------------------------------------------------------------
 
 struct Contents {
   bool has_arrays = false, has_numpy = false, only_numbers = true;
@@ -317,8 +315,7 @@ py::object to_numpy(const Array& array) {
   return numpy().attr("ndarray")(shape, dtype_object(buffer.dtype()), holder);
 }
 
-// --- Dtypes
-// ----------------------------------------------------------------------------------------
+// --- Dtypes --------------------------------------------------------------------------------------
 
 py::object dtype_object(DType dtype) {
   PyObject*& cached = dtype_objects[int(dtype)];
@@ -363,8 +360,7 @@ DType to_dtype(PyObject* object, const Role& role) {
   return *found;
 }
 
-// --- Arguments of catalogued functions
-// -------------------------------------------------------------
+// --- Arguments of catalogued functions -----------------------------------------------------------
 
 namespace {
 

@@ -55,8 +55,7 @@ PyObject* call(PyObject* self, PyObject* const* values, std::size_t flags, PyObj
   });
 }
 
-// --- The type
-// --------------------------------------------------------------------------------------
+// --- The type ------------------------------------------------------------------------------------
 
 int traverse(PyObject* object, visitproc visit, void* arg) {
   auto* self = reinterpret_cast<JitObject*>(object);

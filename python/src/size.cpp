@@ -23,8 +23,7 @@ bool is_size(PyObject* object) {
   return size_type && Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(size_type);
 }
 
-// --- Sizes
-// -----------------------------------------------------------------------------------------
+// --- Sizes ---------------------------------------------------------------------------------------
 
 std::optional<Dim> as_dim(PyObject* object) {
   if (PyLong_Check(object)) {
@@ -177,8 +176,7 @@ void add_size(py::module_& module) {
 
 }  // namespace
 
-// --- Avals
-// -----------------------------------------------------------------------------------------
+// --- Avals ---------------------------------------------------------------------------------------
 
 py::object aval_object(const Aval& aval) { return py::cast(aval); }
 

@@ -21,8 +21,7 @@ std::vector<int> all_axes(const Array& x) {
   return axes;
 }
 
-// --- Operations
-// ------------------------------------------------------------------------------------
+// --- Operations ----------------------------------------------------------------------------------
 
 // Smooth, bounded functions; every result has finite derivatives everywhere.
 Array elementwise_operation(unsigned choice, const Array& x) {
@@ -140,8 +139,7 @@ Function Program::function() const {
   };
 }
 
-// --- Layers
-// ----------------------------------------------------------------------------------------
+// --- Layers --------------------------------------------------------------------------------------
 
 namespace {
 
@@ -363,8 +361,7 @@ Shaped base_of(const Program& program) {
 
 }  // namespace
 
-// --- Comparison
-// ------------------------------------------------------------------------------------
+// --- Comparison ----------------------------------------------------------------------------------
 
 std::optional<std::string> disagreement(const Composition& composition) {
   try {

@@ -190,8 +190,7 @@ Verdict second_derivative_is_difference(const Case& one) {
   return tangents_are_differences(pull, primals, directions, wrt, result.tangents, result.outputs);
 }
 
-// --- Linear primitives
-// -----------------------------------------------------------------------------
+// --- Linear primitives ---------------------------------------------------------------------------
 
 namespace {
 

@@ -14,8 +14,7 @@ struct Law {
   Verdict (*check)(const Case& one);
 };
 
-// --- Derivatives (derivative_laws.cpp)
-// -------------------------------------------------------------
+// --- Derivatives (derivative_laws.cpp) -----------------------------------------------------------
 
 // jvp is the limit of differences.
 Verdict jvp_is_difference(const Case& one);
@@ -27,14 +26,12 @@ Verdict second_derivative_is_difference(const Case& one);
 // Where the primitive is linear in some inputs, its Transpose rule gives its adjoint.
 Verdict transpose_is_adjoint(const Case& one);
 
-// --- Batches (batch_laws.cpp)
-// ----------------------------------------------------------------------
+// --- Batches (batch_laws.cpp) --------------------------------------------------------------------
 
 // vmap f is the stack of f, for every axis of every input and every choice of mapped inputs.
 Verdict vmap_is_stack(const Case& one);
 
-// --- Running (run_laws.cpp)
-// ------------------------------------------------------------------------
+// --- Running (run_laws.cpp) ----------------------------------------------------------------------
 
 // jit f = f, compiled f = f, and jit of the gradient = the gradient, to the bit.
 Verdict jit_is_eager(const Case& one);
@@ -48,8 +45,7 @@ Verdict fold_is_eval(const Case& one);
 // Other dtypes give what float64 gives.
 Verdict dtypes_agree(const Case& one);
 
-// --- Programs (program_laws.cpp)
-// -------------------------------------------------------------------
+// --- Programs (program_laws.cpp) -----------------------------------------------------------------
 
 // The programs that transforms make of a case, by the name of the transform.
 std::vector<std::pair<std::string, Jaxpr>> transformed(const Case& one);
@@ -60,8 +56,7 @@ Verdict text_is_exact(const Case& one);
 // Results, tangents, batched results and decompositions have the avals that Abstract says.
 Verdict abstract_is_true(const Case& one);
 
-// --- Sizes (size_laws.cpp)
-// -------------------------------------------------------------------------
+// --- Sizes (size_laws.cpp) -----------------------------------------------------------------------
 
 // A way to write a case with a named size: those avals and parameters, at n = extent.
 struct Renaming {
@@ -82,8 +77,7 @@ bool is_differentiated(const Case& one);
 double tolerance_of_case(const Arrays& values, const Arrays& expected);
 std::string text_of(const Renaming& renaming);
 
-// --- Ragged batches (ragged_laws.cpp)
-// --------------------------------------------------------------
+// --- Ragged batches (ragged_laws.cpp) ------------------------------------------------------------
 
 // vmap (mask f) is a loop over examples of different sizes, from 0 to their bounds, in values and
 // gradients; its jit is traced once for all of them.
@@ -91,8 +85,7 @@ Verdict ragged_batch_is_loop(const Case& one);
 // vmap in chunks is vmap.
 Verdict chunks_are_vmap(const Case& one);
 
-// --- All of them
-// -----------------------------------------------------------------------------------
+// --- All of them ---------------------------------------------------------------------------------
 
 extern const std::vector<Law> all_laws;
 const Law& law_named(std::string_view name);

@@ -31,8 +31,7 @@ flat::VmapOptions along_first(std::size_t count) {
   return options;
 }
 
-// --- Ragged
-// ------------------------------------------------------------------------------------------
+// --- Ragged --------------------------------------------------------------------------------------
 
 // One example of a ragged batch: its sizes, its real arrays, and what the function gives for them.
 struct Example {

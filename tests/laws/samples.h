@@ -14,8 +14,7 @@
 
 namespace plait::laws {
 
-// --- Cases
-// -----------------------------------------------------------------------------------------
+// --- Cases ---------------------------------------------------------------------------------------
 
 // One application of a primitive to concrete arrays.
 struct Case {
@@ -43,8 +42,7 @@ std::optional<Case> with_dtype(const Case& original, DType dtype);
 // Every primitive but the mutants.
 std::vector<const PrimitiveInfo*> primitives_under_law();
 
-// --- Values
-// ----------------------------------------------------------------------------------------
+// --- Values --------------------------------------------------------------------------------------
 
 // Deterministic values where the function is defined and smooth.
 Array values_for(const Sample::Input& input, unsigned seed);
@@ -67,8 +65,7 @@ std::vector<complex128> numbers_of(const Array& array);
 // The real part of the sum of products, without conjugation: what transposition preserves.
 double dot(const Array& a, const Array& b);
 
-// --- Comparison
-// ------------------------------------------------------------------------------------
+// --- Comparison ----------------------------------------------------------------------------------
 
 // Nothing when equal; otherwise where and how they differ.
 std::optional<std::string> difference_in_bits(const Array& actual, const Array& expected);

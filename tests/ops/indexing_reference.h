@@ -157,8 +157,7 @@ inline Array strided(const Array& array) {
   return view;
 }
 
-// --- Rules on samples
-// ------------------------------------------------------------------------------
+// --- Rules on samples ----------------------------------------------------------------------------
 
 inline Array sample_input(const Sample::Input& input, const Index& shape) {
   using Kind = Sample::Input::Values;
@@ -305,8 +304,7 @@ inline void check_samples(const Primitive& primitive) {
   }
 }
 
-// --- Named sizes
-// -----------------------------------------------------------------------------------
+// --- Named sizes ---------------------------------------------------------------------------------
 
 // A function traced with named sizes, and its vjp and vmap, are valid programs; with numbers put in
 // they are, as text, what tracing at those numbers gives.
@@ -353,8 +351,7 @@ inline void check_named(const Function& f, const std::vector<Aval>& avals, const
   }
 }
 
-// --- Masking
-// ---------------------------------------------------------------------------------------
+// --- Masking -------------------------------------------------------------------------------------
 
 inline std::int64_t evaluated(Dim dim, const SizeMap& sizes) {
   return dim.evaluate([&](std::string_view name) -> std::optional<std::int64_t> {

@@ -83,10 +83,12 @@ TEST_CASE("unmapped values are known under vmap, mapped ones are not") {
 }
 
 TEST_CASE("every equation has the user's line") {
-  const int line = __LINE__ + 1;
-  const Traced traced =
-      make_jaxpr([](std::span<const Array> x) -> Arrays { return {lax::sin(x[0])}; },
-                 std::vector<Aval>{vector_f32});
+  int line = 0;
+  const Function f = [&](std::span<const Array> x) -> Arrays {
+    line = __LINE__ + 1;
+    return {lax::sin(x[0])};
+  };
+  const Traced traced = make_jaxpr(f, std::vector<Aval>{vector_f32});
   REQUIRE(traced.jaxpr->equations[0].source);
   CHECK(traced.jaxpr->equations[0].source->line == line);
 }

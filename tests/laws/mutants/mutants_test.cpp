@@ -58,16 +58,14 @@ void evaluate_sine(std::span<const View> inputs, std::span<const View> outputs) 
   run_pointwise(sine_loop(std::array{inputs[0].dtype}, {}), inputs, outputs[0]);
 }
 
-// --- Nothing wrong
-// ---------------------------------------------------------------------------------
+// --- Nothing wrong -------------------------------------------------------------------------------
 
 constinit const Primitive right_sine{"mutant_of_nothing"};
 const auto right_sine_def = define(right_sine, "sin").family(sine());
 constinit const Primitive right_sum{"mutant_of_no_sum"};
 const auto right_sum_def = define(right_sum, "x + y").family(sum(right_sum));
 
-// --- Jvp, Linearize, Transpose
-// ---------------------------------------------------------------------
+// --- Jvp, Linearize, Transpose -------------------------------------------------------------------
 
 constinit const Primitive jvp_sign{"mutant_jvp_sign"};
 const auto jvp_sign_def =
@@ -130,8 +128,7 @@ const auto transpose_unused_def =
           return results;
         });
 
-// --- Batch
-// -----------------------------------------------------------------------------------------
+// --- Batch ---------------------------------------------------------------------------------------
 
 const int first_axis[] = {0};
 
@@ -165,8 +162,7 @@ const auto batch_unmapped_def =
           return batch_elementwise(batch_unmapped)(size, both, params);
         });
 
-// --- Mask
-// ------------------------------------------------------------------------------------------
+// --- Mask ----------------------------------------------------------------------------------------
 
 constinit const Primitive mask_reads{"mutant_mask_reads"};
 const auto mask_reads_def =
@@ -221,8 +217,7 @@ const auto mask_empty_def =
         })
         .rule<Samples>(matrix_samples);
 
-// --- Chunks
-// ----------------------------------------------------------------------------------------
+// --- Chunks --------------------------------------------------------------------------------------
 
 constinit const Primitive batch_of_two{"mutant_batch_of_two"};
 const auto batch_of_two_def =
@@ -234,8 +229,7 @@ const auto batch_of_two_def =
           return batch_elementwise(batch_of_two)(size, inputs, params);
         });
 
-// --- Eval, Alias, Fold, Pointwise, Decompose
-// -------------------------------------------------------
+// --- Eval, Alias, Fold, Pointwise, Decompose -----------------------------------------------------
 
 constinit const Primitive eval_last{"mutant_eval_last"};
 const auto eval_last_def =
@@ -336,8 +330,7 @@ const auto pointwise_other_def =
                         inputs, outputs[0]);
         });
 
-// --- Abstract, Identity, names
-// ---------------------------------------------------------------------
+// --- Abstract, Identity, names -------------------------------------------------------------------
 
 constinit const Primitive abstract_weak{"mutant_abstract_weak"};
 const auto abstract_weak_def =
