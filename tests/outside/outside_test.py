@@ -84,7 +84,8 @@ def test_find_package_finds_the_installation(installed, tmp_path):
     libdir, _, _ = installed
     cmake = tool("cmake")
     assert cmake, "cmake is among the requirements of dev"
-    run(cmake, "-S", HERE, "-B", tmp_path, f"-Dplait_DIR={libdir / 'cmake' / 'plait'}")
+    ninja = [f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}", "-G", "Ninja"]  # a bare system has no make
+    run(cmake, "-S", HERE, "-B", tmp_path, *ninja, f"-Dplait_DIR={libdir / 'cmake' / 'plait'}")
 
 
 # --- The README ----------------------------------------------------------------------------------

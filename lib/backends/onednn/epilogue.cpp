@@ -48,6 +48,21 @@ const Equation* definition_of(const Jaxpr& program, Var var) {
   return after == equations.begin() || var.id < program->num_binders ? nullptr : &*std::prev(after);
 }
 
+// Whether rows and columns are more than one: oneDNN's products of vectors add in another order when
+// they have epilogues.
+bool is_of_matrices(const Jaxpr& program, const Equation& product) {
+  if (*product.primitive == conv_p) return true;
+  Dim columns = 1, rows = 1;
+  const Shape& shape = program->avals[product.outputs[0].id].shape;
+  const std::vector<int> features = feature_axes(program, product);
+  const int num_batch = product.params.get<Shape>("lhs_batch").rank();
+  for (int axis = num_batch; axis < shape.rank(); ++axis) {
+    const bool is_feature = std::find(features.begin(), features.end(), axis) != features.end();
+    (is_feature ? columns : rows) = (is_feature ? columns : rows) * shape[axis];
+  }
+  return !(rows == Dim(1)) && !(columns == Dim(1));
+}
+
 // A scalar, or a vector repeated along all axes but those of the features.
 bool is_small(const Jaxpr& program, const Atom& operand, const Equation& product) {
   if (program->aval(operand).rank() == 0) return true;
@@ -71,6 +86,7 @@ bool joins_product(const Jaxpr& program, std::span<const int> uses, std::span<co
   const std::optional<Op::kind> kind = kind_of(*equation.primitive);
   if (!kind || (!(*product.primitive == dot_general_p) && !(*product.primitive == conv_p)))
     return false;
+  if (!is_of_matrices(program, product)) return false;
   const Var last = program->equations[group.back()].outputs[0];
   if (uses[last.id] != 1 || program->avals[last.id].dtype != DType::float32) return false;
   const int operand = operand_of(equation, *kind, last);
