@@ -97,13 +97,15 @@ struct CallSizes {
 CallSizes sizes_of_call(const SizeNames& names, SizeSubstitution solved, const Sizes& given) {
   const std::vector<Dim> own = names.own_names();
   for (const auto& [name, value] : given)
-    if (std::none_of(own.begin(), own.end(), [&](Dim size) { return size.name() == name; }))
+    if (std::none_of(own.begin(), own.end(),
+                     [&, &name = name](Dim size) { return size.name() == name; }))
       throw ValueError("mask: there is no size named '" + name + "' in in_shapes",
                        "give values for some of its sizes: " + list_of(own));
   CallSizes call;
   for (const auto& [size, traced] : names.traced()) {
-    const auto found = std::find_if(solved.begin(), solved.end(),
-                                    [&](const auto& pair) { return pair.first == traced; });
+    const auto found =
+        std::find_if(solved.begin(), solved.end(),
+                     [&, &traced = traced](const auto& pair) { return pair.first == traced; });
     if (found == solved.end())
       throw ValueError(
           "mask: the shapes do not tell to which size " + size.to_string() + " is padded",

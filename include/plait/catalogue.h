@@ -130,7 +130,7 @@ T convert(const FunctionInfo& info, std::size_t index, const Argument& argument)
   } else if constexpr (std::is_integral_v<T>) {
     const std::int64_t value = need(as_integer(argument), "an integer");
     if constexpr (std::is_same_v<T, int>)
-      return to_ints(Shape{value})[0];
+      return to_ints(Shape{Dim(value)})[0];
     else
       return T(value);
   } else if constexpr (std::is_floating_point_v<T>) {

@@ -26,6 +26,34 @@ constexpr const char* kind_names[] = {"set", "add", "mul", "min", "max"};
 
 // --- Offsets -------------------------------------------------------------------------------------
 
+// One pass for each component: this is most of the time of a gather of single elements.
+template <class T>
+void IndexRows::add_component(const void* indices, std::int64_t step, std::int64_t count,
+                              const Component& component, Outside outside, std::int64_t* offsets) {
+  const T* starts = static_cast<const T*>(indices);
+  const std::int64_t last = component.last, stride = component.stride;
+  if (component.keeps_part) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::int64_t start = to_index(starts[i * step]);
+      if (outside == Outside::clamp) start = std::max<std::int64_t>(0, std::min(start, last));
+      const bool inside = start >= component.begin && start < component.end && start <= last &&
+                          offsets[i] != no_window;
+      offsets[i] = inside ? offsets[i] + start * stride : no_window;
+    }
+  } else if (outside == Outside::trust) {
+    for (std::int64_t i = 0; i < count; ++i) offsets[i] += to_index(starts[i * step]) * stride;
+  } else if (outside == Outside::clamp) {
+    for (std::int64_t i = 0; i < count; ++i)
+      offsets[i] += std::max<std::int64_t>(0, std::min(to_index(starts[i * step]), last)) * stride;
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t start = to_index(starts[i * step]);
+      const bool inside = std::uint64_t(start) <= std::uint64_t(last) && offsets[i] != no_window;
+      offsets[i] = inside ? offsets[i] + start * stride : no_window;
+    }
+  }
+}
+
 IndexRows::IndexRows(std::string_view primitive, const View& array, const View& indices,
                      const Params& params, const Sizes64& window)
     : primitive_(primitive) {
@@ -68,34 +96,6 @@ std::int64_t IndexRows::batch_offset(std::int64_t batch) const {
   for (std::size_t i = batch_shape_.size(); i-- > 0; batch /= batch_shape_[i])
     offset += batch % batch_shape_[i] * batch_strides_[i];
   return offset;
-}
-
-// One pass for each component: this is most of the time of a gather of single elements.
-template <class T>
-void IndexRows::add_component(const void* indices, std::int64_t step, std::int64_t count,
-                              const Component& component, Outside outside, std::int64_t* offsets) {
-  const T* starts = static_cast<const T*>(indices);
-  const std::int64_t last = component.last, stride = component.stride;
-  if (component.keeps_part) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      std::int64_t start = to_index(starts[i * step]);
-      if (outside == Outside::clamp) start = std::max<std::int64_t>(0, std::min(start, last));
-      const bool inside = start >= component.begin && start < component.end && start <= last &&
-                          offsets[i] != no_window;
-      offsets[i] = inside ? offsets[i] + start * stride : no_window;
-    }
-  } else if (outside == Outside::trust) {
-    for (std::int64_t i = 0; i < count; ++i) offsets[i] += to_index(starts[i * step]) * stride;
-  } else if (outside == Outside::clamp) {
-    for (std::int64_t i = 0; i < count; ++i)
-      offsets[i] += std::max<std::int64_t>(0, std::min(to_index(starts[i * step]), last)) * stride;
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t start = to_index(starts[i * step]);
-      const bool inside = std::uint64_t(start) <= std::uint64_t(last) && offsets[i] != no_window;
-      offsets[i] = inside ? offsets[i] + start * stride : no_window;
-    }
-  }
 }
 
 void IndexRows::compute_offsets(std::int64_t row, std::int64_t count, Outside outside,

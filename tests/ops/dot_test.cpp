@@ -35,7 +35,8 @@ TEST_CASE("a product of matrices has the same bits in every layout, and the valu
                                     {2, 3, 300},  {300, 3, 2},  {17, 9, 20},   {33, 64, 40},
                                     {257, 30, 5}, {513, 40, 8}, {30, 700, 25}, {1, 1, 1}};
   unsigned seed = 1;
-  for (const auto& [m, k, n] : shapes) {
+  for (const auto& shape : shapes) {
+    const std::int64_t m = shape[0], k = shape[1], n = shape[2];
     CAPTURE(m);
     CAPTURE(k);
     CAPTURE(n);
