@@ -4,6 +4,7 @@
 
 #include <plait/base/error.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
