@@ -162,8 +162,7 @@ class ConvolutionKernel final : public Kernel {
     TensorSpec out{outputs[0].dtype, {}, {}};
     for (int axis : out_axes)
       out.dims.push_back(outputs[0].shape[axis]), out.strides.push_back(outputs[0].strides[axis]);
-    epilogues_.add_operands(inputs, std::span(&c_.out_spec[1], 1), 1, outputs[0].rank(), specs,
-                            memory, copies);
+    epilogues_.add_operands(inputs, 1, outputs[0].rank(), specs, memory, copies);
     const std::shared_ptr<const Compiled> compiled =
         cache_.find_or_make(specs, [&] { return Compiled::make(specs, out, c_.work(), build()); });
     if (compiled) return compiled->run(memory, outputs[0].data);
@@ -195,12 +194,8 @@ class ConvolutionKernel final : public Kernel {
   Compiled::Build build() const {
     return
         [this](dnnl::graph::graph& graph, std::span<const Tensor> sources, const Tensor& output) {
-          const Dims dims = output.get_dims();
-          const Tensor product = epilogues_.empty() ? output
-                                                    : Tensor(99, output.get_data_type(), dims,
-                                                             Tensor::layout_type::strided);
-          graph.add_op(operation(sources, product, dims));
-          epilogues_.add_operations(graph, product, sources.subspan(2), output);
+          graph.add_op(operation(sources, epilogues_.product(output), output.get_dims()));
+          epilogues_.add_operations(graph, sources.subspan(2), output);
         };
   }
 

@@ -48,8 +48,8 @@ const Equation* definition_of(const Jaxpr& program, Var var) {
   return after == equations.begin() || var.id < program->num_binders ? nullptr : &*std::prev(after);
 }
 
-// Whether rows and columns are more than one: oneDNN's products of vectors add in another order when
-// they have epilogues.
+// Whether rows and columns are more than one: oneDNN's products of vectors add in another order
+// when they have epilogues.
 bool is_of_matrices(const Jaxpr& program, const Equation& product) {
   if (*product.primitive == conv_p) return true;
   Dim columns = 1, rows = 1;
@@ -69,12 +69,10 @@ bool is_small(const Jaxpr& program, const Atom& operand, const Equation& product
   const Equation* definition = definition_of(program, operand.var());
   if (!definition || !(*definition->primitive == broadcast_in_dim_p)) return false;
   const std::vector<int> axes = feature_axes(program, product);
+  Shape features;
+  for (int axis : axes) features.push_back(program->aval(operand).shape[axis]);
   return !axes.empty() && definition->params.ints("dims") == axes &&
-         program->aval(definition->inputs[0]).shape.num_elements() == [&] {
-           Dim size = 1;
-           for (int axis : axes) size = size * program->aval(operand).shape[axis];
-           return size;
-         }();
+         program->aval(definition->inputs[0]).shape == features;
 }
 
 }  // namespace
@@ -95,7 +93,8 @@ bool joins_product(const Jaxpr& program, std::span<const int> uses, std::span<co
          is_small(program, equation.inputs[operand], product);
 }
 
-Epilogues::Epilogues(const Jaxpr& group) : group_(group) {
+Epilogues::Epilogues(const Jaxpr& group)
+    : group_(group), feature_axes_(feature_axes(group, group->equations[0])) {
   for (std::size_t i = 1; i < group->equations.size(); ++i) {
     const Equation& equation = group->equations[i];
     Epilogue epilogue{*kind_of(*equation.primitive), -1, 0, &equation};
@@ -109,8 +108,8 @@ Epilogues::Epilogues(const Jaxpr& group) : group_(group) {
   }
 }
 
-void Epilogues::add_operands(std::span<const View> inputs, std::span<const int> axes, int place,
-                             int rank, std::vector<TensorSpec>& specs, std::vector<void*>& memory,
+void Epilogues::add_operands(std::span<const View> inputs, int place, int rank,
+                             std::vector<TensorSpec>& specs, std::vector<void*>& memory,
                              std::vector<Buffer>& copies) const {
   copies.reserve(copies.size() + list_.size());
   for (const Epilogue& epilogue : list_) {
@@ -122,7 +121,7 @@ void Epilogues::add_operands(std::span<const View> inputs, std::span<const int> 
     } else {
       const View& whole = inputs[epilogue.input];
       View vector{whole.data, whole.dtype, {}, {}};
-      for (int axis : axes)
+      for (int axis : feature_axes_)
         vector.shape.push_back(whole.shape[axis]), vector.strides.push_back(whole.strides[axis]);
       if (!vector.is_dense()) {
         copies.push_back(Buffer::copy_of(vector));
@@ -136,15 +135,18 @@ void Epilogues::add_operands(std::span<const View> inputs, std::span<const int> 
   }
 }
 
-void Epilogues::add_operations(dnnl::graph::graph& graph, const Tensor& product,
-                               std::span<const Tensor> sources, const Tensor& output) const {
-  constexpr std::size_t first_id = 100;  // behind the tensors of the group
-  Tensor before = product;
+Tensor Epilogues::result_of(std::size_t num_done, const Tensor& output) const {
+  constexpr std::size_t first_id = 99;  // behind the tensors of the group
+  if (num_done == list_.size()) return output;
+  return Tensor(first_id + num_done, output.get_data_type(), output.get_dims(),
+                Tensor::layout_type::strided);
+}
+
+void Epilogues::add_operations(dnnl::graph::graph& graph, std::span<const Tensor> sources,
+                               const Tensor& output) const {
+  Tensor before = product(output);
   for (std::size_t i = 0; i < list_.size(); ++i) {
-    const Tensor after = i + 1 == list_.size()
-                             ? output
-                             : Tensor(first_id + i, Tensor::data_type::f32, output.get_dims(),
-                                      Tensor::layout_type::strided);
+    const Tensor after = result_of(i + 1, output);
     graph.add_op(Op(1 + i, list_[i].kind, {before, sources[i]}, {after}, "epilogue"));
     before = after;
   }

@@ -78,18 +78,22 @@ class Epilogues {
  public:
   explicit Epilogues(const Jaxpr& group);
   bool empty() const { return list_.empty(); }
-  // feature_axes: axes of the output along which a vector lies; place: the tensor's axis for them,
-  // of rank.
-  void add_operands(std::span<const View> inputs, std::span<const int> feature_axes, int place,
-                    int rank, std::vector<TensorSpec>& specs, std::vector<void*>& memory,
+  // place: the axis, in tensors of this rank, along which a vector lies.
+  void add_operands(std::span<const View> inputs, int place, int rank,
+                    std::vector<TensorSpec>& specs, std::vector<void*>& memory,
                     std::vector<Buffer>& copies) const;
-  // The last operation's result is output; sources are the epilogues' operands.
-  void add_operations(dnnl::graph::graph& graph, const Tensor& product,
-                      std::span<const Tensor> sources, const Tensor& output) const;
+  // What the product's operation writes, when the last one writes output.
+  Tensor product(const Tensor& output) const { return result_of(0, output); }
+  // The operations behind it; sources are their operands.
+  void add_operations(dnnl::graph::graph& graph, std::span<const Tensor> sources,
+                      const Tensor& output) const;
   void evaluate(std::span<const View> inputs, const View& output) const;
 
  private:
-  Jaxpr group_;  // keeps the equations
+  Tensor result_of(std::size_t num_done, const Tensor& output) const;
+
+  Jaxpr group_;                    // keeps the equations
+  std::vector<int> feature_axes_;  // of the output, along which a vector lies
   std::vector<Epilogue> list_;
 };
 

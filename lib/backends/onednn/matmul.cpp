@@ -93,12 +93,7 @@ class MatmulKernel final : public Kernel {
     const std::int64_t batch = specs[0].dims[0], rows = specs[0].dims[1],
                        columns = specs[1].dims[2];
     const TensorSpec out{outputs[0].dtype, {batch, rows, columns}, {rows * columns, columns, 1}};
-    if (!epilogues_.empty()) {
-      std::vector<int> features;
-      for (std::size_t i = rhs_free_.size(); i > 0; --i)
-        features.push_back(outputs[0].rank() - int(i));
-      epilogues_.add_operands(inputs, features, 2, 3, specs, memory, copies);
-    }
+    epilogues_.add_operands(inputs, 2, 3, specs, memory, copies);
     const std::int64_t work = batch * rows * columns * specs[0].dims[2];
     const std::shared_ptr<const Compiled> compiled =
         cache_.find_or_make(specs, [&] { return Compiled::make(specs, out, work, build()); });
@@ -130,16 +125,12 @@ class MatmulKernel final : public Kernel {
   }
 
   Compiled::Build build() const {
-    return [this](dnnl::graph::graph& graph, std::span<const Tensor> sources,
-                  const Tensor& output) {
-      const Tensor product =
-          epilogues_.empty()
-              ? output
-              : Tensor(99, output.get_data_type(), output.get_dims(), Tensor::layout_type::strided);
-      graph.add_op(dnnl::graph::op(0, dnnl::graph::op::kind::MatMul, {sources[0], sources[1]},
-                                   {product}, "matmul"));
-      epilogues_.add_operations(graph, product, sources.subspan(2), output);
-    };
+    return
+        [this](dnnl::graph::graph& graph, std::span<const Tensor> sources, const Tensor& output) {
+          graph.add_op(dnnl::graph::op(0, dnnl::graph::op::kind::MatMul, {sources[0], sources[1]},
+                                       {epilogues_.product(output)}, "matmul"));
+          epilogues_.add_operations(graph, sources.subspan(2), output);
+        };
   }
 
   const Equation equation_;
