@@ -31,6 +31,15 @@ def _refuse_holomorphic(transform, holomorphic):
         )
 
 
+def _selected(transform, fun, argnums, args, kwargs, has_aux, allow_int):
+    """fun as a function of the leaves of the arguments in argnums, those leaves, and which are differentiable."""
+    with applying(transform, fun):
+        numbers = check_argnums(transform, fun, argnums, args)
+        flat = Selected(transform, fun, numbers, args, kwargs, has_aux)
+        arrays = flat.arrays()
+        return flat, arrays, differentiable(transform, flat, arrays, allow_int)
+
+
 def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """A function that returns fun's value and its gradient by the arguments in argnums.
 
@@ -66,11 +75,7 @@ def _gradient(transform, fun, argnums, has_aux, holomorphic, allow_int, result):
     _refuse_holomorphic(transform, holomorphic)
 
     def gradient_of(*args, **kwargs):
-        with applying(transform, fun):
-            numbers = check_argnums(transform, fun, argnums, args)
-            flat = Selected(transform, fun, numbers, args, kwargs, has_aux)
-            arrays = flat.arrays()
-            wrt = differentiable(transform, flat, arrays, allow_int)
+        flat, arrays, wrt = _selected(transform, fun, argnums, args, kwargs, has_aux, allow_int)
 
         def scalar(leaves):
             arrays = flat(leaves)
@@ -274,11 +279,7 @@ def _jacobian(transform, fun, argnums, has_aux, holomorphic, allow_int, chunk):
     _refuse_holomorphic(transform, holomorphic)
 
     def jacobian_of(*args, **kwargs):
-        with applying(transform, fun):
-            numbers = check_argnums(transform, fun, argnums, args)
-            flat = Selected(transform, fun, numbers, args, kwargs, has_aux)
-            arrays = flat.arrays()
-            wrt = differentiable(transform, flat, arrays, allow_int)
+        flat, arrays, wrt = _selected(transform, fun, argnums, args, kwargs, has_aux, allow_int)
 
         def floats(leaves):
             arrays = flat(leaves)

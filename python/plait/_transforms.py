@@ -16,9 +16,7 @@ from plait._functions import (
     check_argnums,
     check_callable,
     integers,
-    is_single,
     name_of,
-    text_of,
     texts,
     to_arrays,
     wraps,
@@ -239,17 +237,8 @@ def _parameters(fun):
 
 def _numbers_and_names(what, numbers, names, positional, known):
     """Positions and names that mean the same arguments, however they are passed."""
-    given = [] if numbers is None else [numbers] if is_single(numbers) else list(numbers)
+    numbers = list(integers("jit", f"{what}_argnums", () if numbers is None else numbers))
     names = list(texts("jit", f"{what}_argnames", () if names is None else names))
-    numbers = []
-    for number in given:
-        if isinstance(number, bool) or not hasattr(number, "__index__"):
-            _plait.fail(
-                "DtypeError",
-                f"jit: {what}_argnums holds {text_of(number)}",
-                "give an integer or a tuple of integers",
-            )
-        numbers.append(number.__index__())
     wrong = [
         f"{what}_argnames holds {name!r:.60}"
         for name in names

@@ -167,6 +167,10 @@ py::object from_tree(const Tree<Array>& tree);
 
 py::object jaxpr_object(const Jaxpr& jaxpr);
 const Jaxpr& jaxpr_of(py::handle object);
+// Parameters as a dict of Python values. Callables of primitives made in Python are Python objects;
+// others can only be named, as the text of a jaxpr names them.
+enum class Callables { objects, names };
+py::dict params_object(const Params& params, Callables callables);
 // A Python function of a list of arrays that returns a list of array-likes.
 Function to_function(py::object callable, std::string what);
 // Names of arguments from a Python function of their number; it must outlive them.

@@ -34,39 +34,17 @@ ParamValue to_param(py::handle value, const std::string& name) {
   }
 }
 
-py::dict params_object(const Params& params) {
-  py::dict result;
-  for (const auto& [name, value] : params.entries()) {
-    result[py::str(name)] = std::visit(
-        [](const auto& item) -> py::object {
-          using T = std::decay_t<decltype(item)>;
-          if constexpr (std::is_same_v<T, Dim>)
-            return dim_object(item);
-          else if constexpr (std::is_same_v<T, Shape>)
-            return shape_object(item);
-          else if constexpr (std::is_same_v<T, DType>)
-            return dtype_object(item);
-          else if constexpr (std::is_same_v<T, Callable>)
-            return borrowed(static_cast<PyObject*>(&item.template as<PyObject>()));
-          else
-            return py::cast(item);
-        },
-        value);
-  }
-  return result;
-}
-
 struct Rule {
   std::shared_ptr<void> function;
   explicit Rule(py::object function) : function(share(std::move(function))) {}
   template <class... A>
   py::object operator()(const Params& params, A&&... arguments) const {
-    return borrowed(static_cast<PyObject*>(function.get()))(std::forward<A>(arguments)...,
-                                                            **params_object(params));
+    return borrowed(static_cast<PyObject*>(function.get()))(
+        std::forward<A>(arguments)..., **params_object(params, Callables::objects));
   }
   py::object spread(const py::object& arguments, const Params& params) const {
     return owned(PyObject_Call(static_cast<PyObject*>(function.get()), py::tuple(arguments).ptr(),
-                               params_object(params).ptr()));
+                               params_object(params, Callables::objects).ptr()));
   }
 };
 

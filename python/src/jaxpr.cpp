@@ -8,9 +8,9 @@
 namespace plait::python {
 namespace {
 
-py::object param_object(const ParamValue& value) {
+py::object param_object(const ParamValue& value, Callables callables) {
   return std::visit(
-      [](const auto& item) -> py::object {
+      [callables](const auto& item) -> py::object {
         using T = std::decay_t<decltype(item)>;
         if constexpr (std::is_same_v<T, Dim>)
           return dim_object(item);
@@ -24,10 +24,12 @@ py::object param_object(const ParamValue& value) {
           py::tuple result(item.size());
           for (std::size_t i = 0; i < item.size(); ++i) result[i] = jaxpr_object(item[i]);
           return result;
-        } else if constexpr (std::is_same_v<T, Callable>)
-          return py::str("@" + item.name());
-        else
+        } else if constexpr (std::is_same_v<T, Callable>) {
+          if (callables == Callables::names) return py::str("@" + item.name());
+          return borrowed(&item.template as<PyObject>());
+        } else {
           return py::cast(item);
+        }
       },
       value);
 }
@@ -45,6 +47,13 @@ py::object atom_object(const Atom& atom) {
 }
 
 }  // namespace
+
+py::dict params_object(const Params& params, Callables callables) {
+  py::dict result;
+  for (const auto& [name, value] : params.entries())
+    result[py::str(name)] = param_object(value, callables);
+  return result;
+}
 
 py::object jaxpr_object(const Jaxpr& jaxpr) { return py::cast(jaxpr); }
 const Jaxpr& jaxpr_of(py::handle object) { return object.cast<const Jaxpr&>(); }
@@ -133,10 +142,7 @@ void add_jaxpr(py::module_& module) {
                              })
       .def_property_readonly("params",
                              [](const EquationView& view) {
-                               py::dict result;
-                               for (const auto& [name, value] : view.equation().params.entries())
-                                 result[py::str(name)] = param_object(value);
-                               return result;
+                               return params_object(view.equation().params, Callables::names);
                              })
       .def_property_readonly(
           "source", [](const EquationView& view) { return view.equation().source.to_string(); });
