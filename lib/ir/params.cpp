@@ -90,10 +90,15 @@ std::string text_of(const ParamValue& value) {
 
 }  // namespace
 
-Callable::Callable(std::string name, std::shared_ptr<void> target)
-    : name_(std::move(name)), target_(std::move(target)) {
+Callable::Callable(std::string name, std::shared_ptr<void> target, std::type_index type)
+    : name_(std::move(name)), target_(std::move(target)), type_(type) {
   static std::atomic<int> count{0};
   number_ = ++count;
+}
+
+void Callable::throw_other_type(std::type_index wanted) const {
+  throw InternalError("the callable @" + name_ + "#" + std::to_string(number_) + " is a " +
+                      type_.name() + " where a " + wanted.name() + " is needed");
 }
 
 Params::Params(std::initializer_list<Entry> entries) : Params(std::vector<Entry>(entries)) {}

@@ -46,8 +46,8 @@ Jaxpr single_equation(const Primitive& primitive, std::span<const Aval> inputs,
   Builder builder;
   std::vector<Atom> atoms;
   for (const Aval& aval : inputs) atoms.push_back(builder.add_binder(aval));
-  const std::vector<Var> outputs =
-      builder.add(primitive, std::move(atoms), params, Source::current());
+  // Without a line: it is kept for calls from other lines.
+  const std::vector<Var> outputs = builder.add(primitive, std::move(atoms), params, {});
   return builder.close({outputs.begin(), outputs.end()});
 }
 

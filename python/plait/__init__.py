@@ -71,6 +71,7 @@ from plait._plait import (
     BackendError,
     DtypeError,
     Error,
+    HostError,
     IndexError,
     InternalError,
     Jaxpr,

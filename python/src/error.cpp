@@ -10,7 +10,7 @@ namespace {
 
 struct ErrorClasses {
   PyObject *error, *user, *shape, *value, *index, *dtype, *tree, *tracer, *missing_rule, *memory,
-      *backend, *internal;
+      *host, *backend, *internal;
 };
 ErrorClasses classes;
 
@@ -34,6 +34,17 @@ struct Applying {
   std::optional<TransformScope> scope;
 };
 
+// The Python object of the exception being raised by a C++ one; none where Python did not raise it.
+py::object cause_of(const std::exception_ptr& cause) {
+  try {
+    if (cause) std::rethrow_exception(cause);
+  } catch (const py::error_already_set& error) {
+    return error.value();
+  } catch (...) {
+  }
+  return py::none();
+}
+
 template <class E>
 [[noreturn]] void raise_as(const std::string& what, const std::string& fix) {
   throw E(what, fix);
@@ -48,6 +59,16 @@ void raise_current() noexcept {
     if (!text) return;
     PyErr_SetObject(type, text);
     Py_DECREF(text);
+  };
+  auto set_caused = [&](PyObject* type, const HostError& error) {
+    set(type, error);
+    const py::object cause = cause_of(error.cause);
+    if (cause.is_none()) return;
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    PyErr_NormalizeException(&kind, &value, &trace);
+    if (value) PyException_SetCause(value, cause.inc_ref().ptr());
+    PyErr_Restore(kind, value, trace);
   };
   auto out_of_memory = [&] {
     try {
@@ -78,6 +99,8 @@ void raise_current() noexcept {
     set(classes.missing_rule, error);
   } catch (const MemoryError& error) {
     set(classes.memory, error);
+  } catch (const HostError& error) {
+    set_caused(classes.host, error);
   } catch (const BackendError& error) {
     set(classes.backend, error);
   } catch (const InternalError& error) {
@@ -172,6 +195,10 @@ void add_errors(py::module_& module) {
                 {user, PyExc_NotImplementedError});
   classes.memory =
       add_class(module, "MemoryError", "Memory cannot be had.", {user, PyExc_MemoryError});
+  classes.host = add_class(module, "HostError",
+                           "A function that a program calls by host_call raised; what it raised is "
+                           "the cause.",
+                           {user, PyExc_RuntimeError});
   classes.backend =
       add_class(module, "BackendError", "A library that plait runs on is missing or fails.",
                 {base, PyExc_RuntimeError});

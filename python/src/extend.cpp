@@ -23,7 +23,8 @@ ParamValue to_param(py::handle value, const std::string& name) {
   if (PyTuple_Check(object) || PyList_Check(object)) return to_shape(object);
   if (py::isinstance<Jaxpr>(value)) return value.cast<Jaxpr>();
   if (PyCallable_Check(object) && !PyType_Check(object))
-    return Callable(py::str(value.attr("__name__")), share(borrowed(object)));
+    return Callable(py::str(value.attr("__name__")),
+                    std::static_pointer_cast<PyObject>(share(borrowed(object))));
   try {
     return to_dtype(object);
   } catch (const DtypeError&) {

@@ -25,7 +25,8 @@ py::object param_object(const ParamValue& value, Callables callables) {
           for (std::size_t i = 0; i < item.size(); ++i) result[i] = jaxpr_object(item[i]);
           return result;
         } else if constexpr (std::is_same_v<T, Callable>) {
-          if (callables == Callables::names) return py::str("@" + item.name());
+          const bool named = callables == Callables::names || !item.template holds<PyObject>();
+          if (named) return py::str("@" + item.name());
           return borrowed(&item.template as<PyObject>());
         } else {
           return py::cast(item);

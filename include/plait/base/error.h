@@ -9,6 +9,7 @@
 
 #include <plait/base/source.h>
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -58,6 +59,13 @@ struct MissingRuleError : UserError {
 struct MemoryError : UserError {
   using UserError::UserError;
 };  // MemoryError
+// A function of the user's that a program calls (host_call) raised: RuntimeError, whose cause is
+// what it raised.
+struct HostError : UserError {
+  HostError(std::string what, std::string fix, std::exception_ptr cause)
+      : UserError(std::move(what), std::move(fix)), cause(std::move(cause)) {}
+  std::exception_ptr cause;
+};
 struct BackendError : Error {
   using Error::Error;
 };  // RuntimeError

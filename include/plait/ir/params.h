@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <typeindex>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -43,19 +44,32 @@ class Jaxpr {
 class Callable {
  public:
   Callable() = default;
-  Callable(std::string name, std::shared_ptr<void> target);
+  template <class T>
+  Callable(std::string name, std::shared_ptr<T> target)
+      : Callable(std::move(name), std::shared_ptr<void>(std::move(target)), typeid(T)) {
+    static_assert(!std::is_void_v<T>);
+  }
   const std::string& name() const { return name_; }
   int number() const { return number_; }
+  // Whether it was made of a T; as is an InternalError where it was not.
+  template <class T>
+  bool holds() const {
+    return target_ && type_ == typeid(T);
+  }
   template <class T>
   T& as() const {
+    if (!holds<T>()) throw_other_type(typeid(T));
     return *static_cast<T*>(target_.get());
   }
   bool operator==(const Callable& other) const { return target_ == other.target_; }
 
  private:
   friend class Params;
+  Callable(std::string name, std::shared_ptr<void> target, std::type_index type);
+  [[noreturn]] void throw_other_type(std::type_index wanted) const;
   std::string name_;
   std::shared_ptr<void> target_;
+  std::type_index type_ = typeid(void);
   int number_ = 0;
 };
 

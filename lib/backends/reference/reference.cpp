@@ -72,17 +72,24 @@ class EvalKernel final : public Kernel {
   EvalKernel(const Equation& equation, const Jaxpr& group)
       : eval_(rule<Eval>(*equation.primitive)),
         params_(equation.params),
+        source_(equation.source),
         operands_(equation.inputs, group) {}
   void run(std::span<const View> inputs, std::span<const View> outputs, void*,
            const Stream&) const override {
-    if (operands_.is_plain()) return eval_(inputs, outputs, params_);
-    std::vector<View> views(operands_.size());
-    eval_(operands_.collect(inputs, views.data()), outputs, params_);
+    try {
+      if (operands_.is_plain()) return eval_(inputs, outputs, params_);
+      std::vector<View> views(operands_.size());
+      eval_(operands_.collect(inputs, views.data()), outputs, params_);
+    } catch (Error& error) {
+      if (source_) error.at(source_);  // the equation's line, not that of the call that runs it
+      throw;
+    }
   }
 
  private:
   const Eval::Rule& eval_;
   const Params params_;
+  const Source source_;
   const PointwiseKernel::Operands operands_;
 };
 
