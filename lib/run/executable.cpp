@@ -6,7 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/run.h>
 
-#include <plait/ops.h>
+#include <plait/host_call.h>
 
 #include <array>
 
@@ -64,7 +64,8 @@ class Frame {
 
 class StepExecutable final : public Executable {
  public:
-  StepExecutable(Plan plan, Device device) : plan_(std::move(plan)), stream_{device, nullptr} {
+  StepExecutable(Plan plan, Device device, std::vector<HostCallSite> host_calls)
+      : plan_(std::move(plan)), stream_{device, nullptr}, host_calls_(std::move(host_calls)) {
     for (const Aval& aval : plan_.inputs) input_shapes_.push_back(aval.shape.to_sizes());
   }
   ~StepExecutable() override { delete spare_.load(); }
@@ -164,6 +165,7 @@ class StepExecutable final : public Executable {
 
   const Plan plan_;
   const Stream stream_;
+  const std::vector<HostCallSite> host_calls_;
   std::vector<Sizes64> input_shapes_;
   mutable std::atomic<Frame*> spare_{nullptr};
 };
@@ -200,6 +202,9 @@ std::string StepExecutable::explain() const {
     text += row[4] + "\n";
   }
   text += "arena: " + std::to_string(plan_.arena_bytes) + " bytes\n";
+  for (const HostCallSite& site : host_calls_)
+    text += std::string(site.ordered ? "ordered " : "") + "host call: `" + site.name + "`" +
+            (site.source ? ", " + site.source.to_string() : "") + "\n";
   for (const MissingBackend& missing : missing_backends())
     text += "backend " + missing.name + " is not used: " + missing.reason + "\n";
   return text;
@@ -220,7 +225,7 @@ std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileO
   Plan plan = compile_passes::make_plan(plain, compile_passes::partition_program(plain, backends),
                                         options.donate);
   plan.outputs = jaxpr->output_avals();  // weak where the program says so
-  return std::make_shared<StepExecutable>(std::move(plan), options.device);
+  return std::make_shared<StepExecutable>(std::move(plan), options.device, host_calls_of(plain));
 }
 
 }  // namespace

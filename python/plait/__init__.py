@@ -65,6 +65,7 @@ from plait._derivatives import (
     vjp,
 )
 from plait._extend import Primitive, Transform
+from plait._host import host_call, no_host_calls
 from plait._info import info
 from plait._plait import (
     Array,

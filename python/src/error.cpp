@@ -39,6 +39,7 @@ py::object cause_of(const std::exception_ptr& cause) {
   try {
     if (cause) std::rethrow_exception(cause);
   } catch (const py::error_already_set& error) {
+    if (error.trace()) PyException_SetTraceback(error.value().ptr(), error.trace().ptr());
     return error.value();
   } catch (...) {
   }

@@ -21,6 +21,7 @@ PYBIND11_MODULE(_plait, module) {
   add_interchange(module);
   add_programs(module);
   add_extend(module);
+  add_host_call(module);
   for (const char* name :
        {"At", "AtIndex", "Jaxpr", "JaxprEquation", "JitCache", "Policy", "Size", "TreeDef"})
     forbid_construction(module.attr(name));
