@@ -90,6 +90,7 @@ from plait._plait import (
     from_dlpack,
 )
 from plait._rules import rules
+from plait._script import script, unscripted
 from plait._sizes import Ragged, instantiate, mask, ragged
 from plait._transforms import eval_shape, explain, jit, make_jaxpr, vmap
 

@@ -155,7 +155,9 @@ def _guard_chains(guards, function, kind, name, value, root, path):
     """Guards scalars at the ends of chains that the code spells from a name that holds value."""
     if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in OURS:
         return
-    for chain_kind, chain_name, links in _chains(function.__code__):
+    # What plait.script rewrites spells the chains of the original with other instructions.
+    written = getattr(function, "__wrapped__", None) if hasattr(function, "source") else function
+    for chain_kind, chain_name, links in _chains(written.__code__):
         if (chain_kind, chain_name) == (kind, name):
             _guard_chain(guards, name, links, value, root, path)
 

@@ -234,6 +234,17 @@ void add_flat(py::module_& module) {
   module.def("is_concrete", [](py::object array) {
     return is_array(array.ptr()) && array_of(array.ptr()).is_concrete();
   });
+  // Whether Python can ask for a value now: an array's number, or anything that is no array.
+  module.def("is_known", [](py::object value) {
+    if (is_array(value.ptr())) return array_of(value.ptr()).known_buffer().has_value();
+    return !is_size(value.ptr());
+  });
+  // The jaxpr of a function of a list of arrays, and what it captured: a branch or the body of a
+  // loop, which errors do not name as a transform.
+  module.def("trace_region", [](py::object function, py::object avals) {
+    const Traced traced = make_jaxpr(to_function(function, "script"), to_avals(avals), "script");
+    return py::make_tuple(jaxpr_object(traced.jaxpr), from_arrays(traced.captured));
+  });
   module.def("is_differentiable",
              [](py::object array) { return is_differentiable(to_array(array.ptr()).aval()); });
   module.def("zeros_like", [](py::object array) {

@@ -1,0 +1,376 @@
+"""Rewrites the code of a function for plait.script: branches and loops become functions that helpers call.
+
+    if x > 0:                       def then_1():
+        y = x           becomes         nonlocal y
+    else:                               y = x
+        y = -x                      def else_1(): ...
+                                    script.if_(x > 0, then_1, else_1, "y")
+
+The functions share their variables with the function around them, so that a helper that knows which way to go just
+calls one of them, as Python would, and one that does not traces both (_script_runtime.py). The names at the end are
+the variables that the statement assigns and that are read later. Every part keeps its place in the user's file.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import ast
+import builtins
+import types
+
+from plait._script_expressions import Expressions, arguments_of, no_arguments
+from plait._script_flow import (
+    FUNCTIONS,
+    bound,
+    captured,
+    changed,
+    declared,
+    live,
+    live_in_loop,
+    parameters,
+    rebound,
+    root,
+    stores,
+    suspends,
+)
+from plait._script_jumps import Jumps, load, placed
+
+# Builtins that are called as they are: they do nothing with the value of an array.
+PLAIN = frozenset(
+    "bytes callable delattr dict dir format frozenset getattr globals hasattr hash id isinstance issubclass "
+    "iter len list locals next object print property repr set setattr slice staticmethod classmethod str "
+    "super tuple type vars BaseException Exception ValueError TypeError IndexError KeyError "
+    "NotImplementedError RuntimeError AssertionError StopIteration".split()
+)
+
+
+class Names:
+    """Makes names that a function does not use. helpers is the name of the helpers."""
+
+    def __init__(self, tree, resolve):
+        self.taken = set(dir(builtins))
+        for node in ast.walk(tree):
+            for field in ("id", "name", "arg", "rest"):
+                self.taken.add(getattr(node, field, None))
+            if isinstance(node, (ast.Global, ast.Nonlocal)):
+                self.taken.update(node.names)
+            if isinstance(node, ast.alias):
+                self.taken.add(node.asname or node.name.partition(".")[0])
+        self.resolve = resolve
+        self.functions = set()  # names of functions that were made of statements
+        self.helpers = self.fresh("script")
+
+    def fresh(self, name):
+        candidate, number = name, 0
+        while candidate in self.taken or candidate.endswith("_"):
+            number += 1
+            candidate = f"{name.rstrip('_')}_{number}"
+        self.taken.add(candidate)
+        return candidate
+
+
+class Function:
+    """Rewrites one function, a FunctionDef or a Lambda, in place; functions inside it too."""
+
+    def __init__(self, node, names, outer=()):
+        self.names = names
+        self.parameters = parameters(node.args)
+        body = node.body if isinstance(node.body, list) else [node.body]
+        self.globals = declared(body, ast.Global)
+        self.outer = declared(body, ast.Nonlocal)
+        own = {*self.parameters, *bound(body)} - self.globals - self.outer
+        self.local = own - set(self.parameters)
+        self.visible = own | set(outer) | self.outer  # names that are no globals
+        self.regions = []  # what is bound in each branch and loop around, outermost first
+        self.tries = 0
+        self.value, self.flags = None, set()
+        self.targets = {"return": frozenset()}  # what is live where a jump goes
+        self.inside = set()  # what functions of branches and loops bind
+        if isinstance(node, ast.Lambda):
+            node.body = Expressions(self, alone=True).visit(node.body)
+            return
+        start = 1 if ast.get_docstring(node, clean=False) is not None else 0
+        documentation, body = body[:start], body[start:] or [placed(ast.Pass(), body[0])]
+        jumps = Jumps(names.fresh)
+        lowered = jumps.lower(body)
+        self.value, self.flags = jumps.value, jumps.flags
+        self.local |= set(bound(lowered)) - self.globals - self.outer - set(self.parameters)
+        self.always = captured(lowered) | self.globals | self.outer
+        self.shared = rebound(lowered) & own
+        done = self.block(lowered, frozenset())
+        node.body = [*documentation, *self._declarations(done, body[0]), *done]
+
+    def _declarations(self, done, where):
+        """What makes variables of this function of those that only functions inside it assign."""
+        at_top = set(bound([node for node in done if not getattr(node, "is_region", False)]))
+        made = []
+        for kind, declared_names in ((ast.Global, self.globals), (ast.Nonlocal, self.outer)):
+            if declared_names:
+                made.append(placed(kind(sorted(declared_names)), where))
+        for name in sorted((self.inside & self.local) - at_top):
+            target = ast.Name(name, ast.Store())
+            made.append(placed(ast.AnnAssign(target, load("object"), None, 1), where))
+        return made
+
+    # --- Statements -----------------------------------------------------------------------------
+
+    def block(self, statements, after):
+        """The statements rewritten; names in after are read later."""
+        afters = []
+        for statement in reversed(statements):
+            afters.append(after)
+            after = live([statement], after)
+        pairs = zip(statements, reversed(afters))
+        return [new for node, later in pairs for new in self.statement(node, later)] or [ast.Pass()]
+
+    def statement(self, node, after):
+        prelude = Expressions(self)
+        if isinstance(node, ast.If):
+            return self._if(node, after, prelude)
+        if isinstance(node, ast.While):
+            return self._while(node, after)
+        if isinstance(node, ast.For):
+            return self._for(node, after, prelude)
+        if isinstance(node, FUNCTIONS):
+            return self._function(node, prelude)
+        if isinstance(node, ast.ClassDef):
+            return [node]
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            return []
+        if isinstance(node, (ast.With, ast.Try, ast.Match, getattr(ast, "TryStar", ast.Try))):
+            return self._nested(node, after, prelude)
+        if isinstance(node, ast.Assert):
+            return self._assert(node, prelude)
+        guards = self._guards(node)
+        if isinstance(node, ast.AnnAssign) and self.regions and isinstance(node.target, ast.Name):
+            if node.value is None:
+                return []
+            node = ast.copy_location(ast.Assign([node.target], node.value), node)
+        return [*guards, *prelude.finish(prelude.visit(node))]
+
+    def _if(self, node, after, prelude):
+        if _is_plain(node.test) and not any(
+            isinstance(n, ast.NamedExpr) for n in ast.walk(node.test)
+        ):
+            node.body = self.block(node.body, after)
+            node.orelse = self.block(node.orelse, after) if node.orelse else []
+            return [node]
+        code = [*node.body, *node.orelse]
+        state = self._state(code, after)
+        test = prelude.visit(node.test)
+        then = self._region("then", [], node.body, [], after, node)
+        orelse = self._region("else", [], node.orelse, [], after, node)
+        functions = [function for function in (then, orelse) if function]
+        arguments = [load(made.name) if made else ast.Constant(None) for made in (then, orelse)]
+        lost = [self._lost(state, ends) for ends in getattr(node, "exits", (None, None))]
+        state = [name for name in state if not all(name in names for names in lost)]
+        call = self._call("if_", [test, *arguments], state, code, node.test)
+        lost = [tuple(name for name in state if name in names) for names in lost]
+        if any(lost):
+            call.value.keywords.append(ast.keyword("lost", ast.Constant(tuple(lost))))
+        return prelude.finish(*functions, placed(call, node.test))
+
+    def _lost(self, state, exits):
+        """Variables whose values nobody reads after a branch that ends by these jumps."""
+        if exits is None:
+            return []
+        read = self.flags.union([self.value], *(self.targets[kind] for kind in exits))
+        return [name for name in state if name not in read]
+
+    def _while(self, node, after):
+        head = live_in_loop(node, after)
+        code = [node.test, *node.body]
+        state = self._state(code, head)
+        prelude = Expressions(self)
+        test = prelude.thunk(node.test, "test")
+        body = self._body(node, after, head, [], [])
+        call = self._call("while_", [test, load(body.name)], state, code, node.test)
+        return prelude.finish(body, call)
+
+    def _for(self, node, after, prelude):
+        head = live_in_loop(node, after)
+        code = [node.target, *node.body]
+        state = self._state(code, head)
+        items = prelude.visit(node.iter)
+        item = self.names.fresh("item")
+        first = placed(ast.Assign([node.target], load(item)), node.target)
+        body = self._body(node, after, head, [item], [first])
+        call = self._call("for_", [items, load(body.name)], state, code, node.iter)
+        if node.stop:
+            stop = placed(ast.Lambda(no_arguments(), node.stop), node.iter)
+            stop.body = prelude.visit(stop.body)
+            call.value.keywords.insert(0, ast.keyword("stop", stop))
+        return prelude.finish(body, placed(call, node.iter))
+
+    def _body(self, node, after, head, arguments, first):
+        outer = self.targets
+        self.targets = {**outer, "break": after, "continue": head}
+        body = self._region("body", arguments, node.body, first, head, node)
+        self.targets = outer
+        return body
+
+    def _region(self, kind, arguments, body, first, after, where):
+        """A function of a branch or loop, or None when there is nothing in it."""
+        if kind != "body" and all(isinstance(node, ast.Pass) for node in body):
+            return None
+        name = self.names.fresh(kind + "_")
+        names = [n for n in bound([*first, *body]) if n not in arguments]
+        self.inside.update(names)
+        self.regions.append(set(names))
+        done = [s for node in first for s in self.statement(node, after)]
+        done += self.block(body, after)
+        self.regions.pop()
+        declarations = []
+        for keyword, of_kind in ((ast.Global, self.globals), (ast.Nonlocal, None)):
+            wanted = [n for n in names if (n in self.globals) == (of_kind is not None)]
+            if wanted:
+                declarations.append(placed(keyword(wanted), where))
+        return self.define(name, arguments, declarations + done, where)
+
+    def define(self, name, arguments, body, where):
+        function = ast.FunctionDef(name, arguments_of(arguments), body, [], None)
+        function.type_params = []
+        self.names.functions.add(name)
+        function.is_region = True
+        return placed(function, where)
+
+    def _state(self, code, after):
+        """Variables that code assigns and that are read later, in order of assignment."""
+        names = dict.fromkeys([*bound(code), *changed(code, self.local)])
+        if any(isinstance(node, ast.Call) for top in code for node in ast.walk(top)):
+            names |= dict.fromkeys(sorted(self.shared))
+        return [
+            n for n in names if n in self.local | set(self.parameters) and n in after | self.always
+        ]
+
+    def _call(self, helper, arguments, state, code, where):
+        """A statement that calls a helper with the names of variables."""
+        keywords = []
+        if self.value in state:
+            state = [name for name in state if name != self.value]
+            keywords.append(ast.keyword("result", ast.Constant(self.value)))
+        copied = [name for name in changed(code, self.local) if name not in state]
+        if copied:
+            keywords.append(ast.keyword("copied", ast.Constant(tuple(copied))))
+        if self.tries:
+            keywords.append(ast.keyword("in_try", ast.Constant(True)))
+        arguments = [*arguments, *map(ast.Constant, state)]
+        return placed(ast.Expr(self.helper(helper, arguments, keywords)), where)
+
+    def helper(self, name, arguments, keywords=()):
+        function = ast.Attribute(load(self.names.helpers), name, ast.Load())
+        return ast.Call(function, list(arguments), list(keywords))
+
+    def _function(self, node, prelude):
+        for field in ("decorator_list",):
+            setattr(node, field, [prelude.visit(part) for part in getattr(node, field)])
+        node.args.defaults = [prelude.visit(part) for part in node.args.defaults]
+        node.args.kw_defaults = [part and prelude.visit(part) for part in node.args.kw_defaults]
+        if isinstance(node, ast.FunctionDef) and not suspends(node.body):
+            Function(node, self.names, self.visible)
+        return prelude.finish(node)
+
+    def _nested(self, node, after, prelude):
+        """`with`, `try` and `match` stay what they are; the blocks inside them are rewritten."""
+        is_try = bool(getattr(node, "handlers", ()))
+        self.tries += is_try
+        if isinstance(node, ast.With):
+            node.items = [prelude.visit(item) for item in node.items]
+            node.body = self.block(node.body, after)
+        elif isinstance(node, ast.Match):
+            node.subject = prelude.visit(node.subject)
+            for case in node.cases:
+                case.body = self.block(case.body, after)
+        else:
+            final, after = after, live(node.finalbody, after)
+            rescue = after.union(*(live(handler.body, after) for handler in node.handlers))
+            node.body = self.block(node.body, rescue | live(node.orelse, after))
+            for handler in node.handlers:
+                handler.body = self.block(handler.body, after)
+            node.orelse = self.block(node.orelse, after) if node.orelse else []
+            if node.finalbody:
+                node.finalbody = self.block(node.finalbody, final)
+        self.tries -= is_try
+        return prelude.finish(node)
+
+    def _assert(self, node, prelude):
+        if not __debug__:
+            return []
+        test = prelude.visit(node.test)
+        arguments = [test]
+        if node.msg:
+            arguments.append(prelude.thunk(node.msg, "message"))
+        return prelude.finish(placed(ast.Expr(self.helper("assert_", arguments)), node))
+
+    # --- Effects --------------------------------------------------------------------------------
+
+    def _guards(self, node):
+        """Statements that refuse the effects of node where they would depend on traced values."""
+        guards = []
+        if not self.regions:
+            return guards
+        if isinstance(node, ast.Raise):
+            guards.append(("raise", ast.unparse(node), len(self.regions)))
+        for name in bound(node):
+            if name in self.globals | self.outer:
+                kind = "global" if name in self.globals else "nonlocal"
+                guards.append((kind, name, len(self.regions)))
+        for store, target in stores(node):
+            depth = self._depth(target)
+            if depth and not isinstance(store.ctx, ast.Load):
+                guards.append(("change", ast.unparse(store), depth))
+        return [
+            placed(ast.Expr(self.helper("effect", map(ast.Constant, guard))), node)
+            for guard in guards
+        ]
+
+    def _depth(self, target):
+        """How many of the regions around change something that was made outside them."""
+        name, items = root(target)
+        if name is None or (items and name in self.local):
+            return 0
+        return sum(name not in names for names in self.regions)
+
+    def receiver(self, node):
+        """The receiver of a method that may change it."""
+        depth = self._depth(node)
+        name, _ = root(node)
+        is_module = name not in self.visible and isinstance(
+            self.names.resolve(name), types.ModuleType
+        )
+        if not depth or is_module or _is_update(node):
+            return node
+        text = ast.unparse(node)
+        return self.helper("unchanged", [node, ast.Constant(text), ast.Constant(depth)])
+
+    def is_bare(self, function):
+        """Whether a call of function stays as it is: plait's own and harmless builtins."""
+        name, _ = root(function)
+        if name is None or name in self.visible:
+            return False
+        found = self.names.resolve(name)
+        if isinstance(found, types.ModuleType):
+            return found.__name__.partition(".")[0] == "plait"
+        if name in PLAIN and found is getattr(builtins, name):
+            return isinstance(function, ast.Name)
+        return (getattr(found, "__module__", None) or "").partition(".")[0] == "plait"
+
+
+def _is_plain(test):
+    """Whether a test cannot depend on the value of an array: `x is None`, `isinstance(x, C)`."""
+    if isinstance(test, ast.Constant):
+        return True
+    if isinstance(test, ast.Compare):
+        return all(isinstance(operator, (ast.Is, ast.IsNot)) for operator in test.ops)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _is_plain(test.operand)
+    if isinstance(test, ast.BoolOp):
+        return all(map(_is_plain, test.values))
+    if isinstance(test, ast.Call) and isinstance(test.func, ast.Name):
+        return test.func.id in ("isinstance", "issubclass", "callable", "hasattr")
+    return False
+
+
+def _is_update(node):
+    """Whether node is `x.at[index]`, whose methods change nothing."""
+    inner = node.value if isinstance(node, ast.Subscript) else None
+    return isinstance(inner, ast.Attribute) and inner.attr == "at"

@@ -1,0 +1,251 @@
+"""The variables of branches and loops that plait.script traces, and what tracing leaves of them.
+
+A branch or body is a function without arguments that shares its variables with the code around it, in cells. To trace
+it the cells are given tracers; afterwards they hold again what they held, until the statement has its results.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import contextlib
+import threading
+
+from plait import _plait
+from plait._functions import text_of
+from plait._plait import flatten, unflatten
+
+UNBOUND = object()
+SCALARS = (bool, int, float, complex)
+FUNCTION_RESULT = "the returned value"
+
+
+class Undefined:
+    """The value of a variable that a traced statement may have left without one; every use is an error."""
+
+    __slots__ = ("_name", "_why")
+
+    def __init__(self, name, why):
+        self._name, self._why = name, why
+
+    def __repr__(self):
+        return f"nothing: the variable `{self._name}` {self._why}"
+
+    def _use(self, *args, **kwargs):
+        _plait.fail(
+            "ValueError",
+            f"the variable `{self._name}` may have no value here: it {self._why}",
+            f"give `{self._name}` a value before that statement",
+        )
+
+    __call__ = __iter__ = __bool__ = __len__ = __getitem__ = __contains__ = __hash__ = _use
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __array__ = __enter__ = _use
+    __int__ = __float__ = __complex__ = __index__ = __neg__ = __pos__ = __abs__ = __invert__ = _use
+    __str__ = __format__ = _use
+
+    def __getattr__(self, attribute):
+        if attribute.startswith("__"):  # questions of libraries about what it is
+            raise AttributeError(attribute)
+        self._use()
+
+
+for (
+    _operator
+) in "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or".split():
+    for _prefix in ("", "r", "i"):
+        setattr(Undefined, f"__{_prefix}{_operator}__", Undefined._use)
+
+
+def is_undefined(value):
+    return value is UNBOUND or type(value) is Undefined
+
+
+class _Regions(threading.local):
+    """The branches and loops that this thread is inside of: whether each is being traced."""
+
+    def __init__(self):
+        self.traced = []
+
+    @contextlib.contextmanager
+    def tracing(self):
+        self.traced.append(True)
+        try:
+            yield
+        finally:
+            self.traced.pop()
+
+    def run(self, function, *arguments):
+        """Calls the function of a branch or body that Python chose."""
+        self.traced.append(False)
+        try:
+            return function(*arguments)
+        finally:
+            self.traced.pop()
+
+
+regions = _Regions()
+
+
+def where():
+    """The line of the statement that is being traced: "train.py:5"."""
+    place = _plait.current_line().partition(":  ")[0]
+    return place.partition(" in ")[0]
+
+
+def type_of(value):
+    """The type of an array, or the text of another value, for messages."""
+    leaves, structure = flatten(value)
+    types = [_plait.aval_of(leaf) if isinstance(leaf, _plait.Array) else leaf for leaf in leaves]
+    return text_of(unflatten(structure, types))
+
+
+# --- Variables ------------------------------------------------------------------------------------
+
+
+def _read(cell):
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return UNBOUND
+
+
+def _write(cell, value):
+    if value is UNBOUND:
+        del cell.cell_contents
+    else:
+        cell.cell_contents = value
+
+
+def _own(value):
+    """A copy of a container, which a branch may change without the other seeing it."""
+    if type(value) in (list, dict):
+        leaves, structure = flatten(value)
+        return unflatten(structure, leaves)
+    return set(value) if type(value) is set else value
+
+
+class Variables:
+    """The variables that functions share with the code around them. names are those that are read later."""
+
+    def __init__(self, functions, names, result=None, copied=()):
+        self.cells = {}
+        for function in functions:
+            if function is not None:
+                self.cells.update(zip(function.__code__.co_freevars, function.__closure__ or ()))
+        self.names = [*names, result] if result else list(names)
+        self.result, self.copied = result, {*copied, *self.names}
+        self.before = {name: _read(cell) for name, cell in self.cells.items()}
+
+    def restore(self):
+        """Gives every variable its value of before."""
+        for name, cell in self.cells.items():
+            _write(cell, self.before[name])
+
+    def renew(self, values):
+        """The same for the beginning of a branch or body: with these values, and containers of its own."""
+        for name, cell in self.cells.items():
+            value = values.get(name, self.before[name])
+            _write(cell, _own(value) if name in self.copied else value)
+
+    def write(self, values):
+        for name, value in values.items():
+            _write(self.cells[name], value)
+
+    def read(self):
+        return {name: _read(self.cells[name]) for name in self.names}
+
+    def label(self, name):
+        """What a variable is called in messages."""
+        return FUNCTION_RESULT if name == self.result else name or "value"
+
+
+# --- What tracing leaves --------------------------------------------------------------------------
+
+
+class Output:
+    """An output of a traced function, by its number."""
+
+    def __init__(self, index, aval):
+        self.index, self.aval = index, aval
+
+
+class Value:
+    """The value of a variable when a traced function ends: a structure with leaves; arrays are Outputs."""
+
+    def __init__(self, structure, leaves, original):
+        self.structure, self.leaves, self.original = structure, leaves, original
+
+
+class Traced:
+    """A function traced once. run(arrays) returns a list of arrays and a dict of values."""
+
+    def __init__(self, variables, values, avals, run):
+        found = {}
+
+        def flat(arrays):
+            variables.renew(values(arrays))
+            outputs, named = run(arrays)
+            self.num_outputs = len(outputs)
+            for name, value in named.items():
+                found[name] = self._flatten(name, value, outputs)
+            return outputs
+
+        try:
+            with regions.tracing():
+                self.jaxpr, self.consts = _plait.trace_region(flat, list(avals))
+        finally:
+            variables.restore()
+        avals = self.jaxpr.out_avals
+        self.values = {
+            name: value and Value(value[0], [_output(leaf, avals) for leaf in value[1]], value[2])
+            for name, value in found.items()
+        }
+
+    @staticmethod
+    def _flatten(name, value, outputs):
+        """(structure, leaves, leaves before), where an int in a list stands for an output; None: undefined."""
+        if value is UNBOUND or (type(value) is Undefined and value._name == name):
+            return None
+        leaves, structure = flatten(value)
+        marked = []
+        for leaf in leaves:
+            if type(leaf) is Undefined:
+                leaf._use()
+            is_array = isinstance(leaf, _plait.Array)
+            marked.append([len(outputs)] if is_array else leaf)
+            if is_array:
+                outputs.append(leaf)
+        return structure, marked, leaves
+
+    def __call__(self, arrays=()):
+        return _plait.eval_jaxpr(self.jaxpr, [*arrays, *self.consts])
+
+
+def _output(leaf, avals):
+    return Output(leaf[0], avals[leaf[0]]) if type(leaf) is list else leaf
+
+
+def aval_of(leaf):
+    return leaf.aval if isinstance(leaf, Output) else _plait.aval_of(leaf)
+
+
+def is_same(a, b):
+    """Whether two leaves that are no arrays are one value, which nothing has to select."""
+    return a is b or (type(a) is type(b) and isinstance(a, (*SCALARS, str, bytes)) and a == b)
+
+
+def filler(aval):
+    """Zeros of a type, for a value that nobody reads."""
+    from plait import numpy
+
+    if aval.weak_type:
+        number = {"f": 0.0, "c": 0j}.get(aval.dtype.kind, 0)
+        return numpy.broadcast_to(_plait.to_array(number), aval.shape)
+    return numpy.zeros(aval.shape, aval.dtype)
+
+
+def packed(leaves):
+    """Arrays of one variable as a tree: the array itself, or a list."""
+    return leaves[0] if len(leaves) == 1 else leaves
+
+
+def unpacked(tree):
+    return tree if isinstance(tree, list) else [tree]
