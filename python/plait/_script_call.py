@@ -1,4 +1,4 @@
-"""What scripted code calls: functions of its own package are scripted too, builtins take traced values.
+"""What scripted code calls: functions of its own package are scripted too, and what cannot be traced becomes an island.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -7,29 +7,32 @@ import functools
 import sys
 import types
 
+from plait import _plait
+from plait._functions import name_of, text_of
+from plait._plait import flatten, is_known, unflatten
 from plait._script_items import REPLACED
 
-BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType)
+# Packages whose functions have no effect: they need not run where nobody reads the result.
+PURE = ("math", "cmath", "numpy", "scipy")
 
 
 def call(function):
-    """What code that calls function is to call instead, in scripted code."""
-    kind = type(function)
-    if kind is types.FunctionType or kind is types.MethodType:
-        return _scripted(function, sys._getframe(1).f_globals)
-    if kind is type or isinstance(function, BUILTIN):
-        return _builtin(function)
-    if kind is functools.partial:
-        inner = _scripted(function.func, sys._getframe(1).f_globals)
-        return functools.partial(inner, *function.args, **function.keywords)
-    return _scripted(function, sys._getframe(1).f_globals)
-
-
-def _builtin(function):
-    try:
-        return REPLACED.get(function, function)
-    except TypeError:  # a method of an object without a hash
+    """What scripted code calls where it spells a call of function."""
+    # Lists, strings, arrays and classes are asked what they are asked everywhere.
+    if isinstance(function, type) or isinstance(
+        getattr(function, "__self__", None), (_plait.Array, list, dict, set, tuple, str, bytes)
+    ):
+        return REPLACED.get(id(function), function)
+    module = getattr(function, "__module__", None)
+    if str(module).partition(".")[0] == "plait" or type(function).__module__ == "plait":
         return function
+    if isinstance(function, types.BuiltinFunctionType) and module == "builtins":
+        return REPLACED.get(id(function), function)
+    caller = sys._getframe(1).f_globals
+    if isinstance(function, functools.partial):
+        inner = _scripted(function.func, caller)
+        return functools.partial(inner, *function.args, **function.keywords)
+    return _scripted(function, caller)
 
 
 def _scripted(function, caller):
@@ -38,23 +41,17 @@ def _scripted(function, caller):
 
     if isinstance(function, types.MethodType):
         inner = _scripted(function.__func__, caller)
-        return (
-            types.MethodType(inner, function.__self__)
-            if inner is not function.__func__
-            else function
-        )
+        if isinstance(inner, types.FunctionType):
+            return types.MethodType(inner, function.__self__)
+        return _island(function)
     if isinstance(function, types.FunctionType):
-        if (
-            not _is_near(function.__globals__, caller)
-            or "__plait_unscripted__" in function.__dict__
-        ):
+        if "__plait_unscripted__" in function.__dict__:
             return function
-        return rewritten(function)
+        return rewritten(function) if _is_near(function.__globals__, caller) else _island(function)
     method = getattr(type(function), "__call__", None)
-    if isinstance(method, types.FunctionType):
-        inner = _scripted(method, caller)
-        return types.MethodType(inner, function) if inner is not method else function
-    return function
+    if isinstance(method, types.FunctionType) and _is_near(method.__globals__, caller):
+        return types.MethodType(_scripted(method, caller), function)
+    return _island(function)
 
 
 def _is_near(one, other):
@@ -63,3 +60,77 @@ def _is_near(one, other):
         return True
     names = [str(module.get("__name__", "")).partition(".")[0] for module in (one, other)]
     return names[0] == names[1] and names[0] not in ("", "plait")
+
+
+# --- Islands --------------------------------------------------------------------------------------
+
+
+def _island(function):
+    """function, which becomes a host_call where it needs the values of traced arguments."""
+    if not _plait.is_tracing():
+        return function
+
+    @functools.wraps(function, updated=())
+    def island(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except _plait.TracerError:
+            if all(map(is_known, flatten((args, kwargs))[0])):
+                raise
+        return _host_call(function, args, kwargs)
+
+    return island
+
+
+def _host_call(function, args, kwargs):
+    from plait._host import host_call
+
+    def apply(args, kwargs):
+        return function(*args, **kwargs)
+
+    name = name_of(function)
+    pure = str(getattr(function, "__module__", "")).partition(".")[0] in PURE
+    types_ = _result_types(name, apply, args, kwargs)
+    return host_call(apply, types_, args, kwargs, ordered=not pure, name=name)
+
+
+def _result_types(name, apply, args, kwargs):
+    """The types of what a function returns, from a call with made-up arrays of the types of its arguments."""
+    leaves, structure = flatten((args, kwargs))
+    sample = unflatten(structure, [_sample(leaf) for leaf in leaves])
+    try:
+        result = apply(*sample)
+    except Exception as error:
+        _plait.fail(
+            "TracerError",
+            f"script: `{name}` cannot be traced, and what it returns is not known: on made-up arrays of the types of "
+            f"its arguments it raised {type(error).__name__}: {text_of(str(error))}",
+            f"say what it returns: plait.host_call({name}, plait.ShapeDtypeStruct(shape, dtype), ...)",
+        )
+    results, structure = flatten(result)
+    for leaf in results:
+        if not _plait.is_array_like(leaf):
+            _plait.fail(
+                "TreeError",
+                f"script: `{name}` cannot be traced, and it returns {text_of(leaf)} of type {type(leaf).__name__}, "
+                "which is no array",
+                "call it outside jit, or let it return arrays",
+            )
+    return unflatten(structure, [_plait.aval_of(leaf) for leaf in results])
+
+
+def _sample(leaf):
+    """A NumPy array of the type of an array: different numbers around 1; matrices that have every decomposition."""
+    import numpy
+
+    if not _plait.is_array_like(leaf):
+        return leaf
+    aval = _plait.aval_of(leaf)
+    if aval.dtype.kind in "biu":
+        return numpy.ones(aval.shape, aval.dtype)
+    values = 0.5 + numpy.modf(0.5 + 0.6180339887 * numpy.arange(aval.size))[0].reshape(aval.shape)
+    if len(aval.shape) > 1 and aval.shape[-1] == aval.shape[-2]:
+        values = (
+            values + numpy.swapaxes(values, -1, -2) + 4 * aval.shape[-1] * numpy.eye(aval.shape[-1])
+        )
+    return values.astype(aval.dtype)

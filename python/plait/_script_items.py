@@ -181,9 +181,9 @@ def _extreme(builtin, precedes, values, options):
 
 
 REPLACED = {
-    builtins.range: range,
-    builtins.zip: zip,
-    builtins.enumerate: enumerate,
-    builtins.min: minimum,
-    builtins.max: maximum,
+    id(builtins.range): range,
+    id(builtins.zip): zip,
+    id(builtins.enumerate): enumerate,
+    id(builtins.min): minimum,
+    id(builtins.max): maximum,
 }

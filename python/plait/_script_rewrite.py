@@ -214,6 +214,7 @@ class Function:
             return None
         name = self.names.fresh(kind + "_")
         names = [n for n in bound([*first, *body]) if n not in arguments]
+        names += sorted(self._reached(body).difference(names))
         self.inside.update(names)
         self.regions.append(set(names))
         done = [s for node in first for s in self.statement(node, after)]
@@ -236,11 +237,15 @@ class Function:
     def _state(self, code, after):
         """Variables that code assigns and that are read later, in order of assignment."""
         names = dict.fromkeys([*bound(code), *changed(code, self.local)])
-        if any(isinstance(node, ast.Call) for top in code for node in ast.walk(top)):
-            names |= dict.fromkeys(sorted(self.shared))
+        names |= dict.fromkeys(sorted(self._reached(code)))
         return [
             n for n in names if n in self.local | set(self.parameters) and n in after | self.always
         ]
+
+    def _reached(self, code):
+        """Variables that code may assign by calling a function inside this one."""
+        has_call = any(isinstance(node, ast.Call) for top in code for node in ast.walk(top))
+        return self.shared if has_call else set()
 
     def _call(self, helper, arguments, state, code, where):
         """A statement that calls a helper with the names of variables."""

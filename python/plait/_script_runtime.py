@@ -40,8 +40,9 @@ OPERATORS = {
 }  # fmt: skip
 # What may be computed although Python would not have come to it: it cannot fail.
 HARMLESS = frozenset(
-    "abs add and broadcast_in_dim convert_element_type eq ge gt is_finite le lt max min mul ne neg not or "
-    "reduce_and reduce_or reshape select sign squeeze sub xor".split()
+    "abs add and atan2 broadcast_in_dim cast ceil cmp complex concatenate cos div erf exp expm1 floor imag "
+    "integer_pow iota log log1p max min mul neg not or pow real reduce rem reshape rev round select shift sin "
+    "slice sqrt stop_gradient sub tanh transpose xor".split()
 )
 
 
