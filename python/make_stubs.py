@@ -12,7 +12,8 @@ import pathlib
 import sys
 
 MODULES = (
-    "numpy", "numpy.linalg", "lax", "nn", "nn.initializers", "random", "optim", "scipy.special", "scipy.stats.norm",
+    "numpy", "numpy.linalg", "lax", "lax.linalg", "nn", "nn.initializers", "random", "optim", "scipy.linalg",
+    "scipy.special", "scipy.stats.norm",
     "tree",
 )  # fmt: skip
 HEADER = '''"""Made by python/make_stubs.py from the catalogue.

@@ -1,5 +1,10 @@
-// plait::numpy::linalg: norms and what else of linear algebra needs no decomposition. Names and
-// arguments are those of NumPy and of the array-API standard.
+// plait::numpy::linalg: norms, systems of equations and decompositions. Names and arguments are
+// those of NumPy and of the array-API standard. Matrices are the last two axes; axes before them
+// are a batch, and the batches of two operands broadcast. Integers are float32; 16-bit floats are
+// refused.
+//
+// A singular matrix gives infinities or NaN, and one that is not positive definite NaN: values are
+// not known while a program is traced, so that they cannot be errors.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,7 +33,8 @@ class NormOrder {
 
 // Of a vector: (sum |x|^ord)^(1/ord), the largest or smallest |x| for inf and -inf, the number of
 // elements that are not 0 for 0. Of a matrix: "fro", or the largest (-: smallest) sum of a column
-// for 1 and of a row for inf. MissingRuleError for those that need singular values (2, -2, "nuc").
+// for 1 and of a row for inf, of the singular values the largest (2), the smallest (-2) or the sum
+// ("nuc").
 Array norm(Operand x, const NormOrder& ord = {}, const Axes& axis = {}, bool keepdims = false);
 Array matrix_norm(Operand x, bool keepdims = false, const NormOrder& ord = "fro");
 Array vector_norm(Operand x, const Axes& axis = {}, bool keepdims = false,
@@ -41,7 +47,54 @@ using numpy::vecdot;
 // Of the last two axes.
 Array diagonal(Operand x, int offset = 0);
 Array trace(Operand x, int offset = 0, OptionalDType dtype = {});
-// a times itself n times, by squaring; n >= 0.
+// a times itself n times, by squaring; the inverse so many times for n < 0.
 Array matrix_power(Operand a, int n);
+// The product of matrices, of which the first and the last may be vectors, in the order that needs
+// the fewest multiplications.
+Array multi_dot(Operands arrays);
+
+// The x of a x = b; b is a vector when it has one axis, and matrices otherwise. Its derivatives
+// solve the same systems again, without differentiating the factorization.
+Array solve(Operand a, Operand b);
+Array inv(Operand a);
+// The Moore-Penrose inverse; singular values up to rtol times the largest count as 0. The default
+// is 10 max(m, n) times the dtype's rounding.
+Array pinv(Operand a, std::optional<double> rtol = {});
+struct LeastSquares {
+  Array x, residuals, rank, singular_values;
+};
+// The x of least norm among those with the least |a x - b|; a is one matrix, b a vector or a
+// matrix. residuals are the sums of squares of b - a x. Singular values up to rcond times the
+// largest count as 0; the default is the dtype's rounding times max(m, n).
+LeastSquares lstsq(Operand a, Operand b, std::optional<double> rcond = {});
+// The tensors for which tensordot(a, x, x.ndim) = b, and tensordot(tensorinv(a), b, b.ndim) = x.
+Array tensorsolve(Operand a, Operand b, const std::optional<std::vector<int>>& axes = {});
+Array tensorinv(Operand a, int ind = 2);
+
+// The determinant; its gradient is right for singular matrices too.
+Array det(Operand a);
+// Its sign (of complex matrices: its phase) and the logarithm of its magnitude.
+std::pair<Array, Array> slogdet(Operand a);
+// How many singular values are above tol, or above rtol times the largest, by default max(m, n)
+// times the dtype's rounding; int32.
+Array matrix_rank(Operand M, std::optional<double> rtol = {}, bool hermitian = false,
+                  std::optional<double> tol = {});
+// norm(x, p) norm(inv(x), p); the ratio of the largest singular value to the smallest for no p
+// or 2.
+Array cond(Operand x, const NormOrder& p = {});
+
+// L of a = L L^H, or U = L^H when upper: lax::linalg::cholesky.
+Array cholesky(Operand a, bool upper = false, bool symmetrize_input = true);
+// q and r of a = q r; mode is "reduced", or "complete" for a square q. MissingRuleError when a
+// complete q of more rows than columns is differentiated.
+std::pair<Array, Array> qr(Operand a, const std::string& mode = "reduced");
+// u, s and vh of a = u s vh: lax::linalg::svd. hermitian matrices are decomposed by eigh.
+std::tuple<Array, Array, Array> svd(Operand a, bool full_matrices = true, bool hermitian = false);
+Array svdvals(Operand x);
+// Eigenvalues, least first, and eigenvectors of Hermitian matrices: lax::linalg::eigh. Of a, UPLO
+// says which triangle is read where symmetrize_input does not make them equal.
+std::pair<Array, Array> eigh(Operand a, const std::string& UPLO = "L",
+                             bool symmetrize_input = true);
+Array eigvalsh(Operand a, const std::string& UPLO = "L", bool symmetrize_input = true);
 
 }  // namespace plait::numpy::linalg

@@ -5,13 +5,16 @@
 #include <plait/api.h>
 #include <plait/composites.h>
 #include <plait/custom.h>
+#include <plait/implicit.h>
 #include <plait/lax.h>
 #include <plait/nn.h>
 #include <plait/numpy.h>
 #include <plait/numpy_linalg.h>
+#include <plait/ops_linalg.h>
 #include <plait/optim.h>
 #include <plait/random.h>
 #include <plait/run.h>
 #include <plait/scipy.h>
+#include <plait/scipy_linalg.h>
 #include <plait/specs.h>
 #include <plait/transforms.h>

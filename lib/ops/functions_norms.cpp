@@ -1,4 +1,4 @@
-// plait.numpy.linalg: norms and what else needs no decomposition.
+// plait.numpy.linalg: norms, and products of matrices.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/numpy_linalg.h>
 
@@ -56,14 +56,22 @@ Array norm_of_vectors(const Array& x, const NormOrder& ord, const Axes& axes, bo
   return numpy::power(powers, 1 / p);
 }
 
+// The largest (2) or smallest (-2) singular value, or their sum ("nuc").
+Array norm_of_singular_values(const Array& x, const NormOrder& ord, int row, int column,
+                              bool keepdims) {
+  const Array s = numpy::linalg::svdvals(numpy::moveaxis(x, {row, column}, {-2, -1}));
+  const int last = s.ndim() - 1;
+  const Array value = !ord.number()       ? lax::reduce_sum(s, std::vector<int>{last})
+                      : *ord.number() > 0 ? numpy::max(s, last)
+                                          : numpy::min(s, last);
+  return keepdims ? with_axes(value, x.shape(), std::vector<int>{row, column}) : value;
+}
+
 Array norm_of_matrices(const Array& x, const NormOrder& ord, int row, int column, bool keepdims) {
   if (ord.is_none() || ord.word() == "fro") return root_of_squares(x, {row, column}, keepdims);
   const double p = ord.number().value_or(0);
   if (ord.word() == "nuc" || std::abs(p) == 2)
-    throw MissingRuleError(
-        "norm: this norm of matrices needs singular values, which plait does "
-        "not compute yet",
-        "use ord='fro', 1 or numpy.inf");
+    return norm_of_singular_values(x, ord, row, column, keepdims);
   if (std::abs(p) != 1 && !std::isinf(p)) refuse(ord, "matrices");
   const bool columns = std::abs(p) == 1;  // the largest sum of a column
   const Array sums = numpy::sum(lax::abs(x), columns ? row : column, {}, true);
@@ -111,10 +119,7 @@ Array numpy::linalg::matrix_power(Operand a, int n) {
   if (a.ndim() < 2 || !(a.shape(a.ndim() - 1) == a.shape(a.ndim() - 2)))
     throw ShapeError("matrix_power: an array of shape (" + a.shape().to_string() + ")",
                      "give square matrices");
-  if (n < 0)
-    throw MissingRuleError(
-        "matrix_power: n is " + std::to_string(n) + ", and plait does not compute inverses yet",
-        "give n >= 0");
+  if (n < 0) return matrix_power(inv(a), -n);
   if (n == 0) return plait::broadcast_to(identity(a.shape(a.ndim() - 1), a.dtype()), a.shape());
   std::optional<Array> result;
   for (Array square = a;; square = matmul(square, square)) {
@@ -132,8 +137,8 @@ namespace of = numpy::linalg;
              "The norm of vectors along an axis, of matrices along two, or of all elements (None). "
              "ord of vectors: None or 2, any number p for (sum |x|^p)^(1/p), inf, -inf, 0 for the "
              "count of elements that are not 0; of matrices: None or 'fro', 1 and -1 for sums of "
-             "columns, inf and -inf of rows. Integers are float32. MissingRuleError for 2, -2 and "
-             "'nuc' of matrices, which need singular values.",
+             "columns, inf and -inf of rows, 2 and -2 for the largest and the smallest singular "
+             "value, 'nuc' for their sum. Integers are float32.",
              &of::norm),
     function("numpy.linalg", "matrix_norm(x, *, keepdims=False, ord='fro')",
              "norm of the matrices in the last two axes.", &of::matrix_norm),
@@ -144,7 +149,7 @@ namespace of = numpy::linalg;
     function("numpy.linalg", "trace(x, *, offset=0, dtype=None)",
              "The sum of a diagonal of the last two axes.", &of::trace),
     function("numpy.linalg", "matrix_power(a, n)",
-             "Square matrices times themselves n times, by squaring. MissingRuleError for n < 0.",
+             "Square matrices times themselves n times, by squaring; their inverses for n < 0.",
              &of::matrix_power),
     function(
         "numpy.linalg", "matmul(x1, x2)", "The same as numpy.matmul.",

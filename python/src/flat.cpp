@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
+#include <plait/implicit.h>
 #include <plait/ops.h>
 #include <plait/transforms.h>
 
@@ -62,9 +63,38 @@ std::optional<std::int64_t> to_chunk(const py::object& chunk) {
   return size.constant();
 }
 
+// A Python function of a function of leaves, and of leaves.
+flat::Solver to_solver(py::object solver) {
+  if (solver.is_none()) return {};
+  return [shared = share(std::move(solver))](const Function& f, std::span<const Array> y) {
+    py::gil_scoped_acquire gil;
+    const py::cpp_function callable(
+        [f](py::object leaves) { return from_arrays(f(to_arrays(leaves))); });
+    return to_arrays(borrowed(static_cast<PyObject*>(shared.get()))(callable, from_arrays(y)));
+  };
+}
+
+void add_implicit(py::module_& module) {
+  module.def("flat_custom_linear_solve", [](py::object matvec, py::object b, py::object solve,
+                                            py::object transpose_solve, bool symmetric,
+                                            const std::string& name) {
+    return from_arrays(flat::custom_linear_solve(to_function(matvec, name), to_arrays(b),
+                                                 to_solver(std::move(solve)),
+                                                 to_solver(std::move(transpose_solve)), symmetric));
+  });
+  module.def("flat_custom_root", [](py::object f, py::object guess, py::object solve,
+                                    py::object tangent_solve, const std::string& name) {
+    TransformScope scope("custom_root", name);
+    return from_arrays(flat::custom_root(to_function(f, name), to_arrays(guess),
+                                         to_solver(std::move(solve)),
+                                         to_solver(std::move(tangent_solve)), name));
+  });
+}
+
 }  // namespace
 
 void add_flat(py::module_& module) {
+  add_implicit(module);
   module.def(
       "flat_make_jaxpr",
       [](py::object function, py::object avals, const std::string& transform,

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "samples.h"
 
+#include <plait/linear_solve.h>
+#include <plait/ops_linalg.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -70,9 +73,47 @@ Case custom_vjp_case(const Primitive& primitive) {
 
 }  // namespace
 
+// A case of a primitive that is reached through a function, of these inputs.
+Case function_case(const Primitive& primitive, std::vector<Sample::Input> inputs,
+                   std::function<Arrays(std::span<const Array>)> function) {
+  Case made{std::string(primitive.name()), nullptr, std::move(inputs), {}, {}};
+  made.apply = [function](std::span<const Array> arrays, const Params&) {
+    return function(arrays);
+  };
+  return made;
+}
+
+// Positive definite matrices of any: x x' + 1.
+Array positive_definite(const Array& x) {
+  const Dim n = x.shape(x.ndim() - 1);
+  return numpy::add(numpy::matmul(x, numpy::matrix_transpose(x)), numpy::eye(n, {}, 0, x.dtype()));
+}
+
+// linear_solve holds programs: here a b = y for positive definite a, which all of them capture.
+Arrays solved_system(std::span<const Array> inputs) {
+  const Array a = positive_definite(inputs[0]), l = lax::linalg::cholesky(a);
+  const Function matvec = [&](std::span<const Array> x) -> Arrays {
+    return {numpy::matmul(a, x[0])};
+  };
+  const Function solve = [&](std::span<const Array> b) -> Arrays {
+    const Array y = lax::linalg::triangular_solve(l, b[0], true, true);
+    return {lax::linalg::triangular_solve(l, y, true, true, true)};
+  };
+  return linear_solve(matvec, inputs.subspan(1), solve, solve);
+}
+
 std::vector<Case> cases_of(const Primitive& primitive) {
   if (primitive.name() == "custom_linear") return {custom_vjp_case(primitive)};
+  const Sample::Input square{{{3, 3}, DType::float64}}, tall{{{3, 2}, DType::float64}};
+  if (primitive.name() == "linear_solve")
+    return {function_case(primitive, {square, tall}, solved_system)};
   std::vector<Case> cases;
+  if (primitive.name() == "cholesky")
+    for (const Shape& shape : {Shape{3, 3}, Shape{2, 2, 2}})
+      cases.push_back(function_case(
+          primitive, {{{shape, DType::float64}}}, [](std::span<const Array> x) -> Arrays {
+            return {lax::linalg::cholesky(positive_definite(x[0]), false)};
+          }));
   for (Sample& sample : rule<Samples>(primitive)())
     cases.push_back(make_case(primitive, std::move(sample)));
   return cases;

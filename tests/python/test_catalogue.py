@@ -17,10 +17,12 @@ from plait import _plait
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = (
-    "numpy numpy_shape numpy_linalg lax ops ops_indexing ops_order nn random optim scipy".split()
+    "numpy numpy_shape numpy_linalg lax ops ops_indexing ops_order ops_linalg nn random optim scipy "
+    "scipy_linalg".split()
 )
 MODULES = (
-    "numpy numpy.linalg lax nn nn.initializers random optim scipy.special scipy.stats.norm".split()
+    "numpy numpy.linalg lax lax.linalg nn nn.initializers random optim scipy.linalg scipy.special "
+    "scipy.stats.norm".split()
 )
 
 # Functions of C++ alone.
@@ -42,6 +44,11 @@ OVERLOADED = {
 ONLY_PYTHON = {
     "numpy.average": {"returned"},
     "numpy.linspace": {"retstep"},
+    "numpy.linalg.pinv": {"hermitian", "rcond"},  # says nothing; another name of rtol
+    "numpy.linalg.lstsq": {"numpy_resid"},
+    "numpy.linalg.svd": {"compute_uv"},
+    "lax.linalg.svd": {"compute_uv"},
+    "scipy.linalg.lu": {"permute_l"},
     "numpy.unique": {"return_index", "return_inverse", "return_counts", "axis"},
     "numpy.where": {"size", "fill_value"},
     "nn.logsumexp": {"return_sign"},
@@ -83,6 +90,8 @@ PYTHON_ONLY = {
     "numpy.isscalar": "of any object of Python", "numpy.ndarray": "the class Array",
     "numpy.fromfunction": "takes a Python function", "numpy.vectorize": "takes a Python function",
     "lax.conv_dimension_numbers": "gives a tuple of JAX's type",
+    "lax.custom_linear_solve": "takes Python functions", "lax.linear_solve": "takes Python functions",
+    "lax.custom_root": "takes Python functions",
     "nn.initializers": "factories, which return functions, of the catalogue's functions",
 }  # fmt: skip
 

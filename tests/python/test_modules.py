@@ -55,7 +55,7 @@ def test_norms(dtype):
                 vector,
                 tolerance,
             )
-        for order in (None, "fro", 1, -1, np.inf, -np.inf):
+        for order in (None, "fro", 1, -1, np.inf, -np.inf, 2, -2, "nuc"):
             for axes in ((1, 2), (2, 0), (-1, -2)):
                 expected = np.linalg.norm(x, order, axes, keepdims)
                 check(pnp.linalg.norm(x, order, axes, keepdims), expected, tolerance)
@@ -67,17 +67,12 @@ def test_norms(dtype):
 
 
 def test_norms_that_are_refused():
-    for order in (2, -2, "nuc"):
-        with pytest.raises(plait.MissingRuleError, match="singular values"):
-            pnp.linalg.norm(X[0], order)
     for call in (lambda: pnp.linalg.norm(X[0], "fra"), lambda: pnp.linalg.norm(X, axis=(0, 0)), lambda: pnp.linalg.norm(X, 1),
                  lambda: pnp.linalg.norm(X, axis=(0, 1, 2)), lambda: pnp.linalg.norm(X[0, 0], "fro")):  # fmt: skip
         with pytest.raises(ValueError):
             call()
-    with pytest.raises(AttributeError, match="decomposition"):
-        pnp.linalg.svd
-    with pytest.raises(plait.MissingRuleError, match="inverses"):
-        pnp.linalg.matrix_power(X[0, :3, :3], -1)
+    with pytest.raises(AttributeError, match="Hermitian"):
+        pnp.linalg.eigvals
 
 
 def test_norms_differentiate():
@@ -87,7 +82,7 @@ def test_norms_differentiate():
 
 def test_rest_of_linalg():
     a, b = X[0, :, :3], X[1, :, :3]
-    for n in range(5):
+    for n in range(-3, 5):
         check(pnp.linalg.matrix_power(a, n), np.linalg.matrix_power(a, n))
     check(pnp.linalg.matmul(a, b), a @ b)
     check(pnp.linalg.outer(a[0], b[0]), np.outer(a[0], b[0]))

@@ -1,4 +1,4 @@
-"""Norms, and what else of linear algebra needs no decomposition.
+"""Norms, systems of equations and decompositions of matrices.
 
 Every function is C++ and comes from the catalogue, with its documentation.
 
@@ -12,14 +12,9 @@ __all__ = sorted(_catalogue("numpy.linalg"))
 
 
 def __getattr__(name):
-    if (
-        name
-        in (
-            "cholesky det eig eigh eigvals eigvalsh inv lstsq matrix_rank pinv qr slogdet solve svd svdvals"
-        ).split()
-    ):
+    if name in ("eig", "eigvals"):
         raise AttributeError(
-            f"module 'plait.numpy.linalg' has no attribute {name!r}: it needs a matrix decomposition, which plait "
-            "does not have yet"
+            f"module 'plait.numpy.linalg' has no attribute {name!r}: it needs the eigenvalues of matrices that are "
+            "not Hermitian, which plait does not compute; eigh and eigvalsh are those of Hermitian ones"
         )
     raise AttributeError(f"module 'plait.numpy.linalg' has no attribute {name!r}")

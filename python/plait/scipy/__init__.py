@@ -1,8 +1,8 @@
-"""SciPy's names: special functions and the normal distribution.
+"""SciPy's names: linear algebra, special functions and the normal distribution.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
-from plait.scipy import special, stats
+from plait.scipy import linalg, special, stats
 
-__all__ = ["special", "stats"]
+__all__ = ["linalg", "special", "stats"]

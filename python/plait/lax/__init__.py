@@ -9,7 +9,12 @@ import enum as _enum
 import typing as _typing
 
 from plait import _plait
+from plait._implicit import custom_linear_solve as custom_linear_solve
+from plait._implicit import custom_root as custom_root
 from plait._plait import catalogue as _catalogue
+from plait.lax import linalg as linalg
+
+linear_solve = custom_linear_solve
 
 globals().update(_catalogue("lax"))
 

@@ -1,0 +1,113 @@
+// linear_solve. Its rules for the transforms are in transforms/implicit.cpp.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/families.h>
+#include <plait/linear_solve.h>
+#include <plait/ops.h>
+#include <plait/sizes.h>
+
+namespace plait {
+
+Jaxpr body_of_call(const Params& params, std::string_view entry);  // call.cpp
+
+LinearSystem::LinearSystem(const Params& params)
+    : matvec(body_of_call(params, "matvec")),
+      solve(body_of_call(params, "solve")),
+      symmetric(params.flag("symmetric")),
+      num_matvec(int(params.integer("num_matvec"))),
+      num_solve(int(params.integer("num_solve"))),
+      num_transpose(int(params.integer("num_transpose"))) {
+  if (params.has("transpose_solve")) transpose_solve = body_of_call(params, "transpose_solve");
+}
+
+int LinearSystem::num_unknowns() const { return matvec->num_binders - num_matvec; }
+
+Params LinearSystem::to_params() const {
+  // The jaxprs list the same sizes, so that one list of values feeds them all.
+  std::vector<Dim> sizes;
+  for (const Jaxpr* jaxpr : {&matvec, &solve, &transpose_solve})
+    if (*jaxpr) collect_sizes(Shape((*jaxpr)->sizes.begin(), (*jaxpr)->sizes.end()), sizes);
+  Params params{{"matvec", with_sizes(matvec, sizes)},
+                {"solve", with_sizes(solve, sizes)},
+                {"symmetric", symmetric},
+                {"num_matvec", Dim(num_matvec)},
+                {"num_solve", Dim(num_solve)},
+                {"num_transpose", Dim(num_transpose)}};
+  if (transpose_solve) params = params.with("transpose_solve", with_sizes(transpose_solve, sizes));
+  return sizes.empty() ? params : params.with("sizes", Shape(sizes.begin(), sizes.end()));
+}
+
+namespace {
+
+void require_like(std::span<const Aval> given, std::span<const Array> b, const char* what) {
+  bool equal = given.size() == b.size();
+  for (std::size_t i = 0; equal && i < b.size(); ++i)
+    equal = given[i].shape == b[i].shape() && given[i].dtype == b[i].dtype();
+  if (equal) return;
+  auto text_of = [](auto begin, auto end, auto aval_of) {
+    std::string text;
+    for (auto it = begin; it != end; ++it)
+      text += (text.empty() ? "" : ", ") + aval_of(*it).to_string();
+    return "(" + text + ")";
+  };
+  throw ShapeError(std::string("custom_linear_solve: ") + what + " gives " +
+                       text_of(given.begin(), given.end(), [](const Aval& aval) { return aval; }) +
+                       " for b of " +
+                       text_of(b.begin(), b.end(), [](const Array& array) { return array.aval(); }),
+                   "return arrays of the shapes and dtypes of b: the system is square");
+}
+
+}  // namespace
+
+Arrays linear_solve(const Function& matvec, std::span<const Array> b, const Function& solve,
+                    const Function& transpose_solve, bool symmetric) {
+  if (!Trace::current()) {  // nobody asks for more than the solution
+    Arrays x = solve(b);
+    std::vector<Aval> given;
+    for (const Array& array : x) given.push_back(array.aval());
+    require_like(given, b, "solve");
+    return x;
+  }
+  std::vector<Aval> avals;
+  for (const Array& array : b) avals.push_back({array.shape(), array.dtype()});
+  LinearSystem system;
+  Arrays operands(b.begin(), b.end());
+  auto trace = [&](const Function& function, const char* what, Jaxpr& jaxpr, int& num_captured) {
+    const Traced traced = make_jaxpr(function, avals, what);
+    require_like(traced.jaxpr->output_avals(), b, what);
+    jaxpr = traced.jaxpr;
+    num_captured = int(traced.captured.size());
+    operands.insert(operands.end(), traced.captured.begin(), traced.captured.end());
+  };
+  system.symmetric = symmetric;
+  trace(matvec, "matvec", system.matvec, system.num_matvec);
+  trace(solve, "solve", system.solve, system.num_solve);
+  if (transpose_solve && !symmetric)
+    trace(transpose_solve, "transpose_solve", system.transpose_solve, system.num_transpose);
+  return bind(linear_solve_p, operands, system.to_params());
+}
+
+constinit const Primitive linear_solve_p{"linear_solve"};
+static const auto linear_solve_def =
+    define(
+        linear_solve_p,
+        "The x of matvec(x) = b, found by solve(b). Its derivatives are those of the system: they "
+        "solve it again for other right-hand sides.")
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
+          const LinearSystem system(params);
+          const int wanted =
+              system.num_unknowns() + system.num_matvec + system.num_solve + system.num_transpose;
+          if (int(inputs.size()) != wanted)
+            throw InternalError("linear_solve: " + std::to_string(inputs.size()) +
+                                " operands where there should be " + std::to_string(wanted));
+          return system.solve->output_avals();
+        })
+        .rule<Decompose>([](std::span<const Array> inputs, const Params& params) {
+          const LinearSystem system(params);
+          const auto b = system.unknowns(inputs), captured = system.of_solve(inputs);
+          Arrays operands(b.begin(), b.end());
+          operands.insert(operands.end(), captured.begin(), captured.end());
+          return eval_jaxpr(system.solve, operands);
+        })
+        .rule<Samples>([] { return std::vector<Sample>{}; });  // the laws apply linear_solve
+
+}  // namespace plait

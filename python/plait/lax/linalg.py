@@ -1,0 +1,11 @@
+"""Decompositions of matrices under JAX's names: exact dtypes and batches, no promotion.
+
+Every function is C++ and comes from the catalogue, with its documentation.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from plait._plait import catalogue as _catalogue
+
+globals().update(_catalogue("lax.linalg"))
+__all__ = sorted(_catalogue("lax.linalg"))

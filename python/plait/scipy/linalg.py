@@ -1,0 +1,11 @@
+"""Systems of equations by their factors, and functions of matrices, under SciPy's names.
+
+Every function is C++ and comes from the catalogue, with its documentation.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from plait._plait import catalogue as _catalogue
+
+globals().update(_catalogue("scipy.linalg"))
+__all__ = sorted(_catalogue("scipy.linalg"))
