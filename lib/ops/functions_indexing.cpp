@@ -13,13 +13,15 @@ struct TakeMode {
   bool wrap = false;
   GatherScatterMode gather = GatherScatterMode::fill;
 };
-TakeMode take_mode(const std::optional<std::string>& mode, std::string_view function) {
-  if (!mode || *mode == "fill") return {};
+TakeMode take_mode(const std::optional<std::string>& mode, std::optional<double> fill_value,
+                   std::string_view function) {
+  if (mode ? *mode == "fill" : fill_value.has_value()) return {};
+  if (!mode || *mode == "raise") return {false, GatherScatterMode::check};
   if (*mode == "wrap") return {true, GatherScatterMode::promise};
   if (*mode == "clip") return {false, GatherScatterMode::clip};
-  if (*mode == "raise") return {false, GatherScatterMode::check};
+  if (*mode == "promise") return {false, GatherScatterMode::promise};
   throw ValueError(std::string(function) + ": mode is '" + *mode + "'",
-                   "choose 'fill', 'wrap', 'clip' or 'raise'");
+                   "choose 'raise', 'fill', 'clip', 'wrap' or 'promise'");
 }
 
 void require_indices(std::string_view function, const Array& indices) {
@@ -54,7 +56,7 @@ Array numpy::take(Operand a, Operand indices, std::optional<int> axis,
   require_indices("take", indices);
   const Array x = axis ? Array(a) : raveled(a);
   const int dim = normalize_axis(axis.value_or(0), x.ndim(), "take");
-  const TakeMode how = take_mode(mode, "take");
+  const TakeMode how = take_mode(mode, fill_value, "take");
   const Array index = normalized(indices, x.shape(dim), how);
   Shape window = x.shape();
   window[dim] = 1;
@@ -79,7 +81,7 @@ Array numpy::take_along_axis(Operand arr, Operand indices, std::optional<int> ax
                          ") for an array of shape (" + arr.shape().to_string() + ")",
                      "give indices of as many axes");
   const int dim = normalize_axis(*axis, arr.ndim(), "take_along_axis"), last = arr.ndim() - 1;
-  const TakeMode how = take_mode(mode, "take_along_axis");
+  const TakeMode how = take_mode(mode, fill_value, "take_along_axis");
   Array x = moved(arr, dim, last),
         index = moved(normalized(indices, arr.shape(dim), how), dim, last);
   const Shape shapes[] = {Shape(x.shape().begin(), x.shape().end() - 1),
@@ -155,7 +157,7 @@ Array numpy::compress(Operand condition, Operand a, std::optional<int> axis,
                          ") for an axis of size " + x.shape(dim).to_string(),
                      "give a vector of at most that size");
   const Places places = places_of(mask, count_of(mask, size));
-  const Array taken = take(x, places.index, dim);
+  const Array taken = take(x, places.index, dim, "fill");
   if (!size) return taken;
   const Array is_real = lax::broadcast_in_dim(places.is_real, taken.shape(), std::vector<int>{dim});
   return filled_up(taken, is_real, fill_value);
@@ -229,9 +231,9 @@ numpy::Unique numpy::unique_all(Operand x, bool equal_nan, std::optional<Dim> si
   const Array kind =
       lax::sub(lax::cumsum(astype(is_first, default_int), 0), Array::literal(1, default_int));
   Unique result;
-  result.values = take(values, places.index, 0);
+  result.values = take(values, places.index, 0, "fill");
   if (size && fill_value) result.values = filled_up(result.values, places.is_real, *fill_value);
-  result.indices = take(order, places.index, 0);
+  result.indices = take(order, places.index, 0, "fill");
   result.inverse =
       lax::reshape(lax::scatter(lax::full({n}, 0, default_int), as_rows(order), kind, {{0}, {0}, 0},
                                 lax::ScatterKind::set, {GatherScatterMode::promise, true, false}),
@@ -305,14 +307,15 @@ std::tuple<Array, Array, Array, Array> unique_all_of(Operand x) {
     function("numpy",
              "take(a, indices, axis=None, out=None!, mode=None, unique_indices=False!, "
              "indices_are_sorted=False!, fill_value=None)",
-             "Elements (or rows along an axis) at integer indices, whose axes replace it. What "
-             "lies outside is fill_value, NaN or "
-             "the extreme integer; mode 'clip' takes the nearest, 'wrap' counts modulo the size, "
-             "'raise' is an IndexError.",
+             "Elements (or rows along an axis) at integer indices, whose axes replace it. An index "
+             "outside is an IndexError; with mode 'fill' it gives fill_value, NaN or the extreme "
+             "integer, 'clip' takes the nearest, 'wrap' counts modulo the size, and 'promise' "
+             "says that there is none.",
              &numpy::take),
     function(
         "numpy", "take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None)",
-        "Elements at indices along an axis, of which each row has its own; other axes broadcast.",
+        "Elements at indices along an axis, of which each row has its own; other axes broadcast. "
+        "mode is as in take.",
         &numpy::take_along_axis),
     function("numpy", "compress(condition, a, axis=None, *, size=None, fill_value=0, out=None!)",
              "Elements along an axis where the condition, a vector, is true. Without size their "

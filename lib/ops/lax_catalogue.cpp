@@ -106,13 +106,14 @@ Shape broadcast_shapes_of(const Argument& shapes) {
 // --- Gather and scatter --------------------------------------------------------------------------
 
 lax::GatherScatterMode mode_of(const std::optional<std::string>& mode, std::string_view function) {
-  if (!mode || *mode == "fill" || *mode == "drop" || *mode == "FILL_OR_DROP")
+  if (!mode || *mode == "raise") return lax::GatherScatterMode::check;
+  if (*mode == "fill" || *mode == "drop" || *mode == "FILL_OR_DROP")
     return lax::GatherScatterMode::fill;
   if (*mode == "clip" || *mode == "CLIP") return lax::GatherScatterMode::clip;
-  if (*mode == "promise_in_bounds" || *mode == "PROMISE_IN_BOUNDS")
+  if (*mode == "promise" || *mode == "promise_in_bounds" || *mode == "PROMISE_IN_BOUNDS")
     return lax::GatherScatterMode::promise;
   throw ValueError(std::string(function) + ": mode is '" + *mode + "'",
-                   "choose 'fill', 'drop', 'clip' or 'promise_in_bounds'");
+                   "choose 'raise', 'fill', 'drop', 'clip' or 'promise'");
 }
 // The five lists of dimension numbers, of which the last two may be absent.
 std::array<std::vector<int>, 5> five_lists(const Argument& numbers, std::string_view function) {

@@ -395,10 +395,10 @@ Array getitem(Operand operand, const Subscripts& subscripts, const SubscriptOpti
   const Array cut = cut_ranges(operand, plan);
   if (!plan.has_arrays) return lax::reshape(cut, result_shape(plan, nullptr, cut));
   const Rows rows = make_rows(cut, plan);
-  Array result = lax::gather(
-      cut, rows.indices, rows.dimensions, rows.slice_sizes,
-      options.mode.value_or(options.fill_value ? GatherScatterMode::fill : GatherScatterMode::clip),
-      options.fill_value);
+  Array result = lax::gather(cut, rows.indices, rows.dimensions, rows.slice_sizes,
+                             options.mode.value_or(options.fill_value ? GatherScatterMode::fill
+                                                                      : GatherScatterMode::check),
+                             options.fill_value);
   if (const int after = kept_before(plan, rows); after > 0 && rows.batch.rank() > 0)
     result = lax::transpose(result, moved_axes(result.ndim(), rows.batch.rank(), after, false));
   return lax::reshape(result, result_shape(plan, &rows, cut));
@@ -431,7 +431,7 @@ Array update_item(Operand operand, const Subscripts& subscripts, Operand values,
                                    : kind == UpdateKind::multiply ? ScatterKind::mul
                                    : kind == UpdateKind::min      ? ScatterKind::min
                                                                   : ScatterKind::max;
-  const ScatterOptions scatter_options{options.mode.value_or(GatherScatterMode::fill),
+  const ScatterOptions scatter_options{options.mode.value_or(GatherScatterMode::check),
                                        options.unique_indices, options.indices_are_sorted};
   const bool no_ranges = std::none_of(plan.cuts.begin(), plan.cuts.end(), [](const AxisCut& cut) {
     return cut.kind == AxisCut::Kind::range;
@@ -457,10 +457,12 @@ Array update_item(Operand operand, const Subscripts& subscripts, Operand values,
   const Dim count = operand.shape().num_elements();
   const Array numbered = lax::reshape(lax::iota(DType::int64, Shape{count}, 0), operand.shape());
   const double outside = count.is_constant() ? double(count.constant()) : 4611686018427387904.0;
-  const Array places = getitem(
-      numbered, subscripts,
-      {options.mode == GatherScatterMode::clip ? GatherScatterMode::clip : GatherScatterMode::fill,
-       outside, false, false});
+  const GatherScatterMode mode = scatter_options.mode;
+  const bool fills = mode == GatherScatterMode::fill || mode == GatherScatterMode::promise;
+  const Array places =
+      getitem(numbered, subscripts,
+              {fills ? GatherScatterMode::fill : mode,
+               fills ? std::optional<double>(outside) : std::nullopt, false, false});
   const Array fitted = fit_values(values, places.shape(), operand.dtype());
   const Dim updates = places.shape().num_elements();
   const Array updated =

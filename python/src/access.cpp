@@ -138,15 +138,17 @@ SubscriptOptions options_of(const std::optional<std::string>& mode,
                             std::optional<double> fill_value, bool unique, bool sorted) {
   SubscriptOptions options{std::nullopt, fill_value, unique, sorted};
   if (!mode) return options;
-  if (*mode == "clip")
+  if (*mode == "raise")
+    options.mode = lax::GatherScatterMode::check;
+  else if (*mode == "clip")
     options.mode = lax::GatherScatterMode::clip;
   else if (*mode == "fill" || *mode == "drop")
     options.mode = lax::GatherScatterMode::fill;
-  else if (*mode == "promise_in_bounds")
+  else if (*mode == "promise" || *mode == "promise_in_bounds")
     options.mode = lax::GatherScatterMode::promise;
   else
     throw ValueError("x.at[...]: mode is '" + *mode + "'",
-                     "use 'clip', 'fill', 'drop' or 'promise_in_bounds'");
+                     "choose 'raise', 'fill', 'drop', 'clip' or 'promise'");
   return options;
 }
 

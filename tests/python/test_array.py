@@ -223,7 +223,7 @@ def test_at_arithmetic():
     assert x.at[1].apply(lambda v: v * 10).tolist() == [1, 20, 3, 4]
     assert x.at[np.array([7])].get(mode="fill", fill_value=-1.0).tolist() == [-1]
     assert x.at[np.array([7])].get(mode="clip").tolist() == [4]
-    assert x.at[np.array([7])].set(9).tolist() == [1, 2, 3, 4]
+    assert x.at[np.array([7])].set(9, mode="drop").tolist() == [1, 2, 3, 4]
     assert x.at[np.array([1, 1])].add(1).tolist() == [1, 4, 3, 4]
 
 
