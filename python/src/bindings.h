@@ -197,5 +197,6 @@ void add_interchange(py::module_& module);
 void add_programs(py::module_& module);
 void add_extend(py::module_& module);
 void add_host_call(py::module_& module);
+void add_checks(py::module_& module);
 
 }  // namespace plait::python
