@@ -181,6 +181,8 @@ def module_stub(name, functions):
             text += f"{member}: _Ufunc\n"
         elif info and type(value).__name__ == "builtin":
             text += function_stub(member, info[5], info[4], info[3])
+        elif inspect.isclass(value) and value.__module__.startswith("plait._"):
+            text += f"from {value.__module__} import {member} as {member}\n"
         elif member == "ndarray":
             text += "ndarray = Array\n"
         else:

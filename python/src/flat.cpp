@@ -261,6 +261,12 @@ void add_flat(py::module_& module) {
         flat::checkpoint(to_function(function, name), to_arrays(inputs), policy, name));
   });
   module.def("is_tracing", [] { return Trace::current() != nullptr; });
+  module.def("have_same_trace", [](py::object a, py::object b) {
+    const Array &x = array_of(a.ptr()), &y = array_of(b.ptr());
+    for (const Trace* trace = Trace::current(); trace; trace = trace->parent())
+      if (trace->owns(x) || trace->owns(y)) return trace->owns(x) && trace->owns(y);
+    return x.is_concrete() == y.is_concrete();
+  });
   module.def("is_concrete", [](py::object array) {
     return is_array(array.ptr()) && array_of(array.ptr()).is_concrete();
   });

@@ -76,6 +76,7 @@ RENAMED = {
 STRUCTS = {
     "SgdOptions": "learning_rate", "MomentumOptions": "learning_rate decay nesterov",
     "AdamOptions": "learning_rate b1 b2 eps", "AdamWOptions": "learning_rate b1 b2 eps weight_decay",
+    "LossScaleOptions": "growth_interval factor",
     "FanAxes": "in_axis out_axis batch_axis", "ScatterOptions": "indices_are_sorted unique_indices mode",
 }  # fmt: skip
 
@@ -89,6 +90,7 @@ PYTHON_ONLY = {
     "numpy.issubdtype": "of dtypes, as above", "numpy.dtype": "NumPy's class",
     "numpy.isscalar": "of any object of Python", "numpy.ndarray": "the class Array",
     "numpy.fromfunction": "takes a Python function", "numpy.vectorize": "takes a Python function",
+    "random.Generator": "a class of Python: state is the caller's in C++",
     "lax.conv_dimension_numbers": "gives a tuple of JAX's type",
     "lax.custom_linear_solve": "takes Python functions", "lax.linear_solve": "takes Python functions",
     "lax.custom_root": "takes Python functions",
