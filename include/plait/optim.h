@@ -54,6 +54,23 @@ Array global_norm(const ArrayTree& tree);
 // Gradients scaled down so that their global norm is at most max_norm.
 ArrayTree clip_by_global_norm(const ArrayTree& grads, const Array& max_norm);
 
+// Loss scaling for float16 (Micikevicius et al., 2018): the loss is multiplied by a scale, so that
+// small gradients are not rounded to 0, and gradients are divided by it. The state: the float32
+// scale, and the int32 number of steps since it changed.
+struct LossScale {
+  Array scale, steps;
+};
+struct LossScaleOptions {
+  Array growth_interval = 2000, factor = 2.0;
+};
+LossScale loss_scale_init(const Array& initial = 32768.0);
+Array scale_loss(const Array& loss, const LossScale& state);
+// Gradients of the scaled loss without the scale; whether all of them are finite; and the next
+// state: the scale divided by factor where they are not (take no step then), multiplied by it after
+// growth_interval steps where they were.
+std::tuple<ArrayTree, Array, LossScale> unscale(const ArrayTree& grads, const LossScale& state,
+                                                const LossScaleOptions& options = {});
+
 // --- Over C++ values -----------------------------------------------------------------------------
 
 template <class P>
@@ -130,6 +147,13 @@ Array global_norm(const P& tree) {
 template <class P>
 P clip_by_global_norm(const P& grads, const Array& max_norm) {
   return detail::value_of<P>(clip_by_global_norm(detail::tree_of(grads), max_norm));
+}
+
+template <class P>
+std::tuple<P, Array, LossScale> unscale(const P& grads, const LossScale& state,
+                                        const LossScaleOptions& options = {}) {
+  auto [unscaled, is_finite, next] = unscale(detail::tree_of(grads), state, options);
+  return {detail::value_of<P>(unscaled), is_finite, next};
 }
 
 }  // namespace plait::optim

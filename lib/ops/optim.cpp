@@ -221,6 +221,43 @@ ArrayTree optim::clip_by_global_norm(const ArrayTree& grads, const Array& max_no
   });
 }
 
+// --- Loss scaling --------------------------------------------------------------------------------
+
+optim::LossScale optim::loss_scale_init(const Array& initial) {
+  return {astype(initial, DType::float32), lax::full({}, 0, DType::int32)};
+}
+
+Array optim::scale_loss(const Array& loss, const LossScale& state) {
+  return lax::mul(loss, astype(state.scale, loss.dtype()));
+}
+
+std::tuple<ArrayTree, Array, optim::LossScale> optim::unscale(const ArrayTree& grads,
+                                                              const LossScale& state,
+                                                              const LossScaleOptions& options) {
+  const Array &scale = state.scale, &steps = state.steps;
+  Array is_finite(true);
+  ArrayTree unscaled = map_leaves(grads, [&](std::size_t i) {
+    const Array& g = grads.leaves[i];
+    const Array finite = numpy::all(numpy::isfinite(g));
+    is_finite = lax::bitwise_and(is_finite, finite);
+    return lax::div(g, astype(scale, g.dtype()));
+  });
+  const Array next = lax::add(steps, constant(1, steps));
+  const Array grows = lax::ge(next, in_dtype(options.growth_interval, steps));
+  const Array factor = in_dtype(options.factor, scale);
+  // A larger scale that is not finite is not taken, and one below 1 helps nobody.
+  const Array larger = lax::mul(scale, factor);
+  const Array may_grow = lax::bitwise_and(grows, numpy::isfinite(larger));
+  const Array grown = lax::select(may_grow, larger, scale);
+  const Array quotient = lax::div(scale, factor);
+  const Array smaller = lax::max(quotient, constant(1, scale));
+  const Array none = constant(0, steps);
+  const Array counted = lax::select(grows, none, next);
+  return {std::move(unscaled),
+          is_finite,
+          {lax::select(is_finite, grown, smaller), lax::select(is_finite, counted, none)}};
+}
+
 namespace {
 
 using Pair = std::pair<ArrayTree, ArrayTree>;
@@ -241,6 +278,30 @@ Pair adamw_of(const ArrayTree& grads, const ArrayTree& state, const ArrayTree& p
   return optim::adamw(grads, state, params, {learning_rate, b1, b2, eps, weight_decay});
 }
 using One = ArrayTree (*)(const ArrayTree&);
+
+// The state of loss scaling as the tuple (scale, steps), and back.
+ArrayTree tree_of(const optim::LossScale& state) {
+  return tuple_of({{TreeDef(), {state.scale}}, {TreeDef(), {state.steps}}});
+}
+optim::LossScale loss_scale_of(std::string_view function, const ArrayTree& state) {
+  const Arrays& leaves = state.leaves;
+  const bool fits = leaves.size() == 2 && leaves[0].ndim() == 0 && leaves[1].ndim() == 0 &&
+                    leaves[0].dtype() == DType::float32 && leaves[1].dtype() == DType::int32;
+  if (!fits)
+    throw TreeError(std::string(function) + ": the state is no (scale, steps)",
+                    "give what loss_scale_init or unscale returned");
+  return {leaves[0], leaves[1]};
+}
+ArrayTree loss_scale_init(const Array& initial) { return tree_of(optim::loss_scale_init(initial)); }
+Array scale_loss(const Array& loss, const ArrayTree& state) {
+  return optim::scale_loss(loss, loss_scale_of("scale_loss", state));
+}
+std::tuple<ArrayTree, Array, ArrayTree> unscale(const ArrayTree& grads, const ArrayTree& state,
+                                                Array growth_interval, Array factor) {
+  const auto [unscaled, is_finite, next] =
+      optim::unscale(grads, loss_scale_of("unscale", state), {growth_interval, factor});
+  return {unscaled, is_finite, tree_of(next)};
+}
 
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
     function("optim", "sgd(grads, learning_rate=1e-2)",
@@ -279,6 +340,19 @@ using One = ArrayTree (*)(const ArrayTree&);
         "optim", "clip_by_global_norm(grads, max_norm)",
         "grads, scaled down where their global norm is above max_norm.",
         static_cast<ArrayTree (*)(const ArrayTree&, const Array&)>(&optim::clip_by_global_norm)),
+    function("optim", "loss_scale_init(initial=32768.0)",
+             "The state of loss scaling for float16: (scale, steps since it changed). Micikevicius "
+             "et al., 2018.",
+             &loss_scale_init),
+    function("optim", "scale_loss(loss, state)",
+             "loss times the scale: what is differentiated in its place.", &scale_loss),
+    function(
+        "optim", "unscale(grads, state, growth_interval=2000, factor=2.0)",
+        "(grads, is_finite, state): gradients of the scaled loss divided by the scale, whether "
+        "all are finite, and the next state: the scale is divided by factor where they are "
+        "not (take no step then), and multiplied by it after growth_interval steps where "
+        "they were.",
+        &unscale),
 };
 
 }  // namespace

@@ -45,6 +45,7 @@ _plait.set_package_folders(
     [_os.path.dirname(path(__file__)) + "/" for path in (_os.path.abspath, _os.path.realpath)]
 )
 
+from plait._autocast import AutocastPolicy, autocast
 from plait._checks import check, first_nan, grad_check
 from plait._custom import (
     checkpoint,

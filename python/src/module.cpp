@@ -23,6 +23,7 @@ PYBIND11_MODULE(_plait, module) {
   add_extend(module);
   add_host_call(module);
   add_checks(module);
+  add_autocast(module);
   for (const char* name :
        {"At", "AtIndex", "Jaxpr", "JaxprEquation", "JitCache", "Policy", "Size", "TreeDef"})
     forbid_construction(module.attr(name));

@@ -1,0 +1,226 @@
+// autocast: products in 16 bits, everything delicate in float32. See autocast.h.
+//
+// Each value keeps the type that it had, and is held in float32, in the policy's dtype, or in both:
+// casts are made where an equation needs the other one, once for each value. A program that an
+// equation holds keeps its types, so that carries and branches agree as before.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/autocast.h>
+#include <plait/composites.h>
+#include <plait/trace/interpret.h>
+
+#include <cmath>
+#include <set>
+
+namespace plait {
+namespace {
+
+using Names = std::set<std::string, std::less<>>;
+
+// In the policy's dtype always.
+const Names& usually_low() {
+  static const Names names{"dot_general", "conv", "attention"};
+  return names;
+}
+// In the policy's dtype where every operand is: nothing here loses more than the last bit.
+const Names& following() {
+  static const Names names{
+      "neg",   "abs",         "add",           "sub",      "mul",   "max",
+      "min",   "select",      "tanh",          "reshape",  "slice", "transpose",
+      "split", "concatenate", "pad",           "rev",      "relu",  "broadcast_in_dim",
+      "gelu",  "silu",        "dynamic_slice", "logistic", "tag",   "stop_gradient",
+      "gather"};
+  return names;
+}
+
+bool holds_program(const Params& params) {
+  return std::any_of(params.entries().begin(), params.entries().end(), [](const auto& entry) {
+    return std::holds_alternative<Jaxpr>(entry.second) ||
+           std::holds_alternative<std::vector<Jaxpr>>(entry.second);
+  });
+}
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+struct AutocastInterpreter {
+  // A value of this type: of the two arrays, one or both are made.
+  struct Held {
+    Aval aval;
+    Array full, low;
+  };
+  using Value = std::shared_ptr<Held>;
+  const AutocastPolicy& policy;
+  Trace* enclosing;
+
+  Value lift(const Array& array) { return std::make_shared<Held>(Held{array.aval(), array, {}}); }
+  const Aval& aval(const Value& value) { return value->aval; }
+  std::optional<Array> known(const Value& value) {
+    TraceScope scope(enclosing);
+    return full(value);
+  }
+
+  std::vector<Value> process(const Equation& equation, std::span<const Value> inputs) {
+    const ParamValue* symbol = equation.params.find("symbol");
+    const std::string name = symbol && *equation.primitive == call_p
+                                 ? std::get<std::string>(*symbol)
+                                 : std::string(equation.primitive->name());
+    const bool castable = std::any_of(inputs.begin(), inputs.end(), is_castable);
+    if (castable && is_low(name, equation.params, inputs)) return in_low(equation, inputs);
+    Arrays arrays;
+    for (const Value& input : inputs) arrays.push_back(full(input));
+    std::vector<Value> values;
+    for (const Array& output : bind(*equation.primitive, arrays, in_full(equation, name)))
+      values.push_back(lift(output));
+    return values;
+  }
+
+  Array full(const Value& value) const {
+    if (!value->full.is_valid())
+      value->full = lax::convert_element_type(value->low, value->aval.dtype, value->aval.weak);
+    return value->full;
+  }
+
+ private:
+  static bool is_castable(const Value& value) { return value->aval.dtype == DType::float32; }
+
+  Array low(const Value& value) const {
+    if (!is_castable(value)) return full(value);
+    if (!value->low.is_valid()) value->low = lax::convert_element_type(value->full, policy.dtype);
+    return value->low;
+  }
+
+  // A scalar that the policy's dtype says nearly as well, and neither as 0 nor as infinity.
+  bool is_tame(const Value& value) const {
+    const auto literal = value->full.is_valid() ? value->full.as_literal() : std::nullopt;
+    if (!literal) return false;
+    const double exact = literal->as_double(),
+                 cast = plait::cast(*literal, policy.dtype, false).as_double();
+    return std::abs(cast - exact) <= std::abs(exact) / 128;
+  }
+
+  bool is_low(const std::string& name, const Params& params, std::span<const Value> inputs) const {
+    if (contains(policy.full, name)) return false;
+    if (const ParamValue* dtype = params.find("dtype");
+        dtype && std::get<DType>(*dtype) != DType::float32)
+      return false;  // another type of results was asked for
+    if (usually_low().contains(name) || contains(policy.low, name)) return true;
+    if (!following().contains(name)) return false;
+    bool any = false;
+    for (const Value& input : inputs) {
+      if (!is_castable(input)) continue;
+      if (!input->low.is_valid() && !is_tame(input)) return false;
+      any |= input->low.is_valid() && !input->full.is_valid();
+    }
+    return any;
+  }
+
+  std::vector<Value> in_low(const Equation& equation, std::span<const Value> inputs) const {
+    std::vector<Aval> avals;
+    Arrays arrays;
+    for (const Value& input : inputs) {
+      avals.push_back(input->aval);
+      arrays.push_back(low(input));
+    }
+    Params params = equation.params;
+    if (params.has("dtype")) params = params.with("dtype", policy.dtype);
+    const std::vector<Aval> outputs = infer(*equation.primitive, avals, equation.params);
+    const Arrays results = *equation.primitive == call_p
+                               ? again(params, arrays)
+                               : Arrays(bind(*equation.primitive, arrays, params));
+    std::vector<Value> values;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const bool is_cast = results[i].dtype() != outputs[i].dtype;
+      values.push_back(std::make_shared<Held>(is_cast ? Held{outputs[i], {}, results[i]}
+                                                      : Held{outputs[i], results[i], {}}));
+    }
+    return values;
+  }
+
+  // A composite, traced anew for operands of other dtypes.
+  static Arrays again(const Params& params, const Arrays& arrays) {
+    Params attributes = params;
+    for (const char* name : {"body", "name", "sizes", "symbol"})
+      attributes = attributes.without(name);
+    return composite(*find_composite(params.text("symbol")), arrays, attributes);
+  }
+
+  // Programs that the equation holds, rewritten. Composites that are computed in float32 stay
+  // whole; the derivatives of others become plain calls.
+  Params in_full(const Equation& equation, const std::string& name) const {
+    Params params = equation.params;
+    if (!holds_program(params)) return params;
+    if (params.has("symbol")) {
+      const std::string base = name.substr(0, name.find('.'));
+      if (base == name || !(usually_low().contains(base) || contains(policy.low, base)) ||
+          contains(policy.full, base))
+        return params;
+      params = params.without("symbol");
+    }
+    for (const auto& [key, value] : equation.params.entries()) {
+      if (const Jaxpr* jaxpr = std::get_if<Jaxpr>(&value))
+        params = params.with(key, autocast_jaxpr(*jaxpr, policy));
+      if (const auto* list = std::get_if<std::vector<Jaxpr>>(&value)) {
+        std::vector<Jaxpr> rewritten;
+        for (const Jaxpr& jaxpr : *list) rewritten.push_back(autocast_jaxpr(jaxpr, policy));
+        params = params.with(key, rewritten);
+      }
+    }
+    return params;
+  }
+};
+
+void require_valid(const AutocastPolicy& policy) {
+  if (policy.dtype != DType::bfloat16 && policy.dtype != DType::float16)
+    throw ValueError("autocast: the policy's dtype is " + std::string(name_of(policy.dtype)),
+                     "choose bfloat16 or float16");
+  for (const auto* names : {&policy.low, &policy.full})
+    for (const std::string& name : *names)
+      if (!find_primitive(name) && !find_composite(name))
+        throw ValueError("autocast: the policy names '" + name + "', which is no primitive",
+                         "name one of those that plait.rules('abstract') lists, or a composite "
+                         "such as 'softmax'");
+}
+
+}  // namespace
+
+Arrays flat::autocast(const Function& function, std::span<const Array> inputs,
+                      const AutocastPolicy& policy) {
+  require_valid(policy);
+  AutocastInterpreter interpreter{policy, Trace::current()};
+  OnlineTrace trace("autocast", interpreter);
+  Arrays arguments;
+  for (const Array& input : inputs) arguments.push_back(trace.wrap(interpreter.lift(input)));
+  Arrays outputs;
+  {
+    TraceScope scope(&trace);
+    outputs = function(arguments);
+  }
+  Arrays results;
+  for (const Array& output : outputs) results.push_back(interpreter.full(trace.value_of(output)));
+  return results;
+}
+
+Jaxpr autocast_jaxpr(const Jaxpr& jaxpr, const AutocastPolicy& policy) {
+  std::string key = "autocast " + std::string(name_of(policy.dtype));
+  for (const auto* names : {&policy.low, &policy.full}) {
+    key += " :";
+    for (const std::string& name : *names) key += " " + name;
+  }
+  return *std::static_pointer_cast<const Jaxpr>(
+      jaxpr->memo.get(key, [&]() -> std::shared_ptr<const void> {
+        return std::make_shared<Jaxpr>(make_closed_jaxpr(
+            [&](std::span<const Array> inputs) {
+              AutocastInterpreter interpreter{policy, Trace::current()};
+              std::vector<AutocastInterpreter::Value> values;
+              for (const Array& input : inputs) values.push_back(interpreter.lift(input));
+              Arrays outputs;
+              for (const auto& output : interpret(interpreter, jaxpr, std::move(values)))
+                outputs.push_back(interpreter.full(output));
+              return outputs;
+            },
+            jaxpr->input_avals(), jaxpr->sizes));
+      }));
+}
+
+}  // namespace plait
