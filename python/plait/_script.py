@@ -63,6 +63,11 @@ def script(fun):
 
 def unscripted(fun):
     """fun, which scripted functions call as it is written: its statements are not rewritten. DtypeError when it is none."""
-    check_callable("unscripted", fun)
+    if not isinstance(fun, types.FunctionType):
+        _plait.fail(
+            "DtypeError",
+            f"unscripted: {text_of(fun)} is no function written in Python",
+            "what is none is called as it is",
+        )
     fun.__plait_unscripted__ = True
     return fun

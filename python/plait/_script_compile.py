@@ -14,7 +14,7 @@ import types
 from plait import _plait, _script_runtime
 from plait._functions import name_of
 from plait._script_flow import FUNCTIONS, SUSPENDS, suspends
-from plait._script_jumps import placed
+from plait._script_jumps import Refused, placed
 from plait._script_rewrite import Function, Names
 
 # Code that is rewritten already, with the code inside it, and what became of the code of users: by identity, and kept.
@@ -32,8 +32,10 @@ def rewritten(fun):
         return fun
     done = fun.__dict__.get("__plait_scripted__")
     if done is None or done[0] is not fun.__code__:
-        node = _definition(fun)
-        made = fun if node is None or suspends(_body(node)) else rewrite(fun)[0]
+        try:
+            made = rewrite(fun)[0]
+        except _plait.ValueError:  # script(fun) would say why
+            made = fun
         done = fun.__plait_scripted__ = (fun.__code__, made)
     return done[1]
 
@@ -137,26 +139,34 @@ def _compile(fun):
             f"script: the source of `{name}` cannot be read from {fun.__code__.co_filename}",
             "define it in a file or notebook, and one lambda a line",
         )
-    stop = suspends(_body(node))
-    if stop is not None or isinstance(node, ast.AsyncFunctionDef):
-        what = SUSPENDS[type(stop)] if stop else "async def"
-        _plait.fail(
-            "ValueError",
-            f"script: `{name}` has `{what}` at line {(stop or node).lineno}: generators and coroutines stop and go on, "
-            "which a program does not",
-            "return arrays, and write the loop around it",
-        )
     node.decorator_list = []
     if isinstance(node, ast.FunctionDef):
         node.returns = None
     _strip(node.args)
     names = Names(node, _resolver(fun))
-    with _plait.Applying("script", name):
+    try:
+        _refuse_suspension(node)
         Function(node, names)
+    except Refused as refused:
+        part, what, fix = refused.args
+        with _plait.AtLine(fun.__code__.co_filename, part.lineno, name):
+            _plait.fail("ValueError", f"script: {what}", fix)
     free = [*fun.__code__.co_freevars, names.helpers]
     code = _inner_code(node, fun, free)
     code = _named(code, names.functions, code.co_name, code.co_qualname)
     return code, ast.unparse(ast.fix_missing_locations(node)), names.helpers
+
+
+def _refuse_suspension(node):
+    stop = suspends(_body(node))
+    if stop is None and not isinstance(node, ast.AsyncFunctionDef):
+        return
+    what = SUSPENDS[type(stop)] if stop else "async def"
+    raise Refused(
+        stop or node,
+        f"`{what}` makes `{node.name}` stop and go on, which a program does not",
+        "return arrays, and write the loop around it",
+    )
 
 
 def _strip(arguments):
@@ -188,7 +198,7 @@ def _inner_code(node, fun, free):
         inner = ast.Return(node)
     else:  # its own name is not that of the global that it may call
         inner = copy.copy(node)
-        inner.name = "inner"
+        inner.name = "<scripted>"
     parameters = ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, [])
     outer = ast.FunctionDef("outer", parameters, [inner], [], None)
     outer.type_params = []

@@ -6,7 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 import ast
 
 from plait._script_flow import bound, is_mutator, own_nodes
-from plait._script_jumps import load, placed, refuse
+from plait._script_jumps import Refused, load, placed
 
 COMPARISONS = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
@@ -30,9 +30,9 @@ class Expressions(ast.NodeTransformer):
         if not walrus:
             return placed(ast.Lambda(no_arguments(), self.visit(node)), node)
         if self.alone:
-            refuse(
+            raise Refused(
                 walrus[0],
-                f"`:=` for `{walrus[0].target.id}` inside an expression of a lambda or comprehension",
+                f"`{walrus[0].target.id}` is assigned by `:=` where a lambda or comprehension may skip it",
                 "assign before, in a statement",
             )
         names = sorted({part.target.id for part in walrus})

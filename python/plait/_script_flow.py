@@ -283,3 +283,44 @@ def _completes(node):
 
 def leaves_by_break(loop):
     return "break" in jumps(loop.body)
+
+
+# --- Definite assignment --------------------------------------------------------------------------
+
+
+def found_by(loop):
+    """Variables that every `break` of a loop leaves with a value, as does the loop's `else`, if it goes on."""
+    forever = (
+        isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant) and loop.test.value
+    )
+    if not loop.orelse and not forever:
+        return set()
+    breaks: list[set] = []
+    _assigned(loop.body, set(), breaks)
+    by_else = None if forever else _assigned(loop.orelse, set(), [])
+    names = set.intersection(*breaks) if breaks else set()
+    return names if by_else is None else names & by_else
+
+
+def _assigned(statements, names, breaks):
+    """The names that surely have a value after statements, None if nothing comes after; those at each break."""
+    for node in statements:
+        if isinstance(node, ast.If):
+            ends = [_assigned(block, names, breaks) for block in (node.body, node.orelse)]
+            ends = [end for end in ends if end is not None]
+            if not ends:
+                return None
+            names = set.intersection(*ends)
+        elif isinstance(node, ast.With):
+            end = _assigned(node.body, names | set(bound(node.items)), breaks)
+            names = names if end is None else end
+        elif isinstance(node, ast.Break):
+            breaks.append(names)
+            return None
+        elif isinstance(node, (ast.Return, ast.Raise, ast.Continue)):
+            return None
+        elif isinstance(node, (ast.Assign, *FUNCTIONS)):
+            names = names | set(bound(node))
+        elif "break" in jumps(node):
+            breaks.append(set())
+    return names

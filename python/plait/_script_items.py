@@ -5,12 +5,15 @@ SPDX-License-Identifier: Apache-2.0
 
 import builtins
 
+import numpy
+
 from plait import _plait
 from plait._plait import is_known
+from plait._script_state import truth
 
 
 def _is_array(value):
-    return isinstance(value, _plait.Array) and value.ndim > 0
+    return (isinstance(value, _plait.Array) or type(value) is numpy.ndarray) and value.ndim > 0
 
 
 def items_of(iterable):
@@ -37,7 +40,7 @@ class Range:
             )
         self.start, self.step = _integer(start), step
         self.stop = _integer(stop)
-        self.is_known = all(isinstance(bound, int) for bound in (self.start, self.stop))
+        self.is_known = builtins.all(isinstance(bound, int) for bound in (self.start, self.stop))
         span = (
             self.stop - self.start
             if isinstance(self.start, _plait.Array) or self.start
@@ -85,8 +88,8 @@ class Rows:
     """The rows of an array."""
 
     def __init__(self, array):
-        self.array, self.length = array, array.shape[0]
-        self.is_known = is_known(array)
+        self.array = _plait.to_array(array)
+        self.length, self.is_known = array.shape[0], is_known(array)
 
     def item(self, index, rows):
         del index
@@ -109,7 +112,7 @@ class Together:
     def __init__(self, parts, iterables):
         self.parts, self.iterables = parts, iterables
         self.length = min(part.length for part in parts)
-        self.is_known = all(part.is_known for part in parts)
+        self.is_known = builtins.all(part.is_known for part in parts)
 
     def item(self, index, rows):
         row, result = iter(rows), []
@@ -131,6 +134,12 @@ class Together:
         return builtins.zip(*self.iterables)
 
 
+def plait_numpy():
+    from plait import numpy as module
+
+    return module
+
+
 # --- The builtins that scripted code calls instead of Python's ------------------------------------
 
 
@@ -141,8 +150,8 @@ def range(*bounds):
 
 def zip(*iterables, strict=False):
     parts = [items_of(iterable) for iterable in iterables]
-    traced = any(part is not None and not part.is_known for part in parts)
-    if strict or not traced or not all(_has_length(part) for part in parts):
+    traced = builtins.any(part is not None and not part.is_known for part in parts)
+    if strict or not traced or not builtins.all(_has_length(part) for part in parts):
         return builtins.zip(*iterables, strict=strict)
     return Together(parts, iterables)
 
@@ -169,15 +178,34 @@ def maximum(*values, **options):
 
 
 def _extreme(builtin, precedes, values, options):
-    """min and max of several values: the first one that no other precedes."""
-    if options or len(values) < 2 or all(map(is_known, values)):
-        return builtin(*values, **options)
-    from plait import numpy
-
+    """min and max: the first value that no other precedes."""
+    if len(values) == 1:
+        values = tuple(values[0])
+    if options or builtins.all(map(is_known, values)):
+        return builtin(values, **options)
     best, *others = values
     for value in others:
-        best = numpy.where(precedes(value, best), value, best)
+        best = plait_numpy().where(precedes(value, best), value, best)
     return best
+
+
+def any(values):
+    return _fold(values, True, "logical_or")
+
+
+def all(values):
+    return _fold(values, False, "logical_and")
+
+
+def _fold(values, decisive, name):
+    """any and all: a known value may decide, as soon as Python comes to it."""
+    result = not decisive
+    for value in values:
+        if not is_known(value):
+            result = getattr(plait_numpy(), name)(result, truth(value))
+        elif bool(value) == decisive:
+            return decisive
+    return result
 
 
 REPLACED = {
@@ -186,4 +214,6 @@ REPLACED = {
     id(builtins.enumerate): enumerate,
     id(builtins.min): minimum,
     id(builtins.max): maximum,
+    id(builtins.any): any,
+    id(builtins.all): all,
 }

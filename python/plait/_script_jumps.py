@@ -11,8 +11,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import ast
 
-from plait import _plait
-from plait._script_flow import FUNCTIONS, falls_through, jumps
+from plait._script_flow import FUNCTIONS, falls_through, found_by, jumps
 
 
 def placed(node, where):
@@ -33,9 +32,8 @@ def assign(name, value, where):
     return placed(ast.Assign([ast.Name(name, ast.Store())], value), where)
 
 
-def refuse(node, what, fix):
-    """An error about a statement that cannot be scripted, which the caller of plait.script sees."""
-    _plait.fail("ValueError", f"script: {what} at line {node.lineno}", fix)
+class Refused(Exception):
+    """A part of a function that cannot be scripted: the node, what it is, and the way out."""
 
 
 class Jumps:
@@ -109,9 +107,9 @@ class Jumps:
         if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
             return statement
         if isinstance(statement, ast.Try) and jumps(statement.finalbody):
-            refuse(
+            raise Refused(
                 statement.finalbody[0],
-                "a jump out of `finally`",
+                "`finally` is left by a jump, which would drop the exception that it ends",
                 "leave the function or loop after the `try` statement",
             )
         if isinstance(statement, ast.If):
@@ -142,6 +140,7 @@ class Jumps:
             self.flags.add(loop.inner[kind])
         if "break" in kinds:
             before.append(assign(loop.inner["break"], False, loop))
+        loop.found = found_by(loop) if "break" in kinds else set()
         orelse, loop.orelse = loop.orelse, []
         if orelse and "break" in kinds:
             orelse = [_if_not([loop.inner["break"]], orelse)]
@@ -158,7 +157,7 @@ class Jumps:
         tests = [placed(ast.UnaryOp(ast.Not(), load(name)), where) for name in stops]
         new = type(loop)(**{name: getattr(loop, name, None) for name in loop._fields})
         ast.copy_location(new, loop)
-        new.body, new.orelse, new.stop = body, [], None
+        new.body, new.orelse, new.stop, new.found = body, [], None, loop.found
         if isinstance(loop, ast.While):
             tests += [] if forever and loop.test.value and tests else [loop.test]
             new.test = tests[0] if len(tests) == 1 else placed(ast.BoolOp(ast.And(), tests), where)

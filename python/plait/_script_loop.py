@@ -127,17 +127,13 @@ class Loop:
                 if array is None:
                     continue
                 before, after = _plait.aval_of(array), aval_of(end)
-                if not before.weak_type or (before.dtype, True) == (after.dtype, after.weak_type):
+                wider = numpy.result_type(before, after)
+                if not before.weak_type or (after.weak_type and wider == before.dtype):
                     continue
                 if after.weak_type:
-                    wider = numpy.result_type(before.dtype, after.dtype)
-                    if wider == before.dtype:
-                        continue
                     entry.arrays[index] = array + (0j if wider.kind == "c" else 0.0)
-                elif before.dtype.kind == "b" or _rank(before.dtype) > _rank(after.dtype):
-                    continue
                 else:
-                    entry.arrays[index] = _plait.convert(array, after.dtype)
+                    entry.arrays[index] = _plait.convert(array, wider)
                 changed = True
         return changed
 
@@ -169,8 +165,7 @@ class Loop:
             label = self.variables.label(name)
             if label in carry:
                 ends = [end for end in self.body.values[name].leaves if _is_array(end)]
-                pairs = zip(ends, unpacked(carry[label]))
-                following[label] = packed([_fitted(end, outputs, now) for end, now in pairs])
+                following[label] = packed([_array_of(end, outputs) for end in ends])
         return outputs[: self.body.num_outputs], following
 
     def _finish(self, carry, ran):
@@ -181,7 +176,7 @@ class Loop:
             after = self.body.values[name]
             if entry:
                 values[name] = entry.value(arrays)
-            elif after is not None and (ran or name == self.variables.result):
+            elif after is not None and (ran or name in self.variables.filled):
                 found = iter(arrays)
                 leaves = [next(found) if _is_array(leaf) else leaf for leaf in after.leaves]
                 values[name] = unflatten(after.structure, leaves)
@@ -246,12 +241,5 @@ def _is_array(leaf):
     return isinstance(leaf, Output) or _plait.is_array_like(leaf)
 
 
-def _rank(dtype):
-    return "biufc".index("f" if dtype.kind == "V" else dtype.kind)
-
-
-def _fitted(end, outputs, now):
-    """What an iteration leaves, where a number of Python yields to the type that is carried."""
-    array = outputs[end.index] if isinstance(end, Output) else _plait.to_array(end)
-    yields = array.weak_type and not now.weak_type and _rank(array.dtype) <= _rank(now.dtype)
-    return _plait.convert(array, now.dtype) if yields else array
+def _array_of(end, outputs):
+    return outputs[end.index] if isinstance(end, Output) else _plait.to_array(end)

@@ -84,6 +84,7 @@ class Function:
         self.tries = 0
         self.value, self.flags = None, set()
         self.targets = {"return": frozenset()}  # what is live where a jump goes
+        self.found = set()  # what a loop around leaves with a value, although not every iteration
         self.inside = set()  # what functions of branches and loops bind
         if isinstance(node, ast.Lambda):
             node.body = Expressions(self, alone=True).visit(node.body)
@@ -182,8 +183,9 @@ class Function:
         state = self._state(code, head)
         prelude = Expressions(self)
         test = prelude.thunk(node.test, "test")
+        found = self._found(node)
         body = self._body(node, after, head, [], [])
-        call = self._call("while_", [test, load(body.name)], state, code, node.test)
+        call = self._call("while_", [test, load(body.name)], state, code, node.test, found)
         return prelude.finish(body, call)
 
     def _for(self, node, after, prelude):
@@ -193,8 +195,9 @@ class Function:
         items = prelude.visit(node.iter)
         item = self.names.fresh("item")
         first = placed(ast.Assign([node.target], load(item)), node.target)
+        found = self._found(node)
         body = self._body(node, after, head, [item], [first])
-        call = self._call("for_", [items, load(body.name)], state, code, node.iter)
+        call = self._call("for_", [items, load(body.name)], state, code, node.iter, found)
         if node.stop:
             stop = placed(ast.Lambda(no_arguments(), node.stop), node.iter)
             stop.body = prelude.visit(stop.body)
@@ -202,11 +205,16 @@ class Function:
         return prelude.finish(body, placed(call, node.iter))
 
     def _body(self, node, after, head, arguments, first):
-        outer = self.targets
-        self.targets = {**outer, "break": after, "continue": head}
+        outer = self.targets, self.found
+        self.targets = {**self.targets, "break": after, "continue": head}
+        self.found = self.found | self._found(node)
         body = self._region("body", arguments, node.body, first, head, node)
-        self.targets = outer
+        self.targets, self.found = outer
         return body
+
+    def _found(self, node):
+        """Variables that a loop leaves with a value when it is left, and that its body does not read before."""
+        return node.found - live(node.body, frozenset())
 
     def _region(self, kind, arguments, body, first, after, where):
         """A function of a branch or loop, or None when there is nothing in it."""
@@ -221,8 +229,8 @@ class Function:
         done += self.block(body, after)
         self.regions.pop()
         declarations = []
-        for keyword, of_kind in ((ast.Global, self.globals), (ast.Nonlocal, None)):
-            wanted = [n for n in names if (n in self.globals) == (of_kind is not None)]
+        for keyword, is_global in ((ast.Global, True), (ast.Nonlocal, False)):
+            wanted = [n for n in names if (n in self.globals) == is_global]
             if wanted:
                 declarations.append(placed(keyword(wanted), where))
         return self.define(name, arguments, declarations + done, where)
@@ -247,7 +255,7 @@ class Function:
         has_call = any(isinstance(node, ast.Call) for top in code for node in ast.walk(top))
         return self.shared if has_call else set()
 
-    def _call(self, helper, arguments, state, code, where):
+    def _call(self, helper, arguments, state, code, where, found=frozenset()):
         """A statement that calls a helper with the names of variables."""
         keywords = []
         if self.value in state:
@@ -256,6 +264,9 @@ class Function:
         copied = [name for name in changed(code, self.local) if name not in state]
         if copied:
             keywords.append(ast.keyword("copied", ast.Constant(tuple(copied))))
+        filled = [name for name in state if name in self.found | found]
+        if filled:
+            keywords.append(ast.keyword("found", ast.Constant(tuple(filled))))
         if self.tries:
             keywords.append(ast.keyword("in_try", ast.Constant(True)))
         arguments = [*arguments, *map(ast.Constant, state)]
@@ -266,8 +277,7 @@ class Function:
         return ast.Call(function, list(arguments), list(keywords))
 
     def _function(self, node, prelude):
-        for field in ("decorator_list",):
-            setattr(node, field, [prelude.visit(part) for part in getattr(node, field)])
+        node.decorator_list = [prelude.visit(part) for part in node.decorator_list]
         node.args.defaults = [prelude.visit(part) for part in node.args.defaults]
         node.args.kw_defaults = [part and prelude.visit(part) for part in node.args.kw_defaults]
         if isinstance(node, ast.FunctionDef) and not suspends(node.body):
@@ -303,8 +313,17 @@ class Function:
         test = prelude.visit(node.test)
         arguments = [test]
         if node.msg:
-            arguments.append(prelude.thunk(node.msg, "message"))
+            arguments.append(prelude.thunk(self._parts(node.msg), "message"))
         return prelude.finish(placed(ast.Expr(self.helper("assert_", arguments)), node))
+
+    def _parts(self, message):
+        """An f-string without formats as its parts, so that a check may show traced values."""
+        parts = message.values if isinstance(message, ast.JoinedStr) else []
+        values = [part for part in parts if isinstance(part, ast.FormattedValue)]
+        if not values or any(value.format_spec or value.conversion != -1 for value in values):
+            return message
+        parts = [part.value if part in values else part for part in parts]
+        return placed(self.helper("text", parts), message)
 
     # --- Effects --------------------------------------------------------------------------------
 
@@ -338,11 +357,13 @@ class Function:
     def receiver(self, node):
         """The receiver of a method that may change it."""
         depth = self._depth(node)
+        if not depth:
+            return node
         name, _ = root(node)
         is_module = name not in self.visible and isinstance(
             self.names.resolve(name), types.ModuleType
         )
-        if not depth or is_module or _is_update(node):
+        if is_module or _is_update(node):
             return node
         text = ast.unparse(node)
         return self.helper("unchanged", [node, ast.Constant(text), ast.Constant(depth)])
@@ -352,6 +373,8 @@ class Function:
         name, _ = root(function)
         if name is None or name in self.visible:
             return False
+        if name == self.names.helpers:
+            return True
         found = self.names.resolve(name)
         if isinstance(found, types.ModuleType):
             return found.__name__.partition(".")[0] == "plait"

@@ -25,13 +25,14 @@ from plait._script_state import (
     is_same,
     packed,
     regions,
+    truth,
     type_of,
     unpacked,
     where,
 )
 
 __all__ = [
-    "and_", "assert_", "call", "compare", "effect", "for_", "if_", "if_exp", "not_", "or_", "unchanged", "while_",
+    "and_", "assert_", "call", "compare", "effect", "for_", "if_", "if_exp", "not_", "or_", "text", "unchanged", "while_",
 ]  # fmt: skip
 
 OPERATORS = {
@@ -46,20 +47,6 @@ HARMLESS = frozenset(
 )
 
 
-def truth(value):
-    """What `if` asks of a value, as a bool array of no axes."""
-    if not isinstance(value, _plait.Array):
-        return _plait.to_array(bool(value) if is_known(value) else value)
-    if value.size != 1:
-        _plait.fail(
-            "ShapeError",
-            f"the truth of an array of type {type_of(value)} is asked for",
-            "reduce it with all() or any()",
-        )
-    value = value.reshape(()) if value.ndim else value
-    return value if value.dtype.kind == "b" else value != 0
-
-
 def refuse_in_try(in_try, what):
     if in_try:
         _plait.fail(
@@ -72,10 +59,11 @@ def refuse_in_try(in_try, what):
 # --- Branches -------------------------------------------------------------------------------------
 
 
-def if_(test, then, orelse, *names, result=None, copied=(), lost=((), ()), in_try=False):
+def if_(test, then, orelse, *names, lost=((), ()), in_try=False, **options):
     """`if test: then()`, `else: orelse()`; the functions assign names, which are read later.
 
-    lost are names whose values nobody reads when then, or orelse, ran: these end by a jump.
+    lost are names whose values nobody reads when then, or orelse, ran: these end by a jump. options are those of
+    Variables.
     """
     if is_known(test):
         function = then if test else orelse
@@ -83,7 +71,7 @@ def if_(test, then, orelse, *names, result=None, copied=(), lost=((), ()), in_tr
             regions.run(function)
         return
     refuse_in_try(in_try, "an `if`")
-    variables = Variables((then, orelse), names, result, copied)
+    variables = Variables((then, orelse), names, **options)
     _branch("`if`", truth(test), then, orelse, variables, lost)
 
 
@@ -119,7 +107,7 @@ def _branch(what, predicate, then, orelse, variables, lost=((), ())):
             f"a function calls itself without end inside a traced {what}: both of its branches are traced",
             "write the recursion as a loop",
         )
-    choice = _Choice(variables, what, sides, {variables.result, *lost[0], *lost[1]})
+    choice = _Choice(variables, what, sides, {*variables.filled, *lost[0], *lost[1]})
 
     def side(index):
         return lambda: choice.arrays(index, sides[index]())
@@ -222,7 +210,7 @@ def _is_number(leaf):
 # --- Loops ----------------------------------------------------------------------------------------
 
 
-def while_(test, body, *names, result=None, copied=(), in_try=False):
+def while_(test, body, *names, in_try=False, **options):
     """`while test(): body()`; test and body assign names, which are read later."""
     while is_known(going := test()):
         if not going:
@@ -234,14 +222,14 @@ def while_(test, body, *names, result=None, copied=(), in_try=False):
         body()
         return [truth(test())]
 
-    loop = Loop("`while`", Variables((test, body), names, result, copied))
+    loop = Loop("`while`", Variables((test, body), names, **options))
     loop.trace(step)
     loop.run_while(truth(going))
 
 
-def for_(iterable, body, *names, stop=None, result=None, copied=(), in_try=False):
+def for_(iterable, body, *names, stop=None, in_try=False, **options):
     """`for item in iterable: body(item)` until stop(), if there is one, says so after an item."""
-    variables = lambda: Variables((body, stop), names, result, copied)  # noqa: E731
+    variables = lambda: Variables((body, stop), names, **options)  # noqa: E731
     items = items_of(iterable)
     if items is not None and not items.is_known:
         refuse_in_try(in_try, "a `for`")
@@ -349,21 +337,32 @@ def compare(left, *rest, names=()):
     return and_(value, lambda: compare(right, *others), names=names) if others else value
 
 
+class Text(tuple):
+    """The parts of an f-string, of which values may be traced."""
+
+    def __str__(self):
+        return "".join(map(format, self))
+
+
+def text(*parts):
+    return Text(parts)
+
+
 def assert_(test, message=None):
-    """`assert test, message()`; a traced test is checked each time that the program runs."""
+    """`assert test, message()`; a traced test is checked each time that the program runs: see plait.check."""
+    said = [message()] if message and not (is_known(test) and test) else []
     if is_known(test):
         if not test:
-            raise AssertionError(*([message()] if message else []))
+            raise AssertionError(*(str(part) if isinstance(part, Text) else part for part in said))
         return
-    from plait import debug
+    from plait import check
 
-    text = [message()] if message else []
-
-    def check(value):
-        if not value:
-            raise AssertionError(*text)
-
-    debug.callback(check, truth(test))
+    parts = (
+        said[0] if said and isinstance(said[0], Text) else said or ["the assertion does not hold"]
+    )
+    values = [part for part in parts if not is_known(part)]
+    template = ("{}" if not is_known(part) else format(part).replace("{}", "{ }") for part in parts)
+    check(truth(test), "".join(template), *values)
 
 
 # --- Effects --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import threading
 
 from plait import _plait
 from plait._functions import text_of
-from plait._plait import flatten, unflatten
+from plait._plait import flatten, is_known, unflatten
 
 UNBOUND = object()
 SCALARS = (bool, int, float, complex)
@@ -97,6 +97,20 @@ def type_of(value):
     return text_of(unflatten(structure, types))
 
 
+def truth(value):
+    """What `if` asks of a value, as a bool array of no axes."""
+    if not isinstance(value, _plait.Array):
+        return _plait.to_array(bool(value) if is_known(value) else value)
+    if value.size != 1:
+        _plait.fail(
+            "ShapeError",
+            f"the truth of an array of type {type_of(value)} is asked for",
+            "reduce it with all() or any()",
+        )
+    value = value.reshape(()) if value.ndim else value
+    return value if value.dtype.kind == "b" else value != 0
+
+
 # --- Variables ------------------------------------------------------------------------------------
 
 
@@ -125,13 +139,14 @@ def _own(value):
 class Variables:
     """The variables that functions share with the code around them. names are those that are read later."""
 
-    def __init__(self, functions, names, result=None, copied=()):
+    def __init__(self, functions, names, result=None, copied=(), found=()):
         self.cells = {}
         for function in functions:
             if function is not None:
                 self.cells.update(zip(function.__code__.co_freevars, function.__closure__ or ()))
         self.names = [*names, result] if result else list(names)
         self.result, self.copied = result, {*copied, *self.names}
+        self.filled = {result, *found}  # nobody reads them where they have no value
         self.before = {name: _read(cell) for name, cell in self.cells.items()}
 
     def restore(self):

@@ -7,6 +7,7 @@
 
 #include <plait/base/source.h>
 
+#include <optional>
 #include <unordered_map>
 
 namespace plait::python {
@@ -87,12 +88,25 @@ Source provide() {
   return source;
 }
 
+// Errors that are made while it is entered are at a line of the user's file.
+struct AtLine {
+  AtLine(const std::string& file, int line, const std::string& function)
+      : source(file, line, function) {}
+  const Source source;
+  std::optional<SourceScope> scope;
+};
+
 }  // namespace
 
 void add_source(py::module_& module) {
   module.def("set_package_folders",
              [](std::vector<std::string> folders) { package_folders = std::move(folders); });
   module.def("current_line", [] { return Source::current().to_string(); });
+  py::class_<AtLine>(module, "AtLine",
+                     "While it is entered, errors name this line of the user's file.")
+      .def(py::init<std::string, int, std::string>())
+      .def("__enter__", [](AtLine& self) { self.scope.emplace(self.source); })
+      .def("__exit__", [](AtLine& self, const py::args&) { self.scope.reset(); });
   Source::set_provider(provide);
 }
 
