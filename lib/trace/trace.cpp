@@ -19,6 +19,7 @@ thread_local Trace* current_trace = nullptr;
 thread_local SuspendedTrace* innermost_suspended = nullptr;
 std::atomic<std::uint64_t> traces_made{0};
 std::atomic<Evaluator> installed_evaluator{nullptr};
+std::atomic<Evaluator> installed_recorder{nullptr};
 
 // Undecided constraints go to the innermost program being traced on this thread.
 bool add_to_program(const Constraint& constraint) {
@@ -113,12 +114,18 @@ Evaluator evaluator() {
   if (!evaluator) throw InternalError("no evaluator is installed");
   return evaluator;
 }
+void set_recorder(Evaluator recorder) { installed_recorder = recorder; }
 
 Results bind(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
   Trace* const trace = current_trace;
-  for (const Array& input : inputs)
+  bool taped = false;
+  for (const Array& input : inputs) {
+    if (input.is_valid() && input.node()->is_plain()) continue;
     if (!input.is_valid() || (!trace && !input.is_concrete())) check_usable(input);
+    taped |= input.node()->is_taped();
+  }
   if (trace) return trace->bind(primitive, inputs, params);
+  if (taped) return installed_recorder.load()(primitive, inputs, params);
   return evaluator()(primitive, inputs, params);
 }
 

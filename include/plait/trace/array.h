@@ -24,20 +24,24 @@ class ArrayNode {
   virtual ~ArrayNode() = default;
   const Aval& aval() const { return aval_; }
   bool is_concrete() const { return trace_ == nullptr; }
+  // Whether the tape knows how it was made: a TapedNode (tape_nodes.h).
+  bool is_taped() const { return !trace_ && trace_id_ != 0; }
+  bool is_plain() const { return !trace_ && trace_id_ == 0; }  // concrete, and off the tape
 
  protected:
   friend class Array;
   friend class Trace;
   Aval aval_;
-  const Trace* trace_;          // null: concrete. Compared only; may dangle after an escape
-  std::uint64_t trace_id_ = 0;  // tells a dead trace from a new one at the same address
+  const Trace* trace_;  // null: concrete. Compared only; may dangle after an escape
+  // Tells a dead trace from a new one at the same address; not 0 in a concrete node on the tape.
+  std::uint64_t trace_id_ = 0;
   std::atomic<std::int64_t> references_{0};
   Source birth_;  // line where a tracer was born
 };
 
 // A number in memory. A scalar that was written as a C++ or Python number is a literal: tracing
 // puts it inline instead of making it an operand.
-class ConcreteNode final : public ArrayNode {
+class ConcreteNode : public ArrayNode {
  public:
   ConcreteNode(Aval aval, Buffer buffer, bool literal)
       : ArrayNode(std::move(aval), nullptr), buffer(std::move(buffer)), is_literal(literal) {}

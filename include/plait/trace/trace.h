@@ -39,6 +39,7 @@ class Trace {
 
   Trace* parent() const { return parent_; }
   std::string_view name() const { return name_; }
+  std::uint64_t id() const { return id_; }  // of no other trace, dead or alive
   bool owns(const Array& array) const {
     return array.node()->trace_ == this && array.node()->trace_id_ == id_;
   }
@@ -100,6 +101,9 @@ using Evaluator = Arrays (*)(const Primitive& primitive, std::span<const Array> 
                              const Params& params);
 void set_evaluator(Evaluator evaluator);
 Evaluator evaluator();
+// What bind asks instead when an input is on the tape and nothing is being traced; the tape
+// installs it.
+void set_recorder(Evaluator recorder);
 
 // A function over a flat list of arrays: what every transform takes and gives. Trees of arguments
 // are flattened at the API, in C++ and in Python.
