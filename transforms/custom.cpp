@@ -7,6 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/jvp_interpreter.h>
 #include <plait/ops.h>
+#include <plait/tape_nodes.h>
 #include <plait/trace/suspended.h>
 #include <plait/transforms.h>
 
@@ -65,6 +66,7 @@ using JvpTrace = OnlineTrace<JvpInterpreter>;
 
 enum class Way {
   plain,   // nothing asks for derivatives: the function alone
+  taped,   // the tape records the function linearized, which asks again
   online,  // the rule runs for the current trace
   outer,   // the current trace is not concerned: ask the one around it
   staged,  // a call with entries
@@ -76,13 +78,14 @@ bool owns_any(const Trace& trace, std::span<const Array> inputs) {
 }
 
 Way way_of(Trace* current, std::span<const Array> inputs) {
-  bool traced = false, wanted = false;
+  bool traced = false, staging = false, wanted = may_record();
   for (const Trace* trace = current; trace; trace = trace->parent()) {
     traced |= owns_any(*trace, inputs);
-    const bool linear = dynamic_cast<const LinearTrace*>(trace),
-               staging = !linear && dynamic_cast<const JaxprTrace*>(trace);
+    staging |= !dynamic_cast<const LinearTrace*>(trace) && dynamic_cast<const JaxprTrace*>(trace);
     wanted |= staging || dynamic_cast<const JvpTrace*>(trace);
   }
+  if (!traced && is_recorded(inputs))
+    return staging ? Way::staged : current ? Way::outer : Way::taped;
   if (!traced || !wanted) return Way::plain;
   const bool differentiates = dynamic_cast<JvpTrace*>(current),
              linear = dynamic_cast<LinearTrace*>(current);
@@ -159,6 +162,8 @@ Arrays custom_vjp_online(JvpTrace& trace, const flat::ForwardRule& fwd, const Fu
 // that.
 Arrays run_plain(const Function& function, std::span<const Array> inputs, const std::string& name) {
   Arrays outputs = function(inputs);
+  for (const Array& output : outputs)
+    if (!is_recorded(inputs) && is_recorded({&output, 1})) throw_captured(output, name);
   for (Trace* trace = Trace::current(); trace; trace = trace->parent()) {
     auto* jvp = dynamic_cast<JvpTrace*>(trace);
     for (const Array& output : outputs)
@@ -216,6 +221,10 @@ Arrays flat::custom_jvp(const Function& function, const Function& jvp,
   Trace* const current = Trace::current();
   const Way way = way_of(current, inputs);
   if (way == Way::plain) return run_plain(function, inputs, name);
+  if (way == Way::taped)
+    return record_linearized(
+        [=](std::span<const Array> again) { return custom_jvp(function, jvp, again, name); },
+        inputs, name);
   if (way == Way::staged) return custom_jvp_staged(function, jvp, inputs, name);
   if (way == Way::online) {
     auto& trace = static_cast<JvpTrace&>(*current);
@@ -235,6 +244,10 @@ Arrays flat::custom_vjp(const Function& function, const ForwardRule& fwd, const 
   Trace* const current = Trace::current();
   const Way way = way_of(current, inputs);
   if (way == Way::plain) return run_plain(function, inputs, name);
+  if (way == Way::taped)
+    return record_linearized(
+        [=](std::span<const Array> again) { return custom_vjp(function, fwd, bwd, again, name); },
+        inputs, name);
   if (way == Way::staged) return custom_vjp_staged(function, fwd, bwd, inputs, name);
   if (way == Way::online) {
     auto& trace = static_cast<JvpTrace&>(*current);

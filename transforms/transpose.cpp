@@ -7,6 +7,18 @@
 
 namespace plait {
 
+Tangents transpose_equation(const Equation& equation, std::span<const TransposeInput> inputs,
+                            std::span<const Tangent> cotangents) {
+  if (const Transpose::Rule* transpose = Transpose::table().find(*equation.primitive))
+    return (*transpose)(cotangents, inputs, equation.params);
+  if (!Decompose::table().find(*equation.primitive))
+    throw_missing_rule(Transpose::table(), *equation.primitive);
+  std::vector<Aval> avals;
+  for (const TransposeInput& input : inputs) avals.push_back(input.aval());
+  return flat::transpose(decomposition(*equation.primitive, avals, equation.params), inputs,
+                         cotangents);
+}
+
 Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inputs,
                          std::span<const Tangent> cotangents) {
   const std::size_t num_vars = jaxpr->avals.size();
@@ -58,17 +70,7 @@ Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inp
     for (const Atom& atom : equation.inputs)
       arguments.push_back(is_linear(atom) ? TransposeInput(jaxpr->aval(atom))
                                           : TransposeInput(read(atom)));
-    Tangents results;
-    if (const Transpose::Rule* transpose = Transpose::table().find(*equation.primitive)) {
-      results = (*transpose)(outputs, arguments, equation.params);
-    } else if (Decompose::table().find(*equation.primitive)) {
-      std::vector<Aval> avals;
-      for (const Atom& atom : equation.inputs) avals.push_back(jaxpr->aval(atom));
-      results = flat::transpose(decomposition(*equation.primitive, avals, equation.params),
-                                arguments, outputs);
-    } else {
-      throw_missing_rule(Transpose::table(), *equation.primitive);
-    }
+    const Tangents results = transpose_equation(equation, arguments, outputs);
     for (std::size_t i = 0; i < results.size(); ++i) accumulate(equation.inputs[i], results[i]);
   }
   Tangents results;

@@ -17,4 +17,5 @@
 #include <plait/scipy.h>
 #include <plait/scipy_linalg.h>
 #include <plait/specs.h>
+#include <plait/tape.h>
 #include <plait/transforms.h>

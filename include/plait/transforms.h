@@ -179,6 +179,10 @@ std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size,
                                                 const std::vector<std::optional<int>>& in_dims,
                                                 bool force_outputs = false);
 
+// Cotangents of one linear equation's inputs: by its Transpose rule, or of its decomposition.
+Tangents transpose_equation(const Equation& equation, std::span<const TransposeInput> inputs,
+                            std::span<const Tangent> cotangents);
+
 // The body of a call, or another entry, with its sizes put in.
 Jaxpr body_of_call(const Params& params, std::string_view entry = "body");
 
