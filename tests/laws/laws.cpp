@@ -24,6 +24,8 @@ const std::vector<Law> all_laws = {
     {"mask", mask_ignores_padding},
     {"ragged", ragged_batch_is_loop},
     {"chunk", chunks_are_vmap},
+    {"tape", tape_is_vjp},
+    {"recorded gradient", recorded_gradient_is_vjp},
 };
 
 const Law& law_named(std::string_view name) {
@@ -58,10 +60,12 @@ Verdict violation(const Law& law, const Primitive& primitive) {
 std::optional<std::string> reasoned_exception(const Law& law, const Primitive& primitive) {
   const std::string_view name = primitive.name();
   const bool differentiates = law.check == jvp_is_difference || law.check == vjp_is_adjoint ||
-                              law.check == second_derivative_is_difference;
+                              law.check == second_derivative_is_difference ||
+                              law.check == tape_is_vjp || law.check == recorded_gradient_is_vjp;
   if (name == "digamma" && differentiates)
     return "its derivative, trigamma, is no primitive of plait: refused by name";
-  if (name == "lgamma" && law.check == second_derivative_is_difference)
+  if (name == "lgamma" &&
+      (law.check == second_derivative_is_difference || law.check == recorded_gradient_is_vjp))
     return "its second derivative is digamma's first";
   if (name == "stop_gradient" &&
       (law.check == jvp_is_difference || law.check == second_derivative_is_difference))

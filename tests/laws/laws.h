@@ -85,6 +85,13 @@ Verdict ragged_batch_is_loop(const Case& one);
 // vmap in chunks is vmap.
 Verdict chunks_are_vmap(const Case& one);
 
+// --- The tape (tape_laws.cpp) --------------------------------------------------------------------
+
+// backward gives what vjp gives, to the bit.
+Verdict tape_is_vjp(const Case& one);
+// The derivative of a recorded gradient is that of vjp.
+Verdict recorded_gradient_is_vjp(const Case& one);
+
 // --- All of them ---------------------------------------------------------------------------------
 
 extern const std::vector<Law> all_laws;

@@ -69,6 +69,10 @@ TEST_CASE("vmap of mask of every primitive is a loop over examples of all sizes,
   check_law("ragged");
 }
 TEST_CASE("vmap of every primitive in chunks is vmap") { check_law("chunk"); }
+TEST_CASE("the tape of every primitive gives what vjp gives, to the bit") { check_law("tape"); }
+TEST_CASE("gradients that the tape has recorded are differentiated as vjp is") {
+  check_law("recorded gradient");
+}
 
 TEST_CASE("the tangent of stop_gradient is zero") {
   for (const Case& one : cases_of(stop_gradient_p)) {

@@ -276,6 +276,14 @@ const auto jvp_looks_def =
                      : lax::mul(lax::cos(x), Array::literal(1 + 1e-15, DType::float64));
         }));
 
+constinit const Primitive jvp_doubles{"mutant_jvp_doubles"};
+const auto jvp_doubles_def =
+    define(jvp_doubles, "sin, whose derivative is twice as large where values are not known")
+        .family(sine())
+        .rule<Jvp>(unary([](const Array& x, const Array&) {
+          return x.known_buffer() ? lax::cos(x) : lax::cos(x) * 2.0;
+        }));
+
 constinit const Primitive decompose_wrong{"mutant_decompose"};
 const auto decompose_wrong_def =
     define(decompose_wrong, "sin, which decomposes to cos")
@@ -408,7 +416,8 @@ const Mutant mutants[] = {
     {eval_last, {"decompose", "vmap"}},
     {eval_strides, {"eval"}},
     {eval_random, {"jit"}},
-    {jvp_looks, {"jit"}},
+    {jvp_looks, {"jit", "tape"}},
+    {jvp_doubles, {"recorded gradient"}},
     {decompose_wrong, {"decompose"}},
     {alias_strides, {"eval"}},
     {fold_wrong, {"fold"}},
