@@ -94,6 +94,7 @@ from plait._plait import (
 from plait._rules import rules
 from plait._script import script, unscripted
 from plait._sizes import Ragged, instantiate, mask, ragged
+from plait._tape import no_grad, variable
 from plait._transforms import eval_shape, explain, jit, make_jaxpr, vmap
 
 __version__ = _plait.__version__

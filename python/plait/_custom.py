@@ -91,7 +91,7 @@ class _Custom:
 
     def is_plain(self, arrays, rules):
         """Whether this call applies the function itself; rules are those to be traced, one level deeper."""
-        if not _plait.is_tracing():
+        if not _plait.is_tracing() and not _plait.may_record():
             return True, rules
         if not _plait.stages_custom_rules(arrays):
             return False, rules
@@ -214,7 +214,7 @@ class custom_jvp(_Custom):
 
         plain, rules = self.is_plain(arrays, [rule])
         if plain:
-            return self.fun(*args)
+            return self.merged(fixed, len(args))(*_fresh(dynamic))
         outputs = _plait.flat_custom_jvp(flat, *rules, arrays, name)
         return unflatten(out_structure if flat.outputs is None else flat.outputs, outputs)
 
@@ -290,7 +290,7 @@ class custom_vjp(_Custom):
 
         plain, rules = self.is_plain(arrays, [fwd, bwd])
         if plain:
-            return self.fun(*args)
+            return self.merged(fixed, len(args))(*_fresh(dynamic))
         outputs = _plait.flat_custom_vjp(flat, *rules, arrays, name)
         return unflatten(out_structure if flat.outputs is None else flat.outputs, outputs)
 
@@ -328,6 +328,14 @@ def _cotangents_of(name, number, argument, cotangent):
             )
         result.append(_plait.convert(leaf, aval.dtype))
     return result
+
+
+def _fresh(tree):
+    """The tree with arrays under handles of their own: what a function writes to is not its caller's."""
+    leaves, structure = flatten(tree)
+    return unflatten(
+        structure, [leaf.copy() if isinstance(leaf, _plait.Array) else leaf for leaf in leaves]
+    )
 
 
 def _zeros(value):

@@ -161,7 +161,7 @@ class Selected(Flat):
         return to_arrays(self.leaves, self.structure, self.transform, self.place)
 
     def __call__(self, leaves):
-        args = list(self.args)
+        args = [arg.copy() if isinstance(arg, _plait.Array) else arg for arg in self.args]
         for number, value in zip(self.argnums, unflatten(self.structure, leaves)):
             args[number] = value
         return self.finish(self.fun(*args, **self.kwargs))

@@ -4,7 +4,7 @@
 #include "array.h"
 
 #include <plait/ops.h>
-#include <plait/subscript.h>
+#include <plait/tape.h>
 #include <plait/trace/donated.h>
 
 namespace plait::python {
@@ -47,6 +47,8 @@ void add_subscript(Subscripts& subscripts, PyObject* key) {
   }
 }
 
+}  // namespace
+
 Subscripts to_subscripts(PyObject* key) {
   Subscripts subscripts;
   if (PyTuple_Check(key))
@@ -56,6 +58,8 @@ Subscripts to_subscripts(PyObject* key) {
     add_subscript(subscripts, key);
   return subscripts;
 }
+
+namespace {
 
 // --- Text ----------------------------------------------------------------------------------------
 
@@ -279,9 +283,6 @@ PyObject* tolist(PyObject* self, PyObject*) {
   return guarded([&] { return to_numpy(array_of(self)).attr("tolist")().release().ptr(); });
 }
 
-// Arrays do not change, so a copy is the array.
-PyObject* same(PyObject* self, PyObject*) { return Py_NewRef(self); }
-
 PyObject* block(PyObject* self, PyObject*) { return Py_NewRef(self); }
 
 // The device that an array of plait is on is the only one.
@@ -387,6 +388,11 @@ PyGetSetDef array_getset[] = {
     {"real", property<real_of>, nullptr, "The real part.", nullptr},
     {"imag", property<imag_of>, nullptr, "The imaginary part.", nullptr},
     {"device", property<device_of>, nullptr, "Where the memory is.", nullptr},
+    {"grad", grad_attribute, set_grad_attribute,
+     "Of a variable: the sum of the gradients of every backward, or None before the first.",
+     nullptr},
+    {"requires_grad", requires_grad_attribute, nullptr,
+     "Whether the array is on the tape: a variable, or made of one.", nullptr},
     {"at", get_at, nullptr, "x.at[index].set(v) and others: the array with elements changed.",
      nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
@@ -404,15 +410,28 @@ PyMethodDef array_methods[] = {
     {"tolist", tolist, METH_NOARGS, "tolist()\n--\n\nNested lists of Python numbers."},
     {"astype", function(astype), METH_FASTCALL | METH_KEYWORDS,
      "astype(dtype, copy=True)\n--\n\nThe array with elements converted."},
-    {"copy", same, METH_NOARGS, "copy()\n--\n\nThe array itself: arrays do not change."},
+    {"copy", copy, METH_NOARGS,
+     "copy()\n--\n\nThe same value under a handle of its own: writing to one leaves the other."},
     {"to_device", function(to_device), METH_FASTCALL | METH_KEYWORDS,
      "to_device(device)\n--\n\nThe array on a device: itself, for 'cpu' is the only one."},
     {"block_until_ready", block, METH_NOARGS,
      "block_until_ready()\n--\n\nThe array, once it is computed; on the CPU it is."},
     {"is_deleted", is_deleted, METH_NOARGS,
      "is_deleted()\n--\n\nWhether the array was donated to a jitted function."},
-    {"__copy__", same, METH_NOARGS, nullptr},
-    {"__deepcopy__", same, METH_O, nullptr},
+    {"backward", function(backward_method), METH_VARARGS | METH_KEYWORDS,
+     "backward(cotangent=None, retain_graph=False, create_graph=False)\n--\n\nAdds the derivative "
+     "of the array, times the cotangent, to the grad of every variable it was made of.\n\n"
+     "retain_graph keeps what another backward needs, create_graph records the gradients too.\n"
+     "ShapeError without a cotangent where the array is no scalar, or for one that does not fit;\n"
+     "ValueError where no variable leads to the array, or an earlier backward freed the tape."},
+    {"detach", detach_method, METH_NOARGS,
+     "detach()\n--\n\nThe same value off the tape: no gradient flows through it."},
+    {"register_hook", register_hook_method, METH_O,
+     "register_hook(hook)\n--\n\nCalls hook(gradient) in each backward, when all of the gradient "
+     "by this array is known.\n\nWhat it returns, if not None, replaces the gradient. The result "
+     "has remove(). A hook that\nrefers to the array keeps it alive until it is removed."},
+    {"__copy__", copy, METH_NOARGS, nullptr},
+    {"__deepcopy__", deepcopy, METH_O, nullptr},
     {"__complex__", to_complex, METH_NOARGS, nullptr},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {"__format__", format, METH_O, nullptr},
@@ -432,6 +451,7 @@ PyObject* repr(PyObject* self) {
     if (array.shape().num_elements() == Dim(0))
       text += ", shape=(" + array.shape().to_string() + ")";
     if (array.aval().weak) text += ", weak_type=True";
+    if (requires_grad(array)) text += ", requires_grad=True";
     return py::str(text + ")").release().ptr();
   });
 }
@@ -448,7 +468,9 @@ PyObject* text(PyObject* self) {
 PyObject* get_item(PyObject* self, PyObject* key) {
   return guarded([&] {
     Source::forget_line();
-    return wrap(getitem(array_of(self), to_subscripts(key)));
+    Subscripts subscripts = to_subscripts(key);
+    Array array = getitem(array_of(self), subscripts);
+    return wrap_view(self, std::move(subscripts), std::move(array));
   });
 }
 

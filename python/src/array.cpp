@@ -25,6 +25,7 @@ int num_free = 0;
 void dealloc(PyObject* object) {
   auto* self = reinterpret_cast<ArrayObject*>(object);
   if (self->weak_references) PyObject_ClearWeakRefs(object);
+  if (self->view) forget_view(self);
   self->array.~Array();
   PyTypeObject* type = Py_TYPE(object);
   if (num_free < free_limit)
@@ -94,14 +95,36 @@ template <Array (*function)(Operand, Operand)>
 PyObject* direct(PyObject* a, PyObject* b) {
   return with_operands(a, b, [](const Array& x, const Array& y) { return function(x, y); });
 }
+PyObject* add(PyObject* a, PyObject* b) {
+  return direct<static_cast<Array (*)(Operand, Operand)>(operator+)>(a, b);
+}
+PyObject* subtract(PyObject* a, PyObject* b) {
+  return direct<static_cast<Array (*)(Operand, Operand)>(operator-)>(a, b);
+}
+PyObject* multiply(PyObject* a, PyObject* b) {
+  return direct<static_cast<Array (*)(Operand, Operand)>(operator*)>(a, b);
+}
+PyObject* true_divide(PyObject* a, PyObject* b) {
+  return direct<static_cast<Array (*)(Operand, Operand)>(operator/)>(a, b);
+}
 template <Operation which>
 PyObject* binary(PyObject* a, PyObject* b) {
   return with_operands(a, b, [](const Array& x, const Array& y) { return apply(which, {x, y}); });
 }
 
+// x op= y is x op y written to x.
+template <PyObject* (*function)(PyObject*, PyObject*)>
+PyObject* inplace(PyObject* a, PyObject* b) {
+  return write_result(a, function(a, b));
+}
+
 PyObject* power_of(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
   return binary<power>(a, b);
+}
+
+PyObject* inplace_power(PyObject* a, PyObject* b, PyObject* modulus) {
+  return write_result(a, power_of(a, b, modulus));
 }
 
 PyObject* divmod_of(PyObject* a, PyObject* b) {
@@ -121,7 +144,7 @@ PyObject* divmod_of(PyObject* a, PyObject* b) {
 PyObject* negative(PyObject* a) {
   return guarded([&] { return wrap(-Operand(array_of(a))); });
 }
-PyObject* positive(PyObject* a) { return Py_NewRef(a); }
+PyObject* positive(PyObject* a) { return copy(a, nullptr); }
 PyObject* absolute(PyObject* a) {
   return guarded([&] { return wrap(apply(abs, {array_of(a)})); });
 }
@@ -239,13 +262,6 @@ PyObject* item_at(PyObject* self, Py_ssize_t index) {
   return result;
 }
 
-int set_item(PyObject*, PyObject*, PyObject*) {
-  return guarded_int([]() -> int {
-    throw DtypeError("arrays are immutable, and x[...] = v would change one",
-                     "write x = x.at[index].set(v), which gives a new array");
-  });
-}
-
 PyObject* make(PyTypeObject*, PyObject*, PyObject*) {
   return guarded([]() -> PyObject* {
     throw DtypeError("Array is not a constructor",
@@ -276,6 +292,10 @@ PyObject* wrap(Array array) {
   }
   new (&self->array) Array(std::move(array));
   self->weak_references = nullptr;
+  const Trace* trace = Trace::current();
+  self->made_in = trace ? trace->id() : 0;
+  self->view = nullptr;
+  self->first_view = nullptr;
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -283,8 +303,9 @@ void add_array(py::module_& module) {
   PyType_Slot slots[] = {
       {Py_tp_doc,
        const_cast<char*>(
-           "An immutable array of numbers: in memory, or a value that a transform traces.\n\n"
-           "Make one with plait.numpy.array, asarray, zeros, arange, ...")},
+           "An array of numbers: in memory, or a value that a transform traces.\n\n"
+           "Make one with plait.numpy.array, asarray, zeros, arange, ... Values never change:\n"
+           "x[i] = v and x += v let x, its views and its base stand for new ones.")},
       {Py_tp_dealloc, slot(dealloc)},
       {Py_tp_new, slot(make)},
       {Py_tp_repr, slot(repr)},
@@ -301,10 +322,10 @@ void add_array(py::module_& module) {
       {Py_sq_contains, slot(contains)},
       {Py_mp_subscript, slot(get_item)},
       {Py_mp_ass_subscript, slot(set_item)},
-      {Py_nb_add, slot(direct<static_cast<Array (*)(Operand, Operand)>(operator+)>)},
-      {Py_nb_subtract, slot(direct<static_cast<Array (*)(Operand, Operand)>(operator-)>)},
-      {Py_nb_multiply, slot(direct<static_cast<Array (*)(Operand, Operand)>(operator*)>)},
-      {Py_nb_true_divide, slot(direct<static_cast<Array (*)(Operand, Operand)>(operator/)>)},
+      {Py_nb_add, slot(add)},
+      {Py_nb_subtract, slot(subtract)},
+      {Py_nb_multiply, slot(multiply)},
+      {Py_nb_true_divide, slot(true_divide)},
       {Py_nb_floor_divide, slot(binary<floor_divide>)},
       {Py_nb_remainder, slot(binary<remainder>)},
       {Py_nb_divmod, slot(divmod_of)},
@@ -315,6 +336,19 @@ void add_array(py::module_& module) {
       {Py_nb_xor, slot(binary<bitwise_xor>)},
       {Py_nb_lshift, slot(binary<left_shift>)},
       {Py_nb_rshift, slot(binary<right_shift>)},
+      {Py_nb_inplace_add, slot(inplace<add>)},
+      {Py_nb_inplace_subtract, slot(inplace<subtract>)},
+      {Py_nb_inplace_multiply, slot(inplace<multiply>)},
+      {Py_nb_inplace_true_divide, slot(inplace<true_divide>)},
+      {Py_nb_inplace_floor_divide, slot(inplace<binary<floor_divide>>)},
+      {Py_nb_inplace_remainder, slot(inplace<binary<remainder>>)},
+      {Py_nb_inplace_power, slot(inplace_power)},
+      {Py_nb_inplace_matrix_multiply, slot(inplace<binary<matmul>>)},
+      {Py_nb_inplace_and, slot(inplace<binary<bitwise_and>>)},
+      {Py_nb_inplace_or, slot(inplace<binary<bitwise_or>>)},
+      {Py_nb_inplace_xor, slot(inplace<binary<bitwise_xor>>)},
+      {Py_nb_inplace_lshift, slot(inplace<binary<left_shift>>)},
+      {Py_nb_inplace_rshift, slot(inplace<binary<right_shift>>)},
       {Py_nb_negative, slot(negative)},
       {Py_nb_positive, slot(positive)},
       {Py_nb_absolute, slot(absolute)},

@@ -4,6 +4,8 @@
 
 #include "bindings.h"
 
+#include <plait/subscript.h>
+
 namespace plait::python {
 
 // access.cpp
@@ -12,6 +14,24 @@ extern PyMethodDef array_methods[];
 PyObject* repr(PyObject* self);
 PyObject* text(PyObject* self);
 PyObject* get_item(PyObject* self, PyObject* key);
+Subscripts to_subscripts(PyObject* key);
+
+// inplace.cpp
+PyObject* wrap_view(PyObject* base, Subscripts subscripts, Array array);
+void forget_view(ArrayObject* self);  // a view that dies
+int set_item(PyObject* self, PyObject* key, PyObject* value);
+// x op= y, given the result of x op y.
+PyObject* write_result(PyObject* self, PyObject* result);
+PyObject* copy(PyObject* self, PyObject*);
+PyObject* deepcopy(PyObject* self, PyObject*);
+
+// tape.cpp
+PyObject* grad_attribute(PyObject* self, void*);
+int set_grad_attribute(PyObject* self, PyObject* value, void*);
+PyObject* requires_grad_attribute(PyObject* self, void*);
+PyObject* backward_method(PyObject* self, PyObject* arguments, PyObject* names);
+PyObject* detach_method(PyObject* self, PyObject*);
+PyObject* register_hook_method(PyObject* self, PyObject* hook);
 
 // interchange.cpp
 int get_buffer(PyObject* self, Py_buffer* view, int flags);

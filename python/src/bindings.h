@@ -89,9 +89,15 @@ std::string text_of(PyObject* object);
 
 // --- Arrays (array.cpp) --------------------------------------------------------------------------
 
+// A handle: writing to an array (inplace.cpp) lets its handle stand for another value, and every
+// view of the handle too.
+struct ViewOf;
 struct ArrayObject {
   PyObject_HEAD Array array;
   PyObject* weak_references;
+  std::uint64_t made_in;    // the id of the trace that was current, or 0
+  ViewOf* view;             // what it is a view of, if anything
+  ArrayObject* first_view;  // views of it that are alive
 };
 extern PyTypeObject* array_type;  // final: exact type checks are complete
 inline bool is_array(PyObject* object) { return Py_TYPE(object) == array_type; }
@@ -194,6 +200,7 @@ void add_jaxpr(py::module_& module);
 void add_flat(py::module_& module);
 void add_jit(py::module_& module);
 void add_interchange(py::module_& module);
+void add_tape(py::module_& module);
 void add_programs(py::module_& module);
 void add_extend(py::module_& module);
 void add_host_call(py::module_& module);

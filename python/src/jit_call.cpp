@@ -7,6 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jit.h"
 
+#include <plait/tape_nodes.h>
 #include <plait/trace/donated.h>
 #include <plait/transforms.h>
 
@@ -179,9 +180,9 @@ std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
 
 PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
   const Arrays& arrays = inputs.arrays;
-  const bool direct =
-      !Trace::current() && std::all_of(arrays.begin(), arrays.end(),
-                                       [](const Array& array) { return array.is_concrete(); });
+  const bool direct = !Trace::current() && !is_recorded(arrays) &&
+                      std::all_of(arrays.begin(), arrays.end(),
+                                  [](const Array& array) { return array.is_concrete(); });
   const std::shared_ptr<Instance> instance = find_instance(state, entry, arrays);
   if (!direct) return give(entry, flat::call(instance->jaxpr, arrays, {{"name", state.name}}));
   if (!instance->executable) make_executable(entry, *instance);

@@ -24,7 +24,8 @@ PYBIND11_MODULE(_plait, module) {
   add_host_call(module);
   add_checks(module);
   add_autocast(module);
-  for (const char* name :
-       {"At", "AtIndex", "Jaxpr", "JaxprEquation", "JitCache", "Policy", "Size", "TreeDef"})
+  add_tape(module);
+  for (const char* name : {"At", "AtIndex", "HookHandle", "Jaxpr", "JaxprEquation", "JitCache",
+                           "Policy", "Size", "TreeDef"})
     forbid_construction(module.attr(name));
 }

@@ -110,7 +110,8 @@ CALLS = {
     "complex set": lambda: jnp.ones(3).at[0].set(1j),
     "contains itself": lambda: jnp.asarray((lambda a: a.append(a) or a)([])),
     # in-place writes and indices
-    "write": lambda: x.__setitem__(0, 1),
+    "write of another shape": lambda: x.__setitem__(0, jnp.ones(5)),
+    "write of another dtype": lambda: jnp.arange(3).__iadd__(0.5),
     "delete": lambda: x.__delitem__(0),
     "index": lambda: x[5],
     "float index": lambda: x[0.5],

@@ -247,12 +247,10 @@ def test_text():
     assert seen == ["Traced<f32[3,2] in make_jaxpr>"]
 
 
-def test_arrays_are_not_hashable_and_not_writable():
+def test_arrays_are_not_hashable_and_have_no_constructor():
     x = pnp.asarray(np.float32([1, 2]))
     with pytest.raises(TypeError):
         hash(x)
-    with pytest.raises(TypeError, match="x.at"):
-        x[0] = 1
     with pytest.raises(TypeError):
         plait.Array()
 
@@ -261,7 +259,8 @@ def test_pickle_and_copy():
     x = pnp.asarray(np.float32([[1, 2], [3, 4]]))
     y = pickle.loads(pickle.dumps(x))
     assert y.dtype == x.dtype and y.tolist() == x.tolist()
-    assert copy.copy(x) is x and copy.deepcopy(x) is x
+    for y in (copy.copy(x), copy.deepcopy(x)):
+        assert y is not x and y.dtype == x.dtype and y.tolist() == x.tolist()
     assert pickle.loads(pickle.dumps(pnp.asarray(2.0))).weak_type
 
 

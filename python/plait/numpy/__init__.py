@@ -36,13 +36,18 @@ dtype, generic = _np.dtype, _np.generic
 
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None):
-    """a as an array. Numbers and lists of numbers are weak; a NumPy array is copied unless it is read-only."""
+    """a as an array. Numbers and lists of numbers are weak; a NumPy array is copied unless it is read-only.
+
+    An array of plait is itself, or with copy=True its value under a handle of its own.
+    """
+    if type(a) is _plait.Array and dtype is None:
+        return a.copy() if copy else a
     return _plait.asarray(a, dtype, copy)
 
 
 def array(object, dtype=None, copy=True, order="K", ndmin=0):
-    """object as an array with at least ndmin axes. Arrays do not change, so copy says nothing."""
-    result = _plait.asarray(object, dtype)
+    """object as an array with at least ndmin axes; with copy=False an array of plait may be itself."""
+    result = asarray(object, dtype, copy=copy or None)
     return (
         result
         if result.ndim >= ndmin
