@@ -70,6 +70,28 @@ def eager(operation, *shapes):
     return contestants
 
 
+def tape(operations):
+    """sin(x) * x again and again on 64 elements, eagerly, recorded, and the way back."""
+
+    def contestants(found):
+        start = np.random.default_rng(0).uniform(0, 1, 64).astype("f")
+
+        def call(sin, variable):
+            def step():
+                variable.grad = None
+                chain(sin, operations)(variable).sum().backward()
+
+            return step
+
+        calls = {"plait": call(plait.numpy.sin, plait.variable(start))}
+        if "torch" in found:
+            torch = found["torch"]
+            calls["torch"] = call(torch.sin, torch.tensor(start, requires_grad=True))
+        return calls
+
+    return contestants
+
+
 # --- Programs of many equations --------------------------------------------------------------------
 
 
@@ -182,6 +204,7 @@ ROWS = [
         eager(lambda m, x, y: x @ y, (512, 512), (512, 512)),
         Work(flops=2 * 512**3),
     ),
+    Row("tape, 100 operations and back", 250e-6, tape(100)),
     Row("trace, 1000 equations, each", 10e-6, trace(1000)),
     Row("trace, 100000 equations, each", 10e-6, trace(100_000)),
     Row("print, 100000 equations, each", LINEAR, scales(printing)),
