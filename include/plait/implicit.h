@@ -34,8 +34,8 @@ namespace detail {
 // A function of one tree as a function of its leaves, and a flat one as a function of a tree.
 template <class T>
 struct Leaves {
+  Arrays arrays;  // before structure, which is made by filling them
   TreeDef structure;
-  Arrays arrays;
   explicit Leaves(const T& tree) : structure(flatten(tree, arrays)) {}
   T tree(std::span<const Array> leaves) const { return unflatten<T>(structure, leaves); }
   template <class F>

@@ -1,5 +1,5 @@
 // The singular value decomposition of one matrix, which svd and pinv share. It is compiled in
-// svd_real.cpp and svd_complex.cpp, because Eigen's takes long to compile.
+// svd_real.cpp and svd_complex.cpp, because Eigen's part takes long to compile.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,5 +19,11 @@ enum class Vectors { none, thin, full };
 // least half as large as the largest is real and positive.
 void decompose(const Matrix<double>& x, Vectors vectors, Decomposed<double>& result);
 void decompose(const Matrix<complex128>& x, Vectors vectors, Decomposed<complex128>& result);
+
+// B = ub diag(d) vb^T for the upper bidiagonal B of diagonal d and superdiagonal e: d becomes the
+// singular values, largest first. ub and vb, identities at first, are not computed where they have
+// no elements. False when the iteration does not converge.
+bool bidiagonal_svd(Eigen::VectorXd& d, Eigen::VectorXd& e, Eigen::MatrixXd& ub,
+                    Eigen::MatrixXd& vb);
 
 }  // namespace plait::matrices
