@@ -1,10 +1,9 @@
 // eigh: eigenvalues and eigenvectors of Hermitian matrices.
 // SPDX-License-Identifier: Apache-2.0
-#include <Eigen/Eigenvalues>
-
 #include <plait/lax.h>
 #include <plait/numpy_linalg.h>
 
+#include "ops/eigen_solver.h"
 #include "ops/functions.h"
 #include "ops/matrices.h"
 
@@ -24,33 +23,19 @@ template <class T>
 void eigh_kernel(std::span<const View> inputs, std::span<const View> outputs, EighParams kind) {
   using W = Wide<T>;
   using Real = typename Eigen::NumTraits<T>::Real;
-  using Vector = Eigen::Matrix<typename Eigen::NumTraits<W>::Real, Eigen::Dynamic, 1>;
   const Stack stack(inputs[0]);
   const RealSizes sizes(inputs, 1);
   const double n3 = std::pow(double(stack.rows()), 3);
   for_matrices(stack.count(), 9 * n3, [&](std::int64_t begin, std::int64_t end) {
     Matrix<W> x, vectors;
-    Vector values;
-    Eigen::SelfAdjointEigenSolver<Matrix<W>> solver;
+    Eigen::VectorXd values;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t n = sizes.at(0, i, stack.rows());
       stack.load<T>(i, n, n, x);
       if (!kind.lower) x = x.adjoint().eval();
       x.template triangularView<Eigen::StrictlyUpper>().setZero();
-      bool found = n == 0;
-      if (n > 0 && x.allFinite()) {
-        solver.compute(x, kind.vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
-        found = solver.info() == Eigen::Success;
-      }
-      values.setConstant(n, NAN);
-      if (found && n > 0) values = solver.eigenvalues();
-      if (kind.vectors) {
-        vectors.setConstant(n, n, not_a_number<W>());
-        if (found && n > 0) vectors = solver.eigenvectors();
-        for (std::int64_t column = 0; column < n; ++column)
-          vectors.col(column) *= phase_of<W>(vectors.col(column));
-        store<T>(vectors, outputs[0], i);
-      }
+      eigen_of_hermitian(x, kind.vectors, values, vectors);
+      if (kind.vectors) store<T>(vectors, outputs[0], i);
       store_vector<Real>(values, outputs.back(), i);
     }
   });
