@@ -102,7 +102,9 @@ namespace {
 
 // The factors are no function of a to derivatives: those follow from a x = b.
 Array solve_by_lu(const Array& a, const Array& b) {
-  const auto [lu, pivots, permutation] = lax::linalg::lu(lax::stop_gradient(a));
+  const bool plain = !Trace::current() && a.node()->is_plain() && b.node()->is_plain();
+  const auto [lu, pivots, permutation] = lax::linalg::lu(plain ? a : lax::stop_gradient(a));
+  if (plain) return systems::solve_factored(lu, permutation, b, false, false);
   auto solver = [lu = lu, permutation = permutation](bool transpose) {
     return [=](std::span<const Array> y) -> Arrays {
       return {systems::solve_factored(lu, permutation, y[0], transpose, false)};

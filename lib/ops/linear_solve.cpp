@@ -56,17 +56,17 @@ void require_like(std::span<const Aval> given, std::span<const Array> b, const c
                    "return arrays of the shapes and dtypes of b: the system is square");
 }
 
+// Whether these are values that no transform and no tape looks at.
+bool all_plain(std::span<const Array> arrays) {
+  return !Trace::current() && std::all_of(arrays.begin(), arrays.end(), [](const Array& array) {
+    return array.node()->is_plain();
+  });
+}
+
 }  // namespace
 
 Arrays linear_solve(const Function& matvec, std::span<const Array> b, const Function& solve,
                     const Function& transpose_solve, bool symmetric) {
-  if (!Trace::current()) {  // nobody asks for more than the solution
-    Arrays x = solve(b);
-    std::vector<Aval> given;
-    for (const Array& array : x) given.push_back(array.aval());
-    require_like(given, b, "solve");
-    return x;
-  }
   std::vector<Aval> avals;
   for (const Array& array : b) avals.push_back({array.shape(), array.dtype()});
   LinearSystem system;
@@ -80,6 +80,13 @@ Arrays linear_solve(const Function& matvec, std::span<const Array> b, const Func
   };
   system.symmetric = symmetric;
   trace(matvec, "matvec", system.matvec, system.num_matvec);
+  if (all_plain(operands)) {  // nobody asks for more than the solution
+    Arrays x = solve(b);
+    std::vector<Aval> given;
+    for (const Array& array : x) given.push_back(array.aval());
+    require_like(given, b, "solve");
+    if (all_plain(x)) return x;
+  }
   trace(solve, "solve", system.solve, system.num_solve);
   if (transpose_solve && !symmetric)
     trace(transpose_solve, "transpose_solve", system.transpose_solve, system.num_transpose);

@@ -55,7 +55,8 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
 
     b and x are trees of arrays of the same shapes. Derivatives follow from the equation: they solve
     the same system for other right-hand sides, and neither store nor differentiate how it was solved;
-    what solve uses beyond matvec and b has no tangent. Reverse mode needs transpose_solve(vecmat, b),
+    what solve uses beyond matvec and b has no tangent. Under a transform the functions are traced, and
+    values are not known in them. Reverse mode needs transpose_solve(vecmat, b),
     where vecmat is the transpose of matvec, or symmetric=True; MissingRuleError otherwise.
     """
     transform = "custom_linear_solve"

@@ -409,10 +409,6 @@ def test_bad_input_is_refused_with_a_fix(call, words):
 # --- Implicit differentiation ---
 
 
-def conjugate_gradient(matvec, b):
-    return pl.solve(np.stack([np.asarray(matvec(column)) for column in np.eye(len(b))], 1), b)
-
-
 @pytest.mark.parametrize("wrap", [lambda f: f, jit])
 def test_custom_linear_solve(wrap):
     a, b = definite(random((3, 3))), random(3, seed=2)
@@ -524,3 +520,32 @@ def test_custom_root_of_systems_may_look_at_values():
         check(got[1], np.array((exact(2, 0.5 + step) - exact(2, 0.5 - step)) / (2 * step)), 1e-8)
     with pytest.raises(plait.ShapeError, match="equations"):
         lax.custom_root(lambda x: pnp.sum(x), np.ones(2), solve, tangent_solve)
+
+
+# --- The tape ---
+
+
+@pytest.mark.parametrize(
+    "f", [pl.inv, pl.det, pl.pinv, pl.svdvals, lambda x: pl.solve(x, np.arange(4.0)), lambda x: pl.cholesky(x @ x.T)]
+)  # fmt: skip
+def test_gradients_by_tape_are_those_by_grad(f):
+    x = plait.variable(SQUARE)
+    pnp.sum(f(x) ** 2).backward()
+    check(x.grad, grad(lambda x: pnp.sum(f(x) ** 2))(SQUARE), 1e-12)
+
+
+def test_implicit_functions_are_differentiated_by_their_equations_on_the_tape():
+    y = plait.variable(np.array(5.0))
+    lax.custom_root(
+        lambda x: x**3 - y, np.array(1.0), newton, lambda g, t: t / g(np.array(1.0))
+    ).backward()
+    check(y.grad, np.array(5.0 ** (-2 / 3) / 3))
+    a = plait.variable(SQUARE)
+
+    def by(inverse):
+        return lambda matvec, b: pnp.asarray(inverse) @ b
+
+    b, inverse = np.arange(4.0), np.linalg.inv(SQUARE)
+    x = lax.custom_linear_solve(lambda x: a @ x, b, by(inverse), by(inverse.T))
+    pnp.sum(x).backward()
+    check(a.grad, grad(lambda a: pnp.sum(pl.solve(a, b)))(SQUARE))
