@@ -134,6 +134,29 @@ def changed(code, local):
     return list(found)
 
 
+def written(code, local):
+    """Names among local of what code may change in place: `x += v`, `x[k] = v`, `x.append(v)`."""
+    found = dict.fromkeys(changed(code, local))
+    for top in _nodes(code):
+        for node in own_nodes(top):
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                found[node.target.id] = None
+    return [name for name in found if name in local]
+
+
+class _Rebinder(_Binder):
+    def visit_AugAssign(self, node):
+        self.visit(node.value)
+
+
+def rebinds(code):
+    """Names that code binds to other objects."""
+    binder = _Rebinder()
+    for node in _nodes(code):
+        binder.visit(node)
+    return set(binder.names)
+
+
 def used(code):
     """Names that code reads, functions inside it included."""
     names = set()

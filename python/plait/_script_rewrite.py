@@ -16,24 +16,31 @@ SPDX-License-Identifier: Apache-2.0
 import ast
 import builtins
 import types
+from typing import NamedTuple
 
 from plait._script_expressions import Expressions, arguments_of, no_arguments
 from plait._script_flow import (
     FUNCTIONS,
     bound,
     captured,
-    changed,
     declared,
     live,
     live_in_loop,
     parameters,
+    rebinds,
     rebound,
     root,
     stores,
     suspends,
+    written,
 )
 from plait._script_jumps import Jumps, load, placed
 
+AUGMENTED = {
+    ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.MatMult: "@=", ast.Div: "/=", ast.FloorDiv: "//=",
+    ast.Mod: "%=", ast.Pow: "**=", ast.LShift: "<<=", ast.RShift: ">>=", ast.BitAnd: "&=", ast.BitOr: "|=",
+    ast.BitXor: "^=",
+}  # fmt: skip
 # Builtins that are called as they are: they do nothing with the value of an array.
 PLAIN = frozenset(
     "bytes callable delattr dict dir format frozenset getattr globals hasattr hash id isinstance issubclass "
@@ -68,6 +75,14 @@ class Names:
         return candidate
 
 
+class State(NamedTuple):
+    """Variables of a statement: those that it assigns and that are read later, and what it does to them."""
+
+    names: list
+    written: list  # in place
+    rebound: set
+
+
 class Function:
     """Rewrites one function, a FunctionDef or a Lambda, in place; functions inside it too."""
 
@@ -86,6 +101,7 @@ class Function:
         self.targets = {"return": frozenset()}  # what is live where a jump goes
         self.found = set()  # what a loop around leaves with a value, although not every iteration
         self.inside = set()  # what functions of branches and loops bind
+        self.own = own
         if isinstance(node, ast.Lambda):
             node.body = Expressions(self, alone=True).visit(node.body)
             return
@@ -96,6 +112,7 @@ class Function:
         self.value, self.flags = jumps.value, jumps.flags
         self.local |= set(bound(lowered)) - self.globals - self.outer - set(self.parameters)
         self.always = captured(lowered) | self.globals | self.outer
+        self.own = self.local | set(self.parameters)
         self.shared = rebound(lowered) & own
         done = self.block(lowered, frozenset())
         node.body = [*documentation, *self._declarations(done, body[0]), *done]
@@ -142,6 +159,10 @@ class Function:
         if isinstance(node, ast.Assert):
             return self._assert(node, prelude)
         guards = self._guards(node)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            name, symbol = node.target.id, AUGMENTED[type(node.op)]
+            value = self.helper("augment", [load(name), ast.Constant(symbol), node.value])
+            node = placed(ast.Assign([node.target], value), node)
         if isinstance(node, ast.AnnAssign) and self.regions and isinstance(node.target, ast.Name):
             if node.value is None:
                 return []
@@ -162,10 +183,11 @@ class Function:
         orelse = self._region("else", [], node.orelse, [], after, node)
         functions = [function for function in (then, orelse) if function]
         arguments = [load(made.name) if made else ast.Constant(None) for made in (then, orelse)]
-        lost = [self._lost(state, ends) for ends in getattr(node, "exits", (None, None))]
-        state = [name for name in state if not all(name in names for names in lost)]
-        call = self._call("if_", [test, *arguments], state, code, node.test)
-        lost = [tuple(name for name in state if name in names) for names in lost]
+        lost = [self._lost(state.names, ends) for ends in getattr(node, "exits", (None, None))]
+        names = [name for name in state.names if not all(name in side for side in lost)]
+        state = state._replace(names=names)
+        call = self._call("if_", [test, *arguments], state, node.test)
+        lost = [tuple(name for name in names if name in side) for side in lost]
         if any(lost):
             call.value.keywords.append(ast.keyword("lost", ast.Constant(tuple(lost))))
         return prelude.finish(*functions, placed(call, node.test))
@@ -185,7 +207,7 @@ class Function:
         test = prelude.thunk(node.test, "test")
         found = self._found(node)
         body = self._body(node, after, head, [], [])
-        call = self._call("while_", [test, load(body.name)], state, code, node.test, found)
+        call = self._call("while_", [test, load(body.name)], state, node.test, found)
         return prelude.finish(body, call)
 
     def _for(self, node, after, prelude):
@@ -197,7 +219,7 @@ class Function:
         first = placed(ast.Assign([node.target], load(item)), node.target)
         found = self._found(node)
         body = self._body(node, after, head, [item], [first])
-        call = self._call("for_", [items, load(body.name)], state, code, node.iter, found)
+        call = self._call("for_", [items, load(body.name)], state, node.iter, found)
         if node.stop:
             stop = placed(ast.Lambda(no_arguments(), node.stop), node.iter)
             stop.body = prelude.visit(stop.body)
@@ -244,29 +266,31 @@ class Function:
 
     def _state(self, code, after):
         """Variables that code assigns and that are read later, in order of assignment."""
-        names = dict.fromkeys([*bound(code), *changed(code, self.local)])
+        names = dict.fromkeys([*bound(code), *written(code, self.own)])
         names |= dict.fromkeys(sorted(self._reached(code)))
-        return [
-            n for n in names if n in self.local | set(self.parameters) and n in after | self.always
-        ]
+        names = [n for n in names if n in self.own and n in after | self.always]
+        return State(names, written(code, self.own), rebinds(code))
 
     def _reached(self, code):
         """Variables that code may assign by calling a function inside this one."""
         has_call = any(isinstance(node, ast.Call) for top in code for node in ast.walk(top))
         return self.shared if has_call else set()
 
-    def _call(self, helper, arguments, state, code, where, found=frozenset()):
+    def _call(self, helper, arguments, state, where, found=frozenset()):
         """A statement that calls a helper with the names of variables."""
+        state, written, rebound = state
         keywords = []
         if self.value in state:
             state = [name for name in state if name != self.value]
             keywords.append(ast.keyword("result", ast.Constant(self.value)))
-        copied = [name for name in changed(code, self.local) if name not in state]
-        if copied:
-            keywords.append(ast.keyword("copied", ast.Constant(tuple(copied))))
-        filled = [name for name in state if name in self.found | found]
-        if filled:
-            keywords.append(ast.keyword("found", ast.Constant(tuple(filled))))
+        tables = {
+            "written": [name for name in written if name not in rebound],
+            "copied": [name for name in written if name in rebound],
+            "found": [name for name in state if name in self.found | found],
+        }
+        for keyword, names in tables.items():
+            if names:
+                keywords.append(ast.keyword(keyword, ast.Constant(tuple(names))))
         if self.tries:
             keywords.append(ast.keyword("in_try", ast.Constant(True)))
         arguments = [*arguments, *map(ast.Constant, state)]
@@ -350,7 +374,7 @@ class Function:
     def _depth(self, target):
         """How many of the regions around change something that was made outside them."""
         name, items = root(target)
-        if name is None or (items and name in self.local):
+        if name is None or (items and name in self.own):
             return 0
         return sum(name not in names for names in self.regions)
 

@@ -128,24 +128,58 @@ def _write(cell, value):
         cell.cell_contents = value
 
 
-def _own(value):
-    """A copy of a container, which a branch may change without the other seeing it."""
-    if type(value) in (list, dict):
-        leaves, structure = flatten(value)
-        return unflatten(structure, leaves)
-    return set(value) if type(value) is set else value
+def _own(name, value, refuse_views):
+    """A copy of a container or array that a branch may change in place, without the other seeing it."""
+    if type(value) is set:
+        return set(value)
+    if type(value) not in (list, dict, _plait.Array):
+        return value
+    leaves, structure = flatten(value)
+    for index, leaf in enumerate(leaves):
+        if type(leaf) is _plait.Array:
+            if refuse_views and _plait.is_viewed(leaf):
+                _plait.fail(
+                    "TracerError",
+                    f"`{name}` is written to inside a traced `if` or loop, and it is a view or has views, which would "
+                    "not show that",
+                    f"make a new array, as {name} = {name} + v does",
+                )
+            leaves[index] = _plait.to_array(leaf)
+    return unflatten(structure, leaves)
+
+
+def _write_into(old, new):
+    """Changes an object in place to what new is, so that all who hold it see that; new, where it cannot be."""
+    if old is new or type(old) is not type(new):
+        return new
+    if type(old) is _plait.Array:
+        if not old.ndim or old.shape != new.shape or old.dtype != new.dtype:
+            return new
+        old[...] = new
+    elif type(old) is list:
+        old[:] = new
+    elif type(old) in (dict, set):
+        old.clear()
+        old.update(new)
+    else:
+        return new
+    return old
 
 
 class Variables:
-    """The variables that functions share with the code around them. names are those that are read later."""
+    """The variables that functions share with the code around them.
 
-    def __init__(self, functions, names, result=None, copied=(), found=()):
+    names are those that are read later, result one among them. What written names is changed in place and not bound
+    anew, what copied names may be. found are those that have a value wherever they are read.
+    """
+
+    def __init__(self, functions, names, result=None, written=(), copied=(), found=()):
         self.cells = {}
         for function in functions:
             if function is not None:
                 self.cells.update(zip(function.__code__.co_freevars, function.__closure__ or ()))
         self.names = [*names, result] if result else list(names)
-        self.result, self.copied = result, {*copied, *self.names}
+        self.result, self.written, self.copied = result, written, copied
         self.filled = {result, *found}  # nobody reads them where they have no value
         self.before = {name: _read(cell) for name, cell in self.cells.items()}
 
@@ -158,10 +192,14 @@ class Variables:
         """The same for the beginning of a branch or body: with these values, and containers of its own."""
         for name, cell in self.cells.items():
             value = values.get(name, self.before[name])
-            _write(cell, _own(value) if name in self.copied else value)
+            if name in self.written or name in self.copied:
+                value = _own(name, value, name in self.written and name not in values)
+            _write(cell, value)
 
     def write(self, values):
         for name, value in values.items():
+            if name in self.written:
+                value = _write_into(self.before[name], value)
             _write(self.cells[name], value)
 
     def read(self):

@@ -275,6 +275,11 @@ void add_flat(py::module_& module) {
     if (is_array(value.ptr())) return array_of(value.ptr()).known_buffer().has_value();
     return !is_size(value.ptr());
   });
+  // Whether what is written to an array shows in another one, or the other way round.
+  module.def("is_viewed", [](py::object array) {
+    const auto* handle = reinterpret_cast<const ArrayObject*>(array.ptr());
+    return is_array(array.ptr()) && (handle->view || handle->first_view);
+  });
   // The jaxpr of a function of a list of arrays, and what it captured: a branch or the body of a
   // loop, which errors do not name as a transform.
   module.def("trace_region", [](py::object function, py::object avals) {
