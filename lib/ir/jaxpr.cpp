@@ -436,16 +436,23 @@ Params instantiate_bodies(const Params& params) {
   if (!values ||
       std::none_of(values->begin(), values->end(), [](Dim dim) { return dim.is_constant(); }))
     return params;
+  auto with_constants = [&](const Jaxpr& body) {
+    std::vector<std::pair<Dim, Dim>> replacements;
+    for (std::size_t i = 0; i < values->size() && i < body->sizes.size(); ++i)
+      if ((*values)[i].is_constant()) replacements.emplace_back(body->sizes[i], (*values)[i]);
+    return instantiate(body, replacements);
+  };
   std::vector<Params::Entry> entries;
   Shape open;
   for (Dim dim : *values)
     if (!dim.is_constant()) open.push_back(dim);
   for (const Params::Entry& entry : params.entries()) {
     if (const Jaxpr* body = std::get_if<Jaxpr>(&entry.second)) {
-      std::vector<std::pair<Dim, Dim>> replacements;
-      for (std::size_t i = 0; i < values->size() && i < (*body)->sizes.size(); ++i)
-        if ((*values)[i].is_constant()) replacements.emplace_back((*body)->sizes[i], (*values)[i]);
-      entries.emplace_back(entry.first, instantiate(*body, replacements));
+      entries.emplace_back(entry.first, with_constants(*body));
+    } else if (const auto* bodies = std::get_if<std::vector<Jaxpr>>(&entry.second)) {
+      std::vector<Jaxpr> now;
+      for (const Jaxpr& body : *bodies) now.push_back(with_constants(body));
+      entries.emplace_back(entry.first, std::move(now));
     } else if (entry.first == "sizes") {
       if (!open.empty()) entries.emplace_back("sizes", open);
     } else {

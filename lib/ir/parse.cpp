@@ -119,12 +119,14 @@ class Parser {
   }
   Aval aval() {
     Aval result;
+    while (result.stack < 100 && accept("stack[")) ++result.stack;
     result.dtype = dtype();
     expect("[");
     result.shape = shape(']');
     for (Dim dim : result.shape)
       if (dim.is_constant() && dim.constant() < 0) fail("a size >= 0");
     result.weak = star();
+    for (int i = 0; i < result.stack; ++i) expect("]");
     return result;
   }
   // The mark of a weak dtype stands right behind it: a line may end here.

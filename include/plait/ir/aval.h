@@ -8,16 +8,23 @@
 
 namespace plait {
 
+//
+// A stack is as many arrays as a loop whose number of steps is not known made: what reverse mode
+// keeps of it. shape and dtype are those of one of them; one of depth 2 holds stacks.
 struct Aval {
   Shape shape;
   DType dtype = DType::float32;
   bool weak = false;
+  std::uint8_t stack = 0;  // depth; 0 for an array
 
   int rank() const { return shape.rank(); }
-  std::string to_string() const;  // "f32[3,n]"; a weak one ends in "*"
+  std::string to_string() const;  // "f32[3,n]"; a weak one ends in "*"; "stack[f32[3]]"
   std::size_t hash() const;
   bool operator==(const Aval&) const = default;
   WeakDType type() const { return {dtype, weak}; }
 };
+
+// What lies in memory for a value: itself, or the bytes of a stack's handle (base/stack.h).
+Aval in_memory(const Aval& aval);
 
 }  // namespace plait

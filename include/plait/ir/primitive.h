@@ -98,14 +98,15 @@ class RuleTable final : public AnyRuleTable {
       if (origin.kind == RuleOrigin::Kind::family) return;
       check_redefinition(primitive, old->origin, origin);
     }
-    // An old entry may be in use by another thread: it is never freed.
-    slot.store(new Entry{std::move(rule), std::move(origin)}, std::memory_order_release);
+    // An old entry may be in use by another thread: it stays.
+    slot.store(new Entry{std::move(rule), std::move(origin), old}, std::memory_order_release);
   }
 
  private:
   struct Entry {
     Rule rule;
     RuleOrigin origin;
+    const Entry* replaced;
   };
   std::array<std::atomic<const Entry*>, max_primitives> entries_{};
 };
