@@ -4,28 +4,15 @@
 // A custom_vjp's linearization is custom_linear: a linear equation of which only the transpose is
 // known, the user's bwd. Its other rules transpose bwd on demand.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/bodies.h>
 #include <plait/families.h>
 #include <plait/ops.h>
 #include <plait/trace/suspended.h>
-#include <plait/transforms.h>
 
 #include <set>
 
 namespace plait {
 namespace {
-
-std::vector<bool> nonzero(std::span<const Tangent> tangents) {
-  std::vector<bool> flags;
-  for (const Tangent& tangent : tangents) flags.push_back(!tangent.is_zero());
-  return flags;
-}
-
-Arrays nonzero_arrays(std::span<const Tangent> tangents) {
-  Arrays arrays;
-  for (const Tangent& tangent : tangents)
-    if (!tangent.is_zero()) arrays.push_back(tangent.array());
-  return arrays;
-}
 
 // A jaxpr's sizes as values for themselves: what feeds it where the enclosing program has the same
 // names.
@@ -55,20 +42,6 @@ Params derived(const Params& params, const Jaxpr& body, const char* suffix) {
       if (is_attribute(entry.first)) entries.push_back(entry);
   }
   return Params(std::move(entries));
-}
-
-Arrays concatenate(Arrays a, const Arrays& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-Tangents spread(const Arrays& arrays, const std::vector<bool>& flags,
-                const std::vector<Aval>& avals) {
-  Tangents tangents;
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < flags.size(); ++i)
-    tangents.push_back(flags[i] ? Tangent(arrays[next++]) : Tangent(avals[i]));
-  return tangents;
 }
 
 constinit const Primitive custom_linear_p{"custom_linear"};

@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/jvp_interpreter.h>
 
-#include <plait/transforms.h>
+#include <plait/bodies.h>
 
 namespace plait {
 
@@ -66,6 +66,37 @@ Differentiated flat::jvp(const Function& function, std::span<const Array> primal
     result.tangents.push_back(value.tangent);
   }
   return result;
+}
+
+std::shared_ptr<const ForwardJaxpr> jvp_jaxpr(const Jaxpr& jaxpr, const Flags& nonzero_inputs,
+                                              const Flags& instantiate) {
+  const std::string key = "jvp " + text_of(nonzero_inputs) + " " + text_of(instantiate);
+  return memoised<ForwardJaxpr>(jaxpr, key, [&] {
+    ForwardJaxpr result;
+    std::vector<Aval> avals(jaxpr->input_avals().begin(), jaxpr->input_avals().end());
+    for (std::size_t i = 0; i < nonzero_inputs.size(); ++i)
+      if (nonzero_inputs[i]) avals.push_back(tangent_aval(jaxpr->avals[i]));
+    result.jaxpr = make_closed_jaxpr(
+        [&](std::span<const Array> inputs) {
+          const std::size_t n = nonzero_inputs.size();
+          const Tangents tangents = spread(inputs.subspan(n), nonzero_inputs, jaxpr->input_avals());
+          std::vector<JvpInterpreter::Value> values;
+          for (std::size_t i = 0; i < n; ++i) values.push_back({inputs[i], tangents[i]});
+          Arrays outputs, output_tangents;
+          for (const JvpInterpreter::Value& value :
+               interpret(JvpInterpreter{}, jaxpr, std::move(values))) {
+            const bool wanted = !instantiate.empty() && instantiate[outputs.size()] &&
+                                is_differentiable(value.primal.aval());
+            outputs.push_back(value.primal);
+            result.nonzero_outputs.push_back(wanted || !value.tangent.is_zero());
+            if (result.nonzero_outputs.back())
+              output_tangents.push_back(value.tangent.instantiate());
+          }
+          return concatenate(std::move(outputs), output_tangents);
+        },
+        avals, jaxpr->sizes);
+    return result;
+  });
 }
 
 }  // namespace plait

@@ -16,6 +16,30 @@ std::string key(const char* name, const std::vector<bool>& flags) {
   return text;
 }
 
+// Adds zeros for the marked outputs that have no tangent.
+void instantiate_outputs(JvpJaxpr& jaxprs, const Arrays& outputs,
+                         const std::vector<bool>& instantiate) {
+  const std::vector<bool> has = jaxprs.nonzero_outputs;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (instantiate[i] && is_differentiable(outputs[i].aval())) jaxprs.nonzero_outputs[i] = true;
+  if (has == jaxprs.nonzero_outputs) return;
+  const Jaxpr linear = jaxprs.linear;
+  jaxprs.linear = make_closed_jaxpr(
+      [&](std::span<const Array> inputs) {
+        const Arrays tangents = eval_jaxpr(linear, inputs);
+        Arrays results;
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+          if (has[i])
+            results.push_back(tangents[next++]);
+          else if (jaxprs.nonzero_outputs[i])
+            results.push_back(lax::zeros_like(tangent_aval(outputs[i].aval())));
+        }
+        return results;
+      },
+      linear->input_avals(), linear->sizes);
+}
+
 }  // namespace
 
 flat::LinearMap flat::linearize(const Function& function, std::span<const Array> primals,
@@ -53,9 +77,11 @@ flat::LinearMap flat::linearize(const Function& function, std::span<const Array>
 }
 
 std::shared_ptr<const JvpJaxpr> linearize_jaxpr(const Jaxpr& jaxpr,
-                                                const std::vector<bool>& nonzero_inputs) {
+                                                const std::vector<bool>& nonzero_inputs,
+                                                const std::vector<bool>& instantiate) {
+  const std::string name = key("linearize ", nonzero_inputs) + key(" ", instantiate);
   return std::static_pointer_cast<const JvpJaxpr>(
-      jaxpr->memo.get(key("linearize ", nonzero_inputs), [&]() -> std::shared_ptr<const void> {
+      jaxpr->memo.get(name, [&]() -> std::shared_ptr<const void> {
         auto result = std::make_shared<JvpJaxpr>();
         std::size_t num_residuals = 0;
         result->known = make_closed_jaxpr(
@@ -67,11 +93,44 @@ std::shared_ptr<const JvpJaxpr> linearize_jaxpr(const Jaxpr& jaxpr,
               num_residuals = map.residuals.size();
               result->nonzero_outputs.assign(map.outputs.size(), false);
               for (int output : map.outputs_with_tangent) result->nonzero_outputs[output] = true;
+              if (!instantiate.empty()) instantiate_outputs(*result, map.outputs, instantiate);
               Arrays outputs = map.outputs;
               outputs.insert(outputs.end(), map.residuals.begin(), map.residuals.end());
               return outputs;
             },
             jaxpr->input_avals(), jaxpr->sizes);
+        return result;
+      }));
+}
+
+std::shared_ptr<const SplitJaxpr> split_jaxpr(const Jaxpr& jaxpr, const std::vector<bool>& inputs) {
+  return std::static_pointer_cast<const SplitJaxpr>(
+      jaxpr->memo.get(key("split ", inputs), [&]() -> std::shared_ptr<const void> {
+        auto result = std::make_shared<SplitJaxpr>();
+        std::vector<Aval> avals;
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+          if (!inputs[i]) avals.push_back(jaxpr->avals[i]);
+        result->known = make_closed_jaxpr(
+            [&](std::span<const Array> known) {
+              LinearTrace rest("split");
+              Arrays arguments;
+              std::size_t next = 0;
+              for (std::size_t i = 0; i < inputs.size(); ++i)
+                arguments.push_back(inputs[i] ? rest.add_input(jaxpr->avals[i]) : known[next++]);
+              Arrays outputs, rest_outputs;
+              {
+                TraceScope scope(&rest);
+                for (const Array& output : eval_jaxpr(jaxpr, arguments)) {
+                  result->rest_outputs.push_back(rest.owns(output));
+                  (rest.owns(output) ? rest_outputs : outputs).push_back(output);
+                }
+              }
+              Traced traced = rest.close(rest_outputs);
+              result->rest = with_sizes(traced.jaxpr, jaxpr->sizes);
+              outputs.insert(outputs.end(), traced.captured.begin(), traced.captured.end());
+              return outputs;
+            },
+            avals, jaxpr->sizes);
         return result;
       }));
 }

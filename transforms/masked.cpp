@@ -7,9 +7,9 @@
 // give `masked` equations again. A vmap is a lane of the equation, and decomposes to a vmap of the
 // padded program.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/bodies.h>
 #include <plait/ops.h>
 #include <plait/trace/interpret.h>
-#include <plait/transforms.h>
 
 #include <unordered_map>
 
@@ -192,6 +192,10 @@ Jaxpr padded_program(const MaskedParams& masked) {
         Arrays outputs;
         for (const Masked& output : interpret(MaskInterpreter{sizes}, body, values)) {
           const Aval& aval = output.padded.aval();
+          if (aval.stack > 0) {  // nobody sees what its padding holds
+            outputs.push_back(output.padded);
+            continue;
+          }
           outputs.push_back(
               fill_padding(output, Array::literal(Literal{aval.dtype, aval.weak, 0, 0, 0}), sizes));
         }
@@ -217,12 +221,6 @@ Arrays decompose_masked(std::span<const Array> inputs, const Params& params) {
 }
 
 // --- Rewriting the body --------------------------------------------------------------------------
-
-std::vector<bool> nonzero(std::span<const Tangent> tangents) {
-  std::vector<bool> flags;
-  for (const Tangent& tangent : tangents) flags.push_back(!tangent.is_zero());
-  return flags;
-}
 
 // Collects the operands of an equation made from another, with their lanes.
 class Derived {
@@ -308,7 +306,7 @@ Tangents transpose_masked(std::span<const Tangent> cotangents,
     std::vector<int> shared;
     for (std::size_t lane = 0; lane < masked.lanes.size(); ++lane)
       if (!masked.lanes[lane].batched[i]) shared.push_back(int(lane));
-    results.push_back(Tangent(lax::reduce_sum(outputs[next++], shared)));
+    results.push_back(Tangent(sum_over(outputs[next++], shared)));
   }
   return results;
 }
@@ -432,4 +430,10 @@ const auto batch_rules = rules<Batch>().on(masked_p, batch_masked);
 const auto mask_rules = rules<Mask>().on(masked_p, mask_masked).on(call_p, mask_call);
 
 }  // namespace
+
+std::vector<Masked> eval_masked(const Jaxpr& body, std::span<const Masked> inputs,
+                                const SizeValues& sizes) {
+  return interpret(MaskInterpreter{sizes}, body, {inputs.begin(), inputs.end()});
+}
+
 }  // namespace plait

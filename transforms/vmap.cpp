@@ -194,8 +194,9 @@ Arrays flat::vmap(const Function& function, std::span<const Array> inputs,
 
 std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size,
                                                 const std::vector<std::optional<int>>& in_dims,
-                                                bool force_outputs) {
-  std::string key = "vmap " + size.to_string() + (force_outputs ? " all" : "");
+                                                const std::vector<bool>& force) {
+  std::string key = "vmap " + size.to_string() + " ";
+  for (bool flag : force) key += flag ? '1' : '0';
   for (const auto& dim : in_dims) key += dim ? " " + std::to_string(*dim) : " -";
   return std::static_pointer_cast<const BatchedJaxpr>(
       jaxpr->memo.get(key, [&]() -> std::shared_ptr<const void> {
@@ -212,11 +213,9 @@ std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size,
                 values.push_back({inputs[i], in_dims[i]});
               Arrays outputs;
               for (const Batched& output : interpret(BatchInterpreter{size}, jaxpr, values)) {
-                const bool batched = output.dim || force_outputs;
-                outputs.push_back(force_outputs ? batch_to_front(output, size) : output.array);
-                result->out_dims.push_back(!batched        ? std::nullopt
-                                           : force_outputs ? std::optional<int>(0)
-                                                           : output.dim);
+                const bool forced = force[outputs.size()];
+                outputs.push_back(forced ? batch_to_front(output, size) : output.array);
+                result->out_dims.push_back(forced ? std::optional<int>(0) : output.dim);
               }
               return outputs;
             },

@@ -4,6 +4,7 @@
 
 #include <plait/api.h>
 #include <plait/composites.h>
+#include <plait/control.h>
 #include <plait/custom.h>
 #include <plait/implicit.h>
 #include <plait/lax.h>

@@ -6,6 +6,14 @@
 
 namespace plait {
 
+// Runs an executable many times on memory of the caller, as loops do; for one thread at a time.
+class Session {
+ public:
+  virtual ~Session() = default;
+  // Inputs are dense; results are written to outputs, which are dense and apart from the inputs.
+  virtual void run(std::span<const View> inputs, std::span<const View> outputs) = 0;
+};
+
 // A compiled jaxpr: immutable, safe to call from many threads, never touches Python.
 class Executable {
  public:
@@ -13,6 +21,7 @@ class Executable {
   // outputs has room for one Buffer per output. IndexError and MemoryError of kernels pass through.
   virtual void run(std::span<const Buffer* const> inputs, std::span<Buffer> outputs) const = 0;
   std::vector<Buffer> run(std::span<const Buffer> inputs) const;
+  virtual std::unique_ptr<Session> open() const = 0;  // must not outlive the executable
   virtual const std::vector<Aval>& outputs() const = 0;
   // Bytes of the arena that one call takes, besides inputs and outputs.
   virtual std::int64_t arena_bytes() const = 0;

@@ -116,6 +116,47 @@ struct MaskOptions {
 };
 Arrays mask(const Function& function, std::span<const Array> inputs, const MaskOptions& options);
 
+// The branch that index, an integer scalar, chooses, applied to the operands. Every branch must
+// return arrays of the same types; output_name says what messages call them.
+using OutputName = std::function<std::string(std::size_t index)>;
+Arrays cond(const Array& index, const std::vector<Function>& branches,
+            std::span<const Array> operands, std::string_view name = "cond",
+            const OutputName& output_name = {});
+
+// body applied to a carry while cond of it, a bool scalar, holds. A loop that has not ended after
+// max_steps is a ValueError.
+struct WhileOptions {
+  std::optional<std::int64_t> max_steps;
+};
+Arrays while_loop(const Function& cond, const Function& body, std::span<const Array> init,
+                  const WhileOptions& options = {}, std::string_view name = "while_loop");
+
+// body applied to a carry and each slice of the xs along their first axis: it returns the carry,
+// then what is stacked to ys.
+struct ScanOptions {
+  std::optional<Dim> length;  // needed when there are no xs
+  bool reverse = false;
+};
+struct Scanned {
+  Arrays carry, ys;
+};
+Scanned scan(const Function& body, std::span<const Array> init, std::span<const Array> xs,
+             const ScanOptions& options = {}, std::string_view name = "scan");
+
+// body applied to (index, carry) for each index from lower to upper: a scan where both are known
+// while tracing, else a while.
+Arrays fori_loop(const Array& lower, const Array& upper, const Function& body,
+                 std::span<const Array> init, std::string_view name = "fori_loop");
+// function applied to each slice of the xs along their first axis, one after the other, or by vmap
+// to batch_size of them at a time.
+Arrays map(const Function& function, std::span<const Array> xs,
+           std::optional<std::int64_t> batch_size = {}, std::string_view name = "map");
+// Running results of an associative function of (elements, elements) along an axis, in logarithmic
+// depth.
+Arrays associative_scan(const Function& function, std::span<const Array> elements,
+                        bool reverse = false, int axis = 0,
+                        std::string_view name = "associative_scan");
+
 // Applies a jaxpr as one `call` equation, which every transform sees through.
 Arrays call(const Jaxpr& body, std::span<const Array> inputs, const Params& extra = {});
 
@@ -158,8 +199,26 @@ struct JvpJaxpr {
       linear;  // tangents of the inputs marked nonzero, residuals -> tangents of the outputs marked
   std::vector<bool> nonzero_outputs;
 };
+// instantiate: outputs whose tangents are zeros where they might be left out.
 std::shared_ptr<const JvpJaxpr> linearize_jaxpr(const Jaxpr& jaxpr,
-                                                const std::vector<bool>& nonzero_inputs);
+                                                const std::vector<bool>& nonzero_inputs,
+                                                const std::vector<bool>& instantiate = {});
+
+struct ForwardJaxpr {
+  Jaxpr jaxpr;  // primals, tangents of the inputs marked -> outputs, tangents of those marked
+  std::vector<bool> nonzero_outputs;
+};
+std::shared_ptr<const ForwardJaxpr> jvp_jaxpr(const Jaxpr& jaxpr,
+                                              const std::vector<bool>& nonzero_inputs,
+                                              const std::vector<bool>& instantiate = {});
+
+// A jaxpr cut in two: what does not depend on the marked inputs, and the rest.
+struct SplitJaxpr {
+  Jaxpr known;  // inputs not marked -> outputs that do not depend on marked ones, residuals
+  Jaxpr rest;   // inputs marked, residuals -> the other outputs
+  std::vector<bool> rest_outputs;
+};
+std::shared_ptr<const SplitJaxpr> split_jaxpr(const Jaxpr& jaxpr, const std::vector<bool>& inputs);
 
 struct TransposedJaxpr {
   Jaxpr jaxpr;  // known inputs, cotangents of the outputs marked -> cotangents of the linear inputs
@@ -174,10 +233,20 @@ struct BatchedJaxpr {
   Jaxpr jaxpr;
   std::vector<std::optional<int>> out_dims;
 };
-// force: outputs that must carry the batch, at axis 0.
+// force: outputs that must carry the batch, at axis 0; none, all, or those marked.
 std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size,
                                                 const std::vector<std::optional<int>>& in_dims,
-                                                bool force_outputs = false);
+                                                const std::vector<bool>& force);
+inline std::shared_ptr<const BatchedJaxpr> batch_jaxpr(
+    const Jaxpr& jaxpr, Dim size, const std::vector<std::optional<int>>& in_dims,
+    bool force_outputs = false) {
+  return batch_jaxpr(jaxpr, size, in_dims,
+                     std::vector<bool>(jaxpr->outputs.size(), force_outputs));
+}
+
+// A body on padded arrays, in the current trace.
+std::vector<Masked> eval_masked(const Jaxpr& body, std::span<const Masked> inputs,
+                                const SizeValues& sizes);
 
 // Cotangents of one linear equation's inputs: by its Transpose rule, or of its decomposition.
 Tangents transpose_equation(const Equation& equation, std::span<const TransposeInput> inputs,

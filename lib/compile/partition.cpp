@@ -49,7 +49,7 @@ class Partitioner {
     std::vector<Layout>& layouts = result_.layouts;
     layouts.resize(data.avals.size());
     auto make_root = [&](int var) {
-      layouts[var] = {var, data.avals[var].shape.to_sizes(), {}, 0};
+      layouts[var] = {var, in_memory(data.avals[var]).shape.to_sizes(), {}, 0};
       layouts[var].strides = dense_strides(layouts[var].shape);
     };
     for (int i = 0; i < data.num_binders; ++i) make_root(i);

@@ -103,9 +103,11 @@ class Planner {
   };
 
   std::int64_t bytes_of(int var) const {
-    return num_elements(program_->avals[var].shape.to_sizes()) *
-           size_of(program_->avals[var].dtype);
+    const Aval aval = in_memory(program_->avals[var]);
+    return num_elements(aval.shape.to_sizes()) * size_of(aval.dtype);
   }
+
+  bool is_stack(int var) const { return program_->avals[var].stack > 0; }
 
   int make_storage(PlannedView::Segment segment, int index, std::int64_t bytes, int root) {
     memories_.push_back({segment, index, bytes, root, 0, 0, -1});
@@ -141,14 +143,15 @@ class Planner {
         storage_of_[root] = memory;
       } else {
         storage_of_[root] = make_storage(PlannedView::Segment::arena, 0, bytes_of(root), root);
-        memories_.back().begin = index;
+        memories_.back().begin = is_stack(root) ? 0 : index;
       }
       Memory& home = memories_[storage_of_[root]];
-      home.end = std::max({home.end, last_read_[root], index});
+      home.end = is_stack(root) ? int(partition_.groups.size()) - 1
+                                : std::max({home.end, last_read_[root], index});
       if (is_output_[root] && home.segment == PlannedView::Segment::arena) {
         home.segment = PlannedView::Segment::output;
         home.index = int(plan_.storages.size());
-        plan_.storages.push_back({home.bytes, std::nullopt});
+        plan_.storages.push_back({home.bytes, is_stack(root), std::nullopt});
       }
     }
     if (const std::int64_t scratch = step.kernel->scratch_bytes(); scratch > 0) {
@@ -200,6 +203,10 @@ class Planner {
         arena.give_back(memories_[memory].offset, memories_[memory].bytes);
     }
     plan_.arena_bytes = arena.size();
+    for (const Memory& memory : memories_)
+      if (memory.segment == PlannedView::Segment::arena && memory.root >= 0 &&
+          is_stack(memory.root))
+        plan_.arena_stacks.push_back(memory.offset);
     for (auto [step, memory] : scratch_of_) steps_[step].scratch_offset = memories_[memory].offset;
     find_donors();
   }
@@ -209,7 +216,7 @@ class Planner {
   void find_donors() {
     std::vector<bool> given(program_->num_binders, false);
     for (const Memory& memory : memories_) {
-      if (memory.segment != PlannedView::Segment::output) continue;
+      if (memory.segment != PlannedView::Segment::output || is_stack(memory.root)) continue;
       for (int i = 0; i < program_->num_binders && i < int(donate_.size()); ++i) {
         if (!donate_[i] || given[i] || is_output_[i] || bytes_of(i) != memory.bytes) continue;
         if (last_read_[i] > memory.begin ||
@@ -253,7 +260,7 @@ class Planner {
     const Layout& layout = partition_.layouts[atom.var().id];
     const Memory& memory = memories_[storage_of_[layout.root]];
     return {memory.segment, memory.index, memory.offset + layout.byte_offset,
-            View{nullptr, program_->aval(atom).dtype, layout.shape, layout.strides}};
+            View{nullptr, in_memory(program_->aval(atom)).dtype, layout.shape, layout.strides}};
   }
 
   void close_step(Draft& planned) {

@@ -25,6 +25,7 @@ struct Step {
 // Memory that is allocated for a result; several results may show it.
 struct OutputStorage {
   std::int64_t bytes = 0;
+  bool is_stack = false;
   std::optional<int> donor;  // an input whose memory it may take over, when that is unique
 };
 
@@ -35,6 +36,7 @@ struct Plan {
   std::vector<PlannedView> results;  // segments input, output or constant
   std::vector<Buffer> constants;     // literals that kernels or callers read as memory
   std::int64_t arena_bytes = 0;
+  std::vector<std::int64_t> arena_stacks;  // offsets of handles, which share their place with none
 };
 
 // donate: by input, whether its memory may be taken over; empty for none.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/families.h>
 #include <plait/ops.h>
+#include <plait/ops_control.h>
 
 namespace plait {
 namespace {
@@ -117,7 +118,11 @@ Array Tangent::instantiate() const { return is_zero() ? lax::zeros_like(aval_) :
 Tangent add_tangents(const Tangent& a, const Tangent& b) {
   if (a.is_zero()) return b;
   if (b.is_zero()) return a;
-  return Array(bind(add_p, {a.array(), b.array()}));
+  const Array both[] = {a.array(), b.array()};
+  if (a.aval().stack == 0) return Array(bind(add_p, both));
+  return map_stacks(both, [](std::span<const Array> elements) {
+    return add_tangents(elements[0], elements[1]).array();
+  });
 }
 
 bool is_differentiable(const Aval& aval) { return is_inexact(aval.dtype); }
@@ -177,6 +182,12 @@ Aval example_aval(const Batched& value) {
 }
 
 Array batch_to_front(const Batched& value, Dim size) {
+  if (value.array.aval().stack > 0) {
+    if (value.dim == 0) return value.array;
+    return map_stacks(std::span(&value.array, 1), [&](std::span<const Array> element) {
+      return batch_to_front({element[0], value.dim}, size);
+    });
+  }
   const int rank = value.array.ndim();
   if (!value.dim) {
     Shape shape{size};

@@ -6,6 +6,7 @@
 #include <plait/base/pool.h>
 #include <plait/families.h>
 #include <plait/ops.h>
+#include <plait/ops_control.h>
 
 #include "ops/indexing.h"
 
@@ -408,6 +409,9 @@ Array lax::full(const Shape& shape, double value, DType dtype) {
   return broadcast_to(Array::literal(value, dtype), shape);
 }
 Array lax::zeros_like(const Aval& aval) {
+  if (aval.stack > 0)
+    return bind(empty_stack_p, {},
+                {{"shape", aval.shape}, {"dtype", aval.dtype}, {"depth", Dim(aval.stack)}});
   return broadcast_to(Array::literal(Literal{aval.dtype, aval.weak, 0, 0, 0}), aval.shape);
 }
 

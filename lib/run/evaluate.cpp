@@ -4,6 +4,7 @@
 // What was found out about an equation is kept by each thread, so that the usual elementwise
 // operation costs a look-up, one allocation and one loop.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/stack.h>
 #include <plait/kernels.h>
 #include <plait/ops.h>
 #include <plait/run.h>
@@ -73,12 +74,11 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
   const Identity::Rule* identity = Identity::table().find(primitive);
   prepared.is_identity = identity && (*identity)(prepared.inputs, params);
   if (prepared.is_identity) return prepared;
-  if (!Eval::table().find(primitive)) {
-    if (!Decompose::table().find(primitive)) throw_missing_rule(Eval::table(), primitive);
+  if (!Eval::table().find(primitive) && Decompose::table().find(primitive)) {
     prepared.executable = compile(single_equation(primitive, prepared.inputs, params));
     return prepared;
   }
-  for (const Aval& aval : prepared.outputs) prepared.shapes.push_back(aval.shape.to_sizes());
+  for (const Aval& aval : prepared.outputs) prepared.shapes.push_back(in_memory(aval).shape.to_sizes());
   prepared.alias =
       inputs.size() == prepared.outputs.size() ? Alias::table().find(primitive) : nullptr;
   const Jaxpr alone = single_equation(primitive, prepared.inputs, params);
@@ -93,11 +93,18 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
     if (!prepared.chunk.loop) prepared.kernel = backend->compile(alone);
     break;
   }
+  if (!prepared.chunk.loop && !prepared.kernel) throw_missing_rule(Eval::table(), primitive);
   return prepared;
 }
 
 Array make_array(const Aval& aval, Buffer buffer) {
   return Array(new ConcreteNode(aval, std::move(buffer), false));
+}
+
+Buffer empty_buffer(const Aval& aval, const Sizes64& shape) {
+  if (aval.stack == 0) return Buffer::empty(aval.dtype, shape);
+  const Storage storage = allocate_handle();
+  return Buffer(storage, View{storage.data(), in_memory(aval).dtype, shape, dense_strides(shape)});
 }
 
 Arrays run_executable(const Executable& executable, std::span<const Array> inputs) {
@@ -173,7 +180,7 @@ Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
   sources.reserve(inputs.size());
   for (const Array& input : inputs) sources.push_back(buffer_of(input).view());
   for (std::size_t i = 0; i < prepared.outputs.size(); ++i) {
-    buffers.push_back(Buffer::empty(prepared.outputs[i].dtype, prepared.shapes[i]));
+    buffers.push_back(empty_buffer(prepared.outputs[i], prepared.shapes[i]));
     targets.push_back(buffers.back().view());
   }
   Storage scratch;

@@ -4,6 +4,7 @@
 // that concurrent calls do not meet and the usual call allocates nothing but the arena and its
 // outputs.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/stack.h>
 #include <plait/run.h>
 
 #include <plait/host_call.h>
@@ -23,7 +24,8 @@ using Segment = PlannedView::Segment;
 
 class Frame {
  public:
-  explicit Frame(const Plan& plan) : inputs(plan.inputs.size()), outputs(plan.storages.size()) {
+  explicit Frame(const Plan& plan)
+      : inputs(plan.inputs.size()), outputs(plan.storages.size()), storages(plan.storages.size()) {
     for (const Step& step : plan.steps) {
       for (const PlannedView& view : step.inputs) add(plan, view);
       for (const PlannedView& view : step.outputs) add(plan, view);
@@ -33,17 +35,16 @@ class Frame {
   // Points every view at the memory of this call.
   void patch(char* arena) {
     for (const Patch& patch : patches_) {
-      char* base = patch.segment == Segment::arena ? arena
-                   : patch.segment == Segment::input
-                       ? static_cast<char*>(inputs[patch.index])
-                       : static_cast<char*>(outputs[patch.index].data());
+      char* base = patch.segment == Segment::arena   ? arena
+                   : patch.segment == Segment::input ? static_cast<char*>(inputs[patch.index])
+                                                     : static_cast<char*>(outputs[patch.index]);
       views[patch.view].data = base + patch.byte_offset;
     }
   }
 
   std::vector<View> views;  // of the steps in order: inputs, then outputs
-  std::vector<void*> inputs;
-  std::vector<Storage> outputs;
+  std::vector<void*> inputs, outputs;
+  std::vector<Storage> storages;  // of the outputs, where they are this call's
 
  private:
   struct Patch {
@@ -62,11 +63,28 @@ class Frame {
   std::vector<Patch> patches_;
 };
 
+Storage allocate_output(const compile_passes::OutputStorage& wanted) {
+  return wanted.is_stack ? allocate_handle() : Storage::allocate(std::size_t(wanted.bytes));
+}
+// Handles of stacks that live in an arena.
+Stack::Handle* handle_at(void* arena, std::int64_t offset) {
+  return reinterpret_cast<Stack::Handle*>(static_cast<char*>(arena) + offset);
+}
+void make_handles(const Plan& plan, void* arena) {
+  for (std::int64_t offset : plan.arena_stacks) new (handle_at(arena, offset)) Stack::Handle;
+}
+void release_handles(const Plan& plan, void* arena) {
+  for (std::int64_t offset : plan.arena_stacks) handle_at(arena, offset)->~shared_ptr();
+}
+
 class StepExecutable final : public Executable {
  public:
   StepExecutable(Plan plan, Device device, std::vector<HostCallSite> host_calls)
       : plan_(std::move(plan)), stream_{device, nullptr}, host_calls_(std::move(host_calls)) {
-    for (const Aval& aval : plan_.inputs) input_shapes_.push_back(aval.shape.to_sizes());
+    for (const Aval& aval : plan_.inputs) {
+      input_shapes_.push_back(in_memory(aval).shape.to_sizes());
+      input_dtypes_.push_back(in_memory(aval).dtype);
+    }
   }
   ~StepExecutable() override { delete spare_.load(); }
 
@@ -84,27 +102,35 @@ class StepExecutable final : public Executable {
     }
     for (std::size_t i = 0; i < plan_.storages.size(); ++i) {
       const auto& wanted = plan_.storages[i];
-      frame.outputs[i] = wanted.donor && can_donate(*inputs[*wanted.donor])
-                             ? inputs[*wanted.donor]->storage()
-                             : Storage::allocate(wanted.bytes);
+      frame.storages[i] = wanted.donor && can_donate(*inputs[*wanted.donor])
+                              ? inputs[*wanted.donor]->storage()
+                              : allocate_output(wanted);
+      frame.outputs[i] = frame.storages[i].data();
     }
-    frame.patch(static_cast<char*>(call.arena));
-    const View* view = frame.views.data();
-    for (const Step& step : plan_.steps) {
-      const View* results = view + step.inputs.size();
-      step.kernel->run({view, step.inputs.size()}, {results, step.outputs.size()},
-                       static_cast<char*>(call.arena) + step.scratch_offset, stream_);
-      view = results + step.outputs.size();
-    }
+    run_steps(frame, static_cast<char*>(call.arena));
     for (std::size_t i = 0; i < outputs.size(); ++i)
       outputs[i] = result(plan_.results[i], frame, inputs, call.copies);
   }
 
+  std::unique_ptr<Session> open() const override;
   const std::vector<Aval>& outputs() const override { return plan_.outputs; }
   std::int64_t arena_bytes() const override { return plan_.arena_bytes; }
   std::string explain() const override;
 
  private:
+  friend class StepSession;
+
+  void run_steps(Frame& frame, char* arena) const {
+    frame.patch(arena);
+    const View* view = frame.views.data();
+    for (const Step& step : plan_.steps) {
+      const View* results = view + step.inputs.size();
+      step.kernel->run({view, step.inputs.size()}, {results, step.outputs.size()},
+                       arena + step.scratch_offset, stream_);
+      view = results + step.outputs.size();
+    }
+  }
+
   // What one call holds, given back however it ends.
   struct Call {
     explicit Call(const StepExecutable& executable) : executable(executable) {
@@ -112,14 +138,16 @@ class StepExecutable final : public Executable {
       if (!frame) frame = new Frame(executable.plan_);
       try {
         if (executable.plan_.arena_bytes > 0) arena = allocate(executable.plan_.arena_bytes);
+        make_handles(executable.plan_, arena);
       } catch (...) {
         delete frame;
         throw;
       }
     }
     ~Call() {
+      release_handles(executable.plan_, arena);
       if (arena) deallocate(arena, executable.plan_.arena_bytes);
-      for (Storage& storage : frame->outputs) storage = Storage();
+      for (Storage& storage : frame->storages) storage = Storage();
       Frame* expected = nullptr;
       if (!executable.spare_.compare_exchange_strong(expected, frame, std::memory_order_release))
         delete frame;
@@ -136,7 +164,7 @@ class StepExecutable final : public Executable {
       throw InternalError("an executable of " + std::to_string(plan_.inputs.size()) +
                           " inputs was called with " + std::to_string(inputs.size()));
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i]->dtype() != plan_.inputs[i].dtype || !(inputs[i]->shape() == input_shapes_[i]))
+      if (inputs[i]->dtype() != input_dtypes_[i] || !(inputs[i]->shape() == input_shapes_[i]))
         throw InternalError("input " + std::to_string(i) + " of an executable is " +
                             Aval{Shape::of(inputs[i]->shape()), inputs[i]->dtype()}.to_string() +
                             " instead of " + plan_.inputs[i].to_string());
@@ -153,8 +181,8 @@ class StepExecutable final : public Executable {
     if (planned.segment == Segment::constant) return plan_.constants[planned.index];
     View view = planned.view;
     if (planned.segment == Segment::output) {
-      view.data = static_cast<char*>(frame.outputs[planned.index].data()) + planned.byte_offset;
-      return Buffer(frame.outputs[planned.index], std::move(view), stream_.device);
+      view.data = static_cast<char*>(frame.outputs[planned.index]) + planned.byte_offset;
+      return Buffer(frame.storages[planned.index], std::move(view), stream_.device);
     }
     const Buffer* source = inputs[planned.index];
     for (const Buffer& copy : copies)
@@ -167,8 +195,72 @@ class StepExecutable final : public Executable {
   const Stream stream_;
   const std::vector<HostCallSite> host_calls_;
   std::vector<Sizes64> input_shapes_;
+  std::vector<DType> input_dtypes_;
   mutable std::atomic<Frame*> spare_{nullptr};
 };
+
+// A frame and an arena that stay. A result that fills memory of its own is written where the caller
+// wants it; others are copied there.
+class StepSession final : public Session {
+ public:
+  explicit StepSession(const StepExecutable& executable)
+      : plan_(executable.plan_),
+        executable_(executable),
+        frame_(plan_),
+        arena_(Storage::allocate(std::size_t(plan_.arena_bytes))),
+        written_as_(plan_.storages.size(), -1) {
+    for (std::size_t i = 0; i < plan_.results.size(); ++i) {
+      const PlannedView& planned = plan_.results[i];
+      const bool is_whole =
+          planned.segment == Segment::output && planned.byte_offset == 0 &&
+          planned.view.is_dense() && written_as_[planned.index] < 0 &&
+          planned.view.size() * size_of(planned.view.dtype) == plan_.storages[planned.index].bytes;
+      if (is_whole)
+        written_as_[planned.index] = int(i);
+      else
+        copied_.push_back(i);
+    }
+    for (std::size_t i = 0; i < plan_.storages.size(); ++i) {
+      if (written_as_[i] >= 0) continue;
+      frame_.storages[i] = allocate_output(plan_.storages[i]);
+      frame_.outputs[i] = frame_.storages[i].data();
+    }
+    make_handles(plan_, arena_.data());
+  }
+  ~StepSession() override { release_handles(plan_, arena_.data()); }
+
+  void run(std::span<const View> inputs, std::span<const View> outputs) override {
+    for (std::size_t i = 0; i < inputs.size(); ++i) frame_.inputs[i] = inputs[i].data;
+    for (std::size_t i = 0; i < written_as_.size(); ++i)
+      if (written_as_[i] >= 0) frame_.outputs[i] = outputs[written_as_[i]].data;
+    executable_.run_steps(frame_, static_cast<char*>(arena_.data()));
+    for (std::int64_t offset : plan_.arena_stacks) handle_at(arena_.data(), offset)->reset();
+    for (std::size_t i : copied_) {
+      const PlannedView& planned = plan_.results[i];
+      View view = planned.view;
+      void* base = planned.segment == Segment::constant ? plan_.constants[planned.index].data()
+                   : planned.segment == Segment::input  ? frame_.inputs[planned.index]
+                                                        : frame_.outputs[planned.index];
+      view.data = static_cast<char*>(base) + planned.byte_offset;
+      if (plan_.outputs[i].stack > 0)
+        *outputs[i].as<Stack::Handle>() = *view.as<Stack::Handle>();
+      else
+        copy_elements(view, outputs[i]);
+    }
+  }
+
+ private:
+  const Plan& plan_;
+  const StepExecutable& executable_;
+  Frame frame_;
+  const Storage arena_;
+  std::vector<int> written_as_;      // by storage: the output that is written there, or -1
+  std::vector<std::size_t> copied_;  // outputs
+};
+
+std::unique_ptr<Session> StepExecutable::open() const {
+  return std::make_unique<StepSession>(*this);
+}
 
 std::string StepExecutable::explain() const {
   std::vector<std::array<std::string, 5>> rows{{"step", "backend", "output", "bytes", "equations"}};

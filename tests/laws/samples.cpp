@@ -71,6 +71,30 @@ Case custom_vjp_case(const Primitive& primitive) {
   return made;
 }
 
+// empty_stack is what a branch that is not taken gives for the loop of another one.
+Case loop_in_branch_case(const Primitive& primitive) {
+  const Sample::Input index{{{}, DType::int32}, Sample::Input::Values::indices, 2};
+  const Sample::Input input{{{3}, DType::float64}};
+  Case made{std::string(primitive.name()), nullptr, {index, input, input}, {}, {}};
+  made.apply = [](std::span<const Array> inputs, const Params&) {
+    const Function plain = [](std::span<const Array> x) -> Arrays { return {lax::sin(x[0])}; };
+    const Function loop = [](std::span<const Array> x) -> Arrays {
+      const Array start = Array::literal(0, DType::int32);
+      return {flat::while_loop(
+          [](std::span<const Array> now) -> Arrays {
+            return {lax::lt(now[0], Array::literal(3, DType::int32))};
+          },
+          [&](std::span<const Array> now) -> Arrays {
+            return {lax::add(now[0], Array::literal(1, DType::int32)),
+                    lax::sin(lax::mul(now[1], x[1]))};
+          },
+          Arrays{start, x[0]})[1]};
+    };
+    return flat::cond(inputs[0], {plain, loop}, inputs.subspan(1));
+  };
+  return made;
+}
+
 }  // namespace
 
 // A case of a primitive that is reached through a function, of these inputs.
@@ -103,6 +127,7 @@ Arrays solved_system(std::span<const Array> inputs) {
 }
 
 std::vector<Case> cases_of(const Primitive& primitive) {
+  if (primitive.name() == "empty_stack") return {loop_in_branch_case(primitive)};
   if (primitive.name() == "custom_linear") return {custom_vjp_case(primitive)};
   const Sample::Input square{{{3, 3}, DType::float64}}, tall{{{3, 2}, DType::float64}};
   if (primitive.name() == "linear_solve")

@@ -34,7 +34,8 @@ struct Case {
 };
 
 Case make_case(const Primitive& primitive, Sample sample);
-// The samples that the primitive's block gives; custom_linear is applied by custom_vjp.
+// The samples that the primitive's block gives; custom_linear is applied by custom_vjp, and
+// empty_stack by a loop in a branch.
 std::vector<Case> cases_of(const Primitive& primitive);
 // The case with this dtype in place of float64; nothing when the Abstract rule refuses it.
 std::optional<Case> with_dtype(const Case& original, DType dtype);

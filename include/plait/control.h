@@ -1,0 +1,173 @@
+// Structured control flow over C++ functions and trees, under JAX's names: what is an `if` or a
+// loop on traced values. Functions may capture arrays; every transform goes into them, to any
+// nesting.
+//
+//   Array root(const Array& a) {
+//     return plait::lax::while_loop([&](const Array& x) { return plait::lax::gt(x * x - a, 1e-9);
+//     },
+//                                   [&](const Array& x) { return 0.5 * (x + a / x); }, a);
+//   }
+//
+// Errors name the array by its number among the leaves: a carry that changes its shape or dtype, a
+// predicate that is no scalar, branches whose results differ.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/transforms.h>
+#include <plait/values.h>
+
+#include <array>
+#include <functional>
+#include <optional>
+
+namespace plait::lax {
+namespace detail {
+
+// Calls function of trees of these structures, whose leaves come one after the other.
+template <class... T, class F>
+auto call_on_leaves(const F& function, std::span<const Array> leaves,
+                    const std::array<const TreeDef*, sizeof...(T)>& structures) {
+  const auto values = [&]<std::size_t... i>(std::index_sequence<i...>) {
+    return std::tuple<T...>{unflatten<T>(*structures[i], leaves)...};  // braces: left to right
+  }(std::index_sequence_for<T...>());
+  return std::apply(function, values);
+}
+
+inline void require_structure(const TreeDef& given, const TreeDef& wanted, const char* name) {
+  if (!(given == wanted))
+    throw TreeError(std::string(name) + ": the carry has the structure " + wanted.to_string() +
+                        ", and the body returns " + given.to_string(),
+                    "return a carry of the structure that came in");
+}
+
+}  // namespace detail
+
+// branches[index](operands...); an index out of range is clamped. All are traced, one runs, and
+// they return the same types. The branches not taken contribute exact zeros to gradients. Under
+// vmap, with an index for each example, each takes its own.
+template <class Result, class... Operand>
+Result switch_(const Array& index,
+               const std::vector<std::function<Result(const Operand&...)>>& branches,
+               const std::type_identity_t<Operand>&... operands) {
+  Arrays leaves;
+  const std::array<TreeDef, sizeof...(Operand)> structures{flatten(operands, leaves)...};
+  std::optional<TreeDef> result;
+  std::vector<Function> functions;
+  for (const auto& branch : branches)
+    functions.push_back([&](std::span<const Array> inputs) {
+      std::array<const TreeDef*, sizeof...(Operand)> pointers;
+      for (std::size_t i = 0; i < structures.size(); ++i) pointers[i] = &structures[i];
+      Arrays outputs;
+      TreeDef structure =
+          flatten(detail::call_on_leaves<Operand...>(branch, inputs, pointers), outputs);
+      if (result && !(structure == *result))
+        throw TreeError("switch: the branches return different structures: " + result->to_string() +
+                            " and " + structure.to_string(),
+                        "return a tree of the same structure from every branch");
+      result = std::move(structure);
+      return outputs;
+    });
+  const Arrays outputs = flat::cond(index, functions, leaves, "switch");
+  return unflatten<Result>(*result, outputs);
+}
+
+// true_fun(operands...) where pred, a bool scalar, is true; else false_fun(operands...). As
+// switch_.
+template <class True, class False, class... Operand>
+auto cond(const Array& pred, const True& true_fun, const False& false_fun,
+          const Operand&... operands) {
+  using Result = std::decay_t<std::invoke_result_t<const True&, const Operand&...>>;
+  using Branch = std::function<Result(const Operand&...)>;
+  return switch_<Result, Operand...>(pred, std::vector<Branch>{false_fun, true_fun}, operands...);
+}
+
+// body applied to a carry, a tree that keeps its structure, shapes and dtypes, while cond of it, a
+// bool scalar, holds. A loop that has not ended after options.max_steps is a ValueError. Under
+// vmap, examples that have ended keep their carry. Differentiates in both modes.
+template <class Carry, class Cond, class Body>
+Carry while_loop(const Cond& cond, const Body& body, const Carry& init,
+                 const flat::WhileOptions& options = {}) {
+  Arrays leaves;
+  const TreeDef structure = flatten(init, leaves);
+  const auto flat_cond = [&](std::span<const Array> inputs) -> Arrays {
+    return {detail::call_on_leaves<Carry>(cond, inputs, {&structure})};
+  };
+  const auto flat_body = [&](std::span<const Array> inputs) {
+    Arrays outputs;
+    const Carry next = detail::call_on_leaves<Carry>(body, inputs, {&structure});
+    detail::require_structure(flatten(next, outputs), structure, "while_loop");
+    return outputs;
+  };
+  return unflatten<Carry>(structure, flat::while_loop(flat_cond, flat_body, leaves, options));
+}
+
+// The carry after body(i, carry) for each i from lower to upper - 1, int32 or of the bounds' dtype:
+// a scan where both are numbers, else a while_loop.
+template <class Carry, class Body>
+Carry fori_loop(const Array& lower, const Array& upper, const Body& body, const Carry& init) {
+  Arrays leaves;
+  const TreeDef structure = flatten(init, leaves), index;
+  const auto flat_body = [&](std::span<const Array> inputs) {
+    Arrays outputs;
+    const Carry next = detail::call_on_leaves<Array, Carry>(body, inputs, {&index, &structure});
+    detail::require_structure(flatten(next, outputs), structure, "fori_loop");
+    return outputs;
+  };
+  return unflatten<Carry>(structure, flat::fori_loop(lower, upper, flat_body, leaves));
+}
+
+// f(carry, x) -> std::pair(carry, y) for each slice x of the xs along the first axis: the last
+// carry, and the ys stacked along a new first axis. Without xs (std::tuple<>()), options.length
+// says how many steps there are.
+template <class Carry, class Xs, class F>
+auto scan(const F& f, const Carry& init, const Xs& xs, const flat::ScanOptions& options = {}) {
+  using Y = std::decay_t<decltype(f(init, xs).second)>;
+  Arrays carry, slices;
+  const TreeDef carry_structure = flatten(init, carry), xs_structure = flatten(xs, slices);
+  TreeDef ys_structure;
+  const auto body = [&](std::span<const Array> inputs) {
+    const auto [next, y] =
+        detail::call_on_leaves<Carry, Xs>(f, inputs, {&carry_structure, &xs_structure});
+    Arrays outputs;
+    detail::require_structure(flatten(Carry(next), outputs), carry_structure, "scan");
+    ys_structure = flatten(y, outputs);
+    return outputs;
+  };
+  const flat::Scanned done = flat::scan(body, carry, slices, options);
+  return std::pair<Carry, Y>{unflatten<Carry>(carry_structure, done.carry),
+                             unflatten<Y>(ys_structure, done.ys)};
+}
+
+// f of each slice of the xs along the first axis, stacked: one after the other, with the memory of
+// one, or by vmap batch_size at a time.
+template <class Xs, class F>
+auto map(const F& f, const Xs& xs, std::optional<std::int64_t> batch_size = {}) {
+  using Y = std::decay_t<std::invoke_result_t<const F&, const Xs&>>;
+  Arrays slices;
+  const TreeDef structure = flatten(xs, slices);
+  TreeDef result;
+  const auto each = [&](std::span<const Array> inputs) {
+    Arrays outputs;
+    result = flatten(detail::call_on_leaves<Xs>(f, inputs, {&structure}), outputs);
+    return outputs;
+  };
+  const Arrays outputs = flat::map(each, slices, batch_size);
+  return unflatten<Y>(result, outputs);
+}
+
+// Running results of an associative function fn(a, b) along an axis, in logarithmic depth; fn works
+// element by element on whole arrays (Blelloch 1990, Prefix sums and their applications).
+template <class Elems, class F>
+Elems associative_scan(const F& fn, const Elems& elems, bool reverse = false, int axis = 0) {
+  Arrays leaves;
+  const TreeDef structure = flatten(elems, leaves);
+  const auto combine = [&](std::span<const Array> inputs) {
+    Arrays outputs;
+    flatten(Elems(detail::call_on_leaves<Elems, Elems>(fn, inputs, {&structure, &structure})),
+            outputs);
+    return outputs;
+  };
+  return unflatten<Elems>(structure, flat::associative_scan(combine, leaves, reverse, axis));
+}
+
+}  // namespace plait::lax

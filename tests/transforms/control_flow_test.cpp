@@ -1,0 +1,188 @@
+// cond, while and scan under every transform, against loops written here in C++.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <plait/ops.h>
+#include <plait/ops_control.h>
+#include <plait/plait.h>
+#include <plait/transforms.h>
+
+#include <cmath>
+
+using namespace plait;
+
+namespace {
+
+Array vector(const std::vector<double>& values) {
+  Buffer buffer = Buffer::empty(DType::float64, {std::int64_t(values.size())});
+  std::copy(values.begin(), values.end(), static_cast<double*>(buffer.data()));
+  return Array(std::move(buffer));
+}
+double at(const Array& x, std::int64_t i = 0) {
+  return static_cast<const double*>(x.buffer().dense().data())[i];
+}
+Array number(double value) { return Array::literal(value, DType::float64); }
+
+// h' = sin(h * w) + x for each x; y = h * x.
+Arrays recurrence(std::span<const Array> in) {
+  const flat::Scanned done = flat::scan(
+      [&](std::span<const Array> now) -> Arrays {
+        return {lax::sin(now[0] * in[2]) + now[1], now[0] * now[1]};
+      },
+      in.first(1), in.subspan(1, 1));
+  return {done.carry[0], done.ys[0]};
+}
+double recurrence_sum(double h, const std::vector<double>& xs, double w) {
+  double sum = 0;
+  for (double x : xs) {
+    sum += h * x;
+    h = std::sin(h * w) + x;
+  }
+  return sum + h;
+}
+Arrays recurrence_loss(std::span<const Array> in) {
+  const Arrays out = recurrence(in);
+  return {out[0] + lax::reduce_sum(out[1], std::vector<int>{0})};
+}
+
+// Halves x until it is below one, counting.
+Arrays halve(std::span<const Array> in) {
+  return flat::while_loop(
+      [](std::span<const Array> now) -> Arrays { return {lax::gt(now[0], number(1))}; },
+      [](std::span<const Array> now) -> Arrays { return {now[0] * 0.5, now[1] + 1}; }, in);
+}
+
+Arrays branches(std::span<const Array> in) {
+  return flat::cond(in[0],
+                    {[](std::span<const Array> x) -> Arrays { return {lax::sin(x[0])}; },
+                     [](std::span<const Array> x) -> Arrays { return {lax::log(x[0])}; },
+                     [](std::span<const Array> x) -> Arrays { return {x[0] * x[0]}; }},
+                    in.subspan(1));
+}
+
+}  // namespace
+
+TEST_CASE("scan: values and gradients are those of a loop, eager and jitted") {
+  const std::vector<double> xs{0.3, -0.2, 0.5, 0.9};
+  const double h = 0.4, w = 1.3, step = 1e-6;
+  const Arrays inputs{number(h), vector(xs), number(w)};
+  const flat::Jit jitted(recurrence_loss, "recurrence_loss");
+  for (const Function& f : {Function(recurrence_loss), Function(jitted)}) {
+    CHECK(at(f(inputs)[0]) == doctest::Approx(recurrence_sum(h, xs, w)).epsilon(1e-12));
+    const flat::ValueAndGrad result = flat::value_and_grad(f, inputs, {true, true, true});
+    auto difference = [&](double dh, double dw) {
+      return (recurrence_sum(h + dh, xs, w + dw) - recurrence_sum(h - dh, xs, w - dw)) / (2 * step);
+    };
+    CHECK(at(result.gradients[0]) == doctest::Approx(difference(step, 0)).epsilon(1e-7));
+    CHECK(at(result.gradients[2]) == doctest::Approx(difference(0, step)).epsilon(1e-7));
+    for (std::size_t i = 0; i < xs.size(); ++i) {
+      std::vector<double> more = xs, less = xs;
+      more[i] += step, less[i] -= step;
+      const double expected =
+          (recurrence_sum(h, more, w) - recurrence_sum(h, less, w)) / (2 * step);
+      CHECK(at(result.gradients[1], std::int64_t(i)) == doctest::Approx(expected).epsilon(1e-7));
+    }
+  }
+}
+
+TEST_CASE("while: values, forward derivatives, and lanes that end at different times") {
+  const Arrays one = halve(Arrays{number(10), Array::literal(0, DType::int32)});
+  CHECK(at(one[0]) == 0.625);
+  CHECK(one[1].item<int>() == 4);
+  const Differentiated pushed =
+      flat::jvp(halve, Arrays{number(10), Array::literal(0, DType::int32)},
+                Tangents{number(1), Tangent(Aval{{}, DType::int32})});
+  CHECK(at(pushed.tangents[0].array()) == 0.0625);
+  flat::VmapOptions options;
+  options.in_dims = {0, std::nullopt};
+  const Arrays inputs{vector({10, 0.5, 3, 100}), Array::literal(0, DType::int32)};
+  const Arrays many = flat::vmap(halve, inputs, options);
+  const int steps[] = {4, 0, 2, 7};
+  const double ends[] = {0.625, 0.5, 0.75, 0.78125};
+  for (int i = 0; i < 4; ++i) {
+    CHECK(at(many[0], i) == ends[i]);
+    CHECK(static_cast<const int*>(many[1].buffer().data())[i] == steps[i]);
+  }
+}
+
+TEST_CASE("cond: the branch not taken contributes an exact zero, under vmap too") {
+  auto gradient = [](std::span<const Array> in) {
+    return flat::value_and_grad(branches, in, {false, true}).gradients;
+  };
+  const Array index = Array::literal(2, DType::int32);
+  CHECK(at(gradient(Arrays{index, number(-3)})[0]) == -6);  // log(-3) is NaN
+  flat::VmapOptions options;
+  options.in_dims = {0, 0};
+  Buffer which = Buffer::empty(DType::int32, {4});
+  for (int i = 0; i < 4; ++i) static_cast<int*>(which.data())[i] = i;
+  const Arrays many = flat::vmap(gradient, Arrays{Array(which), vector({0, 2, -3, -1})}, options);
+  const double expected[] = {1, 0.5, -6, -2};  // an index of 3 is clamped
+  for (int i = 0; i < 4; ++i) CHECK(at(many[0], i) == expected[i]);
+}
+
+namespace {
+
+struct State {
+  Array x, steps;
+};
+State newton(const Array& a) {
+  return lax::while_loop(
+      [&](const State& s) {
+        return lax::gt(lax::abs(s.x * s.x - a), Array::literal(1e-12, DType::float64));
+      },
+      [&](const State& s) { return State{0.5 * (s.x + a / s.x), s.steps + 1}; },
+      State{a, Array::literal(0, DType::int32)});
+}
+Array root(const Array& a) { return newton(a).x; }
+
+}  // namespace
+
+TEST_CASE("the typed functions take lambdas, structs and captures, and differentiate") {
+  CHECK(at(root(number(2))) == doctest::Approx(std::sqrt(2.0)).epsilon(1e-12));
+  CHECK(at(grad(root)(number(2))) == doctest::Approx(0.5 / std::sqrt(2.0)).epsilon(1e-9));
+  CHECK(at(jit(grad(grad(root)))(number(2))) ==
+        doctest::Approx(-0.25 / std::pow(2.0, 1.5)).epsilon(1e-7));
+  const Array many = vmap(grad(root))(vector({1.5, 4, 100}));
+  for (int i = 0; const double a : {1.5, 4.0, 100.0})
+    CHECK(at(many, i++) == doctest::Approx(0.5 / std::sqrt(a)).epsilon(1e-8));
+
+  const Array w = number(3);
+  const auto [last, ys] = lax::scan(
+      [&](const State& s, const Array& x) {
+        const State next{s.x * w + x, s.steps + 1};
+        return std::pair{next, next.x};
+      },
+      State{number(0), Array::literal(0, DType::int32)}, vector({1, 2, 3}));
+  CHECK(at(last.x) == 18);
+  CHECK(last.steps.item<int>() == 3);
+  CHECK(at(ys, 1) == 5);
+
+  auto branch = [&](const Array& x) {
+    return lax::cond(
+        lax::gt(x, number(0)), [](const Array& y) { return lax::log(y); },
+        [&](const Array& y) { return y * w; }, x);
+  };
+  CHECK(at(branch(number(-2))) == -6);
+  CHECK(at(grad(std::function<Array(const Array&)>(branch))(number(4))) == 0.25);
+  CHECK(at(lax::fori_loop(
+            1, 5, [](const Array& i, const Array& p) { return p * i; }, number(1))) == 24);
+  CHECK(at(lax::map([](const Array& x) { return x * x; }, vector({1, 2, 3}), 2), 2) == 9);
+  const Array sums = lax::associative_scan([](const Array& a, const Array& b) { return a + b; },
+                                           vector({1, 2, 3, 4, 5}));
+  CHECK(at(sums, 4) == 15);
+}
+
+TEST_CASE("loops refuse carries that change, and go on unharmed") {
+  auto grows = [] {
+    lax::while_loop([](const Array&) { return Array(true); },
+                    [](const Array& x) { return lax::reshape(x, {1}); }, number(1));
+  };
+  CHECK_THROWS_WITH_AS(
+      grows(), doctest::Contains("has type f64[] at the start, and the body returns f64[1]"),
+      ShapeError);
+  auto endless = [] {
+    lax::while_loop([](const Array&) { return Array(true); },
+                    [](const Array& x) { return x + 1.0; }, number(1), {.max_steps = 10});
+  };
+  CHECK_THROWS_WITH_AS(endless(), doctest::Contains("max_steps = 10"), ValueError);
+  CHECK(at(root(number(9))) == doctest::Approx(3));
+}

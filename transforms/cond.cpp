@@ -1,0 +1,349 @@
+// cond: the function that makes one, and what transforms make of it: a cond of the transformed
+// branches, whose results are made alike. Residuals of different branches share their places.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/argument_names.h>
+#include <plait/bodies.h>
+#include <plait/ops.h>
+#include <plait/ops_control.h>
+
+namespace plait {
+namespace {
+
+Arrays with_index(const Array& index, const Arrays& operands) {
+  return concatenate(Arrays{index}, operands);
+}
+
+Arrays bind_cond(const Array& index, const Arrays& operands, std::vector<Jaxpr> branches) {
+  CondParams cond;
+  cond.branches = std::move(branches);
+  return bind(cond_p, with_index(index, operands), cond.to_params());
+}
+
+// Outputs that any branch marks, where of(branch, {}) tells what one marks by itself.
+template <class Of>
+Flags any_branch(const CondParams& cond, const Of& of) {
+  Flags any(cond.branches[0]->outputs.size(), false);
+  for (const Jaxpr& branch : cond.branches) {
+    const Flags mine = of(branch);
+    for (std::size_t i = 0; i < any.size(); ++i) any[i] = any[i] || mine[i];
+  }
+  return any;
+}
+
+Differentiated jvp_cond(const CondParams& cond, std::span<const Array> primals,
+                        std::span<const Tangent> tangents) {
+  const Flags has = nonzero(tangents);
+  const Flags outputs = any_branch(
+      cond, [&](const Jaxpr& branch) { return jvp_jaxpr(branch, has)->nonzero_outputs; });
+  std::vector<Jaxpr> branches;
+  for (const Jaxpr& branch : cond.branches)
+    branches.push_back(jvp_jaxpr(branch, has, outputs)->jaxpr);
+  const Arrays results =
+      bind_cond(primals[0],
+                concatenate(slice(primals, 1, primals.size()), nonzero_arrays(tangents)), branches);
+  Differentiated result{slice(results, 0, outputs.size()), {}};
+  result.tangents =
+      spread(slice(results, outputs.size(), results.size()), outputs, avals_of(result.outputs));
+  return result;
+}
+
+// Where the residuals of a branch lie: at operands of the cond, or in places that branches share.
+struct Places {
+  std::vector<int> operands;  // that any branch reads
+  std::vector<Aval> shared;
+  std::vector<std::vector<int>>
+      of_branch;  // by branch and residual: a place, or ~(one of operands)
+};
+
+Places places_of(std::span<const std::shared_ptr<const JvpJaxpr>> branches,
+                 std::size_t num_outputs) {
+  Places places;
+  for (const auto& branch : branches) {
+    std::vector<bool> taken(places.shared.size(), false);
+    std::vector<int>& mine = places.of_branch.emplace_back();
+    for (std::size_t i = num_outputs; i < branch->known->outputs.size(); ++i) {
+      const Atom& atom = branch->known->outputs[i];
+      if (atom.is_var() && atom.var().id < branch->known->num_binders) {
+        auto& read = places.operands;
+        const auto found = std::find(read.begin(), read.end(), atom.var().id);
+        mine.push_back(~int(found - read.begin()));
+        if (found == read.end()) read.push_back(atom.var().id);
+        continue;
+      }
+      const Aval aval = branch->known->aval(atom);
+      std::size_t place = 0;
+      while (place < places.shared.size() && (taken[place] || !(places.shared[place] == aval)))
+        ++place;
+      if (place == places.shared.size()) {
+        places.shared.push_back(aval);
+        taken.push_back(false);
+      }
+      taken[place] = true;
+      mine.push_back(int(place));
+    }
+  }
+  return places;
+}
+
+Differentiated linearize_cond(std::span<const Array> primals, std::span<const Tangent> given,
+                              const Params& params, Trace* linear) {
+  const CondParams cond(params);
+  const std::span<const Tangent> tangents = given.subspan(1);
+  if (linear == Trace::current()) return jvp_cond(cond, primals, tangents);
+  const Flags has = nonzero(tangents);
+  const std::size_t num_outputs = cond.branches[0]->outputs.size();
+  const Flags outputs = any_branch(
+      cond, [&](const Jaxpr& branch) { return linearize_jaxpr(branch, has)->nonzero_outputs; });
+  std::vector<std::shared_ptr<const JvpJaxpr>> jaxprs;
+  for (const Jaxpr& branch : cond.branches) jaxprs.push_back(linearize_jaxpr(branch, has, outputs));
+  const Places places = places_of(jaxprs, num_outputs);
+
+  std::vector<Jaxpr> known;
+  for (std::size_t b = 0; b < jaxprs.size(); ++b)
+    known.push_back(make_closed_jaxpr(
+        [&](std::span<const Array> operands) {
+          const Arrays all = eval_jaxpr(jaxprs[b]->known, operands);
+          Arrays results = slice(all, 0, num_outputs), shared(places.shared.size());
+          for (std::size_t r = 0; r < places.of_branch[b].size(); ++r)
+            if (const int place = places.of_branch[b][r]; place >= 0)
+              shared[place] = all[num_outputs + r];
+          for (std::size_t i = 0; i < shared.size(); ++i)
+            if (!shared[i].is_valid()) shared[i] = lax::zeros_like(places.shared[i]);
+          return concatenate(results, shared);
+        },
+        cond.branches[b]->input_avals(), cond.branches[b]->sizes));
+  const Arrays operands = slice(primals, 1, primals.size());
+  const Arrays results = bind_cond(primals[0], operands, known);
+  Differentiated result{slice(results, 0, num_outputs), {}};
+
+  // Operands of the linear cond: tangents, operands, shared places.
+  const Arrays of_tangents = nonzero_arrays(tangents);
+  Arrays arguments = of_tangents;
+  for (int operand : places.operands) arguments.push_back(operands[operand]);
+  const std::size_t first_shared = arguments.size();
+  arguments.insert(arguments.end(), results.begin() + std::ptrdiff_t(num_outputs), results.end());
+  std::vector<Jaxpr> pushed;
+  for (std::size_t b = 0; b < jaxprs.size(); ++b)
+    pushed.push_back(make_closed_jaxpr(
+        [&](std::span<const Array> in) {
+          Arrays inputs = slice(in, 0, of_tangents.size());
+          for (int place : places.of_branch[b])
+            inputs.push_back(place < 0 ? in[of_tangents.size() + std::size_t(~place)]
+                                       : in[first_shared + std::size_t(place)]);
+          return eval_jaxpr(jaxprs[b]->linear, inputs);
+        },
+        avals_of(arguments), cond.branches[b]->sizes));
+  TraceScope scope(linear);
+  result.tangents =
+      spread(bind_cond(primals[0], arguments, pushed), outputs, avals_of(result.outputs));
+  return result;
+}
+
+Tangents transpose_cond(std::span<const Tangent> cotangents, std::span<const TransposeInput> inputs,
+                        const Params& params) {
+  const CondParams cond(params);
+  Flags linear;
+  Arrays known;
+  for (const TransposeInput& input : inputs.subspan(1)) {
+    linear.push_back(input.is_linear());
+    if (!input.is_linear()) known.push_back(input.known());
+  }
+  const Flags has = nonzero(cotangents);
+  // By linear input: whether any branch gives it a cotangent.
+  Flags any;
+  for (const Jaxpr& branch : cond.branches) {
+    const Flags& mine = transpose_jaxpr(branch, linear, has)->nonzero_inputs;
+    any.resize(mine.size(), false);
+    for (std::size_t i = 0; i < mine.size(); ++i) any[i] = any[i] || mine[i];
+  }
+  const Arrays arguments = concatenate(known, nonzero_arrays(cotangents));
+  std::vector<Jaxpr> branches;
+  for (const Jaxpr& branch : cond.branches) {
+    const auto transposed = transpose_jaxpr(branch, linear, has);
+    branches.push_back(make_closed_jaxpr(
+        [&](std::span<const Array> in) {
+          const Arrays given = eval_jaxpr(transposed->jaxpr, in);
+          Arrays results;
+          std::size_t next = 0, flag = 0;
+          for (std::size_t i = 0; i < linear.size(); ++i) {
+            if (!linear[i]) continue;
+            if (transposed->nonzero_inputs[flag])
+              results.push_back(given[next++]);
+            else if (any[flag])
+              results.push_back(lax::zeros_like(branch->avals[i]));
+            ++flag;
+          }
+          return results;
+        },
+        avals_of(arguments), branch->sizes));
+  }
+  const Arrays outputs = bind_cond(inputs[0].known(), arguments, branches);
+  Tangents results{Tangent(inputs[0].aval())};
+  std::size_t next = 0, flag = 0;
+  for (std::size_t i = 0; i < linear.size(); ++i) {
+    const bool gets = linear[i] && any[flag++];
+    results.push_back(gets ? Tangent(outputs[next++]) : Tangent(inputs[i + 1].aval()));
+  }
+  return results;
+}
+
+std::vector<Batched> batch_cond(Dim size, std::span<const Batched> inputs, const Params& params) {
+  if (inputs[0].dim) return bind_lanes(cond_p, size, inputs, params);
+  const CondParams cond(params);
+  Arrays operands;
+  std::vector<std::optional<int>> dims;
+  for (const Batched& input : inputs.subspan(1)) {
+    operands.push_back(input.array);
+    dims.push_back(input.dim);
+  }
+  const Flags batched = any_branch(cond, [&](const Jaxpr& branch) {
+    Flags flags;
+    for (const auto& dim : batch_jaxpr(branch, size, dims)->out_dims)
+      flags.push_back(dim.has_value());
+    return flags;
+  });
+  std::vector<Jaxpr> branches;
+  for (const Jaxpr& branch : cond.branches)
+    branches.push_back(batch_jaxpr(branch, size, dims, batched)->jaxpr);
+  std::vector<Batched> results;
+  for (Array& output : bind_cond(inputs[0].array, operands, branches))
+    results.push_back(
+        {std::move(output), batched[results.size()] ? std::optional<int>(0) : std::nullopt});
+  return results;
+}
+
+Arrays mask_cond(std::span<const Masked> inputs, std::span<const Aval>, const Params& params,
+                 const SizeValues& sizes) {
+  const CondParams cond(params);
+  const SizeValues outside = from_outside(sizes);
+  Arrays operands;
+  for (const Masked& input : inputs.subspan(1)) operands.push_back(input.padded);
+  std::vector<Function> branches;
+  for (const Jaxpr& branch : cond.branches)
+    branches.push_back([&](std::span<const Array> arrays) {
+      std::vector<Masked> values;
+      for (std::size_t i = 0; i < arrays.size(); ++i)
+        values.push_back({arrays[i], branch->avals[i]});
+      Arrays outputs;
+      for (const Masked& output : eval_masked(branch, values, outside))
+        outputs.push_back(output.padded);
+      return outputs;
+    });
+  return flat::cond(inputs[0].padded, branches, operands);
+}
+
+const auto linearize_rules = rules<Linearize>().on(cond_p, linearize_cond);
+const auto transpose_rules = rules<Transpose>().on(cond_p, transpose_cond);
+const auto batch_rules = rules<Batch>().on(cond_p, batch_cond);
+const auto mask_rules = rules<Mask>().on(cond_p, mask_cond);
+
+// --- The function --------------------------------------------------------------------------------
+
+// The chosen branch as an int32 scalar, from a bool or an integer.
+Array index_of(const Array& index, std::size_t num_branches, std::string_view name) {
+  const std::string what =
+      std::string(name) + ": the predicate is " + index.aval().to_string() + ", and should be ";
+  if (index.ndim() != 0)
+    throw ShapeError(what + "a scalar",
+                     "reduce it with all or any, or choose by element with where");
+  if (index.dtype() != DType::bool_ && !is_integer(index.dtype()))
+    throw DtypeError(what + "a bool or an integer", "compare it with a number");
+  if (index.dtype() == DType::bool_) return lax::convert_element_type(index, DType::int32);
+  // Clamped before it could wrap.
+  const Array last = Array::literal(double(num_branches) - 1, index.dtype());
+  const Array first = Array::literal(0, index.dtype());
+  return lax::convert_element_type(lax::max(lax::min(index, last), first), DType::int32);
+}
+
+// Branches on the operands and on everything that any of them captured.
+struct Branches {
+  std::vector<Jaxpr> jaxprs;
+  Arrays captured;
+};
+
+Branches trace_branches(const std::vector<Function>& functions, const std::vector<Aval>& avals,
+                        std::string_view name) {
+  std::vector<Traced> traced;
+  Branches result;
+  std::vector<std::vector<std::size_t>> places;  // by branch: of what it captured
+  for (const Function& function : functions) {
+    traced.push_back(make_jaxpr(function, avals, name));
+    auto& mine = places.emplace_back();
+    for (const Array& array : traced.back().captured) {
+      std::size_t place = 0;
+      while (place < result.captured.size() && !result.captured[place].is_same(array)) ++place;
+      if (place == result.captured.size()) result.captured.push_back(array);
+      mine.push_back(place);
+    }
+  }
+  const std::vector<Aval> all = concatenate(avals, avals_of(result.captured));
+  for (std::size_t b = 0; b < traced.size(); ++b) {
+    const bool same = places[b].size() == result.captured.size() &&
+                      std::is_sorted(places[b].begin(), places[b].end());
+    result.jaxprs.push_back(same ? traced[b].jaxpr
+                                 : make_closed_jaxpr(
+                                       [&](std::span<const Array> inputs) {
+                                         Arrays arguments = slice(inputs, 0, avals.size());
+                                         for (std::size_t place : places[b])
+                                           arguments.push_back(inputs[avals.size() + place]);
+                                         return eval_jaxpr(traced[b].jaxpr, arguments);
+                                       },
+                                       all, traced[b].jaxpr->sizes));
+  }
+  return result;
+}
+
+// The type that a result has in every branch; a weak one yields to a strong one.
+std::vector<Aval> common_outputs(const std::vector<Jaxpr>& branches, std::string_view name,
+                                 const flat::OutputName& output_name) {
+  std::vector<Aval> common = branches[0]->output_avals();
+  for (std::size_t b = 1; b < branches.size(); ++b) {
+    const std::vector<Aval> outputs = branches[b]->output_avals();
+    if (outputs.size() != common.size())
+      throw TreeError(std::string(name) + ": branch 0 returns " + std::to_string(common.size()) +
+                          " arrays, and branch " + std::to_string(b) + " returns " +
+                          std::to_string(outputs.size()),
+                      "return the same structure from every branch");
+    for (std::size_t i = 0; i < common.size(); ++i) {
+      const std::string what = std::string(name) + ": " +
+                               (output_name ? output_name(i) : "output " + std::to_string(i)) +
+                               " is " + common[i].to_string() + " in branch 0, and " +
+                               outputs[i].to_string() + " in branch " + std::to_string(b);
+      if (!(common[i].shape == outputs[i].shape))
+        throw ShapeError(what, "return arrays of the same shape from every branch");
+      if (common[i].dtype != outputs[i].dtype && !common[i].weak && !outputs[i].weak)
+        throw DtypeError(what, "convert one of them with astype");
+      const WeakDType type = promote_weak(common[i].type(), outputs[i].type());
+      common[i].dtype = type.dtype;
+      common[i].weak = type.weak;
+    }
+  }
+  return common;
+}
+
+}  // namespace
+
+Arrays flat::cond(const Array& index, const std::vector<Function>& branches,
+                  std::span<const Array> operands, std::string_view name,
+                  const OutputName& output_name) {
+  if (branches.empty())
+    throw ValueError(std::string(name) + ": there are no branches", "give at least one function");
+  const Array chosen = index_of(index, branches.size(), name);
+  Branches traced = trace_branches(branches, avals_of(operands), name);
+  const std::vector<Aval> outputs = common_outputs(traced.jaxprs, name, output_name);
+  for (Jaxpr& branch : traced.jaxprs) {
+    if (branch->output_avals() == outputs) continue;
+    branch = make_closed_jaxpr(
+        [&, body = branch](std::span<const Array> inputs) {
+          Arrays results = eval_jaxpr(body, inputs);
+          for (std::size_t i = 0; i < results.size(); ++i)
+            results[i] = lax::convert_element_type(results[i], outputs[i].dtype, outputs[i].weak);
+          return results;
+        },
+        branch->input_avals(), branch->sizes);
+  }
+  return bind_cond(chosen, concatenate(Arrays(operands.begin(), operands.end()), traced.captured),
+                   traced.jaxprs);
+}
+
+}  // namespace plait

@@ -1,0 +1,347 @@
+// lanes: a body of one example, applied to many that go different ways. It comes from vmap, and
+// stays a body of one example while it is differentiated and batched again.
+//
+// Its decomposition comes last. It runs all examples together, each step for those that are live:
+// a loop goes on while any example does, and examples that have ended keep their carry; each branch
+// runs on all, and each example takes its own. Rewritten earlier, a zero cotangent would meet the
+// NaN of a branch not taken.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/bodies.h>
+#include <plait/numpy_shape.h>
+#include <plait/ops.h>
+#include <plait/ops_control.h>
+#include <plait/trace/interpret.h>
+
+namespace plait {
+namespace {
+
+// --- Decomposition -------------------------------------------------------------------------------
+
+// vmap in which only some examples are live.
+struct LiveInterpreter {
+  using Value = Batched;
+  Dim size;
+  Array live;  // bool[size]; none: all of them
+
+  Value lift(const Array& array) { return {array, std::nullopt}; }
+
+  std::vector<Value> process(const Equation& equation, std::span<const Value> inputs) {
+    const Primitive& primitive = *equation.primitive;
+    if (primitive == call_p)
+      return interpret(*this, body_of_call(equation.params), {inputs.begin(), inputs.end()});
+    if (primitive == cond_p) return process_cond(CondParams(equation.params), inputs);
+    if (primitive == while_p) return process_while(WhileParams(equation.params), inputs);
+    if (primitive == scan_p) return process_scan(ScanParams(equation.params), inputs);
+    if (primitive == lanes_p) {
+      std::vector<Aval> avals;
+      for (const Value& input : inputs) avals.push_back(example_aval(input));
+      return interpret(*this, decomposition(primitive, avals, equation.params),
+                       {inputs.begin(), inputs.end()});
+    }
+    if (is_effectful(equation) && live.is_valid()) return process_effect(equation, inputs);
+    if (std::none_of(inputs.begin(), inputs.end(), is_batched)) {
+      Arrays arrays;
+      for (const Value& input : inputs) arrays.push_back(input.array);
+      return lifted(bind(primitive, arrays, equation.params));
+    }
+    if (const Batch::Rule* batch = Batch::table().find(primitive))
+      return (*batch)(size, inputs, equation.params);
+    std::vector<Aval> avals;
+    for (const Value& input : inputs) avals.push_back(example_aval(input));
+    return interpret(*this, decomposition(primitive, avals, equation.params),
+                     {inputs.begin(), inputs.end()});
+  }
+
+ private:
+  static bool is_batched(const Value& value) { return value.dim.has_value(); }
+  static std::vector<Value> lifted(Arrays arrays) {
+    std::vector<Value> values;
+    for (Array& array : arrays) values.push_back({std::move(array), std::nullopt});
+    return values;
+  }
+  static std::vector<Value> in_front(const Arrays& arrays) {
+    std::vector<Value> values;
+    for (const Array& array : arrays) values.push_back({array, 0});
+    return values;
+  }
+  Arrays to_front(std::span<const Value> values) const {
+    Arrays arrays;
+    for (const Value& value : values) arrays.push_back(batch_to_front(value, size));
+    return arrays;
+  }
+  // By example: a where the flag is set, else b. Flags of several lanes are of the first axes.
+  static Array choose(const Array& flags, const Array& a, const Array& b) {
+    if (a.aval().stack > 0)
+      return map_stacks(Arrays{a, b}, [&](std::span<const Array> both) {
+        return choose(flags, both[0], both[1]);
+      });
+    std::vector<int> axes;
+    for (int i = 0; i < flags.ndim(); ++i) axes.push_back(i);
+    return lax::select(lax::broadcast_in_dim(flags, a.shape(), axes), a, b);
+  }
+  Array live_and(const Array& flags) const {
+    return live.is_valid() ? lax::bitwise_and(live, flags) : flags;
+  }
+
+  std::vector<Value> process_cond(const CondParams& cond, std::span<const Value> inputs) {
+    const std::vector<Value> operands(inputs.begin() + 1, inputs.end());
+    if (!inputs[0].dim) {  // all go the same way
+      std::vector<Function> branches;
+      for (const Jaxpr& branch : cond.branches)
+        branches.push_back(
+            [&](std::span<const Array>) { return to_front(interpret(*this, branch, operands)); });
+      return in_front(flat::cond(inputs[0].array, branches, {}));
+    }
+    const Array index = batch_to_front(inputs[0], size);
+    const int last = int(cond.branches.size()) - 1;
+    Arrays results;
+    for (int b = last; b >= 0; --b) {
+      const Array number = Array::literal(b, DType::int32);
+      const Array mine = last == 0   ? lax::eq(index, index)
+                         : b == 0    ? lax::le(index, number)
+                         : b == last ? lax::ge(index, number)
+                                     : lax::eq(index, number);
+      const Arrays outputs =
+          to_front(interpret(LiveInterpreter{size, live_and(mine)}, cond.branches[b], operands));
+      for (std::size_t i = 0; i < outputs.size(); ++i)
+        if (b == last)
+          results.push_back(outputs[i]);
+        else
+          results[i] = choose(mine, outputs[i], results[i]);
+    }
+    return in_front(results);
+  }
+
+  std::vector<Value> process_while(const WhileParams& loop, std::span<const Value> inputs) {
+    const std::span<const Value> init = inputs.first(loop.num_carry),
+                                 of_cond = inputs.subspan(loop.num_carry, loop.num_cond_consts),
+                                 of_body = inputs.subspan(loop.num_carry + loop.num_cond_consts);
+    auto run = [this](const Jaxpr& jaxpr, const Array& live, const Arrays& carry,
+                      std::span<const Value> consts) {
+      std::vector<Value> arguments = in_front(carry);
+      arguments.insert(arguments.end(), consts.begin(), consts.end());
+      return to_front(interpret(LiveInterpreter{size, live}, jaxpr, arguments));
+    };
+    Arrays carry = to_front(init);
+    carry.insert(carry.begin(), live_and(run(loop.cond, live, carry, of_cond)[0]));
+    const Function any = [](std::span<const Array> now) -> Arrays {
+      return {lax::reduce_or(now[0], std::vector<int>{0})};
+    };
+    const Function step = [&](std::span<const Array> now) {
+      const Arrays before = slice(now, 1, now.size());
+      Arrays after = run(loop.body, now[0], before, of_body);
+      for (std::size_t i = 0; i < before.size(); ++i)
+        after[i] = choose(now[0], after[i], before[i]);
+      const Array holds = run(loop.cond, now[0], slice(after, 0, before.size()), of_cond)[0];
+      if (loop.num_pushes() > 0) {  // who takes this step
+        Array& flags = after[before.size()];
+        flags = choose(now[0], flags, lax::zeros_like(flags.aval()));
+      }
+      after.insert(after.begin(), lax::bitwise_and(now[0], holds));
+      return after;
+    };
+    const Arrays last = pushing_while(any, step, carry, loop.max_steps, "while_loop");
+    return in_front(slice(last, 1, last.size()));
+  }
+
+  std::vector<Value> process_scan(const ScanParams& scan, std::span<const Value> inputs) {
+    const std::span<const Value> of_xs = inputs.subspan(scan.num_carry, scan.num_xs);
+    Arrays xs;
+    for (const Value& value : of_xs) {
+      const bool moves = value.dim && value.array.aval().stack == 0;
+      xs.push_back(moves ? numpy::moveaxis(value.array, {*value.dim}, {1}) : value.array);
+    }
+    const Function step = [&](std::span<const Array> now) {
+      std::vector<Value> arguments;
+      for (std::size_t i = 0; i < now.size(); ++i) {
+        const bool batched = i < scan.num_carry || of_xs[i - scan.num_carry].dim;
+        arguments.push_back({now[i], batched ? std::optional<int>(0) : std::nullopt});
+      }
+      const auto consts = inputs.subspan(scan.num_carry + scan.num_xs);
+      arguments.insert(arguments.end(), consts.begin(), consts.end());
+      if (!scan.flagged) return to_front(interpret(*this, scan.body, arguments));
+      const Array mine = batch_to_front(arguments[scan.num_carry], size);
+      const Arrays before = slice(now, 0, scan.num_carry);
+      std::vector<int> inner;  // lanes that were decomposed before
+      for (int i = 1; i < mine.ndim(); ++i) inner.push_back(i);
+      const Array any = inner.empty() ? mine : lax::reduce_or(mine, inner);
+      Arrays after = to_front(interpret(LiveInterpreter{size, any}, scan.body, arguments));
+      for (std::size_t i = 0; i < after.size(); ++i)
+        after[i] = choose(mine, after[i],
+                          i < before.size() ? before[i] : lax::zeros_like(after[i].aval()));
+      return after;
+    };
+    const flat::Scanned done = scan_like(scan, step, to_front(inputs.first(scan.num_carry)), xs);
+    std::vector<Value> results = in_front(done.carry);
+    for (const Array& y : done.ys) results.push_back({y, y.aval().stack > 0 ? 0 : 1});
+    return results;
+  }
+
+  // One example after the other, those that are live.
+  std::vector<Value> process_effect(const Equation& equation, std::span<const Value> inputs) {
+    const Arrays arrays = to_front(inputs);
+    std::vector<Aval> avals;
+    for (const Value& input : inputs) avals.push_back(example_aval(input));
+    const std::vector<Aval> outputs = infer(*equation.primitive, avals, equation.params);
+    const Function happens = [&](std::span<const Array> operands) {
+      return Arrays(bind(*equation.primitive, operands, equation.params));
+    };
+    const Function does_not = [&](std::span<const Array>) {
+      Arrays zeros;
+      for (const Aval& aval : outputs) zeros.push_back(lax::zeros_like(aval));
+      return zeros;
+    };
+    const Function step = [&](std::span<const Array> now) {
+      return flat::cond(now[0], {does_not, happens}, now.subspan(1));
+    };
+    return in_front(flat::scan(step, {}, concatenate(Arrays{live}, arrays), {size, false}).ys);
+  }
+};
+
+Arrays decompose_lanes(std::span<const Array> inputs, const Params& params) {
+  const LanesParams lanes(params);
+  const auto program = memoised<Jaxpr>(
+      params.get<Jaxpr>("body"), "lanes " + params.without("body").to_string(), [&] {
+        Jaxpr program = lanes.body;
+        for (auto lane = lanes.lanes.rbegin(); lane != lanes.lanes.rend(); ++lane) {
+          std::vector<Aval> avals(program->input_avals().begin(), program->input_avals().end());
+          for (std::size_t i = 0; i < avals.size(); ++i)
+            if (lane->batched[i]) avals[i].shape.insert(0, lane->size);
+          program = make_closed_jaxpr(
+              [&](std::span<const Array> arrays) {
+                std::vector<Batched> values;
+                for (std::size_t i = 0; i < arrays.size(); ++i)
+                  values.push_back(
+                      {arrays[i], lane->batched[i] ? std::optional<int>(0) : std::nullopt});
+                Arrays outputs;
+                for (const Batched& output :
+                     interpret(LiveInterpreter{lane->size, {}}, program, values))
+                  outputs.push_back(batch_to_front(output, lane->size));
+                return outputs;
+              },
+              avals, program->sizes);
+        }
+        return program;
+      });
+  return eval_jaxpr(*program, inputs);
+}
+
+// --- Rewriting the body --------------------------------------------------------------------------
+
+// Collects the operands of an equation made from another, with their lanes.
+class Derived {
+ public:
+  Derived(const LanesParams& from, const Jaxpr& body) : from_(from), params_(from) {
+    params_.body = body;
+    for (Lane& lane : params_.lanes) lane.batched.clear();
+  }
+  void add_like(const Array& operand, std::size_t like) {
+    operands_.push_back(operand);
+    for (std::size_t i = 0; i < params_.lanes.size(); ++i)
+      params_.lanes[i].batched.push_back(from_.lanes[i].batched[like]);
+  }
+  void add_result(const Array& operand) {
+    operands_.push_back(operand);
+    for (Lane& lane : params_.lanes) lane.batched.push_back(true);
+  }
+  Arrays bind() const { return plait::bind(lanes_p, operands_, params_.to_params()); }
+
+ private:
+  const LanesParams& from_;
+  LanesParams params_;
+  Arrays operands_;
+};
+
+Differentiated linearize_lanes(std::span<const Array> primals, std::span<const Tangent> tangents,
+                               const Params& params, Trace* linear) {
+  const LanesParams lanes(params);
+  const std::size_t num_outputs = lanes.body->outputs.size();
+  if (linear == Trace::current()) {
+    const auto jvp = jvp_jaxpr(lanes.body, nonzero(tangents));
+    Derived both(lanes, jvp->jaxpr);
+    for (std::size_t i = 0; i < primals.size(); ++i) both.add_like(primals[i], i);
+    for (std::size_t i = 0; i < primals.size(); ++i)
+      if (!tangents[i].is_zero()) both.add_like(tangents[i].instantiate(), i);
+    const Arrays results = both.bind();
+    Differentiated result{slice(results, 0, num_outputs), {}};
+    result.tangents = spread(slice(results, num_outputs, results.size()), jvp->nonzero_outputs,
+                             avals_of(result.outputs));
+    return result;
+  }
+  const auto jaxprs = linearize_jaxpr(lanes.body, nonzero(tangents));
+  Derived known(lanes, jaxprs->known);
+  for (std::size_t i = 0; i < primals.size(); ++i) known.add_like(primals[i], i);
+  const Arrays results = known.bind();
+  Derived derivative(lanes, jaxprs->linear);
+  for (std::size_t i = 0; i < tangents.size(); ++i)
+    if (!tangents[i].is_zero()) derivative.add_like(tangents[i].array(), i);
+  for (std::size_t i = num_outputs; i < results.size(); ++i) derivative.add_result(results[i]);
+  Differentiated result{slice(results, 0, num_outputs), {}};
+  TraceScope scope(linear);
+  result.tangents = spread(derivative.bind(), jaxprs->nonzero_outputs, avals_of(result.outputs));
+  return result;
+}
+
+Tangents transpose_lanes(std::span<const Tangent> cotangents,
+                         std::span<const TransposeInput> inputs, const Params& params) {
+  const LanesParams lanes(params);
+  Flags linear;
+  for (const TransposeInput& input : inputs) linear.push_back(input.is_linear());
+  const auto transposed = transpose_jaxpr(lanes.body, linear, nonzero(cotangents));
+  Derived derived(lanes, transposed->jaxpr);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i].is_linear()) derived.add_like(inputs[i].known(), i);
+  for (const Tangent& cotangent : cotangents)
+    if (!cotangent.is_zero()) derived.add_result(cotangent.array());
+  const Arrays outputs = derived.bind();
+  Tangents results;
+  std::size_t next = 0, at = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!linear[i] || !transposed->nonzero_inputs[at++]) {
+      results.push_back(Tangent(inputs[i].aval()));
+      continue;
+    }
+    // The cotangent of an operand that all examples of a lane share is the sum over them.
+    std::vector<int> shared;
+    for (std::size_t lane = 0; lane < lanes.lanes.size(); ++lane)
+      if (!lanes.lanes[lane].batched[i]) shared.push_back(int(lane));
+    results.push_back(Tangent(sum_over(outputs[next++], shared)));
+  }
+  return results;
+}
+
+std::vector<Batched> batch_lanes(Dim size, std::span<const Batched> inputs, const Params& params) {
+  LanesParams lanes(params);
+  Arrays operands;
+  Lane lane{size, {}};
+  for (const Batched& input : inputs) {
+    operands.push_back(input.dim ? batch_to_front(input, size) : input.array);
+    lane.batched.push_back(input.dim.has_value());
+  }
+  lanes.lanes.insert(lanes.lanes.begin(), std::move(lane));
+  std::vector<Batched> results;
+  for (Array& output : bind(lanes_p, operands, lanes.to_params()))
+    results.push_back({std::move(output), 0});
+  return results;
+}
+
+const auto decompose_rules = rules<Decompose>().on(lanes_p, decompose_lanes);
+const auto linearize_rules = rules<Linearize>().on(lanes_p, linearize_lanes);
+const auto transpose_rules = rules<Transpose>().on(lanes_p, transpose_lanes);
+const auto batch_rules = rules<Batch>().on(lanes_p, batch_lanes);
+
+}  // namespace
+
+std::vector<Batched> bind_lanes(const Primitive& primitive, Dim size,
+                                std::span<const Batched> inputs, const Params& params) {
+  LanesParams lanes;
+  std::vector<Aval> avals;
+  for (const Batched& input : inputs) avals.push_back(example_aval(input));
+  lanes.body = make_closed_jaxpr(
+      [&](std::span<const Array> arrays) { return Arrays(bind(primitive, arrays, params)); },
+      avals);
+  const LanesParams& none = lanes;  // no lane yet: the batch becomes the only one
+  return batch_lanes(size, inputs, none.to_params());
+}
+
+}  // namespace plait

@@ -1,0 +1,279 @@
+// while: the function that makes one, and what transforms make of it.
+//
+// Forward mode is a loop over primals and tangents. Reverse mode is a loop that pushes what each
+// step's derivative needs onto stacks, and a linear scan over the stacks, which transposes as any
+// scan does; so a loop is never transposed itself. Under vmap a loop whose condition differs
+// between examples becomes `lanes`.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/argument_names.h>
+#include <plait/bodies.h>
+#include <plait/ops.h>
+#include <plait/ops_control.h>
+
+namespace plait {
+namespace {
+
+// The operands of a loop: (carry, consts of cond, consts of body).
+template <class T>
+struct Parts {
+  std::vector<T> carry, cond_consts, body_consts;
+  Parts(std::span<const T> all, const WhileParams& loop) {
+    const auto begin = all.begin(), cond = begin + std::ptrdiff_t(loop.num_carry),
+               body = cond + std::ptrdiff_t(loop.num_cond_consts);
+    carry.assign(begin, cond);
+    cond_consts.assign(cond, body);
+    body_consts.assign(body, all.end());
+  }
+  Parts() = default;
+  std::vector<T> of_cond() const { return concatenate(carry, cond_consts); }
+  std::vector<T> of_body() const { return concatenate(carry, body_consts); }
+  std::vector<T> joined() const { return concatenate(of_cond(), body_consts); }
+};
+
+// Flags of the body's inputs as flags of carry and of consts.
+Flags carry_of(const Flags& flags, const WhileParams& loop) {
+  return {flags.begin(), flags.begin() + std::ptrdiff_t(loop.num_carry)};
+}
+
+// Forward mode: one loop over primals and tangents.
+Differentiated jvp_while(const WhileParams& loop, const Parts<Array>& values,
+                         const Parts<Tangent>& tangents, const ForwardJaxpr& jvp) {
+  const std::size_t n = loop.num_carry, num_outputs = loop.body->outputs.size();
+  Parts<Array> operands = values;
+  operands.carry = concatenate(values.carry, nonzero_arrays(tangents.carry));
+  operands.body_consts = concatenate(values.body_consts, nonzero_arrays(tangents.body_consts));
+  WhileParams now = loop;
+  now.num_carry = operands.carry.size();
+  now.cond = make_closed_jaxpr(
+      [&](std::span<const Array> in) {
+        return eval_jaxpr(loop.cond,
+                          concatenate(slice(in, 0, n), slice(in, now.num_carry, in.size())));
+      },
+      avals_of(operands.of_cond()), loop.cond->sizes);
+  const std::size_t first_push_tangent = num_outputs + (now.num_carry - n);
+  now.body = make_closed_jaxpr(
+      [&](std::span<const Array> in) {
+        const std::size_t first_tangent = now.num_carry + loop.num_body_consts();
+        const Arrays outputs = eval_jaxpr(
+            jvp.jaxpr,
+            concatenate(
+                concatenate(slice(in, 0, n), slice(in, now.num_carry, first_tangent)),
+                concatenate(slice(in, n, now.num_carry), slice(in, first_tangent, in.size()))));
+        return concatenate(
+            concatenate(slice(outputs, 0, n), slice(outputs, num_outputs, first_push_tangent)),
+            concatenate(slice(outputs, n, num_outputs),
+                        slice(outputs, first_push_tangent, outputs.size())));
+      },
+      avals_of(operands.of_body()), loop.body->sizes);
+  const Arrays outputs = bind(while_p, operands.joined(), now.to_params());
+  const std::size_t first_pushed = now.num_carry + loop.num_pushes();
+  Differentiated result{
+      concatenate(slice(outputs, 0, n), slice(outputs, now.num_carry, first_pushed)), {}};
+  result.tangents = spread(
+      concatenate(slice(outputs, n, now.num_carry), slice(outputs, first_pushed, outputs.size())),
+      jvp.nonzero_outputs, avals_of(result.outputs));
+  return result;
+}
+
+// Reverse mode: a loop that pushes residuals, and a linear scan over them.
+Differentiated linearize_in_two(const WhileParams& loop, const Parts<Array>& values,
+                                const Parts<Tangent>& tangents, const JvpJaxpr& jaxprs,
+                                Trace* linear) {
+  const std::size_t n = loop.num_carry, num_outputs = loop.body->outputs.size();
+  // Residuals that are constants of the body need no stack.
+  std::vector<int> constant;  // by residual: which constant, -1 for one that is pushed
+  for (std::size_t i = num_outputs; i < jaxprs.known->outputs.size(); ++i) {
+    const Atom& atom = jaxprs.known->outputs[i];
+    const bool is_constant = atom.is_var() && atom.var().id < jaxprs.known->num_binders &&
+                             std::size_t(atom.var().id) >= n;
+    constant.push_back(is_constant ? atom.var().id - int(n) : -1);
+  }
+  const bool has_flags = loop.num_pushes() > 0;
+  WhileParams known = loop;
+  known.body = make_closed_jaxpr(
+      [&](std::span<const Array> in) {
+        const Arrays outputs = eval_jaxpr(jaxprs.known, in);
+        Arrays results = slice(outputs, 0, num_outputs);
+        if (!has_flags) results.push_back(Array(true));
+        for (std::size_t i = 0; i < constant.size(); ++i)
+          if (constant[i] < 0) results.push_back(outputs[num_outputs + i]);
+        return results;
+      },
+      loop.body->input_avals(), loop.body->sizes);
+  const Arrays outputs = bind(while_p, values.joined(), known.to_params());
+  Differentiated result{slice(outputs, 0, num_outputs), {}};
+
+  const Arrays of_carry = nonzero_arrays(tangents.carry),
+               of_consts = nonzero_arrays(tangents.body_consts);
+  Arrays xs{outputs[n]}, consts = of_consts;
+  std::size_t next = num_outputs + (has_flags ? 0 : 1);
+  for (int which : constant) {
+    if (which < 0)
+      xs.push_back(outputs[next++]);
+    else
+      consts.push_back(values.body_consts[std::size_t(which)]);
+  }
+  const std::size_t c = of_carry.size(), x = xs.size(), k = of_consts.size();
+  ScanParams scan;
+  scan.flagged = true;
+  scan.num_carry = c;
+  scan.num_xs = x;
+  scan.body = make_closed_jaxpr(
+      [&](std::span<const Array> in) {
+        Arrays inputs = concatenate(slice(in, 0, c), slice(in, c + x, c + x + k));
+        std::size_t next_x = c + 1, next_const = c + x + k;
+        for (int which : constant) inputs.push_back(in[which < 0 ? next_x++ : next_const++]);
+        return eval_jaxpr(jaxprs.linear, inputs);
+      },
+      concatenate(concatenate(avals_of(of_carry), slices_of(avals_of(xs))), avals_of(consts)),
+      loop.body->sizes);
+  TraceScope scope(linear);
+  result.tangents =
+      spread(bind(scan_p, concatenate(concatenate(of_carry, xs), consts), scan.to_params()),
+             jaxprs.nonzero_outputs, avals_of(result.outputs));
+  return result;
+}
+
+Differentiated linearize_while(std::span<const Array> primals, std::span<const Tangent> tangents,
+                               const Params& params, Trace* linear) {
+  const WhileParams loop(params);
+  const bool is_forward = linear == Trace::current();
+  const Parts<Array> values(primals, loop);
+  Parts<Tangent> of(tangents, loop);
+  Flags has = nonzero(of.of_body());
+  auto instantiated = [&] {
+    Flags flags(loop.body->outputs.size(), false);
+    std::copy_n(has.begin(), loop.num_carry, flags.begin());
+    return flags;
+  };
+  while (widen(has, jvp_jaxpr(loop.body, has, instantiated())->nonzero_outputs, loop.num_carry)) {
+  }
+  {
+    TraceScope scope(linear);
+    for (std::size_t i = 0; i < loop.num_carry; ++i)
+      if (has[i]) of.carry[i] = of.carry[i].instantiate();
+  }
+  if (is_forward) return jvp_while(loop, values, of, *jvp_jaxpr(loop.body, has, instantiated()));
+  return linearize_in_two(loop, values, of, *linearize_jaxpr(loop.body, has, instantiated()),
+                          linear);
+}
+
+std::vector<std::optional<int>> front_dims(const Flags& batched) {
+  std::vector<std::optional<int>> dims;
+  for (bool flag : batched) dims.push_back(flag ? std::optional<int>(0) : std::nullopt);
+  return dims;
+}
+
+std::vector<Batched> batch_while(Dim size, std::span<const Batched> inputs, const Params& params) {
+  const WhileParams loop(params);
+  Arrays front;
+  std::vector<char> flags;
+  for (const Batched& input : inputs) {
+    flags.push_back(input.dim.has_value());
+    front.push_back(input.dim ? batch_to_front(input, size) : input.array);
+  }
+  const Parts<char> has{std::span<const char>(flags), loop};
+  auto of = [](const std::vector<char>& chars) { return Flags(chars.begin(), chars.end()); };
+  Flags body = of(has.of_body());
+  auto next = [&] {
+    Flags outputs;
+    for (const auto& dim : batch_jaxpr(loop.body, size, front_dims(body))->out_dims)
+      outputs.push_back(dim.has_value());
+    return outputs;
+  };
+  while (widen(body, next(), loop.num_carry)) {
+  }
+  const Flags carry = carry_of(body, loop), consts = of(has.cond_consts);
+  const Flags cond = concatenate(carry, consts);
+  const auto predicate = batch_jaxpr(loop.cond, size, front_dims(cond));
+  if (predicate->out_dims[0]) return bind_lanes(while_p, size, inputs, params);
+  WhileParams now = loop;
+  now.cond = predicate->jaxpr;
+  Flags force = next();
+  std::copy(carry.begin(), carry.end(), force.begin());
+  now.body = batch_jaxpr(loop.body, size, front_dims(body), force)->jaxpr;
+  for (std::size_t i = 0; i < loop.num_carry; ++i)
+    if (carry[i]) front[i] = batch_to_front(inputs[i], size);
+  std::vector<Batched> results;
+  for (Array& output : bind(while_p, front, now.to_params()))
+    results.push_back(
+        {std::move(output), force[results.size()] ? std::optional<int>(0) : std::nullopt});
+  return results;
+}
+
+Arrays mask_while(std::span<const Masked> inputs, std::span<const Aval>, const Params& params,
+                  const SizeValues& sizes) {
+  const WhileParams loop(params);
+  const SizeValues outside = from_outside(sizes);
+  const Parts<Masked> values(inputs, loop);
+  auto masked = [&](const Jaxpr& jaxpr, const std::vector<Masked>& consts) {
+    return [&, consts](std::span<const Array> carry) {
+      std::vector<Masked> arguments;
+      for (std::size_t i = 0; i < carry.size(); ++i)
+        arguments.push_back({carry[i], jaxpr->avals[i]});
+      Arrays outputs;
+      for (const Masked& output : eval_masked(jaxpr, concatenate(arguments, consts), outside))
+        outputs.push_back(output.padded);
+      return outputs;
+    };
+  };
+  Arrays init;
+  for (const Masked& value : values.carry) init.push_back(value.padded);
+  return pushing_while(masked(loop.cond, values.cond_consts), masked(loop.body, values.body_consts),
+                       init, loop.max_steps, "while_loop");
+}
+
+const auto linearize_rules = rules<Linearize>().on(while_p, linearize_while);
+const auto batch_rules = rules<Batch>().on(while_p, batch_while);
+const auto mask_rules = rules<Mask>().on(while_p, mask_while);
+
+Traced trace_condition(const Function& cond, const Arrays& carry, std::string_view name) {
+  auto checked = [&](std::span<const Array> inputs) {
+    Arrays outputs = cond(inputs);
+    if (outputs.size() != 1)
+      throw TreeError(std::string(name) + ": the condition returns " +
+                          std::to_string(outputs.size()) + " arrays",
+                      "return one bool scalar");
+    if (outputs[0].ndim() != 0 || outputs[0].dtype() != DType::bool_)
+      throw DtypeError(std::string(name) + ": the condition returns " +
+                           outputs[0].aval().to_string() + ", and should be a bool scalar",
+                       "return a comparison, reduced with all or any");
+    return outputs;
+  };
+  return make_jaxpr(checked, avals_of(carry), name);
+}
+
+}  // namespace
+
+Arrays pushing_while(const Function& cond, const Function& body, std::span<const Array> init,
+                     std::optional<std::int64_t> max_steps, std::string_view name) {
+  WhileParams loop;
+  loop.num_carry = init.size();
+  loop.max_steps = max_steps;
+  Arrays carry(init.begin(), init.end());
+  const Traced traced_body = trace_carried(body, carry, {}, name);
+  const Traced traced_cond = trace_condition(cond, carry, name);
+  loop.cond = traced_cond.jaxpr;
+  loop.body = traced_body.jaxpr;
+  loop.num_cond_consts = traced_cond.captured.size();
+  return bind(while_p, concatenate(concatenate(carry, traced_cond.captured), traced_body.captured),
+              loop.to_params());
+}
+
+Arrays flat::while_loop(const Function& cond, const Function& body, std::span<const Array> init,
+                        const WhileOptions& options, std::string_view name) {
+  if (options.max_steps && *options.max_steps < 0)
+    throw ValueError(std::string(name) + ": max_steps is " + std::to_string(*options.max_steps),
+                     "give a number of steps that is 0 or more");
+  const Function checked = [&](std::span<const Array> carry) {
+    Arrays next = body(carry);
+    if (next.size() != init.size())
+      throw TreeError(std::string(name) + ": the body returns " + std::to_string(next.size()) +
+                          " arrays for a carry of " + std::to_string(init.size()),
+                      "return a carry of the structure that came in");
+    return next;
+  };
+  return pushing_while(cond, checked, init, options.max_steps, name);
+}
+
+}  // namespace plait
