@@ -198,6 +198,7 @@ void add_builtin(py::module_& module);
 void add_pytree(py::module_& module);
 void add_jaxpr(py::module_& module);
 void add_flat(py::module_& module);
+void add_control(py::module_& module);
 void add_jit(py::module_& module);
 void add_interchange(py::module_& module);
 void add_tape(py::module_& module);

@@ -3,6 +3,7 @@
 #include "bindings.h"
 
 #include <plait/ops.h>
+#include <plait/ops_control.h>
 #include <plait/trace/interpret.h>
 
 namespace plait::python {
@@ -101,8 +102,17 @@ std::int64_t work_of(const Jaxpr& jaxpr) {
     for (const Atom& atom : equation.inputs) work += elements(jaxpr->aval(atom));
     if (*equation.primitive == dot_general_p)
       work += elements(jaxpr->aval(equation.outputs[0])) * 16;
-    if (const ParamValue* body = equation.params.find("body"))
-      if (const auto* nested = std::get_if<Jaxpr>(body)) work += work_of(*nested);
+    std::int64_t nested = 0;
+    for (const auto& [name, value] : equation.params.entries()) {
+      if (const auto* body = std::get_if<Jaxpr>(&value)) nested += work_of(*body);
+      if (const auto* bodies = std::get_if<std::vector<Jaxpr>>(&value))
+        for (const Jaxpr& body : *bodies) nested += work_of(body);
+    }
+    constexpr std::int64_t many = 1000;  // steps of a loop of which nobody knows how many
+    const ParamValue* length = equation.params.find("length");
+    const Dim* steps = length ? std::get_if<Dim>(length) : nullptr;
+    const bool is_loop = *equation.primitive == scan_p || *equation.primitive == while_p;
+    work += nested * (!is_loop ? 1 : steps && steps->is_constant() ? steps->constant() : many);
   }
   return work;
 }

@@ -213,14 +213,14 @@ std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitIn
   };
   // Comparing runs the user's code, which may change the list.
   const std::shared_ptr<JitEntry> last = state.last;
-  if (last && matches(*last)) {
-    ++state.hits;
-    ++last->hits;
-    return last;
-  }
-  for (std::size_t i = 0; i < state.entries.size(); ++i) {
-    const std::shared_ptr<JitEntry> entry = state.entries[i];
-    if (entry == last || !matches(*entry)) continue;
+  auto find_other = [&]() -> std::shared_ptr<JitEntry> {
+    for (std::size_t i = 0; i < state.entries.size(); ++i) {
+      const std::shared_ptr<JitEntry> entry = state.entries[i];
+      if (entry != last && matches(*entry)) return entry;
+    }
+    return nullptr;
+  };
+  if (const auto entry = last && matches(*last) ? last : find_other()) {
     ++state.hits;
     ++entry->hits;
     return state.last = entry;
@@ -229,6 +229,8 @@ std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitIn
   state.last_miss = explain_miss(state, call);
   bool keeps = false;
   std::shared_ptr<JitEntry> entry = make_entry(state, call, keeps);
+  // Another thread may have traced the same meanwhile: the first one stays.
+  if (const auto first = keeps ? find_other() : nullptr) return state.last = first;
   if (!match_arguments(*entry, call, inputs))
     throw InternalError("jit: the entry just made does not fit its call");
   take_captured(*entry, inputs.arrays);

@@ -17,6 +17,7 @@ PYBIND11_MODULE(_plait, module) {
   add_pytree(module);
   add_jaxpr(module);
   add_flat(module);
+  add_control(module);
   add_jit(module);
   add_interchange(module);
   add_programs(module);

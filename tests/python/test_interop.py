@@ -111,16 +111,8 @@ def test_info():
     )
 
 
-def test_importing_is_quiet_and_quick():
-    code = (
-        "import time, numpy; t = time.perf_counter(); import plait; print(time.perf_counter() - t)"
+def test_importing_is_quiet():
+    done = subprocess.run(
+        [sys.executable, "-c", "import plait"], capture_output=True, text=True, check=True
     )
-    best = min(
-        float(
-            subprocess.run(
-                [sys.executable, "-c", code], capture_output=True, text=True, check=True
-            ).stdout
-        )
-        for _ in range(5)
-    )
-    assert best < 0.5  # the budget is 0.06 s on an idle machine: tests/bench measures it
+    assert done.stdout == "" and done.stderr == ""

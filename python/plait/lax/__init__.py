@@ -16,6 +16,16 @@ from plait.lax import linalg as linalg
 
 linear_solve = custom_linear_solve
 
+from plait._control import (  # noqa: F401
+    associative_scan,
+    cond,
+    fori_loop,
+    map,
+    scan,
+    switch,
+    while_loop,
+)
+
 globals().update(_catalogue("lax"))
 
 

@@ -1,0 +1,247 @@
+"""Structured control flow over trees, under JAX's names: cond, switch, while_loop, fori_loop, scan, map.
+
+Functions may close over arrays; every transform goes into them.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from plait import _plait
+from plait._functions import (
+    applying,
+    check_callable,
+    name_of,
+    text_of,
+    to_arrays,
+)
+from plait._plait import flatten, unflatten
+
+
+def _leaves(transform, fun, what, tree):
+    """The leaves of a tree as arrays, its structure, and what messages call them."""
+    leaves, structure = flatten(tree)
+
+    def place(index):
+        return what + structure.path(index)
+
+    with applying(transform, fun):
+        return to_arrays(leaves, structure, transform, place), structure, place
+
+
+def _flat(transform, fun, *structures):
+    """fun of trees of these structures, one after the other, as a function of all their leaves."""
+    counts = [structure.num_leaves for structure in structures]
+
+    def call(leaves):
+        args, begin = [], 0
+        for structure, count in zip(structures, counts):
+            args.append(unflatten(structure, leaves[begin : begin + count]))
+            begin += count
+        return fun(*args)
+
+    return call
+
+
+class _Result:
+    """Calls fun and flattens what it returns; keeps the structure, which must always be the same."""
+
+    def __init__(self, transform, call, what, expected=None):
+        self.transform, self.call, self.what, self.expected = transform, call, what, expected
+
+    def __call__(self, leaves):
+        flat, structure = flatten(self.call(leaves))
+        if self.expected is not None and structure != self.expected:
+            _plait.fail(
+                "TreeError",
+                f"{self.transform}: {self.what} has the structure {structure}, where {self.expected} is needed",
+                "return a tree of the same structure",
+            )
+        self.expected = structure
+        return to_arrays(flat, structure, f"{self.transform}: {self.what}")
+
+
+def cond(pred, true_fun, false_fun, *operands):
+    """true_fun(*operands) where pred, a bool scalar, is true; else false_fun(*operands).
+
+    Both are traced, and one runs. They return trees of the same structure, shapes and dtypes. The branch not
+    taken contributes exactly zero to gradients. Under vmap, with a pred for each example, each takes its own.
+
+    ShapeError when pred is no scalar; TreeError, ShapeError or DtypeError, which name the leaf, when results
+    differ.
+    """
+    for fun in (true_fun, false_fun):
+        check_callable("cond", fun)
+    return _branches("cond", pred, (false_fun, true_fun), operands)
+
+
+def switch(index, branches, *operands):
+    """branches[index](*operands); an index out of range is clamped. As cond."""
+    branches = tuple(branches)
+    for fun in branches:
+        check_callable("switch", fun)
+    if not branches:
+        _plait.fail("ValueError", "switch: there are no branches", "give at least one function")
+    return _branches("switch", index, branches, operands)
+
+
+def _branches(transform, index, branches, operands):
+    fun = branches[-1]
+    arrays, structure, _ = _leaves(transform, fun, "the operand", operands)
+    first = None
+    functions = []
+    results = []
+
+    for number, branch in enumerate(branches):
+        result = _Result(
+            transform,
+            _flat(transform, lambda args, branch=branch: branch(*args), structure),
+            f"the result of `{name_of(branch)}`",
+        )
+        results.append(result)
+
+        def run(leaves, result=result):
+            nonlocal first
+            arrays = result(leaves)
+            if first is None:
+                first = result.expected
+            elif result.expected != first:
+                _plait.fail(
+                    "TreeError",
+                    f"{transform}: the branches return different structures: {first} and {result.expected}",
+                    "return a tree of the same structure from every branch",
+                )
+            return arrays
+
+        functions.append(run)
+
+    def place(number):
+        return f"the output{first.path(number)}"
+
+    outputs = _plait.flat_cond(index, functions, arrays, transform, name_of(fun), place)
+    return unflatten(first, outputs)
+
+
+def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
+    """Applies body_fun to a carry, starting with init_val, while cond_fun of it, a bool scalar, is true.
+
+    The carry is a tree whose structure, shapes and dtypes stay the same; a weak dtype yields to a strong one.
+    With max_steps a loop that has not ended after so many steps is a ValueError. Under vmap, examples that have
+    ended keep their carry.
+
+    TreeError, ShapeError or DtypeError, which name the leaf, for a carry that changes.
+    """
+    check_callable("while_loop", cond_fun)
+    check_callable("while_loop", body_fun)
+    arrays, structure, place = _leaves("while_loop", body_fun, "the carry", init_val)
+    body = _Result(
+        "while_loop",
+        _flat("while_loop", body_fun, structure),
+        f"the carry that `{name_of(body_fun)}` returns",
+        structure,
+    )
+    condition = _Result(
+        "while_loop",
+        _flat("while_loop", cond_fun, structure),
+        f"the result of `{name_of(cond_fun)}`",
+    )
+    outputs = _plait.flat_while(
+        condition, body, arrays, max_steps, "while_loop", name_of(body_fun), place
+    )
+    return unflatten(structure, outputs)
+
+
+def fori_loop(lower, upper, body_fun, init_val):
+    """The carry after body_fun(i, carry) for i from lower to upper - 1; it starts as init_val.
+
+    Where both bounds are known while tracing this is a scan, else a while_loop. i is int32, or of the bounds'
+    dtype.
+    """
+    check_callable("fori_loop", body_fun)
+    arrays, structure, place = _leaves("fori_loop", body_fun, "the carry", init_val)
+    body = _Result(
+        "fori_loop",
+        lambda leaves: body_fun(leaves[0], unflatten(structure, leaves[1:])),
+        f"the carry that `{name_of(body_fun)}` returns",
+        structure,
+    )
+    outputs = _plait.flat_fori_loop(lower, upper, body, arrays, name_of(body_fun), place)
+    return unflatten(structure, outputs)
+
+
+def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
+    """carry, y = f(carry, x) for each slice x of xs along the first axis: the last carry, and the ys stacked.
+
+    init and xs are trees; with xs=None, x is None and length says how many steps there are. reverse=True begins
+    with the last slice. unroll is a hint, and changes nothing but speed.
+
+    ShapeError when the arrays of xs differ in their first axis; TreeError, ShapeError or DtypeError, which name
+    the leaf, for a carry that changes.
+    """
+    check_callable("scan", f)
+    if not isinstance(unroll, (bool, int)) or unroll < 0:
+        _plait.fail(
+            "ValueError", f"scan: unroll is {text_of(unroll)}", "give a number of steps, or a bool"
+        )
+    carry, carry_structure, carry_place = _leaves("scan", f, "the carry", init)
+    arrays, xs_structure, xs_place = _leaves("scan", f, "xs", xs)
+    call = _flat("scan", f, carry_structure, xs_structure)
+    ys_structure = None
+
+    def body(leaves):
+        nonlocal ys_structure
+        result = call(leaves)
+        if not isinstance(result, tuple) or len(result) != 2:
+            _plait.fail(
+                "TreeError",
+                f"scan: `{name_of(f)}` returned {text_of(result)} of type {type(result).__name__}",
+                "return a pair, (carry, y)",
+            )
+        next_carry, structure = flatten(result[0])
+        if structure != carry_structure:
+            _plait.fail(
+                "TreeError",
+                f"scan: the carry that `{name_of(f)}` returns has the structure {structure}, "
+                f"where {carry_structure} is needed",
+                "return a tree of the same structure",
+            )
+        ys, ys_structure = flatten(result[1])
+        return to_arrays(next_carry, structure, "scan: the carry") + to_arrays(
+            ys, ys_structure, "scan: y"
+        )
+
+    def place(index):
+        return carry_place(index) if index < len(carry) else xs_place(index - len(carry))
+
+    last, ys = _plait.flat_scan(
+        body, carry, arrays, length, bool(reverse), "scan", name_of(f), place
+    )
+    return unflatten(carry_structure, last), unflatten(ys_structure, ys)
+
+
+def map(f, xs, *, batch_size=None):
+    """f of each slice of xs along the first axis, stacked: one after the other, with the memory of one.
+
+    With batch_size so many slices are computed at a time, by vmap.
+    """
+    check_callable("map", f)
+    arrays, structure, place = _leaves("map", f, "xs", xs)
+    call = _Result("map", _flat("map", f, structure), f"the result of `{name_of(f)}`")
+    outputs = _plait.flat_map(call, arrays, batch_size, name_of(f), place)
+    return unflatten(call.expected, outputs)
+
+
+def associative_scan(fn, elems, reverse=False, axis=0):
+    """Running results of an associative function fn(a, b) of trees along an axis, in logarithmic depth.
+
+    fn works on whole arrays, element by element along the axis (Blelloch 1990, Prefix sums and their
+    applications). ShapeError when the arrays of elems differ in the size of the axis.
+    """
+    check_callable("associative_scan", fn)
+    arrays, structure, place = _leaves("associative_scan", fn, "elems", elems)
+    call = _Result(
+        "associative_scan",
+        _flat("associative_scan", fn, structure, structure),
+        f"the result of `{name_of(fn)}`",
+        structure,
+    )
+    outputs = _plait.flat_associative_scan(call, arrays, bool(reverse), axis, name_of(fn), place)
+    return unflatten(structure, outputs)
