@@ -204,27 +204,28 @@ class Loop:
         _, carry = lax.while_loop(lambda state: state[0], body, (going, self._initial()))
         self._finish(carry, False)
 
-    def run_indexed(self, items, stopped):
-        """A loop over items with a number of the iteration; the step may return whether to stop."""
+    def run_indexed(self, items, *stopped):
+        """A loop with a number of the iteration; stopped, if given, is what the step returns: whether to stop."""
         from plait import lax, numpy
 
         def condition(state):
-            index, stopped, _ = state
-            return numpy.logical_and(index < items.length, numpy.logical_not(stopped))
+            index, _, *stopped = state
+            going = index < items.length
+            return numpy.logical_and(going, numpy.logical_not(stopped[0])) if stopped else going
 
         def body(state):
-            index, stopped, carry = state
+            index, carry, *_ = state
             rows = [lax.dynamic_index_in_dim(array, index, 0, False) for array in items.arrays()]
-            outputs, carry = self._advance((index, *rows), carry)
-            return index + 1, outputs[0] if outputs else stopped, carry
+            stopped, carry = self._advance((index, *rows), carry)
+            return index + 1, carry, *stopped
 
-        state = (_plait.to_array(0), stopped, self._initial())
-        _, _, carry = lax.while_loop(condition, body, state)
-        sure = isinstance(items.length, int) and _plait.is_known(stopped) and not stopped
-        self._finish(carry, sure)
+        state = (_plait.to_array(0), self._initial(), *stopped)
+        carry = lax.while_loop(condition, body, state)[1]
+        known = all(_plait.is_known(flag) and not flag for flag in stopped)
+        self._finish(carry, known and isinstance(items.length, int))
 
     def run_scan(self, items):
-        """A loop over all items, whose number is known."""
+        """A loop over all items."""
         from plait import lax
 
         def body(state, rows):
@@ -232,9 +233,10 @@ class Loop:
             _, carry = self._advance((index, *rows), carry)
             return (index + 1, carry), None
 
-        state = (_plait.to_array(0), self._initial())
-        (_, carry), _ = lax.scan(body, state, items.arrays(), length=items.length)
-        self._finish(carry, True)
+        state, arrays = (_plait.to_array(0), self._initial()), items.arrays()
+        length = None if arrays else items.length
+        (_, carry), _ = lax.scan(body, state, arrays, length)
+        self._finish(carry, isinstance(items.length, int))
 
 
 def _is_array(leaf):

@@ -263,10 +263,12 @@ def _run_items(items, body, stop, variables, stopped=False):
 
     loop = Loop("`for`", variables)
     loop.trace(step, _plait.aval_of(0), *items.row_avals())
-    if stop or not isinstance(items.length, int):
+    if stop:
         loop.run_indexed(items, truth(stopped))
-    else:
+    elif items.arrays() or isinstance(items.length, int):
         loop.run_scan(items)
+    else:
+        loop.run_indexed(items)
 
 
 def _run_each(iterator, body, stop, variables, stopped):
