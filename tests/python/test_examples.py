@@ -12,6 +12,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples"
 BUILD = pathlib.Path(os.environ.get("PLAIT_BUILD_DIR", ROOT / "build"))
+PYTHON_ONLY = ["08_script"]  # about the syntax of Python
 TWINS = sorted(p.stem for p in EXAMPLES.glob("*.py") if (EXAMPLES / f"{p.stem}.cpp").exists())
 
 
@@ -26,7 +27,25 @@ def program(stem):
 
 
 def test_every_lesson_has_a_twin():
-    assert [p.stem for p in sorted(EXAMPLES.glob("0*.*")) if p.stem not in TWINS] == []
+    lessons = sorted(EXAMPLES.glob("0*.*"))
+    assert [p.stem for p in lessons if p.stem not in TWINS] == PYTHON_ONLY
+
+
+def test_python_as_it_is_written():
+    lines = output_of(sys.executable, EXAMPLES / "08_script.py").splitlines()
+    assert (
+        "keep 0.5: 2.9688 in 6 bounces" in lines and "keep 0.9999: -1.0000 in 1000 bounces" in lines
+    )
+    assert "outlier at 3 and -1" in lines and lines[-1] == "explain names the island: True"
+    rows = [
+        [float(v) for v in line.split()[1:]]
+        for line in lines
+        if line.startswith(("ways", "slopes"))
+    ]
+    # way = 1 + 2 sum of keep^k, k = 1 .. n
+    expected = [[1 + 2 * sum(k**i for i in range(1, n + 1)) for k, n in ((0.3, 3), (0.5, 6), (0.8, 20))],
+                [2 * sum(i * k ** (i - 1) for i in range(1, n + 1)) for k, n in ((0.3, 3), (0.5, 6), (0.8, 20))]]  # fmt: skip
+    assert all(abs(a - b) < 1e-3 for row, want in zip(rows, expected) for a, b in zip(row, want))
 
 
 @pytest.mark.parametrize("stem", [s for s in TWINS if s != "demo"])
