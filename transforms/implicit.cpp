@@ -159,11 +159,13 @@ struct Root {
     };
   }
   Arrays operator()(std::span<const Array> inputs) const {
-    const Function solved = [this](std::span<const Array> inputs) {
-      return solve(f_with(inputs.first(num_captured)), inputs.subspan(num_captured));
+    // The tape keeps function and rule for longer than this call.
+    const Function solved = [root = *this](std::span<const Array> inputs) {
+      const std::size_t n = root.num_captured;
+      return root.solve(root.f_with(inputs.first(n)), inputs.subspan(n));
     };
     if (depth > deepest) return solved(inputs);
-    const Function rule = [this](std::span<const Array> both) { return jvp(both); };
+    const Function rule = [root = *this](std::span<const Array> both) { return root.jvp(both); };
     return flat::custom_jvp(solved, rule, inputs, name);
   }
   // (df/dx) dx = -(df/dc) dc.

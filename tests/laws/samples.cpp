@@ -59,7 +59,7 @@ Case custom_vjp_case(const Primitive& primitive) {
     const Function function = [](std::span<const Array> x) -> Arrays {
       return {lax::mul(lax::sin(x[0]), x[1])};
     };
-    const flat::ForwardRule forward = [&](std::span<const Array> x) -> flat::Forward {
+    const flat::ForwardRule forward = [function](std::span<const Array> x) -> flat::Forward {
       return {function(x), {x[0], x[1]}};
     };
     const Function backward = [](std::span<const Array> r) -> Arrays {

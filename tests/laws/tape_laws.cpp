@@ -79,8 +79,10 @@ Verdict recorded_gradient_is_vjp(const Case& one) {
   const std::vector<bool> wrt = real_inputs(one);
   if (std::find(wrt.begin(), wrt.end(), true) == wrt.end()) return std::nullopt;
   const Arrays primals = one.values();
-  const Arrays variables = as_variables(primals, wrt), outputs = one(variables);
-  for (std::size_t k = 0; k < outputs.size(); ++k) {
+  const Arrays variables = as_variables(primals, wrt);
+  const std::size_t num_outputs = one(primals).size();
+  for (std::size_t k = 0; k < num_outputs; ++k) {
+    const Arrays outputs = one(variables);  // recorded anew: backward frees what was kept
     if (!is_differentiable(outputs[k].aval()) || !requires_grad(outputs[k])) continue;
     const Array cotangent = normal_like(outputs[k].aval(), 900 + unsigned(k));
     const Function penalty = [&](std::span<const Array> inputs) {

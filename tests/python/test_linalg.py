@@ -540,6 +540,14 @@ def test_implicit_functions_are_differentiated_by_their_equations_on_the_tape():
         lambda x: x**3 - y, np.array(1.0), newton, lambda g, t: t / g(np.array(1.0))
     ).backward()
     check(y.grad, np.array(5.0 ** (-2 / 3) / 3))
+    y = plait.variable(np.array(5.0))
+    root = lax.custom_root(
+        lambda x: x**3 - y, np.array(1.0), newton, lambda g, t: t / g(np.array(1.0))
+    )
+    root.backward(create_graph=True)
+    slope, y.grad = y.grad, None
+    slope.backward()
+    check(y.grad, np.array(-2 / 9 * 5.0 ** (-5 / 3)))
     a = plait.variable(SQUARE)
 
     def by(inverse):
