@@ -32,6 +32,7 @@ HEADERS = {
     "composites.h": "ops",
     "host_call.h": "ops",
     "check.h": "ops",
+    "ops_control.h": "ops",
     "numpy.h": "ops",
     "numpy_shape.h": "ops",
     "numpy_linalg.h": "ops",

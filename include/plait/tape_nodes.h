@@ -145,8 +145,8 @@ std::int64_t num_variables();  // alive in the process
 // Whether anything could be recorded on this thread: there are variables.
 bool may_record();
 // Runs function on inputs of which some are on the tape, linearized as a whole, and records that:
-// how functions with rules of their own are. name is the function's, for the error about what it
-// captures from the tape.
+// how functions with rules of their own are. The function is kept, to be done again, and must own
+// what it refers to. name is for the error about what it captures from the tape.
 Arrays record_linearized(Function function, std::span<const Array> inputs, const std::string& name);
 
 }  // namespace plait
