@@ -54,6 +54,7 @@ HEADERS = {
     "tape_nodes.h": "transforms",
     "specs.h": "transforms",
     "run.h": "run",
+    "first_nan.h": "run",
     "plait.h": "run",
 }
 VENDOR = re.compile(r"oneapi/|dnnl|mkl|llvm|cuda|cudnn|cublas|nvrtc|nccl|mpi\.h")

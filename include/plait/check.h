@@ -1,5 +1,4 @@
-// check: conditions on values that a program tests while it runs, and what finds errors in
-// functions: the first NaN, and wrong derivatives.
+// check: a condition on values that a program tests while it runs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,18 +14,5 @@ extern const Primitive check_p;
 // error names the example; under mask padding is not checked.
 void check(Operand pred, const std::string& message, std::span<const Array> values = {});
 void check(Operand pred, const std::string& message, std::initializer_list<Array> values);
-
-// Where a value first became NaN (or, of floats, infinite where that is asked for).
-struct FirstNan {
-  std::string equation;  // as a program prints it, with its inputs' types
-  Source source;
-  std::vector<std::string> path;  // names of the calls that hold the equation, outermost first
-  Sizes64 element;                // the first such element of the output
-  Aval output;
-  std::string to_string() const;
-};
-// Runs the program equation by equation, on the kernels that it is compiled to, up to the first
-// equation that makes a NaN of inputs that have none. Nothing when there is none.
-std::optional<FirstNan> first_nan(const Jaxpr& jaxpr, std::span<const Array> inputs);
 
 }  // namespace plait

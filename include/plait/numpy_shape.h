@@ -107,8 +107,9 @@ Array pad(Operand array, const PadWidth& pad_width, const std::string& mode = "c
 
 // --- Indexing ------------------------------------------------------------------------------------
 
-// mode: none or "fill" (what lies outside is NaN, or the extreme integer; negative ones count from
-// the end), "wrap", "clip", "raise" (an IndexError).
+// What an index outside gives, by mode: none or "raise": an IndexError; "fill", or a fill_value
+// without a mode: that value, NaN or the extreme integer; "clip"; "wrap"; "promise": there is none.
+// Negative indices count from the end.
 Array take(Operand a, Operand indices, std::optional<int> axis = {},
            const std::optional<std::string>& mode = {}, std::optional<double> fill_value = {});
 Array take_along_axis(Operand arr, Operand indices, std::optional<int> axis = -1,

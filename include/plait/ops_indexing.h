@@ -85,11 +85,11 @@ struct IndexDimensions {
 // entry for each axis of the operand that is not a batch axis. Without a fill value: NaN, or of
 // integers the smallest (signed) or largest (unsigned), or true.
 Array gather(Operand operand, Operand indices, const IndexDimensions& dimensions,
-             const Shape& slice_sizes, GatherScatterMode mode = GatherScatterMode::fill,
+             const Shape& slice_sizes, GatherScatterMode mode = GatherScatterMode::check,
              std::optional<double> fill_value = {});
 
 struct ScatterOptions {
-  GatherScatterMode mode = GatherScatterMode::fill;
+  GatherScatterMode mode = GatherScatterMode::check;
   bool unique_indices = false;      // promises that no two windows overlap
   bool indices_are_sorted = false;  // promises that rows of indices do not descend
 };
@@ -113,7 +113,7 @@ struct ScatterDimensionNumbers {
 // slice_sizes has an entry for every axis of the operand.
 Array gather(Operand operand, Operand start_indices,
              const GatherDimensionNumbers& dimension_numbers, const Shape& slice_sizes,
-             GatherScatterMode mode = GatherScatterMode::fill,
+             GatherScatterMode mode = GatherScatterMode::check,
              std::optional<double> fill_value = {});
 Array scatter(Operand operand, Operand scatter_indices, Operand updates,
               const ScatterDimensionNumbers& dimension_numbers, const ScatterOptions& options = {});

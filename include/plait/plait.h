@@ -3,9 +3,13 @@
 #pragma once
 
 #include <plait/api.h>
+#include <plait/autocast.h>
+#include <plait/check.h>
 #include <plait/composites.h>
 #include <plait/control.h>
 #include <plait/custom.h>
+#include <plait/first_nan.h>
+#include <plait/host_call.h>
 #include <plait/implicit.h>
 #include <plait/lax.h>
 #include <plait/nn.h>

@@ -24,9 +24,8 @@ using Subscript = std::variant<Dim, Range, NewAxis, Ellipsis, Array>;
 using Subscripts = std::vector<Subscript>;
 
 struct SubscriptOptions {
-  // What an index array that points outside does: clip, fill (dropped by updates), promise. Absent:
-  // fill for reading, as NaN or the extreme integer, and dropped by updates. Integers are always
-  // checked.
+  // What an index array that points outside does. Absent: an IndexError (check), or with a fill
+  // value fill. Updates drop what fill would fill. Integers are always checked.
   std::optional<lax::GatherScatterMode> mode;
   std::optional<double> fill_value;
   bool unique_indices = false, indices_are_sorted = false;

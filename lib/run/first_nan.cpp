@@ -1,7 +1,8 @@
 // first_nan: a program run one equation at a time, up to the one that makes the first NaN. An
-// equation that holds a program is run first, and looked into where it made one. See check.h.
+// equation that holds a program is run first, and looked into where it made one. See first_nan.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/check.h>
+#include <plait/first_nan.h>
+#include <plait/ops.h>
 #include <plait/trace/interpret.h>
 #include <plait/transforms.h>
 

@@ -46,4 +46,5 @@ def print(fmt, *args, ordered=False, **kwargs):
     def write(*args, **kwargs):
         _sys.stdout.write(fmt.format(*args, **kwargs) + "\n")
 
+    write.__name__ = "debug.print"
     callback(write, *args, ordered=ordered, **kwargs)

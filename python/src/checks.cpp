@@ -3,6 +3,7 @@
 #include "bindings.h"
 
 #include <plait/check.h>
+#include <plait/first_nan.h>
 
 namespace plait::python {
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <plait/check.h>
+#include <plait/first_nan.h>
 #include <plait/plait.h>
 
 using namespace plait;

@@ -95,7 +95,7 @@ TEST_CASE("gather is its definition") {
         const Values r = to_values(rows);
         check_same(lax::gather(array, rows, c.dimensions, c.window, Mode::clip),
                    gathered(to_values(x), r, c.dimensions, window, Mode::clip, 0));
-        check_same(lax::gather(array, rows, c.dimensions, c.window),
+        check_same(lax::gather(array, rows, c.dimensions, c.window, Mode::fill),
                    gathered(to_values(x), r, c.dimensions, window, Mode::fill, NAN));
         check_same(lax::gather(array, rows, c.dimensions, c.window, Mode::fill, 0.5),
                    gathered(to_values(x), r, c.dimensions, window, Mode::fill, 0.5));
@@ -108,7 +108,8 @@ TEST_CASE("gather moves every dtype, and fills it as JAX does") {
   for (DType dtype : every_dtype) {
     const Array x = to_array(counting({4, 3}), dtype),
                 rows = to_array(Values({4, 1}, {3, -1, 1, 4}), DType::int16);
-    const Values from = to_values(x), out = to_values(lax::gather(x, rows, {{0}, {0}, 0}, {1, 3}));
+    const Values from = to_values(x),
+                 out = to_values(lax::gather(x, rows, {{0}, {0}, 0}, {1, 3}, Mode::fill));
     for (std::int64_t j = 0; j < 3; ++j) {
       CHECK(out.at({0, j}) == from.at({3, j}));
       CHECK(out.at({2, j}) == from.at({1, j}));
@@ -137,7 +138,9 @@ TEST_CASE("indices of every integer dtype") {
   Buffer huge = Buffer::empty(DType::uint64, {1, 1});
   *static_cast<std::uint64_t*>(huge.data()) = ~std::uint64_t(0);
   check_same(lax::gather(x, Array(huge), {{0}, {0}, 0}, {1}, Mode::clip), Values({1}, 99.0));
-  CHECK(std::isnan(to_values(lax::gather(x, Array(huge), {{0}, {0}, 0}, {1})).data[0]));
+  CHECK(std::isnan(to_values(lax::gather(x, Array(huge), {{0}, {0}, 0}, {1}, Mode::fill)).data[0]));
+  CHECK_THROWS_WITH_AS(lax::gather(x, Array(huge), {{0}, {0}, 0}, {1}),
+                       doctest::Contains("out of bounds"), IndexError);
 }
 
 TEST_CASE("large gathers are the same on any number of threads") {
@@ -146,10 +149,12 @@ TEST_CASE("large gathers are the same on any number of threads") {
                wide = counting({3, 70000});
   for (int threads : {1, 4}) {
     set_num_threads(threads);
-    check_same(lax::gather(to_array(x), to_array(rows, DType::int32), {{0}, {0}, 0}, {1, 40}),
-               gathered(x, rows, {{0}, {0}, 0}, {1, 40}, Mode::fill, NAN));
+    check_same(
+        lax::gather(to_array(x), to_array(rows, DType::int32), {{0}, {0}, 0}, {1, 40}, Mode::fill),
+        gathered(x, rows, {{0}, {0}, 0}, {1, 40}, Mode::fill, NAN));
     const Values two({2, 1}, {2, 7});
-    check_same(lax::gather(to_array(wide), to_array(two, DType::int32), {{0}, {0}, 0}, {1, 70000}),
+    check_same(lax::gather(to_array(wide), to_array(two, DType::int32), {{0}, {0}, 0}, {1, 70000},
+                           Mode::fill),
                gathered(wide, two, {{0}, {0}, 0}, {1, 70000}, Mode::fill, NAN));
   }
   set_num_threads(before);
@@ -255,7 +260,7 @@ TEST_CASE("what lies outside has no tangent") {
   const Array x = to_array(random_values({3})),
               rows = to_array(Values({2, 1}, {1, 5}), DType::int32);
   const Function f = [&](std::span<const Array> in) -> Arrays {
-    return {lax::gather(in[0], rows, {{0}, {0}, 0}, {1})};
+    return {lax::gather(in[0], rows, {{0}, {0}, 0}, {1}, Mode::fill)};
   };
   const auto [outputs, tangents] = flat::jvp(f, Arrays{x}, Tangents{Tangent(x)});
   CHECK(std::isnan(to_values(outputs[0]).data[1]));
