@@ -12,6 +12,16 @@
 namespace plait {
 namespace {
 
+// Effects fire once: what has one is not run again, and its results are kept whatever the policy
+// says. A plain call that holds one is taken apart.
+bool keeps(const flat::CheckpointPolicy& policy, const Equation& equation) {
+  return equation.primitive->is_effectful() || policy(equation);
+}
+bool is_taken_apart(const Equation& equation) {
+  return *equation.primitive == call_p && is_effectful(equation) && !equation.params.has("jvp") &&
+         !equation.params.has("bwd");
+}
+
 // Runs the body and notes the results that the policy keeps, in order.
 struct KeepingInterpreter {
   using Value = Array;
@@ -19,8 +29,10 @@ struct KeepingInterpreter {
   Arrays& kept;
   Array lift(const Array& array) { return array; }
   Arrays process(const Equation& equation, std::span<const Array> inputs) {
+    if (is_taken_apart(equation))
+      return interpret(*this, body_of_call(equation.params), Arrays(inputs.begin(), inputs.end()));
     Arrays outputs = bind(*equation.primitive, inputs, equation.params);
-    if (policy(equation)) kept.insert(kept.end(), outputs.begin(), outputs.end());
+    if (keeps(policy, equation)) kept.insert(kept.end(), outputs.begin(), outputs.end());
     return outputs;
   }
 };
@@ -35,16 +47,22 @@ struct RecomputingInterpreter {
   Value lift(const Array& array) { return jvp.lift(array); }
   static bool has_rule(const Primitive& primitive) { return JvpInterpreter::has_rule(primitive); }
   std::vector<Value> process(const Equation& equation, std::span<const Value> inputs) {
-    if (!policy(equation)) return jvp.process(equation, inputs);
-    const std::size_t first = next;
-    jvp.evaluate = [&](const Equation& same, const Arrays& primals) {
-      Arrays outputs = bind(*same.primitive, primals, same.params);
-      for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = kept[first + i];
+    if (is_taken_apart(equation))
+      return interpret(*this, body_of_call(equation.params), {inputs.begin(), inputs.end()});
+    if (!keeps(policy, equation)) return jvp.process(equation, inputs);
+    const auto begin = kept.begin() + std::ptrdiff_t(next);
+    const Arrays primals(begin, begin + std::ptrdiff_t(equation.outputs.size()));
+    next += primals.size();
+    std::vector<Value> outputs;
+    if (std::all_of(inputs.begin(), inputs.end(),
+                    [](const Value& input) { return input.tangent.is_zero(); })) {
+      for (const Array& primal : primals) outputs.push_back(lift(primal));
       return outputs;
-    };
-    std::vector<Value> outputs = jvp.process(equation, inputs);
+    }
+    jvp.evaluate = [&](const Equation&, const Arrays&) { return primals; };
+    outputs = jvp.process(equation, inputs);
     jvp.evaluate = {};
-    for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i].primal = kept[next++];
+    for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i].primal = primals[i];
     return outputs;
   }
 };

@@ -6,6 +6,17 @@
 #include <plait/transforms.h>
 
 namespace plait {
+namespace {
+
+// Reverse mode has no tangents, only cotangents.
+[[noreturn]] void throw_effect_on_tangents(const Equation& equation) {
+  SourceScope scope(equation.source);
+  throw MissingRuleError("`" + std::string(equation.primitive->name()) +
+                             "` acts on tangents, which reverse mode does not compute",
+                         "leave the effect out of the jvp rule, or give it primal values");
+}
+
+}  // namespace
 
 Tangents transpose_equation(const Equation& equation, std::span<const TransposeInput> inputs,
                             std::span<const Tangent> cotangents) {
@@ -57,6 +68,7 @@ Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inp
   for (std::size_t index = jaxpr->equations.size(); index-- > 0;) {
     const Equation& equation = jaxpr->equations[index];
     if (std::none_of(equation.inputs.begin(), equation.inputs.end(), is_linear)) continue;
+    if (equation.primitive->is_effectful()) throw_effect_on_tangents(equation);
     Tangents outputs;
     bool nonzero = false;
     for (Var var : equation.outputs) {

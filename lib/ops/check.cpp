@@ -110,11 +110,6 @@ static const auto check_def =
         })
         .rule<Eval>(eval_check)
         .rule<Jvp>([](auto, auto, auto, const Params&) { return Tangents{}; })
-        .rule<Transpose>([](auto, std::span<const TransposeInput> inputs, const Params&) {
-          Tangents tangents;
-          for (const TransposeInput& input : inputs) tangents.push_back(Tangent(input.aval()));
-          return tangents;
-        })
         .rule<Batch>([](Dim size, std::span<const Batched> inputs, const Params& params) {
           Arrays arrays;
           for (const Batched& input : inputs) arrays.push_back(batch_to_front(input, size));

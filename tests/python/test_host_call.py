@@ -232,6 +232,54 @@ def test_functions_made_of_plait_are_differentiated_on_the_host(batched):
     assert np.allclose(second, np.diag(3 * (2 * np.cos(x) - x * np.sin(x))), atol=1e-5)
 
 
+@pytest.mark.parametrize("policy", [None, plait.checkpoint_policies.everything_saveable])
+def test_effects_fire_once_where_results_are_computed_again(policy):
+    seen = []
+
+    @plait.jit
+    def inner(x):
+        debug.callback(lambda x: seen.append("inner"), x)
+        return pnp.sin(x)
+
+    @plait.checkpoint(policy=policy)
+    def f(x):
+        y = inner(x) * x
+        debug.callback(lambda y: seen.append("f"), y)
+        plait.check(y < 10, "too large")
+        sign = plait.host_call(
+            lambda y: (seen.append("sign"), np.int32(np.sign(y)))[1],
+            plait.ShapeDtypeStruct((), np.int32), y, ordered=True,
+        )  # fmt: skip
+        return pnp.sum(pnp.cos(y) * sign)
+
+    x = np.float32(0.5)
+    expected = -np.sin(np.sin(x) * x) * (np.cos(x) * x + np.sin(x))
+    for gradient in (plait.grad(f), plait.jit(plait.grad(f))):
+        seen.clear()
+        assert np.isclose(gradient(x), expected)
+        assert seen == ["inner", "f", "sign"]
+
+
+def test_effects_on_tangents_are_no_part_of_reverse_mode():
+    seen = []
+
+    @plait.custom_jvp
+    def f(x):
+        return pnp.sin(x)
+
+    def rule(primals, tangents):
+        debug.callback(seen.append, tangents[0])
+        return pnp.sin(primals[0]), pnp.cos(primals[0]) * tangents[0]
+
+    f.defjvp(rule)
+    x = pnp.asarray(1.0)
+    plait.jvp(f, (x,), (x,))
+    assert len(seen) == 1
+    for gradient in (plait.grad(f), plait.jit(plait.grad(f)), plait.grad(plait.jit(f))):
+        with pytest.raises(plait.MissingRuleError, match="acts on tangents"):
+            gradient(x)
+
+
 def test_what_it_raises_is_the_cause():
     def fails(x):
         raise ZeroDivisionError("from the island")
