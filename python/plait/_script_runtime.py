@@ -344,9 +344,9 @@ def compare(left, *rest, names=()):
 
 
 def augment(value, symbol, by):
-    """`value += by`. A traced number is one: who else holds it does not see the sum, as an array's holders do."""
+    """`value += by`. A traced scalar is a number: who else holds it does not see the sum, as an array's holders do."""
     name = AUGMENTED[symbol]
-    if type(value) is _plait.Array and value.ndim == 0 and not is_known(value):
+    if type(value) is _plait.Array and value.ndim == 0 and not _plait.is_concrete(value):
         return getattr(operator, name)(value, by)
     return getattr(operator, "i" + name.rstrip("_"))(value, by)
 
