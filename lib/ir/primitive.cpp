@@ -158,9 +158,12 @@ std::vector<Coverage> coverage(std::string_view kind) {
     throw ValueError("there is no rule kind '" + std::string(kind) + "'", "choose one of " + kinds);
   }
   const AnyRuleTable* decompositions = AnyRuleTable::find("decompose");
+  const AnyRuleTable* linearize = kind == "jvp" ? AnyRuleTable::find("linearize") : nullptr;
   std::vector<Coverage> lines;
   for (const PrimitiveInfo* info : all_primitives()) {
     const RuleOrigin* origin = table->origin(*info->primitive);
+    // Those that hold jaxprs say jvp and linearize together.
+    if (!origin && linearize) origin = linearize->origin(*info->primitive);
     Coverage line{std::string(info->primitive->name()), "missing", short_path(info->file),
                   info->line};
     if (origin) {

@@ -94,6 +94,8 @@ PYTHON_ONLY = {
     "lax.conv_dimension_numbers": "gives a tuple of JAX's type",
     "lax.custom_linear_solve": "takes Python functions", "lax.linear_solve": "takes Python functions",
     "lax.custom_root": "takes Python functions",
+    **{f"lax.{name}": "takes Python functions" for name in
+       "associative_scan cond fori_loop map scan switch while_loop".split()},
     "nn.initializers": "factories, which return functions, of the catalogue's functions",
 }  # fmt: skip
 

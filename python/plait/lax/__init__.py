@@ -1,6 +1,7 @@
 """The primitives under JAX's names: exact shapes and dtypes, no promotion.
 
-Every function is C++ and comes from the catalogue, with its documentation; here are the types of JAX's arguments.
+Functions of arrays are C++ and come from the catalogue, with their documentation; those of functions are in _control.py
+and _implicit.py; here are the types of JAX's arguments.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -9,22 +10,19 @@ import enum as _enum
 import typing as _typing
 
 from plait import _plait
+from plait._control import associative_scan as associative_scan
+from plait._control import cond as cond
+from plait._control import fori_loop as fori_loop
+from plait._control import map as map
+from plait._control import scan as scan
+from plait._control import switch as switch
+from plait._control import while_loop as while_loop
 from plait._implicit import custom_linear_solve as custom_linear_solve
 from plait._implicit import custom_root as custom_root
 from plait._plait import catalogue as _catalogue
 from plait.lax import linalg as linalg
 
 linear_solve = custom_linear_solve
-
-from plait._control import (  # noqa: F401
-    associative_scan,
-    cond,
-    fori_loop,
-    map,
-    scan,
-    switch,
-    while_loop,
-)
 
 globals().update(_catalogue("lax"))
 
