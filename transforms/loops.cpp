@@ -1,4 +1,4 @@
-// Loops made of scan and while: fori_loop, map, associative_scan.
+// scan as a function, and loops made of scan and while: fori_loop, map, associative_scan.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/bodies.h>
@@ -72,7 +72,57 @@ Arrays reversed(const Arrays& arrays, int axis) {
   return results;
 }
 
+Dim length_of(std::span<const Array> xs, const flat::ScanOptions& options, std::size_t num_carry,
+              std::string_view name) {
+  std::optional<Dim> length = options.length;
+  std::string whose = "length";
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    const std::string mine = ArgumentNames::of(num_carry + i);
+    if (xs[i].ndim() == 0)
+      throw ShapeError(
+          std::string(name) + ": " + mine + " is a scalar, and has no axis to scan over",
+          "give an array with a leading axis, or close over it");
+    const Dim here = xs[i].shape(0);
+    if (length && !(*length == here))
+      throw ShapeError(std::string(name) + ": xs differ in their leading axis: " + whose + " has " +
+                           length->to_string() + ", " + mine + " has " + here.to_string(),
+                       "scan over arrays with equal leading axes");
+    if (!length) whose = mine;
+    length = here;
+  }
+  if (!length)
+    throw ValueError(std::string(name) + ": there are no xs, and no length",
+                     "give length, the number of steps");
+  if (less_equal(*length, Dim(-1)).value_or(false))
+    throw ValueError(std::string(name) + ": length is " + length->to_string(),
+                     "give a length of 0 or more");
+  return *length;
+}
+
 }  // namespace
+
+flat::Scanned flat::scan(const Function& body, std::span<const Array> init,
+                         std::span<const Array> xs, const ScanOptions& options,
+                         std::string_view name) {
+  ScanParams scan;
+  scan.length = length_of(xs, options, init.size(), name);
+  scan.reverse = options.reverse;
+  return scan_like(scan, body, init, xs, name);
+}
+
+flat::Scanned scan_like(const ScanParams& like, const Function& body, std::span<const Array> init,
+                        std::span<const Array> xs, std::string_view name) {
+  ScanParams scan = like;
+  scan.num_carry = init.size();
+  scan.num_xs = xs.size();
+  Arrays operands(init.begin(), init.end());
+  const Traced traced = trace_carried(body, operands, slices_of(avals_of(xs)), name);
+  operands.insert(operands.end(), xs.begin(), xs.end());
+  operands.insert(operands.end(), traced.captured.begin(), traced.captured.end());
+  scan.body = traced.jaxpr;
+  const Arrays outputs = bind(scan_p, operands, scan.to_params());
+  return {slice(outputs, 0, init.size()), slice(outputs, init.size(), outputs.size())};
+}
 
 Arrays flat::fori_loop(const Array& lower, const Array& upper, const Function& body,
                        std::span<const Array> init, std::string_view name) {
