@@ -9,6 +9,8 @@ import plait.numpy as pnp
 import pytest
 from plait import lax
 
+pytestmark = pytest.mark.isa
+
 
 def numeric_gradient(f, x, step=1e-6):
     x = np.asarray(x, dtype=np.float64)

@@ -9,6 +9,8 @@ import pytest
 import plait
 import plait.numpy as pnp
 
+pytestmark = pytest.mark.isa
+
 X = np.float64([0.3, -0.7, 1.1])
 
 

@@ -33,7 +33,7 @@ def pages():
                         yield f"{module.__name__}.{member}.{method}", function.__doc__
 
 
-@pytest.mark.parametrize("name, page", pages())
+@pytest.mark.parametrize("name, page", list(pages()))
 def test_pages_say_something(name, page):
     assert page and page.strip(), f"{name} has no documentation"
     text = page.strip()

@@ -11,6 +11,8 @@ import scipy.linalg
 from plait import grad, jit, jvp, lax, mask, vmap
 from plait.scipy import linalg as psl
 
+pytestmark = pytest.mark.isa
+
 pl = pnp.linalg
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 BATCHES = [(), (3,), (2, 0), (2, 3)]

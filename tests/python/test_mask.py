@@ -11,6 +11,8 @@ import pytest
 import plait
 import plait.numpy as pnp
 
+pytestmark = pytest.mark.isa
+
 
 def f64(values):
     return np.asarray(values, np.float64)

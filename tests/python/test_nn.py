@@ -12,6 +12,8 @@ import plait
 import plait.numpy as pnp
 from plait import grad, jit, nn, vmap
 
+pytestmark = pytest.mark.isa
+
 rng = np.random.default_rng(3)
 X = rng.normal(size=(5, 4)) * 3
 

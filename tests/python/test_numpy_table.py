@@ -16,6 +16,8 @@ import pytest
 import plait
 import plait.numpy as pnp
 
+pytestmark = pytest.mark.isa
+
 INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 COMPLEX = ["complex64", "complex128"]
