@@ -94,9 +94,10 @@ Tangents transpose_linear_solve(std::span<const Tangent> cotangents,
     other.matvec = transposed_matvec(system);
     std::swap(other.solve, other.transpose_solve);
     std::swap(other.num_solve, other.num_transpose);
-    const std::span<const Array> all = operands;
-    operands = joined(ct, system.of_matvec(all));
-    operands = joined(operands, joined(system.of_transpose(all), system.of_solve(all)));
+    const Arrays before = std::move(operands);
+    const std::span<const Array> all = before;
+    operands = joined(joined(ct, system.of_matvec(all)),
+                      joined(system.of_transpose(all), system.of_solve(all)));
   }
   const Arrays x = bind(linear_solve_p, operands, other.to_params());
   Tangents results;
