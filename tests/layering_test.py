@@ -48,6 +48,7 @@ HEADERS = {
     "autocast.h": "transforms",
     "implicit.h": "transforms",
     "bodies.h": "transforms",
+    "laned.h": "transforms",
     "control.h": "transforms",
     "tape.h": "transforms",
     "tape_nodes.h": "transforms",

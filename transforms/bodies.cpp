@@ -18,6 +18,17 @@ Flags dependent_outputs(const Jaxpr& jaxpr, const Flags& inputs) {
   return outputs;
 }
 
+Flags mark_tangents(const Jaxpr& body, Flags& inputs, std::size_t num_carry, bool is_forward) {
+  for (;;) {
+    Flags explicit_outputs(body->outputs.size(), false);
+    std::copy_n(inputs.begin(), num_carry, explicit_outputs.begin());
+    const Flags next = is_forward
+                           ? jvp_jaxpr(body, inputs, explicit_outputs)->nonzero_outputs
+                           : linearize_jaxpr(body, inputs, explicit_outputs)->nonzero_outputs;
+    if (!widen(inputs, next, num_carry)) return explicit_outputs;
+  }
+}
+
 SizeValues from_outside(const SizeValues& sizes) {
   Trace* const outside = Trace::current();
   SizeValues result = sizes;

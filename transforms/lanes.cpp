@@ -6,7 +6,7 @@
 // runs on all, and each example takes its own. Rewritten earlier, a zero cotangent would meet the
 // NaN of a branch not taken.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/bodies.h>
+#include <plait/laned.h>
 #include <plait/numpy_shape.h>
 #include <plait/ops.h>
 #include <plait/ops_control.h>
@@ -228,101 +228,31 @@ Arrays decompose_lanes(std::span<const Array> inputs, const Params& params) {
 
 // --- Rewriting the body --------------------------------------------------------------------------
 
-// Collects the operands of an equation made from another, with their lanes.
-class Derived {
- public:
-  Derived(const LanesParams& from, const Jaxpr& body) : from_(from), params_(from) {
-    params_.body = body;
-    for (Lane& lane : params_.lanes) lane.batched.clear();
-  }
-  void add_like(const Array& operand, std::size_t like) {
-    operands_.push_back(operand);
-    for (std::size_t i = 0; i < params_.lanes.size(); ++i)
-      params_.lanes[i].batched.push_back(from_.lanes[i].batched[like]);
-  }
-  void add_result(const Array& operand) {
-    operands_.push_back(operand);
-    for (Lane& lane : params_.lanes) lane.batched.push_back(true);
-  }
-  Arrays bind() const { return plait::bind(lanes_p, operands_, params_.to_params()); }
-
- private:
-  const LanesParams& from_;
-  LanesParams params_;
-  Arrays operands_;
-};
-
 Differentiated linearize_lanes(std::span<const Array> primals, std::span<const Tangent> tangents,
                                const Params& params, Trace* linear) {
   const LanesParams lanes(params);
+  if (linear != Trace::current()) return linearize_laned(lanes_p, lanes, primals, tangents, linear);
+  // Forward mode: one equation over primals and tangents.
+  const auto jvp = jvp_jaxpr(lanes.body, nonzero(tangents));
+  LanedEquation<LanesParams> both(lanes_p, lanes, jvp->jaxpr, {});
+  for (std::size_t i = 0; i < primals.size(); ++i) both.add_like(primals[i], i);
+  for (std::size_t i = 0; i < primals.size(); ++i)
+    if (!tangents[i].is_zero()) both.add_like(tangents[i].array(), i);
   const std::size_t num_outputs = lanes.body->outputs.size();
-  if (linear == Trace::current()) {
-    const auto jvp = jvp_jaxpr(lanes.body, nonzero(tangents));
-    Derived both(lanes, jvp->jaxpr);
-    for (std::size_t i = 0; i < primals.size(); ++i) both.add_like(primals[i], i);
-    for (std::size_t i = 0; i < primals.size(); ++i)
-      if (!tangents[i].is_zero()) both.add_like(tangents[i].instantiate(), i);
-    const Arrays results = both.bind();
-    Differentiated result{slice(results, 0, num_outputs), {}};
-    result.tangents = spread(slice(results, num_outputs, results.size()), jvp->nonzero_outputs,
-                             avals_of(result.outputs));
-    return result;
-  }
-  const auto jaxprs = linearize_jaxpr(lanes.body, nonzero(tangents));
-  Derived known(lanes, jaxprs->known);
-  for (std::size_t i = 0; i < primals.size(); ++i) known.add_like(primals[i], i);
-  const Arrays results = known.bind();
-  Derived derivative(lanes, jaxprs->linear);
-  for (std::size_t i = 0; i < tangents.size(); ++i)
-    if (!tangents[i].is_zero()) derivative.add_like(tangents[i].array(), i);
-  for (std::size_t i = num_outputs; i < results.size(); ++i) derivative.add_result(results[i]);
+  const Arrays results = both.bind();
   Differentiated result{slice(results, 0, num_outputs), {}};
-  TraceScope scope(linear);
-  result.tangents = spread(derivative.bind(), jaxprs->nonzero_outputs, avals_of(result.outputs));
+  result.tangents = spread(slice(results, num_outputs, results.size()), jvp->nonzero_outputs,
+                           avals_of(result.outputs));
   return result;
 }
 
 Tangents transpose_lanes(std::span<const Tangent> cotangents,
                          std::span<const TransposeInput> inputs, const Params& params) {
-  const LanesParams lanes(params);
-  Flags linear;
-  for (const TransposeInput& input : inputs) linear.push_back(input.is_linear());
-  const auto transposed = transpose_jaxpr(lanes.body, linear, nonzero(cotangents));
-  Derived derived(lanes, transposed->jaxpr);
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (!inputs[i].is_linear()) derived.add_like(inputs[i].known(), i);
-  for (const Tangent& cotangent : cotangents)
-    if (!cotangent.is_zero()) derived.add_result(cotangent.array());
-  const Arrays outputs = derived.bind();
-  Tangents results;
-  std::size_t next = 0, at = 0;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!linear[i] || !transposed->nonzero_inputs[at++]) {
-      results.push_back(Tangent(inputs[i].aval()));
-      continue;
-    }
-    // The cotangent of an operand that all examples of a lane share is the sum over them.
-    std::vector<int> shared;
-    for (std::size_t lane = 0; lane < lanes.lanes.size(); ++lane)
-      if (!lanes.lanes[lane].batched[i]) shared.push_back(int(lane));
-    results.push_back(Tangent(sum_over(outputs[next++], shared)));
-  }
-  return results;
+  return transpose_laned(lanes_p, LanesParams(params), cotangents, inputs);
 }
 
 std::vector<Batched> batch_lanes(Dim size, std::span<const Batched> inputs, const Params& params) {
-  LanesParams lanes(params);
-  Arrays operands;
-  Lane lane{size, {}};
-  for (const Batched& input : inputs) {
-    operands.push_back(input.dim ? batch_to_front(input, size) : input.array);
-    lane.batched.push_back(input.dim.has_value());
-  }
-  lanes.lanes.insert(lanes.lanes.begin(), std::move(lane));
-  std::vector<Batched> results;
-  for (Array& output : bind(lanes_p, operands, lanes.to_params()))
-    results.push_back({std::move(output), 0});
-  return results;
+  return batch_laned(lanes_p, LanesParams(params), size, inputs);
 }
 
 const auto decompose_rules = rules<Decompose>().on(lanes_p, decompose_lanes);
@@ -340,8 +270,7 @@ std::vector<Batched> bind_lanes(const Primitive& primitive, Dim size,
   lanes.body = make_closed_jaxpr(
       [&](std::span<const Array> arrays) { return Arrays(bind(primitive, arrays, params)); },
       avals);
-  const LanesParams& none = lanes;  // no lane yet: the batch becomes the only one
-  return batch_lanes(size, inputs, none.to_params());
+  return batch_laned(lanes_p, lanes, size, inputs);  // the batch becomes its only lane
 }
 
 }  // namespace plait

@@ -7,7 +7,7 @@
 // give `masked` equations again. A vmap is a lane of the equation, and decomposes to a vmap of the
 // padded program.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/bodies.h>
+#include <plait/laned.h>
 #include <plait/ops.h>
 #include <plait/trace/interpret.h>
 
@@ -222,108 +222,18 @@ Arrays decompose_masked(std::span<const Array> inputs, const Params& params) {
 
 // --- Rewriting the body --------------------------------------------------------------------------
 
-// Collects the operands of an equation made from another, with their lanes.
-class Derived {
- public:
-  Derived(const MaskedParams& from, const Jaxpr& body, std::span<const Array> size_values)
-      : from_(from), params_(from) {
-    params_.body = body;
-    for (Lane& lane : params_.lanes) lane.batched.clear();
-    for (std::size_t i = 0; i < from.num_ragged(); ++i) add_like(size_values[i], i);
-  }
-  // An operand with the lanes of operand `like` of the first equation, or with every lane.
-  void add_like(const Array& operand, std::size_t like) {
-    operands_.push_back(operand);
-    for (std::size_t i = 0; i < params_.lanes.size(); ++i)
-      params_.lanes[i].batched.push_back(from_.lanes[i].batched[like]);
-  }
-  void add_result(const Array& operand) {
-    operands_.push_back(operand);
-    for (Lane& lane : params_.lanes) lane.batched.push_back(true);
-  }
-  void uncheck() { params_.checked = false; }  // the sizes were checked by the first equation
-  Arrays bind() const { return plait::bind(masked_p, operands_, params_.to_params()); }
-
- private:
-  const MaskedParams& from_;
-  MaskedParams params_;
-  Arrays operands_;
-};
-
 Differentiated linearize_masked(std::span<const Array> primals, std::span<const Tangent> tangents,
                                 const Params& params, Trace* linear) {
-  const MaskedParams masked(params);
-  const std::size_t num_ragged = masked.num_ragged(), num_outputs = masked.body->outputs.size();
-  const auto jaxprs = linearize_jaxpr(masked.body, nonzero(tangents.subspan(num_ragged)));
-  Derived known(masked, jaxprs->known, primals);
-  for (std::size_t i = num_ragged; i < primals.size(); ++i) known.add_like(primals[i], i);
-  const Arrays results = known.bind();
-  Derived derivative(masked, jaxprs->linear, primals);
-  derivative.uncheck();
-  for (std::size_t i = num_ragged; i < tangents.size(); ++i)
-    if (!tangents[i].is_zero()) derivative.add_like(tangents[i].array(), i);
-  for (std::size_t i = num_outputs; i < results.size(); ++i) derivative.add_result(results[i]);
-  Differentiated differentiated{{results.begin(), results.begin() + std::ptrdiff_t(num_outputs)},
-                                {}};
-  TraceScope scope(linear);
-  const Arrays outputs = derivative.bind();
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < num_outputs; ++i)
-    differentiated.tangents.push_back(jaxprs->nonzero_outputs[i]
-                                          ? Tangent(outputs[next++])
-                                          : Tangent(differentiated.outputs[i].aval()));
-  return differentiated;
+  return linearize_laned(masked_p, MaskedParams(params), primals, tangents, linear);
 }
 
 Tangents transpose_masked(std::span<const Tangent> cotangents,
                           std::span<const TransposeInput> inputs, const Params& params) {
-  const MaskedParams masked(params);
-  const std::size_t num_ragged = masked.num_ragged();
-  std::vector<bool> linear;
-  Arrays size_values;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (i < num_ragged)
-      size_values.push_back(inputs[i].known());
-    else
-      linear.push_back(inputs[i].is_linear());
-  }
-  const auto transposed = transpose_jaxpr(masked.body, linear, nonzero(cotangents));
-  Derived derived(masked, transposed->jaxpr, size_values);
-  derived.uncheck();
-  for (std::size_t i = num_ragged; i < inputs.size(); ++i)
-    if (!inputs[i].is_linear()) derived.add_like(inputs[i].known(), i);
-  for (const Tangent& cotangent : cotangents)
-    if (!cotangent.is_zero()) derived.add_result(cotangent.array());
-  const Arrays outputs = derived.bind();
-  Tangents results;
-  std::size_t next = 0, at = 0;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].is_linear() || !transposed->nonzero_inputs[at++]) {
-      results.push_back(Tangent(inputs[i].aval()));
-      continue;
-    }
-    // The cotangent of an operand that all examples of a lane share is the sum over them.
-    std::vector<int> shared;
-    for (std::size_t lane = 0; lane < masked.lanes.size(); ++lane)
-      if (!masked.lanes[lane].batched[i]) shared.push_back(int(lane));
-    results.push_back(Tangent(sum_over(outputs[next++], shared)));
-  }
-  return results;
+  return transpose_laned(masked_p, MaskedParams(params), cotangents, inputs);
 }
 
 std::vector<Batched> batch_masked(Dim size, std::span<const Batched> inputs, const Params& params) {
-  MaskedParams masked(params);
-  Arrays operands;
-  Lane lane{size, {}};
-  for (const Batched& input : inputs) {
-    operands.push_back(input.dim ? batch_to_front(input, size) : input.array);
-    lane.batched.push_back(input.dim.has_value());
-  }
-  masked.lanes.insert(masked.lanes.begin(), std::move(lane));
-  std::vector<Batched> results;
-  for (Array& output : bind(masked_p, operands, masked.to_params()))
-    results.push_back({std::move(output), 0});
-  return results;
+  return batch_laned(masked_p, MaskedParams(params), size, inputs);
 }
 
 // --- Masking what holds a body -------------------------------------------------------------------

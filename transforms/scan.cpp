@@ -1,5 +1,5 @@
-// What transforms make of a scan: a scan of the transformed body. Which carries have tangents, depend
-// on linear inputs, or have a batch axis is found by repetition until nothing changes.
+// What transforms make of a scan: a scan of the transformed body. Which carries have tangents,
+// depend on linear inputs, or have a batch axis is found by repetition until nothing changes.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/bodies.h>
 #include <plait/numpy_shape.h>
@@ -175,21 +175,14 @@ Differentiated linearize_scan(std::span<const Array> primals, std::span<const Ta
   Tangents tangents(given.begin(), given.end());
   Flags has = nonzero(tangents);
   const bool is_forward = linear == Trace::current();
-  auto instantiated = [&] {
-    Flags flags(scan.body->outputs.size(), false);
-    std::copy(has.begin(), has.begin() + std::ptrdiff_t(scan.num_carry), flags.begin());
-    return flags;
-  };
-  while (widen(has, jvp_jaxpr(scan.body, has, instantiated())->nonzero_outputs, scan.num_carry)) {
-  }
+  const Flags instantiate = mark_tangents(scan.body, has, scan.num_carry, is_forward);
   {
     TraceScope scope(linear);
     for (std::size_t i = 0; i < scan.num_carry; ++i)
       if (has[i]) tangents[i] = tangents[i].instantiate();
   }
-  if (is_forward)
-    return jvp_scan(scan, primals, tangents, *jvp_jaxpr(scan.body, has, instantiated()));
-  return linearize_in_two(scan, primals, tangents, *linearize_jaxpr(scan.body, has, instantiated()),
+  if (is_forward) return jvp_scan(scan, primals, tangents, *jvp_jaxpr(scan.body, has, instantiate));
+  return linearize_in_two(scan, primals, tangents, *linearize_jaxpr(scan.body, has, instantiate),
                           linear);
 }
 

@@ -141,21 +141,14 @@ Differentiated linearize_while(std::span<const Array> primals, std::span<const T
   const Parts<Array> values(primals, loop);
   Parts<Tangent> of(tangents, loop);
   Flags has = nonzero(of.of_body());
-  auto instantiated = [&] {
-    Flags flags(loop.body->outputs.size(), false);
-    std::copy_n(has.begin(), loop.num_carry, flags.begin());
-    return flags;
-  };
-  while (widen(has, jvp_jaxpr(loop.body, has, instantiated())->nonzero_outputs, loop.num_carry)) {
-  }
+  const Flags instantiate = mark_tangents(loop.body, has, loop.num_carry, is_forward);
   {
     TraceScope scope(linear);
     for (std::size_t i = 0; i < loop.num_carry; ++i)
       if (has[i]) of.carry[i] = of.carry[i].instantiate();
   }
-  if (is_forward) return jvp_while(loop, values, of, *jvp_jaxpr(loop.body, has, instantiated()));
-  return linearize_in_two(loop, values, of, *linearize_jaxpr(loop.body, has, instantiated()),
-                          linear);
+  if (is_forward) return jvp_while(loop, values, of, *jvp_jaxpr(loop.body, has, instantiate));
+  return linearize_in_two(loop, values, of, *linearize_jaxpr(loop.body, has, instantiate), linear);
 }
 
 std::vector<std::optional<int>> front_dims(const Flags& batched) {

@@ -66,6 +66,10 @@ inline bool widen(Flags& carry, const Flags& next, std::size_t num_carry) {
   return changed;
 }
 
+// Marks the carries of a loop's body that get a tangent, among its inputs that have one, until
+// nothing changes. The result says for which outputs zeros must be made explicit: those carries.
+Flags mark_tangents(const Jaxpr& body, Flags& inputs, std::size_t num_carry, bool is_forward);
+
 // Which outputs depend on marked inputs.
 Flags dependent_outputs(const Jaxpr& jaxpr, const Flags& inputs);
 

@@ -87,6 +87,8 @@ struct LanesParams {
 
   Jaxpr body;
   std::vector<Lane> lanes;
+
+  std::size_t num_ragged() const { return 0; }  // masked has operands before the body's
 };
 
 // A function of elements applied to those of stacks at each height.

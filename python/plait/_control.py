@@ -27,7 +27,7 @@ def _leaves(transform, fun, what, tree):
         return to_arrays(leaves, structure, transform, place), structure, place
 
 
-def _flat(transform, fun, *structures):
+def _flat(fun, *structures):
     """fun of trees of these structures, one after the other, as a function of all their leaves."""
     counts = [structure.num_leaves for structure in structures]
 
@@ -93,7 +93,7 @@ def _branches(transform, index, branches, operands):
     for number, branch in enumerate(branches):
         result = _Result(
             transform,
-            _flat(transform, lambda args, branch=branch: branch(*args), structure),
+            _flat(lambda args, branch=branch: branch(*args), structure),
             f"the result of `{name_of(branch)}`",
         )
         results.append(result)
@@ -134,13 +134,13 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
     arrays, structure, place = _leaves("while_loop", body_fun, "the carry", init_val)
     body = _Result(
         "while_loop",
-        _flat("while_loop", body_fun, structure),
+        _flat(body_fun, structure),
         f"the carry that `{name_of(body_fun)}` returns",
         structure,
     )
     condition = _Result(
         "while_loop",
-        _flat("while_loop", cond_fun, structure),
+        _flat(cond_fun, structure),
         f"the result of `{name_of(cond_fun)}`",
     )
     outputs = _plait.flat_while(
@@ -183,7 +183,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
         )
     carry, carry_structure, carry_place = _leaves("scan", f, "the carry", init)
     arrays, xs_structure, xs_place = _leaves("scan", f, "xs", xs)
-    call = _flat("scan", f, carry_structure, xs_structure)
+    call = _flat(f, carry_structure, xs_structure)
     ys_structure = None
 
     def body(leaves):
@@ -224,7 +224,7 @@ def map(f, xs, *, batch_size=None):
     """
     check_callable("map", f)
     arrays, structure, place = _leaves("map", f, "xs", xs)
-    call = _Result("map", _flat("map", f, structure), f"the result of `{name_of(f)}`")
+    call = _Result("map", _flat(f, structure), f"the result of `{name_of(f)}`")
     outputs = _plait.flat_map(call, arrays, batch_size, name_of(f), place)
     return unflatten(call.expected, outputs)
 
@@ -239,7 +239,7 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     arrays, structure, place = _leaves("associative_scan", fn, "elems", elems)
     call = _Result(
         "associative_scan",
-        _flat("associative_scan", fn, structure, structure),
+        _flat(fn, structure, structure),
         f"the result of `{name_of(fn)}`",
         structure,
     )

@@ -1,0 +1,121 @@
+// What equations with lanes share: `masked` and `lanes`. Each applies a body of one example to
+// many, and every transform but evaluation rewrites the body and hands on the lanes.
+//
+// Their parameters P have a body, lanes, num_ragged() (operands that come before the body's), and
+// to_params().
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/bodies.h>
+
+namespace plait {
+
+// Collects the operands of an equation made from another, with their lanes.
+template <class P>
+class LanedEquation {
+ public:
+  // before: the operands that come before the body's.
+  LanedEquation(const Primitive& primitive, const P& from, const Jaxpr& body,
+                std::span<const Array> before)
+      : primitive_(primitive), from_(from), params_(from) {
+    params_.body = body;
+    for (Lane& lane : params_.lanes) lane.batched.clear();
+    for (std::size_t i = 0; i < from.num_ragged(); ++i) add_like(before[i], i);
+  }
+  // An operand with the lanes of operand `like` of the first equation, or with every lane.
+  void add_like(const Array& operand, std::size_t like) {
+    operands_.push_back(operand);
+    for (std::size_t i = 0; i < params_.lanes.size(); ++i)
+      params_.lanes[i].batched.push_back(from_.lanes[i].batched[like]);
+  }
+  void add_result(const Array& operand) {
+    operands_.push_back(operand);
+    for (Lane& lane : params_.lanes) lane.batched.push_back(true);
+  }
+  // What the first equation has checked, this one does not.
+  void uncheck() {
+    if constexpr (requires { params_.checked; }) params_.checked = false;
+  }
+  Arrays bind() const { return plait::bind(primitive_, operands_, params_.to_params()); }
+
+ private:
+  const Primitive& primitive_;
+  const P& from_;
+  P params_;
+  Arrays operands_;
+};
+
+template <class P>
+Differentiated linearize_laned(const Primitive& primitive, const P& laned,
+                               std::span<const Array> primals, std::span<const Tangent> tangents,
+                               Trace* linear) {
+  const std::size_t first = laned.num_ragged(), num_outputs = laned.body->outputs.size();
+  const auto jaxprs = linearize_jaxpr(laned.body, nonzero(tangents.subspan(first)));
+  LanedEquation<P> known(primitive, laned, jaxprs->known, primals);
+  for (std::size_t i = first; i < primals.size(); ++i) known.add_like(primals[i], i);
+  const Arrays results = known.bind();
+  LanedEquation<P> derivative(primitive, laned, jaxprs->linear, primals);
+  derivative.uncheck();
+  for (std::size_t i = first; i < tangents.size(); ++i)
+    if (!tangents[i].is_zero()) derivative.add_like(tangents[i].array(), i);
+  for (std::size_t i = num_outputs; i < results.size(); ++i) derivative.add_result(results[i]);
+  Differentiated result{slice(results, 0, num_outputs), {}};
+  TraceScope scope(linear);
+  result.tangents = spread(derivative.bind(), jaxprs->nonzero_outputs, avals_of(result.outputs));
+  return result;
+}
+
+template <class P>
+Tangents transpose_laned(const Primitive& primitive, const P& laned,
+                         std::span<const Tangent> cotangents,
+                         std::span<const TransposeInput> inputs) {
+  const std::size_t first = laned.num_ragged();
+  Flags linear;
+  Arrays before;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (i < first)
+      before.push_back(inputs[i].known());
+    else
+      linear.push_back(inputs[i].is_linear());
+  }
+  const auto transposed = transpose_jaxpr(laned.body, linear, nonzero(cotangents));
+  LanedEquation<P> equation(primitive, laned, transposed->jaxpr, before);
+  equation.uncheck();
+  for (std::size_t i = first; i < inputs.size(); ++i)
+    if (!inputs[i].is_linear()) equation.add_like(inputs[i].known(), i);
+  for (const Tangent& cotangent : cotangents)
+    if (!cotangent.is_zero()) equation.add_result(cotangent.array());
+  const Arrays outputs = equation.bind();
+  Tangents results;
+  std::size_t next = 0, at = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_linear() || !transposed->nonzero_inputs[at++]) {
+      results.push_back(Tangent(inputs[i].aval()));
+      continue;
+    }
+    // The cotangent of an operand that all examples of a lane share is the sum over them.
+    std::vector<int> shared;
+    for (std::size_t lane = 0; lane < laned.lanes.size(); ++lane)
+      if (!laned.lanes[lane].batched[i]) shared.push_back(int(lane));
+    results.push_back(Tangent(sum_over(outputs[next++], shared)));
+  }
+  return results;
+}
+
+template <class P>
+std::vector<Batched> batch_laned(const Primitive& primitive, P laned, Dim size,
+                                 std::span<const Batched> inputs) {
+  Arrays operands;
+  Lane lane{size, {}};
+  for (const Batched& input : inputs) {
+    operands.push_back(input.dim ? batch_to_front(input, size) : input.array);
+    lane.batched.push_back(input.dim.has_value());
+  }
+  laned.lanes.insert(laned.lanes.begin(), std::move(lane));
+  std::vector<Batched> results;
+  for (Array& output : bind(primitive, operands, laned.to_params()))
+    results.push_back({std::move(output), 0});
+  return results;
+}
+
+}  // namespace plait
