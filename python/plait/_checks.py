@@ -31,8 +31,9 @@ def check(pred, message, *values):
 class FirstNan:
     """Where a function first made a NaN: what first_nan returns.
 
-    equation is its text, source the user's line, transforms the path of transforms and calls that hold it, outermost
-    first, and element the indices of the first NaN in the equation's result; under vmap they say which example it is.
+    equation is its text, source the user's line, and element the indices of the first NaN in the equation's result.
+    transforms is the path of what holds it, outermost first: the transforms of f, calls, "scan, step 3",
+    "cond, branch 1", "vmap, example 2", "mask, n = 2". Where vmap keeps no examples apart, element says which it is.
     """
 
     def __init__(self, text, equation, source, transforms, element):
@@ -47,7 +48,8 @@ def first_nan(f, *args, **kwargs):
     """The first equation that makes a NaN when f(*args, **kwargs) runs, as a FirstNan, or None.
 
     f is traced, with its transforms, and its program runs one equation at a time, on the kernels that jit compiles it
-    to. An equation that only passes on a NaN of its operands is not meant; where an argument holds one, that is said.
+    to. A loop, a branch or a call that makes one is looked into, and there runs again, with what it prints. An equation
+    that only passes on a NaN of its operands is not meant; where an argument holds one, that is said.
     """
     check_callable("first_nan", f)
     from plait._transforms import make_jaxpr

@@ -15,7 +15,8 @@ void add_checks(py::module_& module) {
     const std::optional<FirstNan> found = first_nan(jaxpr, to_arrays(inputs));
     if (!found) return py::none();
     py::list path, element;
-    for (const std::string& name : found->path) path.append(name);
+    for (const FirstNan::Holder& holder : found->path)
+      path.append(holder.where.empty() ? holder.name : holder.name + ", " + holder.where);
     for (std::int64_t index : found->element) element.append(index);
     return py::make_tuple(found->to_string(), found->equation, found->source.to_string(), path,
                           py::tuple(element));

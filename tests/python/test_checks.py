@@ -173,6 +173,93 @@ def test_first_nan_goes_through_transforms_and_calls():
     assert found.element == (2,) and "grad(" in found.transforms[0]
 
 
+def test_first_nan_names_the_step_of_a_loop():
+    def body(c, x):
+        c = c - x
+        return c, pnp.log(c)  # of 5 - 6, 5 steps on
+
+    def f(xs):
+        return lax.scan(body, 5.0, xs)
+
+    found = plait.first_nan(f, f32(np.ones(8)))
+    assert found.equation == "log f32[] -> f32[]" and "# of 5 - 6" in found.source
+    assert found.transforms == ["f", "scan, step 5"]
+    found = plait.first_nan(plait.jit(plait.vmap(f)), f32([np.zeros(8), np.ones(8)]))
+    assert found.element == (1,) and found.transforms[-1] == "scan, step 5"
+
+    def halving(x):
+        def step(c):
+            return c[0] + 1, pnp.sqrt(c[1]) - 1.0  # 16, 3, 0.7, -0.1
+
+        return lax.while_loop(lambda c: c[0] < 6, step, (0, x))[1]
+
+    for run in (halving, plait.jit(halving), plait.grad(halving)):
+        found = plait.first_nan(run, 16.0)
+        assert "sqrt" in found.equation and "# 16, 3" in found.source
+        assert found.transforms[-1] == "while, step 3"
+    assert plait.first_nan(halving, 1e30) is None
+
+
+def test_first_nan_of_a_derivative_is_looked_for_in_its_own_loop():
+    def f(x):  # its value is x; its derivative at 1 is 0 * inf in every step
+        return lax.scan(lambda c, _: (pnp.sqrt(c - 1) ** 2 + 1, None), x, None, length=3)[0]
+
+    def g(x):
+        return lax.while_loop(
+            lambda c: c[0] < 3, lambda c: (c[0] + 1, pnp.sqrt(c[1] - 1) ** 2 + 1), (0, x)
+        )[1]
+
+    for function in (f, g):
+        assert plait.first_nan(function, 1.0) is None
+        found = plait.first_nan(plait.grad(function), 1.0)
+        assert found.transforms == [
+            f"grad({function.__name__})",
+            "scan, step 2",
+        ]  # the last one comes first
+        assert "sqrt(c" in found.source
+        found = plait.first_nan(plait.vmap(plait.grad(function)), pnp.asarray([2.0, 3.0, 1.0]))
+        assert found.element == (2,) and found.transforms[-1] == "scan, step 2"
+
+
+def test_first_nan_names_the_branch_and_the_example():
+    def f(x):
+        return lax.cond(x > 0, lambda x: pnp.sqrt(x - 2), lambda x: 2 * x, x)
+
+    found = plait.first_nan(f, 1.0)
+    assert "sqrt" in found.equation and found.transforms[-1] == "cond, branch 1"
+    assert plait.first_nan(f, -1.0) is None
+    xs = pnp.asarray([-1.0, 3.0, 1.0])  # sqrt(-1 - 2) is of a branch not taken
+    for run in (f, plait.grad(f)):
+        found = plait.first_nan(plait.vmap(run), xs)
+        assert found.transforms[1:] == ["vmap, example 2", "cond, branch 1"]
+        assert plait.first_nan(plait.vmap(run), xs[:2]) is None
+
+    def loop(x):
+        def step(c):
+            return c[0] + 1, lax.cond(
+                c[1] > 3, lambda y: y - 1, lambda y: y * pnp.inf - pnp.inf, c[1]
+            )
+
+        return lax.while_loop(lambda c: c[0] < 4, step, (0, x))[1]
+
+    found = plait.first_nan(plait.vmap(plait.vmap(loop)), pnp.asarray([[100.0, 50.0], [60.0, 5.0]]))
+    assert found.equation.startswith("sub")
+    assert found.transforms[1:] == ["while, step 2", "vmap, example (1, 1)", "cond, branch 0"]
+
+
+def test_first_nan_is_not_of_padding():
+    m = plait.mask(lambda x: pnp.sum(pnp.log(x)), "n")
+
+    def f(x, n):
+        return m(x, n=n)
+
+    xs, lengths = pnp.asarray([[1.0, 2.0, -1.0], [1.0, -2.0, 4.0]]), pnp.asarray([2, 2])
+    found = plait.first_nan(plait.vmap(f), xs, lengths)
+    assert found.equation.startswith("log") and found.element == (1,)
+    assert found.transforms[1:] == ["mask, n = 2, example 1"]
+    assert plait.first_nan(plait.vmap(f), xs, pnp.asarray([2, 1])) is None
+
+
 def test_first_nan_of_arguments():
     found = plait.first_nan(lambda x, y: x + y["a"], 1.0, {"a": pnp.asarray([1.0, np.nan])})
     assert found.element == (1,) and "argument 1['a']" in repr(found)
