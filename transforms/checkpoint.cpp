@@ -7,6 +7,7 @@
 #include <plait/jvp_interpreter.h>
 
 #include <plait/ops.h>
+#include <plait/sizes.h>
 #include <plait/transforms.h>
 
 namespace plait {
@@ -115,22 +116,35 @@ Differentiated linearize_checkpoint(std::span<const Array> primals,
   avals.insert(avals.end(), body->input_avals().begin(), body->input_avals().end());
   avals.insert(avals.end(), kept_avals.begin(), kept_avals.end());
   std::vector<bool> nonzero;
+  const bool is_forward = linear == Trace::current();
   const Jaxpr recompute = make_closed_jaxpr(
       [&](std::span<const Array> inputs) {
+        // In reverse mode what does not depend on tangents stays apart: control flow that computed
+        // both in one equation could not be transposed.
+        LinearTrace linear_part("checkpoint");
+        Arrays of_tangents(inputs.begin(), inputs.begin() + std::ptrdiff_t(num_tangents));
+        if (!is_forward)
+          for (Array& tangent : of_tangents) tangent = linear_part.add_input(tangent.aval());
         std::size_t next = 0;
         std::vector<JvpInterpreter::Value> values;
         for (std::size_t i = 0; i < primals.size(); ++i)
           values.push_back({inputs[num_tangents + i], tangents[i].is_zero()
                                                           ? Tangent(primals[i].aval())
-                                                          : Tangent(inputs[next++])});
+                                                          : Tangent(of_tangents[next++])});
         Arrays outputs;
-        RecomputingInterpreter interpreter{
-            policy, inputs.subspan(num_tangents + primals.size()), 0, {}};
+        RecomputingInterpreter interpreter{policy,
+                                           inputs.subspan(num_tangents + primals.size()),
+                                           0,
+                                           {is_forward ? nullptr : &linear_part, {}}};
         for (const JvpInterpreter::Value& value : interpret(interpreter, body, std::move(values))) {
           nonzero.push_back(!value.tangent.is_zero());
           if (!value.tangent.is_zero()) outputs.push_back(value.tangent.array());
         }
-        return outputs;
+        if (is_forward) return outputs;
+        const Traced traced = linear_part.close(outputs);
+        Arrays arguments(inputs.begin(), inputs.begin() + std::ptrdiff_t(num_tangents));
+        arguments.insert(arguments.end(), traced.captured.begin(), traced.captured.end());
+        return eval_jaxpr(with_sizes(traced.jaxpr, body->sizes), arguments);
       },
       avals, body->sizes);
   // Behind a barrier, so that the recomputation is not merged with the computation.

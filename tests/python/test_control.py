@@ -293,3 +293,20 @@ def test_checkpoint_of_a_scan_and_scan_of_a_checkpoint():
     expected = plait.grad(f(step))(0.4)
     np.testing.assert_allclose(plait.grad(f(plait.checkpoint(step)))(0.4), expected, rtol=1e-6)
     np.testing.assert_allclose(plait.grad(plait.checkpoint(f(step)))(0.4), expected, rtol=1e-6)
+
+
+def test_checkpoint_of_loops_and_branches():
+    def f(x):
+        def body(state):
+            i, y = state
+            return i + 1, lax.cond(y > 0.5, lambda y: pnp.sin(y * x), lambda y: y * y, y)
+
+        return lax.while_loop(lambda state: state[0] < 3, body, (0, x))[1] ** 2
+
+    for x in (0.4, 0.9):
+        expected = numeric_gradient(lambda v: float(f(np.float64(v))), x)
+        for g in (plait.checkpoint(f), plait.jit(plait.checkpoint(f))):
+            np.testing.assert_allclose(plait.grad(g)(np.float64(x)), expected, rtol=1e-7)
+            np.testing.assert_allclose(
+                plait.vmap(plait.grad(g))(np.array([x, x])), [expected, expected], rtol=1e-7
+            )
