@@ -10,134 +10,6 @@
 #include "tolerance.h"
 
 namespace plait::laws {
-namespace {
-
-const Primitive* mutant = nullptr;
-constexpr std::int64_t rows = 4, columns = 3;  // no other axis has so many elements as rows
-
-std::vector<int> all_axes(const Array& x) {
-  std::vector<int> axes;
-  for (int i = 0; i < x.ndim(); ++i) axes.push_back(i);
-  return axes;
-}
-
-// --- Operations ----------------------------------------------------------------------------------
-
-// Smooth, bounded functions; every result has finite derivatives everywhere.
-Array elementwise_operation(unsigned choice, const Array& x) {
-  switch (choice % 9) {
-    case 0:
-      return lax::sin(x);
-    case 1:
-      return lax::cos(x);
-    case 2:
-      return lax::tanh(x);
-    case 3:
-      return lax::erf(x);
-    case 4:
-      return lax::exp(lax::sin(x));
-    case 5:
-      return lax::log(x * x + 1.5);
-    case 6:
-      return lax::sqrt(x * x + 0.7);
-    case 7:
-      return 1.0 / (x * x + 1.2);
-    default:
-      return -lax::integer_pow(lax::tanh(x), 3);
-  }
-}
-
-// Brings y to the shape of x: through its sum where nothing else fits.
-Array fitted(const Array& y, const Array& x) {
-  if (y.shape() == x.shape()) return y;
-  return broadcast_to(y.ndim() == 0 ? y : lax::reduce_sum(y, all_axes(y)), x.shape());
-}
-
-Array binary_operation(unsigned choice, const Array& x, const Array& other) {
-  const Array y = fitted(other, x);
-  switch (choice % 5) {
-    case 0:
-      return x + y;
-    case 1:
-      return x - y;
-    case 2:
-      return lax::tanh(x) * y;
-    case 3:
-      return x / (y * y + 1.1);
-    default:
-      return lax::atan2(x, y * y + 0.9);
-  }
-}
-
-// Works at any sizes; sizes of axes are read from the operand.
-Array movement_operation(unsigned choice, const Array& x, const Array& other, bool any_size) {
-  const int rank = x.ndim();
-  if (rank == 0) return broadcast_to(x, {Dim(columns)}) * Array(0.5);
-  const int last[] = {rank - 1}, first[] = {0};
-  std::vector<int> reversed = all_axes(x);
-  std::reverse(reversed.begin(), reversed.end());
-  switch (choice % 9) {
-    case 0:
-      return lax::transpose(x, reversed);
-    case 1:
-      return lax::reduce_sum(x, first);
-    case 2:
-      return lax::reduce_sum(x, last);
-    case 3:
-      return lax::rev(x, first);
-    case 4: {  // a new axis; of a length that no named size happens to have
-      Shape shape{Dim(any_size ? 5 : 2)};
-      std::vector<int> axes;
-      if (rank > 2) return x;
-      for (int i = 0; i < rank; ++i) shape.push_back(x.shape(i)), axes.push_back(i + 1);
-      return lax::broadcast_in_dim(x, shape, axes);
-    }
-    case 5: {  // a longer last axis, cut again
-      if (any_size) return x;
-      const Array twice = lax::concatenate(Arrays{x, lax::sin(x)}, rank - 1);
-      return lax::slice_in_dim(twice, Dim(1), x.shape(rank - 1) + Dim(1), 1, rank - 1);
-    }
-    case 6: {  // x x'
-      const Array y = fitted(other, x);
-      return lax::tanh(lax::dot_general(x, y, {{rank - 1}, {rank - 1}, {}, {}}));
-    }
-    case 7: {  // every second element of the last axis
-      if (any_size) return x;
-      const Array even = lax::eq(
-          lax::rem(lax::iota(DType::int32, x.shape(), rank - 1), Array::literal(2, DType::int32)),
-          Array::literal(0, DType::int32));
-      return lax::select(even, x, fitted(other, x));
-    }
-    default: {  // rows of one, in another shape and back
-      if (any_size) return x * Array(0.9);
-      return lax::sin(
-          lax::reshape(lax::cos(lax::reshape(x, {x.shape().num_elements()})), x.shape()));
-    }
-  }
-}
-
-Array operation(unsigned choice, const Array& x, const Array& y, bool any_size) {
-  if (choice == mutant_choice && mutant) return bind(*mutant, {x});
-  const unsigned kind = choice % 3;
-  if (kind == 0) return elementwise_operation(choice / 3, x);
-  if (kind == 1) return binary_operation(choice / 3, x, y);
-  const Array result = movement_operation(choice / 3, x, y, any_size);
-  return result.ndim() > 3 ? lax::reduce_sum(result, std::vector<int>{0}) : result;
-}
-
-}  // namespace
-
-void set_mutant(const Primitive* primitive) { mutant = primitive; }
-
-Function Program::function() const {
-  return [steps = steps, any_size = any_size](std::span<const Array> inputs) -> Arrays {
-    Arrays values(inputs.begin(), inputs.end());
-    for (const Step& step : steps)
-      values.push_back(operation(step.choice, values[step.first % values.size()],
-                                 values[step.second % values.size()], any_size));
-    return {values.back()};
-  };
-}
 
 // --- Layers --------------------------------------------------------------------------------------
 
@@ -154,17 +26,27 @@ std::vector<Aval> twice(const std::vector<Aval>& avals) {
   result.insert(result.end(), avals.begin(), avals.end());
   return result;
 }
-Array total(const Array& x) { return x.ndim() == 0 ? x : lax::reduce_sum(x, all_axes(x)); }
 
-Shaped vmap_shape(const Shaped& f) {
+// Which axis of each input vmap maps; some of them it does not, as the bits of `unmapped` say.
+std::vector<std::optional<int>> in_dims_of(const Shaped& f, unsigned unmapped) {
+  std::vector<std::optional<int>> dims;
+  for (std::size_t i = 0; i < f.avals.size(); ++i)
+    dims.push_back(i == unmapped % f.avals.size() || !(unmapped >> i % 8 & 1)
+                       ? std::optional(int(i + unmapped / 16) % (f.avals[i].rank() + 1))
+                       : std::nullopt);
+  return dims;
+}
+
+Shaped vmap_shape(const Shaped& f, unsigned unmapped) {
   Shaped g{{}, f.avals};
+  const std::vector<std::optional<int>> dims = in_dims_of(f, unmapped);
   for (std::size_t i = 0; i < g.avals.size(); ++i)
-    g.avals[i].shape.insert(int(i) % (g.avals[i].rank() + 1), 2);
+    if (dims[i]) g.avals[i].shape.insert(*dims[i], 2);
   return g;
 }
 
 // What the transform makes of f.
-Shaped transformed_by(Layer layer, const Shaped& f) {
+Shaped transformed_by(Layer layer, const Shaped& f, unsigned unmapped) {
   const std::size_t n = f.avals.size();
   const Function inner = f.function;
   switch (layer) {
@@ -197,11 +79,10 @@ Shaped transformed_by(Layer layer, const Shaped& f) {
               },
               f.avals};
     case Layer::vmap: {
-      Shaped g = vmap_shape(f);
+      Shaped g = vmap_shape(f, unmapped);
       g.function = [=](std::span<const Array> x) {
         flat::VmapOptions options;
-        for (std::size_t i = 0; i < n; ++i)
-          options.in_dims.push_back(int(i) % (f.avals[i].rank() + 1));
+        options.in_dims = in_dims_of(f, unmapped);
         return flat::vmap(inner, x, options);
       };
       return g;
@@ -233,7 +114,7 @@ Shaped transformed_by(Layer layer, const Shaped& f) {
 }
 
 // The same by loops and other modes: differences where `differences` says, which cannot be nested.
-Shaped reference_of(Layer layer, const Shaped& f, bool differences) {
+Shaped reference_of(Layer layer, const Shaped& f, bool differences, unsigned unmapped) {
   const std::size_t n = f.avals.size();
   const Function inner = f.function;
   const double step = tolerance_of(DType::float64).step;
@@ -246,16 +127,24 @@ Shaped reference_of(Layer layer, const Shaped& f, bool differences) {
         results.push_back(tangent.instantiate());
       return results;
     }
-    Arrays low, high;
-    for (std::size_t i = 0; i < n; ++i) {
-      low.push_back(moved(x[i], direction[i], -step));
-      high.push_back(moved(x[i], direction[i], step));
-    }
-    const Arrays below = inner(low), above = inner(high);
-    for (std::size_t i = 0; i < below.size(); ++i) {
-      const Array change = moved(above[i], below[i], -1);
-      results.push_back(moved(change, change, 0.5 / step - 1));
-    }
+    auto central = [&](double h) {  // all outputs, at x + h v less x - h v, over 2 h
+      Arrays low, high;
+      for (std::size_t i = 0; i < n; ++i) {
+        low.push_back(moved(x[i], direction[i], -h));
+        high.push_back(moved(x[i], direction[i], h));
+      }
+      const Arrays below = inner(low), above = inner(high);
+      Arrays slopes;
+      for (std::size_t i = 0; i < below.size(); ++i) {
+        const Array change = moved(above[i], below[i], -1);
+        slopes.push_back(moved(change, change, 0.5 / h - 1));
+      }
+      return slopes;
+    };
+    // Richardson's extrapolation: loops have large third derivatives.
+    const Arrays wide = central(step), narrow = central(step / 2);
+    for (std::size_t i = 0; i < wide.size(); ++i)
+      results.push_back(moved(narrow[i], moved(narrow[i], wide[i], -1), 1.0 / 3));
     return results;
   };
   auto unit = [=](std::size_t input, std::int64_t element) {  // a basis vector of all inputs
@@ -316,28 +205,19 @@ Shaped reference_of(Layer layer, const Shaped& f, bool differences) {
               },
               f.avals};
     case Layer::vmap: {
-      Shaped g = vmap_shape(f);
+      Shaped g = vmap_shape(f, unmapped);
       g.function = [=](std::span<const Array> x) {
+        const std::vector<std::optional<int>> dims = in_dims_of(f, unmapped);
         std::vector<Arrays> examples;
         for (std::int64_t index = 0; index < 2; ++index) {
           Arrays arguments;
           for (std::size_t i = 0; i < n; ++i)
-            arguments.push_back(example_of(x[i], int(i) % (f.avals[i].rank() + 1), index));
+            arguments.push_back(dims[i] ? row_of(x[i], index, *dims[i]) : x[i]);
           examples.push_back(inner(arguments));
         }
         Arrays results;
-        for (std::size_t k = 0; k < examples[0].size(); ++k) {
-          Sizes64 shape = examples[0][k].shape().to_sizes();
-          shape.insert(0, 2);
-          Buffer stack = Buffer::empty(DType::float64, shape);
-          shape.erase(0);
-          for (int index = 0; index < 2; ++index) {
-            const Sizes64 strides = dense_strides(shape);
-            copy_elements(examples[index][k].buffer().view(),
-                          stack.view_as(shape, strides, index * num_elements(shape) * 8).view());
-          }
-          results.push_back(Array(stack));
-        }
+        for (std::size_t k = 0; k < examples[0].size(); ++k)
+          results.push_back(stacked(Arrays{examples[0][k], examples[1][k]}));
         return results;
       };
       return g;
@@ -354,8 +234,8 @@ const char* name_of(Layer layer) {
   return names[int(layer)];
 }
 
-Shaped base_of(const Program& program) {
-  return {program.function(),
+Shaped base_of(const Program& program, Style style = Style::structured) {
+  return {program.function(style),
           std::vector<Aval>(program.num_inputs, Aval{{rows, columns}, DType::float64})};
 }
 
@@ -365,21 +245,24 @@ Shaped base_of(const Program& program) {
 
 std::optional<std::string> disagreement(const Composition& composition) {
   try {
-    Shaped actual = base_of(composition.program), reference = actual;
+    Shaped actual = base_of(composition.program),
+           reference = base_of(composition.program, Style::plain);
     // The outermost derivative is a difference; those below it are analytic in the other mode.
     const auto& layers = composition.layers;
     std::size_t outermost = layers.size();
     for (std::size_t i = 0; i < layers.size(); ++i)
       if (is_derivative(layers[i])) outermost = i;
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      // Loops and differences need values: below another derivative the transforms themselves
-      // stand.
+      // Differences need numbers: below another derivative the transforms themselves stand, of a
+      // program without control flow.
       bool traced = false;
       for (std::size_t k = i + 1; k < layers.size(); ++k)
         traced |= is_derivative(layers[k]) && k != outermost;
-      reference = traced ? transformed_by(layers[i], reference)
-                         : reference_of(layers[i], reference, i == outermost);
-      actual = transformed_by(layers[i], actual);
+      const unsigned unmapped = composition.unmapped;
+      reference = traced && is_derivative(layers[i])
+                      ? transformed_by(layers[i], reference, unmapped)
+                      : reference_of(layers[i], reference, i == outermost, unmapped);
+      actual = transformed_by(layers[i], actual, unmapped);
     }
     Arrays inputs;
     for (std::size_t i = 0; i < actual.avals.size(); ++i)
@@ -399,15 +282,8 @@ std::optional<std::string> disagreement(const Composition& composition) {
 Composition random_composition(unsigned seed) {
   std::mt19937 generator(seed * 977 + 5);
   Composition result;
-  result.program.num_inputs = 1 + generator() % 2;
-  const std::size_t num_steps = 1 + generator() % 10;
-  for (std::size_t i = 0; i < num_steps; ++i) {
-    const std::size_t known = result.program.num_inputs + i;
-    // Mostly the latest value, so that little is dead.
-    const std::size_t first = generator() % 3 ? known - 1 : generator() % known;
-    result.program.steps.push_back(
-        {unsigned(generator() % 270), first, std::size_t(generator() % known)});
-  }
+  result.program = random_program(generator);
+  result.unmapped = unsigned(generator() % 256);
   const std::size_t depth = 1 + generator() % 3;
   for (std::size_t i = 0; i < depth; ++i) {
     result.layers.push_back(Layer(generator() % (result.program.any_size ? 5 : 6)));
@@ -430,14 +306,10 @@ Composition shrink(const Composition& composition) {
       candidate.layers.erase(candidate.layers.begin() + std::ptrdiff_t(i));
       if (!candidate.layers.empty() && attempt(candidate)) break;
     }
-    for (std::size_t i = smallest.program.steps.size(); i-- > 0;) {
+    for (Program& program : smaller_programs(smallest.program)) {
       Composition candidate = smallest;
-      candidate.program.steps.erase(candidate.program.steps.begin() + std::ptrdiff_t(i));
-      const std::size_t gone = candidate.program.num_inputs + i;
-      for (Step& step : candidate.program.steps)
-        for (std::size_t* operand : {&step.first, &step.second})
-          if (*operand >= gone && *operand > 0) --*operand;
-      if (!candidate.program.steps.empty() && attempt(candidate)) break;
+      candidate.program = std::move(program);
+      if (attempt(std::move(candidate))) break;
     }
   }
   return smallest;
