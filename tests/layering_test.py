@@ -31,6 +31,7 @@ HEADERS = {
     "composites.h": "ops",
     "host_call.h": "ops",
     "check.h": "ops",
+    "guard.h": "ops",
     "ops_control.h": "ops",
     "numpy.h": "ops",
     "numpy_shape.h": "ops",

@@ -6,6 +6,7 @@
 // runs on all, and each example takes its own. Rewritten earlier, a zero cotangent would meet the
 // NaN of a branch not taken.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/guard.h>
 #include <plait/laned.h>
 #include <plait/numpy_shape.h>
 #include <plait/ops.h>
@@ -38,7 +39,11 @@ struct LiveInterpreter {
       return interpret(*this, decomposition(primitive, avals, equation.params),
                        {inputs.begin(), inputs.end()});
     }
-    if (is_effectful(equation) && live.is_valid()) return process_effect(equation, inputs);
+    if (live.is_valid()) {
+      if (const Guard::Rule* guard = guard_of(primitive, equation.params))
+        return process_guarded(*guard, equation, inputs);
+      if (is_effectful(equation)) return process_effect(equation, inputs);
+    }
     if (std::none_of(inputs.begin(), inputs.end(), is_batched)) {
       Arrays arrays;
       for (const Value& input : inputs) arrays.push_back(input.array);
@@ -175,6 +180,27 @@ struct LiveInterpreter {
     std::vector<Value> results = in_front(done.carry);
     for (const Array& y : done.ys) results.push_back({y, y.aval().stack > 0 ? 0 : 1});
     return results;
+  }
+
+  // What raises or has an effect does so for live examples only. Where all examples share the
+  // operands, it happens once if any is live.
+  std::vector<Value> process_guarded(const Guard::Rule& guard, const Equation& equation,
+                                     std::span<const Value> inputs) {
+    const bool shared =
+        !is_effectful(equation) && std::none_of(inputs.begin(), inputs.end(), is_batched);
+    std::vector<Aval> avals{{{}, DType::bool_}};
+    std::vector<Value> values{shared ? Value{lax::reduce_or(live, std::vector<int>{0}), {}}
+                                     : Value{live, 0}};
+    for (const Value& input : inputs) {
+      avals.push_back(example_aval(input));
+      values.push_back(input);
+    }
+    const Jaxpr guarded = make_closed_jaxpr(
+        [&](std::span<const Array> arrays) {
+          return guard.apply(arrays[0], arrays.subspan(1), equation.params);
+        },
+        avals);
+    return interpret(LiveInterpreter{size, {}}, guarded, values);
   }
 
   // One example after the other, those that are live.

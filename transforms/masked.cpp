@@ -7,6 +7,7 @@
 // give `masked` equations again. A vmap is a lane of the equation, and decomposes to a vmap of the
 // padded program.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/guard.h>
 #include <plait/laned.h>
 #include <plait/ops.h>
 #include <plait/trace/interpret.h>
@@ -238,9 +239,51 @@ std::vector<Batched> batch_masked(Dim size, std::span<const Batched> inputs, con
 
 // --- Masking what holds a body -------------------------------------------------------------------
 
+// Which examples of lanes are real, where some are padding: a bool with an axis for each such lane.
+struct RealExamples {
+  Array real;
+  std::vector<bool> lanes;  // which lanes have an axis
+};
+std::optional<RealExamples> real_examples(std::span<const Lane> lanes, const SizeValues& sizes) {
+  RealExamples result;
+  Shape real;
+  for (const Lane& lane : lanes) {
+    result.lanes.push_back(!(sizes.bound(lane.size) == lane.size));
+    if (result.lanes.back()) real.push_back(lane.size);
+  }
+  const std::optional<Array> valid = validity(real, sizes);
+  if (!valid) return std::nullopt;
+  result.real = *valid;
+  return result;
+}
+
+// The body where its last operand, a bool, is true; zeros elsewhere.
+Jaxpr guarded_body(const Jaxpr& body) {
+  std::vector<Aval> avals(body->input_avals().begin(), body->input_avals().end());
+  avals.push_back({{}, DType::bool_});
+  const Function real = [&](std::span<const Array> operands) { return eval_jaxpr(body, operands); };
+  const Function padding = [&](std::span<const Array>) {
+    Arrays zeros;
+    for (const Aval& aval : body->output_avals()) zeros.push_back(lax::zeros_like(aval));
+    return zeros;
+  };
+  return make_closed_jaxpr(
+      [&](std::span<const Array> operands) {
+        return flat::cond(operands.back(), {padding, real}, operands.first(operands.size() - 1));
+      },
+      avals, body->sizes);
+}
+
+// What a body raises, and its effects, are not for examples that are padding.
+void guard_padded_lanes(MaskedParams& masked, Arrays& operands, const RealExamples& examples) {
+  masked.body = guarded_body(masked.body);
+  operands.push_back(examples.real);
+  for (std::size_t lane = 0; lane < masked.lanes.size(); ++lane)
+    masked.lanes[lane].batched.push_back(examples.lanes[lane]);
+}
+
 // A masked function in a masked function: those sizes of the outer one that are ragged become
-// ragged sizes of the inner one. Padded examples of a lane have no sizes to speak of: none is
-// checked.
+// ragged sizes of the inner one. Padded examples of a lane have sizes of 0.
 Arrays mask_masked(std::span<const Masked> inputs, std::span<const Aval> outputs,
                    const Params& params, const SizeValues& sizes) {
   const MaskedParams inner(params);
@@ -261,9 +304,10 @@ Arrays mask_masked(std::span<const Masked> inputs, std::span<const Aval> outputs
       operands.push_back(sizes.value(value));
     }
   }
+  bool pads_lanes = false;
   for (Lane& lane : masked.lanes) {
     const Dim bound = sizes.bound(lane.size);
-    masked.checked &= bound == lane.size;
+    pads_lanes |= !(bound == lane.size);
     lane.size = bound;
     lane.batched.insert(lane.batched.begin(), ragged.size(), false);
   }
@@ -279,8 +323,15 @@ Arrays mask_masked(std::span<const Masked> inputs, std::span<const Aval> outputs
       shape = masked.padded(inner.body->avals[i - inner.num_ragged()]).shape;
     for (std::size_t lane = masked.lanes.size(); lane-- > 0;)
       if (inner.lanes[lane].batched[i]) shape.insert(0, masked.lanes[lane].size);
-    operands.push_back(resized(inputs[i].padded, shape));
+    const bool is_size = i < inner.num_ragged() && pads_lanes;
+    const Array operand = is_size ? fill_padding(inputs[i], Array::literal(0, DType::int32), sizes)
+                                  : inputs[i].padded;
+    operands.push_back(resized(operand, shape));
   }
+  if (pads_lanes) masked.checked &= inner.body->constraints.empty();  // sizes of 0 may break them
+  if (needs_guard(masked.body))
+    if (const std::optional<RealExamples> examples = real_examples(inner.lanes, sizes))
+      guard_padded_lanes(masked, operands, *examples);
   Arrays results = bind(masked_p, operands, masked.to_params());
   for (std::size_t i = 0; i < results.size(); ++i) {
     Shape shape;

@@ -7,6 +7,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/check.h>
 #include <plait/families.h>
+#include <plait/guard.h>
+#include <plait/ops.h>
 
 namespace plait {
 namespace {
@@ -116,6 +118,14 @@ static const auto check_def =
           bind(check_p, arrays, params.with("lanes", Dim(params.integer("lanes") + 1)));
           return std::vector<Batched>{};
         })
+        .rule<Guard>({{},
+                      [](const Array& live, std::span<const Array> inputs, const Params& params) {
+                        Arrays arrays(inputs.begin(), inputs.end());
+                        const Array passes = lax::bitwise_not(live);
+                        arrays[0] =
+                            lax::bitwise_or(inputs[0], broadcast_to(passes, inputs[0].shape()));
+                        return Arrays(bind(check_p, arrays, params));
+                      }})
         .rule<Mask>([](std::span<const Masked> inputs, auto, const Params& params,
                        const SizeValues& sizes) {
           if (!sizes.checked) return Arrays{};  // some examples may be padding

@@ -1,6 +1,8 @@
 // checked_indices: what gather and scatter of mode check become when they are masked, where the
 // size that an index must be below is known at run time only.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/guard.h>
+
 #include "ops/index_rows.h"
 
 namespace plait {
@@ -25,6 +27,28 @@ void eval_checked_indices(std::span<const View> inputs, std::span<const View> ou
   for (std::size_t i = 0; i < starts.size(); ++i)
     if (starts[i] < 0 || starts[i] > last[i])
       throw_outside(params.text("primitive"), axes[i % axes.size()], starts[i], last[i], sizes[i]);
+}
+
+Array zero_unless(const Array& live, const Array& array) {
+  return lax::select(broadcast_to(live, array.shape()), array,
+                     lax::full(array.shape(), 0, array.dtype()));
+}
+
+// Starts along the indexed axes of an array of this shape, with the greatest and the size of each.
+struct Starts {
+  Array starts, last, sizes;
+};
+Starts starts_in(const Array& rows, const Shape& array, const lax::IndexDimensions& dimensions,
+                 const Shape& window, const std::function<Array(Dim)>& value_of) {
+  Arrays greatest, extents;
+  for (int axis : dimensions.axes) {
+    extents.push_back(value_of(array[axis]));
+    greatest.push_back(value_of(array[axis] - window[axis - dimensions.batch_dims]));
+  }
+  auto spread = [&](const Arrays& scalars) {
+    return broadcast_to(by_component(scalars, rows), rows.shape());
+  };
+  return {rows, spread(greatest), spread(extents)};
 }
 
 }  // namespace
@@ -59,6 +83,13 @@ static const auto checked_indices_def =
             filled.push_back(fill_padding(input, literal_like(input.padded, 0), sizes));
           return Arrays(bind(checked_indices_p, filled, params));
         })
+        .rule<Guard>({{},
+                      [](const Array& live, std::span<const Array> inputs, const Params& params) {
+                        return Arrays(bind(
+                            checked_indices_p,
+                            {zero_unless(live, inputs[0]), zero_unless(live, inputs[1]), inputs[2]},
+                            params));
+                      }})
         .rule<Samples>([] {
           const Sample::Input zeros{{{3, 2}, DType::int32}, Sample::Input::Values::indices, 1};
           const Sample::Input sizes{{{3, 2}, DType::int32}, Sample::Input::Values::positive};
@@ -67,27 +98,37 @@ static const auto checked_indices_def =
                {{"primitive", std::string("gather")}, {"axes", Shape{0, 1}}}}};
         });
 
+static Array bind_checked(const std::string& primitive, const Starts& starts,
+                          const lax::IndexDimensions& dimensions) {
+  return bind(checked_indices_p, {starts.starts, starts.last, starts.sizes},
+              {{"primitive", primitive}, {"axes", to_shape(dimensions.axes)}});
+}
+
 Array indexing::checked_rows(const std::string& primitive, const Array& rows,
                              const Shape& real_rows, const Masked& array,
                              const lax::IndexDimensions& dimensions, const Shape& window,
                              const SizeValues& sizes) {
   if (dimensions.axes.empty() || !sizes.checked) return rows;
-  Arrays greatest, extents;
-  for (int axis : dimensions.axes) {
-    extents.push_back(sizes.value(array.aval.shape[axis]));
-    greatest.push_back(sizes.value(array.aval.shape[axis] - window[axis - dimensions.batch_dims]));
-  }
-  auto spread = [&](const Arrays& scalars) {
-    return broadcast_to(by_component(scalars, rows), rows.shape());
-  };
-  Array starts = rows, last = spread(greatest);
+  Starts starts = starts_in(rows, array.aval.shape, dimensions, window, sizes.value);
   if (const std::optional<Array> real = validity(real_rows, sizes)) {
     const Array zero = literal_like(rows, 0);
-    starts = lax::select(*real, rows, zero);
-    last = lax::select(*real, last, zero);
+    starts.starts = lax::select(*real, starts.starts, zero);
+    starts.last = lax::select(*real, starts.last, zero);
   }
-  return bind(checked_indices_p, {starts, last, spread(extents)},
-              {{"primitive", primitive}, {"axes", to_shape(dimensions.axes)}});
+  return bind_checked(primitive, starts, dimensions);
+}
+
+Array indexing::guarded_rows(const std::string& primitive, const Array& live, const Array& rows,
+                             const Shape& array, const lax::IndexDimensions& dimensions,
+                             const Shape& window) {
+  if (dimensions.axes.empty()) return rows;
+  Starts starts = starts_in(rows, array, dimensions, window, [](Dim dim) {
+    return dim.is_constant() ? Array::literal(Literal{DType::int64, false, dim.constant(), 0, 0})
+                             : Array(lax::dim_as_value(dim));
+  });
+  starts.starts = zero_unless(live, starts.starts);
+  starts.last = zero_unless(live, starts.last);
+  return bind_checked(primitive, starts, dimensions);
 }
 
 }  // namespace plait

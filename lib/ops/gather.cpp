@@ -13,6 +13,7 @@
 // other memory). No window lies inside an empty axis: clip and promise give the fill value there.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
+#include <plait/guard.h>
 
 #include "ops/index_rows.h"
 
@@ -275,6 +276,14 @@ static const auto gather_def =
         })
         .rule<Batch>(batch_gather)
         .rule<Mask>(mask_gather)
+        .rule<Guard>({checks,
+                      [](const Array& live, std::span<const Array> inputs, const Params& params) {
+                        const Array rows = guarded_rows("gather", live, signed_indices(inputs[1]),
+                                                        inputs[0].shape(), dimensions_of(params),
+                                                        params.get<Shape>("slice_sizes"));
+                        return Arrays(bind(gather_p, {inputs[0], rows},
+                                           params.with("mode", std::string("fill"))));
+                      }})
         .rule<Samples>(gather_samples);
 
 Array lax::gather(Operand operand, Operand indices, const IndexDimensions& dimensions,

@@ -11,6 +11,7 @@
 //                 one example), or, from -1 down, a lane
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/families.h>
+#include <plait/guard.h>
 #include <plait/host_call.h>
 
 #include <algorithm>
@@ -257,6 +258,33 @@ Mask::Rule mask_host_call(const Primitive& primitive) {
   };
 }
 
+// Where it is not live, a lane of no examples.
+Guard::Rule guard_host_call(const Primitive& primitive) {
+  return {{}, [&primitive](const Array& live, std::span<const Array> inputs, const Params& params) {
+            HostCall call(params);
+            Arrays operands(inputs.begin(), inputs.end());
+            std::vector<int> mapped(inputs.size() + 1, 0);  // the lane, and the size that cuts it
+            for (std::size_t lane = 0; lane < call.num_lanes(); ++lane) {
+              const auto begin = call.mapped.begin() + std::ptrdiff_t(lane * inputs.size());
+              mapped.insert(mapped.end(), begin, begin + std::ptrdiff_t(inputs.size()));
+              mapped.push_back(0);
+            }
+            for (Cut& cut : call.cuts)
+              if (cut.target < 0) --cut.target;
+            call.cuts.push_back({-1, 0});
+            call.mapped = mapped;
+            call.lanes.insert(0, 1);
+            operands.push_back(lax::convert_element_type(live, DType::int32));
+            Arrays outputs = bind(primitive, operands, call.to_params());
+            for (Array& output : outputs) {
+              Shape shape = output.shape();
+              shape.erase(0);
+              output = lax::reshape(output, shape);
+            }
+            return outputs;
+          }};
+}
+
 Tangents jvp_host_call(std::span<const Array>, std::span<const Tangent>,
                        std::span<const Array> outputs, const Params& params) {
   Tangents tangents;
@@ -301,6 +329,7 @@ Definition& with_rules(Definition&& definition) {
       .refuse<Transpose>("plait cannot see whether a function of the host is linear")
       .rule<Batch>(batch_host_call(primitive))
       .rule<Mask>(mask_host_call(primitive))
+      .rule<Guard>(guard_host_call(primitive))
       .rule<Samples>(samples_of_host_call);
 }
 

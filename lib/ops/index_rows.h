@@ -137,6 +137,13 @@ std::vector<int> inverse_of(std::span<const int> permutation);
 Array checked_rows(const std::string& primitive, const Array& rows, const Shape& real_rows,
                    const Masked& array, const lax::IndexDimensions& dimensions, const Shape& window,
                    const SizeValues& sizes);
+// Rows of indices that are checked where live, a bool scalar, is true, and 0 elsewhere: see
+// guard.h. The mode is fill from then on.
+Array guarded_rows(const std::string& primitive, const Array& live, const Array& rows,
+                   const Shape& array, const lax::IndexDimensions& dimensions, const Shape& window);
+inline bool checks(const Params& params) {
+  return params.text("mode") == "check" && !params.ints("axes").empty();
+}
 // Rows of indices of an array whose real sizes are named. Windows outside the real array are, by
 // mode: moved inside (clip) or made to start at -1 (fill). For clip, the mode is fill from then on:
 // nothing lies inside an array that is empty.

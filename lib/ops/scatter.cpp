@@ -14,6 +14,8 @@
 // An element meets its updates in that order on any number of threads: see NOTE: [scatter order].
 // So sums have one result to the bit, and set is a linear function of operand and updates.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/guard.h>
+
 #include "ops/index_rows.h"
 
 #include <algorithm>
@@ -360,6 +362,16 @@ static const auto scatter_def =
         .rule<Transpose>(transpose_scatter)
         .rule<Batch>(batch_scatter)
         .rule<Mask>(mask_scatter)
+        .rule<Guard>({checks,
+                      [](const Array& live, std::span<const Array> inputs, const Params& params) {
+                        const lax::IndexDimensions dimensions = dimensions_of(params);
+                        const Shape& array = inputs[0].shape();
+                        const Array rows = guarded_rows(
+                            "scatter", live, signed_indices(inputs[1]), array, dimensions,
+                            window_sizes(array.rank(), inputs[2].shape(), dimensions));
+                        return Arrays(bind(scatter_p, {inputs[0], rows, inputs[2]},
+                                           params.with("mode", std::string("fill"))));
+                      }})
         .rule<Samples>(scatter_samples);
 
 Array lax::scatter(Operand operand, Operand indices, Operand updates,
