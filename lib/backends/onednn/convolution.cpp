@@ -227,7 +227,7 @@ class ConvolutionKernel final : public Kernel {
   const Form form_;
   const Padding padding_;
   const Epilogues epilogues_;
-  const CompiledCache cache_;
+  const CompiledCache<Compiled> cache_;
 };
 
 }  // namespace

@@ -152,6 +152,25 @@ void Epilogues::add_operations(dnnl::graph::graph& graph, std::span<const Tensor
   }
 }
 
+dnnl::post_ops Epilogues::post_operations(std::span<const dnnl::memory::desc> operands) const {
+  auto algorithm_of = [](Op::kind kind) {
+    switch (kind) {
+      case Op::kind::Add:
+        return dnnl::algorithm::binary_add;
+      case Op::kind::Subtract:
+        return dnnl::algorithm::binary_sub;
+      case Op::kind::Multiply:
+        return dnnl::algorithm::binary_mul;
+      default:
+        return dnnl::algorithm::binary_div;
+    }
+  };
+  dnnl::post_ops operations;
+  for (std::size_t i = 0; i < list_.size(); ++i)
+    operations.append_binary(algorithm_of(list_[i].kind), operands[i]);
+  return operations;
+}
+
 void Epilogues::evaluate(std::span<const View> inputs, const View& output) const {
   for (const Epilogue& epilogue : list_) {
     const Equation& equation = *epilogue.equation;

@@ -5,7 +5,6 @@
 #include <plait/base/pool.h>
 
 namespace plait::onednn {
-namespace {
 
 // Never destroyed: kernels may outlive main.
 const dnnl::engine& engine() {
@@ -18,6 +17,16 @@ dnnl::stream& stream() {
   static thread_local dnnl::stream stream(engine());
   return stream;
 }
+
+void throw_failed(const dnnl::error& error) {
+  if (error.status == dnnl_out_of_memory)
+    throw MemoryError("oneDNN could not allocate its scratch memory",
+                      "work on smaller pieces, or drop arrays that are no longer needed");
+  throw BackendError(std::string("oneDNN failed: ") + error.what(),
+                     "set ONEDNN_VERBOSE=all to see why");
+}
+
+namespace {
 
 Tensor tensor_of(std::size_t id, const TensorSpec& spec) {
   return {id, type_of(spec.dtype), spec.dims, spec.strides};
@@ -83,28 +92,8 @@ void Compiled::run(std::span<void* const> inputs, void* output) const {
     partition_.execute(stream(), sources, {dnnl::graph::tensor(output_, engine(), output)});
     stream().wait();
   } catch (const dnnl::error& error) {
-    if (error.status == dnnl_out_of_memory)
-      throw MemoryError("oneDNN could not allocate its scratch memory",
-                        "work on smaller pieces, or drop arrays that are no longer needed");
-    throw BackendError(std::string("oneDNN failed: ") + error.what(),
-                       "set ONEDNN_VERBOSE=all to see why");
+    throw_failed(error);
   }
-}
-
-std::shared_ptr<const Compiled> CompiledCache::find_or_make(
-    const std::vector<TensorSpec>& specs,
-    const std::function<std::shared_ptr<const Compiled>()>& make) const {
-  constexpr std::size_t limit = 16;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const Entry& entry : entries_)
-      if (entry.specs == specs) return entry.compiled;
-  }
-  std::shared_ptr<const Compiled> made = make();
-  const std::lock_guard lock(mutex_);
-  if (entries_.size() == limit) entries_.erase(entries_.begin());
-  entries_.push_back({specs, made});
-  return made;
 }
 
 }  // namespace plait::onednn

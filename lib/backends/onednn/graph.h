@@ -1,5 +1,5 @@
-// oneDNN Graph, as this backend uses it: one operation with its epilogues, compiled for given
-// shapes and strides, and run on memory of ours.
+// oneDNN, as this backend uses it: one operation of its Graph with its epilogues, compiled for
+// given shapes and strides, and run on memory of ours; and what primitives share with that.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,6 +22,9 @@ struct TensorSpec {
 // f32, bf16, f16: what operations of this backend take; bf16 and f16 where the processor has them.
 bool has_type(DType dtype);
 Tensor::data_type type_of(DType dtype);
+const dnnl::engine& engine();
+dnnl::stream& stream();                                    // of this thread
+[[noreturn]] void throw_failed(const dnnl::error& error);  // while a kernel runs
 
 // A compiled partition. Immutable; run from many threads at once.
 class Compiled {
@@ -45,16 +48,28 @@ class Compiled {
 
 // What was compiled for the layouts that a kernel has met. Inputs of programs are dense and the
 // rest is planned, so there are few.
+template <class T>
 class CompiledCache {
  public:
-  std::shared_ptr<const Compiled> find_or_make(
-      const std::vector<TensorSpec>& specs,
-      const std::function<std::shared_ptr<const Compiled>()>& make) const;
+  template <class Make>
+  std::shared_ptr<const T> find_or_make(const std::vector<TensorSpec>& specs, Make&& make) const {
+    constexpr std::size_t limit = 16;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const Entry& entry : entries_)
+        if (entry.specs == specs) return entry.compiled;
+    }
+    std::shared_ptr<const T> made = make();
+    const std::lock_guard lock(mutex_);
+    if (entries_.size() == limit) entries_.erase(entries_.begin());
+    entries_.push_back({specs, made});
+    return made;
+  }
 
  private:
   struct Entry {
     std::vector<TensorSpec> specs;
-    std::shared_ptr<const Compiled> compiled;
+    std::shared_ptr<const T> compiled;
   };
   mutable std::mutex mutex_;
   mutable std::vector<Entry> entries_;
@@ -87,6 +102,8 @@ class Epilogues {
   // The operations behind it; sources are their operands.
   void add_operations(dnnl::graph::graph& graph, std::span<const Tensor> sources,
                       const Tensor& output) const;
+  // The same behind a primitive.
+  dnnl::post_ops post_operations(std::span<const dnnl::memory::desc> operands) const;
   void evaluate(std::span<const View> inputs, const View& output) const;
 
  private:

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ops.h>
 
-#include "graph.h"
+#include "product.h"
 
 namespace plait::onednn {
 namespace {
@@ -94,12 +94,13 @@ class MatmulKernel final : public Kernel {
                        columns = specs[1].dims[2];
     const TensorSpec out{outputs[0].dtype, {batch, rows, columns}, {rows * columns, columns, 1}};
     epilogues_.add_operands(inputs, 2, 3, specs, memory, copies);
-    const std::int64_t work = batch * rows * columns * specs[0].dims[2];
-    const std::shared_ptr<const Compiled> compiled =
-        cache_.find_or_make(specs, [&] { return Compiled::make(specs, out, work, build()); });
-    if (compiled) return compiled->run(memory, outputs[0].data);
-    eval_(both, outputs, equation_.params);
-    epilogues_.evaluate(inputs, outputs[0]);
+    const std::shared_ptr<const Product> product =
+        cache_.find_or_make(specs, [&] { return Product::make(specs, out, epilogues_); });
+    if (product)
+      product->run(memory, outputs[0].data);
+    else
+      eval_(both, outputs, equation_.params);
+    if (!product || !product->has_epilogues()) epilogues_.evaluate(inputs, outputs[0]);
   }
 
  private:
@@ -124,21 +125,12 @@ class MatmulKernel final : public Kernel {
     return {view.dtype, {sizes[0], sizes[1], sizes[2]}, {sizes[1] * sizes[2], sizes[2], 1}};
   }
 
-  Compiled::Build build() const {
-    return
-        [this](dnnl::graph::graph& graph, std::span<const Tensor> sources, const Tensor& output) {
-          graph.add_op(dnnl::graph::op(0, dnnl::graph::op::kind::MatMul, {sources[0], sources[1]},
-                                       {epilogues_.product(output)}, "matmul"));
-          epilogues_.add_operations(graph, sources.subspan(2), output);
-        };
-  }
-
   const Equation equation_;
   const Eval::Rule& eval_;
   const Axes axes_;
   const std::vector<int> lhs_free_, rhs_free_;
   const Epilogues epilogues_;
-  const CompiledCache cache_;
+  const CompiledCache<Product> cache_;
 };
 
 }  // namespace

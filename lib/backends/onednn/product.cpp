@@ -1,0 +1,101 @@
+// Products of matrices. See product.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "product.h"
+
+#include <plait/base/pool.h>
+
+namespace plait::onednn {
+namespace {
+
+using Memory = dnnl::memory;
+
+// A batch of one matrix is a matrix.
+Memory::desc desc_of(const TensorSpec& spec, bool is_batched) {
+  Dims dims = spec.dims, strides = spec.strides;
+  if (!is_batched) dims.erase(dims.begin()), strides.erase(strides.begin());
+  const auto type = spec.dtype == DType::bfloat16  ? Memory::data_type::bf16
+                    : spec.dtype == DType::float16 ? Memory::data_type::f16
+                                                   : Memory::data_type::f32;
+  return {dims, type, strides};
+}
+
+// The best implementation of this product; nothing when there is only the reference.
+std::optional<dnnl::matmul::primitive_desc> find(const Memory::desc& lhs, const Memory::desc& rhs,
+                                                 const Memory::desc& output,
+                                                 const dnnl::post_ops& behind) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attributes.set_post_ops(behind);
+  dnnl::matmul::primitive_desc found(engine(), lhs, rhs, output, attributes, true);
+  if (!found || std::string_view(found.impl_info_str()).substr(0, 3) == "ref") return std::nullopt;
+  return found;
+}
+
+}  // namespace
+
+std::shared_ptr<const Product> Product::make(std::span<const TensorSpec> operands,
+                                             const TensorSpec& output, const Epilogues& epilogues) {
+  const Dims &lhs = operands[0].dims, &rhs = operands[1].dims;
+  const bool is_batched = lhs[0] > 1;
+  const std::int64_t work = lhs[0] * lhs[1] * lhs[2] * rhs[2];
+  auto product = std::make_shared<Product>();
+  product->max_threads_ = work <= narrow_work ? 1 : num_threads();
+  const PoolScope pool(product->max_threads_);
+  try {
+    std::vector<Memory::desc> descs;
+    for (const TensorSpec& spec : operands) descs.push_back(desc_of(spec, is_batched));
+    product->output_ = desc_of(output, is_batched);
+    const auto alone = find(descs[0], descs[1], product->output_, {});
+    if (!alone) {
+      log_line("onednn: no fast kernel for a product; the reference runs it");
+      return nullptr;
+    }
+    auto chosen = alone;
+    if (descs.size() > 2) {
+      const auto all = find(descs[0], descs[1], product->output_,
+                            epilogues.post_operations(std::span(descs).subspan(2)));
+      product->has_epilogues_ =
+          all && std::string_view(all->impl_info_str()) == alone->impl_info_str();
+      if (product->has_epilogues_) chosen = all;
+    }
+    product->primitive_ = dnnl::matmul(*chosen);
+    product->scratchpad_ = chosen->scratchpad_desc();
+    product->arguments_ = {{DNNL_ARG_SRC, descs[0]}, {DNNL_ARG_WEIGHTS, descs[1]}};
+    for (std::size_t i = 2; i < descs.size() && product->has_epilogues_; ++i)
+      product->arguments_.emplace_back(DNNL_ARG_ATTR_MULTIPLE_POST_OP(int(i) - 2) | DNNL_ARG_SRC_1,
+                                       descs[i]);
+    return product;
+  } catch (const dnnl::error& error) {
+    log_line(std::string("onednn: ") + error.what() + "; the reference runs the product");
+    return nullptr;
+  }
+}
+
+void Product::run(std::span<void* const> operands, void* output) const {
+  const PoolScope pool(max_threads_);
+  const std::int64_t bytes = std::int64_t(scratchpad_.get_size());
+  const Storage scratch = bytes > 0 ? Storage::allocate(std::size_t(bytes)) : Storage();
+  try {
+    std::vector<Memory> memories;
+    std::vector<dnnl_exec_arg_t> arguments;
+    memories.reserve(arguments_.size() + 2);
+    arguments.reserve(arguments_.size() + 2);
+    auto add = [&](int argument, const Memory::desc& desc, void* data) {
+      memories.emplace_back(desc, engine(), data);
+      arguments.push_back({argument, memories.back().get()});
+    };
+    for (std::size_t i = 0; i < arguments_.size(); ++i)
+      add(arguments_[i].first, arguments_[i].second, operands[i]);
+    add(DNNL_ARG_DST, output_, output);
+    if (bytes > 0) add(DNNL_ARG_SCRATCHPAD, scratchpad_, scratch.data());
+    // Without the map of arguments that the C++ interface would build.
+    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), stream().get(),
+                                                   int(arguments.size()), arguments.data()),
+                            "could not execute a product");
+    stream().wait();
+  } catch (const dnnl::error& error) {
+    throw_failed(error);
+  }
+}
+
+}  // namespace plait::onednn

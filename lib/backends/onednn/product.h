@@ -1,0 +1,30 @@
+// A product of matrices by oneDNN's primitive, not by its Graph: the Graph copies the right operand
+// to a layout of its own at every call, which takes as long as the product of a small batch.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "graph.h"
+
+namespace plait::onednn {
+
+// Compiled for given shapes and strides. Immutable; run from many threads at once.
+class Product {
+ public:
+  // operands: both matrices as [batch, rows, columns], then what the epilogues add. Nothing when
+  // oneDNN has only its reference; why is then in the log.
+  static std::shared_ptr<const Product> make(std::span<const TensorSpec> operands,
+                                             const TensorSpec& output, const Epilogues& epilogues);
+  // Whether it does the epilogues, too: not where oneDNN would compute the product in another way.
+  bool has_epilogues() const { return has_epilogues_; }
+  void run(std::span<void* const> operands, void* output) const;
+
+ private:
+  using Memory = dnnl::memory;
+  dnnl::matmul primitive_;
+  std::vector<std::pair<int, Memory::desc>> arguments_;  // as the primitive numbers them
+  Memory::desc output_, scratchpad_;
+  int max_threads_ = 1;
+  bool has_epilogues_ = true;
+};
+
+}  // namespace plait::onednn
