@@ -6,6 +6,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan.h"
 
+#include <plait/ops_control.h>
+
 #include <map>
 
 namespace plait::compile_passes {
@@ -263,14 +265,25 @@ class Planner {
             View{nullptr, in_memory(program_->aval(atom)).dtype, layout.shape, layout.strides}};
   }
 
+  static void add_bodies(const Params& params, std::vector<Step::Body>& bodies) {
+    for (const auto& [name, value] : open_bodies(params).entries()) {
+      if (const Jaxpr* body = std::get_if<Jaxpr>(&value)) bodies.push_back({name, *body});
+      if (const auto* list = std::get_if<std::vector<Jaxpr>>(&value))
+        for (std::size_t i = 0; i < list->size(); ++i)
+          bodies.push_back({"branch " + std::to_string(i), (*list)[i]});
+    }
+  }
+
   void close_step(Draft& planned) {
     Step step;
     step.backend = planned.group->backend->name();
     for (const Atom& atom : planned.group->inputs) step.inputs.push_back(view_of(atom));
     for (Var var : planned.group->outputs) step.outputs.push_back(view_of(var));
-    for (int index : planned.group->equations)
-      step.names += (step.names.empty() ? "" : " ") +
-                    std::string(program_->equations[index].primitive->name());
+    for (int index : planned.group->equations) {
+      const Equation& equation = program_->equations[index];
+      step.names += (step.names.empty() ? "" : " ") + std::string(equation.primitive->name());
+      add_bodies(equation.params, step.bodies);
+    }
     step.refusals = std::move(planned.group->refusals);
     step.scratch_offset = planned.scratch_offset;
     step.kernel = std::move(planned.kernel);

@@ -19,7 +19,13 @@ struct Step {
   std::string_view backend;
   std::vector<PlannedView> inputs, outputs;
   std::int64_t scratch_offset = 0;  // in the arena
-  std::string names, refusals;      // for explain
+  // For explain: the equations, what other backends say of them, and the programs that they hold.
+  struct Body {
+    std::string label;
+    Jaxpr program;
+  };
+  std::string names, refusals;
+  std::vector<Body> bodies;
 };
 
 // Memory that is allocated for a result; several results may show it.

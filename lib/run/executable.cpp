@@ -77,6 +77,8 @@ void release_handles(const Plan& plan, void* arena) {
   for (std::int64_t offset : plan.arena_stacks) handle_at(arena, offset)->~shared_ptr();
 }
 
+using ExplainRow = std::array<std::string, 5>;  // a line of the table by columns
+
 class StepExecutable final : public Executable {
  public:
   StepExecutable(Plan plan, Device device, std::vector<HostCallSite> host_calls)
@@ -116,6 +118,7 @@ class StepExecutable final : public Executable {
   const std::vector<Aval>& outputs() const override { return plan_.outputs; }
   std::int64_t arena_bytes() const override { return plan_.arena_bytes; }
   std::string explain() const override;
+  void add_rows(const std::string& indent, std::vector<ExplainRow>& rows) const;
 
  private:
   friend class StepSession;
@@ -262,8 +265,9 @@ std::unique_ptr<Session> StepExecutable::open() const {
   return std::make_unique<StepSession>(*this);
 }
 
-std::string StepExecutable::explain() const {
-  std::vector<std::array<std::string, 5>> rows{{"step", "backend", "output", "bytes", "equations"}};
+// A loop's or a branch's program follows its step, indented.
+void StepExecutable::add_rows(const std::string& indent, std::vector<ExplainRow>& rows) const {
+  constexpr std::size_t width = 4;  // of "step"
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
     const Step& step = plan_.steps[i];
     std::int64_t bytes = 0;
@@ -277,19 +281,35 @@ std::string StepExecutable::explain() const {
     if (step.names.find(' ') != std::string::npos) what = "fused: " + what;
     if (const std::string note = step.kernel->note(); !note.empty()) what += "  [" + note + "]";
     if (!step.refusals.empty()) what += "  (" + step.refusals + ")";
+    std::string number = std::to_string(i);
+    number.insert(0, width - std::min(width, number.size()), ' ');
     rows.push_back(
-        {std::to_string(i), std::string(step.backend), types, std::to_string(bytes), what});
+        {indent + number, std::string(step.backend), types, std::to_string(bytes), what});
+    for (const Step::Body& body : step.bodies) {
+      rows.push_back({indent + std::string(width + 1, ' ') + body.label, "", "", "", ""});
+      const auto executable = compile(body.program);
+      if (const auto* steps = dynamic_cast<const StepExecutable*>(executable.get()))
+        steps->add_rows(indent + "  ", rows);
+    }
   }
+}
+
+std::string StepExecutable::explain() const {
+  std::vector<ExplainRow> rows{{"step", "backend", "output", "bytes", "equations"}};
+  add_rows("", rows);
   std::array<std::size_t, 4> widths{};
-  for (const auto& row : rows)
+  for (const ExplainRow& row : rows)
     for (std::size_t column = 0; column < 4; ++column)
-      widths[column] = std::max(widths[column], row[column].size());
+      if (!row[1].empty()) widths[column] = std::max(widths[column], row[column].size());
   std::string text;
-  for (const auto& row : rows) {
+  for (const ExplainRow& row : rows) {
+    if (row[1].empty()) {  // the label of a body
+      text += row[0] + "\n";
+      continue;
+    }
     for (std::size_t column = 0; column < 4; ++column) {
       const std::string padding(widths[column] - row[column].size(), ' ');
-      const bool is_number = column == 0 || column == 3;
-      text += (is_number ? padding + row[column] : row[column] + padding) + "  ";
+      text += (column == 3 ? padding + row[column] : row[column] + padding) + "  ";
     }
     text += row[4] + "\n";
   }

@@ -318,3 +318,45 @@ def test_argnums_and_argnames_that_no_parameter_has():
             plait.jit(f, **options)
     assert float(plait.jit(f, static_argnames="mode", donate_argnums=None)(2.0, mode="max")) == 2
     plait.jit(lambda *args, **kwargs: args[0], static_argnames="any", static_argnums=7)(1.0)
+
+
+def test_explain_shows_bodies_and_the_islands_inside():
+    def island(x):
+        return x
+
+    def f(w, x):
+        def step(c, x):
+            c = plait.lax.cond(
+                c[0] > 0,
+                lambda c: plait.host_call(island, c, c),
+                lambda c: plait.lax.while_loop(lambda c: c[0] < 0, pnp.exp, c),
+                pnp.tanh(c @ w + x),
+            )
+            return c, c.sum()
+
+        return plait.lax.scan(step, pnp.zeros(4), x)
+
+    text = str(plait.explain(f, pnp.ones((4, 4)), pnp.ones((5, 4))))
+    lines = [line for line in text.splitlines() if line.startswith(" ")]
+    inside = {}  # the equations of each body, and how far it is indented
+    path = []
+    for line in lines:
+        words = line.split()
+        indent = len(line) - len(line.lstrip())
+        if words[0] in ("body", "cond", "branch"):
+            path = [each for each in path if each[0] < indent] + [(indent, line.strip())]
+        else:
+            path = [each for each in path if each[0] <= indent]
+            inside.setdefault("/".join(name for _, name in path), []).append(line)
+    assert set(inside) == {
+        "", "body", "body/branch 0", "body/branch 0/body", "body/branch 0/cond", "body/branch 1"
+    }  # fmt: skip
+    assert "  scan" in inside[""][-1] and any("dot_general" in line for line in inside["body"])
+    assert "while" in inside["body/branch 0"][0] and "exp" in inside["body/branch 0/body"][0]
+    assert "cmp" in inside["body/branch 0/cond"][-1]
+    assert any("host_call" in line for line in inside["body/branch 1"])
+    assert all(
+        line.split()[1] in ("reference", "control", "onednn", "host")
+        for line in sum(inside.values(), [])
+    )
+    assert "host call: `island`, test_jit.py" in text
