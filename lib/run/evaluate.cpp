@@ -82,6 +82,10 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
   prepared.alias =
       inputs.size() == prepared.outputs.size() ? Alias::table().find(primitive) : nullptr;
   const Jaxpr alone = single_equation(primitive, prepared.inputs, params);
+  if (alone->equations.empty()) {  // without results and effects there is nothing to do
+    prepared.executable = compile(alone);
+    return prepared;
+  }
   for (const Backend* backend : backends_of()) {
     if (!backend->supports(alone->equations[0], prepared.inputs, prepared.outputs)) continue;
     const Pointwise::Rule* pointwise = Pointwise::table().find(primitive);

@@ -310,3 +310,10 @@ def test_checkpoint_of_loops_and_branches():
             np.testing.assert_allclose(
                 plait.vmap(plait.grad(g))(np.array([x, x])), [expected, expected], rtol=1e-7
             )
+
+
+def test_branches_and_loops_without_results():
+    assert lax.cond(True, lambda x: None, lambda x: None, 1.0) is None
+    assert lax.switch(1, [lambda: (), lambda: ()]) == ()
+    assert lax.scan(lambda c, x: (c, None), None, XS) == (None, None)
+    assert plait.jit(lambda x: lax.cond(x > 0, lambda: {}, lambda: {}))(1.0) == {}
