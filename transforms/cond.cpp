@@ -293,6 +293,12 @@ Branches trace_branches(const std::vector<Function>& functions, const std::vecto
   return result;
 }
 
+// Where a branch is taken, for messages.
+std::string place_of(std::string_view name, std::size_t branch) {
+  if (name == "cond") return branch == 0 ? "where the predicate is false" : "where it is true";
+  return "in branch " + std::to_string(branch);
+}
+
 // The type that a result has in every branch; a weak one yields to a strong one.
 std::vector<Aval> common_outputs(const std::vector<Jaxpr>& branches, std::string_view name,
                                  const flat::OutputName& output_name) {
@@ -300,15 +306,15 @@ std::vector<Aval> common_outputs(const std::vector<Jaxpr>& branches, std::string
   for (std::size_t b = 1; b < branches.size(); ++b) {
     const std::vector<Aval> outputs = branches[b]->output_avals();
     if (outputs.size() != common.size())
-      throw TreeError(std::string(name) + ": branch 0 returns " + std::to_string(common.size()) +
-                          " arrays, and branch " + std::to_string(b) + " returns " +
-                          std::to_string(outputs.size()),
+      throw TreeError(std::string(name) + ": there are " + std::to_string(common.size()) +
+                          " results " + place_of(name, 0) + ", and " +
+                          std::to_string(outputs.size()) + " " + place_of(name, b),
                       "return the same structure from every branch");
     for (std::size_t i = 0; i < common.size(); ++i) {
       const std::string what = std::string(name) + ": " +
                                (output_name ? output_name(i) : "output " + std::to_string(i)) +
-                               " is " + common[i].to_string() + " in branch 0, and " +
-                               outputs[i].to_string() + " in branch " + std::to_string(b);
+                               " is " + common[i].to_string() + " " + place_of(name, 0) + ", and " +
+                               outputs[i].to_string() + " " + place_of(name, b);
       if (!(common[i].shape == outputs[i].shape))
         throw ShapeError(what, "return arrays of the same shape from every branch");
       if (common[i].dtype != outputs[i].dtype && !common[i].weak && !outputs[i].weak)

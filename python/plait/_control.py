@@ -59,10 +59,27 @@ class _Result:
         return to_arrays(flat, structure, f"{self.transform}: {self.what}")
 
 
-def cond(pred, true_fun, false_fun, *operands):
+_not_equal = _plait.catalogue("numpy")["not_equal"]
+_no_operand = object()
+
+
+def _operands(transform, operands, operand):
+    """The operands, or the one given by keyword, as in JAX."""
+    if operand is _no_operand:
+        return operands
+    if operands:
+        _plait.fail(
+            "ValueError",
+            f"{transform}: there are operands by position and `operand`",
+            "give all of them by position",
+        )
+    return (operand,)
+
+
+def cond(pred, true_fun, false_fun, *operands, operand=_no_operand):
     """true_fun(*operands) where pred, a bool scalar, is true; else false_fun(*operands).
 
-    Both are traced, and one runs. They return trees of the same structure, shapes and dtypes. The branch not
+    A number is true where it is not zero. operand= is a name for the only operand. Both are traced, and one runs. They return trees of the same structure, shapes and dtypes. The branch not
     taken contributes exactly zero to gradients. Under vmap, with a pred for each example, each takes its own.
 
     ShapeError when pred is no scalar; TreeError, ShapeError or DtypeError, which name the leaf, when results
@@ -70,17 +87,21 @@ def cond(pred, true_fun, false_fun, *operands):
     """
     for fun in (true_fun, false_fun):
         check_callable("cond", fun)
-    return _branches("cond", pred, (false_fun, true_fun), operands)
+    if not isinstance(pred, bool):
+        (pred,), _, _ = _leaves("cond", true_fun, "the predicate", pred)
+        if pred.ndim == 0 and pred.dtype != bool:
+            pred = _not_equal(pred, 0)
+    return _branches("cond", pred, (false_fun, true_fun), _operands("cond", operands, operand))
 
 
-def switch(index, branches, *operands):
+def switch(index, branches, *operands, operand=_no_operand):
     """branches[index](*operands); an index out of range is clamped. As cond."""
     branches = tuple(branches)
     for fun in branches:
         check_callable("switch", fun)
     if not branches:
         _plait.fail("ValueError", "switch: there are no branches", "give at least one function")
-    return _branches("switch", index, branches, operands)
+    return _branches("switch", index, branches, _operands("switch", operands, operand))
 
 
 def _branches(transform, index, branches, operands):
@@ -142,6 +163,7 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
         "while_loop",
         _flat(cond_fun, structure),
         f"the result of `{name_of(cond_fun)}`",
+        flatten(True)[1],
     )
     outputs = _plait.flat_while(
         condition, body, arrays, max_steps, "while_loop", name_of(body_fun), place
@@ -189,7 +211,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
     def body(leaves):
         nonlocal ys_structure
         result = call(leaves)
-        if not isinstance(result, tuple) or len(result) != 2:
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
             _plait.fail(
                 "TreeError",
                 f"scan: `{name_of(f)}` returned {text_of(result)} of type {type(result).__name__}",

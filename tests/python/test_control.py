@@ -263,7 +263,9 @@ def test_carries_keep_their_types():
         lax.while_loop(lambda c: c, lambda c: c, 1.0)
     with pytest.raises(plait.ShapeError, match="the predicate is bool"):
         lax.cond(XS > 0, lambda: 1, lambda: 2)
-    with pytest.raises(plait.ShapeError, match=r"the output\['y'\] is f64\[5\] in branch 0"):
+    with pytest.raises(
+        plait.ShapeError, match=r"the output\['y'\] is f64\[5\] where the predicate is false"
+    ):
         lax.cond(True, lambda: {"y": pnp.asarray(1.0)}, lambda: {"y": pnp.asarray(XS)})
 
 
@@ -317,3 +319,22 @@ def test_branches_and_loops_without_results():
     assert lax.switch(1, [lambda: (), lambda: ()]) == ()
     assert lax.scan(lambda c, x: (c, None), None, XS) == (None, None)
     assert plait.jit(lambda x: lax.cond(x > 0, lambda: {}, lambda: {}))(1.0) == {}
+
+
+def test_arguments_are_jaxs():
+    for pred, wanted in ((-1, 2), (0, 1), (2.5, 2), (np.float32(0), 1), (np.bool_(True), 2)):
+        assert float(lax.cond(pred, lambda: 2.0, lambda: 1.0)) == wanted
+        assert float(plait.jit(lambda p: lax.cond(p, lambda: 2.0, lambda: 1.0))(pred)) == wanted
+    assert float(lax.cond(True, lambda x: x + 1, lambda x: x, operand=2.0)) == 3
+    assert float(lax.cond(False, lambda x: 1.0, lambda x: 2.0, operand=None)) == 2
+    assert float(lax.switch(1, [lambda x: x, lambda x: -x], operand=2.0)) == -2
+    with pytest.raises(plait.ValueError, match="operand"):
+        lax.cond(True, lambda x: x, lambda x: x, 1.0, operand=2.0)
+    np.testing.assert_array_equal(lax.scan(lambda c, x: [c + x, c], 0.0, XS)[0], XS.sum())
+    with pytest.raises(plait.TreeError, match=r"the result of `f` has the structure \(\*,\)"):
+        lax.while_loop(lambda c: (c < 1,), lambda c: c + 1, 0)
+    with pytest.raises(
+        plait.DtypeError,
+        match=r"f32\[\] where the predicate is false, and i32\[\] where it is true",
+    ):
+        lax.cond(True, lambda: np.int32(1), lambda: np.float32(1))
