@@ -13,8 +13,9 @@ Arrays with_index(const Array& index, const Arrays& operands) {
   return concatenate(Arrays{index}, operands);
 }
 
-Arrays bind_cond(const Array& index, const Arrays& operands, std::vector<Jaxpr> branches) {
-  CondParams cond;
+// A cond like another one, of other branches.
+Arrays bind_cond(CondParams cond, const Array& index, const Arrays& operands,
+                 std::vector<Jaxpr> branches) {
   cond.branches = std::move(branches);
   return bind(cond_p, with_index(index, operands), cond.to_params());
 }
@@ -39,7 +40,7 @@ Differentiated jvp_cond(const CondParams& cond, std::span<const Array> primals,
   for (const Jaxpr& branch : cond.branches)
     branches.push_back(jvp_jaxpr(branch, has, outputs)->jaxpr);
   const Arrays results =
-      bind_cond(primals[0],
+      bind_cond(cond, primals[0],
                 concatenate(slice(primals, 1, primals.size()), nonzero_arrays(tangents)), branches);
   Differentiated result{slice(results, 0, outputs.size()), {}};
   result.tangents =
@@ -113,7 +114,7 @@ Differentiated linearize_cond(std::span<const Array> primals, std::span<const Ta
         },
         cond.branches[b]->input_avals(), cond.branches[b]->sizes));
   const Arrays operands = slice(primals, 1, primals.size());
-  const Arrays results = bind_cond(primals[0], operands, known);
+  const Arrays results = bind_cond(cond, primals[0], operands, known);
   Differentiated result{slice(results, 0, num_outputs), {}};
 
   // Operands of the linear cond: tangents, operands, shared places.
@@ -135,7 +136,7 @@ Differentiated linearize_cond(std::span<const Array> primals, std::span<const Ta
         avals_of(arguments), cond.branches[b]->sizes));
   TraceScope scope(linear);
   result.tangents =
-      spread(bind_cond(primals[0], arguments, pushed), outputs, avals_of(result.outputs));
+      spread(bind_cond(cond, primals[0], arguments, pushed), outputs, avals_of(result.outputs));
   return result;
 }
 
@@ -177,7 +178,7 @@ Tangents transpose_cond(std::span<const Tangent> cotangents, std::span<const Tra
         },
         avals_of(arguments), branch->sizes));
   }
-  const Arrays outputs = bind_cond(inputs[0].known(), arguments, branches);
+  const Arrays outputs = bind_cond(cond, inputs[0].known(), arguments, branches);
   Tangents results{Tangent(inputs[0].aval())};
   std::size_t next = 0, flag = 0;
   for (std::size_t i = 0; i < linear.size(); ++i) {
@@ -206,7 +207,7 @@ std::vector<Batched> batch_cond(Dim size, std::span<const Batched> inputs, const
   for (const Jaxpr& branch : cond.branches)
     branches.push_back(batch_jaxpr(branch, size, dims, batched)->jaxpr);
   std::vector<Batched> results;
-  for (Array& output : bind_cond(inputs[0].array, operands, branches))
+  for (Array& output : bind_cond(cond, inputs[0].array, operands, branches))
     results.push_back(
         {std::move(output), batched[results.size()] ? std::optional<int>(0) : std::nullopt});
   return results;
@@ -229,7 +230,7 @@ Arrays mask_cond(std::span<const Masked> inputs, std::span<const Aval>, const Pa
         outputs.push_back(output.padded);
       return outputs;
     });
-  return flat::cond(inputs[0].padded, branches, operands);
+  return flat::cond(inputs[0].padded, branches, operands, "cond", {}, cond.select);
 }
 
 const auto linearize_rules = rules<Linearize>().on(cond_p, linearize_cond);
@@ -331,7 +332,7 @@ std::vector<Aval> common_outputs(const std::vector<Jaxpr>& branches, std::string
 
 Arrays flat::cond(const Array& index, const std::vector<Function>& branches,
                   std::span<const Array> operands, std::string_view name,
-                  const OutputName& output_name) {
+                  const OutputName& output_name, std::optional<bool> select) {
   if (branches.empty())
     throw ValueError(std::string(name) + ": there are no branches", "give at least one function");
   const Array chosen = index_of(index, branches.size(), name);
@@ -348,7 +349,10 @@ Arrays flat::cond(const Array& index, const std::vector<Function>& branches,
         },
         branch->input_avals(), branch->sizes);
   }
-  return bind_cond(chosen, concatenate(Arrays(operands.begin(), operands.end()), traced.captured),
+  CondParams cond;
+  cond.select = select;
+  return bind_cond(std::move(cond), chosen,
+                   concatenate(Arrays(operands.begin(), operands.end()), traced.captured),
                    traced.jaxprs);
 }
 

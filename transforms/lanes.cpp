@@ -1,10 +1,12 @@
 // lanes: a body of one example, applied to many that go different ways. It comes from vmap, and
 // stays a body of one example while it is differentiated and batched again.
 //
-// Its decomposition comes last. It runs all examples together, each step for those that are live:
-// a loop goes on while any example does, and examples that have ended keep their carry; each branch
-// runs on all, and each example takes its own. Rewritten earlier, a zero cotangent would meet the
-// NaN of a branch not taken.
+// Its decomposition comes last: rewritten earlier, a zero cotangent would meet the NaN of a branch
+// not taken. What does not diverge is applied to all examples together. Each equation that does
+// becomes a `lanes` equation of its own, which kernels run for the examples that need it
+// (lib/run/lanes.cpp). Where they cannot, all examples take part in all of it, and each takes its
+// own results: a loop goes on while any example does, and examples that have ended keep their
+// carry; each branch runs on all.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/guard.h>
 #include <plait/laned.h>
@@ -18,11 +20,25 @@ namespace {
 
 // --- Decomposition -------------------------------------------------------------------------------
 
+// Whether computing all branches for every example costs little more than finding out who needs
+// which.
+bool is_cheap(const CondParams& cond) {
+  constexpr std::size_t most = 12;
+  return std::all_of(cond.branches.begin(), cond.branches.end(), [](const Jaxpr& branch) {
+    return branch->equations.size() <= most &&
+           std::all_of(branch->equations.begin(), branch->equations.end(),
+                       [](const Equation& equation) {
+                         return Pointwise::table().find(*equation.primitive) != nullptr;
+                       });
+  });
+}
+
 // vmap in which only some examples are live.
 struct LiveInterpreter {
   using Value = Batched;
   Dim size;
-  Array live;  // bool[size]; none: all of them
+  Array live;             // bool[size]; none: all of them
+  bool together = false;  // whether all examples take part where they go different ways
 
   Value lift(const Array& array) { return {array, std::nullopt}; }
 
@@ -30,6 +46,9 @@ struct LiveInterpreter {
     const Primitive& primitive = *equation.primitive;
     if (primitive == call_p)
       return interpret(*this, body_of_call(equation.params), {inputs.begin(), inputs.end()});
+    if (!together && partitions(equation, inputs))
+      return bind_live(primitive, inputs, equation.params);
+    if (primitive == lanes_p && !together) return process_lanes(equation.params, inputs);
     if (primitive == cond_p) return process_cond(CondParams(equation.params), inputs);
     if (primitive == while_p) return process_while(WhileParams(equation.params), inputs);
     if (primitive == scan_p) return process_scan(ScanParams(equation.params), inputs);
@@ -40,7 +59,10 @@ struct LiveInterpreter {
                        {inputs.begin(), inputs.end()});
     }
     if (live.is_valid()) {
-      if (const Guard::Rule* guard = guard_of(primitive, equation.params))
+      // Where kernels part the examples, those that are not live have the values of one that is:
+      // what raises for them does so for that one, too.
+      const Guard::Rule* guard = guard_of(primitive, equation.params);
+      if (guard && (together || !guard->only_raises))
         return process_guarded(*guard, equation, inputs);
       if (is_effectful(equation)) return process_effect(equation, inputs);
     }
@@ -88,6 +110,33 @@ struct LiveInterpreter {
     return live.is_valid() ? lax::bitwise_and(live, flags) : flags;
   }
 
+  static bool partitions(const Equation& equation, std::span<const Value> inputs) {
+    Flags batched;
+    for (const Value& input : inputs) batched.push_back(is_batched(input));
+    if (!diverges(equation, batched)) return false;
+    return !(*equation.primitive == cond_p) || equation.params.has("select") ||
+           !is_cheap(CondParams(equation.params));
+  }
+  std::vector<Value> bind_live(const Primitive& primitive, std::span<const Value> inputs,
+                               const Params& params) const {
+    return bind_lanes(primitive, size, inputs, params, live);
+  }
+  // Lanes within these lanes.
+  std::vector<Value> process_lanes(const Params& params, std::span<const Value> inputs) const {
+    LanesParams lanes(params);
+    std::vector<Value> operands(inputs.begin(), inputs.end());
+    if (live.is_valid() && lanes.guarded) {
+      const Array guard = batch_to_front(operands[0], size);
+      const Array mine = lax::broadcast_in_dim(live, guard.shape(), std::vector<int>{0});
+      operands[0] = {lax::bitwise_and(mine, guard), 0};
+    } else if (live.is_valid()) {
+      lanes.guarded = true;
+      for (Lane& lane : lanes.lanes) lane.batched.insert(lane.batched.begin(), false);
+      operands.insert(operands.begin(), Value{live, 0});
+    }
+    return batch_laned(lanes_p, std::move(lanes), size, operands);
+  }
+
   std::vector<Value> process_cond(const CondParams& cond, std::span<const Value> inputs) {
     const std::vector<Value> operands(inputs.begin() + 1, inputs.end());
     if (!inputs[0].dim) {  // all go the same way
@@ -106,8 +155,8 @@ struct LiveInterpreter {
                          : b == 0    ? lax::le(index, number)
                          : b == last ? lax::ge(index, number)
                                      : lax::eq(index, number);
-      const Arrays outputs =
-          to_front(interpret(LiveInterpreter{size, live_and(mine)}, cond.branches[b], operands));
+      const Arrays outputs = to_front(
+          interpret(LiveInterpreter{size, live_and(mine), true}, cond.branches[b], operands));
       for (std::size_t i = 0; i < outputs.size(); ++i)
         if (b == last)
           results.push_back(outputs[i]);
@@ -125,7 +174,7 @@ struct LiveInterpreter {
                       std::span<const Value> consts) {
       std::vector<Value> arguments = in_front(carry);
       arguments.insert(arguments.end(), consts.begin(), consts.end());
-      return to_front(interpret(LiveInterpreter{size, live}, jaxpr, arguments));
+      return to_front(interpret(LiveInterpreter{size, live, true}, jaxpr, arguments));
     };
     Arrays carry = to_front(init);
     carry.insert(carry.begin(), live_and(run(loop.cond, live, carry, of_cond)[0]));
@@ -145,7 +194,7 @@ struct LiveInterpreter {
       after.insert(after.begin(), lax::bitwise_and(now[0], holds));
       return after;
     };
-    const Arrays last = pushing_while(any, step, carry, loop.max_steps, "while_loop");
+    const Arrays last = pushing_while(any, step, carry, {loop.max_steps}, "while_loop");
     return in_front(slice(last, 1, last.size()));
   }
 
@@ -170,7 +219,7 @@ struct LiveInterpreter {
       std::vector<int> inner;  // lanes that were decomposed before
       for (int i = 1; i < mine.ndim(); ++i) inner.push_back(i);
       const Array any = inner.empty() ? mine : lax::reduce_or(mine, inner);
-      Arrays after = to_front(interpret(LiveInterpreter{size, any}, scan.body, arguments));
+      Arrays after = to_front(interpret(LiveInterpreter{size, any, true}, scan.body, arguments));
       for (std::size_t i = 0; i < after.size(); ++i)
         after[i] = choose(mine, after[i],
                           i < before.size() ? before[i] : lax::zeros_like(after[i].aval()));
@@ -224,32 +273,147 @@ struct LiveInterpreter {
   }
 };
 
+// A body over arrays with a first axis where batched says so.
+Arrays run_together(LiveInterpreter interpreter, const Jaxpr& body, const Flags& batched,
+                    std::span<const Array> arrays) {
+  std::vector<Batched> values;
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    values.push_back({arrays[i], batched[i] ? std::optional<int>(0) : std::nullopt});
+  Arrays outputs;
+  for (const Batched& output : interpret(interpreter, body, values))
+    outputs.push_back(batch_to_front(output, interpreter.size));
+  return outputs;
+}
+
+std::vector<Aval> with_lane(std::span<const Aval> examples, const Flags& batched, Dim size) {
+  std::vector<Aval> avals(examples.begin(), examples.end());
+  for (std::size_t i = 0; i < avals.size(); ++i)
+    if (batched[i]) avals[i].shape.insert(0, size);
+  return avals;
+}
+
+// The body over all examples: kernels part those of the outermost lane only.
+Jaxpr program_of(const LanesParams& lanes) {
+  Jaxpr program = lanes.body;
+  const bool is_last = program->equations.size() <= 1 && lanes.lanes.size() == 1;
+  for (auto lane = lanes.lanes.rbegin(); lane != lanes.lanes.rend(); ++lane) {
+    const bool outermost = lane + 1 == lanes.lanes.rend();
+    const Flags batched(lane->batched.begin() + (lanes.guarded ? 1 : 0), lane->batched.end());
+    std::vector<Aval> avals = with_lane(program->input_avals(), batched, lane->size);
+    if (lanes.guarded) avals.insert(avals.begin(), {{lane->size}, DType::bool_});
+    program = make_closed_jaxpr(
+        [&](std::span<const Array> arrays) {
+          LiveInterpreter interpreter{lane->size, {}, !outermost || is_last};
+          if (lanes.guarded) interpreter.live = arrays[0];
+          return run_together(interpreter, program, batched, arrays.subspan(lanes.guarded ? 1 : 0));
+        },
+        avals, program->sizes);
+  }
+  return program;
+}
+
+// What several lanes are as one, or nothing where copies for those that share an operand would
+// take too much memory.
+std::optional<Arrays> bind_as_one(const LanesParams& lanes, std::span<const Array> inputs) {
+  constexpr std::int64_t few_bytes = 1 << 20;
+  std::int64_t num_examples = 1, copied = 0, own = 0;
+  for (const Lane& lane : lanes.lanes) {
+    if (!lane.size.is_constant()) return std::nullopt;
+    num_examples *= lane.size.constant();
+  }
+  Flags batched;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const bool guard = lanes.guarded && i == 0;
+    const Aval example =
+        guard ? Aval{{}, DType::bool_} : lanes.body->avals[i - (lanes.guarded ? 1 : 0)];
+    std::size_t count = 0;
+    for (const Lane& lane : lanes.lanes) count += lane.batched[i];
+    batched.push_back(count > 0);
+    std::int64_t bytes = num_examples * size_of(example.dtype);
+    for (Dim dim : example.shape) {
+      if (!dim.is_constant()) return std::nullopt;
+      bytes *= dim.constant();
+    }
+    if (example.stack > 0 && count > 0) return std::nullopt;
+    if (count > 0) (count == lanes.lanes.size() ? own : copied) += bytes;
+  }
+  for (const Aval& output : lanes.body->output_avals())
+    if (output.stack > 0) return std::nullopt;
+  if (copied > std::max(few_bytes, 2 * own)) return std::nullopt;
+  const int num_lanes = int(lanes.lanes.size());
+  Arrays operands;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!batched[i]) {
+      operands.push_back(inputs[i]);
+      continue;
+    }
+    Shape all, flat{num_examples};
+    std::vector<int> axes;
+    for (int lane = 0; lane < num_lanes; ++lane) {
+      if (lanes.lanes[lane].batched[i]) axes.push_back(lane);
+      all.push_back(lanes.lanes[lane].size);
+    }
+    for (int axis = int(axes.size()), place = num_lanes; axis < inputs[i].ndim(); ++axis, ++place) {
+      axes.push_back(place);
+      all.push_back(inputs[i].shape(axis));
+      flat.push_back(inputs[i].shape(axis));
+    }
+    operands.push_back(lax::reshape(lax::broadcast_in_dim(inputs[i], all, axes), flat));
+  }
+  LanesParams one = lanes;
+  one.lanes = {{num_examples, batched}};
+  one.axes = {};
+  for (const Lane& lane : lanes.lanes) one.axes.push_back(lane.size);
+  if (lanes.axes.rank() > 0) {  // the innermost lane was several
+    one.axes.erase(one.axes.rank() - 1);
+    for (Dim size : lanes.axes) one.axes.push_back(size);
+  }
+  Arrays outputs = bind(lanes_p, operands, one.to_params());
+  for (Array& output : outputs) {
+    Shape shape;
+    for (const Lane& lane : lanes.lanes) shape.push_back(lane.size);
+    for (int axis = 1; axis < output.ndim(); ++axis) shape.push_back(output.shape(axis));
+    output = lax::reshape(output, shape);
+  }
+  return outputs;
+}
+
+// Several lanes of which some examples take part, as lanes of a branch that is the body.
+Arrays bind_guard_as_branch(const LanesParams& lanes, std::span<const Array> inputs) {
+  std::vector<Aval> avals(lanes.body->input_avals().begin(), lanes.body->input_avals().end());
+  avals.insert(avals.begin(), Aval{{}, DType::bool_});
+  LanesParams now = lanes;
+  now.guarded = false;
+  now.body = make_closed_jaxpr(
+      [&](std::span<const Array> arrays) {
+        const Function nothing = [&](std::span<const Array>) {
+          Arrays zeros;
+          for (const Aval& aval : lanes.body->output_avals())
+            zeros.push_back(lax::zeros_like(aval));
+          return zeros;
+        };
+        const Function all = [&](std::span<const Array> operands) {
+          return eval_jaxpr(lanes.body, operands);
+        };
+        return flat::cond(arrays[0], {nothing, all}, arrays.subspan(1));
+      },
+      avals, lanes.body->sizes);
+  return bind(lanes_p, inputs, now.to_params());
+}
+
 Arrays decompose_lanes(std::span<const Array> inputs, const Params& params) {
   const LanesParams lanes(params);
-  const auto program = memoised<Jaxpr>(
-      params.get<Jaxpr>("body"), "lanes " + params.without("body").to_string(), [&] {
-        Jaxpr program = lanes.body;
-        for (auto lane = lanes.lanes.rbegin(); lane != lanes.lanes.rend(); ++lane) {
-          std::vector<Aval> avals(program->input_avals().begin(), program->input_avals().end());
-          for (std::size_t i = 0; i < avals.size(); ++i)
-            if (lane->batched[i]) avals[i].shape.insert(0, lane->size);
-          program = make_closed_jaxpr(
-              [&](std::span<const Array> arrays) {
-                std::vector<Batched> values;
-                for (std::size_t i = 0; i < arrays.size(); ++i)
-                  values.push_back(
-                      {arrays[i], lane->batched[i] ? std::optional<int>(0) : std::nullopt});
-                Arrays outputs;
-                for (const Batched& output :
-                     interpret(LiveInterpreter{lane->size, {}}, program, values))
-                  outputs.push_back(batch_to_front(output, lane->size));
-                return outputs;
-              },
-              avals, program->sizes);
-        }
-        return program;
-      });
-  return eval_jaxpr(*program, inputs);
+  if (lanes.lanes.size() > 1) {
+    if (std::optional<Arrays> outputs = bind_as_one(lanes, inputs)) return *std::move(outputs);
+    if (lanes.guarded) return bind_guard_as_branch(lanes, inputs);
+  }
+  const auto program =
+      memoised<Jaxpr>(params.get<Jaxpr>("body"), "lanes " + params.without("body").to_string(),
+                      [&] { return program_of(lanes); });
+  if (!lanes.guarded || lanes.lanes[0].batched[0]) return eval_jaxpr(*program, inputs);
+  Arrays operands(inputs.begin(), inputs.end());
+  operands[0] = lax::broadcast_in_dim(inputs[0], {lanes.lanes[0].size}, std::vector<int>{});
+  return eval_jaxpr(*program, operands);
 }
 
 // --- Rewriting the body --------------------------------------------------------------------------
@@ -259,10 +423,11 @@ Differentiated linearize_lanes(std::span<const Array> primals, std::span<const T
   const LanesParams lanes(params);
   if (linear != Trace::current()) return linearize_laned(lanes_p, lanes, primals, tangents, linear);
   // Forward mode: one equation over primals and tangents.
-  const auto jvp = jvp_jaxpr(lanes.body, nonzero(tangents));
-  LanedEquation<LanesParams> both(lanes_p, lanes, jvp->jaxpr, {});
-  for (std::size_t i = 0; i < primals.size(); ++i) both.add_like(primals[i], i);
-  for (std::size_t i = 0; i < primals.size(); ++i)
+  const auto jvp = jvp_jaxpr(lanes.body, nonzero(tangents.subspan(num_before(lanes))));
+  const std::size_t first = num_before(lanes);
+  LanedEquation<LanesParams> both(lanes_p, lanes, jvp->jaxpr, primals);
+  for (std::size_t i = first; i < primals.size(); ++i) both.add_like(primals[i], i);
+  for (std::size_t i = first; i < primals.size(); ++i)
     if (!tangents[i].is_zero()) both.add_like(tangents[i].array(), i);
   const std::size_t num_outputs = lanes.body->outputs.size();
   const Arrays results = both.bind();
@@ -289,14 +454,30 @@ const auto batch_rules = rules<Batch>().on(lanes_p, batch_lanes);
 }  // namespace
 
 std::vector<Batched> bind_lanes(const Primitive& primitive, Dim size,
-                                std::span<const Batched> inputs, const Params& params) {
+                                std::span<const Batched> inputs, const Params& params,
+                                const Array& live) {
   LanesParams lanes;
   std::vector<Aval> avals;
   for (const Batched& input : inputs) avals.push_back(example_aval(input));
   lanes.body = make_closed_jaxpr(
       [&](std::span<const Array> arrays) { return Arrays(bind(primitive, arrays, params)); },
       avals);
-  return batch_laned(lanes_p, lanes, size, inputs);  // the batch becomes its only lane
+  // The batch becomes its only lane.
+  if (!live.is_valid()) return batch_laned(lanes_p, lanes, size, inputs);
+  lanes.guarded = true;
+  std::vector<Batched> operands{{live, 0}};
+  operands.insert(operands.end(), inputs.begin(), inputs.end());
+  return batch_laned(lanes_p, lanes, size, operands);
+}
+
+Jaxpr for_rows(const Jaxpr& body, const Flags& batched, Dim num_rows) {
+  std::vector<Aval> avals = with_lane(body->input_avals(), batched, num_rows);
+  avals.insert(avals.begin(), {{num_rows}, DType::bool_});
+  return make_closed_jaxpr(
+      [&](std::span<const Array> arrays) {
+        return run_together(LiveInterpreter{num_rows, arrays[0]}, body, batched, arrays.subspan(1));
+      },
+      avals);
 }
 
 }  // namespace plait

@@ -213,7 +213,7 @@ Arrays mask_while(std::span<const Masked> inputs, std::span<const Aval>, const P
   Arrays init;
   for (const Masked& value : values.carry) init.push_back(value.padded);
   return pushing_while(masked(loop.cond, values.cond_consts), masked(loop.body, values.body_consts),
-                       init, loop.max_steps, "while_loop");
+                       init, {loop.max_steps, loop.select}, "while_loop");
 }
 
 const auto linearize_rules = rules<Linearize>().on(while_p, linearize_while);
@@ -239,10 +239,11 @@ Traced trace_condition(const Function& cond, const Arrays& carry, std::string_vi
 }  // namespace
 
 Arrays pushing_while(const Function& cond, const Function& body, std::span<const Array> init,
-                     std::optional<std::int64_t> max_steps, std::string_view name) {
+                     const flat::WhileOptions& options, std::string_view name) {
   WhileParams loop;
   loop.num_carry = init.size();
-  loop.max_steps = max_steps;
+  loop.max_steps = options.max_steps;
+  loop.select = options.select;
   Arrays carry(init.begin(), init.end());
   const Traced traced_body = trace_carried(body, carry, {}, name);
   const Traced traced_cond = trace_condition(cond, carry, name);
@@ -266,7 +267,7 @@ Arrays flat::while_loop(const Function& cond, const Function& body, std::span<co
                       "return a carry of the structure that came in");
     return next;
   };
-  return pushing_while(cond, checked, init, options.max_steps, name);
+  return pushing_while(cond, checked, init, options, name);
 }
 
 }  // namespace plait

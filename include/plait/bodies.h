@@ -76,9 +76,15 @@ Flags dependent_outputs(const Jaxpr& jaxpr, const Flags& inputs);
 // Sizes as the body of an equation asks for them: made outside of it, whoever asks first.
 SizeValues from_outside(const SizeValues& sizes);
 
-// An equation of control flow whose examples go different ways, as one `lanes` equation.
+// An equation of control flow whose examples go different ways, as one `lanes` equation. live, if
+// valid: which of them take part.
 std::vector<Batched> bind_lanes(const Primitive& primitive, Dim size,
-                                std::span<const Batched> inputs, const Params& params);
+                                std::span<const Batched> inputs, const Params& params,
+                                const Array& live = {});
+
+// A body of one example as a body of so many: (which of them take part, inputs) -> outputs, where
+// batched marks those inputs that have a value for each example, along the first axis.
+Jaxpr for_rows(const Jaxpr& body, const Flags& batched, Dim num_rows);
 
 // A scan like another one, of a function that takes slices and may capture arrays; carries and xs
 // are given, and fit it.
@@ -86,7 +92,7 @@ flat::Scanned scan_like(const ScanParams& like, const Function& body, std::span<
                         std::span<const Array> xs, std::string_view name = "scan");
 // A while loop that may push: the carry, then stacks.
 Arrays pushing_while(const Function& cond, const Function& body, std::span<const Array> init,
-                     std::optional<std::int64_t> max_steps, std::string_view name);
+                     const flat::WhileOptions& options, std::string_view name);
 
 // Traces the body of a loop: a function of a carry and more inputs, that returns the carry and
 // more. A carry that is weak, or becomes strong, is converted before; where types cannot agree, a

@@ -16,6 +16,8 @@ struct Guard {
     // effect, and nobody reads its results.
     std::function<Arrays(const Array& live, std::span<const Array> inputs, const Params& params)>
         apply;
+    // Whether raising is all: it needs none where other examples have the values of a live one.
+    bool only_raises = false;
   };
   static RuleTable<Guard>& table();
 };

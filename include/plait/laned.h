@@ -1,14 +1,16 @@
 // What equations with lanes share: `masked` and `lanes`. Each applies a body of one example to
 // many, and every transform but evaluation rewrites the body and hands on the lanes.
 //
-// Their parameters P have a body, lanes, num_ragged() (operands that come before the body's), and
-// to_params().
+// Their parameters P have a body, lanes and to_params(). Operands may come before the body's.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <plait/bodies.h>
 
 namespace plait {
+
+inline std::size_t num_before(const MaskedParams& masked) { return masked.num_ragged(); }
+inline std::size_t num_before(const LanesParams& lanes) { return lanes.guarded ? 1 : 0; }
 
 // Collects the operands of an equation made from another, with their lanes.
 template <class P>
@@ -20,7 +22,7 @@ class LanedEquation {
       : primitive_(primitive), from_(from), params_(from) {
     params_.body = body;
     for (Lane& lane : params_.lanes) lane.batched.clear();
-    for (std::size_t i = 0; i < from.num_ragged(); ++i) add_like(before[i], i);
+    for (std::size_t i = 0; i < num_before(from); ++i) add_like(before[i], i);
   }
   // An operand with the lanes of operand `like` of the first equation, or with every lane.
   void add_like(const Array& operand, std::size_t like) {
@@ -49,7 +51,7 @@ template <class P>
 Differentiated linearize_laned(const Primitive& primitive, const P& laned,
                                std::span<const Array> primals, std::span<const Tangent> tangents,
                                Trace* linear) {
-  const std::size_t first = laned.num_ragged(), num_outputs = laned.body->outputs.size();
+  const std::size_t first = num_before(laned), num_outputs = laned.body->outputs.size();
   const auto jaxprs = linearize_jaxpr(laned.body, nonzero(tangents.subspan(first)));
   LanedEquation<P> known(primitive, laned, jaxprs->known, primals);
   for (std::size_t i = first; i < primals.size(); ++i) known.add_like(primals[i], i);
@@ -69,7 +71,7 @@ template <class P>
 Tangents transpose_laned(const Primitive& primitive, const P& laned,
                          std::span<const Tangent> cotangents,
                          std::span<const TransposeInput> inputs) {
-  const std::size_t first = laned.num_ragged();
+  const std::size_t first = num_before(laned);
   Flags linear;
   Arrays before;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

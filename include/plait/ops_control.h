@@ -5,6 +5,8 @@
 //   cond    (index, operands) -> outputs of the branch that index chooses; an index out of range
 //           is clamped
 //     branches   jaxprs: (operands) -> outputs
+//     select     how it runs where examples go different ways: all branches for all examples, or
+//                each for those that take it; absent: the cheaper, as it seems
 //
 //   scan    (carry, xs, consts) -> (last carry, ys): the body for each slice of the xs
 //     body       jaxpr: (carry, slices of xs, consts) -> (carry, slices of ys)
@@ -20,12 +22,16 @@
 //                where an example takes this step
 //     carry, cond_consts   how many operands these are
 //     max_steps  a loop that has not ended after so many steps is an error; absent: none
+//     select     as for cond: all examples take part until the last one ends
 //
 //   lanes   what vmap makes of them where examples go different ways: a body of one example applied
 //           to each, as if by a loop
 //     body       jaxpr of one example
 //     lanes      how many examples, outermost first; batched: for each lane, 1 for each operand
 //                that has one for each example, its axis first
+//     axes       sizes of the batches that are together the only lane; absent where that is one
+//     guarded    whether an operand before the body's, a bool, says which examples take part;
+//                results of others are unspecified
 //
 // All take "sizes", the values of the jaxprs' named sizes; every jaxpr of an equation lists the
 // same.
@@ -48,6 +54,7 @@ struct CondParams {
   Params to_params() const;
 
   std::vector<Jaxpr> branches;
+  std::optional<bool> select;
 };
 
 struct ScanParams {
@@ -75,6 +82,7 @@ struct WhileParams {
   Jaxpr cond, body;
   std::size_t num_carry = 0, num_cond_consts = 0;
   std::optional<std::int64_t> max_steps;
+  std::optional<bool> select;
 
   std::size_t num_body_consts() const { return body->num_binders - num_carry; }
   std::size_t num_pushes() const { return body->outputs.size() - num_carry; }
@@ -87,9 +95,16 @@ struct LanesParams {
 
   Jaxpr body;
   std::vector<Lane> lanes;
+  Shape axes;
+  bool guarded = false;
 
-  std::size_t num_ragged() const { return 0; }  // masked has operands before the body's
+  // Whether the body is nothing but one equation whose examples go different ways, under one lane:
+  // what kernels run. Everything else decomposes to that.
+  bool is_divergent() const;
 };
+// Whether kernels can and shall run an equation for the examples that need it, where these operands
+// have one for each example.
+bool diverges(const Equation& equation, const std::vector<bool>& batched);
 
 // A function of elements applied to those of stacks at each height.
 Array map_stacks(std::span<const Array> stacks,

@@ -42,4 +42,12 @@ struct CompileOptions {
 std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr);
 std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr, const CompileOptions& options);
 
+// What vmapped control flow has cost, in all threads since the start of the process: how many times
+// a body was applied to an example that needed it, and how many times in all. Bodies run on the
+// live examples, rounded up to the batch's size halved some times.
+struct LaneWork {
+  std::int64_t live, all;
+};
+LaneWork lane_work();
+
 }  // namespace plait

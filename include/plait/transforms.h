@@ -117,16 +117,20 @@ struct MaskOptions {
 Arrays mask(const Function& function, std::span<const Array> inputs, const MaskOptions& options);
 
 // The branch that index, an integer scalar, chooses, applied to the operands. Every branch must
-// return arrays of the same types; output_name says what messages call them.
+// return arrays of the same types; output_name says what messages call them. select says how it
+// runs under vmap with an index for each example: true: all branches on all examples, each of which
+// takes its own results; false: each branch on those that take it; none: the cheaper, as it seems.
 using OutputName = std::function<std::string(std::size_t index)>;
 Arrays cond(const Array& index, const std::vector<Function>& branches,
             std::span<const Array> operands, std::string_view name = "cond",
-            const OutputName& output_name = {});
+            const OutputName& output_name = {}, std::optional<bool> select = {});
 
 // body applied to a carry while cond of it, a bool scalar, holds. A loop that has not ended after
-// max_steps is a ValueError.
+// max_steps is a ValueError. With select, examples under vmap all take part until the last one
+// ends, and those that have keep their carry; else they leave.
 struct WhileOptions {
-  std::optional<std::int64_t> max_steps;
+  std::optional<std::int64_t> max_steps = {};
+  std::optional<bool> select = {};
 };
 Arrays while_loop(const Function& cond, const Function& body, std::span<const Array> init,
                   const WhileOptions& options = {}, std::string_view name = "while_loop");
@@ -240,8 +244,7 @@ std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size,
 inline std::shared_ptr<const BatchedJaxpr> batch_jaxpr(
     const Jaxpr& jaxpr, Dim size, const std::vector<std::optional<int>>& in_dims,
     bool force_outputs = false) {
-  return batch_jaxpr(jaxpr, size, in_dims,
-                     std::vector<bool>(jaxpr->outputs.size(), force_outputs));
+  return batch_jaxpr(jaxpr, size, in_dims, std::vector<bool>(jaxpr->outputs.size(), force_outputs));
 }
 
 // A body on padded arrays, in the current trace.

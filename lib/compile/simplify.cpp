@@ -71,6 +71,9 @@ class Simplifier {
       return inline_body(body, std::move(inputs));
     }
     if (!Eval::table().find(primitive) && Decompose::table().find(primitive)) {
+      std::vector<Aval> outputs = infer(primitive, avals, params);
+      if (keep_(Equation{&primitive, inputs, params, {}, source}, avals, outputs))
+        return record(primitive, std::move(inputs), params, source, std::move(outputs));
       const SourceScope scope(source);
       return inline_body(decomposition(primitive, avals, params), std::move(inputs));
     }

@@ -5,6 +5,7 @@
 //
 // Operands: the condition, then the values.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/examples.h>
 #include <plait/check.h>
 #include <plait/families.h>
 #include <plait/guard.h>
@@ -93,7 +94,7 @@ void eval_check(std::span<const View> inputs, std::span<const View>, const Param
   }
   std::string what = "check: " + filled(params.text("message"), values);
   if (place.size() > lanes) what += "; at element " + text_of(all.subspan(lanes));
-  if (lanes > 0) what += "; in example " + text_of(all.first(lanes));
+  if (lanes > 0) what += "; in example " + text_of(ExampleScope::numbers_of(all.first(lanes)));
   throw ValueError(what, "give values for which it holds, or correct what is checked");
 }
 

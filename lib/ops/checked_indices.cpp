@@ -89,7 +89,8 @@ static const auto checked_indices_def =
                             checked_indices_p,
                             {zero_unless(live, inputs[0]), zero_unless(live, inputs[1]), inputs[2]},
                             params));
-                      }})
+                      },
+                      true})
         .rule<Samples>([] {
           const Sample::Input zeros{{{3, 2}, DType::int32}, Sample::Input::Values::indices, 1};
           const Sample::Input sizes{{{3, 2}, DType::int32}, Sample::Input::Values::positive};

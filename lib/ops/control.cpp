@@ -90,10 +90,15 @@ Params close_bodies(const Params& params) {
 
 CondParams::CondParams(const Params& params)
     : branches(open_bodies(params).get<std::vector<Jaxpr>>("branches")) {
+  if (params.has("select")) select = params.flag("select");
   if (branches.empty()) throw InternalError("cond: there are no branches");
 }
 
-Params CondParams::to_params() const { return close_bodies({{"branches", branches}}); }
+Params CondParams::to_params() const {
+  std::vector<Params::Entry> entries{{"branches", branches}};
+  if (select) entries.emplace_back("select", *select);
+  return close_bodies(Params(std::move(entries)));
+}
 
 constinit const Primitive cond_p{"cond"};
 static const auto cond_def =
@@ -244,6 +249,7 @@ WhileParams::WhileParams(const Params& params)
   cond = open.get<Jaxpr>("cond");
   body = open.get<Jaxpr>("body");
   if (params.has("max_steps")) max_steps = params.integer("max_steps");
+  if (params.has("select")) select = params.flag("select");
   const bool is_predicate =
       cond->outputs.size() == 1 && cond->output_avals()[0] == Aval{{}, DType::bool_};
   if (!is_predicate || std::size_t(cond->num_binders) != num_carry + num_cond_consts ||
@@ -257,6 +263,7 @@ Params WhileParams::to_params() const {
                                      {"carry", Dim(std::int64_t(num_carry))},
                                      {"cond_consts", Dim(std::int64_t(num_cond_consts))}};
   if (max_steps) entries.emplace_back("max_steps", Dim(*max_steps));
+  if (select) entries.emplace_back("select", *select);
   return close_bodies(Params(std::move(entries)));
 }
 
@@ -330,7 +337,9 @@ static const auto empty_stack_def =
 
 LanesParams::LanesParams(const Params& params) : body(open_bodies(params).get<Jaxpr>("body")) {
   const std::vector<int> batched = params.ints("batched");
-  const std::size_t num_operands = std::size_t(body->num_binders);
+  if (params.has("guarded")) guarded = params.flag("guarded");
+  if (params.has("axes")) axes = params.get<Shape>("axes");
+  const std::size_t num_operands = std::size_t(body->num_binders) + (guarded ? 1 : 0);
   const Shape& sizes = params.get<Shape>("lanes");
   if (batched.size() != std::size_t(sizes.rank()) * num_operands)
     throw InternalError("lanes: the parameters do not fit each other: " + params.to_string());
@@ -347,7 +356,41 @@ Params LanesParams::to_params() const {
     sizes.push_back(lane.size);
     for (bool flag : lane.batched) batched.push_back(flag ? 1 : 0);
   }
-  return close_bodies({{"body", body}, {"lanes", sizes}, {"batched", batched}});
+  std::vector<Params::Entry> entries{{"body", body}, {"lanes", sizes}, {"batched", batched}};
+  if (guarded) entries.emplace_back("guarded", true);
+  if (axes.rank() > 0) entries.emplace_back("axes", axes);
+  return close_bodies(Params(std::move(entries)));
+}
+
+bool diverges(const Equation& equation, const std::vector<bool>& batched) {
+  auto are_arrays = [](std::span<const Aval> avals) {
+    return std::none_of(avals.begin(), avals.end(),
+                        [](const Aval& aval) { return aval.stack > 0; });
+  };
+  if (equation.params.has("select") && equation.params.flag("select")) return false;
+  if (*equation.primitive == cond_p) return batched[0];
+  if (*equation.primitive == while_p) {
+    const WhileParams loop(equation.params);
+    return are_arrays(loop.body->input_avals().first(loop.num_carry));
+  }
+  if (*equation.primitive != scan_p) return false;
+  const ScanParams scan(equation.params);
+  return !scan.length && batched[scan.num_carry] &&
+         are_arrays(scan.body->input_avals().first(scan.num_carry));
+}
+
+bool LanesParams::is_divergent() const {
+  if (lanes.size() != 1 || body->equations.size() != 1) return false;
+  const Equation& equation = body->equations[0];
+  if (equation.inputs.size() != std::size_t(body->num_binders) ||
+      equation.outputs.size() != body->outputs.size())
+    return false;
+  for (std::size_t i = 0; i < equation.inputs.size(); ++i)
+    if (!equation.inputs[i].is_var() || equation.inputs[i].var().id != int(i)) return false;
+  for (std::size_t i = 0; i < equation.outputs.size(); ++i)
+    if (!body->outputs[i].is_var() || body->outputs[i].var().id != equation.outputs[i].id)
+      return false;
+  return diverges(equation, {lanes[0].batched.begin() + (guarded ? 1 : 0), lanes[0].batched.end()});
 }
 
 constinit const Primitive lanes_p{"lanes"};
@@ -357,6 +400,7 @@ static const auto lanes_def =
           const LanesParams lanes(params);
           std::vector<Aval> wanted(lanes.body->input_avals().begin(),
                                    lanes.body->input_avals().end());
+          if (lanes.guarded) wanted.insert(wanted.begin(), Aval{{}, DType::bool_});
           std::vector<Aval> outputs = lanes.body->output_avals();
           for (auto lane = lanes.lanes.rbegin(); lane != lanes.lanes.rend(); ++lane) {
             for (std::size_t i = 0; i < wanted.size(); ++i)

@@ -283,7 +283,8 @@ static const auto gather_def =
                                                         params.get<Shape>("slice_sizes"));
                         return Arrays(bind(gather_p, {inputs[0], rows},
                                            params.with("mode", std::string("fill"))));
-                      }})
+                      },
+                      true})
         .rule<Samples>(gather_samples);
 
 Array lax::gather(Operand operand, Operand indices, const IndexDimensions& dimensions,

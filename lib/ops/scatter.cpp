@@ -371,7 +371,8 @@ static const auto scatter_def =
                             window_sizes(array.rank(), inputs[2].shape(), dimensions));
                         return Arrays(bind(scatter_p, {inputs[0], rows, inputs[2]},
                                            params.with("mode", std::string("fill"))));
-                      }})
+                      },
+                      true})
         .rule<Samples>(scatter_samples);
 
 Array lax::scatter(Operand operand, Operand indices, Operand updates,

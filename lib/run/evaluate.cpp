@@ -78,7 +78,8 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
     prepared.executable = compile(single_equation(primitive, prepared.inputs, params));
     return prepared;
   }
-  for (const Aval& aval : prepared.outputs) prepared.shapes.push_back(in_memory(aval).shape.to_sizes());
+  for (const Aval& aval : prepared.outputs)
+    prepared.shapes.push_back(in_memory(aval).shape.to_sizes());
   prepared.alias =
       inputs.size() == prepared.outputs.size() ? Alias::table().find(primitive) : nullptr;
   const Jaxpr alone = single_equation(primitive, prepared.inputs, params);

@@ -5,12 +5,12 @@
 // that was taken; a loop step by step; of what vmap and mask apply to many examples, that example
 // alone, without padding, since what other examples and padding hold is no fault.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/base/stack.h>
 #include <plait/bodies.h>
 #include <plait/first_nan.h>
 #include <plait/ops.h>
 #include <plait/trace/interpret.h>
 #include <plait/transforms.h>
+#include "rows.h"
 
 #include <cmath>
 
@@ -39,8 +39,8 @@ Array slice_at(const Array& array, std::int64_t index) {
         new ConcreteNode(aval, whole.view_as(like.shape, like.strides, index * bytes), false));
   }
   if (index >= num_slices(array)) return lax::zeros_like(aval);
-  View element = like;
-  element.data = (*array.buffer().view().as<Stack::Handle>())->at(index);
+  StackReader reader(*array.buffer().view().as<Stack::Handle>(), aval);
+  const View& element = reader.at(index);
   if (aval.stack == 0) return Array(new ConcreteNode(aval, Buffer::copy_of(element), false));
   const Storage storage = allocate_handle();
   View view = like;
@@ -167,7 +167,8 @@ struct Interpreter {
     if (primitive == scan_p) return look_into_scan(ScanParams(equation.params), inputs);
     if (primitive == lanes_p) {
       const LanesParams lanes(equation.params);
-      const Arrays example = example_of(lanes.lanes, place, inputs);
+      Arrays example = example_of(lanes.lanes, place, inputs);
+      if (lanes.guarded) example.erase(example.begin());
       return run(lanes.body, example, {"vmap", example_text(lanes.lanes, place)});
     }
     if (primitive == masked_p)

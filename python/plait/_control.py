@@ -76,14 +76,29 @@ def _operands(transform, operands, operand):
     return (operand,)
 
 
-def cond(pred, true_fun, false_fun, *operands, operand=_no_operand):
+def _select(transform, mode):
+    """Whether all examples take part where they go different ways; None: as is cheaper."""
+    modes = {None: None, "partition": False, "select": True}
+    if not (mode is None or isinstance(mode, str)) or mode not in modes:
+        _plait.fail(
+            "ValueError",
+            f"{transform}: mode is {mode!r}",
+            "give 'partition', 'select', or None",
+        )
+    return modes[mode]
+
+
+def cond(pred, true_fun, false_fun, *operands, operand=_no_operand, mode=None):
     """true_fun(*operands) where pred, a bool scalar, is true; else false_fun(*operands).
 
-    A number is true where it is not zero. operand= is a name for the only operand. Both are traced, and one runs. They return trees of the same structure, shapes and dtypes. The branch not
-    taken contributes exactly zero to gradients. Under vmap, with a pred for each example, each takes its own.
+    A number is true where it is not zero. operand= is a name for the only operand. Both are traced, and one runs.
+    They return trees of the same structure, shapes and dtypes. The branch not taken contributes exactly zero to
+    gradients. Under vmap, with a pred for each example, each takes its own: mode="partition" runs each branch on the
+    examples that take it, mode="select" both on all of them, and None is the cheaper, as it seems. debug.lane_work
+    counts.
 
-    ShapeError when pred is no scalar; TreeError, ShapeError or DtypeError, which name the leaf, when results
-    differ.
+    ShapeError when pred is no scalar; ValueError for another mode; TreeError, ShapeError or DtypeError, which
+    name the leaf, when results differ.
     """
     for fun in (true_fun, false_fun):
         check_callable("cond", fun)
@@ -91,21 +106,24 @@ def cond(pred, true_fun, false_fun, *operands, operand=_no_operand):
         (pred,), _, _ = _leaves("cond", true_fun, "the predicate", pred)
         if pred.ndim == 0 and pred.dtype != bool:
             pred = _not_equal(pred, 0)
-    return _branches("cond", pred, (false_fun, true_fun), _operands("cond", operands, operand))
+    return _branches(
+        "cond", pred, (false_fun, true_fun), _operands("cond", operands, operand), mode
+    )
 
 
-def switch(index, branches, *operands, operand=_no_operand):
+def switch(index, branches, *operands, operand=_no_operand, mode=None):
     """branches[index](*operands); an index out of range is clamped. As cond."""
     branches = tuple(branches)
     for fun in branches:
         check_callable("switch", fun)
     if not branches:
         _plait.fail("ValueError", "switch: there are no branches", "give at least one function")
-    return _branches("switch", index, branches, _operands("switch", operands, operand))
+    return _branches("switch", index, branches, _operands("switch", operands, operand), mode)
 
 
-def _branches(transform, index, branches, operands):
+def _branches(transform, index, branches, operands, mode):
     fun = branches[-1]
+    select = _select(transform, mode)
     arrays, structure, _ = _leaves(transform, fun, "the operand", operands)
     first = None
     functions = []
@@ -137,21 +155,23 @@ def _branches(transform, index, branches, operands):
     def place(number):
         return f"the output{first.path(number)}"
 
-    outputs = _plait.flat_cond(index, functions, arrays, transform, name_of(fun), place)
+    outputs = _plait.flat_cond(index, functions, arrays, transform, name_of(fun), place, select)
     return unflatten(first, outputs)
 
 
-def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
+def while_loop(cond_fun, body_fun, init_val, *, max_steps=None, mode=None):
     """Applies body_fun to a carry, starting with init_val, while cond_fun of it, a bool scalar, is true.
 
     The carry is a tree whose structure, shapes and dtypes stay the same; a weak dtype yields to a strong one.
     With max_steps a loop that has not ended after so many steps is a ValueError. Under vmap, examples that have
-    ended keep their carry.
+    ended keep their carry and leave, so that the work is that of those that have not; with mode="select" all take
+    part until the last one ends.
 
-    TreeError, ShapeError or DtypeError, which name the leaf, for a carry that changes.
+    ValueError for another mode; TreeError, ShapeError or DtypeError, which name the leaf, for a carry that changes.
     """
     check_callable("while_loop", cond_fun)
     check_callable("while_loop", body_fun)
+    select = _select("while_loop", mode)
     arrays, structure, place = _leaves("while_loop", body_fun, "the carry", init_val)
     body = _Result(
         "while_loop",
@@ -166,7 +186,7 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
         flatten(True)[1],
     )
     outputs = _plait.flat_while(
-        condition, body, arrays, max_steps, "while_loop", name_of(body_fun), place
+        condition, body, arrays, max_steps, "while_loop", name_of(body_fun), place, select
     )
     return unflatten(structure, outputs)
 

@@ -4,12 +4,29 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import sys as _sys
+from typing import NamedTuple as _NamedTuple
 
 
 from plait import _plait
 from plait._host import _Island
 
-__all__ = ["callback", "print"]
+__all__ = ["LaneWork", "callback", "lane_work", "print"]
+
+
+class LaneWork(_NamedTuple):
+    """How often bodies of vmapped control flow were applied to an example: to one that needed it, and in all."""
+
+    live: int
+    all: int
+
+
+def lane_work():
+    """What vmapped cond, switch and while_loop have cost so far, in all threads, forwards and backwards.
+
+    Bodies run on the examples that need them, rounded up to the batch's size halved some times: `all` is at most
+    twice `live`, but for mode="select", which is not counted.
+    """
+    return LaneWork(*_plait.lane_work())
 
 
 def callback(callback, *args, ordered=False, **kwargs):

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
+#include <plait/run.h>
 #include <plait/transforms.h>
 
 namespace plait::python {
@@ -28,25 +29,30 @@ std::optional<std::int64_t> to_count(const py::object& value, const std::string&
 }  // namespace
 
 void add_control(py::module_& module) {
-  module.def(
-      "flat_cond", [](py::object index, py::list branches, py::object operands,
-                      const std::string& transform, const std::string& name, py::object place) {
-        TransformScope scope(transform, name);
-        std::vector<Function> functions;
-        for (py::handle branch : branches)
-          functions.push_back(to_function(py::reinterpret_borrow<py::object>(branch), name));
-        return from_arrays(flat::cond(to_array(index.ptr(), {transform, "pred"}), functions,
-                                      to_arrays(operands), transform, to_output_name(place)));
-      });
-  module.def("flat_while", [](py::object cond, py::object body, py::object init,
-                              py::object max_steps, const std::string& transform,
-                              const std::string& name, py::object place) {
-    TransformScope scope(transform, name);
-    const ArgumentNames names(to_names(place));
-    return from_arrays(flat::while_loop(to_function(cond, name), to_function(body, name),
-                                        to_arrays(init),
-                                        {to_count(max_steps, transform, "max_steps")}, transform));
+  module.def("lane_work", [] {
+    const LaneWork work = lane_work();
+    return py::make_tuple(work.live, work.all);
   });
+  module.def("flat_cond", [](py::object index, py::list branches, py::object operands,
+                             const std::string& transform, const std::string& name,
+                             py::object place, std::optional<bool> select) {
+    TransformScope scope(transform, name);
+    std::vector<Function> functions;
+    for (py::handle branch : branches)
+      functions.push_back(to_function(py::reinterpret_borrow<py::object>(branch), name));
+    return from_arrays(flat::cond(to_array(index.ptr(), {transform, "pred"}), functions,
+                                  to_arrays(operands), transform, to_output_name(place), select));
+  });
+  module.def(
+      "flat_while", [](py::object cond, py::object body, py::object init, py::object max_steps,
+                       const std::string& transform, const std::string& name, py::object place,
+                       std::optional<bool> select) {
+        TransformScope scope(transform, name);
+        const ArgumentNames names(to_names(place));
+        return from_arrays(
+            flat::while_loop(to_function(cond, name), to_function(body, name), to_arrays(init),
+                             {to_count(max_steps, transform, "max_steps"), select}, transform));
+      });
   module.def("flat_scan", [](py::object body, py::object init, py::object xs, py::object length,
                              bool reverse, const std::string& transform, const std::string& name,
                              py::object place) {

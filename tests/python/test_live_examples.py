@@ -52,7 +52,7 @@ def test_an_index_outside_is_an_error_only_where_it_is_used(read, run):
 
     alone = sum(np.asarray(plait.grad(lambda x: pnp.sum(f(x, i)))(x)) for i in indices)
     assert np.array_equal(run(plait.grad(total))(x), alone)
-    with pytest.raises(plait.IndexError, match="out of bounds for axis 0 with size 3"):
+    with pytest.raises(plait.IndexError, match="out of bounds for axis . with size 3"):
         one_by_one(x, pnp.asarray([0, 5, -9]))
 
 
@@ -187,7 +187,7 @@ def test_padded_examples_have_no_effects_and_raise_nothing(run):
         f(xs, pnp.asarray([2, 1, 1, 0], dtype="int32"), n=3)
     with pytest.raises(plait.ValueError, match="large; at element 1; in example 1"):
         f(pnp.asarray([[1.0, 2.0], [0.0, 4.0]]), pnp.asarray([1, 2], dtype="int32"), n=2)
-    with pytest.raises(plait.IndexError, match="out of bounds for axis 0 with size 3"):
+    with pytest.raises(plait.IndexError, match="out of bounds for axis . with size 3"):
         f(pnp.asarray([[1.0, 2.0], [0.0, -7.0]]), pnp.asarray([1, 2], dtype="int32"), n=2)
     with pytest.raises(plait.ValueError, match="the size m is 77 in example 2"):
         f(xs, lengths, n=3)

@@ -1,34 +1,72 @@
 // Stacks: as many elements of equal size as a loop makes, in memory that grows without moving. What
 // lies in an array's place for one is a handle.
+//
+// Where each example of a batch takes its own number of steps, an element holds one row for each
+// example that takes the step. The rows change from segment to segment of the stack.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <plait/base/buffer.h>
 
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace plait {
 
 class Stack {
  public:
-  // Null stands for a stack of zeros. Whoever reads behind the end of a stack reads zeros.
+  // Null stands for a stack of zeros. Whoever reads behind the end of a stack reads zeros, and so
+  // does who reads a row that is not there.
   using Handle = std::shared_ptr<Stack>;
+  // Whose value each row of an element is, by the number of the example; -1: nobody's.
+  // Null: element holds a row for each example, in order.
+  using Rows = std::shared_ptr<const std::vector<std::int32_t>>;
 
-  // Elements of so many bytes; or handles of stacks, which must be so many bytes then.
-  Stack(std::int64_t element_bytes, bool of_stacks)
-      : bytes_((element_bytes + 63) / 64 * 64), of_stacks_(of_stacks) {}
-  ~Stack();
+  // Elements of so many bytes, in chunks; or handles of stacks, which must be so many bytes then.
+  class Elements {
+   public:
+    Elements(std::int64_t bytes, bool of_stacks)
+        : bytes_((bytes + 63) / 64 * 64), of_stacks_(of_stacks) {}
+    ~Elements();
+    Elements(const Elements&) = delete;
+
+    std::int64_t size() const { return size_; }
+    void* at(std::int64_t index) const;
+    void* push();
+
+   private:
+    std::int64_t bytes_, size_ = 0;
+    bool of_stacks_;
+    std::vector<Storage> chunks_;  // of first_chunk, 2 * first_chunk, 4 * first_chunk ... elements
+  };
+  // Steps [first, first + elements->size()), for the examples of its rows. Segments of the same
+  // steps have different examples.
+  struct Segment {
+    std::int64_t first;
+    Rows rows;
+    std::shared_ptr<Elements> elements;
+    std::int64_t end() const { return first + elements->size(); }
+  };
+
+  explicit Stack(bool of_stacks) : of_stacks_(of_stacks) {}
   Stack(const Stack&) = delete;
 
-  std::int64_t size() const { return size_; }
-  void* at(std::int64_t index) const;
+  bool of_stacks() const { return of_stacks_; }
+  std::int64_t size() const;
+  std::span<const Segment> segments() const { return segments_; }
+  // Begins a segment at a step: what is pushed from now on has these rows, and so many bytes.
+  void begin(std::int64_t first, Rows rows, std::int64_t element_bytes);
   void* push();  // the new element: uninitialised memory, or a null handle
 
+  // The same elements with other numbers for the examples: to[i] for i, where -1 leaves one out.
+  static Handle renumbered(const Handle& stack, std::span<const std::int32_t> to);
+  // The elements of stacks of different examples together.
+  static Handle merged(std::span<const Handle> stacks);
+
  private:
-  std::int64_t bytes_, size_ = 0;
   bool of_stacks_;
-  std::vector<Storage> chunks_;  // of first_chunk, 2 * first_chunk, 4 * first_chunk ... elements
+  std::vector<Segment> segments_;
 };
 
 // Memory for a handle, null at first, that is released with it.

@@ -1,0 +1,121 @@
+// What the kernels of control flow share: bodies that are executables, and operands in memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/base/stack.h>
+#include <plait/ops_control.h>
+#include <plait/run.h>
+
+#include <atomic>
+#include <cstring>
+
+namespace plait {
+
+// An executable with a session that the next call takes, if no other has it.
+class Body {
+ public:
+  explicit Body(const Jaxpr& jaxpr) : executable_(compile(jaxpr)) {}
+  ~Body() { delete spare_.load(); }
+  Body(const Body&) = delete;
+
+  class Lease {
+   public:
+    explicit Lease(const Body& body)
+        : body_(body), session_(body.spare_.exchange(nullptr, std::memory_order_acquire)) {
+      if (!session_) session_ = body.executable_->open().release();
+    }
+    ~Lease() {
+      Session* expected = nullptr;
+      if (!body_.spare_.compare_exchange_strong(expected, session_, std::memory_order_release))
+        delete session_;
+    }
+    Lease(const Lease&) = delete;
+    void run(std::span<const View> inputs, std::span<const View> outputs) {
+      session_->run(inputs, outputs);
+    }
+
+   private:
+    const Body& body_;
+    Session* session_;
+  };
+
+ private:
+  const std::shared_ptr<const Executable> executable_;
+  mutable std::atomic<Session*> spare_{nullptr};
+};
+
+// An equation's operands as dense memory: the group's inputs in order, with literals between them.
+class DenseOperands {
+ public:
+  explicit DenseOperands(const Jaxpr& group) {
+    for (const Atom& atom : group->equations[0].inputs) {
+      sources_.push_back(atom.is_var() ? atom.var().id : -1);
+      literals_.push_back(atom.is_var() ? Buffer() : Array::literal(atom.literal()).buffer());
+    }
+  }
+  std::vector<View> collect(std::span<const View> inputs, std::vector<Buffer>& copies) const {
+    std::vector<View> views;
+    views.reserve(sources_.size());
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      views.push_back(sources_[i] < 0 ? literals_[i].view() : inputs[std::size_t(sources_[i])]);
+      if (views.back().is_dense()) continue;
+      copies.push_back(Buffer::copy_of(views.back()));
+      views.back() = copies.back().view();
+    }
+    return views;
+  }
+
+ private:
+  std::vector<int> sources_;  // inputs of the group, -1 for literals
+  std::vector<Buffer> literals_;
+};
+
+inline std::int64_t bytes_of(const View& view) { return view.size() * size_of(view.dtype); }
+inline void copy_dense(const View& from, const View& to) {
+  if (const std::int64_t bytes = bytes_of(to); bytes > 0 && from.data != to.data)
+    std::memcpy(to.data, from.data, std::size_t(bytes));
+}
+
+// Places for carries in scratch memory.
+class Carries {
+ public:
+  explicit Carries(std::span<const Aval> avals) {
+    for (const Aval& aval : avals) {
+      offsets_.push_back(bytes_);
+      const std::int64_t bytes = num_elements(aval.shape.to_sizes()) * size_of(aval.dtype);
+      bytes_ += (bytes + 63) / 64 * 64;
+    }
+  }
+  std::int64_t bytes() const { return bytes_; }
+  std::vector<View> views(std::span<const View> like, void* scratch) const {
+    std::vector<View> views(like.begin(), like.end());
+    for (std::size_t i = 0; i < views.size(); ++i)
+      views[i].data = static_cast<char*>(scratch) + offsets_[i];
+    return views;
+  }
+
+ private:
+  std::vector<std::int64_t> offsets_;
+  std::int64_t bytes_ = 0;
+};
+
+// What an element of a stack, or a slice, looks like in memory.
+inline View element_view(const Aval& slice) {
+  const Aval aval = in_memory(slice);
+  const Sizes64 shape = aval.shape.to_sizes();
+  return {nullptr, aval.dtype, shape, dense_strides(shape)};
+}
+// A stack to be filled with elements that have every row.
+inline Stack::Handle make_stack(const Aval& element) {
+  auto stack = std::make_shared<Stack>(element.stack > 0);
+  stack->begin(0, nullptr, bytes_of(element_view(element)));
+  return stack;
+}
+
+// The error of a loop that has not ended after max_steps.
+[[noreturn]] void throw_endless(std::int64_t steps, Source source);
+
+// How control flow runs whose examples go different ways; see lanes.cpp.
+std::unique_ptr<Kernel> compile_lanes(const Jaxpr& group);
+
+}  // namespace plait
