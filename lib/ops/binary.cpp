@@ -1,5 +1,6 @@
 // Elementwise primitives of two and three operands: arithmetic, comparison, logic, selection.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/pack.h>
 #include <plait/families.h>
 #include <plait/ops.h>
 
@@ -409,12 +410,42 @@ Array lax::ge(Operand x, Operand y) { return compare("ge", x, y); }
 
 namespace {
 
+#if defined(__AVX2__)
+// Lanes of 32 bytes, all bits of which are set where the bool is true: g++ widens bools one by one.
+template <class T>
+__m256i lanes_where(const bool* pred) {
+  const __m256i zero = _mm256_setzero_si256();
+  if constexpr (sizeof(T) == 1)
+    return _mm256_sub_epi8(zero, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(pred)));
+  const __m128i* bytes = reinterpret_cast<const __m128i*>(pred);
+  if constexpr (sizeof(T) == 2)
+    return _mm256_sub_epi16(zero, _mm256_cvtepu8_epi16(_mm_loadu_si128(bytes)));
+  if constexpr (sizeof(T) == 4)
+    return _mm256_sub_epi32(zero, _mm256_cvtepu8_epi32(_mm_loadl_epi64(bytes)));
+  if constexpr (sizeof(T) == 8)
+    return _mm256_sub_epi64(zero, _mm256_cvtepu8_epi64(_mm_loadu_si32(pred)));
+}
+#endif
+
 template <class T>
 void select_loop(const void* const* inputs, void* output, std::int64_t n, std::int64_t) {
   const bool* pred = static_cast<const bool*>(inputs[0]);
   const T *yes = static_cast<const T*>(inputs[1]), *no = static_cast<const T*>(inputs[2]);
   T* out = static_cast<T*>(output);
-  for (std::int64_t i = 0; i < n; ++i) out[i] = pred[i] ? yes[i] : no[i];
+  std::int64_t i = 0;
+#if defined(__AVX2__)
+  if constexpr (sizeof(T) <= 8) {
+    constexpr std::int64_t width = 32 / sizeof(T);
+    auto load = [](const T* src) {
+      return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src));
+    };
+    for (; i + width <= n; i += width)
+      _mm256_storeu_si256(
+          reinterpret_cast<__m256i*>(out + i),
+          _mm256_blendv_epi8(load(no + i), load(yes + i), lanes_where<T>(pred + i)));
+  }
+#endif
+  for (; i < n; ++i) out[i] = pred[i] ? yes[i] : no[i];
 }
 
 }  // namespace
