@@ -8,8 +8,11 @@
 #include "simplify.h"
 
 #include <plait/ops.h>
+#include <plait/ops_control.h>
 #include <plait/trace/interpret.h>
 #include <plait/transforms.h>
+
+#include "loop_motion.h"
 
 namespace plait::compile_passes {
 namespace {
@@ -69,6 +72,12 @@ class Simplifier {
           keep_(Equation{&primitive, inputs, params, {}, source}, avals, body->output_avals()))
         return record(primitive, std::move(inputs), params, source, body->output_avals());
       return inline_body(body, std::move(inputs));
+    }
+    if (primitive == scan_p) {
+      const SourceScope scope(source);
+      const Jaxpr moved = move_out_of_loop(
+          params, avals, [&](const Jaxpr& body) { return simplify_program(body, keep_); });
+      if (moved) return inline_body(moved, std::move(inputs));
     }
     if (!Eval::table().find(primitive) && Decompose::table().find(primitive)) {
       std::vector<Aval> outputs = infer(primitive, avals, params);

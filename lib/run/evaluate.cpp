@@ -7,6 +7,7 @@
 #include <plait/base/stack.h>
 #include <plait/kernels.h>
 #include <plait/ops.h>
+#include <plait/ops_control.h>
 #include <plait/run.h>
 #include <plait/trace/interpret.h>
 #include <plait/transforms.h>
@@ -74,7 +75,9 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
   const Identity::Rule* identity = Identity::table().find(primitive);
   prepared.is_identity = identity && (*identity)(prepared.inputs, params);
   if (prepared.is_identity) return prepared;
-  if (!Eval::table().find(primitive) && Decompose::table().find(primitive)) {
+  // Of a scan, equations may leave the loop.
+  if (primitive == scan_p ||
+      (!Eval::table().find(primitive) && Decompose::table().find(primitive))) {
     prepared.executable = compile(single_equation(primitive, prepared.inputs, params));
     return prepared;
   }
