@@ -56,14 +56,21 @@ int main() {
   const double tolerances[] = {1e-3, 1e-6, 1e-9};
   const Array all = jnp::stack(
       plait::Arrays{number(tolerances[0]), number(tolerances[1]), number(tolerances[2])});
+  const plait::LaneWork before = plait::lane_work();
   const auto [ys, steps] =
       plait::jit(plait::vmap(solve, {std::nullopt, std::nullopt, 0}))(r, number(0.1), all);
+  const plait::LaneWork after = plait::lane_work();
   for (int row = 0; row < 3; ++row) {
     const double error = std::abs(value(jnp::take(ys, row)) - value(exact(r)));
     std::printf("tolerance 1e-%d: %d steps, error below 1e-%d: %s\n", 3 + 3 * row,
                 jnp::take(steps, row).item<int>(), 2 + 3 * row,
                 error < 10 * tolerances[row] ? "True" : "False");
   }
+
+  // The work is that of the examples that go on; all three together would take the most steps of
+  // one three times.
+  std::printf("%d steps needed, %d taken, %d if nobody left\n", int(after.live - before.live),
+              int(after.all - before.all), 3 * jnp::max(steps).item<int>());
 
   // Gradients by each of many growth rates at once.
   const Array rates = jnp::stack(plait::Arrays{number(0.3), number(0.7), number(1.1)});

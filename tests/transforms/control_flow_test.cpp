@@ -171,6 +171,32 @@ TEST_CASE("the typed functions take lambdas, structs and captures, and different
   CHECK(at(sums, 4) == 15);
 }
 
+TEST_CASE("lanes: the work is that of the examples that go on, backwards too") {
+  const auto power = [](const Array& x, const Array& n) {
+    struct State {
+      Array i, product;
+    };
+    return lax::while_loop([&](const State& s) { return lax::lt(s.i, n); },
+                           [&](const State& s) { return State{s.i + 1.0, s.product * x}; },
+                           State{number(0), number(1)})
+        .product;
+  };
+  std::vector<double> xs, ns;
+  double steps = 0;
+  for (int i = 0; i < 64; ++i) {
+    xs.push_back(1 + i / 64.0);
+    ns.push_back(i == 40 ? 50 : i % 3);
+    steps += ns.back();
+  }
+  const LaneWork before = lane_work();
+  const Array slopes = jit(vmap(grad(std::function(power)), {0, 0}))(vector(xs), vector(ns));
+  const LaneWork after = lane_work();
+  for (int i = 0; i < 64; ++i)
+    CHECK(at(slopes, i) == doctest::Approx(ns[i] * std::pow(xs[i], ns[i] - 1)));
+  CHECK(after.live - before.live == 2 * std::int64_t(steps));
+  CHECK(after.all - before.all <= 2 * (after.live - before.live));
+}
+
 TEST_CASE("loops refuse carries that change, and go on unharmed") {
   auto grows = [] {
     lax::while_loop([](const Array&) { return Array(true); },
