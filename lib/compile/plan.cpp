@@ -134,7 +134,10 @@ class Planner {
 
   void add_step(Group& group, int index) {
     if (!group.backend) return;
-    Draft step{&group, group.backend->compile(group.jaxpr), 0};
+    std::vector<Sizes64> strides;
+    for (const Atom& atom : group.inputs)
+      strides.push_back(partition_.layouts[atom.var().id].strides);
+    Draft step{&group, group.backend->compile_for(group.jaxpr, strides), 0};
     std::vector<int> overwritten;
     for (std::size_t o = 0; o < group.outputs.size(); ++o) {
       const int root = root_of(group.outputs[o]);

@@ -91,7 +91,9 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
     return prepared;
   }
   for (const Backend* backend : backends_of()) {
-    if (!backend->supports(alone->equations[0], prepared.inputs, prepared.outputs)) continue;
+    if (!backend->runs_eagerly() ||
+        !backend->supports(alone->equations[0], prepared.inputs, prepared.outputs))
+      continue;
     const Pointwise::Rule* pointwise = Pointwise::table().find(primitive);
     if (pointwise && backend->name() == "reference" && inputs.size() <= 4) {
       std::vector<DType> dtypes;

@@ -26,6 +26,6 @@ def info():
     facts["python"] = f"{sys.version.split()[0]} on {platform.machine()}"
     facts["numpy"] = numpy.__version__
     facts.update(_plait.machine_info())
-    for name in ("PLAIT_LOG", "PLAIT_THREADS", "PLAIT_CACHE_DIR", "PLAIT_MAX_ISA"):
+    for name in ("PLAIT_LOG", "PLAIT_THREADS", "PLAIT_CACHE_DIR", "PLAIT_MAX_ISA", "PLAIT_LLVM"):
         facts[name] = os.environ.get(name, "not set")
     return facts

@@ -47,6 +47,9 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
   virtual Device::Kind device() const { return Device::Kind::cpu; }
+  // Whether single operations outside programs should run on it: not where compiling takes longer
+  // than a call may wait. The kernels that run instead must give the same bits.
+  virtual bool runs_eagerly() const { return true; }
   // Whether it runs this equation by itself. A composite is a `call` whose parameter symbol names
   // it; one that no backend of the device claims is replaced by its body.
   virtual Support supports(const Equation& equation, std::span<const Aval> inputs,
@@ -62,6 +65,12 @@ class Backend {
   }
   // Compiles a group: a jaxpr of constant shapes that holds the claimed equations and no others.
   virtual std::unique_ptr<Kernel> compile(const Jaxpr& group) const = 0;
+  // The same, told the strides (in elements) that the kernel's inputs will have at every call.
+  virtual std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
+                                          std::span<const Sizes64> strides) const {
+    (void)strides;
+    return compile(group);
+  }
 };
 
 // Who is asked first: vendor libraries, then generated loops, then the reference.

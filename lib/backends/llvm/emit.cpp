@@ -1,0 +1,238 @@
+// Instructions and their types. See emit.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "emit.h"
+
+#include <plait/base/error.h>
+
+#include <cstring>
+
+namespace plait::llvm {
+namespace {
+
+thread_local Emitter* current_emitter = nullptr;
+
+// Of llvm-c/Core.h: Compare's order, for floats (unordered is false but for ne) and integers.
+constexpr int float_predicates[] = {1, 14, 4, 5, 2, 3};
+constexpr int signed_predicates[] = {32, 33, 40, 41, 38, 39};
+constexpr int unsigned_predicates[] = {32, 33, 36, 37, 34, 35};
+
+}  // namespace
+
+Emitter::Emitter(int lanes)
+    : lanes_(lanes), name_(next_name()), context_(api().ContextCreate()), outer_(current_emitter) {
+  const Api& llvm = api();
+  module_ = llvm.ModuleCreateWithNameInContext(name_.c_str(), context_);
+  llvm.SetTarget(module_, machine().triple.c_str());
+  llvm.SetModuleDataLayout(module_, machine().layout);
+  builder_ = llvm.CreateBuilderInContext(context_);
+  Type parameters[] = {pointer(), integer(64), integer(64)};
+  function_ =
+      llvm.AddFunction(module_, name_.c_str(),
+                       llvm.FunctionType(llvm.VoidTypeInContext(context_), parameters, 3, false));
+  add_attribute(~0u, "nounwind");
+  entry_ = new_block();
+  llvm.PositionBuilderAtEnd(builder_, entry_);
+  current_emitter = this;
+}
+
+Emitter::~Emitter() {
+  current_emitter = outer_;
+  api().DisposeBuilder(builder_);
+  api().DisposeModule(module_);
+  api().ContextDispose(context_);
+}
+
+Emitter& Emitter::current() { return *current_emitter; }
+
+void Emitter::add_attribute(unsigned place, const char* name) const {
+  const unsigned kind = api().GetEnumAttributeKindForName(name, std::strlen(name));
+  api().AddAttributeAtIndex(function_, place, api().CreateEnumAttribute(context_, kind, 0));
+}
+
+std::string Emitter::text() const {
+  char* text = api().PrintModuleToString(module_);
+  std::string result = text;
+  api().DisposeMessage(text);
+  return result;
+}
+
+Type Emitter::element(DType dtype) const {
+  if (dtype == DType::float32) return api().FloatTypeInContext(context_);
+  if (dtype == DType::float64) return api().DoubleTypeInContext(context_);
+  return integer(8 * int(size_of(dtype)));
+}
+
+Value Emitter::constant(std::int64_t value) const {
+  return api().ConstInt(integer(64), static_cast<unsigned long long>(value), true);
+}
+
+Value Emitter::splat(Value scalar) const {
+  const Type type = vector(api().TypeOf(scalar));
+  const Value undefined = api().GetUndef(type);
+  const Value first =
+      api().BuildInsertElement(builder_, undefined, scalar, api().ConstInt(integer(32), 0, 0), "");
+  return api().BuildShuffleVector(builder_, first, undefined, api().ConstNull(vector(integer(32))),
+                                  "");
+}
+
+Value Emitter::splat_bits(Type type, std::uint64_t bits, int num_bits) const {
+  const Value value = api().ConstBitCast(api().ConstInt(integer(num_bits), bits, false), type);
+  Value all[64];
+  std::fill_n(all, lanes_, value);
+  return api().ConstVector(all, unsigned(lanes_));
+}
+
+Value Emitter::at(Type type, Value pointer, Value index) const {
+  return api().BuildGEP2(builder_, type, pointer, &index, 1, "");
+}
+
+Value Emitter::load(Type type, Value pointer, int alignment) const {
+  const Value value = api().BuildLoad2(builder_, type, pointer, "");
+  api().SetAlignment(value, unsigned(alignment));
+  return value;
+}
+
+void Emitter::store(Value value, Value pointer, int alignment, bool streams) const {
+  const Value store = api().BuildStore(builder_, value, pointer);
+  api().SetAlignment(store, streams ? 64 : unsigned(alignment));
+  if (!streams) return;
+  Metadata one = api().ValueAsMetadata(api().ConstInt(integer(32), 1, false));
+  const Value node = api().MetadataAsValue(context_, api().MDNodeInContext2(context_, &one, 1));
+  api().SetMetadata(store, api().GetMDKindIDInContext(context_, "nontemporal", 11), node);
+}
+
+Value Emitter::frame_memory(Type type) const {
+  // In the entry block, where it is part of the frame; that block still lacks its end then, or is
+  // the current one.
+  const Block here = api().GetInsertBlock(builder_);
+  if (here != entry_) throw InternalError("llvm: frame memory is asked for outside the entry");
+  const Value memory = api().BuildAlloca(builder_, vector(type), "");
+  api().SetAlignment(memory, 64);
+  return memory;
+}
+
+Value Emitter::intrinsic(const char* name, std::initializer_list<Type> types,
+                         std::initializer_list<Value> arguments) const {
+  const unsigned id = api().LookupIntrinsicID(name, std::strlen(name));
+  auto* overloads = const_cast<Type*>(types.begin());
+  const Value function = api().GetIntrinsicDeclaration(module_, id, overloads, types.size());
+  const Type type = api().IntrinsicGetType(context_, id, overloads, types.size());
+  return api().BuildCall2(builder_, type, function, const_cast<Value*>(arguments.begin()),
+                          unsigned(arguments.size()), "");
+}
+
+Value Emitter::call_address(const void* address, Type result, std::initializer_list<Type> types,
+                            std::initializer_list<Value> arguments) const {
+  if (!result) result = api().VoidTypeInContext(context_);
+  const Type type =
+      api().FunctionType(result, const_cast<Type*>(types.begin()), unsigned(types.size()), false);
+  const Value function = api().ConstIntToPtr(
+      constant(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(address))), pointer());
+  return api().BuildCall2(builder_, type, function, const_cast<Value*>(arguments.begin()),
+                          unsigned(arguments.size()), "");
+}
+
+Emitter::LoopBlocks Emitter::begin_loop(Value from, Value to) {
+  const Block before = api().GetInsertBlock(builder_);
+  LoopBlocks blocks{new_block(), new_block(), nullptr, to};
+  const Value any = api().BuildICmp(builder_, signed_predicates[2], from, to, "");
+  api().BuildCondBr(builder_, any, blocks.body, blocks.after);
+  api().PositionBuilderAtEnd(builder_, blocks.body);
+  blocks.index = api().BuildPhi(builder_, integer(64), "");
+  Value start = from;
+  Block block = before;
+  api().AddIncoming(blocks.index, &start, &block, 1);
+  return blocks;
+}
+
+void Emitter::end_loop(const LoopBlocks& blocks, std::int64_t step) {
+  Value next = add(blocks.index, constant(step));
+  Block latch = api().GetInsertBlock(builder_);
+  api().AddIncoming(blocks.index, &next, &latch, 1);
+  const Value more = api().BuildICmp(builder_, signed_predicates[2], next, blocks.to, "");
+  api().BuildCondBr(builder_, more, blocks.body, blocks.after);
+  api().PositionBuilderAtEnd(builder_, blocks.after);
+}
+
+namespace {
+
+Builder here() { return Emitter::current().builder(); }
+
+}  // namespace
+
+Mask operator&(Mask a, Mask b) { return {api().BuildAnd(here(), a.v, b.v, "")}; }
+Mask operator|(Mask a, Mask b) { return {api().BuildOr(here(), a.v, b.v, "")}; }
+Mask operator^(Mask a, Mask b) { return {api().BuildXor(here(), a.v, b.v, "")}; }
+Mask operator!(Mask a) { return {api().BuildNot(here(), a.v, "")}; }
+
+Value detail::binary(Op op, Kind kind, Value a, Value b) {
+  const Api& llvm = api();
+  const bool is_float = kind == Kind::floating;
+  switch (op) {
+    case Op::add:
+      return (is_float ? llvm.BuildFAdd : llvm.BuildAdd)(here(), a, b, "");
+    case Op::sub:
+      return (is_float ? llvm.BuildFSub : llvm.BuildSub)(here(), a, b, "");
+    case Op::mul:
+      return (is_float ? llvm.BuildFMul : llvm.BuildMul)(here(), a, b, "");
+    case Op::div:
+      if (is_float) return llvm.BuildFDiv(here(), a, b, "");
+      throw InternalError("llvm: integers have no quotient in lanes");
+    case Op::bit_and:
+      return llvm.BuildAnd(here(), a, b, "");
+    case Op::bit_or:
+      return llvm.BuildOr(here(), a, b, "");
+    case Op::bit_xor:
+      return llvm.BuildXor(here(), a, b, "");
+    case Op::shift_left:
+      return llvm.BuildShl(here(), a, b, "");
+    default:
+      return llvm.BuildLShr(here(), a, b, "");
+  }
+}
+
+Mask detail::compare(Compare how, Kind kind, Value a, Value b) {
+  const int index = int(how);
+  if (kind == Kind::floating) return {api().BuildFCmp(here(), float_predicates[index], a, b, "")};
+  const auto& predicates = kind == Kind::signed_integer ? signed_predicates : unsigned_predicates;
+  return {api().BuildICmp(here(), predicates[index], a, b, "")};
+}
+
+Value detail::negate(Kind kind, Value a) {
+  if (kind == Kind::floating) return api().BuildFNeg(here(), a, "");
+  return api().BuildSub(here(), api().ConstNull(api().TypeOf(a)), a, "");
+}
+
+Value detail::choose(Mask mask, Value a, Value b) {
+  return api().BuildSelect(here(), mask.v, a, b, "");
+}
+
+Value detail::splat_constant(DType dtype, std::uint64_t bits) {
+  const Emitter& emitter = Emitter::current();
+  return emitter.splat_bits(emitter.element(dtype), bits, 8 * int(size_of(dtype)));
+}
+
+Value detail::reinterpret(Value v, DType dtype) {
+  const Emitter& emitter = Emitter::current();
+  return api().BuildBitCast(here(), v, emitter.vector(emitter.element(dtype)), "");
+}
+
+Value detail::unary_intrinsic(const char* name, Value v) {
+  return Emitter::current().intrinsic(name, {api().TypeOf(v)}, {v});
+}
+
+Value detail::fused_multiply_add(Value x, Value y, Value z) {
+  return Emitter::current().intrinsic("llvm.fma", {api().TypeOf(x)}, {x, y, z});
+}
+
+Value detail::to_double(Value v) {
+  const Emitter& emitter = Emitter::current();
+  return api().BuildFPExt(here(), v, emitter.vector(emitter.element(DType::float64)), "");
+}
+
+Value detail::to_float(Value v) {
+  const Emitter& emitter = Emitter::current();
+  return api().BuildFPTrunc(here(), v, emitter.vector(emitter.element(DType::float32)), "");
+}
+
+}  // namespace plait::llvm

@@ -1,0 +1,230 @@
+// Writing IR: one kernel's module under construction, and Lane<T>, a register of values of T, whose
+// operators emit the instruction that they name.
+//
+// NOTE: [emitted mathematics] base/math is written once over V, which is a scalar or a Pack. Lane
+// is a third V: math::exp(Lane<float>) emits the operations that math::exp(Pack<float, 8>) runs,
+// each of which is exactly rounded or bitwise, so that a kernel has the bits of eager evaluation at
+// any width of registers, by construction. What has no lane-wise form (reductions of huge angles,
+// fmod) is called: see primitives.h.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/base/dtype.h>
+#include <plait/base/pack.h>
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "jit.h"
+
+namespace plait::llvm {
+
+// A module with one function, `void name(void* const* memory, int64_t begin, int64_t end)`, and the
+// place where instructions go. While it lives, Lane's operators on this thread write to it.
+class Emitter {
+ public:
+  explicit Emitter(int lanes);
+  ~Emitter();
+  Emitter(const Emitter&) = delete;
+  static Emitter& current();
+
+  int lanes() const { return lanes_; }
+  Builder builder() const { return builder_; }
+  Context context() const { return context_; }
+  std::unique_ptr<const Code> compile() const { return compile_module(module_, name_); }
+  std::string text() const;
+
+  // Types. In registers bools are bits; 16-bit floats are computed in float32.
+  Type element(DType dtype) const;  // in memory: integers of its size for bools and 16-bit floats
+  Type vector(Type element) const { return api().VectorType(element, unsigned(lanes_)); }
+  Type integer(int bits) const { return api().IntTypeInContext(context_, unsigned(bits)); }
+  Type pointer() const { return api().PointerTypeInContext(context_, 0); }
+
+  Value constant(std::int64_t value) const;  // int64
+  Value splat(Value scalar) const;
+  Value splat_bits(Type type, std::uint64_t bits, int num_bits) const;  // a constant of any type
+  Value parameter(int index) const { return api().GetParam(function_, unsigned(index)); }
+
+  Value add(Value a, Value b) const { return api().BuildAdd(builder_, a, b, ""); }
+  Value multiply(Value a, Value b) const { return api().BuildMul(builder_, a, b, ""); }
+  // pointer + index elements of a type.
+  Value at(Type type, Value pointer, Value index) const;
+  Value load(Type type, Value pointer, int alignment) const;
+  // streams: past the caches, to memory that is aligned for it.
+  void store(Value value, Value pointer, int alignment, bool streams = false) const;
+  // Memory of the function's frame for one vector of an element type.
+  Value frame_memory(Type type) const;
+
+  Value intrinsic(const char* name, std::initializer_list<Type> types,
+                  std::initializer_list<Value> arguments) const;
+  Value call_address(const void* address, Type result, std::initializer_list<Type> types,
+                     std::initializer_list<Value> arguments) const;
+
+  // for (i = from; i < to; i += step): body(i). Runs body's emission once.
+  template <class Body>
+  void loop(Value from, Value to, std::int64_t step, const Body& body) {
+    const LoopBlocks blocks = begin_loop(from, to);
+    body(blocks.index);
+    end_loop(blocks, step);
+  }
+  template <class Body>
+  void branch_if(Value condition, const Body& body) {
+    const Block then = new_block(), after = new_block();
+    api().BuildCondBr(builder_, condition, then, after);
+    api().PositionBuilderAtEnd(builder_, then);
+    body();
+    api().BuildBr(builder_, after);
+    api().PositionBuilderAtEnd(builder_, after);
+  }
+
+ private:
+  struct LoopBlocks {
+    Block body, after;
+    Value index, to;
+  };
+  LoopBlocks begin_loop(Value from, Value to);
+  void end_loop(const LoopBlocks& blocks, std::int64_t step);
+  Block new_block() const { return api().AppendBasicBlockInContext(context_, function_, ""); }
+  void add_attribute(unsigned place, const char* name) const;
+
+  const int lanes_;
+  const std::string name_;
+  Context context_;
+  Module module_;
+  Builder builder_;
+  Value function_;
+  Block entry_;
+  Emitter* const outer_;
+};
+
+// Lanes that are true or false.
+struct Mask {
+  Value v = nullptr;
+  friend Mask operator&(Mask a, Mask b);
+  friend Mask operator|(Mask a, Mask b);
+  friend Mask operator^(Mask a, Mask b);
+  friend Mask operator!(Mask a);
+};
+
+namespace detail {
+
+enum class Op { add, sub, mul, div, bit_and, bit_or, bit_xor, shift_left, shift_right };
+enum class Compare { eq, ne, lt, le, gt, ge };
+enum class Kind { floating, signed_integer, unsigned_integer };
+
+Value binary(Op op, Kind kind, Value a, Value b);
+Mask compare(Compare how, Kind kind, Value a, Value b);
+Value negate(Kind kind, Value a);
+Value choose(Mask mask, Value a, Value b);
+Value splat_constant(DType dtype, std::uint64_t bits);
+Value reinterpret(Value v, DType dtype);
+Value unary_intrinsic(const char* name, Value v);
+Value fused_multiply_add(Value x, Value y, Value z);
+Value to_double(Value v);
+Value to_float(Value v);
+
+template <class T>
+constexpr Kind kind_of = std::is_floating_point_v<T> ? Kind::floating
+                         : std::is_signed_v<T>       ? Kind::signed_integer
+                                                     : Kind::unsigned_integer;
+
+}  // namespace detail
+
+template <class T>
+struct Lane {
+  Value v = nullptr;
+
+  Lane() = default;
+  Lane(T constant)  // implicit, as Pack's
+      : v(detail::splat_constant(dtype_of<T>(), std::bit_cast<BitsOf<T>>(constant))) {}
+  static Lane of(Value value) {
+    Lane lane;
+    lane.v = value;
+    return lane;
+  }
+
+  friend Lane operator-(Lane a) { return of(detail::negate(detail::kind_of<T>, a.v)); }
+#define PLAIT_LANE_OPERATOR(symbol, op)                                      \
+  friend Lane operator symbol(Lane a, Lane b) {                              \
+    return of(detail::binary(detail::Op::op, detail::kind_of<T>, a.v, b.v)); \
+  }
+  PLAIT_LANE_OPERATOR(+, add)
+  PLAIT_LANE_OPERATOR(-, sub)
+  PLAIT_LANE_OPERATOR(*, mul)
+  PLAIT_LANE_OPERATOR(/, div)
+  PLAIT_LANE_OPERATOR(&, bit_and)
+  PLAIT_LANE_OPERATOR(|, bit_or)
+  PLAIT_LANE_OPERATOR(^, bit_xor)
+#undef PLAIT_LANE_OPERATOR
+#define PLAIT_LANE_COMPARISON(symbol, how)                                      \
+  friend Mask operator symbol(Lane a, Lane b) {                                 \
+    return detail::compare(detail::Compare::how, detail::kind_of<T>, a.v, b.v); \
+  }
+  PLAIT_LANE_COMPARISON(==, eq)
+  PLAIT_LANE_COMPARISON(!=, ne)
+  PLAIT_LANE_COMPARISON(<, lt)
+  PLAIT_LANE_COMPARISON(<=, le)
+  PLAIT_LANE_COMPARISON(>, gt)
+  PLAIT_LANE_COMPARISON(>=, ge)
+#undef PLAIT_LANE_COMPARISON
+
+  // The vocabulary of pack.h, found through the argument's type.
+  friend Lane select(Mask mask, Lane a, Lane b) { return of(detail::choose(mask, a.v, b.v)); }
+  friend Lane lesser(Lane a, Lane b) { return select(a < b, a, b); }
+  friend Lane greater(Lane a, Lane b) { return select(a > b, a, b); }
+  friend Lane shift_left(Lane a, int count) { return shifted(detail::Op::shift_left, a, count); }
+  friend Lane shift_right(Lane a, int count) { return shifted(detail::Op::shift_right, a, count); }
+  friend Lane<BitsOf<T>> to_bits(Lane a) {
+    return Lane<BitsOf<T>>::of(detail::reinterpret(a.v, dtype_of<BitsOf<T>>()));
+  }
+
+ private:
+  static Lane shifted(detail::Op op, Lane a, int count) {
+    return of(detail::binary(op, detail::kind_of<T>, a.v, Lane(T(count)).v));
+  }
+};
+
+inline Lane<float> from_bits(Lane<std::uint32_t> i) {
+  return Lane<float>::of(detail::reinterpret(i.v, DType::float32));
+}
+inline Lane<double> from_bits(Lane<std::uint64_t> i) {
+  return Lane<double>::of(detail::reinterpret(i.v, DType::float64));
+}
+
+template <std::floating_point T>
+Lane<T> fma(Lane<T> x, std::type_identity_t<Lane<T>> y, std::type_identity_t<Lane<T>> z) {
+  return Lane<T>::of(detail::fused_multiply_add(x.v, y.v, z.v));
+}
+#define PLAIT_LANE_INTRINSIC(function, name)                \
+  template <std::floating_point T>                          \
+  Lane<T> function(Lane<T> x) {                             \
+    return Lane<T>::of(detail::unary_intrinsic(name, x.v)); \
+  }
+PLAIT_LANE_INTRINSIC(sqrt, "llvm.sqrt")
+PLAIT_LANE_INTRINSIC(floor, "llvm.floor")
+PLAIT_LANE_INTRINSIC(ceil, "llvm.ceil")
+PLAIT_LANE_INTRINSIC(trunc, "llvm.trunc")
+PLAIT_LANE_INTRINSIC(round, "llvm.roundeven")
+#undef PLAIT_LANE_INTRINSIC
+
+inline std::array<Lane<double>, 1> widen(Lane<float> x) {
+  return {Lane<double>::of(detail::to_double(x.v))};
+}
+inline Lane<float> narrow(std::array<Lane<double>, 1> x) {
+  return Lane<float>::of(detail::to_float(x[0].v));
+}
+
+}  // namespace plait::llvm
+
+namespace plait {
+
+template <class T>
+struct Lanes<llvm::Lane<T>> {
+  using Element = T;
+  using Bits = llvm::Lane<BitsOf<T>>;
+  using MaskType = llvm::Mask;
+};
+
+}  // namespace plait

@@ -1,0 +1,12 @@
+// Kernels: a group of elementwise equations as one generated loop nest.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/compile/backend.h>
+
+namespace plait::llvm {
+
+// strides: of the group's inputs, in elements, as they will lie in memory.
+std::unique_ptr<Kernel> make_kernel(const Jaxpr& group, std::span<const Sizes64> strides);
+
+}  // namespace plait::llvm

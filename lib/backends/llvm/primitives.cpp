@@ -1,0 +1,337 @@
+// One row for each primitive that is emitted: the expression of its block in lib/ops, over lanes.
+// See NOTE: [emitted mathematics]. Tests compare every row with the reference, bit by bit.
+// SPDX-License-Identifier: Apache-2.0
+#include "primitives.h"
+
+#include <plait/base/math.h>
+#include <plait/kernels.h>
+#include <plait/ops.h>
+
+#include <unordered_map>
+
+namespace plait::llvm {
+namespace {
+
+using Registers = std::span<const Register>;
+using Emit = std::function<Register(Registers, const Params&, DType output)>;
+
+Builder here() { return Emitter::current().builder(); }
+Type vector_of(DType dtype) {
+  const Emitter& emitter = Emitter::current();
+  return emitter.vector(emitter.element(dtype));
+}
+
+// The float32 lanes of a value of a 16-bit dtype, rounded to it.
+Value round_to_half(DType dtype, Value v) {
+  const Emitter& emitter = Emitter::current();
+  if (dtype == DType::float16) {
+    const Type half = emitter.vector(api().HalfTypeInContext(emitter.context()));
+    return api().BuildFPExt(here(), api().BuildFPTrunc(here(), v, half, ""),
+                            vector_of(DType::float32), "");
+  }
+  // As bfloat16's constructor: half to even, NaN quieted.
+  const auto bits = to_bits(Lane<float>::of(v));
+  using Bits = Lane<std::uint32_t>;
+  const Bits rounded = bits + Bits(0x7fff) + (shift_right(bits, 16) & Bits(1));
+  const Mask nan = (bits & Bits(0x7fffffffu)) > Bits(0x7f800000u);
+  const Bits kept = select(nan, bits | Bits(0x400000u), rounded) & Bits(0xffff0000u);
+  return from_bits(kept).v;
+}
+
+template <class T>
+Lane<T> lane(const Register& value) {
+  return Lane<T>::of(value.v);
+}
+bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
+
+// f over the lanes of the operands' dtype, which must be of a set; the result has that dtype too.
+template <DTypes types, class F>
+Emit same(F f) {
+  return [f](Registers in, const Params&, DType) -> Register {
+    const DType dtype = in[0].dtype;
+    auto apply = [&]<class T>() {
+      if constexpr (std::is_invocable_v<F, Lane<T>>)
+        return f(lane<T>(in[0])).v;
+      else
+        return f(lane<T>(in[0]), lane<T>(in[1])).v;
+    };
+    return visit_dtype(dtype, [&](auto element) -> Register {
+      using T = decltype(element);
+      if constexpr (!types.has(dtype_of<T>()) || std::is_same_v<T, bool>)
+        throw InternalError("llvm: a primitive is emitted for a dtype that it has not");
+      else if constexpr (plait::detail::is_half<T>)
+        return { round_to_half(dtype, apply.template operator()<float>()), dtype };
+      else
+        return { apply.template operator()<T>(), dtype };
+    });
+  };
+}
+
+// The same, of integers and bools by their bits.
+template <class F>
+Emit bitwise(F f) {
+  return [f](Registers in, const Params&, DType) -> Register {
+    return {in.size() == 1 ? f(in[0].v, nullptr) : f(in[0].v, in[1].v), in[0].dtype};
+  };
+}
+
+template <class F>
+Mask compare_lanes(const Register& x, const Register& y, F f) {
+  return visit_dtype(x.dtype, [&](auto element) -> Mask {
+    using T = decltype(element);
+    if constexpr (is_complex_v<T>)
+      throw InternalError("llvm: a comparison of complex numbers");
+    else if constexpr (std::is_same_v<T, bool>)
+      return f(lane<std::uint8_t>(x), lane<std::uint8_t>(y));  // one bit, unsigned
+    else
+      return f(lane<plait::detail::Compute<T>>(x), lane<plait::detail::Compute<T>>(y));
+  });
+}
+
+Register compare(Registers in, const Params& params, DType) {
+  const std::string& d = params.text("direction");
+  auto result = [&](auto f) { return Register{compare_lanes(in[0], in[1], f).v, DType::bool_}; };
+  if (d == "eq") return result([](auto x, auto y) { return x == y; });
+  if (d == "ne") return result([](auto x, auto y) { return x != y; });
+  if (d == "lt") return result([](auto x, auto y) { return x < y; });
+  if (d == "le") return result([](auto x, auto y) { return x <= y; });
+  if (d == "gt") return result([](auto x, auto y) { return x > y; });
+  return result([](auto x, auto y) { return x >= y; });
+}
+
+// Of floats NaN when either is; of bools or and and.
+template <bool larger>
+Register extremum(Registers in, const Params& params, DType output) {
+  if (is_bool(in[0].dtype))
+    return {(larger ? api().BuildOr : api().BuildAnd)(here(), in[0].v, in[1].v, ""), DType::bool_};
+  return same<real_numbers>([](auto x, auto y) {
+    if constexpr (std::is_floating_point_v<ElementOf<decltype(x)>>)
+      return select(!(x == x), x, select(larger ? y <= x : y >= x, x, y));
+    else
+      return select(larger ? x > y : x < y, x, y);
+  })(in, params, output);
+}
+
+// Squaring from the low bit up, as the loop of integer_pow.
+Register integer_power(Registers in, const Params& params, DType output) {
+  const std::int64_t y = params.integer("y");
+  return same<real_numbers>([y](auto x) {
+    using V = decltype(x);
+    std::optional<V> result;
+    V square = x;
+    for (std::int64_t n = y < 0 ? -y : y; n > 0; n >>= 1) {
+      if (n & 1) result = result ? *result * square : square;
+      if (n > 1) square = square * square;
+    }
+    const V power = result.value_or(V(ElementOf<V>(1)));
+    if constexpr (std::is_floating_point_v<ElementOf<V>>)
+      return y < 0 ? V(ElementOf<V>(1)) / power : power;
+    else
+      return power;
+  })(in, params, output);
+}
+
+Register choose(Registers in, const Params&, DType) {
+  return {api().BuildSelect(here(), in[0].v, in[1].v, in[2].v, ""), in[1].dtype};
+}
+
+DType compute_dtype(DType dtype) { return is_half(dtype) ? DType::float32 : dtype; }
+
+// Integers of any width, and bools, as another type of number.
+Value cast_integer(const Register& x, DType to) {
+  const Type type = vector_of(compute_dtype(to));
+  const bool is_signed = is_signed_integer(x.dtype);
+  if (is_floating(to))
+    return (is_signed ? api().BuildSIToFP : api().BuildUIToFP)(here(), x.v, type, "");
+  const std::int64_t from_size = is_bool(x.dtype) ? 0 : size_of(x.dtype);
+  if (size_of(to) == from_size) return x.v;
+  if (size_of(to) < from_size) return api().BuildTrunc(here(), x.v, type, "");
+  return (is_signed ? api().BuildSExt : api().BuildZExt)(here(), x.v, type, "");
+}
+
+Value cast_float(const Register& x, DType to) {
+  const Emitter& emitter = Emitter::current();
+  const DType from = compute_dtype(x.dtype);
+  if (is_integer(to))  // truncates, saturates, and takes NaN for 0
+    return emitter.intrinsic(is_signed_integer(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat",
+                             {vector_of(to), api().TypeOf(x.v)}, {x.v});
+  const DType compute = compute_dtype(to);
+  if (from == compute) return x.v;
+  return compute == DType::float64 ? detail::to_double(x.v) : detail::to_float(x.v);
+}
+
+Register cast(Registers in, const Params&, DType output) {
+  const Register& x = in[0];
+  if (x.dtype == output) return x;
+  if (is_bool(output)) {
+    const Register zero{api().ConstNull(api().TypeOf(x.v)), x.dtype};
+    return {compare_lanes(x, zero, [](auto a, auto b) { return a != b; }).v, output};
+  }
+  Value v = is_floating(x.dtype) ? cast_float(x, output) : cast_integer(x, output);
+  if (is_half(output)) v = round_to_half(output, v);
+  return {v, output};
+}
+
+Register bitcast(Registers in, const Params&, DType output) {
+  return {api().BuildBitCast(here(), in[0].v, vector_of(output), ""), output};
+}
+
+struct Row {
+  DTypes types;  // of the first operand
+  Emit emit;
+};
+
+constexpr DTypes bits = integers | boolean;
+constexpr DTypes f = floating;
+
+using Rows = std::unordered_map<int, Row>;  // by the primitive's index
+
+const Rows& rows() {
+  auto binary_bits = [](auto build) {
+    return bitwise([build](Value x, Value y) { return (api().*build)(here(), x, y, ""); });
+  };
+  static const Rows& rows = *new Rows{
+      {neg_p.index(), {real_numbers, same<real_numbers>([](auto x) { return -x; })}},
+      {abs_p.index(), {real_numbers, same<real_numbers>([](auto x) {
+                         using T = ElementOf<decltype(x)>;
+                         if constexpr (std::is_floating_point_v<T>)
+                           return math::abs(x);
+                         else if constexpr (std::is_signed_v<T>)
+                           return select(x < decltype(x)(T(0)), -x, x);
+                         else
+                           return x;
+                       })}},
+      {floor_p.index(), {f, same<f>([](auto x) { return floor(x); })}},
+      {ceil_p.index(), {f, same<f>([](auto x) { return ceil(x); })}},
+      {round_p.index(), {f, same<f>([](auto x) { return round(x); })}},
+      {sqrt_p.index(), {f, same<f>([](auto x) { return sqrt(x); })}},
+      {exp_p.index(), {f, same<f>([](auto x) { return math::exp(x); })}},
+      {expm1_p.index(), {f, same<f>([](auto x) { return math::expm1(x); })}},
+      {log_p.index(), {f, same<f>([](auto x) { return math::log(x); })}},
+      {log1p_p.index(), {f, same<f>([](auto x) { return math::log1p(x); })}},
+      {tanh_p.index(), {f, same<f>([](auto x) { return math::tanh(x); })}},
+      {erf_p.index(), {f, same<f>([](auto x) { return math::erf(x); })}},
+      {erf_inv_p.index(), {f, same<f>([](auto x) { return math::erf_inv(x); })}},
+      {integer_pow_p.index(), {real_numbers, integer_power}},
+      {cast_p.index(), {real_numbers | boolean, cast}},
+      {bitcast_p.index(), {integers | dtypes<float, double>(), bitcast}},
+      {not_p.index(),
+       {bits, bitwise([](Value x, Value) { return api().BuildNot(here(), x, ""); })}},
+      {add_p.index(), {real_numbers, same<real_numbers>([](auto x, auto y) { return x + y; })}},
+      {sub_p.index(), {real_numbers, same<real_numbers>([](auto x, auto y) { return x - y; })}},
+      {mul_p.index(), {real_numbers, same<real_numbers>([](auto x, auto y) { return x * y; })}},
+      {div_p.index(), {f, same<f>([](auto x, auto y) { return x / y; })}},
+      {pow_p.index(), {f, same<f>([](auto x, auto y) { return math::pow(x, y); })}},
+      {atan2_p.index(), {f, same<f>([](auto x, auto y) { return math::atan2(x, y); })}},
+      {max_p.index(), {real_numbers | boolean, extremum<true>}},
+      {min_p.index(), {real_numbers | boolean, extremum<false>}},
+      {and_p.index(), {bits, binary_bits(&Api::BuildAnd)}},
+      {or_p.index(), {bits, binary_bits(&Api::BuildOr)}},
+      {xor_p.index(), {bits, binary_bits(&Api::BuildXor)}},
+      {cmp_p.index(), {real_numbers | boolean, compare}},
+      {select_p.index(), {boolean, choose}},
+  };
+  return rows;
+}
+
+const Row* find_row(const Primitive& primitive, DType first, const Params& params) {
+  const auto found = rows().find(primitive.index());
+  if (found == rows().end() || !found->second.types.has(first)) return nullptr;
+  if (primitive == bitcast_p) {
+    const DType to = params.get<DType>("dtype");
+    if (is_half(to) || is_bool(to)) return nullptr;
+  }
+  return &found->second;
+}
+
+}  // namespace
+
+bool has_registers(DType dtype) { return !is_complex(dtype); }
+
+Value to_memory(const Register& value) {
+  const Emitter& emitter = Emitter::current();
+  const Type type = vector_of(value.dtype);
+  if (is_bool(value.dtype)) return api().BuildZExt(here(), value.v, type, "");
+  if (value.dtype == DType::float16) {
+    const Type half = emitter.vector(api().HalfTypeInContext(emitter.context()));
+    return api().BuildBitCast(here(), api().BuildFPTrunc(here(), value.v, half, ""), type, "");
+  }
+  if (value.dtype == DType::bfloat16)
+    return api().BuildTrunc(here(), shift_right(to_bits(lane<float>(value)), 16).v, type, "");
+  return value.v;
+}
+
+Register from_memory(Value vector, DType dtype) {
+  const Emitter& emitter = Emitter::current();
+  if (is_bool(dtype))
+    return {(lane<std::uint8_t>({vector, dtype}) != Lane<std::uint8_t>(0)).v, dtype};
+  if (dtype == DType::float16) {
+    const Type half = emitter.vector(api().HalfTypeInContext(emitter.context()));
+    return {api().BuildFPExt(here(), api().BuildBitCast(here(), vector, half, ""),
+                             vector_of(DType::float32), ""),
+            dtype};
+  }
+  if (dtype == DType::bfloat16) {
+    const Value wide = api().BuildZExt(here(), vector, vector_of(DType::uint32), "");
+    return {from_bits(shift_left(Lane<std::uint32_t>::of(wide), 16)).v, dtype};
+  }
+  return {vector, dtype};
+}
+
+Register constant_of(const Literal& literal) {
+  const Buffer buffer = Array::literal(literal).buffer();
+  const int bytes = int(size_of(literal.dtype));
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, buffer.data(), bytes);
+  const Emitter& emitter = Emitter::current();
+  return from_memory(emitter.splat_bits(emitter.element(literal.dtype), bits, 8 * bytes),
+                     literal.dtype);
+}
+
+bool is_elementwise(const Equation& equation, std::span<const Aval> inputs,
+                    std::span<const Aval> outputs) {
+  if (!Pointwise::table().find(*equation.primitive) || inputs.size() > 4) return false;
+  auto fits = [](const Aval& aval) { return has_registers(aval.dtype) && aval.stack == 0; };
+  return std::all_of(inputs.begin(), inputs.end(), fits) &&
+         std::all_of(outputs.begin(), outputs.end(), fits);
+}
+
+bool has_instructions(const Primitive& primitive, std::span<const DType> inputs,
+                      const Params& params) {
+  return find_row(primitive, inputs[0], params) != nullptr;
+}
+
+CallMemory make_call_memory() {
+  const Emitter& emitter = Emitter::current();
+  CallMemory memory;
+  for (Value& slot : memory) slot = emitter.frame_memory(emitter.integer(64));
+  return memory;
+}
+
+Register lower(const Equation& equation, std::span<const Register> inputs, DType output,
+               const CallMemory& memory) {
+  const Primitive& primitive = *equation.primitive;
+  if (const Row* row = find_row(primitive, inputs[0].dtype, equation.params))
+    return row->emit(inputs, equation.params, output);
+  // The reference's loop, for as many elements as there are lanes.
+  const Emitter& emitter = Emitter::current();
+  std::vector<DType> dtypes;
+  for (const Register& input : inputs) dtypes.push_back(input.dtype);
+  const Chunk chunk = rule<Pointwise>(primitive)(dtypes, equation.params);
+  if (!chunk.loop)
+    throw InternalError("`" + std::string(primitive.name()) + "` has no loop for " +
+                        std::string(name_of(dtypes[0])));
+  const Value pointers = memory.back();
+  const Value result = memory[inputs.size()];
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    emitter.store(to_memory(inputs[i]), memory[i], 64);
+    emitter.store(memory[i], emitter.at(emitter.pointer(), pointers, emitter.constant(i)), 8);
+  }
+  const Type pointer = emitter.pointer(), i64 = emitter.integer(64);
+  emitter.call_address(
+      reinterpret_cast<const void*>(chunk.loop), nullptr, {pointer, pointer, i64, i64},
+      {pointers, result, emitter.constant(emitter.lanes()), emitter.constant(chunk.argument)});
+  return from_memory(emitter.load(vector_of(output), result, 64), output);
+}
+
+}  // namespace plait::llvm

@@ -1,0 +1,37 @@
+// Elementwise primitives as instructions.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/rules.h>
+
+#include "emit.h"
+
+namespace plait::llvm {
+
+// One vector of a value. Bools are single bits; float16 and bfloat16 are float lanes that hold what
+// was rounded to them.
+struct Register {
+  Value v = nullptr;
+  DType dtype = DType::float32;
+};
+
+// How a register lies in memory, and back: a vector of Emitter::element(dtype).
+Value to_memory(const Register& value);
+Register from_memory(Value vector, DType dtype);
+Register constant_of(const Literal& literal);
+
+bool has_registers(DType dtype);  // all but complex
+// Whether the equation is elementwise, of dtypes that registers hold.
+bool is_elementwise(const Equation& equation, std::span<const Aval> inputs,
+                    std::span<const Aval> outputs);
+// Whether it is emitted as instructions; else its loop is called for every vector, through memory.
+bool has_instructions(const Primitive& primitive, std::span<const DType> inputs,
+                      const Params& params);
+
+// Frame memory for calls, one vector each: operands and the result, then pointers to the operands.
+using CallMemory = std::array<Value, 6>;
+CallMemory make_call_memory();
+Register lower(const Equation& equation, std::span<const Register> inputs, DType output,
+               const CallMemory& memory);
+
+}  // namespace plait::llvm

@@ -1,0 +1,385 @@
+// The llvm backend against the reference, bit by bit: every elementwise primitive and dtype on
+// every kind of value, random programs over memory of every layout, kernels that share threads,
+// memory and time.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <plait/compile/backend.h>
+#include <plait/kernels.h>
+#include <plait/ops.h>
+#include <plait/plait.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <random>
+#include <thread>
+
+using namespace plait;
+
+namespace {
+
+// The backend is asked for before the first program of this process is compiled.
+const bool asked = setenv("PLAIT_LLVM", "1", 0) == 0;
+
+// Nothing where libLLVM is not installed, unless it must be.
+const Backend* find_llvm() {
+  REQUIRE(asked);
+  const Backend* found = find_backend("llvm");
+  const char* required = std::getenv("PLAIT_REQUIRE_LLVM");
+  if (!found)
+    for (const MissingBackend& missing : missing_backends())
+      MESSAGE(missing.name << ": " << missing.reason);
+  if (required && *required && std::string(required) != "0") REQUIRE(found);
+  return found;
+}
+
+using Generator = std::mt19937_64;
+
+// Half of them of moderate size, the others any bits at all: NaN, infinities, denormals, -0.
+template <class T>
+T any_value(Generator& generator) {
+  const std::uint64_t bits = generator();
+  if constexpr (std::is_same_v<T, bool>) {
+    return bits >> 40 & 1;
+  } else if constexpr (plait::detail::is_half<T>) {
+    if (bits >> 63) return T(float(double(std::int64_t(bits << 1)) / 2e18));
+    T value;
+    value.bits = std::uint16_t(bits);
+    return value;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    constexpr T special[] = {0, -T(0), 1, -1, T(INFINITY), -T(INFINITY), T(NAN), T(0.5), T(1e-30)};
+    if (bits >> 60 == 15) return special[bits % 9];
+    if (bits >> 63) return T(double(std::int64_t(bits << 1)) / 1e18);
+    T value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  } else {
+    return bits >> 63 ? T(bits % 7) : T(bits);
+  }
+}
+
+Buffer any_values(DType dtype, const Sizes64& shape, unsigned seed) {
+  Generator generator(seed);
+  Buffer buffer = Buffer::empty(dtype, shape);
+  visit_dtype(dtype, [&](auto element) {
+    using T = decltype(element);
+    if constexpr (!is_complex_v<T>)
+      for (std::int64_t i = 0; i < num_elements(shape); ++i)
+        static_cast<T*>(buffer.data())[i] = any_value<T>(generator);
+  });
+  return buffer;
+}
+
+// The first element whose bits differ, all NaN being one; -1 for none.
+std::int64_t first_difference(const Buffer& a, const Buffer& b) {
+  const std::int64_t bytes = size_of(a.dtype());
+  for (std::int64_t i = 0; i < num_elements(a.shape()); ++i) {
+    const char *x = static_cast<const char*>(a.data()) + i * bytes,
+               *y = static_cast<const char*>(b.data()) + i * bytes;
+    if (std::memcmp(x, y, std::size_t(bytes)) == 0) continue;
+    const bool both_nan = visit_dtype(a.dtype(), [&](auto element) {
+      using T = decltype(element);
+      if constexpr (std::is_floating_point_v<plait::detail::Compute<T>>) {
+        T p, q;
+        std::memcpy(&p, x, sizeof p), std::memcpy(&q, y, sizeof q);
+        const auto u = plait::detail::Compute<T>(p), v = plait::detail::Compute<T>(q);
+        return u != u && v != v;
+      } else {
+        return false;
+      }
+    });
+    if (!both_nan) return i;
+  }
+  return -1;
+}
+
+std::vector<Buffer> run_kernel(const Kernel& kernel, const Jaxpr& group,
+                               std::span<const View> inputs) {
+  std::vector<Buffer> results;
+  std::vector<View> outputs;
+  for (const Aval& aval : group->output_avals()) {
+    results.push_back(Buffer::empty(aval.dtype, aval.shape.to_sizes()));
+    outputs.push_back(results.back().view());
+  }
+  const Buffer scratch =
+      Buffer::empty(DType::uint8, {std::max<std::int64_t>(1, kernel.scratch_bytes())});
+  kernel.run(inputs, outputs, scratch.data(), {});
+  return results;
+}
+
+std::unique_ptr<Kernel> compile_for(const Backend& backend, const Jaxpr& group,
+                                    std::span<const View> inputs) {
+  std::vector<Sizes64> strides;
+  for (const View& view : inputs) strides.push_back(view.strides);
+  return backend.compile_for(group, strides);
+}
+
+void check_same_bits(const Jaxpr& group, std::span<const View> inputs) {
+  const auto ours = compile_for(*find_backend("llvm"), group, inputs);
+  const auto reference = find_backend("reference")->compile(group);
+  const std::vector<Buffer> mine = run_kernel(*ours, group, inputs);
+  const std::vector<Buffer> expected = run_kernel(*reference, group, inputs);
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const std::int64_t at = first_difference(mine[i], expected[i]);
+    if (at < 0) continue;
+    CAPTURE(print(group));
+    CAPTURE(i);
+    CAPTURE(at);
+    auto bits = [at](const Buffer& buffer) {
+      std::uint64_t value = 0;
+      const std::int64_t bytes = size_of(buffer.dtype());
+      std::memcpy(&value, static_cast<const char*>(buffer.data()) + at * bytes, bytes);
+      return value;
+    };
+    CAPTURE(bits(mine[i]));
+    CAPTURE(bits(expected[i]));
+    FAIL("results differ");
+  }
+}
+
+Jaxpr one_equation(const Primitive& primitive, const std::vector<Aval>& avals,
+                   const Params& params) {
+  Builder builder;
+  std::vector<Atom> atoms;
+  for (const Aval& aval : avals) atoms.push_back(builder.add_binder(aval));
+  const std::vector<Var> out = builder.add(primitive, atoms, params, {});
+  return builder.close({out.begin(), out.end()});
+}
+
+}  // namespace
+
+TEST_CASE("every elementwise primitive has the bits of the reference for every dtype") {
+  const Backend* llvm = find_llvm();
+  if (!llvm) return;
+  int num_cases = 0;
+  for (const PrimitiveInfo* info : all_primitives()) {
+    const Primitive& primitive = *info->primitive;
+    if (!Pointwise::table().find(primitive) || !Samples::table().find(primitive)) continue;
+    for (const Sample& sample : rule<Samples>(primitive)())
+      for (int d = 0; d < num_dtypes; ++d) {
+        std::vector<Aval> avals;
+        std::vector<DType> dtypes;
+        for (const Sample::Input& input : sample.inputs) {
+          avals.push_back(input.aval);
+          if (avals.back().dtype == DType::float64) avals.back().dtype = DType(d);
+          if (avals.back().rank() > 0) avals.back().shape = Shape{1003};
+          dtypes.push_back(avals.back().dtype);
+        }
+        std::vector<Aval> outputs;
+        try {
+          outputs = infer(primitive, avals, sample.params);
+        } catch (const Error&) {
+          continue;
+        }
+        if (primitive == integer_pow_p && is_integer(DType(d)) && sample.params.integer("y") < 0)
+          continue;  // refused by lax::integer_pow
+        const Jaxpr group = one_equation(primitive, avals, sample.params);
+        if (!llvm->supports(group->equations[0], avals, outputs)) continue;
+        std::vector<Buffer> values;
+        std::vector<View> views;
+        for (std::size_t i = 0; i < avals.size(); ++i) {
+          values.push_back(any_values(dtypes[i], avals[i].shape.to_sizes(), unsigned(i + 1)));
+          views.push_back(values.back().view());
+        }
+        check_same_bits(group, views);
+        ++num_cases;
+      }
+  }
+  CHECK(num_cases > 150);
+}
+
+TEST_CASE("casts between all dtypes have the bits of the reference") {
+  if (!find_llvm()) return;
+  const Primitive& cast = *find_primitive("cast");
+  for (int from = 0; from < num_dtypes; ++from)
+    for (int to = 0; to < num_dtypes; ++to) {
+      if (is_complex(DType(from)) || is_complex(DType(to)) || from == to) continue;
+      const Buffer values = any_values(DType(from), {517}, 3);
+      const View view = values.view();
+      check_same_bits(
+          one_equation(cast, {{{517}, DType(from)}}, {{"dtype", DType(to)}, {"weak", false}}),
+          std::span(&view, 1));
+    }
+}
+
+namespace {
+
+// A program of elementwise equations over one shape, with scalars and literals among the operands.
+Jaxpr random_program(Generator& generator, const Shape& shape, int num_equations) {
+  const DType dtypes[] = {DType::float32, DType::float64, DType::int32, DType::float16};
+  const char* binary[] = {"add", "sub", "mul", "max", "min"};
+  const char* unary[] = {"neg", "abs", "exp", "tanh", "sin", "log", "sqrt", "floor", "erf"};
+  Builder builder;
+  std::map<DType, std::vector<Atom>> values;
+  for (DType dtype : dtypes) {
+    values[dtype].push_back(builder.add_binder({shape, dtype}));
+    values[dtype].push_back(builder.add_binder({shape, dtype}));
+    values[dtype].push_back(builder.add_binder({{}, dtype}));
+  }
+  std::vector<Var> all;
+  auto pick = [&](DType dtype) {
+    const auto& list = values[dtype];
+    return list[generator() % list.size()];
+  };
+  auto add = [&](const char* name, std::vector<Atom> inputs, Params params = {}) {
+    bool has_shape = false;
+    for (const Atom& atom : inputs) has_shape |= builder.aval(atom.var()).rank() > 0;
+    if (!has_shape && shape.rank() > 0) inputs[0] = values[builder.aval(inputs[0].var()).dtype][0];
+    all.push_back(builder.add(*find_primitive(name), std::move(inputs), params, {})[0]);
+    return all.back();
+  };
+  for (int i = 0; i < num_equations; ++i) {
+    const DType dtype = dtypes[generator() % 4];
+    switch (generator() % 5) {
+      case 0:
+      case 1:
+        values[dtype].push_back(add(binary[generator() % 5], {pick(dtype), pick(dtype)}));
+        break;
+      case 2:
+        if (is_floating(dtype))
+          values[dtype].push_back(add(unary[generator() % 9], {pick(dtype)}));
+        else
+          values[dtype].push_back(add(unary[generator() % 2], {pick(dtype)}));
+        break;
+      case 3: {
+        const Var less = add("cmp", {pick(dtype), pick(dtype)}, {{"direction", std::string("lt")}});
+        values[dtype].push_back(add("select", {less, pick(dtype), pick(dtype)}));
+        break;
+      }
+      default: {
+        const DType to = dtypes[generator() % 4];
+        if (to != dtype)
+          values[to].push_back(add("cast", {pick(dtype)}, {{"dtype", to}, {"weak", false}}));
+      }
+    }
+  }
+  std::vector<Atom> outputs;
+  for (std::size_t i = 0; i + 1 < all.size(); i += 5) outputs.push_back(all[i]);
+  outputs.push_back(all.back());
+  return builder.close(std::move(outputs));
+}
+
+// A buffer of this shape in one of several layouts: dense, reversed, transposed, broadcast along
+// one axis, with gaps.
+View any_layout(Generator& generator, DType dtype, const Sizes64& shape,
+                std::vector<Buffer>& storage) {
+  const int rank = int(shape.size());
+  const int axis = rank > 0 ? int(generator() % std::uint64_t(rank)) : 0;
+  const std::uint64_t how = rank > 0 ? generator() % 6 : 0;
+  Sizes64 whole = shape;
+  if (how == 1) whole[axis] = 1;
+  if (how == 2) whole[axis] *= 2;
+  if (how == 4) std::reverse(whole.begin(), whole.end());
+  storage.push_back(any_values(dtype, whole, unsigned(generator())));
+  View view = storage.back().view();
+  if (how == 1) view.strides[axis] = 0;
+  if (how == 2) view.strides[axis] *= 2;
+  if (how == 3 && shape[axis] > 0) {
+    view.data = view.as<char>() + (shape[axis] - 1) * view.strides[axis] * size_of(dtype);
+    view.strides[axis] *= -1;
+  }
+  if (how == 4) std::reverse(view.strides.begin(), view.strides.end());
+  view.shape = shape;
+  return view;
+}
+
+}  // namespace
+
+TEST_CASE("random programs over memory of every layout have the bits of the reference") {
+  if (!find_llvm()) return;
+  const std::vector<Shape> shapes{{},         {1},       {5},     {64},      {1000},
+                                  {3, 1},     {2, 3, 5}, {7, 33}, {33, 16},  {4, 1, 100},
+                                  {3, 5, 64}, {0},       {4, 0},  {129, 257}};
+  Generator generator(17);
+  for (const Shape& shape : shapes)
+    for (int round = 0; round < 3; ++round) {
+      const Jaxpr program = random_program(generator, shape, 20);
+      std::vector<Buffer> storage;
+      std::vector<View> views;
+      for (const Aval& aval : program->input_avals())
+        views.push_back(any_layout(generator, aval.dtype, aval.shape.to_sizes(), storage));
+      check_same_bits(program, views);
+    }
+}
+
+TEST_CASE("an output may lie over an input") {
+  const Backend* llvm = find_llvm();
+  if (!llvm) return;
+  const Jaxpr program = parse(
+      "{ lambda ; a:f32[1003] b:f32[1003] . let\n c:f32[1003] = add a b\n d:f32[1003] = mul a c\n"
+      "in (c, d) }");
+  const Buffer a = any_values(DType::float32, {1003}, 1), b = any_values(DType::float32, {1003}, 2);
+  const View inputs[] = {a.view(), b.view()};
+  const auto kernel = llvm->compile(program);
+  const std::vector<Buffer> apart = run_kernel(*kernel, program, inputs);
+  REQUIRE(kernel->may_overwrite(0, 1));
+  const Buffer c = Buffer::empty(DType::float32, {1003});
+  const View outputs[] = {c.view(), a.view()};
+  kernel->run(inputs, outputs, nullptr, {});
+  CHECK(first_difference(c, apart[0]) == -1);
+  CHECK(first_difference(a, apart[1]) == -1);
+}
+
+TEST_CASE("an output past the caches may lie at any address") {
+  const Backend* llvm = find_llvm();
+  if (!llvm) return;
+  const std::int64_t n = 3 << 22;
+  const Jaxpr program = one_equation(*find_primitive("neg"), {{{n}, DType::float32}}, {});
+  const Buffer x = Buffer::empty(DType::float32, {n});
+  for (std::int64_t i = 0; i < n; ++i) static_cast<float*>(x.data())[i] = float(i);
+  const Buffer room = Buffer::empty(DType::float32, {n + 1});
+  const auto kernel = llvm->compile(program);
+  for (int offset : {0, 1}) {
+    View out = room.view();
+    out.data = static_cast<float*>(room.data()) + offset;
+    out.shape = {n};
+    const View in = x.view();
+    kernel->run(std::span(&in, 1), std::span(&out, 1), nullptr, {});
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < n; ++i) wrong += out.as<float>()[i] != -float(i);
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("threads share kernels, make them and free them at once") {
+  const Backend* llvm = find_llvm();
+  if (!llvm) return;
+  Generator generator(23);
+  const Jaxpr program = random_program(generator, {333}, 12);
+  std::vector<Buffer> storage;
+  std::vector<View> views;
+  for (const Aval& aval : program->input_avals()) {
+    storage.push_back(any_values(aval.dtype, aval.shape.to_sizes(), 5));
+    views.push_back(storage.back().view());
+  }
+  const auto shared = llvm->compile(program);
+  const std::vector<Buffer> expected = run_kernel(*shared, program, views);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) {
+        const auto own = i % 5 == 0 ? llvm->compile(program) : nullptr;
+        const std::vector<Buffer> mine = run_kernel(own ? *own : *shared, program, views);
+        for (std::size_t k = 0; k < mine.size(); ++k)
+          wrong += first_difference(mine[k], expected[k]) >= 0;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("jit runs fused equations on llvm and equals eager evaluation to the bit") {
+  if (!find_llvm()) return;
+  auto f = [](const Array& x, const Array& y) {
+    return numpy::tanh(x * y + 1.0) - numpy::exp(-numpy::abs(x));
+  };
+  const Array x(any_values(DType::float32, {40, 50}, 1)), y(any_values(DType::float32, {50}, 2));
+  const auto jitted = jit(f);
+  CHECK(first_difference(jitted(x, y).buffer().dense(), f(x, y).buffer().dense()) == -1);
+  const Jaxpr program =
+      parse("{ lambda ; a:f32[8] . let\n b:f32[8] = exp a\n c:f32[8] = mul b b\n in (c) }");
+  const std::string text = compile(program)->explain();
+  CHECK(text.find("llvm") != std::string::npos);
+  CHECK(text.find("fused: exp mul") != std::string::npos);
+}
