@@ -101,12 +101,15 @@ void Emitter::store(Value value, Value pointer, int alignment, bool streams) con
   api().SetMetadata(store, api().GetMDKindIDInContext(context_, "nontemporal", 11), node);
 }
 
-Value Emitter::frame_memory(Type type) const {
-  // In the entry block, where it is part of the frame; that block still lacks its end then, or is
-  // the current one.
-  const Block here = api().GetInsertBlock(builder_);
-  if (here != entry_) throw InternalError("llvm: frame memory is asked for outside the entry");
-  const Value memory = api().BuildAlloca(builder_, vector(type), "");
+Value Emitter::is_less(Value a, Value b) const {
+  return api().BuildICmp(builder_, signed_predicates[2], a, b, "");
+}
+
+Value Emitter::frame_memory(Type element, std::int64_t count) const {
+  // Only in the entry block is it part of the frame; elsewhere a loop would grow the stack.
+  if (api().GetInsertBlock(builder_) != entry_)
+    throw InternalError("llvm: frame memory is asked for outside the entry");
+  const Value memory = api().BuildAlloca(builder_, api().ArrayType(element, unsigned(count)), "");
   api().SetAlignment(memory, 64);
   return memory;
 }

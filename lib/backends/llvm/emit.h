@@ -54,8 +54,12 @@ class Emitter {
   Value load(Type type, Value pointer, int alignment) const;
   // streams: past the caches, to memory that is aligned for it.
   void store(Value value, Value pointer, int alignment, bool streams = false) const;
-  // Memory of the function's frame for one vector of an element type.
-  Value frame_memory(Type type) const;
+  Value is_less(Value a, Value b) const;  // signed integers
+  Value smaller(Value a, Value b) const {
+    return api().BuildSelect(builder_, is_less(a, b), a, b, "");
+  }
+  // Memory of the function's frame. To be asked for before the first loop.
+  Value frame_memory(Type element, std::int64_t count) const;
 
   Value intrinsic(const char* name, std::initializer_list<Type> types,
                   std::initializer_list<Value> arguments) const;

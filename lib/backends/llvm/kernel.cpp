@@ -11,11 +11,12 @@
 #include <plait/ops.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <ctime>
 #include <mutex>
 
 #include "nest.h"
 #include "primitives.h"
+#include "segments.h"
 
 namespace plait::llvm {
 namespace {
@@ -25,6 +26,12 @@ using Function = void(void* const* memory, std::int64_t begin, std::int64_t end)
 std::int64_t last_level_cache() {
   static const std::int64_t bytes = std::max<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 8 << 20);
   return bytes;
+}
+
+double thread_ms() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return double(now.tv_sec) * 1e3 + double(now.tv_nsec) * 1e-6;
 }
 
 // Lanes for the narrowest type that is computed with: 4 bytes when there is one.
@@ -38,21 +45,26 @@ int lanes_for(const JaxprData& data) {
 
 class Writer {
  public:
-  Writer(const JaxprData& data, const Nest& nest, int lanes, const std::vector<bool>& streams)
+  Writer(const JaxprData& data, const Nest& nest, const Segments& segments, int lanes,
+         const std::vector<bool>& streams)
       : data_(data),
         nest_(nest),
+        segments_(segments),
         streams_(streams),
         emitter_(lanes),
         registers_(data.avals.size()) {
+    // A block of what crosses cuts takes half of the first-level cache.
+    block_ = lanes * std::clamp<std::int64_t>(
+                         16384 / std::max<std::int64_t>(1, lanes * segments.bytes), 8, 128);
     read_parameters();
     if (nest_.loops.size() > 1)
       write_rows();
     else
-      write_line();
+      write_blocks(emitter_.parameter(1), emitter_.parameter(2), nest_.size(),
+                   [](Value i) { return i; });
     api().BuildRetVoid(emitter_.builder());
   }
   std::unique_ptr<const Code> compile() const { return emitter_.compile(); }
-  std::string text() const { return emitter_.text(); }
 
  private:
   Value constant(std::int64_t value) const { return emitter_.constant(value); }
@@ -68,6 +80,8 @@ class Writer {
     rows_.assign(num_inputs, nullptr);
     for (int i = 0; i < num_inputs; ++i)
       if (nest_.access[i] == Access::splat) registers_[i] = load_splat(i, memory_[i]);
+    for (const Segments::Slot& slot : segments_.slots)
+      slots_.push_back(emitter_.frame_memory(emitter_.element(slot.dtype), block_));
     bool calls = false;
     for (const Equation& equation : data_.equations) {
       std::vector<DType> dtypes;
@@ -82,29 +96,13 @@ class Writer {
                        data_.avals[var].dtype);
   }
 
-  void write_line() {
-    const std::int64_t lanes = emitter_.lanes(), left = nest_.size() % lanes;
-    const Value begin = emitter_.parameter(1), end = emitter_.parameter(2);
-    Value whole = end;
-    if (left != 0) whole = api().BuildAnd(emitter_.builder(), end, constant(-lanes), "");
-    if (nest_.size() >= lanes)
-      emitter_.loop(begin, whole, lanes, [&](Value i) { write_vector(i, i, int(lanes)); });
-    if (left == 0) return;
-    const Value is_last = api().BuildICmp(emitter_.builder(), 40 /* signed less */, whole, end, "");
-    emitter_.branch_if(is_last, [&] { write_vector(whole, whole, int(left)); });
-  }
-
   void write_rows() {
-    const std::int64_t lanes = emitter_.lanes(), inner = nest_.inner(), left = inner % lanes;
+    const std::int64_t inner = nest_.inner();
     emitter_.loop(emitter_.parameter(1), emitter_.parameter(2), 1, [&](Value row) {
       start_row(row);
       const Value first = emitter_.multiply(row, constant(inner));
-      if (inner >= lanes)
-        emitter_.loop(constant(0), constant(inner - left), lanes,
-                      [&](Value j) { write_vector(emitter_.add(first, j), j, int(lanes)); });
-      if (left != 0)
-        write_vector(emitter_.add(first, constant(inner - left)), constant(inner - left),
-                     int(left));
+      write_blocks(constant(0), constant(inner), inner,
+                   [&](Value j) { return emitter_.add(first, j); });
     });
   }
 
@@ -130,6 +128,31 @@ class Writer {
     }
   }
 
+  // Elements [from, to) of a row of length elements, or of the one loop; at gives the index of one
+  // in outputs. Block by block where there are cuts.
+  template <class At>
+  void write_blocks(Value from, Value to, std::int64_t length, const At& at) {
+    auto write_all = [&](Value begin, Value end) {
+      for (int s = 0; s < segments_.size(); ++s) write_segment(s, begin, end, length, at);
+    };
+    if (segments_.size() == 1 || length <= block_) return write_all(from, to);
+    emitter_.loop(from, to, block_, [&](Value begin) {
+      write_all(begin, emitter_.smaller(emitter_.add(begin, constant(block_)), to));
+    });
+  }
+
+  template <class At>
+  void write_segment(int segment, Value begin, Value end, std::int64_t length, const At& at) {
+    const std::int64_t lanes = emitter_.lanes(), left = length % lanes;
+    Value whole = end;
+    if (left != 0) whole = api().BuildAnd(emitter_.builder(), end, constant(-lanes), "");
+    auto write = [&](Value i, std::int64_t count) {
+      write_vector(segment, at(i), i, api().BuildSub(emitter_.builder(), i, begin, ""), int(count));
+    };
+    if (length >= lanes) emitter_.loop(begin, whole, lanes, [&](Value i) { write(i, lanes); });
+    if (left != 0) emitter_.branch_if(emitter_.is_less(whole, end), [&] { write(whole, left); });
+  }
+
   Value lane_mask(int count) const {
     Value bits[64];
     for (int i = 0; i < emitter_.lanes(); ++i)
@@ -148,44 +171,65 @@ class Writer {
     return from_memory(value, data_.avals[var].dtype);
   }
 
-  // The elements from `index` on, of which the first lies at `inner` of its row.
-  void write_vector(Value index, Value inner, int count) {
-    for (int i = 0; i < data_.num_binders; ++i) {
-      const Access access = nest_.access[i];
-      const bool is_row = access == Access::rows;
-      if (access == Access::splat || (is_row && nest_.strides[i].back() == 0)) continue;
-      registers_[i] = load(i,
-                           is_row ? emitter_.at(element(i), rows_[i], inner)
-                                  : emitter_.at(element(i), memory_[i], index),
-                           count);
-    }
-    for (const Equation& equation : data_.equations) {
+  // Elements from `index` of outputs on, `inner` of a row, `offset` of a block; count of them are.
+  void write_vector(int segment, Value index, Value inner, Value offset, int count) {
+    const int first = segment == 0 ? 0 : segments_.ends[segment - 1];
+    std::vector<Register> registers = registers_;  // what is the same for all vectors
+    auto read = [&](int var) {
+      if (registers[var].v) return registers[var];
+      if (segments_.written[var] >= 0)
+        registers[var] = load(var, slot_at(var, offset), emitter_.lanes());
+      else if (nest_.access[var] == Access::rows)
+        registers[var] = load(var, emitter_.at(element(var), rows_[var], inner), count);
+      else
+        registers[var] = load(var, emitter_.at(element(var), memory_[var], index), count);
+      return registers[var];
+    };
+    for (int e = first; e < segments_.ends[segment]; ++e)
+      for (const Atom& atom : data_.equations[e].inputs)
+        if (atom.is_var() && segments_.written[atom.var().id] < segment) read(atom.var().id);
+    for (int e = first; e < segments_.ends[segment]; ++e) {
+      const Equation& equation = data_.equations[e];
       std::vector<Register> inputs;
       for (const Atom& atom : equation.inputs)
-        inputs.push_back(atom.is_var() ? registers_[atom.var().id] : constant_of(atom.literal()));
+        inputs.push_back(atom.is_var() ? registers[atom.var().id] : constant_of(atom.literal()));
       const int out = equation.outputs[0].id;
-      registers_[out] = lower(equation, inputs, data_.avals[out].dtype, call_memory_);
+      registers[out] = lower(equation, inputs, data_.avals[out].dtype, call_memory_);
+      if (segments_.slot_of[out] >= 0)
+        emitter_.store(to_memory(registers[out]), slot_at(out, offset), bytes(out));
     }
     for (std::size_t o = 0; o < data_.outputs.size(); ++o) {
       const int var = data_.outputs[o].var().id;
-      const Value value = to_memory(registers_[var]);
-      const Value address = emitter_.at(element(var), memory_[data_.num_binders + o], index);
-      if (count == emitter_.lanes())
-        emitter_.store(value, address, bytes(var), streams_[o]);
-      else
-        emitter_.intrinsic("llvm.masked.store", {api().TypeOf(value), emitter_.pointer()},
-                           {value, address, api().ConstInt(emitter_.integer(32), bytes(var), false),
-                            lane_mask(count)});
+      if (segments_.written[var] == segment) write_output(o, registers[var], index, count);
     }
+  }
+
+  Value slot_at(int var, Value offset) const {
+    return emitter_.at(element(var), slots_[segments_.slot_of[var]], offset);
+  }
+
+  void write_output(std::size_t output, const Register& result, Value index, int count) const {
+    const int var = data_.outputs[output].var().id;
+    const Value value = to_memory(result);
+    const Value address = emitter_.at(element(var), memory_[data_.num_binders + output], index);
+    if (count == emitter_.lanes())
+      emitter_.store(value, address, bytes(var), streams_[output]);
+    else
+      emitter_.intrinsic("llvm.masked.store", {api().TypeOf(value), emitter_.pointer()},
+                         {value, address, api().ConstInt(emitter_.integer(32), bytes(var), false),
+                          lane_mask(count)});
   }
 
   const JaxprData& data_;
   const Nest& nest_;
+  const Segments& segments_;
   const std::vector<bool>& streams_;  // by output: past the caches
   Emitter emitter_;
-  std::vector<Register> registers_;  // by var
+  std::int64_t block_;               // elements that a segment runs over
+  std::vector<Register> registers_;  // by var: what is the same for all vectors
   std::vector<Value> memory_;        // inputs, then outputs
   std::vector<Value> rows_;          // by input: where its row begins
+  std::vector<Value> slots_;
   CallMemory call_memory_{};
 };
 
@@ -201,6 +245,7 @@ class LoopKernel final : public Kernel {
       packed_at_.push_back(packed ? scratch_bytes_ : -1);
       if (packed) scratch_bytes_ += (nest_.size() * bytes(i) + 63) / 64 * 64;
     }
+    segments_ = make_segments(data);
     if (nest_.size() == 0) return;
     choose_streams();
     code_ = write(streams_);
@@ -231,13 +276,16 @@ class LoopKernel final : public Kernel {
 
   std::int64_t scratch_bytes() const override { return scratch_bytes_; }
 
-  // A vector is stored after all of its inputs are loaded, so what lies in place may be.
+  // A vector is stored after all that its segment reads is loaded, so what lies in place and is not
+  // read by a later segment may be written.
   bool may_overwrite(std::size_t input, std::size_t output) const override {
-    return bytes(int(input)) == bytes(group_->outputs[output].var().id);
+    const int var = group_->outputs[output].var().id;
+    return bytes(int(input)) == bytes(var) && segments_.last_read[input] <= segments_.written[var];
   }
 
   std::string note() const override {
     std::string text = std::to_string(lanes_) + " lanes";
+    if (segments_.size() > 1) text += ", " + std::to_string(segments_.size()) + " segments";
     if (nest_.loops.size() > 1) text += ", rows of " + std::to_string(nest_.inner());
     if (scratch_bytes_ > 0) text += ", " + std::to_string(scratch_bytes_) + " bytes packed";
     return text;
@@ -263,16 +311,13 @@ class LoopKernel final : public Kernel {
   }
 
   std::unique_ptr<const Code> write(const std::vector<bool>& streams) const {
-    using Clock = std::chrono::steady_clock;
-    const auto start = Clock::now();
-    const Writer writer(*group_, nest_, lanes_, streams);
-    const auto written = Clock::now();
+    const double start = thread_ms();
+    const Writer writer(*group_, nest_, segments_, lanes_, streams);
+    const double written = thread_ms();
     std::unique_ptr<const Code> code = writer.compile();
-    auto ms = [](auto from, auto to) {
-      return std::to_string(std::chrono::duration<double, std::milli>(to - from).count());
-    };
-    log_line("llvm: " + std::to_string(group_->equations.size()) + " equations written in " +
-             ms(start, written) + " ms, compiled in " + ms(written, Clock::now()) + " ms");
+    log_line("llvm: " + std::to_string(group_->equations.size()) +
+             " equations: " + std::to_string(written - start) + " ms to write, " +
+             std::to_string(thread_ms() - written) + " ms to compile");
     return code;
   }
 
@@ -288,16 +333,10 @@ class LoopKernel final : public Kernel {
   void plan_threads() {
     double nanoseconds = 0;  // an element, roughly
     for (const Aval& aval : group_->avals) nanoseconds += 0.02 * double(size_of(aval.dtype));
-    for (const Equation& equation : group_->equations) {
-      const Primitive& p = *equation.primitive;
-      const bool is_cheap = p == add_p || p == sub_p || p == mul_p || p == neg_p || p == abs_p ||
-                            p == cmp_p || p == select_p || p == max_p || p == min_p ||
-                            p == cast_p || p == and_p || p == or_p || p == xor_p || p == not_p;
-      nanoseconds += is_cheap ? 0.05 : 0.5;
-    }
+    for (const Equation& equation : group_->equations) nanoseconds += 0.02 * weight_of(equation);
     const bool is_line = nest_.loops.size() <= 1;
     length_ = is_line ? nest_.size() : nest_.size() / nest_.inner();
-    unit_ = is_line ? 64 * lanes_ : 1;
+    unit_ = is_line ? 128 * lanes_ : 1;
     units_ = (length_ + unit_ - 1) / unit_;
     const double per_unit = nanoseconds * double(is_line ? unit_ : nest_.inner());
     grain_ = std::max<std::int64_t>(1, std::int64_t(20000 / per_unit));
@@ -313,6 +352,7 @@ class LoopKernel final : public Kernel {
 
   const Jaxpr group_;
   Nest nest_;
+  Segments segments_;
   int lanes_;
   std::vector<std::int64_t> packed_at_;  // by input: offset in scratch, or -1
   std::int64_t scratch_bytes_ = 0;

@@ -304,7 +304,7 @@ bool has_instructions(const Primitive& primitive, std::span<const DType> inputs,
 CallMemory make_call_memory() {
   const Emitter& emitter = Emitter::current();
   CallMemory memory;
-  for (Value& slot : memory) slot = emitter.frame_memory(emitter.integer(64));
+  for (Value& slot : memory) slot = emitter.frame_memory(emitter.integer(64), emitter.lanes());
   return memory;
 }
 

@@ -1,0 +1,35 @@
+// A group's equations in runs that a processor can overlap with their neighbours.
+//
+// NOTE: [segments] A long chain of polynomials waits for itself: the next vector's instructions lie
+// beyond what a processor looks ahead. So the chain is cut. Each segment runs over a block of
+// vectors before the next one does, which leaves enough independent work in sight; what crosses a
+// cut passes through a block in the first-level cache. Unrolling would do as well, and compile for
+// as many times longer.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/ir/jaxpr.h>
+
+#include <vector>
+
+namespace plait::llvm {
+
+struct Segments {
+  struct Slot {  // memory that crosses cuts: one block of elements
+    DType dtype;
+    int free_from;  // segment
+  };
+  std::vector<int> ends;       // by segment: the equation after its last
+  std::vector<int> written;    // by var: the segment that computes it, -1 for inputs
+  std::vector<int> last_read;  // by var: the last segment that reads it, -1 for none
+  std::vector<int> slot_of;    // by var: where it crosses cuts, or -1
+  std::vector<Slot> slots;
+  std::int64_t bytes = 0;  // of all slots, for one element
+  int size() const { return int(ends.size()); }
+};
+
+// Roughly the instructions that an equation becomes.
+double weight_of(const Equation& equation);
+Segments make_segments(const JaxprData& group);
+
+}  // namespace plait::llvm
