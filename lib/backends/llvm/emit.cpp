@@ -106,12 +106,36 @@ Value Emitter::is_less(Value a, Value b) const {
 }
 
 Value Emitter::frame_memory(Type element, std::int64_t count) const {
-  // Only in the entry block is it part of the frame; elsewhere a loop would grow the stack.
-  if (api().GetInsertBlock(builder_) != entry_)
-    throw InternalError("llvm: frame memory is asked for outside the entry");
+  // In the entry block, where it is part of the frame; in a loop it would grow the stack.
+  const Block here = api().GetInsertBlock(builder_);
+  if (const Value first = api().GetFirstInstruction(entry_))
+    api().PositionBuilderBefore(builder_, first);
+  else
+    api().PositionBuilderAtEnd(builder_, entry_);
   const Value memory = api().BuildAlloca(builder_, api().ArrayType(element, unsigned(count)), "");
   api().SetAlignment(memory, 64);
+  api().PositionBuilderAtEnd(builder_, here);
   return memory;
+}
+
+Value Emitter::vector_memory(int slot) {
+  while (int(vector_memory_.size()) <= slot)
+    vector_memory_.push_back(frame_memory(integer(64), lanes_));
+  return vector_memory_[slot];
+}
+
+Value Emitter::any(Value mask) const {
+  const Type bits = integer(lanes_);
+  return api().BuildICmp(builder_, signed_predicates[1],
+                         api().BuildBitCast(builder_, mask, bits, ""), api().ConstNull(bits), "");
+}
+
+Value Emitter::merge(Value first, Block from_first, Value second, Block from_second) const {
+  const Value merged = api().BuildPhi(builder_, api().TypeOf(first), "");
+  Value values[] = {first, second};
+  Block blocks[] = {from_first, from_second};
+  api().AddIncoming(merged, values, blocks, 2);
+  return merged;
 }
 
 Value Emitter::intrinsic(const char* name, std::initializer_list<Type> types,

@@ -58,8 +58,13 @@ class Emitter {
   Value smaller(Value a, Value b) const {
     return api().BuildSelect(builder_, is_less(a, b), a, b, "");
   }
-  // Memory of the function's frame. To be asked for before the first loop.
+  // Memory of the function's frame.
   Value frame_memory(Type element, std::int64_t count) const;
+  // The same for one vector of elements of up to 8 bytes, which calls share: operands and results.
+  Value vector_memory(int slot);
+  Value any(Value mask) const;  // whether a lane is true
+  Block here() const { return api().GetInsertBlock(builder_); }
+  Value merge(Value first, Block from_first, Value second, Block from_second) const;
 
   Value intrinsic(const char* name, std::initializer_list<Type> types,
                   std::initializer_list<Value> arguments) const;
@@ -100,6 +105,7 @@ class Emitter {
   Builder builder_;
   Value function_;
   Block entry_;
+  std::vector<Value> vector_memory_;
   Emitter* const outer_;
 };
 

@@ -82,13 +82,6 @@ class Writer {
       if (nest_.access[i] == Access::splat) registers_[i] = load_splat(i, memory_[i]);
     for (const Segments::Slot& slot : segments_.slots)
       slots_.push_back(emitter_.frame_memory(emitter_.element(slot.dtype), block_));
-    bool calls = false;
-    for (const Equation& equation : data_.equations) {
-      std::vector<DType> dtypes;
-      for (const Atom& atom : equation.inputs) dtypes.push_back(data_.aval(atom).dtype);
-      calls |= !has_instructions(*equation.primitive, dtypes, equation.params);
-    }
-    if (calls) call_memory_ = make_call_memory();
   }
 
   Register load_splat(int var, Value pointer) const {
@@ -194,7 +187,7 @@ class Writer {
       for (const Atom& atom : equation.inputs)
         inputs.push_back(atom.is_var() ? registers[atom.var().id] : constant_of(atom.literal()));
       const int out = equation.outputs[0].id;
-      registers[out] = lower(equation, inputs, data_.avals[out].dtype, call_memory_);
+      registers[out] = lower(equation, inputs, data_.avals[out].dtype);
       if (segments_.slot_of[out] >= 0)
         emitter_.store(to_memory(registers[out]), slot_at(out, offset), bytes(out));
     }
@@ -230,7 +223,6 @@ class Writer {
   std::vector<Value> memory_;        // inputs, then outputs
   std::vector<Value> rows_;          // by input: where its row begins
   std::vector<Value> slots_;
-  CallMemory call_memory_{};
 };
 
 class LoopKernel final : public Kernel {

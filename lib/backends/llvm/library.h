@@ -44,6 +44,8 @@ using Flag = int;  // LLVMBool
   X(DisposeBuilder, void, Builder)                                                               \
   X(PositionBuilderAtEnd, void, Builder, Block)                                                  \
   X(GetInsertBlock, Block, Builder)                                                              \
+  X(GetFirstInstruction, Value, Block)                                                           \
+  X(PositionBuilderBefore, void, Builder, Value)                                                 \
   X(VoidTypeInContext, Type, Context)                                                            \
   X(IntTypeInContext, Type, Context, unsigned)                                                   \
   X(HalfTypeInContext, Type, Context)                                                            \

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitives.h"
 
-#include <plait/base/math.h>
+#include "trigonometry.h"
+
 #include <plait/kernels.h>
 #include <plait/ops.h>
 
@@ -204,6 +205,8 @@ const Rows& rows() {
       {floor_p.index(), {f, same<f>([](auto x) { return floor(x); })}},
       {ceil_p.index(), {f, same<f>([](auto x) { return ceil(x); })}},
       {round_p.index(), {f, same<f>([](auto x) { return round(x); })}},
+      {sin_p.index(), {f, same<f>([](auto x) { return math::sin(x); })}},
+      {cos_p.index(), {f, same<f>([](auto x) { return math::cos(x); })}},
       {sqrt_p.index(), {f, same<f>([](auto x) { return sqrt(x); })}},
       {exp_p.index(), {f, same<f>([](auto x) { return math::exp(x); })}},
       {expm1_p.index(), {f, same<f>([](auto x) { return math::expm1(x); })}},
@@ -296,36 +299,23 @@ bool is_elementwise(const Equation& equation, std::span<const Aval> inputs,
          std::all_of(outputs.begin(), outputs.end(), fits);
 }
 
-bool has_instructions(const Primitive& primitive, std::span<const DType> inputs,
-                      const Params& params) {
-  return find_row(primitive, inputs[0], params) != nullptr;
-}
-
-CallMemory make_call_memory() {
-  const Emitter& emitter = Emitter::current();
-  CallMemory memory;
-  for (Value& slot : memory) slot = emitter.frame_memory(emitter.integer(64), emitter.lanes());
-  return memory;
-}
-
-Register lower(const Equation& equation, std::span<const Register> inputs, DType output,
-               const CallMemory& memory) {
+Register lower(const Equation& equation, std::span<const Register> inputs, DType output) {
   const Primitive& primitive = *equation.primitive;
   if (const Row* row = find_row(primitive, inputs[0].dtype, equation.params))
     return row->emit(inputs, equation.params, output);
   // The reference's loop, for as many elements as there are lanes.
-  const Emitter& emitter = Emitter::current();
+  Emitter& emitter = Emitter::current();
   std::vector<DType> dtypes;
   for (const Register& input : inputs) dtypes.push_back(input.dtype);
   const Chunk chunk = rule<Pointwise>(primitive)(dtypes, equation.params);
   if (!chunk.loop)
     throw InternalError("`" + std::string(primitive.name()) + "` has no loop for " +
                         std::string(name_of(dtypes[0])));
-  const Value pointers = memory.back();
-  const Value result = memory[inputs.size()];
+  const Value pointers = emitter.vector_memory(0), result = emitter.vector_memory(1);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    emitter.store(to_memory(inputs[i]), memory[i], 64);
-    emitter.store(memory[i], emitter.at(emitter.pointer(), pointers, emitter.constant(i)), 8);
+    const Value memory = emitter.vector_memory(int(i) + 2);
+    emitter.store(to_memory(inputs[i]), memory, 64);
+    emitter.store(memory, emitter.at(emitter.pointer(), pointers, emitter.constant(i)), 8);
   }
   const Type pointer = emitter.pointer(), i64 = emitter.integer(64);
   emitter.call_address(

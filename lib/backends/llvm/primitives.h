@@ -24,14 +24,8 @@ bool has_registers(DType dtype);  // all but complex
 // Whether the equation is elementwise, of dtypes that registers hold.
 bool is_elementwise(const Equation& equation, std::span<const Aval> inputs,
                     std::span<const Aval> outputs);
-// Whether it is emitted as instructions; else its loop is called for every vector, through memory.
-bool has_instructions(const Primitive& primitive, std::span<const DType> inputs,
-                      const Params& params);
-
-// Frame memory for calls, one vector each: operands and the result, then pointers to the operands.
-using CallMemory = std::array<Value, 6>;
-CallMemory make_call_memory();
-Register lower(const Equation& equation, std::span<const Register> inputs, DType output,
-               const CallMemory& memory);
+// Emits an equation: as instructions where its primitive has a row, else as a call of its loop for
+// one vector, through memory.
+Register lower(const Equation& equation, std::span<const Register> inputs, DType output);
 
 }  // namespace plait::llvm
