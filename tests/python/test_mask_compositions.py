@@ -159,6 +159,39 @@ def compiled_parts(x):
     return plait.jit(lambda y: pnp.exp(y) * y.shape[0])(x), plait.checkpoint(pnp.sin)(x)
 
 
+@case("n 2", "2", sizes=[(0,), (1,), (4,)], bounds={"n": 4})
+def recurrent(x, w):
+    def settle(c):
+        """Halves c while it is large: a number of steps that depends on the data."""
+        return lax.while_loop(lambda c: (c * c).sum() > 0.3, lambda c: 0.5 * pnp.sin(c), c)
+
+    def step(c, row):
+        c = settle(pnp.tanh(c * w + row))
+        return c, c * row
+
+    last, ys = lax.scan(step, 0.1 * w, x)
+    first, zs = lax.scan(step, last, x, reverse=True)
+    return last, ys, first + zs.sum(axis=0)
+
+
+@case("n m", sizes=[(1, 2), (2, 3), (3, 0)], bounds={"n": 3, "m": 3})
+def nested_loops(x):
+    def fold(row):
+        return lax.scan(lambda c, v: (0.9 * c + pnp.sin(v), c * v), 0.5, row)
+
+    sums, products = lax.map(fold, x)
+    steps = lax.fori_loop(0, x.shape[0], lambda i, s: 0.5 * s + pnp.sin(s + i), x.sum())
+    return sums, products, steps
+
+
+@case("n 2", sizes=[(1,), (2,), (4,)], bounds={"n": 4})
+def branches(x):
+    chosen = lax.cond(x.sum() > 0, lambda x: pnp.sin(x) * x.sum(), lambda x: x * x, x)
+    switched = lax.switch(x.shape[0] - 1, [pnp.cos, lambda x: 2 * x, lambda x: x**3], x)
+    rows = lax.map(lambda r: lax.cond(r[0] > 0, pnp.log, pnp.exp, pnp.abs(r[0])), x)
+    return chosen, switched.sum(axis=0), rows
+
+
 # --- Stacks ------------------------------------------------------------------------------------------
 
 OTHERS = ("grad", "vmap", "jit")
