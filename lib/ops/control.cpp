@@ -127,11 +127,20 @@ static const auto cond_def =
             const Var second = builder.add(mul_p, {first, y}, {}, {})[0];
             return builder.close({second, first});
           };
+          auto other = [] {  // whose derivative is of another form
+            Builder builder;
+            const Var x = builder.add_binder({{2, 3}, DType::float64});
+            const Var y = builder.add_binder({{2, 3}, DType::float64});
+            const Var sum = builder.add(add_p, {x, y}, {}, {})[0];
+            return builder.close({sum, builder.add(mul_p, {sum, sum}, {}, {})[0]});
+          };
           const Sample::Input index{{{}, DType::int32}, Sample::Input::Values::indices, 2};
           const Sample::Input input{{{2, 3}, DType::float64}};
-          return std::vector<Sample>{
-              {{index, input, input},
-               {{"branches", std::vector<Jaxpr>{branch(sin_p), branch(tanh_p)}}}}};
+          std::vector<Sample> samples;
+          for (const Jaxpr& second : {branch(tanh_p), other()})
+            samples.push_back(
+                {{index, input, input}, {{"branches", std::vector<Jaxpr>{branch(sin_p), second}}}});
+          return samples;
         });
 
 // --- scan ----------------------------------------------------------------------------------------
@@ -410,19 +419,24 @@ static const auto lanes_def =
           require_inputs("lanes", inputs, wanted, lanes.body);
           return outputs;
         })
-        .rule<Samples>([] {  // a cond whose index differs between examples
-          const Sample branches = rule<Samples>(cond_p)()[0];
-          Builder builder;
-          std::vector<Atom> operands;
-          for (const Sample::Input& input : branches.inputs)
-            operands.push_back(builder.add_binder(input.aval));
-          const std::vector<Var> outputs = builder.add(cond_p, operands, branches.params, {});
-          LanesParams lanes;
-          lanes.body = builder.close({outputs.begin(), outputs.end()});
-          lanes.lanes = {{4, {true, true, false}}};
-          Sample sample{branches.inputs, lanes.to_params()};
-          for (int i = 0; i < 2; ++i) sample.inputs[i].aval.shape.insert(0, 4);
-          return std::vector<Sample>{sample};
-        });
+        .rule<Samples>(
+            [] {  // conds and a loop that differ between examples; their last operand does not
+              std::vector<Sample> samples;
+              auto add = [&](const Primitive& primitive, const Sample& one) {
+                Builder builder;
+                std::vector<Atom> operands;
+                for (const Sample::Input& input : one.inputs)
+                  operands.push_back(builder.add_binder(input.aval));
+                const std::vector<Var> outputs = builder.add(primitive, operands, one.params, {});
+                LanesParams lanes;
+                lanes.body = builder.close({outputs.begin(), outputs.end()});
+                lanes.lanes = {{4, {true, true, false}}};
+                Sample& sample = samples.emplace_back(one.inputs, lanes.to_params());
+                for (int i = 0; i < 2; ++i) sample.inputs[i].aval.shape.insert(0, 4);
+              };
+              for (const Sample& one : rule<Samples>(cond_p)()) add(cond_p, one);
+              add(while_p, rule<Samples>(while_p)()[0]);
+              return samples;
+            });
 
 }  // namespace plait

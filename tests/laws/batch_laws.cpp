@@ -106,4 +106,118 @@ Verdict vmap_is_stack(const Case& one) {
   return std::nullopt;
 }
 
+// --- Gradients of batches ------------------------------------------------------------------------
+
+namespace {
+
+constexpr std::int64_t num_examples = 3;
+
+// The gradients of all results with these cotangents, as a function of the inputs.
+struct Gradient {
+  Function function;
+  std::vector<bool> wrt;
+  Tangents cotangents;
+
+  Arrays operator()(std::span<const Array> inputs) const {
+    Arrays gradients;
+    for (const Tangent& tangent : flat::vjp(function, inputs, wrt).pull(cotangents))
+      gradients.push_back(tangent.instantiate());
+    return gradients;
+  }
+};
+
+// An array of examples in order, along a new first axis.
+Array stack_of(const Arrays& examples) {
+  Sizes64 shape = examples[0].shape().to_sizes();
+  const Sizes64 one = shape, strides = dense_strides(one);
+  shape.insert(0, std::int64_t(examples.size()));
+  Buffer stack = Buffer::empty(examples[0].dtype(), shape);
+  const std::int64_t bytes = num_elements(one) * size_of(examples[0].dtype());
+  for (std::size_t i = 0; i < examples.size(); ++i)
+    copy_elements(examples[i].buffer().view(),
+                  stack.view_as(one, strides, std::int64_t(i) * bytes).view());
+  return Array(stack);
+}
+
+Verdict gradients_of_batch(const Case& one, const std::vector<bool>& mapped) {
+  std::vector<bool> wrt;
+  Case larger = one;
+  flat::VmapOptions options;
+  for (std::size_t i = 0; i < mapped.size(); ++i) {
+    wrt.push_back(is_differentiable(one.inputs[i].aval));
+    options.in_dims.push_back(mapped[i] ? std::optional<int>(0) : std::nullopt);
+    if (mapped[i]) larger.inputs[i].aval.shape.insert(0, num_examples);
+  }
+  const Arrays batched = larger.values();
+  std::vector<Arrays> examples;
+  for (std::int64_t index = 0; index < num_examples; ++index) {
+    Arrays arrays;
+    for (std::size_t i = 0; i < mapped.size(); ++i)
+      arrays.push_back(mapped[i] ? example_of(batched[i], 0, index) : batched[i]);
+    examples.push_back(arrays);
+  }
+  Gradient gradient{one.function(), wrt, {}}, of_batch = gradient;
+  bool any = false;
+  for (const Array& output : one(examples[0])) {
+    const bool has = is_differentiable(output.aval());
+    any |= has;
+    const Tangent cotangent =
+        has ? Tangent(normal_like(output.aval(), 40)) : Tangent(output.aval());
+    gradient.cotangents.push_back(cotangent);
+    Aval aval = output.aval();
+    aval.shape.insert(0, num_examples);
+    of_batch.cotangents.push_back(has ? Tangent(stack_of(Arrays(num_examples, cotangent.array())))
+                                      : Tangent(aval));
+  }
+  if (!any) return std::nullopt;
+
+  std::vector<Arrays> expected;  // by input
+  for (const Arrays& example : examples) {
+    const Arrays gradients = gradient(example);
+    expected.resize(gradients.size());
+    for (std::size_t i = 0; i < gradients.size(); ++i) expected[i].push_back(gradients[i]);
+  }
+  const Arrays inside = flat::vmap(gradient, batched, options);
+  of_batch.function = [&](std::span<const Array> inputs) {
+    return flat::vmap(one.function(), inputs, options);
+  };
+  const Arrays outside = of_batch(batched);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < wrt.size(); ++i) {
+    if (!wrt[i]) continue;
+    const std::string which = "input " + std::to_string(i);
+    const Array all = stack_of(expected[next]);
+    if (auto found = difference(inside[next], all, tolerance_of_case({all}, {all})))
+      return "vmap of the gradient of " + which + ": " + *found;
+    Array sum = expected[next][0];
+    for (std::size_t k = 1; k < expected[next].size(); ++k) sum = moved(sum, expected[next][k], 1);
+    if (auto found =
+            difference(outside[next], mapped[i] ? all : sum, tolerance_of_case({all}, {all})))
+      return "the gradient of vmap of " + which + ": " + *found;
+    ++next;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Verdict gradient_of_vmap_is_stack(const Case& one) {
+  const std::size_t n = one.inputs.size();
+  bool any = false;
+  for (const Sample::Input& input : one.inputs) any |= is_differentiable(input.aval);
+  if (!any) return std::nullopt;
+  std::vector<std::vector<bool>> choices{std::vector<bool>(n, true)};
+  for (std::size_t i = 0; n > 1 && i < n; ++i) {  // one of them is shared
+    choices.push_back(std::vector<bool>(n, true));
+    choices.back()[i] = false;
+  }
+  for (const std::vector<bool>& mapped : choices)
+    if (auto found = gradients_of_batch(one, mapped)) {
+      std::string text;
+      for (bool flag : mapped) text += flag ? " mapped" : " shared";
+      return "inputs" + text + ": " + *found;
+    }
+  return std::nullopt;
+}
+
 }  // namespace plait::laws

@@ -12,6 +12,8 @@ const std::vector<Law> all_laws = {
     {"second derivative", second_derivative_is_difference},
     {"transpose", transpose_is_adjoint},
     {"vmap", vmap_is_stack},
+    {"batched gradient", gradient_of_vmap_is_stack},
+    {"effect", effects_are_of_live_examples},
     {"jit", jit_is_eager},
     {"decompose", eval_is_decomposition},
     {"eval", bind_is_eval},
@@ -61,7 +63,8 @@ std::optional<std::string> reasoned_exception(const Law& law, const Primitive& p
   const std::string_view name = primitive.name();
   const bool differentiates = law.check == jvp_is_difference || law.check == vjp_is_adjoint ||
                               law.check == second_derivative_is_difference ||
-                              law.check == tape_is_vjp || law.check == recorded_gradient_is_vjp;
+                              law.check == tape_is_vjp || law.check == recorded_gradient_is_vjp ||
+                              law.check == gradient_of_vmap_is_stack;
   if (name == "digamma" && differentiates)
     return "its derivative, trigamma, is no primitive of plait: refused by name";
   if (name == "lgamma" &&

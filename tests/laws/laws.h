@@ -30,6 +30,11 @@ Verdict transpose_is_adjoint(const Case& one);
 
 // vmap f is the stack of f, for every axis of every input and every choice of mapped inputs.
 Verdict vmap_is_stack(const Case& one);
+// vmap of the gradient, and the gradient of vmap, are the stack of gradients; for a shared input
+// the latter is their sum.
+Verdict gradient_of_vmap_is_stack(const Case& one);
+// What has an effect happens for the examples that take a branch or a step, once each.
+Verdict effects_are_of_live_examples(const Case& one);
 
 // --- Running (run_laws.cpp) ----------------------------------------------------------------------
 

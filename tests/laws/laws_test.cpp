@@ -45,6 +45,10 @@ TEST_CASE("the transpose rule of every linear primitive is its adjoint") { check
 TEST_CASE("vmap of every primitive is the stack of its results, for every axis and unmapped") {
   check_law("vmap");
 }
+TEST_CASE("vmap and gradients of every primitive commute, and are those of a loop") {
+  check_law("batched gradient");
+}
+TEST_CASE("effects are those of examples that take a branch or a step") { check_law("effect"); }
 TEST_CASE("jit of every primitive and of its gradient is the eager result to the bit") {
   check_law("jit");
 }

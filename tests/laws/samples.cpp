@@ -297,7 +297,7 @@ Array example_of(const Array& array, int axis, std::int64_t index) {
   return Array(Buffer::copy_of(buffer.view_as(shape, strides, offset).view()), array.aval().weak);
 }
 
-Array padded_to(const Array& array, const Sizes64& shape) {
+Array padded_to(const Array& array, const Sizes64& shape, double fill) {
   Buffer buffer = Buffer::empty(array.dtype(), shape);
   visit_dtype(array.dtype(), [&](auto element) {
     using T = decltype(element);
@@ -308,7 +308,7 @@ Array padded_to(const Array& array, const Sizes64& shape) {
       else if constexpr (std::is_integral_v<T>)
         data[i] = T(i % 2 ? 77 : -77);
       else
-        data[i] = element_from<T>({NAN, NAN});
+        data[i] = element_from<T>({fill, fill});
     }
   });
   if (array.aval().shape.num_elements().constant() > 0)

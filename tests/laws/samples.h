@@ -7,6 +7,7 @@
 #include <plait/plait.h>
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -54,8 +55,9 @@ Array converted(const Array& array, DType dtype);
 Array strided(const Array& array);
 // Element `index` of an axis.
 Array example_of(const Array& array, int axis, std::int64_t index);
-// The array in a larger one; padding is NaN, or a large integer, or true.
-Array padded_to(const Array& array, const Sizes64& shape);
+// The array in a larger one; padding is `fill`, or a large integer, or true.
+Array padded_to(const Array& array, const Sizes64& shape,
+                double fill = std::numeric_limits<double>::quiet_NaN());
 // The leading part of an array.
 Array leading(const Array& array, const Sizes64& shape);
 // x + step * direction, in the dtype's own arithmetic, for float and complex arrays.
