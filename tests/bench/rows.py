@@ -9,6 +9,7 @@ import sys
 import time
 import typing
 
+import loops
 import numpy as np
 import training
 from machine import Work
@@ -231,6 +232,21 @@ ROWS = [
         training.convolution,
         training.CONVOLUTION_WORK,
     ),
+    Row("scan, each step", 0.5e-6, loops.scan_step),
+    Row("while, each step", None, loops.while_step),
+    Row(
+        "LSTM 32×128×256 and back, scan",
+        ("jax", 1),
+        loops.recurrent("lstm"),
+        loops.recurrent_work("lstm"),
+    ),
+    Row(
+        "GRU 32×128×256 and back, scan",
+        ("jax", 1),
+        loops.recurrent("gru"),
+        loops.recurrent_work("gru"),
+    ),
+    Row("RNN 32×128×256 and back, scan", None, loops.recurrent("rnn"), loops.recurrent_work("rnn")),
     Row("import, beyond NumPy", 60e-3, import_time),
 ]
 
