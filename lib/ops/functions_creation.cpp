@@ -7,11 +7,21 @@
 namespace plait {
 using namespace functions;  // NOLINT
 
+// With memory of its own, where it is known: one element seen many times would be copied by every
+// program that takes it.
+static Array own(const Array& array) {
+  if (!array.is_concrete() || array.buffer().view().is_dense()) return array;
+  return Array(array.buffer().dense());
+}
+static Array filled(const Shape& shape, double value, DType dtype) {
+  return own(lax::full(shape, value, dtype));
+}
+
 Array numpy::zeros(const Shape& shape, OptionalDType dtype) {
-  return lax::full(shape, 0, dtype.value_or(default_float));
+  return filled(shape, 0, dtype.value_or(default_float));
 }
 Array numpy::ones(const Shape& shape, OptionalDType dtype) {
-  return lax::full(shape, 1, dtype.value_or(default_float));
+  return filled(shape, 1, dtype.value_or(default_float));
 }
 Array numpy::empty(const Shape& shape, OptionalDType dtype) { return zeros(shape, dtype); }
 
@@ -21,14 +31,14 @@ Array numpy::full(const Shape& shape, Operand fill_value, OptionalDType dtype) {
   if (fill_value.aval().weak)
     to = is_complex(to) ? default_complex : is_floating(to) ? default_float : default_int;
   require_fits(fill_value, dtype.value_or(to), "full");
-  return broadcast_to(plait::functions::astype(fill_value, dtype.value_or(to)), shape);
+  return own(broadcast_to(plait::functions::astype(fill_value, dtype.value_or(to)), shape));
 }
 
 Array numpy::zeros_like(Operand a, OptionalDType dtype, const std::optional<Shape>& shape) {
-  return lax::full(shape.value_or(a.shape()), 0, dtype.value_or(a.dtype()));
+  return filled(shape.value_or(a.shape()), 0, dtype.value_or(a.dtype()));
 }
 Array numpy::ones_like(Operand a, OptionalDType dtype, const std::optional<Shape>& shape) {
-  return lax::full(shape.value_or(a.shape()), 1, dtype.value_or(a.dtype()));
+  return filled(shape.value_or(a.shape()), 1, dtype.value_or(a.dtype()));
 }
 Array numpy::empty_like(Operand a, OptionalDType dtype, const std::optional<Shape>& shape) {
   return zeros_like(a, dtype, shape);

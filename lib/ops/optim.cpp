@@ -38,7 +38,7 @@ Array in_dtype(const Array& number, const Array& leaf) {
 
 ArrayTree zeros_like(const ArrayTree& params) {
   return map_leaves(params, [&](std::size_t i) {
-    return lax::full(params.leaves[i].shape(), 0, params.leaves[i].dtype());
+    return numpy::zeros(params.leaves[i].shape(), params.leaves[i].dtype());
   });
 }
 

@@ -17,7 +17,7 @@ namespace {
 struct AxisCut {
   enum class Kind { whole, range, integer, array } kind = Kind::whole;
   Dim start = 0, size = 0, step = 1;  // of a range, within bounds
-  Array index;                        // of an array or integer
+  Array index;                        // of an array
   std::optional<Dim> stop = {};       // of a range that is known to go from start to stop
 };
 
@@ -144,7 +144,7 @@ Plan make_plan(const Array& operand, const Subscripts& subscripts) {
       add(cut_range(*range, operand.shape(int(axis))));
     } else if (const auto* index = std::get_if<Dim>(&entry)) {
       const Dim place = checked_integer(*index, operand.shape(int(axis)), axis, operand);
-      add({AxisCut::Kind::integer, place, 1, 1, Array(place)});
+      add({AxisCut::Kind::integer, place, 1, 1, {}});
     } else {
       const Array& array = std::get<Array>(entry);
       plan.has_arrays = true;
@@ -217,6 +217,28 @@ Array cut_ranges(const Array& operand, const Plan& plan) {
   return result;
 }
 
+// The same of a known array, as a view: what slice, rev and reshape come to.
+Array view_of(const Array& operand, const Plan& plan) {
+  const Buffer& buffer = operand.buffer();
+  Sizes64 shape, strides;
+  std::int64_t offset = 0;
+  for (int axis : plan.order) {
+    if (axis < 0) {
+      shape.push_back(1);
+      strides.push_back(0);
+      continue;
+    }
+    const AxisCut& cut = plan.cuts[axis];
+    const std::int64_t stride = buffer.strides()[axis], size = cut.size.constant();
+    if (size > 0) offset += cut.start.constant() * stride;
+    if (cut.kind == AxisCut::Kind::integer) continue;
+    shape.push_back(size);
+    strides.push_back(stride * cut.step.constant());
+  }
+  return Array(buffer.view_as(shape, strides, offset * size_of(operand.dtype())),
+               operand.aval().weak);
+}
+
 Array count_from_start(const Array& index, Dim size) {
   DType dtype = is_unsigned_integer(index.dtype()) ? DType::int64 : index.dtype();
   if (index.aval().weak || size_of(dtype) < 4) dtype = DType::int32;
@@ -245,7 +267,8 @@ Rows make_rows(const Array& operand, const Plan& plan) {
     rows.slice_sizes.push_back(indexed ? Dim(1) : operand.shape(int(axis)));
     if (!indexed) continue;
     rows.dimensions.axes.push_back(int(axis));
-    columns.push_back(count_from_start(cut.index, operand.shape(int(axis))));
+    const Array index = cut.kind == AxisCut::Kind::integer ? Array(cut.start) : cut.index;
+    columns.push_back(count_from_start(index, operand.shape(int(axis))));
     shapes.push_back(columns.back().shape());
   }
   rows.dimensions.collapse = rows.dimensions.axes;
@@ -367,11 +390,16 @@ Array fit_values(const Array& values, const Shape& shape, DType dtype) {
   return broadcast_to(cast, shape);
 }
 
+bool is_scalar_mask(const Subscript& entry) {
+  const auto* mask = std::get_if<Array>(&entry);
+  return mask && mask->dtype() == DType::bool_ && mask->ndim() == 0;
+}
+
 // True or False as an index: a new axis in front of which everything or nothing is taken.
 bool lift_scalar_mask(Array& operand, Subscripts& subscripts) {
   for (Subscript& entry : subscripts) {
+    if (!is_scalar_mask(entry)) continue;
     const auto* mask = std::get_if<Array>(&entry);
-    if (!mask || mask->dtype() != DType::bool_ || mask->ndim() != 0) continue;
     const std::optional<Buffer> known = mask->known_buffer();
     if (!known) positions(*mask);  // throws
     Buffer places = Buffer::empty(DType::int64, {mask->item<bool>() ? 1 : 0});
@@ -389,9 +417,14 @@ bool lift_scalar_mask(Array& operand, Subscripts& subscripts) {
 }  // namespace
 
 Array getitem(Operand operand, const Subscripts& subscripts, const SubscriptOptions& options) {
-  if (Subscripts lifted = subscripts; lift_scalar_mask(operand, lifted))
+  if (std::any_of(subscripts.begin(), subscripts.end(), is_scalar_mask)) {
+    Subscripts lifted = subscripts;
+    lift_scalar_mask(operand, lifted);
     return getitem(operand, lifted, options);
+  }
   const Plan plan = make_plan(operand, subscripts);
+  if (!plan.has_arrays && operand.node()->is_plain() && !Trace::current())
+    return view_of(operand, plan);
   const Array cut = cut_ranges(operand, plan);
   if (!plan.has_arrays) return lax::reshape(cut, result_shape(plan, nullptr, cut));
   const Rows rows = make_rows(cut, plan);

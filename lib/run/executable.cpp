@@ -87,6 +87,13 @@ class StepExecutable final : public Executable {
       input_shapes_.push_back(in_memory(aval).shape.to_sizes());
       input_dtypes_.push_back(in_memory(aval).dtype);
     }
+    is_read_.assign(plan_.inputs.size(), false);
+    auto read = [&](const std::vector<PlannedView>& views) {
+      for (const PlannedView& planned : views)
+        if (planned.segment == Segment::input) is_read_[std::size_t(planned.index)] = true;
+    };
+    for (const Step& step : plan_.steps) read(step.inputs);
+    read(plan_.results);
   }
   ~StepExecutable() override { delete spare_.load(); }
 
@@ -95,7 +102,7 @@ class StepExecutable final : public Executable {
     Call call(*this);
     Frame& frame = *call.frame;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i]->view().is_dense()) {
+      if (!is_read_[i] || inputs[i]->view().is_dense()) {
         frame.inputs[i] = inputs[i]->data();
       } else {  // planned as dense
         call.copies.push_back(Buffer::copy_of(inputs[i]->view()));
@@ -199,6 +206,7 @@ class StepExecutable final : public Executable {
   const std::vector<HostCallSite> host_calls_;
   std::vector<Sizes64> input_shapes_;
   std::vector<DType> input_dtypes_;
+  std::vector<bool> is_read_;  // by input
   mutable std::atomic<Frame*> spare_{nullptr};
 };
 

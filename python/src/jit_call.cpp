@@ -138,6 +138,7 @@ void make_executable(const JitEntry& entry, Instance& instance) {
 // else still sees (another object, a captured array, NumPy) gets a second holder, so that the
 // executable does not write over it.
 std::vector<Buffer> take_donated(const JitState& state, JitInputs& inputs) {
+  const SourceScope line(Source::current());  // of what is left of each
   for (const py::object& owner : inputs.owners)
     if (owner && array_of(owner.ptr()).is_concrete())
       donate(reinterpret_cast<ArrayObject*>(owner.ptr())->array, state.name);

@@ -18,6 +18,7 @@ std::vector<std::string> package_folders;  // with a trailing slash; links and w
 struct CodeInfo {
   bool is_ours = false;
   std::unordered_map<int, Source> lines;
+  std::unordered_map<int, Source> places;  // by instruction: looking up its line takes longer
 };
 
 // Code objects are kept alive while they are in the table, so that an address is one code object.
@@ -54,18 +55,20 @@ Source current_line() {
     PyCodeObject* code = PyFrame_GetCode(frame);
     CodeInfo& info = info_of_code(code);
     if (!info.is_ours) {
-      const int line = PyFrame_GetLineNumber(frame);
-      Source& source = info.lines[line];
-      if (!source) {
+      Source& place = info.places[PyFrame_GetLasti(frame)];
+      if (!place) {
+        const int line = PyFrame_GetLineNumber(frame);
+        Source& source = info.lines[line];
         const char* file = PyUnicode_AsUTF8(code->co_filename);
         const char* function = PyUnicode_AsUTF8(code->co_name);
         const bool named = function && *function != '<';
-        if (file)
+        if (file && !source)
           source = Source(file, line, named ? function : "");
-        else
+        else if (!file)
           PyErr_Clear();
+        place = source;
       }
-      result = source;
+      result = place;
       Py_DECREF(code);
       Py_DECREF(frame);
       return result;
