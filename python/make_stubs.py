@@ -28,10 +28,23 @@ IMPORTS = """import builtins as _builtins
 import enum as _enum
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+from typing import overload as _overload
 
 import numpy as _np
 import numpy.typing as _npt
 
+"""
+# Functions that always give the named tuple of their module; others do for some of their arguments.
+NAMED_RESULTS = {
+    ("numpy.linalg", "eigh"): "EighResult",
+    ("numpy.linalg", "slogdet"): "SlogdetResult",
+}
+WHERE = """@_overload
+def where(condition: _ArrayLike, x: Callable[..., Any], y: Any, *xs: Any) -> Any: ...
+@_overload
+def where(condition: _ArrayLike, x: Any, y: Callable[..., Any], *xs: Any) -> Any: ...
+@_overload
+def where(condition: _ArrayLike, x: _ArrayLike | None = ..., y: _ArrayLike | None = ..., *, size: int | Any | None = ..., fill_value: float | Any = ...) -> Any: ...
 """
 ALIASES = """_Array = Array
 _ArrayLike = Any
@@ -106,6 +119,11 @@ def function_stub(name, parameters, result, doc, method=False, indent=""):
     return f"{indent}def {name}({', '.join(parts)}) -> {type_of(result, RESULTS)}: ...\n"
 
 
+def _field_type(value, field):
+    kind = value.__annotations__.get(field) if hasattr(value, "__annotations__") else None
+    return "_Array" if getattr(kind, "__name__", None) == "Array" else "tuple[int, ...]"
+
+
 def class_stub(name, value):
     """The stub of a class of the package."""
     if issubclass(value, enum.Enum):
@@ -113,7 +131,7 @@ def class_stub(name, value):
         return f"class {name}(str, _enum.Enum):\n{members}"
     if hasattr(value, "_fields"):
         fields = "".join(
-            f"    {field}: tuple[int, ...]{' = ...' if field in value._field_defaults else ''}\n"
+            f"    {field}: {_field_type(value, field)}{' = ...' if field in value._field_defaults else ''}\n"
             for field in value._fields
         )
         return f"class {name}(NamedTuple):\n{fields}"
@@ -180,7 +198,11 @@ def module_stub(name, functions):
         if hasattr(value, "outer") and name == "numpy":
             text += f"{member}: _Ufunc\n"
         elif info and type(value).__name__ == "builtin":
-            text += function_stub(member, info[5], info[4], info[3])
+            result = NAMED_RESULTS.get((name, member))
+            stub = function_stub(member, info[5], info[4], info[3])
+            text += stub.replace("-> tuple[Any, ...]:", f"-> {result}:") if result else stub
+            if (name, member) == ("numpy", "where"):
+                text = text.removesuffix(stub) + WHERE
         elif inspect.isclass(value) and value.__module__.startswith("plait._"):
             text += f"from {value.__module__} import {member} as {member}\n"
         elif member == "ndarray":

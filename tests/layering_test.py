@@ -51,6 +51,7 @@ HEADERS = {
     "bodies.h": "transforms",
     "laned.h": "transforms",
     "control.h": "transforms",
+    "where.h": "transforms",
     "tape.h": "transforms",
     "tape_nodes.h": "transforms",
     "specs.h": "transforms",

@@ -24,3 +24,4 @@
 #include <plait/specs.h>
 #include <plait/tape.h>
 #include <plait/transforms.h>
+#include <plait/where.h>

@@ -300,10 +300,12 @@ std::tuple<Array, Array, Array, Array> unique_all_of(Operand x) {
 }
 
 [[maybe_unused]] const FunctionInfo* const catalogue[] = {
-    function("numpy", "where(condition, x=None, y=None, *, size=None, fill_value=0)",
-             "x where the condition is true, y elsewhere, broadcast. Without x and y the places "
-             "where it is, as nonzero.",
-             &where_of),
+    function(
+        "numpy", "where(condition, x=None, y=None, *, size=None, fill_value=0)",
+        "x where the condition is true, y elsewhere, broadcast. Without x and y the places "
+        "where it is, as nonzero. where(condition, f, g, *xs) with functions is f(*xs) or g(*xs) "
+        "element by element; the one not taken contributes exactly zero to derivatives.",
+        &where_of),
     function("numpy",
              "take(a, indices, axis=None, out=None!, mode=None, unique_indices=False!, "
              "indices_are_sorted=False!, fill_value=None)",

@@ -4,6 +4,7 @@
 #include <plait/linear_solve.h>
 #include <plait/numpy_linalg.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/functions.h"
@@ -18,6 +19,7 @@ namespace {
 using matrices::adjoint;
 using matrices::columns_of;
 using matrices::rows_of;
+using numpy::OptionalArray;
 
 // The dtype's rounding times max(m, n), as a scalar.
 double rounding_of(DType dtype) {
@@ -202,6 +204,73 @@ std::pair<Array, Array> numpy::linalg::slogdet(Operand a) {
   return {sign, lax::reduce_sum(lax::log(size), std::vector<int>{last})};
 }
 
+namespace {
+
+Array values_above(const Array& s, const Array& least) {
+  const Array limit = plait::broadcast_to(least, s.shape());
+  return numpy::sum(lax::gt(s, limit), s.ndim() - 1, default_int);
+}
+
+// A tolerance for each matrix, as an array with an axis for its singular values.
+Array tolerance_of(std::string_view function, const Array& tolerance, const Array& s) {
+  Shape batch = s.shape();
+  batch.pop_back();
+  const Array each = lax::convert_element_type(tolerance, s.dtype());
+  const Shape shapes[] = {each.shape(), batch};
+  if (!(broadcast_shapes(std::span<const Shape>(shapes), function) == batch))
+    throw ShapeError(std::string(function) + ": a tolerance of shape (" +
+                         tolerance.shape().to_string() + ") for matrices of batch shape (" +
+                         batch.to_string() + ")",
+                     "give one number, or one for each matrix");
+  batch.push_back(1);
+  return lax::reshape(plait::broadcast_to(each, Shape(batch.begin(), batch.end() - 1)), batch);
+}
+
+// Of the catalogue: tolerances may be arrays.
+Array rank_of(Operand M, const OptionalArray& rtol, bool hermitian, const OptionalArray& tol) {
+  if (M.ndim() < 2 || (!rtol && !tol)) return numpy::linalg::matrix_rank(M, {}, hermitian);
+  const Array x = matrices_only("matrix_rank", M);
+  const Array s = hermitian ? lax::abs(numpy::linalg::eigvalsh(x)) : numpy::linalg::svdvals(x);
+  if (tol) return values_above(s, tolerance_of("matrix_rank", *tol, s));
+  const Array largest = numpy::max(s, -1, true);
+  return values_above(s, numpy::multiply(largest, tolerance_of("matrix_rank", *rtol, s)));
+}
+
+// The tolerance is a parameter of the equation: one equation for each value that there is.
+Array pinv_of(Operand a, const OptionalArray& rtol) {
+  if (!rtol) return numpy::linalg::pinv(a);
+  if (rtol->ndim() == 0) return numpy::linalg::pinv(a, rtol->item<double>());
+  const Array x = matrices_only("pinv", a);
+  const int rank = x.ndim();
+  const Shape batch(x.shape().begin(), x.shape().end() - 2);
+  const Shape shapes[] = {rtol->shape(), batch};
+  if (!(broadcast_shapes(std::span<const Shape>(shapes), "pinv") == batch))
+    throw ShapeError("pinv: rtol of shape (" + rtol->shape().to_string() +
+                         ") for matrices of batch shape (" + batch.to_string() + ")",
+                     "give one number, or one for each matrix");
+  const Array each = plait::broadcast_to(lax::convert_element_type(*rtol, DType::float64), batch);
+  const Buffer values = each.buffer().dense();
+  const auto* first = static_cast<const double*>(values.data());
+  std::vector<double> distinct(first, first + num_elements(values.shape()));
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  if (distinct.empty()) return numpy::linalg::pinv(x);
+  std::vector<int> axes;
+  for (int i = 0; i < rank - 2; ++i) axes.push_back(i);
+  Array result;
+  for (double value : distinct) {
+    const Array inverse = numpy::linalg::pinv(x, value);
+    const Array mine = numpy::equal(each, Array::literal(value, DType::float64));
+    result = result.is_valid()
+                 ? Array(lax::select(lax::broadcast_in_dim(mine, inverse.shape(), axes), inverse,
+                                     result))
+                 : inverse;
+  }
+  return result;
+}
+
+}  // namespace
+
 Array numpy::linalg::matrix_rank(Operand M, std::optional<double> rtol, bool hermitian,
                                  std::optional<double> tol) {
   if (M.ndim() < 2) return numpy::astype(numpy::any(truth(M)), default_int);  // is it not 0
@@ -211,8 +280,7 @@ Array numpy::linalg::matrix_rank(Operand M, std::optional<double> rtol, bool her
   const Array relative = rtol ? Array::literal(*rtol, real) : default_tolerance(x);
   const Array largest = numpy::max(s, -1, true);
   const Array least = tol ? Array::literal(*tol, real) : Array(lax::mul(largest, relative));
-  const Array limit = plait::broadcast_to(least, s.shape());
-  return numpy::sum(lax::gt(s, limit), s.ndim() - 1, default_int);
+  return values_above(s, least);
 }
 
 Array numpy::linalg::cond(Operand x, const NormOrder& p) {
@@ -324,10 +392,10 @@ namespace of = numpy::linalg;
     function(
         "numpy.linalg", "pinv(a, rtol=None, hermitian=False, *, rcond=None)",
         "The Moore-Penrose inverse. Singular values up to rtol (or rcond) times the largest count "
-        "as 0; by default 10 max(m, n) times the dtype's rounding. hermitian says something of a, "
-        "and is not needed.",
-        +[](Operand a, std::optional<double> rtol, bool, std::optional<double> rcond) {
-          return of::pinv(a, rtol ? rtol : rcond);
+        "as 0; by default 10 max(m, n) times the dtype's rounding. It may be an array of known "
+        "values, one for each matrix. hermitian says something of a, and is not needed.",
+        +[](Operand a, const OptionalArray& rtol, bool, const OptionalArray& rcond) {
+          return pinv_of(a, rtol ? rtol : rcond);
         }),
     function(
         "numpy.linalg", "lstsq(a, b, rcond=None, *, numpy_resid=False)",
@@ -354,8 +422,9 @@ namespace of = numpy::linalg;
              "The inverse of a for tensordot; its first ind axes are the rows.", &of::tensorinv),
     function("numpy.linalg", "matrix_rank(M, rtol=None, *, hermitian=False, tol=None)",
              "How many singular values are above tol, or above rtol times the largest, by default "
-             "max(m, n) times the dtype's rounding. hermitian: by eigenvalues.",
-             &of::matrix_rank),
+             "max(m, n) times the dtype's rounding. Either may be an array, one for each matrix. "
+             "hermitian: by eigenvalues.",
+             &rank_of),
     function("numpy.linalg", "cond(x, p=None)",
              "norm(x, p) norm(inv(x), p); for None, 2 and -2 by singular values.", &of::cond),
     function(

@@ -206,6 +206,7 @@ void add_programs(py::module_& module);
 void add_extend(py::module_& module);
 void add_host_call(py::module_& module);
 void add_checks(py::module_& module);
+void add_where(py::module_& module);
 void add_autocast(py::module_& module);
 
 }  // namespace plait::python

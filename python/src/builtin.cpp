@@ -22,12 +22,18 @@ struct BuiltinObject {
   int variadic;                   // index of the *parameter, or -1
   bool collects;                  // as a method: x.reshape(2, 3) is x.reshape((2, 3))
   bool second_first;              // as a method: x.compress(c) is compress(c, x)
+  bool takes_functions;           // where(p, f, g, *xs) is another function
+  PyObject* result;               // the named tuple that several results are given as, or null
   PyObject* dict;
 };
 PyTypeObject *builtin_type, *method_type;
 
 bool is_builtin(PyObject* object) {
   return Py_TYPE(object) == builtin_type || Py_TYPE(object) == method_type;
+}
+
+bool is_function(PyObject* object) {
+  return PyCallable_Check(object) && Py_TYPE(object) != array_type;
 }
 
 [[noreturn]] void throw_call(const FunctionInfo& info, const std::string& what) {
@@ -50,6 +56,10 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
     const Py_ssize_t count = PyVectorcall_NARGS(flags);
     const std::size_t size = info.parameters.size();
     Source::forget_line();
+    if (self.takes_functions && count > 2 && (is_function(values[1]) || is_function(values[2]))) {
+      const py::object where = py::module_::import("plait._where").attr("where_functions");
+      return PyObject_Vectorcall(where.ptr(), values, std::size_t(count), keywords);
+    }
     std::vector<Argument> arguments(size);
     std::uint64_t given = 0;
     Py_ssize_t next = 0;
@@ -95,7 +105,10 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
     }
     const Argument result = info.call(arguments);
     if (const Array* array = std::get_if<Array>(&result.value)) return wrap(*array);
-    return from_argument(result).release().ptr();
+    const py::object plain = from_argument(result);
+    if (self.result && PyTuple_Check(plain.ptr()))
+      return borrowed(self.result).attr("_make")(plain).release().ptr();
+    return py::object(plain).release().ptr();
   });
 }
 
@@ -109,7 +122,8 @@ PyObject* make(const FunctionInfo& info, PyTypeObject* type) {
   self->variadic = -1;
   self->collects = type == method_type && (info.name == "reshape" || info.name == "transpose");
   self->second_first = type == method_type && info.name == "compress";
-  self->dict = nullptr;
+  self->takes_functions = info.module == "numpy" && info.name == "where";
+  self->result = self->dict = nullptr;
   for (std::size_t i = 0; i < info.parameters.size(); ++i) {
     const Parameter& parameter = info.parameters[i];
     self->names->push_back(PyUnicode_InternFromString(parameter.name.c_str()));
@@ -124,11 +138,13 @@ PyObject* make(const FunctionInfo& info, PyTypeObject* type) {
 
 int traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(reinterpret_cast<BuiltinObject*>(object)->dict);
+  Py_VISIT(reinterpret_cast<BuiltinObject*>(object)->result);
   Py_VISIT(Py_TYPE(object));
   return 0;
 }
 int clear(PyObject* object) {
   Py_CLEAR(reinterpret_cast<BuiltinObject*>(object)->dict);
+  Py_CLEAR(reinterpret_cast<BuiltinObject*>(object)->result);
   return 0;
 }
 void dealloc(PyObject* object) {
@@ -289,6 +305,11 @@ void add_builtin(py::module_& module) {
       throw ValueError("there is no function " + owner + "." + name,
                        "see dir(plait." + owner + ")");
     return builtin_of(*info);
+  });
+  module.def("name_results", [](py::object function, py::object result) {
+    if (!is_builtin(function.ptr())) throw InternalError("name_results: no function of plait");
+    auto* self = reinterpret_cast<BuiltinObject*>(function.ptr());
+    Py_XSETREF(self->result, Py_NewRef(result.ptr()));
   });
   module.def("conv_dimension_numbers",
              [](const std::string& lhs, const std::string& rhs, const std::string& out) {

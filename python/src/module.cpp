@@ -24,6 +24,7 @@ PYBIND11_MODULE(_plait, module) {
   add_extend(module);
   add_host_call(module);
   add_checks(module);
+  add_where(module);
   add_autocast(module);
   add_tape(module);
   for (const char* name : {"At", "AtIndex", "HookHandle", "Jaxpr", "JaxprEquation", "JitCache",
