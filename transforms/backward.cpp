@@ -8,6 +8,8 @@
 #include <plait/tape_nodes.h>
 #include <plait/transforms.h>
 
+#include <pthread.h>
+
 #include <algorithm>
 
 namespace plait {
@@ -20,9 +22,14 @@ struct HookHandle::Entry {
 
 namespace {
 
-// Guards the marks, what is saved, and who frees it, of every node.
+// Guards the marks, what is saved, and who frees it, of every node. Around fork it is held, so that
+// the child does not inherit it locked by a thread that it does not have.
 std::mutex& tape_mutex() {
-  static auto* mutex = new std::mutex;
+  static std::mutex* const mutex = [] {
+    pthread_atfork([] { tape_mutex().lock(); }, [] { tape_mutex().unlock(); },
+                   [] { tape_mutex().unlock(); });
+    return new std::mutex;
+  }();
   return *mutex;
 }
 std::uint64_t num_visits = 0;

@@ -9,6 +9,17 @@
 
 namespace plait {
 
+bool carries_tangent(const Array& array) {
+  for (Trace* trace = Trace::current(); trace; trace = trace->parent()) {
+    if (!trace->owns(array)) continue;
+    if (auto* jvp = dynamic_cast<OnlineTrace<JvpInterpreter>*>(trace))
+      if (!jvp->value_of(array).tangent.is_zero()) return true;
+    const std::optional<Array> beneath = trace->known(*array.node());
+    return beneath && carries_tangent(*beneath);
+  }
+  return false;
+}
+
 std::vector<JvpInterpreter::Value> JvpInterpreter::process(const Equation& equation,
                                                            std::span<const Value> inputs) {
   Trace* primal_trace = linear ? linear->parent() : Trace::current();

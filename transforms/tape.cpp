@@ -216,6 +216,42 @@ Arrays record_again(std::span<const Array> inputs,
   return put_on_tape(std::move(done.outputs), *program, node.release());
 }
 
+// Primitives whose Jvp rule looks at values, so that no program can be made of it once for all.
+class ValueRules {
+ public:
+  bool has(const Primitive& primitive) const { return flags_[primitive.index()].load(); }
+  void add(const Primitive& primitive) { flags_[primitive.index()].store(true); }
+
+ private:
+  std::array<std::atomic<bool>, max_primitives> flags_{};
+};
+ValueRules value_rules;
+
+Arrays record_with_values(const Primitive& primitive, std::span<const Array> inputs,
+                          const Params& params) {
+  return record_again(
+      inputs, [&primitive, params, active = active_of(inputs)](std::span<const Array> primals) {
+        return linearize_function(
+            [&](std::span<const Array> again) { return Arrays(bind(primitive, again, params)); },
+            primals, active);
+      });
+}
+
+// Nothing where the rule asks for values. In Python that is an exception of Python; one of another
+// kind is raised again when the rule has values.
+std::shared_ptr<const TapeProgram> program_of_types(const Primitive& primitive,
+                                                    std::span<const Array> inputs,
+                                                    const Params& params) {
+  try {
+    return find_program(primitive, inputs, params);
+  } catch (const TracerError&) {
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception&) {
+  }
+  return nullptr;
+}
+
 Arrays record(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
   if (!recording) return off_tape(evaluator()(primitive, inputs, params));
   if (Linearize::table().find(primitive))
@@ -223,7 +259,13 @@ Arrays record(const Primitive& primitive, std::span<const Array> inputs, const P
         inputs, [&primitive, params, active = active_of(inputs)](std::span<const Array> primals) {
           return linearize_operation(primitive, primals, params, active);
         });
-  const std::shared_ptr<const TapeProgram> program = find_program(primitive, inputs, params);
+  if (value_rules.has(primitive)) return record_with_values(primitive, inputs, params);
+  const std::shared_ptr<const TapeProgram> program = program_of_types(primitive, inputs, params);
+  if (!program) {
+    Arrays outputs = record_with_values(primitive, inputs, params);
+    value_rules.add(primitive);
+    return outputs;
+  }
   if (program->decomposition) return eval_jaxpr(program->decomposition, inputs);
   Arrays outputs = evaluator()(primitive, inputs, params);
   if (!program->has_tangents) return off_tape(std::move(outputs));

@@ -26,4 +26,8 @@ struct JvpInterpreter {
   std::vector<Value> process(const Equation& equation, std::span<const Value> inputs);
 };
 
+// Whether a derivative is being taken by what this array is made of, so that its value alone would
+// be another thing.
+bool carries_tangent(const Array& array);
+
 }  // namespace plait

@@ -75,7 +75,8 @@ def _island(function):
         try:
             return function(*args, **kwargs)
         except _plait.TracerError:
-            if all(map(is_known, flatten((args, kwargs))[0])):
+            leaves = flatten((args, kwargs))[0]
+            if all(map(is_known, leaves)) and not any(map(_plait.carries_tangent, leaves)):
                 raise
         return _host_call(function, args, kwargs)
 

@@ -5,6 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "array.h"
 
+#include <plait/jvp_interpreter.h>
+
 namespace plait::python {
 namespace {
 
@@ -183,6 +185,18 @@ const char* format_of(DType dtype) {
   return formats[int(dtype)];
 }
 
+// What leaves plait has no derivative.
+const Array& leaving(PyObject* self) {
+  const Array& array = array_of(self);
+  if (carries_tangent(array))
+    throw TracerError("an array of type " + array.aval().to_string() +
+                          ", whose derivative is being taken, was given to NumPy or another "
+                          "library, which would lose the derivative",
+                      "use the function of plait.numpy, host_call with a rule, or "
+                      "plait.stop_gradient(x) where the value alone is meant");
+  return array;
+}
+
 struct BufferExport {
   Buffer buffer;
   Py_ssize_t shape[64], strides[64];
@@ -197,7 +211,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     return -1;
   }
   return guarded_int([&]() -> int {
-    const Array& array = array_of(self);
+    const Array& array = leaving(self);
     auto made = std::make_unique<BufferExport>();
     if (array.ndim() > int(std::size(made->shape))) {
       PyErr_SetString(PyExc_BufferError, "an array of more than 64 axes");
@@ -248,7 +262,7 @@ PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t co
     each_keyword(arguments, count, names, [&](const std::string& name, PyObject* value) {
       (name == "dtype" ? dtype : copy) = borrowed(value);
     });
-    py::object array = to_numpy(array_of(self));
+    py::object array = to_numpy(leaving(self));
     if (!dtype.is_none() &&
         !py::object(array.attr("dtype")).equal(py::module_::import("numpy").attr("dtype")(dtype))) {
       if (copy.is(py::bool_(false)))
@@ -264,7 +278,7 @@ PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t co
 PyObject* to_dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
     bool versioned = false, copied = false;
-    Buffer buffer = array_of(self).buffer();
+    Buffer buffer = leaving(self).buffer();
     each_keyword(arguments, count, names, [&](const std::string& name, PyObject* value) {
       if (value == Py_None) return;
       if (name == "max_version")
@@ -290,6 +304,9 @@ PyObject* to_dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count
 PyObject* dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", int(cpu_device), 0); }
 
 void add_interchange(py::module_& module) {
+  module.def("carries_tangent", [](py::object object) {
+    return is_array(object.ptr()) && carries_tangent(array_of(object.ptr()));
+  });
   module.def(
       "from_dlpack",
       [](py::object object, py::object device, py::object copy) {
