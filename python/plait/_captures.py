@@ -3,8 +3,8 @@
 jit makes captured arrays hidden inputs that are read again at each call. The search goes from the
 function, and from arguments that are no arrays, through what code names: closure cells, globals, defaults,
 `self`, functions, containers and attributes, breadth first and within a limit. Scalars are guarded where the
-code spells the whole chain (`config.lr`, `self.scale`, `options["rate"]`), and so are lengths of lists and
-dicts that hold captured arrays, so that a changed one makes a new trace.
+code spells the whole chain (`config.lr`, `self.scale`, `options["rate"]`), in methods that it calls too, and so
+are lengths of lists and dicts that hold captured arrays, so that a changed one makes a new trace.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -28,7 +28,7 @@ def find(function, wanted, arguments=()):
     arguments are (parameter, value) of those that belong to the signature: an object whose method is jitted.
     """
     paths = [[] for _ in wanted]
-    guards = []
+    guards = _Guards()
     nodes = {node: index for index, (node, array) in enumerate(wanted) if array is None}
     arrays = {id(array): index for index, (_, array) in enumerate(wanted) if array is not None}
     seen = {id(function)}
@@ -62,6 +62,13 @@ def find(function, wanted, arguments=()):
     return paths, guards
 
 
+class _Guards(list):
+    """Guards, and the (code, object) pairs whose chains are among them."""
+
+    def __init__(self):
+        self.methods = set()
+
+
 def _ndarray():
     import numpy
 
@@ -73,10 +80,9 @@ def _children(value, root, steps, text, guards):
     if isinstance(value, types.FunctionType):
         yield from _of_function(value, steps, text, guards, root)
     elif isinstance(value, types.MethodType):
-        if isinstance(value.__func__, types.FunctionType) and value.__func__.__code__.co_varnames:
-            name = value.__func__.__code__.co_varnames[0]
+        if isinstance(value.__func__, types.FunctionType):
             path = (*steps, (ATTRIBUTE, "__self__"))
-            _guard_chains(guards, value.__func__, "local", name, value.__self__, root, path)
+            _guard_self(guards, value.__func__, value.__self__, root, path)
         yield value.__func__, (*steps, (ATTRIBUTE, "__func__")), text
         yield value.__self__, (*steps, (ATTRIBUTE, "__self__")), f"{text}.__self__"
     elif isinstance(value, functools.partial):
@@ -102,6 +108,7 @@ def _children(value, root, steps, text, guards):
                     yield getattr(value, name), (*steps, (ATTRIBUTE, name)), f"{text}.{name}"
         call = getattr(type(value), "__call__", None)
         if isinstance(call, types.FunctionType):
+            _guard_self(guards, call, value, root, steps)
             yield call, (*steps, (ATTRIBUTE, "__class__"), (ATTRIBUTE, "__call__")), text
 
 
@@ -151,6 +158,14 @@ def _guard_locals(guards, function, name, value):
     _guard_chains(guards, function, "local", name, value, value, ())
 
 
+def _guard_self(guards, method, value, root, path):
+    """Guards what a method of value reads from it."""
+    code = method.__code__
+    if code.co_varnames and (code, id(value)) not in guards.methods:
+        guards.methods.add((code, id(value)))
+        _guard_chains(guards, method, "local", code.co_varnames[0], value, root, path)
+
+
 def _guard_chains(guards, function, kind, name, value, root, path):
     """Guards scalars at the ends of chains that the code spells from a name that holds value."""
     if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in OURS:
@@ -177,7 +192,11 @@ def _guard_chain(guards, text, links, value, root, path):
             if not isinstance(value, (types.ModuleType, type)) and key not in getattr(
                 value, "__dict__", {}
             ):
-                return
+                found = _of_class(value, key)
+                if isinstance(found, types.FunctionType):
+                    _guard_self(guards, found, value, root, path)
+                if not isinstance(found, types.MemberDescriptorType):
+                    return
             try:
                 value = getattr(value, key)
             except AttributeError:
@@ -185,6 +204,14 @@ def _guard_chain(guards, text, links, value, root, path):
             text += f".{key}"
         path = (*path, (step, key))
     _guard(guards, root, path, text, value)
+
+
+def _of_class(value, key):
+    """What the class of value says of an attribute: a method, a slot, a property, nothing."""
+    for kind in type(value).__mro__:
+        if key in kind.__dict__:
+            return kind.__dict__[key]
+    return None
 
 
 @functools.lru_cache(maxsize=4096)

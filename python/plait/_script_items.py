@@ -208,7 +208,44 @@ def _fold(values, decisive, name):
     return result
 
 
+def _is_traced(args):
+    """Whether a number is to be made of an array whose value is not known, or whose derivative is being taken."""
+    return (
+        len(args) == 1
+        and isinstance(args[0], _plait.Array)
+        and (not _plait.is_known(args[0]) or _plait.carries_tangent(args[0]))
+    )
+
+
+def _one_element(name, x):
+    if x.size != 1:
+        _plait.fail(
+            "ShapeError",
+            f"{name}: only an array of one element is a number, and this one has shape {x.shape}",
+            "index it, or reduce it, first",
+        )
+    return x.reshape(())
+
+
+def as_float(*args):
+    """float, which of a traced array is the array: a scalar, in its own precision."""
+    if not _is_traced(args):
+        return float(*args)
+    x = _one_element("float", args[0])
+    return x if x.dtype.kind == "f" or x.dtype.name == "bfloat16" else x * 1.0
+
+
+def as_int(*args, **base):
+    """int, which of a traced array is the array rounded towards zero: a scalar."""
+    if base or not _is_traced(args):
+        return int(*args, **base)
+    x = _one_element("int", args[0])
+    return x if x.dtype.kind in "iu" else x.astype("int64")
+
+
 REPLACED = {
+    id(builtins.float): as_float,
+    id(builtins.int): as_int,
     id(builtins.range): range,
     id(builtins.zip): zip,
     id(builtins.enumerate): enumerate,

@@ -250,3 +250,85 @@ def test_captured_arrays_can_be_freed():
     assert old() is None
     np.testing.assert_allclose(jitted(1.0), [3, 4])
     assert plait.info()["allocated bytes"] <= before + 256
+
+
+class Scaled:
+    limit = 10.0
+
+    def __init__(self):
+        self.k, self.options, self.unread = 2.0, {"rate": 1.0}, 0.0
+
+    def __call__(self, x):
+        return self.shifted(x) * self.k
+
+    def shifted(self, x):
+        return x + self.options["rate"]
+
+    @property
+    def effect(self):
+        raise AssertionError("a property is not read by a guard")
+
+
+class Slotted:
+    __slots__ = ("k",)
+
+    def __init__(self):
+        self.k = 2.0
+
+    def __call__(self, x):
+        return x * self.k
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda s: s,
+        lambda s: s.__call__,
+        lambda s: lambda x: s(x),
+        lambda s: functools.partial(s),
+        lambda s: lambda x: s.shifted(x) * s.k,
+    ],
+    ids=["object", "method", "closure", "partial", "chain"],
+)
+def test_scalars_of_callable_objects_are_guarded(use):
+    scaled = Scaled()
+    jitted = plait.jit(use(scaled))
+    assert jitted(3.0) == (3 + 1) * 2
+    scaled.k = 5.0
+    assert jitted(3.0) == (3 + 1) * 5
+    assert "k is 5.0 where it was 2.0" in str(jitted.cache.last_miss)
+    scaled.options["rate"] = 7.0
+    assert jitted(3.0) == (3 + 7) * 5
+    assert "['rate'] is 7.0 where it was 1.0" in str(jitted.cache.last_miss)
+    scaled.unread = 1.0
+    assert jitted(3.0) == 50 and jitted.cache.misses == 3
+
+
+def test_scalars_in_slots_are_guarded():
+    slotted = Slotted()
+    jitted = plait.jit(slotted)
+    assert jitted(3.0) == 6
+    slotted.k = 5.0
+    assert jitted(3.0) == 15
+    assert "k is 5.0 where it was 2.0" in str(jitted.cache.last_miss)
+
+
+def test_methods_that_call_each_other_are_followed_once():
+    class Odd:
+        def __init__(self):
+            self.step = 1
+
+        def odd(self, n):
+            return False if n == 0 else self.even(n - self.step)
+
+        def even(self, n):
+            return True if n == 0 else self.odd(n - self.step)
+
+        def __call__(self, x):
+            return x if self.odd(4) else -x
+
+    odd = Odd()
+    jitted = plait.jit(odd)
+    assert jitted(3.0) == -3
+    odd.step = 2
+    assert jitted(3.0) == -3 and jitted.cache.misses == 2

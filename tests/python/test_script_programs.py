@@ -9,6 +9,7 @@ import random
 import numpy as np
 import pytest
 
+import plait
 from plait import grad, jit, script, tree, vmap
 
 XS = (-1.75, 0.5, 3.0)
@@ -229,3 +230,31 @@ def test_random_programs_differentiate(seed):
         slope = (above - below) / (2 * step)
         for gradient in (grad(traced), jit(grad(traced)), jit(grad(traced), static_argnums=1)):
             np.testing.assert_allclose(float(gradient(np.float64(x), 3)), slope, atol=1e-6)
+
+
+def test_float_and_int_of_traced_values():
+    def f(x, n):
+        y = float(x) * 2.0
+        k = int(x * n)
+        total = 0.0
+        for i in range(int(n)):
+            total = total + i * y
+        return (
+            (y, k, total, float(n), float("2.5"), int("11", base=2))
+            if n > -5
+            else (y, k, total, 0.0, 2.5, 3)
+        )
+
+    scripted = script(f)
+    for x, n in ((2.75, 3), (-2.75, 3), (1.5, 0)):
+        expected = f(x, n)
+        for run in (scripted, jit(scripted)):
+            np.testing.assert_allclose([float(v) for v in run(x, n)], expected)
+        slope = sum(2 * i for i in range(n)) + 2
+        for run in (grad, lambda g: jit(grad(g))):
+            assert run(lambda x: scripted(x, n)[0] + scripted(x, n)[2])(x) == slope
+    assert jit(script(lambda x: float(x)))(np.float32([[3]])).dtype == np.float32
+    with pytest.raises(plait.ShapeError, match="float: only an array of one element"):
+        jit(script(lambda x: float(x)))(np.zeros(3))
+    with pytest.raises(plait.ShapeError, match="int: only an array of one element"):
+        jit(script(lambda x: int(x)))(np.zeros(3))

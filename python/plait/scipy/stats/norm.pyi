@@ -9,6 +9,7 @@ import builtins as _builtins
 import enum as _enum
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+from typing import overload as _overload
 
 import numpy as _np
 import numpy.typing as _npt
