@@ -230,7 +230,9 @@ def test_functions_of_the_modules_come_from_the_catalogue(module):
         if not name.startswith("_")
         and name not in catalogue
         and callable(getattr(python, name))
-        and not (inspect.isclass(getattr(python, name)) and module in ("lax", "numpy", "numpy.linalg"))
+        and not (
+            inspect.isclass(getattr(python, name)) and module in ("lax", "numpy", "numpy.linalg")
+        )
     }
     assert others - set(PYTHON_ONLY) == set()
 
