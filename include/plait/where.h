@@ -22,7 +22,7 @@ namespace numpy {
 // Arrays. Where log(x) would be NaN or infinite, another function gives the element and its
 // derivatives:
 //
-//   numpy::where(lax::gt(x, 0.0), [](const Array& x) { return numpy::log(x); },
+//   numpy::where(numpy::greater(x, 0.0), [](const Array& x) { return numpy::log(x); },
 //                [](const Array& x) { return 0.0 * x; }, x)
 template <class F, class G, class... X>
   requires(std::is_invocable_r_v<Array, const F&, const X&...> &&

@@ -12,7 +12,7 @@ using namespace plait;  // NOLINT
 
 Array safe_log(const Array& x) {
   return numpy::where(
-      lax::gt(x, 0.0), [](const Array& x) { return numpy::log(x); },
+      numpy::greater(x, 0.0), [](const Array& x) { return numpy::log(x); },
       [](const Array& x) { return 0.0 * x; }, x);
 }
 
