@@ -212,15 +212,18 @@ void LoopMotion::choose_invariants() {
   }
 }
 
-// A product of what varies and what does not, whose rows for all steps are rows of one product.
+// A product of what varies and what does not, whose results for all steps are one product. Where
+// the second operand varies, the steps come behind the rows of the first: they are brought to the
+// front where that moves vectors, and not where it moves matrices.
 bool LoopMotion::is_product_of_all(const Equation& equation) const {
   if (!(*equation.primitive == dot_general_p)) return false;
   if (!equation.params.ints("lhs_batch").empty()) return false;
   const bool lhs = varies(equation.inputs[0]) != Varies::never,
              rhs = varies(equation.inputs[1]) != Varies::never;
   if (lhs == rhs) return false;
-  const Aval& left = body_->aval(equation.inputs[0]);
-  return lhs || left.rank() == int(equation.params.ints("lhs_contract").size());
+  const int contracted = int(equation.params.ints("lhs_contract").size());
+  return lhs || body_->aval(equation.inputs[0]).rank() == contracted ||
+         body_->aval(equation.inputs[1]).rank() == contracted;
 }
 
 void LoopMotion::choose_sliced() {

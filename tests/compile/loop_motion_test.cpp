@@ -37,7 +37,7 @@ Array total(const Array& x) {
 }
 
 struct Case {
-  const char* what;
+  std::string what;
   std::string names;  // of the equations that are left
   std::vector<Aval> init, xs, consts;
   std::function<Arrays(std::span<const Array> carry, std::span<const Array> xs,
@@ -146,6 +146,16 @@ std::vector<Case> cases() {
        [](In c, In x, In k) -> Arrays {
          const Array next = lax::tanh(product(x[0], k[0]) + product(c[0], k[1]));
          return {next, next};
+       }},
+      {"so do products of matrices with vectors, and sums of outer ones",
+       "dot_general transpose scan dot_general add dot_general transpose",
+       {f64({3}), f64({3, 4})},
+       {f64({4})},
+       {f64({3, 4}), f64({3, 3}), f64({2, 3})},
+       [](In c, In x, In k) -> Arrays {
+         const Array next = lax::tanh(product(k[0], x[0], 1, 0) + product(k[1], c[0], 1, 0));
+         return {next, c[1] + lax::dot_general(next, x[0], {{}, {}, {}, {}}),
+                 product(k[2], next, 1, 0)};
        }},
       {"what depends on consts alone is computed once",
        "tanh scan",
