@@ -242,11 +242,13 @@ const auto mask_rules = rules<Mask>().on(cond_p, mask_cond);
 
 // The chosen branch as an int32 scalar, from a bool or an integer.
 Array index_of(const Array& index, std::size_t num_branches, std::string_view name) {
-  const std::string what =
-      std::string(name) + ": the predicate is " + index.aval().to_string() + ", and should be ";
+  const bool is_switch = name == "switch";
+  const std::string what = std::string(name) + ": the " + (is_switch ? "index" : "predicate") +
+                           " is " + index.aval().to_string() + ", and should be ";
   if (index.ndim() != 0)
     throw ShapeError(what + "a scalar",
-                     "reduce it with all or any, or choose by element with where");
+                     is_switch ? "give one index, or one for each example under vmap"
+                               : "reduce it with all or any, or choose by element with where");
   if (index.dtype() != DType::bool_ && !is_integer(index.dtype()))
     throw DtypeError(what + "a bool or an integer", "compare it with a number");
   if (index.dtype() == DType::bool_) return lax::convert_element_type(index, DType::int32);

@@ -103,9 +103,9 @@ def cond(pred, true_fun, false_fun, *operands, operand=_no_operand, mode=None):
     for fun in (true_fun, false_fun):
         check_callable("cond", fun)
     if not isinstance(pred, bool):
-        (pred,), _, _ = _leaves("cond", true_fun, "the predicate", pred)
-        if pred.ndim == 0 and pred.dtype != bool:
-            pred = _not_equal(pred, 0)
+        leaves, _, _ = _leaves("cond", true_fun, "the predicate", pred)
+        if len(leaves) == 1 and leaves[0].ndim == 0 and leaves[0].dtype != bool:
+            pred = _not_equal(leaves[0], 0)
     return _branches(
         "cond", pred, (false_fun, true_fun), _operands("cond", operands, operand), mode
     )
@@ -113,7 +113,12 @@ def cond(pred, true_fun, false_fun, *operands, operand=_no_operand, mode=None):
 
 def switch(index, branches, *operands, operand=_no_operand, mode=None):
     """branches[index](*operands); an index out of range is clamped. As cond."""
-    branches = tuple(branches)
+    if not isinstance(branches, (tuple, list)):
+        _plait.fail(
+            "TreeError",
+            f"switch: the branches are {text_of(branches)} of type {type(branches).__name__}",
+            "give a list or tuple of functions",
+        )
     for fun in branches:
         check_callable("switch", fun)
     if not branches:
