@@ -29,6 +29,85 @@ Flags mark_tangents(const Jaxpr& body, Flags& inputs, std::size_t num_carry, boo
   }
 }
 
+Invariants eval_invariants(const Jaxpr& body, std::size_t num_varying, std::size_t first_output,
+                           std::span<const Array> consts) {
+  Flags varies(body->avals.size(), false);
+  std::fill_n(varies.begin(), num_varying, true);
+  auto does_vary = [&](const Atom& atom) { return atom.is_var() && varies[atom.var().id]; };
+  for (const Equation& equation : body->equations)
+    if (is_effectful(equation) ||
+        std::any_of(equation.inputs.begin(), equation.inputs.end(), does_vary))
+      for (Var var : equation.outputs) varies[var.id] = true;
+  Invariants result;
+  Flags needed(body->avals.size(), false);
+  auto need = [&](const Atom& atom) {
+    if (atom.is_var()) needed[atom.var().id] = true;
+  };
+  for (std::size_t i = first_output; i < body->outputs.size(); ++i) {
+    result.is_invariant.push_back(!does_vary(body->outputs[i]));
+    if (result.is_invariant.back()) need(body->outputs[i]);
+  }
+  auto is_needed = [&](const Equation& equation) {
+    return std::any_of(equation.outputs.begin(), equation.outputs.end(),
+                       [&](Var var) { return needed[var.id]; });
+  };
+  for (auto equation = body->equations.rbegin(); equation != body->equations.rend(); ++equation)
+    if (is_needed(*equation)) std::for_each(equation->inputs.begin(), equation->inputs.end(), need);
+  Arrays values(body->avals.size());
+  std::copy(consts.begin(), consts.end(), values.begin() + std::ptrdiff_t(num_varying));
+  auto read = [&](const Atom& atom) {
+    return atom.is_var() ? values[atom.var().id] : Array::literal(atom.literal());
+  };
+  for (const Equation& equation : body->equations) {
+    if (!is_needed(equation)) continue;
+    SourceScope scope(equation.source);
+    Arrays inputs;
+    for (const Atom& atom : equation.inputs) inputs.push_back(read(atom));
+    const Arrays outputs = bind(*equation.primitive, inputs, equation.params);
+    for (std::size_t i = 0; i < outputs.size(); ++i) values[equation.outputs[i].id] = outputs[i];
+  }
+  for (std::size_t i = first_output; i < body->outputs.size(); ++i)
+    if (result.is_invariant[i - first_output]) result.values.push_back(read(body->outputs[i]));
+  return result;
+}
+
+Jaxpr without_effects(const Jaxpr& jaxpr) {
+  if (!jaxpr->effectful) return jaxpr;
+  return *memoised<Jaxpr>(jaxpr, "without effects", [&] {
+    Builder builder;
+    std::vector<Atom> values;
+    for (const Aval& aval : jaxpr->input_avals()) values.push_back(builder.add_binder(aval));
+    values.resize(jaxpr->avals.size(), Atom(Var{}));
+    auto read = [&](const Atom& atom) { return atom.is_var() ? values[atom.var().id] : atom; };
+    for (const Equation& equation : jaxpr->equations) {
+      if (equation.primitive->is_effectful()) {
+        if (equation.outputs.empty()) continue;
+        SourceScope scope(equation.source);
+        throw MissingRuleError("checkpoint: `" + std::string(equation.primitive->name()) +
+                                   "` has an effect and results, in a loop or branch that is " +
+                                   "computed again, where the effect would happen twice",
+                               "leave the checkpoint out, or call it outside of the loop");
+      }
+      std::vector<Atom> inputs;
+      std::vector<Aval> avals;
+      for (const Atom& atom : equation.inputs) inputs.push_back(read(atom));
+      for (Var var : equation.outputs) avals.push_back(jaxpr->aval(var));
+      const std::vector<Var> outputs =
+          builder.add(*equation.primitive, std::move(inputs), without_effects(equation.params),
+                      equation.source, std::move(avals));
+      for (std::size_t i = 0; i < outputs.size(); ++i) values[equation.outputs[i].id] = outputs[i];
+    }
+    for (const Constraint& constraint : jaxpr->constraints) builder.add_constraint(constraint);
+    std::vector<Atom> outputs;
+    for (const Atom& atom : jaxpr->outputs) outputs.push_back(read(atom));
+    return builder.close(std::move(outputs), jaxpr->sizes);
+  });
+}
+
+Params without_effects(const Params& params) {
+  return map_bodies(params, [](const Jaxpr& body) { return without_effects(body); });
+}
+
 SizeValues from_outside(const SizeValues& sizes) {
   Trace* const outside = Trace::current();
   SizeValues result = sizes;

@@ -33,7 +33,8 @@ bool is_attribute(const std::string& name) {
 // suffix and its attributes.
 Params derived(const Params& params, const Jaxpr& body, const char* suffix) {
   std::vector<Params::Entry> entries{{"body", body}};
-  if (const ParamValue* name = params.find("name")) entries.emplace_back("name", *name);
+  for (const char* same : {"name", "policy"})
+    if (const ParamValue* value = params.find(same)) entries.emplace_back(same, *value);
   if (!body->sizes.empty())
     entries.emplace_back("sizes", Shape(body->sizes.begin(), body->sizes.end()));
   if (const ParamValue* symbol = params.find("symbol")) {

@@ -6,15 +6,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/jvp_interpreter.h>
 
+#include <plait/bodies.h>
 #include <plait/ops.h>
 #include <plait/sizes.h>
-#include <plait/transforms.h>
 
 namespace plait {
 namespace {
 
 // Effects fire once: what has one is not run again, and its results are kept whatever the policy
-// says. A plain call that holds one is taken apart.
+// says. A plain call that holds one is taken apart, and a loop is run again without it.
 bool keeps(const flat::CheckpointPolicy& policy, const Equation& equation) {
   return equation.primitive->is_effectful() || policy(equation);
 }
@@ -47,10 +47,13 @@ struct RecomputingInterpreter {
   JvpInterpreter jvp;
   Value lift(const Array& array) { return jvp.lift(array); }
   static bool has_rule(const Primitive& primitive) { return JvpInterpreter::has_rule(primitive); }
-  std::vector<Value> process(const Equation& equation, std::span<const Value> inputs) {
-    if (is_taken_apart(equation))
-      return interpret(*this, body_of_call(equation.params), {inputs.begin(), inputs.end()});
-    if (!keeps(policy, equation)) return jvp.process(equation, inputs);
+  std::vector<Value> process(const Equation& given, std::span<const Value> inputs) {
+    if (is_taken_apart(given))
+      return interpret(*this, body_of_call(given.params), {inputs.begin(), inputs.end()});
+    const bool is_kept = keeps(policy, given);
+    Equation equation = given;
+    if (!given.primitive->is_effectful()) equation.params = without_effects(given.params);
+    if (!is_kept) return jvp.process(equation, inputs);
     const auto begin = kept.begin() + std::ptrdiff_t(next);
     const Arrays primals(begin, begin + std::ptrdiff_t(equation.outputs.size()));
     next += primals.size();
@@ -81,13 +84,23 @@ Differentiated linearize_checkpoint(std::span<const Array> primals,
   const Jaxpr body = body_of_call(params);
   const Callable& callable = params.get<Callable>("policy");
   const auto& policy = callable.as<flat::CheckpointPolicy>();
-  const Params plain = params.without("policy").without("sizes");
+  // Each has the policy too: derivatives of derivatives keep no more.
   auto with_body = [&](const Jaxpr& jaxpr) {
-    Params now = plain.with("body", jaxpr);
+    const Params now = params.without("sizes").with("body", jaxpr);
     return jaxpr->sizes.empty()
                ? now
                : now.with("sizes", Shape(jaxpr->sizes.begin(), jaxpr->sizes.end()));
   };
+  if (linear == Trace::current()) {  // forward mode keeps nothing
+    const auto jvp = jvp_jaxpr(body, nonzero(tangents));
+    const Arrays results =
+        bind(call_p, concatenate(Arrays(primals.begin(), primals.end()), nonzero_arrays(tangents)),
+             with_body(jvp->jaxpr));
+    Differentiated result{slice(results, 0, body->outputs.size()), {}};
+    result.tangents = spread(slice(results, body->outputs.size(), results.size()),
+                             jvp->nonzero_outputs, avals_of(result.outputs));
+    return result;
+  }
 
   std::vector<Aval> kept_avals;
   const Jaxpr known = make_closed_jaxpr(
@@ -115,48 +128,38 @@ Differentiated linearize_checkpoint(std::span<const Array> primals,
   const std::size_t num_tangents = avals.size();
   avals.insert(avals.end(), body->input_avals().begin(), body->input_avals().end());
   avals.insert(avals.end(), kept_avals.begin(), kept_avals.end());
-  std::vector<bool> nonzero;
-  const bool is_forward = linear == Trace::current();
+  Flags has_tangent;
   const Jaxpr recompute = make_closed_jaxpr(
       [&](std::span<const Array> inputs) {
-        // In reverse mode what does not depend on tangents stays apart: control flow that computed
-        // both in one equation could not be transposed.
-        LinearTrace linear_part("checkpoint");
-        Arrays of_tangents(inputs.begin(), inputs.begin() + std::ptrdiff_t(num_tangents));
-        if (!is_forward)
-          for (Array& tangent : of_tangents) tangent = linear_part.add_input(tangent.aval());
-        std::size_t next = 0;
+        // Behind a barrier, so that the recomputation is not merged with the computation. It is in
+        // here, so that what is kept are the operands themselves: a loop keeps its constants once.
+        const Arrays again = bind(barrier_p, inputs.subspan(num_tangents, primals.size()));
+        // Linearized, because a loop over values and tangents could not be transposed.
+        LinearTrace tangent_trace("checkpoint");
         std::vector<JvpInterpreter::Value> values;
         for (std::size_t i = 0; i < primals.size(); ++i)
-          values.push_back({inputs[num_tangents + i], tangents[i].is_zero()
-                                                          ? Tangent(primals[i].aval())
-                                                          : Tangent(of_tangents[next++])});
-        Arrays outputs;
+          values.push_back({again[i], tangents[i].is_zero()
+                                          ? Tangent(primals[i].aval())
+                                          : Tangent(tangent_trace.add_input(tangents[i].aval()))});
         RecomputingInterpreter interpreter{policy,
                                            inputs.subspan(num_tangents + primals.size()),
                                            0,
-                                           {is_forward ? nullptr : &linear_part, {}}};
+                                           {.linear = &tangent_trace, .evaluate = {}}};
+        Arrays pushed;
         for (const JvpInterpreter::Value& value : interpret(interpreter, body, std::move(values))) {
-          nonzero.push_back(!value.tangent.is_zero());
-          if (!value.tangent.is_zero()) outputs.push_back(value.tangent.array());
+          has_tangent.push_back(!value.tangent.is_zero());
+          if (!value.tangent.is_zero()) pushed.push_back(value.tangent.array());
         }
-        if (is_forward) return outputs;
-        const Traced traced = linear_part.close(outputs);
-        Arrays arguments(inputs.begin(), inputs.begin() + std::ptrdiff_t(num_tangents));
-        arguments.insert(arguments.end(), traced.captured.begin(), traced.captured.end());
-        return eval_jaxpr(with_sizes(traced.jaxpr, body->sizes), arguments);
+        const Traced traced = tangent_trace.close(pushed);
+        return eval_jaxpr(with_sizes(traced.jaxpr, body->sizes),
+                          concatenate(slice(inputs, 0, num_tangents), traced.captured));
       },
       avals, body->sizes);
-  // Behind a barrier, so that the recomputation is not merged with the computation.
-  for (const Array& primal : Arrays(bind(barrier_p, Arrays(primals.begin(), primals.end()))))
-    operands.push_back(primal);
+  operands.insert(operands.end(), primals.begin(), primals.end());
   operands.insert(operands.end(), computed.begin() + body->outputs.size(), computed.end());
   TraceScope scope(linear);
   const Arrays outputs = bind(call_p, operands, with_body(recompute));
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < nonzero.size(); ++i)
-    result.tangents.push_back(nonzero[i] ? Tangent(outputs[next++])
-                                         : Tangent(result.outputs[i].aval()));
+  result.tangents = spread(outputs, has_tangent, avals_of(result.outputs));
   return result;
 }
 

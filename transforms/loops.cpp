@@ -107,6 +107,17 @@ flat::Scanned flat::scan(const Function& body, std::span<const Array> init,
   ScanParams scan;
   scan.length = length_of(xs, options, init.size(), name);
   scan.reverse = options.reverse;
+  if (options.unroll < 0)
+    throw ValueError(std::string(name) + ": unroll is " + std::to_string(options.unroll),
+                     "give a number of steps, or 0 for all of them");
+  require_checkpoints(options.checkpoints, name);
+  const bool is_number = scan.length->is_constant();
+  if (options.checkpoints && !is_number)
+    throw ShapeError(std::string(name) + ": checkpoints is given for a length that is the named " +
+                         "size " + scan.length->to_string(),
+                     "leave checkpoints out, and put the body under checkpoint");
+  if (is_number && scan.length->constant() > 0 && (options.checkpoints || options.unroll != 1))
+    return scan_in_pieces(body, init, xs, scan.length->constant(), options, name);
   return scan_like(scan, body, init, xs, name);
 }
 
@@ -125,7 +136,7 @@ flat::Scanned scan_like(const ScanParams& like, const Function& body, std::span<
 }
 
 Arrays flat::fori_loop(const Array& lower, const Array& upper, const Function& body,
-                       std::span<const Array> init, std::string_view name) {
+                       std::span<const Array> init, std::int64_t unroll, std::string_view name) {
   const DType dtype = index_type(lower, upper, name);
   auto step = [&](std::span<const Array> now) {
     Arrays next = body(now);
@@ -142,7 +153,12 @@ Arrays flat::fori_loop(const Array& lower, const Array& upper, const Function& b
   Arrays last;
   if (first && end) {
     const std::int64_t length = end->integer - first->integer;
-    last = flat::scan(step, carry, {}, {Dim(std::max<std::int64_t>(0, length))}, name).carry;
+    const Dim steps = std::max<std::int64_t>(0, length);
+    last = flat::scan(step, carry, {}, {.length = steps, .unroll = unroll}, name).carry;
+  } else if (unroll != 1) {
+    throw ValueError(std::string(name) + ": unroll is " + std::to_string(unroll) +
+                         ", and how many steps there are is not known while tracing",
+                     "give numbers as bounds, or leave unroll out");
   } else {
     const Array limit = lax::convert_element_type(upper, dtype);
     last = flat::while_loop(

@@ -89,20 +89,31 @@ Differentiated jvp_scan(const ScanParams& scan, std::span<const Array> primals,
   return result;
 }
 
-// Where a residual of the body comes from: one for each step, or what all steps share.
+// Where a residual of the body comes from.
 struct Residuals {
-  std::vector<int> stacked;  // which residuals are
-  std::vector<int> operand;  // by residual: the operand that it is, -1 for stacked ones
+  enum class Kind { stacked, sliced, shared };  // one for each step; a slice of xs; one for all
+  std::vector<Kind> kinds;
+  std::vector<Array> sources;  // by residual: the xs or the shared value, nothing for stacked ones
 };
 
-Residuals residuals_of(const ScanParams& scan, const Jaxpr& known) {
+Residuals residuals_of(const ScanParams& scan, const Jaxpr& known, std::span<const Array> primals) {
+  const std::size_t num_varying = scan.num_carry + scan.num_xs;
+  const std::size_t num_outputs = scan.body->outputs.size();
+  const Invariants shared =
+      eval_invariants(known, num_varying, num_outputs, primals.subspan(num_varying));
   Residuals residuals;
-  for (std::size_t i = scan.body->outputs.size(); i < known->outputs.size(); ++i) {
+  std::size_t next = 0;
+  for (std::size_t i = num_outputs; i < known->outputs.size(); ++i) {
     const Atom& atom = known->outputs[i];
-    const bool is_operand = atom.is_var() && atom.var().id < known->num_binders &&
-                            std::size_t(atom.var().id) >= scan.num_carry;
-    residuals.operand.push_back(is_operand ? atom.var().id : -1);
-    if (!is_operand) residuals.stacked.push_back(int(i - scan.body->outputs.size()));
+    const std::size_t operand = atom.is_var() ? std::size_t(atom.var().id) : num_varying;
+    const bool is_x = operand >= scan.num_carry && operand < num_varying;
+    const bool is_shared = shared.is_invariant[i - num_outputs];
+    residuals.kinds.push_back(is_shared ? Residuals::Kind::shared
+                              : is_x    ? Residuals::Kind::sliced
+                                        : Residuals::Kind::stacked);
+    residuals.sources.push_back(is_shared ? shared.values[next++]
+                                : is_x    ? primals[operand]
+                                          : Array());
   }
   return residuals;
 }
@@ -111,7 +122,7 @@ Residuals residuals_of(const ScanParams& scan, const Jaxpr& known) {
 Differentiated linearize_in_two(const ScanParams& scan, std::span<const Array> primals,
                                 const Tangents& tangents, const JvpJaxpr& jaxprs, Trace* linear) {
   const std::size_t num_outputs = scan.body->outputs.size();
-  const Residuals residuals = residuals_of(scan, jaxprs.known);
+  const Residuals residuals = residuals_of(scan, jaxprs.known, primals);
   const Parts<Arrays> values = parts_of(Arrays(primals.begin(), primals.end()), scan);
   Draft known;
   known.reverse = scan.reverse;
@@ -122,7 +133,8 @@ Differentiated linearize_in_two(const ScanParams& scan, std::span<const Array> p
       inputs.insert(inputs.end(), part.begin(), part.end());
     const Arrays outputs = eval_jaxpr(jaxprs.known, inputs);
     Arrays ys = slice(outputs, scan.num_carry, num_outputs);
-    for (int residual : residuals.stacked) ys.push_back(outputs[num_outputs + residual]);
+    for (std::size_t i = 0; i < residuals.kinds.size(); ++i)
+      if (residuals.kinds[i] == Residuals::Kind::stacked) ys.push_back(outputs[num_outputs + i]);
     return {slice(outputs, 0, scan.num_carry), ys, {}};
   };
   const flat::Scanned done = bind_scan(scan, known, scan.body->sizes);
@@ -140,13 +152,13 @@ Differentiated linearize_in_two(const ScanParams& scan, std::span<const Array> p
   const std::size_t num_tx = derivative.operands.xs.size(),
                     num_tk = derivative.operands.consts.size();
   std::size_t next_stacked = num_ys;
-  for (int operand : residuals.operand) {
-    if (operand < 0)
-      derivative.operands.xs.push_back(done.ys[next_stacked++]);
-    else if (std::size_t(operand) < scan.num_carry + scan.num_xs)
-      derivative.operands.xs.push_back(primals[operand]);
+  for (std::size_t i = 0; i < residuals.kinds.size(); ++i) {
+    if (residuals.kinds[i] == Residuals::Kind::shared)
+      derivative.operands.consts.push_back(residuals.sources[i]);
+    else if (residuals.kinds[i] == Residuals::Kind::sliced)
+      derivative.operands.xs.push_back(residuals.sources[i]);
     else
-      derivative.operands.consts.push_back(primals[operand]);
+      derivative.operands.xs.push_back(done.ys[next_stacked++]);
   }
   derivative.body = [&](const Parts<std::span<const Array>>& in) -> Parts<Arrays> {
     Arrays inputs(in.carry.begin(), in.carry.end());
@@ -154,10 +166,8 @@ Differentiated linearize_in_two(const ScanParams& scan, std::span<const Array> p
                   in.xs.begin() + std::ptrdiff_t(num_tx));
     inputs.insert(inputs.end(), in.consts.begin(), in.consts.begin() + std::ptrdiff_t(num_tk));
     std::size_t x = num_tx, k = num_tk;
-    for (int operand : residuals.operand) {
-      const bool is_sliced = operand < 0 || std::size_t(operand) < scan.num_carry + scan.num_xs;
-      inputs.push_back(is_sliced ? in.xs[x++] : in.consts[k++]);
-    }
+    for (const Residuals::Kind kind : residuals.kinds)
+      inputs.push_back(kind == Residuals::Kind::shared ? in.consts[k++] : in.xs[x++]);
     const Arrays outputs = eval_jaxpr(jaxprs.linear, inputs);
     return {
         slice(outputs, 0, in.carry.size()), slice(outputs, in.carry.size(), outputs.size()), {}};

@@ -80,14 +80,8 @@ Differentiated linearize_in_two(const WhileParams& loop, const Parts<Array>& val
                                 const Parts<Tangent>& tangents, const JvpJaxpr& jaxprs,
                                 Trace* linear) {
   const std::size_t n = loop.num_carry, num_outputs = loop.body->outputs.size();
-  // Residuals that are constants of the body need no stack.
-  std::vector<int> constant;  // by residual: which constant, -1 for one that is pushed
-  for (std::size_t i = num_outputs; i < jaxprs.known->outputs.size(); ++i) {
-    const Atom& atom = jaxprs.known->outputs[i];
-    const bool is_constant = atom.is_var() && atom.var().id < jaxprs.known->num_binders &&
-                             std::size_t(atom.var().id) >= n;
-    constant.push_back(is_constant ? atom.var().id - int(n) : -1);
-  }
+  // Residuals that are the same for every step need no stack.
+  const Invariants shared = eval_invariants(jaxprs.known, n, num_outputs, values.body_consts);
   const bool has_flags = loop.num_pushes() > 0;
   WhileParams known = loop;
   known.body = make_closed_jaxpr(
@@ -95,8 +89,8 @@ Differentiated linearize_in_two(const WhileParams& loop, const Parts<Array>& val
         const Arrays outputs = eval_jaxpr(jaxprs.known, in);
         Arrays results = slice(outputs, 0, num_outputs);
         if (!has_flags) results.push_back(Array(true));
-        for (std::size_t i = 0; i < constant.size(); ++i)
-          if (constant[i] < 0) results.push_back(outputs[num_outputs + i]);
+        for (std::size_t i = 0; i < shared.is_invariant.size(); ++i)
+          if (!shared.is_invariant[i]) results.push_back(outputs[num_outputs + i]);
         return results;
       },
       loop.body->input_avals(), loop.body->sizes);
@@ -105,14 +99,10 @@ Differentiated linearize_in_two(const WhileParams& loop, const Parts<Array>& val
 
   const Arrays of_carry = nonzero_arrays(tangents.carry),
                of_consts = nonzero_arrays(tangents.body_consts);
-  Arrays xs{outputs[n]}, consts = of_consts;
-  std::size_t next = num_outputs + (has_flags ? 0 : 1);
-  for (int which : constant) {
-    if (which < 0)
-      xs.push_back(outputs[next++]);
-    else
-      consts.push_back(values.body_consts[std::size_t(which)]);
-  }
+  Arrays xs{outputs[n]};
+  const Arrays consts = concatenate(of_consts, shared.values);
+  xs.insert(xs.end(), outputs.begin() + std::ptrdiff_t(num_outputs + (has_flags ? 0 : 1)),
+            outputs.end());
   const std::size_t c = of_carry.size(), x = xs.size(), k = of_consts.size();
   ScanParams scan;
   scan.flagged = true;
@@ -122,7 +112,8 @@ Differentiated linearize_in_two(const WhileParams& loop, const Parts<Array>& val
       [&](std::span<const Array> in) {
         Arrays inputs = concatenate(slice(in, 0, c), slice(in, c + x, c + x + k));
         std::size_t next_x = c + 1, next_const = c + x + k;
-        for (int which : constant) inputs.push_back(in[which < 0 ? next_x++ : next_const++]);
+        for (bool is_shared : shared.is_invariant)
+          inputs.push_back(in[is_shared ? next_const++ : next_x++]);
         return eval_jaxpr(jaxprs.linear, inputs);
       },
       concatenate(concatenate(avals_of(of_carry), slices_of(avals_of(xs))), avals_of(consts)),
@@ -148,6 +139,7 @@ Differentiated linearize_while(std::span<const Array> primals, std::span<const T
       if (has[i]) of.carry[i] = of.carry[i].instantiate();
   }
   if (is_forward) return jvp_while(loop, values, of, *jvp_jaxpr(loop.body, has, instantiate));
+  if (loop.checkpoints) return linearize_segmented(loop, primals, of.carry, of.body_consts, linear);
   return linearize_in_two(loop, values, of, *linearize_jaxpr(loop.body, has, instantiate), linear);
 }
 
@@ -213,7 +205,7 @@ Arrays mask_while(std::span<const Masked> inputs, std::span<const Aval>, const P
   Arrays init;
   for (const Masked& value : values.carry) init.push_back(value.padded);
   return pushing_while(masked(loop.cond, values.cond_consts), masked(loop.body, values.body_consts),
-                       init, {loop.max_steps, loop.select}, "while_loop");
+                       init, {loop.max_steps, loop.select, loop.checkpoints}, "while_loop");
 }
 
 const auto linearize_rules = rules<Linearize>().on(while_p, linearize_while);
@@ -244,6 +236,7 @@ Arrays pushing_while(const Function& cond, const Function& body, std::span<const
   loop.num_carry = init.size();
   loop.max_steps = options.max_steps;
   loop.select = options.select;
+  loop.checkpoints = options.checkpoints;
   Arrays carry(init.begin(), init.end());
   const Traced traced_body = trace_carried(body, carry, {}, name);
   const Traced traced_cond = trace_condition(cond, carry, name);
@@ -259,6 +252,7 @@ Arrays flat::while_loop(const Function& cond, const Function& body, std::span<co
   if (options.max_steps && *options.max_steps < 0)
     throw ValueError(std::string(name) + ": max_steps is " + std::to_string(*options.max_steps),
                      "give a number of steps that is 0 or more");
+  require_checkpoints(options.checkpoints, name);
   const Function checked = [&](std::span<const Array> carry) {
     Arrays next = body(carry);
     if (next.size() != init.size())

@@ -70,6 +70,20 @@ inline bool widen(Flags& carry, const Flags& next, std::size_t num_carry) {
 // nothing changes. The result says for which outputs zeros must be made explicit: those carries.
 Flags mark_tangents(const Jaxpr& body, Flags& inputs, std::size_t num_carry, bool is_forward);
 
+// Outputs of a loop's body, from first_output on, that depend on its constants alone: what follows
+// the first num_varying inputs. They are computed once, in the current trace.
+struct Invariants {
+  Flags is_invariant;  // by output, from first_output on
+  Arrays values;       // of those that are, in order
+};
+Invariants eval_invariants(const Jaxpr& body, std::size_t num_varying, std::size_t first_output,
+                           std::span<const Array> consts);
+
+// The same program for a second run, in which what it did must not happen again: without its
+// effects, but with its results. MissingRuleError where a result is that of an effect.
+Jaxpr without_effects(const Jaxpr& jaxpr);
+Params without_effects(const Params& params);
+
 // Which outputs depend on marked inputs.
 Flags dependent_outputs(const Jaxpr& jaxpr, const Flags& inputs);
 
@@ -90,9 +104,19 @@ Jaxpr for_rows(const Jaxpr& body, const Flags& batched, Dim num_rows);
 // are given, and fit it.
 flat::Scanned scan_like(const ScanParams& like, const Function& body, std::span<const Array> init,
                         std::span<const Array> xs, std::string_view name = "scan");
+// A scan whose body is several steps, unrolled or under checkpoint.
+flat::Scanned scan_in_pieces(const Function& body, std::span<const Array> init,
+                             std::span<const Array> xs, std::int64_t length,
+                             const flat::ScanOptions& options, std::string_view name);
 // A while loop that may push: the carry, then stacks.
 Arrays pushing_while(const Function& cond, const Function& body, std::span<const Array> init,
                      const flat::WhileOptions& options, std::string_view name);
+// Linearizes a while loop with checkpoints. Tangents are those of the carry, made explicit where
+// they become nonzero, and of the body's constants.
+Differentiated linearize_segmented(const WhileParams& loop, std::span<const Array> primals,
+                                   const Tangents& carry_tangents, const Tangents& const_tangents,
+                                   Trace* linear);
+void require_checkpoints(std::optional<std::int64_t> checkpoints, std::string_view name);
 
 // Traces the body of a loop: a function of a carry and more inputs, that returns the carry and
 // more. A carry that is weak, or becomes strong, is converted before; where types cannot agree, a

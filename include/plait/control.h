@@ -83,7 +83,8 @@ auto cond(const Array& pred, const True& true_fun, const False& false_fun,
 
 // body applied to a carry, a tree that keeps its structure, shapes and dtypes, while cond of it, a
 // bool scalar, holds. A loop that has not ended after options.max_steps is a ValueError. Under
-// vmap, examples that have ended keep their carry. Differentiates in both modes.
+// vmap, examples that have ended keep their carry. Differentiates in both modes; reverse mode
+// keeps what each step needs, or, with options.checkpoints, about so many carries.
 template <class Carry, class Cond, class Body>
 Carry while_loop(const Cond& cond, const Body& body, const Carry& init,
                  const flat::WhileOptions& options = {}) {
@@ -102,9 +103,10 @@ Carry while_loop(const Cond& cond, const Body& body, const Carry& init,
 }
 
 // The carry after body(i, carry) for each i from lower to upper - 1, int32 or of the bounds' dtype:
-// a scan where both are numbers, else a while_loop.
+// a scan where both are numbers, else a while_loop. unroll as that of scan, where it is a scan.
 template <class Carry, class Body>
-Carry fori_loop(const Array& lower, const Array& upper, const Body& body, const Carry& init) {
+Carry fori_loop(const Array& lower, const Array& upper, const Body& body, const Carry& init,
+                std::int64_t unroll = 1) {
   Arrays leaves;
   const TreeDef structure = flatten(init, leaves), index;
   const auto flat_body = [&](std::span<const Array> inputs) {
@@ -113,12 +115,13 @@ Carry fori_loop(const Array& lower, const Array& upper, const Body& body, const 
     detail::require_structure(flatten(next, outputs), structure, "fori_loop");
     return outputs;
   };
-  return unflatten<Carry>(structure, flat::fori_loop(lower, upper, flat_body, leaves));
+  return unflatten<Carry>(structure, flat::fori_loop(lower, upper, flat_body, leaves, unroll));
 }
 
 // f(carry, x) -> std::pair(carry, y) for each slice x of the xs along the first axis: the last
 // carry, and the ys stacked along a new first axis. Without xs (std::tuple<>()), options.length
-// says how many steps there are.
+// says how many steps there are. options.unroll puts so many steps into one of the loop; reverse
+// mode keeps what each step needs, or, with options.checkpoints, at most so many carries.
 template <class Carry, class Xs, class F>
 auto scan(const F& f, const Carry& init, const Xs& xs, const flat::ScanOptions& options = {}) {
   using Y = std::decay_t<decltype(f(init, xs).second)>;

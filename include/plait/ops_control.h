@@ -23,6 +23,7 @@
 //     carry, cond_consts   how many operands these are
 //     max_steps  a loop that has not ended after so many steps is an error; absent: none
 //     select     as for cond: all examples take part until the last one ends
+//     checkpoints   about how many carries reverse mode keeps; absent: what every step needs
 //
 //   lanes   what vmap makes of them where examples go different ways: a body of one example applied
 //           to each, as if by a loop
@@ -44,6 +45,8 @@ namespace plait {
 
 extern const Primitive cond_p, scan_p, while_p, lanes_p, empty_stack_p;
 
+// The parameters with f applied to every jaxpr that they hold.
+Params map_bodies(const Params& params, const std::function<Jaxpr(const Jaxpr&)>& f);
 // Parameters with every jaxpr that they hold in the names of the enclosing program, and back.
 Params open_bodies(const Params& params);
 Params close_bodies(const Params& params);
@@ -81,7 +84,7 @@ struct WhileParams {
 
   Jaxpr cond, body;
   std::size_t num_carry = 0, num_cond_consts = 0;
-  std::optional<std::int64_t> max_steps;
+  std::optional<std::int64_t> max_steps, checkpoints;
   std::optional<bool> select;
 
   std::size_t num_body_consts() const { return body->num_binders - num_carry; }

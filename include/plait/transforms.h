@@ -127,19 +127,26 @@ Arrays cond(const Array& index, const std::vector<Function>& branches,
 
 // body applied to a carry while cond of it, a bool scalar, holds. A loop that has not ended after
 // max_steps is a ValueError. With select, examples under vmap all take part until the last one
-// ends, and those that have keep their carry; else they leave.
+// ends, and those that have keep their carry; else they leave. For reverse mode every step keeps
+// what its derivative needs; with checkpoints the loop keeps about so many carries instead, and
+// computes the steps between them again: see transforms/while_checkpoints.cpp.
 struct WhileOptions {
   std::optional<std::int64_t> max_steps = {};
   std::optional<bool> select = {};
+  std::optional<std::int64_t> checkpoints = {};
 };
 Arrays while_loop(const Function& cond, const Function& body, std::span<const Array> init,
                   const WhileOptions& options = {}, std::string_view name = "while_loop");
 
 // body applied to a carry and each slice of the xs along their first axis: it returns the carry,
-// then what is stacked to ys.
+// then what is stacked to ys. For reverse mode every step keeps what its derivative needs; with
+// checkpoints the loop keeps at most so many carries instead, and computes the steps between them
+// again. A length that is a named size is not unrolled, and refuses checkpoints.
 struct ScanOptions {
   std::optional<Dim> length;  // needed when there are no xs
   bool reverse = false;
+  std::int64_t unroll = 1;  // steps of the body in one of the loop; 0: all of them, and no loop
+  std::optional<std::int64_t> checkpoints = {};
 };
 struct Scanned {
   Arrays carry, ys;
@@ -148,9 +155,10 @@ Scanned scan(const Function& body, std::span<const Array> init, std::span<const 
              const ScanOptions& options = {}, std::string_view name = "scan");
 
 // body applied to (index, carry) for each index from lower to upper: a scan where both are known
-// while tracing, else a while.
+// while tracing, else a while, which cannot be unrolled.
 Arrays fori_loop(const Array& lower, const Array& upper, const Function& body,
-                 std::span<const Array> init, std::string_view name = "fori_loop");
+                 std::span<const Array> init, std::int64_t unroll = 1,
+                 std::string_view name = "fori_loop");
 // function applied to each slice of the xs along their first axis, one after the other, or by vmap
 // to batch_size of them at a time.
 Arrays map(const Function& function, std::span<const Array> xs,

@@ -8,23 +8,6 @@
 namespace plait {
 namespace {
 
-// The parameters with f applied to every jaxpr.
-Params map_bodies(const Params& params, const std::function<Jaxpr(const Jaxpr&)>& f) {
-  std::vector<Params::Entry> entries;
-  for (const auto& [name, value] : params.entries()) {
-    if (const Jaxpr* body = std::get_if<Jaxpr>(&value)) {
-      entries.emplace_back(name, f(*body));
-    } else if (const auto* bodies = std::get_if<std::vector<Jaxpr>>(&value)) {
-      std::vector<Jaxpr> mapped;
-      for (const Jaxpr& body : *bodies) mapped.push_back(f(body));
-      entries.emplace_back(name, std::move(mapped));
-    } else {
-      entries.emplace_back(name, value);
-    }
-  }
-  return Params(std::move(entries));
-}
-
 const char* const runs_elsewhere =
     "it holds jaxprs, and runs by the kernels of lib/run/control.cpp";
 
@@ -54,6 +37,22 @@ std::vector<Aval> concatenate(std::span<const Aval> a, std::span<const Aval> b) 
 }
 
 }  // namespace
+
+Params map_bodies(const Params& params, const std::function<Jaxpr(const Jaxpr&)>& f) {
+  std::vector<Params::Entry> entries;
+  for (const auto& [name, value] : params.entries()) {
+    if (const Jaxpr* body = std::get_if<Jaxpr>(&value)) {
+      entries.emplace_back(name, f(*body));
+    } else if (const auto* bodies = std::get_if<std::vector<Jaxpr>>(&value)) {
+      std::vector<Jaxpr> mapped;
+      for (const Jaxpr& body : *bodies) mapped.push_back(f(body));
+      entries.emplace_back(name, std::move(mapped));
+    } else {
+      entries.emplace_back(name, value);
+    }
+  }
+  return Params(std::move(entries));
+}
 
 Params open_bodies(const Params& params) {
   const ParamValue* sizes = params.find("sizes");
@@ -259,6 +258,7 @@ WhileParams::WhileParams(const Params& params)
   body = open.get<Jaxpr>("body");
   if (params.has("max_steps")) max_steps = params.integer("max_steps");
   if (params.has("select")) select = params.flag("select");
+  if (params.has("checkpoints")) checkpoints = params.integer("checkpoints");
   const bool is_predicate =
       cond->outputs.size() == 1 && cond->output_avals()[0] == Aval{{}, DType::bool_};
   if (!is_predicate || std::size_t(cond->num_binders) != num_carry + num_cond_consts ||
@@ -273,6 +273,7 @@ Params WhileParams::to_params() const {
                                      {"cond_consts", Dim(std::int64_t(num_cond_consts))}};
   if (max_steps) entries.emplace_back("max_steps", Dim(*max_steps));
   if (select) entries.emplace_back("select", *select);
+  if (checkpoints) entries.emplace_back("checkpoints", Dim(*checkpoints));
   return close_bodies(Params(std::move(entries)));
 }
 

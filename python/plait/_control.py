@@ -5,6 +5,8 @@ Functions may close over arrays; every transform goes into them.
 SPDX-License-Identifier: Apache-2.0
 """
 
+import operator
+
 from plait import _plait
 from plait._functions import (
     applying,
@@ -164,7 +166,9 @@ def _branches(transform, index, branches, operands, mode):
     return unflatten(first, outputs)
 
 
-def while_loop(cond_fun, body_fun, init_val, *, max_steps=None, mode=None):
+def while_loop(
+    cond_fun, body_fun, init_val, *, max_steps=None, checkpoints=None, mode=None
+):
     """Applies body_fun to a carry, starting with init_val, while cond_fun of it, a bool scalar, is true.
 
     The carry is a tree whose structure, shapes and dtypes stay the same; a weak dtype yields to a strong one.
@@ -172,7 +176,15 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None, mode=None):
     ended keep their carry and leave, so that the work is that of those that have not; with mode="select" all take
     part until the last one ends.
 
-    ValueError for another mode; TreeError, ShapeError or DtypeError, which name the leaf, for a carry that changes.
+    For reverse mode each step keeps what its derivative needs, however many steps there are. With checkpoints=k
+    the loop keeps max(2, k) carries at most: those that begin segments, whose length doubles whenever the store
+    is full. On the way back one segment at a time is computed again, and keeps what its steps need; of n steps
+    it has at most 2n/(k - 1) + 1. So each step is computed once more, and forward mode not at all (online
+    checkpointing: Stumm and Walther 2010, New algorithms for optimal online checkpointing; here with segments
+    of equal length).
+
+    TreeError, ShapeError or DtypeError, which name the leaf, for a carry that changes; ValueError for
+    checkpoints below 1, or another mode.
     """
     check_callable("while_loop", cond_fun)
     check_callable("while_loop", body_fun)
@@ -191,16 +203,37 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None, mode=None):
         flatten(True)[1],
     )
     outputs = _plait.flat_while(
-        condition, body, arrays, max_steps, "while_loop", name_of(body_fun), place, select
+        condition,
+        body,
+        arrays,
+        max_steps,
+        checkpoints,
+        "while_loop",
+        name_of(body_fun),
+        place,
+        select,
     )
     return unflatten(structure, outputs)
 
 
-def fori_loop(lower, upper, body_fun, init_val):
+def _num_unrolled(transform, unroll):
+    """How many steps unroll means; 0 for all of them."""
+    if isinstance(unroll, bool):
+        return 0 if unroll else 1
+    if not hasattr(type(unroll), "__index__") or operator.index(unroll) < 0:
+        _plait.fail(
+            "ValueError",
+            f"{transform}: unroll is {text_of(unroll)}",
+            "give a number of steps, or a bool",
+        )
+    return min(operator.index(unroll), 2**62)
+
+
+def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """The carry after body_fun(i, carry) for i from lower to upper - 1; it starts as init_val.
 
     Where both bounds are known while tracing this is a scan, else a while_loop. i is int32, or of the bounds'
-    dtype.
+    dtype. unroll as that of scan; ValueError where the bounds are not known.
     """
     check_callable("fori_loop", body_fun)
     arrays, structure, place = _leaves("fori_loop", body_fun, "the carry", init_val)
@@ -210,24 +243,30 @@ def fori_loop(lower, upper, body_fun, init_val):
         f"the carry that `{name_of(body_fun)}` returns",
         structure,
     )
-    outputs = _plait.flat_fori_loop(lower, upper, body, arrays, name_of(body_fun), place)
+    steps = _num_unrolled("fori_loop", 1 if unroll is None else unroll)
+    outputs = _plait.flat_fori_loop(lower, upper, body, arrays, steps, name_of(body_fun), place)
     return unflatten(structure, outputs)
 
 
-def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
+def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoints=None):
     """carry, y = f(carry, x) for each slice x of xs along the first axis: the last carry, and the ys stacked.
 
     init and xs are trees; with xs=None, x is None and length says how many steps there are. reverse=True begins
-    with the last slice. unroll is a hint, and changes nothing but speed.
+    with the last slice. unroll puts so many steps of f into one of the loop, and what is left over behind it;
+    True or 0 unrolls all. Results are the same; a length that is a named size is not unrolled.
 
-    ShapeError when the arrays of xs differ in their first axis; TreeError, ShapeError or DtypeError, which name
-    the leaf, for a carry that changes.
+    For reverse mode each step keeps what its derivative needs. With checkpoints=k the loop is cut into k segments
+    of equal length and keeps their first carries alone; on the way back one segment at a time is computed again,
+    and keeps what its steps need. So each step is computed once more, and for n steps k = sqrt(n) needs the least
+    memory, about 2 sqrt(n) steps of it (Chen et al. 2016, Training deep nets with sublinear memory cost). To keep
+    every carry and nothing else, put f under plait.checkpoint.
+
+    ShapeError when the arrays of xs differ in their first axis, or for checkpoints with a length that is a named
+    size; TreeError, ShapeError or DtypeError, which name the leaf, for a carry that changes; ValueError for
+    checkpoints below 1.
     """
     check_callable("scan", f)
-    if not isinstance(unroll, (bool, int)) or unroll < 0:
-        _plait.fail(
-            "ValueError", f"scan: unroll is {text_of(unroll)}", "give a number of steps, or a bool"
-        )
+    num_unrolled = _num_unrolled("scan", unroll)
     carry, carry_structure, carry_place = _leaves("scan", f, "the carry", init)
     arrays, xs_structure, xs_place = _leaves("scan", f, "xs", xs)
     call = _flat(f, carry_structure, xs_structure)
@@ -259,7 +298,16 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
         return carry_place(index) if index < len(carry) else xs_place(index - len(carry))
 
     last, ys = _plait.flat_scan(
-        body, carry, arrays, length, bool(reverse), "scan", name_of(f), place
+        body,
+        carry,
+        arrays,
+        length,
+        bool(reverse),
+        num_unrolled,
+        checkpoints,
+        "scan",
+        name_of(f),
+        place,
     )
     return unflatten(carry_structure, last), unflatten(ys_structure, ys)
 

@@ -44,35 +44,40 @@ void add_control(py::module_& module) {
                                   to_arrays(operands), transform, to_output_name(place), select));
   });
   module.def(
-      "flat_while", [](py::object cond, py::object body, py::object init, py::object max_steps,
+      "flat_while", [](py::object cond, py::object body, py::object init, py::object max_steps, py::object checkpoints,
                        const std::string& transform, const std::string& name, py::object place,
                        std::optional<bool> select) {
         TransformScope scope(transform, name);
         const ArgumentNames names(to_names(place));
         return from_arrays(
             flat::while_loop(to_function(cond, name), to_function(body, name), to_arrays(init),
-                             {to_count(max_steps, transform, "max_steps"), select}, transform));
+                             {to_count(max_steps, transform, "max_steps"), select,
+                              to_count(checkpoints, transform, "checkpoints")}, transform));
       });
   module.def("flat_scan", [](py::object body, py::object init, py::object xs, py::object length,
-                             bool reverse, const std::string& transform, const std::string& name,
+                             bool reverse, std::int64_t unroll, py::object checkpoints,
+                             const std::string& transform, const std::string& name,
                              py::object place) {
     TransformScope scope(transform, name);
     const ArgumentNames names(to_names(place));
     const flat::Scanned done = flat::scan(to_function(body, name), to_arrays(init), to_arrays(xs),
-                                          {to_length(length, transform), reverse}, transform);
+                                          {to_length(length, transform), reverse, unroll,
+                                           to_count(checkpoints, transform, "checkpoints")},
+                                          transform);
     return py::make_tuple(from_arrays(done.carry), from_arrays(done.ys));
   });
-  module.def("flat_fori_loop", [](py::object lower, py::object upper, py::object body,
-                                  py::object init, const std::string& name, py::object place) {
-    TransformScope scope("fori_loop", name);
-    // The index is carried first.
-    const ArgumentNames names([place](std::size_t index) {
-      return index == 0 ? std::string("the index") : place(index - 1).cast<std::string>();
-    });
-    return from_arrays(flat::fori_loop(to_array(lower.ptr(), {"fori_loop", "lower"}),
-                                       to_array(upper.ptr(), {"fori_loop", "upper"}),
-                                       to_function(body, name), to_arrays(init)));
-  });
+  module.def(
+      "flat_fori_loop", [](py::object lower, py::object upper, py::object body, py::object init,
+                           std::int64_t unroll, const std::string& name, py::object place) {
+        TransformScope scope("fori_loop", name);
+        // The index is carried first.
+        const ArgumentNames names([place](std::size_t index) {
+          return index == 0 ? std::string("the index") : place(index - 1).cast<std::string>();
+        });
+        return from_arrays(flat::fori_loop(to_array(lower.ptr(), {"fori_loop", "lower"}),
+                                           to_array(upper.ptr(), {"fori_loop", "upper"}),
+                                           to_function(body, name), to_arrays(init), unroll));
+      });
   module.def("flat_map", [](py::object function, py::object xs, py::object batch_size,
                             const std::string& name, py::object place) {
     TransformScope scope("map", name);
