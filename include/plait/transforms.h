@@ -143,7 +143,7 @@ Arrays while_loop(const Function& cond, const Function& body, std::span<const Ar
 // checkpoints the loop keeps at most so many carries instead, and computes the steps between them
 // again. A length that is a named size is not unrolled, and refuses checkpoints.
 struct ScanOptions {
-  std::optional<Dim> length;  // needed when there are no xs
+  std::optional<Dim> length = {};  // needed when there are no xs
   bool reverse = false;
   std::int64_t unroll = 1;  // steps of the body in one of the loop; 0: all of them, and no loop
   std::optional<std::int64_t> checkpoints = {};
