@@ -44,15 +44,16 @@ void add_control(py::module_& module) {
                                   to_arrays(operands), transform, to_output_name(place), select));
   });
   module.def(
-      "flat_while", [](py::object cond, py::object body, py::object init, py::object max_steps, py::object checkpoints,
-                       const std::string& transform, const std::string& name, py::object place,
-                       std::optional<bool> select) {
+      "flat_while", [](py::object cond, py::object body, py::object init, py::object max_steps,
+                       py::object checkpoints, const std::string& transform,
+                       const std::string& name, py::object place, std::optional<bool> select) {
         TransformScope scope(transform, name);
         const ArgumentNames names(to_names(place));
-        return from_arrays(
-            flat::while_loop(to_function(cond, name), to_function(body, name), to_arrays(init),
-                             {to_count(max_steps, transform, "max_steps"), select,
-                              to_count(checkpoints, transform, "checkpoints")}, transform));
+        return from_arrays(flat::while_loop(to_function(cond, name), to_function(body, name),
+                                            to_arrays(init),
+                                            {to_count(max_steps, transform, "max_steps"), select,
+                                             to_count(checkpoints, transform, "checkpoints")},
+                                            transform));
       });
   module.def("flat_scan", [](py::object body, py::object init, py::object xs, py::object length,
                              bool reverse, std::int64_t unroll, py::object checkpoints,
