@@ -49,6 +49,7 @@ HEADERS = {
     "autocast.h": "transforms",
     "implicit.h": "transforms",
     "bodies.h": "transforms",
+    "prune.h": "transforms",
     "laned.h": "transforms",
     "control.h": "transforms",
     "where.h": "transforms",

@@ -4,8 +4,8 @@
 #include <plait/jvp_interpreter.h>
 
 #include <plait/ops.h>
+#include <plait/prune.h>
 #include <plait/sizes.h>
-#include <plait/transforms.h>
 
 namespace plait {
 namespace {
@@ -38,6 +38,20 @@ void instantiate_outputs(JvpJaxpr& jaxprs, const Arrays& outputs,
         return results;
       },
       linear->input_avals(), linear->sizes);
+}
+
+// Drops what loops of the linear part compute for nothing, and residuals that only it needed.
+void prune_residuals(JvpJaxpr& jaxprs, std::size_t num_outputs) {
+  const std::size_t num_residuals = jaxprs.known->outputs.size() - num_outputs;
+  const std::size_t num_tangents = std::size_t(jaxprs.linear->num_binders) - num_residuals;
+  Flags inputs(num_tangents + num_residuals, false);
+  std::fill_n(inputs.begin(), num_tangents, true);
+  const auto linear = prune_jaxpr(jaxprs.linear, {}, inputs);
+  Flags outputs(num_outputs, true);
+  outputs.insert(outputs.end(), linear->inputs.begin() + std::ptrdiff_t(num_tangents),
+                 linear->inputs.end());
+  jaxprs.linear = linear->jaxpr;
+  jaxprs.known = prune_jaxpr(jaxprs.known, outputs)->jaxpr;
 }
 
 }  // namespace
@@ -83,14 +97,13 @@ std::shared_ptr<const JvpJaxpr> linearize_jaxpr(const Jaxpr& jaxpr,
   return std::static_pointer_cast<const JvpJaxpr>(
       jaxpr->memo.get(name, [&]() -> std::shared_ptr<const void> {
         auto result = std::make_shared<JvpJaxpr>();
-        std::size_t num_residuals = 0;
+        const Jaxpr program = prune(jaxpr);
         result->known = make_closed_jaxpr(
             [&](std::span<const Array> primals) {
               flat::LinearMap map = flat::linearize(
-                  [&](std::span<const Array> inputs) { return eval_jaxpr(jaxpr, inputs); }, primals,
-                  nonzero_inputs);
+                  [&](std::span<const Array> inputs) { return eval_jaxpr(program, inputs); },
+                  primals, nonzero_inputs);
               result->linear = with_sizes(map.jaxpr, jaxpr->sizes);
-              num_residuals = map.residuals.size();
               result->nonzero_outputs.assign(map.outputs.size(), false);
               for (int output : map.outputs_with_tangent) result->nonzero_outputs[output] = true;
               if (!instantiate.empty()) instantiate_outputs(*result, map.outputs, instantiate);
@@ -99,6 +112,7 @@ std::shared_ptr<const JvpJaxpr> linearize_jaxpr(const Jaxpr& jaxpr,
               return outputs;
             },
             jaxpr->input_avals(), jaxpr->sizes);
+        prune_residuals(*result, jaxpr->outputs.size());
         return result;
       }));
 }

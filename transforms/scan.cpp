@@ -206,10 +206,13 @@ Tangents transpose_linear(const ScanParams& scan, const Flags& is_linear,
                           std::span<const Tangent> cotangents,
                           std::span<const TransposeInput> inputs) {
   const Parts<Flags> linear = parts_of(is_linear, scan);
-  Flags has_cotangent(scan.num_carry, true);
-  for (std::size_t i = scan.num_carry; i < cotangents.size(); ++i)
-    has_cotangent.push_back(!cotangents[i].is_zero());
-  const auto transposed = transpose_jaxpr(scan.body, is_linear, has_cotangent);
+  Flags has_cotangent = nonzero(cotangents);
+  // A carry has a cotangent where one flows into it from behind, or from another's.
+  auto transposed = transpose_jaxpr(scan.body, is_linear, has_cotangent);
+  while (widen(has_cotangent, transposed->nonzero_inputs, scan.num_carry))
+    transposed = transpose_jaxpr(scan.body, is_linear, has_cotangent);
+  const std::size_t num_pulled = std::size_t(std::count(
+      has_cotangent.begin(), has_cotangent.begin() + std::ptrdiff_t(scan.num_carry), true));
 
   Draft draft;  // carry: cotangents of the carry, sums for consts. xs: known xs, cotangents of ys
   draft.reverse = !scan.reverse;
@@ -221,9 +224,10 @@ Tangents transpose_linear(const ScanParams& scan, const Flags& is_linear,
     num_known_xs += is_x;
   }
   for (std::size_t i = 0; i < cotangents.size(); ++i) {
+    if (!has_cotangent[i]) continue;
     if (i < scan.num_carry)
       draft.operands.carry.push_back(cotangents[i].instantiate());
-    else if (has_cotangent[i])
+    else
       draft.operands.xs.push_back(cotangents[i].array());
   }
   std::vector<std::size_t> summed;  // linear consts that get a cotangent
@@ -239,17 +243,20 @@ Tangents transpose_linear(const ScanParams& scan, const Flags& is_linear,
     Arrays arguments(in.xs.begin(), in.xs.begin() + std::ptrdiff_t(num_known_xs));
     arguments.insert(arguments.end(), in.consts.begin(), in.consts.end());
     arguments.insert(arguments.end(), in.carry.begin(),
-                     in.carry.begin() + std::ptrdiff_t(scan.num_carry));
+                     in.carry.begin() + std::ptrdiff_t(num_pulled));
     arguments.insert(arguments.end(), in.xs.begin() + std::ptrdiff_t(num_known_xs), in.xs.end());
     const Arrays outputs = eval_jaxpr(transposed->jaxpr, arguments);
     Parts<Arrays> results;
-    std::size_t flag = 0, next = 0, sum = scan.num_carry;
+    std::size_t flag = 0, next = 0, sum = num_pulled;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (!is_linear[i]) continue;
       const bool gets = transposed->nonzero_inputs[flag++];
-      if (i < scan.num_carry)
-        results.carry.push_back(gets ? outputs[next++] : lax::zeros_like(inputs[i].aval()));
-      else if (gets && i < scan.num_carry + scan.num_xs)
+      if (i < scan.num_carry) {
+        if (has_cotangent[i])
+          results.carry.push_back(gets ? outputs[next++] : lax::zeros_like(inputs[i].aval()));
+        continue;
+      }
+      if (gets && i < scan.num_carry + scan.num_xs)
         results.xs.push_back(outputs[next++]);
       else if (gets)
         results.carry.push_back(lax::add(in.carry[sum++], outputs[next++]));
@@ -258,11 +265,11 @@ Tangents transpose_linear(const ScanParams& scan, const Flags& is_linear,
   };
   const flat::Scanned done = bind_scan(scan, draft, scan.body->sizes);
   Tangents results;
-  std::size_t flag = 0, next_x = 0, next_sum = scan.num_carry;
+  std::size_t flag = 0, next_carry = 0, next_x = 0, next_sum = num_pulled;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool gets = is_linear[i] && transposed->nonzero_inputs[flag++];
-    if (is_linear[i] && i < scan.num_carry)
-      results.push_back(done.carry[i]);
+    if (i < scan.num_carry && has_cotangent[i])
+      results.push_back(done.carry[next_carry++]);
     else if (!gets)
       results.push_back(Tangent(inputs[i].aval()));
     else if (i < scan.num_carry + scan.num_xs)

@@ -9,6 +9,7 @@
 
 #include <plait/ops.h>
 #include <plait/ops_control.h>
+#include <plait/prune.h>
 #include <plait/trace/interpret.h>
 #include <plait/transforms.h>
 
@@ -157,7 +158,7 @@ class Simplifier {
 }  // namespace
 
 Jaxpr simplify_program(const Jaxpr& program, const KeepWhole& keep) {
-  return Simplifier(keep).run(program);
+  return prune(Simplifier(keep).run(program));
 }
 
 }  // namespace plait::compile_passes

@@ -12,8 +12,8 @@ using KeepWhole = std::function<bool(const Equation&, std::span<const Aval> inpu
                                      std::span<const Aval> outputs)>;
 
 // Calls inlined, primitives without kernels decomposed, common subexpressions merged, dead
-// equations dropped, scalars folded, rewrite rows applied. Every result has the same bits as
-// before.
+// equations dropped, those of loops and branches too, scalars folded, rewrite rows applied. Every
+// result has the same bits as before.
 Jaxpr simplify_program(const Jaxpr& program, const KeepWhole& keep);
 
 // An equation about to be added, and what it can see of those before it.

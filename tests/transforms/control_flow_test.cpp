@@ -4,7 +4,7 @@
 #include <plait/ops.h>
 #include <plait/ops_control.h>
 #include <plait/plait.h>
-#include <plait/transforms.h>
+#include <plait/prune.h>
 
 #include <cmath>
 
@@ -211,4 +211,73 @@ TEST_CASE("loops refuse carries that change, and go on unharmed") {
   };
   CHECK_THROWS_WITH_AS(endless(), doctest::Contains("max_steps = 10"), ValueError);
   CHECK(at(root(number(9))) == doctest::Approx(3));
+}
+
+TEST_CASE("unrolled and checkpointed loops have the values and gradients of a loop") {
+  const std::vector<double> xs{0.3, -0.2, 0.5, 0.9, 0.1};
+  const double h = 0.4, step = 1e-6;
+  for (const flat::ScanOptions& options :
+       {flat::ScanOptions{.unroll = 2}, flat::ScanOptions{.unroll = 0},
+        flat::ScanOptions{.checkpoints = 2}, flat::ScanOptions{.unroll = 2, .checkpoints = 1}}) {
+    auto loss = [&](const Array& h) {
+      const auto [last, ys] = lax::scan(
+          [](const Array& h, const Array& x) {
+            return std::pair<Array, Array>{lax::sin(h * 1.3) + x, h * x};
+          },
+          h, vector(xs), options);
+      return Array(last + lax::reduce_sum(ys, std::vector<int>{0}));
+    };
+    const std::function<Array(const Array&)> f = loss;
+    CHECK(at(f(number(h))) == doctest::Approx(recurrence_sum(h, xs, 1.3)).epsilon(1e-12));
+    const double slope =
+        (recurrence_sum(h + step, xs, 1.3) - recurrence_sum(h - step, xs, 1.3)) / (2 * step);
+    CHECK(at(grad(f)(number(h))) == doctest::Approx(slope).epsilon(1e-7));
+    CHECK(at(jit(grad(f))(number(h))) == doctest::Approx(slope).epsilon(1e-7));
+  }
+  auto power = [](const Array& x) {
+    const flat::WhileOptions options{.checkpoints = 2};
+    return lax::while_loop(
+               [](const State& s) { return lax::lt(s.steps, Array::literal(9, DType::int32)); },
+               [&](const State& s) { return State{s.x * x, s.steps + 1}; },
+               State{x, Array::literal(0, DType::int32)}, options)
+        .x;
+  };
+  const std::function<Array(const Array&)> f = power;
+  CHECK(at(grad(f)(number(1.1))) == doctest::Approx(10 * std::pow(1.1, 9)));
+  CHECK(at(jit(grad(grad(f)))(number(1.1))) == doctest::Approx(90 * std::pow(1.1, 8)));
+  CHECK(at(lax::fori_loop(
+            1, 6, [](const Array& i, const Array& p) { return p * i; }, number(1), 3)) == 120);
+  CHECK_THROWS_WITH_AS(
+      lax::scan([](const Array& c, const Array& x) { return std::pair<Array, Array>{c, x}; },
+                number(0), vector(xs), {.checkpoints = 0}),
+      doctest::Contains("checkpoints is 0"), ValueError);
+}
+
+namespace {
+
+// h' = tanh(h cos(w) + x), y = sin(h) for each x; another carry sums exp(h).
+Arrays wasteful(std::span<const Array> in) {
+  const flat::Scanned done = flat::scan(
+      [&](std::span<const Array> now) -> Arrays {
+        return {lax::tanh(now[0] * lax::cos(in[1]) + now[2]), now[1] + lax::exp(now[0]),
+                lax::sin(now[0])};
+      },
+      Arrays{in[0], number(0)}, in.subspan(2));
+  return {done.carry[0]};
+}
+std::string gradient_program(const Function& f) {
+  const std::vector<Aval> avals{{{}, DType::float64}, {{}, DType::float64}, {{4}, DType::float64}};
+  const Jaxpr plain = make_jaxpr(f, avals).jaxpr;
+  return print(prune(make_closed_jaxpr(
+      [&](std::span<const Array> in) {
+        const Function body = [&](std::span<const Array> x) { return flat::call(plain, x); };
+        return flat::value_and_grad(body, in, {true, true, false}).gradients;
+      },
+      avals)));
+}
+
+}  // namespace
+
+TEST_CASE("the gradient of a scan keeps what all steps share once, and computes nothing unused") {
+  CHECK(gradient_program(wasteful) == R"()");
 }
