@@ -76,7 +76,8 @@ class Partitioner {
       result_.is_alias[index] = aliased && !(*equation.primitive == barrier_p);
       if (result_.is_alias[index])
         for (std::size_t i = 0; i < equation.outputs.size(); ++i)
-          alias_source_.emplace(equation.outputs[i].id, equation.inputs[i].var().id);
+          alias_source_.emplace(equation.outputs[i].id,
+                                Seen{equation.inputs[i].var().id, int(index)});
     }
   }
 
@@ -85,7 +86,7 @@ class Partitioner {
     if (!atom.is_var()) return -1;
     int var = atom.var().id;
     for (auto at = alias_source_.find(var); at != alias_source_.end(); at = alias_source_.find(var))
-      var = at->second;
+      var = at->second.var;
     return group_of_var_[var] < 0 ? -1 : order_.find(group_of_var_[var]);
   }
 
@@ -123,16 +124,43 @@ class Partitioner {
     Work &a = work_[producer], &b = work_[consumer];
     if (a.group.backend != backend || (b.group.equations.size() > 1 && b.group.backend != backend))
       return;
-    if (!backend->joins(program_, uses_, a.group.equations, b.group.equations)) return;
-    for (int group : b.seen_through)
-      if (order_.find(group) == producer) return;
+    const bool through_views =
+        std::any_of(b.seen_through.begin(), b.seen_through.end(),
+                    [&](int group) { return order_.find(group) == producer; });
+    if (through_views && !backend->takes_views()) return;
+    std::vector<int> views = b.group.views;
+    if (through_views) add_views(b.group.equations, producer, views);
+    auto with = [](std::vector<int> equations, const std::vector<int>& more) {
+      equations.insert(equations.end(), more.begin(), more.end());
+      return equations;
+    };
+    const bool has_views = !views.empty() || !a.group.views.empty();
+    if (!(has_views ? backend->joins(program_, uses_, with(a.group.equations, a.group.views),
+                                     with(b.group.equations, views))
+                    : backend->joins(program_, uses_, a.group.equations, b.group.equations)))
+      return;
     if (!order_.merge(producer, consumer)) return;
+    a.group.views.insert(a.group.views.end(), views.begin(), views.end());
     a.group.equations.insert(a.group.equations.end(), b.group.equations.begin(),
                              b.group.equations.end());
     a.seen_through.insert(a.seen_through.end(), b.seen_through.begin(), b.seen_through.end());
     if (a.group.refusals.empty()) a.group.refusals = std::move(b.group.refusals);
     a.last = std::max(a.last, b.last);
     b = {};
+  }
+
+  // The equations through which these read what the producer computes.
+  void add_views(std::span<const int> equations, int producer, std::vector<int>& views) {
+    for (int index : equations)
+      for (const Atom& atom : program_->equations[index].inputs) {
+        if (producer_of(atom) != producer) continue;
+        int var = atom.var().id;
+        for (auto at = alias_source_.find(var); at != alias_source_.end();
+             at = alias_source_.find(var)) {
+          if (!contains(views, at->second.equation)) views.push_back(at->second.equation);
+          var = at->second.var;
+        }
+      }
   }
 
   void choose_backend(Group& group, const Equation& equation) {
@@ -174,6 +202,7 @@ class Partitioner {
       const int group = ready.top();
       ready.pop();
       std::sort(work_[group].group.equations.begin(), work_[group].group.equations.end());
+      std::sort(work_[group].group.views.begin(), work_[group].group.views.end());
       result_.groups.push_back(std::move(work_[group].group));
       for (int consumer : consumers[group])
         if (--waiting[consumer] == 0) ready.push(consumer);
@@ -184,26 +213,20 @@ class Partitioner {
 
   // Makes the jaxpr of a group. Outputs are what other groups or the program's caller see.
   void close_group(Group& group) {
-    std::unordered_map<int, int> inner_uses;
+    std::vector<int> all = group.equations;
+    all.insert(all.end(), group.views.begin(), group.views.end());
+    std::sort(all.begin(), all.end());
     Builder builder;
     std::unordered_map<int, Var> vars;
-    auto bind_inputs = [&](int index) {
+    for (int index : all)
+      for (Var var : program_->equations[index].outputs) vars.emplace(var.id, Var{});
+    for (int index : all)
       for (const Atom& atom : program_->equations[index].inputs) {
-        if (!atom.is_var()) continue;
-        ++inner_uses[atom.var().id];
-        if (vars.count(atom.var().id)) continue;
+        if (!atom.is_var() || vars.count(atom.var().id)) continue;
         vars.emplace(atom.var().id, builder.add_binder(program_->aval(atom)));
         group.inputs.push_back(atom);
       }
-    };
-    std::unordered_set<int> defined;
-    for (int index : group.equations)
-      for (Var var : program_->equations[index].outputs) defined.insert(var.id);
-    for (int index : group.equations)
-      for (const Atom& atom : program_->equations[index].inputs)
-        if (atom.is_var() && defined.count(atom.var().id)) vars.emplace(atom.var().id, Var{});
-    for (int index : group.equations) bind_inputs(index);
-    for (int index : group.equations) {
+    for (int index : all) {
       const Equation& equation = program_->equations[index];
       std::vector<Atom> inputs;
       for (const Atom& atom : equation.inputs)
@@ -215,6 +238,7 @@ class Partitioner {
                       std::move(avals));
       for (std::size_t i = 0; i < outputs.size(); ++i) vars[equation.outputs[i].id] = outputs[i];
     }
+    std::unordered_map<int, int> inner_uses = count_inner_uses(group);
     std::vector<Atom> outputs;
     const bool is_single =
         group.equations.size() == 1;  // keeps dead outputs: kernels write them all
@@ -225,6 +249,22 @@ class Partitioner {
           outputs.push_back(vars.at(var.id));
         }
     group.jaxpr = builder.close(std::move(outputs));
+  }
+
+  // By var: its readers in the group. A view whose result is read elsewhere too reads for others.
+  std::unordered_map<int, int> count_inner_uses(const Group& group) const {
+    std::unordered_map<int, int> uses;
+    auto add = [&](int index) {
+      for (const Atom& atom : program_->equations[index].inputs)
+        if (atom.is_var()) ++uses[atom.var().id];
+    };
+    for (int index : group.equations) add(index);
+    for (auto view = group.views.rbegin(); view != group.views.rend(); ++view) {
+      bool is_inner = true;
+      for (Var var : program_->equations[*view].outputs) is_inner &= uses[var.id] == uses_[var.id];
+      if (is_inner) add(*view);
+    }
+    return uses;
   }
 
   void count_uses() {
@@ -246,7 +286,10 @@ class Partitioner {
   std::vector<Work> work_;
   GroupOrder order_;
   std::vector<int> group_of_var_;
-  std::unordered_map<int, int> alias_source_;  // by var: what it looks at
+  struct Seen {
+    int var, equation;
+  };
+  std::unordered_map<int, Seen> alias_source_;  // by var: what it looks at, and by what
   std::vector<int> uses_;
   int last_effect_ = -1;
 };

@@ -19,6 +19,7 @@ struct Layout {
 struct Group {
   const Backend* backend = nullptr;  // none: a barrier, which only orders
   std::vector<int> equations;
+  std::vector<int> views;    // equations through which members read members (Alias)
   std::string refusals;      // why preferred backends left it: "name: reason; ..."
   Jaxpr jaxpr;               // what the backend compiles
   std::vector<Atom> inputs;  // of the program, for the binders of jaxpr

@@ -383,3 +383,70 @@ TEST_CASE("jit runs fused equations on llvm and equals eager evaluation to the b
   CHECK(text.find("llvm") != std::string::npos);
   CHECK(text.find("fused: exp mul") != std::string::npos);
 }
+
+namespace {
+
+Array row_sum(const Array& x) { return numpy::sum(x, -1, {}, true); }
+Array row_mean(const Array& x) { return row_sum(x) / double(x.shape().to_sizes().back()); }
+Array row_softmax(const Array& x) {
+  const Array e = numpy::exp(x - numpy::max(x, -1, true));
+  return e / row_sum(e);
+}
+Array row_normalised(const Array& x, const Array& y) {
+  const Array centred = x - row_mean(x);
+  return centred / numpy::sqrt(row_mean(centred * centred) + 1e-5) * y + y;
+}
+Array row_entropy(const Array& x, const Array& y) {
+  const Array top = numpy::max(x, -1, true);
+  const Array sum = numpy::sum(numpy::exp(x - top), -1);
+  return numpy::log(sum) + numpy::min(y - x, -1) - numpy::sum(x * row_softmax(y), -1);
+}
+Array row_logic(const Array& x, const Array& y) {
+  return numpy::where(numpy::any(numpy::greater(x, y), -1, true), numpy::prod(x, -1, {}, true) - y,
+                      y);
+}
+Array row_gradient(const Array& x, const Array& y) {
+  return grad([&](const Array& z) { return numpy::sum(row_softmax(z) * y); })(x);
+}
+
+// Every kind of reduction, chains of them, and what comes back to the elements of a row.
+struct RowFunction {
+  const char* name;
+  std::function<Array(const Array&, const Array&)> apply;
+};
+const RowFunction row_functions[] = {
+    {"sum of products", [](auto& x, auto& y) { return numpy::sum(x * y, -1); }},
+    {"softmax", [](auto& x, auto&) { return row_softmax(x); }},
+    {"normalised", row_normalised},
+    {"cross-entropy", row_entropy},
+    {"logic", row_logic},
+    {"gradient of softmax", row_gradient}};
+
+}  // namespace
+
+TEST_CASE("reductions of rows, and chains of them, equal eager evaluation to the bit") {
+  if (!find_llvm()) return;
+  const std::vector<Shape> shapes{{8},      {1, 8},    {3, 40},   {2, 5, 9},
+                                  {33, 64}, {4, 1030}, {9, 5000}, {5, 1, 16}};
+  auto check = [](const RowFunction& f, const Array& x, const Array& y) {
+    CAPTURE(f.name);
+    CAPTURE(x.aval().to_string());
+    const Array eager = f.apply(x, y);
+    CHECK(first_difference(jit(f.apply)(x, y).buffer().dense(), eager.buffer().dense()) == -1);
+  };
+  for (const RowFunction& f : row_functions)
+    for (const Shape& shape : shapes)
+      for (DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16}) {
+        const Array x = random::normal(random::key(1), shape, dtype);
+        const Array y =
+            lax::broadcast_in_dim(random::normal(random::key(2), Shape{shape.back()}, dtype), shape,
+                                  std::vector<int>{shape.rank() - 1});
+        check(f, x, y);
+        check(f, Array(any_values(dtype, shape.to_sizes(), 9)), y);  // NaN and infinities
+      }
+  const Array x = random::normal(random::key(1), {64, 256});
+  const auto traced = make_jaxpr([](const Array& z) { return row_softmax(z); }, x);
+  const std::string text = compile(traced.jaxpr)->explain();
+  CAPTURE(text);
+  CHECK(text.find("rows of 256 in 3 passes") != std::string::npos);
+}

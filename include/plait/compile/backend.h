@@ -63,6 +63,9 @@ class Backend {
     (void)program, (void)uses, (void)group, (void)more;
     return false;
   }
+  // Whether groups may read their own results through equations that only look at memory otherwise
+  // (Alias). These are then among the equations that joins is given, and in the group's jaxpr.
+  virtual bool takes_views() const { return false; }
   // Compiles a group: a jaxpr of constant shapes that holds the claimed equations and no others.
   virtual std::unique_ptr<Kernel> compile(const Jaxpr& group) const = 0;
   // The same, told the strides (in elements) that the kernel's inputs will have at every call.

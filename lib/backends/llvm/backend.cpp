@@ -1,14 +1,18 @@
-// The llvm backend: runs of elementwise equations as generated loops. It is used where PLAIT_LLVM
-// asks for it: `1` for the newest libLLVM that is installed, or the path of one.
+// The llvm backend: runs of elementwise equations, and reductions of rows with what is computed
+// from them, as generated loops. It is used where PLAIT_LLVM asks for it: `1` for the newest
+// libLLVM that is installed, or the path of one.
 //
 // Not by default: a kernel takes milliseconds to compile, which a first call should not wait for.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/compile/backend.h>
 
+#include <plait/ops.h>
+
 #include <cstdlib>
 
 #include "kernel.h"
 #include "primitives.h"
+#include "rows.h"
 
 namespace plait {
 namespace {
@@ -20,32 +24,57 @@ class LlvmBackend final : public Backend {
   std::string_view name() const override { return "llvm"; }
   bool runs_eagerly() const override { return false; }
 
+  bool takes_views() const override { return true; }
+
   Support supports(const Equation& equation, std::span<const Aval> inputs,
                    std::span<const Aval> outputs) const override {
-    return llvm::is_elementwise(equation, inputs, outputs) ? Support::yes() : Support::no();
+    if (llvm::is_elementwise(equation, inputs, outputs)) return Support::yes();
+    if (equation.inputs.size() == 1 && llvm::is_row_reduction(equation, inputs[0]))
+      return Support::yes();
+    return Support::no();
   }
 
-  // Elementwise equations of one shape; all of a group have it.
+  // Elementwise equations of one shape, or rows with their reductions.
   bool joins(const Jaxpr& program, std::span<const int>, std::span<const int> group,
              std::span<const int> more) const override {
     if (group.size() + more.size() > largest_group) return false;
-    const Equation& other = program->equations[more[0]];
-    std::vector<Aval> inputs, outputs;
-    for (const Atom& atom : other.inputs) inputs.push_back(program->aval(atom));
-    for (Var var : other.outputs) outputs.push_back(program->aval(var));
-    return llvm::is_elementwise(other, inputs, outputs) &&
-           program->avals[program->equations[group[0]].outputs[0].id].shape == outputs[0].shape;
+    const bool has_rows = has_reduction(program, group) || has_reduction(program, more);
+    if (!has_rows) return joins_elementwise(program, group, more);
+    std::vector<int> all(group.begin(), group.end());
+    all.insert(all.end(), more.begin(), more.end());
+    std::sort(all.begin(), all.end());
+    return llvm::find_rows(*program, all).has_value();
   }
 
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
     std::vector<Sizes64> strides;
     for (const Aval& aval : group->input_avals())
       strides.push_back(dense_strides(aval.shape.to_sizes()));
-    return llvm::make_kernel(group, strides);
+    return compile_for(group, strides);
   }
   std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
                                       std::span<const Sizes64> strides) const override {
+    for (const Equation& equation : group->equations)
+      if (*equation.primitive == reduce_p) return llvm::make_row_kernel(group, strides);
     return llvm::make_kernel(group, strides);
+  }
+
+ private:
+  static bool has_reduction(const Jaxpr& program, std::span<const int> equations) {
+    return std::any_of(equations.begin(), equations.end(),
+                       [&](int index) { return *program->equations[index].primitive == reduce_p; });
+  }
+
+  static bool joins_elementwise(const Jaxpr& program, std::span<const int> group,
+                                std::span<const int> more) {
+    const Aval& shape = program->avals[program->equations[group[0]].outputs[0].id];
+    return std::all_of(more.begin(), more.end(), [&](int index) {
+      const Equation& equation = program->equations[index];
+      std::vector<Aval> inputs, outputs;
+      for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
+      for (Var var : equation.outputs) outputs.push_back(program->aval(var));
+      return llvm::is_elementwise(equation, inputs, outputs) && outputs[0].shape == shape.shape;
+    });
   }
 };
 

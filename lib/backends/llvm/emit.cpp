@@ -75,11 +75,12 @@ Value Emitter::splat(Value scalar) const {
                                   "");
 }
 
-Value Emitter::splat_bits(Type type, std::uint64_t bits, int num_bits) const {
+Value Emitter::splat_bits(Type type, std::uint64_t bits, int num_bits, int count) const {
+  if (count == 0) count = lanes_;
   const Value value = api().ConstBitCast(api().ConstInt(integer(num_bits), bits, false), type);
   Value all[64];
-  std::fill_n(all, lanes_, value);
-  return api().ConstVector(all, unsigned(lanes_));
+  std::fill_n(all, count, value);
+  return api().ConstVector(all, unsigned(count));
 }
 
 Value Emitter::at(Type type, Value pointer, Value index) const {
@@ -136,6 +137,29 @@ Value Emitter::merge(Value first, Block from_first, Value second, Block from_sec
   Block blocks[] = {from_first, from_second};
   api().AddIncoming(merged, values, blocks, 2);
   return merged;
+}
+
+Value Emitter::start_phi(Value value, Block from) const {
+  const Value phi = api().BuildPhi(builder_, api().TypeOf(value), "");
+  add_incoming(phi, value, from);
+  return phi;
+}
+
+void Emitter::add_incoming(Value phi, Value value, Block from) const {
+  api().AddIncoming(phi, &value, &from, 1);
+}
+
+Value Emitter::slice(Value v, int first, int count) const {
+  Value lanes[64];
+  for (int i = 0; i < count; ++i)
+    lanes[i] = api().ConstInt(integer(32), std::uint64_t(first + i), false);
+  return api().BuildShuffleVector(builder_, v, api().GetUndef(api().TypeOf(v)),
+                                  api().ConstVector(lanes, unsigned(count)), "");
+}
+
+Value Emitter::extract(Value v, int lane) const {
+  return api().BuildExtractElement(builder_, v,
+                                   api().ConstInt(integer(32), std::uint64_t(lane), false), "");
 }
 
 Value Emitter::intrinsic(const char* name, std::initializer_list<Type> types,

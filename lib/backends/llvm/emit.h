@@ -44,7 +44,8 @@ class Emitter {
 
   Value constant(std::int64_t value) const;  // int64
   Value splat(Value scalar) const;
-  Value splat_bits(Type type, std::uint64_t bits, int num_bits) const;  // a constant of any type
+  // A constant of any type in every lane of a vector, which has as many as the kernel or `count`.
+  Value splat_bits(Type type, std::uint64_t bits, int num_bits, int count = 0) const;
   Value parameter(int index) const { return api().GetParam(function_, unsigned(index)); }
 
   Value add(Value a, Value b) const { return api().BuildAdd(builder_, a, b, ""); }
@@ -65,6 +66,9 @@ class Emitter {
   Value any(Value mask) const;  // whether a lane is true
   Block here() const { return api().GetInsertBlock(builder_); }
   Value merge(Value first, Block from_first, Value second, Block from_second) const;
+  // Lanes [first, first + count) of a vector, and one of them.
+  Value slice(Value v, int first, int count) const;
+  Value extract(Value v, int lane) const;
 
   Value intrinsic(const char* name, std::initializer_list<Type> types,
                   std::initializer_list<Value> arguments) const;
@@ -77,6 +81,35 @@ class Emitter {
     const LoopBlocks blocks = begin_loop(from, to);
     body(blocks.index);
     end_loop(blocks, step);
+  }
+  // The same with values that every iteration takes and gives to the next; returns the last ones.
+  template <class Body>
+  std::vector<Value> loop_carrying(Value from, Value to, std::int64_t step,
+                                   std::vector<Value> values, const Body& body) {
+    const Block before = here();
+    const LoopBlocks blocks = begin_loop(from, to);
+    std::vector<Value> carried;
+    for (Value value : values) carried.push_back(start_phi(value, before));
+    const std::vector<Value> next = body(blocks.index, carried);
+    const Block latch = here();
+    for (std::size_t i = 0; i < next.size(); ++i) add_incoming(carried[i], next[i], latch);
+    end_loop(blocks, step);
+    for (std::size_t i = 0; i < next.size(); ++i)
+      values[i] = merge(values[i], before, next[i], latch);
+    return values;
+  }
+  template <class Body>
+  std::vector<Value> branch_carrying(Value condition, std::vector<Value> values, const Body& body) {
+    const Block before = here();
+    std::vector<Value> changed;
+    Block from;
+    branch_if(condition, [&] {
+      changed = body(values);
+      from = here();
+    });
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = merge(values[i], before, changed[i], from);
+    return values;
   }
   template <class Body>
   void branch_if(Value condition, const Body& body) {
@@ -95,6 +128,8 @@ class Emitter {
   };
   LoopBlocks begin_loop(Value from, Value to);
   void end_loop(const LoopBlocks& blocks, std::int64_t step);
+  Value start_phi(Value value, Block from) const;
+  void add_incoming(Value phi, Value value, Block from) const;
   Block new_block() const { return api().AppendBasicBlockInContext(context_, function_, ""); }
   void add_attribute(unsigned place, const char* name) const;
 

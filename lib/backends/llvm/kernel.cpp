@@ -13,6 +13,7 @@
 
 #include <ctime>
 #include <mutex>
+#include <numeric>
 
 #include "nest.h"
 #include "primitives.h"
@@ -32,15 +33,6 @@ double thread_ms() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return double(now.tv_sec) * 1e3 + double(now.tv_nsec) * 1e-6;
-}
-
-// Lanes for the narrowest type that is computed with: 4 bytes when there is one.
-int lanes_for(const JaxprData& data) {
-  bool has[9] = {};
-  for (const Aval& aval : data.avals)
-    has[is_floating(aval.dtype) ? std::max<std::int64_t>(4, size_of(aval.dtype))
-                                : size_of(aval.dtype)] = true;
-  return machine().vector_bytes / (has[4] ? 4 : has[8] ? 8 : has[2] ? 2 : 1);
 }
 
 class Writer {
@@ -69,7 +61,6 @@ class Writer {
  private:
   Value constant(std::int64_t value) const { return emitter_.constant(value); }
   Type element(int var) const { return emitter_.element(data_.avals[var].dtype); }
-  int bytes(int var) const { return int(size_of(data_.avals[var].dtype)); }
 
   void read_parameters() {
     const int num_inputs = data_.num_binders, num_outputs = int(data_.outputs.size());
@@ -79,14 +70,10 @@ class Writer {
                         emitter_.at(emitter_.pointer(), emitter_.parameter(0), constant(i)), 8));
     rows_.assign(num_inputs, nullptr);
     for (int i = 0; i < num_inputs; ++i)
-      if (nest_.access[i] == Access::splat) registers_[i] = load_splat(i, memory_[i]);
+      if (nest_.access[i] == Access::splat)
+        registers_[i] = load_splat(data_.avals[i].dtype, memory_[i]);
     for (const Segments::Slot& slot : segments_.slots)
       slots_.push_back(emitter_.frame_memory(emitter_.element(slot.dtype), block_));
-  }
-
-  Register load_splat(int var, Value pointer) const {
-    return from_memory(emitter_.splat(emitter_.load(element(var), pointer, bytes(var))),
-                       data_.avals[var].dtype);
   }
 
   void write_rows() {
@@ -117,7 +104,7 @@ class Writer {
           offset = emitter_.add(offset,
                                 emitter_.multiply(index[loop], constant(nest_.strides[i][loop])));
       rows_[i] = emitter_.at(element(i), memory_[i], offset);
-      if (nest_.strides[i][last] == 0) registers_[i] = load_splat(i, rows_[i]);
+      if (nest_.strides[i][last] == 0) registers_[i] = load_splat(data_.avals[i].dtype, rows_[i]);
     }
   }
 
@@ -146,42 +133,22 @@ class Writer {
     if (left != 0) emitter_.branch_if(emitter_.is_less(whole, end), [&] { write(whole, left); });
   }
 
-  Value lane_mask(int count) const {
-    Value bits[64];
-    for (int i = 0; i < emitter_.lanes(); ++i)
-      bits[i] = api().ConstInt(emitter_.integer(1), i < count, false);
-    return api().ConstVector(bits, unsigned(emitter_.lanes()));
-  }
-
-  Register load(int var, Value address, int count) const {
-    const Type type = emitter_.vector(element(var));
-    const Value value =
-        count == emitter_.lanes()
-            ? emitter_.load(type, address, bytes(var))
-            : emitter_.intrinsic("llvm.masked.load", {type, emitter_.pointer()},
-                                 {address, api().ConstInt(emitter_.integer(32), bytes(var), false),
-                                  lane_mask(count), api().ConstNull(type)});
-    return from_memory(value, data_.avals[var].dtype);
-  }
-
   // Elements from `index` of outputs on, `inner` of a row, `offset` of a block; count of them are.
   void write_vector(int segment, Value index, Value inner, Value offset, int count) {
-    const int first = segment == 0 ? 0 : segments_.ends[segment - 1];
     std::vector<Register> registers = registers_;  // what is the same for all vectors
-    auto read = [&](int var) {
-      if (registers[var].v) return registers[var];
-      if (segments_.written[var] >= 0)
-        registers[var] = load(var, slot_at(var, offset), emitter_.lanes());
-      else if (nest_.access[var] == Access::rows)
-        registers[var] = load(var, emitter_.at(element(var), rows_[var], inner), count);
-      else
-        registers[var] = load(var, emitter_.at(element(var), memory_[var], index), count);
-      return registers[var];
-    };
-    for (int e = first; e < segments_.ends[segment]; ++e)
-      for (const Atom& atom : data_.equations[e].inputs)
-        if (atom.is_var() && segments_.written[atom.var().id] < segment) read(atom.var().id);
-    for (int e = first; e < segments_.ends[segment]; ++e) {
+    for (int e : segments_.equations[segment])
+      for (const Atom& atom : data_.equations[e].inputs) {
+        if (!atom.is_var()) continue;
+        const int var = atom.var().id;
+        if (registers[var].v || segments_.written[var] == segment) continue;
+        const DType dtype = data_.avals[var].dtype;
+        registers[var] =
+            segments_.written[var] >= 0 ? load_lanes(dtype, slot_at(var, offset), emitter_.lanes())
+            : nest_.access[var] == Access::rows
+                ? load_lanes(dtype, emitter_.at(element(var), rows_[var], inner), count)
+                : load_lanes(dtype, emitter_.at(element(var), memory_[var], index), count);
+      }
+    for (int e : segments_.equations[segment]) {
       const Equation& equation = data_.equations[e];
       std::vector<Register> inputs;
       for (const Atom& atom : equation.inputs)
@@ -189,28 +156,18 @@ class Writer {
       const int out = equation.outputs[0].id;
       registers[out] = lower(equation, inputs, data_.avals[out].dtype);
       if (segments_.slot_of[out] >= 0)
-        emitter_.store(to_memory(registers[out]), slot_at(out, offset), bytes(out));
+        store_lanes(registers[out], slot_at(out, offset), emitter_.lanes());
     }
     for (std::size_t o = 0; o < data_.outputs.size(); ++o) {
       const int var = data_.outputs[o].var().id;
-      if (segments_.written[var] == segment) write_output(o, registers[var], index, count);
+      if (segments_.written[var] != segment) continue;
+      const Value address = emitter_.at(element(var), memory_[data_.num_binders + o], index);
+      store_lanes(registers[var], address, count, streams_[o]);
     }
   }
 
   Value slot_at(int var, Value offset) const {
     return emitter_.at(element(var), slots_[segments_.slot_of[var]], offset);
-  }
-
-  void write_output(std::size_t output, const Register& result, Value index, int count) const {
-    const int var = data_.outputs[output].var().id;
-    const Value value = to_memory(result);
-    const Value address = emitter_.at(element(var), memory_[data_.num_binders + output], index);
-    if (count == emitter_.lanes())
-      emitter_.store(value, address, bytes(var), streams_[output]);
-    else
-      emitter_.intrinsic("llvm.masked.store", {api().TypeOf(value), emitter_.pointer()},
-                         {value, address, api().ConstInt(emitter_.integer(32), bytes(var), false),
-                          lane_mask(count)});
   }
 
   const JaxprData& data_;
@@ -237,7 +194,9 @@ class LoopKernel final : public Kernel {
       packed_at_.push_back(packed ? scratch_bytes_ : -1);
       if (packed) scratch_bytes_ += (nest_.size() * bytes(i) + 63) / 64 * 64;
     }
-    segments_ = make_segments(data);
+    std::vector<int> order(data.equations.size());
+    std::iota(order.begin(), order.end(), 0);
+    segments_ = make_segments(data, order, std::vector<int>(order.size(), 0));
     if (nest_.size() == 0) return;
     choose_streams();
     code_ = write(streams_);
@@ -358,6 +317,14 @@ class LoopKernel final : public Kernel {
 };
 
 }  // namespace
+
+int lanes_for(const JaxprData& data) {
+  bool has[9] = {};
+  for (const Aval& aval : data.avals)
+    has[is_floating(aval.dtype) ? std::max<std::int64_t>(4, size_of(aval.dtype))
+                                : size_of(aval.dtype)] = true;
+  return machine().vector_bytes / (has[4] ? 4 : has[8] ? 8 : has[2] ? 2 : 1);
+}
 
 std::unique_ptr<Kernel> make_kernel(const Jaxpr& group, std::span<const Sizes64> strides) {
   return std::make_unique<LoopKernel>(group, strides);

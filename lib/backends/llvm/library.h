@@ -90,6 +90,7 @@ using Flag = int;  // LLVMBool
   X(BuildICmp, Value, Builder, int, Value, Value, const char*)                                   \
   X(BuildFCmp, Value, Builder, int, Value, Value, const char*)                                   \
   X(BuildSelect, Value, Builder, Value, Value, Value, const char*)                               \
+  X(BuildExtractElement, Value, Builder, Value, Value, const char*)                              \
   X(BuildInsertElement, Value, Builder, Value, Value, Value, const char*)                        \
   X(BuildShuffleVector, Value, Builder, Value, Value, Value, const char*)                        \
   PLAIT_LLVM_BINARY(X, FAdd)                                                                     \

@@ -281,6 +281,51 @@ Register from_memory(Value vector, DType dtype) {
   return {vector, dtype};
 }
 
+namespace {
+
+Value first_lanes(int count) {
+  const Emitter& emitter = Emitter::current();
+  Value bits[64];
+  for (int i = 0; i < emitter.lanes(); ++i)
+    bits[i] = api().ConstInt(emitter.integer(1), i < count, false);
+  return api().ConstVector(bits, unsigned(emitter.lanes()));
+}
+
+Value alignment_of(DType dtype) {
+  return api().ConstInt(Emitter::current().integer(32), std::uint64_t(size_of(dtype)), false);
+}
+
+}  // namespace
+
+Register load_lanes(DType dtype, Value address, int count) {
+  const Emitter& emitter = Emitter::current();
+  const Type type = vector_of(dtype);
+  if (count == emitter.lanes())
+    return from_memory(emitter.load(type, address, int(size_of(dtype))), dtype);
+  return from_memory(
+      emitter.intrinsic("llvm.masked.load", {type, emitter.pointer()},
+                        {address, alignment_of(dtype), first_lanes(count), api().ConstNull(type)}),
+      dtype);
+}
+
+void store_lanes(const Register& value, Value address, int count, bool streams) {
+  const Emitter& emitter = Emitter::current();
+  const Value vector = to_memory(value);
+  if (count == emitter.lanes())
+    emitter.store(vector, address, int(size_of(value.dtype)), streams);
+  else
+    emitter.intrinsic("llvm.masked.store", {vector_of(value.dtype), emitter.pointer()},
+                      {vector, address, alignment_of(value.dtype), first_lanes(count)});
+}
+
+Register load_splat(DType dtype, Value address) {
+  const Emitter& emitter = Emitter::current();
+  return from_memory(
+      emitter.splat(emitter.load(emitter.element(dtype), address, int(size_of(dtype)))), dtype);
+}
+
+Value rounded(DType dtype, Value v) { return is_half(dtype) ? round_to_half(dtype, v) : v; }
+
 Register constant_of(const Literal& literal) {
   const Buffer buffer = Array::literal(literal).buffer();
   const int bytes = int(size_of(literal.dtype));

@@ -20,6 +20,15 @@ Value to_memory(const Register& value);
 Register from_memory(Value vector, DType dtype);
 Register constant_of(const Literal& literal);
 
+// Dense memory from an address on; only the first count lanes exist, the others are zero.
+Register load_lanes(DType dtype, Value address, int count);
+// streams: past the caches, to memory aligned for that.
+void store_lanes(const Register& value, Value address, int count, bool streams = false);
+// A scalar in memory, in every lane.
+Register load_splat(DType dtype, Value address);
+// float32 lanes rounded to a 16-bit dtype; others as they are.
+Value rounded(DType dtype, Value v);
+
 bool has_registers(DType dtype);  // all but complex
 // Whether the equation is elementwise, of dtypes that registers hold.
 bool is_elementwise(const Equation& equation, std::span<const Aval> inputs,

@@ -23,32 +23,34 @@ double weight_of(const Equation& equation) {
   return found == heavy.end() ? 2 : found->second;
 }
 
-Segments make_segments(const JaxprData& group) {
+Segments make_segments(const JaxprData& group, std::span<const int> order,
+                       std::span<const int> pass) {
   Segments segments;
-  double weight = 0;
-  for (int i = 0; i < int(group.equations.size()); ++i) {
-    const double next = weight_of(group.equations[i]);
-    if (weight > 0 && weight + next > segment_weight) {
-      segments.ends.push_back(i);
-      weight = 0;
-    }
-    weight += next;
-  }
-  segments.ends.push_back(int(group.equations.size()));
-
   segments.written.assign(group.avals.size(), -1);
   segments.last_read.assign(group.avals.size(), -1);
   segments.slot_of.assign(group.avals.size(), -1);
-  int equation = 0;
-  for (int s = 0; s < segments.size(); ++s)
-    for (; equation < segments.ends[s]; ++equation) {
-      for (const Atom& atom : group.equations[equation].inputs)
-        if (atom.is_var()) segments.last_read[atom.var().id] = s;
-      segments.written[group.equations[equation].outputs[0].id] = s;
+  double weight = 0;
+  for (int index : order) {
+    const Equation& equation = group.equations[index];
+    const double next = weight_of(equation);
+    const bool cuts = segments.equations.empty() ||
+                      pass[segments.equations.back().back()] != pass[index] ||
+                      weight + next > segment_weight;
+    if (cuts) {
+      segments.equations.emplace_back();
+      weight = 0;
     }
+    weight += next;
+    segments.equations.back().push_back(index);
+    const int segment = segments.size() - 1;
+    for (const Atom& atom : equation.inputs)
+      if (atom.is_var()) segments.last_read[atom.var().id] = segment;
+    segments.written[equation.outputs[0].id] = segment;
+  }
 
-  for (const Equation& e : group.equations) {
-    const int var = e.outputs[0].id, from = segments.written[var], to = segments.last_read[var];
+  for (int index : order) {
+    const int var = group.equations[index].outputs[0].id, from = segments.written[var],
+              to = segments.last_read[var];
     if (to <= from) continue;
     const DType dtype = group.avals[var].dtype;
     int& slot = segments.slot_of[var];

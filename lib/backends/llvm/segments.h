@@ -10,6 +10,7 @@
 
 #include <plait/ir/jaxpr.h>
 
+#include <span>
 #include <vector>
 
 namespace plait::llvm {
@@ -19,17 +20,19 @@ struct Segments {
     DType dtype;
     int free_from;  // segment
   };
-  std::vector<int> ends;       // by segment: the equation after its last
-  std::vector<int> written;    // by var: the segment that computes it, -1 for inputs
-  std::vector<int> last_read;  // by var: the last segment that reads it, -1 for none
-  std::vector<int> slot_of;    // by var: where it crosses cuts, or -1
+  std::vector<std::vector<int>> equations;  // by segment
+  std::vector<int> written;                 // by var: the segment that computes it, -1 for inputs
+  std::vector<int> last_read;               // by var: the last segment that reads it, -1 for none
+  std::vector<int> slot_of;                 // by var: where it crosses cuts, or -1
   std::vector<Slot> slots;
   std::int64_t bytes = 0;  // of all slots, for one element
-  int size() const { return int(ends.size()); }
+  int size() const { return int(equations.size()); }
 };
 
 // Roughly the instructions that an equation becomes.
 double weight_of(const Equation& equation);
-Segments make_segments(const JaxprData& group);
+// Of the equations in this order; pass is by equation, and a segment lies in one pass.
+Segments make_segments(const JaxprData& group, std::span<const int> order,
+                       std::span<const int> pass);
 
 }  // namespace plait::llvm

@@ -1,0 +1,388 @@
+// Groups with reductions as one generated function: row by row, pass by pass over the row, with
+// what one pass leaves for the next in a cache.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/pool.h>
+#include <plait/kernels.h>
+#include <plait/ops.h>
+
+#include <numeric>
+
+#include "kernel.h"
+#include "reduction.h"
+#include "rows.h"
+#include "segments.h"
+
+namespace plait::llvm {
+namespace {
+
+// How an input is read.
+struct RowInput {
+  enum class Access { scalar, per_row, row, same_row } access = Access::scalar;
+  bool is_packed = false;  // copied to dense memory before
+  // Loops over rows, from the outside in: sizes, and strides in elements.
+  Sizes64 sizes, strides;
+};
+
+class RowWriter {
+ public:
+  RowWriter(const JaxprData& data, const Rows& rows, const Segments& segments,
+            std::span<const RowInput> inputs, int lanes)
+      : data_(data),
+        rows_(rows),
+        segments_(segments),
+        inputs_(inputs),
+        emitter_(lanes),
+        registers_(data.avals.size()) {
+    const std::size_t num_pointers = data.num_binders + data.outputs.size() + 1;
+    for (std::size_t i = 0; i < num_pointers; ++i)
+      memory_.push_back(
+          emitter_.load(emitter_.pointer(),
+                        emitter_.at(emitter_.pointer(), emitter_.parameter(0), constant(i)), 8));
+    bases_.resize(data.num_binders);
+    emitter_.loop(emitter_.parameter(1), emitter_.parameter(2), 1,
+                  [&](Value row) { write_row(row); });
+    api().BuildRetVoid(emitter_.builder());
+  }
+  std::unique_ptr<const Code> compile() const { return emitter_.compile(); }
+
+ private:
+  using Access = RowInput::Access;
+  Value constant(std::int64_t value) const { return emitter_.constant(value); }
+  DType dtype(int var) const { return data_.avals[var].dtype; }
+  Type element(int var) const { return emitter_.element(dtype(var)); }
+
+  void write_row(Value row) {
+    registers_.assign(data_.avals.size(), {});
+    for (int i = 0; i < data_.num_binders; ++i) {
+      bases_[i] = emitter_.at(element(i), memory_[i], row_offset(inputs_[i], row));
+      if (inputs_[i].access != Access::row) registers_[i] = load_splat(dtype(i), bases_[i]);
+    }
+    const Value first = emitter_.multiply(row, constant(rows_.length));
+    int segment = 0;
+    for (int pass = 0; pass <= rows_.num_passes; ++pass) {
+      for (int e = 0; e < int(data_.equations.size()); ++e)
+        if (rows_.pass[e] == pass) write_once(data_.equations[e]);
+      for (; segment < segments_.size(); ++segment) {
+        if (rows_.pass[segments_.equations[segment][0]] != pass) break;
+        write_segment(segment, first);
+      }
+    }
+    for (std::size_t o = 0; o < data_.outputs.size(); ++o) {
+      const int var = data_.outputs[o].var().id;
+      if (!rows_.is_row[var]) continue;
+      const Value number = emitter_.extract(to_memory(registers_[var]), 0);
+      emitter_.store(number, emitter_.at(element(var), memory_[data_.num_binders + o], row),
+                     int(size_of(dtype(var))));
+    }
+  }
+
+  Value row_offset(const RowInput& input, Value row) const {
+    Value offset = constant(0), rest = row;
+    for (int loop = int(input.sizes.size()); loop-- > 0;) {
+      Value index = rest;
+      if (loop > 0) {
+        const Value size = constant(input.sizes[loop]);
+        index = api().BuildURem(emitter_.builder(), rest, size, "");
+        rest = api().BuildUDiv(emitter_.builder(), rest, size, "");
+      }
+      if (input.strides[loop] != 0)
+        offset = emitter_.add(offset, emitter_.multiply(index, constant(input.strides[loop])));
+    }
+    return offset;
+  }
+
+  // What is computed once for a row: every lane has it.
+  void write_once(const Equation& equation) {
+    const Primitive& primitive = *equation.primitive;
+    const int out = equation.outputs[0].id;
+    if (!rows_.is_row[out] || primitive == reduce_p) return;
+    if (primitive == reshape_p || primitive == broadcast_in_dim_p) {
+      registers_[out] = registers_[equation.inputs[0].var().id];
+      return;
+    }
+    registers_[out] = lower_with(equation, registers_);
+  }
+
+  Register lower_with(const Equation& equation, const std::vector<Register>& registers) const {
+    std::vector<Register> inputs;
+    for (const Atom& atom : equation.inputs)
+      inputs.push_back(atom.is_var() ? registers[atom.var().id] : constant_of(atom.literal()));
+    return lower(equation, inputs, dtype(equation.outputs[0].id));
+  }
+
+  struct Running {
+    int equation;
+    Reduction reduction;
+  };
+
+  // A segment over the whole row; its reductions block by block.
+  void write_segment(int segment, Value first) {
+    std::vector<Running> running;
+    for (int e : segments_.equations[segment]) {
+      const Equation& equation = data_.equations[e];
+      if (*equation.primitive == reduce_p)
+        running.push_back(
+            {e, Reduction(equation.params.text("kind"), dtype(equation.outputs[0].id))});
+    }
+    const std::int64_t length = rows_.length;
+    if (running.empty()) {
+      write_range(segment, running, constant(0), constant(length), first, length);
+      return;
+    }
+    const std::int64_t blocks = (length + Reduction::block - 1) / Reduction::block;
+    if (blocks == 1) {
+      const std::vector<Value> all =
+          write_range(segment, running, constant(0), constant(length), first, length);
+      for (std::size_t r = 0; r < running.size(); ++r)
+        finish(running[r], running[r].reduction.finish(all[r]));
+      return;
+    }
+    std::vector<Value> partials;
+    for (const Running& r : running) partials.push_back(partials_of(r, blocks));
+    emitter_.loop(constant(0), constant(blocks), 1, [&](Value b) {
+      const Value begin = emitter_.multiply(b, constant(Reduction::block));
+      const Value end =
+          emitter_.smaller(emitter_.add(begin, constant(Reduction::block)), constant(length));
+      const std::vector<Value> all = write_range(segment, running, begin, end, first, length);
+      for (std::size_t r = 0; r < running.size(); ++r) {
+        const Value number = running[r].reduction.finish(all[r]);
+        emitter_.store(number, emitter_.at(api().TypeOf(number), partials[r], b), 1);
+      }
+    });
+    for (std::size_t r = 0; r < running.size(); ++r) {
+      std::vector<Value> numbers;
+      for (std::int64_t b = 0; b < blocks; ++b)
+        numbers.push_back(
+            emitter_.load(number_type(running[r]),
+                          emitter_.at(number_type(running[r]), partials[r], constant(b)), 1));
+      finish(running[r], running[r].reduction.combine_pairwise(numbers));
+    }
+  }
+
+  Type number_type(const Running& running) const {
+    const DType type = dtype(data_.equations[running.equation].outputs[0].id);
+    if (is_bool(type)) return emitter_.integer(1);
+    const bool is_half = type == DType::float16 || type == DType::bfloat16;
+    return emitter_.element(is_half ? DType::float32 : type);
+  }
+  Value partials_of(const Running& running, std::int64_t blocks) const {
+    return emitter_.frame_memory(number_type(running), blocks);
+  }
+  void finish(const Running& running, Value number) {
+    registers_[data_.equations[running.equation].outputs[0].id] = running.reduction.result(number);
+  }
+
+  // Elements [begin, end) of the row, of which end may be its last; the accumulators after that.
+  std::vector<Value> write_range(int segment, const std::vector<Running>& running, Value begin,
+                                 Value end, Value first, std::int64_t length) {
+    const std::int64_t lanes = emitter_.lanes(), left = length % lanes;
+    std::vector<Value> values;
+    for (const Running& r : running) values.push_back(r.reduction.start());
+    Value whole = end;
+    if (left != 0) whole = api().BuildAnd(emitter_.builder(), end, constant(-lanes), "");
+    if (length >= lanes)
+      values = emitter_.loop_carrying(
+          begin, whole, lanes, std::move(values), [&](Value i, const std::vector<Value>& carried) {
+            return write_vector(segment, running, carried, i, first, int(lanes));
+          });
+    if (left != 0)
+      values = emitter_.branch_carrying(
+          emitter_.is_less(whole, end), std::move(values), [&](const std::vector<Value>& carried) {
+            return write_vector(segment, running, carried, whole, first, int(left));
+          });
+    return values;
+  }
+
+  std::vector<Value> write_vector(int segment, const std::vector<Running>& running,
+                                  std::vector<Value> carried, Value i, Value first, int count) {
+    std::vector<Register> registers = registers_;  // what is the same along the row
+    for (int e : segments_.equations[segment])
+      for (const Atom& atom : data_.equations[e].inputs) {
+        if (!atom.is_var()) continue;
+        const int var = atom.var().id;
+        if (registers[var].v || segments_.written[var] == segment) continue;
+        registers[var] =
+            segments_.written[var] >= 0
+                ? load_lanes(dtype(var), slot_at(var, i), emitter_.lanes())
+                : load_lanes(dtype(var), emitter_.at(element(var), bases_[var], i), count);
+      }
+    std::size_t next = 0;
+    for (int e : segments_.equations[segment]) {
+      const Equation& equation = data_.equations[e];
+      const int out = equation.outputs[0].id;
+      if (*equation.primitive == reduce_p) {
+        const Reduction& reduction = running[next].reduction;
+        carried[next] =
+            reduction.take(carried[next], registers[equation.inputs[0].var().id], count);
+        ++next;
+        continue;
+      }
+      registers[out] = lower_with(equation, registers);
+      if (segments_.slot_of[out] >= 0)
+        store_lanes(registers[out], slot_at(out, i), emitter_.lanes());
+    }
+    for (std::size_t o = 0; o < data_.outputs.size(); ++o) {
+      const int var = data_.outputs[o].var().id;
+      if (rows_.is_row[var] || segments_.written[var] != segment) continue;
+      const Value index = emitter_.add(first, i);
+      store_lanes(registers[var], emitter_.at(element(var), memory_[data_.num_binders + o], index),
+                  count);
+    }
+    return carried;
+  }
+
+  Value slot_at(int var, Value i) const {
+    const std::int64_t lanes = emitter_.lanes();
+    const std::int64_t slot_bytes = (rows_.length + lanes - 1) / lanes * lanes * 8;
+    const Value slot = emitter_.at(emitter_.integer(8), memory_.back(),
+                                   constant(segments_.slot_of[var] * slot_bytes));
+    return emitter_.at(element(var), slot, i);
+  }
+
+  const JaxprData& data_;
+  const Rows& rows_;
+  const Segments& segments_;
+  const std::span<const RowInput> inputs_;
+  Emitter emitter_;
+  std::vector<Register> registers_;  // by var: what is the same along the row
+  std::vector<Value> memory_;        // inputs, outputs, slots
+  std::vector<Value> bases_;         // by input: where its part of the row begins
+};
+
+class RowKernel final : public Kernel {
+ public:
+  RowKernel(const Jaxpr& group, Rows rows, std::span<const Sizes64> strides)
+      : group_(group), rows_(std::move(rows)) {
+    const JaxprData& data = *group_;
+    lanes_ = std::max(Reduction::width, lanes_for(data));
+    std::vector<int> order;
+    for (int e = 0; e < int(data.equations.size()); ++e)
+      if (!rows_.is_row[data.equations[e].outputs[0].id] ||
+          *data.equations[e].primitive == reduce_p)
+        order.push_back(e);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return rows_.pass[a] < rows_.pass[b]; });
+    segments_ = make_segments(data, order, rows_.pass);
+    for (int i = 0; i < data.num_binders; ++i) place_input(i, strides[i]);
+    code_ = RowWriter(data, rows_, segments_, inputs_, lanes_).compile();
+    double weight = 0;
+    for (const Equation& equation : data.equations) weight += 0.02 * weight_of(equation);
+    weight += 0.1 * double(data.num_binders + data.outputs.size());
+    grain_ = std::max<std::int64_t>(1, std::int64_t(20000 / (weight * double(rows_.length))));
+  }
+
+  void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
+           const Stream&) const override {
+    std::vector<void*> memory;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      memory.push_back(packed_at_[i] < 0
+                           ? inputs[i].data
+                           : pack(inputs[i], static_cast<char*>(scratch) + packed_at_[i]));
+    for (const View& output : outputs) memory.push_back(output.data);
+    memory.push_back(nullptr);
+    const std::int64_t slots = slot_bytes();
+    parallel_for(rows_.count, grain_, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<void*> mine = memory;
+      mine.back() = slots > 0 ? allocate(slots) : nullptr;
+      code_->as<void(void* const*, std::int64_t, std::int64_t)>()(mine.data(), begin, end);
+      if (slots > 0) deallocate(mine.back(), slots);
+    });
+  }
+
+  std::int64_t scratch_bytes() const override { return scratch_bytes_; }
+
+  // Along a row outputs are written as early as their segment runs, and later ones read inputs.
+  bool may_overwrite(std::size_t input, std::size_t output) const override {
+    const int var = group_->outputs[output].var().id;
+    if (size_of(group_->avals[input].dtype) != size_of(group_->avals[var].dtype)) return false;
+    return rows_.is_row[var] || segments_.last_read[input] <= segments_.written[var];
+  }
+
+  std::string note() const override {
+    return std::to_string(lanes_) + " lanes, rows of " + std::to_string(rows_.length) + " in " +
+           std::to_string(rows_.num_passes) + (rows_.num_passes == 1 ? " pass" : " passes");
+  }
+
+ private:
+  std::int64_t slot_bytes() const {
+    const std::int64_t padded = (rows_.length + lanes_ - 1) / lanes_ * lanes_;
+    return padded * 8 * std::int64_t(segments_.slots.size());
+  }
+
+  void place_input(int var, const Sizes64& strides) {
+    using Access = RowInput::Access;
+    const Sizes64 shape = group_->avals[var].shape.to_sizes();
+    RowInput input;
+    const bool is_full = shape == rows_.shape;
+    int num_outer = int(shape.size());
+    if (is_full) {
+      num_outer = rows_.num_outer;
+      input.access = inner_access(shape, strides);
+    } else if (num_elements(shape) > 1) {
+      input.access = Access::per_row;
+    }
+    Sizes64 mine = strides;
+    packed_at_.push_back(-1);
+    if (is_full && input.access == Access::scalar) {  // strided along the row
+      input.access = Access::row;
+      mine = dense_strides(shape);
+      packed_at_.back() = scratch_bytes_;
+      scratch_bytes_ += (num_elements(shape) * size_of(group_->avals[var].dtype) + 63) / 64 * 64;
+    }
+    for (int axis = 0; axis < num_outer; ++axis) {
+      if (shape[axis] == 1) continue;
+      if (!input.sizes.empty() && input.strides.back() == mine[axis] * shape[axis]) {
+        input.sizes.back() *= shape[axis];
+        input.strides.back() = mine[axis];
+      } else {
+        input.sizes.push_back(shape[axis]);
+        input.strides.push_back(mine[axis]);
+      }
+    }
+    inputs_.push_back(std::move(input));
+  }
+
+  // Of an operand's elements along a row: side by side, one for all, or neither.
+  RowInput::Access inner_access(const Sizes64& shape, const Sizes64& strides) const {
+    bool is_dense = true, is_same = true;
+    std::int64_t expected = 1;
+    for (int axis = int(shape.size()); axis-- > rows_.num_outer;) {
+      if (shape[axis] == 1) continue;
+      is_dense &= strides[axis] == expected;
+      is_same &= strides[axis] == 0;
+      expected *= shape[axis];
+    }
+    return is_dense  ? RowInput::Access::row
+           : is_same ? RowInput::Access::same_row
+                     : RowInput::Access::scalar;
+  }
+
+  void* pack(const View& view, char* dst) const {
+    const std::int64_t element = size_of(view.dtype);
+    parallel_for(view.size(), 32768, [&](std::int64_t begin, std::int64_t end) {
+      gather_run(view, begin, end - begin, dst + begin * element);
+    });
+    return dst;
+  }
+
+  const Jaxpr group_;
+  const Rows rows_;
+  Segments segments_;
+  std::vector<RowInput> inputs_;
+  std::vector<std::int64_t> packed_at_;  // by input: offset in scratch, or -1
+  std::int64_t scratch_bytes_ = 0, grain_ = 1;
+  int lanes_;
+  std::unique_ptr<const Code> code_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_row_kernel(const Jaxpr& group, std::span<const Sizes64> strides) {
+  std::vector<int> all(group->equations.size());
+  std::iota(all.begin(), all.end(), 0);
+  std::optional<Rows> rows = find_rows(*group, all);
+  if (!rows) throw InternalError("llvm: a group that is not made of rows\n" + print(group));
+  return std::make_unique<RowKernel>(group, *std::move(rows), strides);
+}
+
+}  // namespace plait::llvm

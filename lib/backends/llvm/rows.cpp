@@ -1,0 +1,141 @@
+// Recognising groups with reductions. See rows.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "rows.h"
+
+#include <plait/ops.h>
+
+#include "primitives.h"
+
+namespace plait::llvm {
+namespace {
+
+constexpr std::int64_t shortest_row = 8, longest_row = 1 << 16;
+// Fewer rows than threads leave threads idle, which shows where there is much to do.
+constexpr std::int64_t fewest_rows = 8, small = 1 << 14;
+
+Sizes64 without_ones(const Sizes64& sizes) {
+  Sizes64 kept;
+  for (std::int64_t size : sizes)
+    if (size != 1) kept.push_back(size);
+  return kept;
+}
+
+class Finder {
+ public:
+  Finder(const JaxprData& program, std::span<const int> equations)
+      : program_(program), equations_(equations) {}
+
+  std::optional<Rows> run() {
+    if (!find_shape()) return {};
+    rows_.is_row.assign(program_.avals.size(), false);
+    rows_.pass.assign(program_.equations.size(), 0);
+    ready_.assign(program_.avals.size(), 0);
+    for (int index : equations_)
+      if (!place(index)) return {};
+    return std::move(rows_);
+  }
+
+ private:
+  Sizes64 sizes(int var) const { return program_.avals[var].shape.to_sizes(); }
+
+  bool find_shape() {
+    for (int index : equations_) {
+      const Equation& equation = program_.equations[index];
+      if (!(*equation.primitive == reduce_p)) continue;
+      if (!equation.inputs[0].is_var()) return false;
+      const Aval& input = program_.aval(equation.inputs[0]);
+      if (!is_row_reduction(equation, input)) return false;
+      rows_.shape = input.shape.to_sizes();
+      rows_.num_outer = int(rows_.shape.size()) - equation.params.get<Shape>("axes").rank();
+      for (int i = 0; i < int(rows_.shape.size()); ++i)
+        (i < rows_.num_outer ? rows_.count : rows_.length) *= rows_.shape[i];
+      outer_ = without_ones(Sizes64(rows_.shape.begin(), rows_.shape.begin() + rows_.num_outer));
+      return true;
+    }
+    return false;
+  }
+
+  bool is_row_shape(const Sizes64& shape) const { return without_ones(shape) == outer_; }
+
+  // The pass from which on an operand is there.
+  int ready(const Atom& atom) const { return atom.is_var() ? ready_[atom.var().id] : 0; }
+
+  bool place(int index) {
+    const Equation& equation = program_.equations[index];
+    const Primitive& primitive = *equation.primitive;
+    const int out = equation.outputs[0].id;
+    int pass = 0;
+    for (const Atom& atom : equation.inputs) pass = std::max(pass, ready(atom));
+    rows_.pass[index] = ready_[out] = pass;
+    if (primitive == reduce_p) {
+      const Atom& input = equation.inputs[0];
+      if (!input.is_var() || rows_.is_row[input.var().id] ||
+          !is_row_reduction(equation, program_.aval(input)) ||
+          !(sizes(input.var().id) == rows_.shape) ||
+          int(rows_.shape.size()) - equation.params.get<Shape>("axes").rank() != rows_.num_outer)
+        return false;
+      rows_.is_row[out] = true;
+      ready_[out] = pass + 1;
+      rows_.num_passes = std::max(rows_.num_passes, pass + 1);
+      return true;
+    }
+    if (primitive == reshape_p || primitive == broadcast_in_dim_p) return place_view(equation);
+    const bool is_full = sizes(out) == rows_.shape;
+    rows_.is_row[out] = !is_full;
+    if (!is_full && !is_row_shape(sizes(out))) return false;
+    for (const Atom& atom : equation.inputs) {
+      if (!atom.is_var() || program_.aval(atom).rank() == 0) continue;
+      if (!(sizes(atom.var().id) == sizes(out))) return false;
+    }
+    if (is_full) rows_.num_passes = std::max(rows_.num_passes, pass + 1);
+    return is_elementwise_of(equation);
+  }
+
+  bool is_elementwise_of(const Equation& equation) const {
+    std::vector<Aval> inputs;
+    for (const Atom& atom : equation.inputs) inputs.push_back(program_.aval(atom));
+    return is_elementwise(equation, inputs, std::span(&program_.avals[equation.outputs[0].id], 1));
+  }
+
+  // A number per row, seen as such under another shape or by every element of its row.
+  bool place_view(const Equation& equation) {
+    if (!equation.inputs[0].is_var() || !rows_.is_row[equation.inputs[0].var().id]) return false;
+    const int out = equation.outputs[0].id;
+    rows_.is_row[out] = true;
+    const Sizes64 from = sizes(equation.inputs[0].var().id), to = sizes(out);
+    if (*equation.primitive == reshape_p) return is_row_shape(from) && is_row_shape(to);
+    if (!is_row_shape(from)) return false;
+    const std::vector<int> dims = equation.params.ints("dims");
+    for (std::size_t i = 0; i < from.size(); ++i)
+      if (from[i] != 1 &&
+          (to[dims[i]] != from[i] || (to == rows_.shape && dims[i] >= rows_.num_outer)))
+        return false;
+    return to == rows_.shape || is_row_shape(to);
+  }
+
+  const JaxprData& program_;
+  const std::span<const int> equations_;
+  Rows rows_;
+  Sizes64 outer_;           // without axes of size 1
+  std::vector<int> ready_;  // by var
+};
+
+}  // namespace
+
+bool is_row_reduction(const Equation& equation, const Aval& input) {
+  if (!(*equation.primitive == reduce_p) || !has_registers(input.dtype)) return false;
+  const std::vector<int> axes = equation.params.ints("axes");
+  const int outer = input.rank() - int(axes.size());
+  if (axes.empty() || axes[0] != outer) return false;  // increasing, so these are the last ones
+  const Sizes64 sizes = input.shape.to_sizes();
+  std::int64_t count = 1, length = 1;
+  for (int i = 0; i < input.rank(); ++i) (i < outer ? count : length) *= sizes[i];
+  return length >= shortest_row && length <= longest_row && count > 0 &&
+         (count >= fewest_rows || count * length <= small);
+}
+
+std::optional<Rows> find_rows(const JaxprData& program, std::span<const int> equations) {
+  return Finder(program, equations).run();
+}
+
+}  // namespace plait::llvm
