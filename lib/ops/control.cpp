@@ -317,7 +317,10 @@ static const auto while_def =
           loop.body = body.close({body.add(sub_p, {i, one}, {}, {})[0], sine});
           loop.num_carry = 2;
           const Sample::Input steps{index, Sample::Input::Values::indices, 5};
-          return std::vector<Sample>{{{steps, {value}, {value}}, loop.to_params()}};
+          const Params plain = loop.to_params();
+          loop.checkpoints = 2;
+          return std::vector<Sample>{{{steps, {value}, {value}}, plain},
+                                     {{steps, {value}, {value}}, loop.to_params()}};
         });
 
 // A stack whose elements are all zero: what a branch gives that is not taken, and zero tangents.

@@ -178,10 +178,10 @@ def while_loop(
 
     For reverse mode each step keeps what its derivative needs, however many steps there are. With checkpoints=k
     the loop keeps max(2, k) carries at most: those that begin segments, whose length doubles whenever the store
-    is full. On the way back one segment at a time is computed again, and keeps what its steps need; of n steps
-    it has at most 2n/(k - 1) + 1. So each step is computed once more, and forward mode not at all (online
-    checkpointing: Stumm and Walther 2010, New algorithms for optimal online checkpointing; here with segments
-    of equal length).
+    is full. On the way back one segment at a time is computed again, and keeps what its steps need: of n steps,
+    for k > 1, it has at most n/(k // 2) + 1. So each step is computed once more; forward mode computes nothing
+    again (online checkpointing: Stumm and Walther 2010, New algorithms for optimal online checkpointing; here
+    with segments of equal length).
 
     TreeError, ShapeError or DtypeError, which name the leaf, for a carry that changes; ValueError for
     checkpoints below 1, or another mode.

@@ -253,6 +253,37 @@ TEST_CASE("unrolled and checkpointed loops have the values and gradients of a lo
       doctest::Contains("checkpoints is 0"), ValueError);
 }
 
+TEST_CASE("a checkpointed while loop keeps so many carries, and segments of almost equal length") {
+  for (const std::int64_t k : {1, 2, 3, 8, 9}) {
+    for (const std::int64_t n : {0, 1, 5, 64, 1000}) {
+      const Function loop = [&](std::span<const Array> in) {
+        return flat::while_loop(
+            [&](std::span<const Array> now) -> Arrays {
+              return {lax::lt(now[1], Array::literal(double(n), DType::int32))};
+            },
+            [](std::span<const Array> now) -> Arrays { return {lax::sin(now[0]), now[1] + 1}; },
+            Arrays{in[0], Array::literal(0, DType::int32)}, {.checkpoints = k});
+      };
+      const flat::LinearMap map = flat::linearize(loop, Arrays{number(0.7)}, {true});
+      std::int64_t sum = 0, longest = 0, num_carries = 0;
+      for (const Array& kept : map.residuals) {
+        CHECK(kept.ndim() == 1);
+        CHECK(kept.shape(0).constant() <= std::max<std::int64_t>(2, k));
+        num_carries += kept.dtype() == DType::float64;
+        if (kept.dtype() != DType::int64) continue;
+        for (std::int64_t i = 0; i < kept.shape(0).constant(); ++i) {
+          const std::int64_t steps = static_cast<const std::int64_t*>(kept.buffer().data())[i];
+          sum += steps;
+          longest = std::max(longest, steps);
+        }
+      }
+      CHECK(num_carries == 1);
+      CHECK(sum == n);
+      CHECK(longest <= n / std::max<std::int64_t>(1, k / 2) + 1);
+    }
+  }
+}
+
 namespace {
 
 // h' = tanh(h cos(w) + x), y = sin(h) for each x; another carry sums exp(h).

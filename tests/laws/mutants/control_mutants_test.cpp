@@ -51,7 +51,12 @@ Edited all_take_steps(const Equation& equation, std::span<const Array> inputs) {
   scan.body = make_closed_jaxpr(
       [&](std::span<const Array> in) { return eval_edited(scan.body, in, first_of_select); },
       scan.body->input_avals(), scan.body->sizes);
-  return rebind(equation, inputs, scan.to_params());
+  Arrays operands(inputs.begin(), inputs.end());
+  Array& flags = operands[scan.num_carry];
+  flags = map_stacks(Arrays{flags}, [](std::span<const Array> flag) {
+    return lax::bitwise_or(flag[0], lax::bitwise_not(flag[0]));
+  });
+  return rebind(equation, operands, scan.to_params());
 }
 // The branch after the one that is chosen, of two.
 Edited other_branch(const Equation& equation, std::span<const Array> inputs) {
