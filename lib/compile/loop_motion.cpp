@@ -403,8 +403,14 @@ Arrays LoopMotion::run_loop(std::span<const Array> operands) {
   targets.erase(targets.begin() + std::ptrdiff_t(scan.num_carry), targets.end());
   for (std::size_t i = scan_.num_carry; i < body_->outputs.size(); ++i)
     if (is_in_loop(body_->outputs[i])) targets.push_back(body_->outputs[i]);
-  const std::size_t num_own = targets.size();
-  for (int var : emitted_) targets.push_back(Var{var});
+  // A y that is read behind the loop, too, is stacked once.
+  std::vector<std::size_t> places;
+  const std::ptrdiff_t first_y = std::ptrdiff_t(scan.num_carry);
+  for (int var : emitted_) {
+    const auto at = std::find(targets.begin() + first_y, targets.end(), Atom(Var{var}));
+    places.push_back(std::size_t(at - targets.begin()));
+    if (at == targets.end()) targets.push_back(Var{var});
+  }
   const Part part =
       part_of(targets, [&](int var) { return moved_[std::size_t(var)]; }, Effects::kept);
   std::vector<int> binders;
@@ -424,7 +430,7 @@ Arrays LoopMotion::run_loop(std::span<const Array> operands) {
   if (scan.body->outputs.empty() && !scan.body->effectful) return {};
   Arrays results = bind(scan_p, inputs, scan.to_params().with("settled", true));
   for (std::size_t i = 0; i < emitted_.size(); ++i)
-    arrays_[std::size_t(emitted_[i])] = results[num_own + i];
+    arrays_[std::size_t(emitted_[i])] = results[places[i]];
   return results;
 }
 

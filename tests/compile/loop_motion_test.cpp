@@ -2,6 +2,7 @@
 // here that applies the body to one slice after the other.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <plait/ops_control.h>
 #include <plait/plait.h>
 #include <plait/transforms.h>
 
@@ -199,6 +200,15 @@ std::vector<Case> cases() {
          const Array next = lax::sin(c[0]) + total(product(x[0], x[0], 1, 1)) * 0.1;
          return {next, lax::tanh(product(next, k[0])) * 2.0};
        }},
+      {"ys that are read behind the loop are stacked once",
+       "scan dot_general add dot_general",
+       {h, f64({3, 3})},
+       {x},
+       {f64({3, 5})},
+       [](In c, In, In k) -> Arrays {
+         const Array next = lax::sin(c[0]);
+         return {next, c[1] + product(next, c[0], 0, 0), next, product(next, k[0])};
+       }},
       {"without a carry no loop is left",
        "dot_general",
        {},
@@ -280,6 +290,15 @@ TEST_CASE("loop motion: what leaves the loop, and the loop's values, eager and j
     const Jaxpr moved = compile_passes::simplify_program(program, [](auto&&...) { return false; });
     CHECK(names(moved) == c.names);
     check(moved);
+    // No y twice.
+    for (const Equation& equation : moved->equations)
+      if (*equation.primitive == scan_p) {
+        const Jaxpr& body = equation.params.get<Jaxpr>("body");
+        for (std::size_t y = std::size_t(equation.params.integer("carry"));
+             y < body->outputs.size(); ++y)
+          CHECK(std::count(body->outputs.begin() + std::ptrdiff_t(equation.params.integer("carry")),
+                           body->outputs.end(), body->outputs[y]) == 1);
+      }
     for (const bool reverse : {false, true}) {
       const Arrays eager = c.scan(reverse)(inputs);
       const Arrays jitted = flat::Jit(c.scan(reverse), "scan")(inputs);
