@@ -406,23 +406,13 @@ void check_place(const Array& y) {
                      "make x = plait.variable(...) and compute the value from x, outside no_grad");
 }
 
-class Recording {
- public:
-  explicit Recording(bool on) : previous_(is_recording()) { set_recording(on); }
-  ~Recording() { set_recording(previous_); }
-  Recording(const Recording&) = delete;
-
- private:
-  const bool previous_;
-};
-
 }  // namespace
 
 void backward(Operand y, const BackwardOptions& options) {
   check_place(y);
   // Everything from here on is known.
   TraceScope scope(nullptr);
-  Recording recording(options.create_graph);
+  const RecordingScope recording(options.create_graph);
   const Array cotangent = checked_cotangent(y, options.cotangent);
   Backward pass(*taped(y), options);
   pass.run(options.create_graph ? cotangent : detach(cotangent));

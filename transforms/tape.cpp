@@ -398,8 +398,6 @@ void assign(Array& x, const Array& value) {
   }
 }
 
-NoGrad::NoGrad() : previous_(std::exchange(recording, false)) {}
-NoGrad::~NoGrad() { recording = previous_; }
 bool is_recording() { return recording; }
 void set_recording(bool on) { recording = on; }
 

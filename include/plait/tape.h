@@ -45,19 +45,24 @@ struct BackwardOptions {
 // DtypeError for a cotangent that is missing or does not fit.
 void backward(Operand y, const BackwardOptions& options = {});
 
-// While it lives, nothing is recorded on this thread, and variables can be assigned to.
-class NoGrad {
- public:
-  NoGrad();
-  ~NoGrad();
-  NoGrad(const NoGrad&) = delete;
-
- private:
-  bool previous_;
-};
 // Whether this thread records.
 bool is_recording();
 void set_recording(bool on);
+// While it lives, this thread records or does not.
+class RecordingScope {
+ public:
+  explicit RecordingScope(bool on) : previous_(is_recording()) { set_recording(on); }
+  ~RecordingScope() { set_recording(previous_); }
+  RecordingScope(const RecordingScope&) = delete;
+
+ private:
+  const bool previous_;
+};
+// While it lives, nothing is recorded on this thread, and variables can be assigned to.
+class NoGrad : public RecordingScope {
+ public:
+  NoGrad() : RecordingScope(false) {}
+};
 
 // Called with the gradient by x, when all of it is known; what it returns, if anything, is the
 // gradient from there on.

@@ -61,16 +61,6 @@ void check_fresh(const ArrayObject* root) {
                     "x = x.at[index].set(v), x = x + v");
 }
 
-class RecordingScope {
- public:
-  explicit RecordingScope(bool on) : previous_(is_recording()) { set_recording(on); }
-  ~RecordingScope() { set_recording(previous_); }
-  RecordingScope(const RecordingScope&) = delete;
-
- private:
-  const bool previous_;
-};
-
 // What views of a handle show when it stands for value, and views of those.
 struct Change {
   py::object handle;
