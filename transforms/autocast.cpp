@@ -32,13 +32,6 @@ const Names& following() {
   return names;
 }
 
-bool holds_program(const Params& params) {
-  return std::any_of(params.entries().begin(), params.entries().end(), [](const auto& entry) {
-    return std::holds_alternative<Jaxpr>(entry.second) ||
-           std::holds_alternative<std::vector<Jaxpr>>(entry.second);
-  });
-}
-
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -149,7 +142,7 @@ struct AutocastInterpreter {
   // whole; the derivatives of others become plain calls.
   Params in_full(const Equation& equation, const std::string& name) const {
     Params params = equation.params;
-    if (!holds_program(params)) return params;
+    if (!holds_bodies(params)) return params;
     if (params.has("symbol")) {
       const std::string base = name.substr(0, name.find('.'));
       if (base == name || !(usually_low().contains(base) || contains(policy.low, base)) ||
@@ -157,16 +150,7 @@ struct AutocastInterpreter {
         return params;
       params = params.without("symbol");
     }
-    for (const auto& [key, value] : equation.params.entries()) {
-      if (const Jaxpr* jaxpr = std::get_if<Jaxpr>(&value))
-        params = params.with(key, autocast_jaxpr(*jaxpr, policy));
-      if (const auto* list = std::get_if<std::vector<Jaxpr>>(&value)) {
-        std::vector<Jaxpr> rewritten;
-        for (const Jaxpr& jaxpr : *list) rewritten.push_back(autocast_jaxpr(jaxpr, policy));
-        params = params.with(key, rewritten);
-      }
-    }
-    return params;
+    return map_bodies(params, [&](const Jaxpr& body) { return autocast_jaxpr(body, policy); });
   }
 };
 

@@ -125,14 +125,7 @@ bool is_for(const TapeProgram& program, const Primitive& primitive, std::span<co
 }
 
 // Host functions and programs are released by their owners, not by a cache of some thread.
-bool is_cacheable(const Params& params) {
-  const auto entries = params.entries();
-  return std::none_of(entries.begin(), entries.end(), [](const Params::Entry& entry) {
-    return std::holds_alternative<Callable>(entry.second) ||
-           std::holds_alternative<Jaxpr>(entry.second) ||
-           std::holds_alternative<std::vector<Jaxpr>>(entry.second);
-  });
-}
+bool is_cacheable(const Params& params) { return !holds_bodies(params) && !holds_callable(params); }
 
 std::shared_ptr<const TapeProgram> find_program(const Primitive& primitive,
                                                 std::span<const Array> inputs,

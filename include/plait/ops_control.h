@@ -45,8 +45,6 @@ namespace plait {
 
 extern const Primitive cond_p, scan_p, while_p, lanes_p, empty_stack_p;
 
-// The parameters with f applied to every jaxpr that they hold.
-Params map_bodies(const Params& params, const std::function<Jaxpr(const Jaxpr&)>& f);
 // Parameters with every jaxpr that they hold in the names of the enclosing program, and back.
 Params open_bodies(const Params& params);
 Params close_bodies(const Params& params);

@@ -65,10 +65,8 @@ void check(const Jaxpr& jaxpr) {
       if (atom.is_var()) used[atom.var().id] = 1;
       avals.push_back(jaxpr->aval(atom));
     }
+    for_each_body(equation.params, check);
     for (const auto& [key, value] : equation.params.entries()) {
-      if (const Jaxpr* body = std::get_if<Jaxpr>(&value)) check(*body);
-      if (const auto* bodies = std::get_if<std::vector<Jaxpr>>(&value))
-        for (const Jaxpr& body : *bodies) check(body);
       std::vector<Dim> sizes;
       collect_sizes(value, sizes);
       check_sizes(jaxpr, Shape(sizes.begin(), sizes.end()), "parameter " + key + " of " + name);

@@ -281,15 +281,39 @@ Jaxpr Builder::close(std::vector<Atom> outputs, std::vector<Dim> sizes) const {
   return Jaxpr(std::move(data));
 }
 
-bool is_effectful(const Equation& equation) {
-  if (equation.primitive->is_effectful()) return true;
-  for (const auto& [name, value] : equation.params.entries()) {
-    if (const Jaxpr* jaxpr = std::get_if<Jaxpr>(&value); jaxpr && (*jaxpr)->effectful) return true;
-    if (const auto* list = std::get_if<std::vector<Jaxpr>>(&value))
-      for (const Jaxpr& jaxpr : *list)
-        if (jaxpr->effectful) return true;
+Params map_bodies(const Params& params, const std::function<Jaxpr(const Jaxpr&)>& f) {
+  std::vector<Params::Entry> entries(params.entries().begin(), params.entries().end());
+  for (auto& [name, value] : entries) {
+    if (Jaxpr* body = std::get_if<Jaxpr>(&value)) *body = f(*body);
+    if (auto* bodies = std::get_if<std::vector<Jaxpr>>(&value))
+      for (Jaxpr& body : *bodies) body = f(body);
   }
-  return false;
+  return Params(std::move(entries));
+}
+
+bool holds_bodies(const Params& params) {
+  bool found = false;
+  for_each_body(params, [&](const Jaxpr&) { found = true; });
+  return found;
+}
+
+bool holds_callable(const Params& params) {
+  bool found = std::ranges::any_of(params.entries(), [](const Params::Entry& entry) {
+    return std::holds_alternative<Callable>(entry.second);
+  });
+  for_each_body(params, [&](const Jaxpr& body) { found = found || holds_callable(body); });
+  return found;
+}
+
+bool holds_callable(const Jaxpr& jaxpr) {
+  return std::ranges::any_of(
+      jaxpr->equations, [](const Equation& equation) { return holds_callable(equation.params); });
+}
+
+bool is_effectful(const Equation& equation) {
+  bool found = equation.primitive->is_effectful();
+  for_each_body(equation.params, [&](const Jaxpr& body) { found |= body->effectful; });
+  return found;
 }
 
 void require_possible(const Aval& aval, std::string_view who) {
@@ -442,24 +466,11 @@ Params instantiate_bodies(const Params& params) {
       if ((*values)[i].is_constant()) replacements.emplace_back(body->sizes[i], (*values)[i]);
     return instantiate(body, replacements);
   };
-  std::vector<Params::Entry> entries;
   Shape open;
   for (Dim dim : *values)
     if (!dim.is_constant()) open.push_back(dim);
-  for (const Params::Entry& entry : params.entries()) {
-    if (const Jaxpr* body = std::get_if<Jaxpr>(&entry.second)) {
-      entries.emplace_back(entry.first, with_constants(*body));
-    } else if (const auto* bodies = std::get_if<std::vector<Jaxpr>>(&entry.second)) {
-      std::vector<Jaxpr> now;
-      for (const Jaxpr& body : *bodies) now.push_back(with_constants(body));
-      entries.emplace_back(entry.first, std::move(now));
-    } else if (entry.first == "sizes") {
-      if (!open.empty()) entries.emplace_back("sizes", open);
-    } else {
-      entries.push_back(entry);
-    }
-  }
-  return Params(std::move(entries));
+  const Params mapped = map_bodies(params, with_constants);
+  return open.empty() ? mapped.without("sizes") : mapped.with("sizes", open);
 }
 
 }  // namespace plait

@@ -38,22 +38,6 @@ std::vector<Aval> concatenate(std::span<const Aval> a, std::span<const Aval> b) 
 
 }  // namespace
 
-Params map_bodies(const Params& params, const std::function<Jaxpr(const Jaxpr&)>& f) {
-  std::vector<Params::Entry> entries;
-  for (const auto& [name, value] : params.entries()) {
-    if (const Jaxpr* body = std::get_if<Jaxpr>(&value)) {
-      entries.emplace_back(name, f(*body));
-    } else if (const auto* bodies = std::get_if<std::vector<Jaxpr>>(&value)) {
-      std::vector<Jaxpr> mapped;
-      for (const Jaxpr& body : *bodies) mapped.push_back(f(body));
-      entries.emplace_back(name, std::move(mapped));
-    } else {
-      entries.emplace_back(name, value);
-    }
-  }
-  return Params(std::move(entries));
-}
-
 Params open_bodies(const Params& params) {
   const ParamValue* sizes = params.find("sizes");
   if (!sizes) return params;
@@ -76,9 +60,8 @@ Params open_bodies(const Params& params) {
 
 Params close_bodies(const Params& params) {
   std::vector<Dim> sizes;
-  map_bodies(params, [&](const Jaxpr& body) {
+  for_each_body(params, [&](const Jaxpr& body) {
     collect_sizes(Shape(body->sizes.begin(), body->sizes.end()), sizes);
-    return body;
   });
   if (sizes.empty()) return params;
   return map_bodies(params, [&](const Jaxpr& body) { return with_sizes(body, sizes); })

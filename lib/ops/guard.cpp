@@ -17,17 +17,11 @@ const Guard::Rule* guard_of(const Primitive& primitive, const Params& params) {
 }
 
 bool needs_guard(const Jaxpr& jaxpr) {
-  return std::any_of(
-      jaxpr->equations.begin(), jaxpr->equations.end(), [](const Equation& equation) {
-        if (is_effectful(equation) || guard_of(*equation.primitive, equation.params)) return true;
-        for (const auto& [name, value] : equation.params.entries()) {
-          if (const Jaxpr* nested = std::get_if<Jaxpr>(&value); nested && needs_guard(*nested))
-            return true;
-          const auto* list = std::get_if<std::vector<Jaxpr>>(&value);
-          if (list && std::any_of(list->begin(), list->end(), needs_guard)) return true;
-        }
-        return false;
-      });
+  return std::ranges::any_of(jaxpr->equations, [](const Equation& equation) {
+    bool found = is_effectful(equation) || guard_of(*equation.primitive, equation.params);
+    for_each_body(equation.params, [&](const Jaxpr& body) { found = found || needs_guard(body); });
+    return found;
+  });
 }
 
 }  // namespace plait

@@ -384,19 +384,14 @@ Array host_call(const Function& function, const Aval& output, std::initializer_l
 
 std::vector<HostCallSite> host_calls_of(const Jaxpr& jaxpr) {
   std::vector<HostCallSite> sites;
-  auto add = [&](const Jaxpr& nested) {
-    const std::vector<HostCallSite> more = host_calls_of(nested);
-    sites.insert(sites.end(), more.begin(), more.end());
-  };
   for (const Equation& equation : jaxpr->equations) {
     const bool ordered = *equation.primitive == ordered_host_call_p;
     if (ordered || *equation.primitive == host_call_p)
       sites.push_back({equation.params.get<Callable>("function").name(), ordered, equation.source});
-    for (const auto& [name, value] : equation.params.entries()) {
-      if (const Jaxpr* nested = std::get_if<Jaxpr>(&value)) add(*nested);
-      if (const auto* list = std::get_if<std::vector<Jaxpr>>(&value))
-        for (const Jaxpr& nested : *list) add(nested);
-    }
+    for_each_body(equation.params, [&](const Jaxpr& body) {
+      const std::vector<HostCallSite> more = host_calls_of(body);
+      sites.insert(sites.end(), more.begin(), more.end());
+    });
   }
   return sites;
 }

@@ -202,24 +202,6 @@ Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
   return results;
 }
 
-// Host functions are released by their owner, not by a cache of some thread.
-bool holds_callable(const Jaxpr& program);
-bool holds_callable(const Params& params) {
-  for (const auto& [name, value] : params.entries()) {
-    if (std::holds_alternative<Callable>(value)) return true;
-    if (const Jaxpr* body = std::get_if<Jaxpr>(&value); body && holds_callable(*body)) return true;
-    if (const auto* list = std::get_if<std::vector<Jaxpr>>(&value))
-      for (const Jaxpr& body : *list)
-        if (holds_callable(body)) return true;
-  }
-  return false;
-}
-bool holds_callable(const Jaxpr& program) {
-  const auto& equations = program->equations;
-  return std::any_of(equations.begin(), equations.end(),
-                     [](const Equation& equation) { return holds_callable(equation.params); });
-}
-
 struct PreparedCache {
   static constexpr std::size_t size = 256;
   std::unique_ptr<Prepared> slots[size];
@@ -239,6 +221,7 @@ Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const
   std::unique_ptr<Prepared>& slot = cache.slots[(hash >> 32 ^ hash) % PreparedCache::size];
   if (slot && slot->is_for(primitive, inputs, params)) return run(*slot, inputs);
   Prepared prepared = prepare(primitive, inputs, params);
+  // Host functions are released by their owner, not by a cache of some thread.
   if (holds_callable(params)) return run(prepared, inputs);
   slot = std::make_unique<Prepared>(std::move(prepared));
   return run(*slot, inputs);

@@ -119,17 +119,10 @@ bool any_nan(std::span<const Array> arrays) {
 
 // --- The program ---------------------------------------------------------------------------------
 
-bool holds_program(const Params& params) {
-  for (const auto& [name, value] : params.entries())
-    if (std::holds_alternative<Jaxpr>(value) || std::holds_alternative<std::vector<Jaxpr>>(value))
-      return true;
-  return false;
-}
-
 std::string text_of(const Equation& equation, std::span<const Array> inputs, const Array& output) {
   std::string text(equation.primitive->name());
   if (const std::string params = equation.params.to_string();
-      !params.empty() && !holds_program(equation.params))
+      !params.empty() && !holds_bodies(equation.params))
     text += "[" + params + "]";
   for (const Array& input : inputs) text += " " + input.aval().to_string();
   return text + " -> " + output.aval().to_string();
@@ -160,7 +153,7 @@ struct Interpreter {
   void look_into(const Equation& equation, std::span<const Array> inputs,
                  std::span<const std::int64_t> place) const {
     const Primitive& primitive = *equation.primitive;
-    if (!holds_program(equation.params)) return;
+    if (!holds_bodies(equation.params)) return;
     if (primitive == call_p) return look_into_call(equation, inputs);
     if (primitive == cond_p) return look_into_cond(CondParams(equation.params), inputs);
     if (primitive == while_p) return look_into_while(WhileParams(equation.params), inputs);
@@ -174,8 +167,7 @@ struct Interpreter {
     if (primitive == masked_p)
       return look_into_masked(MaskedParams(equation.params), inputs, place);
     if (!Decompose::table().find(primitive)) return;
-    std::vector<Aval> avals;
-    for (const Array& input : inputs) avals.push_back(input.aval());
+    const std::vector<Aval> avals = avals_of(inputs);
     run(decomposition(primitive, avals, equation.params), inputs, {std::string(primitive.name())});
   }
 
@@ -280,8 +272,7 @@ struct Interpreter {
 }  // namespace
 
 std::optional<FirstNan> first_nan(const Jaxpr& jaxpr, std::span<const Array> inputs) {
-  std::vector<Aval> avals;
-  for (const Array& input : inputs) avals.push_back(input.aval());
+  const std::vector<Aval> avals = avals_of(inputs);
   const Jaxpr program = jaxpr->sizes.empty() ? jaxpr : instantiate_for(jaxpr, avals);
   try {
     interpret(Interpreter{}, program, Arrays(inputs.begin(), inputs.end()));

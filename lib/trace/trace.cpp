@@ -159,10 +159,7 @@ std::shared_ptr<const Recipe> recipe_of(const Primitive& primitive, std::span<co
                                         const Params& params, const std::vector<Aval>& outputs) {
   const bool scalar = outputs.size() == 1 && outputs[0].rank() == 0;
   if (!scalar || !std::all_of(inputs.begin(), inputs.end(), is_of_sizes)) return nullptr;
-  for (const auto& [name, value] : params.entries())
-    if (std::holds_alternative<Jaxpr>(value) || std::holds_alternative<std::vector<Jaxpr>>(value))
-      return nullptr;
-  if (primitive.is_effectful()) return nullptr;
+  if (primitive.is_effectful() || holds_bodies(params)) return nullptr;
   return std::make_shared<const Recipe>(
       Recipe{&primitive, Arrays(inputs.begin(), inputs.end()), params});
 }

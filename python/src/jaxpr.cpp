@@ -103,11 +103,7 @@ std::int64_t work_of(const Jaxpr& jaxpr) {
     if (*equation.primitive == dot_general_p)
       work += elements(jaxpr->aval(equation.outputs[0])) * 16;
     std::int64_t nested = 0;
-    for (const auto& [name, value] : equation.params.entries()) {
-      if (const auto* body = std::get_if<Jaxpr>(&value)) nested += work_of(*body);
-      if (const auto* bodies = std::get_if<std::vector<Jaxpr>>(&value))
-        for (const Jaxpr& body : *bodies) nested += work_of(body);
-    }
+    for_each_body(equation.params, [&](const Jaxpr& body) { nested += work_of(body); });
     constexpr std::int64_t many = 1000;  // steps of a loop of which nobody knows how many
     const ParamValue* length = equation.params.find("length");
     const Dim* steps = length ? std::get_if<Dim>(length) : nullptr;

@@ -9,24 +9,6 @@
 namespace plait::laws {
 namespace {
 
-bool holds_callable(const Jaxpr& jaxpr);
-bool holds_callable(const Params& params) {
-  for (const auto& [name, value] : params.entries()) {
-    if (std::holds_alternative<Callable>(value)) return true;
-    if (const Jaxpr* body = std::get_if<Jaxpr>(&value); body && holds_callable(*body)) return true;
-    if (const auto* bodies = std::get_if<std::vector<Jaxpr>>(&value))
-      if (std::any_of(bodies->begin(), bodies->end(),
-                      [](const Jaxpr& body) { return holds_callable(body); }))
-        return true;
-  }
-  return false;
-}
-bool holds_callable(const Jaxpr& jaxpr) {
-  const auto& equations = jaxpr->equations;
-  return std::any_of(equations.begin(), equations.end(),
-                     [](const Equation& equation) { return holds_callable(equation.params); });
-}
-
 std::vector<bool> differentiable(std::span<const Aval> avals) {
   std::vector<bool> flags;
   for (const Aval& aval : avals) flags.push_back(is_differentiable(aval));

@@ -72,8 +72,7 @@ TEST_CASE("checkpoint with no saved results computes the sine again in the backw
     int n = 0;
     for (const Equation& equation : jaxpr->equations) {
       n += *equation.primitive == primitive;
-      for (const auto& [name, value] : equation.params.entries())
-        if (const Jaxpr* body = std::get_if<Jaxpr>(&value)) n += self(*body, primitive, self);
+      for_each_body(equation.params, [&](const Jaxpr& body) { n += self(body, primitive, self); });
     }
     return n;
   };

@@ -154,6 +154,22 @@ Jaxpr parse(std::string_view text);
 // tracing at those sizes. ValueError names a size that the jaxpr does not bind.
 Jaxpr instantiate(const Jaxpr& jaxpr, SizeSubstitution sizes);
 
+// Every jaxpr that parameters hold, in order, those in lists too; not what these hold in turn.
+template <class Visit>
+void for_each_body(const Params& params, Visit&& visit) {
+  for (const auto& [name, value] : params.entries()) {
+    if (const Jaxpr* body = std::get_if<Jaxpr>(&value)) visit(*body);
+    if (const auto* bodies = std::get_if<std::vector<Jaxpr>>(&value))
+      for (const Jaxpr& body : *bodies) visit(body);
+  }
+}
+// The parameters with f applied to each of these jaxprs.
+Params map_bodies(const Params& params, const std::function<Jaxpr(const Jaxpr&)>& f);
+bool holds_bodies(const Params& params);
+// Whether a Callable is among the parameters, or in what they hold at any depth.
+bool holds_callable(const Params& params);
+bool holds_callable(const Jaxpr& jaxpr);
+
 // True when it, or a jaxpr that it holds, has an effect: never merged, dropped or reordered.
 bool is_effectful(const Equation& equation);
 
