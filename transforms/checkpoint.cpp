@@ -165,8 +165,7 @@ Differentiated linearize_checkpoint(std::span<const Array> primals,
 
 Arrays flat::checkpoint(const Function& function, std::span<const Array> inputs,
                         const Callable& policy, const std::string& name) {
-  std::vector<Aval> avals;
-  for (const Array& input : inputs) avals.push_back(input.aval());
+  const std::vector<Aval> avals = avals_of(inputs);
   const Traced traced = make_jaxpr(function, avals, "checkpoint");
   Arrays operands(inputs.begin(), inputs.end());
   operands.insert(operands.end(), traced.captured.begin(), traced.captured.end());

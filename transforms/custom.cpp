@@ -16,12 +16,6 @@
 namespace plait {
 namespace {
 
-std::vector<Aval> avals_of(std::span<const Array> arrays) {
-  std::vector<Aval> avals;
-  for (const Array& array : arrays) avals.push_back(array.aval());
-  return avals;
-}
-
 // What body and rules captured, once each.
 void add_captured(const Traced& traced, Arrays& captured) {
   for (const Array& array : traced.captured)

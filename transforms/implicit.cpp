@@ -5,23 +5,12 @@
 // and nobody differentiates the iteration that solves. custom_root is a custom_jvp whose rule does
 // the same for f(c, x) = 0: (df/dx) dx = -(df/dc) dc.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/bodies.h>
 #include <plait/implicit.h>
 #include <plait/ops.h>
 
 namespace plait {
 namespace {
-
-Arrays joined(std::span<const Array> a, std::span<const Array> b) {
-  Arrays all(a.begin(), a.end());
-  all.insert(all.end(), b.begin(), b.end());
-  return all;
-}
-
-std::vector<Aval> avals_of(std::span<const Array> arrays) {
-  std::vector<Aval> avals;
-  for (const Array& array : arrays) avals.push_back({array.shape(), array.dtype()});
-  return avals;
-}
 
 // --- linear_solve --------------------------------------------------------------------------------
 
@@ -38,7 +27,7 @@ Tangents jvp_linear_solve(std::span<const Array> primals, std::span<const Tangen
     directions.insert(directions.end(), captured.begin(), captured.end());
     const Differentiated moved =
         flat::jvp([&](std::span<const Array> inputs) { return eval_jaxpr(system.matvec, inputs); },
-                  joined(outputs, system.of_matvec(primals)), directions);
+                  concatenate(outputs, system.of_matvec(primals)), directions);
     for (std::size_t i = 0; i < rhs.size(); ++i)
       if (!moved.tangents[i].is_zero())
         rhs[i] = add_tangents(rhs[i], lax::neg(moved.tangents[i].array()));
@@ -48,7 +37,7 @@ Tangents jvp_linear_solve(std::span<const Array> primals, std::span<const Tangen
   Arrays operands;
   for (const Tangent& tangent : rhs) operands.push_back(tangent.instantiate());
   const Arrays dx =
-      bind(linear_solve_p, joined(operands, primals.subspan(system.num_unknowns())), params);
+      bind(linear_solve_p, concatenate(operands, primals.subspan(system.num_unknowns())), params);
   return {dx.begin(), dx.end()};
 }
 
@@ -84,7 +73,7 @@ Tangents transpose_linear_solve(std::span<const Tangent> cotangents,
     captured.push_back(input.known());
   }
   LinearSystem other = system;
-  Arrays operands = joined(ct, captured);
+  Arrays operands = concatenate(ct, captured);
   if (!system.symmetric) {
     if (!system.transpose_solve)
       throw MissingRuleError(
@@ -96,8 +85,8 @@ Tangents transpose_linear_solve(std::span<const Tangent> cotangents,
     std::swap(other.num_solve, other.num_transpose);
     const Arrays before = std::move(operands);
     const std::span<const Array> all = before;
-    operands = joined(joined(ct, system.of_matvec(all)),
-                      joined(system.of_transpose(all), system.of_solve(all)));
+    operands = concatenate(concatenate(ct, system.of_matvec(all)),
+                           concatenate(system.of_transpose(all), system.of_solve(all)));
   }
   const Arrays x = bind(linear_solve_p, operands, other.to_params());
   Tangents results;
@@ -156,7 +145,7 @@ struct Root {
 
   Function f_with(std::span<const Array> captured) const {
     return [f = f, captured = Arrays(captured.begin(), captured.end())](std::span<const Array> x) {
-      return eval_jaxpr(f, joined(x, captured));
+      return eval_jaxpr(f, concatenate(x, captured));
     };
   }
   Arrays operator()(std::span<const Array> inputs) const {
@@ -191,8 +180,8 @@ struct Root {
       return results;
     }
     const Differentiated moved =
-        flat::jvp([&](std::span<const Array> c) { return eval_jaxpr(f, joined(x, c)); }, captured,
-                  directions);
+        flat::jvp([&](std::span<const Array> c) { return eval_jaxpr(f, concatenate(x, c)); },
+                  captured, directions);
     Arrays rhs;
     for (const Tangent& tangent : moved.tangents) rhs.push_back(tangent.instantiate());
     const flat::LinearMap map =
@@ -200,7 +189,7 @@ struct Root {
     const Function g = [map](std::span<const Array> direction) {
       Arrays operands;
       for (int input : map.inputs) operands.push_back(direction[std::size_t(input)]);
-      const Arrays pushed = eval_jaxpr(map.jaxpr, joined(operands, map.residuals));
+      const Arrays pushed = eval_jaxpr(map.jaxpr, concatenate(operands, map.residuals));
       Arrays outputs;
       for (const Array& output : map.outputs) outputs.push_back(lax::zeros_like(output.aval()));
       for (std::size_t i = 0; i < pushed.size(); ++i)
@@ -222,9 +211,9 @@ Arrays flat::custom_linear_solve(const Function& matvec, std::span<const Array> 
   Function transposed;
   if (transpose_solve && !symmetric)
     transposed = [&](std::span<const Array> y) {
-      const Traced traced = make_jaxpr(matvec, avals_of(y), "custom_linear_solve");
+      const Traced traced = make_jaxpr(matvec, strong_avals_of(y), "custom_linear_solve");
       std::vector<TransposeInput> inputs;
-      for (const Aval& aval : avals_of(y)) inputs.push_back(TransposeInput(aval));
+      for (const Aval& aval : strong_avals_of(y)) inputs.push_back(TransposeInput(aval));
       for (const Array& array : traced.captured) inputs.push_back(array);
       const Function vecmat = [inputs, jaxpr = traced.jaxpr](std::span<const Array> cotangents) {
         const Tangents all(cotangents.begin(), cotangents.end());
@@ -241,7 +230,7 @@ Arrays flat::custom_linear_solve(const Function& matvec, std::span<const Array> 
 Arrays flat::custom_root(const Function& f, std::span<const Array> initial_guess,
                          const Solver& solve, const Solver& tangent_solve,
                          const std::string& name) {
-  const Traced traced = make_jaxpr(f, avals_of(initial_guess), "custom_root");
+  const Traced traced = make_jaxpr(f, strong_avals_of(initial_guess), "custom_root");
   const std::vector<Aval> outputs = traced.jaxpr->output_avals();
   bool equal = outputs.size() == initial_guess.size();
   for (std::size_t i = 0; equal && i < outputs.size(); ++i)
@@ -252,7 +241,7 @@ Arrays flat::custom_root(const Function& f, std::span<const Array> initial_guess
                          std::to_string(initial_guess.size()) + " of the guess",
                      "return as many equations as there are unknowns");
   const Root root{traced.jaxpr, traced.captured.size(), solve, tangent_solve, name};
-  return root(joined(traced.captured, initial_guess));
+  return root(concatenate(traced.captured, initial_guess));
 }
 
 }  // namespace plait

@@ -31,7 +31,7 @@ std::shared_ptr<const flat::Jit::State::Entry> flat::Jit::State::trace(
     std::span<const Array> inputs) {
   constexpr std::size_t limit = 256;
   auto made = std::make_shared<Entry>();
-  for (const Array& input : inputs) made->avals.push_back(input.aval());
+  made->avals = avals_of(inputs);
   {
     TransformScope scope("jit", name);
     made->traced = make_jaxpr(function, made->avals, "jit");

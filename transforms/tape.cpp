@@ -168,8 +168,7 @@ Arrays off_tape(Arrays outputs) {
 LinearizedOperation linearize_operation(const Primitive& primitive, std::span<const Array> primals,
                                         const Params& params, const std::vector<bool>& active) {
   LinearTrace linear("the tape");
-  std::vector<Aval> avals;
-  for (const Array& primal : primals) avals.push_back(primal.aval());
+  const std::vector<Aval> avals = avals_of(primals);
   const Tangents tangents = tangent_inputs(linear, avals, active);
   Differentiated result = rule<Linearize>(primitive)(primals, tangents, params, &linear);
   LinearizedOperation done;

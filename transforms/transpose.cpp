@@ -24,8 +24,7 @@ Tangents transpose_equation(const Equation& equation, std::span<const TransposeI
     return (*transpose)(cotangents, inputs, equation.params);
   if (!Decompose::table().find(*equation.primitive))
     throw_missing_rule(Transpose::table(), *equation.primitive);
-  std::vector<Aval> avals;
-  for (const TransposeInput& input : inputs) avals.push_back(input.aval());
+  const std::vector<Aval> avals = avals_of(inputs);
   return flat::transpose(decomposition(*equation.primitive, avals, equation.params), inputs,
                          cotangents);
 }
@@ -94,8 +93,7 @@ Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inp
 flat::Pullback flat::vjp(const Function& function, std::span<const Array> primals,
                          const std::vector<bool>& wrt) {
   auto map = std::make_shared<LinearMap>(linearize(function, primals, wrt));
-  std::vector<Aval> avals;
-  for (const Array& primal : primals) avals.push_back(primal.aval());
+  const std::vector<Aval> avals = avals_of(primals);
   Pullback pullback{map->outputs, {}};
   pullback.pull = [map, avals, wrt](std::span<const Tangent> cotangents) {
     std::vector<TransposeInput> inputs;

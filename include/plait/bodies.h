@@ -10,19 +10,8 @@ namespace plait {
 
 using Flags = std::vector<bool>;
 
-template <class T>
-std::vector<T> concatenate(std::vector<T> a, const std::vector<T>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 inline Arrays slice(std::span<const Array> arrays, std::size_t begin, std::size_t end) {
   return {arrays.begin() + std::ptrdiff_t(begin), arrays.begin() + std::ptrdiff_t(end)};
-}
-
-inline std::vector<Aval> avals_of(std::span<const Array> arrays) {
-  std::vector<Aval> avals;
-  for (const Array& array : arrays) avals.push_back(array.aval());
-  return avals;
 }
 
 inline Flags nonzero(std::span<const Tangent> tangents) {

@@ -45,6 +45,9 @@ struct LinearSystem {
   }
 };
 
+// The types of unknowns, which are strong whatever a right-hand side or a guess is.
+std::vector<Aval> strong_avals_of(std::span<const Array> unknowns);
+
 // x with matvec(x) = b, found by solve(b); transpose_solve may be empty. What the functions capture
 // is differentiated through matvec alone.
 Arrays linear_solve(const Function& matvec, std::span<const Array> b, const Function& solve,

@@ -49,6 +49,15 @@ extern const Primitive cond_p, scan_p, while_p, lanes_p, empty_stack_p;
 Params open_bodies(const Params& params);
 Params close_bodies(const Params& params);
 
+// Two lists in one: operands of such an equation, their types, flags.
+template <class A, class B = A>
+  requires std::same_as<typename A::value_type, typename B::value_type>
+std::vector<typename A::value_type> concatenate(const A& a, const B& b) {
+  std::vector<typename A::value_type> all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
 struct CondParams {
   CondParams() = default;
   explicit CondParams(const Params& params);

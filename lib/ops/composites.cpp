@@ -46,8 +46,7 @@ std::size_t mix(std::size_t hash, std::size_t value) {
 Arrays apply_body(const Composite& composite, std::span<const Array> inputs,
                   const Params& attributes, const std::vector<Dim>& sizes) {
   if (!composite.jvp) return composite.body(inputs, attributes);
-  std::vector<Aval> avals;
-  for (const Array& input : inputs) avals.push_back(input.aval());
+  std::vector<Aval> avals = avals_of(inputs);
   const Jaxpr body = make_closed_jaxpr(
       [&](std::span<const Array> x) { return composite.body(x, attributes); }, avals, sizes);
   const std::vector<Aval> tangents = avals;
@@ -127,9 +126,7 @@ Params composite_params(const Composite& composite, std::span<const Aval> inputs
 
 Results composite(const Composite& composite, std::span<const Array> inputs,
                   const Params& attributes) {
-  std::vector<Aval> avals;
-  avals.reserve(inputs.size());
-  for (const Array& input : inputs) avals.push_back(input.aval());
+  const std::vector<Aval> avals = avals_of(inputs);
   return bind(call_p, inputs, composite_params(composite, avals, attributes));
 }
 

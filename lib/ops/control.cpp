@@ -30,12 +30,6 @@ void require_inputs(const char* name, std::span<const Aval> given, std::span<con
                         text_of(wanted) + " are needed by\n" + print(body));
 }
 
-std::vector<Aval> concatenate(std::span<const Aval> a, std::span<const Aval> b) {
-  std::vector<Aval> all(a.begin(), a.end());
-  all.insert(all.end(), b.begin(), b.end());
-  return all;
-}
-
 }  // namespace
 
 Params open_bodies(const Params& params) {

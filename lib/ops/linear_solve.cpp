@@ -65,10 +65,15 @@ bool all_plain(std::span<const Array> arrays) {
 
 }  // namespace
 
+std::vector<Aval> strong_avals_of(std::span<const Array> unknowns) {
+  std::vector<Aval> avals;
+  for (const Array& array : unknowns) avals.push_back({array.shape(), array.dtype()});
+  return avals;
+}
+
 Arrays linear_solve(const Function& matvec, std::span<const Array> b, const Function& solve,
                     const Function& transpose_solve, bool symmetric) {
-  std::vector<Aval> avals;
-  for (const Array& array : b) avals.push_back({array.shape(), array.dtype()});
+  const std::vector<Aval> avals = strong_avals_of(b);
   LinearSystem system;
   Arrays operands(b.begin(), b.end());
   auto trace = [&](const Function& function, const char* what, Jaxpr& jaxpr, int& num_captured) {
@@ -82,9 +87,7 @@ Arrays linear_solve(const Function& matvec, std::span<const Array> b, const Func
   trace(matvec, "matvec", system.matvec, system.num_matvec);
   if (all_plain(operands)) {  // nobody asks for more than the solution
     Arrays x = solve(b);
-    std::vector<Aval> given;
-    for (const Array& array : x) given.push_back(array.aval());
-    require_like(given, b, "solve");
+    require_like(avals_of(x), b, "solve");
     if (all_plain(x)) return x;
   }
   trace(solve, "solve", system.solve, system.num_solve);

@@ -312,8 +312,7 @@ struct EvalInterpreter {
 Arrays eval_jaxpr(const Jaxpr& jaxpr, std::span<const Array> inputs) {
   Arrays values(inputs.begin(), inputs.end());
   if (jaxpr->sizes.empty()) return interpret(EvalInterpreter{}, jaxpr, std::move(values));
-  std::vector<Aval> avals;
-  for (const Array& input : inputs) avals.push_back(input.aval());
+  const std::vector<Aval> avals = avals_of(inputs);
   return interpret(EvalInterpreter{}, instantiate_for(jaxpr, avals), std::move(values));
 }
 

@@ -96,13 +96,6 @@ Tangents to_tangents(const py::list& list, const std::vector<Aval>& avals, const
   return tangents;
 }
 
-template <class Range>
-std::vector<Aval> avals_of(const Range& values) {
-  std::vector<Aval> avals;
-  for (const auto& value : values) avals.push_back(value.aval());
-  return avals;
-}
-
 void define_rule(const Primitive& primitive, const std::string& kind, py::object function,
                  RuleOrigin origin) {
   const Primitive* p = &primitive;

@@ -34,12 +34,6 @@ Tangents to_tangents(py::handle sequence, std::span<const Aval> avals) {
   return tangents;
 }
 
-std::vector<Aval> avals_of(std::span<const Array> arrays) {
-  std::vector<Aval> avals;
-  for (const Array& array : arrays) avals.push_back(array.aval());
-  return avals;
-}
-
 std::vector<Aval> to_avals(py::handle sequence) {
   std::vector<Aval> avals;
   for (py::handle item : sequence) avals.push_back(to_aval(item.ptr()));

@@ -170,7 +170,7 @@ std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
   TransformScope scope("jit", state.name);
   ArgumentNames names([&](std::size_t input) { return state.input_name(entry, input); });
   auto made = std::make_shared<Instance>();
-  for (const Array& array : arrays) made->avals.push_back(array.aval());
+  made->avals = avals_of(arrays);
   solve_sizes(entry.jaxpr->sizes, entry.jaxpr->input_avals(), made->avals, "jit");
   made->jaxpr = instantiate_for(entry.jaxpr, made->avals);
   made->releases_gil = work_of(made->jaxpr) > 30000;

@@ -144,4 +144,13 @@ class Operand : public Array {
 
 using Arrays = std::vector<Array>;
 
+// The types of arrays, or of other values that have one.
+template <class Values>
+std::vector<Aval> avals_of(const Values& values) {
+  std::vector<Aval> avals;
+  avals.reserve(values.size());
+  for (const auto& value : values) avals.push_back(value.aval());
+  return avals;
+}
+
 }  // namespace plait
