@@ -143,10 +143,25 @@ Matrices exchanged(const Matrices& m) {
           m.column_stride, m.row_stride, m.data, m.copy};
 }
 
+// out = a b of `rows` rows. Eigen's kernel by itself: its expression of a product also compiles
+// what it does for vectors and small matrices, for each of the layouts.
+template <class T, int lhs_order, int rhs_order>
+void multiply_chunk(const Matrices& a, const Matrices& b, const T* lhs, const T* rhs,
+                    std::int64_t rows, T* out) {
+  using namespace Eigen;  // NOLINT
+  using Product = internal::general_matrix_matrix_product<Index, T, lhs_order, false, T, rhs_order,
+                                                          false, RowMajor, 1>;
+  const std::int64_t K = a.columns, N = b.columns;
+  const std::int64_t lhs_stride = lhs_order == RowMajor ? a.row_stride : a.column_stride;
+  const std::int64_t rhs_stride = rhs_order == RowMajor ? b.row_stride : b.column_stride;
+  std::fill_n(out, rows * N, T(0));
+  internal::gemm_blocking_space<RowMajor, T, T, Dynamic, Dynamic, Dynamic> blocking(rows, N, K, 1,
+                                                                                    true);
+  Product::run(rows, N, K, lhs, lhs_stride, rhs, rhs_stride, out, 1, N, T(1), blocking, nullptr);
+}
+
 template <class T>
 void multiply(const Matrices& a, const Matrices& b, T* out) {
-  using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  using ColMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
   const std::int64_t M = a.rows, K = a.columns, N = b.columns;
   if (N == 1) return multiply_in_order(exchanged(b), exchanged(a), out);
   if (M == 1 || N + K < EIGEN_GEMM_TO_COEFFBASED_THRESHOLD) return multiply_in_order(a, b, out);
@@ -155,29 +170,20 @@ void multiply(const Matrices& a, const Matrices& b, T* out) {
   constexpr std::int64_t chunk = 256;
   const std::int64_t chunks = (M - 2) / chunk + 1;
   const std::int64_t work = std::max<std::int64_t>(1, std::min(M, chunk) * N * K);
-  auto with_map = [](const void* data, std::int64_t rows, std::int64_t columns,
-                     std::int64_t row_stride, std::int64_t column_stride, auto&& use) {
-    const T* p = static_cast<const T*>(data);
-    if (column_stride == 1 || columns == 1)
-      use(Eigen::Map<const RowMajor, 0, Eigen::OuterStride<>>(p, rows, columns,
-                                                              Eigen::OuterStride<>(row_stride)));
-    else
-      use(Eigen::Map<const ColMajor, 0, Eigen::OuterStride<>>(p, rows, columns,
-                                                              Eigen::OuterStride<>(column_stride)));
-  };
+  auto by_rows = [](const Matrices& m) { return m.column_stride == 1 || m.columns == 1; };
+  constexpr int R = Eigen::RowMajor, C = Eigen::ColMajor;
+  const auto multiply_chunk_of =
+      by_rows(a) ? (by_rows(b) ? multiply_chunk<T, R, R> : multiply_chunk<T, R, C>)
+                 : (by_rows(b) ? multiply_chunk<T, C, R> : multiply_chunk<T, C, C>);
   parallel_for(a.batch * chunks, std::max<std::int64_t>(1, 65536 / work),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t index = begin; index < end; ++index) {
                    const std::int64_t batch = index / chunks, first = index % chunks * chunk;
                    const std::int64_t rows = index % chunks == chunks - 1 ? M - first : chunk;
-                   Eigen::Map<RowMajor> result(out + batch * M * N + first * N, rows, N);
                    const T* lhs = static_cast<const T*>(a.data) + batch * a.batch_stride +
                                   first * a.row_stride;
                    const T* rhs = static_cast<const T*>(b.data) + batch * b.batch_stride;
-                   with_map(lhs, rows, K, a.row_stride, a.column_stride, [&](const auto& left) {
-                     with_map(rhs, K, N, b.row_stride, b.column_stride,
-                              [&](const auto& right) { result.noalias() = left * right; });
-                   });
+                   multiply_chunk_of(a, b, lhs, rhs, rows, out + batch * M * N + first * N);
                  }
                });
 }
