@@ -103,9 +103,9 @@ Decomposition decompose(Dim dim) {
 
 using ValueOf = std::function<std::optional<std::int64_t>(std::string_view)>;
 
-class Evaluator {
+class SizeEvaluator {
  public:
-  explicit Evaluator(const ValueOf& value_of) : value_of_(value_of) {}
+  explicit SizeEvaluator(const ValueOf& value_of) : value_of_(value_of) {}
 
   __int128 evaluate(Dim dim) {
     const DimNode* node = DimNode::of(dim);
@@ -286,7 +286,7 @@ Dim Dim::substitute(std::span<const std::pair<Dim, Dim>> replacements) const {
 
 std::int64_t Dim::evaluate(const ValueOf& value_of) const {
   if (is_constant()) return constant();
-  return static_cast<std::int64_t>(Evaluator(value_of).evaluate(*this));
+  return static_cast<std::int64_t>(SizeEvaluator(value_of).evaluate(*this));
 }
 
 Dim::Operation Dim::operation() const {
