@@ -8,49 +8,43 @@
 
 #include <cmath>
 #include <cstdio>
-#include <fstream>
+
+#include "digits.h"
 
 using plait::Array;
 namespace jnp = plait::numpy;
 
 constexpr int epochs = 12, batch = 128, width = 48;
 
-struct Digits {
+struct Sequences {
   std::vector<float> columns;  // of each digit 8 columns of 8, those behind the last one NaN
   std::vector<std::int32_t> lengths, labels;
 };
 
-Digits load(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  std::int32_t n = 0;
-  if (!file.read(reinterpret_cast<char*>(&n), sizeof n)) {
-    std::fprintf(stderr, "%s cannot be read; `./dev demo` writes it\n", path);
-    std::exit(1);
-  }
-  std::vector<float> images(n * 64);
-  Digits digits{std::vector<float>(n * 64, NAN), std::vector<std::int32_t>(n),
-                std::vector<std::int32_t>(n)};
-  file.read(reinterpret_cast<char*>(images.data()), images.size() * sizeof(float));
-  file.read(reinterpret_cast<char*>(digits.labels.data()), n * sizeof(std::int32_t));
+Sequences to_sequences(const Digits& digits) {
+  const int n = digits.count;
+  Sequences sequences{std::vector<float>(n * 64, NAN), std::vector<std::int32_t>(n),
+                      std::vector<std::int32_t>(n)};
   for (int i = 0; i < n; ++i) {
-    const float* image = images.data() + i * 64;
+    const float* image = digits.image(i);
     int first = 8, last = -1;
     for (int row = 0; row < 8; ++row)
       for (int column = 0; column < 8; ++column)
         if (image[row * 8 + column] != 0)
           first = std::min(first, column), last = std::max(last, column);
-    digits.lengths[i] = last - first + 1;
+    sequences.lengths[i] = last - first + 1;
+    sequences.labels[i] = digits.label(i);
     for (int column = first; column <= last; ++column)
       for (int row = 0; row < 8; ++row)
-        digits.columns[i * 64 + (column - first) * 8 + row] = image[row * 8 + column];
+        sequences.columns[i * 64 + (column - first) * 8 + row] = image[row * 8 + column];
   }
-  return digits;
+  return sequences;
 }
 
 struct Batch {
   Array columns, lengths, labels;
 };
-Batch rows(const Digits& digits, std::span<const std::int32_t> places) {
+Batch rows(const Sequences& digits, std::span<const std::int32_t> places) {
   const std::int64_t n = places.size();
   plait::Buffer columns = plait::Buffer::empty(plait::DType::float32, {n, 8, 8}),
                 lengths = plait::Buffer::empty(plait::DType::int32, {n}),
@@ -116,7 +110,7 @@ Array accuracy(const Weights& w, const Batch& b) {
 }
 
 int main(int argc, char** argv) {
-  const Digits digits = load(argc > 1 ? argv[1] : "data/digits.bin");
+  const Sequences digits = to_sequences(load_digits(argc > 1 ? argv[1] : "data/digits.bin"));
   int counts[9] = {};
   for (std::int32_t length : digits.lengths) ++counts[length];
   std::printf("lengths");

@@ -5,10 +5,9 @@ them. Prints the same as its twin, 07_recurrent.cpp.
 """
 
 # SPDX-License-Identifier: Apache-2.0
-import pathlib
-
 import numpy as np
-import plait
+from digits import load_digits
+
 import plait.numpy as jnp
 from plait import jit, lax, mask, nn, optim, random, value_and_grad, vmap
 
@@ -17,13 +16,11 @@ EPOCHS, BATCH, WIDTH = 12, 128, 48
 
 def load():
     """Columns of each digit, those without ink at both ends cut off, padded with NaN; lengths; labels."""
-    raw = (pathlib.Path(__file__).parent.parent / "data" / "digits.bin").read_bytes()
-    n = int(np.frombuffer(raw, np.int32, 1)[0])
-    images = np.frombuffer(raw, np.float32, n * 64, offset=4).reshape(n, 8, 8)
-    labels = np.frombuffer(raw, np.int32, n, offset=4 + n * 64 * 4)
+    images, labels = load_digits()
+    n = len(labels)
     columns = np.full((n, 8, 8), np.nan, np.float32)
     lengths = np.zeros(n, np.int32)
-    for i, image in enumerate(images):
+    for i, image in enumerate(images.reshape(n, 8, 8)):
         inked = np.flatnonzero(image.any(axis=0))
         ink = image[:, inked[0] : inked[-1] + 1].T
         lengths[i] = len(ink)

@@ -8,7 +8,8 @@
 
 #include <cstdio>
 #include <cstring>
-#include <fstream>
+
+#include "digits.h"
 
 using plait::Array;
 namespace jnp = plait::numpy;
@@ -17,26 +18,6 @@ namespace random_ = plait::random;
 constexpr int epochs = 2;
 constexpr std::int64_t batch = 64;
 constexpr double rate = 0.2;
-
-struct Digits {
-  std::int64_t count;
-  Array images, labels;
-};
-
-// The digits: images of 64 pixels, and labels.
-Digits load(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  std::int32_t n = 0;
-  if (!file.read(reinterpret_cast<char*>(&n), sizeof n)) {
-    std::fprintf(stderr, "%s cannot be read; `./dev demo` writes it\n", path);
-    std::exit(1);
-  }
-  const auto images = plait::Buffer::empty(plait::DType::float32, {n, 64}),
-             labels = plait::Buffer::empty(plait::DType::int32, {n});
-  file.read(static_cast<char*>(images.data()), images.bytes());
-  file.read(static_cast<char*>(labels.data()), labels.bytes());
-  return {n, Array(images), Array(labels)};
-}
 
 std::vector<Array> init() {
   const Array keys = random_::split(random_::key(Array(1)));
@@ -90,7 +71,8 @@ int main(int argc, char** argv) {
 
   // Now the same model twice. Variables are updated under NoGrad; pure functions return new
   // weights.
-  const Digits digits = load(argc > 1 ? argv[1] : "data/digits.bin");
+  const Digits digits = load_digits(argc > 1 ? argv[1] : "data/digits.bin");
+  const Array all_images(digits.images), all_labels(digits.labels);
   std::vector<Array> variables, weights = init();
   for (const Array& weight : init()) variables.push_back(plait::variable(weight));
   const auto gradient = plait::jit(plait::grad(loss));
@@ -99,8 +81,8 @@ int main(int argc, char** argv) {
     Array value;
     for (std::int64_t first = 0; first + batch <= digits.count; first += batch) {
       const plait::Subscripts rows{plait::Range{first, first + batch, {}}};
-      const Array images = plait::getitem(digits.images, rows),
-                  labels = plait::getitem(digits.labels, rows);
+      const Array images = plait::getitem(all_images, rows),
+                  labels = plait::getitem(all_labels, rows);
       value = loss(variables, images, labels);
       plait::backward(value);
       const std::vector<Array> gradients = gradient(weights, images, labels);

@@ -4,23 +4,14 @@ Prints the same as its twin, 09_tape.cpp.
 """
 
 # SPDX-License-Identifier: Apache-2.0
-import pathlib
-
 import numpy as np
+from digits import load_digits
 
 import plait
 import plait.numpy as jnp
 from plait import grad, jit, nn, random
 
 EPOCHS, BATCH, RATE = 2, 64, 0.2
-
-
-def load():
-    """The digits: images of 64 pixels, and labels."""
-    raw = (pathlib.Path(__file__).parent.parent / "data" / "digits.bin").read_bytes()
-    n = int(np.frombuffer(raw, np.int32, 1)[0])
-    images = np.frombuffer(raw, np.float32, n * 64, offset=4).reshape(n, 64)
-    return images, np.frombuffer(raw, np.int32, n, offset=4 + n * 64 * 4)
 
 
 def init():
@@ -69,7 +60,7 @@ jnp.sum(row * row).backward()
 print("after writing:", x.grad.tolist())
 
 # Now the same model twice. Variables are updated under no_grad; pure functions return new weights.
-images, labels = load()
+images, labels = load_digits()
 variables, weights = [plait.variable(w) for w in init()], init()
 gradient = jit(grad(loss))
 equal = total = 0

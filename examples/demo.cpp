@@ -8,7 +8,8 @@
 #include <plait/random.h>
 
 #include <cstdio>
-#include <fstream>
+
+#include "digits.h"
 
 using plait::Array;
 namespace jnp = plait::numpy;
@@ -21,34 +22,14 @@ struct Layer {
 };
 using Layers = std::vector<Layer>;
 
-struct Digits {
-  std::vector<float> images;
-  std::vector<std::int32_t> labels;
-};
-
-Digits load(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  std::int32_t n = 0;
-  if (!file.read(reinterpret_cast<char*>(&n), sizeof n)) {
-    std::fprintf(stderr, "%s cannot be read; `./dev demo` writes it\n", path);
-    std::exit(1);
-  }
-  Digits digits{std::vector<float>(n * 64), std::vector<std::int32_t>(n)};
-  file.read(reinterpret_cast<char*>(digits.images.data()), digits.images.size() * sizeof(float));
-  file.read(reinterpret_cast<char*>(digits.labels.data()),
-            digits.labels.size() * sizeof(std::int32_t));
-  return digits;
-}
-
 // The rows at these places, as arrays.
 std::pair<Array, Array> rows(const Digits& digits, std::span<const std::int32_t> places) {
   const std::int64_t n = places.size();
   plait::Buffer images = plait::Buffer::empty(plait::DType::float32, {n, 64}),
                 labels = plait::Buffer::empty(plait::DType::int32, {n});
   for (std::int64_t i = 0; i < n; ++i) {
-    std::copy_n(digits.images.data() + places[i] * 64, 64,
-                static_cast<float*>(images.data()) + i * 64);
-    static_cast<std::int32_t*>(labels.data())[i] = digits.labels[places[i]];
+    std::copy_n(digits.image(places[i]), 64, static_cast<float*>(images.data()) + i * 64);
+    static_cast<std::int32_t*>(labels.data())[i] = digits.label(places[i]);
   }
   return {Array(images), Array(labels)};
 }
@@ -96,8 +77,8 @@ Array accuracy(const Layers& layers, const Array& x, const Array& y) {
 }
 
 int main(int argc, char** argv) {
-  const Digits digits = load(argc > 1 ? argv[1] : "data/digits.bin");
-  const std::int64_t n = digits.labels.size();
+  const Digits digits = load_digits(argc > 1 ? argv[1] : "data/digits.bin");
+  const std::int64_t n = digits.count;
   const std::vector<std::int32_t> order = permutation(random_::key(Array(0)), n);
   const std::span<const std::int32_t> test(order.data(), n / 5),
       train(order.data() + n / 5, n - n / 5);

@@ -8,6 +8,7 @@ import pathlib
 import time
 
 import numpy as np
+from digits import load_digits
 from rich.progress import Progress
 
 import plait
@@ -20,10 +21,8 @@ EPOCHS, BATCH, RATE = 40, 64, 3e-3
 
 def load():
     """The digits, split into training and test sets by permutation(key(0)): 80 % and 20 %."""
-    raw = (ROOT.parent / "data" / "digits.bin").read_bytes()
-    n = int(np.frombuffer(raw, np.int32, 1)[0])
-    images = np.frombuffer(raw, np.float32, n * 64, offset=4).reshape(n, 64)
-    labels = np.frombuffer(raw, np.int32, n, offset=4 + n * 64 * 4)
+    images, labels = load_digits()
+    n = len(labels)
     order = np.asarray(random.permutation(random.key(0), n))
     test, train = order[: n // 5], order[n // 5 :]
     return (images[train], labels[train]), (images[test], labels[test])
