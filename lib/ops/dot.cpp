@@ -1,7 +1,7 @@
 // dot_general: contraction of two arrays over any axes, batched over others. Reference kernel on
 // Eigen.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/axis.h"
+#include "ops/dot.h"
 
 #include <plait/base/pool.h>
 #include <plait/families.h>
@@ -9,29 +9,10 @@
 
 #include <Eigen/Core>
 
+#include "ops/axis.h"
+
 namespace plait {
 namespace {
-
-struct Axes {
-  std::vector<int> lhs_contract, rhs_contract, lhs_batch, rhs_batch;
-  explicit Axes(const Params& params)
-      : lhs_contract(params.ints("lhs_contract")),
-        rhs_contract(params.ints("rhs_contract")),
-        lhs_batch(params.ints("lhs_batch")),
-        rhs_batch(params.ints("rhs_batch")) {}
-};
-
-bool contains(const std::vector<int>& list, int value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
-std::vector<int> free_axes(int rank, const std::vector<int>& contract,
-                           const std::vector<int>& batch) {
-  std::vector<int> free;
-  for (int i = 0; i < rank; ++i)
-    if (!contains(contract, i) && !contains(batch, i)) free.push_back(i);
-  return free;
-}
 
 using lax::DotDimensions;
 
@@ -219,7 +200,7 @@ View cast_view(const View& view, DType dtype, Buffer& keep) {
 }
 
 void dot_eval(std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
-  const Axes axes(params);
+  const DotAxes axes(params);
   const View& out = outputs[0];
   if (num_elements(out.shape) == 0) return;
   // 16-bit floats and bools multiply in a wider type and round once.
@@ -258,8 +239,8 @@ void dot_eval(std::span<const View> inputs, std::span<const View> outputs, const
 
 // The cotangent of one operand: contract the result's cotangent with the other operand over its
 // free axes, then put the axes back in the operand's order.
-Array transpose_operand(const Array& ct, const Array& other, const Aval& operand, const Axes& axes,
-                        bool is_lhs) {
+Array transpose_operand(const Array& ct, const Array& other, const Aval& operand,
+                        const DotAxes& axes, bool is_lhs) {
   const auto& my_contract = is_lhs ? axes.lhs_contract : axes.rhs_contract;
   const auto& other_contract = is_lhs ? axes.rhs_contract : axes.lhs_contract;
   const auto& my_batch = is_lhs ? axes.lhs_batch : axes.rhs_batch;
@@ -315,7 +296,7 @@ static const auto dot_general_def =
            "those of rhs. 16-bit floats accumulate in float32.")
         .operands(2)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
-          const Axes axes(params);
+          const DotAxes axes(params);
           const Aval &lhs = inputs[0], &rhs = inputs[1];
           if (lhs.dtype != rhs.dtype)
             throw DtypeError("dot_general: operands have dtypes " +
@@ -373,7 +354,7 @@ static const auto dot_general_def =
           return {total};
         })
         .rule<Transpose>([](auto cotangents, auto inputs, const Params& params) -> Tangents {
-          const Axes axes(params);
+          const DotAxes axes(params);
           Tangents result{Tangent(inputs[0].aval()), Tangent(inputs[1].aval())};
           const int linear = inputs[0].is_linear() ? 0 : 1;
           result[linear] = transpose_operand(cotangents[0].array(), inputs[1 - linear].known(),
@@ -382,7 +363,7 @@ static const auto dot_general_def =
         })
         .rule<Batch>([](Dim, std::span<const Batched> inputs,
                         const Params& params) -> std::vector<Batched> {
-          Axes axes(params);
+          DotAxes axes(params);
           auto shift = [](std::vector<int>& list, int dim) {
             for (int& axis : list) axis += axis >= dim;
           };
@@ -415,7 +396,7 @@ static const auto dot_general_def =
         .rule<Mask>([](std::span<const Masked> inputs, auto, const Params& params,
                        const SizeValues& sizes) {
           // Both operands: 0 * NaN is NaN.
-          const Axes axes(params);
+          const DotAxes axes(params);
           const Array zero = Array::literal(0, inputs[0].aval.dtype);
           return Arrays(bind(dot_general_p,
                              {fill_padding(inputs[0], zero, sizes, axes.lhs_contract),

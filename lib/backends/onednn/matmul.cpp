@@ -3,29 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ops.h>
 
+#include "ops/dot.h"
 #include "product.h"
 
 namespace plait::onednn {
 namespace {
-
-struct Axes {
-  std::vector<int> lhs_contract, rhs_contract, lhs_batch, rhs_batch;
-  explicit Axes(const Params& params)
-      : lhs_contract(params.ints("lhs_contract")),
-        rhs_contract(params.ints("rhs_contract")),
-        lhs_batch(params.ints("lhs_batch")),
-        rhs_batch(params.ints("rhs_batch")) {}
-};
-
-std::vector<int> free_axes(int rank, const std::vector<int>& contract,
-                           const std::vector<int>& batch) {
-  std::vector<int> free;
-  for (int i = 0; i < rank; ++i)
-    if (std::find(contract.begin(), contract.end(), i) == contract.end() &&
-        std::find(batch.begin(), batch.end(), i) == batch.end())
-      free.push_back(i);
-  return free;
-}
 
 struct Range {
   std::int64_t size = 1, stride = 1;
@@ -136,7 +118,7 @@ class MatmulKernel final : public Kernel {
 
   const Equation equation_;
   const Eval::Rule& eval_;
-  const Axes axes_;
+  const DotAxes axes_;
   const std::vector<int> lhs_free_, rhs_free_;
   const Epilogues epilogues_;
   const CompiledCache<Product> cache_;

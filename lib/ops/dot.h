@@ -1,0 +1,33 @@
+// The axes of dot_general, as its parameters name them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/ir/params.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace plait {
+
+struct DotAxes {
+  std::vector<int> lhs_contract, rhs_contract, lhs_batch, rhs_batch;
+  explicit DotAxes(const Params& params)
+      : lhs_contract(params.ints("lhs_contract")),
+        rhs_contract(params.ints("rhs_contract")),
+        lhs_batch(params.ints("lhs_batch")),
+        rhs_batch(params.ints("rhs_batch")) {}
+};
+
+// Those of an operand that are neither contracted nor batched, in order.
+inline std::vector<int> free_axes(int rank, const std::vector<int>& contract,
+                                  const std::vector<int>& batch) {
+  auto contains = [](const std::vector<int>& list, int axis) {
+    return std::find(list.begin(), list.end(), axis) != list.end();
+  };
+  std::vector<int> free;
+  for (int axis = 0; axis < rank; ++axis)
+    if (!contains(contract, axis) && !contains(batch, axis)) free.push_back(axis);
+  return free;
+}
+
+}  // namespace plait
