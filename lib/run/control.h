@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "compile/operands.h"
+
 #include <plait/base/stack.h>
 #include <plait/ops_control.h>
 #include <plait/run.h>
@@ -44,30 +46,23 @@ class Body {
   mutable std::atomic<Session*> spare_{nullptr};
 };
 
-// An equation's operands as dense memory: the group's inputs in order, with literals between them.
+// An equation's operands as dense memory.
 class DenseOperands {
  public:
-  explicit DenseOperands(const Jaxpr& group) {
-    for (const Atom& atom : group->equations[0].inputs) {
-      sources_.push_back(atom.is_var() ? atom.var().id : -1);
-      literals_.push_back(atom.is_var() ? Buffer() : Array::literal(atom.literal()).buffer());
-    }
-  }
+  explicit DenseOperands(const Jaxpr& group) : operands_(group->equations[0], group) {}
   std::vector<View> collect(std::span<const View> inputs, std::vector<Buffer>& copies) const {
-    std::vector<View> views;
-    views.reserve(sources_.size());
-    for (std::size_t i = 0; i < sources_.size(); ++i) {
-      views.push_back(sources_[i] < 0 ? literals_[i].view() : inputs[std::size_t(sources_[i])]);
-      if (views.back().is_dense()) continue;
-      copies.push_back(Buffer::copy_of(views.back()));
-      views.back() = copies.back().view();
+    std::vector<View> views(operands_.size());
+    operands_.collect(inputs, views.data());
+    for (View& view : views) {
+      if (view.is_dense()) continue;
+      copies.push_back(Buffer::copy_of(view));
+      view = copies.back().view();
     }
     return views;
   }
 
  private:
-  std::vector<int> sources_;  // inputs of the group, -1 for literals
-  std::vector<Buffer> literals_;
+  const GroupOperands operands_;
 };
 
 inline std::int64_t bytes_of(const View& view) { return view.size() * size_of(view.dtype); }

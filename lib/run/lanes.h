@@ -97,7 +97,7 @@ class LaneKernel : public Kernel {
     const std::int64_t size = sizes_[level_for(std::int64_t(numbers.size()))];
     return Rows(std::move(numbers), size, num_examples_);
   }
-  // DenseOperands as dense memory, and the numbers of the examples that take part.
+  // Operands as dense memory, and the numbers of the examples that take part.
   std::vector<View> collect(std::span<const View> inputs, std::vector<Buffer>& copies,
                             std::vector<std::int32_t>& live) const {
     std::vector<View> views = operands_.collect(inputs, copies);

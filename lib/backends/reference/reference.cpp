@@ -1,6 +1,8 @@
 // The reference backend: every primitive, by its Eval rule, and runs of elementwise equations as
 // one loop. There is no second set of kernels: eager evaluation runs the same ones.
 // SPDX-License-Identifier: Apache-2.0
+#include "compile/operands.h"
+
 #include <plait/compile/backend.h>
 #include <plait/kernels.h>
 
@@ -12,8 +14,7 @@ namespace {
 // One elementwise equation: its loop over views of any strides.
 class PointwiseKernel final : public Kernel {
  public:
-  PointwiseKernel(const Equation& equation, const Jaxpr& group)
-      : operands_(equation.inputs, group) {
+  PointwiseKernel(const Equation& equation, const Jaxpr& group) : operands_(equation, group) {
     std::vector<DType> dtypes;
     for (const Atom& atom : equation.inputs) dtypes.push_back(group->aval(atom).dtype);
     chunk_ = rule<Pointwise>(*equation.primitive)(dtypes, equation.params);
@@ -33,34 +34,8 @@ class PointwiseKernel final : public Kernel {
     return in_sizes_[input] == out_size_;
   }
 
-  // An equation's operands as memory: the group's inputs in order, with literals between them.
-  class Operands {
-   public:
-    Operands(const std::vector<Atom>& atoms, const Jaxpr& group) {
-      for (const Atom& atom : atoms) {
-        plain_ &= atom.is_var() && atom.var().id == int(sources_.size());
-        sources_.push_back(atom.is_var() ? atom.var().id
-                                         : group->num_binders + int(literals_.size()));
-        if (!atom.is_var()) literals_.push_back(Array::literal(atom.literal()).buffer());
-      }
-    }
-    bool is_plain() const { return plain_; }
-    std::size_t size() const { return sources_.size(); }
-    std::span<const View> collect(std::span<const View> inputs, View* views) const {
-      for (std::size_t i = 0; i < sources_.size(); ++i)
-        views[i] = sources_[i] < int(inputs.size()) ? inputs[sources_[i]]
-                                                    : literals_[sources_[i] - inputs.size()].view();
-      return {views, sources_.size()};
-    }
-
-   private:
-    std::vector<int> sources_;
-    std::vector<Buffer> literals_;
-    bool plain_ = true;
-  };
-
  private:
-  Operands operands_;
+  GroupOperands operands_;
   Chunk chunk_;
   std::int64_t out_size_;
   std::vector<std::int64_t> in_sizes_;
@@ -73,7 +48,7 @@ class EvalKernel final : public Kernel {
       : eval_(rule<Eval>(*equation.primitive)),
         params_(equation.params),
         source_(equation.source),
-        operands_(equation.inputs, group) {}
+        operands_(equation, group) {}
   void run(std::span<const View> inputs, std::span<const View> outputs, void*,
            const Stream&) const override {
     try {
@@ -90,7 +65,7 @@ class EvalKernel final : public Kernel {
   const Eval::Rule& eval_;
   const Params params_;
   const Source source_;
-  const PointwiseKernel::Operands operands_;
+  const GroupOperands operands_;
 };
 
 class ReferenceBackend final : public Backend {

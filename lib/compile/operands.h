@@ -1,0 +1,38 @@
+// An equation's operands as memory: the inputs of its group in their order, with literals between
+// them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/trace/array.h>
+
+#include <vector>
+
+namespace plait {
+
+class GroupOperands {
+ public:
+  GroupOperands(const Equation& equation, const Jaxpr& group) {
+    for (const Atom& atom : equation.inputs) {
+      plain_ &= atom.is_var() && atom.var().id == int(sources_.size());
+      sources_.push_back(atom.is_var() ? atom.var().id
+                                       : group->num_binders + int(literals_.size()));
+      if (!atom.is_var()) literals_.push_back(Array::literal(atom.literal()).buffer());
+    }
+  }
+  // Whether they are the inputs.
+  bool is_plain() const { return plain_; }
+  std::size_t size() const { return sources_.size(); }
+  std::span<const View> collect(std::span<const View> inputs, View* views) const {
+    for (std::size_t i = 0; i < sources_.size(); ++i)
+      views[i] = sources_[i] < int(inputs.size()) ? inputs[sources_[i]]
+                                                  : literals_[sources_[i] - inputs.size()].view();
+    return {views, sources_.size()};
+  }
+
+ private:
+  std::vector<int> sources_;
+  std::vector<Buffer> literals_;
+  bool plain_ = true;
+};
+
+}  // namespace plait
