@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "../problem.h"
+
 using namespace plait;
 
 namespace {
@@ -12,15 +14,6 @@ namespace {
 const Aval vector_f32{{3}, DType::float32};
 
 Jaxpr traced(const Function& f, std::vector<Aval> avals) { return make_jaxpr(f, avals).jaxpr; }
-
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.problem();
-  }
-  return "";
-}
 
 }  // namespace
 
@@ -84,17 +77,15 @@ TEST_CASE("parse is the inverse of print") {
 }
 
 TEST_CASE("parse says line, column and what it expected") {
-  CHECK(message_of([] {
-          parse("{ lambda ; a:f32[3] . let\n    b:f32[3] = sinn a\n  in (b,) }");
-        }) == "parse: line 2, column 16: expected a primitive that is defined, found `sinn a`");
-  CHECK(message_of([] { parse("{ lambda ; a:f32[3] . let\n    b:f32[4] = sin a\n  in (b,) }"); }) ==
+  CHECK(problem([] { parse("{ lambda ; a:f32[3] . let\n    b:f32[3] = sinn a\n  in (b,) }"); }) ==
+        "parse: line 2, column 16: expected a primitive that is defined, found `sinn a`");
+  CHECK(problem([] { parse("{ lambda ; a:f32[3] . let\n    b:f32[4] = sin a\n  in (b,) }"); }) ==
         "parse: line 2, column 16: expected output b of type f32[3], found `sin a`");
-  CHECK(message_of([] { parse("{ lambda ; a:f32[3] . let in (b,) }"); }) ==
+  CHECK(problem([] { parse("{ lambda ; a:f32[3] . let in (b,) }"); }) ==
         "parse: line 1, column 31: expected a var that is bound, found `b,) }`");
-  CHECK(message_of([] { parse("{ lambda ; a:f32[n] . let in (a,) }"); }) != "");
-  CHECK(message_of([] { parse(""); }) ==
-        "parse: line 1, column 1: expected `{`, and the text ends");
-  CHECK(message_of([] { parse("{ lambda ; a:u8[] . let in (a, 256:u8) }"); }) != "");
+  CHECK(problem([] { parse("{ lambda ; a:f32[n] . let in (a,) }"); }) != "");
+  CHECK(problem([] { parse(""); }) == "parse: line 1, column 1: expected `{`, and the text ends");
+  CHECK(problem([] { parse("{ lambda ; a:u8[] . let in (a, 256:u8) }"); }) != "");
 }
 
 TEST_CASE("no prefix and no mutation of a text crashes parse") {
@@ -138,7 +129,7 @@ TEST_CASE("instantiate gives the text of tracing at those sizes") {
     const std::vector<std::pair<Dim, Dim>> sizes{{n, rows}, {d, 3}};
     CHECK(print(instantiate(named, sizes)) == print(traced(f, {{{rows, 3}, DType::float32}})));
   }
-  CHECK(message_of([&] {
+  CHECK(problem([&] {
           instantiate(named, std::vector<std::pair<Dim, Dim>>{{Dim::size("z"), 1}});
         }) == "the program has no size named 'z'");
 }
@@ -172,9 +163,9 @@ TEST_CASE("check cites the invariant that a program breaks") {
     data->equations = good->equations;
     data->outputs = good->outputs;
     change(*data);
-    return message_of([&] { check(Jaxpr(data)); });
+    return problem([&] { check(Jaxpr(data)); });
   };
-  CHECK(message_of([&] { check(good); }) == "");
+  CHECK(problem([&] { check(good); }) == "");
   CHECK(broken([](JaxprData& j) { j.outputs[0] = Var{7}; }).find("J1") != std::string::npos);
   CHECK(broken([](JaxprData& j) { j.avals[0].shape = {Dim::size("n")}; }).find("J2") !=
         std::string::npos);

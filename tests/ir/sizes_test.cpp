@@ -5,18 +5,12 @@
 
 #include <string>
 
+#include "../problem.h"
+
 using namespace plait;
 
 namespace {
 
-std::string problem(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.problem();
-  }
-  return "";
-}
 std::string resolved(std::string_view text, std::optional<Aval> actual = {}) {
   return Spec(text).resolve(actual).to_string();
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "../problem.h"
+
 using namespace plait;
 
 namespace {
@@ -19,15 +21,6 @@ bool same_bits(const Array& a, const Array& b) {
   const Buffer x = a.buffer().dense(), y = b.buffer().dense();
   return x.bytes() == y.bytes() && std::memcmp(x.data(), y.data(), x.bytes()) == 0;
 }
-std::string problem(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.problem();
-  }
-  return "";
-}
-
 }  // namespace
 
 TEST_CASE("backward adds the derivatives of a scalar to its variables") {

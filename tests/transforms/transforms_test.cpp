@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include "../problem.h"
+
 using namespace plait;
 
 namespace {
@@ -27,15 +29,6 @@ Array loss(const Weights& p, const Array& x, const Array& y) {
 Array ramp(std::int64_t n) { return lax::iota(DType::float64, {n}, 0) * 0.1 + 0.3; }
 double at(const Array& x, std::int64_t i) {
   return static_cast<const double*>(x.buffer().dense().data())[i];
-}
-
-std::string problem(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.problem();
-  }
-  return "";
 }
 
 }  // namespace

@@ -1,0 +1,21 @@
+// What is wrong, in the words of the error that a function throws; empty where it throws none.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/base/error.h>
+
+#include <functional>
+#include <string>
+
+namespace plait {
+
+inline std::string problem(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.problem();
+  }
+  return "";
+}
+
+}  // namespace plait
