@@ -107,7 +107,7 @@ inline const Array& array_of(PyObject* object) {
 PyObject* wrap(Array array);  // new reference
 inline py::object to_python(Array array) { return owned(wrap(std::move(array))); }
 
-// --- Conversions (convert.cpp, size.cpp) ---------------------------------------------------------
+// --- Conversions (convert.cpp, argument.cpp, size.cpp) -------------------------------------------
 
 // Which argument is being converted, for messages: "numpy.sum: argument 'a'".
 struct Role {
@@ -119,8 +119,10 @@ struct Role {
 Array to_array(PyObject* object, const Role& role = {});
 // The same for what surely is one, such as an operand of an operator; nothing otherwise.
 std::optional<Array> to_operand(PyObject* object);
+[[noreturn]] void throw_no_array(PyObject* object, const Role& role, const std::string& why = {});
 bool is_numpy_array(PyObject* object);
 bool is_numpy_scalar(PyObject* object);
+bool is_numpy_dtype(PyObject* object);
 // Whether an object would be traced as an array: arrays and numbers of any library.
 bool is_array_like(PyObject* object);
 // A NumPy array of the value; memory is shared (read-only) unless copy is asked for.

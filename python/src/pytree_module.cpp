@@ -1,0 +1,177 @@
+// plait.tree for Python: structures as objects, keys of nodes, and registration. See pytree.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "pytree.h"
+
+namespace plait::python {
+namespace {
+
+std::vector<py::object> to_vector(py::handle sequence) {
+  std::vector<py::object> result;
+  for (py::handle item : sequence) result.push_back(py::reinterpret_borrow<py::object>(item));
+  return result;
+}
+
+// The children of one node with their keys as the key classes of plait.tree take them:
+// ("dict", key), ("sequence", index), ("attribute", name), ("flattened", index), or a registered
+// key.
+py::object node_keys(py::object node, py::object is_leaf) {
+  if (!is_leaf.is_none() && is_true(is_leaf(node))) return py::none();
+  PyObject* object = node.ptr();
+  py::list result;
+  auto add = [&](const char* kind, py::object key, py::object child) {
+    result.append(py::make_tuple(kind, key, child));
+  };
+  if (object == Py_None) return result;
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
+    Py_ssize_t index = 0;
+    for (py::handle item : node) add("sequence", py::int_(index++), borrowed(item.ptr()));
+    return result;
+  }
+  std::vector<py::object> leaves;
+  if (PyDict_CheckExact(object)) {
+    const TreeDef def = flatten(object, leaves);
+    const auto* keys = static_cast<const DictKeys*>(def.type().aux.get());
+    for (py::handle key : py::tuple(keys->sorted)) add("dict", borrowed(key.ptr()), node[key]);
+    return result;
+  }
+  if (auto found = registry().find(Py_TYPE(object)); found != registry().end()) {
+    if (!found->second.flatten_with_keys.is_none()) {
+      const py::object pair = found->second.flatten_with_keys(node);
+      for (py::handle entry : pair[py::int_(0)])
+        add("registered", py::object(entry[py::int_(0)]), py::object(entry[py::int_(1)]));
+      return result;
+    }
+    Py_ssize_t index = 0;
+    const py::object pair = found->second.flatten(node);
+    for (py::handle item : pair[py::int_(0)])
+      add("flattened", py::int_(index++), borrowed(item.ptr()));
+    return result;
+  }
+  if (is_namedtuple(object)) {
+    for (py::handle name : node.attr("_fields"))
+      add("attribute", borrowed(name.ptr()), node.attr(name));
+    return result;
+  }
+  if (!PyType_Check(object) && dataclass_fields(object)) {
+    for (py::handle name : py::tuple(fields_of(object).names))
+      add("attribute", borrowed(name.ptr()), node.attr(name));
+    return result;
+  }
+  return py::none();
+}
+
+}  // namespace
+
+void add_pytree(py::module_& module) {
+  py::class_<TreeDef>(module, "TreeDef",
+                      "The structure of a tree: its containers, with a * for each leaf.")
+      .def_property_readonly("num_leaves", &TreeDef::num_leaves)
+      .def_property_readonly("num_nodes",
+                             [](const TreeDef& def) {
+                               auto count = [](auto&& self, const TreeDef& at) -> int {
+                                 int total = 1;
+                                 for (const TreeDef& child : at.children())
+                                   total += self(self, child);
+                                 return total;
+                               };
+                               return count(count, def);
+                             })
+      .def("children",
+           [](const TreeDef& def) {
+             py::list result;
+             for (const TreeDef& child : def.children()) result.append(treedef_object(child));
+             return result;
+           })
+      .def(
+          "unflatten",
+          [](const TreeDef& def, py::object leaves) { return unflatten(def, to_vector(leaves)); },
+          "The tree with these leaves.")
+      .def("flatten_up_to",
+           [](const TreeDef& def, py::object tree) {
+             // Subtrees of tree where this structure has leaves.
+             py::list result;
+             auto walk = [&](auto&& self, const TreeDef& at, py::object node,
+                             const std::string& path) -> void {
+               if (at.kind() == TreeDef::Kind::leaf) {
+                 result.append(node);
+                 return;
+               }
+               int index = 0;
+               std::vector<py::object> parts;
+               const py::object outer = node;
+               const TreeDef shallow =
+                   flatten(node.ptr(), parts, py::cpp_function([&](py::object object) {
+                                                return object.ptr() != outer.ptr() || index++ > 0;
+                                              }).ptr());
+               const bool fits = shallow.kind() == at.kind() && shallow.keys() == at.keys() &&
+                                 shallow.children().size() == at.children().size() &&
+                                 shallow.type().type == at.type().type;
+               if (!fits)
+                 throw TreeError("trees differ" + (path.empty() ? std::string() : " at " + path) +
+                                     ": " + at.to_string() + " against " +
+                                     (shallow.kind() == TreeDef::Kind::leaf ? text_of(node.ptr())
+                                                                            : shallow.to_string()),
+                                 "give trees of one structure");
+               std::size_t next = 0;
+               for (std::size_t i = 0; i < at.children().size(); ++i) {
+                 const bool none = shallow.children()[i].kind() == TreeDef::Kind::none;
+                 self(self, at.children()[i], none ? py::object(py::none()) : parts[next++],
+                      path + "/" + std::to_string(i));
+               }
+             };
+             walk(walk, def, tree, "");
+             return result;
+           })
+      .def("path", &TreeDef::path)
+      .def("__eq__",
+           [](const TreeDef& a, py::object b) {
+             return py::isinstance<TreeDef>(b) && a == b.cast<TreeDef>();
+           })
+      .def("__hash__", &TreeDef::hash)
+      .def("__repr__", [](const TreeDef& def) { return "TreeDef(" + def.to_string() + ")"; })
+      .def("__str__", &TreeDef::to_string);
+  module.def(
+      "flatten",
+      [](py::object tree, py::object is_leaf) {
+        std::vector<py::object> leaves;
+        TreeDef structure = flatten(tree.ptr(), leaves, is_leaf.ptr());
+        py::list list(leaves.size());
+        for (std::size_t i = 0; i < leaves.size(); ++i)
+          PyList_SET_ITEM(list.ptr(), i, leaves[i].release().ptr());
+        return py::make_tuple(list, treedef_object(std::move(structure)));
+      },
+      py::arg("tree"), py::arg("is_leaf") = py::none());
+  module.def("unflatten", [](py::object structure, py::object leaves) {
+    return unflatten(treedef_of(structure), to_vector(leaves));
+  });
+  module.def("node_keys", &node_keys);
+  module.def(
+      "broadcast_prefix", [](py::object prefix, py::object structure, const std::string& what) {
+        // A None in the prefix is a value: no axis.
+        std::vector<py::object> leaves;
+        const TreeDef def =
+            flatten(prefix.ptr(), leaves,
+                    py::cpp_function([](py::object object) { return object.is_none(); }).ptr());
+        py::list result;
+        for (int leaf : broadcast_prefix(def, treedef_of(structure), what))
+          result.append(leaves[leaf]);
+        return result;
+      });
+  module.def(
+      "register_pytree_node",
+      [](py::object type, py::object flatten, py::object unflatten, py::object with_keys) {
+        if (!PyType_Check(type.ptr()))
+          throw TreeError("register_pytree_node: " + text_of(type.ptr()) + " is no class",
+                          "pass the class itself");
+        auto* key = reinterpret_cast<PyTypeObject*>(type.ptr());
+        if (registry().count(key))
+          throw ValueError("register_pytree_node: " + std::string(py::str(type.attr("__name__"))) +
+                               " is registered already",
+                           "register a class once");
+        registry().emplace(key, Registration{type, flatten, unflatten, with_keys});
+      },
+      py::arg("nodetype"), py::arg("flatten_func"), py::arg("unflatten_func"),
+      py::arg("flatten_with_keys_func") = py::none());
+}
+
+}  // namespace plait::python
