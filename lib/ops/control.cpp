@@ -1,5 +1,7 @@
 // cond, scan, while and lanes: what they hold, and the types of their results. See ops_control.h.
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/lanes.h"
+
 #include <plait/base/stack.h>
 #include <plait/families.h>
 #include <plait/ops.h>
@@ -326,27 +328,14 @@ static const auto empty_stack_def =
 // --- lanes ---------------------------------------------------------------------------------------
 
 LanesParams::LanesParams(const Params& params) : body(open_bodies(params).get<Jaxpr>("body")) {
-  const std::vector<int> batched = params.ints("batched");
   if (params.has("guarded")) guarded = params.flag("guarded");
   if (params.has("axes")) axes = params.get<Shape>("axes");
-  const std::size_t num_operands = std::size_t(body->num_binders) + (guarded ? 1 : 0);
-  const Shape& sizes = params.get<Shape>("lanes");
-  if (batched.size() != std::size_t(sizes.rank()) * num_operands)
-    throw InternalError("lanes: the parameters do not fit each other: " + params.to_string());
-  auto flag = batched.begin();
-  for (Dim size : sizes) {
-    lanes.push_back({size, std::vector<bool>(flag, flag + std::ptrdiff_t(num_operands))});
-    flag += std::ptrdiff_t(num_operands);
-  }
+  lanes = lanes_of(params, std::size_t(body->num_binders) + (guarded ? 1 : 0), "lanes");
 }
 
 Params LanesParams::to_params() const {
-  Shape sizes, batched;
-  for (const Lane& lane : lanes) {
-    sizes.push_back(lane.size);
-    for (bool flag : lane.batched) batched.push_back(flag ? 1 : 0);
-  }
-  std::vector<Params::Entry> entries{{"body", body}, {"lanes", sizes}, {"batched", batched}};
+  std::vector<Params::Entry> entries{{"body", body}};
+  add_lanes(entries, lanes);
   if (guarded) entries.emplace_back("guarded", true);
   if (axes.rank() > 0) entries.emplace_back("axes", axes);
   return close_bodies(Params(std::move(entries)));

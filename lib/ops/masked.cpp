@@ -1,6 +1,8 @@
 // masked: the primitive that holds a function over named sizes and applies it to padded arrays; and
 // the check of sizes that it runs. What it does to them is said in transforms/masked.cpp.
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/lanes.h"
+
 #include <plait/families.h>
 #include <plait/ops.h>
 #include <plait/sizes.h>
@@ -12,35 +14,16 @@ MaskedParams::MaskedParams(const Params& params)
       bounds(params.get<Shape>("bounds")),
       checked(params.flag("checked")) {
   if (params.has("sizes")) sizes = params.get<Shape>("sizes");
-  auto require = [&](bool fits) {
-    if (!fits)
-      throw InternalError("masked: the parameters do not fit each other: " + params.to_string());
-  };
-  require(sizes.size() + bounds.size() == body->sizes.size());
+  if (sizes.size() + bounds.size() != body->sizes.size())
+    throw InternalError("masked: the parameters do not fit each other: " + params.to_string());
   ragged.assign(body->sizes.end() - bounds.size(), body->sizes.end());
-  if (!params.has("lanes")) return;
-  const std::vector<int> batched = params.ints("batched");
-  const std::size_t num_operands = num_ragged() + body->num_binders;
-  require(batched.size() == params.get<Shape>("lanes").size() * num_operands);
-  auto flag = batched.begin();
-  for (Dim size : params.get<Shape>("lanes")) {
-    lanes.push_back({size, std::vector<bool>(flag, flag + num_operands)});
-    flag += num_operands;
-  }
+  if (params.has("lanes")) lanes = lanes_of(params, num_ragged() + body->num_binders, "masked");
 }
 
 Params MaskedParams::to_params() const {
   std::vector<Params::Entry> entries{{"body", body}, {"bounds", bounds}, {"checked", checked}};
   if (!sizes.empty()) entries.emplace_back("sizes", sizes);
-  if (!lanes.empty()) {
-    Shape lane_sizes, batched;
-    for (const Lane& lane : lanes) {
-      lane_sizes.push_back(lane.size);
-      for (bool flag : lane.batched) batched.push_back(flag ? 1 : 0);
-    }
-    entries.emplace_back("lanes", lane_sizes);
-    entries.emplace_back("batched", batched);
-  }
+  if (!lanes.empty()) add_lanes(entries, lanes);
   return Params(std::move(entries));
 }
 
