@@ -13,6 +13,7 @@
 
 #include "compile/plan.h"
 #include "compile/simplify.h"
+#include "run/tiers.h"
 
 namespace plait {
 namespace {
@@ -125,6 +126,7 @@ class StepExecutable final : public Executable {
   const std::vector<Aval>& outputs() const override { return plan_.outputs; }
   std::int64_t arena_bytes() const override { return plan_.arena_bytes; }
   std::string explain() const override;
+  bool has_host_calls() const { return !host_calls_.empty(); }
   void add_rows(const std::string& indent, std::vector<ExplainRow>& rows) const;
 
  private:
@@ -330,22 +332,50 @@ std::string StepExecutable::explain() const {
   return text;
 }
 
+bool is_claimed(std::span<const Backend* const> backends, const Equation& equation,
+                std::span<const Aval> inputs, std::span<const Aval> outputs) {
+  return std::any_of(backends.begin(), backends.end(), [&](const Backend* backend) {
+    return bool(backend->supports(equation, inputs, outputs));
+  });
+}
+
+bool claims_any(std::span<const Backend* const> backends, const Jaxpr& program) {
+  for (const Equation& equation : program->equations) {
+    std::vector<Aval> inputs, outputs;
+    for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
+    for (Var var : equation.outputs) outputs.push_back(program->aval(var));
+    if (is_claimed(backends, equation, inputs, outputs)) return true;
+  }
+  return false;
+}
+
+std::shared_ptr<const StepExecutable> compile_with(std::span<const Backend* const> backends,
+                                                   const Jaxpr& plain, std::vector<Aval> outputs,
+                                                   const CompileOptions& options) {
+  Plan plan = compile_passes::make_plan(plain, compile_passes::partition_program(plain, backends),
+                                        options.donate);
+  plan.outputs = std::move(outputs);
+  return std::make_shared<StepExecutable>(std::move(plan), options.device, host_calls_of(plain));
+}
+
 std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileOptions& options) {
   if (!jaxpr->sizes.empty())
     throw InternalError("compile: the program has named sizes; instantiate it first\n" +
                         print(jaxpr));
-  const std::vector<const Backend*> backends = backends_of(options.device.kind);
+  std::vector<const Backend*> all = backends_of(options.device.kind), quick, slow;
+  for (const Backend* backend : all) (backend->runs_eagerly() ? quick : slow).push_back(backend);
+  if (tiers::waits_for_all()) quick = all;
   const Jaxpr plain = compile_passes::simplify_program(
       jaxpr,
       [&](const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs) {
-        return std::any_of(backends.begin(), backends.end(), [&](const Backend* backend) {
-          return bool(backend->supports(equation, inputs, outputs));
-        });
+        return is_claimed(quick, equation, inputs, outputs);
       });
-  Plan plan = compile_passes::make_plan(plain, compile_passes::partition_program(plain, backends),
-                                        options.donate);
-  plan.outputs = jaxpr->output_avals();  // weak where the program says so
-  return std::make_shared<StepExecutable>(std::move(plan), options.device, host_calls_of(plain));
+  const std::vector<Aval> outputs = jaxpr->output_avals();  // weak where the program says so
+  const std::shared_ptr<const StepExecutable> first = compile_with(quick, plain, outputs, options);
+  // What a host call captures belongs to Python, and the background thread never meets Python.
+  if (quick.size() == all.size() || first->has_host_calls() || !claims_any(slow, plain))
+    return first;
+  return tiers::make_tiered(first, [=] { return compile_with(all, plain, outputs, options); });
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ def info():
     facts["python"] = f"{sys.version.split()[0]} on {platform.machine()}"
     facts["numpy"] = numpy.__version__
     facts.update(_plait.machine_info())
-    for name in ("PLAIT_LOG", "PLAIT_THREADS", "PLAIT_CACHE_DIR", "PLAIT_MAX_ISA", "PLAIT_LLVM"):
+    variables = ("LOG", "THREADS", "CACHE_DIR", "MAX_ISA", "LLVM", "WAIT")
+    for name in ("PLAIT_" + variable for variable in variables):
         facts[name] = os.environ.get(name, "not set")
     return facts

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 PROGRAM = """
+import time
 import numpy
 import plait
 import plait.numpy as jnp
@@ -17,10 +18,20 @@ print(g.explain(x))
 """
 
 
-def explained(asked):
+SWITCH = """
+for _ in range(2000):
+    assert numpy.asarray(g(x)).tobytes() == numpy.asarray(f(x)).tobytes()
+    if "tier: last" in g.explain(x) or "backend llvm" in g.explain(x):
+        break
+    time.sleep(0.005)
+print(g.explain(x))
+"""
+
+
+def explained(asked, program=PROGRAM, wait="1"):
     result = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={**os.environ, "PLAIT_LLVM": asked},
+        [sys.executable, "-c", program],
+        env={**os.environ, "PLAIT_LLVM": asked, "PLAIT_WAIT": wait},
         capture_output=True,
         text=True,
     )
@@ -35,6 +46,11 @@ def test_it_is_not_used_by_default():
 def test_jit_keeps_its_bits_with_it_or_says_why_it_is_missing():
     text = explained("1")
     assert "lanes" in text or "backend llvm is not used: libLLVM" in text
+
+
+def test_calls_run_at_once_and_get_faster():
+    text = explained("1", PROGRAM + SWITCH, wait="0")
+    assert "tier: first" in text and "tier: last" in text or "backend llvm is not used" in text
 
 
 def test_without_the_library_programs_run_and_say_why():

@@ -47,8 +47,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
   virtual Device::Kind device() const { return Device::Kind::cpu; }
-  // Whether single operations outside programs should run on it: not where compiling takes longer
-  // than a call may wait. The kernels that run instead must give the same bits.
+  // Whether it compiles faster than a call may wait. Where not, single operations outside programs
+  // run on others, and programs begin on others (tiers): their kernels must give the same bits.
   virtual bool runs_eagerly() const { return true; }
   // Whether it runs this equation by itself. A composite is a `call` whose parameter symbol names
   // it; one that no backend of the device claims is replaced by its body.

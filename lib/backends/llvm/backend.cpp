@@ -2,7 +2,7 @@
 // from them, as generated loops. It is used where PLAIT_LLVM asks for it: `1` for the newest
 // libLLVM that is installed, or the path of one.
 //
-// Not by default: a kernel takes milliseconds to compile, which a first call should not wait for.
+// A kernel takes milliseconds to compile, which no call waits for: see lib/run/tiers.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/compile/backend.h>
 

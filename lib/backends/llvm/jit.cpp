@@ -7,6 +7,8 @@
 
 #include <plait/base/error.h>
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -85,6 +87,9 @@ std::string start() {
   all.machine.layout = llvm.CreateTargetDataLayout(all.target);
   if (const Failure failure = llvm.OrcCreateLLJIT(&all.jit, nullptr)) return message_of(failure);
   all.dylib = llvm.OrcLLJITGetMainJITDylib(all.jit);
+  // A child of fork must not find the mutex held by a thread that it has not.
+  pthread_atfork([] { compiler().mutex.lock(); }, [] { compiler().mutex.unlock(); },
+                 [] { compiler().mutex.unlock(); });
   return {};
 }
 
