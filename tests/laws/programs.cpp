@@ -144,16 +144,22 @@ struct Structured {
     return flat::cond(which, branches, x);
   }
   static Arrays while_loop(const Function& cond, const Function& body, const Arrays& init,
-                           std::optional<std::int64_t> max_steps) {
-    return flat::while_loop(cond, body, init, {max_steps});
+                           std::optional<std::int64_t> max_steps, unsigned choice) {
+    flat::WhileOptions options{max_steps};
+    if (choice % 3 == 0) options.checkpoints = 1 + choice / 3 % 4;
+    return flat::while_loop(cond, body, init, options);
   }
   static Arrays fori_loop(const Array& lower, const Array& upper, const Function& body,
                           const Arrays& init) {
     return flat::fori_loop(lower, upper, body, init);
   }
   static flat::Scanned scan(const Function& body, const Arrays& init, const Arrays& xs,
-                            bool reverse) {
-    return flat::scan(body, init, xs, {{}, reverse});
+                            bool reverse, unsigned choice) {
+    flat::ScanOptions options{{}, reverse};
+    if (choice % 3 == 1) options.unroll = choice / 3 % 4;
+    // What can be cut into segments has a size that is a number.
+    if (choice % 3 == 2 && xs[0].shape(0).is_constant()) options.checkpoints = 1 + choice / 3 % 3;
+    return flat::scan(body, init, xs, options);
   }
   static Arrays map(const Function& f, const Arrays& xs, std::optional<std::int64_t> batch_size) {
     return flat::map(f, xs, batch_size);
@@ -179,7 +185,7 @@ struct Plain {
     return branches[std::size_t(std::clamp<std::int64_t>(chosen, 0, last))](x);
   }
   static Arrays while_loop(const Function& cond, const Function& body, const Arrays& init,
-                           std::optional<std::int64_t>) {
+                           std::optional<std::int64_t>, unsigned) {
     Arrays carry = init;
     while (cond(carry)[0].item<bool>()) carry = body(carry);
     return carry;
@@ -195,7 +201,7 @@ struct Plain {
     return carry;
   }
   static flat::Scanned scan(const Function& body, const Arrays& init, const Arrays& xs,
-                            bool reverse) {
+                            bool reverse, unsigned) {
     const std::int64_t length = xs[0].shape(0).constant();
     flat::Scanned result{init, {}};
     std::vector<Arrays> ys;
@@ -213,7 +219,7 @@ struct Plain {
     return result;
   }
   static Arrays map(const Function& f, const Arrays& xs, std::optional<std::int64_t>) {
-    return scan(f, {}, xs, false).ys;
+    return scan(f, {}, xs, false, 0).ys;
   }
   static Arrays associative_scan(const Function& f, const Arrays& xs, bool reverse, int axis) {
     const std::int64_t length = xs[0].shape(axis).constant();
@@ -294,7 +300,8 @@ struct Controlled {
       return {now[0] + index(1), bounded(step.choice / 4, c)};
     };
     return Flow::while_loop(holds, next, {index(0), x},
-                            step.choice % 3 == 0 ? std::optional(limit) : std::nullopt)[1];
+                            step.choice % 3 == 0 ? std::optional(limit) : std::nullopt,
+                            unsigned(step.choice) / 16)[1];
   }
   Array fori_loop() const {
     const Function next = [&](std::span<const Array> now) -> Arrays {
@@ -327,7 +334,8 @@ struct Controlled {
       const Array weight = 1.0 + 0.1 * lax::convert_element_type(i, DType::float64);
       return {i + index(1), carried, lax::sin(c) * row * weight};
     };
-    const flat::Scanned done = Flow::scan(next, {index(0), start}, xs, step.choice / 4 % 2 == 1);
+    const flat::Scanned done = Flow::scan(next, {index(0), start}, xs, step.choice / 4 % 2 == 1,
+                                          unsigned(step.choice) / 24);
     return step.choice / 8 % 3 == 0 ? done.carry[1] : done.ys[0];
   }
   Array map() const {
