@@ -230,13 +230,11 @@ Tangents transpose_linear(const ScanParams& scan, const Flags& is_linear,
     else
       draft.operands.xs.push_back(cotangents[i].array());
   }
-  std::vector<std::size_t> summed;  // linear consts that get a cotangent
   std::size_t at = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!is_linear[i]) continue;
     const bool gets = transposed->nonzero_inputs[at++];
     if (!gets || i < scan.num_carry + scan.num_xs) continue;
-    summed.push_back(i);
     draft.operands.carry.push_back(lax::zeros_like(inputs[i].aval()));
   }
   draft.body = [&](const Parts<std::span<const Array>>& in) -> Parts<Arrays> {
@@ -311,16 +309,21 @@ Tangents transpose_split(const ScanParams& scan, const Flags& is_linear,
   }
   std::size_t num_known_outputs = 0;
   for (bool rest : split->rest_outputs) num_known_outputs += !rest;
+  const Invariants shared =
+      eval_invariants(split->known, known.operands.carry.size() + known.operands.xs.size(),
+                      num_known_outputs, known.operands.consts);
   known.body = [&](const Parts<std::span<const Array>>& in) -> Parts<Arrays> {
     Arrays arguments;
     for (auto part : {in.carry, in.xs, in.consts})
       arguments.insert(arguments.end(), part.begin(), part.end());
     const Arrays outputs = eval_jaxpr(split->known, arguments);
-    return {
-        slice(outputs, 0, in.carry.size()), slice(outputs, num_known_outputs, outputs.size()), {}};
+    Arrays ys;
+    for (std::size_t i = 0; i < shared.is_invariant.size(); ++i)
+      if (!shared.is_invariant[i]) ys.push_back(outputs[num_known_outputs + i]);
+    return {slice(outputs, 0, in.carry.size()), ys, {}};
   };
   const Arrays residuals = bind_scan(scan, known, scan.body->sizes).ys;
-  // The rest: linear carries and xs, residuals as known xs, linear consts.
+  // The rest: linear carries and xs, residuals as known xs, linear consts, what all steps share.
   ScanParams rest = scan;
   Flags rest_linear;
   std::vector<TransposeInput> rest_inputs;
@@ -351,15 +354,23 @@ Tangents transpose_split(const ScanParams& scan, const Flags& is_linear,
     avals.push_back(slices_of({residual.aval()})[0]);
   }
   rest.num_xs = num_flags + num_linear_xs + residuals.size();
-  add_linear(scan.num_carry + scan.num_xs, inputs.size());
+  const std::size_t num_linear_consts = add_linear(scan.num_carry + scan.num_xs, inputs.size());
+  for (const Array& value : shared.values) {
+    rest_linear.push_back(false);
+    rest_inputs.push_back(value);
+    avals.push_back(value.aval());
+  }
   rest.body = make_closed_jaxpr(
       [&](std::span<const Array> in) {
         const std::size_t first = rest.num_carry + num_flags + num_linear_xs;
         Arrays arguments = slice(in, 0, rest.num_carry);
         for (std::size_t i = rest.num_carry + num_flags; i < first; ++i) arguments.push_back(in[i]);
-        for (std::size_t i = first + residuals.size(); i < in.size(); ++i)
-          arguments.push_back(in[i]);
-        for (std::size_t i = 0; i < residuals.size(); ++i) arguments.push_back(in[first + i]);
+        const std::size_t first_const = first + residuals.size();
+        for (std::size_t i = 0; i < num_linear_consts; ++i)
+          arguments.push_back(in[first_const + i]);
+        std::size_t next = first, next_shared = first_const + num_linear_consts;
+        for (bool is_shared : shared.is_invariant)
+          arguments.push_back(in[is_shared ? next_shared++ : next++]);
         return eval_jaxpr(split->rest, arguments);
       },
       avals, scan.body->sizes);

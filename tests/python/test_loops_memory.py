@@ -234,6 +234,24 @@ def test_what_all_steps_share_is_kept_once():
         np.testing.assert_allclose(plait.grad(f)(w, xs), numeric(plain, w)[0], rtol=1e-6)
 
 
+def test_the_transpose_of_a_loop_with_an_index_keeps_the_index_alone():
+    w = np.random.default_rng(0).normal(size=(3, 3))
+
+    def f(x):
+        step = lambda i, s: s @ pnp.cos(w) * pnp.exp(1.0 * i)  # noqa: E731
+        return lax.fori_loop(0, 4, step, x)
+
+    def transposed(ct):
+        return plait.linear_transpose(f, np.ones(3))(ct)[0]
+
+    ct = np.arange(3.0)
+    matrix = np.linalg.matrix_power(np.cos(w), 4) * np.exp(0 + 1 + 2 + 3)
+    np.testing.assert_allclose(transposed(ct), matrix @ ct, rtol=1e-6)
+    np.testing.assert_allclose(plait.jit(transposed)(ct), matrix @ ct, rtol=1e-6)
+    known, _ = loops(transposed, ct)
+    assert kept_sizes(known) == [1, 4]  # the index after the loop, and what depends on it
+
+
 # --- Checkpoints of while_loop -----------------------------------------------------------------
 
 
