@@ -1,5 +1,5 @@
 // dot_general as matmul: any layout whose groups of axes (batch, free, contracted) can be walked by
-// strides goes to oneDNN as it lies, so that with AVX-512 a transposed operand costs no copy.
+// strides goes to oneDNN as it lies, so that a transposed operand costs no copy.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ops.h>
 
@@ -30,15 +30,6 @@ std::optional<Range> merge(const View& view, const std::vector<int>& axes) {
   return range;
 }
 
-// Whether products of transposed matrices have the bits of others: before AVX-512 they are computed
-// by other kernels.
-bool takes_transposed() {
-  static const bool has_avx512 =
-      (unsigned(dnnl::get_effective_cpu_isa()) & unsigned(dnnl::cpu_isa::avx512_core)) ==
-      unsigned(dnnl::cpu_isa::avx512_core);
-  return has_avx512;
-}
-
 // An operand as [batch, rows, columns] that oneDNN takes as it lies; nothing when it must be
 // copied.
 std::optional<TensorSpec> as_matrices(const View& view, const std::vector<int>& batch,
@@ -51,7 +42,7 @@ std::optional<TensorSpec> as_matrices(const View& view, const std::vector<int>& 
   if (r->size == 1) r->stride = c->stride == 1 ? c->size : 1;
   const bool is_row_major = c->stride == 1 && r->stride >= c->size;
   const bool is_column_major = r->stride == 1 && c->stride >= r->size;
-  if (!is_row_major && !(is_column_major && takes_transposed())) return std::nullopt;
+  if (!is_row_major && !is_column_major) return std::nullopt;
   if (b->size == 1) b->stride = r->size * c->size;
   if (b->stride < 1) return std::nullopt;
   return TensorSpec{view.dtype, {b->size, r->size, c->size}, {b->stride, r->stride, c->stride}};

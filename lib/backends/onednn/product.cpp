@@ -19,6 +19,15 @@ Memory::desc desc_of(const TensorSpec& spec, bool is_batched) {
   return {dims, type, strides};
 }
 
+// Whether products of transposed matrices have the bits of others: before AVX-512 they are computed
+// by other kernels.
+bool takes_transposed() {
+  static const bool has_avx512 =
+      (unsigned(dnnl::get_effective_cpu_isa()) & unsigned(dnnl::cpu_isa::avx512_core)) ==
+      unsigned(dnnl::cpu_isa::avx512_core);
+  return has_avx512;
+}
+
 // The best implementation of this product; nothing when there is only the reference.
 std::optional<dnnl::matmul::primitive_desc> find(const Memory::desc& lhs, const Memory::desc& rhs,
                                                  const Memory::desc& output,
@@ -33,6 +42,16 @@ std::optional<dnnl::matmul::primitive_desc> find(const Memory::desc& lhs, const 
 
 }  // namespace
 
+Product::Argument Product::matrix(int number, const TensorSpec& spec, bool is_batched) {
+  Argument argument{number, desc_of(spec, is_batched)};
+  if (spec.strides[2] == 1 || takes_transposed()) return argument;
+  const Dims& dims = spec.dims;
+  argument.copied_as = desc_of({spec.dtype, dims, {dims[1] * dims[2], dims[2], 1}}, is_batched);
+  argument.copy = dnnl::reorder(
+      dnnl::reorder::primitive_desc(engine(), argument.desc, engine(), argument.copied_as));
+  return argument;
+}
+
 std::shared_ptr<const Product> Product::make(std::span<const TensorSpec> operands,
                                              const TensorSpec& output, const Epilogues& epilogues) {
   const Dims &lhs = operands[0].dims, &rhs = operands[1].dims;
@@ -42,8 +61,12 @@ std::shared_ptr<const Product> Product::make(std::span<const TensorSpec> operand
   product->max_threads_ = work <= narrow_work ? 1 : num_threads();
   const PoolScope pool(product->max_threads_);
   try {
+    product->arguments_ = {matrix(DNNL_ARG_SRC, operands[0], is_batched),
+                           matrix(DNNL_ARG_WEIGHTS, operands[1], is_batched)};
     std::vector<Memory::desc> descs;
-    for (const TensorSpec& spec : operands) descs.push_back(desc_of(spec, is_batched));
+    for (const Argument& argument : product->arguments_)
+      descs.push_back(argument.copy ? argument.copied_as : argument.desc);
+    for (const TensorSpec& spec : operands.subspan(2)) descs.push_back(desc_of(spec, is_batched));
     product->output_ = desc_of(output, is_batched);
     const auto alone = find(descs[0], descs[1], product->output_, {});
     if (!alone) {
@@ -60,10 +83,9 @@ std::shared_ptr<const Product> Product::make(std::span<const TensorSpec> operand
     }
     product->primitive_ = dnnl::matmul(*chosen);
     product->scratchpad_ = chosen->scratchpad_desc();
-    product->arguments_ = {{DNNL_ARG_SRC, descs[0]}, {DNNL_ARG_WEIGHTS, descs[1]}};
     for (std::size_t i = 2; i < descs.size() && product->has_epilogues_; ++i)
-      product->arguments_.emplace_back(DNNL_ARG_ATTR_MULTIPLE_POST_OP(int(i) - 2) | DNNL_ARG_SRC_1,
-                                       descs[i]);
+      product->arguments_.push_back(
+          {DNNL_ARG_ATTR_MULTIPLE_POST_OP(int(i) - 2) | DNNL_ARG_SRC_1, descs[i]});
     return product;
   } catch (const dnnl::error& error) {
     log_line(std::string("onednn: ") + error.what() + "; the reference runs the product");
@@ -84,8 +106,18 @@ void Product::run(std::span<void* const> operands, void* output) const {
       memories.emplace_back(desc, engine(), data);
       arguments.push_back({argument, memories.back().get()});
     };
-    for (std::size_t i = 0; i < arguments_.size(); ++i)
-      add(arguments_[i].first, arguments_[i].second, operands[i]);
+    std::vector<Storage> copies;
+    for (std::size_t i = 0; i < arguments_.size(); ++i) {
+      const Argument& argument = arguments_[i];
+      if (!argument.copy) {
+        add(argument.number, argument.desc, operands[i]);
+        continue;
+      }
+      copies.push_back(Storage::allocate(argument.copied_as.get_size()));
+      add(argument.number, argument.copied_as, copies.back().data());
+      Memory lies(argument.desc, engine(), operands[i]);
+      argument.copy.execute(stream(), lies, memories.back());
+    }
     add(DNNL_ARG_DST, output_, output);
     if (bytes > 0) add(DNNL_ARG_SCRATCHPAD, scratchpad_, scratch.data());
     // Without the map of arguments that the C++ interface would build.

@@ -21,7 +21,14 @@ class Product {
  private:
   using Memory = dnnl::memory;
   dnnl::matmul primitive_;
-  std::vector<std::pair<int, Memory::desc>> arguments_;  // as the primitive numbers them
+  struct Argument {
+    int number;  // the primitive's
+    Memory::desc desc;
+    Memory::desc copied_as = {};  // where it is not taken as it lies
+    dnnl::reorder copy = {};
+  };
+  static Argument matrix(int number, const TensorSpec& spec, bool is_batched);
+  std::vector<Argument> arguments_;
   Memory::desc output_, scratchpad_;
   int max_threads_ = 1;
   bool has_epilogues_ = true;
