@@ -48,6 +48,7 @@ Edited first_of_select(const Equation& equation, std::span<const Array> inputs) 
 Edited all_take_steps(const Equation& equation, std::span<const Array> inputs) {
   if (!(*equation.primitive == scan_p) || !equation.params.has("flagged")) return std::nullopt;
   ScanParams scan(equation.params);
+  scan.flagged = false;
   scan.body = make_closed_jaxpr(
       [&](std::span<const Array> in) { return eval_edited(scan.body, in, first_of_select); },
       scan.body->input_avals(), scan.body->sizes);
