@@ -93,7 +93,13 @@ Value Emitter::load(Type type, Value pointer, int alignment) const {
   return value;
 }
 
-void Emitter::store(Value value, Value pointer, int alignment, bool streams) const {
+void Emitter::return_void() {
+  if (streams_) intrinsic("llvm.x86.sse.sfence", {}, {});
+  api().BuildRetVoid(builder_);
+}
+
+void Emitter::store(Value value, Value pointer, int alignment, bool streams) {
+  streams_ |= streams;
   const Value store = api().BuildStore(builder_, value, pointer);
   api().SetAlignment(store, streams ? 64 : unsigned(alignment));
   if (!streams) return;

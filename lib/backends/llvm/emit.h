@@ -53,8 +53,10 @@ class Emitter {
   // pointer + index elements of a type.
   Value at(Type type, Value pointer, Value index) const;
   Value load(Type type, Value pointer, int alignment) const;
-  // streams: past the caches, to memory that is aligned for it.
-  void store(Value value, Value pointer, int alignment, bool streams = false) const;
+  // streams: past the caches, to memory that is aligned for it; return_void then orders these
+  // stores before whatever tells others of them.
+  void store(Value value, Value pointer, int alignment, bool streams = false);
+  void return_void();
   Value is_less(Value a, Value b) const;  // signed integers
   Value smaller(Value a, Value b) const {
     return api().BuildSelect(builder_, is_less(a, b), a, b, "");
@@ -141,6 +143,7 @@ class Emitter {
   Value function_;
   Block entry_;
   std::vector<Value> vector_memory_;
+  bool streams_ = false;  // some store
   Emitter* const outer_;
 };
 

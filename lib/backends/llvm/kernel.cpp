@@ -9,25 +9,19 @@
 #include <plait/base/pool.h>
 #include <plait/kernels.h>
 #include <plait/ops.h>
-#include <unistd.h>
 
 #include <ctime>
-#include <mutex>
 #include <numeric>
 
 #include "nest.h"
 #include "primitives.h"
 #include "segments.h"
+#include "streams.h"
 
 namespace plait::llvm {
 namespace {
 
 using Function = void(void* const* memory, std::int64_t begin, std::int64_t end);
-
-std::int64_t last_level_cache() {
-  static const std::int64_t bytes = std::max<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 8 << 20);
-  return bytes;
-}
 
 double thread_ms() {
   timespec now;
@@ -54,7 +48,7 @@ class Writer {
     else
       write_blocks(emitter_.parameter(1), emitter_.parameter(2), nest_.size(),
                    [](Value i) { return i; });
-    api().BuildRetVoid(emitter_.builder());
+    emitter_.return_void();
   }
   std::unique_ptr<const Code> compile() const { return emitter_.compile(); }
 
@@ -198,8 +192,7 @@ class LoopKernel final : public Kernel {
     std::iota(order.begin(), order.end(), 0);
     segments_ = make_segments(data, order, std::vector<int>(order.size(), 0));
     if (nest_.size() == 0) return;
-    choose_streams();
-    code_ = write(streams_);
+    code_.emplace(choose_streams(), [this](const std::vector<bool>& s) { return write(s); });
     plan_threads();
   }
 
@@ -214,12 +207,8 @@ class LoopKernel final : public Kernel {
     for (std::size_t i = 0; i < inputs.size(); ++i)
       memory[i] = packed_at_[i] < 0 ? inputs[i].data
                                     : pack(inputs[i], static_cast<char*>(scratch) + packed_at_[i]);
-    bool aligned = true;
-    for (std::size_t o = 0; o < outputs.size(); ++o) {
-      memory[inputs.size() + o] = outputs[o].data;
-      aligned &= reinterpret_cast<std::uintptr_t>(outputs[o].data) % 64 == 0;
-    }
-    Function* const function = (aligned ? *code_ : unaligned()).as<Function>();
+    for (std::size_t o = 0; o < outputs.size(); ++o) memory[inputs.size() + o] = outputs[o].data;
+    Function* const function = code_->code_for(outputs).as<Function>();
     parallel_for(units_, grain_, [&](std::int64_t begin, std::int64_t end) {
       function(memory, begin * unit_, std::min(end * unit_, length_));
     });
@@ -245,20 +234,18 @@ class LoopKernel final : public Kernel {
  private:
   std::int64_t bytes(int var) const { return size_of(group_->avals[var].dtype); }
 
-  // Outputs of a kernel that outgrows the caches need not go through them; the instruction wants
-  // aligned memory.
-  void choose_streams() {
+  std::vector<bool> choose_streams() const {
     std::int64_t total = 0;
     for (int i = 0; i < group_->num_binders; ++i)
       if (nest_.access[i] == Access::dense) total += nest_.size() * bytes(i);
     for (const Atom& atom : group_->outputs) total += nest_.size() * bytes(atom.var().id);
+    const std::int64_t step = nest_.loops.size() > 1 ? nest_.inner() : lanes_;
+    std::vector<bool> streams;
     for (const Atom& atom : group_->outputs) {
-      const std::int64_t step = nest_.loops.size() > 1 ? nest_.inner() : lanes_;
-      const std::int64_t vector = lanes_ * bytes(atom.var().id);
-      streams_.push_back(total > last_level_cache() && vector % 64 == 0 &&
-                         step * bytes(atom.var().id) % 64 == 0);
-      streams_any_ |= streams_.back();
+      const std::int64_t size = bytes(atom.var().id);
+      streams.push_back(outgrows_caches(total) && lanes_ * size % 64 == 0 && step * size % 64 == 0);
     }
+    return streams;
   }
 
   std::unique_ptr<const Code> write(const std::vector<bool>& streams) const {
@@ -270,14 +257,6 @@ class LoopKernel final : public Kernel {
              " equations: " + std::to_string(written - start) + " ms to write, " +
              std::to_string(thread_ms() - written) + " ms to compile");
     return code;
-  }
-
-  // The same without streaming, for a caller's memory that is not aligned: made when first met.
-  const Code& unaligned() const {
-    if (!streams_any_) return *code_;
-    std::call_once(unaligned_once_,
-                   [&] { unaligned_code_ = write(std::vector<bool>(streams_.size(), false)); });
-    return *unaligned_code_;
   }
 
   // What one thread takes at least: about 20 us.
@@ -307,11 +286,7 @@ class LoopKernel final : public Kernel {
   int lanes_;
   std::vector<std::int64_t> packed_at_;  // by input: offset in scratch, or -1
   std::int64_t scratch_bytes_ = 0;
-  std::vector<bool> streams_;
-  bool streams_any_ = false;
-  std::unique_ptr<const Code> code_;
-  mutable std::once_flag unaligned_once_;
-  mutable std::unique_ptr<const Code> unaligned_code_;
+  std::optional<StreamingCode> code_;
   // The function's range, cut into units.
   std::int64_t length_ = 0, unit_ = 1, units_ = 0, grain_ = 1;
 };

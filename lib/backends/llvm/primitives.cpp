@@ -309,7 +309,7 @@ Register load_lanes(DType dtype, Value address, int count) {
 }
 
 void store_lanes(const Register& value, Value address, int count, bool streams) {
-  const Emitter& emitter = Emitter::current();
+  Emitter& emitter = Emitter::current();
   const Value vector = to_memory(value);
   if (count == emitter.lanes())
     emitter.store(vector, address, int(size_of(value.dtype)), streams);

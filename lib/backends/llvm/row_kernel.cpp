@@ -11,6 +11,7 @@
 #include "reduction.h"
 #include "rows.h"
 #include "segments.h"
+#include "streams.h"
 
 namespace plait::llvm {
 namespace {
@@ -26,11 +27,12 @@ struct RowInput {
 class RowWriter {
  public:
   RowWriter(const JaxprData& data, const Rows& rows, const Segments& segments,
-            std::span<const RowInput> inputs, int lanes)
+            std::span<const RowInput> inputs, int lanes, const std::vector<bool>& streams)
       : data_(data),
         rows_(rows),
         segments_(segments),
         inputs_(inputs),
+        streams_(streams),
         emitter_(lanes),
         registers_(data.avals.size()) {
     const std::size_t num_pointers = data.num_binders + data.outputs.size() + 1;
@@ -41,7 +43,7 @@ class RowWriter {
     bases_.resize(data.num_binders);
     emitter_.loop(emitter_.parameter(1), emitter_.parameter(2), 1,
                   [&](Value row) { write_row(row); });
-    api().BuildRetVoid(emitter_.builder());
+    emitter_.return_void();
   }
   std::unique_ptr<const Code> compile() const { return emitter_.compile(); }
 
@@ -243,6 +245,7 @@ class RowWriter {
   const Rows& rows_;
   const Segments& segments_;
   const std::span<const RowInput> inputs_;
+  const std::vector<bool>& streams_;  // by output: past the caches
   Emitter emitter_;
   std::vector<Register> registers_;  // by var: what is the same along the row
   std::vector<Value> memory_;        // inputs, outputs, slots
@@ -264,7 +267,9 @@ class RowKernel final : public Kernel {
                      [&](int a, int b) { return rows_.pass[a] < rows_.pass[b]; });
     segments_ = make_segments(data, order, rows_.pass);
     for (int i = 0; i < data.num_binders; ++i) place_input(i, strides[i]);
-    code_ = RowWriter(data, rows_, segments_, inputs_, lanes_).compile();
+    code_.emplace(choose_streams(), [this](const std::vector<bool>& streams) {
+      return RowWriter(*group_, rows_, segments_, inputs_, lanes_, streams).compile();
+    });
     double weight = 0;
     for (const Equation& equation : data.equations) weight += 0.02 * weight_of(equation);
     weight += 0.1 * double(data.num_binders + data.outputs.size());
@@ -281,10 +286,12 @@ class RowKernel final : public Kernel {
     for (const View& output : outputs) memory.push_back(output.data);
     memory.push_back(nullptr);
     const std::int64_t slots = slot_bytes();
+    auto* const function =
+        code_->code_for(outputs).as<void(void* const*, std::int64_t, std::int64_t)>();
     parallel_for(rows_.count, grain_, [&](std::int64_t begin, std::int64_t end) {
       std::vector<void*> mine = memory;
       mine.back() = slots > 0 ? allocate(slots) : nullptr;
-      code_->as<void(void* const*, std::int64_t, std::int64_t)>()(mine.data(), begin, end);
+      function(mine.data(), begin, end);
       if (slots > 0) deallocate(mine.back(), slots);
     });
   }
@@ -307,6 +314,24 @@ class RowKernel final : public Kernel {
   std::int64_t slot_bytes() const {
     const std::int64_t padded = (rows_.length + lanes_ - 1) / lanes_ * lanes_;
     return padded * 8 * std::int64_t(segments_.slots.size());
+  }
+
+  std::vector<bool> choose_streams() const {
+    std::int64_t total = 0;
+    auto add = [&](int var) {
+      const Aval& aval = group_->avals[var];
+      if (aval.shape.to_sizes() == rows_.shape)
+        total += rows_.count * rows_.length * size_of(aval.dtype);
+    };
+    for (int i = 0; i < group_->num_binders; ++i) add(i);
+    for (const Atom& atom : group_->outputs) add(atom.var().id);
+    std::vector<bool> streams;
+    for (const Atom& atom : group_->outputs) {
+      const std::int64_t size = size_of(group_->avals[atom.var().id].dtype);
+      streams.push_back(outgrows_caches(total) && lanes_ * size % 64 == 0 &&
+                        rows_.length * size % 64 == 0);
+    }
+    return streams;
   }
 
   void place_input(int var, const Sizes64& strides) {
@@ -372,7 +397,7 @@ class RowKernel final : public Kernel {
   std::vector<std::int64_t> packed_at_;  // by input: offset in scratch, or -1
   std::int64_t scratch_bytes_ = 0, grain_ = 1;
   int lanes_;
-  std::unique_ptr<const Code> code_;
+  std::optional<StreamingCode> code_;
 };
 
 }  // namespace

@@ -1,0 +1,28 @@
+// See streams.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "streams.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace plait::llvm {
+
+bool outgrows_caches(std::int64_t bytes) {
+  static const std::int64_t limit = std::max<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 8 << 20);
+  return bytes > limit;
+}
+
+StreamingCode::StreamingCode(std::vector<bool> streams, Write write)
+    : streams_(std::move(streams)), write_(std::move(write)), code_(write_(streams_)) {}
+
+const Code& StreamingCode::code_for(std::span<const View> outputs) const {
+  bool fits = true;
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    fits &= !streams_[o] || reinterpret_cast<std::uintptr_t>(outputs[o].data) % 64 == 0;
+  if (fits) return *code_;
+  std::call_once(once_, [&] { unaligned_ = write_(std::vector<bool>(streams_.size(), false)); });
+  return *unaligned_;
+}
+
+}  // namespace plait::llvm
