@@ -319,7 +319,11 @@ std::string Composition::to_string() const {
   std::string stack = "f";
   for (Layer layer : layers) stack = std::string(name_of(layer)) + "(" + stack + ")";
   const Shaped base = base_of(program);
-  return stack + " where f is\n" + print(make_jaxpr(base.function, base.avals).jaxpr);
+  try {
+    return stack + " where f is\n" + print(make_jaxpr(base.function, base.avals).jaxpr);
+  } catch (const Error& error) {
+    return stack + " where tracing f throws: " + error.what();
+  }
 }
 
 }  // namespace plait::laws

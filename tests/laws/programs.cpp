@@ -140,18 +140,23 @@ Array operation(unsigned choice, const Array& x, const Array& y, bool any_size) 
 
 // plait's.
 struct Structured {
-  static Arrays cond(const Array& which, const std::vector<Function>& branches, const Arrays& x) {
-    return flat::cond(which, branches, x);
+  // How examples that go different ways run.
+  static std::optional<bool> select(unsigned choice) {
+    return choice % 3 == 0 ? std::nullopt : std::optional(choice % 3 == 1);
+  }
+  static Arrays cond(const Array& which, const std::vector<Function>& branches, const Arrays& x,
+                     unsigned choice) {
+    return flat::cond(which, branches, x, "cond", {}, select(choice));
   }
   static Arrays while_loop(const Function& cond, const Function& body, const Arrays& init,
                            std::optional<std::int64_t> max_steps, unsigned choice) {
-    flat::WhileOptions options{max_steps};
+    flat::WhileOptions options{max_steps, select(choice / 5)};
     if (choice % 3 == 0) options.checkpoints = 1 + choice / 3 % 4;
     return flat::while_loop(cond, body, init, options);
   }
   static Arrays fori_loop(const Array& lower, const Array& upper, const Function& body,
-                          const Arrays& init) {
-    return flat::fori_loop(lower, upper, body, init);
+                          const Arrays& init, unsigned choice) {
+    return flat::fori_loop(lower, upper, body, init, upper.as_literal() ? choice % 3 : 1);
   }
   static flat::Scanned scan(const Function& body, const Arrays& init, const Arrays& xs,
                             bool reverse, unsigned choice) {
@@ -178,7 +183,8 @@ struct Structured {
 
 // C++'s: what is chosen must be known.
 struct Plain {
-  static Arrays cond(const Array& which, const std::vector<Function>& branches, const Arrays& x) {
+  static Arrays cond(const Array& which, const std::vector<Function>& branches, const Arrays& x,
+                     unsigned) {
     const std::int64_t last = std::int64_t(branches.size()) - 1,
                        chosen = which.dtype() == DType::bool_ ? which.item<bool>()
                                                               : which.item<std::int32_t>();
@@ -191,7 +197,7 @@ struct Plain {
     return carry;
   }
   static Arrays fori_loop(const Array& lower, const Array& upper, const Function& body,
-                          const Arrays& init) {
+                          const Arrays& init, unsigned) {
     Arrays carry = init;
     for (auto i = lower.item<std::int32_t>(); i < upper.item<std::int32_t>(); ++i) {
       Arrays inputs = carry;
@@ -284,9 +290,9 @@ struct Controlled {
 
   Array cond() const {
     const Array holds = lax::gt(total(y), number(0.1234 * double(step.choice % 5)));
-    return Flow::cond(holds, branches(), {x})[0];
+    return Flow::cond(holds, branches(), {x}, step.choice / 5)[0];
   }
-  Array switch_() const { return Flow::cond(counted(y, -1), branches(), {x})[0]; }
+  Array switch_() const { return Flow::cond(counted(y, -1), branches(), {x}, step.choice)[0]; }
 
   // At most three steps, fewer where the data say so.
   Array while_loop() const {
@@ -309,7 +315,7 @@ struct Controlled {
       return {bounded(step.choice / 4, fitted(body(0, {now[1] * scale}), now[1]))};
     };
     const Array upper = step.choice % 4 == 3 ? index(3) : counted(y, 0);
-    return Flow::fori_loop(index(step.choice % 2), upper, next, {x})[0];
+    return Flow::fori_loop(index(step.choice % 2), upper, next, {x}, step.choice / 8)[0];
   }
 
   Array axis_first(const Array& array, int axis) const {

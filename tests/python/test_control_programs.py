@@ -19,6 +19,7 @@ from plait import lax
 FIRST, LAST = map(int, os.environ.get("PLAIT_SEEDS", "0:100").split(":"))
 SEEDS = range(FIRST, LAST)
 STACKED = 3  # rows of what is scanned
+MODES = (None, "select", "partition")
 
 
 # --- Control flow by Python ----------------------------------------------------------------------
@@ -33,32 +34,32 @@ def stacked(trees):
 
 
 class Plain:
-    """lax's functions as statements of Python."""
+    """lax's functions as statements of Python; options that change no result are ignored."""
 
     numpy = np
 
     @staticmethod
-    def cond(predicate, then, orelse, *operands):
+    def cond(predicate, then, orelse, *operands, mode=None):
         return then(*operands) if predicate else orelse(*operands)
 
     @staticmethod
-    def switch(index, branches, *operands):
+    def switch(index, branches, *operands, mode=None):
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
 
     @staticmethod
-    def while_loop(test, body, carry):
+    def while_loop(test, body, carry, checkpoints=None, mode=None):
         while test(carry):
             carry = body(carry)
         return carry
 
     @staticmethod
-    def fori_loop(lower, upper, body, carry):
+    def fori_loop(lower, upper, body, carry, unroll=1):
         for i in range(int(lower), int(upper)):
             carry = body(np.int32(i), carry)
         return carry
 
     @staticmethod
-    def scan(f, carry, xs, reverse=False, unroll=1):
+    def scan(f, carry, xs, reverse=False, unroll=1, checkpoints=None):
         ys = [None] * STACKED
         for i in reversed(range(STACKED)) if reverse else range(STACKED):
             carry, ys[i] = f(carry, rows(xs, i))
@@ -150,18 +151,21 @@ class Program:
     def cond_(self, flow, state, salt, bodies):
         f, k, b, v = parts_of(state)
         predicate = [b, f > 0.1234, k > 1, (v > 0.5).any()][salt % 4]
-        return flow.cond(predicate, *bodies, state)
+        return flow.cond(predicate, *bodies, state, mode=MODES[salt // 4 % 3])
 
     def switch_(self, flow, state, salt, bodies):
-        return flow.switch(parts_of(state)[1] - salt % 2, bodies, state)
+        return flow.switch(parts_of(state)[1] - salt % 2, bodies, state, mode=MODES[salt // 2 % 3])
 
     def while_(self, flow, state, salt, bodies):
         def test(carry):
             f, k, b, v = parts_of(carry[1])
             return flow.numpy.logical_and(carry[0] < 1 + salt % 3, v.sum() > -0.7)
 
-        zero = np.int32(0)
-        return flow.while_loop(test, lambda c: (c[0] + 1, bodies[0](c[1])), (zero, state))[1]
+        def step(carry):
+            return carry[0] + 1, bodies[0](carry[1])
+
+        options = {"mode": MODES[salt // 3 % 2], "checkpoints": [None, 1, 2][salt // 6 % 3]}
+        return flow.while_loop(test, step, (np.int32(0), state), **options)[1]
 
     def fori_(self, flow, state, salt, bodies):
         def body(i, state):
@@ -169,7 +173,8 @@ class Program:
             return bodies[0](self.make(f + i * 0.0625, k, b, v))
 
         upper = parts_of(state)[1] if salt % 2 else 2 + salt % 2
-        return flow.fori_loop(salt % 3, upper, body, state)
+        unroll = 1 if salt % 2 else salt // 2 % 3 + 1
+        return flow.fori_loop(salt % 3, upper, body, state, unroll=unroll)
 
     def scan_(self, flow, state, salt, bodies):
         f, k, b, v = parts_of(state)
@@ -180,6 +185,7 @@ class Program:
             return carry, {"y": parts_of(carry)[0] * row["x"], "k": parts_of(carry)[1]}
 
         options = {"reverse": salt % 2 == 1, "unroll": 1 + salt % 3}
+        options["checkpoints"] = [None, 1, 2][salt // 6 % 3]
         carry, ys = flow.scan(step, state, {"x": v, "none": None}, **options)
         f, k, b, v = parts_of(carry)
         return self.make(f + ys["y"].sum(), (k + ys["k"][0]) % 5, b, v * 0.5 + ys["y"])
