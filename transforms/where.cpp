@@ -44,7 +44,7 @@ Arrays flat::where(const Array& condition, const Function& f, const Function& g,
   const std::vector<Function> branches{giving_scalars(g), giving_scalars(f)};
   return for_each_element(
       [&](std::span<const Array> element) {
-        return cond(element[0], branches, element.subspan(1), "where", output_name);
+        return cond(element[0], branches, element.subspan(1), "where", output_name, true);
       },
       arrays, shape.rank());
 }
