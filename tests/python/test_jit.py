@@ -356,7 +356,7 @@ def test_explain_shows_bodies_and_the_islands_inside():
     assert "cmp" in inside["body/branch 0/cond"][-1]
     assert any("host_call" in line for line in inside["body/branch 1"])
     assert all(
-        line.split()[1] in ("reference", "control", "onednn", "host")
+        line.split()[1] in ("reference", "control", "onednn", "llvm", "host")
         for line in sum(inside.values(), [])
     )
     assert "host call: `island`, test_jit.py" in text

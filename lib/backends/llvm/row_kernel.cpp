@@ -228,7 +228,7 @@ class RowWriter {
       if (rows_.is_row[var] || segments_.written[var] != segment) continue;
       const Value index = emitter_.add(first, i);
       store_lanes(registers[var], emitter_.at(element(var), memory_[data_.num_binders + o], index),
-                  count);
+                  count, streams_[o]);
     }
     return carried;
   }
