@@ -166,9 +166,7 @@ def _branches(transform, index, branches, operands, mode):
     return unflatten(first, outputs)
 
 
-def while_loop(
-    cond_fun, body_fun, init_val, *, max_steps=None, checkpoints=None, mode=None
-):
+def while_loop(cond_fun, body_fun, init_val, *, max_steps=None, checkpoints=None, mode=None):
     """Applies body_fun to a carry, starting with init_val, while cond_fun of it, a bool scalar, is true.
 
     The carry is a tree whose structure, shapes and dtypes stay the same; a weak dtype yields to a strong one.

@@ -23,6 +23,7 @@ from plait._script_flow import (
     FUNCTIONS,
     bound,
     captured,
+    changed,
     declared,
     live,
     live_in_loop,
@@ -111,7 +112,9 @@ class Function:
         lowered = jumps.lower(body)
         self.value, self.flags = jumps.value, jumps.flags
         self.local |= set(bound(lowered)) - self.globals - self.outer - set(self.parameters)
-        self.always = captured(lowered) | self.globals | self.outer
+        # What the caller gave and code changes in place is read by the caller.
+        kept = set(changed(lowered, self.parameters)) - rebinds(lowered)
+        self.always = captured(lowered) | self.globals | self.outer | kept
         self.own = self.local | set(self.parameters)
         self.shared = rebound(lowered) & own
         done = self.block(lowered, frozenset())

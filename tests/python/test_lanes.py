@@ -121,8 +121,11 @@ def test_modes_agree(run, mode):
     def f(x, n):
         def step(c):
             i, x = c
-            big = lambda x: lax.while_loop(lambda x: x > 1, lambda x: x / 3, x, mode=mode)
-            return i + 1, lax.cond(x > 1, big, lambda x: 2 * x + 0.1, x, mode=mode)
+
+            def shrink(x):
+                return lax.while_loop(lambda x: x > 1, lambda x: x / 3, x, mode=mode)
+
+            return i + 1, lax.cond(x > 1, shrink, lambda x: 2 * x + 0.1, x, mode=mode)
 
         return lax.while_loop(lambda c: c[0] < n, step, (0, x), max_steps=100, mode=mode)[1]
 

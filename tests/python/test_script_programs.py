@@ -258,3 +258,40 @@ def test_float_and_int_of_traced_values():
         jit(script(lambda x: float(x)))(np.zeros(3))
     with pytest.raises(plait.ShapeError, match="int: only an array of one element"):
         jit(script(lambda x: int(x)))(np.zeros(3))
+
+
+def test_containers_of_the_caller_are_changed():
+    @plait.script
+    def absolute(x, kept):
+        if x > 0:
+            kept[0] = x
+        else:
+            kept[0] = -x
+        return x
+
+    @plait.script
+    def total(n, table):
+        i = 0
+        while i < n:
+            table["sum"] = table["sum"] + i
+            i = i + 1
+        return n
+
+    @plait.script
+    def append(x, kept):
+        if x > 0:
+            kept.append(x)
+        return x
+
+    def outer(x, n):
+        kept, table = [x], {"sum": 0}
+        absolute(x, kept)
+        total(n, table)
+        return kept[0], table["sum"]
+
+    assert [float(v) for v in plait.jit(outer)(-2.0, 5)] == [2, 10]
+    assert [
+        float(v) for v in plait.vmap(outer)(plait.numpy.asarray([3.0]), plait.numpy.asarray([4]))
+    ] == [3, 6]
+    with pytest.raises(plait.TreeError, match="`kept` of the traced `if` is"):
+        plait.jit(lambda x: append(x, []))(1.0)
