@@ -20,19 +20,6 @@ namespace {
 
 // --- Decomposition -------------------------------------------------------------------------------
 
-// Whether computing all branches for every example costs little more than finding out who needs
-// which.
-bool is_cheap(const CondParams& cond) {
-  constexpr std::size_t most = 12;
-  return std::all_of(cond.branches.begin(), cond.branches.end(), [](const Jaxpr& branch) {
-    return branch->equations.size() <= most &&
-           std::all_of(branch->equations.begin(), branch->equations.end(),
-                       [](const Equation& equation) {
-                         return Pointwise::table().find(*equation.primitive) != nullptr;
-                       });
-  });
-}
-
 // vmap in which only some examples are live.
 struct LiveInterpreter {
   using Value = Batched;
@@ -113,9 +100,7 @@ struct LiveInterpreter {
   static bool partitions(const Equation& equation, std::span<const Value> inputs) {
     Flags batched;
     for (const Value& input : inputs) batched.push_back(is_batched(input));
-    if (!diverges(equation, batched)) return false;
-    return !(*equation.primitive == cond_p) || equation.params.has("select") ||
-           !is_cheap(CondParams(equation.params));
+    return diverges(equation, batched);
   }
   std::vector<Value> bind_live(const Primitive& primitive, std::span<const Value> inputs,
                                const Params& params) const {

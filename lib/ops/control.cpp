@@ -341,13 +341,27 @@ Params LanesParams::to_params() const {
   return close_bodies(Params(std::move(entries)));
 }
 
+// Whether computing all branches for every example costs little more than finding out who needs
+// which.
+static bool is_cheap(const CondParams& cond) {
+  constexpr std::size_t most = 12;
+  return std::all_of(cond.branches.begin(), cond.branches.end(), [](const Jaxpr& branch) {
+    return branch->equations.size() <= most &&
+           std::all_of(branch->equations.begin(), branch->equations.end(),
+                       [](const Equation& equation) {
+                         return Pointwise::table().find(*equation.primitive) != nullptr;
+                       });
+  });
+}
+
 bool diverges(const Equation& equation, const std::vector<bool>& batched) {
   auto are_arrays = [](std::span<const Aval> avals) {
     return std::none_of(avals.begin(), avals.end(),
                         [](const Aval& aval) { return aval.stack > 0; });
   };
   if (equation.params.has("select") && equation.params.flag("select")) return false;
-  if (*equation.primitive == cond_p) return batched[0];
+  if (*equation.primitive == cond_p)
+    return batched[0] && (equation.params.has("select") || !is_cheap(CondParams(equation.params)));
   if (*equation.primitive == while_p) {
     const WhileParams loop(equation.params);
     return are_arrays(loop.body->input_avals().first(loop.num_carry));

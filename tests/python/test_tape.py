@@ -452,12 +452,12 @@ def test_weak_arrays_yield_when_written_to():
 
 
 def test_views_die_and_chains_of_them_are_no_recursion():
-    x = pnp.zeros(200_001)
+    x = pnp.zeros(301)
     view = x
-    for _ in range(100_000):
-        view = view[1:]
+    for step in range(100_000):
+        view = view[1:] if step % 400 == 0 else view[:]
     view += 1
-    assert float(x.sum()) == 100_001
+    assert float(x.sum()) == 51
     alive = weakref.ref(view)
     del view
     gc.collect()
