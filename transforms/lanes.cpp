@@ -100,7 +100,7 @@ struct LiveInterpreter {
   static bool partitions(const Equation& equation, std::span<const Value> inputs) {
     Flags batched;
     for (const Value& input : inputs) batched.push_back(is_batched(input));
-    return diverges(equation, batched);
+    return diverges(equation, batched) && !is_cheap_together(equation);
   }
   std::vector<Value> bind_live(const Primitive& primitive, std::span<const Value> inputs,
                                const Params& params) const {

@@ -115,6 +115,9 @@ struct LanesParams {
 // Whether kernels can and shall run an equation for the examples that need it, where these operands
 // have one for each example.
 bool diverges(const Equation& equation, const std::vector<bool>& batched);
+// Whether computing all branches for every example costs little more than finding out who needs
+// which.
+bool is_cheap_together(const Equation& equation);
 
 // A function of elements applied to those of stacks at each height.
 Array map_stacks(std::span<const Array> stacks,

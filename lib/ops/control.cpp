@@ -341,10 +341,10 @@ Params LanesParams::to_params() const {
   return close_bodies(Params(std::move(entries)));
 }
 
-// Whether computing all branches for every example costs little more than finding out who needs
-// which.
-static bool is_cheap(const CondParams& cond) {
+bool is_cheap_together(const Equation& equation) {
   constexpr std::size_t most = 12;
+  if (!(*equation.primitive == cond_p) || equation.params.has("select")) return false;
+  const CondParams cond(equation.params);
   return std::all_of(cond.branches.begin(), cond.branches.end(), [](const Jaxpr& branch) {
     return branch->equations.size() <= most &&
            std::all_of(branch->equations.begin(), branch->equations.end(),
@@ -360,8 +360,7 @@ bool diverges(const Equation& equation, const std::vector<bool>& batched) {
                         [](const Aval& aval) { return aval.stack > 0; });
   };
   if (equation.params.has("select") && equation.params.flag("select")) return false;
-  if (*equation.primitive == cond_p)
-    return batched[0] && (equation.params.has("select") || !is_cheap(CondParams(equation.params)));
+  if (*equation.primitive == cond_p) return batched[0];
   if (*equation.primitive == while_p) {
     const WhileParams loop(equation.params);
     return are_arrays(loop.body->input_avals().first(loop.num_carry));
