@@ -4,6 +4,8 @@
 #include <plait/families.h>
 #include <plait/ops.h>
 
+#include "ops/wrapping.h"
+
 #include <cmath>
 
 namespace plait {
@@ -36,7 +38,8 @@ constinit const Primitive add_p{"add"};
 static const auto add_def =
     define(add_p, "x + y; integers wrap.")
         .family(elementwise(numbers, 2))
-        .rule<Pointwise>(binary_loops<numbers>([](auto x, auto y) { return x + y; }))
+        .rule<Pointwise>(
+            binary_loops<numbers>([](auto x, auto y) { return wrapping(x) + wrapping(y); }))
         .rule<Jvp>(sum_jvp(false))
         .rule<Transpose>([](auto cotangents, auto inputs, const Params&) -> Tangents {
           return {cotangent_for(inputs[0], cotangents[0]), cotangent_for(inputs[1], cotangents[0])};
@@ -47,7 +50,8 @@ constinit const Primitive sub_p{"sub"};
 static const auto sub_def =
     define(sub_p, "x - y; integers wrap.")
         .family(elementwise(numbers, 2))
-        .rule<Pointwise>(binary_loops<numbers>([](auto x, auto y) { return x - y; }))
+        .rule<Pointwise>(
+            binary_loops<numbers>([](auto x, auto y) { return wrapping(x) - wrapping(y); }))
         .rule<Jvp>(sum_jvp(true))
         .rule<Transpose>([](auto cotangents, auto inputs, const Params&) -> Tangents {
           const Tangent y = inputs[1].is_linear() ? Tangent(Array(-cotangents[0].array()))
@@ -60,13 +64,8 @@ constinit const Primitive mul_p{"mul"};
 static const auto mul_def =
     define(mul_p, "x * y; integers wrap.")
         .family(elementwise(numbers, 2))
-        .rule<Pointwise>(binary_loops<numbers>([](auto x, auto y) {
-          // 16-bit integers promote to int, whose product may overflow.
-          if constexpr (std::is_same_v<decltype(x), std::uint16_t>)
-            return std::uint32_t(x) * y;
-          else
-            return x * y;
-        }))
+        .rule<Pointwise>(
+            binary_loops<numbers>([](auto x, auto y) { return wrapping(x) * wrapping(y); }))
         .rule<Jvp>(
             binary([](auto, auto y, auto) { return y; }, [](auto x, auto, auto) { return x; }))
         .rule<Transpose>([](auto cotangents, auto inputs, const Params&) -> Tangents {

@@ -15,8 +15,8 @@
 namespace Eigen::internal {
 
 template <class T, bool conjugate_lhs = false, bool conjugate_rhs = false>
-using Products = gebp_kernel<T, T, Index, blas_data_mapper<T, Index, ColMajor, Unaligned, 1>,
-                             gebp_traits<T, T>::mr, gebp_traits<T, T>::nr, conjugate_lhs,
-                             conjugate_rhs>;
+using Products =
+    gebp_kernel<T, T, Index, blas_data_mapper<T, Index, ColMajor, Unaligned, 1>,
+                gebp_traits<T, T>::mr, gebp_traits<T, T>::nr, conjugate_lhs, conjugate_rhs>;
 
 }

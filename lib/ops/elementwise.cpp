@@ -4,6 +4,8 @@
 #include <plait/families.h>
 #include <plait/ops.h>
 
+#include "ops/wrapping.h"
+
 #include <cmath>
 
 namespace plait {
@@ -22,7 +24,7 @@ constinit const Primitive neg_p{"neg"};
 static const auto neg_def =
     define(neg_p, "Negation; of unsigned integers modulo 2^bits.")
         .family(elementwise(numbers))
-        .rule<Pointwise>(unary_loops<numbers>([](auto x) { return -x; }))
+        .rule<Pointwise>(unary_loops<numbers>([](auto x) { return -wrapping(x); }))
         .rule<Jvp>(linear_through(neg_p))
         .rule<Transpose>(transpose_to([](const Array& ct, const Aval&) { return -ct; }));
 Array lax::neg(Operand x) { return bind(neg_p, {x}); }
@@ -37,7 +39,7 @@ static const auto abs_def =
             if constexpr (std::is_unsigned_v<T>)
               return x;
             else if constexpr (std::is_integral_v<T>)
-              return T(x < 0 ? T(-x) : x);
+              return T(x < 0 ? T(-wrapping(x)) : x);
             else
               return math::abs(x);
           };
@@ -258,12 +260,13 @@ static const auto integer_pow_def =
             using T = decltype(x);
             T result = T(1), square = x;
             for (std::int64_t n = y < 0 ? -y : y; n > 0; n >>= 1) {
-              if (n & 1) result = T(result * square);
-              square = T(square * square);
+              if (n & 1) result = T(wrapping(result) * wrapping(square));
+              square = T(wrapping(square) * wrapping(square));
             }
             return y < 0 ? T(T(1) / result) : result;
           };
-          if (y == 2) return unary_loops<numbers>([](auto x) { return x * x; })(in, {});
+          if (y == 2)
+            return unary_loops<numbers>([](auto x) { return wrapping(x) * wrapping(x); })(in, {});
           return {detail::choose<numbers>(in[0],
                                           []<class T>() -> Chunk::Loop {
                                             return &detail::map_loop<decltype(power), T, T>;

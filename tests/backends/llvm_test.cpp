@@ -456,7 +456,8 @@ TEST_CASE("what a group sees of its own results under other shapes may be wanted
   auto f = [](const Array& x) {
     const Array top = numpy::max(x, -1, true);  // read through a broadcast, and an output
     const Array e = numpy::exp(x - top), sum = numpy::sum(e, -1);
-    const Array spread = numpy::broadcast_to(numpy::expand_dims(sum, std::vector<int>{-1}), x.shape());
+    const Array spread =
+        numpy::broadcast_to(numpy::expand_dims(sum, std::vector<int>{-1}), x.shape());
     const Array y = e / spread;
     return Arrays{y,
                   top,

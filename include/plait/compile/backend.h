@@ -70,7 +70,7 @@ class Backend {
   virtual std::unique_ptr<Kernel> compile(const Jaxpr& group) const = 0;
   // The same, told the strides (in elements) that the kernel's inputs will have at every call.
   virtual std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
-                                          std::span<const Sizes64> strides) const {
+                                              std::span<const Sizes64> strides) const {
     (void)strides;
     return compile(group);
   }
