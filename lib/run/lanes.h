@@ -17,7 +17,6 @@
 #include <plait/bodies.h>
 
 #include <algorithm>
-#include <mutex>
 
 namespace plait {
 
@@ -38,7 +37,8 @@ inline std::vector<std::int64_t> sizes_for(std::int64_t num_examples) {
   return sizes;
 }
 
-// A body of one example, compiled for many on demand.
+// A body of one example, compiled for many on demand. Rules of Python may run then, so no lock is
+// held: of threads that race, the first one's stays.
 class LaneBody {
  public:
   // batched: the inputs that have a row for each example.
@@ -46,21 +46,24 @@ class LaneBody {
       : body_(std::move(body)),
         batched_(std::move(batched)),
         sizes_(sizes.begin(), sizes.end()),
-        once_(sizes.size()),
         compiled_(sizes.size()) {}
+  ~LaneBody() {
+    for (const std::atomic<Body*>& body : compiled_) delete body.load();
+  }
+  LaneBody(const LaneBody&) = delete;
+
   const Body& at(std::size_t level) const {
-    std::call_once(once_[level], [&] {
-      compiled_[level] = std::make_unique<Body>(for_rows(body_, batched_, sizes_[level]));
-    });
-    return *compiled_[level];
+    Body* known = compiled_[level].load(std::memory_order_acquire);
+    if (known) return *known;
+    auto made = std::make_unique<Body>(for_rows(body_, batched_, sizes_[level]));
+    return compiled_[level].compare_exchange_strong(known, made.get()) ? *made.release() : *known;
   }
 
  private:
   const Jaxpr body_;
   const Flags batched_;
   const std::vector<std::int64_t> sizes_;
-  mutable std::vector<std::once_flag> once_;
-  mutable std::vector<std::unique_ptr<Body>> compiled_;
+  mutable std::vector<std::atomic<Body*>> compiled_;  // by level
 };
 
 // A `lanes` equation: who takes part, then the operands of the one equation in its body.
