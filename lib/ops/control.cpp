@@ -414,7 +414,8 @@ static const auto lanes_def =
                 LanesParams lanes;
                 lanes.body = builder.close({outputs.begin(), outputs.end()});
                 lanes.lanes = {{4, {true, true, false}}};
-                Sample& sample = samples.emplace_back(one.inputs, lanes.to_params());
+                samples.push_back({one.inputs, lanes.to_params()});
+                Sample& sample = samples.back();
                 for (int i = 0; i < 2; ++i) sample.inputs[i].aval.shape.insert(0, 4);
               };
               for (const Sample& one : rule<Samples>(cond_p)()) add(cond_p, one);

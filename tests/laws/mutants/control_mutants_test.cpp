@@ -235,7 +235,9 @@ const std::vector<Mutant>& matrix_mutants() {
                                                                      {&svd_p, 3},
                                                                      {&pinv_p, 1},
                                                                      {&cholesky_p, 1}};
-  for (const auto& [right, num_outputs] : decompositions) {
+  for (const auto& decomposition : decompositions) {
+    const Primitive* const right = decomposition.first;  // clang 14 captures no structured bindings
+    const auto num_outputs = decomposition.second;
     for (std::size_t k = 0; k < num_outputs; ++k) {
       const std::string of = "_" + std::to_string(k);
       add(*right, "drops" + of, "jvp", [&](Definition& d) { d.rule<Jvp>(jvp_without(*right, k)); });
