@@ -34,17 +34,13 @@ struct LiveInterpreter {
     if (primitive == call_p)
       return interpret(*this, body_of_call(equation.params), {inputs.begin(), inputs.end()});
     if (!together && partitions(equation, inputs))
-      return bind_live(primitive, inputs, equation.params);
-    if (primitive == lanes_p && !together) return process_lanes(equation.params, inputs);
+      return bind_lanes(primitive, size, inputs, equation.params, live);
+    if (primitive == lanes_p)
+      return together ? process_decomposed(equation, inputs)
+                      : process_lanes(equation.params, inputs);
     if (primitive == cond_p) return process_cond(CondParams(equation.params), inputs);
     if (primitive == while_p) return process_while(WhileParams(equation.params), inputs);
     if (primitive == scan_p) return process_scan(ScanParams(equation.params), inputs);
-    if (primitive == lanes_p) {
-      std::vector<Aval> avals;
-      for (const Value& input : inputs) avals.push_back(example_aval(input));
-      return interpret(*this, decomposition(primitive, avals, equation.params),
-                       {inputs.begin(), inputs.end()});
-    }
     if (live.is_valid()) {
       // Where kernels part the examples, those that are not live have the values of one that is:
       // what raises for them does so for that one, too.
@@ -60,10 +56,7 @@ struct LiveInterpreter {
     }
     if (const Batch::Rule* batch = Batch::table().find(primitive))
       return (*batch)(size, inputs, equation.params);
-    std::vector<Aval> avals;
-    for (const Value& input : inputs) avals.push_back(example_aval(input));
-    return interpret(*this, decomposition(primitive, avals, equation.params),
-                     {inputs.begin(), inputs.end()});
+    return process_decomposed(equation, inputs);
   }
 
  private:
@@ -102,9 +95,11 @@ struct LiveInterpreter {
     for (const Value& input : inputs) batched.push_back(is_batched(input));
     return diverges(equation, batched) && !is_cheap_together(equation);
   }
-  std::vector<Value> bind_live(const Primitive& primitive, std::span<const Value> inputs,
-                               const Params& params) const {
-    return bind_lanes(primitive, size, inputs, params, live);
+  std::vector<Value> process_decomposed(const Equation& equation, std::span<const Value> inputs) {
+    std::vector<Aval> avals;
+    for (const Value& input : inputs) avals.push_back(example_aval(input));
+    return interpret(*this, decomposition(*equation.primitive, avals, equation.params),
+                     {inputs.begin(), inputs.end()});
   }
   // Lanes within these lanes.
   std::vector<Value> process_lanes(const Params& params, std::span<const Value> inputs) const {
@@ -283,14 +278,15 @@ Jaxpr program_of(const LanesParams& lanes) {
   const bool is_last = program->equations.size() <= 1 && lanes.lanes.size() == 1;
   for (auto lane = lanes.lanes.rbegin(); lane != lanes.lanes.rend(); ++lane) {
     const bool outermost = lane + 1 == lanes.lanes.rend();
-    const Flags batched(lane->batched.begin() + (lanes.guarded ? 1 : 0), lane->batched.end());
+    const Flags batched(lane->batched.begin() + std::ptrdiff_t(num_before(lanes)),
+                        lane->batched.end());
     std::vector<Aval> avals = with_lane(program->input_avals(), batched, lane->size);
     if (lanes.guarded) avals.insert(avals.begin(), {{lane->size}, DType::bool_});
     program = make_closed_jaxpr(
         [&](std::span<const Array> arrays) {
           LiveInterpreter interpreter{lane->size, {}, !outermost || is_last};
           if (lanes.guarded) interpreter.live = arrays[0];
-          return run_together(interpreter, program, batched, arrays.subspan(lanes.guarded ? 1 : 0));
+          return run_together(interpreter, program, batched, arrays.subspan(num_before(lanes)));
         },
         avals, program->sizes);
   }
@@ -309,8 +305,7 @@ std::optional<Arrays> bind_as_one(const LanesParams& lanes, std::span<const Arra
   Flags batched;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool guard = lanes.guarded && i == 0;
-    const Aval example =
-        guard ? Aval{{}, DType::bool_} : lanes.body->avals[i - (lanes.guarded ? 1 : 0)];
+    const Aval example = guard ? Aval{{}, DType::bool_} : lanes.body->avals[i - num_before(lanes)];
     std::size_t count = 0;
     for (const Lane& lane : lanes.lanes) count += lane.batched[i];
     batched.push_back(count > 0);

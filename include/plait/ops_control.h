@@ -116,7 +116,7 @@ struct LanesParams {
 // have one for each example.
 bool diverges(const Equation& equation, const std::vector<bool>& batched);
 // Whether computing all branches for every example costs little more than finding out who needs
-// which.
+// which: of a cond, or of lanes around one.
 bool is_cheap_together(const Equation& equation);
 
 // A function of elements applied to those of stacks at each height.

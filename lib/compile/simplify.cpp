@@ -82,10 +82,8 @@ class Simplifier {
     }
     if (!Eval::table().find(primitive) && Decompose::table().find(primitive)) {
       std::vector<Aval> outputs = infer(primitive, avals, params);
-      const bool is_cheap = primitive == lanes_p &&
-                            LanesParams(params).body->equations.size() == 1 &&
-                            is_cheap_together(LanesParams(params).body->equations[0]);
-      if (!is_cheap && keep_(Equation{&primitive, inputs, params, {}, source}, avals, outputs))
+      const Equation equation{&primitive, inputs, params, {}, source};
+      if (!is_cheap_together(equation) && keep_(equation, avals, outputs))
         return record(primitive, std::move(inputs), params, source, std::move(outputs));
       const SourceScope scope(source);
       return inline_body(decomposition(primitive, avals, params), std::move(inputs));

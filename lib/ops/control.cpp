@@ -343,6 +343,10 @@ Params LanesParams::to_params() const {
 
 bool is_cheap_together(const Equation& equation) {
   constexpr std::size_t most = 12;
+  if (*equation.primitive == lanes_p) {
+    const Jaxpr body = LanesParams(equation.params).body;
+    return body->equations.size() == 1 && is_cheap_together(body->equations[0]);
+  }
   if (!(*equation.primitive == cond_p) || equation.params.has("select")) return false;
   const CondParams cond(equation.params);
   return std::all_of(cond.branches.begin(), cond.branches.end(), [](const Jaxpr& branch) {

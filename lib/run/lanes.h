@@ -14,7 +14,7 @@
 #include "rows.h"
 
 #include <plait/base/examples.h>
-#include <plait/bodies.h>
+#include <plait/laned.h>
 
 #include <algorithm>
 
@@ -75,15 +75,18 @@ class LaneKernel : public Kernel {
         source_(group->equations[0].source),
         num_examples_(lanes_.lanes[0].size.constant()),
         sizes_(sizes_for(num_examples_)),
-        axes_(lanes_.axes.rank() > 0 ? lanes_.axes.to_sizes() : Sizes64{num_examples_}) {}
+        axes_(lanes_.axes.rank() > 0 ? lanes_.axes.to_sizes() : Sizes64{num_examples_}) {
+    for (const Aval& example : lanes_.body->input_avals()) bytes_.push_back(row_bytes(example));
+  }
 
   std::string note() const override { return std::to_string(num_examples_) + " lanes"; }
 
  protected:
   const Equation& equation() const { return lanes_.body->equations[0]; }
   const Aval& example(std::size_t operand) const { return lanes_.body->avals[operand]; }
+  std::int64_t bytes_of_example(std::size_t operand) const { return bytes_[operand]; }
   bool is_batched(std::size_t operand) const {
-    return lanes_.lanes[0].batched[operand + (lanes_.guarded ? 1 : 0)];
+    return lanes_.lanes[0].batched[operand + num_before(lanes_)];
   }
   Flags batched(std::size_t begin, std::size_t end) const {
     Flags flags;
@@ -135,7 +138,7 @@ class LaneKernel : public Kernel {
   }
   // The value of an operand for each example.
   void spread_operand(std::size_t operand, const View& from, const View& to) const {
-    const std::int64_t bytes = row_bytes(example(operand));
+    const std::int64_t bytes = bytes_of_example(operand);
     if (is_batched(operand)) return copy_dense(from, to);
     for (std::int64_t i = 0; i < num_examples_ && bytes > 0; ++i)
       std::memcpy(to.as<char>() + i * bytes, from.data, std::size_t(bytes));
@@ -147,6 +150,9 @@ class LaneKernel : public Kernel {
   const std::int64_t num_examples_;
   const std::vector<std::int64_t> sizes_;
   const Sizes64 axes_;  // how examples are numbered
+
+ private:
+  std::vector<std::int64_t> bytes_;  // by operand
 };
 
 inline View rows_view(const Aval& example, std::int64_t num_rows) {

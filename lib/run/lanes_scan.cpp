@@ -16,6 +16,8 @@ class LaneScan final : public LaneKernel {
               sizes_) {
     const std::vector<Aval> outputs = scan_.body->output_avals();
     ys_.assign(outputs.begin() + std::ptrdiff_t(scan_.num_carry), outputs.end());
+    for (const Aval& aval : ys_) ys_bytes_.push_back(row_bytes(aval));
+    if (scan_.flagged) flag_bytes_ = row_bytes(scan_.body->avals[scan_.num_carry]);
   }
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void*,
@@ -137,11 +139,10 @@ class LaneScan final : public LaneKernel {
       for (std::size_t i = 0; i < xs.size(); ++i) in[n + 1 + i] = xs[i].at(step);
       for (std::size_t i = 0; i < ys.size(); ++i) out[n + i].data = ys[i]->at(step - range.first);
       if (scan_.flagged) {  // a row whose examples are several takes part where any does
-        const std::int64_t each = row_bytes(scan_.body->avals[n]);
         for (std::int64_t row = 0; row < rows.size(); ++row) {
-          const bool* const flags = in[n + 1].as<bool>() + row * each;
-          live[std::size_t(row)] =
-              rows[row] >= 0 && std::any_of(flags, flags + each, [](bool flag) { return flag; });
+          const bool* const flags = in[n + 1].as<bool>() + row * flag_bytes_;
+          live[std::size_t(row)] = rows[row] >= 0 && std::any_of(flags, flags + flag_bytes_,
+                                                                 [](bool flag) { return flag; });
         }
       }
       count.add(std::count(live.begin(), live.end(), 1), rows.size());
@@ -149,7 +150,7 @@ class LaneScan final : public LaneKernel {
       keep(live, in, out);
       for (std::size_t i = 0; i < n; ++i) std::swap(in[i + 1].data, out[i].data);
     }
-    for (std::size_t i = 0; i < n; ++i) rows.scatter(in[i + 1], outputs[i], row_bytes(example(i)));
+    for (std::size_t i = 0; i < n; ++i) rows.scatter(in[i + 1], outputs[i], bytes_of_example(i));
   }
 
   // Those that do not take a step keep their carry, and have zeros in stacks.
@@ -160,9 +161,9 @@ class LaneScan final : public LaneKernel {
       if (live[row]) continue;
       for (std::size_t i = 0; i < n; ++i)
         copy_row(in[i + 1].data, std::int64_t(row), out[i].data, std::int64_t(row),
-                 row_bytes(example(i)));
+                 bytes_of_example(i));
       for (std::size_t i = 0; i < ys_.size(); ++i)
-        if (const std::int64_t bytes = row_bytes(ys_[i]); ys_[i].stack == 0 && bytes > 0)
+        if (const std::int64_t bytes = ys_bytes_[i]; ys_[i].stack == 0 && bytes > 0)
           std::memset(out[n + i].as<char>() + std::int64_t(row) * bytes, 0, std::size_t(bytes));
     }
   }
@@ -170,6 +171,8 @@ class LaneScan final : public LaneKernel {
   const ScanParams scan_;
   const LaneBody body_;
   std::vector<Aval> ys_;
+  std::vector<std::int64_t> ys_bytes_;
+  std::int64_t flag_bytes_ = 0;
 };
 
 }  // namespace

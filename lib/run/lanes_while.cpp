@@ -167,7 +167,7 @@ class LaneWhile final : public LaneKernel {
       copies.push_back(row);
       for (std::size_t i = 0; i < num_carry_; ++i)
         copy_row(state.here[i].data(), std::int64_t(row), outputs[i].data,
-                 state.rows[std::int64_t(row)], row_bytes(example(i)));
+                 state.rows[std::int64_t(row)], bytes_of_example(i));
     }
     if (copies.empty() || state.num_live == 0) return;
     const std::size_t now = first();
@@ -178,7 +178,7 @@ class LaneWhile final : public LaneKernel {
     }
     auto copy = [&](void* data, std::size_t operand) {
       for (std::size_t row : copies)
-        copy_row(data, std::int64_t(now), data, std::int64_t(row), row_bytes(example(operand)));
+        copy_row(data, std::int64_t(now), data, std::int64_t(row), bytes_of_example(operand));
     };
     for (std::size_t i = 0; i < num_carry_; ++i) copy(state.here[i].data(), i);
     for (std::size_t i = 0; i < state.consts.size(); ++i)
