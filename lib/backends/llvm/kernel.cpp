@@ -272,14 +272,6 @@ class LoopKernel final : public Kernel {
     grain_ = std::max<std::int64_t>(1, std::int64_t(20000 / per_unit));
   }
 
-  void* pack(const View& view, char* dst) const {
-    const std::int64_t element = size_of(view.dtype);
-    parallel_for(nest_.size(), 32768, [&](std::int64_t begin, std::int64_t end) {
-      gather_run(view, begin, end - begin, dst + begin * element);
-    });
-    return dst;
-  }
-
   const Jaxpr group_;
   Nest nest_;
   Segments segments_;

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nest.h"
 
+#include <plait/base/pool.h>
+#include <plait/kernels.h>
+
 #include <algorithm>
 
 namespace plait::llvm {
@@ -74,6 +77,14 @@ Nest make_nest(const Sizes64& shape, std::span<const Sizes64> input_strides,
                                                     : Access::dense);
     return nest;
   }
+}
+
+void* pack(const View& view, char* dst) {
+  const std::int64_t element = size_of(view.dtype);
+  parallel_for(view.size(), 32768, [&](std::int64_t begin, std::int64_t end) {
+    gather_run(view, begin, end - begin, dst + begin * element);
+  });
+  return dst;
 }
 
 }  // namespace plait::llvm

@@ -24,4 +24,7 @@ struct Nest {
 // min_inner are not worth having.
 Nest make_nest(const Sizes64& shape, std::span<const Sizes64> strides, std::int64_t min_inner);
 
+// Copies a view to dense memory, by many threads; returns that.
+void* pack(const View& view, char* dst);
+
 }  // namespace plait::llvm

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "kernel.h"
+#include "nest.h"
 #include "reduction.h"
 #include "rows.h"
 #include "segments.h"
@@ -380,14 +381,6 @@ class RowKernel final : public Kernel {
     return is_dense  ? RowInput::Access::row
            : is_same ? RowInput::Access::same_row
                      : RowInput::Access::scalar;
-  }
-
-  void* pack(const View& view, char* dst) const {
-    const std::int64_t element = size_of(view.dtype);
-    parallel_for(view.size(), 32768, [&](std::int64_t begin, std::int64_t end) {
-      gather_run(view, begin, end - begin, dst + begin * element);
-    });
-    return dst;
   }
 
   const Jaxpr group_;
