@@ -1,6 +1,9 @@
 """What the tests of errors share."""
 
 # SPDX-License-Identifier: Apache-2.0
+import sys
+import threading
+
 import pytest
 
 import plait.numpy as jnp
@@ -17,3 +20,31 @@ def unharmed():
         assert float(grad(lambda x: x * x)(3.0)) == 6
 
     return check
+
+
+@pytest.fixture
+def at_once():
+    """Runs works, functions without arguments, in threads that switch often; the first failure is the test's."""
+
+    def run(works):
+        failures = []
+
+        def guarded(work):
+            try:
+                work()
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+        switch = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            sys.setswitchinterval(switch)
+        assert not failures, failures[0]
+
+    return run

@@ -6,8 +6,6 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import random
-import sys
-import threading
 
 import numpy as np
 import pytest
@@ -158,34 +156,16 @@ def test_later_calls_are_unharmed():
     unharmed()
 
 
-def test_other_threads_are_unharmed():
-    failures = []
-
-    def guarded(work, seed):
-        try:
-            work(random.Random(seed))
-        except BaseException as error:
-            failures.append(error)
-
+def test_other_threads_are_unharmed(at_once):
     def wrong(choose):
         for name in choose.sample(sorted(CALLS), 15):
             refused(name)
         unharmed()
 
-    def right(choose):
+    def right():
         for _ in range(5):
             unharmed()
 
-    threads = [threading.Thread(target=guarded, args=(wrong, seed)) for seed in range(4)]
-    threads += [threading.Thread(target=guarded, args=(right, seed)) for seed in range(2)]
-    switch = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(switch)
-    assert not failures, failures[0]
+    works = [lambda seed=seed: wrong(random.Random(seed)) for seed in range(4)]
+    at_once([*works, right, right])
     unharmed()
