@@ -41,11 +41,14 @@ std::vector<int> feature_axes(const Jaxpr& program, const Equation& product) {
 }
 
 const Equation* definition_of(const Jaxpr& program, Var var) {
+  if (var.id < program->num_binders) return nullptr;
   const auto& equations = program->equations;
-  const auto after =
-      std::upper_bound(equations.begin(), equations.end(), var.id,
-                       [](int id, const Equation& e) { return id < e.outputs[0].id; });
-  return after == equations.begin() || var.id < program->num_binders ? nullptr : &*std::prev(after);
+  const auto defines = [&](const Equation& equation) {  // one without outputs is an effect
+    return std::find(equation.outputs.begin(), equation.outputs.end(), var) !=
+           equation.outputs.end();
+  };
+  const auto found = std::find_if(equations.begin(), equations.end(), defines);
+  return found == equations.end() ? nullptr : &*found;
 }
 
 // Whether rows and columns are more than one: oneDNN's products of vectors add in another order
