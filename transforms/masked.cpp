@@ -174,6 +174,76 @@ void check_sizes(const MaskedParams& masked, const Jaxpr& body, std::span<const 
        {{"names", names}, {"bounds", masked.bounds}, {"constraints", constraints}});
 }
 
+// A value of a program summed over its first axis, which is of examples. A product of each
+// example's matrices becomes one product that contracts the examples too, and needs no memory for
+// each.
+class SumOverExamples {
+ public:
+  SumOverExamples(const Jaxpr& program, std::span<const Array> inputs)
+      : program_(program), values_(inputs.begin(), inputs.end()), definitions_(inputs.size()) {
+    for (const Equation& equation : program->equations) {
+      Arrays operands;
+      for (const Atom& atom : equation.inputs) operands.push_back(value(atom));
+      const SourceScope scope(equation.source);
+      for (Array& result : bind(*equation.primitive, operands, equation.params)) {
+        values_.push_back(std::move(result));
+        definitions_.push_back(&equation);
+      }
+    }
+  }
+
+  Array value(const Atom& atom) const {
+    return atom.is_var() ? values_[atom.var().id] : Array::literal(atom.literal());
+  }
+  Array sum(const Atom& atom) const {
+    const Equation* equation = atom.is_var() ? definitions_[atom.var().id] : nullptr;
+    if (equation && *equation->primitive == dot_general_p) {
+      const Params& params = equation->params;
+      std::vector<int> lhs_batch = params.ints("lhs_batch"), rhs_batch = params.ints("rhs_batch");
+      if (!lhs_batch.empty()) {
+        std::vector<int> lhs = params.ints("lhs_contract"), rhs = params.ints("rhs_contract");
+        lhs.insert(lhs.begin(), lhs_batch[0]), rhs.insert(rhs.begin(), rhs_batch[0]);
+        lhs_batch.erase(lhs_batch.begin()), rhs_batch.erase(rhs_batch.begin());
+        const Params contracting = params.with("lhs_contract", to_shape(lhs))
+                                       .with("rhs_contract", to_shape(rhs))
+                                       .with("lhs_batch", to_shape(lhs_batch))
+                                       .with("rhs_batch", to_shape(rhs_batch));
+        return bind(dot_general_p, Arrays{value(equation->inputs[0]), value(equation->inputs[1])},
+                    contracting)[0];
+      }
+    }
+    if (equation && *equation->primitive == transpose_p) {
+      std::vector<int> axes = equation->params.ints("permutation");
+      if (axes[0] == 0) {
+        axes.erase(axes.begin());
+        for (int& axis : axes) --axis;
+        return lax::transpose(sum(equation->inputs[0]), axes);
+      }
+    }
+    return lax::reduce_sum(value(atom), std::vector<int>{0});
+  }
+
+ private:
+  static Shape to_shape(const std::vector<int>& axes) { return Shape(axes.begin(), axes.end()); }
+  const Jaxpr& program_;
+  Arrays values_;
+  std::vector<const Equation*> definitions_;  // by var
+};
+
+Jaxpr summed_program(const Jaxpr& program, const Lane& lane) {
+  const std::vector<Aval> avals(program->input_avals().begin(), program->input_avals().end());
+  return make_closed_jaxpr(
+      [&](std::span<const Array> inputs) {
+        const SumOverExamples values(program, inputs);
+        Arrays outputs;
+        for (std::size_t i = 0; i < program->outputs.size(); ++i)
+          outputs.push_back(lane.sums(i) ? values.sum(program->outputs[i])
+                                         : values.value(program->outputs[i]));
+        return outputs;
+      },
+      avals);
+}
+
 // The program on padded arrays, with a batch axis for each lane.
 Jaxpr padded_program(const MaskedParams& masked) {
   const std::size_t num_ragged = masked.num_ragged();
@@ -208,6 +278,7 @@ Jaxpr padded_program(const MaskedParams& masked) {
     for (bool batched : lane->batched)
       dims.push_back(batched ? std::optional<int>(0) : std::nullopt);
     program = batch_jaxpr(program, lane->size, dims, true)->jaxpr;
+    if (lane->sums_any()) program = summed_program(program, *lane);
   }
   return program;
 }
@@ -282,6 +353,21 @@ void guard_padded_lanes(MaskedParams& masked, Arrays& operands, const RealExampl
     masked.lanes[lane].batched.push_back(examples.lanes[lane]);
 }
 
+// An output that has every lane, summed over those that sum it. Padded examples add nothing.
+Array sum_of_real(const Array& output, const Aval& sum, std::span<const Lane> lanes,
+                  std::size_t index, const SizeValues& sizes) {
+  std::vector<int> axes;
+  Aval real = sum;
+  for (int lane = 0; lane < int(lanes.size()); ++lane)
+    if (lanes[lane].sums(index)) {
+      axes.push_back(lane);
+      real.shape.insert(lane, lanes[lane].size);
+    }
+  if (axes.empty()) return output;
+  const Array zero = Array::literal(Literal{sum.dtype, sum.weak, 0, 0, 0});
+  return lax::reduce_sum(fill_padding({output, real}, zero, sizes), axes);
+}
+
 // A masked function in a masked function: those sizes of the outer one that are ragged become
 // ragged sizes of the inner one. Padded examples of a lane have sizes of 0.
 Arrays mask_masked(std::span<const Masked> inputs, std::span<const Aval> outputs,
@@ -311,6 +397,8 @@ Arrays mask_masked(std::span<const Masked> inputs, std::span<const Aval> outputs
     lane.size = bound;
     lane.batched.insert(lane.batched.begin(), ragged.size(), false);
   }
+  if (pads_lanes)  // examples that are padding take no part in sums
+    for (Lane& lane : masked.lanes) lane.summed.clear();
   ragged.insert(ragged.end(), inner.ragged.begin(), inner.ragged.end());
   names.insert(names.end(), ragged.begin(), ragged.end());
   for (Dim bound : inner.bounds) bounds.push_back(sizes.bound(bound));
@@ -334,6 +422,7 @@ Arrays mask_masked(std::span<const Masked> inputs, std::span<const Aval> outputs
       guard_padded_lanes(masked, operands, *examples);
   Arrays results = bind(masked_p, operands, masked.to_params());
   for (std::size_t i = 0; i < results.size(); ++i) {
+    if (pads_lanes) results[i] = sum_of_real(results[i], outputs[i], inner.lanes, i, sizes);
     Shape shape;
     for (Dim dim : outputs[i].shape) shape.push_back(sizes.bound(dim));
     results[i] = resized(results[i], shape);

@@ -1,7 +1,9 @@
 // What equations with lanes share: `masked` and `lanes`. Each applies a body of one example to
 // many, and every transform but evaluation rewrites the body and hands on the lanes.
 //
-// Their parameters P have a body, lanes and to_params(). Operands may come before the body's.
+// Their parameters P have a body, lanes and to_params(). Operands may come before the body's. What
+// the examples share has as its cotangent the sum over them: that of `masked` equations comes from
+// the equation itself, which can add up while it computes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,6 +13,8 @@ namespace plait {
 
 inline std::size_t num_before(const MaskedParams& masked) { return masked.num_ragged(); }
 inline std::size_t num_before(const LanesParams& lanes) { return lanes.guarded ? 1 : 0; }
+template <class P>
+constexpr bool sums_results = std::is_same_v<P, MaskedParams>;
 
 // Collects the operands of an equation made from another, with their lanes.
 template <class P>
@@ -21,7 +25,7 @@ class LanedEquation {
                 std::span<const Array> before)
       : primitive_(primitive), from_(from), params_(from) {
     params_.body = body;
-    for (Lane& lane : params_.lanes) lane.batched.clear();
+    for (Lane& lane : params_.lanes) lane.batched.clear(), lane.summed.clear();
     for (std::size_t i = 0; i < num_before(from); ++i) add_like(before[i], i);
   }
   // An operand with the lanes of operand `like` of the first equation, or with every lane.
@@ -34,10 +38,26 @@ class LanedEquation {
     operands_.push_back(operand);
     for (Lane& lane : params_.lanes) lane.batched.push_back(true);
   }
+  // The cotangent of an output of the first equation.
+  void add_cotangent(const Array& operand, std::size_t output) {
+    operands_.push_back(operand);
+    for (std::size_t i = 0; i < params_.lanes.size(); ++i)
+      params_.lanes[i].batched.push_back(!from_.lanes[i].sums(output));
+  }
+  // What the next output is: like one of the first equation, or the cotangent of an operand.
+  void add_output_like(std::size_t output) {
+    for (std::size_t i = 0; i < params_.lanes.size(); ++i)
+      params_.lanes[i].summed.push_back(from_.lanes[i].sums(output));
+  }
+  void add_cotangent_of(std::size_t operand) {
+    for (std::size_t i = 0; i < params_.lanes.size(); ++i)
+      params_.lanes[i].summed.push_back(sums_results<P> && !from_.lanes[i].batched[operand]);
+  }
   // What the first equation has checked, this one does not.
   void uncheck() {
     if constexpr (requires { params_.checked; }) params_.checked = false;
   }
+  // Outputs that nothing was said of are not summed.
   Arrays bind() const { return plait::bind(primitive_, operands_, params_.to_params()); }
 
  private:
@@ -55,12 +75,15 @@ Differentiated linearize_laned(const Primitive& primitive, const P& laned,
   const auto jaxprs = linearize_jaxpr(laned.body, nonzero(tangents.subspan(first)));
   LanedEquation<P> known(primitive, laned, jaxprs->known, primals);
   for (std::size_t i = first; i < primals.size(); ++i) known.add_like(primals[i], i);
+  for (std::size_t i = 0; i < num_outputs; ++i) known.add_output_like(i);
   const Arrays results = known.bind();
   LanedEquation<P> derivative(primitive, laned, jaxprs->linear, primals);
   derivative.uncheck();
   for (std::size_t i = first; i < tangents.size(); ++i)
     if (!tangents[i].is_zero()) derivative.add_like(tangents[i].array(), i);
   for (std::size_t i = num_outputs; i < results.size(); ++i) derivative.add_result(results[i]);
+  for (std::size_t i = 0; i < num_outputs; ++i)
+    if (jaxprs->nonzero_outputs[i]) derivative.add_output_like(i);
   Differentiated result{slice(results, 0, num_outputs), {}};
   TraceScope scope(linear);
   result.tangents = spread(derivative.bind(), jaxprs->nonzero_outputs, avals_of(result.outputs));
@@ -85,20 +108,23 @@ Tangents transpose_laned(const Primitive& primitive, const P& laned,
   equation.uncheck();
   for (std::size_t i = first; i < inputs.size(); ++i)
     if (!inputs[i].is_linear()) equation.add_like(inputs[i].known(), i);
-  for (const Tangent& cotangent : cotangents)
-    if (!cotangent.is_zero()) equation.add_result(cotangent.array());
+  for (std::size_t i = 0; i < cotangents.size(); ++i)
+    if (!cotangents[i].is_zero()) equation.add_cotangent(cotangents[i].array(), i);
+  std::size_t next = 0, at = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].is_linear() && transposed->nonzero_inputs[at++]) equation.add_cotangent_of(i);
   const Arrays outputs = equation.bind();
   Tangents results;
-  std::size_t next = 0, at = 0;
+  at = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].is_linear() || !transposed->nonzero_inputs[at++]) {
       results.push_back(Tangent(inputs[i].aval()));
       continue;
     }
-    // The cotangent of an operand that all examples of a lane share is the sum over them.
     std::vector<int> shared;
-    for (std::size_t lane = 0; lane < laned.lanes.size(); ++lane)
-      if (!laned.lanes[lane].batched[i]) shared.push_back(int(lane));
+    if constexpr (!sums_results<P>)
+      for (std::size_t lane = 0; lane < laned.lanes.size(); ++lane)
+        if (!laned.lanes[lane].batched[i]) shared.push_back(int(lane));
     results.push_back(Tangent(sum_over(outputs[next++], shared)));
   }
   return results;

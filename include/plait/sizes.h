@@ -8,6 +8,7 @@
 
 #include <plait/trace/trace.h>
 
+#include <algorithm>
 #include <map>
 
 namespace plait {
@@ -92,21 +93,25 @@ Traced trace_with_specs(const Function& function, std::span<const Spec> specs,
 // --- The `masked` equation -----------------------------------------------------------------------
 
 // A vmap around a masked equation: how many examples, and which operands have one for each. Their
-// batch axes come first, outermost lane first; results have every lane.
+// batch axes come first, outermost lane first; results have every lane but those that sum them over
+// the examples, which cotangents of operands that these share do.
 struct Lane {
   Dim size;
   std::vector<bool> batched;
+  std::vector<bool> summed = {};  // by output; empty: none
+  bool sums(std::size_t output) const { return output < summed.size() && summed[output]; }
+  bool sums_any() const { return std::find(summed.begin(), summed.end(), true) != summed.end(); }
 };
 
 // The parameters of a masked equation, which applies a body of real shapes to padded arrays:
 //
 //   body      the jaxpr. Its last sizes are ragged: their values are the equation's first operands,
-//   in
-//             order, int32 scalars. Its other sizes belong to the enclosing program
+//             in order, int32 scalars. Its other sizes belong to the enclosing program
 //   bounds    what each ragged size is padded to
 //   sizes     values of the other sizes, in order
 //   lanes     sizes of the lanes, outermost first; batched: for each lane, 1 for each operand that
-//   has it checked   whether sizes outside their bounds are errors when it runs
+//             has it; summed: for each lane, 1 for each output that is the sum over its examples
+//   checked   whether sizes outside their bounds are errors when it runs
 struct MaskedParams {
   MaskedParams() = default;
   explicit MaskedParams(const Params& params);

@@ -330,12 +330,13 @@ static const auto empty_stack_def =
 LanesParams::LanesParams(const Params& params) : body(open_bodies(params).get<Jaxpr>("body")) {
   if (params.has("guarded")) guarded = params.flag("guarded");
   if (params.has("axes")) axes = params.get<Shape>("axes");
-  lanes = lanes_of(params, std::size_t(body->num_binders) + (guarded ? 1 : 0), "lanes");
+  lanes = lanes_of(params, std::size_t(body->num_binders) + (guarded ? 1 : 0), body->outputs.size(),
+                   "lanes");
 }
 
 Params LanesParams::to_params() const {
   std::vector<Params::Entry> entries{{"body", body}};
-  add_lanes(entries, lanes);
+  add_lanes(entries, lanes, body->outputs.size());
   if (guarded) entries.emplace_back("guarded", true);
   if (axes.rank() > 0) entries.emplace_back("axes", axes);
   return close_bodies(Params(std::move(entries)));

@@ -1,5 +1,6 @@
 // Lanes as parameters of an equation: "lanes", how many examples each has, outermost first, and
-// "batched", for each lane 1 for each operand that has one for each example.
+// "batched", for each lane 1 for each operand that has one for each example, and, where there are
+// such, "summed", for each lane 1 for each output that is a sum over the examples.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +8,8 @@
 
 namespace plait {
 
-inline void add_lanes(std::vector<Params::Entry>& entries, std::span<const Lane> lanes) {
+inline void add_lanes(std::vector<Params::Entry>& entries, std::span<const Lane> lanes,
+                      std::size_t num_outputs) {
   Shape sizes, batched;
   for (const Lane& lane : lanes) {
     sizes.push_back(lane.size);
@@ -15,20 +17,32 @@ inline void add_lanes(std::vector<Params::Entry>& entries, std::span<const Lane>
   }
   entries.emplace_back("lanes", sizes);
   entries.emplace_back("batched", batched);
+  if (std::none_of(lanes.begin(), lanes.end(), [](const Lane& lane) { return lane.sums_any(); }))
+    return;
+  Shape summed;
+  for (const Lane& lane : lanes)
+    for (std::size_t i = 0; i < num_outputs; ++i) summed.push_back(lane.sums(i) ? 1 : 0);
+  entries.emplace_back("summed", summed);
 }
 
 inline std::vector<Lane> lanes_of(const Params& params, std::size_t num_operands,
-                                  const char* name) {
+                                  std::size_t num_outputs, const char* name) {
   const std::vector<int> batched = params.ints("batched");
+  const std::vector<int> summed = params.has("summed") ? params.ints("summed") : std::vector<int>();
   const Shape& sizes = params.get<Shape>("lanes");
-  if (batched.size() != sizes.size() * num_operands)
+  if (batched.size() != sizes.size() * num_operands ||
+      (!summed.empty() && summed.size() != sizes.size() * num_outputs))
     throw InternalError(std::string(name) +
                         ": the parameters do not fit each other: " + params.to_string());
   std::vector<Lane> lanes;
   auto flag = batched.begin();
+  auto sum = summed.begin();
   for (Dim size : sizes) {
     lanes.push_back({size, std::vector<bool>(flag, flag + std::ptrdiff_t(num_operands))});
     flag += std::ptrdiff_t(num_operands);
+    if (summed.empty()) continue;
+    lanes.back().summed.assign(sum, sum + std::ptrdiff_t(num_outputs));
+    sum += std::ptrdiff_t(num_outputs);
   }
   return lanes;
 }

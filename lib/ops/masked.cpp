@@ -17,13 +17,14 @@ MaskedParams::MaskedParams(const Params& params)
   if (sizes.size() + bounds.size() != body->sizes.size())
     throw InternalError("masked: the parameters do not fit each other: " + params.to_string());
   ragged.assign(body->sizes.end() - bounds.size(), body->sizes.end());
-  if (params.has("lanes")) lanes = lanes_of(params, num_ragged() + body->num_binders, "masked");
+  if (params.has("lanes"))
+    lanes = lanes_of(params, num_ragged() + body->num_binders, body->outputs.size(), "masked");
 }
 
 Params MaskedParams::to_params() const {
   std::vector<Params::Entry> entries{{"body", body}, {"bounds", bounds}, {"checked", checked}};
   if (!sizes.empty()) entries.emplace_back("sizes", sizes);
-  if (!lanes.empty()) add_lanes(entries, lanes);
+  if (!lanes.empty()) add_lanes(entries, lanes, body->outputs.size());
   return Params(std::move(entries));
 }
 
@@ -87,9 +88,10 @@ static const auto masked_def =
           }
           std::vector<Aval> outputs;
           for (const Aval& real : masked.body->output_avals()) {
+            const std::size_t i = outputs.size();
             outputs.push_back(masked.padded(real));
             for (auto lane = masked.lanes.rbegin(); lane != masked.lanes.rend(); ++lane)
-              outputs.back().shape.insert(0, lane->size);
+              if (!lane->sums(i)) outputs.back().shape.insert(0, lane->size);
           }
           return outputs;
         })
