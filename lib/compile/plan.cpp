@@ -270,7 +270,9 @@ class Planner {
 
   static void add_bodies(const Params& params, std::vector<Step::Body>& bodies) {
     for (const auto& [name, value] : open_bodies(params).entries()) {
-      if (const Jaxpr* body = std::get_if<Jaxpr>(&value)) bodies.push_back({name, *body});
+      // One of named sizes is compiled when these are known.
+      if (const Jaxpr* body = std::get_if<Jaxpr>(&value); body && (*body)->sizes.empty())
+        bodies.push_back({name, *body});
       if (const auto* list = std::get_if<std::vector<Jaxpr>>(&value))
         for (std::size_t i = 0; i < list->size(); ++i)
           bodies.push_back({"branch " + std::to_string(i), (*list)[i]});

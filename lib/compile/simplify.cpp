@@ -14,6 +14,7 @@
 #include <plait/transforms.h>
 
 #include "loop_motion.h"
+#include "merge_masked.h"
 
 namespace plait::compile_passes {
 namespace {
@@ -159,7 +160,7 @@ class Simplifier {
 }  // namespace
 
 Jaxpr simplify_program(const Jaxpr& program, const KeepWhole& keep) {
-  return prune(Simplifier(keep).run(program));
+  return prune(merge_masked(Simplifier(keep).run(program)));
 }
 
 }  // namespace plait::compile_passes

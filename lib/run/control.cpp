@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control.h"
 
+#include "ragged.h"
 #include "rows.h"
 
 namespace plait {
@@ -188,7 +189,8 @@ class ControlBackend final : public Backend {
                    std::span<const Aval>) const override {
     const Primitive& primitive = *equation.primitive;
     const bool mine = primitive == cond_p || primitive == while_p || primitive == scan_p ||
-                      (primitive == lanes_p && LanesParams(equation.params).is_divergent());
+                      (primitive == lanes_p && LanesParams(equation.params).is_divergent()) ||
+                      runs_by_size(equation);
     return mine ? Support::yes() : Support::no();
   }
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
@@ -196,6 +198,7 @@ class ControlBackend final : public Backend {
     if (primitive == cond_p) return std::make_unique<CondKernel>(group);
     if (primitive == while_p) return std::make_unique<WhileKernel>(group);
     if (primitive == lanes_p) return compile_lanes(group);
+    if (primitive == masked_p) return compile_by_size(group);
     return std::make_unique<ScanKernel>(group);
   }
 };
