@@ -1,113 +1,128 @@
-"""The benchmarks of plait: `./dev bench [NAME…]` runs the rows whose names contain one of the words.
+"""The scoreboard of plait: `./dev bench [NAME…]` runs the rows whose names contain one of the words.
 
-Every row times plait and, where they can be imported, JAX, PyTorch and NumPy, in turns within one
-run, and takes the least time of each, so that what else the machine does meets all of them; the
-load printed with a row says how much that was. A ratio above 1 says how many times faster plait is
-than the fastest peer. `limit` is what must hold, `roof` the time that the machine needs at least:
-the work divided by what its best matrix product or copy reached in this run.
+  --list            names what there is
+  --quick           fewer repeats
+  --only A,B        these contestants: plait, jax, torch, compile, mlx, numpy
+  --threads N       threads of each contestant (default 2, or the cores there are)
+  --output FOLDER   where scoreboard.json, .txt and .png go (default: bench in the build folder)
+  --show            prints and draws what was measured last, and measures nothing
+
+Each library runs in a process of its own, and they take turns. Before anything is timed its result is
+compared with a reference in float64: WRONG instead of a time says that it differs. Figures are
+medians of turns. "÷ peer" is plait's by the fastest peer's; "limit" is what the machine needs at
+least, at the rates that it reached in this run, and "÷ lim" is plait's time by that.
 """
 
 # SPDX-License-Identifier: Apache-2.0
 
+import argparse
+import importlib.util
 import os
-import subprocess
 import sys
-import time
 
+import libraries
 import machine
+import report
 import rows
-
-PEERS = ("jax", "torch", "numpy")
-ROUNDS = 25
-ROUND = 0.02  # seconds of one contestant in a round
-PAUSE = 0.02  # before it: OpenMP's threads spin for some 10 ms after their last loop
+from contest import Contest, judge, record_of
 
 
-def seconds_of(call, inner):
-    start = time.perf_counter()
-    for _ in range(inner):
-        call()
-    return (time.perf_counter() - start) / inner
+def available(names):
+    """Those contestants that can be imported; the others are named once."""
+    found = []
+    for name in names:
+        try:
+            there = importlib.util.find_spec(libraries.module_of(name)) is not None
+        except ModuleNotFoundError:
+            there = False
+        if there:
+            found.append(name)
+        else:
+            print(f"{name} is not installed (./dev bench --peers installs the peers)")
+    return found
 
 
-def measure(contestants):
-    """The least seconds of a call, by name. Calls too short for the clock are timed in bunches."""
-    inner, bunches, best = {}, {}, {}
-    for name, call in contestants.items():
-        call()  # traces and compiles
-        once = min(seconds_of(call, 1) for _ in range(3))
-        inner[name] = max(1, int(2e-4 / once))
-        bunches[name] = max(1, min(100, int(ROUND / (once * inner[name]))))
-        best[name] = once
-    for _ in range(ROUNDS):
-        for name, call in contestants.items():
-            time.sleep(PAUSE)
-            for _ in range(bunches[name]):
-                best[name] = min(best[name], seconds_of(call, inner[name]))
-    return best
+def arguments(words):
+    description, _, epilog = __doc__.partition("\n\n")
+    cores = len(os.sched_getaffinity(0))
+    parser = argparse.ArgumentParser(prog="./dev bench", description=description, epilog=epilog)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("words", nargs="*", metavar="NAME", help="a part of the rows' names")
+    parser.add_argument("--list", action="store_true", help="name the rows")
+    parser.add_argument("--quick", action="store_true", help="fewer repeats")
+    parser.add_argument("--only", default=",".join(libraries.NAMES), help="the contestants")
+    parser.add_argument("--threads", type=int, default=min(2, cores))
+    folder = os.path.join(os.environ.get("PLAIT_BUILD_DIR", "build"), "bench")
+    parser.add_argument("--output", default=folder, help="the folder of the results")
+    parser.add_argument("--show", action="store_true", help="show the last results")
+    return parser.parse_args(words)
 
 
-def text_of(seconds):
-    for unit, factor in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
+def show(result, folder):
+    with open(os.path.join(folder, "scoreboard.txt"), "w") as file:
+        file.write(report.board(result) + "\n")
+    try:
+        report.plot(result, os.path.join(folder, "scoreboard.png"))
+    except ImportError:
+        print("no picture: matplotlib is not installed")
 
 
-def print_row(name, times, limit=None, roof=None):
-    ours = times.pop("plait")
-    verdict, said = "", ""
-    if isinstance(limit, tuple):  # (peer, factor): not slower than factor times the peer
-        peer, factor = limit
-        said = f"{factor}× {peer}"
-        verdict = "" if peer not in times else "ok" if ours <= factor * times[peer] else "OVER"
-    elif limit is not None:
-        said = text_of(limit)
-        verdict = "ok" if ours <= limit else "OVER"
-    peers = [f"{peer} {text_of(seconds)}" for peer, seconds in times.items()]
-    if roof:
-        peers.append(f"roof {text_of(roof)}")
-    of_peers = [seconds for name, seconds in times.items() if name in PEERS]
-    ratio = f"{min(of_peers) / ours:.2f}×" if of_peers else ""
-    load = os.getloadavg()[0]
-    print(
-        f"{name:38} {text_of(ours):>8}  {said:>9} {verdict:4} {ratio:>7}  load {load:4.1f}  ",
-        "  ".join(peers),
-        flush=True,
-    )
+def run(chosen, options):
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])
+    names = available(options.only.split(","))
+    more = {"repeats": 3, "budget": 20, "limit": 120} if options.quick else {}
+    contest = Contest(names, options.threads, folder=options.output, **more)
+    path = os.path.join(options.output, "scoreboard.json")
+    result = report.read(path)
+    try:
+        rates = machine.rates(options.threads, contest)
+        print(machine.text(rates))
+        print(report.header(names), flush=True)
+        for row in chosen:
+            result["rows"][row.name] = record_of(row, contest.measure(row))
+            rates = machine.better(rates, options.threads)
+            finish(result, options, contest, rates, [row])
+            report.write(result, path)
+            report.show_row(row.name, result["rows"][row.name], names)
+    finally:
+        contest.close()
+    finish(result, options, contest, rates, chosen)
+    report.write(result, path)
+    print()
+    print(report.summary({row.name: result["rows"][row.name] for row in chosen}))
+    show(result, options.output)
 
 
-def programs(words):
-    """Rows that C++ programs print: lines "name value"."""
-    folder = os.environ.get("PLAIT_BUILD_DIR", "build")
-    for program, entries in rows.PROGRAMS.items():
-        if words and not any(word in row for row, _, _ in entries.values() for word in words):
-            continue
-        path = os.path.join(folder, "tests", program)
-        if not os.path.exists(path):
-            print(f"{program}: not built")
-            continue
-        output = subprocess.run([path], stdout=subprocess.PIPE, check=True).stdout.decode()
-        values = dict(line.split() for line in output.splitlines())
-        for key, (row, unit, limit) in entries.items():
-            print_row(row, {"plait": float(values[key]) * unit}, limit)
+def finish(result, options, contest, rates, chosen):
+    """Adds what follows from the figures, and what they were measured with."""
+    order = {row.name: number for number, row in enumerate(rows.all_rows())}
+    kept = sorted((name for name in result["rows"] if name in order), key=order.get)
+    result["rows"] = {name: result["rows"][name] for name in kept}
+    ours = {name: record.get("plait") for name, record in result["rows"].items()}
+    others = {name: value for name, value in ours.items() if value is not None}
+    for row in chosen:
+        judge(row, result["rows"][row.name], rates, others)
+    result |= {"machine": machine.describe(options.threads), "rates": rates}
+    result["versions"] = result.get("versions", {}) | contest.versions
 
 
 def main(words):
-    found, absent = rows.peers()
-    for name, reason in absent.items():
-        print(f"{name} is skipped: {reason} (./dev bench --peers installs it)")
-    chosen = [row for row in rows.ROWS if not words or any(word in row.name for word in words)]
-    rates = machine.Rates() if any(row.work for row in chosen) else None
-    if rates:
-        print(rates)
-    print(f"{'':38} {'plait':>8}  {'limit':>9} {'':4} {'ratio':>7}")
-    for row in chosen:
-        contestants = row.contestants(found)
-        if not all(isinstance(entry, float) for entry in contestants.values()):
-            contestants = measure(contestants)  # otherwise the row has timed itself
-        print_row(row.name, contestants, row.limit, rates.roof(row.work) if row.work else None)
-    programs(words)
+    options = arguments(words)
+    every = rows.all_rows()
+    chosen = [
+        row for row in every if not options.words or any(word in row.name for word in options.words)
+    ]
+    if not chosen:
+        sys.exit("bench: no row has such a name; --list names them")
+    if options.list:
+        for row in chosen:
+            print(f"{row.name:{report.WIDTH}} {row.what}  {row.reach.text}")
+    elif options.show:
+        result = report.read(os.path.join(options.output, "scoreboard.json"))
+        print(report.board(result))
+        show(result, options.output)
+    else:
+        run(chosen, options)
 
 
 if __name__ == "__main__":

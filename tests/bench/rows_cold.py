@@ -1,0 +1,220 @@
+"""What is paid once: import, tracing, compiling, the first result of a program."""
+
+# SPDX-License-Identifier: Apache-2.0
+
+import functools
+import glob
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+
+import libraries
+import numpy as np
+from contest import Entry
+from rows import Row, Work, best_peer, both, megabytes, microseconds, milliseconds, of_row
+from rows_training import (
+    flops,
+    network,
+    torch_train,
+    train,
+    trained,
+    value_and_gradients,
+)
+
+# --- Chains ----------------------------------------------------------------------------------------
+
+
+def chain(sin, equations):
+    """A new function of this many equations: libraries remember those that they have traced."""
+
+    def f(x):
+        for _ in range(equations // 2):
+            x = sin(x) * x
+        return x
+
+    return f
+
+
+def trace(equations):
+    def build(library, x):
+        make = library.module.make_jaxpr
+        return lambda: make(chain(library.lax.sin, equations))(x)
+
+    return build
+
+
+def compile_chain(equations):
+    """Trace, compile and run, in a process that has compiled something else before."""
+
+    def build(library, x):
+        def first(sin, equations):
+            return library.waiting(library.jit(chain(sin, equations)), x)
+
+        sin = library.xp.sin
+        first(sin, 2)()
+        return first(sin, equations)
+
+    return build
+
+
+def chain_row(equations):
+    return [
+        Row(
+            f"first/trace-{equations}",
+            f"trace of a chain of {equations} operations, each",
+            both(microseconds(3), best_peer()),
+            lambda: (np.ones(3, np.float32),),
+            lambda x: float(equations),
+            calls={"jaxlike": trace(equations)},
+            pick=lambda jaxpr: float(len(jaxpr.item().eqns)),
+            per=equations,
+        ),
+        Row(
+            f"first/chain-{equations}",
+            f"trace, compile and run of {equations} operations, each",
+            both(microseconds(3), best_peer()),
+            lambda: (np.linspace(0.1, 1, 3, dtype=np.float32),),
+            chain(np.sin, equations),
+            calls={"jaxlike": compile_chain(equations), "compile": compile_chain(equations)},
+            per=equations,
+            tolerance=1e-3,
+            cold=True,
+        ),
+    ]
+
+
+# --- Many sizes ------------------------------------------------------------------------------------
+
+
+def many_sizes(library, params, x, y):
+    """Value and gradient of the network at 64 batch sizes in random order; gives the values."""
+    sizes = np.random.default_rng(0).permutation(64) + 1
+    if library.name == "compile":
+        library.jit = functools.partial(library.module.compile, dynamic=True)
+    pieces = [(x[:n], y[:n]) for n in map(int, sizes)]
+    if library.kind == "jaxlike":
+        from rows_training import loss
+
+        run = library.jit(library.module.value_and_grad(functools.partial(loss, library.xp)))
+        return lambda: [library.wait(run(params, *piece))[0] for piece in pieces]
+
+    from rows_training import torch_loss
+
+    value = functools.partial(torch_loss, library.module)
+    run = library.jit(value) if library.name == "compile" else value
+    own = [tuple(p.clone().requires_grad_() for p in pair) for pair in params]
+
+    def call():
+        found = []
+        for x, y in pieces:
+            result = run(own, x, y.argmax(1))
+            result.backward()
+            found.append(result)
+        return found
+
+    return call
+
+
+def many_sizes_reference(params, x, y):
+    sizes = np.random.default_rng(0).permutation(64) + 1
+    return [value_and_gradients(params, x[:n], y[:n])[0] for n in sizes]
+
+
+# --- Import ----------------------------------------------------------------------------------------
+
+
+def import_row(name, what, reach, statements, unit="s", before=None):
+    """statements of a library's module; NumPy's own import is subtracted."""
+
+    def measure(row, contest):
+        entries = {name: Entry("ok") for name in contest.names if name not in ("numpy", "compile")}
+        for _ in range(contest.repeats):
+            for contestant, entry in entries.items():
+                module = libraries.module_of(contestant)
+                base = run("import numpy", contest, contestant)
+                if before:
+                    before(module)
+                value = run(f"import numpy, {module}", contest, contestant)
+                entry.values.append(max(value - base, 1e-6))
+        return entries
+
+    run = statements
+    return Row(name, what, reach, measure=measure, unit=unit)
+
+
+def run_time(statement, contest, contestant):
+    """Seconds that a Python takes to run it."""
+    start = time.perf_counter()
+    command = [sys.executable, "-c", statement]
+    subprocess.run(command, check=True, env=contest.environment(contestant))
+    return time.perf_counter() - start
+
+
+def run_memory(statement, contest, contestant):
+    """Bytes that are resident after it."""
+    code = statement + "\nprint(open('/proc/self/status').read().split('VmRSS:')[1].split()[0])"
+    output = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        stdout=subprocess.PIPE,
+        env=contest.environment(contestant),
+    ).stdout
+    return 1024 * int(output)
+
+
+def evict(module):
+    """Asks the system to forget the files of a package, as after a restart."""
+    spec = importlib.util.find_spec(module)
+    folders = list(spec.submodule_search_locations or [])
+    folders += glob.glob(os.path.join(os.environ.get("PLAIT_BUILD_DIR", "build"), "*.so*"))
+    for top in folders:
+        for folder, _, names in os.walk(top) if os.path.isdir(top) else [("", "", [top])]:
+            for name in names:
+                with open(os.path.join(folder, name), "rb") as file:
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+FIRST = {"jaxlike": train, "torchlike": torch_train}
+STEP = {"inputs": lambda: network(128), "reference": trained, "calls": FIRST, "tolerance": 2.5e-3}
+
+ROWS = [
+    import_row("import/warm", "import, beyond NumPy", milliseconds(40), run_time),
+    import_row(
+        "import/cold",
+        "import, beyond NumPy, files not in memory",
+        milliseconds(40),
+        run_time,
+        before=evict,
+    ),
+    import_row("import/memory", "resident, beyond NumPy", megabytes(60), run_memory, unit="B"),
+    *(row for equations in (128, 512, 896) for row in chain_row(equations)),
+    Row(
+        "first/mlp",
+        "first result of a jitted step of the MLP, batch 128",
+        both(milliseconds(50), best_peer()),
+        work=Work(flops=flops(128)),
+        cold=True,
+        **STEP,
+    ),
+    Row(
+        "first/mlp-again",
+        "the same in a second process, with caches on disk",
+        both(of_row("first/mlp", 0.2), best_peer()),
+        work=Work(flops=flops(128)),
+        cold=True,
+        cached=True,
+        **STEP,
+    ),
+    Row(
+        "first/64-sizes",
+        "MLP value and gradient at 64 batch sizes, from cold",
+        best_peer(),
+        lambda: network(64),
+        many_sizes_reference,
+        calls={"jaxlike": many_sizes, "torchlike": many_sizes},
+        work=Work(flops=flops(64 * 65 // 2)),
+        cold=True,
+    ),
+]

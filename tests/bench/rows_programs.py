@@ -1,0 +1,76 @@
+"""Rows of C++ programs, which print lines "name value"."""
+
+# SPDX-License-Identifier: Apache-2.0
+
+import os
+import subprocess
+
+from contest import Entry
+from rows import NOTHING, Row, microseconds, milliseconds, of_row
+
+
+def printed(program, key, unit):
+    """Runs the program in each turn."""
+
+    def measure(row, contest):
+        folder = os.environ.get("PLAIT_BUILD_DIR", "build")
+        path = os.path.join(folder, "tests", program)
+        entry = Entry("ok")
+        for _ in range(min(contest.repeats, 7)):
+            try:
+                output = subprocess.run(
+                    [path],
+                    stdout=subprocess.PIPE,
+                    check=True,
+                    text=True,
+                    env=contest.environment("plait", PLAIT_WAIT="1"),
+                ).stdout
+            except (OSError, subprocess.CalledProcessError) as error:
+                return {"plait": Entry("failed", notes={"": str(error)})}
+            values = dict(line.split() for line in output.splitlines())
+            entry.values.append(float(values[key]) * unit)
+        return {"plait": entry}
+
+    return measure
+
+
+def program_row(program, key, unit, name, what, reach=NOTHING):
+    return Row(f"c++/{name}", what, reach, measure=printed(program, key, unit))
+
+
+DISPATCH, MLP, NANO, MILLI = "bench_dispatch", "bench_mlp", 1e-9, 1e-3
+
+ROWS = [
+    program_row(
+        DISPATCH,
+        "jit_plus_one_ns",
+        NANO,
+        "plus-one",
+        "jitted x + 1, one element",
+        microseconds(0.2),
+    ),
+    program_row(DISPATCH, "executable_plus_one_ns", NANO, "executable", "the executable of x + 1"),
+    program_row(DISPATCH, "eager_add_ns", NANO, "eager-add", "add without jit", microseconds(0.5)),
+    program_row(
+        DISPATCH,
+        "trace_1000_ns",
+        NANO,
+        "trace-1000",
+        "trace of 1,000 equations, each",
+        microseconds(3),
+    ),
+    program_row(
+        DISPATCH,
+        "trace_100000_ns",
+        NANO,
+        "trace-100000",
+        "trace of 100,000 equations, each",
+        microseconds(3),
+    ),
+    program_row(
+        DISPATCH, "compile_1000_ns", NANO, "compile-1000", "compile of 1,000 equations, each"
+    ),
+    program_row(DISPATCH, "compile_100000_ns", NANO, "compile-100000", "compile of 100,000, each"),
+    program_row(MLP, "best_ms", MILLI, "mlp", "step of the MLP", of_row("mlp/step-128", 1)),
+    program_row(MLP, "first_ms", MILLI, "mlp-first", "its first call", milliseconds(50)),
+]
