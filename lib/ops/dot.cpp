@@ -238,9 +238,11 @@ void dot_eval(std::span<const View> inputs, std::span<const View> outputs, const
 }
 
 // The cotangent of one operand: contract the result's cotangent with the other operand over its
-// free axes, then put the axes back in the operand's order.
-Array transpose_operand(const Array& ct, const Array& other, const Aval& operand,
+// free axes, then put the axes back in the operand's order. Where the result is wider than the
+// operands, so is its cotangent: it is rounded to what the operand's cotangent is rounded to anyway.
+Array transpose_operand(const Array& cotangent, const Array& other, const Aval& operand,
                         const DotAxes& axes, bool is_lhs) {
+  const Array ct = lax::convert_element_type(cotangent, other.dtype());
   const auto& my_contract = is_lhs ? axes.lhs_contract : axes.rhs_contract;
   const auto& other_contract = is_lhs ? axes.rhs_contract : axes.lhs_contract;
   const auto& my_batch = is_lhs ? axes.lhs_batch : axes.rhs_batch;

@@ -284,3 +284,18 @@ def test_pools_are_loops_over_windows(dtype, padding):
         assert ours.dtype == dtype
         expected = pooled(x, window, strides, padding, combine)
         np.testing.assert_allclose(ours, expected, rtol=2e-3 if dtype == np.float16 else 1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_attention_of_16_bit_floats_is_differentiated(dtype):
+    rng = np.random.default_rng(4)
+    q, k, v = [rng.normal(size=(2, 5, 2, 8)) for _ in range(3)]
+
+    def f(q, k, v):
+        return jnp.sum(nn.dot_product_attention(q, k, v).astype("float32") ** 2)
+
+    narrow = [jnp.asarray(x).astype(dtype) for x in (q, k, v)]
+    wanted = plait.grad(f, argnums=(0, 1, 2))(*[x.astype("float64") for x in narrow])
+    for of_narrow, of_wide in zip(plait.grad(f, argnums=(0, 1, 2))(*narrow), wanted):
+        assert of_narrow.dtype == narrow[0].dtype
+        np.testing.assert_allclose(of_narrow.astype("float64"), of_wide, rtol=0.1, atol=0.05)
