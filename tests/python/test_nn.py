@@ -292,9 +292,9 @@ def test_attention_of_16_bit_floats_is_differentiated(dtype):
     q, k, v = [rng.normal(size=(2, 5, 2, 8)) for _ in range(3)]
 
     def f(q, k, v):
-        return jnp.sum(nn.dot_product_attention(q, k, v).astype("float32") ** 2)
+        return pnp.sum(nn.dot_product_attention(q, k, v).astype("float32") ** 2)
 
-    narrow = [jnp.asarray(x).astype(dtype) for x in (q, k, v)]
+    narrow = [pnp.asarray(x).astype(dtype) for x in (q, k, v)]
     wanted = plait.grad(f, argnums=(0, 1, 2))(*[x.astype("float64") for x in narrow])
     for of_narrow, of_wide in zip(plait.grad(f, argnums=(0, 1, 2))(*narrow), wanted):
         assert of_narrow.dtype == narrow[0].dtype
