@@ -1,4 +1,4 @@
-"""The includes of the C++ sources keep the layers: base → ir → trace → ops → transforms → compile → backends → run.
+"""The includes of the C++ sources keep the layers: base → ir → trace → ops → transforms → compile → backends → run → program.
 
 A layer includes itself and layers to its left. Transforms, examples and what lies outside include only
 public headers; vendor headers appear only in backends; compile names no backend.
@@ -11,7 +11,7 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LAYERS = ["base", "ir", "trace", "ops", "transforms", "compile", "backends", "run"]
+LAYERS = ["base", "ir", "trace", "ops", "transforms", "compile", "backends", "run", "program"]
 # The public headers that stand outside a layer's folder, and the layer each belongs to.
 HEADERS = {
     "values.h": "trace",
@@ -58,7 +58,8 @@ HEADERS = {
     "specs.h": "transforms",
     "run.h": "run",
     "first_nan.h": "run",
-    "plait.h": "run",
+    "program.h": "program",
+    "plait.h": "program",
 }
 VENDOR = re.compile(r"oneapi/|dnnl|mkl|llvm|cuda|cudnn|cublas|nvrtc|nccl|mpi\.h")
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')

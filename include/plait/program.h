@@ -1,0 +1,147 @@
+// Saved programs: traced functions in one `.plait` file, with their constants, the structure of
+// their arguments and test vectors. What is loaded is an ordinary function: it runs, jits,
+// differentiates, vmaps and masks like any other.
+//
+//   plait::save("model.plait", {{"predict", plait::traced(predict, weights, x)}});
+//   plait::Program program = plait::load("model.plait");
+//   auto predict = program.entry<Array(Weights, Array)>("predict");
+//   auto slope = plait::grad(predict);
+//
+// The file is a zip archive: `manifest.json`, the jaxpr of each entry as text (jaxpr.h), constants
+// and test vectors as safetensors. Format versions load forever (lib/program/upgrade.cpp). Loading
+// runs no code of the file, and bounds what it reads.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/api.h>
+
+#include <map>
+
+namespace plait {
+
+// A traced function with what a file keeps of it. The jaxpr's last inputs are its constants.
+struct TracedFunction {
+  Jaxpr jaxpr;
+  Arrays constants;
+  std::vector<std::string> constant_names;  // one for each, or none: then they are numbered
+  TreeDef arguments, result;                // arguments: a tuple
+  std::vector<std::string> argument_names;  // one for each, or none
+  Arrays example;                           // leaves of arguments, for a test vector, or none
+};
+
+// Traces a function on arguments (trees of Arrays) and keeps them as its example.
+template <class F, class... A>
+TracedFunction traced(F f, const A&... arguments) {
+  const detail::Flat<F> flat(f, typename std::decay_t<A>(arguments)...);
+  Traced trace = make_jaxpr(flat.function, avals_of(flat.inputs), "save");
+  return {std::move(trace.jaxpr),
+          std::move(trace.captured),
+          {},
+          TreeDef::tuple(flat.structures),
+          *flat.result,
+          {},
+          flat.inputs};
+}
+
+// One function of a program. Immutable, cheap to copy.
+class Entry {
+ public:
+  Entry(std::string name, TracedFunction function);
+  const std::string& name() const { return data_->name; }
+  const Jaxpr& jaxpr() const { return data_->function.jaxpr; }
+  const TreeDef& arguments() const { return data_->function.arguments; }
+  const TreeDef& result() const { return data_->function.result; }
+  const std::vector<std::string>& argument_names() const { return data_->function.argument_names; }
+  const Arrays& constants() const { return data_->function.constants; }
+  const std::vector<std::string>& constant_names() const { return data_->function.constant_names; }
+  // The avals of the arguments' leaves; those with named sizes take any that fit each other.
+  std::span<const Aval> inputs() const;
+  // The leaves of the result, for the leaves of the arguments. TreeError, ShapeError and DtypeError
+  // name the leaf that does not fit. Arrays may be traced.
+  Arrays operator()(std::span<const Array> leaves) const;
+  // The same with other arrays for some constants, by name, of the same shapes and dtypes.
+  Entry with_constants(const std::map<std::string, Array>& replacements) const;
+  // Runs its test vector. ValueError says which output differs, and by how much.
+  void verify() const;
+  bool has_example() const { return !data_->function.example.empty() || inputs().empty(); }
+
+ private:
+  friend class Program;
+  friend struct ProgramFile;
+  struct Data {
+    std::string name;
+    TracedFunction function;
+    Arrays expected;  // the outputs for the example
+  };
+  std::shared_ptr<const Data> data_;
+};
+
+struct SaveOptions {
+  std::map<std::string, std::string> meta = {};  // free text by key: "author", "dataset", ...
+  std::string licence = {};
+  bool constants = true;     // false: they are left out, and are to be given when it is loaded
+  bool test_vectors = true;  // for entries that have an example
+};
+
+struct LoadOptions {
+  bool verify = false;                          // run every test vector
+  std::map<std::string, Array> constants = {};  // instead of the file's, by name
+  bool map_memory = true;                       // constants stay in the file until they are read
+};
+
+class Program {
+ public:
+  explicit Program(std::vector<Entry> entries, std::map<std::string, std::string> meta = {},
+                   std::string licence = {});
+  const std::vector<Entry>& entries() const { return entries_; }
+  const Entry& operator[](std::string_view name) const;  // ValueError lists the names
+  const std::map<std::string, std::string>& meta() const { return meta_; }
+  const std::string& licence() const { return licence_; }
+  void verify() const;  // every entry that has a test vector
+
+  // An entry as a C++ function: entry<Array(Weights, Array)>("predict"). TreeError when arguments
+  // are flattened to other structures than the file's.
+  template <class Signature>
+  std::function<Signature> entry(std::string_view name) const {
+    return as_function((*this)[name], std::function<Signature>());
+  }
+  // Of a program with one entry.
+  template <class Signature>
+  std::function<Signature> entry() const {
+    return entry<Signature>(only().name());
+  }
+  const Entry& only() const;  // ValueError where there are several
+
+ private:
+  template <class R, class... A>
+  static std::function<R(A...)> as_function(const Entry& entry, std::function<R(A...)>) {
+    return [entry](const std::decay_t<A>&... arguments) -> R {
+      Arrays leaves;
+      std::vector<TreeDef> structures;
+      (structures.push_back(flatten(arguments, leaves)), ...);
+      check_arguments(entry, TreeDef::tuple(std::move(structures)));
+      return unflatten<R>(entry.result(), entry(leaves));
+    };
+  }
+  static void check_arguments(const Entry& entry, const TreeDef& given);
+
+  std::vector<Entry> entries_;
+  std::map<std::string, std::string> meta_;
+  std::string licence_;
+};
+
+// A file that cannot be opened, read or written. Python: OSError.
+struct FileError : UserError {
+  using UserError::UserError;
+};
+
+// Writes a file, whole or not at all: what was there stays until the new one is complete. FileError
+// when it cannot be written; ValueError names what a file cannot hold: host calls, and primitives
+// or rules that are functions of this process.
+void save(const std::string& path, const std::map<std::string, TracedFunction>& functions,
+          const SaveOptions& options = {});
+// Reads a file. ValueError says where in the file it is damaged, which primitives are not
+// registered here, or that a newer plait wrote it.
+Program load(const std::string& path, const LoadOptions& options = {});
+
+}  // namespace plait

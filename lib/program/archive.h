@@ -1,0 +1,49 @@
+// Zip archives, by libzip, which is loaded when a program is first saved or loaded: what runs and
+// saves nothing does not pay for it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/base/buffer.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plait {
+
+class ArchiveWriter {
+ public:
+  explicit ArchiveWriter(std::string path);
+  ~ArchiveWriter();
+  ArchiveWriter(const ArchiveWriter&) = delete;
+  // The bytes are read when the archive is committed. Members that are stored as they are begin at
+  // a multiple of 64 bytes where they are added first, so that they can be mapped.
+  void add_text(const std::string& name, std::string text);
+  void add_data(const std::string& name, std::vector<std::string_view> parts);
+  // Writes a new file and puts it in the place of the old one.
+  void commit();
+
+ private:
+  struct Data;
+  std::unique_ptr<Data> data_;
+};
+
+class ArchiveReader {
+ public:
+  explicit ArchiveReader(std::string path);
+  ~ArchiveReader();
+  ArchiveReader(const ArchiveReader&) = delete;
+  const std::string& path() const;
+  bool has(const std::string& name) const;
+  // ValueError where a member is missing, damaged, or larger than the limit.
+  std::string text(const std::string& name, std::size_t limit) const;
+  // A member in memory: a map of the file where it is stored as it is and `map` says so.
+  Storage data(const std::string& name, bool map) const;
+
+ private:
+  struct Data;
+  std::unique_ptr<Data> data_;
+};
+
+}  // namespace plait

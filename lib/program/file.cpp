@@ -1,0 +1,269 @@
+// Programs to files and back. See program.h.
+//
+//   constants.safetensors      first, so that it can be mapped; shared by all entries
+//   manifest.json              see manifest.h
+//   entries/NAME.jaxpr         text, with the lines of the user's source as comments
+//   examples/NAME.safetensors  inputs "in.0", ... and outputs "out.0", ...
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/program.h>
+#include <plait/trace/interpret.h>
+
+#include <deque>
+
+#include "archive.h"
+#include "manifest.h"
+#include "safetensors.h"
+
+namespace plait {
+
+// What of a program's parts only files see.
+struct ProgramFile {
+  static Entry make_entry(std::string name, TracedFunction function, Arrays expected) {
+    Entry entry(std::move(name), std::move(function));
+    auto data = std::make_shared<Entry::Data>(*entry.data_);
+    data->expected = std::move(expected);
+    entry.data_ = std::move(data);
+    return entry;
+  }
+};
+
+namespace {
+
+constexpr std::size_t longest_text = std::size_t(1) << 30;
+
+std::string_view bytes_of(const Buffer& buffer) {
+  return {static_cast<const char*>(buffer.data()), std::size_t(buffer.bytes())};
+}
+
+// A name that is a file's, whatever extracts it.
+void check_name(const std::string& name) {
+  const bool good = !name.empty() && name.size() <= 200 && name[0] != '.' &&
+                    std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                      return std::isalnum(c) || c == '_' || c == '-' || c == '.';
+                    });
+  if (!good)
+    throw ValueError("the name '" + name + "' of an entry is no name of a member of a file",
+                     "use letters, digits, _, - and . in it");
+}
+
+// Every host function in a program, by name.
+void collect_callables(const Jaxpr& jaxpr, std::vector<std::string>& names) {
+  for (const Equation& equation : jaxpr->equations) {
+    for (const auto& [name, value] : equation.params.entries())
+      if (const Callable* callable = std::get_if<Callable>(&value))
+        names.push_back("`" + callable->name() + "` of " + std::string(equation.primitive->name()) +
+                        (equation.source ? " at " + equation.source.to_string() : ""));
+    for_each_body(equation.params, [&](const Jaxpr& body) { collect_callables(body, names); });
+  }
+}
+
+void refuse_callables(const std::string& entry, const Jaxpr& jaxpr) {
+  if (!holds_callable(jaxpr)) return;
+  std::vector<std::string> names;
+  collect_callables(jaxpr, names);
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : "; ") + name;
+  throw ValueError("save: entry " + entry + " calls functions of this process: " + text,
+                   "write these parts with plait's functions, or save the function without them");
+}
+
+// Constants of all entries, each once.
+class Constants {
+ public:
+  // The name under which an array is written; the wanted one, if it is free.
+  std::string add(const std::string& wanted, const Array& array) {
+    const Buffer& buffer = array.buffer();
+    for (std::size_t i = 0; i < arrays_.size(); ++i)
+      if (sources_[i].data() == buffer.data() && buffer.bytes() > 0 &&
+          sources_[i].dtype() == buffer.dtype() && sources_[i].shape() == buffer.shape() &&
+          sources_[i].strides() == buffer.strides())
+        return arrays_[i].name;
+    std::string name = wanted;
+    for (int number = 2; is_taken(name); ++number) name = wanted + "." + std::to_string(number);
+    sources_.push_back(buffer);
+    arrays_.push_back({name, buffer.dense()});
+    return name;
+  }
+  const std::vector<NamedArray>& arrays() const { return arrays_; }
+
+ private:
+  bool is_taken(const std::string& name) const {
+    return std::any_of(arrays_.begin(), arrays_.end(),
+                       [&](const NamedArray& named) { return named.name == name; });
+  }
+  std::vector<NamedArray> arrays_;
+  std::vector<Buffer> sources_;  // as they were given
+};
+
+void add_arrays(ArchiveWriter& archive, const std::string& member,
+                const std::vector<NamedArray>& arrays, std::string& header) {
+  header = safetensors_header(arrays);
+  std::vector<std::string_view> parts{header};
+  for (const NamedArray& named : arrays) parts.push_back(bytes_of(named.array));
+  archive.add_data(member, std::move(parts));
+}
+
+Array with_aval(const Buffer& buffer, const Aval& aval) {
+  return Array(new ConcreteNode(aval, buffer, false));
+}
+
+}  // namespace
+
+void save(const std::string& path, const std::map<std::string, TracedFunction>& functions,
+          const SaveOptions& options) {
+  if (functions.empty()) throw ValueError("save: there is no function", "give at least one");
+  Manifest manifest;
+  manifest.meta = options.meta;
+  manifest.licence = options.licence;
+  Constants constants;
+  std::vector<Entry> entries;
+  for (const auto& [name, function] : functions) {
+    check_name(name);
+    refuse_callables(name, function.jaxpr);
+    const Entry& entry = entries.emplace_back(name, function);
+    Manifest::Entry written{name,
+                            entry.arguments(),
+                            entry.result(),
+                            entry.argument_names(),
+                            {},
+                            options.test_vectors && entry.has_example()};
+    for (std::size_t i = 0; i < entry.constants().size(); ++i)
+      written.constants.push_back(constants.add(entry.constant_names()[i], entry.constants()[i]));
+    manifest.entries.push_back(std::move(written));
+  }
+  ArchiveWriter archive(path);
+  std::deque<std::string> headers;
+  std::deque<std::vector<NamedArray>> examples;
+  if (options.constants)
+    add_arrays(archive, "constants.safetensors", constants.arrays(), headers.emplace_back());
+  archive.add_text("manifest.json", to_json(manifest));
+  for (std::size_t e = 0; e < entries.size(); ++e) {
+    const Entry& entry = entries[e];
+    archive.add_text("entries/" + entry.name() + ".jaxpr",
+                     print(entry.jaxpr(), ShowSources::yes) + "\n");
+    if (!manifest.entries[e].has_example) continue;
+    const Arrays& example = functions.at(entry.name()).example;
+    std::vector<NamedArray>& arrays = examples.emplace_back();
+    for (std::size_t i = 0; i < example.size(); ++i)
+      arrays.push_back({"in." + std::to_string(i), example[i].buffer().dense()});
+    const Arrays results = entry(example);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      arrays.push_back({"out." + std::to_string(i), results[i].buffer().dense()});
+    add_arrays(archive, "examples/" + entry.name() + ".safetensors", arrays,
+               headers.emplace_back());
+  }
+  archive.commit();
+}
+
+namespace {
+
+class Loader {
+ public:
+  Loader(const std::string& path, const LoadOptions& options)
+      : archive_(path), options_(options), where_("load: " + path) {}
+
+  Program load() {
+    const Manifest manifest =
+        parse_manifest(archive_.text("manifest.json", longest_text), where_ + ", manifest.json");
+    if (archive_.has("constants.safetensors"))
+      for (NamedArray& named : arrays_of("constants.safetensors", options_.map_memory))
+        constants_.emplace(named.name, std::move(named.array));
+    std::vector<Entry> entries;
+    for (const Manifest::Entry& written : manifest.entries) entries.push_back(entry_of(written));
+    if (entries.empty()) fail("it has no entries");
+    Program program(std::move(entries), manifest.meta, manifest.licence);
+    if (options_.verify) program.verify();
+    return program;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw ValueError(where_ + ": " + what,
+                     "the file is damaged, or is no .plait file; save it again");
+  }
+  std::vector<NamedArray> arrays_of(const std::string& member, bool map) const {
+    const Storage storage = archive_.data(member, map);
+    return read_safetensors(static_cast<const char*>(storage.data()), storage.bytes(), storage,
+                            where_ + ", " + member);
+  }
+
+  Jaxpr jaxpr_of(const std::string& member) const {
+    const std::string text = archive_.text(member, longest_text);
+    try {
+      return parse(text);
+    } catch (const Error& error) {
+      throw ValueError(where_ + ", " + member + ": " + error.problem(), error.fix());
+    }
+  }
+
+  Entry entry_of(const Manifest::Entry& written) const {
+    check_name(written.name);
+    TracedFunction function;
+    function.jaxpr = jaxpr_of("entries/" + written.name + ".jaxpr");
+    function.arguments = written.arguments;
+    function.result = written.result;
+    function.argument_names = written.argument_names;
+    function.constant_names = written.constants;
+    const int num_leaves = written.arguments.num_leaves();
+    if (function.jaxpr->num_binders != num_leaves + int(written.constants.size()) ||
+        int(function.jaxpr->outputs.size()) != written.result.num_leaves())
+      fail("entry " + written.name + " has a jaxpr of other inputs or outputs than it says");
+    for (std::size_t i = 0; i < written.constants.size(); ++i)
+      function.constants.push_back(constant(written.name, written.constants[i],
+                                            function.jaxpr->avals[std::size_t(num_leaves) + i]));
+    Arrays expected;
+    if (written.has_example) read_example(written.name, function, expected);
+    return ProgramFile::make_entry(written.name, std::move(function), std::move(expected));
+  }
+
+  Array constant(const std::string& entry, const std::string& name, const Aval& aval) const {
+    const auto given = options_.constants.find(name);
+    const auto found = constants_.find(name);
+    if (given == options_.constants.end() && found == constants_.end())
+      throw ValueError(where_ + ": the file was saved without the constant " + name + ", a " +
+                           aval.to_string() + " of entry " + entry,
+                       "give it to load, in constants");
+    const Buffer buffer =
+        given != options_.constants.end() ? given->second.buffer() : found->second;
+    if (!(Shape::of(buffer.shape()) == aval.shape) || buffer.dtype() != aval.dtype)
+      throw ShapeError(where_ + ": the constant " + name + " is " +
+                           Aval{Shape::of(buffer.shape()), buffer.dtype()}.to_string() +
+                           ", and entry " + entry + " needs " + aval.to_string(),
+                       "give an array of that shape and dtype");
+    return with_aval(buffer, aval);
+  }
+
+  // Inputs and outputs of the test vector.
+  void read_example(const std::string& name, TracedFunction& function, Arrays& expected) const {
+    std::map<std::string, Buffer> arrays;
+    for (NamedArray& named : arrays_of("examples/" + name + ".safetensors", false))
+      arrays.emplace(named.name, std::move(named.array));
+    auto take = [&](const std::string& key, const Aval& aval) {
+      const auto found = arrays.find(key);
+      if (found == arrays.end() || found->second.dtype() != aval.dtype ||
+          int(found->second.shape().size()) != aval.rank())
+        fail("the test vector of entry " + name + " has no proper " + key);
+      return with_aval(found->second,
+                       Aval{Shape::of(found->second.shape()), aval.dtype, aval.weak});
+    };
+    for (int i = 0; i < function.arguments.num_leaves(); ++i)
+      function.example.push_back(
+          take("in." + std::to_string(i), function.jaxpr->avals[std::size_t(i)]));
+    const std::vector<Aval> outputs = function.jaxpr->output_avals();
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      expected.push_back(take("out." + std::to_string(i), outputs[i]));
+  }
+
+  const ArchiveReader archive_;
+  const LoadOptions& options_;
+  const std::string where_;
+  std::map<std::string, Buffer> constants_;
+};
+
+}  // namespace
+
+Program load(const std::string& path, const LoadOptions& options) {
+  return Loader(path, options).load();
+}
+
+}  // namespace plait

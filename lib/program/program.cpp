@@ -1,0 +1,200 @@
+// Programs: entries as functions. See program.h.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/ops.h>
+#include <plait/program.h>
+#include <plait/trace/interpret.h>
+
+#include <cmath>
+
+namespace plait {
+namespace {
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "none" : text;
+}
+
+// "argument x['w']"
+std::string place_of(const Entry& entry, int leaf) {
+  int first = 0;
+  const std::vector<TreeDef>& arguments = entry.arguments().children();
+  for (std::size_t i = 0; i < arguments.size(); first += arguments[i++].num_leaves())
+    if (leaf < first + arguments[i].num_leaves()) {
+      const auto& names = entry.argument_names();
+      return "argument " + (i < names.size() ? names[i] : std::to_string(i)) +
+             arguments[i].path(leaf - first);
+    }
+  return "argument " + std::to_string(leaf);
+}
+
+// The array as the program wants it: numbers as they are written take its dtype.
+Array fitted(const Entry& entry, int leaf, const Array& array, const Aval& wanted) {
+  const Aval& given = array.aval();
+  if (given.shape.rank() != wanted.shape.rank())
+    throw ShapeError(entry.name() + ": " + place_of(entry, leaf) + " is " + given.to_string() +
+                         ", and the program takes " + wanted.to_string(),
+                     "give an array of that shape");
+  for (int axis = 0; axis < wanted.rank(); ++axis)
+    if (wanted.shape[axis].is_constant() && !(wanted.shape[axis] == given.shape[axis]))
+      throw ShapeError(entry.name() + ": " + place_of(entry, leaf) + " is " + given.to_string() +
+                           ", and the program takes " + wanted.to_string(),
+                       "give an array of that shape, or save the program for named sizes");
+  if (given.dtype == wanted.dtype && given.weak == wanted.weak) return array;
+  if (given.dtype != wanted.dtype &&
+      !(given.weak && promote_types(given.dtype, wanted.dtype) == wanted.dtype))
+    throw DtypeError(entry.name() + ": " + place_of(entry, leaf) + " is " + given.to_string() +
+                         ", and the program takes " + wanted.to_string(),
+                     "convert it with astype");
+  return bind(cast_p, Arrays{array}, {{"dtype", wanted.dtype}, {"weak", wanted.weak}})[0];
+}
+
+// Structures of the same containers with the same keys; classes of records are not compared,
+// because the file knows only their names.
+bool same_shape(const TreeDef& a, const TreeDef& b) {
+  const auto is_sequence = [](const TreeDef& tree) {
+    return tree.kind() == TreeDef::Kind::tuple || tree.kind() == TreeDef::Kind::list;
+  };
+  if (a.children().size() != b.children().size()) return false;
+  const bool is_record = a.kind() == TreeDef::Kind::record || b.kind() == TreeDef::Kind::record;
+  if (a.kind() != b.kind() && !(is_sequence(a) && is_sequence(b)) && !is_record) return false;
+  if (a.kind() == TreeDef::Kind::leaf || b.kind() == TreeDef::Kind::leaf)
+    return a.kind() == b.kind();
+  if (a.kind() == TreeDef::Kind::dict && b.kind() == TreeDef::Kind::dict && a.keys() != b.keys())
+    return false;
+  for (std::size_t i = 0; i < a.children().size(); ++i)
+    if (!same_shape(a.children()[i], b.children()[i])) return false;
+  return true;
+}
+
+double tolerance_for(DType dtype) {
+  switch (dtype) {
+    case DType::float16:
+    case DType::bfloat16:
+      return 3e-2;
+    case DType::float32:
+    case DType::complex64:
+      return 1e-4;
+    default:
+      return 1e-9;
+  }
+}
+
+}  // namespace
+
+Entry::Entry(std::string name, TracedFunction function) {
+  const std::size_t num_constants = function.constants.size();
+  if (function.jaxpr->num_binders != function.arguments.num_leaves() + int(num_constants))
+    throw InternalError("entry " + name + ": the jaxpr has " +
+                        std::to_string(function.jaxpr->num_binders) + " inputs, and there are " +
+                        std::to_string(function.arguments.num_leaves()) + " leaves and " +
+                        std::to_string(num_constants) + " constants");
+  if (function.constant_names.size() != num_constants) {
+    function.constant_names.clear();
+    for (std::size_t i = 0; i < num_constants; ++i)
+      function.constant_names.push_back("c" + std::to_string(i));
+  }
+  data_ = std::make_shared<const Data>(Data{std::move(name), std::move(function), {}});
+}
+
+std::span<const Aval> Entry::inputs() const {
+  return jaxpr()->input_avals().first(std::size_t(arguments().num_leaves()));
+}
+
+Arrays Entry::operator()(std::span<const Array> leaves) const {
+  const std::span<const Aval> wanted = inputs();
+  if (leaves.size() != wanted.size())
+    throw TreeError(name() + " takes " + std::to_string(wanted.size()) + " arrays, and " +
+                        std::to_string(leaves.size()) + " were given",
+                    "its arguments are " + arguments().to_string());
+  Arrays operands;
+  for (std::size_t i = 0; i < leaves.size(); ++i)
+    operands.push_back(fitted(*this, int(i), leaves[i], wanted[i]));
+  operands.insert(operands.end(), constants().begin(), constants().end());
+  const Jaxpr program = instantiate_for(jaxpr(), avals_of(operands));
+  return flat::call(program, operands, {{"name", name()}});
+}
+
+Entry Entry::with_constants(const std::map<std::string, Array>& replacements) const {
+  auto changed = std::make_shared<Data>(*data_);
+  TracedFunction& function = changed->function;
+  for (const auto& [name, array] : replacements) {
+    bool is_known = false;
+    for (std::size_t i = 0; i < function.constant_names.size(); ++i) {
+      if (function.constant_names[i] != name) continue;
+      is_known = true;
+      Aval aval = function.constants[i].aval(), given = array.aval();
+      if (!(aval.shape == given.shape) || aval.dtype != given.dtype)
+        throw ShapeError("the constant " + name + " of " + this->name() + " is " +
+                             aval.to_string() + ", and " + given.to_string() + " was given for it",
+                         "give an array of that shape and dtype");
+      function.constants[i] =
+          bind(cast_p, Arrays{array}, {{"dtype", aval.dtype}, {"weak", aval.weak}})[0];
+    }
+    if (!is_known)
+      throw ValueError("there is no constant '" + name + "' in " + this->name(),
+                       "its constants are " + list_of(function.constant_names));
+  }
+  changed->expected.clear();
+  Entry entry = *this;
+  entry.data_ = std::move(changed);
+  return entry;
+}
+
+void Entry::verify() const {
+  if (data_->expected.empty()) return;
+  const Arrays results = (*this)(data_->function.example);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Array got = lax::convert_element_type(results[i], DType::complex128),
+                wanted = lax::convert_element_type(data_->expected[i], DType::complex128);
+    const Buffer a = got.buffer().dense(), b = wanted.buffer().dense();
+    const double tolerance = tolerance_for(results[i].dtype());
+    double scale = 0, worst = 0;
+    for (std::int64_t e = 0; e < num_elements(a.shape()); ++e) {
+      const complex128 x = static_cast<const complex128*>(a.data())[e],
+                       y = static_cast<const complex128*>(b.data())[e];
+      if (x == y || (std::isnan(std::abs(x)) && std::isnan(std::abs(y)))) continue;
+      if (std::isfinite(std::abs(y))) scale = std::max(scale, std::abs(y));
+      worst = std::isfinite(std::abs(x - y)) ? std::max(worst, std::abs(x - y)) : INFINITY;
+    }
+    if (worst > tolerance * std::max(1.0, scale))
+      throw ValueError("verify: output " + std::to_string(i) + " of " + name() + " differs by " +
+                           std::to_string(worst) + " from the one in the file",
+                       "the file is damaged, or this machine computes otherwise");
+  }
+}
+
+Program::Program(std::vector<Entry> entries, std::map<std::string, std::string> meta,
+                 std::string licence)
+    : entries_(std::move(entries)), meta_(std::move(meta)), licence_(std::move(licence)) {}
+
+const Entry& Program::operator[](std::string_view name) const {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_) {
+    if (entry.name() == name) return entry;
+    names.push_back(entry.name());
+  }
+  throw ValueError("the program has no entry '" + std::string(name) + "'",
+                   "its entries are " + list_of(names));
+}
+
+const Entry& Program::only() const {
+  if (entries_.size() == 1) return entries_[0];
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_) names.push_back(entry.name());
+  throw ValueError("the program has " + std::to_string(entries_.size()) + " entries",
+                   "name one of them: " + list_of(names));
+}
+
+void Program::verify() const {
+  for (const Entry& entry : entries_) entry.verify();
+}
+
+void Program::check_arguments(const Entry& entry, const TreeDef& given) {
+  if (!same_shape(entry.arguments(), given))
+    throw TreeError(entry.name() + " takes " + entry.arguments().to_string() + ", and " +
+                        given.to_string() + " was given",
+                    "give arguments of that structure");
+}
+
+}  // namespace plait

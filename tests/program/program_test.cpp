@@ -1,0 +1,188 @@
+// Saved programs: what is loaded does what was saved, in every way a function is used; and files
+// that are not what save writes are errors.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <plait/plait.h>
+#include <plait/program.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+using namespace plait;
+
+namespace {
+
+struct Weights {
+  Array w, b;
+};
+
+Array predict(const Weights& p, const Array& x) { return numpy::tanh(numpy::matmul(x, p.w) + p.b); }
+
+Weights weights() {
+  const Array grid = numpy::reshape(numpy::arange(12), {4, 3}) * 0.1 - 0.5;
+  return {lax::convert_element_type(grid, DType::float64),
+          lax::convert_element_type(numpy::arange(3) * 0.25, DType::float64)};
+}
+Array inputs() {
+  return lax::convert_element_type(numpy::reshape(numpy::arange(8), {2, 4}) * 0.3, DType::float64);
+}
+
+std::string path_of(const char* name) {
+  return (std::filesystem::temp_directory_path() / ("plait_" + std::to_string(getpid()) + name))
+      .string();
+}
+
+// A file that is removed with it.
+struct File {
+  explicit File(const char* name) : path(path_of(name)) {}
+  ~File() { std::filesystem::remove(path); }
+  std::string path;
+};
+
+double number(const Array& array, std::int64_t i) {
+  return static_cast<const double*>(array.buffer().dense().data())[i];
+}
+void check_equal(const Array& a, const Array& b) {
+  REQUIRE(a.shape() == b.shape());
+  for (std::int64_t i = 0; i < num_elements(a.buffer().shape()); ++i)
+    CHECK(number(a, i) == number(b, i));
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+template <class F>
+std::string message_of(F f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("a loaded entry computes, differentiates, vmaps and jits like the function") {
+  const File file("a.plait");
+  save(file.path, {{"predict", traced(predict, weights(), inputs())}});
+  const Program program = load(file.path, {.verify = true});
+  const auto loaded = program.entry<Array(Weights, Array)>();
+  check_equal(loaded(weights(), inputs()), predict(weights(), inputs()));
+
+  auto loss = [](auto f) {
+    return std::function<Array(const Weights&, const Array&)>(
+        [f](const Weights& p, const Array& x) { return numpy::sum(f(p, x)); });
+  };
+  const Weights ours = grad(loss(loaded))(weights(), inputs()),
+                wanted = grad(loss(predict))(weights(), inputs());
+  check_equal(ours.w, wanted.w);
+  check_equal(ours.b, wanted.b);
+  check_equal(jit(loaded)(weights(), inputs()), predict(weights(), inputs()));
+  const Array many = numpy::stack(Arrays{inputs(), inputs() * 2.0});
+  check_equal(vmap(loaded, {AxisTree(std::nullopt), 0})(weights(), many),
+              vmap(predict, {AxisTree(std::nullopt), 0})(weights(), many));
+}
+
+TEST_CASE("captured arrays are constants, and entries share them") {
+  const File file("b.plait");
+  const Weights p = weights();
+  auto f = [p](const Array& x) { return predict(p, x); };
+  auto g = [p](const Array& x) { return numpy::sum(predict(p, x) * p.b); };
+  save(file.path, {{"f", traced(f, inputs())}, {"g", traced(g, inputs())}},
+       {.meta = {{"author", "someone"}}, .licence = "Apache-2.0"});
+  const Program program = load(file.path);
+  CHECK(program.meta().at("author") == "someone");
+  CHECK(program.licence() == "Apache-2.0");
+  check_equal(program.entry<Array(Array)>("f")(inputs()), f(inputs()));
+  check_equal(program.entry<Array(Array)>("g")(inputs()), g(inputs()));
+  CHECK(program["f"].constants()[0].buffer().data() == program["g"].constants()[0].buffer().data());
+}
+
+TEST_CASE("constants may be left out, given and replaced") {
+  const File file("c.plait");
+  const Array scale = lax::convert_element_type(numpy::arange(4), DType::float64);
+  auto f = [scale](const Array& x) { return x * scale; };
+  save(file.path, {{"f", traced(f, inputs())}}, {.constants = false, .test_vectors = false});
+  CHECK(message_of([&] { load(file.path); }).find("without the constant c0, a f64[4] of entry f") !=
+        std::string::npos);
+  const Program program = load(file.path, {.constants = {{"c0", scale}}});
+  check_equal(program.entry<Array(Array)>()(inputs()), f(inputs()));
+  const Entry doubled = program["f"].with_constants({{"c0", scale * 2.0}});
+  check_equal(doubled(Arrays{inputs()})[0], f(inputs()) * 2.0);
+  CHECK(message_of([&] {
+          program["f"].with_constants({{"c1", scale}});
+        }).find("its constants are c0") != std::string::npos);
+  CHECK(message_of([&] {
+          program["f"].with_constants({{"c0", inputs()}});
+        }).find("is f64[4], and f64[2,4] was given") != std::string::npos);
+}
+
+TEST_CASE("a program of named sizes takes any") {
+  const File file("d.plait");
+  const Traced trace = trace_with_specs(
+      [](std::span<const Array> x) { return Arrays{numpy::sum(x[0] * 2.0)}; },
+      std::vector<Spec>{Spec("f64[n 4]")}, std::vector<std::optional<Aval>>{std::nullopt});
+  save(file.path,
+       {{"f", {trace.jaxpr, {}, {}, TreeDef::tuple({TreeDef()}), TreeDef(), {"x"}, {}}}});
+  const auto f = load(file.path).entry<Array(Array)>();
+  CHECK(number(f(inputs()), 0) == doctest::Approx(2 * 28 * 0.3));
+  CHECK(number(f(numpy::ones({5, 4}, DType::float64)), 0) == 40);
+  CHECK(message_of([&] {
+          f(numpy::ones({5, 3}, DType::float64));
+        }).find("argument x is f64[5,3], and the program takes f64[n,4]") != std::string::npos);
+}
+
+TEST_CASE("arguments that do not fit are errors that name them") {
+  const File file("e.plait");
+  save(file.path, {{"predict", traced(predict, weights(), inputs())}});
+  const Program program = load(file.path);
+  const auto loaded = program.entry<Array(Weights, Array)>();
+  CHECK(message_of([&] {
+          loaded(weights(), lax::convert_element_type(inputs(), DType::float32));
+        }).find("argument 1 is f32[2,4], and the program takes f64[2,4]") != std::string::npos);
+  CHECK(message_of([&] { program.entry<Array(Array)>()(inputs()); }).find("was given") !=
+        std::string::npos);
+  CHECK(message_of([&] { program["train"]; }).find("its entries are predict") != std::string::npos);
+}
+
+TEST_CASE("the same program gives the same bytes, and an old file stays when saving fails") {
+  const File file("f.plait"), again("g.plait");
+  for (const File* each : {&file, &again})
+    save(each->path, {{"predict", traced(predict, weights(), inputs())}});
+  const std::string bytes = bytes_of(file.path);
+  CHECK(bytes == bytes_of(again.path));
+  const auto refused = [&] {
+    save(file.path, {{"../escape", traced(predict, weights(), inputs())}});
+  };
+  CHECK(message_of(refused).find("is no name of a member") != std::string::npos);
+  CHECK(bytes == bytes_of(file.path));
+  CHECK(message_of([&] {
+          save("/nowhere/at/all.plait", {{"f", traced(predict, weights(), inputs())}});
+        }).find("cannot write") != std::string::npos);
+}
+
+TEST_CASE("damaged files are errors, whatever is damaged") {
+  const File file("h.plait"), broken("i.plait");
+  save(file.path, {{"predict", traced(predict, weights(), inputs())}});
+  const std::string bytes = bytes_of(file.path);
+  auto write = [&](const std::string& what) {
+    std::ofstream(broken.path, std::ios::binary).write(what.data(), std::streamsize(what.size()));
+  };
+  for (std::size_t size = 0; size < bytes.size(); size += 1 + bytes.size() / 97) {
+    write(bytes.substr(0, size));
+    CHECK(message_of([&] { load(broken.path, {.verify = true}); }) != "no error");
+  }
+  unsigned random = 7;
+  for (int trial = 0; trial < 400; ++trial) {  // one flipped bit: an error, or nothing that matters
+    std::string flipped = bytes;
+    random = random * 1664525u + 1013904223u;
+    flipped[random % flipped.size()] ^= char(1 << (random >> 8) % 8);
+    write(flipped);
+    (void)message_of([&] { load(broken.path, {.verify = true, .map_memory = trial % 2 == 0}); });
+  }
+  CHECK(message_of([] { load("/nowhere.plait"); }).find("cannot read") != std::string::npos);
+}
