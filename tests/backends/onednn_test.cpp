@@ -259,6 +259,64 @@ TEST_CASE("convolutions and both their gradients agree with the reference") {
   }
 }
 
+TEST_CASE("convolutions have the same bits in every layout") {
+  if (!is_here()) return;
+  const Array x = random_values({3, 12, 17, 15}, DType::float32, 1),
+              w = random_values({8, 6, 3, 3}, DType::float32, 2);
+  const std::vector<int> last{0, 2, 3, 1}, kernel_last{2, 3, 1, 0}, first{0, 3, 1, 2};
+  auto conv = [](const Array& lhs, const Array& rhs, const char* lhs_spec, const char* rhs_spec) {
+    return lax::conv_general_dilated(lhs, rhs, {2, 1}, "SAME", {}, {},
+                                     lax::conv_dimension_numbers(lhs_spec, rhs_spec, lhs_spec), 2);
+  };
+  const Array expected = conv(x, w, "NCHW", "OIHW"),
+              moved = Array(lax::transpose(x, last).buffer().dense()),
+              moved_kernel = Array(lax::transpose(w, kernel_last).buffer().dense());
+  CHECK(same_bits(lax::transpose(conv(moved, moved_kernel, "NHWC", "HWIO"), first), expected));
+  CHECK(same_bits(conv(x, moved_kernel, "NCHW", "HWIO"), conv(x, w, "NCHW", "OIHW")));
+  CHECK(same_bits(conv(lax::transpose(moved, first), w, "NCHW", "OIHW"), expected));
+}
+
+TEST_CASE("gradients of convolutions of every example by kernels are those of each") {
+  if (!is_here()) return;
+  const Array x = random_values({5, 2, 14, 13, 6}, DType::float32, 1),
+              ct = random_values({5, 2, 14, 13, 8}, DType::float32, 2);
+  for (std::int64_t groups : {1, 2}) {
+    const Shape shape{3, 3, 6 / groups, 8};
+    const Function by_kernel = [&](std::span<const Array> in) {
+      const flat::Pullback pullback = flat::vjp(
+          [&](std::span<const Array> w) {
+            return Arrays{lax::conv_general_dilated(
+                in[0], w[0], {1, 1}, "SAME", {}, {},
+                lax::conv_dimension_numbers("NHWC", "HWIO", "NHWC"), groups)};
+          },
+          std::vector<Array>{lax::full(shape, 0, DType::float32)}, {true});
+      return Arrays{pullback.pull(std::vector<Tangent>{Tangent(in[1])})[0].array()};
+    };
+    const Function each = [&](std::span<const Array> in) {
+      flat::VmapOptions options;
+      options.in_dims = {0, 0};
+      options.out_dims = [](std::size_t n) { return std::vector<std::optional<int>>(n, 0); };
+      return flat::vmap(by_kernel, in, options);
+    };
+    const Array all = each(Arrays{x, ct})[0];
+    CHECK(same_bits(flat::Jit(each, "each")(Arrays{x, ct})[0], all));
+    const std::vector<Aval> avals{x.aval(), ct.aval()};
+    CHECK(compile(make_jaxpr(each, avals).jaxpr)->explain().find("[weight gradient]") !=
+          std::string::npos);
+    auto example = [](const Array& array, std::int64_t i) {
+      Buffer buffer = array.buffer();
+      View view = buffer.view();
+      view.data = view.as<char>() + i * view.strides[0] * size_of(view.dtype);
+      view.shape.erase(0), view.strides.erase(0);
+      return Array(Buffer::copy_of(view));
+    };
+    for (std::int64_t i = 0; i < 5; ++i) {
+      const Array one = by_kernel(Arrays{example(x, i), example(ct, i)})[0];
+      CHECK(distance(example(all, i).buffer(), one.buffer(), 20) <= tolerance_of(DType::float32));
+    }
+  }
+}
+
 TEST_CASE("layer_norm and attention agree with their bodies, and keep NaN and infinities") {
   if (!is_here()) return;
   auto check = [](const Function& f, const Arrays& inputs, const char* symbol) {

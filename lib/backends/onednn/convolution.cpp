@@ -1,29 +1,30 @@
-// conv as Convolution, ConvTranspose or ConvolutionBackwardWeights. A transposed convolution
-// reaches us as a convolution again, and is recognised by its shape:
+// conv as a convolution of oneDNN or one of its gradients. A transposed convolution reaches us as a
+// convolution again, and is recognised by its shape:
 //
-//   holes in lhs            the gradient by data of a strided convolution: ConvTranspose with the
-//   kernel
-//                           turned around
-//   a kernel larger than    the gradient by weights, where the cotangent is the kernel: strides and
-//   the result              dilations have changed places, and batch and features of lhs
+//   holes in lhs            the gradient by images of a strided convolution, with the kernel turned
+//                           around
+//   a kernel larger than    the gradient by kernels, where the cotangent is the kernel: strides and
+//   the result              dilations have changed places, and batch and features of lhs. Groups
+//                           are those of the features, and there lhs has them in its batch; or
+//                           of examples (vmap), and there they are in its features
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ops.h>
 
-#include "graph.h"
+#include <array>
+
+#include "conv_primitive.h"
 
 namespace plait::onednn {
 namespace {
 
 using Sizes = std::vector<std::int64_t>;
-enum class Form { forward, transposed, weights };
 
 // An equation's parameters as numbers; axes of views by role: batch, feature, spatial ... (of the
 // kernel: out, in, spatial ...).
 struct Convolution {
   std::vector<int> lhs_spec, rhs_spec, out_spec;
   Sizes strides, low, high, lhs_dilation, rhs_dilation;
-  std::int64_t groups;
-  bool has_batch_groups;
+  std::int64_t groups, batch_groups;
   Sizes lhs, rhs, out;  // sizes by role
 
   Convolution(const Params& params, const Aval& lhs_aval, const Aval& rhs_aval,
@@ -37,7 +38,7 @@ struct Convolution {
         lhs_dilation(list(params, "lhs_dilation")),
         rhs_dilation(list(params, "rhs_dilation")),
         groups(params.integer("feature_group_count")),
-        has_batch_groups(params.integer("batch_group_count") != 1),
+        batch_groups(params.integer("batch_group_count")),
         lhs(by_role(lhs_aval, lhs_spec)),
         rhs(by_role(rhs_aval, rhs_spec)),
         out(by_role(out_aval, out_spec)) {}
@@ -55,7 +56,7 @@ struct Convolution {
   std::int64_t work() const { return out[0] * out[1] * product(out) * product(rhs) * rhs[1]; }
   Form form() const {
     if (has_holes()) return Form::transposed;
-    return product(rhs) > product(out) ? Form::weights : Form::forward;
+    return batch_groups != 1 || product(rhs) > product(out) ? Form::weights : Form::forward;
   }
 
  private:
@@ -71,21 +72,20 @@ struct Convolution {
   }
 };
 
-// Padding of the operation in this form; nothing when it has none.
+// Padding of the convolution of which this is a form; nothing when it has none.
 struct Padding {
-  Sizes begin, end, output;
+  Sizes begin, end;
 };
 std::optional<Padding> padding_of(const Convolution& c) {
   Padding padding;
   for (std::size_t i = 0; i < c.num_spatial(); ++i) {
-    std::int64_t begin = c.low[i], end = c.high[i], output = 0;
+    std::int64_t begin = c.low[i], end = c.high[i];
     if (c.form() == Form::transposed) {
       const std::int64_t reach = c.rhs_dilation[i] * (c.rhs[i + 2] - 1);
       if (c.strides[i] != 1) return std::nullopt;
       begin = reach - begin;
       end = reach - end;
-      if (end < 0) output = -end, end = 0;
-      if (output >= std::max(c.lhs_dilation[i], std::int64_t(1)) && output > 0) return std::nullopt;
+      if (end < 0 && -end < c.lhs_dilation[i]) end = 0;  // elements that no window read
     } else if (c.form() == Form::weights) {
       // The convolution that this is the gradient of: the result is its kernel, rhs its result.
       const std::int64_t kernel = c.strides[i] * (c.out[i + 2] - 1) + 1, stride = c.rhs_dilation[i];
@@ -96,39 +96,74 @@ std::optional<Padding> padding_of(const Convolution& c) {
     if (begin < 0 || end < 0) return std::nullopt;
     padding.begin.push_back(begin);
     padding.end.push_back(end);
-    padding.output.push_back(output);
   }
   return padding;
 }
 
-// A view with its axes in the order of the operation's roles; copied where oneDNN cannot walk it.
-TensorSpec spec_of(const View& view, const std::vector<int>& axes, std::vector<Buffer>& copies,
-                   void*& memory) {
-  View moved{view.data, view.dtype, {}, {}};
-  for (int axis : axes)
-    moved.shape.push_back(view.shape[axis]), moved.strides.push_back(view.strides[axis]);
-  memory = view.data;
-  // Whole tensors in any order of axes; no windows, no broadcasts.
-  Sizes order(axes.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = std::int64_t(i);
-  std::sort(order.begin(), order.end(),
-            [&](std::int64_t a, std::int64_t b) { return moved.strides[a] > moved.strides[b]; });
-  std::int64_t dense = 1;
-  bool is_whole = true;
-  for (std::size_t i = order.size(); i-- > 0;) {
-    const std::int64_t axis = order[i];
-    if (moved.shape[axis] == 1) continue;
-    is_whole &= moved.strides[axis] == dense;
-    dense *= moved.shape[axis];
+// The axes of a view by role, one of them split into [groups, rest]; the three that come of it in
+// the given order, spatial ones behind.
+View by_role(const View& view, const std::vector<int>& spec, int grouped, std::int64_t groups,
+             std::array<int, 3> order) {
+  View roles{view.data, view.dtype, {}, {}};
+  auto add = [&](std::int64_t size, std::int64_t stride) {
+    roles.shape.push_back(size), roles.strides.push_back(stride);
+  };
+  for (std::size_t i = 0; i < spec.size(); ++i) {
+    const std::int64_t size = view.shape[spec[i]], stride = view.strides[spec[i]];
+    if (int(i) == grouped) add(groups, stride * (size / groups));
+    add(int(i) == grouped ? size / groups : size, stride);
   }
-  if (!is_whole) {
-    copies.push_back(Buffer::copy_of(moved));
-    memory = copies.back().data();
-    moved = copies.back().view();
+  View ordered = roles;
+  for (int i = 0; i < 3; ++i)
+    ordered.shape[i] = roles.shape[order[i]], ordered.strides[i] = roles.strides[order[i]];
+  return ordered;
+}
+
+// Images and kernels of an equation as [batch, group, feature, spatial ...] and [group, out
+// feature, in feature, spatial ...].
+struct Operands {
+  View lhs, rhs, out;
+  Operands(const Convolution& c, const View& l, const View& r, const View& o) {
+    const std::int64_t groups = c.groups * c.batch_groups;
+    if (c.form() == Form::weights) {
+      lhs = c.batch_groups != 1 ? by_role(l, c.lhs_spec, 0, groups, {2, 0, 1})
+                                : by_role(l, c.lhs_spec, 1, groups, {2, 1, 0});
+      rhs = by_role(r, c.rhs_spec, 0, groups, {2, 0, 1});
+      out = by_role(o, c.out_spec, 1, groups, {1, 2, 0});
+      return;
+    }
+    lhs = by_role(l, c.lhs_spec, 1, groups, {0, 1, 2});
+    out = by_role(o, c.out_spec, 1, groups, {0, 1, 2});
+    if (c.form() == Form::forward) {
+      rhs = by_role(r, c.rhs_spec, 0, groups, {0, 1, 2});
+      return;
+    }
+    rhs = by_role(r, c.rhs_spec, 0, groups, {0, 2, 1});
+    for (int axis = 3; axis < rhs.rank(); ++axis) {
+      rhs.data = rhs.as<char>() + (rhs.shape[axis] - 1) * rhs.strides[axis] * size_of(rhs.dtype);
+      rhs.strides[axis] = -rhs.strides[axis];
+    }
   }
+};
+
+TensorSpec spec_of(const View& view) {
   return {view.dtype,
-          {moved.shape.begin(), moved.shape.end()},
-          {moved.strides.begin(), moved.strides.end()}};
+          {view.shape.begin(), view.shape.end()},
+          {view.strides.begin(), view.strides.end()}};
+}
+
+// The same of an operand, copied where it runs backwards or repeats itself, which oneDNN cannot
+// walk.
+TensorSpec spec_of_operand(View view, std::vector<Buffer>& copies, void*& memory) {
+  for (int axis = 0; axis < view.rank(); ++axis)
+    if (view.shape[axis] == 1) view.strides[axis] = 1;
+  if (std::any_of(view.strides.begin(), view.strides.end(),
+                  [](std::int64_t stride) { return stride < 1; })) {
+    copies.push_back(Buffer::copy_of(view));
+    view = copies.back().view();
+  }
+  memory = view.data;
+  return spec_of(view);
 }
 
 class ConvolutionKernel final : public Kernel {
@@ -137,97 +172,57 @@ class ConvolutionKernel final : public Kernel {
       : equation_(group->equations[0]),
         eval_(rule<Eval>(*equation_.primitive)),
         c_(std::move(convolution)),
-        form_(c_.form()),
-        padding_(*padding_of(c_)),
+        geometry_(geometry_of(c_)),
         epilogues_(group) {}
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void*,
            const Stream&) const override {
     const View both[2] = {inputs[equation_.inputs[0].var().id],
                           inputs[equation_.inputs[1].var().id]};
+    const Operands views(c_, both[0], both[1], outputs[0]);
     std::vector<Buffer> copies;
     copies.reserve(3);
     std::vector<void*> memory(2);
-    std::vector<int> lhs_axes = c_.lhs_spec, rhs_axes = c_.rhs_spec, out_axes = c_.out_spec;
-    View kernel = both[1];
-    if (form_ == Form::transposed) kernel = turned(kernel, copies);
-    if (form_ == Form::weights) {  // features of lhs were examples, and so on
-      std::swap(lhs_axes[0], lhs_axes[1]);
-      std::swap(rhs_axes[0], rhs_axes[1]);
-      std::swap(out_axes[0], out_axes[1]);
-    }
     std::vector<TensorSpec> specs;
-    specs.push_back(spec_of(both[0], lhs_axes, copies, memory[0]));
-    specs.push_back(spec_of(kernel, rhs_axes, copies, memory[1]));
-    TensorSpec out{outputs[0].dtype, {}, {}};
-    for (int axis : out_axes)
-      out.dims.push_back(outputs[0].shape[axis]), out.strides.push_back(outputs[0].strides[axis]);
+    specs.push_back(spec_of_operand(views.lhs, copies, memory[0]));
+    specs.push_back(spec_of_operand(views.rhs, copies, memory[1]));
     epilogues_.add_operands(inputs, 1, outputs[0].rank(), specs, memory, copies);
-    const std::shared_ptr<const Compiled> compiled =
-        cache_.find_or_make(specs, [&] { return Compiled::make(specs, out, c_.work(), build()); });
-    if (compiled) return compiled->run(memory, outputs[0].data);
-    eval_(both, outputs, equation_.params);
-    epilogues_.evaluate(inputs, outputs[0]);
+    const std::shared_ptr<const ConvolutionPrimitive> primitive = cache_.find_or_make(specs, [&] {
+      return ConvolutionPrimitive::make(geometry_, specs, spec_of(views.out), c_.work(),
+                                        epilogues_);
+    });
+    if (primitive)
+      primitive->run(memory, outputs[0].data);
+    else
+      eval_(both, outputs, equation_.params);
+    if (!primitive || !primitive->has_epilogues()) epilogues_.evaluate(inputs, outputs[0]);
   }
 
   std::string note() const override {
-    return form_ == Form::forward      ? "forward"
-           : form_ == Form::transposed ? "data gradient"
-                                       : "weight gradient";
+    return geometry_.form == Form::forward      ? "forward"
+           : geometry_.form == Form::transposed ? "data gradient"
+                                                : "weight gradient";
   }
 
  private:
-  // The kernel with its spatial axes reversed.
-  View turned(const View& view, std::vector<Buffer>& copies) const {
-    View reversed = view;
-    char* start = view.as<char>();
-    for (std::size_t i = 2; i < c_.rhs_spec.size(); ++i) {
-      const int axis = c_.rhs_spec[i];
-      start += (view.shape[axis] - 1) * view.strides[axis] * size_of(view.dtype);
-      reversed.strides[axis] = -view.strides[axis];
-    }
-    reversed.data = start;
-    copies.push_back(Buffer::copy_of(reversed));
-    return copies.back().view();
-  }
-
-  Compiled::Build build() const {
-    return
-        [this](dnnl::graph::graph& graph, std::span<const Tensor> sources, const Tensor& output) {
-          graph.add_op(operation(sources, epilogues_.product(output), output.get_dims()));
-          epilogues_.add_operations(graph, sources.subspan(2), output);
-        };
-  }
-
-  dnnl::graph::op operation(std::span<const Tensor> sources, const Tensor& result,
-                            const Dims& out_dims) const {
-    using Op = dnnl::graph::op;
-    const Op::kind kind = form_ == Form::forward      ? Op::kind::Convolution
-                          : form_ == Form::transposed ? Op::kind::ConvTranspose
-                                                      : Op::kind::ConvolutionBackwardWeights;
-    Op op(0, kind, {sources[0], sources[1]}, {result}, "conv");
-    const bool swapped = form_ == Form::weights;
-    op.set_attr<Dims>(Op::attr::strides, form_ == Form::transposed ? c_.lhs_dilation
-                                         : swapped                 ? c_.rhs_dilation
-                                                                   : c_.strides);
-    op.set_attr<Dims>(Op::attr::dilations, swapped ? c_.strides : c_.rhs_dilation);
-    op.set_attr<Dims>(Op::attr::pads_begin, padding_.begin);
-    op.set_attr<Dims>(Op::attr::pads_end, padding_.end);
-    op.set_attr<std::int64_t>(Op::attr::groups, c_.groups);
-    op.set_attr<std::string>(Op::attr::data_format, "NCX");
-    op.set_attr<std::string>(Op::attr::weights_format, "OIX");
-    if (form_ == Form::transposed) op.set_attr<Dims>(Op::attr::output_padding, padding_.output);
-    if (swapped) op.set_attr<Dims>(Op::attr::weights_shape, out_dims);
-    return op;
+  static ConvolutionGeometry geometry_of(const Convolution& c) {
+    const Form form = c.form();
+    Padding padding = *padding_of(c);
+    Sizes dilations = form == Form::weights ? c.strides : c.rhs_dilation;
+    for (std::int64_t& dilation : dilations) --dilation;  // oneDNN counts the elements between
+    return {form,
+            form == Form::transposed ? c.lhs_dilation
+            : form == Form::weights  ? c.rhs_dilation
+                                     : c.strides,
+            dilations, padding.begin, padding.end};
   }
 
   const Equation equation_;
   const Eval::Rule& eval_;
   const Convolution c_;
-  const Form form_;
-  const Padding padding_;
+  const ConvolutionGeometry geometry_;
   const Epilogues epilogues_;
-  const CompiledCache<Compiled> cache_;
+  const CompiledCache<ConvolutionPrimitive> cache_;
 };
 
 }  // namespace
@@ -245,11 +240,16 @@ Support supports_convolution(const Equation& equation, std::span<const Aval> inp
   if (work == 0 || inputs[0].shape.num_elements() == Dim(0))
     return Support::no("nothing to compute");
   if (work <= small_work) return Support::no("small: " + std::to_string(work) + " products");
-  if (c.has_batch_groups) return Support::no("groups of the batch");
-  if (c.groups != 1 && c.form() != Form::forward)
-    return Support::no("the gradient of a grouped convolution");
+  if (c.batch_groups != 1 && c.has_holes()) return Support::no("groups of the batch");
   if (!padding_of(c)) return Support::no("its padding");
   return Support::yes();
+}
+
+bool has_post_operations(const Jaxpr& program, const Equation& convolution) {
+  return Convolution(convolution.params, program->aval(convolution.inputs[0]),
+                     program->aval(convolution.inputs[1]),
+                     program->avals[convolution.outputs[0].id])
+             .form() == Form::forward;
 }
 
 std::unique_ptr<Kernel> make_convolution(const Jaxpr& group) {

@@ -51,10 +51,10 @@ const Equation* definition_of(const Jaxpr& program, Var var) {
   return found == equations.end() ? nullptr : &*found;
 }
 
-// Whether rows and columns are more than one: oneDNN's products of vectors add in another order
-// when they have epilogues.
-bool is_of_matrices(const Jaxpr& program, const Equation& product) {
-  if (*product.primitive == conv_p) return true;
+// Whether oneDNN does epilogues behind it. Its products of vectors add in another order when they
+// have epilogues, so rows and columns are to be more than one.
+bool takes_epilogues(const Jaxpr& program, const Equation& product) {
+  if (*product.primitive == conv_p) return has_post_operations(program, product);
   Dim columns = 1, rows = 1;
   const Shape& shape = program->avals[product.outputs[0].id].shape;
   const std::vector<int> features = feature_axes(program, product);
@@ -87,7 +87,7 @@ bool joins_product(const Jaxpr& program, std::span<const int> uses, std::span<co
   const std::optional<Op::kind> kind = kind_of(*equation.primitive);
   if (!kind || (!(*product.primitive == dot_general_p) && !(*product.primitive == conv_p)))
     return false;
-  if (!is_of_matrices(program, product)) return false;
+  if (!takes_epilogues(program, product)) return false;
   const Var last = program->equations[group.back()].outputs[0];
   if (uses[last.id] != 1 || program->avals[last.id].dtype != DType::float32) return false;
   const int operand = operand_of(equation, *kind, last);

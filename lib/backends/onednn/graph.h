@@ -121,6 +121,8 @@ Support supports_matmul(const Equation& equation, std::span<const Aval> inputs,
                         std::span<const Aval> outputs);
 Support supports_convolution(const Equation& equation, std::span<const Aval> inputs,
                              std::span<const Aval> outputs);
+// Whether oneDNN runs epilogues behind it: not behind its gradients.
+bool has_post_operations(const Jaxpr& program, const Equation& convolution);
 std::unique_ptr<Kernel> make_composite(const Equation& equation, const Jaxpr& group);
 Support supports_composite(const Equation& equation, std::span<const Aval> inputs,
                            std::span<const Aval> outputs);

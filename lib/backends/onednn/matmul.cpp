@@ -125,8 +125,10 @@ Support supports_matmul(const Equation& equation, std::span<const Aval> inputs,
     return Support::no("a result of another dtype, " + std::string(name_of(outputs[0].dtype)));
   for (const Atom& atom : equation.inputs)
     if (!atom.is_var()) return Support::no("a scalar operand");
-  std::int64_t work = outputs[0].shape.num_elements().constant();
-  for (int axis : equation.params.ints("lhs_contract")) work *= inputs[0].shape[axis].constant();
+  std::int64_t work = outputs[0].shape.num_elements().constant(), terms = 1;
+  for (int axis : equation.params.ints("lhs_contract")) terms *= inputs[0].shape[axis].constant();
+  if (terms == 1) return Support::no("nothing to add up");
+  work *= terms;
   if (work == 0) return Support::no("nothing to compute");
   if (work <= small_work) return Support::no("small: " + std::to_string(work) + " products");
   return Support::yes();

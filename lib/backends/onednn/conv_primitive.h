@@ -1,0 +1,64 @@
+// A convolution, or its gradient by images or by kernels, by oneDNN's primitives. Images lie
+// channels last and kernels as oneDNN likes them; what lies otherwise is reordered on its way in
+// and out. So one kernel serves all layouts, and the bits do not depend on them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "graph.h"
+
+namespace plait::onednn {
+
+// What is computed: the results of images and kernels, or what these would have to be.
+enum class Form { forward, transposed, weights };
+
+// The convolution of which this is a form; lists by spatial axis.
+struct ConvolutionGeometry {
+  Form form;
+  Dims strides, dilations, begin, end;
+};
+
+// Compiled for given shapes and strides. Immutable; run from many threads at once.
+class ConvolutionPrimitive {
+ public:
+  // Images are [batch, group, feature, spatial ...], kernels [group, out feature, in feature,
+  // spatial ...]. operands: both of the form, then what the epilogues add. Nothing when oneDNN has
+  // only its reference; why is then in the log.
+  static std::shared_ptr<const ConvolutionPrimitive> make(const ConvolutionGeometry& geometry,
+                                                          std::span<const TensorSpec> operands,
+                                                          const TensorSpec& output,
+                                                          std::int64_t work,
+                                                          const Epilogues& epilogues);
+  bool has_epilogues() const { return has_epilogues_; }
+  void run(std::span<void* const> operands, void* output) const;
+
+ private:
+  using Memory = dnnl::memory;
+  enum class Role { operand, result };
+  struct Move {
+    dnnl::reorder reorder;
+    Memory::desc from, to;
+    void run(void* src, void* dst) const;
+  };
+  struct Argument {
+    int number;                // the primitive's
+    Memory::desc taken;        // as the primitive takes it
+    std::optional<Move> move;  // there from the caller's memory, or back, where they differ
+  };
+  static Argument argument(int number, Role role, const Memory::desc& lies,
+                           const Memory::desc& moved, const Memory::desc& taken);
+  static Argument image(int number, Role role, const TensorSpec& spec);
+  static Argument kernel(int number, Role role, const TensorSpec& spec, const Memory::desc& taken);
+  void add_forward(const ConvolutionGeometry& geometry, std::span<const TensorSpec> operands,
+                   const TensorSpec& output, const Epilogues& epilogues);
+  void add_gradient(const ConvolutionGeometry& geometry, std::span<const TensorSpec> operands,
+                    const TensorSpec& output);
+
+  dnnl::primitive primitive_;
+  std::vector<Argument> arguments_;
+  Argument output_{};
+  Memory::desc scratchpad_;
+  int max_threads_ = 1;
+  bool has_epilogues_ = true;
+};
+
+}  // namespace plait::onednn
