@@ -11,6 +11,7 @@
 
 #include <array>
 
+#include "compile/outer_products.h"
 #include "compile/plan.h"
 #include "compile/simplify.h"
 #include "run/tiers.h"
@@ -365,11 +366,13 @@ std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileO
   std::vector<const Backend*> all = backends_of(options.device.kind), quick, slow;
   for (const Backend* backend : all) (backend->runs_eagerly() ? quick : slow).push_back(backend);
   if (tiers::waits_for_all()) quick = all;
-  const Jaxpr plain = compile_passes::simplify_program(
-      jaxpr,
-      [&](const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs) {
-        return is_claimed(quick, equation, inputs, outputs);
-      });
+  const compile_passes::KeepWhole keep = [&](const Equation& equation, std::span<const Aval> inputs,
+                                             std::span<const Aval> outputs) {
+    return is_claimed(quick, equation, inputs, outputs);
+  };
+  Jaxpr plain = compile_passes::simplify_program(jaxpr, keep);
+  if (const Jaxpr multiplied = compile_passes::multiply_outer_products(plain))
+    plain = compile_passes::simplify_program(multiplied, keep);
   const std::vector<Aval> outputs = jaxpr->output_avals();  // weak where the program says so
   const std::shared_ptr<const StepExecutable> first = compile_with(quick, plain, outputs, options);
   // What a host call captures belongs to Python, and the background thread never meets Python.
