@@ -1,10 +1,15 @@
 // reduce: sums, products, extremes and logic over axes.
 //
 // NOTE: [reduction order] The order of additions depends on the operand's shape and axes alone,
-// never on strides, threads or fusion, so that every way of running a program gives the same bits:
-// rows in blocks of `block` elements, each by eight interleaved accumulators, partial sums combined
-// pairwise.
+// never on strides, threads or fusion, so that every way of running a program gives the same bits.
+// Reduced axes are taken from the last to the first, each a stage whose numbers the next one
+// reduces; an axis shorter than 256 elements joins its reduced neighbour. A stage by rows, where
+// what follows the axis is short, adds up blocks of 1024 elements, each by eight interleaved
+// accumulators; a stage by columns adds up blocks of 64 rows in order. The blocks' numbers are
+// combined pairwise.
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/reduce.h"
+
 #include "ops/axis.h"
 
 #include <plait/base/pool.h>
@@ -16,8 +21,7 @@
 namespace plait {
 namespace {
 
-constexpr std::int64_t block = 1024;    // elements of a row reduced together
-constexpr std::int64_t row_block = 64;  // rows of a column reduction accumulated together
+constexpr std::int64_t longest_joined = 256;  // of a stage that takes in the axis before it
 
 // A bool as a number of its own type: std::vector<bool> is no array.
 struct Bool {
@@ -105,13 +109,15 @@ struct Or {
 
 // One block of a row: eight accumulators, then a fixed tree.
 template <class Op, class T, class A>
-A reduce_block(const T* x, std::int64_t n) {
+A reduce_block(const T* x, std::int64_t n, std::int64_t stride) {
   A lanes[8];
   for (A& lane : lanes) lane = Op::template identity<A>();
   std::int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int lane = 0; lane < 8; ++lane) lanes[lane] = Op::combine(lanes[lane], A(x[i + lane]));
-  for (int lane = 0; i < n; ++i, ++lane) lanes[lane] = Op::combine(lanes[lane], A(x[i]));
+  if (stride == 1)  // of its own: the compiler makes vectors of it
+    for (; i + 8 <= n; i += 8)
+      for (int lane = 0; lane < 8; ++lane) lanes[lane] = Op::combine(lanes[lane], A(x[i + lane]));
+  for (int lane = 0; i < n; ++i, lane = (lane + 1) % 8)
+    lanes[lane] = Op::combine(lanes[lane], A(x[i * stride]));
   for (int width = 4; width > 0; width /= 2)
     for (int lane = 0; lane < width; ++lane)
       lanes[lane] = Op::combine(lanes[lane], lanes[lane + width]);
@@ -125,106 +131,145 @@ A combine_pairwise(const A* x, std::int64_t n) {
   return Op::combine(combine_pairwise<Op>(x, half), combine_pairwise<Op>(x + half, n - half));
 }
 
-template <class Op, class T, class A>
-A reduce_row(const T* x, std::int64_t n) {
-  if (n <= block) return reduce_block<Op, T, A>(x, n);
-  std::vector<A> partials((n + block - 1) / block);
-  for (std::size_t b = 0; b < partials.size(); ++b)
-    partials[b] =
-        reduce_block<Op, T, A>(x + b * block, std::min(block, n - std::int64_t(b) * block));
-  return combine_pairwise<Op>(partials.data(), partials.size());
-}
-
-// Rows of n elements each to one number: the reduced axes are last.
-template <class Op, class T, class A>
-void reduce_rows(const T* x, T* out, std::int64_t rows, std::int64_t n) {
-  if (rows == 1 && n > 16 * block) {  // one long row: its blocks in parallel, the same tree
-    std::vector<A> partials((n + block - 1) / block);
-    parallel_for(partials.size(), 128, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t b = begin; b < end; ++b)
-        partials[b] = reduce_block<Op, T, A>(x + b * block, std::min(block, n - b * block));
-    });
-    *out = T(combine_pairwise<Op>(partials.data(), partials.size()));
+// The same of n rows, as far as `width` columns. scratch holds a row for every halving.
+template <class Op, class A>
+void combine_rows(const A* x, std::int64_t n, std::int64_t columns, std::int64_t width, A* result,
+                  A* scratch) {
+  if (n == 1) {
+    std::copy_n(x, width, result);
     return;
   }
-  parallel_for(rows, std::max<std::int64_t>(1, 131072 / std::max<std::int64_t>(n, 1)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t row = begin; row < end; ++row)
-                   out[row] = T(reduce_row<Op, T, A>(x + row * n, n));
-               });
+  const std::int64_t half = n / 2;
+  combine_rows<Op>(x, half, columns, width, result, scratch);
+  combine_rows<Op>(x + half * columns, n - half, columns, width, scratch, scratch + width);
+  for (std::int64_t j = 0; j < width; ++j) result[j] = Op::combine(result[j], scratch[j]);
 }
 
-// n rows of `columns` elements to one row: the reduced axes are first. Blocks of rows are added up
-// in order, and the blocks pairwise.
-template <class Op, class T, class A>
-void reduce_columns(const T* x, T* out, std::int64_t n, std::int64_t columns) {
-  constexpr std::int64_t tile = 256;
-  const std::int64_t tiles = (columns + tile - 1) / tile;
-  parallel_for(tiles, std::max<std::int64_t>(1, 131072 / std::max<std::int64_t>(n * tile, 1)),
+constexpr std::int64_t tile = 256;  // columns
+std::int64_t num_tiles(const ReductionStage& stage) { return (stage.inner + tile - 1) / tile; }
+
+// The numbers of blocks, as finish_reduction takes them, to one each.
+template <class Op, class A, class R>
+void combine_blocks(const ReductionStage& stage, const A* numbers, R* out) {
+  const std::int64_t blocks = stage.num_blocks();
+  if (stage.is_by_rows()) {
+    parallel_for(stage.outer * stage.inner, std::max<std::int64_t>(1, 16384 / blocks),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t i = begin; i < end; ++i)
+                     out[i] = R(combine_pairwise<Op>(numbers + i * blocks, blocks));
+                 });
+    return;
+  }
+  const std::int64_t tiles = num_tiles(stage);
+  parallel_for(stage.outer * tiles, std::max<std::int64_t>(1, 256 / blocks),
                [&](std::int64_t begin, std::int64_t end) {
-                 const std::int64_t blocks =
-                     std::max<std::int64_t>(1, (n + row_block - 1) / row_block);
-                 std::vector<A> partials(blocks * tile), scratch(blocks);
+                 A result[tile];
+                 std::unique_ptr<A[]> scratch(new A[tile * std::bit_width(std::uint64_t(blocks))]);
                  for (std::int64_t t = begin; t < end; ++t) {
-                   const std::int64_t first = t * tile, width = std::min(tile, columns - first);
-                   for (std::int64_t b = 0; b < blocks; ++b) {
-                     A* partial = partials.data() + b * tile;
-                     std::fill_n(partial, width, Op::template identity<A>());
-                     for (std::int64_t i = b * row_block; i < std::min(n, (b + 1) * row_block); ++i)
-                       for (std::int64_t j = 0; j < width; ++j)
-                         partial[j] = Op::combine(partial[j], A(x[i * columns + first + j]));
-                   }
-                   for (std::int64_t j = 0; j < width; ++j) {
-                     for (std::int64_t b = 0; b < blocks; ++b) scratch[b] = partials[b * tile + j];
-                     out[first + j] = T(combine_pairwise<Op>(scratch.data(), blocks));
-                   }
+                   const std::int64_t first = t % tiles * tile,
+                                      width = std::min(tile, stage.inner - first), o = t / tiles;
+                   combine_rows<Op>(numbers + o * blocks * stage.inner + first, blocks, stage.inner,
+                                    width, result, scratch.get());
+                   for (std::int64_t j = 0; j < width; ++j)
+                     out[o * stage.inner + first + j] = R(result[j]);
                  }
                });
 }
 
+// One block of every column of a tile.
+template <class Op, class T, class A>
+void reduce_tile(const T* x, std::int64_t n, std::int64_t columns, std::int64_t width, A* result) {
+  std::fill_n(result, width, Op::template identity<A>());
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < width; ++j)
+      result[j] = Op::combine(result[j], A(x[i * columns + j]));
+}
+
+template <class Op, class T, class A>
+void reduce_blocks(const ReductionStage& stage, const T* x, A* numbers) {
+  const std::int64_t blocks = stage.num_blocks(), size = stage.block(), inner = stage.inner;
+  if (stage.is_by_rows()) {
+    const std::int64_t count = stage.outer * inner * blocks;
+    parallel_for(
+        count, std::max<std::int64_t>(1, 131072 / std::clamp<std::int64_t>(stage.n, 1, size)),
+        [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) {
+            const std::int64_t row = i / blocks, first = i % blocks * size;
+            const T* const start = x + (row / inner * stage.n + first) * inner + row % inner;
+            numbers[i] = reduce_block<Op, T, A>(start, std::min(size, stage.n - first), inner);
+          }
+        });
+    return;
+  }
+  const std::int64_t tiles = num_tiles(stage);
+  parallel_for(stage.outer * blocks * tiles, 8, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t block = i / tiles, first = i % tiles * tile;
+      const std::int64_t row = block % blocks * size;
+      reduce_tile<Op, T, A>(x + (block / blocks * stage.n + row) * inner + first,
+                            std::min(size, stage.n - row), inner, std::min(tile, inner - first),
+                            numbers + block * inner + first);
+    }
+  });
+}
+
+// Memory for numbers of a type that has a dtype's size.
+template <class A>
+Buffer room_for(std::int64_t count) {
+  return Buffer::empty(DType::uint8, {count * std::int64_t(sizeof(A))});
+}
+
+template <class Op, class T, class A>
+void finish_stages(std::span<const ReductionStage> stages, const A* numbers, T* out) {
+  const ReductionStage& stage = stages[0];
+  if (stages.size() == 1) return combine_blocks<Op>(stage, numbers, out);
+  const Buffer results = room_for<A>(stage.outer * stage.inner);
+  A* const x = static_cast<A*>(results.data());
+  combine_blocks<Op>(stage, numbers, x);
+  const ReductionStage& next = stages[1];
+  const Buffer blocks = room_for<A>(next.outer * next.inner * next.num_blocks());
+  reduce_blocks<Op, A, A>(next, x, static_cast<A*>(blocks.data()));
+  finish_stages<Op, T, A>(stages.subspan(1), static_cast<const A*>(blocks.data()), out);
+}
+
 template <class Op, class T>
-void reduce_typed(const View& input, const View& output, const std::vector<char>& reduced) {
+void reduce_typed(const View& input, const View& output, const std::vector<int>& axes) {
   using A = detail::Compute<T>;
-  // Axes of size 1 belong to either side; what is left is reduced-first, reduced-last, or mixed.
-  const int rank = input.rank();
-  bool last = true, first = true;
-  for (int i = 0; i + 1 < rank; ++i) {
-    last &= !(reduced[i] && !reduced[i + 1]);
-    first &= !(!reduced[i] && reduced[i + 1]);
-  }
-  std::int64_t n = 1, kept = 1;
-  for (int i = 0; i < rank; ++i) (reduced[i] ? n : kept) *= input.shape[i];
-  if (kept == 0) return;
-  if (!last && !first) {
-    View moved{input.data, input.dtype, {}, {}};
-    for (char want : {0, 1})
-      for (int i = 0; i < rank; ++i)
-        if (reduced[i] == want)
-          moved.shape.push_back(input.shape[i]), moved.strides.push_back(input.strides[i]);
-    const Buffer dense = Buffer::copy_of(moved);
-    return reduce_rows<Op, T, A>(static_cast<const T*>(dense.data()), output.as<T>(), kept, n);
-  }
+  if (num_elements(output.shape) == 0) return;
   Buffer copy;
   const T* x = input.as<T>();
   if (!input.is_dense()) {
     copy = Buffer::copy_of(input);
     x = static_cast<const T*>(copy.data());
   }
-  if (last)
-    reduce_rows<Op, T, A>(x, output.as<T>(), kept, n);
-  else
-    reduce_columns<Op, T, A>(x, output.as<T>(), n, kept);
+  const std::vector<ReductionStage> stages = reduction_stages(input.shape, axes);
+  const ReductionStage& first = stages[0];
+  if constexpr (std::is_same_v<T, A>)
+    if (stages.size() == 1 && first.num_blocks() == 1)
+      return reduce_blocks<Op, T, A>(first, x, output.as<T>());
+  const Buffer numbers = room_for<A>(first.outer * first.inner * first.num_blocks());
+  reduce_blocks<Op, T, A>(first, x, static_cast<A*>(numbers.data()));
+  finish_stages<Op, T, A>(stages, static_cast<const A*>(numbers.data()), output.as<T>());
 }
 
-template <class Op, DTypes types>
-void reduce_with(const View& input, const View& output, const std::vector<char>& reduced) {
-  visit_dtype(input.dtype, [&](auto element) {
-    using T = decltype(element);
-    if constexpr (std::is_same_v<T, bool> && types.has(DType::bool_))
-      reduce_typed<Op, Bool>(input, output, reduced);
-    else if constexpr (types.has(dtype_of<T>()))
-      reduce_typed<Op, T>(input, output, reduced);
-  });
+// Calls f<Op, T>() for the operation of a kind and an element that it has.
+template <class F>
+void visit_reduction(const std::string& kind, DType dtype, const F& f) {
+  auto visit = [&]<class Op, DTypes types>() {
+    visit_dtype(dtype, [&](auto element) {
+      using T = decltype(element);
+      if constexpr (std::is_same_v<T, bool> && types.has(DType::bool_))
+        f.template operator()<Op, Bool>();
+      else if constexpr (types.has(dtype_of<T>()))
+        f.template operator()<Op, T>();
+    });
+  };
+  if (kind == "sum") return visit.template operator()<Sum, numbers>();
+  if (kind == "prod") return visit.template operator()<Product, numbers>();
+  if (kind == "max") return visit.template operator()<Maximum, real_numbers | boolean>();
+  if (kind == "min") return visit.template operator()<Minimum, real_numbers | boolean>();
+  if (kind == "and") return visit.template operator()<And, integers | boolean>();
+  visit.template operator()<Or, integers | boolean>();
 }
 
 DTypes types_of(const std::string& kind) {
@@ -288,6 +333,42 @@ Array product_tangent(const Array& x, const Array& t) {  // over axis 0
 
 }  // namespace
 
+std::vector<ReductionStage> reduction_stages(const Sizes64& shape, const std::vector<int>& axes) {
+  std::vector<ReductionStage> stages;
+  std::int64_t inner = 1;  // kept
+  bool is_open = false, is_empty = false;
+  for (int axis = int(shape.size()); axis-- > 0;) {
+    const std::int64_t size = shape[axis];
+    const bool is_reduced = std::binary_search(axes.begin(), axes.end(), axis);
+    is_empty |= is_reduced && size == 0;
+    if (size == 1) continue;
+    if (!is_reduced)
+      inner *= size;
+    else if (is_open && stages.back().n < longest_joined)
+      stages.back().n *= size;
+    else
+      stages.push_back({1, size, inner});
+    is_open = is_reduced;
+  }
+  if (is_empty) return {{inner, 0, 1}};
+  if (stages.empty()) return {{inner, 1, 1}};
+  std::int64_t outer = num_elements(shape);
+  std::int64_t reduced = 1;
+  for (ReductionStage& stage : stages) {
+    reduced *= stage.n;
+    stage.outer = outer == 0 ? 0 : outer / (reduced * stage.inner);
+  }
+  return stages;
+}
+
+void finish_reduction(const std::string& kind, DType dtype,
+                      const std::vector<ReductionStage>& stages, const void* numbers, void* out) {
+  visit_reduction(kind, dtype, [&]<class Op, class T>() {
+    using A = detail::Compute<T>;
+    finish_stages<Op, T, A>(stages, static_cast<const A*>(numbers), static_cast<T*>(out));
+  });
+}
+
 constinit const Primitive reduce_p{"reduce"};
 static const auto reduce_def =
     define(reduce_p,
@@ -316,21 +397,10 @@ static const auto reduce_def =
         })
         .rule<Eval>(
             [](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
-              std::vector<char> reduced(inputs[0].rank(), 0);
-              for (int axis : params.ints("axes")) reduced[axis] = 1;
-              const std::string& kind = params.text("kind");
-              if (kind == "sum")
-                reduce_with<Sum, numbers>(inputs[0], outputs[0], reduced);
-              else if (kind == "prod")
-                reduce_with<Product, numbers>(inputs[0], outputs[0], reduced);
-              else if (kind == "max")
-                reduce_with<Maximum, real_numbers | boolean>(inputs[0], outputs[0], reduced);
-              else if (kind == "min")
-                reduce_with<Minimum, real_numbers | boolean>(inputs[0], outputs[0], reduced);
-              else if (kind == "and")
-                reduce_with<And, integers | boolean>(inputs[0], outputs[0], reduced);
-              else
-                reduce_with<Or, integers | boolean>(inputs[0], outputs[0], reduced);
+              const std::vector<int> axes = params.ints("axes");
+              visit_reduction(params.text("kind"), inputs[0].dtype, [&]<class Op, class T>() {
+                reduce_typed<Op, T>(inputs[0], outputs[0], axes);
+              });
             })
         .rule<Jvp>([](auto primals, auto tangents, auto outputs, const Params& params) -> Tangents {
           const std::string& kind = params.text("kind");

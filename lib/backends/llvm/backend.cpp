@@ -9,8 +9,10 @@
 #include <plait/ops.h>
 
 #include <cstdlib>
+#include <numeric>
 
 #include "kernel.h"
+#include "point_plan.h"
 #include "primitives.h"
 #include "rows.h"
 
@@ -31,19 +33,21 @@ class LlvmBackend final : public Backend {
     if (llvm::is_elementwise(equation, inputs, outputs)) return Support::yes();
     if (equation.inputs.size() == 1 && llvm::is_row_reduction(equation, inputs[0]))
       return Support::yes();
-    return Support::no();
+    return supports_places(equation, inputs, outputs);
   }
 
-  // Elementwise equations of one shape, or rows with their reductions.
-  bool joins(const Jaxpr& program, std::span<const int>, std::span<const int> group,
+  // Elementwise equations of one shape, rows with their reductions, or functions of places.
+  bool joins(const Jaxpr& program, std::span<const int> uses, std::span<const int> group,
              std::span<const int> more) const override {
     if (group.size() + more.size() > largest_group) return false;
-    const bool has_rows = has_reduction(program, group) || has_reduction(program, more);
-    if (!has_rows) return joins_elementwise(program, group, more);
+    const bool reduces = has_reduction(program, group) || has_reduction(program, more);
+    if (!reduces && joins_elementwise(program, group, more)) return true;
     std::vector<int> all(group.begin(), group.end());
     all.insert(all.end(), more.begin(), more.end());
     std::sort(all.begin(), all.end());
-    return llvm::find_rows(*program, all).has_value();
+    if (reduces && llvm::find_rows(*program, all)) return true;
+    const std::vector<int> results = llvm::results_of(*program, all, uses);
+    return llvm::find_points(*program, all, results).has_value();
   }
 
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
@@ -54,12 +58,32 @@ class LlvmBackend final : public Backend {
   }
   std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
                                       std::span<const Sizes64> strides) const override {
-    for (const Equation& equation : group->equations)
-      if (*equation.primitive == reduce_p) return llvm::make_row_kernel(group, strides);
-    return llvm::make_kernel(group, strides);
+    std::vector<int> all(group->equations.size());
+    std::iota(all.begin(), all.end(), 0);
+    if (joins_elementwise(group, all, all)) return llvm::make_kernel(group, strides);
+    if (has_reduction(group, all) && llvm::find_rows(*group, all))
+      return llvm::make_row_kernel(group, strides);
+    return llvm::make_point_kernel(group, strides);
   }
 
  private:
+  // Whether one equation is a group of functions of places.
+  static Support supports_places(const Equation& equation, std::span<const Aval> inputs,
+                                 std::span<const Aval> outputs) {
+    if (outputs.size() != 1) return Support::no();
+    JaxprData program;
+    Equation mine = equation;
+    for (const Aval& aval : inputs) program.avals.push_back(aval);
+    program.num_binders = int(inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (mine.inputs[i].is_var()) mine.inputs[i] = Var{int(i)};
+    program.avals.push_back(outputs[0]);
+    mine.outputs = {Var{int(inputs.size())}};
+    program.equations.push_back(std::move(mine));
+    const int only[] = {0}, results[] = {int(inputs.size())};
+    return llvm::find_points(program, only, results) ? Support::yes() : Support::no();
+  }
+
   static bool has_reduction(const Jaxpr& program, std::span<const int> equations) {
     return std::any_of(equations.begin(), equations.end(),
                        [&](int index) { return *program->equations[index].primitive == reduce_p; });

@@ -163,6 +163,20 @@ Value Emitter::slice(Value v, int first, int count) const {
                                   api().ConstVector(lanes, unsigned(count)), "");
 }
 
+Value Emitter::reversed(Value v) const {
+  Value order[64];
+  for (int i = 0; i < lanes_; ++i)
+    order[i] = api().ConstInt(integer(32), std::uint64_t(lanes_ - 1 - i), false);
+  return api().BuildShuffleVector(builder_, v, api().GetUndef(api().TypeOf(v)),
+                                  api().ConstVector(order, unsigned(lanes_)), "");
+}
+
+Value Emitter::ramp(Value first) const {
+  Value numbers[64];
+  for (int i = 0; i < lanes_; ++i) numbers[i] = constant(i);
+  return add(splat(first), api().ConstVector(numbers, unsigned(lanes_)));
+}
+
 Value Emitter::extract(Value v, int lane) const {
   return api().BuildExtractElement(builder_, v,
                                    api().ConstInt(integer(32), std::uint64_t(lane), false), "");

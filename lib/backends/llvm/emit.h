@@ -71,6 +71,8 @@ class Emitter {
   // Lanes [first, first + count) of a vector, and one of them.
   Value slice(Value v, int first, int count) const;
   Value extract(Value v, int lane) const;
+  Value reversed(Value v) const;
+  Value ramp(Value first) const;  // first, first + 1, ... of int64
 
   Value intrinsic(const char* name, std::initializer_list<Type> types,
                   std::initializer_list<Value> arguments) const;

@@ -251,6 +251,18 @@ const Row* find_row(const Primitive& primitive, DType first, const Params& param
 
 bool has_registers(DType dtype) { return !is_complex(dtype); }
 
+bool can_count(DType dtype) { return is_integer(dtype) || is_floating(dtype); }
+
+Register count_in(DType dtype, Value places) {
+  if (dtype == DType::int64 || dtype == DType::uint64) return {places, dtype};
+  const Type i32 = vector_of(DType::int32);
+  const Value narrow = api().BuildTrunc(here(), places, i32, "");
+  const Type type = vector_of(compute_dtype(dtype));
+  if (is_floating(dtype))
+    return {rounded(dtype, api().BuildSIToFP(here(), narrow, type, "")), dtype};
+  return {size_of(dtype) == 4 ? narrow : api().BuildTrunc(here(), narrow, type, ""), dtype};
+}
+
 Value to_memory(const Register& value) {
   const Emitter& emitter = Emitter::current();
   const Type type = vector_of(value.dtype);
@@ -281,8 +293,6 @@ Register from_memory(Value vector, DType dtype) {
   return {vector, dtype};
 }
 
-namespace {
-
 Value first_lanes(int count) {
   const Emitter& emitter = Emitter::current();
   Value bits[64];
@@ -290,6 +300,8 @@ Value first_lanes(int count) {
     bits[i] = api().ConstInt(emitter.integer(1), i < count, false);
   return api().ConstVector(bits, unsigned(emitter.lanes()));
 }
+
+namespace {
 
 Value alignment_of(DType dtype) {
   return api().ConstInt(Emitter::current().integer(32), std::uint64_t(size_of(dtype)), false);
@@ -302,10 +314,27 @@ Register load_lanes(DType dtype, Value address, int count) {
   const Type type = vector_of(dtype);
   if (count == emitter.lanes())
     return from_memory(emitter.load(type, address, int(size_of(dtype))), dtype);
-  return from_memory(
-      emitter.intrinsic("llvm.masked.load", {type, emitter.pointer()},
-                        {address, alignment_of(dtype), first_lanes(count), api().ConstNull(type)}),
-      dtype);
+  return from_memory(masked_load(dtype, address, first_lanes(count)), dtype);
+}
+
+Register load_allowed(DType dtype, Value address, Value mask, int count) {
+  if (count < Emitter::current().lanes())
+    mask = api().BuildAnd(here(), mask, first_lanes(count), "");
+  return from_memory(masked_load(dtype, address, mask), dtype);
+}
+
+Value masked_load(DType dtype, Value address, Value mask) {
+  const Emitter& emitter = Emitter::current();
+  const Type type = vector_of(dtype);
+  return emitter.intrinsic("llvm.masked.load", {type, emitter.pointer()},
+                           {address, alignment_of(dtype), mask, api().ConstNull(type)});
+}
+
+Value masked_gather(DType dtype, Value addresses, Value mask) {
+  const Emitter& emitter = Emitter::current();
+  const Type type = vector_of(dtype);
+  return emitter.intrinsic("llvm.masked.gather", {type, emitter.vector(emitter.pointer())},
+                           {addresses, alignment_of(dtype), mask, api().ConstNull(type)});
 }
 
 void store_lanes(const Register& value, Value address, int count, bool streams) {

@@ -22,6 +22,11 @@ Register constant_of(const Literal& literal);
 
 // Dense memory from an address on; only the first count lanes exist, the others are zero.
 Register load_lanes(DType dtype, Value address, int count);
+Value first_lanes(int count);  // a mask
+// The same of the lanes that a mask allows, and of the first count of those; vectors as in memory.
+Register load_allowed(DType dtype, Value address, Value mask, int count);
+Value masked_load(DType dtype, Value address, Value mask);
+Value masked_gather(DType dtype, Value addresses, Value mask);
 // streams: past the caches, to memory aligned for that.
 void store_lanes(const Register& value, Value address, int count, bool streams = false);
 // A scalar in memory, in every lane.
@@ -30,6 +35,9 @@ Register load_splat(DType dtype, Value address);
 Value rounded(DType dtype, Value v);
 
 bool has_registers(DType dtype);  // all but complex
+// Numbers as iota gives them, from lanes of int64 below 2^31.
+bool can_count(DType dtype);
+Register count_in(DType dtype, Value places);
 // Whether the equation is elementwise, of dtypes that registers hold.
 bool is_elementwise(const Equation& equation, std::span<const Aval> inputs,
                     std::span<const Aval> outputs);

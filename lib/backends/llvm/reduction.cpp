@@ -37,17 +37,17 @@ DType compute_dtype(DType dtype) {
 
 Builder here() { return Emitter::current().builder(); }
 
-Value identity(const std::string& kind, DType dtype, int count) {
-  const Emitter& emitter = Emitter::current();
-  const DType compute = compute_dtype(dtype);
-  const int bits = is_bool(dtype) ? 1 : 8 * int(size_of(compute));
-  return emitter.splat_bits(is_bool(dtype) ? emitter.integer(1) : emitter.element(compute),
-                            identity_bits(kind, dtype), bits, count);
-}
-
 }  // namespace
 
-Value Reduction::start() const { return identity(kind_, dtype_, width); }
+Value Reduction::identity(int count) const {
+  const Emitter& emitter = Emitter::current();
+  const DType compute = compute_dtype(dtype_);
+  const int bits = is_bool(dtype_) ? 1 : 8 * int(size_of(compute));
+  return emitter.splat_bits(is_bool(dtype_) ? emitter.integer(1) : emitter.element(compute),
+                            identity_bits(kind_, dtype_), bits, count);
+}
+
+Value Reduction::start() const { return identity(width); }
 
 Value Reduction::take(Value accumulators, const Register& value, int count) const {
   const Emitter& emitter = Emitter::current();
@@ -57,7 +57,7 @@ Value Reduction::take(Value accumulators, const Register& value, int count) cons
     for (int i = 0; i < emitter.lanes(); ++i)
       exists[i] = api().ConstInt(emitter.integer(1), i < count, false);
     v = api().BuildSelect(here(), api().ConstVector(exists, unsigned(emitter.lanes())), v,
-                          identity(kind_, dtype_, emitter.lanes()), "");
+                          identity(emitter.lanes()), "");
   }
   for (int first = 0; first < count; first += width)
     accumulators =

@@ -20,9 +20,10 @@ class Reduction {
   // Of the blocks' numbers, by halves.
   Value combine_pairwise(std::span<const Value> numbers) const;
   Register result(Value number) const;  // in every lane
+  Value combine(Value a, Value b) const;
+  Value identity(int count) const;  // lanes
 
  private:
-  Value combine(Value a, Value b) const;
   std::string kind_;
   DType dtype_;
 };

@@ -9,6 +9,7 @@
 
 #include "kernel.h"
 #include "nest.h"
+#include "picks.h"
 #include "reduction.h"
 #include "rows.h"
 #include "segments.h"
@@ -103,13 +104,59 @@ class RowWriter {
       registers_[out] = registers_[equation.inputs[0].var().id];
       return;
     }
-    registers_[out] = lower_with(equation, registers_);
+    registers_[out] = primitive == gather_p ? take_one(equation) : lower_with(equation, registers_);
+  }
+
+  Register operand(const Atom& atom, const std::vector<Register>& registers) const {
+    return atom.is_var() ? registers[atom.var().id] : constant_of(atom.literal());
+  }
+
+  // An element of the row, in every lane.
+  Register take_one(const Equation& equation) {
+    const Atom& array = equation.inputs[0];
+    const Value places = picked_place(data_, equation, registers_[equation.inputs[1].var().id]);
+    const Value place = emitter_.extract(places, 0);
+    const Value length = constant(rows_.length);
+    const Value inside = api().BuildAnd(emitter_.builder(), emitter_.is_less(constant(-1), place),
+                                        emitter_.is_less(place, length), "");
+    const Value safe = api().BuildSelect(emitter_.builder(), inside, place, constant(0), "");
+    const Register element = recompute(array.var().id, safe);
+    const Register fill = constant_of(fill_literal(element.dtype, equation.params));
+    return {api().BuildSelect(emitter_.builder(), emitter_.splat(inside), element.v, fill.v, ""),
+            element.dtype};
+  }
+
+  Register recompute(int var, Value place) {
+    if (registers_[var].v) return registers_[var];
+    if (var < data_.num_binders)
+      return load_splat(dtype(var), emitter_.at(element(var), bases_[var], place));
+    for (const Equation& equation : data_.equations) {
+      if (equation.outputs[0].id != var) continue;
+      if (*equation.primitive == broadcast_in_dim_p) return operand(equation.inputs[0], registers_);
+      std::vector<Register> inputs;
+      for (const Atom& atom : equation.inputs)
+        inputs.push_back(atom.is_var() ? recompute(atom.var().id, place)
+                                       : constant_of(atom.literal()));
+      return lower(equation, inputs, dtype(var));
+    }
+    throw InternalError("llvm: an element that nobody computes");
+  }
+
+  // Elements of the row from `i` on.
+  Register write_full(const Equation& equation, const std::vector<Register>& registers, Value i) {
+    const Primitive& primitive = *equation.primitive;
+    if (primitive == broadcast_in_dim_p) return operand(equation.inputs[0], registers);
+    if (primitive == iota_p) return count_in(dtype(equation.outputs[0].id), emitter_.ramp(i));
+    if (primitive == scatter_p)
+      return scatter_one(equation, operand(equation.inputs[0], registers),
+                         picked_place(data_, equation, operand(equation.inputs[1], registers)),
+                         operand(equation.inputs[2], registers), emitter_.ramp(i));
+    return lower_with(equation, registers);
   }
 
   Register lower_with(const Equation& equation, const std::vector<Register>& registers) const {
     std::vector<Register> inputs;
-    for (const Atom& atom : equation.inputs)
-      inputs.push_back(atom.is_var() ? registers[atom.var().id] : constant_of(atom.literal()));
+    for (const Atom& atom : equation.inputs) inputs.push_back(operand(atom, registers));
     return lower(equation, inputs, dtype(equation.outputs[0].id));
   }
 
@@ -220,7 +267,7 @@ class RowWriter {
         ++next;
         continue;
       }
-      registers[out] = lower_with(equation, registers);
+      registers[out] = write_full(equation, registers, i);
       if (segments_.slot_of[out] >= 0)
         store_lanes(registers[out], slot_at(out, i), emitter_.lanes());
     }
@@ -256,7 +303,7 @@ class RowWriter {
 class RowKernel final : public Kernel {
  public:
   RowKernel(const Jaxpr& group, Rows rows, std::span<const Sizes64> strides)
-      : group_(group), rows_(std::move(rows)) {
+      : group_(group), rows_(std::move(rows)), checks_(*group) {
     const JaxprData& data = *group_;
     lanes_ = std::max(Reduction::width, lanes_for(data));
     std::vector<int> order;
@@ -279,6 +326,7 @@ class RowKernel final : public Kernel {
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
            const Stream&) const override {
+    checks_.run(inputs);
     std::vector<void*> memory;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       memory.push_back(packed_at_[i] < 0
@@ -385,6 +433,7 @@ class RowKernel final : public Kernel {
 
   const Jaxpr group_;
   const Rows rows_;
+  const IndexChecks checks_;
   Segments segments_;
   std::vector<RowInput> inputs_;
   std::vector<std::int64_t> packed_at_;  // by input: offset in scratch, or -1

@@ -4,6 +4,10 @@
 
 #include <plait/ops.h>
 
+#include <unordered_map>
+
+#include "ops/reduce.h"
+#include "picks.h"
 #include "primitives.h"
 
 namespace plait::llvm {
@@ -30,8 +34,10 @@ class Finder {
     rows_.is_row.assign(program_.avals.size(), false);
     rows_.pass.assign(program_.equations.size(), 0);
     ready_.assign(program_.avals.size(), 0);
-    for (int index : equations_)
+    for (int index : equations_) {
       if (!place(index)) return {};
+      definition_.emplace(program_.equations[index].outputs[0].id, index);
+    }
     return std::move(rows_);
   }
 
@@ -79,7 +85,9 @@ class Finder {
       rows_.num_passes = std::max(rows_.num_passes, pass + 1);
       return true;
     }
+    if (is_everywhere(equation) || is_counting(equation)) return true;
     if (primitive == reshape_p || primitive == broadcast_in_dim_p) return place_view(equation);
+    if (primitive == gather_p || primitive == scatter_p) return place_pick(equation, pass);
     const bool is_full = sizes(out) == rows_.shape;
     rows_.is_row[out] = !is_full;
     if (!is_full && !is_row_shape(sizes(out))) return false;
@@ -89,6 +97,51 @@ class Finder {
     }
     if (is_full) rows_.num_passes = std::max(rows_.num_passes, pass + 1);
     return is_elementwise_of(equation);
+  }
+
+  // A number for every element of the shape.
+  bool is_everywhere(const Equation& equation) const {
+    return *equation.primitive == broadcast_in_dim_p &&
+           program_.aval(equation.inputs[0]).rank() == 0 &&
+           has_registers(program_.aval(equation.inputs[0]).dtype) &&
+           sizes(equation.outputs[0].id) == rows_.shape;
+  }
+
+  // The places along a row.
+  bool is_counting(const Equation& equation) const {
+    const int out = equation.outputs[0].id, last = int(rows_.shape.size()) - 1;
+    return *equation.primitive == iota_p && sizes(out) == rows_.shape && rows_.num_outer == last &&
+           equation.params.integer("axis") == last && can_count(program_.avals[out].dtype);
+  }
+
+  // An element of every row, or a change of one.
+  bool place_pick(const Equation& equation, int pass) {
+    const Atom &operand = equation.inputs[0], &rows = equation.inputs[1];
+    const int out = equation.outputs[0].id;
+    if (!picks_one(program_, equation) || !operand.is_var() || !rows.is_var() ||
+        rows_.num_outer + 1 != int(rows_.shape.size()) ||
+        !(sizes(operand.var().id) == rows_.shape) || rows_.is_row[operand.var().id] ||
+        !has_registers(program_.avals[out].dtype))
+      return false;
+    if (checks_indices(equation) && definition_.count(rows.var().id)) return false;
+    rows_.is_row[out] = *equation.primitive == gather_p;
+    if (rows_.is_row[out]) return is_recomputed(operand.var().id);
+    const Atom& update = equation.inputs[2];
+    rows_.num_passes = std::max(rows_.num_passes, pass + 1);
+    return !update.is_var() || program_.aval(update).rank() == 0 ||
+           is_row_shape(sizes(update.var().id));
+  }
+
+  // Whether single elements of a value can be computed once more.
+  bool is_recomputed(int var) const {
+    const auto found = definition_.find(var);
+    if (found == definition_.end() || rows_.is_row[var]) return true;
+    const Equation& equation = program_.equations[found->second];
+    if (is_everywhere(equation)) return true;
+    if (!is_elementwise_of(equation)) return false;
+    return std::all_of(equation.inputs.begin(), equation.inputs.end(), [&](const Atom& atom) {
+      return !atom.is_var() || is_recomputed(atom.var().id);
+    });
   }
 
   bool is_elementwise_of(const Equation& equation) const {
@@ -116,8 +169,9 @@ class Finder {
   const JaxprData& program_;
   const std::span<const int> equations_;
   Rows rows_;
-  Sizes64 outer_;           // without axes of size 1
-  std::vector<int> ready_;  // by var
+  Sizes64 outer_;                            // without axes of size 1
+  std::vector<int> ready_;                   // by var
+  std::unordered_map<int, int> definition_;  // by var: the equation, of those that are placed
 };
 
 }  // namespace
@@ -128,6 +182,7 @@ bool is_row_reduction(const Equation& equation, const Aval& input) {
   const int outer = input.rank() - int(axes.size());
   if (axes.empty() || axes[0] != outer) return false;  // increasing, so these are the last ones
   const Sizes64 sizes = input.shape.to_sizes();
+  if (reduction_stages(sizes, axes).size() > 1) return false;
   std::int64_t count = 1, length = 1;
   for (int i = 0; i < input.rank(); ++i) (i < outer ? count : length) *= sizes[i];
   return length >= shortest_row && length <= longest_row && count > 0 &&
