@@ -140,7 +140,8 @@ class Partitioner {
                     : backend->joins(program_, uses_, a.group.equations, b.group.equations)))
       return;
     if (!order_.merge(producer, consumer)) return;
-    a.group.views.insert(a.group.views.end(), views.begin(), views.end());
+    for (int view : views)  // both may have looked through the same one
+      if (!contains(a.group.views, view)) a.group.views.push_back(view);
     a.group.equations.insert(a.group.equations.end(), b.group.equations.begin(),
                              b.group.equations.end());
     a.seen_through.insert(a.seen_through.end(), b.seen_through.begin(), b.seen_through.end());

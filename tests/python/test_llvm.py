@@ -55,4 +55,4 @@ def test_calls_run_at_once_and_get_faster():
 
 def test_without_the_library_programs_run_and_say_why():
     text = explained("/nowhere/libLLVM.so")
-    assert "backend llvm is not used: /nowhere/libLLVM.so: cannot open shared object file" in text
+    assert "backend llvm is not used: /nowhere/libLLVM.so cannot be read" in text

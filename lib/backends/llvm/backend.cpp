@@ -2,7 +2,8 @@
 // from them, as generated loops. It is used where PLAIT_LLVM asks for it: `1` for the newest
 // libLLVM that is installed, or the path of one.
 //
-// A kernel takes milliseconds to compile, which no call waits for: see lib/run/tiers.h.
+// A kernel takes milliseconds to compile, which no call waits for: see lib/run/tiers.h. libLLVM is
+// loaded for the first kernel that no earlier process has compiled.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/compile/backend.h>
 
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "jit.h"
 #include "kernel.h"
 #include "point_plan.h"
 #include "primitives.h"
@@ -30,6 +32,7 @@ class LlvmBackend final : public Backend {
 
   Support supports(const Equation& equation, std::span<const Aval> inputs,
                    std::span<const Aval> outputs) const override {
+    if (llvm::is_compiler_missing()) return Support::no();
     if (llvm::is_elementwise(equation, inputs, outputs)) return Support::yes();
     if (equation.inputs.size() == 1 && llvm::is_row_reduction(equation, inputs[0]))
       return Support::yes();
@@ -105,10 +108,8 @@ class LlvmBackend final : public Backend {
 bool register_llvm() {
   const char* asked = std::getenv("PLAIT_LLVM");
   if (!asked || !*asked || std::string_view(asked) == "0") return false;
-  std::string failure = llvm::load(std::string_view(asked) == "1" ? "" : asked);
-  if (failure.empty()) failure = llvm::start();
-  if (!failure.empty()) return report_missing_backend("llvm", failure);
-  log_line("llvm: " + llvm::api().path + " makes code for " + llvm::machine().cpu);
+  if (std::string failure = llvm::find_library(); !failure.empty())
+    return report_missing_backend("llvm", std::move(failure));
   return register_backend(std::make_unique<LlvmBackend>(), Preference::loops);
 }
 

@@ -18,16 +18,17 @@ constexpr int unsigned_predicates[] = {32, 33, 36, 37, 34, 35};
 
 }  // namespace
 
-Emitter::Emitter(int lanes)
-    : lanes_(lanes), name_(next_name()), context_(api().ContextCreate()), outer_(current_emitter) {
+Emitter::Emitter(int lanes) : lanes_(lanes), outer_(current_emitter) {
+  require_compiler();
   const Api& llvm = api();
-  module_ = llvm.ModuleCreateWithNameInContext(name_.c_str(), context_);
-  llvm.SetTarget(module_, machine().triple.c_str());
-  llvm.SetModuleDataLayout(module_, machine().layout);
+  context_ = llvm.ContextCreate();
+  module_ = llvm.ModuleCreateWithNameInContext(kernel_name, context_);
+  llvm.SetTarget(module_, module_target().triple.c_str());
+  llvm.SetModuleDataLayout(module_, module_target().layout);
   builder_ = llvm.CreateBuilderInContext(context_);
   Type parameters[] = {pointer(), integer(64), integer(64)};
   function_ =
-      llvm.AddFunction(module_, name_.c_str(),
+      llvm.AddFunction(module_, kernel_name,
                        llvm.FunctionType(llvm.VoidTypeInContext(context_), parameters, 3, false));
   add_attribute(~0u, "nounwind");
   entry_ = new_block();
@@ -192,15 +193,22 @@ Value Emitter::intrinsic(const char* name, std::initializer_list<Type> types,
                           unsigned(arguments.size()), "");
 }
 
-Value Emitter::call_address(const void* address, Type result, std::initializer_list<Type> types,
-                            std::initializer_list<Value> arguments) const {
-  if (!result) result = api().VoidTypeInContext(context_);
+void Emitter::call(const void* function, std::initializer_list<Type> types,
+                   std::initializer_list<Value> arguments) {
   const Type type =
-      api().FunctionType(result, const_cast<Type*>(types.begin()), unsigned(types.size()), false);
-  const Value function = api().ConstIntToPtr(
-      constant(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(address))), pointer());
-  return api().BuildCall2(builder_, type, function, const_cast<Value*>(arguments.begin()),
-                          unsigned(arguments.size()), "");
+      api().FunctionType(api().VoidTypeInContext(context_), const_cast<Type*>(types.begin()),
+                         unsigned(types.size()), false);
+  const std::string symbol = symbol_of(function, is_portable_);
+  Value declared = api().GetNamedFunction(module_, symbol.c_str());
+  if (!declared) declared = api().AddFunction(module_, symbol.c_str(), type);
+  api().BuildCall2(builder_, type, declared, const_cast<Value*>(arguments.begin()),
+                   unsigned(arguments.size()), "");
+}
+
+Object Emitter::compile() const {
+  Object object = compile_module(module_);
+  object.is_portable = is_portable_;
+  return object;
 }
 
 Emitter::LoopBlocks Emitter::begin_loop(Value from, Value to) {

@@ -21,7 +21,7 @@
 
 namespace plait::llvm {
 
-// A module with one function, `void name(void* const* memory, int64_t begin, int64_t end)`, and the
+// A module with one function, `void(void* const* memory, int64_t begin, int64_t end)`, and the
 // place where instructions go. While it lives, Lane's operators on this thread write to it.
 class Emitter {
  public:
@@ -33,7 +33,7 @@ class Emitter {
   int lanes() const { return lanes_; }
   Builder builder() const { return builder_; }
   Context context() const { return context_; }
-  std::unique_ptr<const Code> compile() const { return compile_module(module_, name_); }
+  Object compile() const;
   std::string text() const;
 
   // Types. In registers bools are bits; 16-bit floats are computed in float32.
@@ -76,8 +76,9 @@ class Emitter {
 
   Value intrinsic(const char* name, std::initializer_list<Type> types,
                   std::initializer_list<Value> arguments) const;
-  Value call_address(const void* address, Type result, std::initializer_list<Type> types,
-                     std::initializer_list<Value> arguments) const;
+  // A call of a function of plait: see symbol_of.
+  void call(const void* function, std::initializer_list<Type> types,
+            std::initializer_list<Value> arguments);
 
   // for (i = from; i < to; i += step): body(i). Runs body's emission once.
   template <class Body>
@@ -138,7 +139,6 @@ class Emitter {
   void add_attribute(unsigned place, const char* name) const;
 
   const int lanes_;
-  const std::string name_;
   Context context_;
   Module module_;
   Builder builder_;
@@ -146,6 +146,7 @@ class Emitter {
   Block entry_;
   std::vector<Value> vector_memory_;
   bool streams_ = false;  // some store
+  bool is_portable_ = true;
   Emitter* const outer_;
 };
 

@@ -1,37 +1,62 @@
-// Code generation through one target machine and ORC's LLJIT. The IR is written as it should run,
-// so no pass of the optimiser is asked for: instruction selection, scheduling and register
-// allocation are all that a kernel waits for. Without the last two (level 0) it waits half as long,
-// and runs up to 1.5 times as long where polynomials are long.
+// Code generation through one target machine. The IR is written as it should run, so no pass of
+// the optimiser is asked for: instruction selection, scheduling and register allocation are all
+// that a kernel waits for. Without the last two (level 0) it waits half as long, and runs up to 1.5
+// times as long where polynomials are long.
 // SPDX-License-Identifier: Apache-2.0
 #include "jit.h"
 
 #include <plait/base/error.h>
+#include <plait/compile/backend.h>
 
+#include <cpuid.h>
 #include <pthread.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <map>
 #include <mutex>
+
+#include "cache.h"
 
 namespace plait::llvm {
 namespace {
 
 // Of llvm-c/TargetMachine.h.
-constexpr int level_default = 2, relocation_pic = 2, code_model_jit_default = 1, object_file = 1;
+constexpr int level_default = 2, relocation_pic = 2, code_model_small = 3, object_file = 1;
 
 struct Compiler {
+  std::once_flag once;
+  std::string failure;
+  std::atomic<bool> is_missing{false};
   std::mutex mutex;  // a target machine serves one thread at a time
   TargetMachine target = nullptr;
-  Jit jit = nullptr;
-  Dylib dylib = nullptr;
-  Machine machine;
+  ModuleTarget module;
 };
 
-// Never destroyed: executables that outlive main free their code.
+struct Codes {
+  std::mutex mutex;
+  std::map<Key, std::weak_ptr<const Code>> all;
+  std::size_t purge_at = 64;
+};
+
+void lock_all();
+void unlock_all();
+
+// Never destroyed: executables outlive main.
 Compiler& compiler() {
   static Compiler& compiler = *new Compiler;
   return compiler;
 }
+Codes& codes() {
+  static Codes& all = *new Codes;
+  // A child of fork must not find a mutex held by a thread that it has not.
+  static const int guarded = pthread_atfork(lock_all, unlock_all, unlock_all);
+  (void)guarded;
+  return all;
+}
+
+void lock_all() { compiler().mutex.lock(), codes().mutex.lock(); }
+void unlock_all() { codes().mutex.unlock(), compiler().mutex.unlock(); }
 
 std::string take(char* message) {
   std::string text = message ? message : "";
@@ -39,89 +64,124 @@ std::string take(char* message) {
   return text;
 }
 
-std::string message_of(Failure failure) {
-  char* message = api().GetErrorMessage(failure);
-  std::string text = message;
-  api().DisposeErrorMessage(message);
-  return text;
-}
-
-Machine find_machine() {
-  Machine machine;
-  machine.triple = take(api().GetDefaultTargetTriple());
-  machine.cpu = take(api().GetHostCPUName());
-  machine.features = take(api().GetHostCPUFeatures());
+bool is_capped() {
   const char* cap = std::getenv("PLAIT_MAX_ISA");
-  const bool capped = cap && std::string(cap) == "avx2";
-  for (const char* feature : {"avx512f", "avx512vl", "avx512bw", "avx512dq"})
-    if (machine.features.find("+" + std::string(feature)) == std::string::npos) return machine;
-  if (capped) {
-    machine.cpu = "x86-64-v3";
-    machine.features.clear();
-    return machine;
-  }
-  machine.vector_bytes = 64;
-  machine.has_avx512 = true;
-  return machine;
+  return cap && std::string(cap) == "avx2";
 }
 
-}  // namespace
-
-const Machine& machine() { return compiler().machine; }
+// What this processor can do, in its own words.
+std::string processor_identity() {
+  std::string words = is_capped() ? "avx2 " : "native ";
+  unsigned a, b, c, d;
+  auto add = [&](unsigned leaf, unsigned subleaf) {
+    if (!__get_cpuid_count(leaf, subleaf, &a, &b, &c, &d)) return;
+    if (leaf == 1) b = 0;  // names the core
+    for (unsigned word : {a, b, c, d}) words += std::to_string(word) + " ";
+  };
+  add(1, 0), add(7, 0), add(7, 1), add(0x80000001, 0);
+  return words;
+}
 
 std::string start() {
+  std::string failure = load();
+  if (!failure.empty()) return failure;
   const Api& llvm = api();
   Compiler& all = compiler();
   llvm.InitializeX86TargetInfo();
   llvm.InitializeX86Target();
   llvm.InitializeX86TargetMC();
   llvm.InitializeX86AsmPrinter();
-  all.machine = find_machine();
+  all.module.triple = take(llvm.GetDefaultTargetTriple());
+  std::string cpu = "x86-64-v3", features;
+  if (machine().has_avx512 || !is_capped()) {
+    cpu = take(llvm.GetHostCPUName());
+    features = take(llvm.GetHostCPUFeatures());
+  }
   Target target = nullptr;
   char* message = nullptr;
-  if (llvm.GetTargetFromTriple(all.machine.triple.c_str(), &target, &message)) return take(message);
-  all.target = llvm.CreateTargetMachine(target, all.machine.triple.c_str(), all.machine.cpu.c_str(),
-                                        all.machine.features.c_str(), level_default, relocation_pic,
-                                        code_model_jit_default);
-  if (!all.target) return "LLVM makes no code for " + all.machine.triple;
-  all.machine.layout = llvm.CreateTargetDataLayout(all.target);
-  if (const Failure failure = llvm.OrcCreateLLJIT(&all.jit, nullptr)) return message_of(failure);
-  all.dylib = llvm.OrcLLJITGetMainJITDylib(all.jit);
-  // A child of fork must not find the mutex held by a thread that it has not.
-  pthread_atfork([] { compiler().mutex.lock(); }, [] { compiler().mutex.unlock(); },
-                 [] { compiler().mutex.unlock(); });
+  const char* triple = all.module.triple.c_str();
+  if (llvm.GetTargetFromTriple(triple, &target, &message)) return take(message);
+  all.target = llvm.CreateTargetMachine(target, triple, cpu.c_str(), features.c_str(),
+                                        level_default, relocation_pic, code_model_small);
+  if (!all.target) return llvm.path + " makes no code for " + all.module.triple;
+  all.module.layout = llvm.CreateTargetDataLayout(all.target);
+  log_line("llvm: " + llvm.path + " (version " + std::to_string(llvm.version) +
+           ") makes code for " + cpu);
   return {};
 }
 
-std::string next_name() {
-  static std::atomic<std::uint64_t> count{0};
-  return "plait_" + std::to_string(count++);
+Machine find_machine() {
+  Machine machine;
+  machine.has_avx512 = !is_capped() && __builtin_cpu_supports("avx512f") &&
+                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+                       __builtin_cpu_supports("avx512dq");
+  if (machine.has_avx512) machine.vector_bytes = 64;
+  return machine;
 }
 
-std::unique_ptr<const Code> compile_module(Module module, const std::string& name) {
-  const Api& llvm = api();
+}  // namespace
+
+const Machine& machine() {
+  static const Machine machine = find_machine();
+  return machine;
+}
+
+void require_compiler() {
   Compiler& all = compiler();
-  auto fail = [](const std::string& reason) { throw InternalError("llvm: " + reason); };
-  const std::lock_guard lock(all.mutex);
-  char* message = nullptr;
-  MemoryBuffer object = nullptr;
-  if (llvm.TargetMachineEmitToMemoryBuffer(all.target, module, object_file, &message, &object))
-    fail(take(message));
-  const Tracker tracker = llvm.OrcJITDylibCreateResourceTracker(all.dylib);
-  std::uint64_t address = 0;
-  Failure failure = llvm.OrcLLJITAddObjectFileWithRT(all.jit, tracker, object);
-  if (!failure) failure = llvm.OrcLLJITLookup(all.jit, &address, name.c_str());
-  if (failure) {
-    llvm.OrcReleaseResourceTracker(tracker);
-    fail(message_of(failure));
-  }
-  return std::make_unique<const Code>(tracker, reinterpret_cast<void*>(address));
+  std::call_once(all.once, [&] {
+    all.failure = start();
+    if (all.failure.empty()) return;
+    report_missing_backend("llvm", all.failure);
+    all.is_missing = true;
+  });
+  if (!all.failure.empty())
+    throw BackendError("libLLVM cannot be used: " + all.failure,
+                       "install it, or name it with PLAIT_LLVM; PLAIT_LLVM=0 does without");
 }
 
-Code::~Code() {
+bool is_compiler_missing() { return compiler().is_missing; }
+
+const ModuleTarget& module_target() { return compiler().module; }
+
+Object compile_module(Module module) {
+  const Api& llvm = api();
   const std::lock_guard lock(compiler().mutex);
-  if (const Failure failure = api().OrcResourceTrackerRemove(tracker_)) message_of(failure);
-  api().OrcReleaseResourceTracker(tracker_);
+  char* message = nullptr;
+  MemoryBuffer buffer = nullptr;
+  if (llvm.TargetMachineEmitToMemoryBuffer(compiler().target, module, object_file, &message,
+                                           &buffer))
+    throw InternalError("llvm: " + take(message));
+  Object object{{llvm.GetBufferStart(buffer), llvm.GetBufferSize(buffer)}};
+  llvm.DisposeMemoryBuffer(buffer);
+  return object;
+}
+
+std::shared_ptr<const Code> make_code(const std::string& description,
+                                      const std::function<Object()>& write) {
+  static const std::string& everywhere = *new const std::string(
+      build_identity() + "\n" + library_identity() + "\n" + processor_identity() + "\n");
+  const Key key = key_of(everywhere + description);
+  Codes& all = codes();
+  {
+    const std::lock_guard lock(all.mutex);
+    if (const auto found = all.all.find(key); found != all.all.end())
+      if (auto code = found->second.lock()) return code;
+  }
+  std::shared_ptr<const Code> code;
+  if (const std::optional<Object> kept = read_object(key)) {
+    code = std::make_shared<const Code>(*kept);
+  } else {
+    const Object object = write();
+    code = std::make_shared<const Code>(object);
+    write_object(key, object);
+  }
+  const std::lock_guard lock(all.mutex);
+  all.all[key] = code;
+  if (all.all.size() >= all.purge_at) {
+    std::erase_if(all.all, [](const auto& entry) { return entry.second.expired(); });
+    all.purge_at = 2 * all.all.size() + 64;
+  }
+  return code;
 }
 
 }  // namespace plait::llvm

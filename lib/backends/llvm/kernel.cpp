@@ -50,7 +50,7 @@ class Writer {
                    [](Value i) { return i; });
     emitter_.return_void();
   }
-  std::unique_ptr<const Code> compile() const { return emitter_.compile(); }
+  Object compile() const { return emitter_.compile(); }
 
  private:
   Value constant(std::int64_t value) const { return emitter_.constant(value); }
@@ -192,7 +192,8 @@ class LoopKernel final : public Kernel {
     std::iota(order.begin(), order.end(), 0);
     segments_ = make_segments(data, order, std::vector<int>(order.size(), 0));
     if (nest_.size() == 0) return;
-    code_.emplace(choose_streams(), [this](const std::vector<bool>& s) { return write(s); });
+    code_.emplace("loops\n" + describe(group, strides), choose_streams(),
+                  [this](const std::vector<bool>& s) { return write(s); });
     plan_threads();
   }
 
@@ -248,11 +249,11 @@ class LoopKernel final : public Kernel {
     return streams;
   }
 
-  std::unique_ptr<const Code> write(const std::vector<bool>& streams) const {
+  Object write(const std::vector<bool>& streams) const {
     const double start = thread_ms();
     const Writer writer(*group_, nest_, segments_, lanes_, streams);
     const double written = thread_ms();
-    std::unique_ptr<const Code> code = writer.compile();
+    Object code = writer.compile();
     log_line("llvm: " + std::to_string(group_->equations.size()) +
              " equations: " + std::to_string(written - start) + " ms to write, " +
              std::to_string(thread_ms() - written) + " ms to compile");
@@ -291,6 +292,15 @@ int lanes_for(const JaxprData& data) {
     has[is_floating(aval.dtype) ? std::max<std::int64_t>(4, size_of(aval.dtype))
                                 : size_of(aval.dtype)] = true;
   return machine().vector_bytes / (has[4] ? 4 : has[8] ? 8 : has[2] ? 2 : 1);
+}
+
+std::string describe(const Jaxpr& group, std::span<const Sizes64> strides) {
+  std::string text = print(group);
+  for (const Sizes64& input : strides) {
+    text += "\n";
+    for (std::int64_t stride : input) text += std::to_string(stride) + " ";
+  }
+  return text;
 }
 
 std::unique_ptr<Kernel> make_kernel(const Jaxpr& group, std::span<const Sizes64> strides) {

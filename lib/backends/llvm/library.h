@@ -23,11 +23,6 @@ using Target = struct OpaqueTarget*;
 using TargetMachine = struct OpaqueTargetMachine*;
 using TargetData = struct OpaqueTargetData*;
 using MemoryBuffer = struct OpaqueMemoryBuffer*;
-using Failure = struct OpaqueError*;  // LLVMErrorRef
-using Jit = struct OpaqueLLJIT*;
-using JitBuilder = struct OpaqueLLJITBuilder*;
-using Dylib = struct OpaqueJITDylib*;
-using Tracker = struct OpaqueResourceTracker*;
 using Flag = int;  // LLVMBool
 
 // name, result, parameters
@@ -60,9 +55,9 @@ using Flag = int;  // LLVMBool
   X(ConstNull, Value, Type)                                                                      \
   X(ConstVector, Value, Value*, unsigned)                                                        \
   X(ConstBitCast, Value, Value, Type)                                                            \
-  X(ConstIntToPtr, Value, Value, Type)                                                           \
   X(GetUndef, Value, Type)                                                                       \
   X(AddFunction, Value, Module, const char*, Type)                                               \
+  X(GetNamedFunction, Value, Module, const char*)                                                \
   X(GetParam, Value, Value, unsigned)                                                            \
   X(GetEnumAttributeKindForName, unsigned, const char*, size_t)                                  \
   X(CreateEnumAttribute, Attribute, Context, unsigned, std::uint64_t)                            \
@@ -130,15 +125,9 @@ using Flag = int;  // LLVMBool
     int)                                                                                         \
   X(CreateTargetDataLayout, TargetData, TargetMachine)                                           \
   X(TargetMachineEmitToMemoryBuffer, Flag, TargetMachine, Module, int, char**, MemoryBuffer*)    \
-  X(GetErrorMessage, char*, Failure)                                                             \
-  X(DisposeErrorMessage, void, char*)                                                            \
-  X(OrcCreateLLJIT, Failure, Jit*, JitBuilder)                                                   \
-  X(OrcLLJITGetMainJITDylib, Dylib, Jit)                                                         \
-  X(OrcJITDylibCreateResourceTracker, Tracker, Dylib)                                            \
-  X(OrcLLJITAddObjectFileWithRT, Failure, Jit, Tracker, MemoryBuffer)                            \
-  X(OrcLLJITLookup, Failure, Jit, std::uint64_t*, const char*)                                   \
-  X(OrcResourceTrackerRemove, Failure, Tracker)                                                  \
-  X(OrcReleaseResourceTracker, void, Tracker)
+  X(GetBufferStart, const char*, MemoryBuffer)                                                   \
+  X(GetBufferSize, size_t, MemoryBuffer)                                                         \
+  X(DisposeMemoryBuffer, void, MemoryBuffer)
 #define PLAIT_LLVM_BINARY(X, name) X(Build##name, Value, Builder, Value, Value, const char*)
 #define PLAIT_LLVM_CAST(X, name) X(Build##name, Value, Builder, Value, Type, const char*)
 
@@ -150,9 +139,13 @@ struct Api {
   std::string path;  // of the library
 };
 
-// Loads the library: of this path, or the newest of the known names when it is empty. Returns why
-// that failed, or nothing.
-std::string load(const std::string& path);
+// The library that PLAIT_LLVM names, or the newest one of a known version: found without being
+// loaded. Returns why there is none, or nothing.
+std::string find_library();
+// A text that changes when another library is found.
+std::string library_identity();
+// Loads what was found. Returns why that failed, or nothing.
+std::string load();
 const Api& api();  // after load
 
 }  // namespace plait::llvm

@@ -392,8 +392,8 @@ Register lower(const Equation& equation, std::span<const Register> inputs, DType
     emitter.store(memory, emitter.at(emitter.pointer(), pointers, emitter.constant(i)), 8);
   }
   const Type pointer = emitter.pointer(), i64 = emitter.integer(64);
-  emitter.call_address(
-      reinterpret_cast<const void*>(chunk.loop), nullptr, {pointer, pointer, i64, i64},
+  emitter.call(
+      reinterpret_cast<const void*>(chunk.loop), {pointer, pointer, i64, i64},
       {pointers, result, emitter.constant(emitter.lanes()), emitter.constant(chunk.argument)});
   return from_memory(emitter.load(vector_of(output), result, 64), output);
 }

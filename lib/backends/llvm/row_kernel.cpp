@@ -47,7 +47,7 @@ class RowWriter {
                   [&](Value row) { write_row(row); });
     emitter_.return_void();
   }
-  std::unique_ptr<const Code> compile() const { return emitter_.compile(); }
+  Object compile() const { return emitter_.compile(); }
 
  private:
   using Access = RowInput::Access;
@@ -315,9 +315,10 @@ class RowKernel final : public Kernel {
                      [&](int a, int b) { return rows_.pass[a] < rows_.pass[b]; });
     segments_ = make_segments(data, order, rows_.pass);
     for (int i = 0; i < data.num_binders; ++i) place_input(i, strides[i]);
-    code_.emplace(choose_streams(), [this](const std::vector<bool>& streams) {
-      return RowWriter(*group_, rows_, segments_, inputs_, lanes_, streams).compile();
-    });
+    code_.emplace("rows\n" + describe(group, strides), choose_streams(),
+                  [this](const std::vector<bool>& streams) {
+                    return RowWriter(*group_, rows_, segments_, inputs_, lanes_, streams).compile();
+                  });
     double weight = 0;
     for (const Equation& equation : data.equations) weight += 0.02 * weight_of(equation);
     weight += 0.1 * double(data.num_binders + data.outputs.size());

@@ -69,6 +69,7 @@ class Finder {
   bool place(int index) {
     const Equation& equation = program_.equations[index];
     const Primitive& primitive = *equation.primitive;
+    if (equation.outputs.size() != 1) return false;  // effects, for one
     const int out = equation.outputs[0].id;
     int pass = 0;
     for (const Atom& atom : equation.inputs) pass = std::max(pass, ready(atom));

@@ -13,15 +13,24 @@ bool outgrows_caches(std::int64_t bytes) {
   return bytes > limit;
 }
 
-StreamingCode::StreamingCode(std::vector<bool> streams, Write write)
-    : streams_(std::move(streams)), write_(std::move(write)), code_(write_(streams_)) {}
+StreamingCode::StreamingCode(std::string description, std::vector<bool> streams, Write write)
+    : description_(std::move(description)),
+      streams_(std::move(streams)),
+      write_(std::move(write)),
+      code_(make(streams_)) {}
+
+std::shared_ptr<const Code> StreamingCode::make(const std::vector<bool>& streams) const {
+  std::string text = description_ + "\nstreams ";
+  for (bool streams_past : streams) text += streams_past ? '1' : '0';
+  return make_code(text, [&] { return write_(streams); });
+}
 
 const Code& StreamingCode::code_for(std::span<const View> outputs) const {
   bool fits = true;
   for (std::size_t o = 0; o < outputs.size(); ++o)
     fits &= !streams_[o] || reinterpret_cast<std::uintptr_t>(outputs[o].data) % 64 == 0;
   if (fits) return *code_;
-  std::call_once(once_, [&] { unaligned_ = write_(std::vector<bool>(streams_.size(), false)); });
+  std::call_once(once_, [&] { unaligned_ = make(std::vector<bool>(streams_.size(), false)); });
   return *unaligned_;
 }
 

@@ -23,16 +23,20 @@ bool outgrows_caches(std::int64_t bytes);
 class StreamingCode {
  public:
   // By output: whether its stores go past the caches.
-  using Write = std::function<std::unique_ptr<const Code>(const std::vector<bool>& streams)>;
-  StreamingCode(std::vector<bool> streams, Write write);
+  using Write = std::function<Object(const std::vector<bool>& streams)>;
+  // The description is make_code's, but for the streams.
+  StreamingCode(std::string description, std::vector<bool> streams, Write write);
   const Code& code_for(std::span<const View> outputs) const;
 
  private:
+  std::shared_ptr<const Code> make(const std::vector<bool>& streams) const;
+
+  std::string description_;
   std::vector<bool> streams_;
   Write write_;
-  std::unique_ptr<const Code> code_;
+  std::shared_ptr<const Code> code_;
   mutable std::once_flag once_;
-  mutable std::unique_ptr<const Code> unaligned_;
+  mutable std::shared_ptr<const Code> unaligned_;
 };
 
 }  // namespace plait::llvm

@@ -42,11 +42,10 @@ math::TrigReduced<Lane<T>> reduce_trig(Lane<T> x) {
   emitter.branch_if(any, [&] {
     const Type pointer = emitter.pointer();
     for (int i = 0; i < 4; ++i) emitter.store(all[i], emitter.vector_memory(i), 64);
-    emitter.call_address(
-        reinterpret_cast<const void*>(&reduce_far_lanes<T>), nullptr,
-        {pointer, pointer, pointer, pointer, emitter.integer(64)},
-        {emitter.vector_memory(0), emitter.vector_memory(1), emitter.vector_memory(2),
-         emitter.vector_memory(3), emitter.constant(emitter.lanes())});
+    emitter.call(reinterpret_cast<const void*>(&reduce_far_lanes<T>),
+                 {pointer, pointer, pointer, pointer, emitter.integer(64)},
+                 {emitter.vector_memory(0), emitter.vector_memory(1), emitter.vector_memory(2),
+                  emitter.vector_memory(3), emitter.constant(emitter.lanes())});
     for (int i = 1; i < 4; ++i)
       far[i] = emitter.load(api().TypeOf(all[i]), emitter.vector_memory(i), 64);
     after_call = emitter.here();
