@@ -9,7 +9,8 @@
 
 Each library runs in a process of its own, and they take turns. Before anything is timed its result is
 compared with a reference in float64: WRONG instead of a time says that it differs. Figures are
-medians of turns. "÷ peer" is plait's by the fastest peer's; "limit" is what the machine needs at
+medians of turns. "÷ peer" is plait's by the fastest peer's, "least" the same of the least times,
+which a busy machine disturbs less; "limit" is what the machine needs at
 least, at the rates that it reached in this run, and "÷ lim" is plait's time by that.
 """
 

@@ -257,24 +257,35 @@ def record_of(row, entries):
 
 def judge(row, record, rates, others):
     """Adds to a record what follows from its figures. others: plait's values in other rows."""
-    medians = {name: entry["median"] for name, entry in record["entries"].items()}
-    values = {name: value for name, value in medians.items() if value is not None}
-    ours, peers = values.pop("plait", None), {}
-    for name, value in values.items():  # the better of both allocators
-        base = name.rstrip("+")
-        peers[base] = min(value, peers.get(base, value))
+    ours, peers = figures(record, "median")
     limit = row.work.seconds(rates)
     limit = limit / row.per if limit else None
     allowed = row.reach.allowed(rows.Figures(peers, limit, others))
-    best = min(peers.values(), default=None)
     known = ours is not None and allowed is not None
     record |= {
         "plait": ours,
         "peers": peers,
-        "ratio": ours / best if ours and best else None,
+        "ratio": ratio(ours, peers),
+        "least_ratio": ratio(*figures(record, "least")),
         "limit": limit,
         "of_limit": ours / limit if ours and limit else None,
         "allowed": allowed,
         "distance": ours / allowed if known and allowed else None,
         "passes": ours <= allowed if known else None,
     }
+
+
+def figures(record, kind):
+    """plait's value, and those of the peers by name: "median" or "least" of the turns."""
+    values = {name: entry[kind] for name, entry in record["entries"].items()}
+    values = {name: value for name, value in values.items() if value is not None}
+    ours, peers = values.pop("plait", None), {}
+    for name, value in values.items():  # the better of both allocators
+        base = name.rstrip("+")
+        peers[base] = min(value, peers.get(base, value))
+    return ours, peers
+
+
+def ratio(ours, peers):
+    """plait's by the best peer's, or None."""
+    return ours / min(peers.values()) if ours and peers else None

@@ -45,7 +45,7 @@ def cell(record, name):
 
 def header(names):
     columns = "".join(f"{name:>9}" for name in names)
-    return f"{'':{WIDTH}}{columns}{'÷ peer':>8}{'limit':>9}{'÷ lim':>7}  to reach"
+    return f"{'':{WIDTH}}{columns}{'÷ peer':>8}{'least':>7}{'limit':>9}{'÷ lim':>7}  to reach"
 
 
 def line(name, record, names):
@@ -53,7 +53,8 @@ def line(name, record, names):
     verdict = {True: "ok  ", False: "OVER", None: "    "}[record["passes"]]
     limit = amount(record["limit"], record["unit"])
     return (
-        f"{name:{WIDTH}}{cells}{ratio(record['ratio']):>8}{limit:>9}"
+        f"{name:{WIDTH}}{cells}{ratio(record['ratio']):>8}"
+        f"{ratio(record['least_ratio']):>7}{limit:>9}"
         f"{ratio(record['of_limit']):>7}  {verdict} {record['reach']}"
     )
 
@@ -63,8 +64,8 @@ def failures(records):
     for row, record in records.items():
         for name, entry in record["entries"].items():
             if entry["status"] in ("wrong", "failed"):
-                notes = "; ".join(str(note) for note in entry["notes"].values())
-                yield f"{row}: {name} {entry['status'].upper()}: {notes}"
+                notes = "; ".join(dict.fromkeys(str(note) for note in entry["notes"].values()))
+                yield f"{row}: {name} {entry['status']}: {' '.join(notes.split())[:160]}"
 
 
 def farthest(records):

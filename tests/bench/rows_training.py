@@ -237,15 +237,18 @@ def small():
 
 def hessians(library, w1, w2, x):
     """By inputs, of 64 inputs."""
+    xp = library.xp
+
+    def f(x, w1, w2):
+        return xp.tanh(x @ w1) @ w2
+
     if library.kind == "jaxlike":
-        module, xp = library.module, library.xp
-    elif library.kind == "torchlike":
-        module, xp = library.module.func, library.xp
-
-    def f(x):
-        return (xp.tanh(x @ w1) * w2).sum()
-
-    return compiled(library, module.vmap(module.jacfwd(module.jacrev(f))), x)
+        module = library.module
+        run = module.vmap(module.jacfwd(module.jacrev(f)), in_axes=(0, None, None))
+    else:
+        func = library.module.func
+        run = func.vmap(func.jacfwd(func.jacrev(f)), in_dims=(0, None, None))
+    return compiled(library, run, x, w1, w2)
 
 
 def hessians_reference(w1, w2, x):

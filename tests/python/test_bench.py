@@ -170,7 +170,7 @@ def test_the_scoreboard_as_text_and_json(tmp_path):
     first = next(line for line in text.splitlines() if line.startswith("fake/over"))
     assert first.split()[1:8] == ["2", "µs", "WRONG", "—", "1", "µs", "2.00"]
     assert "OVER ≤ 1 µs" in first and "1 of 2 rows" in text
-    assert "fake/over: jax WRONG: differs" in text
+    assert "fake/over: jax wrong: differs" in text
     assert report.farthest(scoreboard()["rows"]) == [(2.0, "fake/over")]
 
 
