@@ -7,11 +7,11 @@
   --output FOLDER   where scoreboard.json, .txt and .png go (default: bench in the build folder)
   --show            prints and draws what was measured last, and measures nothing
 
-Each library runs in a process of its own, and they take turns. Before anything is timed its result is
-compared with a reference in float64: WRONG instead of a time says that it differs. Figures are
-medians of turns. "÷ peer" is plait's by the fastest peer's, "least" the same of the least times,
-which a busy machine disturbs less; "limit" is what the machine needs at
-least, at the rates that it reached in this run, and "÷ lim" is plait's time by that.
+Each library runs in a process of its own, and they take turns, as root at a high priority. Before
+anything is timed its result is compared with a reference in float64: WRONG instead of a time says that
+it differs. Figures are medians of turns. "÷ peer" is plait's by the fastest peer's, "least" the same of
+the least times, which a busy machine disturbs less; "limit" is what the machine needs at least, at the
+rates that it reached in this run, and "÷ lim" is plait's time by that.
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -5,6 +5,7 @@
 import os
 import subprocess
 
+import machine
 from contest import Entry
 from rows import NOTHING, Row, microseconds, milliseconds, of_row
 
@@ -24,6 +25,7 @@ def printed(program, key, unit):
                     check=True,
                     text=True,
                     env=contest.environment("plait", PLAIT_WAIT="1"),
+                    preexec_fn=machine.before_others,
                 ).stdout
             except (OSError, subprocess.CalledProcessError) as error:
                 return {"plait": Entry("failed", notes={"": str(error)})}
