@@ -1,9 +1,14 @@
 // Running reductions along an axis: cumreduce, and the linear recurrence that differentiates it.
 //
-// Elements are combined one after the other from the start of the axis, as NumPy does, so that the
-// result at a position depends only on what comes before it.
+// NOTE: [cumulation order] An axis is cut into blocks from where the scan starts. Within a block
+// elements are combined one after the other, totals of blocks one after the other, and a result is
+// the total of the blocks before combined with what its block has so far. So the result at a
+// position depends only on what comes before it, whatever the threads, rows and layout; an axis of
+// one block gives NumPy's bits; and blocks of one long row are independent but for their totals.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
+
+#include <limits>
 
 #include "order.h"
 
@@ -66,47 +71,133 @@ void for_tiles(const AxisLoops& loops, const Body& body) {
   });
 }
 
+// Elements of a block, see NOTE: [cumulation order]. No power of two: blocks that are read together
+// would fall on the same lines of the first-level cache. The greatest and the least are the same in
+// any order, and one after the other they cost least: the processor foresees that few change.
+template <class Op>
+constexpr std::int64_t block = std::is_same_v<Op, Maximum> || std::is_same_v<Op, Minimum>
+                                   ? std::numeric_limits<std::int64_t>::max()
+                                   : 1008;
+
+// Many rows, several at a time.
+template <class Op, class A, class T>
+void cumulate_rows(const T* x, T* out, std::int64_t rows, std::int64_t n, bool reverse) {
+  const std::int64_t start = reverse ? n - 1 : 0, step = reverse ? -1 : 1;
+  const std::int64_t groups = (rows + rows_at_once - 1) / rows_at_once;
+  auto run = [&](const T* src, T* dst, auto count) {
+    A before[count], total[count];  // of the blocks before, and of this one so far
+    for (std::int64_t first = 0; first < n; first += block<Op>) {
+      const std::int64_t size = std::min(n - first, block<Op>);
+      for (int r = 0; r < count; ++r) {
+        if (first > 0) before[r] = first == block<Op> ? total[r] : Op::combine(before[r], total[r]);
+        total[r] = A(src[r * n]);
+        dst[r * n] = T(first == 0 ? total[r] : Op::combine(before[r], total[r]));
+      }
+      src += step, dst += step;
+      for (std::int64_t i = 1; i < size; ++i, src += step, dst += step)
+        for (int r = 0; r < count; ++r) {
+          total[r] = Op::combine(total[r], A(src[r * n]));
+          dst[r * n] = T(first == 0 ? total[r] : Op::combine(before[r], total[r]));
+        }
+    }
+  };
+  auto run_rows = [&](std::int64_t row, auto count) {
+    run(x + row * n + start, out + row * n + start, count);
+  };
+  parallel_for(groups, std::max<std::int64_t>(1, 32768 / (rows_at_once * n)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 std::int64_t row = begin * rows_at_once;
+                 const std::int64_t last = std::min(rows, end * rows_at_once);
+                 for (; row + rows_at_once <= last; row += rows_at_once)
+                   run_rows(row, std::integral_constant<int, rows_at_once>());
+                 for (; row < last; ++row) run_rows(row, std::integral_constant<int, 1>());
+               });
+}
+
+// Blocks that follow each other, all at once, so that their chains of additions overlap. Written
+// out by a fold, because the totals then stay in registers.
+template <class Op, class A, class T, int step, std::int64_t... c>
+struct Blocks {
+  static constexpr std::int64_t size = block<Op>;
+
+  static void find_totals(const T* x, A* totals) {
+    A total[]{A(x[c * size * step])...};
+    for (std::int64_t i = 1; i < size; ++i)
+      ((total[c] = Op::combine(total[c], A(x[(c * size + i) * step]))), ...);
+    ((totals[c] = total[c]), ...);
+  }
+  // before: the total of the blocks before each.
+  static void cumulate(const T* x, T* out, const A* before, std::int64_t count) {
+    A total[]{A(x[c * size * step])...};
+    const A base[]{before[c]...};
+    ((out[c * size * step] = T(Op::combine(base[c], total[c]))), ...);
+    for (std::int64_t i = 1; i < count; ++i)
+      ((total[c] = Op::combine(total[c], A(x[(c * size + i) * step])),
+        out[(c * size + i) * step] = T(Op::combine(base[c], total[c]))),
+       ...);
+  }
+};
+
+// A row of several blocks, which threads share: the totals of blocks, then the results.
+template <class Op, class A, int step, class T>
+void cumulate_long_row(const T* x, T* out, std::int64_t n) {
+  using Eight = Blocks<Op, A, T, step, 0, 1, 2, 3, 4, 5, 6, 7>;
+  using One = Blocks<Op, A, T, step, 0>;
+  constexpr std::int64_t size = block<Op>, grain = 16;
+  const std::int64_t whole = n / size, rest = n % size;
+  const Storage memory = Storage::allocate(std::size_t(whole + 1) * sizeof(A));
+  A* const before = static_cast<A*>(memory.data());  // of block b at b, but for the first block
+  parallel_for(whole, grain, [&](std::int64_t b, std::int64_t end) {
+    for (; b + 8 <= end; b += 8) Eight::find_totals(x + b * size * step, before + b + 1);
+    for (; b < end; ++b) One::find_totals(x + b * size * step, before + b + 1);
+  });
+  for (std::int64_t b = 2; b <= whole; ++b) before[b] = Op::combine(before[b - 1], before[b]);
+  A total = A(x[0]);  // nothing is before the first block
+  out[0] = T(total);
+  for (std::int64_t i = 1; i < size; ++i)
+    out[i * step] = T(total = Op::combine(total, A(x[i * step])));
+  parallel_for(whole - 1, grain, [&](std::int64_t b, std::int64_t end) {
+    for (++b, ++end; b + 8 <= end; b += 8)
+      Eight::cumulate(x + b * size * step, out + b * size * step, before + b, size);
+    for (; b < end; ++b)
+      One::cumulate(x + b * size * step, out + b * size * step, before + b, size);
+  });
+  if (rest > 0)
+    One::cumulate(x + whole * size * step, out + whole * size * step, before + whole, rest);
+}
+
 template <class Op, class T>
 void cumulate(const T* x, T* out, const AxisLoops& loops, bool reverse) {
   using A = decltype(accumulator<Op, T>());
-  const std::int64_t n = loops.size, step = reverse ? -1 : 1;
+  const std::int64_t n = loops.size;
   if (loops.inner == 1) {
-    const std::int64_t start = reverse ? n - 1 : 0,
-                       groups = (loops.outer + rows_at_once - 1) / rows_at_once;
-    parallel_for(groups, std::max<std::int64_t>(1, 32768 / (rows_at_once * n)),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t row = begin * rows_at_once;
-                        row < std::min(loops.outer, end * rows_at_once);) {
-                     const std::int64_t at = row * n + start;
-                     if (row + rows_at_once <= loops.outer) {
-                       A total[rows_at_once];
-                       for (int r = 0; r < rows_at_once; ++r)
-                         out[at + r * n] = T(total[r] = A(x[at + r * n]));
-                       for (std::int64_t i = 1, k = at + step; i < n; ++i, k += step)
-                         for (int r = 0; r < rows_at_once; ++r)
-                           out[k + r * n] = T(total[r] = Op::combine(total[r], A(x[k + r * n])));
-                       row += rows_at_once;
-                     } else {
-                       A total = A(x[at]);
-                       out[at] = T(total);
-                       for (std::int64_t i = 1, k = at + step; i < n; ++i, k += step)
-                         out[k] = T(total = Op::combine(total, A(x[k])));
-                       ++row;
-                     }
-                   }
-                 });
-    return;
+    if constexpr (block<Op> < std::numeric_limits<std::int64_t>::max())
+      if (n > 8 * block<Op> && loops.outer < 2 * rows_at_once) {
+        for (std::int64_t row = 0; row < loops.outer; ++row)
+          if (reverse)
+            cumulate_long_row<Op, A, -1>(x + (row + 1) * n - 1, out + (row + 1) * n - 1, n);
+          else
+            cumulate_long_row<Op, A, 1>(x + row * n, out + row * n, n);
+        return;
+      }
+    return cumulate_rows<Op, A>(x, out, loops.outer, n, reverse);
   }
   for_tiles(loops, [&](std::int64_t outer, std::int64_t first, std::int64_t width) {
-    A total[tile];
+    A before[tile], total[tile];  // of the blocks before, and of this one so far
     const std::int64_t base = outer * n * loops.inner + first;
     for (std::int64_t i = 0; i < n; ++i) {
       const std::int64_t at = base + (reverse ? n - 1 - i : i) * loops.inner;
-      if (i == 0)
+      if (i > 0 && i % block<Op> == 0)
+        for (std::int64_t j = 0; j < width; ++j)
+          before[j] = i == block<Op> ? total[j] : Op::combine(before[j], total[j]);
+      if (i % block<Op> == 0)
         for (std::int64_t j = 0; j < width; ++j) total[j] = A(x[at + j]);
       else
         for (std::int64_t j = 0; j < width; ++j) total[j] = Op::combine(total[j], A(x[at + j]));
-      for (std::int64_t j = 0; j < width; ++j) out[at + j] = T(total[j]);
+      if (i < block<Op>)
+        for (std::int64_t j = 0; j < width; ++j) out[at + j] = T(total[j]);
+      else
+        for (std::int64_t j = 0; j < width; ++j) out[at + j] = T(Op::combine(before[j], total[j]));
     }
   });
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/functions.h"
+#include "ops/one_program.h"
 
 namespace plait {
 using namespace functions;  // NOLINT
@@ -37,6 +38,26 @@ Array sorts_before(const Array& x, const Array& y) {
   if (!is_inexact(x.dtype())) return less;
   return lax::bitwise_or(less, lax::bitwise_and(lax::eq(x, x), lax::ne(y, y)));
 }
+
+// Bisection: as many steps as the size of the sorted array has bits.
+Array bisect(const Array& sorted, const Array& values, const std::string& side) {
+  const Dim n = sorted.shape(0);
+  const Shape& shape = values.shape();
+  const int steps = n.is_constant() ? std::bit_width(std::uint64_t(n.constant())) : 31;
+  Array low = lax::full(shape, 0, default_int),
+        high = plait::broadcast_to(number_of(n, default_int), shape);
+  const Array one = Array::literal(1, default_int);
+  for (int step = 0; step < steps; ++step) {
+    const Array middle = lax::shift_right_logical(lax::add(low, high), one);
+    const Array value = numpy::take(sorted, middle, 0, "clip");
+    Array goes_right = side == "left" ? sorts_before(value, values)
+                                      : lax::bitwise_not(sorts_before(values, value));
+    const Array active = lax::lt(low, high);
+    low = lax::select(lax::bitwise_and(active, goes_right), lax::add(middle, one), low);
+    high = lax::select(lax::bitwise_and(active, lax::bitwise_not(goes_right)), middle, high);
+  }
+  return low;
+}
 }  // namespace
 
 Array numpy::searchsorted(Operand a, Operand v, const std::string& side,
@@ -48,24 +69,10 @@ Array numpy::searchsorted(Operand a, Operand v, const std::string& side,
                      "give a vector");
   Arrays x{sorter ? take(a, *sorter, 0) : Array(a), v};
   promote_dtypes(x, "searchsorted");
-  const Dim n = a.shape(0);
-  const Shape& shape = v.shape();
-  if (n == Dim(0)) return lax::full(shape, 0, default_int);
-  // Bisection: as many steps as n has bits.
-  const int steps = n.is_constant() ? std::bit_width(std::uint64_t(n.constant())) : 31;
-  Array low = lax::full(shape, 0, default_int),
-        high = plait::broadcast_to(number_of(n, default_int), shape);
-  const Array one = Array::literal(1, default_int);
-  for (int step = 0; step < steps; ++step) {
-    const Array middle = lax::shift_right_logical(lax::add(low, high), one);
-    const Array value = take(x[0], middle, 0, "clip");
-    Array goes_right =
-        side == "left" ? sorts_before(value, x[1]) : lax::bitwise_not(sorts_before(x[1], value));
-    const Array active = lax::lt(low, high);
-    low = lax::select(lax::bitwise_and(active, goes_right), lax::add(middle, one), low);
-    high = lax::select(lax::bitwise_and(active, lax::bitwise_not(goes_right)), middle, high);
-  }
-  return low;
+  if (a.shape(0) == Dim(0)) return lax::full(v.shape(), 0, default_int);
+  return in_one_program(
+      "searchsorted", x, {{"side", side}}, v.shape().num_elements(),
+      [&](std::span<const Array> inputs) { return Arrays{bisect(inputs[0], inputs[1], side)}; });
 }
 
 Array numpy::digitize(Operand x, Operand bins, bool right) {

@@ -16,6 +16,7 @@ enum class Outside { clamp, skip, trust };
 
 class IndexRows {
  public:
+  static constexpr std::int64_t block = 256;  // rows that for_blocks gives at once
   // The rows of indices into array; window has the size along every axis that is not a batch axis.
   IndexRows(std::string_view primitive, const View& array, const View& indices,
             const Params& params, const Sizes64& window);
@@ -27,11 +28,16 @@ class IndexRows {
   // Leaves out every window that does not start in [begin, end) along an indexed axis (by its place
   // in "axes").
   void keep_only(int component, std::int64_t begin, std::int64_t end);
+  // Whether for_blocks may give no_window.
+  bool may_leave_out(Outside outside) const {
+    return outside == Outside::skip ||
+           std::any_of(components_.begin(), components_.end(),
+                       [](const Component& component) { return component.keeps_part; });
+  }
   // Calls body(row, count, offsets) on consecutive blocks of rows, with the offset in elements of
   // the window of each.
   template <class Body>
   void for_blocks(std::int64_t begin, std::int64_t end, Outside outside, const Body& body) const {
-    constexpr std::int64_t block = 256;
     std::int64_t offsets[block];
     for (std::int64_t row = begin; row < end; row += block) {
       const std::int64_t count = std::min(block, end - row);

@@ -3,12 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/base/allocator.h>
 #include <plait/base/dtype.h>
+#include <plait/base/pool.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace plait {
 
@@ -90,6 +94,78 @@ void radix_sort(Item* items, Item* scratch, std::int64_t count, KeyOf key_of) {
     std::swap(src, dst);
   }
   if (src != items) std::copy_n(src, count, items);
+}
+
+// Uninitialised memory for a sort, from the caching allocator: sorts are called again.
+template <class T>
+class SortMemory {
+ public:
+  explicit SortMemory(std::int64_t count)
+      : storage_(Storage::allocate(std::size_t(count) * sizeof(T))) {}
+  T* get() const { return static_cast<T*>(storage_.data()); }
+
+ private:
+  Storage storage_;
+};
+
+// Fewer are sorted faster by one thread, which keeps all of its buckets near.
+constexpr std::int64_t wide_sort = 1 << 16;
+
+// Sorts one long row by all threads: every thread counts the digits of its slice of the items, then
+// puts them behind the equal ones of the slices before. Items go from src to dst by way of scratch,
+// which each hold count; src is only read. Digits are wider than those of short rows: a pass over
+// memory costs more than counters that no longer fit the first-level cache.
+template <class Item, class KeyOf>
+void radix_sort_wide(const Item* src, Item* dst, Item* scratch, std::int64_t count, KeyOf key_of) {
+  using Key = decltype(key_of(*src));
+  constexpr int width = sizeof(Key) == 1 ? 8 : sizeof(Key) == 2 ? 8 : 11;
+  constexpr int digits = (int(sizeof(Key)) * 8 + width - 1) / width, buckets = 1 << width;
+  const int slices = num_threads();
+  auto digit_of = [](Key key, int digit) { return key >> (digit * width) & (buckets - 1); };
+  auto for_slices = [&](const auto& body) {  // body(slice, begin, end)
+    parallel_for(slices, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i)
+        body(i, count * i / slices, count * (i + 1) / slices);
+    });
+  };
+  std::vector<std::uint32_t> counts(std::size_t(slices) * digits * buckets);
+  auto counts_of = [&](std::int64_t slice, int digit) {
+    return counts.data() + (slice * digits + digit) * buckets;
+  };
+  for_slices([&](std::int64_t slice, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const Key key = key_of(src[i]);
+      for (int d = 0; d < digits; ++d) ++counts_of(slice, d)[digit_of(key, d)];
+    }
+  });
+  std::vector<int> passes;  // a digit that all keys share moves nothing
+  for (int d = 0; d < digits; ++d) {
+    std::int64_t shared = 0;
+    for (int slice = 0; slice < slices; ++slice)
+      shared += counts_of(slice, d)[digit_of(key_of(src[0]), d)];
+    if (shared != count) passes.push_back(d);
+  }
+  if (passes.empty()) return void(std::copy_n(src, count, dst));
+  for (std::size_t pass = 0; pass < passes.size(); ++pass) {
+    const int d = passes[pass];
+    // The last one ends in dst.
+    Item* const to = (passes.size() - pass) % 2 == 1 ? dst : scratch;
+    if (pass > 0 && slices > 1)
+      for_slices([&](std::int64_t slice, std::int64_t begin, std::int64_t end) {
+        std::uint32_t* const count = counts_of(slice, d);
+        std::fill_n(count, buckets, 0);
+        for (std::int64_t i = begin; i < end; ++i) ++count[digit_of(key_of(src[i]), d)];
+      });
+    std::uint32_t total = 0;
+    for (int bucket = 0; bucket < buckets; ++bucket)
+      for (int slice = 0; slice < slices; ++slice)
+        total += std::exchange(counts_of(slice, d)[bucket], total);
+    for_slices([&](std::int64_t slice, std::int64_t begin, std::int64_t end) {
+      std::uint32_t* const start = counts_of(slice, d);
+      for (std::int64_t i = begin; i < end; ++i) to[start[digit_of(key_of(src[i]), d)]++] = src[i];
+    });
+    src = to;
+  }
 }
 
 }  // namespace plait

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "ops/one_program.h"
 #include "ops/random_functions.h"
 
 namespace plait {
@@ -23,8 +24,12 @@ Array random::normal(Operand key, const Shape& shape, OptionalDType dtype) {
   }
   float_dtype("normal", dtype);
   // sqrt(2) erf_inv(u), u above -1.
-  const Array u = uniform_between(key, shape, to, -1 + format_of(to).epsilon / 2, 1);
-  return lax::mul(Array::literal(M_SQRT2, to), lax::erf_inv(u));
+  auto steps = [&](std::span<const Array> inputs) {
+    const Array u = uniform_between(inputs[0], shape, to, -1 + format_of(to).epsilon / 2, 1);
+    return Arrays{lax::mul(Array::literal(M_SQRT2, to), lax::erf_inv(u))};
+  };
+  return in_one_program("normal", Arrays{key}, {{"shape", shape}, {"dtype", to}},
+                        shape.num_elements(), steps);
 }
 
 Array random::truncated_normal(Operand key, Operand lower, Operand upper,

@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/random_functions.h"
 
+#include "ops/one_program.h"
+
 #include <cmath>
 
 namespace plait {
@@ -76,7 +78,7 @@ DType unsigned_dtype(int bits) {
                       : DType::uint64;
 }
 // The mantissa at random in a number from 1 to 2, less 1.
-Array unit_uniform(const Array& key, const Shape& shape, DType dtype) {
+Array unit_uniform_steps(const Array& key, const Shape& shape, DType dtype) {
   const FloatFormat format = format_of(dtype);
   const int width = format.mantissa < 8 ? 8 : format.bits;
   const DType words = unsigned_dtype(format.bits);
@@ -85,6 +87,12 @@ Array unit_uniform(const Array& key, const Shape& shape, DType dtype) {
       lax::shift_right_logical(bits, integer_literal(width - format.mantissa, words));
   const Array number = lax::bitwise_or(mantissa, integer_literal(std::int64_t(format.one), words));
   return lax::sub(lax::bitcast_convert_type(number, dtype), Array::literal(1, dtype));
+}
+Array unit_uniform(const Array& key, const Shape& shape, DType dtype) {
+  return in_one_program("uniform", std::span(&key, 1), {{"shape", shape}, {"dtype", dtype}},
+                        shape.num_elements(), [&](std::span<const Array> inputs) {
+                          return Arrays{unit_uniform_steps(inputs[0], shape, dtype)};
+                        });
 }
 
 }  // namespace

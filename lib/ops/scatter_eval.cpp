@@ -94,24 +94,52 @@ void combine_run(T* dst, std::int64_t dst_stride, const T* src, std::int64_t src
   for (; i < n; ++i) combine<Op>(dst[i * dst_stride], src[i * src_stride]);
 }
 
-// Windows at these offsets of an array meet updates, one every row_stride elements.
-using Combine = void (*)(void* array, const std::int64_t* offsets, std::int64_t count,
-                         const Runs& runs, const void* updates, std::int64_t row_stride);
-template <class Op, class T>
-void combine_windows(void* array, const std::int64_t* offsets, std::int64_t count, const Runs& runs,
-                     const void* updates, std::int64_t row_stride) {
-  T* const dst = static_cast<T*>(array);
-  const T* src = static_cast<const T*>(updates);
-  for (std::int64_t i = 0; i < count; ++i, src += row_stride) {
-    if (offsets[i] == no_window) continue;
-    if (runs.size == 1) {
-      combine<Op>(dst[offsets[i]], *src);
-      continue;
+// Windows of an array and the rows of updates that meet them: row i for window i where rows is
+// null.
+struct Windows {
+  const std::int64_t *offsets, *rows;
+  std::int64_t count;
+};
+
+// Those of offsets. Without branches: whether a window belongs to this thread cannot be foreseen.
+struct KeptWindows : Windows {
+  KeptWindows(const std::int64_t* all, std::int64_t num_rows) : Windows{places, numbers, 0} {
+    for (std::int64_t i = 0; i < num_rows; ++i) {
+      places[count] = all[i];
+      numbers[count] = i;
+      count += all[i] != no_window;
     }
-    for (const Runs::Start& start : runs.starts)
-      combine_run<Op>(dst + offsets[i] + start.array, runs.array_stride, src + start.values,
-                      runs.values_stride, runs.length);
   }
+  KeptWindows(const KeptWindows&) = delete;
+  std::int64_t places[IndexRows::block], numbers[IndexRows::block];
+};
+
+// The windows meet their rows of updates, which lie row_stride elements apart.
+using Combine = void (*)(void* array, const Windows& windows, const Runs& runs, const void* updates,
+                         std::int64_t row_stride);
+template <class Op, class T>
+void combine_windows(void* array, const Windows& windows, const Runs& runs, const void* updates,
+                     std::int64_t row_stride) {
+  T* const dst = static_cast<T*>(array);
+  const T* const first = static_cast<const T*>(updates);
+  const std::int64_t* const offsets = windows.offsets;
+  auto for_windows = [&](const auto& row_of) {
+    if (runs.size == 1) {
+      for (std::int64_t i = 0; i < windows.count; ++i)
+        combine<Op>(dst[offsets[i]], first[row_of(i) * row_stride]);
+      return;
+    }
+    for (std::int64_t i = 0; i < windows.count; ++i) {
+      const T* const src = first + row_of(i) * row_stride;
+      for (const Runs::Start& start : runs.starts)
+        combine_run<Op>(dst + offsets[i] + start.array, runs.array_stride, src + start.values,
+                        runs.values_stride, runs.length);
+    }
+  };
+  if (const std::int64_t* const rows = windows.rows)
+    for_windows([rows](std::int64_t i) { return rows[i]; });
+  else
+    for_windows([](std::int64_t i) { return i; });
 }
 
 Combine combine_for(Kind kind, DType dtype) {
@@ -153,10 +181,14 @@ struct Scatter {
   void run(const IndexRows& part, std::int64_t begin, std::int64_t end) const {
     const std::int64_t width = size_of(out.dtype), row_stride = updates.size() / rows.count();
     const Runs runs = runs_of(window, out_strides, update_strides);
+    const bool may_leave_out = part.may_leave_out(outside);
     part.for_blocks(begin, end, outside,
                     [&](std::int64_t row, std::int64_t count, const std::int64_t* offsets) {
-                      combine(out.data, offsets, count, runs,
-                              updates.as<char>() + row * row_stride * width, row_stride);
+                      const char* const first = updates.as<char>() + row * row_stride * width;
+                      if (may_leave_out)
+                        combine(out.data, KeptWindows(offsets, count), runs, first, row_stride);
+                      else
+                        combine(out.data, {offsets, nullptr, count}, runs, first, row_stride);
                     });
   }
   // The elements [begin, end) of every window along an axis of windows.

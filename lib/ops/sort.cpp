@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <memory>
 
 #include "order.h"
 #include "radix_sort.h"
@@ -24,20 +23,64 @@ std::int64_t rows_grain(std::int64_t row) {
   return std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(row, 1));
 }
 
-// One operand that is its own key: its elements are sorted in place.
+// Keys from least to greatest: those of a descending order are inverted.
 template <class T>
-void sort_elements(T* data, std::int64_t rows, std::int64_t n, bool descending) {
+auto key_in(bool descending) {
+  using Key = UnsignedOf<sizeof(T)>;
+  return [flip = descending ? Key(~Key(0)) : Key(0)](T x) { return Key(order_key(x) ^ flip); };
+}
+
+// Sorts rows by key_of(item), from one place to another: long rows one after the other by all
+// threads, others by one thread each.
+template <class Item, class KeyOf>
+void sort_rows(const Item* src, Item* dst, std::int64_t rows, std::int64_t n, const KeyOf& key_of) {
+  if (n >= wide_sort && num_threads() > 1 && rows < 2 * num_threads()) {
+    const SortMemory<Item> scratch(n);
+    for (std::int64_t row = 0; row < rows; ++row)
+      radix_sort_wide(src + row * n, dst + row * n, scratch.get(), n, key_of);
+    return;
+  }
+  const SortMemory<Item> scratch(rows * n);  // of which every thread touches one row
   parallel_for(rows, rows_grain(n), [&](std::int64_t begin, std::int64_t end) {
-    const std::unique_ptr<T[]> scratch(new T[n]);
     for (std::int64_t row = begin; row < end; ++row) {
-      T* items = data + row * n;
-      using Key = UnsignedOf<sizeof(T)>;
-      if (descending)
-        radix_sort(items, scratch.get(), n, [](T x) { return Key(~order_key(x)); });
-      else
-        radix_sort(items, scratch.get(), n, [](T x) { return order_key(x); });
+      if (src != dst) std::copy_n(src + row * n, n, dst + row * n);
+      radix_sort(dst + row * n, scratch.get() + begin * n, n, key_of);
     }
   });
+}
+
+// A key with what comes along: of argsort, its place.
+template <class T, class Value>
+struct Pair {
+  T key;
+  Value value;
+};
+
+template <class T, class Value>
+void sort_pairs(const T* keys, const Value* values, T* sorted_keys, Value* sorted_values,
+                std::int64_t rows, std::int64_t n, bool descending) {
+  using Item = Pair<T, Value>;
+  const SortMemory<Item> pairs(rows * n), sorted(rows * n);
+  const std::int64_t grain = 16384;
+  parallel_for(rows * n, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) pairs.get()[i] = {keys[i], values[i]};
+  });
+  sort_rows(pairs.get(), sorted.get(), rows, n,
+            [key_of = key_in<T>(descending)](const Item& item) { return key_of(item.key); });
+  parallel_for(rows * n, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      sorted_keys[i] = sorted.get()[i].key;
+      sorted_values[i] = sorted.get()[i].value;
+    }
+  });
+}
+
+// Whether sort_pairs has these: the common keys, with values of four or eight bytes.
+bool are_pairs(std::span<const View> inputs, std::int64_t num_keys) {
+  if (inputs.size() != 2 || num_keys != 1) return false;
+  const int key_bytes = size_of(inputs[0].dtype), value_bytes = size_of(inputs[1].dtype);
+  return !is_complex(inputs[0].dtype) && (key_bytes == 4 || key_bytes == 8) &&
+         (value_bytes == 4 || value_bytes == 8);
 }
 
 // The keys of an operand, from the least significant to the most: a complex number has its
@@ -100,6 +143,33 @@ void permute(const char* src, char* dst, const std::uint32_t* order, std::int64_
   }
 }
 
+// Any operands: an order by the keys, then all operands put in it.
+void sort_by_keys(std::span<const View> inputs, const std::vector<Buffer>& sources,
+                  const std::vector<View>& targets, std::int64_t num_keys, std::int64_t rows,
+                  std::int64_t n, bool descending) {
+  const SortMemory<std::uint32_t> orders(rows * n);  // of each, a thread touches one row
+  const SortMemory<Ranked<std::uint64_t>> scratches(2 * rows * n);
+  parallel_for(rows, rows_grain(n), [&](std::int64_t begin, std::int64_t end) {
+    std::uint32_t* const order = orders.get() + begin * n;
+    void* const scratch = scratches.get() + 2 * begin * n;
+    for (std::int64_t row = begin; row < end; ++row) {
+      for (std::int64_t i = 0; i < n; ++i) order[i] = std::uint32_t(i);
+      for (std::int64_t key = num_keys; key-- > 0;)
+        for (int part = 0; part < num_parts(inputs[key].dtype); ++part)
+          visit_dtype(inputs[key].dtype, [&](auto element) {
+            using T = decltype(element);
+            sort_order_by(static_cast<const T*>(sources[key].data()) + row * n, part, order, n,
+                          scratch, descending);
+          });
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const std::int64_t bytes = size_of(inputs[i].dtype);
+        permute(static_cast<const char*>(sources[i].data()) + row * n * bytes,
+                targets[i].as<char>() + row * n * bytes, order, n, bytes);
+      }
+    }
+  });
+}
+
 void sort_eval(std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
   const int axis = int(params.integer("axis"));
   const std::int64_t num_keys = params.integer("num_keys"), n = inputs[0].shape[axis];
@@ -116,34 +186,33 @@ void sort_eval(std::span<const View> inputs, std::span<const View> outputs, cons
     }
     targets.push_back(target);
   }
+  std::vector<Buffer> sources;
+  for (const View& input : inputs) sources.push_back(dense_rows(with_axis_last(input, axis)));
   if (inputs.size() == 1 && !is_complex(inputs[0].dtype)) {
-    copy_elements(with_axis_last(inputs[0], axis), targets[0]);
     visit_dtype(inputs[0].dtype, [&](auto element) {
       using T = decltype(element);
-      if constexpr (!is_complex_v<T>) sort_elements(targets[0].as<T>(), rows, n, descending);
+      if constexpr (!is_complex_v<T>)
+        sort_rows(static_cast<const T*>(sources[0].data()), targets[0].as<T>(), rows, n,
+                  key_in<T>(descending));
     });
-  } else {
-    std::vector<Buffer> sources;
-    for (const View& input : inputs) sources.push_back(dense_rows(with_axis_last(input, axis)));
-    parallel_for(rows, rows_grain(n), [&](std::int64_t begin, std::int64_t end) {
-      const std::unique_ptr<std::uint32_t[]> order(new std::uint32_t[n]);
-      const std::unique_ptr<Ranked<std::uint64_t>[]> scratch(new Ranked<std::uint64_t>[2 * n]);
-      for (std::int64_t row = begin; row < end; ++row) {
-        for (std::int64_t i = 0; i < n; ++i) order[i] = std::uint32_t(i);
-        for (std::int64_t key = num_keys; key-- > 0;)
-          for (int part = 0; part < num_parts(inputs[key].dtype); ++part)
-            visit_dtype(inputs[key].dtype, [&](auto element) {
-              using T = decltype(element);
-              sort_order_by(static_cast<const T*>(sources[key].data()) + row * n, part, order.get(),
-                            n, scratch.get(), descending);
-            });
-        for (std::size_t i = 0; i < inputs.size(); ++i) {
-          const std::int64_t bytes = size_of(inputs[i].dtype);
-          permute(static_cast<const char*>(sources[i].data()) + row * n * bytes,
-                  targets[i].as<char>() + row * n * bytes, order.get(), n, bytes);
-        }
+  } else if (are_pairs(inputs, num_keys)) {
+    visit_dtype(inputs[0].dtype, [&](auto element) {
+      using T = decltype(element);
+      if constexpr (!is_complex_v<T> && sizeof(T) >= 4) {
+        auto sort_with = [&](auto value) {
+          using Value = decltype(value);
+          sort_pairs(static_cast<const T*>(sources[0].data()),
+                     static_cast<const Value*>(sources[1].data()), targets[0].as<T>(),
+                     targets[1].as<Value>(), rows, n, descending);
+        };
+        if (size_of(inputs[1].dtype) == 4)
+          sort_with(std::uint32_t{});
+        else
+          sort_with(std::uint64_t{});
       }
     });
+  } else {
+    sort_by_keys(inputs, sources, targets, num_keys, rows, n, descending);
   }
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (targets[i].data != outputs[i].data)
