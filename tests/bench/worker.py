@@ -6,7 +6,6 @@ library prints goes to standard error. Between requests it waits in a read and u
 
 # SPDX-License-Identifier: Apache-2.0
 
-import contextlib
 import gc
 import itertools
 import json
@@ -19,6 +18,7 @@ import traceback
 import libraries
 import numpy as np
 import rows
+from machine import priority
 
 BUNCH = 2e-4  # seconds: calls shorter than the clock can tell are timed in bunches
 MOST = 200  # bunches in a turn
@@ -129,22 +129,6 @@ class Worker:
         if error > row.tolerance:
             return error, f"WRONG: differs by {error:.1e}, {row.tolerance:.0e} allowed"
         return error, None
-
-
-@contextlib.contextmanager
-def priority(level=-19):
-    """All threads of the process before those of others, where that is permitted."""
-    try:
-        for thread in os.listdir("/proc/self/task"):
-            os.setpriority(os.PRIO_PROCESS, int(thread), level)
-    except OSError:
-        pass
-    try:
-        yield
-    finally:
-        if level:
-            with priority(0):
-                pass
 
 
 def load(path):
