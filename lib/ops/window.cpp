@@ -110,6 +110,44 @@ Array extreme_tangent(const std::string& kind, const Windows& w, const Array& x,
   return lax::select(reads.is_element, flat.unflatten(picked, out), Array::literal(0, t.dtype()));
 }
 
+// Windows side by side, without padding or holes, over axes of constant sizes: an element is in one
+// of them at most.
+bool is_tiling(const Windows& w, const Shape& shape) {
+  for (int i = 0; i < shape.rank(); ++i)
+    if (!is_trivial(w, i) && !shape[i].is_constant())
+      return false;
+    else if (!w.window[i].is_constant() || !(w.strides[i] == w.window[i]) ||
+             !(w.low[i] == Dim(0)) || !w.high[i].is_constant() || w.high[i].constant() > 0 ||
+             !(w.base_dilation[i] == Dim(1)) || !(w.window_dilation[i] == Dim(1)))
+      return false;
+  return true;
+}
+
+// The same of tiles: of each, the tangent whose place is that of the extreme. Transposed, an
+// element compares its own place with that of the extreme, and nothing is scattered.
+Array extreme_tangent_of_tiles(const std::string& kind, const Windows& w, const Array& x,
+                               const Array& t, const Shape& out) {
+  const Array place = bind(reduce_window_p, {x}, params_of("arg" + kind, w));
+  Shape start, limit, tiles, window;
+  std::vector<int> place_axes, window_axes;
+  for (int i = 0; i < out.rank(); ++i) {
+    start.push_back(0);
+    limit.push_back(out[i] * w.window[i]);
+    place_axes.push_back(tiles.rank());
+    tiles.push_back(out[i]);
+    if (w.window[i] == Dim(1)) continue;
+    window_axes.push_back(tiles.rank());
+    tiles.push_back(w.window[i]);
+    window.push_back(w.window[i]);
+  }
+  const Array whole = lax::slice(t, start, limit);
+  const Array own = lax::reshape(lax::iota(DType::int32, {window.num_elements()}, 0), window);
+  const Array chosen = lax::eq(lax::broadcast_in_dim(own, tiles, window_axes),
+                               lax::broadcast_in_dim(place, tiles, place_axes));
+  return lax::reduce_sum(
+      lax::select(chosen, lax::reshape(whole, tiles), lax::full(tiles, 0, t.dtype())), window_axes);
+}
+
 // The derivative of a product by each factor is the product of the others: those before it, times
 // those after it, which is exact where a factor is zero.
 Array product_tangent(const Windows& w, const Array& x, const Array& t, const Shape& out) {
@@ -225,7 +263,8 @@ static const auto reduce_window_def =
             return {Tangent(outputs[0].aval())};
           if (Flattened(w, x.shape()).axes.empty()) return {t};
           if (kind == "prod") return {product_tangent(w, x, t, outputs[0].shape())};
-          return {extreme_tangent(kind, w, x, t, outputs[0].shape())};
+          return {(is_tiling(w, x.shape()) ? extreme_tangent_of_tiles : extreme_tangent)(
+              kind, w, x, t, outputs[0].shape())};
         })
         .rule<Transpose>([](auto cotangents, auto inputs, const Params& params) -> Tangents {
           // Each element sums the cotangents of the windows that read it: windows over them, with

@@ -6,7 +6,7 @@
 #include <memory>
 #include <numeric>
 
-#include "window.h"
+#include "window_extremes.h"
 
 namespace plait {
 namespace {
@@ -282,8 +282,10 @@ void eval_reduce_window(std::span<const View> inputs, std::span<const View> outp
   const std::string& kind = params.text("kind");
   const View& out = outputs[0];
   if (num_elements(out.shape) == 0) return;
-  const bool places = kind == "argmax" || kind == "argmin";
-  const Passes passes = plan_passes(windows_of(params), inputs[0].shape, out.shape, places);
+  const bool places = kind == "argmax" || kind == "argmin",
+             extremes = places || kind == "max" || kind == "min";
+  const Windows windows = windows_of(params);
+  const Passes passes = plan_passes(windows, inputs[0].shape, out.shape, places);
   const Buffer dense = inputs[0].is_dense() ? Buffer({}, inputs[0]) : Buffer::copy_of(inputs[0]);
   const Buffer identity = window_identity(kind, inputs[0].dtype).buffer();
   visit_dtype(inputs[0].dtype, [&](auto element) {
@@ -293,6 +295,11 @@ void eval_reduce_window(std::span<const View> inputs, std::span<const View> outp
       reduce_slices<Op, T, A>(passes, static_cast<const T*>(dense.data()), out.as<T>(),
                               A(*static_cast<const T*>(identity.data())));
     };
+    if constexpr (std::is_same_v<E, float> || std::is_same_v<E, double>)
+      if (extremes && has_small_windows(windows, inputs[0].shape))
+        return eval_extremes(kind, windows, inputs[0].shape, out.shape,
+                             static_cast<const E*>(dense.data()),
+                             *static_cast<const E*>(identity.data()), out.data);
     // Integers wrap, so sums and products are those of unsigned ones.
     if constexpr (!std::is_same_v<E, bool>) {
       if constexpr (std::is_integral_v<E>) {
