@@ -10,6 +10,7 @@
 #include "picks.h"
 #include "point_writer.h"
 #include "reduction.h"
+#include "segments.h"
 #include "streams.h"
 
 namespace plait::llvm {
@@ -29,7 +30,7 @@ class PointKernel final : public Kernel {
       made.layout = lay_out(*group_, made.plan, strides);
       made.units = units_of(made.plan, made.layout, lanes_);
       place(made);
-      prepare(made);
+      prepare(made, strides);
     }
   }
 
@@ -95,15 +96,14 @@ class PointKernel final : public Kernel {
     }
   }
 
-  void prepare(Nest& nest) {
-    double weight = 0;
+  void prepare(Nest& nest, std::span<const Sizes64> strides) {
     nest.code = std::make_unique<StreamingCode>(
-        choose_streams(nest), [this, &nest, &weight](const std::vector<bool>& streams) {
-          PointCode made =
-              write_points(*group_, nest.plan, nest.layout, nest.units, lanes_, streams);
-          weight = made.weight;
-          return std::move(made.code);
+        "points " + std::to_string(nests_.size()) + "\n" + describe(group_, strides),
+        choose_streams(nest), [this, &nest](const std::vector<bool>& streams) {
+          return write_points(*group_, nest.plan, nest.layout, nest.units, lanes_, streams);
         });
+    double weight = 0;  // of one vector
+    for (int e : nest.plan.equations) weight += weight_of(group_->equations[e]);
     const double vectors = double(num_elements(nest.plan.shape)) / double(nest.units.count) /
                            double(std::min<std::int64_t>(lanes_, nest.layout.lane_size));
     const double nanoseconds = vectors * (1 + 0.3 * weight);

@@ -47,7 +47,7 @@ class PointWriter {
     });
     emitter_.return_void();
   }
-  PointCode compile() const { return {emitter_.compile(), points_.weight(num_levels())}; }
+  Object compile() const { return emitter_.compile(); }
 
  private:
   struct Sum {
@@ -343,8 +343,8 @@ class PointWriter {
 
 }  // namespace
 
-PointCode write_points(const JaxprData& group, const PointNest& nest, const PointLayout& layout,
-                       const PointUnits& units, int lanes, const std::vector<bool>& streams) {
+Object write_points(const JaxprData& group, const PointNest& nest, const PointLayout& layout,
+                    const PointUnits& units, int lanes, const std::vector<bool>& streams) {
   return PointWriter(group, nest, layout, units, lanes, streams).compile();
 }
 

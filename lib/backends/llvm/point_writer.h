@@ -36,12 +36,8 @@ PointUnits units_of(const PointNest& nest, const PointLayout& layout, int lanes)
 
 // A function of inputs, the nest's stored results, and the numbers of its reductions' blocks, or
 // the results where is_direct.
-struct PointCode {
-  std::unique_ptr<const Code> code;
-  double weight = 0;  // of one vector
-};
+Object write_points(const JaxprData& group, const PointNest& nest, const PointLayout& layout,
+                    const PointUnits& units, int lanes, const std::vector<bool>& streams);
 bool is_direct(const PointNest& nest);
-PointCode write_points(const JaxprData& group, const PointNest& nest, const PointLayout& layout,
-                       const PointUnits& units, int lanes, const std::vector<bool>& streams);
 
 }  // namespace plait::llvm
