@@ -134,7 +134,7 @@ def _joined(word, choose, targets):
         values = [target.allowed(figures) for target in targets]
         return choose((value for value in values if value is not None), default=None)
 
-    return Target(word.join(target.text for target in targets), allowed)
+    return Target(word.join(target.text for target in targets), allowed) if targets else NOTHING
 
 
 # --- Rows ------------------------------------------------------------------------------------------

@@ -85,6 +85,62 @@ def chain_row(equations):
     ]
 
 
+# --- Long programs ---------------------------------------------------------------------------------
+
+SHORT, LONG = 1000, 100_000
+LINEAR = 8  # programs outgrow the caches; were it quadratic, this would be 100
+
+
+def acting(act, equations):
+    """act on a jaxpr of this many equations, or of a new one, where it changes it."""
+
+    def build(library, x):
+        plait = library.module
+        jaxpr = plait.make_jaxpr(chain(library.lax.sin, equations))(x)
+        return lambda: act(plait, chain(library.lax.sin, equations), jaxpr, x) or 0.0
+
+    return build
+
+
+def printing(plait, f, jaxpr, x):
+    str(jaxpr)
+
+
+def tracing(plait, f, jaxpr, x):
+    plait.make_jaxpr(f)(x)
+
+
+def differentiating(plait, f, jaxpr, x):
+    plait.make_jaxpr(plait.grad(lambda x: f(x).sum()))(x)
+
+
+def batching(plait, f, jaxpr, x):
+    plait.make_jaxpr(plait.vmap(f))(x)
+
+
+def compiling(plait, f, jaxpr, x):
+    plait.jit(f)(x)
+
+
+def length_rows(name, what, act, reach=()):
+    """The same for a short and for a long program, which must not cost much more for each equation."""
+
+    def row(equations, reach):
+        return Row(
+            f"length/{name}-{equations}",
+            f"{what} {equations:,} equations, each",
+            both(*reach),
+            lambda: (np.ones(3, np.float32),),
+            lambda x: 0.0,
+            calls={"plait": acting(act, equations)},
+            per=equations,
+            cold=True,
+        )
+
+    linear = of_row(f"length/{name}-{SHORT}", LINEAR)
+    return [row(SHORT, reach), row(LONG, (*reach, linear))]
+
+
 # --- Many sizes ------------------------------------------------------------------------------------
 
 
@@ -190,6 +246,11 @@ ROWS = [
     ),
     import_row("import/memory", "resident, beyond NumPy", megabytes(60), run_memory, unit="B"),
     *(row for equations in (128, 512, 896) for row in chain_row(equations)),
+    *length_rows("trace", "trace", tracing, (microseconds(3),)),
+    *length_rows("grad", "gradient of", differentiating),
+    *length_rows("vmap", "vmap of", batching),
+    *length_rows("jit", "trace, compile and run", compiling),
+    *length_rows("print", "text of", printing),
     Row(
         "first/mlp",
         "first result of a jitted step of the MLP, batch 128",

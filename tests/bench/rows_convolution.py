@@ -279,9 +279,12 @@ def batched(library, params, x, labels):
     torch = library.module
     own = [p.requires_grad_() for p in torch_params(params)]
     x, labels = x.permute(0, 3, 1, 2).contiguous(), labels.long()
-    loss = functools.partial(torch_loss, torch)
-    run = library.jit(loss) if library.name == "compile" else loss
-    return lambda: torch.autograd.grad(run(own, x, labels), own)
+
+    def taped(loss):
+        return lambda: torch.autograd.grad(loss(own, x, labels), own)
+
+    losses = library.compilations(functools.partial(torch_loss, torch))
+    return {mode: taped(loss) for mode, loss in losses.items()}
 
 
 def clipped(library, params, x, labels):

@@ -110,27 +110,29 @@ def train(library, params, x, y):
 
 
 def torch_train(library, params, x, y):
-    torch = library.module
-    found = {}
-    y = y.argmax(1)
-    # Fused, PyTorch's Adam is one pass over each parameter.
-    for name in ("fused", "foreach"):
+    torch, y = library.module, y.argmax(1)
+
+    def training(loss, adam):
         own = [(w.clone().requires_grad_(), b.clone().requires_grad_()) for w, b in params]
         flat = [array for pair in own for array in pair]
-        optimizer = torch.optim.Adam(flat, RATE, (DECAY1, DECAY2), SMALL, **{name: True})
-        value = functools.partial(torch_loss, torch)
-        if library.name == "compile":
-            value = library.jit(value)
+        optimizer = torch.optim.Adam(flat, RATE, (DECAY1, DECAY2), SMALL, **{adam: True})
 
-        def call(own=own, optimizer=optimizer, value=value):
+        def call():
             optimizer.zero_grad(set_to_none=True)
-            loss = value(own, x, y)
-            loss.backward()
+            value = loss(own, x, y)
+            value.backward()
             optimizer.step()
-            return loss, own
+            return value, own
 
-        found[name] = call
-    return found
+        return call
+
+    losses = library.compilations(functools.partial(torch_loss, torch))
+    # Fused, PyTorch's Adam is one pass over each parameter.
+    return {
+        f"{adam} {mode}".strip(): training(loss, adam)
+        for adam in ("fused", "foreach")
+        for mode, loss in losses.items()
+    }
 
 
 def trained(params, x, y):
@@ -164,17 +166,18 @@ def gradient(library, params, x, y):
     if library.kind == "jaxlike":
         run = library.module.value_and_grad(functools.partial(loss, library.xp))
         return compiled(library, run, params, x, y)
-    torch, value = library.module, functools.partial(torch_loss, library.module)
-    y = y.argmax(1)
-    if library.name == "compile":
-        value = library.jit(value)
+    torch, y = library.module, y.argmax(1)
     flat = [array.requires_grad_() for pair in params for array in pair]
 
-    def call():
-        result = value(params, x, y)
-        return result, torch.autograd.grad(result, flat)
+    def taped(loss):
+        def call():
+            result = loss(params, x, y)
+            return result, torch.autograd.grad(result, flat)
 
-    return call
+        return call
+
+    losses = library.compilations(functools.partial(torch_loss, torch))
+    return {mode: taped(loss) for mode, loss in losses.items()}
 
 
 def product(library, params, x, y, along):
