@@ -36,6 +36,8 @@ class LlvmBackend final : public Backend {
     if (llvm::is_elementwise(equation, inputs, outputs)) return Support::yes();
     if (equation.inputs.size() == 1 && llvm::is_row_reduction(equation, inputs[0]))
       return Support::yes();
+    for (const Aval& aval : inputs)
+      if (is_complex(aval.dtype)) return Support::no("it computes no complex numbers");
     return supports_places(equation, inputs, outputs);
   }
 

@@ -80,10 +80,7 @@ Nest make_nest(const Sizes64& shape, std::span<const Sizes64> input_strides,
 }
 
 void* pack(const View& view, char* dst) {
-  const std::int64_t element = size_of(view.dtype);
-  parallel_for(view.size(), 32768, [&](std::int64_t begin, std::int64_t end) {
-    gather_run(view, begin, end - begin, dst + begin * element);
-  });
+  copy_elements(view, View{dst, view.dtype, view.shape, dense_strides(view.shape)});
   return dst;
 }
 

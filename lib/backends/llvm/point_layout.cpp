@@ -40,18 +40,18 @@ bool is_plain(const JaxprData& group, const PointNest& nest) {
   return true;
 }
 
-// The strides of memory that holds a view's elements once, those along an axis side by side.
-Sizes64 packed_strides(const Sizes64& shape, const Sizes64& strides, int last) {
+// The strides of memory that holds a view's elements once, those along the axes of a role side by
+// side.
+Sizes64 packed_strides(const Sizes64& shape, const Sizes64& strides, const std::vector<Role>& roles,
+                       Role inner) {
   Sizes64 packed(shape.size(), 0);
   std::int64_t step = 1;
-  auto place = [&](int axis) {
-    if (strides[axis] == 0 || shape[axis] == 1) return;
-    packed[axis] = step;
-    step *= shape[axis];
-  };
-  place(last);
-  for (int axis = int(shape.size()); axis-- > 0;)
-    if (axis != last) place(axis);
+  for (const bool is_inner : {true, false})
+    for (int axis = int(shape.size()); axis-- > 0;)
+      if ((roles[axis] == inner) == is_inner && strides[axis] != 0 && shape[axis] != 1) {
+        packed[axis] = step;
+        step *= shape[axis];
+      }
   return packed;
 }
 
@@ -96,23 +96,23 @@ class LayOut {
     return -1;
   }
 
-  int lane_axis() const {
-    return last_axis(nest_.kind == Kind::map    ? Role::outer
-                     : nest_.kind == Kind::rows ? Role::reduced
-                                                : Role::inner);
+  Role lane_role() const {
+    return nest_.kind == Kind::map    ? Role::outer
+           : nest_.kind == Kind::rows ? Role::reduced
+                                      : Role::inner;
   }
 
   // Copies what does not lie along the lanes, or cannot be followed along rows of several axes.
   void pack() {
-    const int lane = lane_axis();
+    const int lane = last_axis(lane_role());
     if (lane < 0) return;
     for (int i = 0; i < group_.num_binders; ++i) {
       if (!is_full_[i]) continue;
       const std::int64_t step = strides(i)[lane];
       const bool follows = nest_.kind != Kind::rows || merges(i, Role::reduced);
       if (step >= -1 && step <= 1 && follows) continue;
-      const Sizes64 packed =
-          follows ? packed_strides(nest_.shape, strides(i), lane) : dense_strides(nest_.shape);
+      const Sizes64 packed = follows ? packed_strides(nest_.shape, strides(i), roles_, lane_role())
+                                     : dense_strides(nest_.shape);
       layout_.packed[i] =
           packed_view(View{nullptr, group_.avals[i].dtype, nest_.shape, strides(i)}, packed);
       strides(i) = packed;
@@ -162,9 +162,7 @@ class LayOut {
   }
 
   void choose_lane() {
-    const Role role = nest_.kind == Kind::map    ? Role::outer
-                      : nest_.kind == Kind::rows ? Role::reduced
-                                                 : Role::inner;
+    const Role role = lane_role();
     layout_.lane = -1;
     for (int i = 0; i < int(layout_.counters.size()); ++i)
       if (layout_.counters[i].role == role) layout_.lane = i;

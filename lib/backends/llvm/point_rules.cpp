@@ -69,6 +69,8 @@ bool is_pointwise(const JaxprData& program, const Equation& equation) {
   if (p == reduce_p) return equation.inputs[0].is_var() && is_written_out(program, equation);
   auto is_index = [](const Aval& aval) { return aval.dtype != DType::uint64; };
   if (p == gather_p) return is_index(inputs[1]);
+  if (p == random_bits_p)
+    return num_elements(outputs[0].shape.to_sizes()) <= std::numeric_limits<std::int32_t>::max();
   if (p == scatter_p) return picks_one(program, equation);
   if (p == dynamic_slice_p) return std::all_of(inputs.begin() + 1, inputs.end(), is_index);
   return false;
@@ -117,6 +119,7 @@ int Points::pull_equation(const Equation& equation, const Indices& place, int ma
   if (p == concatenate_p) return pull_concatenate(equation, place, mask);
   if (p == reduce_p) return pull_short_reduction(equation, place, mask);
   if (p == gather_p) return pull_gather(equation, place, mask);
+  if (p == random_bits_p) return pull_random_bits(equation, place, mask);
   if (p == scatter_p) return pull_scatter(equation, place, mask);
   if (p == dynamic_slice_p) return pull_dynamic_slice(equation, place, mask);
   return pull_elementwise(equation, place, mask);
@@ -283,6 +286,19 @@ Index Points::moved(const Index& index, int node) {
         return Register{emitter.add(first, emission.values[node].v), DType::int64};
       });
   return result;
+}
+
+Index Points::sum(const Index& a, const Index& b) {
+  Index result = a.plus(b.constant);
+  for (std::size_t i = 0; i < b.steps.size(); ++i) result.steps[i] += b.steps[i];
+  if (b.computed < 0) return result;
+  const int node = add(level_of(b.computed), 1, [b](const Emission& emission) {
+    const Emitter& emitter = Emitter::current();
+    return Register{
+        emitter.multiply(emission.values[b.computed].v, emitter.splat(emitter.constant(b.scale))),
+        DType::int64};
+  });
+  return moved(result, node);
 }
 
 int Points::pull_gather(const Equation& equation, const Indices& place, int mask) {

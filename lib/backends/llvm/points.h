@@ -80,6 +80,7 @@ class Points {
   int pull_pad(const Equation& equation, const Indices& place, int mask);
   int pull_concatenate(const Equation& equation, const Indices& place, int mask);
   int pull_short_reduction(const Equation& equation, const Indices& place, int mask);
+  int pull_random_bits(const Equation& equation, const Indices& place, int mask);
   int pull_scatter(const Equation& equation, const Indices& place, int mask);
   int pull_gather(const Equation& equation, const Indices& place, int mask);
   int pull_dynamic_slice(const Equation& equation, const Indices& place, int mask);
@@ -90,6 +91,7 @@ class Points {
   int clamped(int node, std::int64_t last);
   int to_index(int node, DType dtype);
   Index moved(const Index& index, int node);  // by a computed one
+  Index sum(const Index& a, const Index& b);
 
   Value scalar_of(const Index& index, const Place& place) const;  // of the first lane; no computed
   Value lanes_of(const Index& index, const Emission& emission) const;        // int64

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::int64_t shortest_row = 8, longest_row = 1 << 16;
 // Fewer rows than threads leave threads idle, which shows where there is much to do.
-constexpr std::int64_t fewest_rows = 8, small = 1 << 14;
+constexpr std::int64_t fewest_rows = 8, fewest_blocks = 4, small = 1 << 14;
+constexpr int never = 1 << 20;  // a pass
 
 Sizes64 without_ones(const Sizes64& sizes) {
   Sizes64 kept;
@@ -32,6 +33,7 @@ class Finder {
   std::optional<Rows> run() {
     if (!find_shape()) return {};
     rows_.is_row.assign(program_.avals.size(), false);
+    rows_.is_column.assign(program_.avals.size(), false);
     rows_.pass.assign(program_.equations.size(), 0);
     ready_.assign(program_.avals.size(), 0);
     for (int index : equations_) {
@@ -50,7 +52,7 @@ class Finder {
       if (!(*equation.primitive == reduce_p)) continue;
       if (!equation.inputs[0].is_var()) return false;
       const Aval& input = program_.aval(equation.inputs[0]);
-      if (!is_row_reduction(equation, input)) return false;
+      if (!is_row_reduction(equation, input)) continue;
       rows_.shape = input.shape.to_sizes();
       rows_.num_outer = int(rows_.shape.size()) - equation.params.get<Shape>("axes").rank();
       for (int i = 0; i < int(rows_.shape.size()); ++i)
@@ -73,9 +75,16 @@ class Finder {
     const int out = equation.outputs[0].id;
     int pass = 0;
     for (const Atom& atom : equation.inputs) pass = std::max(pass, ready(atom));
+    if (pass >= never) return false;
     rows_.pass[index] = ready_[out] = pass;
     if (primitive == reduce_p) {
       const Atom& input = equation.inputs[0];
+      if (is_column_reduction(equation)) {
+        rows_.is_column[out] = true;
+        ready_[out] = never;
+        rows_.num_passes = std::max(rows_.num_passes, pass + 1);
+        return true;
+      }
       if (!input.is_var() || rows_.is_row[input.var().id] ||
           !is_row_reduction(equation, program_.aval(input)) ||
           !(sizes(input.var().id) == rows_.shape) ||
@@ -87,6 +96,7 @@ class Finder {
       return true;
     }
     if (is_everywhere(equation) || is_counting(equation)) return true;
+    if (is_one_for_rows(equation)) return rows_.is_row[out] = true;
     if (primitive == reshape_p || primitive == broadcast_in_dim_p) return place_view(equation);
     if (primitive == gather_p || primitive == scatter_p) return place_pick(equation, pass);
     const bool is_full = sizes(out) == rows_.shape;
@@ -98,6 +108,29 @@ class Finder {
     }
     if (is_full) rows_.num_passes = std::max(rows_.num_passes, pass + 1);
     return is_elementwise_of(equation);
+  }
+
+  // Over all rows, as a stage by columns, with blocks for all threads.
+  bool is_column_reduction(const Equation& equation) const {
+    const Atom& input = equation.inputs[0];
+    if (!input.is_var() || rows_.is_row[input.var().id] ||
+        !has_registers(program_.aval(input).dtype) || !(sizes(input.var().id) == rows_.shape))
+      return false;
+    const std::vector<int> axes = equation.params.ints("axes");
+    if (int(axes.size()) != rows_.num_outer || axes.empty() || axes.back() != rows_.num_outer - 1)
+      return false;
+    const std::vector<ReductionStage> stages = reduction_stages(rows_.shape, axes);
+    return stages.size() == 1 && !stages[0].is_by_rows() && stages[0].n == rows_.count &&
+           stages[0].inner == rows_.length &&
+           (stages[0].num_blocks() >= fewest_blocks || rows_.count * rows_.length <= small);
+  }
+
+  // A number that is the same for all rows.
+  bool is_one_for_rows(const Equation& equation) const {
+    if (!(*equation.primitive == broadcast_in_dim_p)) return false;
+    const Aval input = program_.aval(equation.inputs[0]);
+    return input.rank() == 0 && has_registers(input.dtype) &&
+           is_row_shape(sizes(equation.outputs[0].id));
   }
 
   // A number for every element of the shape.

@@ -19,6 +19,8 @@ struct Rows {
   int num_outer = 0;  // its leading axes, which count rows; the others are a row's
   std::int64_t count = 1, length = 1;
   std::vector<bool> is_row;  // by var: a number per row
+  // By var: the sums and so on over all rows, which nothing in the group reads.
+  std::vector<bool> is_column;
   // By equation: the pass over the row that computes it; for what is computed once, the pass before
   // which that happens.
   std::vector<int> pass;

@@ -15,10 +15,12 @@ constexpr double segment_weight = 60;
 
 double weight_of(const Equation& equation) {
   static const auto& heavy = *new std::unordered_map<int, double>{
-      {div_p.index(), 8},  {sqrt_p.index(), 8},     {exp_p.index(), 24},      {expm1_p.index(), 36},
-      {log_p.index(), 32}, {log1p_p.index(), 48},   {tanh_p.index(), 40},     {erf_p.index(), 48},
-      {pow_p.index(), 80}, {atan2_p.index(), 60},   {erf_inv_p.index(), 120}, {sin_p.index(), 60},
-      {cos_p.index(), 60}, {lgamma_p.index(), 400}, {digamma_p.index(), 400}, {rem_p.index(), 30}};
+      {div_p.index(), 8},    {sqrt_p.index(), 8},         {exp_p.index(), 24},
+      {expm1_p.index(), 36}, {log_p.index(), 32},         {log1p_p.index(), 48},
+      {tanh_p.index(), 40},  {erf_p.index(), 48},         {pow_p.index(), 80},
+      {atan2_p.index(), 60}, {erf_inv_p.index(), 120},    {sin_p.index(), 60},
+      {cos_p.index(), 60},   {lgamma_p.index(), 400},     {digamma_p.index(), 400},
+      {rem_p.index(), 30},   {random_bits_p.index(), 110}};
   const auto found = heavy.find(equation.primitive->index());
   return found == heavy.end() ? 2 : found->second;
 }
