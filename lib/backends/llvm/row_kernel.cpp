@@ -53,7 +53,7 @@ class RowKernel final : public Kernel {
     for (std::size_t i = 0; i < inputs.size(); ++i)
       memory.push_back(packed_at_[i] < 0
                            ? inputs[i].data
-                           : pack(inputs[i], static_cast<char*>(scratch) + packed_at_[i]));
+                           : pack_rows(inputs[i], static_cast<char*>(scratch) + packed_at_[i]));
     for (const View& output : outputs) memory.push_back(output.data);
     for (const Column& column : columns_)
       memory[inputs.size() + column.output] = static_cast<char*>(scratch) + column.numbers_at;
@@ -151,9 +151,7 @@ class RowKernel final : public Kernel {
     packed_at_.push_back(-1);
     if (is_full && input.access == Access::scalar) {  // strided along the row
       input.access = Access::row;
-      mine = dense_strides(shape);
-      packed_at_.back() = scratch_bytes_;
-      scratch_bytes_ += (num_elements(shape) * size_of(group_->avals[var].dtype) + 63) / 64 * 64;
+      mine = place_packed(var, shape, strides);
     }
     for (int axis = 0; axis < num_outer; ++axis) {
       if (shape[axis] == 1) continue;
@@ -166,6 +164,26 @@ class RowKernel final : public Kernel {
       }
     }
     inputs_.push_back(std::move(input));
+  }
+
+  // The strides of a dense copy, in which rows that are repeated lie once.
+  Sizes64 place_packed(int var, const Sizes64& shape, const Sizes64& strides) {
+    Sizes64 kept = shape;
+    for (int axis = 0; axis < rows_.num_outer; ++axis)
+      if (strides[axis] == 0) kept[axis] = 1;
+    packed_at_.back() = scratch_bytes_;
+    scratch_bytes_ += (num_elements(kept) * size_of(group_->avals[var].dtype) + 63) / 64 * 64;
+    Sizes64 packed = dense_strides(kept);
+    for (int axis = 0; axis < rows_.num_outer; ++axis)
+      if (strides[axis] == 0) packed[axis] = 0;
+    return packed;
+  }
+
+  void* pack_rows(const View& view, char* dst) const {
+    View once = view;
+    for (int axis = 0; axis < rows_.num_outer; ++axis)
+      if (view.strides[axis] == 0) once.shape[axis] = 1;
+    return pack(once, dst);
   }
 
   // Of an operand's elements along a row: side by side, one for all, or neither.

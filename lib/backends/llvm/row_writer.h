@@ -14,7 +14,6 @@ namespace plait::llvm {
 // How an input is read.
 struct RowInput {
   enum class Access { scalar, per_row, row, same_row } access = Access::scalar;
-  bool is_packed = false;  // copied to dense memory before
   // Loops over rows, from the outside in: sizes, and strides in elements.
   Sizes64 sizes, strides;
 };
