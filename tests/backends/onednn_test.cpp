@@ -8,10 +8,13 @@
 #include <plait/plait.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <thread>
+#include <vector>
 
 using namespace plait;
 
@@ -155,6 +158,44 @@ TEST_CASE("products agree with the reference in every layout") {
                                std::vector<int>{1, 2})},
         6);
   }
+}
+
+TEST_CASE("products of 16 bits give float32 where asked, with the same bits in jit") {
+  if (!is_here()) return;
+  for (DType dtype : dtypes_here()) {
+    if (dtype == DType::float32) continue;
+    CAPTURE(name_of(dtype));
+    auto product = [](const Array& a, const Array& b) -> Array {
+      return lax::dot_general(a, b, {{1}, {0}, {}, {}}, DType::float32);
+    };
+    const Array a = random_values({70, 130}, dtype, 1), b = random_values({130, 50}, dtype, 2);
+    check_backends_agree([&](const Arrays& in) { return product(in[0], in[1]); }, {a, b}, 12);
+    const Array eager = product(a, b);
+    CHECK(eager.dtype() == DType::float32);
+    CHECK(same_bits(jit(product)(a, b), eager));
+  }
+}
+
+TEST_CASE("a product may be called from many threads, and with other strides than before") {
+  if (!is_here()) return;
+  const std::vector<int> swap{1, 0};
+  const Array a = random_values({64, 64}, DType::float32, 1),
+              b = random_values({64, 64}, DType::float32, 2);
+  const Array plain = lax::dot_general(a, b, {{1}, {0}, {}, {}}),
+              turned = lax::dot_general(lax::transpose(a, swap), b, {{1}, {0}, {}, {}});
+  auto check = [&] {
+    bool good = true;
+    for (int i = 0; i < 50; ++i) {
+      good &= same_bits(lax::dot_general(a, b, {{1}, {0}, {}, {}}), plain);
+      good &= same_bits(lax::dot_general(lax::transpose(a, swap), b, {{1}, {0}, {}, {}}), turned);
+    }
+    return good;
+  };
+  std::atomic<int> good{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { good += check(); });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(good == 4);
 }
 
 TEST_CASE("products keep NaN and infinities") {

@@ -93,38 +93,51 @@ std::shared_ptr<const Product> Product::make(std::span<const TensorSpec> operand
   }
 }
 
+std::unique_ptr<Product::Call> Product::take_call() const {
+  if (Call* spare = spare_.exchange(nullptr, std::memory_order_acquire))
+    return std::unique_ptr<Call>(spare);
+  auto call = std::make_unique<Call>();
+  call->memories.reserve(arguments_.size() + 2);
+  auto add = [&](int number, const Memory::desc& desc) {
+    call->memories.emplace_back(desc, engine(), nullptr);
+    call->arguments.push_back({number, call->memories.back().get()});
+  };
+  for (const Argument& argument : arguments_)
+    add(argument.number, argument.copy ? argument.copied_as : argument.desc);
+  add(DNNL_ARG_DST, output_);
+  if (scratchpad_.get_size() > 0) add(DNNL_ARG_SCRATCHPAD, scratchpad_);
+  return call;
+}
+
 void Product::run(std::span<void* const> operands, void* output) const {
   const PoolScope pool(max_threads_);
   const std::int64_t bytes = std::int64_t(scratchpad_.get_size());
   const Storage scratch = bytes > 0 ? Storage::allocate(std::size_t(bytes)) : Storage();
   try {
-    std::vector<Memory> memories;
-    std::vector<dnnl_exec_arg_t> arguments;
-    memories.reserve(arguments_.size() + 2);
-    arguments.reserve(arguments_.size() + 2);
-    auto add = [&](int argument, const Memory::desc& desc, void* data) {
-      memories.emplace_back(desc, engine(), data);
-      arguments.push_back({argument, memories.back().get()});
-    };
+    std::unique_ptr<Call> call = take_call();
     std::vector<Storage> copies;
     for (std::size_t i = 0; i < arguments_.size(); ++i) {
       const Argument& argument = arguments_[i];
       if (!argument.copy) {
-        add(argument.number, argument.desc, operands[i]);
+        call->memories[i].set_data_handle(operands[i]);
         continue;
       }
       copies.push_back(Storage::allocate(argument.copied_as.get_size()));
-      add(argument.number, argument.copied_as, copies.back().data());
+      call->memories[i].set_data_handle(copies.back().data());
       Memory lies(argument.desc, engine(), operands[i]);
-      argument.copy.execute(stream(), lies, memories.back());
+      argument.copy.execute(stream(), lies, call->memories[i]);
     }
-    add(DNNL_ARG_DST, output_, output);
-    if (bytes > 0) add(DNNL_ARG_SCRATCHPAD, scratchpad_, scratch.data());
+    call->memories[arguments_.size()].set_data_handle(output);
+    if (bytes > 0) call->memories.back().set_data_handle(scratch.data());
     // Without the map of arguments that the C++ interface would build.
-    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), stream().get(),
-                                                   int(arguments.size()), arguments.data()),
-                            "could not execute a product");
+    dnnl::error::wrap_c_api(
+        dnnl_primitive_execute(primitive_.get(), stream().get(), int(call->arguments.size()),
+                               call->arguments.data()),
+        "could not execute a product");
     stream().wait();
+    Call* expected = nullptr;
+    if (spare_.compare_exchange_strong(expected, call.get(), std::memory_order_release))
+      call.release();
   } catch (const dnnl::error& error) {
     throw_failed(error);
   }

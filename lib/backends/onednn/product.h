@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+
 #include "graph.h"
 
 namespace plait::onednn {
@@ -17,9 +19,18 @@ class Product {
   // Whether it does the epilogues, too: not where oneDNN would compute the product in another way.
   bool has_epilogues() const { return has_epilogues_; }
   void run(std::span<void* const> operands, void* output) const;
+  Product() = default;
+  ~Product() { delete spare_.load(); }
+  Product(const Product&) = delete;
 
  private:
   using Memory = dnnl::memory;
+  // What a call at a time points at its memory.
+  struct Call {
+    std::vector<Memory> memories;
+    std::vector<dnnl_exec_arg_t> arguments;
+  };
+  std::unique_ptr<Call> take_call() const;
   dnnl::matmul primitive_;
   struct Argument {
     int number;  // the primitive's
@@ -32,6 +43,7 @@ class Product {
   Memory::desc output_, scratchpad_;
   int max_threads_ = 1;
   bool has_epilogues_ = true;
+  mutable std::atomic<Call*> spare_{nullptr};
 };
 
 }  // namespace plait::onednn
