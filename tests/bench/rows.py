@@ -165,6 +165,7 @@ class Row:
     fresh: bool = False  # large results: peers also with an allocator that keeps its memory
     cold: bool = False  # the first call, in a new process
     cached: bool = False  # and cold, when an earlier process has filled the caches on disk
+    beyond_warm: bool = False  # and cold, less what the second call takes
     measure: typing.Callable | None = None  # (row, contest) -> {name: values}, instead of calls
     unit: str = "s"  # or "B"
 

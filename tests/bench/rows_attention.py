@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 from libraries import compiled
-from rows import NOTHING, Row, Work, best_peer, both, leaves, of_row
+from rows import NOTHING, Row, Work, best_peer, both, leaves, milliseconds, of_row
 
 # --- The block -------------------------------------------------------------------------------------
 
@@ -238,33 +238,78 @@ def ragged_inputs():
     return parameters(NARROW), x, cotangent / math.sqrt(NARROW * lengths().sum()), lengths()
 
 
+def ragged_value(params, x, cotangent, lengths):
+    """Each sequence by itself."""
+    own = OfNumPy()
+    return sum(
+        loss(own, FEW, params, x[i : i + 1, :n], cotangent[i : i + 1, :n])
+        for i, n in enumerate(lengths)
+    )
+
+
 def ragged_reference(params, x, cotangent, lengths):
-    """Each sequence by itself; gradients by parameters."""
+    """The value, and its slopes by parameters."""
 
     def value(params):
-        own = OfNumPy()
-        return sum(
-            loss(own, FEW, params, x[i : i + 1, :n], cotangent[i : i + 1, :n])
-            for i, n in enumerate(lengths)
-        )
+        return ragged_value(params, x, cotangent, lengths)
 
     return value(params), np.array(slopes_by_differences(value, list(params)))
 
 
-def masked(library, params, x, cotangent, lengths):
+def masked_value(library):
     """plait: one program of one length, masked and batched."""
     plait, own = library.module, own_of(library)
+    spec = f"t {NARROW}"
 
     def one(params, x, cotangent):
         return loss(own, FEW, params, x[None], cotangent[None])
 
-    spec = f"t {NARROW}"
-
-    def value(params):
+    def value(params, x, cotangent, lengths):
         each = plait.vmap(lambda x, c, n: plait.mask(one, (None, spec, spec))(params, x, c, t=n))
         return each(x, cotangent, lengths).sum()
 
-    return compiled(library, plait.value_and_grad(value), list(params))
+    return value
+
+
+def masked(library, params, x, cotangent, lengths):
+    run = library.module.value_and_grad(masked_value(library))
+    return compiled(library, run, params, x, cotangent, lengths)
+
+
+def many_inputs():
+    """As above, with 20 vectors of lengths."""
+    params, x, cotangent, _ = ragged_inputs()
+    return params, x, cotangent, np.stack([lengths(seed) for seed in range(20)])
+
+
+def many_reference(params, x, cotangent, vectors):
+    return [ragged_value(params, x, cotangent, vector) for vector in vectors]
+
+
+def many(library, params, x, cotangent, vectors):
+    """Value and gradients for each vector of lengths, by one program; gives the values."""
+    own = own_of(library)
+    vectors = [vectors[i] for i in range(20)]
+    if library.name == "plait":
+        function = masked_value(library)
+    else:
+
+        def function(params, x, cotangent, lengths):
+            present = library.xp.arange(BOUND)[None, :] < lengths[:, None]
+            return loss(own, FEW, params, x, cotangent * present[..., None], present)
+
+    if library.kind == "jaxlike":
+        run = library.jit(library.module.value_and_grad(function))
+    else:
+        value = library.jit(function)
+        for array in params:
+            array.requires_grad_()
+
+        def run(*arguments):
+            result = value(*arguments)
+            return result, library.module.autograd.grad(result, params)
+
+    return lambda: [library.wait(run(params, x, cotangent, v))[0] for v in vectors]
 
 
 def padded(library, params, x, cotangent, lengths):
@@ -346,5 +391,16 @@ ROWS = [
         "encoder block, d=256, 16 log-normal lengths up to 512",
         both(best_peer(0.6), of_row("ragged/exact", 1.3)),
         {"plait": masked, "jax": padded, "torch": padded, "compile": padded},
+    ),
+    Row(
+        "ragged/20-vectors",
+        "the same for 20 vectors of lengths, from cold, beyond the warm time",
+        both(milliseconds(300), best_peer()),
+        many_inputs,
+        many_reference,
+        calls={"plait": many, "jax": many, "torch": many, "compile": many},
+        tolerance=1e-3,
+        cold=True,
+        beyond_warm=True,
     ),
 ]

@@ -88,6 +88,8 @@ class Worker:
             start = time.perf_counter()
             value = call()
             seconds = time.perf_counter() - start
+            if row.beyond_warm:
+                seconds = max(seconds - timed(call, 1), 1e-6)
         grown = memory("VmHWM") - before
         error = rows.difference(row.pick(self.library.numpy(value)), wanted)
         status = "ok" if error <= row.tolerance else "wrong"
