@@ -189,7 +189,7 @@ class Contest:
                 if "seconds" in answer:
                     entries[name].values.append(answer["seconds"] / row.per)
                 else:
-                    entries[name].status, entries[name].notes = "failed", answer["notes"]
+                    entries[name] = Entry(**answer)
         for name in able:
             self.ask(name, do="drop")
         return entries
@@ -197,21 +197,22 @@ class Contest:
     def measure_cold(self, row, contestants, reference):
         """Each turn in a new process, with empty caches unless the row is about full ones."""
         entries = {name: Entry("ok") for name in contestants}
+        spent = dict.fromkeys(contestants, 0.0)
         with tempfile.TemporaryDirectory() as top:
             for turn in range(self.repeats + row.cached):
                 for name in contestants:
-                    entry = entries[name]
-                    if entry.status != "ok" or sum(entry.values) * row.per > self.budget:
+                    if entries[name].status != "ok" or spent[name] > self.budget:
                         continue
+                    fills = row.cached and turn == 0
                     folder = os.path.join(top, name, "" if row.cached else str(turn))
-                    answer = self.ask_new(name, row, reference, folder)
-                    if answer["status"] != "ok":
-                        entry.status, entry.notes = answer["status"], answer.get("notes", {})
-                        continue
-                    entry.error = answer["error"]
-                    if not row.cached or turn:  # the first fills the cache
-                        value = answer["grown" if row.unit == "B" else "seconds"]
-                        entry.values.append(value / row.per)
+                    answer = self.ask_new(name, row, reference, folder, fills)
+                    seconds, grown = answer.pop("seconds", 0.0), answer.pop("grown", 0)
+                    values = entries[name].values
+                    entries[name] = Entry(**answer)
+                    if answer["status"] == "ok" and not fills:
+                        value = grown if row.unit == "B" else seconds
+                        entries[name].values = [*values, value / row.per]
+                        spent[name] += seconds
         return entries
 
     def ask(self, contestant, limit=60, **request):
@@ -223,11 +224,14 @@ class Contest:
                 self.lose(contestant)
             return {"status": "failed", "notes": {"": str(gone)}}
 
-    def ask_new(self, contestant, row, reference, folder):
+    def ask_new(self, contestant, row, reference, folder, fills):
+        """The answer of a new worker, about its first call; one that fills caches has time for it."""
         os.makedirs(folder, exist_ok=True)
         caches = ("PLAIT_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
         more = {key: folder for key in caches if row.cached or not key.startswith("JAX")}
         more["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+        if fills:
+            more["PLAIT_WAIT"] = "1"
         worker = None
         try:
             worker = self.start(contestant, **more)

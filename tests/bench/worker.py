@@ -54,8 +54,8 @@ class Worker:
             if best is None or seconds < best[0]:
                 best = seconds, name, call, error
         if best is None:
-            wrong = any(note.startswith("WRONG") for note in notes.values())
-            return {"status": "wrong" if wrong else "failed", "notes": notes}
+            differs = any(note.startswith("WRONG") for note in notes.values())
+            return {"status": "wrong" if differs else "failed", "notes": notes}
         self.seconds, name, self.call, error = best
         return {
             "status": "ok",
@@ -92,8 +92,10 @@ class Worker:
                 seconds = max(seconds - timed(call, 1), 1e-6)
         grown = memory("VmHWM") - before
         error = rows.difference(row.pick(self.library.numpy(value)), wanted)
-        status = "ok" if error <= row.tolerance else "wrong"
-        return {"status": status, "seconds": seconds, "grown": grown, "error": error}
+        answer = {"status": "ok", "seconds": seconds, "grown": grown, "error": error}
+        if error > row.tolerance:
+            answer |= {"status": "wrong", "notes": {"": wrong(error, row)}}
+        return answer
 
     def do_product(self, dtype):
         """The least seconds of a product of two matrices of 1024 × 1024."""
@@ -130,8 +132,12 @@ class Worker:
             traceback.print_exc()
             return None, f"{type(error).__name__}: {error}"[:500]
         if error > row.tolerance:
-            return error, f"WRONG: differs by {error:.1e}, {row.tolerance:.0e} allowed"
+            return error, wrong(error, row)
         return error, None
+
+
+def wrong(error, row):
+    return f"WRONG: differs by {error:.1e}, {row.tolerance:.0e} allowed"
 
 
 def load(path):

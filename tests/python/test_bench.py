@@ -34,6 +34,8 @@ ROWS = [
     Row("fake/raises", "", calls={"numpy": lambda library, x: lambda: 1 / 0}, **COMMON),
     Row("fake/dies", "", calls={"numpy": dying}, **COMMON),
     Row("fake/cold", "", calls={"plait": plus(1)}, cold=True, **COMMON),
+    Row("fake/cold-wrong", "", calls={"numpy": plus(2)}, cold=True, **COMMON),
+    Row("fake/grown", "", calls={"numpy": plus(1)}, cold=True, cached=True, unit="B", **COMMON),
 ]
 """
 
@@ -86,7 +88,14 @@ def test_failures_are_said_and_end_nothing_else(entries):
     assert raised.status == "failed" and "ZeroDivisionError" in raised.notes[""]
     assert died.status == "failed" and "status 3" in died.notes[""]
     assert entries["fake/cold"]["plait"].status == "ok"
-    assert len(entries["fake/cold"]["plait"].values) == 2
+
+
+def test_first_calls_in_new_processes(entries):
+    cold, wrong = entries["fake/cold"]["plait"], entries["fake/cold-wrong"]["numpy"]
+    assert cold.status == "ok" and len(cold.values) == 2 and cold.error == 0
+    assert wrong.status == "wrong" and not wrong.values and "differs" in wrong.notes[""]
+    grown = entries["fake/grown"]["numpy"]
+    assert grown.status == "ok" and len(grown.values) == 2 and all(v >= 0 for v in grown.values)
 
 
 def test_differences_from_the_reference():
