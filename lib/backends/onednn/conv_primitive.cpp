@@ -10,12 +10,6 @@ namespace {
 using Memory = dnnl::memory;
 constexpr auto direct = dnnl::algorithm::convolution_direct;
 
-Memory::data_type element_of(DType dtype) {
-  return dtype == DType::bfloat16  ? Memory::data_type::bf16
-         : dtype == DType::float16 ? Memory::data_type::f16
-                                   : Memory::data_type::f32;
-}
-
 // Strides of [batch, group, feature, spatial ...] with features last.
 Dims channels_last(const Dims& dims) {
   Dims strides(dims.size());

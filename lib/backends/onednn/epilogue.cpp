@@ -10,22 +10,23 @@
 namespace plait::onednn {
 namespace {
 
-using Op = dnnl::graph::op;
-constexpr std::size_t most_epilogues = 4;  // oneDNN 3.7 fuses chains of 5
+constexpr std::size_t most_epilogues = 4;
 
-std::optional<Op::kind> kind_of(const Primitive& primitive) {
-  if (primitive == add_p) return Op::kind::Add;
-  if (primitive == sub_p) return Op::kind::Subtract;
-  if (primitive == mul_p) return Op::kind::Multiply;
-  if (primitive == div_p) return Op::kind::Divide;
+std::optional<dnnl::algorithm> algorithm_of(const Primitive& primitive) {
+  if (primitive == add_p) return dnnl::algorithm::binary_add;
+  if (primitive == sub_p) return dnnl::algorithm::binary_sub;
+  if (primitive == mul_p) return dnnl::algorithm::binary_mul;
+  if (primitive == div_p) return dnnl::algorithm::binary_div;
   return std::nullopt;
 }
-bool commutes(Op::kind kind) { return kind == Op::kind::Add || kind == Op::kind::Multiply; }
+bool commutes(dnnl::algorithm algorithm) {
+  return algorithm == dnnl::algorithm::binary_add || algorithm == dnnl::algorithm::binary_mul;
+}
 
 // The operand that is not the product: 1, or 0 where the operation commutes.
-int operand_of(const Equation& equation, Op::kind kind, Var product) {
+int operand_of(const Equation& equation, dnnl::algorithm algorithm, Var product) {
   const bool is_first = equation.inputs[0].is_var() && equation.inputs[0].var() == product;
-  return is_first || !commutes(kind) ? 1 : 0;
+  return is_first || !commutes(algorithm) ? 1 : 0;
 }
 
 // Axes of a product's result along which a vector may lie.
@@ -84,13 +85,13 @@ bool joins_product(const Jaxpr& program, std::span<const int> uses, std::span<co
                    std::span<const int> more) {
   if (more.size() != 1 || group.size() > most_epilogues) return false;
   const Equation &product = program->equations[group[0]], &equation = program->equations[more[0]];
-  const std::optional<Op::kind> kind = kind_of(*equation.primitive);
-  if (!kind || (!(*product.primitive == dot_general_p) && !(*product.primitive == conv_p)))
+  const std::optional<dnnl::algorithm> algorithm = algorithm_of(*equation.primitive);
+  if (!algorithm || (!(*product.primitive == dot_general_p) && !(*product.primitive == conv_p)))
     return false;
   if (!takes_epilogues(program, product)) return false;
   const Var last = program->equations[group.back()].outputs[0];
   if (uses[last.id] != 1 || program->avals[last.id].dtype != DType::float32) return false;
-  const int operand = operand_of(equation, *kind, last);
+  const int operand = operand_of(equation, *algorithm, last);
   const Atom& other = equation.inputs[1 - operand];
   return other.is_var() && other.var() == last &&
          is_small(program, equation.inputs[operand], product);
@@ -100,9 +101,10 @@ Epilogues::Epilogues(const Jaxpr& group)
     : group_(group), feature_axes_(feature_axes(group, group->equations[0])) {
   for (std::size_t i = 1; i < group->equations.size(); ++i) {
     const Equation& equation = group->equations[i];
-    Epilogue epilogue{*kind_of(*equation.primitive), -1, 0, &equation};
+    Epilogue epilogue{*algorithm_of(*equation.primitive), -1, 0, &equation};
     const Atom& operand =
-        equation.inputs[operand_of(equation, epilogue.kind, group->equations[i - 1].outputs[0])];
+        equation
+            .inputs[operand_of(equation, epilogue.algorithm, group->equations[i - 1].outputs[0])];
     if (operand.is_var())
       epilogue.input = operand.var().id;
     else
@@ -138,39 +140,10 @@ void Epilogues::add_operands(std::span<const View> inputs, int place, int rank,
   }
 }
 
-Tensor Epilogues::result_of(std::size_t num_done, const Tensor& output) const {
-  constexpr std::size_t first_id = 99;  // behind the tensors of the group
-  if (num_done == list_.size()) return output;
-  return Tensor(first_id + num_done, output.get_data_type(), output.get_dims(),
-                Tensor::layout_type::strided);
-}
-
-void Epilogues::add_operations(dnnl::graph::graph& graph, std::span<const Tensor> sources,
-                               const Tensor& output) const {
-  Tensor before = product(output);
-  for (std::size_t i = 0; i < list_.size(); ++i) {
-    const Tensor after = result_of(i + 1, output);
-    graph.add_op(Op(1 + i, list_[i].kind, {before, sources[i]}, {after}, "epilogue"));
-    before = after;
-  }
-}
-
 dnnl::post_ops Epilogues::post_operations(std::span<const dnnl::memory::desc> operands) const {
-  auto algorithm_of = [](Op::kind kind) {
-    switch (kind) {
-      case Op::kind::Add:
-        return dnnl::algorithm::binary_add;
-      case Op::kind::Subtract:
-        return dnnl::algorithm::binary_sub;
-      case Op::kind::Multiply:
-        return dnnl::algorithm::binary_mul;
-      default:
-        return dnnl::algorithm::binary_div;
-    }
-  };
   dnnl::post_ops operations;
   for (std::size_t i = 0; i < list_.size(); ++i)
-    operations.append_binary(algorithm_of(list_[i].kind), operands[i]);
+    operations.append_binary(list_[i].algorithm, operands[i]);
   return operations;
 }
 

@@ -28,21 +28,16 @@ void throw_failed(const dnnl::error& error) {
 
 namespace {
 
+// What goes through the Graph is float32.
 Tensor tensor_of(std::size_t id, const TensorSpec& spec) {
-  return {id, type_of(spec.dtype), spec.dims, spec.strides};
+  return {id, Tensor::data_type::f32, spec.dims, spec.strides};
 }
 
 }  // namespace
 
-Tensor::data_type type_of(DType dtype) {
-  switch (dtype) {
-    case DType::bfloat16:
-      return Tensor::data_type::bf16;
-    case DType::float16:
-      return Tensor::data_type::f16;
-    default:
-      return Tensor::data_type::f32;
-  }
+dnnl::memory::data_type element_of(DType dtype) {
+  using Type = dnnl::memory::data_type;
+  return dtype == DType::bfloat16 ? Type::bf16 : dtype == DType::float16 ? Type::f16 : Type::f32;
 }
 
 bool has_type(DType dtype) {

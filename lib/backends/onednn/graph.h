@@ -1,5 +1,5 @@
-// oneDNN, as this backend uses it: one operation of its Graph with its epilogues, compiled for
-// given shapes and strides, and run on memory of ours; and what primitives share with that.
+// oneDNN, as this backend uses it: a partition of its Graph, compiled for given shapes and strides
+// and run on memory of ours; and what primitives share with that.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,7 +21,7 @@ struct TensorSpec {
 
 // f32, bf16, f16: what operations of this backend take; bf16 and f16 where the processor has them.
 bool has_type(DType dtype);
-Tensor::data_type type_of(DType dtype);
+dnnl::memory::data_type element_of(DType dtype);
 const dnnl::engine& engine();
 dnnl::stream& stream();                                    // of this thread
 [[noreturn]] void throw_failed(const dnnl::error& error);  // while a kernel runs
@@ -79,7 +79,7 @@ class CompiledCache {
 // and divisions of float32 by a scalar, or by a vector along the last group of axes (a bias). These
 // give the bits that the equation alone gives, and keep NaN.
 struct Epilogue {
-  dnnl::graph::op::kind kind;
+  dnnl::algorithm algorithm;
   int input = -1;  // of the group, when it is not a number
   float number = 0;
   const Equation* equation = nullptr;
@@ -97,18 +97,11 @@ class Epilogues {
   void add_operands(std::span<const View> inputs, int place, int rank,
                     std::vector<TensorSpec>& specs, std::vector<void*>& memory,
                     std::vector<Buffer>& copies) const;
-  // What the product's operation writes, when the last one writes output.
-  Tensor product(const Tensor& output) const { return result_of(0, output); }
-  // The operations behind it; sources are their operands.
-  void add_operations(dnnl::graph::graph& graph, std::span<const Tensor> sources,
-                      const Tensor& output) const;
-  // The same behind a primitive.
+  // As a primitive of the product does them.
   dnnl::post_ops post_operations(std::span<const dnnl::memory::desc> operands) const;
   void evaluate(std::span<const View> inputs, const View& output) const;
 
  private:
-  Tensor result_of(std::size_t num_done, const Tensor& output) const;
-
   Jaxpr group_;                    // keeps the equations
   std::vector<int> feature_axes_;  // of the output, along which a vector lies
   std::vector<Epilogue> list_;
@@ -127,8 +120,8 @@ std::unique_ptr<Kernel> make_composite(const Equation& equation, const Jaxpr& gr
 Support supports_composite(const Equation& equation, std::span<const Aval> inputs,
                            std::span<const Aval> outputs);
 
-// Products that Eigen computes sooner than a graph is entered, and those that one thread computes
-// sooner than another wakes.
+// Products that Eigen computes sooner than a primitive is entered, and those that one thread
+// computes sooner than another wakes.
 inline constexpr std::int64_t small_work = 32 * 32 * 32, narrow_work = 128 * 128 * 128;
 
 }  // namespace plait::onednn

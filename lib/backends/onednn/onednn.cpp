@@ -1,10 +1,10 @@
 // The oneDNN backend: a module that is loaded at run time and registers itself. It claims matrix
-// products, convolutions, both with their epilogues, average pooling, layer_norm and attention:
-// products as primitives, which take matrices as they lie, and the rest through the Graph API.
+// products and convolutions with their gradients and epilogues, average pooling, layer_norm and
+// attention: products and convolutions as primitives, and the rest through the Graph API.
 //
 // What it leaves, although oneDNN has it: exp, log, relu, max, min, clip and gelu, which do not
 // keep NaN there; softmax and max pooling, for the same reason; products so small that entering a
-// graph takes longer than Eigen.
+// primitive takes longer than Eigen.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ops.h>
 

@@ -13,10 +13,7 @@ using Memory = dnnl::memory;
 Memory::desc desc_of(const TensorSpec& spec, bool is_batched) {
   Dims dims = spec.dims, strides = spec.strides;
   if (!is_batched) dims.erase(dims.begin()), strides.erase(strides.begin());
-  const auto type = spec.dtype == DType::bfloat16  ? Memory::data_type::bf16
-                    : spec.dtype == DType::float16 ? Memory::data_type::f16
-                                                   : Memory::data_type::f32;
-  return {dims, type, strides};
+  return {dims, element_of(spec.dtype), strides};
 }
 
 // Whether products of transposed matrices have the bits of others: before AVX-512 they are computed
