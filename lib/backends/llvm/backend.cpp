@@ -94,15 +94,22 @@ class LlvmBackend final : public Backend {
                        [&](int index) { return *program->equations[index].primitive == reduce_p; });
   }
 
+  // Equations of one shape, of which the group's own are known to be claimed.
   static bool joins_elementwise(const Jaxpr& program, std::span<const int> group,
                                 std::span<const int> more) {
-    const Aval& shape = program->avals[program->equations[group[0]].outputs[0].id];
+    const Shape& shape = program->avals[program->equations[group[0]].outputs[0].id].shape;
+    for (int index : group) {
+      const Equation& equation = program->equations[index];
+      if (!Pointwise::table().find(*equation.primitive) ||
+          !(program->avals[equation.outputs[0].id].shape == shape))
+        return false;
+    }
     return std::all_of(more.begin(), more.end(), [&](int index) {
       const Equation& equation = program->equations[index];
       std::vector<Aval> inputs, outputs;
       for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
       for (Var var : equation.outputs) outputs.push_back(program->aval(var));
-      return llvm::is_elementwise(equation, inputs, outputs) && outputs[0].shape == shape.shape;
+      return llvm::is_elementwise(equation, inputs, outputs) && outputs[0].shape == shape;
     });
   }
 };

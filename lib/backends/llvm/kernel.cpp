@@ -188,6 +188,7 @@ class LoopKernel final : public Kernel {
       packed_at_.push_back(packed ? scratch_bytes_ : -1);
       if (packed) scratch_bytes_ += (nest_.size() * bytes(i) + 63) / 64 * 64;
     }
+    plan_slabs(strides);
     std::vector<int> order(data.equations.size());
     std::iota(order.begin(), order.end(), 0);
     segments_ = make_segments(data, order, std::vector<int>(order.size(), 0));
@@ -200,6 +201,7 @@ class LoopKernel final : public Kernel {
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
            const Stream&) const override {
     if (nest_.size() == 0) return;
+    if (slab_ > 0) return run_slabs(inputs, outputs);
     constexpr std::size_t usual = 32;
     void* few[usual];
     std::vector<void*> many(inputs.size() + outputs.size() > usual ? inputs.size() + outputs.size()
@@ -229,11 +231,58 @@ class LoopKernel final : public Kernel {
     if (segments_.size() > 1) text += ", " + std::to_string(segments_.size()) + " segments";
     if (nest_.loops.size() > 1) text += ", rows of " + std::to_string(nest_.inner());
     if (scratch_bytes_ > 0) text += ", " + std::to_string(scratch_bytes_) + " bytes packed";
+    if (slab_ > 0) text += ", packed by " + std::to_string(slab_) + " rows";
     return text;
   }
 
  private:
   std::int64_t bytes(int var) const { return size_of(group_->avals[var].dtype); }
+
+  // What must be packed (a transposed operand) is packed by as many rows of the first axis as stay
+  // in a cache, just before they are read, where that is possible.
+  void plan_slabs(std::span<const Sizes64> strides) {
+    constexpr std::int64_t cached = 1 << 19;
+    const Sizes64 shape = group_->avals[group_->equations[0].outputs[0].id].shape.to_sizes();
+    if (scratch_bytes_ == 0 || shape.size() < 2 || nest_.loops.size() > 1) return;
+    std::int64_t row_bytes = 0;
+    bool along_rows = nest_.size() / shape[0] % lanes_ != 0;
+    for (int i = 0; i < group_->num_binders; ++i) {
+      if (packed_at_[i] < 0) continue;
+      row_bytes += nest_.size() / shape[0] * bytes(i);
+      along_rows |= strides[i][0] == 1 || strides[i][0] == -1;
+    }
+    const std::int64_t fewest = along_rows ? std::max(16, lanes_) : 1;
+    if (fewest * row_bytes > cached || shape[0] < 2 * fewest) return;
+    slab_ = std::max<std::int64_t>(1, cached / row_bytes / fewest) * fewest;
+    slab_bytes_ = slab_ * row_bytes + 64 * group_->num_binders;
+    scratch_bytes_ = 0;
+  }
+
+  void run_slabs(std::span<const View> inputs, std::span<const View> outputs) const {
+    Function* const function = code_->code_for(outputs).as<Function>();
+    const std::int64_t rows = outputs[0].shape[0], row = nest_.size() / rows;
+    parallel_for((rows + slab_ - 1) / slab_, 1, [&](std::int64_t begin, std::int64_t end) {
+      char* const room = static_cast<char*>(allocate(slab_bytes_));
+      std::vector<void*> memory;
+      for (const View& input : inputs) memory.push_back(input.data);
+      for (const View& output : outputs) memory.push_back(output.data);
+      for (std::int64_t s = begin; s < end; ++s) {
+        const std::int64_t first = s * slab_, count = std::min(slab_, rows - first);
+        char* at = room;
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+          if (packed_at_[i] < 0) continue;
+          View part = inputs[i];
+          part.data = part.as<char>() + first * part.strides[0] * bytes(int(i));
+          part.shape[0] = count;
+          // As if all rows were there.
+          memory[i] = static_cast<char*>(pack(part, at)) - first * row * bytes(int(i));
+          at += (slab_ * row * bytes(int(i)) + 63) / 64 * 64;
+        }
+        function(memory.data(), first * row, (first + count) * row);
+      }
+      deallocate(room, slab_bytes_);
+    });
+  }
 
   std::vector<bool> choose_streams() const {
     std::int64_t total = 0;
@@ -279,6 +328,7 @@ class LoopKernel final : public Kernel {
   int lanes_;
   std::vector<std::int64_t> packed_at_;  // by input: offset in scratch, or -1
   std::int64_t scratch_bytes_ = 0;
+  std::int64_t slab_ = 0, slab_bytes_ = 0;  // rows that are packed at a time, if they are
   std::optional<StreamingCode> code_;
   // The function's range, cut into units.
   std::int64_t length_ = 0, unit_ = 1, units_ = 0, grain_ = 1;

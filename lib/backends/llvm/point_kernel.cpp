@@ -177,7 +177,7 @@ std::unique_ptr<Kernel> make_point_kernel(const Jaxpr& group, std::span<const Si
   std::vector<int> all(group->equations.size()), results;
   std::iota(all.begin(), all.end(), 0);
   for (const Atom& atom : group->outputs) results.push_back(atom.var().id);
-  std::optional<std::vector<PointNest>> nests = find_points(*group, all, results);
+  std::optional<std::vector<PointNest>> nests = find_points(*group, all, results, true);
   if (!nests) throw InternalError("llvm: a group that is not made of places\n" + print(group));
   return std::make_unique<PointKernel>(group, *std::move(nests), strides);
 }

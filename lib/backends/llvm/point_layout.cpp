@@ -22,24 +22,6 @@ std::vector<Role> roles_of(const PointNest& nest) {
   return roles;
 }
 
-// Whether every element's place is the loops' own, so that axes may be merged.
-bool is_plain(const JaxprData& group, const PointNest& nest) {
-  for (int index : nest.equations) {
-    const Equation& equation = group.equations[index];
-    std::vector<Aval> inputs;
-    for (const Atom& atom : equation.inputs) {
-      inputs.push_back(group.aval(atom));
-      const Shape& shape = inputs.back().shape;
-      if (!shape.empty() && !(shape.to_sizes() == nest.shape)) return false;
-    }
-    const Aval& output = group.avals[equation.outputs[0].id];
-    if (!(output.shape.to_sizes() == nest.shape) ||
-        !is_elementwise(equation, inputs, std::span(&output, 1)))
-      return false;
-  }
-  return true;
-}
-
 // The strides of memory that holds a view's elements once, those along the axes of a role side by
 // side.
 Sizes64 packed_strides(const Sizes64& shape, const Sizes64& strides, const std::vector<Role>& roles,

@@ -30,8 +30,8 @@ bool is_view(const Equation& equation) {
 
 class Planner {
  public:
-  Planner(const JaxprData& program, std::span<const int> equations)
-      : program_(program), equations_(equations) {}
+  Planner(const JaxprData& program, std::span<const int> equations, bool at_any_cost)
+      : program_(program), equations_(equations), at_any_cost_(at_any_cost) {}
 
   std::optional<std::vector<PointNest>> run(std::span<const int> results) {
     for (int index : equations_) {
@@ -40,15 +40,15 @@ class Planner {
     }
     for (int var : results)
       if (!place(var)) return {};
-    if (nests_.size() > most_nests) return {};
+    if (nests_.size() > most_nests && !at_any_cost_) return {};
     double all = 0, total = 0;
     for (int index : equations_) all += weight(index);
     for (PointNest& nest : nests_) {
       collect(nest);
-      if (!is_worth_it(nest)) return {};
+      if (!can_follow(nest) || !(at_any_cost_ || is_worth_it(nest))) return {};
       for (int index : nest.equations) total += weight(index);
     }
-    if (total - all > most_repeated || all > most_weight) return {};
+    if (!at_any_cost_ && (total - all > most_repeated || all > most_weight)) return {};
     return std::move(nests_);
   }
 
@@ -124,28 +124,29 @@ class Planner {
     std::reverse(nest.equations.begin(), nest.equations.end());
   }
 
+  // Rows over several axes can only be followed where these may be merged.
+  bool can_follow(const PointNest& nest) const {
+    return nest.kind != PointNest::Kind::rows || first_axes(nest.shape, nest.axes).size() <= 1 ||
+           is_plain(program_, nest);
+  }
+
   bool is_worth_it(const PointNest& nest) const {
     const std::int64_t size = num_elements(nest.shape);
     double expanded = 0;
-    bool is_plain = true;
     for (int index : nest.equations) {
       const Equation& equation = program_.equations[index];
-      const Sizes64 shape = sizes(equation.outputs[0].id);
-      is_plain &= shape == nest.shape;
-      if (num_elements(shape) * expansion < size && !(*equation.primitive == iota_p))
+      if (num_elements(sizes(equation.outputs[0].id)) * expansion < size &&
+          !(*equation.primitive == iota_p))
         expanded += weight(index);
     }
     if (expanded > most_expanded) return false;
-    if (nest.kind == PointNest::Kind::map && !has_reduction_ && size > small &&
-        !nest.shape.empty() && nest.shape.back() < shortest_lanes)
-      return false;
-    // Rows over several axes can only be followed where all is of one shape.
-    return nest.kind != PointNest::Kind::rows || is_plain ||
-           first_axes(nest.shape, nest.axes).size() <= 1;
+    return nest.kind != PointNest::Kind::map || has_reduction_ || size <= small ||
+           nest.shape.empty() || nest.shape.back() >= shortest_lanes;
   }
 
   const JaxprData& program_;
   const std::span<const int> equations_;
+  const bool at_any_cost_;
   std::unordered_map<int, int> defined_;                 // by var
   std::unordered_map<int, const Equation*> reductions_;  // by var
   bool has_reduction_ = false;
@@ -153,6 +154,23 @@ class Planner {
 };
 
 }  // namespace
+
+bool is_plain(const JaxprData& program, const PointNest& nest) {
+  for (int index : nest.equations) {
+    const Equation& equation = program.equations[index];
+    std::vector<Aval> inputs;
+    for (const Atom& atom : equation.inputs) {
+      inputs.push_back(program.aval(atom));
+      const Shape& shape = inputs.back().shape;
+      if (!shape.empty() && !(shape.to_sizes() == nest.shape)) return false;
+    }
+    const Aval& output = program.avals[equation.outputs[0].id];
+    if (!(output.shape.to_sizes() == nest.shape) ||
+        !is_elementwise(equation, inputs, std::span(&output, 1)))
+      return false;
+  }
+  return true;
+}
 
 std::vector<int> first_axes(const Sizes64& shape, const std::vector<int>& axes) {
   const std::int64_t n = reduction_stages(shape, axes)[0].n;
@@ -168,8 +186,8 @@ std::vector<int> first_axes(const Sizes64& shape, const std::vector<int>& axes) 
 
 std::optional<std::vector<PointNest>> find_points(const JaxprData& program,
                                                   std::span<const int> equations,
-                                                  std::span<const int> results) {
-  return Planner(program, equations).run(results);
+                                                  std::span<const int> results, bool at_any_cost) {
+  return Planner(program, equations, at_any_cost).run(results);
 }
 
 std::vector<int> results_of(const JaxprData& program, std::span<const int> equations,

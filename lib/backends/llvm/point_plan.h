@@ -26,11 +26,14 @@ struct PointNest {
 
 // The axes longer than 1 of a reduction's first stage, increasing.
 std::vector<int> first_axes(const Sizes64& shape, const std::vector<int>& axes);
+// Whether every element's place is the loops' own, so that axes may be merged.
+bool is_plain(const JaxprData& program, const PointNest& nest);
 // Whether equations of a program with these results are such a group; nothing when they are not, or
 // when it would cost more than apart.
 std::optional<std::vector<PointNest>> find_points(const JaxprData& program,
                                                   std::span<const int> equations,
-                                                  std::span<const int> results);
+                                                  std::span<const int> results,
+                                                  bool at_any_cost = false);
 // The results of a group, views among its equations, from what reads every var of the program.
 std::vector<int> results_of(const JaxprData& program, std::span<const int> equations,
                             std::span<const int> uses);
