@@ -395,7 +395,7 @@ ROWS = [
     Row(
         "ragged/20-vectors",
         "the same for 20 vectors of lengths, from cold, beyond the warm time",
-        both(milliseconds(300), best_peer()),
+        milliseconds(300),
         many_inputs,
         many_reference,
         calls={"plait": many, "jax": many, "torch": many, "compile": many},
