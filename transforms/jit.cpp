@@ -2,18 +2,33 @@
 // and that runs as one compiled executable.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ops.h>
+#include <plait/trace/run_into.h>
 #include <plait/transforms.h>
 
 namespace plait {
+namespace {
 
-Arrays flat::Jit::operator()(std::span<const Array> inputs) const {
-  std::shared_ptr<const State::Entry> entry = state_->find(inputs);
-  if (!entry) entry = state_->trace(inputs);
-  const Arrays& captured = entry->traced.captured;
-  if (captured.empty()) return bind(call_p, inputs, entry->params);
+Arrays concatenated(std::span<const Array> inputs, const Arrays& captured) {
   Arrays arguments(inputs.begin(), inputs.end());
   arguments.insert(arguments.end(), captured.begin(), captured.end());
-  return bind(call_p, arguments, entry->params);
+  return arguments;
+}
+
+}  // namespace
+
+Arrays flat::Jit::operator()(std::span<const Array> inputs) const {
+  const std::shared_ptr<const State::Entry> entry = state_->find_or_trace(inputs);
+  const Arrays& captured = entry->traced.captured;
+  if (captured.empty()) return bind(call_p, inputs, entry->params);
+  return bind(call_p, concatenated(inputs, captured), entry->params);
+}
+
+void flat::Jit::run_into(std::span<const Array> inputs, std::span<Array> outputs) const {
+  const std::shared_ptr<const State::Entry> entry = state_->find_or_trace(inputs);
+  const Arrays& captured = entry->traced.captured;
+  const Jaxpr program = body_of_call(entry->params);
+  if (captured.empty()) return plait::run_into(program, inputs, outputs, state_->name);
+  plait::run_into(program, concatenated(inputs, captured), outputs, state_->name);
 }
 
 std::shared_ptr<const flat::Jit::State::Entry> flat::Jit::State::find(

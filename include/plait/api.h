@@ -16,6 +16,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
 
 namespace plait {
 namespace detail {
@@ -26,6 +30,8 @@ template <class R, class... A>
 struct signature<std::function<R(A...)>> {
   using Result = std::decay_t<R>;
   using Arguments = std::tuple<std::decay_t<A>...>;
+  template <template <class, class...> class Template>
+  using As = Template<Result, std::decay_t<A>...>;
   // A function of the same arguments, and of more that follow.
   template <class Out, class... More>
   using Returning = std::function<Out(const std::decay_t<A>&..., const More&...)>;
@@ -317,42 +323,96 @@ auto vmap(F f, AxisTree in_axes = 0, AxisTree out_axes = 0,
       });
 }
 
-// f traced once per signature and run as one compiled executable. Arrays that a lambda captured are
-// frozen.
-template <class F>
-auto jit(F f, std::string name = "f") {
-  using Result = detail::result_of<F>;
+// What jit gives: f traced once per signature and run as one compiled executable.
+template <class Result, class... A>
+class Jitted {
+ public:
+  template <class F>
+  Jitted(F f, std::string name) : state_(std::make_shared<State>()) {
+    state_->make = [f = std::move(f), name = std::move(name)](const A&... arguments) {
+      const detail::Flat<F> flat(f, arguments...);
+      return Entry{flat.structures, flat.result, flat::Jit(flat.function, name)};
+    };
+  }
+
+  Result operator()(const A&... arguments) const {
+    const auto [entry, inputs] = find(arguments...);
+    Arrays outputs = entry->jitted(inputs);
+    if constexpr (std::is_same_v<Result, Array>)
+      return std::move(outputs[0]);
+    else
+      return unflatten<Result>(*entry->result, outputs);
+  }
+
+  // The same with a result that takes the place of what the arrays of `result` hold, in their
+  // memory: a call allocates no arrays. An Array that holds nothing gets memory, so that the first
+  // call may be given Result(). Nothing else may hold these arrays; errors as in trace/run_into.h.
+  void run_into(Result& result, const A&... arguments) const {
+    const auto [entry, inputs] = find(arguments...);
+    if constexpr (std::is_same_v<Result, Array>) {
+      entry->jitted.run_into(inputs, std::span(&result, 1));
+    } else {
+      Arrays outputs;
+      const TreeDef structure = flatten(result, outputs);
+      result = Result();  // so that outputs alone hold them; put back whatever happens
+      try {
+        entry->jitted.run_into(inputs, outputs);
+      } catch (...) {
+        result = unflatten<Result>(structure, outputs);
+        throw;
+      }
+      result = unflatten<Result>(*entry->result, outputs);
+    }
+  }
+
+ private:
+  // One structure of the arguments.
   struct Entry {
     std::vector<TreeDef> structures;
     std::shared_ptr<TreeDef> result;
     flat::Jit jitted;
   };
   struct State {
+    std::function<Entry(const A&...)> make;
     std::mutex mutex;
-    std::vector<std::shared_ptr<const Entry>> entries;
+    std::vector<std::unique_ptr<const Entry>> entries;  // grows only
+    std::atomic<const Entry*> only{nullptr};            // where arguments have but one structure
   };
-  auto state = std::make_shared<State>();
-  return typename detail::signature_of<F>::template Returning<Result>(
-      [=](const auto&... arguments) -> Result {
-        Arrays inputs;
-        inputs.reserve(sizeof...(arguments));
-        const std::array<TreeDef, sizeof...(arguments)> structures{flatten(arguments, inputs)...};
-        std::shared_ptr<const Entry> found;
-        {
-          std::lock_guard lock(state->mutex);
-          for (const auto& entry : state->entries)
-            if (std::equal(structures.begin(), structures.end(), entry->structures.begin(),
-                           entry->structures.end()))
-              found = entry;
-          if (!found) {
-            const detail::Flat<F> flat(f, arguments...);
-            found = state->entries.emplace_back(std::make_shared<Entry>(
-                Entry{flat.structures, flat.result, flat::Jit(flat.function, name)}));
-          }
-        }
-        const Arrays outputs = found->jitted(inputs);
-        return unflatten<Result>(*found->result, outputs);
-      });
+  static constexpr bool takes_arrays = (std::is_base_of_v<Array, A> && ...);
+  using Inputs = std::conditional_t<takes_arrays, std::array<Array, sizeof...(A)>, Arrays>;
+
+  std::pair<const Entry*, Inputs> find(const A&... arguments) const {
+    if constexpr (takes_arrays) {
+      const Entry* entry = state_->only.load(std::memory_order_acquire);
+      if (!entry) entry = find_or_make({}, arguments...);
+      return {entry, Inputs{arguments...}};
+    } else {
+      Arrays inputs;
+      const std::array<TreeDef, sizeof...(A)> structures{flatten(arguments, inputs)...};
+      const Entry* entry = find_or_make(structures, arguments...);
+      return {entry, std::move(inputs)};
+    }
+  }
+  const Entry* find_or_make(std::span<const TreeDef> structures, const A&... arguments) const {
+    std::lock_guard lock(state_->mutex);
+    for (const auto& entry : state_->entries)
+      if (takes_arrays || std::equal(structures.begin(), structures.end(),
+                                     entry->structures.begin(), entry->structures.end()))
+        return entry.get();
+    state_->entries.push_back(std::make_unique<const Entry>(state_->make(arguments...)));
+    const Entry* made = state_->entries.back().get();
+    if (takes_arrays) state_->only.store(made, std::memory_order_release);
+    return made;
+  }
+
+  std::shared_ptr<State> state_;
+};
+
+// f traced once per signature and run as one compiled executable. Arrays that a lambda captured are
+// frozen.
+template <class F>
+auto jit(F f, std::string name = "f") {
+  return typename detail::signature_of<F>::template As<Jitted>(std::move(f), std::move(name));
 }
 
 // f whose derivatives recompute intermediate results instead of keeping them, but for what the

@@ -4,6 +4,7 @@
 
 #include <plait/api.h>
 #include <plait/autocast.h>
+#include <plait/base/memory.h>
 #include <plait/check.h>
 #include <plait/composites.h>
 #include <plait/control.h>

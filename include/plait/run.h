@@ -21,10 +21,17 @@ class Executable {
   // outputs has room for one Buffer per output. IndexError and MemoryError of kernels pass through.
   virtual void run(std::span<const Buffer* const> inputs, std::span<Buffer> outputs) const = 0;
   std::vector<Buffer> run(std::span<const Buffer> inputs) const;
+  // The same with results written to these: dense, of the outputs' shapes and dtypes, apart from
+  // the inputs and from each other.
+  virtual void run_into(std::span<const Buffer* const> inputs,
+                        std::span<const Buffer* const> outputs) const = 0;
   virtual std::unique_ptr<Session> open() const = 0;  // must not outlive the executable
   virtual const std::vector<Aval>& outputs() const = 0;
   // Bytes of the arena that one call takes, besides inputs and outputs.
   virtual std::int64_t arena_bytes() const = 0;
+  // The most that one call takes besides its inputs: the arena, kernels' scratch in it, and the
+  // outputs, but for those that take over donated inputs.
+  virtual std::int64_t peak_bytes() const = 0;
   // A table, one line a step: where it runs, how many bytes it makes, and why not elsewhere.
   virtual std::string explain() const = 0;
 };

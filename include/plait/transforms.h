@@ -179,6 +179,8 @@ class Jit {
   Jit(Function function, std::string name)
       : state_(std::make_shared<State>(std::move(function), std::move(name))) {}
   Arrays operator()(std::span<const Array> inputs) const;
+  // The same with results that take the place of what `outputs` hold: see trace/run_into.h.
+  void run_into(std::span<const Array> inputs, std::span<Array> outputs) const;
 
  private:
   struct State {
@@ -196,6 +198,10 @@ class Jit {
     std::vector<std::shared_ptr<const Entry>> entries;
     std::shared_ptr<const Entry> find(std::span<const Array> inputs);
     std::shared_ptr<const Entry> trace(std::span<const Array> inputs);
+    std::shared_ptr<const Entry> find_or_trace(std::span<const Array> inputs) {
+      std::shared_ptr<const Entry> entry = find(inputs);
+      return entry ? entry : trace(inputs);
+    }
   };
   std::shared_ptr<State> state_;
 };

@@ -2,14 +2,15 @@
 //
 // Sizes are rounded up to classes, four per power of two. A freed block of at most 32 KiB goes to a
 // list of its thread, without locks; what overflows there, and every larger block, goes to the one
-// shared cache, which is bounded and gives up the blocks that were unused longest. A miss in both
-// asks the system.
+// shared cache, which is bounded, gives up the blocks that were unused longest, and all of them
+// when memory runs short. A miss in both asks the system.
 //
 // Nothing here is ever destroyed: threads and static destructors free arrays until the very end.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/allocator.h>
 
 #include <plait/base/error.h>
+#include <plait/base/memory.h>
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -25,6 +26,7 @@
 #include <utility>
 
 #include "base/cgroup.h"
+#include "base/memory_pressure.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define PLAIT_NO_CACHE 1
@@ -48,6 +50,8 @@ constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t largest_request = std::size_t{1} << 46;  // beyond any address space
 constexpr std::size_t largest_small = 32 << 10;
 constexpr std::size_t smallest_huge = 4 << 20;
+// Of a storage that is one block with its data; with more the rounding up would cost too much.
+constexpr std::size_t largest_inline = 1024;
 
 // Classes 0 to 3 are 64, 128, 192, 256 bytes; from there on there are four in every power of two:
 // 320 384 448 512 640 768 896 1024 ...
@@ -189,18 +193,17 @@ class SharedCache {
     return true;
   }
 
-  // Returns the blocks that no longer fit, the unused longest first, linked by next.
-  LargeBlock* keep_large(void* pointer, int size_class) {
+  void keep_large(void* pointer, int size_class) {
     LargeBlock*& first = large_[static_cast<std::size_t>(size_class)];
     first = new (pointer) LargeBlock{nullptr, first, nullptr, newest_, size_class};
     if (first->next) first->next->previous = first;
     (newest_ ? newest_->newer : oldest_) = first;
     newest_ = first;
     large_bytes_ += class_bytes(size_class);
-    return evict(limit_ - limit_ / 8);
   }
 
-  // Shrinks the large blocks to at most bytes in total; returns those that were dropped.
+  // Shrinks the large blocks to at most bytes in total; returns those that were dropped, linked by
+  // next.
   LargeBlock* evict(std::size_t bytes) {
     LargeBlock* dropped = nullptr;
     while (large_bytes_ > bytes) {
@@ -213,6 +216,9 @@ class SharedCache {
   }
 
   std::size_t bytes() const { return small_bytes_ + large_bytes_; }
+  std::size_t limit() const { return limit_; }
+  std::size_t large_limit() const { return limit_ - limit_ / 8; }
+  void set_limit(std::size_t bytes) { limit_ = bytes; }
 
  private:
   void unlink(LargeBlock* block) {
@@ -230,7 +236,7 @@ class SharedCache {
   std::array<LargeBlock*, num_classes> large_ = {};
   LargeBlock *newest_ = nullptr, *oldest_ = nullptr;
   std::size_t small_bytes_ = 0, large_bytes_ = 0;
-  const std::size_t limit_ = default_cache_limit();
+  std::size_t limit_ = default_cache_limit();
 };
 
 SharedCache& shared();
@@ -390,8 +396,10 @@ void give_block(ThreadCache* thread, void* block, std::size_t bytes) noexcept {
   } else {
     LargeBlock* dropped = nullptr;
     {
+      const bool is_short = bytes >= smallest_huge && memory_is_short();
       const std::lock_guard lock(shared().mutex);
-      dropped = shared().keep_large(block, size_class);
+      shared().keep_large(block, size_class);
+      dropped = shared().evict(is_short ? 0 : shared().large_limit());
     }
     free_all(dropped);
   }
@@ -422,6 +430,17 @@ void deallocate(void* pointer, std::size_t bytes) noexcept {
   give_block(thread, pointer, bytes);
 }
 
+void* allocate_object(std::size_t bytes) {
+  void* pointer = take_block(own_cache(), bytes);
+  if (!pointer) [[unlikely]]
+    throw_out_of_memory(bytes);
+  return pointer;
+}
+
+void deallocate_object(void* pointer, std::size_t bytes) noexcept {
+  if (pointer) give_block(own_cache(), pointer, bytes);
+}
+
 std::size_t cached_bytes() {
   const std::lock_guard lock(shared().mutex);
   std::size_t bytes = shared().bytes();
@@ -438,6 +457,27 @@ std::size_t allocated_bytes() {
   for (const ThreadCache* thread = shared().threads; thread; thread = thread->next)
     bytes += thread->live_bytes.get();
   return static_cast<std::size_t>(bytes);
+}
+
+MemoryStats memory_stats() {
+  const std::size_t in_use = allocated_bytes(), cached = cached_bytes();
+  const std::lock_guard lock(shared().mutex);
+  return {in_use, cached, shared().limit()};
+}
+
+void clear_memory() { release_cached_memory(); }
+
+std::size_t set_cache_limit(std::size_t bytes) {
+  LargeBlock* dropped = nullptr;
+  std::size_t before = 0;
+  {
+    const std::lock_guard lock(shared().mutex);
+    before = shared().limit();
+    shared().set_limit(bytes);
+    dropped = shared().evict(shared().large_limit());
+  }
+  free_all(dropped);
+  return before;
 }
 
 void release_cached_memory() {
@@ -463,6 +503,14 @@ void release_cached_memory() {
 }
 
 Storage Storage::allocate(std::size_t bytes) {
+  static_assert(sizeof(Block) <= alignment);
+  if (bytes <= largest_inline) {
+    ThreadCache* thread = own_cache();
+    void* block = take_block(thread, alignment + bytes);
+    if (!block) throw_out_of_memory(bytes);
+    count_live(thread, static_cast<std::int64_t>(bytes));
+    return Storage(new (block) Block{1, static_cast<char*>(block) + alignment, bytes, nullptr});
+  }
   void* data = plait::allocate(bytes);
   void* block = take_block(own_cache(), sizeof(Block));
   if (!block) {
@@ -483,10 +531,17 @@ Storage Storage::foreign(void* data, std::size_t bytes, std::function<void()> re
 }
 
 void Storage::destroy(Block* block) noexcept {
-  if (block->release)
+  if (block->release) {
     block->release();
-  else
+  } else if (block->bytes <= largest_inline) {
+    const std::size_t bytes = block->bytes;
+    block->~Block();
+    ThreadCache* thread = own_cache();
+    count_live(thread, -static_cast<std::int64_t>(bytes));
+    return give_block(thread, block, alignment + bytes);
+  } else {
     plait::deallocate(block->data, block->bytes);
+  }
   block->~Block();
   give_block(own_cache(), block, sizeof(Block));
 }

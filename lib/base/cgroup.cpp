@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace plait {
@@ -46,12 +47,22 @@ std::vector<double> read_numbers(const std::string& path) {
   return numbers;
 }
 
+constexpr double no_limit = 1LL << 60;  // version 1 says "none" by a number near 2^63
+
 template <class T>
 void keep_smaller(std::optional<T>& limit, T candidate) {
   limit = limit ? std::min(*limit, candidate) : candidate;
 }
 
 }  // namespace
+
+std::optional<double> read_entry(const std::string& path, std::string_view name) {
+  std::ifstream file(path);
+  double number = 0;
+  for (std::string word, line; file >> word; std::getline(file, line))
+    if (word == name && file >> number) return number;
+  return std::nullopt;
+}
 
 std::optional<double> cgroup_cpus() {
   std::optional<double> limit;
@@ -67,8 +78,23 @@ std::optional<double> cgroup_cpus() {
   return limit;
 }
 
+std::optional<std::int64_t> cgroup_memory_left() {
+  std::optional<std::int64_t> least;
+  for (const auto& [controller, limit_file, use_file] :
+       {std::tuple{"", "/memory.max", "/memory.current"},
+        std::tuple{"memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes"}})
+    for (const std::string& folder : group_folders(controller)) {
+      const auto limit = read_numbers(folder + limit_file);
+      if (limit.empty() || limit[0] >= no_limit) continue;
+      const auto use = read_numbers(folder + use_file);
+      if (use.empty()) continue;
+      const double files = read_entry(folder + "/memory.stat", "inactive_file").value_or(0);
+      keep_smaller(least, static_cast<std::int64_t>(limit[0] - use[0] + files));
+    }
+  return least;
+}
+
 std::optional<std::int64_t> cgroup_memory() {
-  constexpr double no_limit = 1LL << 60;  // version 1 says "none" by a number near 2^63
   std::optional<std::int64_t> limit;
   for (const auto& [controller, file] :
        {std::pair{"", "/memory.max"}, std::pair{"memory", "/memory.limit_in_bytes"}})

@@ -9,8 +9,12 @@
 #include <plait/ops.h>
 #include <plait/ops_control.h>
 #include <plait/run.h>
+#include <plait/trace/concrete.h>
 #include <plait/trace/interpret.h>
+#include <plait/trace/run_into.h>
 #include <plait/transforms.h>
+
+#include "run/executable.h"
 
 namespace plait {
 namespace {
@@ -107,39 +111,34 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
   return prepared;
 }
 
-Array make_array(const Aval& aval, Buffer buffer) {
-  return Array(new ConcreteNode(aval, std::move(buffer), false));
-}
-
 Buffer empty_buffer(const Aval& aval, const Sizes64& shape) {
   if (aval.stack == 0) return Buffer::empty(aval.dtype, shape);
   const Storage storage = allocate_handle();
   return Buffer(storage, View{storage.data(), in_memory(aval).dtype, shape, dense_strides(shape)});
 }
 
+InlineVector<const Buffer*, 16> buffers_of(std::span<const Array> arrays) {
+  InlineVector<const Buffer*, 16> buffers;
+  buffers.reserve(arrays.size());
+  for (const Array& array : arrays) buffers.push_back(&buffer_of(array));
+  return buffers;
+}
+
 Arrays run_executable(const Executable& executable, std::span<const Array> inputs) {
-  constexpr std::size_t inline_count = 16;
-  const Buffer* inline_inputs[inline_count];
-  std::vector<const Buffer*> more_inputs;
-  const Buffer** buffers = inline_inputs;
-  if (inputs.size() > inline_count) {
-    more_inputs.resize(inputs.size());
-    buffers = more_inputs.data();
-  }
-  for (std::size_t i = 0; i < inputs.size(); ++i) buffers[i] = &buffer_of(inputs[i]);
+  const InlineVector<const Buffer*, 16> buffers = buffers_of(inputs);
   const std::vector<Aval>& avals = executable.outputs();
   Arrays results;
   results.reserve(avals.size());
   if (avals.size() == 1) {
     Buffer output;
-    executable.run({buffers, inputs.size()}, {&output, 1});
-    results.push_back(make_array(avals[0], std::move(output)));
+    executable.run(buffers, {&output, 1});
+    results.push_back(make_concrete(avals[0], std::move(output)));
     return results;
   }
   std::vector<Buffer> outputs(avals.size());
-  executable.run({buffers, inputs.size()}, outputs);
+  executable.run(buffers, outputs);
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    results.push_back(make_array(avals[i], std::move(outputs[i])));
+    results.push_back(make_concrete(avals[i], std::move(outputs[i])));
   return results;
 }
 
@@ -162,7 +161,7 @@ Arrays run_pointwise_now(const Prepared& prepared, std::span<const Array> inputs
     run_pointwise(prepared.chunk, {views, inputs.size()}, result.view());
   }
   Arrays results;
-  results.push_back(make_array(aval, std::move(result)));
+  results.push_back(make_concrete(aval, std::move(result)));
   return results;
 }
 
@@ -180,7 +179,7 @@ Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
       if (!view) break;
       const std::int64_t offset = static_cast<char*>(view->data) - static_cast<char*>(input.data());
       results.push_back(
-          make_array(prepared.outputs[i], input.view_as(view->shape, view->strides, offset)));
+          make_concrete(prepared.outputs[i], input.view_as(view->shape, view->strides, offset)));
     }
     if (results.size() == inputs.size()) return results;
     results.clear();
@@ -198,7 +197,7 @@ Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
     scratch = Storage::allocate(bytes);
   prepared.kernel->run(sources, targets, scratch.data(), Stream{});
   for (std::size_t i = 0; i < buffers.size(); ++i)
-    results.push_back(make_array(prepared.outputs[i], std::move(buffers[i])));
+    results.push_back(make_concrete(prepared.outputs[i], std::move(buffers[i])));
   return results;
 }
 
@@ -210,7 +209,7 @@ struct PreparedCache {
 Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
   // A composite may be a backend's own; what it is not, its body is.
   if (primitive == call_p && !params.has("symbol"))
-    return run_executable(*compile(body_of_call(params)), inputs);
+    return run_executable(*executable_of(body_of_call(params)), inputs);
   static thread_local PreparedCache cache;
   std::size_t hash = std::size_t(primitive.index()) * 0x9e3779b97f4a7c15u + params.hash();
   for (const Array& input : inputs) {
@@ -227,7 +226,12 @@ Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const
   return run(*slot, inputs);
 }
 
-const bool installed = (set_evaluator(evaluate), true);
+void evaluate_into(const Jaxpr& program, std::span<const Array> inputs,
+                   std::span<const Array> outputs) {
+  executable_of(program)->run_into(buffers_of(inputs), buffers_of(outputs));
+}
+
+const bool installed = (set_evaluator(evaluate), set_evaluator_into(evaluate_into), true);
 
 }  // namespace
 }  // namespace plait

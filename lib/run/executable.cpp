@@ -14,6 +14,7 @@
 #include "compile/outer_products.h"
 #include "compile/plan.h"
 #include "compile/simplify.h"
+#include "run/executable.h"
 #include "run/tiers.h"
 
 namespace plait {
@@ -96,21 +97,15 @@ class StepExecutable final : public Executable {
     };
     for (const Step& step : plan_.steps) read(step.inputs);
     read(plan_.results);
+    find_whole_results();
   }
   ~StepExecutable() override { delete spare_.load(); }
 
   void run(std::span<const Buffer* const> inputs, std::span<Buffer> outputs) const override {
-    check_inputs(inputs, outputs);
+    check_inputs(inputs, outputs.size());
     Call call(*this);
     Frame& frame = *call.frame;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (!is_read_[i] || inputs[i]->view().is_dense()) {
-        frame.inputs[i] = inputs[i]->data();
-      } else {  // planned as dense
-        call.copies.push_back(Buffer::copy_of(inputs[i]->view()));
-        frame.inputs[i] = call.copies.back().data();
-      }
-    }
+    read_inputs(inputs, call);
     for (std::size_t i = 0; i < plan_.storages.size(); ++i) {
       const auto& wanted = plan_.storages[i];
       frame.storages[i] = wanted.donor && can_donate(*inputs[*wanted.donor])
@@ -123,15 +118,42 @@ class StepExecutable final : public Executable {
       outputs[i] = result(plan_.results[i], frame, inputs, call.copies);
   }
 
+  void run_into(std::span<const Buffer* const> inputs,
+                std::span<const Buffer* const> outputs) const override {
+    check_inputs(inputs, outputs.size());
+    Call call(*this);
+    Frame& frame = *call.frame;
+    read_inputs(inputs, call);
+    for (std::size_t i = 0; i < plan_.storages.size(); ++i) {
+      if (written_as_[i] >= 0) {
+        frame.outputs[i] = outputs[written_as_[i]]->data();
+      } else {
+        frame.storages[i] = allocate_output(plan_.storages[i]);
+        frame.outputs[i] = frame.storages[i].data();
+      }
+    }
+    run_steps(frame, static_cast<char*>(call.arena));
+    for (std::size_t i : copied_)
+      copy_elements(result_view(plan_.results[i], frame), outputs[i]->view());
+  }
+
   std::unique_ptr<Session> open() const override;
   const std::vector<Aval>& outputs() const override { return plan_.outputs; }
   std::int64_t arena_bytes() const override { return plan_.arena_bytes; }
+  std::int64_t peak_bytes() const override { return plan_.arena_bytes + output_bytes(); }
   std::string explain() const override;
   bool has_host_calls() const { return !host_calls_.empty(); }
   void add_rows(const std::string& indent, std::vector<ExplainRow>& rows) const;
 
  private:
   friend class StepSession;
+
+  std::int64_t output_bytes() const {
+    std::int64_t bytes = 0;
+    for (const auto& storage : plan_.storages)
+      if (!storage.donor) bytes += storage.bytes;
+    return bytes;
+  }
 
   void run_steps(Frame& frame, char* arena) const {
     frame.patch(arena);
@@ -172,8 +194,47 @@ class StepExecutable final : public Executable {
     std::vector<Buffer> copies;
   };
 
-  void check_inputs(std::span<const Buffer* const> inputs, std::span<Buffer> outputs) const {
-    if (inputs.size() != plan_.inputs.size() || outputs.size() != plan_.outputs.size())
+  // Results that fill memory of their own may be written where the caller wants them; others are
+  // copied there.
+  void find_whole_results() {
+    written_as_.assign(plan_.storages.size(), -1);
+    for (std::size_t i = 0; i < plan_.results.size(); ++i) {
+      const PlannedView& planned = plan_.results[i];
+      const bool is_whole =
+          planned.segment == Segment::output && planned.byte_offset == 0 &&
+          planned.view.is_dense() && written_as_[planned.index] < 0 &&
+          planned.view.size() * size_of(planned.view.dtype) == plan_.storages[planned.index].bytes;
+      if (is_whole)
+        written_as_[planned.index] = int(i);
+      else
+        copied_.push_back(i);
+    }
+  }
+
+  // Points the frame at the inputs, or at dense copies where they are planned as dense.
+  void read_inputs(std::span<const Buffer* const> inputs, Call& call) const {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!is_read_[i] || inputs[i]->view().is_dense()) {
+        call.frame->inputs[i] = inputs[i]->data();
+      } else {
+        call.copies.push_back(Buffer::copy_of(inputs[i]->view()));
+        call.frame->inputs[i] = call.copies.back().data();
+      }
+    }
+  }
+
+  // A result in the memory of a frame that has run.
+  View result_view(const PlannedView& planned, const Frame& frame) const {
+    View view = planned.view;
+    void* base = planned.segment == Segment::constant ? plan_.constants[planned.index].data()
+                 : planned.segment == Segment::input  ? frame.inputs[planned.index]
+                                                      : frame.outputs[planned.index];
+    view.data = static_cast<char*>(base) + planned.byte_offset;
+    return view;
+  }
+
+  void check_inputs(std::span<const Buffer* const> inputs, std::size_t num_outputs) const {
+    if (inputs.size() != plan_.inputs.size() || num_outputs != plan_.outputs.size())
       throw InternalError("an executable of " + std::to_string(plan_.inputs.size()) +
                           " inputs was called with " + std::to_string(inputs.size()));
     for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -209,33 +270,22 @@ class StepExecutable final : public Executable {
   const std::vector<HostCallSite> host_calls_;
   std::vector<Sizes64> input_shapes_;
   std::vector<DType> input_dtypes_;
-  std::vector<bool> is_read_;  // by input
+  std::vector<bool> is_read_;        // by input
+  std::vector<int> written_as_;      // by storage: the output that fills it, or -1
+  std::vector<std::size_t> copied_;  // outputs that fill none
   mutable std::atomic<Frame*> spare_{nullptr};
 };
 
-// A frame and an arena that stay. A result that fills memory of its own is written where the caller
-// wants it; others are copied there.
+// A frame and an arena that stay.
 class StepSession final : public Session {
  public:
   explicit StepSession(const StepExecutable& executable)
       : plan_(executable.plan_),
         executable_(executable),
         frame_(plan_),
-        arena_(Storage::allocate(std::size_t(plan_.arena_bytes))),
-        written_as_(plan_.storages.size(), -1) {
-    for (std::size_t i = 0; i < plan_.results.size(); ++i) {
-      const PlannedView& planned = plan_.results[i];
-      const bool is_whole =
-          planned.segment == Segment::output && planned.byte_offset == 0 &&
-          planned.view.is_dense() && written_as_[planned.index] < 0 &&
-          planned.view.size() * size_of(planned.view.dtype) == plan_.storages[planned.index].bytes;
-      if (is_whole)
-        written_as_[planned.index] = int(i);
-      else
-        copied_.push_back(i);
-    }
+        arena_(Storage::allocate(std::size_t(plan_.arena_bytes))) {
     for (std::size_t i = 0; i < plan_.storages.size(); ++i) {
-      if (written_as_[i] >= 0) continue;
+      if (executable_.written_as_[i] >= 0) continue;
       frame_.storages[i] = allocate_output(plan_.storages[i]);
       frame_.outputs[i] = frame_.storages[i].data();
     }
@@ -245,17 +295,13 @@ class StepSession final : public Session {
 
   void run(std::span<const View> inputs, std::span<const View> outputs) override {
     for (std::size_t i = 0; i < inputs.size(); ++i) frame_.inputs[i] = inputs[i].data;
-    for (std::size_t i = 0; i < written_as_.size(); ++i)
-      if (written_as_[i] >= 0) frame_.outputs[i] = outputs[written_as_[i]].data;
+    const std::vector<int>& written_as = executable_.written_as_;
+    for (std::size_t i = 0; i < written_as.size(); ++i)
+      if (written_as[i] >= 0) frame_.outputs[i] = outputs[written_as[i]].data;
     executable_.run_steps(frame_, static_cast<char*>(arena_.data()));
     for (std::int64_t offset : plan_.arena_stacks) handle_at(arena_.data(), offset)->reset();
-    for (std::size_t i : copied_) {
-      const PlannedView& planned = plan_.results[i];
-      View view = planned.view;
-      void* base = planned.segment == Segment::constant ? plan_.constants[planned.index].data()
-                   : planned.segment == Segment::input  ? frame_.inputs[planned.index]
-                                                        : frame_.outputs[planned.index];
-      view.data = static_cast<char*>(base) + planned.byte_offset;
+    for (std::size_t i : executable_.copied_) {
+      const View view = executable_.result_view(plan_.results[i], frame_);
       if (plan_.outputs[i].stack > 0)
         *outputs[i].as<Stack::Handle>() = *view.as<Stack::Handle>();
       else
@@ -268,8 +314,6 @@ class StepSession final : public Session {
   const StepExecutable& executable_;
   Frame frame_;
   const Storage arena_;
-  std::vector<int> written_as_;      // by storage: the output that is written there, or -1
-  std::vector<std::size_t> copied_;  // outputs
 };
 
 std::unique_ptr<Session> StepExecutable::open() const {
@@ -324,7 +368,8 @@ std::string StepExecutable::explain() const {
     }
     text += row[4] + "\n";
   }
-  text += "arena: " + std::to_string(plan_.arena_bytes) + " bytes\n";
+  text += "arena: " + std::to_string(plan_.arena_bytes) +
+          " bytes; with outputs: " + std::to_string(peak_bytes()) + " bytes\n";
   for (const HostCallSite& site : host_calls_)
     text += std::string(site.ordered ? "ordered " : "") + "host call: `" + site.name + "`" +
             (site.source ? ", " + site.source.to_string() : "") + "\n";
@@ -403,5 +448,20 @@ std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr, const CompileOptio
 }
 
 std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr) { return compile(jaxpr, {}); }
+
+std::shared_ptr<const Executable> executable_of(const Jaxpr& jaxpr) {
+  struct Entry {
+    Jaxpr jaxpr;
+    std::shared_ptr<const Executable> executable;
+  };
+  static thread_local std::array<Entry, 8> entries;
+  const auto address = reinterpret_cast<std::uintptr_t>(&*jaxpr);
+  Entry& entry = entries[address / alignof(std::max_align_t) % entries.size()];
+  if (entry.jaxpr && &*entry.jaxpr == &*jaxpr) return entry.executable;
+  // Host functions are released by their owner, not by a cache of some thread.
+  if (holds_callable(jaxpr)) return compile(jaxpr);
+  entry = {jaxpr, compile(jaxpr)};
+  return entry.executable;
+}
 
 }  // namespace plait

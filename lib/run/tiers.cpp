@@ -92,10 +92,17 @@ class TieredExecutable final : public Executable,
   void run(std::span<const Buffer* const> inputs, std::span<Buffer> outputs) const override {
     current().run(inputs, outputs);
   }
+  void run_into(std::span<const Buffer* const> inputs,
+                std::span<const Buffer* const> outputs) const override {
+    current().run_into(inputs, outputs);
+  }
   std::unique_ptr<Session> open() const override { return current().open(); }
   const std::vector<Aval>& outputs() const override { return first_->outputs(); }
   std::int64_t arena_bytes() const override {
     return std::max(first_->arena_bytes(), better() ? better()->arena_bytes() : 0);
+  }
+  std::int64_t peak_bytes() const override {
+    return std::max(first_->peak_bytes(), better() ? better()->peak_bytes() : 0);
   }
 
   std::string explain() const override {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/usable.h"
 
+#include <plait/base/memory.h>
+#include <plait/trace/concrete.h>
 #include <plait/trace/trace.h>
 
 namespace plait {
@@ -10,9 +12,19 @@ namespace {
 template <class T>
 constexpr bool is_complex_element = std::is_same_v<T, complex64> || std::is_same_v<T, complex128>;
 
+// Every eager operation makes one.
+class CachedNode final : public ConcreteNode {
+ public:
+  using ConcreteNode::ConcreteNode;
+  static void* operator new(std::size_t bytes) { return allocate_object(bytes); }
+  static void operator delete(void* pointer, std::size_t bytes) noexcept {
+    deallocate_object(pointer, bytes);
+  }
+};
+
 template <class T>
 Array literal_scalar(T value, bool weak) {
-  return Array(new ConcreteNode(Aval{{}, dtype_of<T>(), weak}, Buffer::scalar(value), true));
+  return make_concrete(Aval{{}, dtype_of<T>(), weak}, Buffer::scalar(value), true);
 }
 
 }  // namespace
@@ -24,7 +36,11 @@ Array::Array(complex128 value) : Array(literal_scalar(value, true)) {}
 
 Array::Array(Buffer buffer, bool weak) {
   Aval aval{Shape::of(buffer.shape()), buffer.dtype(), weak};
-  *this = Array(new ConcreteNode(std::move(aval), std::move(buffer), false));
+  *this = make_concrete(aval, std::move(buffer));
+}
+
+Array make_concrete(const Aval& aval, Buffer buffer, bool is_literal) {
+  return Array(new CachedNode(aval, std::move(buffer), is_literal));
 }
 
 Array Array::literal(const Literal& literal) {

@@ -89,7 +89,10 @@ from plait._plait import (
     TreeError,
     UserError,
     ValueError,
+    clear_memory,
     from_dlpack,
+    memory_stats,
+    set_cache_limit,
 )
 from plait._rules import rules
 from plait._script import script, unscripted

@@ -162,6 +162,7 @@ py::object call_catalogue(const FunctionInfo& info, std::span<PyObject* const> a
 // Leaves of a tree, in order. is_leaf stops at nodes for which it returns true.
 TreeDef flatten(PyObject* tree, std::vector<py::object>& leaves, PyObject* is_leaf = nullptr);
 py::object unflatten(const TreeDef& structure, std::span<const py::object> leaves);
+py::object unflatten_arrays(const TreeDef& structure, Arrays leaves);
 // True when tree has this structure; leaves then holds its leaves (borrowed, or kept by keep).
 bool flatten_as(const TreeDef& structure, PyObject* tree, std::vector<PyObject*>& leaves,
                 std::vector<py::object>& keep);

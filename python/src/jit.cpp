@@ -29,7 +29,8 @@ JitCall to_call(PyObject* const* values, std::size_t flags, PyObject* keywords) 
   JitCall call;
   call.num_positional = PyVectorcall_NARGS(flags);
   const std::size_t named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
-  call.values.assign(values, values + call.num_positional + named);
+  call.values.reserve(call.num_positional + named);
+  for (std::size_t i = 0; i < call.num_positional + named; ++i) call.values.push_back(values[i]);
   if (named == 0) return call;
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < named; ++i) order.push_back(i);

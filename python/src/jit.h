@@ -84,7 +84,7 @@ struct JitInputs {
 // A call on its way: values of positional, then of keyword arguments in order of name.
 struct JitCall {
   std::size_t num_positional = 0;
-  std::vector<PyObject*> values, names;
+  InlineVector<PyObject*, 8> values, names;
 };
 
 struct JitState {

@@ -8,6 +8,7 @@
 #include "jit.h"
 
 #include <plait/tape_nodes.h>
+#include <plait/trace/concrete.h>
 #include <plait/trace/donated.h>
 #include <plait/transforms.h>
 
@@ -59,8 +60,10 @@ bool match_arguments(const JitEntry& entry, const JitCall& call, JitInputs& inpu
         PyUnicode_Compare(entry.names[i].ptr(), call.names[i]) != 0)
       return false;
   inputs.arrays.clear();
+  inputs.arrays.reserve(entry.leaves.size() + entry.captured.size());
   inputs.owners.clear();
   const bool donates = !entry.donated.empty();
+  if (donates) inputs.owners.reserve(entry.leaves.size());
   std::size_t leaf = 0;
   std::vector<PyObject*> leaves;
   std::vector<py::object> keep;
@@ -78,6 +81,8 @@ bool match_arguments(const JitEntry& entry, const JitCall& call, JitInputs& inpu
       continue;
     }
     leaves.clear();
+    leaves.reserve(std::size_t(key.structure.num_leaves()));
+    keep.reserve(keep.size() + leaves.capacity());
     if (!flatten_as(key.structure, value, leaves, keep)) return false;
     for (PyObject* object : leaves)
       if (!match_leaf(entry.leaves[leaf++], object, donates, inputs)) return false;
@@ -119,10 +124,7 @@ void take_captured(JitEntry& entry, Arrays& arrays) {
 
 PyObject* give(const JitEntry& entry, Arrays results) {
   if (entry.outputs.kind() == TreeDef::Kind::leaf) return wrap(std::move(results[0]));
-  std::vector<py::object> leaves;
-  leaves.reserve(results.size());
-  for (Array& result : results) leaves.push_back(to_python(std::move(result)));
-  return unflatten(entry.outputs, leaves).release().ptr();
+  return unflatten_arrays(entry.outputs, std::move(results)).release().ptr();
 }
 
 const Buffer& buffer_of(const Array& array) {
@@ -203,7 +205,7 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
   Arrays results;
   results.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    results.push_back(Array(std::move(outputs[i]), avals[i].weak));
+    results.push_back(make_concrete(avals[i], std::move(outputs[i])));
   return give(entry, std::move(results));
 }
 

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
-#include <plait/base/allocator.h>
+#include <plait/base/memory.h>
 #include <plait/base/pool.h>
 #include <plait/compile/backend.h>
 #include <plait/sizes.h>
@@ -95,10 +95,41 @@ void add_programs(py::module_& module) {
       names += "; " + missing.name + " is missing: " + missing.reason;
     facts["backends"] = names;
     facts["isa"] = __builtin_cpu_supports("avx512f") ? "avx512" : "avx2";
-    facts["allocated bytes"] = allocated_bytes();
-    facts["cached bytes"] = cached_bytes();
+    const MemoryStats memory = memory_stats();
+    facts["allocated bytes"] = memory.bytes_in_use;
+    facts["cached bytes"] = memory.bytes_cached;
     return facts;
   });
+  module.def(
+      "memory_stats",
+      [] {
+        const MemoryStats memory = memory_stats();
+        py::dict facts;
+        facts["bytes_in_use"] = memory.bytes_in_use;
+        facts["bytes_cached"] = memory.bytes_cached;
+        facts["cache_limit"] = memory.cache_limit;
+        return facts;
+      },
+      "The memory of arrays, in bytes: in use; freed and kept for the next ones; and how much may "
+      "be "
+      "kept.");
+  module.def(
+      "clear_memory", [] { without_gil([] { clear_memory(); }); },
+      "Returns memory that was freed and kept to the system.");
+  module.def(
+      "set_cache_limit",
+      [](py::object bytes) {
+        const Dim wanted = to_dim(bytes.ptr(), {"set_cache_limit", "bytes"});
+        if (!wanted.is_constant() || wanted.constant() < 0)
+          throw ValueError("set_cache_limit: " + wanted.to_string() + " is no number of bytes",
+                           "give an integer, 0 or more");
+        return without_gil([&] { return set_cache_limit(std::size_t(wanted.constant())); });
+      },
+      py::arg("bytes"),
+      "How many bytes of freed memory may be kept from now on; gives what it was before.\n\n"
+      "At first it is a quarter of the memory that the machine, or the container, has, and at "
+      "most\n"
+      "4 GiB. 0 keeps only small blocks. ValueError for what is no number of bytes.");
 }
 
 }  // namespace plait::python

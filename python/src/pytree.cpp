@@ -150,6 +150,14 @@ struct Flattener {
     return leaf(object);
   }
 
+  static py::dict prototype_of(const py::object& keys) {
+    py::dict prototype;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.ptr()); ++i)
+      if (PyDict_SetItem(prototype.ptr(), PyTuple_GET_ITEM(keys.ptr(), i), Py_None) < 0)
+        throw py::error_already_set();
+    return prototype;
+  }
+
   TreeDef visit_dict(PyObject* object) {
     py::object written = owned(PySequence_Tuple(object));
     py::object sorted = owned(PySequence_List(object));
@@ -173,7 +181,8 @@ struct Flattener {
       }
       children.push_back(visit(borrowed(value).ptr()));  // user code may change the dict
     }
-    TreeDef::Type type{"dict", nullptr, keep(DictKeys{sorted, written}), same_sorted_keys};
+    TreeDef::Type type{"dict", nullptr, keep(DictKeys{sorted, prototype_of(written)}),
+                       same_sorted_keys};
     if (text_keys) return TreeDef::dict(std::move(keys), std::move(children), std::move(type));
     type.type = share(borrowed(reinterpret_cast<PyObject*>(&PyDict_Type)));
     return TreeDef::record(std::move(type), std::move(keys), std::move(children));
@@ -212,15 +221,16 @@ struct Flattener {
   }
 };
 
+// NextLeaf gives the leaves in order.
+template <class NextLeaf>
 struct Unflattener {
-  std::span<const py::object> leaves;
-  std::size_t next = 0;
+  NextLeaf next_leaf;
 
   py::object make(const TreeDef& def) {
     const std::size_t size = def.children().size();
     switch (def.kind()) {
       case TreeDef::Kind::leaf:
-        return leaves[next++];
+        return next_leaf();
       case TreeDef::Kind::none:
         return py::none();
       case TreeDef::Kind::tuple:
@@ -246,14 +256,15 @@ struct Unflattener {
   }
 
   py::object dict_of(const TreeDef& def) {
-    py::dict result;
+    const std::vector<TreeDef>& children = def.children();
     const auto* keys = static_cast<const DictKeys*>(def.type().aux.get());
-    if (keys)  // in the order in which they were written
-      for (py::handle key : py::tuple(keys->written)) result[key] = py::none();
-    for (std::size_t i = 0; i < def.children().size(); ++i) {
+    // A copy of a dict costs less than making one key by key, and has the order that was written.
+    const py::object result = owned(keys ? PyDict_Copy(keys->prototype.ptr()) : PyDict_New());
+    for (std::size_t i = 0; i < children.size(); ++i) {
       const py::object key =
           keys ? borrowed(PyTuple_GET_ITEM(keys->sorted.ptr(), i)) : py::str(def.keys()[i]);
-      result[key] = make(def.children()[i]);
+      const py::object value = make(children[i]);
+      if (PyDict_SetItem(result.ptr(), key.ptr(), value.ptr()) < 0) throw py::error_already_set();
     }
     return result;
   }
@@ -368,7 +379,16 @@ py::object unflatten(const TreeDef& structure, std::span<const py::object> leave
     throw TreeError("unflatten: " + std::to_string(leaves.size()) + " leaves for a structure of " +
                         std::to_string(structure.num_leaves()),
                     "give one leaf for each * of " + structure.to_string());
-  return Unflattener{leaves}.make(structure);
+  auto next = [&, i = std::size_t(0)]() mutable { return leaves[i++]; };
+  return Unflattener<decltype(next)>{next}.make(structure);
+}
+
+py::object unflatten_arrays(const TreeDef& structure, Arrays leaves) {
+  if (int(leaves.size()) != structure.num_leaves())
+    throw InternalError("unflatten: " + std::to_string(leaves.size()) +
+                        " arrays for a structure of " + std::to_string(structure.num_leaves()));
+  auto next = [&, i = std::size_t(0)]() mutable { return to_python(std::move(leaves[i++])); };
+  return Unflattener<decltype(next)>{next}.make(structure);
 }
 
 bool flatten_as(const TreeDef& structure, PyObject* tree, std::vector<PyObject*>& leaves,

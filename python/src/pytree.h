@@ -14,9 +14,9 @@ struct Registration {
 };
 std::unordered_map<PyTypeObject*, Registration>& registry();
 
-// The keys of a dict: in the order of leaves, and as they were written.
+// The keys of a dict: in the order of leaves, and, as a dict of None, as they were written.
 struct DictKeys {
-  py::object sorted, written;
+  py::object sorted, prototype;
 };
 // The fields of a dataclass: those that hold children, and the values of static ones.
 struct Fields {

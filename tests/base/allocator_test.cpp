@@ -5,6 +5,7 @@
 
 #include <plait/base/allocator.h>
 #include <plait/base/error.h>
+#include <plait/base/memory.h>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -109,38 +110,38 @@ TEST_CASE("a freed block is handed out again") {
 }
 
 TEST_CASE("live bytes are what was asked for, cached bytes can be returned") {
-  release_cached_memory();
-  const std::size_t live = allocated_bytes();
+  clear_memory();
+  const std::size_t live = memory_stats().bytes_in_use;
   std::vector<void*> blocks;
   for (int i = 0; i < 1000; ++i) blocks.push_back(allocate(1000));
   void* large = allocate(3000001);
-  CHECK(allocated_bytes() == live + 1000 * 1000 + 3000001);
-  const std::size_t cached = cached_bytes();
+  CHECK(memory_stats().bytes_in_use == live + 1000 * 1000 + 3000001);
+  const std::size_t cached = memory_stats().bytes_cached;
   for (void* block : blocks) deallocate(block, 1000);
   deallocate(large, 3000001);
-  CHECK(allocated_bytes() == live);
-  if (caching) CHECK(cached_bytes() >= cached + 1000 * 1000 + 3000001);
-  release_cached_memory();
-  CHECK(cached_bytes() == 0);
+  CHECK(memory_stats().bytes_in_use == live);
+  if (caching) CHECK(memory_stats().bytes_cached >= cached + 1000 * 1000 + 3000001);
+  clear_memory();
+  CHECK(memory_stats().bytes_cached == 0);
 }
 
 TEST_CASE("the cache is bounded") {
   if (!caching) return;
-  release_cached_memory();
+  clear_memory();
   // Never touched, so that no memory is used: 24 GiB pass through, in blocks that coexist.
   constexpr std::size_t bytes = std::size_t{256} << 20;
   for (int round = 0; round < 4; ++round) {
     std::vector<void*> blocks;
     for (int i = 0; i < 24; ++i) blocks.push_back(allocate(bytes));
     for (void* block : blocks) deallocate(block, bytes);
-    CHECK(cached_bytes() <= (std::size_t{4} << 30));
+    CHECK(memory_stats().bytes_cached <= (std::size_t{4} << 30));
   }
   // More than the cache may hold is not kept.
   void* enormous = allocate(std::size_t{5} << 30);
   deallocate(enormous, std::size_t{5} << 30);
-  CHECK(cached_bytes() <= (std::size_t{4} << 30));
-  release_cached_memory();
-  CHECK(cached_bytes() == 0);
+  CHECK(memory_stats().bytes_cached <= (std::size_t{4} << 30));
+  clear_memory();
+  CHECK(memory_stats().bytes_cached == 0);
 }
 
 TEST_CASE("memory that cannot be had is a MemoryError that names the bytes") {
@@ -149,7 +150,7 @@ TEST_CASE("memory that cannot be had is a MemoryError that names the bytes") {
   // What the system refuses; AddressSanitizer would end the program instead.
   if (caching) sizes.push_back(std::size_t{1} << 46);
   for (const std::size_t bytes : sizes) {
-    const std::size_t live = allocated_bytes();
+    const std::size_t live = memory_stats().bytes_in_use;
     try {
       deallocate(allocate(bytes), bytes);
       FAIL("allocated");
@@ -157,23 +158,23 @@ TEST_CASE("memory that cannot be had is a MemoryError that names the bytes") {
       CHECK(error.problem() == "cannot allocate " + std::to_string(bytes) + " bytes");
       CHECK(!error.fix().empty());
     }
-    CHECK(allocated_bytes() == live);
+    CHECK(memory_stats().bytes_in_use == live);
   }
 }
 
 TEST_CASE("many threads allocate, free and exit at once") {
-  const std::size_t live = allocated_bytes();
+  const std::size_t live = memory_stats().bytes_in_use;
   std::vector<std::thread> threads;
   std::atomic<int> num_intact{0};
   for (unsigned seed = 0; seed < 8; ++seed)
     threads.emplace_back([&, seed] { num_intact += churn(seed, 20000); });
   for (std::thread& thread : threads) thread.join();
   CHECK(num_intact == 8);
-  CHECK(allocated_bytes() == live);
+  CHECK(memory_stats().bytes_in_use == live);
 }
 
 TEST_CASE("a block may be freed by a thread that did not allocate it") {
-  const std::size_t live = allocated_bytes();
+  const std::size_t live = memory_stats().bytes_in_use;
   std::vector<Filled> blocks;
   std::thread([&] {
     for (std::size_t i = 0; i < 20000; ++i)
@@ -183,7 +184,7 @@ TEST_CASE("a block may be freed by a thread that did not allocate it") {
     REQUIRE(block.is_intact());
     block.free();
   }
-  CHECK(allocated_bytes() == live);
+  CHECK(memory_stats().bytes_in_use == live);
 }
 
 TEST_CASE("a destructor that runs while its thread exits may free") {
@@ -194,13 +195,13 @@ TEST_CASE("a destructor that runs while its thread exits may free") {
       storage = Storage();
     }
   };
-  const std::size_t live = allocated_bytes();
+  const std::size_t live = memory_stats().bytes_in_use;
   std::thread([] {
     static thread_local FreesLate late;  // constructed first, destroyed after the allocator's own
     late.storage = Storage();
     late.storage = Storage::allocate(100);
   }).join();
-  CHECK(allocated_bytes() == live);
+  CHECK(memory_stats().bytes_in_use == live);
 }
 
 TEST_CASE("the child of fork allocates while other threads of the parent did") {
@@ -216,12 +217,12 @@ TEST_CASE("the child of fork allocates while other threads of the parent did") {
     const pid_t child = fork();
     if (child == 0) {
       alarm(20);  // a deadlock is a failure
-      const std::size_t live = allocated_bytes();
-      bool ok = churn(7, 2000) && allocated_bytes() == live;
+      const std::size_t live = memory_stats().bytes_in_use;
+      bool ok = churn(7, 2000) && memory_stats().bytes_in_use == live;
       deallocate(before, 1000);
-      ok = ok && allocated_bytes() == live - 1000;
-      release_cached_memory();
-      _exit(ok && (!caching || cached_bytes() == 0) ? 0 : 1);
+      ok = ok && memory_stats().bytes_in_use == live - 1000;
+      clear_memory();
+      _exit(ok && (!caching || memory_stats().bytes_cached == 0) ? 0 : 1);
     }
     int status = 1;
     REQUIRE(waitpid(child, &status, 0) == child);
@@ -233,10 +234,10 @@ TEST_CASE("the child of fork allocates while other threads of the parent did") {
 }
 
 TEST_CASE("storage is counted and freed with its last reference") {
-  const std::size_t live = allocated_bytes();
+  const std::size_t live = memory_stats().bytes_in_use;
   {
     Storage a = Storage::allocate(100);
-    CHECK(allocated_bytes() == live + 100);
+    CHECK(memory_stats().bytes_in_use == live + 100);
     CHECK(a.bytes() == 100);
     CHECK(a.is_unique());
     CHECK(!a.is_foreign());
@@ -254,7 +255,7 @@ TEST_CASE("storage is counted and freed with its last reference") {
     c = itself;
     CHECK(c.is_unique());
   }
-  CHECK(allocated_bytes() == live);
+  CHECK(memory_stats().bytes_in_use == live);
 }
 
 TEST_CASE("foreign memory is released once, on the thread that drops it") {

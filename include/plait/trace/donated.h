@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/base/memory.h>
 #include <plait/trace/array.h>
 
 namespace plait {
@@ -10,6 +11,10 @@ namespace plait {
 class DonatedNode final : public ArrayNode {
  public:
   DonatedNode(Aval aval, std::string function);
+  static void* operator new(std::size_t bytes) { return allocate_object(bytes); }
+  static void operator delete(void* pointer, std::size_t bytes) noexcept {
+    deallocate_object(pointer, bytes);
+  }
   const std::string function;
 
   // Whether one Array alone leads to this node.
