@@ -3,6 +3,7 @@
 #include <Eigen/Cholesky>
 
 #include "ops/matrices.h"
+#include "ops/small_matrices.h"
 
 namespace plait {
 namespace {
@@ -10,9 +11,16 @@ namespace {
 using namespace matrices;  // NOLINT
 using Values = Sample::Input::Values;
 
+bool is_small(std::int64_t n, std::int64_t m) {
+  return std::min(n, m) > 0 && std::max(n, m) <= largest_small_matrix;
+}
+
 template <class T>
 void cholesky_kernel(std::span<const View> inputs, const View& out) {
   const Stack stack(inputs[0]);
+  if constexpr (std::is_floating_point_v<T>)
+    if (is_small(stack.rows(), stack.rows()) && inputs.size() == 1)
+      return small_cholesky<T>(inputs[0], out);
   const RealSizes sizes(inputs, 1);
   const double n3 = std::pow(double(stack.rows()), 3);
   for_matrices(stack.count(), n3 / 3, [&](std::int64_t begin, std::int64_t end) {
@@ -64,6 +72,10 @@ void solve_kernel(std::span<const View> inputs, const View& out, const Triangula
   const double m = double(kind.left ? b_stack.columns() : b_stack.rows());
   const bool turned = kind.transpose == kind.left;  // op(a), or for X op(a) its transpose
   const bool reversed = kind.lower == turned;       // what is to be solved is upper triangular
+  if constexpr (std::is_floating_point_v<T>)
+    if (is_small(a_stack.rows(), std::int64_t(m)) && inputs.size() == 2)
+      return small_triangular_solve<T>(inputs[0], inputs[1], out,
+                                       {kind.left, turned, reversed, kind.unit});
   for_matrices(a_stack.count(), n * n * m, [&](std::int64_t begin, std::int64_t end) {
     Matrix<T> a, b, l, x;
     for (std::int64_t i = begin; i < end; ++i) {

@@ -10,6 +10,7 @@
 #include <Eigen/Core>
 
 #include "ops/axis.h"
+#include "ops/small_products.h"
 
 namespace plait {
 namespace {
@@ -144,8 +145,14 @@ void multiply_chunk(const Matrices& a, const Matrices& b, const T* lhs, const T*
 template <class T>
 void multiply(const Matrices& a, const Matrices& b, T* out) {
   const std::int64_t M = a.rows, K = a.columns, N = b.columns;
+  if constexpr (std::is_floating_point_v<T>)
+    if (is_small_product(M, K, N))
+      return multiply_small(
+          {static_cast<const T*>(a.data), a.batch_stride, a.row_stride, a.column_stride},
+          {static_cast<const T*>(b.data), b.batch_stride, b.row_stride, b.column_stride}, a.batch,
+          M, K, N, out);
   if (N == 1) return multiply_in_order(exchanged(b), exchanged(a), out);
-  if (M == 1 || N + K < EIGEN_GEMM_TO_COEFFBASED_THRESHOLD) return multiply_in_order(a, b, out);
+  if (is_summed_in_order(M, K, N)) return multiply_in_order(a, b, out);
   // Chunks of rows of fixed size, so that the blocking inside Eigen does not depend on the threads.
   // None has a single row, which would be a vector.
   constexpr std::int64_t chunk = 256;

@@ -30,4 +30,15 @@ inline std::vector<int> free_axes(int rank, const std::vector<int>& contract,
   return free;
 }
 
+// Whether lhs [m, k] @ rhs [k, n] is summed term after term, each by one fma, wherever it runs:
+// small products, those of a small matrix with many rows or columns, and those of vectors. Backends
+// leave small products to who keeps that order.
+inline bool is_small_product(std::int64_t m, std::int64_t k, std::int64_t n) {
+  return k <= 32 && (m <= 32 || n <= 32);
+}
+inline bool is_summed_in_order(std::int64_t m, std::int64_t k, std::int64_t n) {
+  constexpr std::int64_t small_sides = 20;  // n and k, together
+  return is_small_product(m, k, n) || m == 1 || n == 1 || n + k < small_sides;
+}
+
 }  // namespace plait

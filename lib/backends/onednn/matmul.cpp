@@ -148,11 +148,18 @@ Support supports_matmul(const Equation& equation, std::span<const Aval> inputs,
     return Support::no("a result of another dtype, " + std::string(name_of(outputs[0].dtype)));
   for (const Atom& atom : equation.inputs)
     if (!atom.is_var()) return Support::no("a scalar operand");
-  std::int64_t work = outputs[0].shape.num_elements().constant(), terms = 1;
-  for (int axis : equation.params.ints("lhs_contract")) terms *= inputs[0].shape[axis].constant();
+  const DotAxes axes(equation.params);
+  std::int64_t rows = 1, columns = 1, terms = 1;
+  for (int axis : free_axes(inputs[0].rank(), axes.lhs_contract, axes.lhs_batch))
+    rows *= inputs[0].shape[axis].constant();
+  for (int axis : free_axes(inputs[1].rank(), axes.rhs_contract, axes.rhs_batch))
+    columns *= inputs[1].shape[axis].constant();
+  for (int axis : axes.lhs_contract) terms *= inputs[0].shape[axis].constant();
   if (terms == 1) return Support::no("nothing to add up");
-  work *= terms;
+  const std::int64_t work = outputs[0].shape.num_elements().constant() * terms;
   if (work == 0) return Support::no("nothing to compute");
+  if (dtype == DType::float32 && is_small_product(rows, terms, columns))
+    return Support::no("small matrices");
   if (work <= small_work) return Support::no("small: " + std::to_string(work) + " products");
   return Support::yes();
 }
