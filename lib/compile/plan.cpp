@@ -287,7 +287,7 @@ class Planner {
     for (int index : planned.group->equations) {
       const Equation& equation = program_->equations[index];
       step.names += (step.names.empty() ? "" : " ") + std::string(equation.primitive->name());
-      add_bodies(equation.params, step.bodies);
+      if (!planned.kernel->is_whole()) add_bodies(equation.params, step.bodies);
     }
     step.refusals = std::move(planned.group->refusals);
     step.scratch_offset = planned.scratch_offset;

@@ -29,6 +29,8 @@ class Kernel {
     (void)input, (void)output;
     return false;
   }
+  // Whether bodies of its equations are part of it, and not programs with steps of their own.
+  virtual bool is_whole() const { return false; }
   // What explain shows beside the names of the equations: "tolerance 1e-6", "block 1024".
   virtual std::string note() const { return {}; }
 };

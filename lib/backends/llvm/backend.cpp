@@ -15,6 +15,8 @@
 
 #include "jit.h"
 #include "kernel.h"
+#include "loop_kernel.h"
+#include "loop_plan.h"
 #include "point_plan.h"
 #include "primitives.h"
 #include "rows.h"
@@ -35,6 +37,7 @@ class LlvmBackend final : public Backend {
                    std::span<const Aval> outputs) const override {
     if (llvm::is_compiler_missing()) return Support::no();
     if (llvm::is_elementwise(equation, inputs, outputs)) return Support::yes();
+    if (llvm::is_loop(equation)) return llvm::supports_loop(equation);
     if (equation.inputs.size() == 1 && llvm::is_row_reduction(equation, inputs[0]))
       return Support::yes();
     for (const Aval& aval : inputs)
@@ -46,6 +49,8 @@ class LlvmBackend final : public Backend {
   bool joins(const Jaxpr& program, std::span<const int> uses, std::span<const int> group,
              std::span<const int> more) const override {
     if (group.size() + more.size() > largest_group) return false;
+    if (llvm::is_loop(program->equations[group[0]]) || llvm::is_loop(program->equations[more[0]]))
+      return false;
     const bool reduces = has_reduction(program, group) || has_reduction(program, more);
     if (!reduces && joins_elementwise(program, group, more)) return true;
     std::vector<int> all(group.begin(), group.end());
@@ -64,6 +69,7 @@ class LlvmBackend final : public Backend {
   }
   std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
                                       std::span<const Sizes64> strides) const override {
+    if (llvm::is_loop(group->equations[0])) return llvm::make_loop_kernel(group, strides);
     std::vector<int> all(group->equations.size());
     std::iota(all.begin(), all.end(), 0);
     if (joins_elementwise(group, all, all)) return llvm::make_kernel(group, strides);

@@ -68,6 +68,7 @@ Value Emitter::constant(std::int64_t value) const {
 }
 
 Value Emitter::splat(Value scalar) const {
+  if (lanes_ == 1) return scalar;
   const Type type = vector(api().TypeOf(scalar));
   const Value undefined = api().GetUndef(type);
   const Value first =
@@ -77,8 +78,9 @@ Value Emitter::splat(Value scalar) const {
 }
 
 Value Emitter::splat_bits(Type type, std::uint64_t bits, int num_bits, int count) const {
-  if (count == 0) count = lanes_;
   const Value value = api().ConstBitCast(api().ConstInt(integer(num_bits), bits, false), type);
+  if (count == 0 && lanes_ == 1) return value;
+  if (count == 0) count = lanes_;
   Value all[64];
   std::fill_n(all, count, value);
   return api().ConstVector(all, unsigned(count));
@@ -133,6 +135,7 @@ Value Emitter::vector_memory(int slot) {
 }
 
 Value Emitter::any(Value mask) const {
+  if (lanes_ == 1) return mask;
   const Type bits = integer(lanes_);
   return api().BuildICmp(builder_, signed_predicates[1],
                          api().BuildBitCast(builder_, mask, bits, ""), api().ConstNull(bits), "");

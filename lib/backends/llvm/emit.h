@@ -38,7 +38,10 @@ class Emitter {
 
   // Types. In registers bools are bits; 16-bit floats are computed in float32.
   Type element(DType dtype) const;  // in memory: integers of its size for bools and 16-bit floats
-  Type vector(Type element) const { return api().VectorType(element, unsigned(lanes_)); }
+  // One lane is a scalar.
+  Type vector(Type element) const {
+    return lanes_ == 1 ? element : api().VectorType(element, unsigned(lanes_));
+  }
   Type integer(int bits) const { return api().IntTypeInContext(context_, unsigned(bits)); }
   Type pointer() const { return api().PointerTypeInContext(context_, 0); }
 
@@ -116,6 +119,36 @@ class Emitter {
       values[i] = merge(values[i], before, changed[i], from);
     return values;
   }
+  // while (condition(values)) values = body(values): returns the last ones.
+  template <class Condition, class Body>
+  std::vector<Value> while_carrying(std::vector<Value> values, const Condition& condition,
+                                    const Body& body) {
+    const Block before = here(), head = new_block(), then = new_block(), after = new_block();
+    go_to(head, head);
+    for (Value& value : values) value = start_phi(value, before);
+    api().BuildCondBr(builder_, condition(values), then, after);
+    api().PositionBuilderAtEnd(builder_, then);
+    const std::vector<Value> next = body(values);
+    for (std::size_t i = 0; i < next.size(); ++i) add_incoming(values[i], next[i], here());
+    go_to(head, after);
+    return values;
+  }
+  // What one of two gives.
+  template <class Then, class Else>
+  std::vector<Value> choose(Value condition, const Then& first, const Else& second) {
+    const Block then = new_block(), otherwise = new_block(), after = new_block();
+    api().BuildCondBr(builder_, condition, then, otherwise);
+    api().PositionBuilderAtEnd(builder_, then);
+    std::vector<Value> values = first();
+    const Block from_first = here();
+    go_to(after, otherwise);
+    const std::vector<Value> others = second();
+    const Block from_second = here();
+    go_to(after, after);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = merge(values[i], from_first, others[i], from_second);
+    return values;
+  }
   template <class Body>
   void branch_if(Value condition, const Body& body) {
     const Block then = new_block(), after = new_block();
@@ -135,6 +168,11 @@ class Emitter {
   void end_loop(const LoopBlocks& blocks, std::int64_t step);
   Value start_phi(Value value, Block from) const;
   void add_incoming(Value phi, Value value, Block from) const;
+  // Ends this block with a jump, and goes on in another.
+  void go_to(Block target, Block next) const {
+    api().BuildBr(builder_, target);
+    api().PositionBuilderAtEnd(builder_, next);
+  }
   Block new_block() const { return api().AppendBasicBlockInContext(context_, function_, ""); }
   void add_attribute(unsigned place, const char* name) const;
 

@@ -1,0 +1,329 @@
+// A scan or a while as one generated function: carries stay in registers, slices are read and
+// written where they lie. Where a loop is the same for many examples (it was vmapped, or is written
+// so), they lie in the lanes of vectors, and blocks of them are shared by threads.
+//
+// Bodies are emitted once, whatever the number of steps. Values of a body are small: see small.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "loop_kernel.h"
+
+#include <plait/base/pool.h>
+#include <plait/ops.h>
+
+#include <algorithm>
+
+#include "kernel.h"
+#include "loop_memory.h"
+#include "loop_plan.h"
+
+namespace plait::llvm {
+namespace {
+
+using Function = void(void* const* memory, std::int64_t begin, std::int64_t end);
+using Smalls = std::vector<Small>;
+
+std::vector<Value> values_of(std::span<const Small> smalls) {
+  std::vector<Value> values;
+  for (const Small& small : smalls)
+    for (const Register& element : small.elements) values.push_back(element.v);
+  return values;
+}
+
+// The same arrays with other values.
+Smalls with_values(Smalls smalls, std::span<const Value> values) {
+  std::size_t next = 0;
+  for (Small& small : smalls)
+    for (Register& element : small.elements) element = {values[next++], small.dtype};
+  return smalls;
+}
+
+// Writes the code of loops; in one without examples there is one lane.
+class LoopWriter {
+ public:
+  LoopWriter(const JaxprData& group, std::span<const Sizes64> strides, const LoopPlan& plan,
+             int lanes)
+      : group_(group), strides_(strides), plan_(plan), emitter_(lanes) {
+    if (plan.examples == 0) {
+      write_all();
+    } else {
+      emitter_.loop(emitter_.parameter(1), emitter_.parameter(2), 1, [&](Value block) {
+        examples_.first = emitter_.multiply(block, emitter_.constant(lanes));
+        if (plan.examples % lanes != 0) examples_.mask = mask_of(examples_.first);
+        write_all();
+      });
+    }
+    emitter_.return_void();
+  }
+  std::unique_ptr<const Code> compile() const { return emitter_.compile(); }
+
+ private:
+  Value constant(std::int64_t value) const { return emitter_.constant(value); }
+
+  // The lanes whose examples exist.
+  Value mask_of(Value first) const {
+    const Value last = emitter_.splat(constant(plan_.examples));
+    return detail::compare(detail::Compare::lt, detail::Kind::signed_integer,
+                           example_numbers(first), last)
+        .v;
+  }
+
+  LoopMemory memory(int number, const Aval& aval, const Sizes64& strides, int axis) {
+    const Value data =
+        emitter_.load(emitter_.pointer(),
+                      emitter_.at(emitter_.pointer(), emitter_.parameter(0), constant(number)), 8);
+    return {aval.dtype, aval.shape.to_sizes(), strides, axis, data, examples_};
+  }
+
+  // The group's equation, between the memory of its operands and of its results.
+  void write_all() {
+    const Equation& equation = group_.equations[0];
+    const ExampleAxes axes = operand_axes(equation, plan_.examples);
+    std::vector<LoopMemory> operands, results;
+    std::vector<Small> literals(equation.inputs.size());
+    for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
+      const Atom& atom = equation.inputs[i];
+      if (!atom.is_var()) {
+        literals[i] = literal(atom);
+        operands.emplace_back();
+        continue;
+      }
+      const int input = atom.var().id;
+      operands.push_back(memory(input, group_.avals[input], strides_[input], axes[i]));
+    }
+    const ExampleAxes output_axes = loop_axes(equation, axes, plan_.examples);
+    for (std::size_t o = 0; o < equation.outputs.size(); ++o) {
+      const Aval& aval = group_.aval(equation.outputs[o]);
+      results.push_back(memory(group_.num_binders + int(o), aval,
+                               dense_strides(aval.shape.to_sizes()), output_axes[o]));
+    }
+    auto load = [&](std::size_t i) {
+      return equation.inputs[i].is_var() ? operands[i].load() : literals[i];
+    };
+    const auto num_carry = std::size_t(equation.params.integer("carry"));
+    Smalls last;
+    if (*equation.primitive == while_p) {
+      Smalls inputs;
+      for (std::size_t i = 0; i < operands.size(); ++i) inputs.push_back(load(i));
+      last = write_while(WhileParams(equation.params), std::move(inputs));
+    } else {
+      const ScanParams scan(equation.params);
+      const std::size_t first_const = scan.num_carry + scan.num_xs;
+      Smalls carry, consts;
+      for (std::size_t i = 0; i < num_carry; ++i) carry.push_back(load(i));
+      for (std::size_t i = first_const; i < operands.size(); ++i) consts.push_back(load(i));
+      last = write_scan(scan, std::move(carry), consts,
+                        std::span(operands).subspan(num_carry, scan.num_xs),
+                        std::span(results).subspan(num_carry));
+    }
+    for (std::size_t i = 0; i < last.size(); ++i) results[i].store(last[i]);
+  }
+
+  Small literal(const Atom& atom) const {
+    Small value(atom.literal().aval(), -1);
+    value.elements[0] = constant_of(atom.literal());
+    return value;
+  }
+
+  Smalls write_scan(const ScanParams& scan, Smalls carry, std::span<const Small> consts,
+                    std::span<const LoopMemory> xs, std::span<const LoopMemory> ys) {
+    const Jaxpr body = plain_body(scan.body);
+    const Value length = constant(scan.length->constant());
+    const std::vector<Value> last = emitter_.loop_carrying(
+        constant(0), length, 1, values_of(carry),
+        [&](Value step, const std::vector<Value>& values) {
+          const Value place = scan.reverse
+                                  ? api().BuildSub(emitter_.builder(),
+                                                   constant(scan.length->constant() - 1), step, "")
+                                  : step;
+          Smalls inputs = with_values(carry, values);
+          for (const LoopMemory& x : xs) inputs.push_back(x.at(place).load());
+          inputs.insert(inputs.end(), consts.begin(), consts.end());
+          const Smalls outputs = write_body(body, std::move(inputs));
+          for (std::size_t i = 0; i < ys.size(); ++i)
+            ys[i].at(place).store(outputs[scan.num_carry + i]);
+          return values_of(std::span(outputs).first(scan.num_carry));
+        });
+    return with_values(std::move(carry), last);
+  }
+
+  Smalls write_while(const WhileParams& loop, Smalls inputs) {
+    const Jaxpr cond = plain_body(loop.cond), body = plain_body(loop.body);
+    const auto first_const = inputs.begin() + std::ptrdiff_t(loop.num_carry),
+               of_body = first_const + std::ptrdiff_t(loop.num_cond_consts);
+    const Smalls carry(inputs.begin(), first_const), cond_consts(first_const, of_body),
+        body_consts(of_body, inputs.end());
+    auto with_consts = [&](const std::vector<Value>& values, const Smalls& consts) {
+      return concatenate(with_values(carry, values), consts);
+    };
+    const std::vector<Value> last = emitter_.while_carrying(
+        values_of(carry),
+        [&](const std::vector<Value>& values) {
+          return first_lane(write_body(cond, with_consts(values, cond_consts))[0].elements[0]);
+        },
+        [&](const std::vector<Value>& values) {
+          return values_of(write_body(body, with_consts(values, body_consts)));
+        });
+    return with_values(carry, last);
+  }
+
+  Value first_lane(const Register& value) const {
+    return emitter_.lanes() == 1 ? value.v : emitter_.extract(value.v, 0);
+  }
+
+  Smalls write_body(const Jaxpr& body, Smalls inputs) {
+    Smalls environment = std::move(inputs);
+    environment.resize(body->avals.size());
+    auto read = [&](const Atom& atom) {
+      return atom.is_var() ? environment[std::size_t(atom.var().id)] : literal(atom);
+    };
+    for (const Equation& equation : body->equations) {
+      Smalls operands;
+      for (const Atom& atom : equation.inputs) operands.push_back(read(atom));
+      Smalls results = write(*body, equation, std::move(operands));
+      for (std::size_t i = 0; i < results.size(); ++i)
+        environment[std::size_t(equation.outputs[i].id)] = std::move(results[i]);
+    }
+    Smalls outputs;
+    for (const Atom& atom : body->outputs) outputs.push_back(read(atom));
+    return outputs;
+  }
+
+  Smalls write(const JaxprData& body, const Equation& equation, Smalls operands) {
+    if (*equation.primitive == scan_p) return write_inner_scan(equation, std::move(operands));
+    if (*equation.primitive == while_p)
+      return write_while(WhileParams(equation.params), std::move(operands));
+    if (*equation.primitive == cond_p) return write_cond(equation, std::move(operands));
+    std::vector<Aval> inputs, outputs;
+    std::vector<const Small*> pointers;
+    ExampleAxes axes;
+    for (const Atom& atom : equation.inputs) inputs.push_back(body.aval(atom));
+    for (Var var : equation.outputs) outputs.push_back(body.aval(var));
+    for (const Small& operand : operands) {
+      pointers.push_back(&operand);
+      axes.push_back(operand.axis);
+    }
+    const ExampleAxes results = *example_axes(equation, inputs, outputs, axes, plan_.examples);
+    return lower_small(equation, pointers, outputs, results, examples_.first);
+  }
+
+  // Slices by computed places need memory.
+  Smalls write_inner_scan(const Equation& equation, Smalls operands) {
+    const ScanParams scan(equation.params);
+    const auto first_x = operands.begin() + std::ptrdiff_t(scan.num_carry),
+               first_const = first_x + std::ptrdiff_t(scan.num_xs);
+    std::vector<LoopMemory> xs, ys;
+    for (auto x = first_x; x != first_const; ++x) {
+      xs.emplace_back(Aval{Shape::of(x->shape), x->dtype}, x->axis);
+      xs.back().store(*x);
+    }
+    const Smalls consts(first_const, operands.end());
+    Smalls carry(operands.begin(), first_x);
+    ExampleAxes axes;
+    for (const Small& operand : operands) axes.push_back(operand.axis);
+    const ExampleAxes results = loop_axes(equation, axes, plan_.examples);
+    const std::vector<Aval> slices = scan.body->output_avals();
+    for (std::size_t o = scan.num_carry; o < slices.size(); ++o)
+      ys.emplace_back(scan.stacked(slices[o]), results[o]);
+    Smalls outputs = write_scan(scan, std::move(carry), consts, xs, ys);
+    for (const LoopMemory& y : ys) outputs.push_back(y.load());
+    return outputs;
+  }
+
+  Smalls write_cond(const Equation& equation, Smalls operands) {
+    const CondParams cond(equation.params);
+    const Value index = first_lane(operands[0].elements[0]);
+    operands.erase(operands.begin());
+    Smalls like;
+    const std::vector<Value> values = write_branches(cond.branches, index, 0, operands, like);
+    return with_values(std::move(like), values);
+  }
+
+  // Branch `number` where the index is at most that, or one behind it.
+  std::vector<Value> write_branches(std::span<const Jaxpr> branches, Value index, int number,
+                                    const Smalls& operands, Smalls& like) {
+    auto write_first = [&] {
+      like = write_body(plain_body(branches[0]), operands);
+      return values_of(like);
+    };
+    if (branches.size() == 1) return write_first();
+    const Value is_here = emitter_.is_less(
+        index, api().ConstInt(emitter_.integer(32), std::uint64_t(number) + 1, false));
+    return emitter_.choose(is_here, write_first, [&] {
+      return write_branches(branches.subspan(1), index, number + 1, operands, like);
+    });
+  }
+
+  const JaxprData& group_;
+  const std::span<const Sizes64> strides_;
+  const LoopPlan plan_;
+  Emitter emitter_;
+  Examples examples_{};
+};
+
+class LoopKernel final : public Kernel {
+ public:
+  LoopKernel(const Jaxpr& group, std::span<const Sizes64> strides)
+      : plan_(plan_loop(group->equations[0])) {
+    lanes_ = plan_.examples == 0 ? 1 : lanes_for_loop(*group);
+    code_ = LoopWriter(*group, strides, plan_, lanes_).compile();
+    blocks_ = plan_.examples == 0 ? 1 : (plan_.examples + lanes_ - 1) / lanes_;
+    // What one thread takes at least: about 20 us.
+    const double block = 0.3 * plan_.work * double(lanes_) / 16;
+    grain_ = std::max<std::int64_t>(1, std::int64_t(20000 / std::max(block, 1.0)));
+  }
+
+  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
+           const Stream&) const override {
+    std::vector<void*> memory;
+    memory.reserve(inputs.size() + outputs.size());
+    for (const View& input : inputs) memory.push_back(input.data);
+    for (const View& output : outputs) memory.push_back(output.data);
+    Function* const function = code_->as<Function>();
+    if (blocks_ <= grain_) return function(memory.data(), 0, blocks_);
+    parallel_for(blocks_, grain_, [&](std::int64_t begin, std::int64_t end) {
+      function(memory.data(), begin, end);
+    });
+  }
+
+  bool is_whole() const override { return true; }
+  std::string note() const override {
+    if (plan_.examples == 0) return "one kernel";
+    return "one kernel, " + std::to_string(plan_.examples) + " examples in " +
+           std::to_string(lanes_) + " lanes";
+  }
+
+ private:
+  // Several vectors at once where carries are few: a step waits for the one before.
+  int lanes_for_loop(const JaxprData& group) const {
+    JaxprData all;
+    all.avals = group.avals;
+    for_each_body(open_bodies(group.equations[0].params), [&](const Jaxpr& body) {
+      const Jaxpr plain = plain_body(body);
+      all.avals.insert(all.avals.end(), plain->avals.begin(), plain->avals.end());
+    });
+    const int one = lanes_for(all);
+    int lanes = one;
+    while (lanes * 2 <= 64 && lanes < 4 * one && plan_.values * lanes / one <= 8 &&
+           lanes * 2 * num_threads() <= plan_.examples)
+      lanes *= 2;
+    return lanes;
+  }
+
+  const LoopPlan plan_;
+  int lanes_ = 1;
+  std::unique_ptr<const Code> code_;
+  std::int64_t blocks_ = 1, grain_ = 1;
+};
+
+}  // namespace
+
+Support supports_loop(const Equation& equation) {
+  LoopPlan plan = plan_loop(equation);
+  if (plan.refusal.empty()) return Support::yes();
+  return Support::no("its body has " + plan.refusal);
+}
+
+std::unique_ptr<Kernel> make_loop_kernel(const Jaxpr& group, std::span<const Sizes64> strides) {
+  return std::make_unique<LoopKernel>(group, strides);
+}
+
+}  // namespace plait::llvm
