@@ -14,6 +14,7 @@
 #include <plait/transforms.h>
 
 #include "loop_motion.h"
+#include "loop_sums.h"
 #include "merge_masked.h"
 
 namespace plait::compile_passes {
@@ -77,8 +78,9 @@ class Simplifier {
     }
     if (primitive == scan_p) {
       const SourceScope scope(source);
-      const Jaxpr moved = move_out_of_loop(
-          params, avals, [&](const Jaxpr& body) { return simplify_program(body, keep_); });
+      auto simplified = [&](const Jaxpr& body) { return simplify_program(body, keep_); };
+      Jaxpr moved = move_out_of_loop(params, avals, simplified);
+      if (!moved) moved = sum_behind_loop(params, avals, simplified);
       if (moved) return inline_body(moved, std::move(inputs));
     }
     if (!Eval::table().find(primitive) && Decompose::table().find(primitive)) {

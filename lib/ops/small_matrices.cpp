@@ -59,13 +59,19 @@ class Block {
   }
   Lane<T> load(std::int64_t i, std::int64_t j) const {
     const std::int64_t offset = i * row_stride_ + j * column_stride_;
-    T values[lanes<T>];
-    for (int lane = 0; lane < lanes<T>; ++lane) values[lane] = memory_[lane][offset];
-    return Lane<T>::load(values);
+    Lane<T> value;
+#pragma GCC unroll 8
+    for (int lane = 0; lane < lanes<T>; ++lane) value.v[lane] = memory_[lane][offset];
+    return value;
   }
   void store(const Lane<T>& value, std::int64_t i, std::int64_t j) const {
     const std::int64_t offset = i * row_stride_ + j * column_stride_;
-    for (int lane = 0; lane < count_; ++lane) memory_[lane][offset] = value[lane];
+    if (count_ == lanes<T>) {
+#pragma GCC unroll 8
+      for (int lane = 0; lane < lanes<T>; ++lane) memory_[lane][offset] = value[lane];
+    } else {
+      for (int lane = 0; lane < count_; ++lane) memory_[lane][offset] = value[lane];
+    }
   }
 
  private:

@@ -29,6 +29,14 @@ struct Target {
 template <class T, int rows, int packs>
 [[gnu::always_inline]] inline void store_tile(const Lanes8<T> (&sums)[rows][packs],
                                               const Target<T>& out, std::int64_t columns) {
+  if (out.column_stride == 1 && columns == packs * width<T>) {
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+      for (int p = 0; p < packs; ++p)
+        sums[r][p].store(out.data + r * out.row_stride + p * width<T>);
+    return;
+  }
   for (int r = 0; r < rows; ++r)
     for (int p = 0; p < packs; ++p) {
       T* const to = out.data + r * out.row_stride + p * width<T> * out.column_stride;
@@ -46,14 +54,20 @@ template <class T, int rows, int packs>
 void multiply_tile(const T* lhs, std::int64_t lhs_row, std::int64_t lhs_column, const T* rhs,
                    std::int64_t rhs_row, std::int64_t k, const Target<T>& out,
                    std::int64_t columns) {
+  // Unrolled, so that the sums are registers.
   Lanes8<T> sums[rows][packs];
-  for (auto& row : sums)
-    for (auto& sum : row) sum = Lanes8<T>(T(0));
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+    for (int p = 0; p < packs; ++p) sums[r][p] = Lanes8<T>(T(0));
   for (std::int64_t i = 0; i < k; ++i) {
     Lanes8<T> terms[packs];
+#pragma GCC unroll 4
     for (int p = 0; p < packs; ++p) terms[p] = Lanes8<T>::load(rhs + i * rhs_row + p * width<T>);
+#pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
       const Lanes8<T> factor(lhs[r * lhs_row + i * lhs_column]);
+#pragma GCC unroll 4
       for (int p = 0; p < packs; ++p) sums[r][p] = math::fma(factor, terms[p], sums[r][p]);
     }
   }

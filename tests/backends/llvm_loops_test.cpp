@@ -263,6 +263,81 @@ TEST_CASE("examples lie in lanes: of any axis, with random numbers, and steps th
              "one kernel, 777 examples");
 }
 
+TEST_CASE("steps read and write at computed places, and what they refuse is the usual error") {
+  if (!has_llvm()) return;
+  const Function walk = [](std::span<const Array> in) {
+    return all_of(scan_steps(
+        [&](std::span<const Array> s) -> Arrays {
+          const Array place = s[1];  // of a table too large for registers, and of a carry
+          const Array value =
+              numpy::take(in[1], place) + numpy::take(s[0], numpy::remainder(place, 4));
+          const Array window = lax::dynamic_slice(s[0], {numpy::remainder(place, 3)}, Shape{2});
+          const Array next =
+              lax::dynamic_update_slice(s[0], window * 0.5 + value, {numpy::remainder(place, 2)});
+          return {next, place + 7, value};
+        },
+        {in[0], Array::literal(1, DType::int32)}, {}, 40));
+  };
+  check_loop(walk, {random_array(DType::float32, {4}, 1), random_array(DType::float32, {300}, 2)},
+             "scan  [one kernel]");
+  const Arrays few{random_array(DType::float32, {4}, 1), random_array(DType::float32, {270}, 2)};
+  CHECK(explained(walk, few).find("one kernel") != std::string::npos);
+  CHECK_THROWS_AS(compiled(walk, few), IndexError);  // the last place is 274
+
+  const Function bounded = [](std::span<const Array> in) {
+    flat::WhileOptions options;
+    options.max_steps = 10;
+    return flat::while_loop(
+        [](std::span<const Array> s) -> Arrays { return {lax::lt(s[0], s[1])}; },
+        [](std::span<const Array> s) -> Arrays { return {s[0] + 1.0, s[1]}; }, in, options);
+  };
+  auto number = [](double x) { return Array::literal(x, DType::float64); };
+  check_loop(bounded, {number(0), number(10)}, "while  [one kernel]");
+  CHECK_THROWS_AS(compiled(bounded, {number(0), number(11)}), ValueError);
+}
+
+TEST_CASE("elements of one shape run side by side, and what a step sums over them is summed last") {
+  if (!has_llvm()) return;
+  const Function iterated = [](std::span<const Array> in) {
+    return all_of(scan_steps(
+        [&](std::span<const Array> s) -> Arrays {
+          const Array next = s[0] * s[0] - s[1] * s[1] + in[0];
+          const Array live = lax::lt(next * next, Array::literal(4.0, DType::float32));
+          return {numpy::where(live, next, s[0]), numpy::where(live, 2.0 * s[0] * s[1], s[1]),
+                  s[2] + live};
+        },
+        {in[0] * 0.0, in[1], numpy::zeros(in[0].shape(), DType::int32)}, {}, 20));
+  };
+  check_loop(iterated,
+             {random_array(DType::float32, {30, 41}, 1), random_array(DType::float32, {30, 41}, 2)},
+             "one kernel, 1230 examples");
+  const Function shared = [](std::span<const Array> in) -> Arrays {
+    const std::function<Array(const Array&)> loss = [&](const Array& w) {
+      const auto done = scan_steps(
+          [&](std::span<const Array> s) -> Arrays { return {numpy::sin(s[0] * w) + in[1]}; },
+          {in[1]}, {}, 12);
+      return numpy::sum(done.carry[0]);
+    };
+    return {grad(loss)(in[0])};
+  };
+  const Arrays operands{Array::literal(0.7, DType::float64),
+                        random_array(DType::float64, {2000}, 1)};
+  check_loop(shared, operands, "one kernel, 2000 examples");
+  CHECK(explained(shared, operands).find("control") == std::string::npos);
+  // d/dw of x_t = sin(w x) + x_0, by differences.
+  const double h = 1e-6;
+  double sums[2] = {};
+  for (int side : {0, 1})
+    for (int i = 0; i < 2000; ++i) {
+      const double x0 = static_cast<const double*>(operands[1].buffer().data())[i];
+      double x = x0;
+      for (int step = 0; step < 12; ++step) x = std::sin(x * (0.7 + (side ? h : -h))) + x0;
+      sums[side] += x;
+    }
+  CHECK(compiled(shared, operands)[0].item<double>() ==
+        doctest::Approx((sums[1] - sums[0]) / (2 * h)).epsilon(1e-6));
+}
+
 TEST_CASE("what no kernel takes runs as before, and explain says why") {
   if (!has_llvm()) return;
   const Function sorting = [](std::span<const Array> in) {

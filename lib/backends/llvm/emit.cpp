@@ -115,6 +115,10 @@ Value Emitter::is_less(Value a, Value b) const {
   return api().BuildICmp(builder_, signed_predicates[2], a, b, "");
 }
 
+Value Emitter::is_unequal(Value a, Value b) const {
+  return api().BuildICmp(builder_, signed_predicates[1], a, b, "");
+}
+
 Value Emitter::frame_memory(Type element, std::int64_t count) const {
   // In the entry block, where it is part of the frame; in a loop it would grow the stack.
   const Block here = api().GetInsertBlock(builder_);

@@ -61,6 +61,7 @@ class Emitter {
   void store(Value value, Value pointer, int alignment, bool streams = false);
   void return_void();
   Value is_less(Value a, Value b) const;  // signed integers
+  Value is_unequal(Value a, Value b) const;
   Value smaller(Value a, Value b) const {
     return api().BuildSelect(builder_, is_less(a, b), a, b, "");
   }

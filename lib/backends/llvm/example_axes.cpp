@@ -3,6 +3,7 @@
 #include "example_axes.h"
 
 #include <plait/ops.h>
+#include <plait/ops_indexing.h>
 #include <plait/rules.h>
 
 #include <algorithm>
@@ -94,6 +95,30 @@ Axis untouched_axis(const Question& q, int touched) {
   return axis;
 }
 
+// Rows of indices come first, then what a window keeps of the operand's axes.
+int place_behind_rows(const Question& q, int axis) {
+  int place = q.inputs[1].rank() - 1 + axis;
+  for (int collapsed : q.params().ints("collapse")) place -= collapsed < axis;
+  return place;
+}
+
+Axis gathered_axis(const Question& q) {
+  const int axis = q.axes[0];
+  if (axis < 0 || q.axes[1] >= 0) return std::nullopt;
+  if (!(q.params().get<Shape>("slice_sizes")[axis] == q.extent())) return std::nullopt;
+  const std::vector<int> collapsed = q.params().ints("collapse");
+  if (std::find(collapsed.begin(), collapsed.end(), axis) != collapsed.end()) return std::nullopt;
+  return place_behind_rows(q, axis);
+}
+
+// Operand and update, whose windows cover the axis.
+Axis updated_axis(const Question& q) {
+  const bool is_slice = *q.equation.primitive == dynamic_update_slice_p;
+  const int axis = q.axes[0], update = q.axes[is_slice ? 1 : 2];
+  if (axis < 0 || update != (is_slice ? axis : place_behind_rows(q, axis))) return std::nullopt;
+  return axis;
+}
+
 Axis axis_of(const Question& q) {
   const Primitive& primitive = *q.equation.primitive;
   const Params& params = q.params();
@@ -130,6 +155,8 @@ Axis axis_of(const Question& q) {
     if (std::find(axes.begin(), axes.end(), q.axes[0]) != axes.end()) return std::nullopt;
     return q.axes[0];
   }
+  if (primitive == gather_p) return gathered_axis(q);
+  if (primitive == dynamic_update_slice_p || primitive == scatter_p) return updated_axis(q);
   // Keys come first, in the result too.
   if (primitive == random_bits_p) return q.axes[0];
   if (primitive == random_fold_p) return q.axes[0] >= 0 ? q.axes[0] : q.axes[1];

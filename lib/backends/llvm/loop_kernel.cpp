@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "flat_loop.h"
 #include "kernel.h"
 #include "loop_memory.h"
 #include "loop_plan.h"
@@ -42,6 +43,7 @@ class LoopWriter {
   LoopWriter(const JaxprData& group, std::span<const Sizes64> strides, const LoopPlan& plan,
              int lanes)
       : group_(group), strides_(strides), plan_(plan), emitter_(lanes) {
+    failed_ = pointer_at(group.num_binders + int(group.outputs.size()));
     if (plan.examples == 0) {
       write_all();
     } else {
@@ -67,10 +69,11 @@ class LoopWriter {
   }
 
   LoopMemory memory(int number, const Aval& aval, const Sizes64& strides, int axis) {
-    const Value data =
-        emitter_.load(emitter_.pointer(),
-                      emitter_.at(emitter_.pointer(), emitter_.parameter(0), constant(number)), 8);
-    return {aval.dtype, aval.shape.to_sizes(), strides, axis, data, examples_};
+    return {aval.dtype, aval.shape.to_sizes(), strides, axis, pointer_at(number), examples_};
+  }
+  Value pointer_at(int number) const {
+    const Value place = emitter_.at(emitter_.pointer(), emitter_.parameter(0), constant(number));
+    return emitter_.load(emitter_.pointer(), place, 8);
   }
 
   // The group's equation, between the memory of its operands and of its results.
@@ -96,7 +99,15 @@ class LoopWriter {
                                dense_strides(aval.shape.to_sizes()), output_axes[o]));
     }
     auto load = [&](std::size_t i) {
-      return equation.inputs[i].is_var() ? operands[i].load() : literals[i];
+      if (!equation.inputs[i].is_var()) return literals[i];
+      const Aval& aval = group_.aval(equation.inputs[i]);
+      if (example_size(aval, axes[i]) <= largest_value) return operands[i].load();
+      Small large;
+      large.dtype = aval.dtype;
+      large.shape = aval.shape.to_sizes();
+      large.axis = axes[i];
+      large.memory = &operands[i];
+      return large;
     };
     const auto num_carry = std::size_t(equation.params.integer("carry"));
     Smalls last;
@@ -154,15 +165,30 @@ class LoopWriter {
     auto with_consts = [&](const std::vector<Value>& values, const Smalls& consts) {
       return concatenate(with_values(carry, values), consts);
     };
-    const std::vector<Value> last = emitter_.while_carrying(
-        values_of(carry),
+    std::vector<Value> start = values_of(carry);
+    start.push_back(constant(0));  // steps
+    std::vector<Value> last = emitter_.while_carrying(
+        start,
         [&](const std::vector<Value>& values) {
-          return first_lane(write_body(cond, with_consts(values, cond_consts))[0].elements[0]);
+          const Value holds =
+              first_lane(write_body(cond, with_consts(values, cond_consts))[0].elements[0]);
+          return loop.max_steps ? write_bound(holds, values.back(), *loop.max_steps) : holds;
         },
         [&](const std::vector<Value>& values) {
-          return values_of(write_body(body, with_consts(values, body_consts)));
+          std::vector<Value> next = values_of(write_body(body, with_consts(values, body_consts)));
+          next.push_back(emitter_.add(values.back(), constant(1)));
+          return next;
         });
     return with_values(carry, last);
+  }
+
+  // Whether to go on, which after max_steps is a failure.
+  Value write_bound(Value holds, Value step, std::int64_t max_steps) {
+    const Value is_within = emitter_.is_less(step, constant(max_steps));
+    const Value is_beyond = api().BuildAnd(emitter_.builder(), holds,
+                                           api().BuildNot(emitter_.builder(), is_within, ""), "");
+    emitter_.branch_if(is_beyond, [&] { emitter_.store(constant(1), failed_, 8); });
+    return api().BuildAnd(emitter_.builder(), holds, is_within, "");
   }
 
   Value first_lane(const Register& value) const {
@@ -202,7 +228,7 @@ class LoopWriter {
       axes.push_back(operand.axis);
     }
     const ExampleAxes results = *example_axes(equation, inputs, outputs, axes, plan_.examples);
-    return lower_small(equation, pointers, outputs, results, examples_.first);
+    return lower_small(equation, pointers, outputs, results, {examples_.first, failed_});
   }
 
   // Slices by computed places need memory.
@@ -257,14 +283,17 @@ class LoopWriter {
   const LoopPlan plan_;
   Emitter emitter_;
   Examples examples_{};
+  Value failed_ = nullptr;
 };
 
 class LoopKernel final : public Kernel {
  public:
   LoopKernel(const Jaxpr& group, std::span<const Sizes64> strides)
-      : plan_(plan_loop(group->equations[0])) {
-    lanes_ = plan_.examples == 0 ? 1 : lanes_for_loop(*group);
-    code_ = LoopWriter(*group, strides, plan_, lanes_).compile();
+      : group_(group), plan_(plan_loop(group->equations[0])) {
+    const Jaxpr flat = plan_.is_flat ? flat_group(group) : group;
+    lanes_ = plan_.examples == 0 ? 1 : lanes_for_loop(*flat);
+    const std::vector<Sizes64> of_flat = dense(*flat);
+    code_ = LoopWriter(*flat, plan_.is_flat ? of_flat : strides, plan_, lanes_).compile();
     blocks_ = plan_.examples == 0 ? 1 : (plan_.examples + lanes_ - 1) / lanes_;
     // What one thread takes at least: about 20 us.
     const double block = 0.3 * plan_.work * double(lanes_) / 16;
@@ -272,16 +301,27 @@ class LoopKernel final : public Kernel {
   }
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void*,
-           const Stream&) const override {
+           const Stream& stream) const override {
     std::vector<void*> memory;
+    std::vector<Buffer> copies;
     memory.reserve(inputs.size() + outputs.size());
-    for (const View& input : inputs) memory.push_back(input.data);
+    for (const View& input : inputs) {
+      memory.push_back(input.data);
+      if (!plan_.is_flat || input.is_dense()) continue;
+      copies.push_back(Buffer::copy_of(input));
+      memory.back() = copies.back().data();
+    }
     for (const View& output : outputs) memory.push_back(output.data);
+    std::int64_t failed = 0;
+    memory.push_back(&failed);
     Function* const function = code_->as<Function>();
-    if (blocks_ <= grain_) return function(memory.data(), 0, blocks_);
-    parallel_for(blocks_, grain_, [&](std::int64_t begin, std::int64_t end) {
-      function(memory.data(), begin, end);
-    });
+    if (blocks_ <= grain_)
+      function(memory.data(), 0, blocks_);
+    else
+      parallel_for(blocks_, grain_, [&](std::int64_t begin, std::int64_t end) {
+        function(memory.data(), begin, end);
+      });
+    if (failed) run_otherwise(inputs, outputs, stream);
   }
 
   bool is_whole() const override { return true; }
@@ -292,6 +332,31 @@ class LoopKernel final : public Kernel {
   }
 
  private:
+  static std::vector<Sizes64> dense(const JaxprData& group) {
+    std::vector<Sizes64> strides;
+    for (const Aval& aval : group.input_avals())
+      strides.push_back(dense_strides(aval.shape.to_sizes()));
+    return strides;
+  }
+
+  // What a step refuses (an index that lies outside, too many steps) is an error with the names of
+  // the user's arrays and lines. Who runs loops step by step finds it again.
+  void run_otherwise(std::span<const View> inputs, std::span<const View> outputs,
+                     const Stream& stream) const {
+    const Equation& equation = group_->equations[0];
+    std::vector<Aval> of_inputs, of_outputs;
+    for (const Atom& atom : equation.inputs) of_inputs.push_back(group_->aval(atom));
+    for (Var var : equation.outputs) of_outputs.push_back(group_->aval(var));
+    for (const Backend* backend : backends_of()) {
+      if (backend->name() == "llvm" || !backend->supports(equation, of_inputs, of_outputs))
+        continue;
+      const std::unique_ptr<Kernel> kernel = backend->compile(group_);
+      const Storage scratch = Storage::allocate(std::size_t(kernel->scratch_bytes()));
+      return kernel->run(inputs, outputs, scratch.data(), stream);
+    }
+    throw InternalError("llvm: a loop failed that no other backend runs");
+  }
+
   // Several vectors at once where carries are few: a step waits for the one before.
   int lanes_for_loop(const JaxprData& group) const {
     JaxprData all;
@@ -308,6 +373,7 @@ class LoopKernel final : public Kernel {
     return lanes;
   }
 
+  const Jaxpr group_;
   const LoopPlan plan_;
   int lanes_ = 1;
   std::unique_ptr<const Code> code_;

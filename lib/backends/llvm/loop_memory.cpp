@@ -42,6 +42,14 @@ LoopMemory LoopMemory::at(Value place) const {
   return part;
 }
 
+LoopMemory LoopMemory::window(Value offset, const Sizes64& shape) const {
+  const Emitter& emitter = Emitter::current();
+  LoopMemory part = *this;
+  part.data_ = emitter.at(emitter.element(dtype_), data_, offset);
+  part.shape_ = shape;
+  return part;
+}
+
 Small LoopMemory::load() const {
   Small value(Aval{Shape::of(shape_), dtype_}, axis_);
   for_each_index(shape_, axis_,

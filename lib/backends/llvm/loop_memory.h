@@ -24,6 +24,10 @@ class LoopMemory {
 
   // Its part at this place of the first axis.
   LoopMemory at(Value place) const;
+  // A part of this shape that begins so many elements behind its first one.
+  LoopMemory window(Value offset, const Sizes64& shape) const;
+  const Sizes64& shape() const { return shape_; }
+  const Sizes64& strides() const { return strides_; }
   Small load() const;
   // What is the same for all examples is written for those in the first lanes alone.
   void store(const Small& value) const;

@@ -4,18 +4,19 @@
 
 #include <plait/compile/backend.h>
 #include <plait/ops.h>
+#include <plait/ops_indexing.h>
 
 #include <algorithm>
 #include <set>
 
 #include "compile/simplify.h"
-#include "small.h"
+#include "flat_loop.h"
+#include "small_windows.h"
 
 namespace plait::llvm {
 namespace {
 
-// Elements of a value, in registers; instructions of all bodies, which compile in milliseconds.
-constexpr std::int64_t largest_value = 256;
+// Instructions of all bodies, which compile in milliseconds.
 constexpr double largest_weight = 4000;
 constexpr std::int64_t fewest_examples = 16;
 constexpr double usual_steps = 16;  // of a while
@@ -34,11 +35,12 @@ class Planner {
   ExampleAxes walk(const Jaxpr& body, const ExampleAxes& binders) {
     ExampleAxes axes = binders;
     axes.resize(body->avals.size(), -1);
-    for (int i = 0; i < body->num_binders; ++i) require_small(body->avals[i], axes[i]);
     for (const Equation& equation : body->equations) walk(body, equation, axes);
     ExampleAxes outputs;
-    for (const Atom& atom : body->outputs)
+    for (const Atom& atom : body->outputs) {
       outputs.push_back(atom.is_var() ? axes[atom.var().id] : -1);
+      require_small(body->aval(atom), outputs.back());
+    }
     return outputs;
   }
 
@@ -49,10 +51,12 @@ class Planner {
     if (!scan.length) throw Refusal{"a scan over stacks"};
     if (*scan.length == Dim(0)) throw Refusal{"no steps"};
     ExampleAxes binders = operands;
+    const std::size_t first_const = scan.num_carry + scan.num_xs;
     for (std::size_t i = scan.num_carry; i < scan.num_carry + scan.num_xs; ++i) {
       if (binders[i] == 0) throw Refusal{"steps that are examples"};
       if (binders[i] > 0) --binders[i];
     }
+    for (std::size_t i = 0; i < first_const; ++i) require_small(scan.body->avals[i], binders[i]);
     repeats_ *= double(scan.length->constant());
     results = walk(plain_body(scan.body), binders);
     repeats_ /= double(scan.length->constant());
@@ -68,6 +72,16 @@ class Planner {
       throw Refusal{"a value of " + std::to_string(size) + " elements"};
   }
 
+  // What windows are taken of, and constants of loops and branches.
+  static bool may_be_large(const Equation& equation, std::size_t operand) {
+    const Primitive& primitive = *equation.primitive;
+    if (primitive == dynamic_slice_p || primitive == gather_p) return operand == 0;
+    if (primitive == cond_p) return operand > 0;
+    if (!is_loop(equation)) return false;
+    const auto xs = primitive == scan_p ? equation.params.integer("xs") : 0;
+    return std::int64_t(operand) >= equation.params.integer("carry") + xs;
+  }
+
   static void require_carries(const ExampleAxes& operands, const ExampleAxes& results,
                               std::size_t num_carry) {
     if (!std::equal(operands.begin(), operands.begin() + std::ptrdiff_t(num_carry),
@@ -78,7 +92,6 @@ class Planner {
   void walk_while(const Equation& equation, const ExampleAxes& operands, ExampleAxes& results) {
     const WhileParams loop(equation.params);
     if (loop.num_pushes() > 0) throw Refusal{"a loop that keeps its steps"};
-    if (loop.max_steps) throw Refusal{"max_steps"};
     const auto carry = operands.begin(), first_const = carry + std::ptrdiff_t(loop.num_carry),
                of_body = first_const + std::ptrdiff_t(loop.num_cond_consts);
     repeats_ *= usual_steps;
@@ -107,6 +120,8 @@ class Planner {
       operands.push_back(atom.is_var() ? axes[atom.var().id] : -1);
     }
     for (Var var : equation.outputs) outputs.push_back(body->aval(var));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!may_be_large(equation, i)) require_small(inputs[i], operands[i]);
     ExampleAxes results;
     if (is_loop(equation)) {
       walk_loop(equation, operands, results);
@@ -200,16 +215,10 @@ bool is_loop(const Equation& equation) {
   return *equation.primitive == scan_p || *equation.primitive == while_p;
 }
 
-LoopPlan plan_loop(const Equation& equation) {
-  std::vector<Jaxpr> bodies;
-  for_each_body(open_bodies(equation.params), [&](const Jaxpr& body) { bodies.push_back(body); });
+namespace {
+
+LoopPlan plan_bodies(const Equation& equation, std::span<const Jaxpr> bodies) {
   LoopPlan plan;
-  for (const Jaxpr& body : bodies)
-    for (const Aval& aval : body->avals)
-      if (aval.stack > 0 || !aval.shape.is_constant()) {
-        plan.refusal = "a stack";
-        return plan;
-      }
   for (std::int64_t examples : candidates(bodies)) {
     try {
       Planner planner(examples);
@@ -224,6 +233,32 @@ LoopPlan plan_loop(const Equation& equation) {
     }
   }
   return plan;
+}
+
+}  // namespace
+
+LoopPlan plan_loop(const Equation& equation) {
+  LoopPlan plan;
+  bool is_small = true;  // of arrays whose sizes are known
+  std::vector<Jaxpr> bodies;
+  for_each_body(open_bodies(equation.params), [&](const Jaxpr& body) {
+    bodies.push_back(body);
+    for (const Aval& aval : body->avals) is_small &= aval.stack == 0 && aval.shape.is_constant();
+  });
+  if (!is_small) {
+    plan.refusal = "stacks";
+    return plan;
+  }
+  if (const std::optional<Params> flat = flat_loop(equation.params)) {
+    Equation on_vectors = equation;
+    on_vectors.params = *flat;
+    std::vector<Jaxpr> flat_bodies;
+    for_each_body(*flat, [&](const Jaxpr& body) { flat_bodies.push_back(body); });
+    LoopPlan of_vectors = plan_bodies(on_vectors, flat_bodies);
+    of_vectors.is_flat = true;
+    if (of_vectors.refusal.empty() && of_vectors.examples > 0) return of_vectors;
+  }
+  return plan_bodies(equation, bodies);
 }
 
 Jaxpr plain_body(const Jaxpr& body) {

@@ -12,6 +12,7 @@
 #include "random_bits.h"
 #include "reduction.h"
 #include "segments.h"
+#include "small_windows.h"
 
 namespace plait::llvm {
 namespace {
@@ -382,6 +383,7 @@ std::string small_refusal(const Equation& equation, std::span<const Aval> inputs
     if (!is_floating(inputs[0].dtype)) return "";
     return is_summed_in_order(sizes.m, sizes.k, sizes.n) ? "" : "a large product";
   }
+  if (has_window(equation)) return window_refusal(equation, inputs, axes);
   if (primitive == random_bits_p)
     return outputs[0].shape.num_elements().constant() >> 31 ? "many random numbers" : "";
   if (primitive == random_fold_p && axes[1] >= 0 && axes[0] >= 0 && axes[0] != axes[1])
@@ -404,14 +406,17 @@ double small_weight(const Equation& equation, std::span<const Aval> inputs,
     return 2 * size * double(product_sizes(equation.params, inputs).k);
   if (primitive == random_bits_p) return 110 * size;
   if (primitive == random_fold_p) return 55 * size;
+  if (has_window(equation)) return 2 * double(size + example_size(inputs[0], axes[0]));
   if (Pointwise::table().find(primitive)) return size * weight_of(equation) / 2;
   return 0;
 }
 
 std::vector<Small> lower_small(const Equation& equation, std::span<const Small* const> inputs,
                                std::span<const Aval> outputs, std::span<const int> output_axes,
-                               Value first_example) {
-  const Lowering l{equation, inputs, outputs, output_axes, first_example};
+                               const Surroundings& around) {
+  if (has_window(equation))
+    return {lower_window(equation, inputs, outputs[0], output_axes[0], around.failed)};
+  const Lowering l{equation, inputs, outputs, output_axes, around.first_example};
   using Rule = Small (*)(const Lowering&);
   static const std::pair<const Primitive*, Rule> rules[] = {{&broadcast_in_dim_p, broadcast},
                                                             {&reshape_p, reshape},

@@ -7,11 +7,15 @@
 
 namespace plait::llvm {
 
+class LoopMemory;
+
 struct Small {
   DType dtype = DType::float32;
   Sizes64 shape;                   // whole, with the axis of examples
   int axis = -1;                   // which counts examples; -1: the same for all
   std::vector<Register> elements;  // row-major, of one example
+
+  const LoopMemory* memory = nullptr;  // where it lies instead, when it is larger
 
   Small() = default;
   Small(const Aval& aval, int axis);
@@ -48,10 +52,14 @@ std::string small_refusal(const Equation& equation, std::span<const Aval> inputs
 double small_weight(const Equation& equation, std::span<const Aval> inputs,
                     std::span<const Aval> outputs, std::span<const int> axes,
                     std::span<const int> output_axes);
-// Emits one. first_example: the number of the example in the first lane.
+// What equations know of the function around them.
+struct Surroundings {
+  Value first_example;  // the number of the example in the first lane
+  Value failed;         // the address of an int64: see small_windows.h
+};
 std::vector<Small> lower_small(const Equation& equation, std::span<const Small* const> inputs,
                                std::span<const Aval> outputs, std::span<const int> output_axes,
-                               Value first_example);
+                               const Surroundings& around);
 
 // The numbers of the examples in the lanes, as int64.
 Value example_numbers(Value first_example);

@@ -158,9 +158,9 @@ Support supports_matmul(const Equation& equation, std::span<const Aval> inputs,
   if (terms == 1) return Support::no("nothing to add up");
   const std::int64_t work = outputs[0].shape.num_elements().constant() * terms;
   if (work == 0) return Support::no("nothing to compute");
+  if (work <= small_work) return Support::no("small: " + std::to_string(work) + " products");
   if (dtype == DType::float32 && is_small_product(rows, terms, columns))
     return Support::no("small matrices");
-  if (work <= small_work) return Support::no("small: " + std::to_string(work) + " products");
   return Support::yes();
 }
 
