@@ -55,7 +55,7 @@ class LoopWriter {
     }
     emitter_.return_void();
   }
-  std::unique_ptr<const Code> compile() const { return emitter_.compile(); }
+  Object compile() const { return emitter_.compile(); }
 
  private:
   Value constant(std::int64_t value) const { return emitter_.constant(value); }
@@ -63,8 +63,8 @@ class LoopWriter {
   // The lanes whose examples exist.
   Value mask_of(Value first) const {
     const Value last = emitter_.splat(constant(plan_.examples));
-    return detail::compare(detail::Compare::lt, detail::Kind::signed_integer,
-                           example_numbers(first), last)
+    return detail::compare(detail::Compare::lt, detail::Kind::signed_integer, emitter_.ramp(first),
+                           last)
         .v;
   }
 
@@ -293,7 +293,12 @@ class LoopKernel final : public Kernel {
     const Jaxpr flat = plan_.is_flat ? flat_group(group) : group;
     lanes_ = plan_.examples == 0 ? 1 : lanes_for_loop(*flat);
     const std::vector<Sizes64> of_flat = dense(*flat);
-    code_ = LoopWriter(*flat, plan_.is_flat ? of_flat : strides, plan_, lanes_).compile();
+    const std::string description = "loop, " + std::to_string(plan_.examples) + " examples in " +
+                                    std::to_string(lanes_) + (plan_.is_flat ? ", flat\n" : "\n") +
+                                    describe(group, strides);
+    code_ = make_code(description, [&] {
+      return LoopWriter(*flat, plan_.is_flat ? of_flat : strides, plan_, lanes_).compile();
+    });
     blocks_ = plan_.examples == 0 ? 1 : (plan_.examples + lanes_ - 1) / lanes_;
     // What one thread takes at least: about 20 us.
     const double block = 0.3 * plan_.work * double(lanes_) / 16;
@@ -368,6 +373,7 @@ class LoopKernel final : public Kernel {
     const int one = lanes_for(all);
     int lanes = one;
     while (lanes * 2 <= 64 && lanes < 4 * one && plan_.values * lanes / one <= 8 &&
+           plan_.weight * lanes / one <= 600 &&
            lanes * 2 * num_threads() <= plan_.examples)
       lanes *= 2;
     return lanes;
@@ -376,7 +382,7 @@ class LoopKernel final : public Kernel {
   const Jaxpr group_;
   const LoopPlan plan_;
   int lanes_ = 1;
-  std::unique_ptr<const Code> code_;
+  std::shared_ptr<const Code> code_;
   std::int64_t blocks_ = 1, grain_ = 1;
 };
 

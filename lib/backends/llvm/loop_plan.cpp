@@ -29,6 +29,7 @@ struct Refusal {
 class Planner {
  public:
   explicit Planner(std::int64_t examples) : examples_(examples) {}
+  double weight() const { return weight_; }
   double work() const { return work_; }
 
   // The axes of the outputs of a body, from those of its binders.
@@ -227,7 +228,7 @@ LoopPlan plan_bodies(const Equation& equation, std::span<const Jaxpr> bodies) {
       planner.walk_loop(equation, operands, results);
       if (examples > 0 && std::all_of(results.begin(), results.end(), [](int a) { return a < 0; }))
         continue;
-      return {{}, examples, planner.work(), carried_values(equation, operands)};
+      return {{}, examples, planner.weight(), planner.work(), carried_values(equation, operands)};
     } catch (const Refusal& refusal) {
       plan.refusal = refusal.reason;
     }

@@ -16,6 +16,7 @@ inline constexpr std::int64_t largest_value = 256;
 struct LoopPlan {
   std::string refusal;        // empty where the loop fits
   std::int64_t examples = 0;  // how many run side by side; 0: the loop runs once
+  double weight = 0;          // instructions of all bodies, roughly
   double work = 0;            // instructions of all steps of an example, roughly
   std::int64_t values = 0;    // elements of all carries of an example
   bool is_flat = false;       // examples are elements of arrays of one shape: see flat_loop.h

@@ -161,7 +161,7 @@ Small iota(const Lowering& l) {
   Register numbers;
   if (axis == result.axis) {
     const Equation conversion{&cast_p, {}, {{"dtype", result.dtype}, {"weak", false}}, {}, {}};
-    const Register whole{example_numbers(l.first_example), DType::int64};
+    const Register whole{Emitter::current().ramp(l.first_example), DType::int64};
     numbers = result.dtype == DType::int64 ? whole
                                            : lower(conversion, std::span(&whole, 1), result.dtype);
   }
@@ -289,7 +289,7 @@ using Word = Lane<std::uint32_t>;
 
 Word example_words(Value first_example) {
   const Emitter& emitter = Emitter::current();
-  return Word::of(api().BuildTrunc(emitter.builder(), example_numbers(first_example),
+  return Word::of(api().BuildTrunc(emitter.builder(), emitter.ramp(first_example),
                                    emitter.vector(emitter.integer(32)), ""));
 }
 
@@ -439,15 +439,6 @@ std::vector<Small> lower_small(const Equation& equation, std::span<const Small* 
     return same;
   }
   return {elementwise(l)};
-}
-
-Value example_numbers(Value first_example) {
-  const Emitter& emitter = Emitter::current();
-  Value lanes[64];
-  for (int i = 0; i < emitter.lanes(); ++i) lanes[i] = emitter.constant(i);
-  return emitter.add(
-      emitter.splat(first_example),
-      emitter.lanes() == 1 ? lanes[0] : api().ConstVector(lanes, unsigned(emitter.lanes())));
 }
 
 }  // namespace plait::llvm

@@ -61,7 +61,4 @@ std::vector<Small> lower_small(const Equation& equation, std::span<const Small* 
                                std::span<const Aval> outputs, std::span<const int> output_axes,
                                const Surroundings& around);
 
-// The numbers of the examples in the lanes, as int64.
-Value example_numbers(Value first_example);
-
 }  // namespace plait::llvm
