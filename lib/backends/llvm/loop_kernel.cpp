@@ -373,8 +373,7 @@ class LoopKernel final : public Kernel {
     const int one = lanes_for(all);
     int lanes = one;
     while (lanes * 2 <= 64 && lanes < 4 * one && plan_.values * lanes / one <= 8 &&
-           plan_.weight * lanes / one <= 600 &&
-           lanes * 2 * num_threads() <= plan_.examples)
+           plan_.weight * lanes / one <= 600 && lanes * 2 * num_threads() <= plan_.examples)
       lanes *= 2;
     return lanes;
   }
