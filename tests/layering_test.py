@@ -57,6 +57,7 @@ HEADERS = {
     "tape_nodes.h": "transforms",
     "specs.h": "transforms",
     "run.h": "run",
+    "wait.h": "run",
     "first_nan.h": "run",
     "program.h": "program",
     "plait.h": "program",

@@ -68,8 +68,9 @@ class Arena {
 
 class Planner {
  public:
-  Planner(const Jaxpr& program, Partition partition, const std::vector<bool>& donate)
-      : program_(program), partition_(std::move(partition)), donate_(donate) {}
+  Planner(const Jaxpr& program, Partition partition, const std::vector<bool>& donate,
+          const std::function<void()>& between)
+      : program_(program), partition_(std::move(partition)), donate_(donate), between_(between) {}
 
   Plan run() {
     const std::size_t num_vars = program_->avals.size();
@@ -137,6 +138,7 @@ class Planner {
     std::vector<Sizes64> strides;
     for (const Atom& atom : group.inputs)
       strides.push_back(partition_.layouts[atom.var().id].strides);
+    between_();
     Draft step{&group, group.backend->compile_for(group.jaxpr, strides), 0};
     std::vector<int> overwritten;
     for (std::size_t o = 0; o < group.outputs.size(); ++o) {
@@ -298,6 +300,7 @@ class Planner {
   const Jaxpr& program_;
   Partition partition_;
   const std::vector<bool>& donate_;
+  const std::function<void()>& between_;
   Plan plan_;
   std::vector<Memory> memories_;
   std::vector<int> storage_of_;  // by root var: its memory
@@ -310,8 +313,9 @@ class Planner {
 
 }  // namespace
 
-Plan make_plan(const Jaxpr& program, Partition partition, const std::vector<bool>& donate) {
-  return Planner(program, std::move(partition), donate).run();
+Plan make_plan(const Jaxpr& program, Partition partition, const std::vector<bool>& donate,
+               const std::function<void()>& between) {
+  return Planner(program, std::move(partition), donate, between).run();
 }
 
 }  // namespace plait::compile_passes

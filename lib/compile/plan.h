@@ -45,7 +45,9 @@ struct Plan {
   std::vector<std::int64_t> arena_stacks;  // offsets of handles, which share their place with none
 };
 
-// donate: by input, whether its memory may be taken over; empty for none.
-Plan make_plan(const Jaxpr& program, Partition partition, const std::vector<bool>& donate);
+// donate: by input, whether its memory may be taken over; empty for none. between is called before
+// each kernel is compiled, while no lock is held.
+Plan make_plan(const Jaxpr& program, Partition partition, const std::vector<bool>& donate,
+               const std::function<void()>& between);
 
 }  // namespace plait::compile_passes

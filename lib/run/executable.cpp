@@ -343,7 +343,8 @@ void StepExecutable::add_rows(const std::string& indent, std::vector<ExplainRow>
     for (const Step::Body& body : step.bodies) {
       rows.push_back({indent + std::string(width + 1, ' ') + body.label, "", "", "", ""});
       const auto executable = compile(body.program);
-      if (const auto* steps = dynamic_cast<const StepExecutable*>(executable.get()))
+      const Executable* now = &tiers::current(*executable);
+      if (const auto* steps = dynamic_cast<const StepExecutable*>(now))
         steps->add_rows(indent + "  ", rows);
     }
   }
@@ -385,21 +386,36 @@ bool is_claimed(std::span<const Backend* const> backends, const Equation& equati
   });
 }
 
-bool claims_any(std::span<const Backend* const> backends, const Jaxpr& program) {
+// After how many calls compiling a program on slow backends pays, if these call for it at all:
+// nothing where they take none of its equations.
+std::optional<int> calls_until_worth(std::span<const Backend* const> slow, const Jaxpr& program) {
+  constexpr double element = 0.2, equation_alone = 150;  // ns that a call gains, roughly
+  constexpr double compilation = 3e5;  // ns of ten equations; on another thread, so a tenth counts
+  constexpr int sample = 64;           // equations, which stand for the others
+  double gain = 0;
+  int count = 0;
   for (const Equation& equation : program->equations) {
     std::vector<Aval> inputs, outputs;
     for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
     for (Var var : equation.outputs) outputs.push_back(program->aval(var));
-    if (is_claimed(backends, equation, inputs, outputs)) return true;
+    if (!is_claimed(slow, equation, inputs, outputs)) continue;
+    std::int64_t elements = 0;
+    for (const std::vector<Aval>* avals : {&inputs, &outputs})
+      for (const Aval& aval : *avals)
+        elements = std::max(elements, num_elements(in_memory(aval).shape.to_sizes()));
+    gain += equation_alone + element * double(elements);
+    if (++count == sample) break;
   }
-  return false;
+  if (count == 0) return {};
+  const double cost = compilation * ((count + 9) / 10);
+  return int(std::clamp(cost / gain, 2.0, 1000.0));  // what runs once is not worth compiling
 }
 
 std::shared_ptr<const StepExecutable> compile_with(std::span<const Backend* const> backends,
                                                    const Jaxpr& plain, std::vector<Aval> outputs,
                                                    const CompileOptions& options) {
   Plan plan = compile_passes::make_plan(plain, compile_passes::partition_program(plain, backends),
-                                        options.donate);
+                                        options.donate, tiers::breathe);
   plan.outputs = std::move(outputs);
   return std::make_shared<StepExecutable>(std::move(plan), options.device, host_calls_of(plain));
 }
@@ -410,7 +426,6 @@ std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileO
                         print(jaxpr));
   std::vector<const Backend*> all = backends_of(options.device.kind), quick, slow;
   for (const Backend* backend : all) (backend->runs_eagerly() ? quick : slow).push_back(backend);
-  if (tiers::waits_for_all()) quick = all;
   const compile_passes::KeepWhole keep = [&](const Equation& equation, std::span<const Aval> inputs,
                                              std::span<const Aval> outputs) {
     return is_claimed(quick, equation, inputs, outputs);
@@ -419,11 +434,19 @@ std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileO
   if (const Jaxpr multiplied = compile_passes::multiply_outer_products(plain))
     plain = compile_passes::simplify_program(multiplied, keep);
   const std::vector<Aval> outputs = jaxpr->output_avals();  // weak where the program says so
+  const std::optional<int> calls = calls_until_worth(slow, plain);
+  std::string failure;
+  if (tiers::is_waiting() && calls) try {
+      return compile_with(all, plain, outputs, options);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
   const std::shared_ptr<const StepExecutable> first = compile_with(quick, plain, outputs, options);
+  if (!failure.empty()) return tiers::make_failed(first, failure);
   // What a host call captures belongs to Python, and the background thread never meets Python.
-  if (quick.size() == all.size() || first->has_host_calls() || !claims_any(slow, plain))
-    return first;
-  return tiers::make_tiered(first, [=] { return compile_with(all, plain, outputs, options); });
+  if (first->has_host_calls() || !calls) return first;
+  return tiers::make_tiered(
+      first, [=] { return compile_with(all, plain, outputs, options); }, *calls);
 }
 
 }  // namespace
@@ -443,8 +466,10 @@ std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr, const CompileOptio
     key +=
         " " + std::to_string(int(options.device.kind)) + ":" + std::to_string(options.device.index);
   for (bool donated : options.donate) key += donated ? '1' : '0';
-  return std::static_pointer_cast<const Executable>(jaxpr->memo.get(
+  const auto executable = std::static_pointer_cast<const Executable>(jaxpr->memo.get(
       key, [&]() -> std::shared_ptr<const void> { return compile_now(jaxpr, options); }));
+  if (tiers::is_waiting()) tiers::finish(*executable);
+  return executable;
 }
 
 std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr) { return compile(jaxpr, {}); }

@@ -17,10 +17,16 @@
 namespace plait::tiers {
 namespace {
 
-constexpr int calls_before_promotion = 2;  // what runs once is not worth compiling
+thread_local bool is_waiting_here = false;
+thread_local bool is_background = false;
+
+struct Stopped {};  // thrown through the work that the process no longer wants
 
 // One thread that does work in order, started with the first piece, joined at exit, forgotten by a
 // forked child, which stays on first tiers.
+//
+// NOTE: [fork] A child has the locks of its parent's other threads and not the threads. So fork
+// waits until the work comes to where it holds none (breathe), which is never far.
 class Background {
  public:
   // Never destroyed: at exit other threads may still ask for work, which is then dropped.
@@ -29,18 +35,41 @@ class Background {
     return background;
   }
 
+  bool is_child() const { return is_child_.load(std::memory_order_relaxed); }
+
   void add(std::function<void()> work) {
-    if (is_child_.load(std::memory_order_relaxed)) return;
+    if (is_child()) return;
     const std::lock_guard lock(mutex_);
     if (is_stopping_) return;
     if (!thread_.joinable()) start();
     queue_.push_back(std::move(work));
-    wake_.notify_one();
+    changed_.notify_all();
+  }
+
+  void stop() {
+    if (is_child()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      is_stopping_ = true;
+      changed_.notify_all();
+    }
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void breathe() {
+    std::unique_lock lock(mutex_);
+    if (is_stopping_) throw Stopped();
+    if (num_forks_ == 0) return;
+    is_working_ = false;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return num_forks_ == 0; });
+    is_working_ = true;
   }
 
  private:
   void start() {
-    pthread_atfork(nullptr, nullptr, [] { instance().is_child_ = true; });
+    pthread_atfork([] { instance().before_fork(); }, [] { instance().after_fork(); },
+                   [] { instance().in_child(); });
     std::atexit([] { instance().stop(); });
     // Signals are for the threads of the user.
     sigset_t all, before;
@@ -50,53 +79,83 @@ class Background {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  void stop() {
-    if (is_child_) return;
-    {
-      const std::lock_guard lock(mutex_);
-      is_stopping_ = true;
-      wake_.notify_one();
-    }
-    thread_.join();
+  void before_fork() {
+    std::unique_lock lock(mutex_);
+    ++num_forks_;
+    changed_.wait(lock, [this] { return !is_working_; });
+    lock.release();  // until after the fork
+  }
+  void after_fork() {
+    --num_forks_;
+    mutex_.unlock();
+    changed_.notify_all();
+  }
+  void in_child() {
+    is_child_ = true;
+    num_forks_ = 0;
+    mutex_.unlock();
   }
 
   void run() {
+    is_background = true;
     setpriority(PRIO_PROCESS, id_t(gettid()), 10);  // of this thread, on Linux
     std::unique_lock lock(mutex_);
     while (true) {
-      wake_.wait(lock, [this] { return is_stopping_ || !queue_.empty(); });
+      changed_.wait(lock, [this] { return is_stopping_ || (num_forks_ == 0 && !queue_.empty()); });
       if (is_stopping_) return;
       std::function<void()> work = std::move(queue_.front());
       queue_.pop_front();
+      is_working_ = true;
       lock.unlock();
-      work();
+      try {
+        work();
+      } catch (const Stopped&) {
+      }
       work = nullptr;
       lock.lock();
+      is_working_ = false;
+      changed_.notify_all();
     }
   }
 
   std::atomic<bool> is_child_{false};
   std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;
-  bool is_stopping_ = false;
+  int num_forks_ = 0;  // that wait
+  bool is_working_ = false, is_stopping_ = false;
   std::thread thread_;
 };
+
+// Exit destroys what libraries keep, the latest loaded first, and then what was registered before.
+// The main thread's own objects go before all of that: this one ends the work.
+struct EndOfMain {
+  bool is_watched = false;
+  ~EndOfMain() {
+    if (gettid() == getpid()) Background::instance().stop();
+  }
+};
+thread_local EndOfMain end_of_main;
+[[maybe_unused]] const bool watched = end_of_main.is_watched = true;
 
 class TieredExecutable final : public Executable,
                                public std::enable_shared_from_this<TieredExecutable> {
  public:
-  TieredExecutable(std::shared_ptr<const Executable> first, Promote promote)
-      : first_(std::move(first)), promote_(std::move(promote)) {}
+  TieredExecutable(std::shared_ptr<const Executable> first, Promote promote, int calls,
+                   std::string failure = {})
+      : first_(std::move(first)),
+        promote_(std::move(promote)),
+        calls_wanted_(calls),
+        failure_(std::move(failure)) {}
 
   void run(std::span<const Buffer* const> inputs, std::span<Buffer> outputs) const override {
-    current().run(inputs, outputs);
+    counted().run(inputs, outputs);
   }
   void run_into(std::span<const Buffer* const> inputs,
                 std::span<const Buffer* const> outputs) const override {
-    current().run_into(inputs, outputs);
+    counted().run_into(inputs, outputs);
   }
-  std::unique_ptr<Session> open() const override { return current().open(); }
+  std::unique_ptr<Session> open() const override;
   const std::vector<Aval>& outputs() const override { return first_->outputs(); }
   std::int64_t arena_bytes() const override {
     return std::max(first_->arena_bytes(), better() ? better()->arena_bytes() : 0);
@@ -109,19 +168,19 @@ class TieredExecutable final : public Executable,
     if (const Executable* better = this->better()) return better->explain() + "tier: last\n";
     const std::lock_guard lock(mutex_);
     return first_->explain() + "tier: first; " +
-           (failure_.empty() ? "generated loops replace it after " +
-                                   std::to_string(calls_before_promotion) + " calls"
-                             : "generated loops failed: " + failure_) +
+           (failure_.empty()
+                ? "generated loops replace it after " + std::to_string(calls_wanted_) + " calls"
+                : "generated loops failed: " + failure_) +
            "\n";
   }
 
- private:
-  const Executable* better() const { return better_.load(std::memory_order_acquire); }
+  const Executable& current() const { return better() ? *better() : *first_; }
 
-  const Executable& current() const {
+  // The current tier for one more call.
+  const Executable& counted() const {
     if (const Executable* better = this->better()) return *better;
-    if (calls_.load(std::memory_order_relaxed) < calls_before_promotion &&
-        calls_.fetch_add(1, std::memory_order_relaxed) + 1 == calls_before_promotion)
+    if (calls_.load(std::memory_order_relaxed) < calls_wanted_ &&
+        calls_.fetch_add(1, std::memory_order_relaxed) + 1 == calls_wanted_)
       Background::instance().add([weak = weak_from_this()] {
         if (const auto self = weak.lock()) self->promote();
       });
@@ -129,19 +188,27 @@ class TieredExecutable final : public Executable,
   }
 
   void promote() const {
+    const std::lock_guard alone(promoting_);
+    if (better() || !promote_) return;
+    const Waiting waiting;  // what the program holds is compiled with it
     try {
       better_owner_ = promote_();
-      promote_ = nullptr;  // and the program that it holds
       better_.store(better_owner_.get(), std::memory_order_release);
     } catch (const std::exception& error) {
       log_line(std::string("a program stays on its first tier: ") + error.what());
       const std::lock_guard lock(mutex_);
       failure_ = error.what();
     }
+    promote_ = nullptr;  // and the program that it holds
   }
 
+ private:
+  const Executable* better() const { return better_.load(std::memory_order_acquire); }
+
   const std::shared_ptr<const Executable> first_;
-  mutable Promote promote_;  // the background thread's
+  mutable std::mutex promoting_;
+  mutable Promote promote_;  // of who holds promoting_
+  const int calls_wanted_;
   mutable std::atomic<int> calls_{0};
   mutable std::shared_ptr<const Executable> better_owner_;  // written once, before better_
   mutable std::atomic<const Executable*> better_{nullptr};
@@ -149,16 +216,69 @@ class TieredExecutable final : public Executable,
   mutable std::string failure_;
 };
 
-}  // namespace
+// Nothing is kept from one run of a session to the next, so that the next may be another tier's.
+class TieredSession final : public Session {
+ public:
+  explicit TieredSession(const TieredExecutable& executable) : executable_(executable) {}
+  void run(std::span<const View> inputs, std::span<const View> outputs) override {
+    const Executable& now = executable_.counted();
+    if (&now != opened_) {
+      session_ = now.open();
+      opened_ = &now;
+    }
+    session_->run(inputs, outputs);
+  }
 
-bool waits_for_all() {
+ private:
+  const TieredExecutable& executable_;
+  const Executable* opened_ = nullptr;
+  std::unique_ptr<Session> session_;
+};
+
+std::unique_ptr<Session> TieredExecutable::open() const {
+  return std::make_unique<TieredSession>(*this);
+}
+
+bool is_asked_to_wait() {
   const char* wanted = std::getenv("PLAIT_WAIT");
   return wanted && *wanted && std::string_view(wanted) != "0";
 }
 
+}  // namespace
+
+bool is_waiting() { return is_waiting_here || is_asked_to_wait(); }
+
 std::shared_ptr<const Executable> make_tiered(std::shared_ptr<const Executable> first,
-                                              Promote promote) {
-  return std::make_shared<const TieredExecutable>(std::move(first), std::move(promote));
+                                              Promote promote, int calls) {
+  return std::make_shared<const TieredExecutable>(std::move(first), std::move(promote), calls);
+}
+
+std::shared_ptr<const Executable> make_failed(std::shared_ptr<const Executable> first,
+                                              const std::string& reason) {
+  log_line("a program stays on its first tier: " + reason);
+  return std::make_shared<const TieredExecutable>(std::move(first), nullptr, 0, reason);
+}
+
+void finish(const Executable& executable) {
+  // In a child of fork the one who was promoting may be gone.
+  if (Background::instance().is_child()) return;
+  if (const auto* tiered = dynamic_cast<const TieredExecutable*>(&executable)) tiered->promote();
+}
+
+const Executable& current(const Executable& executable) {
+  const auto* tiered = dynamic_cast<const TieredExecutable*>(&executable);
+  return tiered ? tiered->current() : executable;
+}
+
+void breathe() {
+  if (is_background) Background::instance().breathe();
 }
 
 }  // namespace plait::tiers
+
+namespace plait {
+
+Waiting::Waiting() : outer_(tiers::is_waiting_here) { tiers::is_waiting_here = true; }
+Waiting::~Waiting() { tiers::is_waiting_here = outer_; }
+
+}  // namespace plait

@@ -178,6 +178,7 @@ def jit(
     donate_argnames=(),
     inline=False,
     sizes=None,
+    wait=False,
 ):
     """fun, traced once for each signature of its arguments, and compiled.
 
@@ -185,6 +186,10 @@ def jit(
     Donated arguments give their memory to results and cannot be used after the call. With sizes, a spec for
     each argument ("n d", "i32[n]", "_", None for all from the call, or trees of them), one trace serves every
     value of the named sizes: jit(f, sizes=("b 784", None)).
+
+    The first calls run at once, on libraries and loops compiled before; loops generated for the program
+    compile on a thread of their own, give the same bits, and take over between calls. With wait, the first
+    call waits for them.
 
     ShapeError when an array does not fit its spec, or sizes of one name disagree.
     """
@@ -197,6 +202,7 @@ def jit(
             donate_argnames=donate_argnames,
             inline=inline,
             sizes=sizes,
+            wait=wait,
         )
     check_callable("jit", fun)
     del inline
@@ -212,7 +218,7 @@ def jit(
         )
     if sizes is not None:
         sizes = (sizes,) if isinstance(sizes, str) else tuple(sizes)
-    jitted = _plait.make_jit(fun, name_of(fun), *static, *donated, sizes, positional)
+    jitted = _plait.make_jit(fun, name_of(fun), *static, *donated, bool(wait), sizes, positional)
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
         try:
             setattr(jitted, attribute, getattr(fun, attribute))

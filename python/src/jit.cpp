@@ -157,8 +157,7 @@ PyObject* explain(PyObject* self, PyObject* const* values, Py_ssize_t count, PyO
     JitInputs inputs;
     const auto entry = find_entry(state, to_call(values, std::size_t(count), keywords), inputs);
     const auto instance = find_instance(state, *entry, inputs.arrays);
-    const CompileOptions options{.donate = entry->donated};
-    return py::str(compile(instance->jaxpr, options)->explain()).release().ptr();
+    return py::str(compile_for(state, *entry, *instance)->explain()).release().ptr();
   });
 }
 
@@ -216,7 +215,7 @@ void add_jit(py::module_& module) {
   module.def("make_jit", [](py::object function, const std::string& name,
                             std::vector<std::int64_t> static_argnums, py::tuple static_argnames,
                             std::vector<std::int64_t> donate_argnums, py::tuple donate_argnames,
-                            py::object specs, std::vector<std::string> parameters) {
+                            bool wait, py::object specs, std::vector<std::string> parameters) {
     PyObject* object = jit_type->tp_alloc(jit_type, 0);
     if (!object) throw py::error_already_set();
     auto* self = reinterpret_cast<JitObject*>(object);
@@ -230,6 +229,7 @@ void add_jit(py::module_& module) {
     self->state->donate_argnums = std::move(donate_argnums);
     for (py::handle item : donate_argnames)
       self->state->donate_argnames.push_back(borrowed(item.ptr()));
+    self->state->waits = wait;
     if (!specs.is_none()) self->state->specs = std::move(specs);
     self->state->parameters = std::move(parameters);
     return py::reinterpret_steal<py::object>(object);

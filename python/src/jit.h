@@ -94,6 +94,7 @@ struct JitState {
   std::vector<py::object> static_argnames;
   std::vector<std::int64_t> donate_argnums;
   std::vector<py::object> donate_argnames;
+  bool waits = false;                   // for generated loops
   py::object specs;                     // a tuple, one for each argument; null without named sizes
   std::vector<std::string> parameters;  // names of positional parameters, where known
   std::vector<std::shared_ptr<JitEntry>> entries;
@@ -119,6 +120,8 @@ std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitIn
 // The entry's program for these inputs. ShapeError when sizes of one name disagree.
 std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
                                         const Arrays& arrays);
+std::shared_ptr<const Executable> compile_for(const JitState& state, const JitEntry& entry,
+                                              const Instance& instance);
 PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs);
 // Why no entry fits, compared with the entry used last.
 std::string explain_miss(const JitState& state, const JitCall& call);

@@ -11,6 +11,7 @@
 #include <plait/trace/concrete.h>
 #include <plait/trace/donated.h>
 #include <plait/transforms.h>
+#include <plait/wait.h>
 
 #include <algorithm>
 
@@ -131,9 +132,8 @@ const Buffer& buffer_of(const Array& array) {
   return static_cast<const ConcreteNode*>(array.node())->buffer;
 }
 
-void make_executable(const JitEntry& entry, Instance& instance) {
-  instance.executable =
-      without_gil([&] { return compile(instance.jaxpr, CompileOptions{.donate = entry.donated}); });
+void make_executable(const JitState& state, const JitEntry& entry, Instance& instance) {
+  instance.executable = without_gil([&] { return compile_for(state, entry, instance); });
 }
 
 // Takes donated arrays from their Python objects, which cannot be used from then on. What somebody
@@ -181,6 +181,13 @@ std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
   return made;
 }
 
+std::shared_ptr<const Executable> compile_for(const JitState& state, const JitEntry& entry,
+                                              const Instance& instance) {
+  std::optional<Waiting> waiting;
+  if (state.waits) waiting.emplace();
+  return compile(instance.jaxpr, CompileOptions{.donate = entry.donated});
+}
+
 PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
   const Arrays& arrays = inputs.arrays;
   const bool direct = !Trace::current() && !is_recorded(arrays) &&
@@ -188,7 +195,7 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
                                   [](const Array& array) { return array.is_concrete(); });
   const std::shared_ptr<Instance> instance = find_instance(state, entry, arrays);
   if (!direct) return give(entry, flat::call(instance->jaxpr, arrays, {{"name", state.name}}));
-  if (!instance->executable) make_executable(entry, *instance);
+  if (!instance->executable) make_executable(state, entry, *instance);
   const std::shared_ptr<const Executable> executable = instance->executable;
   const std::vector<Buffer> shared =
       inputs.owners.empty() ? std::vector<Buffer>() : take_donated(state, inputs);

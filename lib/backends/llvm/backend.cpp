@@ -123,7 +123,7 @@ class LlvmBackend final : public Backend {
 
 bool register_llvm() {
   const char* asked = std::getenv("PLAIT_LLVM");
-  if (!asked || !*asked || std::string_view(asked) == "0") return false;
+  if (asked && std::string_view(asked) == "0") return false;
   if (std::string failure = llvm::find_library(); !failure.empty())
     return report_missing_backend("llvm", std::move(failure));
   return register_backend(std::make_unique<LlvmBackend>(), Preference::loops);

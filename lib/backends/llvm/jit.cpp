@@ -28,7 +28,8 @@ struct Compiler {
   std::once_flag once;
   std::string failure;
   std::atomic<bool> is_missing{false};
-  std::mutex mutex;  // a target machine serves one thread at a time
+  std::mutex mutex;  // of who writes and compiles: a target machine serves one thread at a time
+  bool is_ending = false;
   TargetMachine target = nullptr;
   ModuleTarget module;
 };
@@ -39,24 +40,43 @@ struct Codes {
   std::size_t purge_at = 64;
 };
 
-void lock_all();
-void unlock_all();
-
 // Never destroyed: executables outlive main.
 Compiler& compiler() {
   static Compiler& compiler = *new Compiler;
   return compiler;
 }
 Codes& codes() {
-  static Codes& all = *new Codes;
-  // A child of fork must not find a mutex held by a thread that it has not.
-  static const int guarded = pthread_atfork(lock_all, unlock_all, unlock_all);
-  (void)guarded;
-  return all;
+  static Codes& codes = *new Codes;
+  return codes;
 }
 
 void lock_all() { compiler().mutex.lock(), codes().mutex.lock(); }
 void unlock_all() { codes().mutex.unlock(), compiler().mutex.unlock(); }
+
+// A child of fork must not find a mutex held by a thread that it has not. Known before anything is
+// compiled in the background, so that fork waits for that (see NOTE: [fork]) before it locks these.
+[[maybe_unused]] const int guarded = pthread_atfork(lock_all, unlock_all, unlock_all);
+
+// Exit destroys what libLLVM keeps, the latest first, while threads may still compile. So what is
+// registered after it was loaded, and after what the first kernels made it keep, ends that before.
+void end_before_libllvm() {
+  static std::atomic<int> times{0};
+  if (times++ >= 8) return;
+  std::atexit([] {
+    const std::lock_guard lock(compiler().mutex);
+    compiler().is_ending = true;
+  });
+}
+
+// What write makes, unless the process ends.
+Object write_alone(const std::function<Object()>& write) {
+  require_compiler();
+  const std::lock_guard lock(compiler().mutex);
+  if (compiler().is_ending) throw BackendError("llvm: the process ends", "compile earlier");
+  Object object = write();
+  end_before_libllvm();
+  return object;
+}
 
 std::string take(char* message) {
   std::string text = message ? message : "";
@@ -105,6 +125,7 @@ std::string start() {
                                         level_default, relocation_pic, code_model_small);
   if (!all.target) return llvm.path + " makes no code for " + all.module.triple;
   all.module.layout = llvm.CreateTargetDataLayout(all.target);
+  end_before_libllvm();
   log_line("llvm: " + llvm.path + " (version " + std::to_string(llvm.version) +
            ") makes code for " + cpu);
   return {};
@@ -145,7 +166,6 @@ const ModuleTarget& module_target() { return compiler().module; }
 
 Object compile_module(Module module) {
   const Api& llvm = api();
-  const std::lock_guard lock(compiler().mutex);
   char* message = nullptr;
   MemoryBuffer buffer = nullptr;
   if (llvm.TargetMachineEmitToMemoryBuffer(compiler().target, module, object_file, &message,
@@ -171,7 +191,7 @@ std::shared_ptr<const Code> make_code(const std::string& description,
   if (const std::optional<Object> kept = read_object(key)) {
     code = std::make_shared<const Code>(*kept);
   } else {
-    const Object object = write();
+    const Object object = write_alone(write);
     code = std::make_shared<const Code>(object);
     write_object(key, object);
   }

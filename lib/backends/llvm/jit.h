@@ -20,7 +20,8 @@ struct Machine {
 const Machine& machine();
 
 // Code that a description stands for. The text must say all that decides what write makes, besides
-// the machine and the versions of plait and LLVM. BackendError where libLLVM is needed and missing.
+// the machine and the versions of plait and LLVM; one write runs at a time. BackendError where
+// libLLVM is needed and missing.
 std::shared_ptr<const Code> make_code(const std::string& description,
                                       const std::function<Object()>& write);
 
@@ -34,7 +35,7 @@ struct ModuleTarget {
   TargetData layout = nullptr;
 };
 const ModuleTarget& module_target();
-// Compiles a module whose one function is kernel_name; the module stays the caller's.
+// Compiles a module whose one function is kernel_name, within write; the module stays the caller's.
 Object compile_module(Module module);
 
 }  // namespace plait::llvm
