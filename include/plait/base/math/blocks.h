@@ -65,6 +65,15 @@ template <class V, std::size_t n>
   return estrin<0, n>(powers, c);
 }
 
+// The same by Horner's rule, which needs the fewest operations: for functions of several short
+// polynomials, whose chains overlap each other.
+template <class V, std::size_t n>
+[[gnu::always_inline]] inline V horner(V x, const std::array<ElementOf<V>, n>& c) {
+  V y(c[n - 1]);
+  for (std::size_t i = n - 1; i-- > 0;) y = fma(y, x, V(c[i]));
+  return y;
+}
+
 // An integer below 2^(mantissa_bits - 1) in magnitude (in two's complement) as a real.
 template <RealLanes V>
 [[gnu::always_inline]] inline V to_real(BitLanesOf<V> i) {

@@ -12,14 +12,14 @@ struct ErfConstants;
 
 template <>
 struct ErfConstants<float> {
-  static constexpr float near_zero = 0.921875f;
-  // erf(x) / x - 1, in x^2 on [0, 0.93^2].
-  static constexpr std::array erf{1.2837917e-01f, -3.761263e-01f,  1.1283626e-01f, -2.6855731e-02f,
-                                  5.192405e-03f,  -8.0497697e-04f, 7.996649e-05f};
-  // -log(erfc(x)) on [0.92, 4].
-  static constexpr std::array log_erfc{1.9578071e-04f, 1.1276752e+00f,  6.37183e-01f,
-                                       1.0393095e-01f, -2.2226634e-02f, 3.0431538e-03f,
-                                       -1.9593134e-04f};
+  static constexpr float near_zero = 0.84375f;
+  // erf(x) / x - 1, in x^2 on [0, 0.84^2].
+  static constexpr std::array erf{1.2837917e-01f,  -3.7612593e-01f, 1.1282913e-01f,
+                                  -2.6809536e-02f, 5.0618816e-03f,  -6.374964e-04f};
+  // -log2(erfc(x)) on [0.84, 4], to the same error of erfc everywhere.
+  static constexpr std::array log_erfc{1.5564662e-04f, 1.6274247e+00f,  9.1834772e-01f,
+                                       1.5075432e-01f, -3.2464009e-02f, 4.4914195e-03f,
+                                       -2.930966e-04f};
 };
 
 template <>
@@ -59,7 +59,23 @@ struct ErfConstants<double> {
 
 template <RealLanes V>
 [[gnu::always_inline]] inline V erf_near_zero(V x) {
-  return fma(x, polynomial(x * x, ErfConstants<ElementOf<V>>::erf), x);
+  if constexpr (is_float<ElementOf<V>>)
+    return fma(x, horner(x * x, ErfConstants<float>::erf), x);
+  else
+    return fma(x, polynomial(x * x, ErfConstants<double>::erf), x);
+}
+
+// erfc(a) = 2^-Q(a) for 0.84 <= a <= 4, rounded well enough to be taken from 1. Float only: the
+// result is normal, so that its exponent is put in by an integer addition.
+template <RealLanes V>
+[[gnu::always_inline]] inline V erfc_rough(V a) {
+  using C = ExpConstants<float>;
+  using F = Format<float>;
+  V q = horner(a, ErfConstants<float>::log_erfc);
+  V shifted = q + V(F::magic);
+  V r = (shifted - V(F::magic)) - q;
+  V y = fma(fma(horner(r, C::exp2), r, V(C::exp2_first)), r, V(1));
+  return from_bits(to_bits(y) - shift_left(to_bits(shifted), F::mantissa_bits));
 }
 
 // erfc(a) for a >= 0.49, with relative accuracy: e^(-a^2), its argument in two parts, times (1 +
@@ -78,7 +94,7 @@ template <RealLanes V>
   return scale(fma(e, g, e) / fma(V(2), a, V(1)), k);
 }
 
-// x + x P(x^2) near zero; beyond, 1 - erfc(a), in float as 1 - e^-Q(a).
+// x + x P(x^2) near zero; beyond, 1 - erfc(a), in float as 1 - 2^-Q(a). NaN counts as near.
 template <RealLanes V>
 [[gnu::always_inline]] inline V erf(V x) {
   using T = ElementOf<V>;
@@ -86,14 +102,11 @@ template <RealLanes V>
   V a = abs(x);
   V large;
   if constexpr (is_float<T>) {
-    V b = lesser(V(4), a);
-    auto [r, k] = reduce_exp(-polynomial(b, C::log_erfc));
-    V tail = exp_near_zero(r) * power_of_two<V>(k);
-    large = V(1) - tail;
+    large = V(1) - erfc_rough(lesser(V(4), a));
   } else {
     large = V(1) - erfc_tail(a);
   }
-  return select(a < V(C::near_zero), erf_near_zero(x), copysign(large, x));
+  return select(a >= V(C::near_zero), copysign(large, x), erf_near_zero(x));
 }
 
 // 1 - erf(x) below 1/2, the tail above, 2 minus it on the left.
