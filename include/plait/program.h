@@ -61,6 +61,9 @@ class Entry {
   Arrays operator()(std::span<const Array> leaves) const;
   // The same with other arrays for some constants, by name, of the same shapes and dtypes.
   Entry with_constants(const std::map<std::string, Array>& replacements) const;
+  // TreeError where arguments of this structure are no arguments of it. Classes of records are not
+  // compared, for the file knows only their names.
+  void check_arguments(const TreeDef& given) const;
   // Runs its test vector. ValueError says which output differs, and by how much.
   void verify() const;
   bool has_example() const { return !data_->function.example.empty() || inputs().empty(); }
@@ -119,20 +122,14 @@ class Program {
       Arrays leaves;
       std::vector<TreeDef> structures;
       (structures.push_back(flatten(arguments, leaves)), ...);
-      check_arguments(entry, TreeDef::tuple(std::move(structures)));
+      entry.check_arguments(TreeDef::tuple(std::move(structures)));
       return unflatten<R>(entry.result(), entry(leaves));
     };
   }
-  static void check_arguments(const Entry& entry, const TreeDef& given);
 
   std::vector<Entry> entries_;
   std::map<std::string, std::string> meta_;
   std::string licence_;
-};
-
-// A file that cannot be opened, read or written. Python: OSError.
-struct FileError : UserError {
-  using UserError::UserError;
 };
 
 // Writes a file, whole or not at all: what was there stays until the new one is complete. FileError

@@ -49,8 +49,7 @@ Array fitted(const Entry& entry, int leaf, const Array& array, const Aval& wante
   return bind(cast_p, Arrays{array}, {{"dtype", wanted.dtype}, {"weak", wanted.weak}})[0];
 }
 
-// Structures of the same containers with the same keys; classes of records are not compared,
-// because the file knows only their names.
+// Structures of the same containers with the same keys.
 bool same_shape(const TreeDef& a, const TreeDef& b) {
   const auto is_sequence = [](const TreeDef& tree) {
     return tree.kind() == TreeDef::Kind::tuple || tree.kind() == TreeDef::Kind::list;
@@ -113,6 +112,13 @@ Arrays Entry::operator()(std::span<const Array> leaves) const {
   operands.insert(operands.end(), constants().begin(), constants().end());
   const Jaxpr program = instantiate_for(jaxpr(), avals_of(operands));
   return flat::call(program, operands, {{"name", name()}});
+}
+
+void Entry::check_arguments(const TreeDef& given) const {
+  if (!same_shape(arguments(), given))
+    throw TreeError(
+        name() + " takes " + arguments().to_string() + ", and " + given.to_string() + " was given",
+        "give arguments of that structure");
 }
 
 Entry Entry::with_constants(const std::map<std::string, Array>& replacements) const {
@@ -188,13 +194,6 @@ const Entry& Program::only() const {
 
 void Program::verify() const {
   for (const Entry& entry : entries_) entry.verify();
-}
-
-void Program::check_arguments(const Entry& entry, const TreeDef& given) {
-  if (!same_shape(entry.arguments(), given))
-    throw TreeError(entry.name() + " takes " + entry.arguments().to_string() + ", and " +
-                        given.to_string() + " was given",
-                    "give arguments of that structure");
 }
 
 }  // namespace plait

@@ -74,6 +74,7 @@ from plait._plait import (
     BackendError,
     DtypeError,
     Error,
+    FileError,
     HostError,
     IndexError,
     InternalError,
@@ -96,6 +97,7 @@ from plait._plait import (
 )
 from plait._rules import rules
 from plait._script import script, unscripted
+from plait._programs import Program, load, save
 from plait._sizes import Ragged, instantiate, mask, ragged
 from plait._tape import no_grad, variable
 from plait._transforms import eval_shape, explain, jit, make_jaxpr, vmap

@@ -206,6 +206,7 @@ void add_jit(py::module_& module);
 void add_interchange(py::module_& module);
 void add_tape(py::module_& module);
 void add_programs(py::module_& module);
+void add_saved(py::module_& module);
 void add_extend(py::module_& module);
 void add_host_call(py::module_& module);
 void add_checks(py::module_& module);

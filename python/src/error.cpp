@@ -10,7 +10,7 @@ namespace {
 
 struct ErrorClasses {
   PyObject *error, *user, *shape, *value, *index, *dtype, *tree, *tracer, *missing_rule, *memory,
-      *host, *backend, *internal;
+      *file, *host, *backend, *internal;
 };
 ErrorClasses classes;
 
@@ -100,6 +100,8 @@ void raise_current() noexcept {
     set(classes.missing_rule, error);
   } catch (const MemoryError& error) {
     set(classes.memory, error);
+  } catch (const FileError& error) {
+    set(classes.file, error);
   } catch (const HostError& error) {
     set_caused(classes.host, error);
   } catch (const BackendError& error) {
@@ -196,6 +198,8 @@ void add_errors(py::module_& module) {
                 {user, PyExc_NotImplementedError});
   classes.memory =
       add_class(module, "MemoryError", "Memory cannot be had.", {user, PyExc_MemoryError});
+  classes.file = add_class(module, "FileError", "A file cannot be opened, read or written.",
+                           {user, PyExc_OSError});
   classes.host = add_class(module, "HostError",
                            "A function that a program calls by host_call raised; what it raised is "
                            "the cause.",

@@ -21,6 +21,7 @@ PYBIND11_MODULE(_plait, module) {
   add_jit(module);
   add_interchange(module);
   add_programs(module);
+  add_saved(module);
   add_extend(module);
   add_host_call(module);
   add_checks(module);

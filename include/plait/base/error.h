@@ -59,6 +59,10 @@ struct MissingRuleError : UserError {
 struct MemoryError : UserError {
   using UserError::UserError;
 };  // MemoryError
+// A file that cannot be opened, read or written.
+struct FileError : UserError {
+  using UserError::UserError;
+};  // OSError
 // A function of the user's that a program calls (host_call) raised: RuntimeError, whose cause is
 // what it raised.
 struct HostError : UserError {

@@ -1,0 +1,267 @@
+"""Saved programs: traced functions in a file, and the functions that a file holds.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import os
+
+from plait import _plait
+from plait._functions import Flat, check_callable, name_of, text_of
+from plait._plait import flatten, unflatten
+from plait.tree import DictKey, flatten_with_path
+
+
+def save(path, fun, *args, meta=None, licence="", constants=True, test_vectors=True):
+    """Writes functions to a `.plait` file, which plait.load reads in Python and in C++.
+
+    save("model.plait", predict, weights, x) saves one function, traced on these arguments. Arguments are
+    trees of arrays, or of specs: "b 784" is float32 with a size named b, which the saved program takes at any
+    value. save("model.plait", {"train_step": (step, state, x, y), "predict": (predict, weights, x)}) saves
+    several, which share their constants (arrays that functions capture).
+
+    meta is a dict of texts that the file keeps. constants=False leaves the constants out: load needs them
+    then. test_vectors=False leaves out the arguments and their results, which load(verify=True) compares.
+
+    The file is written whole or not at all. ValueError for functions that call back into Python
+    (host_call, islands of @script), FileError (an OSError) where the file cannot be written.
+    """
+    functions = {}
+    if isinstance(fun, dict):
+        if args:
+            _plait.fail(
+                "TreeError",
+                "save: arguments were given beside a dict of functions",
+                'put them into the dict: {"name": (function, argument, ...)}',
+            )
+        for name, entry in fun.items():
+            if not isinstance(entry, tuple) or not entry:
+                _plait.fail(
+                    "TreeError",
+                    f"save: the entry {name!r} is {text_of(entry)}",
+                    'give a tuple: {"name": (function, argument, ...)}',
+                )
+            functions[name] = _traced(*entry)
+    else:
+        check_callable("save", fun)
+        name = "".join(c if c.isalnum() or c in "_-" else "_" for c in name_of(fun))
+        functions[name.strip("_") or "main"] = _traced(fun, *args)
+    texts = {str(key): str(value) for key, value in (meta or {}).items()}
+    _plait.save_program(os.fspath(path), functions, texts, licence, constants, test_vectors)
+
+
+def _traced(fun, *args):
+    check_callable("save", fun)
+    leaves, structure = flatten(args)
+    _check_keys(args)
+    _, both = flatten((args, {}))
+    flat = Flat("save", fun, both)
+    has_specs = any(isinstance(leaf, str) for leaf in leaves)
+    if has_specs:
+        jaxpr, constants = _plait.trace_with_specs(flat, leaves, name_of(fun))
+    else:
+        avals = [_plait.aval_of(leaf, "save") for leaf in leaves]
+        jaxpr, constants = _plait.flat_make_jaxpr(flat, avals, "save", name_of(fun))
+    has_values = all(not isinstance(leaf, str) and _is_value(leaf) for leaf in leaves)
+    return {
+        "jaxpr": jaxpr,
+        "constants": constants,
+        "arguments": structure,
+        "result": flat.outputs,
+        "argument_names": _argument_names(fun, len(args)),
+        "example": leaves if has_values else [],
+    }
+
+
+def _is_value(leaf):
+    """Whether it has numbers, and is not only a shape and a dtype."""
+    return not hasattr(leaf, "shape") or hasattr(leaf, "__array__") or hasattr(leaf, "__dlpack__")
+
+
+def _check_keys(args):
+    for path, _ in flatten_with_path(args)[0]:
+        for key in path:
+            if isinstance(key, DictKey) and not isinstance(key.key, str):
+                _plait.fail(
+                    "TreeError",
+                    f"save: the dict key {text_of(key.key)} is no text",
+                    "a file keeps keys that are str: convert them",
+                )
+
+
+def _argument_names(fun, count):
+    import inspect  # which takes milliseconds to import
+
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return []
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return named[:count] if len(named) >= count else []
+
+
+def load(path, *, verify=False, constants=None, map_memory=True):
+    """The program in a file that save wrote.
+
+    verify=True runs the test vectors of all entries. constants gives arrays, by name, in place of the file's,
+    or those that it leaves out. With map_memory, constants stay in the file until they are read.
+
+    Loading runs no code of the file and bounds what it reads. ValueError says where in the file something is
+    wrong: damage, primitives that are not registered here, a format newer than this plait. FileError (an
+    OSError) where it cannot be read.
+    """
+    data = _plait.load_program(os.fspath(path), verify, constants or {}, map_memory)
+    return Program(data)
+
+
+class Program:
+    """A loaded program: its functions by name, p["train_step"] or p.train_step; called itself when it has one."""
+
+    def __init__(self, data):
+        self._data = data
+        self._entries = {entry.name: Entry(entry) for entry in data.entries}
+
+    @property
+    def entries(self):
+        """The functions by name."""
+        return dict(self._entries)
+
+    @property
+    def meta(self):
+        """The texts that were saved with it."""
+        return dict(self._data.meta)
+
+    @property
+    def licence(self):
+        """The licence that was saved with it."""
+        return self._data.licence
+
+    def verify(self):
+        """Runs every test vector; ValueError says which output differs from the file's."""
+        for entry in self._entries.values():
+            entry.verify()
+
+    def __getitem__(self, name):
+        if name in self._entries:
+            return self._entries[name]
+        _plait.fail(
+            "ValueError",
+            f"the program has no entry {name!r}",
+            f"its entries are {', '.join(self._entries)}",
+        )
+
+    def __getattr__(self, name):
+        entries = self.__dict__.get("_entries", {})
+        if name in entries:
+            return entries[name]
+        raise AttributeError(f"the program has no entry {name!r}; it has {', '.join(entries)}")
+
+    def __call__(self, *args, **kwargs):
+        if len(self._entries) != 1:
+            _plait.fail(
+                "ValueError",
+                f"the program has {len(self._entries)} entries",
+                f"call one of them by name: {', '.join(self._entries)}",
+            )
+        return next(iter(self._entries.values()))(*args, **kwargs)
+
+    def __iter__(self):
+        return iter(self._entries)
+
+    def __len__(self):
+        return len(self._entries)
+
+    def __dir__(self):
+        return [*super().__dir__(), *self._entries]
+
+    def __repr__(self):
+        return f"Program({', '.join(map(repr, self._entries.values()))})"
+
+
+class Entry:
+    """A function of a loaded program: it runs, jits, differentiates and vmaps like any other."""
+
+    def __init__(self, data):
+        self._data = data
+        self._result = _structure(data.result())
+        self.__name__ = self.__qualname__ = data.name
+        self.__doc__ = f"{data.name}, a function of a saved program."
+
+    @property
+    def jaxpr(self):
+        """The program; its last inputs are the constants."""
+        return self._data.jaxpr
+
+    @property
+    def constants(self):
+        """The arrays that the function captured, by name."""
+        return dict(zip(self._data.constant_names, self._data.constants))
+
+    @property
+    def argument_names(self):
+        """The names of the arguments, where the saved function had some."""
+        return list(self._data.argument_names)
+
+    def with_constants(self, constants):
+        """The same function with other arrays for some constants, of the same shapes and dtypes."""
+        return Entry(self._data.with_constants(constants))
+
+    def verify(self):
+        """Runs the test vector, if there is one; ValueError says which output differs."""
+        self._data.verify()
+
+    def __call__(self, *args, **kwargs):
+        leaves, structure = flatten(self._positional(args, kwargs))
+        self._data.check_arguments(structure)
+        return unflatten(self._result, self._data.call(leaves))
+
+    def _positional(self, args, kwargs):
+        if not kwargs:
+            return args
+        names = self._data.argument_names[len(args) :]
+        unknown = [name for name in kwargs if name not in names]
+        if unknown or len(kwargs) < len(names):
+            _plait.fail(
+                "TreeError",
+                f"{self.__name__} was called with the keywords {', '.join(kwargs)}",
+                f"after {len(args)} arguments it takes {', '.join(names) or 'none'}",
+            )
+        return (*args, *(kwargs[name] for name in names))
+
+    def __repr__(self):
+        return f"{self.__name__}({', '.join(self._data.argument_names)})"
+
+
+_records = {}
+
+
+def _record(name, keys):
+    """The class of a record whose own class the file can only name: a named tuple of its fields."""
+    import collections
+    import keyword
+
+    names = [
+        key if key.isidentifier() and not keyword.iskeyword(key) and key[0] != "_" else f"field{i}"
+        for i, key in enumerate(keys)
+    ]
+    if (name, *names) not in _records:
+        title = name if name.isidentifier() and not keyword.iskeyword(name) else "Record"
+        _records[(name, *names)] = collections.namedtuple(title, names)
+    return _records[(name, *names)]
+
+
+def _template(description):
+    kind, name, keys, parts = description
+    parts = [_template(part) for part in parts]
+    if kind == "leaf":
+        return 0
+    if kind == "none":
+        return None
+    if kind == "dict":
+        return dict(zip(keys, parts))
+    if kind == "record":
+        return _record(name, keys)(*parts)
+    return tuple(parts) if kind == "tuple" else parts
+
+
+def _structure(description):
+    return flatten(_template(description))[1]
