@@ -18,6 +18,7 @@
 #include <plait/numpy_linalg.h>
 #include <plait/ops_linalg.h>
 #include <plait/optim.h>
+#include <plait/program.h>
 #include <plait/random.h>
 #include <plait/run.h>
 #include <plait/scipy.h>

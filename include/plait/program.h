@@ -14,6 +14,7 @@
 #pragma once
 
 #include <plait/api.h>
+#include <plait/sizes.h>
 
 #include <map>
 
@@ -41,6 +42,26 @@ TracedFunction traced(F f, const A&... arguments) {
           *flat.result,
           {},
           flat.inputs};
+}
+
+// The same for sizes with names: a spec for each leaf of the arguments, which say the structure.
+template <class F, class... A>
+TracedFunction traced_with_specs(F f, const std::vector<Spec>& specs, const A&... arguments) {
+  const detail::Flat<F> flat(f, typename std::decay_t<A>(arguments)...);
+  if (specs.size() != flat.inputs.size())
+    throw TreeError("save: " + std::to_string(specs.size()) + " specs for arguments of " +
+                        std::to_string(flat.inputs.size()) + " arrays",
+                    "give one spec for each array");
+  const std::vector<Aval> avals = avals_of(flat.inputs);
+  Traced trace = trace_with_specs(
+      flat.function, specs, std::vector<std::optional<Aval>>(avals.begin(), avals.end()), "save");
+  return {std::move(trace.jaxpr),
+          std::move(trace.captured),
+          {},
+          TreeDef::tuple(flat.structures),
+          *flat.result,
+          {},
+          {}};
 }
 
 // One function of a program. Immutable, cheap to copy.

@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import functools
 import os
 
 from plait import _plait
@@ -231,9 +232,7 @@ class Entry:
         return f"{self.__name__}({', '.join(self._data.argument_names)})"
 
 
-_records = {}
-
-
+@functools.cache
 def _record(name, keys):
     """The class of a record whose own class the file can only name: a named tuple of its fields."""
     import collections
@@ -243,10 +242,8 @@ def _record(name, keys):
         key if key.isidentifier() and not keyword.iskeyword(key) and key[0] != "_" else f"field{i}"
         for i, key in enumerate(keys)
     ]
-    if (name, *names) not in _records:
-        title = name if name.isidentifier() and not keyword.iskeyword(name) else "Record"
-        _records[(name, *names)] = collections.namedtuple(title, names)
-    return _records[(name, *names)]
+    title = name if name.isidentifier() and not keyword.iskeyword(name) else "Record"
+    return collections.namedtuple(title, names)
 
 
 def _template(description):
@@ -259,7 +256,7 @@ def _template(description):
     if kind == "dict":
         return dict(zip(keys, parts))
     if kind == "record":
-        return _record(name, keys)(*parts)
+        return _record(name, tuple(keys))(*parts)
     return tuple(parts) if kind == "tuple" else parts
 
 

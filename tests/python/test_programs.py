@@ -160,7 +160,7 @@ def test_bad_files_are_errors(path, tmp_path):
                 archive.writestr(member, change(data) if member == name else data)
 
     rewritten("entries/predict.jaxpr", lambda text: text.replace(b"tanh", b"tahn"))
-    with pytest.raises(plait.ValueError, match=r"entries/predict.jaxpr: .*line 4.*tahn"):
+    with pytest.raises(plait.ValueError, match=r"entries/predict.jaxpr: .*line 5.*tahn"):
         plait.load(path)
     rewritten("manifest.json", lambda text: text.replace(b'"format": 1', b'"format": 99'))
     with pytest.raises(plait.ValueError, match="format 99, and this plait reads formats up to 1"):
