@@ -52,7 +52,9 @@ TEST_CASE("a linear system over a struct is differentiated by its matrix and its
   };
   const Array a = scalar(3), b = scalar(8);  // x = (b - 2) / a
   CHECK(number(solved(a, b)) == doctest::Approx(2));
-  for (const auto& f : {grad<0, 1>(solved), jit(grad<0, 1>(solved)), grad<0, 1>(jit(solved))}) {
+  using Gradient = std::function<std::tuple<Array, Array>(const Array&, const Array&)>;
+  for (const Gradient& f : {Gradient(grad<0, 1>(solved)), Gradient(jit(grad<0, 1>(solved))),
+                            Gradient(grad<0, 1>(jit(solved)))}) {
     const auto [da, db] = f(a, b);
     CHECK(number(da) == doctest::Approx(-6.0 / 9));
     CHECK(number(db) == doctest::Approx(1.0 / 3));
