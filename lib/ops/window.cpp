@@ -110,15 +110,12 @@ Array extreme_tangent(const std::string& kind, const Windows& w, const Array& x,
   return lax::select(reads.is_element, flat.unflatten(picked, out), Array::literal(0, t.dtype()));
 }
 
-// Windows side by side, without padding or holes, over axes of constant sizes: an element is in one
-// of them at most.
+// Windows side by side, without padding or holes: an element is in one of them at most.
 bool is_tiling(const Windows& w, const Shape& shape) {
   for (int i = 0; i < shape.rank(); ++i)
-    if (!is_trivial(w, i) && !shape[i].is_constant())
-      return false;
-    else if (!w.window[i].is_constant() || !(w.strides[i] == w.window[i]) ||
-             !(w.low[i] == Dim(0)) || !w.high[i].is_constant() || w.high[i].constant() > 0 ||
-             !(w.base_dilation[i] == Dim(1)) || !(w.window_dilation[i] == Dim(1)))
+    if (!w.window[i].is_constant() || !(w.strides[i] == w.window[i]) || !(w.low[i] == Dim(0)) ||
+        !w.high[i].is_constant() || w.high[i].constant() > 0 || !(w.base_dilation[i] == Dim(1)) ||
+        !(w.window_dilation[i] == Dim(1)))
       return false;
   return true;
 }

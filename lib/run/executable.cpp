@@ -441,7 +441,9 @@ std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileO
     } catch (const std::exception& error) {
       failure = error.what();
     }
-  const std::shared_ptr<const StepExecutable> first = compile_with(quick, plain, outputs, options);
+  // Those that take none of it are asked all the same, for explain tells why.
+  const std::shared_ptr<const StepExecutable> first =
+      compile_with(calls ? quick : all, plain, outputs, options);
   if (!failure.empty()) return tiers::make_failed(first, failure);
   // What a host call captures belongs to Python, and the background thread never meets Python.
   if (first->has_host_calls() || !calls) return first;
