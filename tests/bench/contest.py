@@ -119,7 +119,6 @@ class Contest:
         for key in ("OMP", "MKL", "OPENBLAS"):
             env[key + "_NUM_THREADS"] = str(self.threads)
         env["PLAIT_THREADS"] = str(self.threads)
-        env.setdefault("PLAIT_LLVM", "1")
         if contestant.endswith("+"):
             env.update(KEEP)
         return env | more
