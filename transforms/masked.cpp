@@ -180,7 +180,7 @@ void check_sizes(const MaskedParams& masked, const Jaxpr& body, std::span<const 
 class SumOverExamples {
  public:
   SumOverExamples(const Jaxpr& program, std::span<const Array> inputs)
-      : program_(program), values_(inputs.begin(), inputs.end()), definitions_(inputs.size()) {
+      : values_(inputs.begin(), inputs.end()), definitions_(inputs.size()) {
     for (const Equation& equation : program->equations) {
       Arrays operands;
       for (const Atom& atom : equation.inputs) operands.push_back(value(atom));
@@ -225,7 +225,6 @@ class SumOverExamples {
 
  private:
   static Shape to_shape(const std::vector<int>& axes) { return Shape(axes.begin(), axes.end()); }
-  const Jaxpr& program_;
   Arrays values_;
   std::vector<const Equation*> definitions_;  // by var
 };

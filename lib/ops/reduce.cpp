@@ -258,10 +258,8 @@ void visit_reduction(const std::string& kind, DType dtype, const F& f) {
   auto visit = [&]<class Op, DTypes types>() {
     visit_dtype(dtype, [&](auto element) {
       using T = decltype(element);
-      if constexpr (std::is_same_v<T, bool> && types.has(DType::bool_))
-        f.template operator()<Op, Bool>();
-      else if constexpr (types.has(dtype_of<T>()))
-        f.template operator()<Op, T>();
+      using Element = std::conditional_t<std::is_same_v<T, bool>, Bool, T>;
+      if constexpr (types.has(dtype_of<T>())) f.template operator()<Op, Element>();
     });
   };
   if (kind == "sum") return visit.template operator()<Sum, numbers>();
