@@ -1,4 +1,6 @@
-"""The includes of the C++ sources keep the layers: base → ir → trace → ops → transforms → compile → backends → run → program.
+"""The includes of the C++ sources keep the layers.
+
+base → ir → trace → ops → transforms → compile → backends → run → inspect → program → tool
 
 A layer includes itself and layers to its left. Transforms, examples and what lies outside include only
 public headers; vendor headers appear only in backends; compile names no backend.
@@ -11,7 +13,8 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LAYERS = ["base", "ir", "trace", "ops", "transforms", "compile", "backends", "run", "program"]
+LAYERS = ["base", "ir", "trace", "ops", "transforms", "compile", "backends", "run"]
+LAYERS += ["inspect", "program", "tool"]
 # The public headers that stand outside a layer's folder, and the layer each belongs to.
 HEADERS = {
     "values.h": "trace",

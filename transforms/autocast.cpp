@@ -37,6 +37,7 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
 }
 
 struct AutocastInterpreter {
+  static constexpr std::string_view name = "autocast";
   // A value of this type: of the two arrays, one or both are made.
   struct Held {
     Aval aval;

@@ -20,6 +20,7 @@ namespace {
 // --- The interpreter -----------------------------------------------------------------------------
 
 struct MaskInterpreter {
+  static constexpr std::string_view name = "mask";
   using Value = Masked;
   const SizeValues& sizes;
 

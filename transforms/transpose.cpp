@@ -76,7 +76,7 @@ Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inp
       environment[var.id].reset();
     }
     if (!nonzero) continue;
-    SourceScope scope(equation.source);
+    SourceScope scope(equation.source.under("transpose"));
     std::vector<TransposeInput> arguments;
     for (const Atom& atom : equation.inputs)
       arguments.push_back(is_linear(atom) ? TransposeInput(jaxpr->aval(atom))

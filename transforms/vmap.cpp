@@ -19,6 +19,7 @@ Array slice_axis(const Array& array, int axis, std::int64_t begin, std::int64_t 
 }
 
 struct BatchInterpreter {
+  static constexpr std::string_view name = "vmap";
   using Value = Batched;
   Dim size;
 

@@ -7,6 +7,7 @@
 namespace plait {
 
 struct JvpInterpreter {
+  static constexpr std::string_view name = "jvp";
   struct Value {
     Array primal;
     Tangent tangent;

@@ -5,10 +5,12 @@
 // Source. Lines live as long as the program, so a Source can be kept in a jaxpr that outlives its
 // module.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/error.h>
 #include <plait/base/source.h>
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cctype>
 #include <filesystem>
@@ -16,6 +18,7 @@
 #include <functional>
 #include <mutex>
 #include <unordered_set>
+#include <utility>
 
 namespace plait {
 namespace {
@@ -23,25 +26,32 @@ namespace {
 struct LineView {
   std::string_view file, function;
   int line;
+  std::string_view scope = {}, transforms = {}, text = {};
 };
+
+LineView view_of(const Source::Line& line) {
+  return {line.file, line.function, line.line, line.scope, line.transforms, line.text};
+}
 
 struct LineHash {
   using is_transparent = void;
   std::size_t operator()(const LineView& view) const {
     const std::size_t file = std::hash<std::string_view>{}(view.file);
     const std::size_t function = std::hash<std::string_view>{}(view.function);
-    return (file * 31 + function) * 31 + static_cast<std::size_t>(view.line);
+    const std::size_t scope = std::hash<std::string_view>{}(view.scope);
+    const std::size_t transforms = std::hash<std::string_view>{}(view.transforms);
+    return (((file * 31 + function) * 31 + scope) * 31 + transforms) * 31 +
+           static_cast<std::size_t>(view.line);
   }
-  std::size_t operator()(const Source::Line& line) const {
-    return operator()(LineView{line.file, line.function, line.line});
-  }
+  std::size_t operator()(const Source::Line& line) const { return operator()(view_of(line)); }
 };
 
 struct LineEqual {
   using is_transparent = void;
   template <class A, class B>
   bool operator()(const A& a, const B& b) const {
-    return a.line == b.line && a.file == b.file && a.function == b.function;
+    return a.line == b.line && a.file == b.file && a.function == b.function && a.scope == b.scope &&
+           a.transforms == b.transforms && a.text == b.text;
   }
 };
 
@@ -64,7 +74,8 @@ LineTable& line_table() {
 struct ThreadState {
   const char* file = nullptr;  // the remembered line; null when there is none
   int line = 0;
-  Source scope;  // of the innermost SourceScope
+  Source scope;                  // of the innermost SourceScope
+  std::size_t scope_length = 0;  // of the named scopes' path
   // The remembered line that was interned last, for the many equations of one line.
   const char* interned_file = nullptr;
   int interned_line = 0;
@@ -98,16 +109,69 @@ std::string read_line(const std::string& file, int number) {
   return text.substr(0, end) + "...";
 }
 
-}  // namespace
-
-Source::Source(std::string_view file, int line, std::string_view function) {
-  const LineView view{file, function, line};
+const Source::Line* intern(const LineView& view) {
   LineTable& table = line_table();
   const std::lock_guard lock(table.mutex);
   auto found = table.lines.find(view);
   if (found == table.lines.end())
-    found = table.lines.insert(Line{std::string(file), std::string(function), line}).first;
-  line_ = &*found;
+    found =
+        table.lines
+            .insert({std::string(view.file), std::string(view.function), view.line,
+                     std::string(view.scope), std::string(view.transforms), std::string(view.text)})
+            .first;
+  return &*found;
+}
+
+// The names of the scopes that this thread is in, joined; ThreadState::scope_length of it.
+std::string& scope_path() {
+  thread_local std::string path;
+  return path;
+}
+
+}  // namespace
+
+Source::Source(std::string_view file, int line, std::string_view function)
+    : line_(intern({file, function, line})) {}
+
+Source::Source(const Line& line) : line_(intern(view_of(line))) {}
+
+// Neighbouring equations are mostly of one line, so the last answer is kept.
+Source Source::under(std::string_view transform) const {
+  struct Last {
+    const Line* from = nullptr;
+    std::string transform;
+    Source to;
+  };
+  thread_local Last last;
+  if (!line_) return *this;
+  if (last.from == line_ && last.transform == transform) return last.to;
+  constexpr std::size_t longest = 200;  // of a name that rewriting in a loop would let grow
+  Source result = *this;
+  if (line_->transforms.size() < longest) {
+    LineView view = view_of(*line_);
+    std::string path(transform);
+    if (!line_->transforms.empty()) path += "(" + line_->transforms + ")";
+    view.transforms = path;
+    result.line_ = intern(view);
+  }
+  last = {line_, std::string(transform), result};
+  return result;
+}
+
+Source Source::in_scope(std::string_view scope) const {
+  if (!line_ || scope.empty()) return *this;
+  LineView view = view_of(*line_);
+  std::string path(scope);
+  if (!line_->scope.empty()) path += "/" + line_->scope;
+  view.scope = path;
+  Source result;
+  result.line_ = intern(view);
+  return result;
+}
+
+std::string Source::text() const {
+  if (!line_) return {};
+  return line_->text.empty() ? read_line(line_->file, line_->line) : line_->text;
 }
 
 std::string Source::to_string() const {
@@ -116,13 +180,18 @@ std::string Source::to_string() const {
   std::string result = (slash == std::string::npos ? line_->file : line_->file.substr(slash + 1)) +
                        ":" + std::to_string(line_->line);
   if (!line_->function.empty()) result += " in " + line_->function;
-  const std::string text = read_line(line_->file, line_->line);
-  if (!text.empty()) result += ":  " + text;
+  if (const std::string line = text(); !line.empty()) result += ":  " + line;
   return result;
 }
 
 Source Source::current() {
   if (state.scope) return state.scope;
+  if (state.scope_length) {  // asked as if there were none
+    const std::size_t length = std::exchange(state.scope_length, 0);
+    const Source line = current();
+    state.scope_length = length;
+    return line.in_scope(scope_path());
+  }
   if (state.file) {
     if (state.file != state.interned_file || state.line != state.interned_line) {
       state.interned = Source(state.file, state.line);
@@ -152,5 +221,19 @@ SourceScope::SourceScope(Source source) : previous_(state.scope) {
 }
 
 SourceScope::~SourceScope() { state.scope = previous_; }
+
+NamedScope::NamedScope(std::string_view name) : previous_(state.scope_length) {
+  if (name.empty()) throw ValueError("named_scope: the name is empty", "give a scope a name");
+  std::string& path = scope_path();
+  if (previous_) path += '/';
+  path += name;
+  state.scope_length = path.size();
+}
+
+NamedScope::~NamedScope() {
+  std::string& path = scope_path();
+  path.resize(std::min(previous_, path.size()));
+  state.scope_length = path.size();
+}
 
 }  // namespace plait

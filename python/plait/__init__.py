@@ -96,6 +96,7 @@ from plait._plait import (
     set_cache_limit,
 )
 from plait._rules import rules
+from plait._scopes import named_scope
 from plait._script import script, unscripted
 from plait._programs import Program, load, save
 from plait._sizes import Ragged, instantiate, mask, ragged

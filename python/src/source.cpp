@@ -91,13 +91,16 @@ Source provide() {
   return source;
 }
 
-// Errors that are made while it is entered are at a line of the user's file.
-struct AtLine {
-  AtLine(const std::string& file, int line, const std::string& function)
-      : source(file, line, function) {}
-  const Source source;
-  std::optional<SourceScope> scope;
+// Something that is for a scope in C++, and while it is entered in Python.
+template <class Scope, class Value>
+struct Entered {
+  explicit Entered(Value value) : value(std::move(value)) {}
+  void enter() { scope.emplace(value); }
+  void leave(const py::args&) { scope.reset(); }
+  const Value value;
+  std::optional<Scope> scope;
 };
+using AtLine = Entered<SourceScope, Source>;
 
 }  // namespace
 
@@ -107,9 +110,16 @@ void add_source(py::module_& module) {
   module.def("current_line", [] { return Source::current().to_string(); });
   py::class_<AtLine>(module, "AtLine",
                      "While it is entered, errors name this line of the user's file.")
-      .def(py::init<std::string, int, std::string>())
-      .def("__enter__", [](AtLine& self) { self.scope.emplace(self.source); })
-      .def("__exit__", [](AtLine& self, const py::args&) { self.scope.reset(); });
+      .def(py::init([](const std::string& file, int line, const std::string& function) {
+        return std::make_unique<AtLine>(Source(file, line, function));
+      }))
+      .def("__enter__", &AtLine::enter)
+      .def("__exit__", &AtLine::leave);
+  py::class_<Entered<NamedScope, std::string>>(module, "NamedScope",
+                                               "While it is entered, equations are in this scope.")
+      .def(py::init<std::string>())
+      .def("__enter__", &Entered<NamedScope, std::string>::enter)
+      .def("__exit__", &Entered<NamedScope, std::string>::leave);
   Source::set_provider(provide);
 }
 

@@ -169,3 +169,34 @@ TEST_CASE("the current source is the scope's, else the remembered line, else the
   Source::set_provider(nullptr);
   CHECK(!Source::current());
 }
+
+TEST_CASE("equations remember named scopes and the transforms that rewrote them") {
+  const Source line("train.py", 3, "loss");
+  Source::set_provider([] { return Source("train.py", 3, "loss"); });
+  Source::forget_line();
+  {
+    const NamedScope encoder("encoder");
+    CHECK(Source::current()->scope == "encoder");
+    {
+      const NamedScope attention("attention");
+      CHECK(Source::current()->scope == "encoder/attention");
+      CHECK(Source::current()->line == 3);
+      const SourceScope other(line);
+      CHECK(Source::current() == line);  // an equation that is rewritten keeps its own
+    }
+    CHECK(Source::current() == line.in_scope("encoder"));
+    std::thread([] { CHECK(Source::current()->scope.empty()); }).join();
+  }
+  CHECK(Source::current() == line);
+  Source::set_provider(nullptr);
+  CHECK(line.under("jvp").under("transpose")->transforms == "transpose(jvp)");
+  CHECK(line.in_scope("b").in_scope("a")->scope == "a/b");
+  CHECK(line.under("jvp").to_string() == line.to_string());
+  CHECK(!Source().under("jvp"));
+  Source many = line;
+  for (int i = 0; i < 1000; ++i) many = many.under("vmap");
+  CHECK(many->transforms.size() < 1000);
+  CHECK_THROWS_AS(NamedScope(""), ValueError);
+  CHECK(Source(Source::Line{"gone.py", 7, "f", "", "", "y = x @ w"}).to_string() ==
+        "gone.py:7 in f:  y = x @ w");
+}

@@ -1,4 +1,5 @@
-// Where in the user's code something was written: file, line, function.
+// Where in the user's code something was written: file, line, function; in which named scopes, and
+// what transforms made of it since.
 //
 // A thread has a current source: the last line of user code that called into plait, the line of an
 // equation being rewritten (SourceScope), or, under Python, the innermost user frame, asked for
@@ -6,6 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -27,15 +29,24 @@ class Source {
   struct Line {
     std::string file, function;
     int line;
+    std::string scope = {};       // "encoder/attention"
+    std::string transforms = {};  // "transpose(jvp)": those that rewrote it, the last one first
+    std::string text = {};        // what the line says, where the file it is in may not be here
   };
   Source() = default;
   Source(std::string_view file, int line, std::string_view function = {});
+  explicit Source(const Line& line);
   explicit operator bool() const { return line_ != nullptr; }
   bool operator==(const Source&) const = default;
   const Line& operator*() const { return *line_; }
   const Line* operator->() const { return line_; }
   // "train.py:42 in loss:  y = x @ w"; the text of the line is read from the file when it exists.
   std::string to_string() const;
+  // What the line says, without indentation; "" where that is not known.
+  std::string text() const;
+  // The same line, rewritten by a transform of this name; in scopes, within those it is in.
+  Source under(std::string_view transform) const;
+  Source in_scope(std::string_view scope) const;
 
   // The current source of this thread.
   static Source current();
@@ -62,6 +73,18 @@ class SourceScope {
 
  private:
   Source previous_;
+};
+
+// Equations recorded in its scope, on this thread, are in the named scope: "attention", within the
+// scopes around it. Summaries, pictures and profiles group by scope. ValueError for an empty name.
+class NamedScope {
+ public:
+  explicit NamedScope(std::string_view name);
+  ~NamedScope();
+  NamedScope(const NamedScope&) = delete;
+
+ private:
+  std::size_t previous_;  // length of the scope around it
 };
 
 }  // namespace plait

@@ -28,6 +28,17 @@ struct Decomposing {
   }
 };
 
+namespace detail {
+// An interpreter that has a name leaves it at the equations that it makes.
+template <class Interpreter>
+Source rewritten_by(const Interpreter&, const Source& source) {
+  if constexpr (requires { std::decay_t<Interpreter>::name; })
+    return source.under(std::decay_t<Interpreter>::name);
+  else
+    return source;
+}
+}  // namespace detail
+
 template <class Interpreter>
 auto interpret(Interpreter&& interpreter, const Jaxpr& jaxpr,
                std::vector<typename std::decay_t<Interpreter>::Value> inputs)
@@ -61,7 +72,7 @@ auto interpret(Interpreter&& interpreter, const Jaxpr& jaxpr,
   std::vector<Value> values;
   for (std::size_t index = 0; index < jaxpr->equations.size(); ++index) {
     const Equation& equation = jaxpr->equations[index];
-    SourceScope scope(equation.source);
+    SourceScope scope(detail::rewritten_by(interpreter, equation.source));
     values.clear();
     for (const Atom& atom : equation.inputs) values.push_back(read(atom));
     for (const Atom& atom : equation.inputs)
