@@ -197,6 +197,6 @@ TEST_CASE("equations remember named scopes and the transforms that rewrote them"
   for (int i = 0; i < 1000; ++i) many = many.under("vmap");
   CHECK(many->transforms.size() < 1000);
   CHECK_THROWS_AS(NamedScope(""), ValueError);
-  CHECK(Source(Source::Line{"gone.py", 7, "f", "", "", "y = x @ w"}).to_string() ==
+  CHECK(Source(Source::Line{"gone.py", "f", 7, "", "", "y = x @ w"}).to_string() ==
         "gone.py:7 in f:  y = x @ w");
 }
