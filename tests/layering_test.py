@@ -34,6 +34,7 @@ HEADERS = {
     "composites.h": "ops",
     "host_call.h": "ops",
     "check.h": "ops",
+    "cost.h": "ops",
     "guard.h": "ops",
     "ops_control.h": "ops",
     "numpy.h": "ops",

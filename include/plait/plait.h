@@ -8,6 +8,7 @@
 #include <plait/check.h>
 #include <plait/composites.h>
 #include <plait/control.h>
+#include <plait/cost.h>
 #include <plait/custom.h>
 #include <plait/first_nan.h>
 #include <plait/host_call.h>

@@ -1,6 +1,7 @@
 // checked_indices: what gather and scatter of mode check become when they are masked, where the
 // size that an index must be below is known at run time only.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/cost.h>
 #include <plait/guard.h>
 
 #include "ops/index_rows.h"
@@ -69,6 +70,9 @@ static const auto checked_indices_def =
           return std::vector<Aval>{inputs[0]};
         })
         .rule<Eval>(eval_checked_indices)
+        .rule<Cost>([](Work& work, std::span<const Aval> inputs, auto, const Params&) {
+          work.flops = double(inputs[0].shape.num_elements().constant());
+        })
         .rule<Jvp>(zero_derivative())
         .rule<Batch>([](Dim size, std::span<const Batched> inputs, const Params& params) {
           Arrays arrays;
