@@ -6,7 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 import inspect
 
 from plait import _plait
-from plait._functions import check_callable, name_of, wraps
+from plait._functions import check_callable, name_of, text_of, wraps
 from plait._plait import flatten, unflatten
 
 # Functions of plait.lax that are not named as their primitive is.
@@ -50,6 +50,21 @@ def _taking(function):
     return lambda *args, **params: function(
         *args, **{key: value for key, value in params.items() if key in names}
     )
+
+
+def _applied(rule):
+    """rule as a function of an equation and values: what it names among the parameters, and the equation, reach it."""
+    taking = _taking(rule)
+    try:
+        whole = "equation" in inspect.signature(rule).parameters
+    except (TypeError, ValueError):
+        whole = False
+
+    def applied(equation, values):
+        given = {"equation": equation} if whole else {}
+        return taking(*values, **equation.params, **given)
+
+    return applied
 
 
 class Primitive:
@@ -128,17 +143,25 @@ class Transform:
     """A new transform: an interpreter of jaxprs over values of its own.
 
     lift makes a value of an array, aval tells the type that a value stands for; rules are given by
-    @transform.rule(primitive). A primitive without a rule is decomposed. transform(f)(*values) traces f and
-    interprets its jaxpr; where values are made of arrays, it composes with every other transform.
+    @transform.rule(primitive). A primitive without a rule is decomposed, and one without a decomposition goes to
+    the rule of @transform.otherwise. transform(f)(*values) traces f and interprets its jaxpr; where values are made
+    of arrays, it composes with every other transform.
     """
 
     def __init__(self, name, lift, aval=None):
         self.name, self.__name__, self.lift = name, name, lift
         self.aval = aval or (lambda value: value[0] if isinstance(value, tuple) else value)
         self.table = {}
+        self.last_resort = None
 
     def rule(self, *primitives):
-        """Gives the rule of some primitives, named by functions of plait.lax, text, or Primitive."""
+        """Gives the rule of some primitives, named by functions of plait.lax, text, or Primitive.
+
+        A rule takes the values of the inputs and returns that of the output, or a list of one for each of several.
+        Parameters of the equation that it names come as keywords, and so does the equation itself, whose
+        equation.bind(*arrays) applies the same primitive to other arrays. One that returns NotImplemented has no
+        rule for these inputs: a MissingRuleError says so.
+        """
         names = []
         for primitive in primitives:
             name = primitive_name(primitive)
@@ -152,11 +175,18 @@ class Transform:
 
         def define(function):
             check_callable(f"{self.name}.rule", function)
+            applied = _applied(function)
             for name in names:
-                self.table[name] = (_taking(function), function)
+                self.table[name] = (applied, function)
             return function
 
         return define
+
+    def otherwise(self, function):
+        """Gives the rule of every primitive that has neither a rule nor a decomposition."""
+        check_callable(f"{self.name}.otherwise", function)
+        self.last_resort = (_applied(function), function)
+        return function
 
     def __call__(self, fun):
         check_callable(self.name, fun)
@@ -177,7 +207,17 @@ class Transform:
         return wraps(self.name, fun, transformed)
 
     def interpret(self, jaxpr, values):
-        """The values of a jaxpr's outputs from those of its inputs."""
+        """The list of values of a jaxpr's outputs from those of its inputs.
+
+        TreeError when there are not as many values as inputs, MissingRuleError for a primitive without a rule.
+        """
+        if len(values) != len(jaxpr.inputs):
+            _plait.fail(
+                "TreeError",
+                f"{self.name}.interpret: the jaxpr has {len(jaxpr.inputs)} inputs, and there are "
+                f"{len(values)} values",
+                "give one for each input, captured arrays lifted to values after the arguments",
+            )
         environment = dict(zip(jaxpr.inputs, values))
 
         def read(atom):
@@ -185,25 +225,41 @@ class Transform:
 
         for index, equation in enumerate(jaxpr.eqns):
             inputs = [read(atom) for atom in equation.inputs]
-            if equation.primitive in self.table:
-                outputs = self.table[equation.primitive][0](*inputs, **equation.params)
-                if len(equation.outputs) == 1:
-                    outputs = [outputs]
-            else:
-                outputs = self.interpret(self._decomposition(jaxpr, index, equation), inputs)
+            with _plait.AtLine(equation.source.under(self.name)):
+                outputs = self._process(jaxpr, index, equation, inputs)
             environment.update(zip(equation.outputs, outputs))
         return [read(atom) for atom in jaxpr.outputs]
 
-    def _decomposition(self, jaxpr, index, equation):
-        try:
-            return _plait.decomposition(jaxpr, index)
-        except _plait.MissingRuleError:
-            pass
-        _plait.fail(
-            "MissingRuleError",
-            f"`{equation.primitive}` has no {self.name} rule and no decomposition",
-            f"give it one with @{self.name}.rule({equation.primitive!r})",
-        )
+    def _process(self, jaxpr, index, equation, inputs):
+        """The values of an equation's outputs."""
+        rule = self.table.get(equation.primitive)
+        if rule is None:
+            try:
+                body = _plait.decomposition(jaxpr, index)
+            except _plait.MissingRuleError:
+                rule = self.last_resort
+            else:
+                return self.interpret(body, inputs)
+        outputs = rule[0](equation, inputs) if rule else NotImplemented
+        if outputs is NotImplemented:
+            for_these = " for these inputs and parameters" if rule else ""
+            _plait.fail(
+                "MissingRuleError",
+                f"`{equation.primitive}` has no {self.name} rule{for_these}",
+                f"give it one with @{self.name}.rule({equation.primitive!r}), or a decomposition",
+            )
+        wanted = len(equation.outputs)
+        if wanted == 1:
+            return [outputs]
+        found = [] if outputs is None else outputs
+        if not isinstance(found, (list, tuple)) or len(found) != wanted:
+            _plait.fail(
+                "TreeError",
+                f"the {self.name} rule of `{equation.primitive}` returned {text_of(outputs)}, where "
+                f"{wanted} outputs are needed",
+                "return a list with the value of each output",
+            )
+        return found
 
     def coverage(self):
         """Rows (primitive, state, file, line) for plait.rules."""
@@ -211,6 +267,8 @@ class Transform:
         for name, state, file, line in _plait.coverage("decompose"):
             if name in self.table:
                 rows.append((name, "rule", *_place(self.table[name][1])))
+            elif state != "rule" and self.last_resort:
+                rows.append((name, "otherwise", *_place(self.last_resort[1])))
             else:
                 rows.append((name, "decompose" if state == "rule" else "missing", file, line))
         return rows

@@ -46,6 +46,25 @@ py::object cause_of(const std::exception_ptr& cause) {
   return py::none();
 }
 
+PyObject* decoded(std::string_view text) {
+  return PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "replace");
+}
+
+// Its parts are attributes; an error is raised without them rather than not at all.
+void add_parts(PyObject* made, const Error& error) {
+  auto add = [made](const char* name, PyObject* value) {
+    if (!value || PyObject_SetAttrString(made, name, value) != 0) PyErr_Clear();
+    Py_XDECREF(value);
+  };
+  add("problem", decoded(error.problem()));
+  add("fix", decoded(error.fix()));
+  try {
+    add("source", py::cast(error.source()).release().ptr());
+  } catch (const py::error_already_set&) {
+  } catch (const py::cast_error&) {
+  }
+}
+
 template <class E>
 [[noreturn]] void raise_as(const std::string& what, const std::string& fix) {
   throw E(what, fix);
@@ -55,11 +74,13 @@ template <class E>
 
 void raise_current() noexcept {
   auto set = [](PyObject* type, const std::exception& error) {
-    const char* what = error.what();
-    PyObject* text = PyUnicode_DecodeUTF8(what, Py_ssize_t(std::strlen(what)), "replace");
-    if (!text) return;
-    PyErr_SetObject(type, text);
-    Py_DECREF(text);
+    PyObject* text = decoded(error.what());
+    PyObject* made = text ? PyObject_CallOneArg(type, text) : nullptr;
+    Py_XDECREF(text);
+    if (!made) return;
+    if (const auto* parts = dynamic_cast<const Error*>(&error)) add_parts(made, *parts);
+    PyErr_SetObject(type, made);
+    Py_DECREF(made);
   };
   auto set_caused = [&](PyObject* type, const HostError& error) {
     set(type, error);

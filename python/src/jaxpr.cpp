@@ -151,8 +151,21 @@ void add_jaxpr(py::module_& module) {
                              [](const EquationView& view) {
                                return params_object(view.equation().params, Callables::names);
                              })
-      .def_property_readonly(
-          "source", [](const EquationView& view) { return view.equation().source.to_string(); });
+      .def_property_readonly("source",
+                             [](const EquationView& view) { return view.equation().source; })
+      .def(
+          "bind",
+          [](const EquationView& view, py::args arguments) {
+            const Equation& equation = view.equation();
+            const std::size_t wanted = equation.inputs.size();
+            if (arguments.size() != wanted)
+              throw TreeError("bind: `" + std::string(equation.primitive->name()) + "` takes " +
+                                  std::to_string(wanted) + " arrays, and got " +
+                                  std::to_string(arguments.size()),
+                              "give one for each input of the equation");
+            return from_arrays(bind(*equation.primitive, to_arrays(arguments), equation.params));
+          },
+          "The list of outputs of its primitive, with its parameters, on other arrays.");
   py::class_<Jaxpr>(module, "Jaxpr",
                     "A program: typed inputs, equations, outputs. Its text is what str() gives.")
       .def_property_readonly("in_avals",

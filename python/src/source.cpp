@@ -108,11 +108,36 @@ void add_source(py::module_& module) {
   module.def("set_package_folders",
              [](std::vector<std::string> folders) { package_folders = std::move(folders); });
   module.def("current_line", [] { return Source::current().to_string(); });
+  py::class_<Source>(
+      module, "Source",
+      "Where an equation was written, and what transforms made of it since. False where "
+      "that is not known.")
+      .def_property_readonly("file", [](const Source& s) { return s ? s->file : ""; })
+      .def_property_readonly("line", [](const Source& s) { return s ? s->line : 0; })
+      .def_property_readonly("function", [](const Source& s) { return s ? s->function : ""; })
+      .def_property_readonly(
+          "scope", [](const Source& s) { return s ? s->scope : ""; },
+          "The named scopes it is in, the outermost first: 'encoder/attention'.")
+      .def_property_readonly(
+          "transforms", [](const Source& s) { return s ? s->transforms : ""; },
+          "Those that rewrote it, the last one first: 'transpose(jvp)'.")
+      .def_property_readonly("text", &Source::text, "What the line says.")
+      .def("under", &Source::under, py::arg("transform"),
+           "The same line, rewritten by a transform of this name.")
+      .def("__bool__", [](const Source& source) { return bool(source); })
+      .def("__eq__",
+           [](const Source& a, py::object b) {
+             return py::isinstance<Source>(b) && a == b.cast<Source>();
+           })
+      .def("__hash__", [](const Source& source) { return py::hash(py::str(source.to_string())); })
+      .def("__str__", &Source::to_string)
+      .def("__repr__", &Source::to_string);
   py::class_<AtLine>(module, "AtLine",
                      "While it is entered, errors name this line of the user's file.")
       .def(py::init([](const std::string& file, int line, const std::string& function) {
         return std::make_unique<AtLine>(Source(file, line, function));
       }))
+      .def(py::init<Source>())
       .def("__enter__", &AtLine::enter)
       .def("__exit__", &AtLine::leave);
   py::class_<Entered<NamedScope, std::string>>(module, "NamedScope",

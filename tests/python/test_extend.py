@@ -144,3 +144,84 @@ def test_a_wrong_result_is_reported():
     wrong.eval(lambda x: x[:1])
     with pytest.raises(plait.ShapeError, match="abstract rule says"):
         wrong(np.float32([1, 2]))
+
+
+def test_a_rule_may_ask_for_the_equation():
+    double = plait.Transform("double", lift=lambda c: c)
+
+    @double.rule("reduce", "sin")
+    def _(x, equation):
+        return 2 * equation.bind(x)[0]
+
+    x = np.float64([1, 2])
+    assert float(double(lambda x: pnp.sum(x))(x)) == 6
+    assert float(double(lambda x: pnp.max(pnp.sin(x)))(x)) == 4 * np.sin(2)
+
+
+def test_equations_apply_their_primitive_to_other_arrays():
+    equation = plait.make_jaxpr(lambda x: pnp.sum(x, axis=0))(np.zeros((3, 2))).eqns[0]
+    assert equation.bind(pnp.ones((5, 4)))[0].tolist() == [5, 5, 5, 5]
+    assert plait.vmap(equation.bind)(np.ones((2, 3, 2)))[0].tolist() == [[3, 3], [3, 3]]
+    with pytest.raises(plait.TreeError, match="`reduce` takes 1 arrays, and got 2"):
+        equation.bind(1.0, 2.0)
+
+
+def test_the_rule_of_all_others():
+    shapes = plait.Transform("shapes", lift=lambda c: c)
+    shapes.rule("neg")(lambda x: x + 1)
+    with pytest.raises(plait.MissingRuleError, match="`sin` has no shapes rule"):
+        shapes(pnp.sin)(0.0)
+
+    @shapes.otherwise
+    def _(*inputs, equation):
+        return NotImplemented if equation.primitive == "cos" else equation.bind(*inputs)[0]
+
+    assert float(shapes(lambda x: pnp.sin(-x))(0.0)) == np.float32(np.sin(1))
+    assert float(shapes(plait.jit(lambda x: -x))(1.0)) == 2  # decomposed all the same
+    with pytest.raises(plait.MissingRuleError, match="`cos` has no shapes rule for these inputs"):
+        shapes(pnp.cos)(0.0)
+    rows = {row[0]: row[1] for row in plait.rules(shapes)}
+    assert (rows["neg"], rows["call"], rows["sin"]) == ("rule", "decompose", "otherwise")
+
+
+def test_rules_of_several_outputs():
+    parts = plait.Transform("parts", lift=lambda c: c)
+    split = lambda x: plait.lax.split(x, [1, 2], axis=0)  # noqa: E731
+    parts.rule("split")(lambda x: [x[:1], x[1:]])
+    assert [v.tolist() for v in parts(split)(np.float64([1, 2, 3]))] == [[1], [2, 3]]
+    parts.rule("split")(lambda x: x)
+    with pytest.raises(plait.TreeError, match="the parts rule of `split` returned .*2 outputs"):
+        parts(split)(np.float64([1, 2, 3]))
+
+
+def test_interpret_counts_its_values():
+    jaxpr = plait.make_jaxpr(lambda x, y: x + y)(1.0, 2.0).jaxpr
+    low, high = interval.interpret(jaxpr, [(1.0, 2.0), (3.0, 4.0)])[0]
+    assert (float(low), float(high)) == (4, 6)
+    with pytest.raises(plait.TreeError, match="2 inputs, and there are 1 values"):
+        interval.interpret(jaxpr, [(1.0, 2.0)])
+
+
+def test_lines_of_rewritten_equations_are_the_users():
+    scaled = plait.Transform("scaled", lift=lambda c: c)
+    scaled.rule("sin")(lambda x: 2 * x)
+
+    def f(x):
+        with plait.named_scope("waves"):
+            return pnp.sin(x)  # here
+
+    source = plait.make_jaxpr(scaled(f))(1.0).eqns[0].source
+    assert (source.scope, source.transforms, source.function) == ("waves", "scaled", "f")
+    assert source.file == __file__ and source.text == "return pnp.sin(x)  # here"
+    assert str(source).startswith(f"test_extend.py:{source.line} in f:")
+    scaled.rule("sin")(lambda x: pnp.ones(2) + pnp.ones(3))
+    with pytest.raises(plait.ShapeError, match=f"test_extend.py:{source.line} in f"):
+        scaled(f)(1.0)
+
+
+def test_errors_have_parts():
+    with pytest.raises(plait.ShapeError) as caught:
+        pnp.ones(2) + pnp.ones(3)
+    error = caught.value
+    assert "shapes (2) and (3)" in error.problem and error.fix.startswith("make the sizes equal")
+    assert error.problem in str(error) and error.source.function == "test_errors_have_parts"
