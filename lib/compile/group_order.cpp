@@ -54,9 +54,9 @@ std::vector<int> GroupOrder::producers(int group) const {
   return roots;
 }
 
-// Collects what lies strictly between in the order and follows from `from` (or leads to it), but
-// for the direct step to `to`; found when that leads to `to`.
-GroupOrder::Search GroupOrder::reach(int from, int to, bool forward,
+// Collects what lies strictly between in the order and follows from `from` (or leads to it); found
+// when that leads to `to`, but for the direct step where one of them is fed by the other.
+GroupOrder::Search GroupOrder::reach(int from, int to, bool forward, bool is_fed,
                                      std::vector<int>& between) const {
   auto neighbours = [&](int group) -> const std::vector<int>& {
     return forward ? nodes_[group].consumers : nodes_[group].producers;
@@ -74,20 +74,25 @@ GroupOrder::Search GroupOrder::reach(int from, int to, bool forward,
     return between.size() > search_limit ? Search::too_long : Search::clear;
   };
   for (int group : neighbours(from))
-    if (const Search result = visit(group, true); result != Search::clear) return result;
+    if (const Search result = visit(group, is_fed); result != Search::clear) return result;
   for (std::size_t i = 0; i < between.size(); ++i)
     for (int group : neighbours(between[i]))
       if (const Search result = visit(group, false); result != Search::clear) return result;
   return Search::clear;
 }
 
-bool GroupOrder::merge(int producer, int consumer) {
+int GroupOrder::merge_apart(int a, int b) {
+  if (nodes_[a].label > nodes_[b].label) std::swap(a, b);
+  return merge(a, b, false) ? a : -1;
+}
+
+bool GroupOrder::merge(int producer, int consumer, bool is_fed) {
   std::vector<int> between;
   bool behind = true;
-  Search search = reach(producer, consumer, true, between);
+  Search search = reach(producer, consumer, true, is_fed, between);
   if (search == Search::too_long) {
     behind = false;
-    search = reach(consumer, producer, false, between);
+    search = reach(consumer, producer, false, is_fed, between);
   }
   if (search != Search::clear) return false;
   std::sort(between.begin(), between.end(),

@@ -18,7 +18,10 @@ class GroupOrder {
   // Merges a group with one that reads from it; the producer's name stays. False, and nothing
   // changes, when one depends on the other through a third, or when the search for such a third
   // takes too long.
-  bool merge(int producer, int consumer);
+  bool merge(int producer, int consumer) { return merge(producer, consumer, true); }
+  // Merges two groups of which neither depends on the other; returns the one whose name stays, or
+  // -1 where one does, or the search takes too long.
+  int merge_apart(int a, int b);
   // Groups it reads from, after merging, without itself.
   std::vector<int> producers(int group) const;
   bool is_merged(int group) const { return nodes_[group].parent >= 0; }
@@ -32,7 +35,8 @@ class GroupOrder {
     std::int64_t label = 0;        // grows along the order
   };
   enum class Search { found, clear, too_long };
-  Search reach(int from, int to, bool forward, std::vector<int>& between) const;
+  bool merge(int producer, int consumer, bool is_fed);
+  Search reach(int from, int to, bool forward, bool is_fed, std::vector<int>& between) const;
   void unlink(int group);
   void insert_after(int group, int place);  // place -1: first
   void renumber();

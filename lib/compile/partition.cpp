@@ -31,6 +31,7 @@ class Partitioner {
     find_layouts();
     for (std::size_t index = 0; index < program_->equations.size(); ++index)
       if (!result_.is_alias[index]) place(int(index));
+    join_siblings();
     sort_groups();
     for (Group& group : result_.groups)
       if (group.backend) close_group(group);
@@ -140,7 +141,14 @@ class Partitioner {
                     : backend->joins(program_, uses_, a.group.equations, b.group.equations)))
       return;
     if (!order_.merge(producer, consumer)) return;
-    for (int view : views)  // both may have looked through the same one
+    b.group.views = std::move(views);
+    absorb(producer, consumer);
+  }
+
+  // What a group that was merged into another leaves to it.
+  void absorb(int into, int group) {
+    Work &a = work_[into], &b = work_[group];
+    for (int view : b.group.views)  // both may have looked through the same one
       if (!contains(a.group.views, view)) a.group.views.push_back(view);
     a.group.equations.insert(a.group.equations.end(), b.group.equations.begin(),
                              b.group.equations.end());
@@ -148,6 +156,27 @@ class Partitioner {
     if (a.group.refusals.empty()) a.group.refusals = std::move(b.group.refusals);
     a.last = std::max(a.last, b.last);
     b = {};
+  }
+
+  // Each group joins those before it of its key, while none leads to another.
+  void join_siblings() {
+    std::unordered_map<std::string, int> before;
+    for (std::size_t i = 0; i < work_.size(); ++i) {
+      const Group& group = work_[i].group;
+      if (order_.is_merged(int(i)) || !group.backend || !group.views.empty()) continue;
+      const std::string key = group.backend->sibling_key(program_, group.equations);
+      if (key.empty()) continue;
+      const auto [found, is_new] = before.emplace(std::string(group.backend->name()) + key, int(i));
+      if (is_new) continue;
+      const int other = std::exchange(found->second, int(i));
+      std::vector<int> both = work_[other].group.equations;
+      both.insert(both.end(), group.equations.begin(), group.equations.end());
+      if (group.backend->sibling_key(program_, both) != key) continue;
+      const int merged = order_.merge_apart(other, int(i));
+      if (merged < 0) continue;
+      absorb(merged, merged == other ? int(i) : other);
+      found->second = merged;
+    }
   }
 
   // The equations through which these read what the producer computes.

@@ -384,6 +384,37 @@ TEST_CASE("jit runs fused equations on llvm and equals eager evaluation to the b
   CHECK(text.find("fused: exp mul") != std::string::npos);
 }
 
+TEST_CASE("small updates that do not depend on each other are one kernel") {
+  if (!find_llvm()) return;
+  const Function f = [](std::span<const Array> xs) {
+    Arrays results;
+    Array total = lax::full({}, 0.0, DType::float32);
+    for (const Array& x : xs) {
+      results.push_back(x * 0.5 + 1.0);
+      total = total + numpy::sum(results.back());  // one after the other
+    }
+    for (const Array& x : xs) results.push_back(numpy::tanh(x) * total);
+    return results;
+  };
+  Arrays xs;
+  std::vector<Buffer> inputs;
+  for (unsigned i = 0; i < 70; ++i) {
+    xs.push_back(random::normal(random::key(i), {i % 2 ? 5 : 3}));
+    inputs.push_back(xs.back().buffer());
+  }
+  const Traced traced = make_jaxpr(f, avals_of(xs), "test");
+  const auto executable = compile(traced.jaxpr);
+  const std::string text = executable->explain();
+  CAPTURE(text);
+  CHECK(std::count(text.begin(), text.end(), '\n') < 100);  // of 350 equations
+  const std::vector<Buffer> results = executable->run(inputs);
+  const Arrays eager = f(xs);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    CAPTURE(i);
+    CHECK(first_difference(results[i].dense(), eager[i].buffer().dense()) == -1);
+  }
+}
+
 namespace {
 
 Array row_sum(const Array& x) { return numpy::sum(x, -1, {}, true); }

@@ -35,11 +35,11 @@ bool is_acyclic(const GroupOrder& order) {
   return done == groups;
 }
 
-// Whether `from` reads from `to` through a third group.
-bool has_third(const GroupOrder& order, int from, int to) {
+// Whether `from` reads from `to`, or, but for that, through a third group.
+bool reads(const GroupOrder& order, int from, int to, bool through_third = false) {
   std::vector<int> stack, seen;
   for (int producer : order.producers(from))
-    if (producer != to) stack.push_back(producer);
+    if (producer != to || !through_third) stack.push_back(producer);
   while (!stack.empty()) {
     const int g = stack.back();
     stack.pop_back();
@@ -65,11 +65,34 @@ TEST_CASE("random merges never close a cycle, and succeed where none would arise
       for (int producer : producers) {
         const int a = order.find(producer), b = order.find(g);
         if (a == b || random() % 3 == 0) continue;
-        const bool expected = !has_third(order, b, a);
+        const bool expected = !reads(order, b, a, true);
         CAPTURE(seed);
         CHECK(order.merge(a, b) == expected);
         CHECK(is_acyclic(order));
       }
+    }
+  }
+}
+
+TEST_CASE("groups that are apart merge unless one leads to the other") {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    GroupOrder order;
+    const int size = 5 + int(random() % 40);
+    for (int g = 0; g < size; ++g) {
+      std::vector<int> producers;
+      for (int i = 0; g > 0 && i < int(random() % 3); ++i) producers.push_back(int(random() % g));
+      order.add(producers);
+    }
+    for (int i = 0; i < 60; ++i) {
+      const int a = order.find(int(random() % size)), b = order.find(int(random() % size));
+      if (a == b) continue;
+      const bool expected = !reads(order, a, b) && !reads(order, b, a);
+      CAPTURE(seed);
+      const int merged = order.merge_apart(a, b);
+      CHECK((merged >= 0) == expected);
+      if (expected) CHECK((order.find(a) == merged && order.find(b) == merged));
+      CHECK(is_acyclic(order));
     }
   }
 }

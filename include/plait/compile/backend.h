@@ -65,6 +65,13 @@ class Backend {
     (void)program, (void)uses, (void)group, (void)more;
     return false;
   }
+  // Groups that do not depend on each other become one kernel too where they and what they come to
+  // have the same key: updates of many small weights, say, where a kernel each would take longer to
+  // start than to run. Empty: none. Asked once all groups have joined that may.
+  virtual std::string sibling_key(const Jaxpr& program, std::span<const int> group) const {
+    (void)program, (void)group;
+    return {};
+  }
   // Whether groups may read their own results through equations that only look at memory otherwise
   // (Alias). These are then among the equations that joins is given, and in the group's jaxpr.
   virtual bool takes_views() const { return false; }

@@ -61,6 +61,14 @@ class LlvmBackend final : public Backend {
     return llvm::find_points(*program, all, results).has_value();
   }
 
+  // Small elementwise groups of one shape.
+  std::string sibling_key(const Jaxpr& program, std::span<const int> group) const override {
+    constexpr std::int64_t small = 256;
+    const Shape& shape = program->avals[program->equations[group[0]].outputs[0].id].shape;
+    if (shape.num_elements().constant() > small || group.size() > largest_group) return {};
+    return joins_elementwise(program, group, group) ? shape.to_string() : std::string();
+  }
+
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
     std::vector<Sizes64> strides;
     for (const Aval& aval : group->input_avals())

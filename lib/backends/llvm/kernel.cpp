@@ -202,7 +202,7 @@ class LoopKernel final : public Kernel {
            const Stream&) const override {
     if (nest_.size() == 0) return;
     if (slab_ > 0) return run_slabs(inputs, outputs);
-    constexpr std::size_t usual = 32;
+    constexpr std::size_t usual = 384;
     void* few[usual];
     std::vector<void*> many(inputs.size() + outputs.size() > usual ? inputs.size() + outputs.size()
                                                                    : 0);
