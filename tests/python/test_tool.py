@@ -18,7 +18,7 @@ BUILD = pathlib.Path(os.environ.get("PLAIT_BUILD_DIR", ROOT / "build"))
 
 def run(*words):
     """Exit code, standard output, standard error."""
-    command = [str(BUILD / "bin" / "plait"), *map(str, words)]
+    command = [str(BUILD / "lib" / "tool" / "plait"), *map(str, words)]
     result = subprocess.run(command, capture_output=True, text=True)
     return result.returncode, result.stdout, result.stderr
 
