@@ -60,6 +60,7 @@ void check(const Jaxpr& jaxpr) {
     const std::string name(equation.primitive->name());
     if (!find_primitive(name)) fail(jaxpr, "J3", "the primitive `" + name + "` is not defined");
     std::vector<Aval> avals;
+    avals.reserve(equation.inputs.size());
     for (const Atom& atom : equation.inputs) {
       check_use(atom, name);
       if (atom.is_var()) used[atom.var().id] = 1;

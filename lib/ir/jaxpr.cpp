@@ -170,6 +170,7 @@ Var Builder::add_binder(Aval aval) {
 std::vector<Var> Builder::add(const Primitive& primitive, std::vector<Atom> inputs, Params params,
                               Source source) {
   std::vector<Aval> avals;
+  avals.reserve(inputs.size());
   for (const Atom& atom : inputs) avals.push_back(aval(atom));
   std::vector<Aval> outputs = infer(primitive, avals, params);
   return add(primitive, std::move(inputs), std::move(params), source, std::move(outputs));
@@ -178,6 +179,7 @@ std::vector<Var> Builder::add(const Primitive& primitive, std::vector<Atom> inpu
 std::vector<Var> Builder::add(const Primitive& primitive, std::vector<Atom> inputs, Params params,
                               Source source, std::vector<Aval> avals) {
   std::vector<Var> outputs;
+  outputs.reserve(avals.size());
   for (Aval& aval : avals) {
     outputs.push_back({int(avals_.size())});
     avals_.push_back(std::move(aval));
@@ -232,6 +234,7 @@ Jaxpr Builder::close(std::vector<Atom> outputs, std::vector<Dim> sizes) const {
     if (atom.is_var()) place(definition_[atom.var().id]);
 
   std::vector<int> renumbered(avals_.size(), -1);
+  data->avals.reserve(avals_.size());
   auto number = [&](Var var) {
     renumbered[var.id] = int(data->avals.size());
     data->avals.push_back(avals_[var.id]);
@@ -248,6 +251,7 @@ Jaxpr Builder::close(std::vector<Atom> outputs, std::vector<Dim> sizes) const {
     Equation equation{old.primitive, {}, old.params, {}, old.source};
     equation.inputs.reserve(old.inputs.size());
     for (const Atom& atom : old.inputs) equation.inputs.push_back(translate(atom));
+    equation.outputs.reserve(old.outputs.size());
     for (Var var : old.outputs) equation.outputs.push_back(number(var));
     data->equations.push_back(std::move(equation));
   }

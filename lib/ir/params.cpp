@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <charconv>
 
 namespace plait {
 
@@ -52,40 +51,6 @@ bool same(const ParamValue& a, const ParamValue& b) {
   if (const double* x = std::get_if<double>(&a))
     return std::bit_cast<std::uint64_t>(*x) == std::bit_cast<std::uint64_t>(std::get<double>(b));
   return a == b;
-}
-
-std::string text_of(double value) {
-  char text[40];
-  auto [end, error] = std::to_chars(text, text + sizeof text, value);
-  std::string result(text, end);
-  if (result.find_first_of(".en") == std::string::npos) result += ".0";
-  return result;
-}
-
-std::string text_of(const ParamValue& value) {
-  return std::visit(
-      [](const auto& v) -> std::string {
-        using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, bool>)
-          return v ? "true" : "false";
-        else if constexpr (std::is_same_v<T, double>)
-          return text_of(v);
-        else if constexpr (std::is_same_v<T, DType>)
-          return std::string(short_name_of(v));
-        else if constexpr (std::is_same_v<T, Shape>)
-          return "(" + v.to_string() + ")";
-        else if constexpr (std::is_same_v<T, std::string>)
-          return "'" + v + "'";
-        else if constexpr (std::is_same_v<T, std::vector<Jaxpr>>) {
-          std::string text = "[";
-          for (const Jaxpr& jaxpr : v) text += (text.size() > 1 ? ", " : "") + jaxpr.to_string();
-          return text + "]";
-        } else if constexpr (std::is_same_v<T, Callable>)
-          return "@" + v.name() + "#" + std::to_string(v.number());
-        else
-          return v.to_string();
-      },
-      value);
 }
 
 }  // namespace
@@ -144,13 +109,6 @@ std::span<const Params::Entry> Params::entries() const {
 }
 
 std::size_t Params::hash() const { return record_ ? record_->hash : 0; }
-
-std::string Params::to_string() const {
-  std::string text;
-  for (const Entry& entry : entries())
-    text += (text.empty() ? "" : ", ") + entry.first + "=" + text_of(entry.second);
-  return text;
-}
 
 bool Params::operator==(const Params& other) const {
   if (record_ == other.record_) return true;

@@ -2,6 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ir/jaxpr.h>
 
+#include <charconv>
+#include <unordered_map>
+
+#include "ir/source_comment.h"
+
 namespace plait {
 
 // a, b, ..., z, aa, ab, ... without the words of the text form.
@@ -17,55 +22,143 @@ std::string var_name(int id) {
 
 namespace {
 
-void print_body(const Jaxpr& jaxpr, ShowSources sources, const std::string& indent,
-                std::string& out);
+class Printer {
+ public:
+  Printer(ShowSources sources, std::string& out) : sources_(sources), out_(out) {}
 
-std::string indented(std::string text, const std::string& indent) {
-  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 1 + indent.size())
-    text.insert(at + 1, indent);
-  return text;
-}
-
-std::string atom_text(const Atom& atom) {
-  return atom.is_var() ? var_name(atom.var().id) : atom.literal().to_string();
-}
-
-void print_body(const Jaxpr& jaxpr, ShowSources sources, const std::string& indent,
-                std::string& out) {
-  out += "{ lambda";
-  for (Dim size : jaxpr->sizes) out += " " + size.to_string();
-  out += " ;";
-  for (int i = 0; i < jaxpr->num_binders; ++i)
-    out += " " + var_name(i) + ":" + jaxpr->avals[i].to_string();
-  if (!jaxpr->constraints.empty()) {
-    out += " where";
-    for (std::size_t i = 0; i < jaxpr->constraints.size(); ++i)
-      out += (i ? ", " : " ") + jaxpr->constraints[i].left.to_string() +
-             "<=" + jaxpr->constraints[i].right.to_string();
+  // indent is what its lines after the first start with.
+  void write(const Jaxpr& jaxpr, const std::string& indent) {
+    write_head(*jaxpr);
+    for (const Equation& equation : jaxpr->equations) write(*jaxpr, equation, indent);
+    if (jaxpr->equations.empty())
+      out_ += " in (";
+    else
+      ((out_ += "\n") += indent) += "  in (";
+    for (std::size_t i = 0; i < jaxpr->outputs.size(); ++i) {
+      if (i) out_ += ", ";
+      write(jaxpr->outputs[i]);
+    }
+    out_ += jaxpr->outputs.size() == 1 ? ",) }" : ") }";
   }
-  out += " . let";
-  for (const Equation& equation : jaxpr->equations) {
-    out += "\n" + indent + "    ";
-    for (std::size_t i = 0; i < equation.outputs.size(); ++i)
-      out += (i ? " " : "") + var_name(equation.outputs[i].id) + ":" +
-             jaxpr->aval(equation.outputs[i]).to_string();
-    out += " = " + std::string(equation.primitive->name());
-    if (!equation.params.entries().empty())
-      out += "[" + indented(equation.params.to_string(), indent + "      ") + "]";
-    for (const Atom& atom : equation.inputs) out += " " + atom_text(atom);
-    if (sources == ShowSources::yes && equation.source) out += "  # " + equation.source.to_string();
+
+  void write(const Params& params, const std::string& indent) {
+    bool is_first = true;
+    for (const auto& [name, value] : params.entries()) {
+      if (!is_first) out_ += ", ";
+      is_first = false;
+      (out_ += name) += "=";
+      write(value, indent);
+    }
   }
-  out += jaxpr->equations.empty() ? " in (" : "\n" + indent + "  in (";
-  for (std::size_t i = 0; i < jaxpr->outputs.size(); ++i)
-    out += (i ? ", " : "") + atom_text(jaxpr->outputs[i]);
-  out += jaxpr->outputs.size() == 1 ? ",) }" : ") }";
-}
+
+ private:
+  void write_head(const JaxprData& jaxpr) {
+    out_ += "{ lambda";
+    for (Dim size : jaxpr.sizes) (out_ += " ") += size.to_string();
+    out_ += " ;";
+    for (int i = 0; i < jaxpr.num_binders; ++i) {
+      out_ += " ";
+      write(Var{i}, jaxpr.avals[std::size_t(i)]);
+    }
+    const char* before = " where ";
+    for (const Constraint& constraint : jaxpr.constraints) {
+      out_ += before + constraint.left.to_string() + "<=" + constraint.right.to_string();
+      before = ", ";
+    }
+    out_ += " . let";
+  }
+
+  void write(const JaxprData& jaxpr, const Equation& equation, const std::string& indent) {
+    ((out_ += "\n") += indent) += "    ";
+    for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
+      if (i) out_ += " ";
+      write(equation.outputs[i], jaxpr.aval(equation.outputs[i]));
+    }
+    (out_ += " = ") += equation.primitive->name();
+    if (!equation.params.entries().empty()) {
+      out_ += "[";
+      write(equation.params, indent + "      ");
+      out_ += "]";
+    }
+    for (const Atom& atom : equation.inputs) {
+      out_ += " ";
+      write(atom);
+    }
+    if (sources_ == ShowSources::yes && equation.source)
+      (out_ += "  # ") += comment(equation.source);
+  }
+
+  void write(Var var, const Aval& aval) { ((out_ += var_name(var.id)) += ":") += aval.to_string(); }
+  void write(const Atom& atom) {
+    out_ += atom.is_var() ? var_name(atom.var().id) : atom.literal().to_string();
+  }
+
+  void write(const ParamValue& value, const std::string& indent) {
+    if (const Jaxpr* jaxpr = std::get_if<Jaxpr>(&value)) {
+      write(*jaxpr, indent);
+    } else if (const auto* jaxprs = std::get_if<std::vector<Jaxpr>>(&value)) {
+      out_ += "[";
+      for (std::size_t i = 0; i < jaxprs->size(); ++i) {
+        if (i) out_ += ", ";
+        write((*jaxprs)[i], indent);
+      }
+      out_ += "]";
+    } else if (const bool* flag = std::get_if<bool>(&value)) {
+      out_ += *flag ? "true" : "false";
+    } else if (const double* number = std::get_if<double>(&value)) {
+      write(*number);
+    } else if (const DType* dtype = std::get_if<DType>(&value)) {
+      out_ += short_name_of(*dtype);
+    } else if (const Dim* dim = std::get_if<Dim>(&value)) {
+      out_ += dim->to_string();
+    } else if (const Shape* shape = std::get_if<Shape>(&value)) {
+      ((out_ += "(") += shape->to_string()) += ")";
+    } else if (const std::string* text = std::get_if<std::string>(&value)) {
+      write_quoted(*text);
+    } else {
+      const Callable& callable = std::get<Callable>(value);
+      out_ += "@" + callable.name() + "#" + std::to_string(callable.number());
+    }
+  }
+  void write(double number) {
+    char text[40];
+    const auto [end, error] = std::to_chars(text, text + sizeof text, number);
+    const std::string_view written(text, std::size_t(end - text));
+    out_ += written;
+    if (written.find_first_of(".en") == std::string_view::npos) out_ += ".0";
+  }
+  void write_quoted(const std::string& text) {
+    out_ += '\'';
+    for (char c : text) {
+      if (c == '\'' || c == '\\' || c == '\n') out_ += '\\';
+      out_ += c == '\n' ? 'n' : c;
+    }
+    out_ += '\'';
+  }
+
+  // Reading the text of a line opens its file, and many equations are of one line.
+  const std::string& comment(Source source) {
+    std::string& known = comments_[&*source];
+    if (known.empty()) known = comment_of(source);
+    return known;
+  }
+
+  const ShowSources sources_;
+  std::string& out_;
+  std::unordered_map<const Source::Line*, std::string> comments_;
+};
 
 }  // namespace
 
 std::string print(const Jaxpr& jaxpr, ShowSources sources) {
   std::string out;
-  print_body(jaxpr, sources, "", out);
+  Printer(sources, out).write(jaxpr, "");
+  return out;
+}
+
+std::string Params::to_string() const {
+  std::string out;
+  Printer(ShowSources::no, out).write(*this, "");
   return out;
 }
 
