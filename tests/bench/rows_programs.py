@@ -40,7 +40,7 @@ def program_row(program, key, unit, name, what, reach=NOTHING):
     return Row(f"c++/{name}", what, reach, measure=printed(program, key, unit))
 
 
-DISPATCH, MLP, NANO, MILLI = "bench_dispatch", "bench_mlp", 1e-9, 1e-3
+DISPATCH, MLP, FILES, NANO, MILLI = "bench_dispatch", "bench_mlp", "bench_files", 1e-9, 1e-3
 
 ROWS = [
     program_row(
@@ -75,4 +75,35 @@ ROWS = [
     program_row(DISPATCH, "compile_100000_ns", NANO, "compile-100000", "compile of 100,000, each"),
     program_row(MLP, "best_ms", MILLI, "mlp", "step of the MLP", of_row("mlp/step-128", 1)),
     program_row(MLP, "first_ms", MILLI, "mlp-first", "its first call", milliseconds(50)),
+    program_row(FILES, "print_ns", NANO, "print", "text of 200,000 equations, each"),
+    program_row(
+        FILES, "parse_ns", NANO, "parse", "parse and check of 10,000, each", microseconds(1)
+    ),
+    program_row(FILES, "parse_lines_ns", NANO, "parse-lines", "the same with users' lines"),
+    program_row(FILES, "plain_read_ms", MILLI, "read-100", "100 MB of plain safetensors read"),
+    program_row(
+        FILES,
+        "load_ms",
+        MILLI,
+        "load-100",
+        "a program with them loaded into memory",
+        of_row("c++/read-100", 1.3),
+    ),
+    program_row(
+        FILES,
+        "map_ms",
+        MILLI,
+        "map-100",
+        "the same mapped, and the first call traced",
+        milliseconds(20),
+    ),
+    program_row(FILES, "plain_write_ms", MILLI, "write-100", "100 MB of plain safetensors written"),
+    program_row(
+        FILES,
+        "save_ms",
+        MILLI,
+        "save-100",
+        "a program with them saved",
+        of_row("c++/write-100", 1.3),
+    ),
 ]
