@@ -5,6 +5,8 @@
 // Source. Lines live as long as the program, so a Source can be kept in a jaxpr that outlives its
 // module.
 // SPDX-License-Identifier: Apache-2.0
+#include "base/own_scopes.h"
+
 #include <plait/base/error.h>
 #include <plait/base/source.h>
 
@@ -216,8 +218,16 @@ void Source::set_provider(Source (*provider)()) {
 
 void Source::forget_line() { state.file = nullptr; }
 
+// An equation within another's rewriting is of a program that stands for that one, as a called
+// function or a decomposition does: it is in its scopes.
 SourceScope::SourceScope(Source source) : previous_(state.scope) {
-  if (source) state.scope = source;
+  if (!source) return;
+  state.scope = source;
+  if (!previous_ || previous_->scope.empty()) return;
+  const std::string_view outer = previous_->scope, inner = source->scope;
+  const bool is_in_it = inner.substr(0, outer.size()) == outer &&
+                        (inner.size() == outer.size() || inner[outer.size()] == '/');
+  if (!is_in_it) state.scope = source.in_scope(outer);
 }
 
 SourceScope::~SourceScope() { state.scope = previous_; }
@@ -234,6 +244,20 @@ NamedScope::~NamedScope() {
   std::string& path = scope_path();
   path.resize(std::min(previous_, path.size()));
   state.scope_length = path.size();
+}
+
+OwnScopes::OwnScopes() : line_(state.scope), path_(std::exchange(scope_path(), {})) {
+  state.scope_length = 0;
+  if (!line_ || line_->scope.empty()) return;
+  Source::Line line = *line_;
+  line.scope.clear();
+  state.scope = Source(line);
+}
+
+OwnScopes::~OwnScopes() {
+  scope_path() = path_;
+  state.scope_length = path_.size();
+  state.scope = line_;
 }
 
 }  // namespace plait

@@ -34,7 +34,9 @@ class Simplifier {
   }
 
  private:
-  std::vector<Atom> inline_body(const Jaxpr& body, std::vector<Atom> inputs) {
+  // The equations of a body, in the scopes of the equation that it stands for.
+  std::vector<Atom> inline_body(const Jaxpr& body, std::vector<Atom> inputs, Source of = {}) {
+    const std::string_view outer = of ? std::string_view(of->scope) : std::string_view();
     std::vector<Atom> environment = std::move(inputs);
     environment.resize(body->avals.size(), Atom(Var{}));
     auto read = [&](const Atom& atom) { return atom.is_var() ? environment[atom.var().id] : atom; };
@@ -42,8 +44,8 @@ class Simplifier {
       std::vector<Atom> arguments;
       arguments.reserve(equation.inputs.size());
       for (const Atom& atom : equation.inputs) arguments.push_back(read(atom));
-      const std::vector<Atom> results =
-          add(*equation.primitive, std::move(arguments), equation.params, equation.source);
+      const std::vector<Atom> results = add(*equation.primitive, std::move(arguments),
+                                            equation.params, equation.source.in_scope(outer));
       for (std::size_t i = 0; i < results.size(); ++i)
         environment[equation.outputs[i].id] = results[i];
     }
@@ -74,14 +76,14 @@ class Simplifier {
       if (params.has("symbol") &&
           keep_(Equation{&primitive, inputs, params, {}, source}, avals, body->output_avals()))
         return record(primitive, std::move(inputs), params, source, body->output_avals());
-      return inline_body(body, std::move(inputs));
+      return inline_body(body, std::move(inputs), source);
     }
     if (primitive == scan_p) {
       const SourceScope scope(source);
       auto simplified = [&](const Jaxpr& body) { return simplify_program(body, keep_); };
       Jaxpr moved = move_out_of_loop(params, avals, simplified);
       if (!moved) moved = sum_behind_loop(params, avals, simplified);
-      if (moved) return inline_body(moved, std::move(inputs));
+      if (moved) return inline_body(moved, std::move(inputs), source);
     }
     if (!Eval::table().find(primitive) && Decompose::table().find(primitive)) {
       std::vector<Aval> outputs = infer(primitive, avals, params);
@@ -89,7 +91,7 @@ class Simplifier {
       if (!is_cheap_together(equation) && keep_(equation, avals, outputs))
         return record(primitive, std::move(inputs), params, source, std::move(outputs));
       const SourceScope scope(source);
-      return inline_body(decomposition(primitive, avals, params), std::move(inputs));
+      return inline_body(decomposition(primitive, avals, params), std::move(inputs), source);
     }
     return record(primitive, std::move(inputs), params, source, infer(primitive, avals, params));
   }

@@ -1,5 +1,6 @@
 // bind, the current trace, and staging to jaxprs. See trace.h.
 // SPDX-License-Identifier: Apache-2.0
+#include "base/own_scopes.h"
 #include "ir/possible.h"
 #include "trace/usable.h"
 
@@ -262,6 +263,7 @@ Arrays LinearTrace::bind(const Primitive& primitive, std::span<const Array> inpu
 
 Traced make_jaxpr(const Function& function, std::span<const Aval> inputs, std::string_view name,
                   std::vector<Dim> sizes) {
+  const OwnScopes scopes;
   JaxprTrace trace(name);
   Arrays arguments;
   std::vector<Dim> bound = sizes;

@@ -192,6 +192,16 @@ TEST_CASE("equations remember named scopes and the transforms that rewrote them"
   CHECK(line.under("jvp").under("transpose")->transforms == "transpose(jvp)");
   CHECK(line.in_scope("b").in_scope("a")->scope == "a/b");
   CHECK(line.under("jvp").to_string() == line.to_string());
+  {
+    const SourceScope call(line.in_scope("encoder"));
+    {
+      const SourceScope equation(line.in_scope("gate"));  // of the function that is called
+      CHECK(Source::current() == line.in_scope("encoder/gate"));
+      const SourceScope same(line.in_scope("encoder/gate"));
+      CHECK(Source::current() == line.in_scope("encoder/gate"));
+    }
+    CHECK(Source::current() == line.in_scope("encoder"));
+  }
   CHECK(!Source().under("jvp"));
   Source many = line;
   for (int i = 0; i < 1000; ++i) many = many.under("vmap");
