@@ -3,7 +3,7 @@
 What flows is (x, J, L): a value, its derivatives by each of the n inputs, stacked, and the sum of its second
 derivatives. A constant has none. The Laplacian of y = f(x) is f'(x) L + the sum over i of f''(x)(J_i, J_i), so what
 is linear needs f' alone, what is bilinear one product more, and a function of each element the sum of J_i^2.
-Li et al., "Forward Laplacian", arXiv:2307.08214..
+Li et al., "Forward Laplacian", arXiv:2307.08214. Prints the same as its twin, forward_laplacian.cpp.
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -2,7 +2,7 @@
 
 What flows is the tuple of Taylor coefficients of x(t) = x0 + x1 t + x2 t^2 + ...; a constant has one. Rules are the
 recurrences of Griewank and Walther, "Evaluating Derivatives", chapter 13. Nested forward mode takes twice as
-much for each order; this takes the square of the order..
+much for each order; this takes the square of the order. Prints the same as its twin, jet.cpp.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -84,20 +84,12 @@ def gauss(x):
     return taylor(lambda x: jnp.exp(-x * x))(x)
 
 
-@taylor.rule("sin")
-def _(x):
-    return sine_and_cosine(x)[0]
-
-
-@taylor.rule("cos")
-def _(x):
-    return sine_and_cosine(x)[1]
-
-
 def sine_and_cosine(x):
     return solve(x, [jnp.sin(x[0]), jnp.cos(x[0])], lambda x, sin, cos: [cos, scaled(-1.0, sin)])
 
 
+taylor.rule("sin")(lambda x: sine_and_cosine(x)[0])
+taylor.rule("cos")(lambda x: sine_and_cosine(x)[1])
 taylor.rule("mul")(lambda x, y: product(x, y))
 taylor.rule("div")(lambda x, y: quotient(x, y))
 
@@ -174,21 +166,29 @@ def jet(f, primals, series):
     return value, [c * math.factorial(k) for k, c in enumerate(coefficients, 1)]
 
 
-def f(x):
-    return jnp.tanh(jnp.sin(x) * jnp.exp(x)) / (1 + x**2)
-
-
 def derivatives(f, x, order):
     """f and its derivatives at a number, up to an order."""
     value, series = jet(f, (x,), ([jnp.ones_like(x)] + [jnp.zeros_like(x)] * (order - 1),))
     return [value, *series]
 
 
+def f(x):
+    return jnp.tanh(jnp.sin(x) * jnp.exp(x)) / (1 + x**2)
+
+
+def network(t):
+    """A network along a line: products, sums, powers and what moves elements."""
+    w = jnp.reshape(jnp.sin(jnp.arange(12.0)), (3, 4))
+    x = jnp.concatenate([jnp.stack([t, 1 - t]), jnp.cos(jnp.reshape(t, (1,)))])
+    return jnp.log(1 + jnp.sum(jnp.exp(x @ w) ** 1.5))
+
+
 if __name__ == "__main__":
-    x, nested = jnp.asarray(0.5), f
-    sizes = []
-    for order, by_jet in enumerate(derivatives(f, x, 6)):
-        print(
-            f"order {order}: {float(by_jet):14.6f} by jet, {float(nested(x)):14.6f} by nested grad"
-        )
-        nested = plait.grad(nested)
+    x = jnp.asarray(0.5, plait.float64)
+    for function in (f, network):
+        nested = function
+        for order, by_jet in enumerate(derivatives(function, x, 5)):
+            print(
+                f"order {order}: {float(by_jet):11.4f} by jet, {float(nested(x)):11.4f} by nested grad"
+            )
+            nested = plait.grad(nested)

@@ -8,6 +8,7 @@ import math
 import pathlib
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -25,8 +26,9 @@ def example(stem):
     return module
 
 
-new_transform, jet, laplacian, sparse = map(
-    example, ("new_transform", "jet", "forward_laplacian", "sparse_jacobian")
+new_transform, jet, laplacian, sparse, stages, debugger = map(
+    example,
+    ("new_transform", "jet", "forward_laplacian", "sparse_jacobian", "stages", "debugger"),
 )
 X = np.float64([[0.3, 0.7, 1.1], [0.5, 1.3, 0.2]])
 W = np.sin(np.arange(12.0)).reshape(3, 4)
@@ -191,3 +193,155 @@ def test_what_sparse_jacobian_prints():
     assert lines[:12] == band and lines[12] == "colours 0 1 2 0 1 2 0 1 2 0 1 2"
     assert float(lines[13].split()[-1]) < 1e-6
     assert lines[14:] == ["100 columns in 3 passes", "300 columns in 3 passes"]
+
+
+def test_stages_give_what_the_function_gives():
+    batches = [np.float32(np.cos(np.arange(24.0) + i)).reshape(3, 8) for i in range(20)]
+    run = stages.pipelined(stages.network, batches[0])
+    assert [stage.name for stage in run.stages] == ["encoder", "decoder", "head"]
+    results = list(run(iter(batches)))
+    assert len(results) == 20
+    for batch, result in zip(batches, results):
+        expected = stages.network(pnp.asarray(batch))
+        for key, value in expected.items():
+            np.testing.assert_allclose(np.asarray(result[key]), np.asarray(value), rtol=1e-6)
+
+
+def test_stages_run_on_threads_of_their_own():
+    seen = {}
+
+    def noting(name):
+        def note(x):
+            seen[name] = threading.current_thread().ident
+            return x
+
+        return lambda x: plait.host_call(note, x, x)
+
+    def f(x):
+        for name in ("first", "second", "third"):
+            with plait.named_scope(name):
+                x = noting(name)(pnp.sin(x))
+        return x
+
+    x = np.float64([1, 2])
+    results = list(stages.pipelined(f, x)([x] * 5))
+    assert len({*seen.values(), threading.current_thread().ident}) == 4
+    np.testing.assert_allclose(np.asarray(results[-1]), np.sin(np.sin(np.sin(x))))
+
+
+def test_stages_in_the_order_that_values_need():
+    def f(x, scale=pnp.asarray(np.float64(3))):
+        with plait.named_scope("early"):
+            a = pnp.sin(x) * scale
+        with plait.named_scope("late"):
+            b = pnp.exp(scale) - a  # its first equation needs nothing of the other scope
+        return b, x, 1.0
+
+    x = np.float64([1, 2])
+    run = stages.pipelined(f, x)
+    assert [stage.name for stage in run.stages] == ["early", "late"]
+    ((b, same, one),) = run([x])
+    np.testing.assert_allclose(np.asarray(b), np.exp(3) - 3 * np.sin(x))
+    assert same.tolist() == [1, 2] and float(one) == 1
+
+
+def test_stages_of_a_program_without_scopes():
+    run = stages.pipelined(lambda x: x * 2, 1.0)
+    assert [float(y) for y in run([1.0, 2.0])] == [2, 4] and len(run.stages) == 1
+
+
+def test_scopes_that_need_each_other_are_no_stages():
+    def f(x):
+        with plait.named_scope("a"):
+            x = pnp.sin(x)
+        with plait.named_scope("b"):
+            x = pnp.cos(x)
+        with plait.named_scope("a"):
+            return pnp.exp(x)
+
+    with pytest.raises(ValueError, match="scope `[ab]` needs `[ab]` needs `[ab]`: give them one"):
+        stages.pipelined(f, 1.0)
+
+
+def test_an_error_goes_through_the_stages():
+    def batches():
+        yield pnp.ones((3, 8))
+        raise RuntimeError("no more")
+
+    run = stages.pipelined(stages.network, pnp.ones((3, 8)))
+    results = run(batches())
+    assert set(next(results)) == {"mean", "most"}
+    with pytest.raises(RuntimeError, match="no more"):
+        next(results)
+    with pytest.raises(plait.Error):
+        list(run([pnp.ones((3, 7))]))
+
+
+def session(f, *args, commands):
+    lines = []
+    result = debugger.debug(f, commands, lines.append)(*args)
+    return result, lines
+
+
+def wave(x):
+    with plait.named_scope("model"):
+        y = pnp.sin(x)
+        with plait.named_scope("inner"):
+            y = pnp.exp(y)  # a line to stop at
+    return y * 2
+
+
+def test_the_debugger_computes_what_the_function_does():
+    for f in (wave, plait.grad(wave), plait.jit(lambda x: {"y": plait.nn.sigmoid(x * x)})):
+        x = np.float64(0.3)
+        for commands in ([], ["quit"], ["step"] * 50, ["into"] * 50, ["continue"]):
+            result, _ = session(f, x, commands=commands)
+            expected = f(x)
+            for a, b in zip(plait.tree.leaves(result), plait.tree.leaves(expected)):
+                np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-12)
+
+
+def line_of(text):
+    source = pathlib.Path(__file__).read_text().splitlines()
+    return next(n for n, line in enumerate(source, 1) if line.endswith(text))
+
+
+@pytest.mark.parametrize(
+    "place", ["exp", "model/inner", str(line_of("# a line to stop at")), None], ids=str
+)
+def test_the_debugger_stops_at_primitives_scopes_and_lines(place):
+    place = place or f"test_worked_examples.py:{line_of('# a line to stop at')}"
+    for f in (wave, plait.jit(wave)):
+        _, lines = session(f, 0.5, commands=[f"break {place}", "continue", "p b", "where", "quit"])
+        stops = [line for line in lines if line.startswith("->")]
+        assert len(stops) == 2 and "= exp b" in stops[1]
+        assert lines[lines.index(stops[1]) + 1].endswith("y = pnp.exp(y)  # a line to stop at")
+        value = next(line for line in lines if line.startswith("b = "))
+        assert float(value[4:]) == pytest.approx(math.sin(0.5), rel=1e-6)
+        assert "scope model/inner; made by tracing" in lines[-1]
+
+
+def test_the_debugger_in_a_program_that_transforms_made():
+    commands = ["break cos", "continue", "where", "quit"]
+    _, lines = session(plait.grad(wave), 0.5, commands=commands)
+    assert "y = pnp.sin(x)" in lines[-1] and "scope model; made by" in lines[-1]
+
+
+def test_the_debugger_steps_and_lists():
+    _, lines = session(wave, 0.5, commands=["step", "list", "p a + 1", "p nonsense", "?", "q"])
+    assert [line.split()[-2] for line in lines if line.startswith("->")] == ["sin", "exp", "exp"]
+    assert "a + 1 = 1.5" in lines
+    assert any(line.startswith("NameError") for line in lines)
+    assert any(line.startswith("break WHERE") for line in lines)
+
+
+def test_what_the_debugger_prints():
+    text = "\n".join(printed("debugger"))
+    assert "(plait) print a\na = [[0.28842226 0.28842226]\n [0.         0.        ]]" in text
+    assert "-inf       -inf" in text and "made by tracing" in text and text.endswith("loss nan")
+
+
+def test_what_stages_prints():
+    lines = printed("stages")
+    assert [line.split()[0] for line in lines[:3]] == ["encoder", "decoder", "head"]
+    assert len(lines) == 11 and all(line.endswith("as without stages: True") for line in lines[3:])
