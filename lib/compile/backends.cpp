@@ -5,8 +5,11 @@
 #include <dirent.h>
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+
+#include "compile/modules.h"
 
 namespace plait {
 namespace {
@@ -67,12 +70,16 @@ void load_modules() {
   }
 }
 
+constinit std::atomic<bool> loads_modules{true};
+
 void load_modules_once() {
   static std::once_flag once;
-  std::call_once(once, load_modules);
+  if (loads_modules) std::call_once(once, load_modules);
 }
 
 }  // namespace
+
+void load_no_modules() { loads_modules = false; }
 
 bool register_backend(std::unique_ptr<Backend> backend, Preference preference) {
   Registry& all = registry();

@@ -1,6 +1,7 @@
 // The table of verbs. See command.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/command.h"
+#include "tool/deploy.h"
 
 namespace plait::tool {
 
@@ -31,6 +32,25 @@ std::span<const Verb> verbs() {
        "vectors: what does not fit is an error, and the exit code is 1.\n",
        {},
        &check},
+      {"compile",
+       "FILE",
+       1,
+       1,
+       "an object with a C interface, which needs no plait to run: model.so or model.a",
+       "The object holds the programs, their constants and the kernels that they need; a header "
+       "is\n"
+       "written beside it, with a function for every entry. It needs a C++ compiler here, and "
+       "where\n"
+       "it runs the C++ standard library alone. A size with a name is fixed, or an argument of "
+       "the\n"
+       "function up to a bound.\n",
+       {{"-o", "OUTPUT", "model.so, or model.a"},
+        {"--entry", "NAME", "only this entry; may be given several times"},
+        {"--size", "n=32", "fix the size n; n<=64: make it an argument, up to 64"},
+        {"--name", "NAME", "what names in the header begin with; else that of the output"},
+        {"--header", "FILE", "where the header goes; else beside the output"},
+        {"--runtime", "FILE", "the run-time library, if it is not the one beside libplait"}},
+       &compile},
   };
   return all;
 }

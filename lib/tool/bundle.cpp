@@ -1,0 +1,133 @@
+// What goes into a compiled object: decomposed programs, constants, and the list of what they need.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/compile/backend.h>
+#include <plait/sizes.h>
+
+#include <charconv>
+
+#include "compile/simplify.h"
+#include "tool/deploy.h"
+#include "tool/deployed/bundle.h"
+
+namespace plait::tool {
+namespace {
+
+// As compilation does it: equations whose body a backend runs as a whole stay.
+Jaxpr simplified(const Jaxpr& jaxpr) {
+  return compile_passes::simplify_program(
+      jaxpr,
+      [](const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs) {
+        for (const Backend* backend : backends_of())
+          if (backend->runs_eagerly() && backend->supports(equation, inputs, outputs)) return true;
+        return false;
+      });
+}
+
+// Of a program with named sizes: some sizes at which it is one that can be compiled.
+std::map<std::string, Dim> sample_sizes(const DeployedEntry& deployed, std::int64_t size) {
+  std::map<std::string, Dim> values;
+  for (std::size_t i = 0; i < deployed.bounds.size(); ++i)
+    values.emplace(deployed.jaxpr->sizes[i].to_string(), Dim(std::min(size, deployed.bounds[i])));
+  return values;
+}
+
+void collect(const Jaxpr& jaxpr, std::set<const Primitive*>& primitives) {
+  for (const Equation& equation : jaxpr->equations) {
+    primitives.insert(equation.primitive);
+    for_each_body(equation.params, [&](const Jaxpr& body) { collect(body, primitives); });
+  }
+}
+
+// "lib/ops/dot.cpp" of the path that the compiler was given.
+void add_file(const std::string& path, std::set<std::string>& files) {
+  for (const char* top : {"lib/", "transforms/"})
+    if (const std::size_t at = path.rfind(top); at != std::string::npos)
+      files.insert(path.substr(at));
+}
+
+}  // namespace
+
+SizeChoices::SizeChoices(std::span<const std::string> words) {
+  for (const std::string& word : words) {
+    const std::size_t less = word.find("<="), equals = word.find('=');
+    const bool is_bound = less != std::string::npos;
+    const std::string name = word.substr(0, is_bound ? less : equals);
+    std::int64_t number = 0;
+    if (equals != std::string::npos) {
+      const char* const end = word.data() + word.size();
+      const auto [stop, error] = std::from_chars(word.data() + equals + 1, end, number);
+      if (error != std::errc() || stop != end) number = -1;
+    }
+    if (name.empty() || equals == std::string::npos || number < 0)
+      throw Usage("--size needs n=32 or n<=64, not `" + word + "`");
+    (is_bound ? bounds : fixed)[name] = number;
+  }
+}
+
+DeployedEntry prepare_entry(const Entry& entry, const SizeChoices& choices) {
+  std::map<std::string, Dim> numbers;
+  std::vector<std::int64_t> bounds;
+  for (Dim size : entry.jaxpr()->sizes) {
+    const std::string name = size.to_string();
+    const auto fixed = choices.fixed.find(name), bound = choices.bounds.find(name);
+    if (fixed != choices.fixed.end())
+      numbers.emplace(name, Dim(fixed->second));
+    else if (bound != choices.bounds.end())
+      bounds.push_back(bound->second);
+    else
+      throw ValueError("compile: nothing is said of the size " + name + " of entry " + entry.name(),
+                       "add --size " + name + "=32 to fix it, or --size '" + name +
+                           "<=32' to make it an argument");
+  }
+  Jaxpr jaxpr = numbers.empty() ? entry.jaxpr() : instantiate(entry.jaxpr(), numbers);
+  if (bounds.empty()) jaxpr = simplified(jaxpr);
+  return {entry, std::move(jaxpr), std::move(bounds)};
+}
+
+std::string bundle_of(std::span<const DeployedEntry> entries) {
+  deployed::BundleWriter bundle;
+  bundle.add(deployed::bundle_format);
+  bundle.add_count(entries.size());
+  for (const DeployedEntry& deployed : entries) {
+    const Entry& entry = deployed.entry;
+    bundle.add(entry.name());
+    bundle.add(print(deployed.jaxpr));
+    std::vector<std::string> inputs, outputs, bounds;
+    for (std::size_t i = 0; i < entry.inputs().size(); ++i)
+      inputs.push_back(input_name(entry, int(i)));
+    for (int i = 0; i < entry.result().num_leaves(); ++i) outputs.push_back(output_name(entry, i));
+    for (std::int64_t bound : deployed.bounds) bounds.push_back(std::to_string(bound));
+    bundle.add_lines(inputs);
+    bundle.add_lines(outputs);
+    bundle.add_lines(bounds);
+    bundle.add_count(entry.constants().size());
+    for (const Array& constant : entry.constants()) {
+      const Buffer dense = constant.buffer().dense();
+      bundle.add({static_cast<const char*>(dense.data()), std::size_t(dense.bytes())});
+    }
+  }
+  return bundle.bytes();
+}
+
+std::set<std::string> files_for(std::span<const DeployedEntry> entries) {
+  std::set<const Primitive*> primitives;
+  for (const DeployedEntry& deployed : entries) {
+    collect(deployed.jaxpr, primitives);
+    // Each size decomposes at run time, and may do so differently where it is 0 or 1.
+    if (deployed.bounds.empty()) continue;
+    for (std::int64_t size : {0, 1, 2, 3, 64}) try {
+        collect(simplified(instantiate(deployed.jaxpr, sample_sizes(deployed, size))), primitives);
+      } catch (const ShapeError&) {
+        // A size that the program refuses.
+      }
+  }
+  std::set<std::string> files;
+  for (const Primitive* primitive : primitives) {
+    add_file(info_of(*primitive).file, files);
+    for (const AnyRuleTable* table : AnyRuleTable::all())
+      if (const RuleOrigin* origin = table->origin(*primitive)) add_file(origin->file, files);
+  }
+  return files;
+}
+
+}  // namespace plait::tool

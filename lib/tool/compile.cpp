@@ -1,0 +1,88 @@
+// plait compile: a program as an object with a C interface, which needs no plait to run.
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "compile/modules.h"
+#include "tool/deploy.h"
+
+namespace plait::tool {
+namespace {
+
+// The folder of libplait.
+std::filesystem::path library_folder() {
+  Dl_info info;
+  Program (*const inside)(const std::string&, const LoadOptions&) = &load;
+  if (!dladdr(reinterpret_cast<void*>(inside), &info) || !info.dli_fname) return ".";
+  return std::filesystem::path(info.dli_fname).parent_path();
+}
+
+std::string archive_of(const Words& words) {
+  const std::string path = words.value("--runtime", (library_folder() / "libplait_run.a").string());
+  if (!std::filesystem::exists(path))
+    throw FileError("compile: there is no run-time library at " + path,
+                    "install it, or name it with --runtime");
+  return std::filesystem::absolute(path).string();
+}
+
+// "model" of "out/libmodel.so": what names in the header begin with.
+std::string name_of(const Words& words, const std::filesystem::path& output) {
+  std::string name = output.stem().string();
+  if (name.starts_with("lib")) name = name.substr(3);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  name = words.value("--name", name);
+  const auto is_good = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) ||
+      !std::all_of(name.begin(), name.end(), is_good))
+    throw Usage("`" + name + "` cannot begin names in C; give one with --name");
+  return name;
+}
+
+void write_header(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) throw FileError("compile: cannot write " + path, "choose another with --header");
+}
+
+}  // namespace
+
+int compile(const Words& words) {
+  const std::filesystem::path output = words.value("-o");
+  if (output.empty()) throw Usage("-o is missing: model.so or model.a");
+  if (output.extension() != ".so" && output.extension() != ".a")
+    throw Usage("-o needs a name that ends in .so or .a, not `" + output.string() + "`");
+  LinkOptions options;
+  options.output = std::filesystem::absolute(output).string();
+  options.name = name_of(words, output);
+  options.runtime = archive_of(words);
+  load_no_modules();
+  const Program program = load(words[0]);
+  const SizeChoices sizes(words.values("--size"));
+  const std::vector<std::string> wanted = words.values("--entry");
+  std::vector<DeployedEntry> entries;
+  for (const Entry& entry : program.entries())
+    if (wanted.empty()) entries.push_back(prepare_entry(entry, sizes));
+  for (const std::string& name : wanted) entries.push_back(prepare_entry(program[name], sizes));
+  options.header =
+      header_text(options.name, std::filesystem::path(words[0]).filename().string(), entries);
+  options.source = source_text(options.name, "bundle", entries);
+  options.bundle = bundle_of(entries);
+  options.files = files_for(entries);
+  link_object(options);
+  if (output.extension() == ".so") check_object(options.output, options.name);
+  std::filesystem::path header = output;
+  header.replace_filename(options.name + ".h");
+  const std::string header_path = words.value("--header", header.string());
+  write_header(header_path, options.header);
+  std::printf("%s: %s\n%s\n", output.c_str(),
+              bytes_text(std::int64_t(std::filesystem::file_size(options.output))).c_str(),
+              header_path.c_str());
+  return 0;
+}
+
+}  // namespace plait::tool

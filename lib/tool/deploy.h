@@ -1,0 +1,66 @@
+// The pieces of plait compile: what goes into an object, the C code around it, and the system's
+// compiler and linker.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <set>
+
+#include "tool/command.h"
+
+namespace plait::tool {
+
+// One entry as it is compiled: sizes that were given are numbers in it, the others have bounds.
+struct DeployedEntry {
+  Entry entry;
+  Jaxpr jaxpr;
+  std::vector<std::int64_t> bounds;  // of the named sizes that are left
+};
+
+// The sizes of the command line: "n=32" fixes one, "n<=64" bounds it. Usage for other words.
+struct SizeChoices {
+  explicit SizeChoices(std::span<const std::string> words);
+  std::map<std::string, std::int64_t> fixed, bounds;
+};
+
+// ValueError for a named size without a choice.
+DeployedEntry prepare_entry(const Entry& entry, const SizeChoices& choices);
+// The bytes that deployed.cpp reads: see deployed/bundle.h.
+std::string bundle_of(std::span<const DeployedEntry> entries);
+// The source files whose definitions and rules these programs need, "lib/ops/dot.cpp".
+std::set<std::string> files_for(std::span<const DeployedEntry> entries);
+
+// The header that users include, and the functions that it declares. name is an identifier.
+std::string header_text(const std::string& name, const std::string& from,
+                        std::span<const DeployedEntry> entries);
+std::string source_text(const std::string& name, const std::string& bundle_path,
+                        std::span<const DeployedEntry> entries);
+
+struct LinkOptions {
+  std::string output, name;            // model.so or model.a; the identifier
+  std::string header, source, bundle;  // their texts and bytes
+  std::string runtime;                 // libplait_run.a
+  std::vector<std::string> backends;   // more archives, whole
+  std::vector<std::string> libraries;  // "-ldnnl"
+  std::set<std::string> files;         // source files whose object files are needed
+};
+// FileError where something cannot be written, BackendError where a program fails: with what it
+// said.
+void link_object(const LinkOptions& options);
+// BackendError where the object does not open: part of the run-time library is missing in it.
+void check_object(const std::string& path, const std::string& name);
+
+// A folder that is removed with it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+int compile(const Words& words);
+
+}  // namespace plait::tool

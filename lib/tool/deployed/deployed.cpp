@@ -1,0 +1,251 @@
+// What runs inside an object that plait compile made: sessions, each with programs that are
+// compiled, memory that stays, and a place for the caller's buffers.
+//
+// The four functions with C names are what the generated code calls; they are hidden in the object.
+// Programs are parsed and compiled once for the process and shared by sessions. See bundle.h and
+// lib/tool/header.cpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/deployed/bundle.h"
+
+#include <plait/run.h>
+#include <plait/sizes.h>
+#include <plait/wait.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <mutex>
+
+#include "compile/modules.h"
+
+namespace plait::deployed {
+namespace {
+
+// As the generated header names them.
+enum Code : int { ok = 0, bad_argument = 1, out_of_memory = 2, refused = 3, broken = 4 };
+
+struct Entry {
+  std::string name;
+  Jaxpr jaxpr;
+  std::vector<std::string> inputs, outputs;
+  std::vector<std::int64_t> bounds;
+  std::vector<std::string_view> constants;
+};
+
+struct Program {
+  std::vector<Entry> entries;
+};
+
+// The message of the last call on this thread that failed: no memory is asked for.
+thread_local char message[1024] = "";
+
+int fail(Code code, const std::string& text) {
+  std::snprintf(message, sizeof message, "%s", text.c_str());
+  return code;
+}
+
+// An error that the program's own conditions made, or the caller's sizes.
+int fail(Code code, const Error& error) {
+  return fail(code, error.problem() + (error.fix().empty() ? "" : "; " + error.fix()));
+}
+
+// Runs work; what it throws becomes a code and a message, for C knows no exceptions.
+template <class Work>
+int guarded(const Work& work) {
+  try {
+    return work();
+  } catch (const MemoryError& error) {
+    return fail(out_of_memory, error);
+  } catch (const std::bad_alloc&) {
+    return fail(out_of_memory, "there is not enough memory");
+  } catch (const InternalError& error) {
+    return fail(broken, error);
+  } catch (const Error& error) {
+    return fail(refused, error);
+  } catch (const std::exception& error) {
+    return fail(broken, error.what());
+  }
+}
+
+Program read(const void* bundle, std::size_t size) {
+  BundleReader reader(bundle, size);
+  if (reader.next() != bundle_format)
+    throw InternalError("the bundle in this object is not of this version");
+  Program program;
+  program.entries.resize(reader.next_count());
+  for (Entry& entry : program.entries) {
+    entry.name = reader.next();
+    entry.jaxpr = parse(reader.next());
+    entry.inputs = reader.next_lines();
+    entry.outputs = reader.next_lines();
+    for (const std::string& bound : reader.next_lines()) entry.bounds.push_back(std::stoll(bound));
+    entry.constants.resize(reader.next_count());
+    for (std::string_view& constant : entry.constants) constant = reader.next();
+  }
+  return program;
+}
+
+// The program of a bundle, read at the first call: an object has one bundle.
+const Program& program_of(const void* bundle, std::size_t size) {
+  static std::mutex mutex;
+  static const Program* program = nullptr;  // as long as the process: sessions may outlive main
+  const std::lock_guard lock(mutex);
+  if (!program) {
+    load_no_modules();
+    program = new Program(read(bundle, size));
+  }
+  return *program;
+}
+
+View dense_view(const Aval& aval) {
+  const Sizes64 shape = aval.shape.to_sizes();
+  return {nullptr, aval.dtype, shape, dense_strides(shape)};
+}
+
+// An entry at some sizes, ready to run for one thread at a time.
+class Prepared {
+ public:
+  Prepared(const Entry& entry, std::span<const std::int64_t> sizes)
+      : entry_(entry), sizes_(sizes.begin(), sizes.end()) {
+    Jaxpr jaxpr = entry.jaxpr;
+    if (!sizes.empty()) {
+      std::map<std::string, Dim> values;
+      for (std::size_t i = 0; i < sizes.size(); ++i)
+        values.emplace(jaxpr->sizes[i].to_string(), Dim(sizes[i]));
+      jaxpr = instantiate(jaxpr, values);
+    }
+    const Waiting waiting;  // all of it now: no thread of ours compiles later
+    executable_ = compile(jaxpr);
+    session_ = executable_->open();
+    for (const Aval& aval : jaxpr->input_avals()) inputs_.push_back(dense_view(aval));
+    for (const Aval& aval : executable_->outputs()) outputs_.push_back(dense_view(aval));
+    const std::size_t num_inputs = entry.inputs.size();
+    for (std::size_t i = 0; i < entry.constants.size(); ++i)
+      inputs_[num_inputs + i].data = const_cast<char*>(entry.constants[i].data());
+    places_.resize(num_inputs + outputs_.size());
+  }
+
+  bool is_for(const Entry& entry, std::span<const std::int64_t> sizes) const {
+    return &entry == &entry_ && std::equal(sizes.begin(), sizes.end(), sizes_.begin());
+  }
+
+  int run(const void* const* inputs, void* const* outputs) {
+    for (std::size_t i = 0; i < entry_.inputs.size(); ++i)
+      inputs_[i].data = const_cast<void*>(inputs[i]);
+    for (std::size_t i = 0; i < outputs_.size(); ++i) outputs_[i].data = outputs[i];
+    if (const int code = check_places()) return code;
+    session_->run(inputs_, outputs_);
+    return ok;
+  }
+
+ private:
+  struct Place {
+    const char *begin, *end;
+    std::size_t index;  // of an input, or behind them of an output
+  };
+
+  const std::string& name_of(std::size_t index) const {
+    return index < entry_.inputs.size() ? entry_.inputs[index]
+                                        : entry_.outputs[index - entry_.inputs.size()];
+  }
+
+  // Every buffer is there, and none is written that is read or written as another one.
+  int check_places() {
+    const std::size_t num_inputs = entry_.inputs.size();
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const View& view = i < num_inputs ? inputs_[i] : outputs_[i - num_inputs];
+      const char* const begin = view.as<const char>();
+      places_[i] = {begin, begin + view.size() * size_of(view.dtype), i};
+      if (!begin && view.size() > 0)
+        return fail(bad_argument, entry_.name + ": " + name_of(i) + " is a null pointer");
+    }
+    std::sort(places_.begin(), places_.end(),
+              [](const Place& a, const Place& b) { return a.begin < b.begin; });
+    const Place* furthest[2] = {};  // of inputs, of outputs: that which ends last so far
+    for (const Place& place : places_) {
+      const bool is_output = place.index >= num_inputs;
+      for (int other = is_output ? 0 : 1; other < 2; ++other)
+        if (furthest[other] && place.begin < furthest[other]->end && place.begin < place.end)
+          return fail(bad_argument, entry_.name + ": " + name_of(place.index) + " overlaps " +
+                                        name_of(furthest[other]->index));
+      if (!furthest[is_output] || place.end > furthest[is_output]->end)
+        furthest[is_output] = &place;
+    }
+    return ok;
+  }
+
+  const Entry& entry_;
+  const std::vector<std::int64_t> sizes_;
+  std::shared_ptr<const Executable> executable_;
+  std::unique_ptr<plait::Session> session_;
+  std::vector<View> inputs_, outputs_;
+  std::vector<Place> places_;
+};
+
+struct Session {
+  static constexpr std::size_t most = 16;  // entries at sizes, of those with named sizes
+  const Program& program;
+  std::vector<std::unique_ptr<Prepared>> fixed;  // by entry; null where sizes are named
+  std::vector<std::unique_ptr<Prepared>> sized;  // used last first
+};
+
+Prepared& prepared(Session& session, const Entry& entry, std::size_t index,
+                   std::span<const std::int64_t> sizes) {
+  if (sizes.empty()) return *session.fixed[index];
+  auto& all = session.sized;
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const auto& one) { return one->is_for(entry, sizes); });
+  if (found == all.end()) {
+    auto made = std::make_unique<Prepared>(entry, sizes);
+    if (all.size() == Session::most) all.pop_back();
+    all.insert(all.begin(), std::move(made));
+  } else {
+    std::rotate(all.begin(), found, found + 1);
+  }
+  return *all.front();
+}
+
+}  // namespace
+}  // namespace plait::deployed
+
+using namespace plait::deployed;
+
+extern "C" {
+
+int plait_deployed_open(const void* bundle, std::size_t size, void** session) {
+  if (!session) return fail(bad_argument, "open: the place for the session is a null pointer");
+  *session = nullptr;
+  return guarded([&] {
+    const Program& program = program_of(bundle, size);
+    auto made = std::make_unique<Session>(Session{program, {}, {}});
+    made->sized.reserve(Session::most);
+    for (const Entry& entry : program.entries)
+      made->fixed.push_back(entry.bounds.empty()
+                                ? std::make_unique<Prepared>(entry, std::span<std::int64_t>())
+                                : nullptr);
+    *session = made.release();
+    return int(ok);
+  });
+}
+
+int plait_deployed_call(void* session, std::size_t index, const std::int64_t* sizes,
+                        const void* const* inputs, void* const* outputs) {
+  if (!session) return fail(bad_argument, "the session is a null pointer");
+  return guarded([&] {
+    auto& opened = *static_cast<Session*>(session);
+    const Entry& entry = opened.program.entries[index];
+    const std::size_t num_sizes = entry.bounds.size();
+    for (std::size_t i = 0; i < num_sizes; ++i)
+      if (sizes[i] < 0 || sizes[i] > entry.bounds[i])
+        return fail(bad_argument, entry.name + ": the size " + entry.jaxpr->sizes[i].to_string() +
+                                      " is " + std::to_string(sizes[i]) + ", and may be 0 to " +
+                                      std::to_string(entry.bounds[i]));
+    Prepared& ready = prepared(opened, entry, index, {sizes, num_sizes});
+    return inputs || outputs ? ready.run(inputs, outputs) : int(ok);
+  });
+}
+
+void plait_deployed_close(void* session) { delete static_cast<Session*>(session); }
+
+const char* plait_deployed_message() { return message; }
+}

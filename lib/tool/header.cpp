@@ -1,0 +1,270 @@
+// The C interface of a compiled object: the header that users include, and the code behind it.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cctype>
+
+#include "tool/deploy.h"
+
+namespace plait::tool {
+namespace {
+
+const char* c_type(DType dtype) {
+  switch (dtype) {
+    case DType::int8:
+      return "int8_t";
+    case DType::int16:
+      return "int16_t";
+    case DType::int32:
+      return "int32_t";
+    case DType::int64:
+      return "int64_t";
+    case DType::bool_:
+    case DType::uint8:
+      return "uint8_t";
+    case DType::uint16:
+    case DType::float16:
+    case DType::bfloat16:
+      return "uint16_t";
+    case DType::uint32:
+      return "uint32_t";
+    case DType::uint64:
+      return "uint64_t";
+    case DType::float32:
+    case DType::complex64:
+      return "float";
+    case DType::float64:
+    case DType::complex128:
+      return "double";
+  }
+  return "void";
+}
+
+// What the type in C does not say.
+const char* note_of(DType dtype) {
+  if (is_complex(dtype)) return ", pairs of real and imaginary part";
+  if (dtype == DType::bool_) return ", 0 or 1";
+  return dtype == DType::float16 || dtype == DType::bfloat16 ? ", as bits" : "";
+}
+
+std::string upper(std::string text) {
+  for (char& c : text) c = char(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// Letters, digits and single underscores, not a word of C or C++, and new among the taken names.
+std::string identifier(const std::string& text, std::set<std::string>& taken) {
+  static const std::set<std::string> words = {
+      "auto",     "break",  "case",     "catch",  "char",     "class",   "const",   "continue",
+      "default",  "delete", "do",       "double", "else",     "enum",    "extern",  "float",
+      "for",      "goto",   "if",       "inline", "int",      "long",    "new",     "operator",
+      "private",  "public", "register", "return", "short",    "signed",  "sizeof",  "static",
+      "struct",   "switch", "template", "this",   "throw",    "try",     "typedef", "union",
+      "unsigned", "using",  "virtual",  "void",   "while",    "session", "inputs",  "outputs",
+      "sizes",    "bool",   "true",     "false",  "namespace"};
+  std::string name;
+  for (unsigned char c : text) {
+    if (std::isalnum(c) && c < 128)
+      name += char(c);
+    else if (!name.empty() && name.back() != '_')
+      name += '_';
+  }
+  while (!name.empty() && name.back() == '_') name.pop_back();
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "x" + name;
+  if (words.count(name)) name += "_";
+  std::string unique = name;
+  for (int number = 2; !taken.insert(unique).second; ++number)
+    unique = name + "_" + std::to_string(number);
+  return unique;
+}
+
+// The parameters of an entry's function in C.
+struct Parameters {
+  explicit Parameters(const DeployedEntry& deployed) {
+    const Entry& entry = deployed.entry;
+    std::set<std::string> taken;
+    for (std::size_t i = 0; i < deployed.bounds.size(); ++i)
+      sizes.push_back(identifier(deployed.jaxpr->sizes[i].to_string(), taken));
+    for (std::size_t i = 0; i < entry.inputs().size(); ++i) {
+      inputs.push_back(identifier(input_name(entry, int(i)), taken));
+      declared.push_back("const " + pointer_to(entry.inputs()[i], inputs.back()));
+    }
+    const std::vector<Aval> avals = deployed.jaxpr->output_avals();
+    for (std::size_t i = 0; i < avals.size(); ++i) {
+      outputs.push_back(identifier(output_name(entry, int(i)), taken));
+      declared.push_back(pointer_to(avals[i], outputs.back()));
+    }
+  }
+  static std::string pointer_to(const Aval& aval, const std::string& name) {
+    return std::string(c_type(aval.dtype)) + " *" + name;
+  }
+  std::vector<std::string> sizes, inputs, outputs, declared;
+};
+
+std::string entry_name(const DeployedEntry& deployed) {
+  std::set<std::string> none;
+  return identifier(deployed.entry.name(), none);
+}
+
+std::string signature(const std::string& name, const DeployedEntry& deployed) {
+  const Parameters parameters(deployed);
+  std::string text = "int " + name + "_" + entry_name(deployed) + "(" + name + "_session *session";
+  for (const std::string& size : parameters.sizes) text += ", int64_t " + size;
+  for (const std::string& parameter : parameters.declared) text += ",\n    " + parameter;
+  return text + ")";
+}
+
+std::string prepare_signature(const std::string& name, const DeployedEntry& deployed) {
+  std::string text =
+      "int " + name + "_prepare_" + entry_name(deployed) + "(" + name + "_session *session";
+  for (const std::string& size : Parameters(deployed).sizes) text += ", int64_t " + size;
+  return text + ")";
+}
+
+std::string call_signature(const std::string& name) {
+  return "int " + name + "_call(" + name +
+         "_session *session, int entry, const int64_t *sizes,\n    const void *const *inputs, "
+         "void *const *outputs)";
+}
+
+// "   x         float32 [n, 64]"
+std::string line_of(const std::string& name, const Aval& aval) {
+  std::string shape;
+  for (Dim dim : aval.shape) shape += (shape.empty() ? "" : ", ") + dim.to_string();
+  std::string padded = name;
+  padded.resize(std::max<std::size_t>(padded.size(), 20), ' ');
+  return " *   " + padded + " " + std::string(name_of(aval.dtype)) + " [" + shape + "]" +
+         note_of(aval.dtype) + "\n";
+}
+
+std::string describe(const std::string& name, const DeployedEntry& deployed) {
+  const Entry& entry = deployed.entry;
+  const Parameters parameters(deployed);
+  std::string text = "/* " + entry.name() + "\n";
+  if (!deployed.bounds.empty()) text += " * sizes\n";
+  for (std::size_t i = 0; i < deployed.bounds.size(); ++i)
+    text += " *   " + parameters.sizes[i] + ", 0 to " + std::to_string(deployed.bounds[i]) + "\n";
+  text += " * read\n";
+  for (std::size_t i = 0; i < parameters.inputs.size(); ++i)
+    text += line_of(parameters.inputs[i], deployed.jaxpr->avals[i]);
+  text += " * written\n";
+  const std::vector<Aval> avals = deployed.jaxpr->output_avals();
+  for (std::size_t i = 0; i < avals.size(); ++i) text += line_of(parameters.outputs[i], avals[i]);
+  text += " */\n" + signature(name, deployed) + ";\n";
+  if (deployed.bounds.empty()) return text + "\n";
+  return text +
+         "/* Makes the session ready for these sizes, so that the next calls with them only\n"
+         " * compute. A session is ready for the 16 combinations that were used last. */\n" +
+         prepare_signature(name, deployed) + ";\n\n";
+}
+
+constexpr const char* opening = R"(
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Every function that returns int returns one of these. */
+enum {
+  $NAME_OK = 0,
+  $NAME_BAD_ARGUMENT = 1,  /* a null pointer, buffers that overlap, a size beyond its bound */
+  $NAME_OUT_OF_MEMORY = 2,
+  $NAME_REFUSED = 3,       /* a condition of the program does not hold: an index, a check */
+  $NAME_BROKEN = 4         /* an error of plait: please report it */
+};
+
+/* What a thread computes with: programs that are ready, and their memory. Threads may work at the
+ * same time, each with a session of its own. */
+typedef struct $name_session $name_session;
+
+int $name_open($name_session **session);
+void $name_close($name_session *session); /* a null pointer is fine */
+
+/* What went wrong in the last call on this thread that did not return $NAME_OK. */
+const char *$name_message(void);
+
+/* Buffers are the caller's: dense, in row-major order, aligned as their element type asks for. What is
+ * written may not overlap what is read. After open, no memory for arrays is asked for. */
+
+)";
+
+constexpr const char* closing =
+    R"(/* Any of them by its number, for callers that cannot name functions: sizes, inputs and outputs in
+ * the order above. */
+)";
+
+std::string filled(std::string text, const std::string& name) {
+  for (const auto& [mark, value] :
+       {std::pair<std::string, std::string>{"$NAME", upper(name)}, {"$name", name}})
+    for (std::size_t at; (at = text.find(mark)) != std::string::npos;)
+      text.replace(at, mark.size(), value);
+  return text;
+}
+
+std::string list_of(const std::vector<std::string>& names, const std::string& otherwise) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return "{" + (text.empty() ? otherwise : text) + "}";
+}
+
+}  // namespace
+
+std::string header_text(const std::string& name, const std::string& from,
+                        std::span<const DeployedEntry> entries) {
+  std::string text = "/* " + name + ": made by plait compile " PLAIT_VERSION " from " + from +
+                     ". Changes are lost when it is made again. */\n#ifndef " + upper(name) +
+                     "_H\n#define " + upper(name) + "_H\n\n#include <stdint.h>\n" +
+                     filled(opening, name);
+  for (const DeployedEntry& deployed : entries) text += describe(name, deployed);
+  text += closing;
+  text += "enum {";
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    text += (i ? ", " : " ") + upper(name) + "_ENTRY_" + upper(entry_name(entries[i])) + " = " +
+            std::to_string(i);
+  return text + " };\n" + call_signature(name) + ";\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
+}
+
+std::string source_text(const std::string& name, const std::string& bundle_path,
+                        std::span<const DeployedEntry> entries) {
+  std::string text =
+      "#include <stddef.h>\n#include \"" + name +
+      ".h\"\n"
+      "__asm__(\".section .rodata\\n.balign 64\\nplait_bundle:\\n.incbin \\\"" +
+      bundle_path +
+      "\\\"\\nplait_bundle_end:\\n.previous\\n\");\n"
+      "extern const char plait_bundle[] __attribute__((visibility(\"hidden\")));\n"
+      "extern const char plait_bundle_end[] __attribute__((visibility(\"hidden\")));\n"
+      "int plait_deployed_open(const void *, size_t, void **);\n"
+      "int plait_deployed_call(void *, size_t, const int64_t *, const void *const *, void *const "
+      "*);\n"
+      "void plait_deployed_close(void *);\n"
+      "const char *plait_deployed_message(void);\n" +
+      filled(R"(
+int $name_open($name_session **session) {
+  return plait_deployed_open(plait_bundle, (size_t)(plait_bundle_end - plait_bundle), (void **)session);
+}
+void $name_close($name_session *session) { plait_deployed_close(session); }
+const char *$name_message(void) { return plait_deployed_message(); }
+)",
+             name);
+  text += call_signature(name) +
+          " {\n  if (entry < 0 || entry >= " + std::to_string(entries.size()) + ") return " +
+          upper(name) +
+          "_BAD_ARGUMENT;\n  return plait_deployed_call(session, (size_t)entry, sizes, inputs, "
+          "outputs);\n}\n";
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Parameters parameters(entries[i]);
+    const std::string number = std::to_string(i);
+    const std::string sizes =
+        "  const int64_t sizes_[] = " + list_of(parameters.sizes, "0") + ";\n";
+    text += signature(name, entries[i]) + " {\n" + sizes +
+            "  const void *const inputs_[] = " + list_of(parameters.inputs, "0") +
+            ";\n  void *const outputs_[] = " + list_of(parameters.outputs, "0") +
+            ";\n  return plait_deployed_call(session, " + number +
+            ", sizes_, inputs_, outputs_);\n}\n";
+    if (!parameters.sizes.empty())
+      text += prepare_signature(name, entries[i]) + " {\n" + sizes +
+              "  return plait_deployed_call(session, " + number + ", sizes_, 0, 0);\n}\n";
+  }
+  return text;
+}
+
+}  // namespace plait::tool

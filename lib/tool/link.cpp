@@ -1,0 +1,199 @@
+// The system's compiler and linker: generated C code and the run-time library, as one object that
+// shows nothing but what its header declares.
+//
+// NOTE: [what is linked] The run-time library is an archive. Linked as usual, it would lack what
+// nobody calls by name: primitives and rules register themselves. Linked whole, it would hold every
+// kernel there is. So the object files that define what the program uses are taken out of it and
+// linked for certain, and the linker takes from the rest what these call.
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tool/deploy.h"
+
+extern char** environ;
+
+namespace plait::tool {
+namespace {
+
+void write_file(const std::string& path, std::string_view bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), std::streamsize(bytes.size()));
+  file.close();
+  if (!file)
+    throw FileError("compile: cannot write " + path + ": " + std::strerror(errno),
+                    "choose another folder, or make room");
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Runs a program without a shell, in the folder; what it prints is returned. BackendError with
+// that where it fails.
+std::string run(const std::vector<std::string>& command, const std::string& folder) {
+  const std::string log = folder + "/log";
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
+  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  pid_t child = 0;
+  const int error =
+      posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  int status = -1;
+  if (error == 0)
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  if (error == 0 && status == 0) return read_file(log);
+  throw BackendError(
+      "compile: " + command[0] + " failed: " + (error ? std::strerror(error) : read_file(log)),
+      "install a C++ compiler with its binutils, or name it in CXX");
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The words of CXX, or c++.
+std::vector<std::string> compiler() {
+  const char* asked = std::getenv("CXX");
+  std::vector<std::string> words;
+  std::istringstream stream(asked && *asked ? asked : "c++");
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+// Object files in the archive that are needed for certain: those of the files, and those that
+// install what everything uses.
+std::vector<std::string> needed_members(const LinkOptions& options, const std::string& folder) {
+  std::set<std::string> wanted;
+  for (std::string file : options.files) wanted.insert(file);
+  for (const char* file : {"lib/run/evaluate.cpp", "lib/run/control.cpp", "lib/trace/trace.cpp",
+                           "lib/backends/reference/reference.cpp"})
+    wanted.insert(file);
+  std::vector<std::string> members;
+  std::set<std::string> names;
+  for (std::string file : wanted) {
+    std::replace(file.begin(), file.end(), '/', '_');
+    names.insert(file + ".o");
+  }
+  for (const std::string& member : lines_of(run({"ar", "t", options.runtime}, folder)))
+    if (names.count(member)) members.push_back(member);
+  return members;
+}
+
+void link_shared(const LinkOptions& options, std::vector<std::string> objects,
+                 const std::string& folder) {
+  write_file(folder + "/exports", "{ global: " + options.name + "_*; local: *; };\n");
+  std::vector<std::string> command = compiler();
+  for (const char* word : {"-shared", "-o", "object.so"}) command.push_back(word);
+  command.insert(command.end(), objects.begin(), objects.end());
+  if (!options.backends.empty()) command.push_back("-Wl,--whole-archive");
+  command.insert(command.end(), options.backends.begin(), options.backends.end());
+  if (!options.backends.empty()) command.push_back("-Wl,--no-whole-archive");
+  command.push_back(options.runtime);
+  command.insert(command.end(), options.libraries.begin(), options.libraries.end());
+  const std::string file = std::filesystem::path(options.output).filename().string();
+  for (const std::string& word :
+       {std::string("-Wl,--gc-sections"), std::string("-Wl,--version-script=exports"),
+        std::string("-Wl,--no-undefined"), std::string("-Wl,-O1"), std::string("-s"),
+        "-Wl,-soname," + file, std::string("-pthread"), std::string("-ldl")})
+    command.push_back(word);
+  run(command, folder);
+}
+
+// One object file whose only global names are those of the header, in an archive.
+void link_static(const LinkOptions& options, std::vector<std::string> objects,
+                 const std::string& folder) {
+  std::vector<std::string> command = compiler();
+  for (const char* word : {"-r", "-nostdlib", "-Wl,--force-group-allocation", "-o", "all.o"})
+    command.push_back(word);
+  command.insert(command.end(), objects.begin(), objects.end());
+  command.insert(command.end(), options.backends.begin(), options.backends.end());
+  command.push_back(options.runtime);
+  run(command, folder);
+  run({"objcopy", "--wildcard", "--keep-global-symbol=" + options.name + "_*", "--strip-unneeded",
+       "all.o", options.name + ".o"},
+      folder);
+  run({"ar", "rcs", "object.a", options.name + ".o"}, folder);
+}
+
+void move_file(const std::string& from, const std::string& to) {
+  const std::string next = to + ".part";
+  std::error_code error;
+  std::filesystem::copy_file(from, next, std::filesystem::copy_options::overwrite_existing, error);
+  if (!error) std::filesystem::rename(next, to, error);
+  if (error)
+    throw FileError("compile: cannot write " + to + ": " + error.message(),
+                    "choose another folder, or make room");
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  path_ = (std::filesystem::temp_directory_path() / "plait_compile_XXXXXX").string();
+  if (!mkdtemp(path_.data()))
+    throw FileError("compile: cannot make a folder in " + path_ + ": " + std::strerror(errno),
+                    "name a folder that can be written in TMPDIR");
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+void link_object(const LinkOptions& options) {
+  const TemporaryFolder temporary;
+  const std::string& folder = temporary.path();
+  write_file(folder + "/" + options.name + ".h", options.header);
+  write_file(folder + "/source.c", options.source);
+  write_file(folder + "/bundle", options.bundle);
+  std::vector<std::string> command = compiler();
+  for (const char* word : {"-x", "c", "-O2", "-fPIC", "-c", "source.c", "-o", "source.o"})
+    command.push_back(word);
+  run(command, folder);
+  std::vector<std::string> objects = needed_members(options, folder);
+  std::vector<std::string> extract = {"ar", "x", options.runtime};
+  extract.insert(extract.end(), objects.begin(), objects.end());
+  run(extract, folder);
+  objects.insert(objects.begin(), "source.o");
+  const bool is_archive = options.output.ends_with(".a");
+  (is_archive ? link_static : link_shared)(options, objects, folder);
+  move_file(folder + (is_archive ? "/object.a" : "/object.so"), options.output);
+}
+
+void check_object(const std::string& path, const std::string& name) {
+  void* const library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    throw BackendError("compile: " + path + " cannot be loaded: " + dlerror(), "report this");
+  using Open = int(void**);
+  using Message = const char*();
+  auto* const open = reinterpret_cast<Open*>(dlsym(library, (name + "_open").c_str()));
+  auto* const message = reinterpret_cast<Message*>(dlsym(library, (name + "_message").c_str()));
+  void* session = nullptr;
+  if (!open || !message || open(&session) != 0)
+    throw BackendError("compile: " + path + " does not open: " + (message ? message() : ""),
+                       "report this with the program");
+  // Neither closed nor unloaded: the process ends next, and its threads may still end in there.
+}
+
+}  // namespace plait::tool
