@@ -7,6 +7,7 @@
 // linked for certain, and the linker takes from the rest what these call.
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -121,6 +122,22 @@ void link_shared(const LinkOptions& options, std::vector<std::string> objects,
   run(command, folder);
 }
 
+// Makes symbols that are to be unique in a process (of inline variables) ordinary ones, which can
+// be hidden: in each object they are its own.
+void make_unique_symbols_ordinary(const std::string& path) {
+  std::string bytes = read_file(path);
+  auto* const header = reinterpret_cast<Elf64_Ehdr*>(bytes.data());
+  auto* const sections = reinterpret_cast<Elf64_Shdr*>(bytes.data() + header->e_shoff);
+  for (int i = 0; i < header->e_shnum; ++i) {
+    if (sections[i].sh_type != SHT_SYMTAB) continue;
+    auto* const symbols = reinterpret_cast<Elf64_Sym*>(bytes.data() + sections[i].sh_offset);
+    for (std::size_t s = 0; s < sections[i].sh_size / sizeof(Elf64_Sym); ++s)
+      if (ELF64_ST_BIND(symbols[s].st_info) == STB_GNU_UNIQUE)
+        symbols[s].st_info = ELF64_ST_INFO(STB_GLOBAL, ELF64_ST_TYPE(symbols[s].st_info));
+  }
+  write_file(path, bytes);
+}
+
 // One object file whose only global names are those of the header, in an archive.
 void link_static(const LinkOptions& options, std::vector<std::string> objects,
                  const std::string& folder) {
@@ -131,6 +148,7 @@ void link_static(const LinkOptions& options, std::vector<std::string> objects,
   command.insert(command.end(), options.backends.begin(), options.backends.end());
   command.push_back(options.runtime);
   run(command, folder);
+  make_unique_symbols_ordinary(folder + "/all.o");
   run({"objcopy", "--wildcard", "--keep-global-symbol=" + options.name + "_*", "--strip-unneeded",
        "all.o", options.name + ".o"},
       folder);

@@ -1,0 +1,241 @@
+"""plait compile: objects with a C interface compute what the programs do, alone and on several threads."""
+
+# SPDX-License-Identifier: Apache-2.0
+import ctypes
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import plait
+import plait.numpy as jnp
+from plait import check, lax, value_and_grad
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("PLAIT_BUILD_DIR", ROOT / "build"))
+rng = np.random.default_rng(0)
+W = rng.normal(size=(5, 3))
+SCALE = rng.normal(size=3)
+
+
+def run(*words):
+    command = [str(BUILD / "bin" / "plait"), *map(str, words)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    return result.returncode, result.stdout, result.stderr
+
+
+def step(params, x):
+    def loss(params):
+        return jnp.sum(jnp.tanh(x @ params["w"]) ** 2 * SCALE)
+
+    value, slope = value_and_grad(loss)(params)
+    return {"w": params["w"] - 0.1 * slope["w"]}, value
+
+
+def expected_step(w, x):
+    y = np.tanh(x @ w)
+    return w - 0.1 * x.T @ (2 * y * SCALE * (1 - y**2)), np.sum(y**2 * SCALE)
+
+
+def kinds(x):
+    n = jnp.sum(x, axis=1)
+    sums = lax.scan(lambda c, r: (c + r, c * 2), jnp.zeros(5, "float64"), x)[0]
+    return (n > 0).astype(bool), jnp.sort(x, axis=1), sums, jnp.argmax(x, axis=1)
+
+
+def guarded(x, limit):
+    check(jnp.all(x < limit), "x must stay below {}", limit)
+    return lax.while_loop(lambda c: c < limit, lambda c: c * 2, jnp.sum(jnp.abs(x)) + 1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("deploy")
+    functions = {
+        "step": (step, {"w": W}, "f64[n 5]"),
+        "kinds": (kinds, "f64[n 5]"),
+        "guarded": (guarded, np.ones(3), np.float64(8)),
+    }
+    plait.save(folder / "model.plait", functions)
+    words = [folder / "model.plait", "-o", folder / "libmodel.so"]
+    code, out, err = run("compile", *words, "--size", "n<=8")
+    assert code == 0 and not err, err
+    return folder
+
+
+class Model:
+    """A session of the shared object."""
+
+    library = None
+
+    def __init__(self, folder):
+        Model.library = ctypes.CDLL(str(folder / "libmodel.so"))
+        self.library.model_message.restype = ctypes.c_char_p
+        self.session = ctypes.c_void_p()
+        assert self.library.model_open(ctypes.byref(self.session)) == 0, self.message()
+
+    def message(self):
+        return self.library.model_message().decode()
+
+    def __call__(self, name, *arguments):
+        """Integers are sizes, arrays are buffers."""
+        convert = [
+            ctypes.c_int64(a) if isinstance(a, int) else a if a is None else a.ctypes.data_as(ctypes.c_void_p)
+            for a in arguments
+        ]  # fmt: skip
+        return getattr(self.library, f"model_{name}")(self.session, *convert)
+
+    def step(self, w, x):
+        new, value = np.empty_like(w), np.empty(())
+        assert self("step", len(x), w, x, new, value) == 0, self.message()
+        return new, value
+
+    def close(self):
+        self.library.model_close(self.session)
+
+
+def test_gradients_at_every_size(folder):
+    model = Model(folder)
+    assert model("prepare_step", 4) == 0
+    for n in (4, 1, 8, 0, 4):
+        x = rng.normal(size=(n, 5))
+        for got, want in zip(model.step(W, x), expected_step(W, x)):
+            np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    model.close()
+
+
+def test_results_of_several_dtypes_and_loops(folder):
+    model = Model(folder)
+    x = rng.normal(size=(6, 5))
+    positive, ordered = np.empty(6, np.uint8), np.empty((6, 5))
+    sums, best = np.empty(5), np.empty(6, np.int32)
+    assert model("kinds", 6, x, positive, ordered, sums, best) == 0, model.message()
+    assert (positive == (x.sum(1) > 0)).all() and (ordered == np.sort(x, 1)).all()
+    np.testing.assert_allclose(sums, x.sum(0), rtol=1e-12)
+    assert (best == np.argmax(x, 1)).all()
+    model.close()
+
+
+def test_threads_with_sessions_of_their_own(folder):
+    batches = [rng.normal(size=(1 + i % 8, 5)) for i in range(24)]
+    results = {}
+
+    def work(first):
+        model = Model(folder)
+        w = W
+        for x in batches[first::2] * 10:
+            w, _ = model.step(w, x)
+        results[first] = w
+        model.close()
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for first in range(2):
+        w = W
+        for x in batches[first::2] * 10:
+            w, _ = expected_step(w, x)
+        np.testing.assert_allclose(results[first], w, rtol=1e-9)
+
+
+def test_what_a_caller_does_wrong_is_a_code_and_a_message(folder):
+    model = Model(folder)
+    w, x, value = W.copy(), rng.normal(size=(8, 5)), np.empty(())
+    new = np.empty_like(w)
+    assert model("step", 9, w, x, new, value) == 1 and "the size n is 9" in model.message()
+    assert model("step", 8, w, None, new, value) == 1 and "x is a null pointer" in model.message()
+    assert model("step", 8, w, x, w, value) == 1 and "overlaps" in model.message()
+    assert "params['w']" in model.message() and "result[0]['w']" in model.message()
+    assert model("step", 8, w, x, new, new) == 1
+    assert Model.library.model_step(None, ctypes.c_int64(1), *[None] * 4) == 1
+    assert (w == W).all() and model("step", 8, w, x, new, value) == 0
+
+    result = np.empty(())
+    limit = np.array(8.0)
+    assert model("guarded", np.ones(3), limit, result) == 0 and result == 8
+    assert model("guarded", np.full(3, 9.0), limit, result) == 3
+    assert "x must stay below 8" in model.message()
+    assert model("guarded", np.ones(3), limit, result) == 0
+    model.close()
+
+
+def test_it_depends_on_nothing_of_plait_and_shows_only_its_header(folder):
+    library = folder / "libmodel.so"
+    needed = subprocess.run(["readelf", "-d", library], capture_output=True, text=True).stdout
+    needed = re.findall(r"NEEDED.*\[(.*?)\]", needed)
+    assert needed and all(
+        re.match(r"lib(stdc\+\+|m|gcc_s|c)\.so|ld-linux", name) for name in needed
+    )
+    shown = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True)
+    names = {line.split()[-1].split("@")[0] for line in shown.stdout.splitlines()}
+    header = (folder / "model.h").read_text()
+    assert names == set(re.findall(r"(model_\w+)\(", header))
+    assert "float64 [n, 5]" in header and "n, 0 to 8" in header
+
+
+MAIN = """
+#include <model.h>
+#include <other.h>
+#include <stdio.h>
+int main(void) {
+  double x[3] = {1, 1, 1}, limit = 8, result = 0, again = 0;
+  model_session *a;
+  other_session *b;
+  if (model_open(&a) || model_guarded(a, x, &limit, &result)) return 1;
+  if (other_open(&b) || other_guarded(b, x, &limit, &again)) return 2;
+  printf("%g %g\\n", result, again);
+  model_close(a);
+  other_close(b);
+  return 0;
+}
+"""
+
+
+def test_archives_of_two_programs_in_one(folder):
+    for name in ("model", "other"):
+        words = [folder / "model.plait", "-o", folder / f"{name}.a", "--entry", "guarded"]
+        code, _, err = run("compile", *words, "--header", folder / f"{name}.h")
+        assert code == 0, err
+    (folder / "main.c").write_text(MAIN)
+    files = [folder / "main.c", folder / "model.a", folder / "other.a"]
+    command = ["cc", *files, "-I", folder, "-o", folder / "main", "-lstdc++", "-lm", "-pthread"]
+    linked = subprocess.run([str(w) for w in command], capture_output=True, text=True)
+    assert linked.returncode == 0, linked.stderr
+    ran = subprocess.run([str(folder / "main")], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "8 8\n"), ran.stderr
+
+
+@pytest.mark.parametrize(
+    "words, code, says",
+    [
+        ([], 2, "-o is missing"),
+        (["-o", "x.exe"], 2, "ends in .so or .a"),
+        (["-o", "x.so"], 1, "nothing is said of the size n"),
+        (["-o", "x.so", "--size", "n"], 2, "--size needs n=32 or n<=64"),
+        (["-o", "x.so", "--size", "n=4", "--entry", "fit"], 1, "no entry 'fit'"),
+        (["-o", "x.so", "--size", "n=4", "--name", "1"], 2, "cannot begin names in C"),
+        (["-o", "/none/x.so", "--size", "n=4"], 1, "cannot write /none/x.so"),
+    ],
+)
+def test_commands_that_cannot_be_done(folder, words, code, says):
+    got, out, err = run("compile", folder / "model.plait", *words)
+    assert got == code and not out and says in err
+
+
+def test_the_lesson_trains_in_c_to_the_accuracy_of_python(tmp_path):
+    command = [sys.executable, ROOT / "examples" / "14_deploy.py", tmp_path]
+    result = subprocess.run([str(w) for w in command], capture_output=True, text=True, cwd=ROOT)
+    assert result.returncode == 0, result.stdout + result.stderr
+    python, c = (float(n) for n in re.findall(r"accuracy (\d+\.\d) %", result.stdout))
+    assert abs(python - c) < 0.6 and c > 95
+    assert "same weights: yes" in result.stdout
+    assert "the size n is 100000" in result.stdout
+    guesses = re.search(r"in C\+\+: +(.*)", result.stdout)[1].split()
+    assert sum(int(g) == i for i, g in enumerate(guesses)) >= 8  # the images are of 0, 1, ..., 8
