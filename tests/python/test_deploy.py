@@ -24,7 +24,7 @@ SCALE = rng.normal(size=3)
 
 
 def run(*words):
-    command = [str(BUILD / "bin" / "plait"), *map(str, words)]
+    command = [str(BUILD / "lib" / "tool" / "plait"), *map(str, words)]
     result = subprocess.run(command, capture_output=True, text=True)
     return result.returncode, result.stdout, result.stderr
 
