@@ -88,7 +88,10 @@ std::optional<std::int64_t> cgroup_memory_left() {
       if (limit.empty() || limit[0] >= no_limit) continue;
       const auto use = read_numbers(folder + use_file);
       if (use.empty()) continue;
-      const double files = read_entry(folder + "/memory.stat", "inactive_file").value_or(0);
+      // Cached files give way; those in use come back at a price, so that half of them count.
+      const std::string stat = folder + "/memory.stat";
+      const double files = read_entry(stat, "inactive_file").value_or(0) +
+                           read_entry(stat, "active_file").value_or(0) / 2;
       keep_smaller(least, static_cast<std::int64_t>(limit[0] - use[0] + files));
     }
   return least;
