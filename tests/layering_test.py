@@ -23,7 +23,7 @@ HEADERS = {
     "subscript.h": "ops",
     "kernels.h": "ops",
     "families.h": "ops",
-    "rewrite.h": "ops",
+    "rewrite.h": "transforms",
     "ops.h": "ops",
     "ops_indexing.h": "ops",
     "ops_order.h": "ops",
@@ -64,6 +64,8 @@ HEADERS = {
     "wait.h": "run",
     "first_nan.h": "run",
     "program.h": "program",
+    "edit.h": "transforms",
+    "patterns.h": "transforms",
     "plait.h": "program",
 }
 VENDOR = re.compile(r"oneapi/|dnnl|mkl|llvm|cuda|cudnn|cublas|nvrtc|nccl|mpi\.h")

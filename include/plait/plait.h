@@ -21,6 +21,7 @@
 #include <plait/optim.h>
 #include <plait/program.h>
 #include <plait/random.h>
+#include <plait/rewrite.h>
 #include <plait/run.h>
 #include <plait/scipy.h>
 #include <plait/scipy_linalg.h>

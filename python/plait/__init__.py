@@ -95,6 +95,19 @@ from plait._plait import (
     memory_stats,
     set_cache_limit,
 )
+from plait._rewrite import (
+    Builder,
+    Match,
+    Pass,
+    PassStatistics,
+    Rule,
+    Uses,
+    apply_pass,
+    pipeline,
+    rebuild,
+    rewrite,
+    walk,
+)
 from plait._rules import rules
 from plait._scopes import named_scope
 from plait._script import script, unscripted

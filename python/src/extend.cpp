@@ -4,7 +4,7 @@
 // Rules run once per trace, except Eval, which computes on NumPy arrays each time the primitive
 // runs.
 // SPDX-License-Identifier: Apache-2.0
-#include "bindings.h"
+#include "atoms.h"
 
 #include <plait/ops.h>
 #include <plait/rules.h>
@@ -12,15 +12,19 @@
 #include <deque>
 
 namespace plait::python {
-namespace {
-
 ParamValue to_param(py::handle value, const std::string& name) {
   PyObject* object = value.ptr();
   if (PyBool_Check(object)) return object == Py_True;
   if (std::optional<Dim> dim = as_dim(object)) return *dim;
   if (PyFloat_Check(object)) return PyFloat_AsDouble(object);
   if (PyUnicode_Check(object)) return utf8_of(object);
-  if (PyTuple_Check(object) || PyList_Check(object)) return to_shape(object);
+  if (PyTuple_Check(object) || PyList_Check(object)) {
+    const auto items = py::reinterpret_borrow<py::sequence>(value);
+    if (items.size() == 0 || !py::isinstance<Jaxpr>(items[0])) return to_shape(object);
+    std::vector<Jaxpr> bodies;
+    for (py::handle item : items) bodies.push_back(jaxpr_of(item));
+    return bodies;
+  }
   if (py::isinstance<Jaxpr>(value)) return value.cast<Jaxpr>();
   if (PyCallable_Check(object) && !PyType_Check(object))
     return Callable(py::str(value.attr("__name__")),
@@ -34,6 +38,8 @@ ParamValue to_param(py::handle value, const std::string& name) {
         "functions");
   }
 }
+
+namespace {
 
 struct Rule {
   std::shared_ptr<void> function;

@@ -1,6 +1,6 @@
 // Jaxprs in Python, and Python functions as functions over flat lists of arrays.
 // SPDX-License-Identifier: Apache-2.0
-#include "bindings.h"
+#include "atoms.h"
 
 #include <plait/ops.h>
 #include <plait/ops_control.h>
@@ -36,18 +36,6 @@ py::object param_object(const ParamValue& value, Callables callables) {
       value);
 }
 
-// One equation, seen from Python: names of vars as the text form gives them, literals as arrays.
-struct EquationView {
-  Jaxpr jaxpr;
-  std::size_t index;
-  const Equation& equation() const { return jaxpr->equations[index]; }
-};
-
-py::object atom_object(const Atom& atom) {
-  if (atom.is_var()) return py::str(var_name(atom.var().id));
-  return to_python(Array::literal(atom.literal()));
-}
-
 }  // namespace
 
 py::dict params_object(const Params& params, Callables callables) {
@@ -55,6 +43,49 @@ py::dict params_object(const Params& params, Callables callables) {
   for (const auto& [name, value] : params.entries())
     result[py::str(name)] = param_object(value, callables);
   return result;
+}
+
+py::object var_object(Var var, const Aval& aval, std::uintptr_t owner) {
+  // A str, so that names in a dict and in text are those that a printed program has.
+  static py::handle type = [] {
+    py::dict members;
+    members["__doc__"] =
+        "A var of a program: its name, as text gives it, with `aval`, its type, and `id`, its "
+        "number.";
+    members["__module__"] = "plait";
+    py::object made = borrowed(reinterpret_cast<PyObject*>(&PyType_Type))(
+        "Var", py::make_tuple(borrowed(reinterpret_cast<PyObject*>(&PyUnicode_Type))), members);
+    return made.release();
+  }();
+  py::object object = type(var_name(var.id));
+  object.attr("aval") = aval_object(aval);
+  object.attr("id") = var.id;
+  object.attr("_owner") = owner;
+  return object;
+}
+
+py::object atom_object(const Atom& atom, const JaxprData& jaxpr) {
+  if (!atom.is_var()) return to_python(Array::literal(atom.literal()));
+  return var_object(atom.var(), jaxpr.aval(atom.var()), reinterpret_cast<std::uintptr_t>(&jaxpr));
+}
+
+Var to_var(py::handle object, std::span<const std::uintptr_t> owners, const char* what) {
+  const bool is_var = PyUnicode_Check(object.ptr()) && py::hasattr(object, "_owner");
+  const auto owner = is_var ? object.attr("_owner").cast<std::uintptr_t>() : 0;
+  if (std::find(owners.begin(), owners.end(), owner) == owners.end() || !is_var)
+    throw ValueError(std::string(what) + ": " + text_of(object.ptr()) +
+                         (is_var ? " is a var of another program" : " is no var"),
+                     "give a var of the same program or builder");
+  return {object.attr("id").cast<int>()};
+}
+
+Atom to_atom(py::handle object, std::span<const std::uintptr_t> owners, const char* what) {
+  if (PyUnicode_Check(object.ptr())) return to_var(object, owners, what);
+  const Array array = to_array(object.ptr(), {what});
+  if (std::optional<Literal> literal = array.as_literal()) return *literal;
+  throw ValueError(
+      std::string(what) + ": an array of type " + array.aval().to_string() + " is no literal",
+      "give vars and numbers; arrays are inputs of a program");
 }
 
 py::object jaxpr_object(const Jaxpr& jaxpr) { return py::cast(jaxpr); }
@@ -122,15 +153,16 @@ void add_jaxpr(py::module_& module) {
           "inputs",
           [](const EquationView& view) {
             py::list result;
-            for (const Atom& atom : view.equation().inputs) result.append(atom_object(atom));
+            for (const Atom& atom : view.equation().inputs)
+              result.append(atom_object(atom, *view.jaxpr));
             return result;
           },
-          "Names of vars, and literals as arrays.")
+          "Vars, and literals as arrays.")
       .def_property_readonly("outputs",
                              [](const EquationView& view) {
                                py::list result;
                                for (const Var& var : view.equation().outputs)
-                                 result.append(var_name(var.id));
+                                 result.append(atom_object(var, *view.jaxpr));
                                return result;
                              })
       .def_property_readonly("in_avals",
@@ -192,14 +224,14 @@ void add_jaxpr(py::module_& module) {
                              [](const Jaxpr& jaxpr) {
                                py::list result;
                                for (int i = 0; i < jaxpr->num_binders; ++i)
-                                 result.append(var_name(i));
+                                 result.append(atom_object(Var{i}, *jaxpr));
                                return result;
                              })
       .def_property_readonly("outputs",
                              [](const Jaxpr& jaxpr) {
                                py::list result;
                                for (const Atom& atom : jaxpr->outputs)
-                                 result.append(atom_object(atom));
+                                 result.append(atom_object(atom, *jaxpr));
                                return result;
                              })
       .def_property_readonly("eqns",

@@ -3,6 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
+namespace plait::python {
+void add_rewrite(py::module_& module);  // rewrite.cpp
+}
+
 PYBIND11_MODULE(_plait, module) {
   using namespace plait::python;
   module.doc() = "The C++ side of plait.";
@@ -28,6 +32,7 @@ PYBIND11_MODULE(_plait, module) {
   add_where(module);
   add_autocast(module);
   add_tape(module);
+  add_rewrite(module);
   for (const char* name : {"At", "AtIndex", "HookHandle", "Jaxpr", "JaxprEquation", "JitCache",
                            "Policy", "Size", "TreeDef"})
     forbid_construction(module.attr(name));

@@ -1,0 +1,131 @@
+// Reading and changing programs: walk, queries about who uses what, and a builder that cannot make
+// an ill-formed program. What passes are written with; rewrite.h makes transforms of passes.
+//
+//   plait::ProgramBuilder builder(jaxpr);
+//   for (int e : builder.equations())
+//     if (*builder.equation(e).primitive == neg_p) builder.replace(...);
+//   jaxpr = builder.close();
+//
+// A jaxpr has no order but what its equations need: an equation may be added anywhere, and close()
+// puts all in canonical order, without dead ones. Effects stay in the order in which they were
+// added.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/ir/jaxpr.h>
+
+namespace plait {
+
+// Who defines and who uses each var of a program. Vars that are not the program's are ValueErrors.
+class Uses {
+ public:
+  explicit Uses(const Jaxpr& jaxpr);
+  // The equations that take the var, in order, each once.
+  std::span<const int> users_of(Var var) const;
+  // The equation that defines it; none for an input.
+  std::optional<int> definition_of(Var var) const;
+  bool is_output(Var var) const;
+  // Whether value is `on`, or computed from it.
+  bool depends_on(const Atom& value, Var on) const;
+
+ private:
+  void require(Var var) const;
+  Jaxpr jaxpr_;
+  std::vector<int> definition_;     // by var, -1: an input
+  std::vector<int> begin_, users_;  // the users of var v: users_[begin_[v]] .. users_[begin_[v+1]]
+  std::vector<char> is_output_;
+};
+
+// Whether programs that equations hold (of calls, loops and branches) are entered.
+enum class Nested { no, yes };
+
+// Calls visit with every equation, in order, and the program that it is in; equations of bodies
+// follow the one that holds them.
+void walk(const Jaxpr& jaxpr,
+          const std::function<void(const Jaxpr& owner, const Equation& equation)>& visit,
+          Nested nested = Nested::yes);
+// How many equations there are, those of bodies too.
+std::size_t num_equations(const Jaxpr& jaxpr);
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder() = default;
+  // Begins with the equations, inputs and outputs of a program; its vars keep their numbers, and so
+  // do its equations.
+  explicit ProgramBuilder(const Jaxpr& jaxpr);
+
+  Var add_input(const Aval& aval);
+  // The outputs of a new equation; or the atoms that they are without one, where it is an identity
+  // or all its inputs are literals. ShapeError, DtypeError and ValueError say what does not fit.
+  std::vector<Atom> add(const Primitive& primitive, std::vector<Atom> inputs, const Params& params,
+                        Source source = Source::current());
+  // The equations of a whole program, applied to these inputs: its outputs.
+  std::vector<Atom> splice(const Jaxpr& jaxpr, std::vector<Atom> inputs);
+  // Takes `with` in place of a var, of the same type, wherever it is used, but in what `with` is
+  // computed from.
+  void replace(Var var, const Atom& with);
+  // Other parameters for an equation, with which its outputs keep their types.
+  void set_params(int equation, Params params);
+  void set_outputs(std::vector<Atom> outputs);
+  // The sizes that a program binds, in order, and what it asks of them, before those of its own.
+  void take_sizes(const Jaxpr& jaxpr);
+
+  const std::vector<Var>& inputs() const { return inputs_; }
+  const std::vector<Atom>& outputs() const { return outputs_; }
+  Aval aval(const Atom& atom) const;
+  // Equations are numbered as they were added, from 0; those that were erased are left out.
+  std::vector<int> equations() const;
+  std::size_t num_equations() const { return equations_.size(); }  // erased ones too
+  bool is_erased(int equation) const { return !equations_[equation].primitive; }
+  const Equation& equation(int index) const;
+  std::span<const int> users_of(Var var) const;  // one entry for each use
+  std::optional<int> definition_of(Var var) const;
+  bool is_output(Var var) const;
+  bool depends_on(const Atom& value, Var on) const;
+
+  // The program, in canonical order and checked. Its sizes are those it began with, then new ones.
+  Jaxpr close() const;
+
+  // --- For passes over large programs, without checks -------------------------------------------
+
+  // An equation whose types are known to be right, and the program that pattern and replacement
+  // stand for: what rewrite does.
+  std::vector<Var> add_known(const Primitive& primitive, std::vector<Atom> inputs,
+                             const Params& params, Source source, std::vector<Aval> avals);
+  void add_constraint(const Constraint& constraint);
+  // Replaces every use. `with` does not depend on var.
+  void replace_all(Var var, const Atom& with);
+  // Erases equations of which nothing is used, from this one upwards; says which inputs lost a use.
+  void erase_unused(int equation, const std::function<void(int)>& touched = {});
+  // Whether any of these depends on an output of one of the equations.
+  bool any_depends_on(std::span<const Atom> values, std::span<const int> equations) const;
+  // The same program as close() gives, unchecked.
+  Jaxpr close_unchecked() const;
+
+ private:
+  void require(const Atom& atom, std::string_view what) const;
+  bool reaches(std::span<const Atom> values, int least_order,
+               const std::function<bool(int)>& is_target) const;
+
+  std::vector<Aval> avals_;
+  std::vector<int> definition_;  // by var, -1: an input
+  std::vector<std::vector<int>> users_;
+  std::vector<int> output_uses_;
+  std::vector<Equation> equations_;  // an erased one has no primitive
+  // An equation is not before those that define its inputs in this order, unless is_ordered_ says
+  // that it may be: searches for dependencies end where it does.
+  std::vector<int> order_;
+  bool is_ordered_ = true;
+  std::vector<Var> inputs_;
+  std::vector<Atom> outputs_;
+  std::vector<Dim> sizes_;
+  std::vector<Constraint> constraints_;
+};
+
+// The program in which each equation is what rule makes of it: rule adds equations to the builder
+// and returns an atom for each output, or none to keep the equation. Bodies come first.
+using EquationRule = std::function<std::optional<std::vector<Atom>>(
+    ProgramBuilder& builder, const Equation& equation, std::span<const Atom> inputs)>;
+Jaxpr rebuild(const Jaxpr& jaxpr, const EquationRule& rule, Nested nested = Nested::yes);
+
+}  // namespace plait

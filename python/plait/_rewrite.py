@@ -1,0 +1,361 @@
+"""Passes: programs made from programs, as transforms of functions; rewriting by rules; builders.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import inspect
+
+from plait import _plait
+from plait._extend import primitive_name
+from plait._functions import (
+    Flat,
+    applying,
+    call_place,
+    check_callable,
+    name_of,
+    text_of,
+    to_arrays,
+    wraps,
+)
+from plait._plait import Jaxpr, Match, Uses, flatten, unflatten
+from plait._transforms import ClosedJaxpr
+
+__all__ = [
+    "Builder",
+    "Match",
+    "Pass",
+    "PassStatistics",
+    "Rule",
+    "Uses",
+    "apply_pass",
+    "pipeline",
+    "rebuild",
+    "rewrite",
+    "walk",
+]
+
+
+class PassStatistics:
+    """What a run of a pass did: equations before and after (those of bodies too), matches, seconds; and its parts.
+
+    Its text is a table.
+    """
+
+    def __init__(self, values):
+        self.name, self.matches, self.seconds = values["name"], values["matches"], values["seconds"]
+        self.equations_before = values["equations_before"]
+        self.equations_after = values["equations_after"]
+        self.parts = [PassStatistics(part) for part in values["parts"]]
+        self._text = values["text"]
+
+    def __repr__(self):
+        return self._text
+
+
+class Pass:
+    """A function from programs to programs. Made by apply_pass, rewrite and pipeline.
+
+    Applied to a Jaxpr (or what make_jaxpr gives) it returns one. Applied to a function, or to an entry of a loaded
+    program, it is a transform: the function is traced, and its program, rewritten, runs in its place, under
+    whatever transforms there are around and inside. The checker runs on every result: ValueError names a pass
+    whose program is ill-formed, has other inputs, or another number of outputs.
+    """
+
+    def __init__(self, compiled):
+        self._pass = compiled
+        self.__name__ = compiled.name
+
+    @property
+    def statistics(self):
+        """PassStatistics of the last run."""
+        return PassStatistics(self._pass.statistics)
+
+    def __call__(self, target):
+        if isinstance(target, Jaxpr):
+            return self._pass.run(target)
+        if isinstance(target, ClosedJaxpr):
+            return ClosedJaxpr(self._pass.run(target.jaxpr), target.consts, target.out_tree)
+        check_callable(self.__name__, target)
+
+        def rewritten(*args, **kwargs):
+            leaves, structure = flatten((args, kwargs))
+            with applying(self.__name__, target):
+                arrays = to_arrays(leaves, structure, self.__name__, call_place(structure))
+            flat = Flat(self.__name__, target, structure)
+            outputs = self._pass.apply(flat, arrays, name_of(target))
+            return unflatten(flat.outputs, outputs)
+
+        return wraps(self.__name__, target, rewritten)
+
+    def __repr__(self):
+        return f"Pass({self.__name__!r})"
+
+
+def apply_pass(pass_, name=None):
+    """The Pass that a function from Jaxpr to Jaxpr is: apply_pass(mine)(f)(x). Also a decorator.
+
+    The function runs once per trace. It keeps the program's inputs, and their order, and the number of its outputs.
+    """
+    if isinstance(pass_, Pass):
+        return pass_
+    check_callable("apply_pass", pass_)
+    return Pass(_plait.make_pass(pass_, name or name_of(pass_)))
+
+
+def pipeline(*passes, name="pipeline"):
+    """These passes, one after the other, as one Pass; functions from Jaxpr to Jaxpr are passes too.
+
+    `statistics` of the result has a part for each.
+    """
+    return Pass(_plait.make_pipeline([apply_pass(pass_)._pass for pass_ in passes], name))
+
+
+class Rule:
+    """A pattern and its replacement, for plait.rewrite, whose arguments these are."""
+
+    def __init__(self, pattern, replacement, where=None, *, name=None, any_params=(), like=None):
+        for function in (pattern, replacement):
+            check_callable("rewrite", function)
+        if where is not None:
+            check_callable("rewrite: where", where)
+        count = _num_arguments(pattern)
+        if count != _num_arguments(replacement):
+            _plait.fail(
+                "TreeError",
+                f"rewrite: the pattern takes {count} arguments and the replacement "
+                f"{_num_arguments(replacement)}",
+                "give both the same arguments",
+            )
+        names = [any_params] if isinstance(any_params, str) else list(any_params)
+        self.name = name or _rule_name(pattern)
+        self._rule = _plait.make_rule(
+            _flat(pattern),
+            _flat(replacement),
+            count,
+            where,
+            self.name,
+            [primitive_name(each) for each in names],
+            like,
+        )
+
+    def __repr__(self):
+        return f"Rule({self.name!r})"
+
+
+def rewrite(
+    pattern,
+    replacement=None,
+    where=None,
+    *,
+    name=None,
+    any_params=(),
+    like=None,
+    nested=True,
+    repeat=True,
+    verify=False,
+):
+    """A Pass that puts replacement(*args) in place of what pattern(*args) computes, wherever a program does.
+
+    Both are ordinary functions of the same arguments, traced as any: rewrite(lambda x: jnp.log(jnp.exp(x)),
+    lambda x: x)(f). Arguments match any value of any shape and dtype, numbers too; one that is used twice matches
+    equal values. Everything else must be the same: primitives, parameters, numbers; operands of what commutes may
+    be in any order. Results may be several (a tuple). A match is replaced only when nothing but its results is
+    used outside of it.
+
+    where(match) says whether to apply the rule, given a Match. any_params are primitives, such as
+    "conv", whose parameters may be any: the replacement's equation of the same primitive takes the match's. like
+    gives types of the arguments, as specs ("n c h w", "c"), to trace the pattern at where it cannot be at those of
+    the program. nested enters bodies of calls, loops and branches. repeat goes on until nothing matches. verify
+    runs pattern and replacement on random numbers at the types of each match, in float64 where both can be traced
+    so; a pair verify=(low, high) says which numbers.
+
+    pattern may be a list of plait.Rule: the first that matches at an equation is applied.
+
+    ValueError for a pattern that matches everything or nothing, a replacement of other types, rules that match
+    without end, and where verify finds a difference, which shows both values.
+    """
+    if isinstance(pattern, Rule) or not callable(pattern):
+        rules = [pattern] if isinstance(pattern, Rule) else list(pattern)
+        for rule in rules:
+            if not isinstance(rule, Rule):
+                _plait.fail(
+                    "DtypeError",
+                    f"rewrite: {text_of(rule)} of type {type(rule).__name__} is no rule",
+                    "give plait.Rule(pattern, replacement)",
+                )
+    else:
+        rules = [Rule(pattern, replacement, where, name=name, any_params=any_params, like=like)]
+    low, high = verify if isinstance(verify, tuple) else (-2.0, 2.0)
+    compiled = _plait.make_rewrite(
+        [rule._rule for rule in rules], nested, repeat, bool(verify), low, high
+    )
+    return Pass(compiled)
+
+
+def _flat(function):
+    """The function as one of a list of arrays; results are the leaves of what it returns."""
+
+    def flat(leaves):
+        return flatten(function(*leaves))[0]
+
+    return flat
+
+
+def _num_arguments(function):
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        parameters = None
+    if parameters is None or any(p.kind in (p.VAR_POSITIONAL, p.KEYWORD_ONLY) for p in parameters):
+        _plait.fail(
+            "TreeError",
+            f"rewrite: how many arguments `{name_of(function)}` takes is not known",
+            "give a function of positional arguments, such as a lambda",
+        )
+    return len(parameters)
+
+
+def _rule_name(pattern):
+    name = getattr(pattern, "__name__", "")
+    if name != "<lambda>":
+        return name_of(pattern)
+    code = pattern.__code__
+    return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}"
+
+
+class Builder:
+    """A program in the making, which cannot be ill-formed: types are inferred and vars checked as it grows.
+
+    Builder() is empty, Builder(jaxpr) begins with the equations, inputs and outputs of a program, whose vars it
+    takes. Equations have no order but what their inputs need; close() drops what is not used, and effects stay in
+    the order in which they were added. ValueError for vars of another program.
+    """
+
+    def __init__(self, jaxpr=None):
+        self._builder = _plait.ProgramBuilder(getattr(jaxpr, "jaxpr", jaxpr))
+
+    def input(self, aval):
+        """A new input of this type, such as a ShapeDtypeStruct: its var."""
+        return self._builder.input(aval)
+
+    def add(self, primitive, *inputs, **params):
+        """The results of a new equation, in a list: vars, or what is there already where it changes nothing.
+
+        primitive is a name, or an equation whose parameters are taken, but for those given here.
+        """
+        if callable(primitive):
+            primitive = primitive_name(primitive)
+        return self._builder.add(primitive, *inputs, **params)
+
+    def splice(self, program, *inputs):
+        """Adds a whole program, applied to inputs: a Jaxpr, which gives the list of its outputs, or a function of
+        arrays, which is traced at their types and gives what it returns."""
+        if isinstance(program, Jaxpr):
+            return self._builder.splice(program, inputs)
+        check_callable("splice", program)
+        flat = Flat("splice", program, flatten((inputs, {}))[1])
+        avals = [self._builder.aval(atom) for atom in inputs]
+        jaxpr, consts = _plait.flat_make_jaxpr(flat, avals, "splice", name_of(program))
+        if consts:
+            _plait.fail(
+                "ValueError",
+                f"splice: `{name_of(program)}` uses an array that is no argument of it",
+                "make it an argument, or of numbers inside the function",
+            )
+        return unflatten(flat.outputs, self._builder.splice(jaxpr, inputs))
+
+    def replace(self, var, value):
+        """Puts value, of the same type, in place of a var wherever it is used but in what value is computed from."""
+        self._builder.replace(var, value)
+
+    def set_params(self, equation, **params):
+        """Other parameters for an equation, with which its outputs keep their types: ShapeError."""
+        self._builder.set_params(equation, **params)
+
+    @property
+    def inputs(self):
+        """The vars of the inputs."""
+        return self._builder.inputs
+
+    @property
+    def outputs(self):
+        """What the program returns; assign a list of vars and numbers."""
+        return self._builder.outputs
+
+    @outputs.setter
+    def outputs(self, atoms):
+        self._builder.outputs = list(atoms)
+
+    @property
+    def equations(self):
+        """The equations, in the order in which they were added."""
+        return self._builder.equations
+
+    def aval(self, value):
+        """The type of a var or number."""
+        return self._builder.aval(value)
+
+    def users_of(self, var):
+        """The equations that take a var."""
+        return self._builder.users_of(var)
+
+    def definition_of(self, var):
+        """The equation that defines a var; None for an input."""
+        return self._builder.definition_of(var)
+
+    def depends_on(self, value, on):
+        """Whether value is the var `on`, or computed from it."""
+        return self._builder.depends_on(value, on)
+
+    def close(self, *outputs):
+        """The Jaxpr, checked and in canonical order; of these outputs where some are given."""
+        if outputs:
+            self.outputs = outputs
+        return self._builder.close()
+
+
+def walk(jaxpr, nested=True):
+    """Every equation of a program, in order; those of bodies follow the equation that holds them."""
+    for equation in jaxpr.eqns:
+        yield equation
+        if nested:
+            for body in _plait.bodies_of(equation):
+                yield from walk(body)
+
+
+def rebuild(jaxpr, rule, nested=True):
+    """The Jaxpr in which each equation is what rule(builder, equation, *inputs) makes of it.
+
+    rule adds to the builder and returns the equation's result, a list of several, or None to keep the equation.
+    With nested, bodies of calls, loops and branches are rebuilt too, first.
+    """
+    builder = Builder()
+    builder._builder.take_sizes(jaxpr)
+    values = {}
+    for var in jaxpr.inputs:
+        values[var] = builder.input(var.aval)
+
+    def read(atom):
+        return values[atom] if isinstance(atom, str) else atom
+
+    for equation in jaxpr.eqns:
+        inputs = [read(atom) for atom in equation.inputs]
+        results = rule(builder, equation, *inputs)
+        if results is None:
+            results = _plait.map_bodies(
+                builder._builder,
+                equation,
+                inputs,
+                (lambda body: rebuild(body, rule)) if nested else (lambda body: body),
+            )
+        elif not isinstance(results, (list, tuple)):
+            results = [results]
+        if len(results) != len(equation.outputs):
+            _plait.fail(
+                "TreeError",
+                f"rebuild: the rule returned {len(results)} values for `{equation.primitive}`, which has "
+                f"{len(equation.outputs)} outputs",
+                "return a value for each output",
+            )
+        values.update(zip(equation.outputs, results))
+    return builder.close(*[read(atom) for atom in jaxpr.outputs])

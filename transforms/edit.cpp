@@ -1,0 +1,472 @@
+// Reading and changing programs. See edit.h.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/edit.h>
+
+#include <plait/sizes.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace plait {
+
+// --- Queries -------------------------------------------------------------------------------------
+
+Uses::Uses(const Jaxpr& jaxpr)
+    : jaxpr_(jaxpr),
+      definition_(jaxpr->avals.size(), -1),
+      begin_(jaxpr->avals.size() + 1, 0),
+      is_output_(jaxpr->avals.size(), 0) {
+  // Users are counted, then placed; an equation that takes a var twice is one user.
+  auto for_each_use = [&](const std::function<void(int var, int equation)>& use) {
+    std::vector<int> last(jaxpr->avals.size(), -1);
+    for (std::size_t e = 0; e < jaxpr->equations.size(); ++e)
+      for (const Atom& atom : jaxpr->equations[e].inputs)
+        if (atom.is_var() && std::exchange(last[atom.var().id], int(e)) != int(e))
+          use(atom.var().id, int(e));
+  };
+  for_each_use([&](int var, int) { ++begin_[var + 1]; });
+  for (std::size_t v = 0; v + 1 < begin_.size(); ++v) begin_[v + 1] += begin_[v];
+  users_.resize(begin_.back());
+  std::vector<int> next(begin_.begin(), begin_.end() - 1);
+  for_each_use([&](int var, int equation) { users_[next[var]++] = equation; });
+  for (std::size_t e = 0; e < jaxpr->equations.size(); ++e)
+    for (Var var : jaxpr->equations[e].outputs) definition_[var.id] = int(e);
+  for (const Atom& atom : jaxpr->outputs)
+    if (atom.is_var()) is_output_[atom.var().id] = 1;
+}
+
+void Uses::require(Var var) const {
+  if (var.id < 0 || var.id >= int(definition_.size()))
+    throw ValueError("var " + std::to_string(var.id) + " is none of a program of " +
+                         std::to_string(definition_.size()) + " vars",
+                     "ask for vars of the same program");
+}
+
+std::span<const int> Uses::users_of(Var var) const {
+  require(var);
+  return {users_.data() + begin_[var.id], users_.data() + begin_[var.id + 1]};
+}
+
+std::optional<int> Uses::definition_of(Var var) const {
+  require(var);
+  return definition_[var.id] < 0 ? std::nullopt : std::optional(definition_[var.id]);
+}
+
+bool Uses::is_output(Var var) const {
+  require(var);
+  return is_output_[var.id];
+}
+
+bool Uses::depends_on(const Atom& value, Var on) const {
+  require(on);
+  if (!value.is_var()) return false;
+  require(value.var());
+  // Vars are numbered in order of definition: what on is not before does not depend on it.
+  std::vector<char> seen(definition_.size(), 0);
+  std::vector<int> open{value.var().id};
+  while (!open.empty()) {
+    const int var = open.back();
+    open.pop_back();
+    if (var == on.id) return true;
+    if (var < on.id || definition_[var] < 0 || std::exchange(seen[var], 1)) continue;
+    for (const Atom& atom : jaxpr_->equations[definition_[var]].inputs)
+      if (atom.is_var()) open.push_back(atom.var().id);
+  }
+  return false;
+}
+
+void walk(const Jaxpr& jaxpr,
+          const std::function<void(const Jaxpr& owner, const Equation& equation)>& visit,
+          Nested nested) {
+  for (const Equation& equation : jaxpr->equations) {
+    visit(jaxpr, equation);
+    if (nested == Nested::yes)
+      for_each_body(equation.params, [&](const Jaxpr& body) { walk(body, visit); });
+  }
+}
+
+std::size_t num_equations(const Jaxpr& jaxpr) {
+  std::size_t count = jaxpr->equations.size();
+  for (const Equation& equation : jaxpr->equations)
+    for_each_body(equation.params, [&](const Jaxpr& body) { count += num_equations(body); });
+  return count;
+}
+
+// --- The builder ---------------------------------------------------------------------------------
+
+ProgramBuilder::ProgramBuilder(const Jaxpr& jaxpr)
+    : avals_(jaxpr->avals),
+      definition_(jaxpr->avals.size(), -1),
+      users_(jaxpr->avals.size()),
+      output_uses_(jaxpr->avals.size(), 0),
+      equations_(jaxpr->equations),
+      order_(jaxpr->equations.size()),
+      outputs_(jaxpr->outputs),
+      sizes_(jaxpr->sizes),
+      constraints_(jaxpr->constraints) {
+  for (int i = 0; i < jaxpr->num_binders; ++i) inputs_.push_back({i});
+  for (std::size_t e = 0; e < equations_.size(); ++e) {
+    order_[e] = int(e);
+    for (const Atom& atom : equations_[e].inputs)
+      if (atom.is_var()) users_[atom.var().id].push_back(int(e));
+    for (Var var : equations_[e].outputs) definition_[var.id] = int(e);
+  }
+  for (const Atom& atom : outputs_)
+    if (atom.is_var()) ++output_uses_[atom.var().id];
+}
+
+Aval ProgramBuilder::aval(const Atom& atom) const {
+  require(atom, "aval");
+  return atom.is_var() ? avals_[atom.var().id] : atom.literal().aval();
+}
+
+void ProgramBuilder::require(const Atom& atom, std::string_view what) const {
+  if (atom.is_var() && atom.var().id >= int(avals_.size()))
+    throw ValueError(
+        std::string(what) + ": var " + std::to_string(atom.var().id) + " is none of this builder's",
+        "use its inputs, and what add and splice returned");
+  if (!atom.is_var()) {
+    const Literal& literal = atom.literal();
+    if (!(cast(literal, literal.dtype, literal.weak) == literal))
+      throw DtypeError(
+          std::string(what) + ": the literal " + literal.to_string() + " does not fit its dtype",
+          "make it with Array::literal or cast");
+  }
+}
+
+Var ProgramBuilder::add_input(const Aval& aval) {
+  const Var var{int(avals_.size())};
+  avals_.push_back(aval);
+  definition_.push_back(-1);
+  users_.emplace_back();
+  output_uses_.push_back(0);
+  inputs_.push_back(var);
+  return var;
+}
+
+std::vector<Var> ProgramBuilder::add_known(const Primitive& primitive, std::vector<Atom> inputs,
+                                           const Params& params, Source source,
+                                           std::vector<Aval> avals) {
+  const int index = int(equations_.size());
+  int order = 0;
+  for (const Atom& atom : inputs) {
+    if (!atom.is_var()) continue;
+    users_[atom.var().id].push_back(index);
+    if (const int definition = definition_[atom.var().id]; definition >= 0)
+      order = std::max(order, order_[definition]);
+  }
+  std::vector<Var> outputs;
+  for (Aval& aval : avals) {
+    outputs.push_back({int(avals_.size())});
+    avals_.push_back(std::move(aval));
+    definition_.push_back(index);
+    users_.emplace_back();
+    output_uses_.push_back(0);
+  }
+  order_.push_back(order);
+  equations_.push_back({&primitive, std::move(inputs), params, outputs, source});
+  return outputs;
+}
+
+namespace {
+
+// The types of an equation's outputs, and what it asks of named sizes. Parameters that a rule does
+// not understand are the caller's.
+struct Inferred {
+  std::vector<Aval> avals;
+  std::vector<Constraint> constraints;
+};
+Inferred infer_outputs(const Primitive& primitive, const std::vector<Aval>& inputs,
+                       const Params& params) {
+  std::vector<Dim> sizes;
+  for (const Aval& aval : inputs) collect_sizes(aval.shape, sizes);
+  for (const auto& [name, value] : params.entries()) collect_sizes(value, sizes);
+  try {
+    if (sizes.empty()) return {infer(primitive, inputs, params), {}};
+    JaxprTrace program("builder");  // constraints are recorded in the innermost program
+    TraceScope scope(&program);
+    Inferred inferred{infer(primitive, inputs, params), {}};
+    inferred.constraints = program.close({}, sizes).jaxpr->constraints;
+    return inferred;
+  } catch (const InternalError& error) {
+    throw ValueError("add: `" + std::string(primitive.name()) + "` does not take the parameters (" +
+                         params.to_string() + "): " + error.problem(),
+                     "give those that an equation of it has, as plait.make_jaxpr shows");
+  }
+}
+
+}  // namespace
+
+std::vector<Atom> ProgramBuilder::add(const Primitive& primitive, std::vector<Atom> inputs,
+                                      const Params& params, Source source) {
+  std::vector<Aval> avals;
+  for (const Atom& atom : inputs) avals.push_back(aval(atom));
+  const SourceScope scope(source);
+  Inferred inferred = infer_outputs(primitive, avals, params);
+  if (auto known = simplify(primitive, inputs, avals, params)) return *std::move(known);
+  for (const Constraint& constraint : inferred.constraints) add_constraint(constraint);
+  const std::vector<Var> outputs =
+      add_known(primitive, std::move(inputs), params, source, std::move(inferred.avals));
+  return {outputs.begin(), outputs.end()};
+}
+
+std::vector<Atom> ProgramBuilder::splice(const Jaxpr& jaxpr, std::vector<Atom> inputs) {
+  std::vector<Aval> avals;
+  for (const Atom& atom : inputs) avals.push_back(aval(atom));
+  if (int(avals.size()) != jaxpr->num_binders)
+    throw TreeError("splice: " + std::to_string(avals.size()) + " inputs for a program of " +
+                        std::to_string(jaxpr->num_binders),
+                    "give one atom for each of its inputs");
+  const Jaxpr body = instantiate_for(jaxpr, avals);
+  for (std::size_t i = 0; i < avals.size(); ++i) {
+    const Aval& wanted = body->avals[i];
+    if (wanted.shape != avals[i].shape || wanted.dtype != avals[i].dtype)
+      throw ShapeError("splice: input " + std::to_string(i) + " is " + avals[i].to_string() +
+                           " where the program takes " + wanted.to_string(),
+                       "give atoms of the types of its inputs");
+  }
+  std::vector<Atom> environment = std::move(inputs);
+  environment.resize(body->avals.size(), Atom(Var{}));
+  auto read = [&](const Atom& atom) { return atom.is_var() ? environment[atom.var().id] : atom; };
+  for (const Equation& equation : body->equations) {
+    std::vector<Atom> operands;
+    for (const Atom& atom : equation.inputs) operands.push_back(read(atom));
+    const std::vector<Atom> results =
+        add(*equation.primitive, std::move(operands), equation.params, equation.source);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      environment[equation.outputs[i].id] = results[i];
+  }
+  for (const Constraint& constraint : body->constraints) add_constraint(constraint);
+  std::vector<Atom> outputs;
+  for (const Atom& atom : body->outputs) outputs.push_back(read(atom));
+  return outputs;
+}
+
+void ProgramBuilder::add_constraint(const Constraint& constraint) {
+  if (std::find(constraints_.begin(), constraints_.end(), constraint) == constraints_.end())
+    constraints_.push_back(constraint);
+}
+
+void ProgramBuilder::set_params(int index, Params params) {
+  const Equation& old = equation(index);
+  std::vector<Aval> inputs;
+  for (const Atom& atom : old.inputs) inputs.push_back(aval(atom));
+  Inferred inferred = infer_outputs(*old.primitive, inputs, params);
+  for (std::size_t i = 0; i < old.outputs.size() || i < inferred.avals.size(); ++i)
+    if (i >= old.outputs.size() || i >= inferred.avals.size() ||
+        !(inferred.avals[i] == avals_[old.outputs[i].id]))
+      throw ShapeError("set_params: with (" + params.to_string() + ") the outputs of `" +
+                           std::string(old.primitive->name()) + "` have other types",
+                       "add a new equation and replace the old one's outputs");
+  for (const Constraint& constraint : inferred.constraints) add_constraint(constraint);
+  equations_[index].params = std::move(params);
+}
+
+void ProgramBuilder::set_outputs(std::vector<Atom> outputs) {
+  for (const Atom& atom : outputs) require(atom, "set_outputs");
+  for (const Atom& atom : outputs_)
+    if (atom.is_var()) --output_uses_[atom.var().id];
+  outputs_ = std::move(outputs);
+  for (const Atom& atom : outputs_)
+    if (atom.is_var()) ++output_uses_[atom.var().id];
+}
+
+void ProgramBuilder::take_sizes(const Jaxpr& jaxpr) {
+  for (Dim size : jaxpr->sizes)
+    if (std::find(sizes_.begin(), sizes_.end(), size) == sizes_.end()) sizes_.push_back(size);
+  for (const Constraint& constraint : jaxpr->constraints) add_constraint(constraint);
+}
+
+void ProgramBuilder::replace(Var var, const Atom& with) {
+  require(var, "replace");
+  require(with, "replace");
+  if (!(aval(with) == aval(var)))
+    throw ShapeError(
+        "replace: " + aval(var).to_string() + " cannot be replaced by " + aval(with).to_string(),
+        "give an atom of the same shape and dtype");
+  if (Atom(var) == with) return;
+  // What `with` is computed from keeps the var: everything else takes `with`.
+  std::vector<int>& users = users_[var.id];
+  std::vector<int> keep;
+  for (int user : users)
+    if (with.is_var() && definition_[with.var().id] >= 0 && !is_erased(user)) {
+      const int users_of_with[] = {user};
+      if (user == definition_[with.var().id] || any_depends_on(std::span(&with, 1), users_of_with))
+        keep.push_back(user);
+    }
+  const std::vector<int> kept = keep;
+  std::erase_if(users,
+                [&](int user) { return std::find(kept.begin(), kept.end(), user) != kept.end(); });
+  replace_all(var, with);
+  users_[var.id] = std::move(keep);
+}
+
+void ProgramBuilder::replace_all(Var var, const Atom& with) {
+  const int definition = with.is_var() ? definition_[with.var().id] : -1;
+  std::vector<int> users = std::move(users_[var.id]);
+  users_[var.id].clear();
+  for (int user : users) {
+    if (is_erased(user)) continue;
+    for (Atom& atom : equations_[user].inputs)
+      if (atom == Atom(var)) atom = with;
+    if (definition >= 0 && order_[user] < order_[definition]) is_ordered_ = false;
+    if (with.is_var()) users_[with.var().id].push_back(user);
+  }
+  if (output_uses_[var.id] > 0) {
+    for (Atom& atom : outputs_)
+      if (atom == Atom(var)) atom = with;
+    if (with.is_var()) output_uses_[with.var().id] += output_uses_[var.id];
+    output_uses_[var.id] = 0;
+  }
+}
+
+void ProgramBuilder::erase_unused(int index, const std::function<void(int)>& touched) {
+  std::vector<int> open{index};
+  while (!open.empty()) {
+    const int e = open.back();
+    open.pop_back();
+    if (is_erased(e) || is_effectful(equations_[e])) continue;
+    const bool used =
+        std::any_of(equations_[e].outputs.begin(), equations_[e].outputs.end(),
+                    [&](Var var) { return !users_[var.id].empty() || output_uses_[var.id] > 0; });
+    if (used) continue;
+    for (const Atom& atom : equations_[e].inputs) {
+      if (!atom.is_var()) continue;
+      std::erase(users_[atom.var().id], e);
+      if (touched) touched(atom.var().id);
+      if (definition_[atom.var().id] >= 0) open.push_back(definition_[atom.var().id]);
+    }
+    equations_[e] = {nullptr, {}, {}, std::move(equations_[e].outputs), {}};
+  }
+}
+
+const Equation& ProgramBuilder::equation(int index) const {
+  if (index < 0 || index >= int(equations_.size()) || is_erased(index))
+    throw ValueError("the builder has no equation " + std::to_string(index),
+                     "use the numbers that equations() lists");
+  return equations_[index];
+}
+
+std::vector<int> ProgramBuilder::equations() const {
+  std::vector<int> present;
+  for (std::size_t e = 0; e < equations_.size(); ++e)
+    if (!is_erased(int(e))) present.push_back(int(e));
+  return present;
+}
+
+std::span<const int> ProgramBuilder::users_of(Var var) const {
+  require(var, "users_of");
+  return users_[var.id];
+}
+
+std::optional<int> ProgramBuilder::definition_of(Var var) const {
+  require(var, "definition_of");
+  return definition_[var.id] < 0 ? std::nullopt : std::optional(definition_[var.id]);
+}
+
+bool ProgramBuilder::is_output(Var var) const {
+  require(var, "is_output");
+  return output_uses_[var.id] > 0;
+}
+
+// Whether what the values are computed from includes a target; nothing before least_order is one.
+bool ProgramBuilder::reaches(std::span<const Atom> values, int least_order,
+                             const std::function<bool(int)>& is_target) const {
+  std::vector<int> open;
+  std::vector<char> seen;
+  auto enter = [&](const Atom& atom) {
+    if (!atom.is_var()) return;
+    const int definition = definition_[atom.var().id];
+    if (definition < 0 || (is_ordered_ && order_[definition] < least_order)) return;
+    if (seen.empty()) seen.resize(equations_.size(), 0);
+    if (!std::exchange(seen[definition], 1)) open.push_back(definition);
+  };
+  for (const Atom& atom : values) enter(atom);
+  while (!open.empty()) {
+    const int e = open.back();
+    open.pop_back();
+    if (is_target(e)) return true;
+    for (const Atom& atom : equations_[e].inputs) enter(atom);
+  }
+  return false;
+}
+
+bool ProgramBuilder::any_depends_on(std::span<const Atom> values,
+                                    std::span<const int> equations) const {
+  int least = order_[equations[0]];
+  for (int e : equations) least = std::min(least, order_[e]);
+  return reaches(values, least, [&](int e) {
+    return std::find(equations.begin(), equations.end(), e) != equations.end();
+  });
+}
+
+bool ProgramBuilder::depends_on(const Atom& value, Var on) const {
+  require(value, "depends_on");
+  require(on, "depends_on");
+  if (value == Atom(on)) return true;
+  const int definition = definition_[on.id];
+  // Of an output of a primitive with several, all are computed together.
+  return reaches(std::span(&value, 1), definition < 0 ? 0 : order_[definition], [&](int e) {
+    return std::find(equations_[e].inputs.begin(), equations_[e].inputs.end(), Atom(on)) !=
+           equations_[e].inputs.end();
+  });
+}
+
+Jaxpr ProgramBuilder::close_unchecked() const {
+  static const Primitive erased("erased");  // its equations are dead
+  Builder builder;
+  // Inputs and equations are added in the order in which they were made: vars keep their numbers.
+  int next = 0;
+  auto add_inputs_before = [&](int var) {
+    for (; next < var; ++next) builder.add_binder(avals_[next]);
+  };
+  for (const Equation& equation : equations_) {
+    std::vector<Aval> avals;
+    if (!equation.outputs.empty()) add_inputs_before(equation.outputs[0].id);
+    for (Var var : equation.outputs) avals.push_back(avals_[var.id]);
+    builder.add(equation.primitive ? *equation.primitive : erased, equation.inputs, equation.params,
+                equation.source, std::move(avals));
+    next += int(equation.outputs.size());
+  }
+  add_inputs_before(int(avals_.size()));
+  for (const Constraint& constraint : constraints_) builder.add_constraint(constraint);
+  return builder.close(outputs_, sizes_);
+}
+
+Jaxpr ProgramBuilder::close() const {
+  Jaxpr jaxpr = close_unchecked();
+  check(jaxpr);
+  return jaxpr;
+}
+
+Jaxpr rebuild(const Jaxpr& jaxpr, const EquationRule& rule, Nested nested) {
+  ProgramBuilder builder;
+  std::vector<Atom> environment(jaxpr->avals.size(), Atom(Var{}));
+  for (int i = 0; i < jaxpr->num_binders; ++i) environment[i] = builder.add_input(jaxpr->avals[i]);
+  auto read = [&](const Atom& atom) { return atom.is_var() ? environment[atom.var().id] : atom; };
+  builder.take_sizes(jaxpr);
+  for (const Equation& old : jaxpr->equations) {
+    std::vector<Atom> inputs;
+    for (const Atom& atom : old.inputs) inputs.push_back(read(atom));
+    Equation equation = old;
+    if (nested == Nested::yes && holds_bodies(old.params))
+      equation.params =
+          map_bodies(old.params, [&](const Jaxpr& body) { return rebuild(body, rule, nested); });
+    const SourceScope scope(old.source);
+    std::optional<std::vector<Atom>> results = rule(builder, equation, inputs);
+    if (!results) results = builder.add(*old.primitive, inputs, equation.params, old.source);
+    if (results->size() != old.outputs.size())
+      throw TreeError("rebuild: the rule returned " + std::to_string(results->size()) +
+                          " atoms for `" + std::string(old.primitive->name()) + "`, which has " +
+                          std::to_string(old.outputs.size()) + " outputs",
+                      "return an atom for each output");
+    for (std::size_t i = 0; i < results->size(); ++i)
+      environment[old.outputs[i].id] = (*results)[i];
+  }
+  std::vector<Atom> outputs;
+  for (const Atom& atom : jaxpr->outputs) outputs.push_back(read(atom));
+  builder.set_outputs(std::move(outputs));
+  return builder.close();
+}
+
+}  // namespace plait
