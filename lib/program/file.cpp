@@ -171,6 +171,7 @@ class Loader {
     std::vector<Entry> entries;
     for (const Manifest::Entry& written : manifest.entries) entries.push_back(entry_of(written));
     if (entries.empty()) fail("it has no entries");
+    for (const auto& [name, array] : options_.constants) check_given(name, entries);
     Program program(std::move(entries), manifest.meta, manifest.licence);
     if (options_.verify) program.verify();
     return program;
@@ -231,6 +232,18 @@ class Loader {
                            ", and entry " + entry + " needs " + aval.to_string(),
                        "give an array of that shape and dtype");
     return with_aval(buffer, aval);
+  }
+
+  void check_given(const std::string& name, const std::vector<Entry>& entries) const {
+    std::string known;
+    for (const Entry& entry : entries)
+      for (const std::string& each : entry.constant_names()) {
+        if (each == name) return;
+        known += (known.empty() ? "" : ", ") + each;
+      }
+    throw ValueError(
+        where_ + ": a constant " + name + " was given, and no entry has one",
+        known.empty() ? "give none: it has no constants" : "its constants are " + known);
   }
 
   // Inputs and outputs of the test vector.

@@ -7,7 +7,8 @@ import inspect
 
 from plait import _plait
 from plait._functions import check_callable, name_of, text_of, wraps
-from plait._plait import flatten, unflatten
+from plait._plait import Jaxpr, flatten, unflatten
+from plait._transforms import ClosedJaxpr
 
 # Functions of plait.lax that are not named as their primitive is.
 _NAMES = {
@@ -149,6 +150,14 @@ class Transform:
     """
 
     def __init__(self, name, lift, aval=None):
+        if not isinstance(name, str) or not name:
+            _plait.fail(
+                "ValueError",
+                f"Transform: the name is {text_of(name)}",
+                'give it a name: plait.Transform("interval", lift)',
+            )
+        for function in (lift, aval) if aval is not None else (lift,):
+            check_callable(name, function)
         self.name, self.__name__, self.lift = name, name, lift
         self.aval = aval or (lambda value: value[0] if isinstance(value, tuple) else value)
         self.table = {}
@@ -162,6 +171,12 @@ class Transform:
         equation.bind(*arrays) applies the same primitive to other arrays. One that returns NotImplemented has no
         rule for these inputs: a MissingRuleError says so.
         """
+        if not primitives:
+            _plait.fail(
+                "ValueError",
+                f"{self.name}.rule: no primitive is named",
+                f"name some, as in @{self.name}.rule('add'); the rest is @{self.name}.otherwise's",
+            )
         names = []
         for primitive in primitives:
             name = primitive_name(primitive)
@@ -207,10 +222,19 @@ class Transform:
         return wraps(self.name, fun, transformed)
 
     def interpret(self, jaxpr, values):
-        """The list of values of a jaxpr's outputs from those of its inputs.
+        """The list of values of a jaxpr's outputs from those of its inputs, a Jaxpr or what make_jaxpr gives.
 
         TreeError when there are not as many values as inputs, MissingRuleError for a primitive without a rule.
         """
+        if isinstance(jaxpr, ClosedJaxpr):
+            values = [*values, *(self.lift(const) for const in jaxpr.consts)]
+            jaxpr = jaxpr.jaxpr
+        if not isinstance(jaxpr, Jaxpr):
+            _plait.fail(
+                "DtypeError",
+                f"{self.name}.interpret: {text_of(jaxpr)} of type {type(jaxpr).__name__} is no jaxpr",
+                "make one with plait.make_jaxpr(f)(...)",
+            )
         if len(values) != len(jaxpr.inputs):
             _plait.fail(
                 "TreeError",

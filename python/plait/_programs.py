@@ -26,6 +26,13 @@ def save(path, fun, *args, meta=None, licence="", constants=True, test_vectors=T
     The file is written whole or not at all. ValueError for functions that call back into Python
     (host_call, islands of @script), FileError (an OSError) where the file cannot be written.
     """
+    path = _path("save", path)
+    if meta is not None and not isinstance(meta, dict):
+        _refuse("save", "meta", meta, 'give a dict of texts, such as {"task": "digits"}')
+    if not isinstance(licence, str):
+        _refuse("save", "licence", licence, 'give text, such as "Apache-2.0"')
+    for name, flag in (("constants", constants), ("test_vectors", test_vectors)):
+        _check_flag("save", name, flag)
     functions = {}
     if isinstance(fun, dict):
         if args:
@@ -35,6 +42,8 @@ def save(path, fun, *args, meta=None, licence="", constants=True, test_vectors=T
                 'put them into the dict: {"name": (function, argument, ...)}',
             )
         for name, entry in fun.items():
+            if not isinstance(name, str):
+                _refuse("save", "the name of an entry", name, "give entries names that are text")
             if not isinstance(entry, tuple) or not entry:
                 _plait.fail(
                     "TreeError",
@@ -46,8 +55,43 @@ def save(path, fun, *args, meta=None, licence="", constants=True, test_vectors=T
         check_callable("save", fun)
         name = "".join(c if c.isalnum() or c in "_-" else "_" for c in name_of(fun))
         functions[name.strip("_") or "main"] = _traced(fun, *args)
-    texts = {str(key): str(value) for key, value in (meta or {}).items()}
-    _plait.save_program(os.fspath(path), functions, texts, licence, constants, test_vectors)
+    texts = {_text(key): _text(value) for key, value in (meta or {}).items()}
+    _plait.save_program(path, functions, texts, _text(licence), constants, test_vectors)
+
+
+def _refuse(what, name, value, fix):
+    problem = f"{what}: {name} is {text_of(value)} of type {type(value).__name__}"
+    _plait.fail("DtypeError", problem, fix)
+
+
+def _check_flag(what, name, flag):
+    if not isinstance(flag, bool):
+        _refuse(what, name, flag, f"write {name}=True or {name}=False")
+
+
+def _by_name(what, constants):
+    """A dict of arrays by name."""
+    if not isinstance(constants, dict) or not all(isinstance(name, str) for name in constants):
+        _refuse(what, "constants", constants, 'give arrays by name: {"w": array}')
+    return constants
+
+
+def _path(what, path):
+    """The path as the operating system has it, bytes."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        _refuse(what, "the path", path, "give the path of a file")
+    encoded = os.fsencode(path)
+    if b"\0" in encoded:
+        _plait.fail(
+            "ValueError",
+            f"{what}: the path {text_of(path)} has a zero in it",
+            "give the path of a file",
+        )
+    return encoded
+
+
+def _text(value):
+    return str(value).encode("utf-8", "backslashreplace").decode()
 
 
 def _traced(fun, *args):
@@ -110,7 +154,11 @@ def load(path, *, verify=False, constants=None, map_memory=True):
     wrong: damage, primitives that are not registered here, a format newer than this plait. FileError (an
     OSError) where it cannot be read.
     """
-    data = _plait.load_program(os.fspath(path), verify, constants or {}, map_memory)
+    path = _path("load", path)
+    for name, flag in (("verify", verify), ("map_memory", map_memory)):
+        _check_flag("load", name, flag)
+    given = _by_name("load", {} if constants is None else constants)
+    data = _plait.load_program(path, verify, given, map_memory)
     return Program(data)
 
 
@@ -204,7 +252,7 @@ class Entry:
 
     def with_constants(self, constants):
         """The same function with other arrays for some constants, of the same shapes and dtypes."""
-        return Entry(self._data.with_constants(constants))
+        return Entry(self._data.with_constants(_by_name("with_constants", constants)))
 
     def verify(self):
         """Runs the test vector, if there is one; ValueError says which output differs."""

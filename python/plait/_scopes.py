@@ -23,7 +23,7 @@ class named_scope(contextlib.ContextDecorator):  # noqa: N801, a function to its
                 f"named_scope: the name is {name!r:.60}",
                 'give a scope a name: with named_scope("attention"):',
             )
-        self.name = name
+        self.name = name.encode("utf-8", "backslashreplace").decode()
         self._entered = []
 
     def __enter__(self):

@@ -198,8 +198,23 @@ def test_interpret_counts_its_values():
     jaxpr = plait.make_jaxpr(lambda x, y: x + y)(1.0, 2.0).jaxpr
     low, high = interval.interpret(jaxpr, [(1.0, 2.0), (3.0, 4.0)])[0]
     assert (float(low), float(high)) == (4, 6)
+    captured = pnp.asarray(1.0)
+    closed = plait.make_jaxpr(lambda x: x + captured)(1.0)
+    assert [float(v) for v in interval.interpret(closed, [(1.0, 2.0)])[0]] == [2, 3]
     with pytest.raises(plait.TreeError, match="2 inputs, and there are 1 values"):
         interval.interpret(jaxpr, [(1.0, 2.0)])
+    with pytest.raises(plait.DtypeError, match="interval.interpret: None of type NoneType"):
+        interval.interpret(None, [])
+
+
+def test_transforms_are_made_of_a_name_and_a_function():
+    for wrong in (lambda: plait.Transform(3, abs), lambda: plait.Transform("", abs)):
+        with pytest.raises(plait.ValueError, match="Transform: the name is"):
+            wrong()
+    with pytest.raises(plait.DtypeError, match="None of type NoneType is no function"):
+        plait.Transform("t", lift=None)
+    with pytest.raises(plait.ValueError, match="interval.rule: no primitive is named"):
+        interval.rule()
 
 
 def test_lines_of_rewritten_equations_are_the_users():

@@ -189,3 +189,37 @@ def test_another_process_loads_it(path):
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
     )
     assert result.stdout == "1 train_step(params, x)\n"
+
+
+WRONG_SAVES = {
+    "save: the path is 3 of type int": lambda path: plait.save(3, predict, P, X),
+    "has a zero in it": lambda path: plait.save(f"{path}\0.txt", predict, P, X),
+    "the name of an entry is 3 of type int": lambda path: plait.save(path, {3: (predict, P, X)}),
+    r"meta is \[1\] of type list": lambda path: plait.save(path, predict, P, X, meta=[1]),
+    "licence is 3 of type int": lambda path: plait.save(path, predict, P, X, licence=3),
+    "constants is 'no' of type str": lambda path: plait.save(path, predict, P, X, constants="no"),
+    "save: the path is None": lambda path: plait.save(None, predict, P, X),
+}
+WRONG_LOADS = {
+    "load: the path is 3 of type int": lambda path: plait.load(3),
+    "verify is 'yes' of type str": lambda path: plait.load(path, verify="yes"),
+    "constants is .* of type list": lambda path: plait.load(path, constants=[X]),
+    "constants is {0: .* of type dict": lambda path: plait.load(path, constants={0: X}),
+    "a constant nope was given": lambda path: plait.load(path, constants={"nope": X}),
+    "with_constants: constants is": lambda path: plait.load(path)["f"].with_constants([X]),
+}
+
+
+@pytest.mark.parametrize("message", [*WRONG_SAVES, *WRONG_LOADS])
+def test_wrong_arguments_are_refused_in_words(path, message):
+    plait.save(path, {"f": (predict, P, X)})
+    call = WRONG_SAVES.get(message) or WRONG_LOADS[message]
+    with pytest.raises(plait.Error, match=message):
+        call(path)
+    assert len(plait.load(path)) == 1
+
+
+def test_paths_and_texts_of_any_kind(tmp_path):
+    path = str(tmp_path).encode() + b"/model-\xff.plait"
+    plait.save(path, predict, P, X, meta={"\ud800": "\udfff", 1: 2})
+    assert plait.load(path).meta == {"\\ud800": "\\udfff", "1": "2"}

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 import importlib.util
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -345,3 +346,12 @@ def test_what_stages_prints():
     lines = printed("stages")
     assert [line.split()[0] for line in lines[:3]] == ["encoder", "decoder", "head"]
     assert len(lines) == 11 and all(line.endswith("as without stages: True") for line in lines[3:])
+
+
+@pytest.mark.parametrize("stem", ["jet", "forward_laplacian"])
+def test_both_ways_print_the_same_numbers(stem):
+    pairs = [line.split(", ") for line in printed(stem) if " by jet" in line or "hessian" in line]
+    assert len(pairs) == (12 if stem == "jet" else 1)
+    for pair in pairs:
+        one, other = (re.search(r"-?\d+\.\d+", text)[0] for text in pair)
+        assert float(one) == pytest.approx(float(other), rel=1e-4)
