@@ -19,11 +19,6 @@ namespace plait {
 
 Jaxpr body_of_call(const Params& params, std::string_view entry);  // call.cpp
 
-RuleTable<Cost>& Cost::table() {
-  static auto* table = new RuleTable<Cost>;
-  return *table;
-}
-
 Work& Work::operator+=(const Work& other) {
   flops += other.flops;
   bytes_read += other.bytes_read;

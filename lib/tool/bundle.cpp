@@ -31,11 +31,33 @@ std::map<std::string, Dim> sample_sizes(const DeployedEntry& deployed, std::int6
   return values;
 }
 
+// Whether equations of it hold programs that stay programs; calls do not.
+bool holds_programs(const Primitive* primitive) {
+  static const std::set<std::string_view> names = {"scan", "while", "cond", "masked", "lanes"};
+  return names.count(primitive->name()) > 0;
+}
+
 void collect(const Jaxpr& jaxpr, std::set<const Primitive*>& primitives) {
   for (const Equation& equation : jaxpr->equations) {
     primitives.insert(equation.primitive);
     for_each_body(equation.params, [&](const Jaxpr& body) { collect(body, primitives); });
   }
+}
+
+// Everything that these programs may meet while they are compiled at run time.
+std::set<const Primitive*> primitives_of(std::span<const DeployedEntry> entries) {
+  std::set<const Primitive*> primitives;
+  for (const DeployedEntry& deployed : entries) {
+    collect(deployed.jaxpr, primitives);
+    // Each size decomposes at run time, and may do so differently where it is 0 or 1.
+    if (deployed.bounds.empty()) continue;
+    for (std::int64_t size : {0, 1, 2, 3, 64}) try {
+        collect(simplified(instantiate(deployed.jaxpr, sample_sizes(deployed, size))), primitives);
+      } catch (const ShapeError&) {
+        // A size that the program refuses.
+      }
+  }
+  return primitives;
 }
 
 // "lib/ops/dot.cpp" of the path that the compiler was given.
@@ -110,22 +132,23 @@ std::string bundle_of(std::span<const DeployedEntry> entries) {
 }
 
 std::set<std::string> files_for(std::span<const DeployedEntry> entries) {
-  std::set<const Primitive*> primitives;
-  for (const DeployedEntry& deployed : entries) {
-    collect(deployed.jaxpr, primitives);
-    // Each size decomposes at run time, and may do so differently where it is 0 or 1.
-    if (deployed.bounds.empty()) continue;
-    for (std::int64_t size : {0, 1, 2, 3, 64}) try {
-        collect(simplified(instantiate(deployed.jaxpr, sample_sizes(deployed, size))), primitives);
-      } catch (const ShapeError&) {
-        // A size that the program refuses.
-      }
+  const std::set<const Primitive*> primitives = primitives_of(entries);
+  std::vector<std::string_view> kinds = {"abstract", "alias", "decompose", "eval",
+                                         "fold",     "guard", "identity",  "pointwise"};
+  std::set<std::string> files = {"lib/run/evaluate.cpp", "lib/trace/trace.cpp",
+                                 "lib/backends/reference/reference.cpp"};
+  // Loops and branches are run by a backend of their own, which maps and pads their bodies.
+  if (std::any_of(primitives.begin(), primitives.end(), holds_programs)) {
+    files.insert("lib/run/control.cpp");
+    kinds.insert(kinds.end(), {"batch", "mask"});
   }
-  std::set<std::string> files;
   for (const Primitive* primitive : primitives) {
     add_file(info_of(*primitive).file, files);
-    for (const AnyRuleTable* table : AnyRuleTable::all())
-      if (const RuleOrigin* origin = table->origin(*primitive)) add_file(origin->file, files);
+    for (std::string_view kind : kinds) {
+      const AnyRuleTable* table = AnyRuleTable::find(kind);
+      const RuleOrigin* origin = table ? table->origin(*primitive) : nullptr;
+      if (origin) add_file(origin->file, files);
+    }
   }
   return files;
 }

@@ -83,20 +83,14 @@ std::vector<std::string> compiler() {
   return words;
 }
 
-// Object files in the archive that are needed for certain: those of the files, and those that
-// install what everything uses.
+// The archive's names of the object files that the source files became.
 std::vector<std::string> needed_members(const LinkOptions& options, const std::string& folder) {
-  std::set<std::string> wanted;
-  for (std::string file : options.files) wanted.insert(file);
-  for (const char* file : {"lib/run/evaluate.cpp", "lib/run/control.cpp", "lib/trace/trace.cpp",
-                           "lib/backends/reference/reference.cpp"})
-    wanted.insert(file);
-  std::vector<std::string> members;
   std::set<std::string> names;
-  for (std::string file : wanted) {
+  for (std::string file : options.files) {
     std::replace(file.begin(), file.end(), '/', '_');
     names.insert(file + ".o");
   }
+  std::vector<std::string> members;
   for (const std::string& member : lines_of(run({"ar", "t", options.runtime}, folder)))
     if (names.count(member)) members.push_back(member);
   return members;
