@@ -139,12 +139,8 @@ def joined(outer, inner):
 
 
 def text_of(equation):
-    def atom(x):
-        return x if isinstance(x, str) else f"{x.item():g}"
-
-    types = [f"{aval.dtype.name}{list(aval.shape)}" for aval in equation.out_avals]
-    outputs = " ".join(f"{name}:{type_}" for name, type_ in zip(equation.outputs, types))
-    return f"{outputs} = {equation.primitive} {' '.join(map(atom, equation.inputs))}"
+    first, *more = str(equation).splitlines()
+    return first + (" ..." if more else "")
 
 
 def keyboard():

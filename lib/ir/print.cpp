@@ -5,6 +5,7 @@
 #include <charconv>
 #include <unordered_map>
 
+#include "ir/equation_text.h"
 #include "ir/source_comment.h"
 
 namespace plait {
@@ -29,7 +30,10 @@ class Printer {
   // indent is what its lines after the first start with.
   void write(const Jaxpr& jaxpr, const std::string& indent) {
     write_head(*jaxpr);
-    for (const Equation& equation : jaxpr->equations) write(*jaxpr, equation, indent);
+    for (const Equation& equation : jaxpr->equations) {
+      ((out_ += "\n") += indent) += "    ";
+      write(*jaxpr, equation, indent);
+    }
     if (jaxpr->equations.empty())
       out_ += " in (";
     else
@@ -39,6 +43,25 @@ class Printer {
       write(jaxpr->outputs[i]);
     }
     out_ += jaxpr->outputs.size() == 1 ? ",) }" : ") }";
+  }
+
+  void write(const JaxprData& jaxpr, const Equation& equation, const std::string& indent) {
+    for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
+      if (i) out_ += " ";
+      write(equation.outputs[i], jaxpr.aval(equation.outputs[i]));
+    }
+    (out_ += " = ") += equation.primitive->name();
+    if (!equation.params.entries().empty()) {
+      out_ += "[";
+      write(equation.params, indent + "      ");
+      out_ += "]";
+    }
+    for (const Atom& atom : equation.inputs) {
+      out_ += " ";
+      write(atom);
+    }
+    if (sources_ == ShowSources::yes && equation.source)
+      (out_ += "  # ") += comment(equation.source);
   }
 
   void write(const Params& params, const std::string& indent) {
@@ -66,26 +89,6 @@ class Printer {
       before = ", ";
     }
     out_ += " . let";
-  }
-
-  void write(const JaxprData& jaxpr, const Equation& equation, const std::string& indent) {
-    ((out_ += "\n") += indent) += "    ";
-    for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
-      if (i) out_ += " ";
-      write(equation.outputs[i], jaxpr.aval(equation.outputs[i]));
-    }
-    (out_ += " = ") += equation.primitive->name();
-    if (!equation.params.entries().empty()) {
-      out_ += "[";
-      write(equation.params, indent + "      ");
-      out_ += "]";
-    }
-    for (const Atom& atom : equation.inputs) {
-      out_ += " ";
-      write(atom);
-    }
-    if (sources_ == ShowSources::yes && equation.source)
-      (out_ += "  # ") += comment(equation.source);
   }
 
   void write(Var var, const Aval& aval) { ((out_ += var_name(var.id)) += ":") += aval.to_string(); }
@@ -149,6 +152,12 @@ class Printer {
 };
 
 }  // namespace
+
+std::string text_of(const JaxprData& jaxpr, const Equation& equation) {
+  std::string text;
+  Printer(ShowSources::no, text).write(jaxpr, equation, "");
+  return text;
+}
 
 std::string print(const Jaxpr& jaxpr, ShowSources sources) {
   std::string out;

@@ -1,6 +1,7 @@
 // Jaxprs in Python, and Python functions as functions over flat lists of arrays.
 // SPDX-License-Identifier: Apache-2.0
 #include "atoms.h"
+#include "ir/equation_text.h"
 
 #include <plait/ops.h>
 #include <plait/ops_control.h>
@@ -185,6 +186,10 @@ void add_jaxpr(py::module_& module) {
                              })
       .def_property_readonly("source",
                              [](const EquationView& view) { return view.equation().source; })
+      .def("__str__",
+           [](const EquationView& view) { return text_of(*view.jaxpr, view.equation()); })
+      .def("__repr__",
+           [](const EquationView& view) { return text_of(*view.jaxpr, view.equation()); })
       .def(
           "bind",
           [](const EquationView& view, py::args arguments) {

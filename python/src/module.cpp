@@ -34,6 +34,6 @@ PYBIND11_MODULE(_plait, module) {
   add_tape(module);
   add_rewrite(module);
   for (const char* name : {"At", "AtIndex", "HookHandle", "Jaxpr", "JaxprEquation", "JitCache",
-                           "Policy", "Size", "TreeDef"})
+                           "Policy", "Size", "Source", "TreeDef"})
     forbid_construction(module.attr(name));
 }

@@ -122,8 +122,7 @@ void add_builder(py::module_& module) {
                              [](const BuilderEquation& e) {
                                return params_object(e.equation().params, Callables::names);
                              })
-      .def_property_readonly(
-          "source", [](const BuilderEquation& e) { return e.equation().source.to_string(); })
+      .def_property_readonly("source", [](const BuilderEquation& e) { return e.equation().source; })
       .def("__eq__",
            [](const BuilderEquation& a, py::object b) {
              return py::isinstance<BuilderEquation>(b) &&
@@ -341,8 +340,7 @@ void add_passes(py::module_& module) {
           },
           "The parameters of these equations, a dict for each.")
       .def_property_readonly(
-          "source",
-          [](const MatchObject& self) { return self.match.equations.back().source.to_string(); },
+          "source", [](const MatchObject& self) { return self.match.equations.back().source; },
           "The user's line of the last of them.");
   py::class_<Pass>(module, "ProgramPass")
       .def_property_readonly("name", &Pass::name)

@@ -240,3 +240,13 @@ def test_errors_have_parts():
     error = caught.value
     assert "shapes (2) and (3)" in error.problem and error.fix.startswith("make the sizes equal")
     assert error.problem in str(error) and error.source.function == "test_errors_have_parts"
+
+
+def test_the_text_of_an_equation_is_its_line_of_the_program():
+    jaxpr = plait.make_jaxpr(lambda x: plait.nn.softmax(pnp.sin(x) * 2))(np.ones(3, np.float32))
+    first, *_, last = jaxpr.eqns
+    assert str(first) == "b:f32[3] = sin a" == repr(first)
+    lines = [line.strip() for line in str(jaxpr).splitlines()]
+    for equation in jaxpr.eqns:
+        assert str(equation).splitlines()[0] in lines
+    assert "body={ lambda ; a:f32[3]" in str(last)

@@ -51,7 +51,7 @@ def test_arguments_match_numbers_and_numbers_match_themselves():
     assert names(rule(lambda x: jnp.exp(x) * 5.0 + jnp.exp(x + 1) * 3.0)).count("exp") == 1
     (match, *_) = seen
     assert match.primitives == ["exp", "mul"] and match.avals[0].shape == (2, 3)
-    assert match.params[0] == {} and "test_rewrite.py" in match.source
+    assert match.params[0] == {} and match.source.file == __file__
 
 
 def test_values_with_other_users_are_left():
