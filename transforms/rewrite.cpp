@@ -127,17 +127,18 @@ std::string PassStatistics::to_string() const {
 
 namespace {
 
-// A type of values by number of axes and dtype; the size stands for any.
+// The types of values in a program by number of axes and dtype, the frequent ones first; their size
+// stands for any.
 std::vector<Aval> types_of(const Jaxpr& jaxpr) {
   struct Type {
     Aval aval;
     std::size_t count = 0;
   };
-  std::map<std::tuple<int, int, bool>, Type> types;
+  std::map<std::tuple<int, int, bool, bool>, Type> types;
   auto note = [&](const Aval& aval, bool is_named) {
-    Type& type = types[{aval.rank(), int(aval.dtype), is_named}];
+    Type& type = types[{aval.rank(), int(aval.dtype), aval.weak, is_named}];
     if (type.count++) return;
-    type.aval = {{}, aval.dtype, false};
+    type.aval = {{}, aval.dtype, aval.weak};
     for (int axis = 0; axis < aval.rank(); ++axis)
       type.aval.shape.push_back(is_named ? Dim::size("s") : Dim(48));
   };

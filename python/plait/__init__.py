@@ -90,6 +90,7 @@ from plait._plait import (
     TreeError,
     UserError,
     ValueError,
+    Var,
     clear_memory,
     from_dlpack,
     memory_stats,

@@ -287,7 +287,7 @@ class Builder:
         self._builder.outputs = list(atoms)
 
     @property
-    def equations(self):
+    def eqns(self):
         """The equations, in the order in which they were added."""
         return self._builder.equations
 

@@ -46,19 +46,28 @@ py::dict params_object(const Params& params, Callables callables) {
   return result;
 }
 
-py::object var_object(Var var, const Aval& aval, std::uintptr_t owner) {
-  // A str, so that names in a dict and in text are those that a printed program has.
-  static py::handle type = [] {
+namespace {
+
+// A str, so that names in a dict and in text are those that a printed program has.
+py::handle var_type() {
+  static const py::handle type = [] {
     py::dict members;
     members["__doc__"] =
         "A var of a program: its name, as text gives it, with `aval`, its type, and `id`, its "
         "number.";
     members["__module__"] = "plait";
-    py::object made = borrowed(reinterpret_cast<PyObject*>(&PyType_Type))(
-        "Var", py::make_tuple(borrowed(reinterpret_cast<PyObject*>(&PyUnicode_Type))), members);
-    return made.release();
+    return borrowed(reinterpret_cast<PyObject*>(&PyType_Type))(
+               "Var", py::make_tuple(borrowed(reinterpret_cast<PyObject*>(&PyUnicode_Type))),
+               members)
+        .release();
   }();
-  py::object object = type(var_name(var.id));
+  return type;
+}
+
+}  // namespace
+
+py::object var_object(Var var, const Aval& aval, std::uintptr_t owner) {
+  py::object object = var_type()(var_name(var.id));
   object.attr("aval") = aval_object(aval);
   object.attr("id") = var.id;
   object.attr("_owner") = owner;
@@ -259,6 +268,7 @@ void add_jaxpr(py::module_& module) {
       .def("__eq__", [](const Jaxpr& a, py::object b) {
         return py::isinstance<Jaxpr>(b) && a == b.cast<Jaxpr>();
       });
+  module.attr("Var") = var_type();
   module.def("eval_jaxpr", [](const Jaxpr& jaxpr, py::object inputs) {
     return from_arrays(eval_jaxpr(jaxpr, to_arrays(inputs)));
   });

@@ -67,7 +67,7 @@ def test_a_builder_refuses_what_would_be_ill_formed(add, words):
 def test_replace_leaves_what_the_new_value_is_made_of():
     jaxpr = program(lambda x: jnp.sin(x) + jnp.exp(jnp.sin(x)))
     builder = plait.Builder(jaxpr)
-    sines = [e for e in builder.equations if e.primitive == "sin"]
+    sines = [e for e in builder.eqns if e.primitive == "sin"]
     for sine in sines:
         (old,) = sine.outputs
         (new,) = builder.add("mul", old, 3.0)  # computed from what it replaces
