@@ -41,6 +41,7 @@ def program_row(program, key, unit, name, what, reach=NOTHING):
 
 
 DISPATCH, MLP, FILES, NANO, MILLI = "bench_dispatch", "bench_mlp", "bench_files", 1e-9, 1e-3
+REWRITE = "bench_rewrite"
 
 ROWS = [
     program_row(
@@ -106,4 +107,14 @@ ROWS = [
         "a program with them saved",
         of_row("c++/write-100", 1.3),
     ),
+    program_row(
+        REWRITE,
+        "rewrite_ms",
+        MILLI,
+        "rewrite",
+        "20 rules over 100,000 equations, 20,000 matches, checked",
+        milliseconds(1000),
+    ),
+    program_row(REWRITE, "rewrite_none_ms", MILLI, "rewrite-none", "19 rules, no match"),
+    program_row(REWRITE, "builder_ms", MILLI, "builder", "a builder begun and closed"),
 ]
