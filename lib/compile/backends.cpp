@@ -5,9 +5,10 @@
 #include <dirent.h>
 #include <dlfcn.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "compile/modules.h"
 
@@ -22,6 +23,7 @@ struct Registry {
   std::mutex mutex;
   std::vector<Entry> entries;  // most preferred first; never shrinks
   std::vector<MissingBackend> missing;
+  std::optional<std::vector<std::string>> wanted;  // modules, by name; all without
 };
 
 // Never destroyed: executables that outlive main hold kernels of its backends.
@@ -57,7 +59,18 @@ void load_modules() {
   if (const char* isa = std::getenv("PLAIT_MAX_ISA"); isa && *isa)
     setenv("ONEDNN_MAX_CPU_ISA", isa, 0);
   const std::string folder = module_folder();
+  std::optional<std::vector<std::string>> wanted;
+  {
+    const std::lock_guard lock(registry().mutex);
+    wanted = registry().wanted;
+  }
+  const auto is_wanted = [&](const std::string& file) {
+    return !wanted || std::any_of(wanted->begin(), wanted->end(), [&](const std::string& name) {
+      return file == "plait_" + name + ".so";
+    });
+  };
   for (const std::string& name : modules_in(folder)) {
+    if (!is_wanted(name)) continue;
     // RTLD_LOCAL: a vendor library's symbols are nobody else's.
     if (dlopen((folder + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL)) {
       log_line("backend " + name.substr(6, name.size() - 9) + " is loaded from " + folder + "/" +
@@ -70,16 +83,17 @@ void load_modules() {
   }
 }
 
-constinit std::atomic<bool> loads_modules{true};
-
 void load_modules_once() {
   static std::once_flag once;
-  if (loads_modules) std::call_once(once, load_modules);
+  std::call_once(once, load_modules);
 }
 
 }  // namespace
 
-void load_no_modules() { loads_modules = false; }
+void load_modules_only(std::vector<std::string> names) {
+  const std::lock_guard lock(registry().mutex);
+  registry().wanted = std::move(names);
+}
 
 bool register_backend(std::unique_ptr<Backend> backend, Preference preference) {
   Registry& all = registry();

@@ -1,11 +1,14 @@
-// Whether backends come from shared modules beside the library.
+// Which backends come from shared modules beside the library.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace plait {
 
-// From now on only backends that are linked in are used; to be called before the first program is
+// From now on only these modules are loaded ("onednn"); to be called before the first program is
 // compiled. What plait compile makes is complete, and looks for nothing in the folder it is in.
-void load_no_modules();
+void load_modules_only(std::vector<std::string> names);
 
 }  // namespace plait

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -20,12 +21,29 @@ std::filesystem::path library_folder() {
   return std::filesystem::path(info.dli_fname).parent_path();
 }
 
-std::string archive_of(const Words& words) {
-  const std::string path = words.value("--runtime", (library_folder() / "libplait_run.a").string());
+std::string existing(const std::filesystem::path& path, const char* fix) {
   if (!std::filesystem::exists(path))
-    throw FileError("compile: there is no run-time library at " + path,
-                    "install it, or name it with --runtime");
+    throw FileError("compile: there is no run-time library at " + path.string(), fix);
   return std::filesystem::absolute(path).string();
+}
+
+// Backends that may be linked in, with the vendor's library.
+struct Linkable {
+  const char *name, *library;
+};
+constexpr Linkable linkables[] = {{"onednn", "-ldnnl"}};
+
+void add_backends(const Words& words, LinkOptions& options) {
+  const std::vector<std::string> wanted = words.values("--with");
+  for (const std::string& name : wanted) {
+    const auto* found = std::find_if(std::begin(linkables), std::end(linkables),
+                                     [&](const Linkable& one) { return name == one.name; });
+    if (found == std::end(linkables)) throw Usage("--with knows onednn, not `" + name + "`");
+    options.backends.push_back(existing(library_folder() / ("libplait_run_" + name + ".a"),
+                                        "build plait with that backend"));
+    options.libraries.push_back(found->library);
+  }
+  load_modules_only(wanted);
 }
 
 // "model" of "out/libmodel.so": what names in the header begin with.
@@ -59,8 +77,10 @@ int compile(const Words& words) {
   LinkOptions options;
   options.output = std::filesystem::absolute(output).string();
   options.name = name_of(words, output);
-  options.runtime = archive_of(words);
-  load_no_modules();
+  options.runtime =
+      existing(words.value("--runtime", (library_folder() / "libplait_run.a").string()),
+               "install it, or name it with --runtime");
+  add_backends(words, options);
   const Program program = load(words[0]);
   const SizeChoices sizes(words.values("--size"));
   const std::vector<std::string> wanted = words.values("--entry");

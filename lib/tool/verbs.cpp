@@ -49,6 +49,7 @@ std::span<const Verb> verbs() {
         {"--size", "n=32", "fix the size n; n<=64: make it an argument, up to 64"},
         {"--name", "NAME", "what names in the header begin with; else that of the output"},
         {"--header", "FILE", "where the header goes; else beside the output"},
+        {"--with", "onednn", "multiply and convolve by oneDNN, which it then needs where it runs"},
         {"--runtime", "FILE", "the run-time library, if it is not the one beside libplait"}},
        &compile},
   };

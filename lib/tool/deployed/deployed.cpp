@@ -91,7 +91,7 @@ const Program& program_of(const void* bundle, std::size_t size) {
   static const Program* program = nullptr;  // as long as the process: sessions may outlive main
   const std::lock_guard lock(mutex);
   if (!program) {
-    load_no_modules();
+    load_modules_only({});
     program = new Program(read(bundle, size));
   }
   return *program;
