@@ -9,7 +9,7 @@
 //
 // The file is a zip archive: `manifest.json`, the jaxpr of each entry as text (jaxpr.h), constants
 // and test vectors as safetensors. Format versions load forever (lib/program/upgrade.cpp). Loading
-// runs no code of the file, and bounds what it reads.
+// runs no code of the file, and bounds what it reads; to verify is to run the program.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -75,6 +75,8 @@ class Entry {
   const std::vector<std::string>& argument_names() const { return data_->function.argument_names; }
   const Arrays& constants() const { return data_->function.constants; }
   const std::vector<std::string>& constant_names() const { return data_->function.constant_names; }
+  // All of it, as save takes it.
+  const TracedFunction& function() const { return data_->function; }
   // The avals of the arguments' leaves; those with named sizes take any that fit each other.
   std::span<const Aval> inputs() const;
   // The leaves of the result, for the leaves of the arguments. TreeError, ShapeError and DtypeError
@@ -108,9 +110,10 @@ struct SaveOptions {
 };
 
 struct LoadOptions {
-  bool verify = false;                          // run every test vector
+  bool verify = false;                          // run every test vector, compare all checksums
   std::map<std::string, Array> constants = {};  // instead of the file's, by name
-  bool map_memory = true;                       // constants stay in the file until they are read
+  // Constants stay in the file until they are read; only verify compares them with checksums then.
+  bool map_memory = true;
 };
 
 class Program {

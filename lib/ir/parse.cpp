@@ -51,11 +51,11 @@ class Parser {
                          ": " + problem,
                      fix);
   }
-  [[noreturn]] void fail(const std::string& expected) {
+  [[noreturn]] void fail(const std::string& expected) { refuse("expected " + expected + found()); }
+  std::string found() const {
     std::string found(text_.substr(std::min(at_, text_.size()), 20));
     found = found.substr(0, found.find('\n'));
-    refuse("expected " + expected +
-           (found.empty() ? ", and the text ends" : ", found `" + found + "`"));
+    return found.empty() ? ", and the text ends" : ", found `" + found + "`";
   }
   [[noreturn]] void fail_at(std::size_t at, const std::string& expected) {
     at_ = at;
@@ -344,8 +344,27 @@ class Parser {
     const std::size_t start = (skip(), at_);
     const auto [known, is_new] = primitives_.try_emplace(word("a primitive"));
     if (is_new) known->second = find_primitive(known->first);
-    if (!known->second) fail_at(start, "a primitive that is defined");
+    if (!known->second) refuse_primitive(start);
     return *known->second;
+  }
+  // Names the others that are not defined, too: what defines one may define all.
+  [[noreturn]] void refuse_primitive(std::size_t start) {
+    constexpr std::size_t most = 10;
+    std::vector<std::string_view> others;
+    const std::string_view first = text_.substr(start, at_ - start);
+    while ((at_ = text_.find(" = ", at_)) != std::string_view::npos && others.size() < most) {
+      std::size_t end = at_ += 3;
+      while (end < text_.size() && (is_word(text_[end]) || text_[end] == '.')) ++end;
+      const std::string_view name = text_.substr(at_, end - at_);
+      if (name != first && !name.empty() && !find_primitive(name) &&
+          std::find(others.begin(), others.end(), name) == others.end())
+        others.push_back(name);
+    }
+    at_ = start;
+    std::string problem = "expected a primitive that is defined" + found();
+    for (std::size_t i = 0; i < others.size(); ++i)
+      problem += (i ? ", " : "; nor are defined: ") + std::string(others[i]);
+    refuse(problem, "load the library or module that defines it first");
   }
 
   // What reading an equation needs, kept for the next one.

@@ -10,7 +10,6 @@
 #include <unistd.h>
 #include <zip.h>
 
-#include <cstring>
 #include <deque>
 
 namespace plait {
@@ -18,14 +17,16 @@ namespace {
 
 // The functions of libzip, found at run time.
 struct ZipLibrary {
-#define PLAIT_ZIP_FUNCTIONS(F)                                                              \
-  F(zip_open)                                                                               \
-  F(zip_close)                                                                              \
-  F(zip_discard) F(zip_strerror) F(zip_name_locate) F(zip_stat_index) F(zip_stat_init)      \
-      F(zip_fopen_index) F(zip_fread) F(zip_fclose) F(zip_file_add) F(zip_source_buffer)    \
-          F(zip_source_buffer_fragment) F(zip_source_free) F(zip_set_file_compression)      \
-              F(zip_file_extra_field_set) F(zip_error_init_with_code) F(zip_error_strerror) \
-                  F(zip_error_fini) F(zip_file_set_mtime)
+#define PLAIT_ZIP_FUNCTIONS(F)                                                          \
+  F(zip_open)                                                                           \
+  F(zip_close)                                                                          \
+  F(zip_discard)                                                                        \
+  F(zip_strerror)                                                                       \
+  F(zip_name_locate) F(zip_stat_index) F(zip_stat_init) F(zip_fopen_index) F(zip_fread) \
+      F(zip_fclose) F(zip_file_add) F(zip_source_buffer) F(zip_source_buffer_fragment)  \
+          F(zip_source_free) F(zip_set_file_compression) F(zip_file_extra_field_set)    \
+              F(zip_error_init_with_code) F(zip_error_strerror) F(zip_error_fini)       \
+                  F(zip_file_set_mtime)
 #define PLAIT_DECLARE(name) decltype(&::name) name = nullptr;
   PLAIT_ZIP_FUNCTIONS(PLAIT_DECLARE)
 #undef PLAIT_DECLARE
@@ -140,6 +141,9 @@ void ArchiveWriter::commit() {
 struct ArchiveReader::Data {
   std::string path;
   zip_t* archive = nullptr;
+  int file = -1;  // the same
+  std::size_t file_size = 0;
+  zip_uint64_t unpacked = 0;  // so far
 
   [[noreturn]] void fail(const std::string& what) const {
     throw ValueError("load: " + path + ": " + what,
@@ -176,40 +180,52 @@ struct ArchiveReader::Data {
     fail("the member " + name + " is longer than the archive says");
   }
 
-  // Where a member lies whose header is the first of the file, if it is stored as it is.
-  std::optional<std::size_t> offset_of_first(const std::string& name, const zip_stat_t& stat,
-                                             const unsigned char* bytes, std::size_t size) const {
-    if (stat.comp_method != ZIP_CM_STORE || size < local_header ||
-        std::memcmp(bytes, "PK\3\4", 4) != 0)
-      return std::nullopt;
-    const std::size_t name_size = bytes[26] | bytes[27] << 8, extra = bytes[28] | bytes[29] << 8;
-    const std::size_t offset = local_header + name_size + extra;
-    if (name_size != name.size() || offset + stat.size > size || stat.size != stat.comp_size ||
-        std::memcmp(bytes + local_header, name.data(), name_size) != 0)
-      return std::nullopt;
-    return offset;
+  // What unpacks to more than so many times the file was made to fill memories.
+  void charge(const std::string& name, const zip_stat_t& stat) {
+    constexpr zip_uint64_t harmless = 64 << 20, most_times = 100;
+    if (stat.comp_size > file_size)
+      fail("the member " + name + " has " + std::to_string(stat.comp_size) +
+           " bytes, and the file " + std::to_string(file_size));
+    if (__builtin_add_overflow(unpacked, stat.size, &unpacked) ||
+        (unpacked > harmless && unpacked / most_times > file_size))
+      fail("its members up to " + name + " unpack to " + std::to_string(unpacked) +
+           " bytes, and the file has " + std::to_string(file_size));
   }
 
-  std::optional<Storage> map_first(const std::string& name, const zip_stat_t& stat) const {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return std::nullopt;
-    struct stat facts;
-    void* bytes = MAP_FAILED;
-    std::size_t size = 0;
-    if (fstat(file, &facts) == 0 && facts.st_size > 0) {
-      size = std::size_t(facts.st_size);
-      // Private and writable: nothing that donates such memory changes the file.
-      bytes = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
-    }
-    close(file);
-    if (bytes == MAP_FAILED) return std::nullopt;
-    const auto offset = offset_of_first(name, stat, static_cast<const unsigned char*>(bytes), size);
-    if (!offset) {
-      munmap(bytes, size);
+  // Where a member lies that is the first of the file and stored as it is.
+  std::optional<std::size_t> offset_of_first(const std::string& name,
+                                             const zip_stat_t& stat) const {
+    if (stat.comp_method != ZIP_CM_STORE || stat.size != stat.comp_size) return std::nullopt;
+    std::string header(local_header + name.size(), '\0');
+    if (pread(file, header.data(), header.size(), 0) != ssize_t(header.size()) ||
+        header.compare(0, 4, "PK\3\4", 4) != 0)
       return std::nullopt;
+    const auto number = [&](std::size_t at) {
+      return std::size_t(std::uint8_t(header[at]) | std::uint8_t(header[at + 1]) << 8);
+    };
+    const std::size_t offset = local_header + number(26) + number(28);
+    const bool is_it = number(26) == name.size() && header.substr(local_header) == name &&
+                       offset + stat.size <= file_size;
+    return is_it ? std::optional(offset) : std::nullopt;
+  }
+
+  Storage map(std::size_t offset, std::size_t size) const {
+    // Private and writable: nothing that donates such memory changes the file.
+    const std::size_t length = file_size;
+    void* bytes = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+    if (bytes == MAP_FAILED) return copy(offset, size);
+    return Storage::foreign(static_cast<char*>(bytes) + offset, size,
+                            [bytes, length] { munmap(bytes, length); });
+  }
+  Storage copy(std::size_t offset, std::size_t size) const {
+    Storage storage = Storage::allocate(size);
+    for (std::size_t done = 0; done < size;) {
+      const ssize_t got =
+          pread(file, static_cast<char*>(storage.data()) + done, size - done, off_t(offset + done));
+      if (got <= 0) fail("it ends at byte " + std::to_string(offset + done));
+      done += std::size_t(got);
     }
-    return Storage::foreign(static_cast<char*>(bytes) + *offset, std::size_t(stat.size),
-                            [bytes, size] { munmap(bytes, size); });
+    return storage;
   }
 };
 
@@ -217,7 +233,13 @@ ArchiveReader::ArchiveReader(std::string path) : data_(std::make_unique<Data>())
   data_->path = std::move(path);
   int code = 0;
   data_->archive = zip().zip_open(data_->path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code);
-  if (data_->archive) return;
+  if (data_->archive) {
+    struct stat facts;
+    data_->file = open(data_->path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (data_->file >= 0 && fstat(data_->file, &facts) == 0)
+      data_->file_size = std::size_t(facts.st_size);
+    return;
+  }
   const bool is_damaged = code == ZIP_ER_NOZIP || code == ZIP_ER_INCONS;
   if (is_damaged) data_->fail("it is no zip archive: " + text_of_error(code));
   throw FileError("load: cannot read " + data_->path + ": " + text_of_error(code),
@@ -225,6 +247,7 @@ ArchiveReader::ArchiveReader(std::string path) : data_(std::make_unique<Data>())
 }
 ArchiveReader::~ArchiveReader() {
   if (data_->archive) zip().zip_discard(data_->archive);
+  if (data_->file >= 0) close(data_->file);
 }
 
 const std::string& ArchiveReader::path() const { return data_->path; }
@@ -238,21 +261,20 @@ std::string ArchiveReader::text(const std::string& name, std::size_t limit) cons
   if (stat.size > limit)
     data_->fail("the member " + name + " has " + std::to_string(stat.size) + " bytes, and " +
                 std::to_string(limit) + " are the limit");
+  data_->charge(name, stat);
   std::string text(std::size_t(stat.size), '\0');
   data_->read(name, index, text.data(), text.size());
   return text;
 }
 
-Storage ArchiveReader::data(const std::string& name, bool map) const {
-  // What unpacks to more than so many times its size was made to fill memories.
-  constexpr zip_uint64_t harmless = 64 << 20, most_times = 100;
+Storage ArchiveReader::data(const std::string& name, Access access) const {
   const zip_uint64_t index = data_->locate(name);
   const zip_stat_t stat = data_->stat(name, index);
-  if (stat.size > harmless && stat.size / most_times > stat.comp_size)
-    data_->fail("the member " + name + " unpacks to " + std::to_string(stat.size) + " bytes from " +
-                std::to_string(stat.comp_size));
-  if (map)
-    if (std::optional<Storage> mapped = data_->map_first(name, stat)) return *mapped;
+  data_->charge(name, stat);
+  if (access != Access::checked)
+    if (const auto offset = data_->offset_of_first(name, stat))
+      return access == Access::mapped ? data_->map(*offset, stat.size)
+                                      : data_->copy(*offset, stat.size);
   Storage storage = Storage::allocate(std::size_t(stat.size));
   data_->read(name, index, static_cast<char*>(storage.data()), std::size_t(stat.size));
   return storage;

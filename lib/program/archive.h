@@ -36,10 +36,13 @@ class ArchiveReader {
   ArchiveReader(const ArchiveReader&) = delete;
   const std::string& path() const;
   bool has(const std::string& name) const;
-  // ValueError where a member is missing, damaged, or larger than the limit.
+  // ValueError where a member is missing, damaged, or larger than the limit, and where members
+  // unpack to far more than the file holds.
   std::string text(const std::string& name, std::size_t limit) const;
-  // A member in memory: a map of the file where it is stored as it is and `map` says so.
-  Storage data(const std::string& name, bool map) const;
+  // How a member comes into memory. The first of a file that is stored as it is need not be
+  // compared with the archive's checksum: it is mapped, or copied for a caller who compares.
+  enum class Access { checked, copied, mapped };
+  Storage data(const std::string& name, Access access) const;
 
  private:
   struct Data;

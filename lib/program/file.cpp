@@ -11,8 +11,10 @@
 #include <deque>
 
 #include "archive.h"
+#include "checksum.h"
 #include "manifest.h"
 #include "safetensors.h"
+#include "utf8.h"
 
 namespace plait {
 
@@ -29,7 +31,9 @@ struct ProgramFile {
 
 namespace {
 
-constexpr std::size_t longest_text = std::size_t(1) << 30;
+constexpr std::size_t longest_text = std::size_t(1) << 30, longest_manifest = 64 << 20;
+
+constexpr const char* constants_member = "constants.safetensors";
 
 std::string_view bytes_of(const Buffer& buffer) {
   return {static_cast<const char*>(buffer.data()), std::size_t(buffer.bytes())};
@@ -70,23 +74,31 @@ void refuse_callables(const std::string& entry, const Jaxpr& jaxpr) {
 // Constants of all entries, each once.
 class Constants {
  public:
-  // The name under which an array is written; the wanted one, if it is free.
+  // The name under which an array is written; the wanted one, if it is free. An array is known
+  // again by its memory, and by its name and elements: NumPy arrays are read anew for each entry.
   std::string add(const std::string& wanted, const Array& array) {
     const Buffer& buffer = array.buffer();
     for (std::size_t i = 0; i < arrays_.size(); ++i)
-      if (sources_[i].data() == buffer.data() && buffer.bytes() > 0 &&
-          sources_[i].dtype() == buffer.dtype() && sources_[i].shape() == buffer.shape() &&
+      if (sources_[i].data() == buffer.data() && buffer.bytes() > 0 && is_like(i, buffer) &&
           sources_[i].strides() == buffer.strides())
         return arrays_[i].name;
+    const Buffer dense = buffer.dense();
+    for (std::size_t i = 0; i < arrays_.size(); ++i)
+      if (arrays_[i].name == wanted && is_like(i, dense) &&
+          bytes_of(arrays_[i].array) == bytes_of(dense))
+        return wanted;
     std::string name = wanted;
     for (int number = 2; is_taken(name); ++number) name = wanted + "." + std::to_string(number);
     sources_.push_back(buffer);
-    arrays_.push_back({name, buffer.dense()});
+    arrays_.push_back({name, dense});
     return name;
   }
   const std::vector<NamedArray>& arrays() const { return arrays_; }
 
  private:
+  bool is_like(std::size_t i, const Buffer& buffer) const {
+    return sources_[i].dtype() == buffer.dtype() && sources_[i].shape() == buffer.shape();
+  }
   bool is_taken(const std::string& name) const {
     return std::any_of(arrays_.begin(), arrays_.end(),
                        [&](const NamedArray& named) { return named.name == name; });
@@ -131,11 +143,13 @@ void save(const std::string& path, const std::map<std::string, TracedFunction>& 
       written.constants.push_back(constants.add(entry.constant_names()[i], entry.constants()[i]));
     manifest.entries.push_back(std::move(written));
   }
+  for (const NamedArray& named : constants.arrays())
+    manifest.checksums.emplace(named.name, checksum_of(bytes_of(named.array)));
   ArchiveWriter archive(path);
   std::deque<std::string> headers;
   std::deque<std::vector<NamedArray>> examples;
   if (options.constants)
-    add_arrays(archive, "constants.safetensors", constants.arrays(), headers.emplace_back());
+    add_arrays(archive, constants_member, constants.arrays(), headers.emplace_back());
   archive.add_text("manifest.json", to_json(manifest));
   for (std::size_t e = 0; e < entries.size(); ++e) {
     const Entry& entry = entries[e];
@@ -163,16 +177,14 @@ class Loader {
       : archive_(path), options_(options), where_("load: " + path) {}
 
   Program load() {
-    const Manifest manifest =
-        parse_manifest(archive_.text("manifest.json", longest_text), where_ + ", manifest.json");
-    if (archive_.has("constants.safetensors"))
-      for (NamedArray& named : arrays_of("constants.safetensors", options_.map_memory))
-        constants_.emplace(named.name, std::move(named.array));
+    manifest_ = parse_manifest(archive_.text("manifest.json", longest_manifest),
+                               where_ + ", manifest.json");
+    if (archive_.has(constants_member)) read_constants();
     std::vector<Entry> entries;
-    for (const Manifest::Entry& written : manifest.entries) entries.push_back(entry_of(written));
+    for (const Manifest::Entry& written : manifest_.entries) entries.push_back(entry_of(written));
     if (entries.empty()) fail("it has no entries");
     for (const auto& [name, array] : options_.constants) check_given(name, entries);
-    Program program(std::move(entries), manifest.meta, manifest.licence);
+    Program program(std::move(entries), manifest_.meta, manifest_.licence);
     if (options_.verify) program.verify();
     return program;
   }
@@ -182,14 +194,34 @@ class Loader {
     throw ValueError(where_ + ": " + what,
                      "the file is damaged, or is no .plait file; save it again");
   }
-  std::vector<NamedArray> arrays_of(const std::string& member, bool map) const {
-    const Storage storage = archive_.data(member, map);
+  // The archive's checksum covers what is not mapped; where the manifest has one for each constant,
+  // as files of format 2 do, these are compared instead, which is faster.
+  void read_constants() {
+    using Access = ArchiveReader::Access;
+    const bool has_own = manifest_.format >= 2;
+    const bool compares = options_.verify || !options_.map_memory;
+    const Access access = options_.map_memory ? Access::mapped
+                          : has_own           ? Access::copied
+                                              : Access::checked;
+    for (NamedArray& named : arrays_of(constants_member, access)) {
+      const auto wanted = manifest_.checksums.find(named.name);
+      if (has_own && wanted == manifest_.checksums.end())
+        fail("the constant " + named.name + " has no checksum");
+      if (has_own && compares && checksum_of(bytes_of(named.array)) != wanted->second)
+        fail("the constant " + named.name + " is damaged: it has another checksum than was saved");
+      constants_.emplace(named.name, std::move(named.array));
+    }
+  }
+  std::vector<NamedArray> arrays_of(const std::string& member, ArchiveReader::Access access) const {
+    const Storage storage = archive_.data(member, access);
     return read_safetensors(static_cast<const char*>(storage.data()), storage.bytes(), storage,
                             where_ + ", " + member);
   }
 
   Jaxpr jaxpr_of(const std::string& member) const {
-    const std::string text = archive_.text(member, longest_text);
+    std::string text = archive_.text(member, longest_text);
+    if (!is_utf8(text)) fail("the member " + member + " is no text");
+    upgrade_text(manifest_.format, text);
     try {
       return parse(text);
     } catch (const Error& error) {
@@ -209,6 +241,11 @@ class Loader {
     if (function.jaxpr->num_binders != num_leaves + int(written.constants.size()) ||
         int(function.jaxpr->outputs.size()) != written.result.num_leaves())
       fail("entry " + written.name + " has a jaxpr of other inputs or outputs than it says");
+    const std::vector<Aval> outputs = function.jaxpr->output_avals();
+    const auto is_stack = [](const Aval& aval) { return aval.stack > 0; };
+    if (std::ranges::any_of(function.jaxpr->input_avals(), is_stack) ||
+        std::ranges::any_of(outputs, is_stack))
+      fail("entry " + written.name + " has a jaxpr whose inputs or outputs are no arrays");
     for (std::size_t i = 0; i < written.constants.size(); ++i)
       function.constants.push_back(constant(written.name, written.constants[i],
                                             function.jaxpr->avals[std::size_t(num_leaves) + i]));
@@ -249,7 +286,8 @@ class Loader {
   // Inputs and outputs of the test vector.
   void read_example(const std::string& name, TracedFunction& function, Arrays& expected) const {
     std::map<std::string, Buffer> arrays;
-    for (NamedArray& named : arrays_of("examples/" + name + ".safetensors", false))
+    for (NamedArray& named :
+         arrays_of("examples/" + name + ".safetensors", ArchiveReader::Access::checked))
       arrays.emplace(named.name, std::move(named.array));
     auto take = [&](const std::string& key, const Aval& aval) {
       const auto found = arrays.find(key);
@@ -270,6 +308,7 @@ class Loader {
   const ArchiveReader archive_;
   const LoadOptions& options_;
   const std::string where_;
+  Manifest manifest_;
   std::map<std::string, Buffer> constants_;
 };
 

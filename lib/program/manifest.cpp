@@ -1,12 +1,13 @@
-// See manifest.h. Trees are written as "*" for a leaf, null for None, {"tuple": […]}, {"list":
-// […]},
-// {"dict": […], "keys": […]} and {"record": […], "keys": […], "class": name}.
+// See manifest.h. Trees are written as "*" for a leaf, null for None, {"tuple": []}, {"list": []},
+// {"dict": [], "keys": []} and {"record": [], "keys": [], "class": name}.
 // SPDX-License-Identifier: Apache-2.0
 #include "manifest.h"
 
 #include <plait/base/error.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace plait {
 namespace {
@@ -43,7 +44,7 @@ class Reader {
       if (++nodes_ > max_nodes) fail("it has too many parts");
       return true;
     };
-    const Json json = Json::parse(text.begin(), text.end(), bounded, false);
+    Json json = Json::parse(text.begin(), text.end(), bounded, false);
     if (!json.is_object()) fail("it is no JSON object");
     if (!json.contains("format") || !json["format"].is_number_unsigned()) fail("it says no format");
     const std::uint64_t format = json["format"].get<std::uint64_t>();
@@ -52,13 +53,17 @@ class Reader {
                            ", and this plait reads formats up to " + std::to_string(program_format),
                        "load it with a newer plait");
     Manifest manifest;
+    manifest.format = int(format);
+    upgrade_manifest(manifest.format, json);
     manifest.licence = text_of(json, "licence");
-    for (const auto& [key, value] : member(json, "meta", Json::value_t::object).items()) {
-      if (!value.is_string()) fail("meta '" + key + "' is no text");
-      manifest.meta.emplace(key, value.get<std::string>());
-    }
-    for (const Json& entry : member(json, "entries", Json::value_t::array))
+    manifest.meta = named_texts(json, "meta");
+    manifest.checksums = named_texts(json, "checksums");
+    std::set<std::string> names;
+    for (const Json& entry : member(json, "entries", Json::value_t::array)) {
       manifest.entries.push_back(entry_of(entry));
+      const std::string& name = manifest.entries.back().name;
+      if (!names.insert(name).second) fail("there are two entries '" + name + "'");
+    }
     return manifest;
   }
 
@@ -74,6 +79,14 @@ class Reader {
   }
   std::string text_of(const Json& json, const char* name) const {
     return member(json, name, Json::value_t::string).get<std::string>();
+  }
+  std::map<std::string, std::string> named_texts(const Json& json, const char* name) const {
+    std::map<std::string, std::string> texts;
+    for (const auto& [key, value] : member(json, name, Json::value_t::object).items()) {
+      if (!value.is_string()) fail(std::string(name) + " '" + key + "' is no text");
+      texts.emplace(key, value.get<std::string>());
+    }
+    return texts;
   }
   std::vector<std::string> texts_of(const Json& json, const char* name) const {
     std::vector<std::string> texts;
@@ -109,6 +122,11 @@ class Reader {
       if (kind == std::string("list")) return TreeDef::list(std::move(children));
       std::vector<std::string> keys = texts_of(json, "keys");
       if (keys.size() != children.size()) fail("a tree has not a key for each part");
+      if (std::set<std::string>(keys.begin(), keys.end()).size() != keys.size())
+        fail("a tree has a key twice");
+      // Leaves of a dict are in the order of its keys.
+      if (kind == std::string("dict") && !std::is_sorted(keys.begin(), keys.end()))
+        fail("a dict has its keys in another order than theirs");
       if (kind == std::string("dict")) return TreeDef::dict(std::move(keys), std::move(children));
       return TreeDef::record({text_of(json, "class"), nullptr, nullptr, nullptr}, std::move(keys),
                              std::move(children));
@@ -131,11 +149,9 @@ std::string to_json(const Manifest& manifest) {
                        {"argument_names", entry.argument_names},
                        {"constants", entry.constants},
                        {"example", entry.has_example}});
-  const Json json{{"format", unsigned(program_format)},
-                  {"plait", PLAIT_VERSION},
-                  {"licence", manifest.licence},
-                  {"meta", Json(manifest.meta)},
-                  {"entries", std::move(entries)}};
+  const Json json{{"format", unsigned(program_format)},    {"plait", PLAIT_VERSION},
+                  {"licence", manifest.licence},           {"meta", Json(manifest.meta)},
+                  {"checksums", Json(manifest.checksums)}, {"entries", std::move(entries)}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace plait {
+#include "upgrade.h"
 
-constexpr int program_format = 1;  // of the files that are written
+namespace plait {
 
 struct Manifest {
   struct Entry {
@@ -19,9 +19,11 @@ struct Manifest {
     std::vector<std::string> argument_names, constants;
     bool has_example = false;
   };
+  int format = program_format;  // of the file it was read from
   std::vector<Entry> entries;
   std::map<std::string, std::string> meta;
   std::string licence;
+  std::map<std::string, std::string> checksums;  // of constants, by name (checksum.h)
 };
 
 std::string to_json(const Manifest& manifest);

@@ -49,7 +49,8 @@ Array fitted(const Entry& entry, int leaf, const Array& array, const Aval& wante
   return bind(cast_p, Arrays{array}, {{"dtype", wanted.dtype}, {"weak", wanted.weak}})[0];
 }
 
-// Structures of the same containers with the same keys.
+// Structures of the same containers with the same keys. Aggregates of C++ have no names for their
+// fields, and are taken by place.
 bool same_shape(const TreeDef& a, const TreeDef& b) {
   const auto is_sequence = [](const TreeDef& tree) {
     return tree.kind() == TreeDef::Kind::tuple || tree.kind() == TreeDef::Kind::list;
@@ -59,8 +60,11 @@ bool same_shape(const TreeDef& a, const TreeDef& b) {
   if (a.kind() != b.kind() && !(is_sequence(a) && is_sequence(b)) && !is_record) return false;
   if (a.kind() == TreeDef::Kind::leaf || b.kind() == TreeDef::Kind::leaf)
     return a.kind() == b.kind();
-  if (a.kind() == TreeDef::Kind::dict && b.kind() == TreeDef::Kind::dict && a.keys() != b.keys())
-    return false;
+  const auto has_names = [](const TreeDef& tree) {
+    return tree.kind() == TreeDef::Kind::dict ||
+           (!tree.keys().empty() && !tree.keys()[0].starts_with("["));
+  };
+  if (has_names(a) && has_names(b) && a.keys() != b.keys()) return false;
   for (std::size_t i = 0; i < a.children().size(); ++i)
     if (!same_shape(a.children()[i], b.children()[i])) return false;
   return true;
