@@ -3,10 +3,11 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import dataclasses
 import functools
 import os
 
-from plait import _plait
+from plait import _captures, _plait
 from plait._functions import Flat, check_callable, name_of, text_of
 from plait._plait import flatten, unflatten
 from plait.tree import DictKey, flatten_with_path
@@ -101,15 +102,19 @@ def _traced(fun, *args):
     _, both = flatten((args, {}))
     flat = Flat("save", fun, both)
     has_specs = any(isinstance(leaf, str) for leaf in leaves)
-    if has_specs:
-        jaxpr, constants = _plait.trace_with_specs(flat, leaves, name_of(fun))
-    else:
+
+    def trace():
+        if has_specs:
+            return _plait.trace_with_specs(flat, leaves, name_of(fun))
         avals = [_plait.aval_of(leaf, "save") for leaf in leaves]
-        jaxpr, constants = _plait.flat_make_jaxpr(flat, avals, "save", name_of(fun))
+        return _plait.flat_make_jaxpr(flat, avals, "save", name_of(fun))
+
+    jaxpr, constants, origins = _plait.trace_with_origins(trace)
     has_values = all(not isinstance(leaf, str) and _is_value(leaf) for leaf in leaves)
     return {
         "jaxpr": jaxpr,
         "constants": constants,
+        "constant_names": _constant_names(fun, origins),
         "arguments": structure,
         "result": flat.outputs,
         "argument_names": _argument_names(fun, len(args)),
@@ -133,6 +138,12 @@ def _check_keys(args):
                 )
 
 
+def _constant_names(fun, origins):
+    """Where each constant is found from the function, "weights['w']"; c0, c1, ... where it is not."""
+    paths, _ = _captures.find(fun, origins)
+    return [found[0][2] if found else f"c{i}" for i, found in enumerate(paths)]
+
+
 def _argument_names(fun, count):
     import inspect  # which takes milliseconds to import
 
@@ -144,11 +155,14 @@ def _argument_names(fun, count):
     return named[:count] if len(named) >= count else []
 
 
-def load(path, *, verify=False, constants=None, map_memory=True):
+def load(path, *, verify=False, constants=None, map_memory=True, types=None):
     """The program in a file that save wrote.
 
-    verify=True runs the test vectors of all entries. constants gives arrays, by name, in place of the file's,
-    or those that it leaves out. With map_memory, constants stay in the file until they are read.
+    verify=True runs the test vectors of all entries and compares checksums. constants gives arrays, by name, in
+    place of the file's, or those that it leaves out. With map_memory, constants stay in the file until they are
+    read, and only verify compares them with checksums. types gives classes, by name, for the records that results
+    hold: types={"State": State} where State is a named tuple, a dataclass, or registered with data None. Without,
+    a record is a named tuple of its name and fields.
 
     Loading runs no code of the file and bounds what it reads. ValueError says where in the file something is
     wrong: damage, primitives that are not registered here, a format newer than this plait. FileError (an
@@ -159,15 +173,15 @@ def load(path, *, verify=False, constants=None, map_memory=True):
         _check_flag("load", name, flag)
     given = _by_name("load", {} if constants is None else constants)
     data = _plait.load_program(path, verify, given, map_memory)
-    return Program(data)
+    return Program(data, {} if types is None else types)
 
 
 class Program:
     """A loaded program: its functions by name, p["train_step"] or p.train_step; called itself when it has one."""
 
-    def __init__(self, data):
+    def __init__(self, data, types):
         self._data = data
-        self._entries = {entry.name: Entry(entry) for entry in data.entries}
+        self._entries = {entry.name: Entry(entry, types) for entry in data.entries}
 
     @property
     def entries(self):
@@ -229,9 +243,10 @@ class Program:
 class Entry:
     """A function of a loaded program: it runs, jits, differentiates and vmaps like any other."""
 
-    def __init__(self, data):
+    def __init__(self, data, types):
         self._data = data
-        self._result = _structure(data.result())
+        self._types = types
+        self._result = flatten(_template(data.result(), types))[1]
         self.__name__ = self.__qualname__ = data.name
         self.__doc__ = f"{data.name}, a function of a saved program."
 
@@ -252,7 +267,7 @@ class Entry:
 
     def with_constants(self, constants):
         """The same function with other arrays for some constants, of the same shapes and dtypes."""
-        return Entry(self._data.with_constants(_by_name("with_constants", constants)))
+        return Entry(self._data.with_constants(_by_name("with_constants", constants)), self._types)
 
     def verify(self):
         """Runs the test vector, if there is one; ValueError says which output differs."""
@@ -294,9 +309,9 @@ def _record(name, keys):
     return collections.namedtuple(title, names)
 
 
-def _template(description):
+def _template(description, types):
     kind, name, keys, parts = description
-    parts = [_template(part) for part in parts]
+    parts = [_template(part, types) for part in parts]
     if kind == "leaf":
         return 0
     if kind == "none":
@@ -304,9 +319,45 @@ def _template(description):
     if kind == "dict":
         return dict(zip(keys, parts))
     if kind == "record":
-        return _record(name, tuple(keys))(*parts)
+        return (
+            _made(types[name], keys, parts) if name in types else _record(name, tuple(keys))(*parts)
+        )
     return tuple(parts) if kind == "tuple" else parts
 
 
-def _structure(description):
-    return flatten(_template(description))[1]
+def _made(cls, keys, parts):
+    """An instance of a class of the user's with these parts."""
+    names = None
+    if isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        names = list(cls._fields)
+    elif dataclasses.is_dataclass(cls):
+        names = [f.name for f in dataclasses.fields(cls) if not f.metadata.get("static", False)]
+    if names is not None and names != list(keys):
+        _plait.fail(
+            "TreeError",
+            f"load: {cls.__name__} has the fields {', '.join(names)}, and the file {', '.join(keys)}",
+            "give a class of the same fields, in that order, in types",
+        )
+    if names is None:
+        return _plait.make_registered(cls, tuple(parts))
+    if issubclass(cls, tuple):
+        return cls(**dict(zip(keys, parts)))
+    made = object.__new__(cls)  # __init__ may check what a template cannot answer
+    values = dict(zip(keys, parts))
+    for field in dataclasses.fields(cls):
+        if field.name not in values:
+            values[field.name] = _default(cls, field)
+        object.__setattr__(made, field.name, values[field.name])
+    return made
+
+
+def _default(cls, field):
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    _plait.fail(
+        "TreeError",
+        f"load: the static field {field.name} of {cls.__name__} has no default, and a file does not hold it",
+        "give the field a default, or another class in types",
+    )

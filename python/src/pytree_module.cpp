@@ -172,6 +172,15 @@ void add_pytree(py::module_& module) {
       },
       py::arg("nodetype"), py::arg("flatten_func"), py::arg("unflatten_func"),
       py::arg("flatten_with_keys_func") = py::none());
+  // An instance of a registered class whose data, if it has any, is not known.
+  module.def("make_registered", [](py::object type, py::tuple children) {
+    const auto found = registry().find(reinterpret_cast<PyTypeObject*>(type.ptr()));
+    if (found == registry().end())
+      throw TreeError(text_of(type.ptr()) + " is no named tuple, no dataclass and not registered",
+                      "register it with plait.tree.register_pytree_node");
+    const py::object unflatten = found->second.unflatten;
+    return unflatten(py::none(), children);
+  });
 }
 
 }  // namespace plait::python

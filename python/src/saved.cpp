@@ -5,6 +5,8 @@
 
 #include <plait/program.h>
 
+#include <utility>
+
 namespace plait::python {
 namespace {
 
@@ -22,6 +24,7 @@ TracedFunction to_traced(const py::dict& parts) {
   traced.constants = to_arrays(parts["constants"]);
   traced.arguments = treedef_of(parts["arguments"]);
   traced.result = treedef_of(parts["result"]);
+  traced.constant_names = parts["constant_names"].cast<std::vector<std::string>>();
   traced.argument_names = parts["argument_names"].cast<std::vector<std::string>>();
   traced.example = to_arrays(parts["example"]);
   return traced;
@@ -35,6 +38,25 @@ std::map<std::string, Array> to_named_arrays(const py::dict& dict) {
 }
 
 }  // namespace
+
+// What trace() returns, and pairs (node, NumPy array or None) of the constants, its second item:
+// where the arrays are that _captures finds.
+py::tuple trace_with_origins(const py::function& trace) {
+  struct Recording {
+    Conversions made;
+    Conversions* const outer = std::exchange(conversions, &made);
+    ~Recording() { conversions = outer; }
+  } recording;
+  const py::tuple result = trace();
+  py::list origins;
+  for (const Array& array : to_arrays(result[1])) {
+    py::object numpy = py::none();
+    for (const auto& [converted, object] : recording.made.made)
+      if (converted.is_same(array)) numpy = object;
+    origins.append(py::make_tuple(reinterpret_cast<std::uintptr_t>(array.node()), numpy));
+  }
+  return py::make_tuple(result[0], result[1], origins);
+}
 
 void add_saved(py::module_& module) {
   auto entry =
@@ -74,6 +96,7 @@ void add_saved(py::module_& module) {
       traced.emplace(utf8_of(name.ptr()), to_traced(parts.cast<py::dict>()));
     save(path, traced, {meta, licence, constants, test_vectors});
   });
+  module.def("trace_with_origins", trace_with_origins);
   module.def("load_program",
              [](const std::string& path, bool verify, const py::dict& constants, bool map_memory) {
                return load(path, {verify, to_named_arrays(constants), map_memory});
