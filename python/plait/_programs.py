@@ -172,8 +172,10 @@ def load(path, *, verify=False, constants=None, map_memory=True, types=None):
     for name, flag in (("verify", verify), ("map_memory", map_memory)):
         _check_flag("load", name, flag)
     given = _by_name("load", {} if constants is None else constants)
-    data = _plait.load_program(path, verify, given, map_memory)
-    return Program(data, {} if types is None else types)
+    types = {} if types is None else types
+    if not isinstance(types, dict) or not all(isinstance(cls, type) for cls in types.values()):
+        _refuse("load", "types", types, 'give classes by name: {"State": State}')
+    return Program(_plait.load_program(path, verify, given, map_memory), types)
 
 
 class Program:
