@@ -3,6 +3,7 @@
 #pragma once
 
 #include <plait/base/error.h>
+#include <plait/ir/params.h>
 
 #include <cstdint>
 #include <string>
@@ -18,6 +19,14 @@ inline int equation_axis(std::int64_t axis, int rank, std::string_view primitive
                          " of an operand of rank " + std::to_string(rank),
                      "name an axis from 0 to " + std::to_string(rank - 1));
   return static_cast<int>(axis);
+}
+
+// The axes that a parameter lists, for kernels: the usual few ask for no memory.
+using AxisList = InlineVector<int, 5>;
+inline AxisList axis_list(const Params& params, std::string_view name) {
+  AxisList axes;
+  for (Dim axis : params.get<Shape>(name)) axes.push_back(int(axis.constant()));
+  return axes;
 }
 
 }  // namespace plait

@@ -33,9 +33,9 @@ struct Matrices {
   Buffer copy;
 };
 
-Matrices as_matrices(const View& view, const std::vector<int>& batch, const std::vector<int>& rows,
-                     const std::vector<int>& columns) {
-  auto merge = [&](const std::vector<int>& axes, std::int64_t& size, std::int64_t& stride) {
+Matrices as_matrices(const View& view, std::span<const int> batch, std::span<const int> rows,
+                     std::span<const int> columns) {
+  auto merge = [&](std::span<const int> axes, std::int64_t& size, std::int64_t& stride) {
     size = 1;
     stride = 1;
     bool first = true, merges = true;
@@ -207,7 +207,10 @@ View cast_view(const View& view, DType dtype, Buffer& keep) {
 }
 
 void dot_eval(std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
-  const DotAxes axes(params);
+  const AxisList lhs_contract = axis_list(params, "lhs_contract"),
+                 rhs_contract = axis_list(params, "rhs_contract"),
+                 lhs_batch = axis_list(params, "lhs_batch"),
+                 rhs_batch = axis_list(params, "rhs_batch");
   const View& out = outputs[0];
   if (num_elements(out.shape) == 0) return;
   // 16-bit floats and bools multiply in a wider type and round once.
@@ -218,10 +221,9 @@ void dot_eval(std::span<const View> inputs, std::span<const View> outputs, const
   const View lhs = cast_view(inputs[0], compute, keep[0]),
              rhs = cast_view(inputs[1], compute, keep[1]);
   const Matrices a =
-      as_matrices(lhs, axes.lhs_batch, free_axes(lhs.rank(), axes.lhs_contract, axes.lhs_batch),
-                  axes.lhs_contract);
-  const Matrices b = as_matrices(rhs, axes.rhs_batch, axes.rhs_contract,
-                                 free_axes(rhs.rank(), axes.rhs_contract, axes.rhs_batch));
+      as_matrices(lhs, lhs_batch, free_axes(lhs.rank(), lhs_contract, lhs_batch), lhs_contract);
+  const Matrices b =
+      as_matrices(rhs, rhs_batch, rhs_contract, free_axes(rhs.rank(), rhs_contract, rhs_batch));
   View target = out;
   if (compute != out.dtype) {
     keep[2] = Buffer::empty(compute, out.shape);
@@ -246,7 +248,8 @@ void dot_eval(std::span<const View> inputs, std::span<const View> outputs, const
 
 // The cotangent of one operand: contract the result's cotangent with the other operand over its
 // free axes, then put the axes back in the operand's order. Where the result is wider than the
-// operands, so is its cotangent: it is rounded to what the operand's cotangent is rounded to anyway.
+// operands, so is its cotangent: it is rounded to what the operand's cotangent is rounded to
+// anyway.
 Array transpose_operand(const Array& cotangent, const Array& other, const Aval& operand,
                         const DotAxes& axes, bool is_lhs) {
   const Array ct = lax::convert_element_type(cotangent, other.dtype());

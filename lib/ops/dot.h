@@ -19,12 +19,12 @@ struct DotAxes {
 };
 
 // Those of an operand that are neither contracted nor batched, in order.
-inline std::vector<int> free_axes(int rank, const std::vector<int>& contract,
-                                  const std::vector<int>& batch) {
-  auto contains = [](const std::vector<int>& list, int axis) {
+template <class List>
+List free_axes(int rank, const List& contract, const List& batch) {
+  auto contains = [](const List& list, int axis) {
     return std::find(list.begin(), list.end(), axis) != list.end();
   };
-  std::vector<int> free;
+  List free;
   for (int axis = 0; axis < rank; ++axis)
     if (!contains(contract, axis) && !contains(batch, axis)) free.push_back(axis);
   return free;

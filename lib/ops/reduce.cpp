@@ -233,7 +233,7 @@ void finish_stages(std::span<const ReductionStage> stages, const A* numbers, T* 
 }
 
 template <class Op, class T>
-void reduce_typed(const View& input, const View& output, const std::vector<int>& axes) {
+void reduce_typed(const View& input, const View& output, std::span<const int> axes) {
   using A = detail::Compute<T>;
   if (num_elements(output.shape) == 0) return;
   Buffer copy;
@@ -242,7 +242,7 @@ void reduce_typed(const View& input, const View& output, const std::vector<int>&
     copy = Buffer::copy_of(input);
     x = static_cast<const T*>(copy.data());
   }
-  const std::vector<ReductionStage> stages = reduction_stages(input.shape, axes);
+  const ReductionStages stages = reduction_stages(input.shape, axes);
   const ReductionStage& first = stages[0];
   if constexpr (std::is_same_v<T, A>)
     if (stages.size() == 1 && first.num_blocks() == 1)
@@ -331,8 +331,8 @@ Array product_tangent(const Array& x, const Array& t) {  // over axis 0
 
 }  // namespace
 
-std::vector<ReductionStage> reduction_stages(const Sizes64& shape, const std::vector<int>& axes) {
-  std::vector<ReductionStage> stages;
+ReductionStages reduction_stages(const Sizes64& shape, std::span<const int> axes) {
+  ReductionStages stages;
   std::int64_t inner = 1;  // kept
   bool is_open = false, is_empty = false;
   for (int axis = int(shape.size()); axis-- > 0;) {
@@ -348,8 +348,8 @@ std::vector<ReductionStage> reduction_stages(const Sizes64& shape, const std::ve
       stages.push_back({1, size, inner});
     is_open = is_reduced;
   }
-  if (is_empty) return {{inner, 0, 1}};
-  if (stages.empty()) return {{inner, 1, 1}};
+  if (is_empty) return {ReductionStage{inner, 0, 1}};
+  if (stages.empty()) return {ReductionStage{inner, 1, 1}};
   std::int64_t outer = num_elements(shape);
   std::int64_t reduced = 1;
   for (ReductionStage& stage : stages) {
@@ -359,8 +359,8 @@ std::vector<ReductionStage> reduction_stages(const Sizes64& shape, const std::ve
   return stages;
 }
 
-void finish_reduction(const std::string& kind, DType dtype,
-                      const std::vector<ReductionStage>& stages, const void* numbers, void* out) {
+void finish_reduction(const std::string& kind, DType dtype, std::span<const ReductionStage> stages,
+                      const void* numbers, void* out) {
   visit_reduction(kind, dtype, [&]<class Op, class T>() {
     using A = detail::Compute<T>;
     finish_stages<Op, T, A>(stages, static_cast<const A*>(numbers), static_cast<T*>(out));
@@ -395,7 +395,7 @@ static const auto reduce_def =
         })
         .rule<Eval>(
             [](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
-              const std::vector<int> axes = params.ints("axes");
+              const AxisList axes = axis_list(params, "axes");
               visit_reduction(params.text("kind"), inputs[0].dtype, [&]<class Op, class T>() {
                 reduce_typed<Op, T>(inputs[0], outputs[0], axes);
               });

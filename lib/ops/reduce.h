@@ -6,6 +6,8 @@
 #include <plait/base/dtype.h>
 #include <plait/base/shape.h>
 
+#include <span>
+
 #include <string>
 #include <vector>
 
@@ -22,12 +24,13 @@ struct ReductionStage {
 };
 
 // The stages of a reduction, in order; at least one. axes are increasing.
-std::vector<ReductionStage> reduction_stages(const Sizes64& shape, const std::vector<int>& axes);
+using ReductionStages = InlineVector<ReductionStage, 3>;
+ReductionStages reduction_stages(const Sizes64& shape, std::span<const int> axes);
 
 // Ends a reduction of which the blocks of the first stage are done. Their numbers have the dtype of
 // the operand, float32 for 16-bit floats, and lie as [outer, inner, blocks] where the stage is by
 // rows, else as [outer, blocks, inner].
-void finish_reduction(const std::string& kind, DType dtype,
-                      const std::vector<ReductionStage>& stages, const void* numbers, void* out);
+void finish_reduction(const std::string& kind, DType dtype, std::span<const ReductionStage> stages,
+                      const void* numbers, void* out);
 
 }  // namespace plait

@@ -181,8 +181,9 @@ void $name_close($name_session *session); /* a null pointer is fine */
 /* What went wrong in the last call on this thread that did not return $NAME_OK. */
 const char *$name_message(void);
 
-/* Buffers are the caller's: dense, in row-major order, aligned as their element type asks for. What is
- * written may not overlap what is read. After open, no memory for arrays is asked for. */
+/* Buffers are the caller's: dense, in row-major order, aligned as their element type asks for. What
+ * is written may not overlap anything else. After open, and prepare where sizes are arguments, calls
+ * ask for no memory, but for programs with loops, sorts and factorizations, whose kernels may. */
 
 )";
 

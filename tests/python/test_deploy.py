@@ -180,6 +180,65 @@ def test_it_depends_on_nothing_of_plait_and_shows_only_its_header(folder):
     assert "float64 [n, 5]" in header and "n, 0 to 8" in header
 
 
+COUNT = """
+#include <model.h>
+#include <stdio.h>
+#include <stdlib.h>
+extern void *__libc_malloc(size_t);
+extern void *__libc_memalign(size_t, size_t);
+static long count;
+void *malloc(size_t n) { return ++count, __libc_malloc(n); }
+void *aligned_alloc(size_t a, size_t n) { return ++count, __libc_memalign(a, n); }
+int posix_memalign(void **p, size_t a, size_t n) { return ++count, !(*p = __libc_memalign(a, n)); }
+int main(void) {
+  static double w[15], x[40], result[15], value;
+  model_session *session;
+  if (model_open(&session) || model_prepare_step(session, 8)) return 1;
+  if (model_step(session, 8, w, x, result, &value)) return 2;
+  const long before = count;
+  for (int i = 0; i < 10; ++i)
+    if (model_step(session, 8, w, x, result, &value)) return 3;
+  printf("%d %ld\\n", before > 0, count - before);
+  return 0;
+}
+"""
+
+
+def test_a_training_step_asks_for_no_memory(folder):
+    (folder / "count.c").write_text(COUNT)
+    words = ["cc", "-fno-builtin", folder / "count.c", folder / "libmodel.so", "-I", folder]
+    words += [f"-Wl,-rpath,{folder}", "-o", folder / "count"]
+    subprocess.run([str(w) for w in words], check=True)
+    ran = subprocess.run([str(folder / "count")], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "1 0\n"), ran.stderr
+
+
+def test_products_by_onednn(tmp_path):
+    if not (BUILD / "libplait_run_onednn.a").exists():
+        pytest.skip("plait was built without oneDNN")
+    a, b = rng.normal(size=(2, 96, 96)).astype(np.float32)
+    plait.save(tmp_path / "p.plait", lambda a, b: jnp.matmul(a, b), a, b)
+    words = ["compile", tmp_path / "p.plait", "-o", tmp_path / "p.so", "--with", "onednn"]
+    assert run(*words)[0] == 0
+    library = ctypes.CDLL(str(tmp_path / "p.so"))
+    session, result = ctypes.c_void_p(), np.empty((96, 96), np.float32)
+    assert library.p_open(ctypes.byref(session)) == 0
+    pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (a, b, result)]
+    assert (
+        getattr(library, "p_call")(
+            session,
+            0,
+            None,
+            (ctypes.c_void_p * 2)(*pointers[:2]),
+            (ctypes.c_void_p * 1)(pointers[2]),
+        )
+        == 0
+    )
+    np.testing.assert_allclose(result, a @ b, rtol=1e-4, atol=1e-4)
+    needed = subprocess.run(["readelf", "-d", tmp_path / "p.so"], capture_output=True, text=True)
+    assert "libdnnl" in needed.stdout
+
+
 MAIN = """
 #include <model.h>
 #include <other.h>

@@ -16,12 +16,12 @@ namespace plait::llvm {
 
 struct PointNest {
   enum class Kind { map, rows, columns } kind = Kind::map;
-  Sizes64 shape;                       // that the loops run over
-  std::vector<int> axes;               // that are reduced
-  std::vector<ReductionStage> stages;  // of that
-  std::vector<int> stored;             // vars of this shape
-  std::vector<int> reduced;            // results of reductions
-  std::vector<int> equations;          // that it computes, but for the reductions; increasing
+  Sizes64 shape;               // that the loops run over
+  std::vector<int> axes;       // that are reduced
+  ReductionStages stages;      // of that
+  std::vector<int> stored;     // vars of this shape
+  std::vector<int> reduced;    // results of reductions
+  std::vector<int> equations;  // that it computes, but for the reductions; increasing
 };
 
 // The axes longer than 1 of a reduction's first stage, increasing.

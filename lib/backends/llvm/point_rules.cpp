@@ -41,7 +41,7 @@ bool all_zero(const Shape& shape) {
 }  // namespace
 
 bool is_written_out(const JaxprData& program, const Equation& reduction) {
-  const std::vector<ReductionStage> stages = reduction_stages(
+  const ReductionStages stages = reduction_stages(
       program.aval(reduction.inputs[0]).shape.to_sizes(), reduction.params.ints("axes"));
   return stages.size() == 1 && stages[0].n <= longest_written_out;
 }

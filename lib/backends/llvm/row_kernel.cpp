@@ -94,14 +94,13 @@ class RowKernel final : public Kernel {
   struct Column {
     std::size_t output;
     std::string kind;
-    std::vector<ReductionStage> stages;
+    ReductionStages stages;
     std::int64_t numbers_at;  // in scratch
   };
 
   void place_column(const Equation& equation) {
     const int var = equation.outputs[0].id;
-    const std::vector<ReductionStage> stages =
-        reduction_stages(rows_.shape, equation.params.ints("axes"));
+    const ReductionStages stages = reduction_stages(rows_.shape, equation.params.ints("axes"));
     for (std::size_t o = 0; o < group_->outputs.size(); ++o)
       if (group_->outputs[o].var().id == var) {
         columns_.push_back({o, equation.params.text("kind"), stages, scratch_bytes_});

@@ -119,7 +119,7 @@ class Finder {
     const std::vector<int> axes = equation.params.ints("axes");
     if (int(axes.size()) != rows_.num_outer || axes.empty() || axes.back() != rows_.num_outer - 1)
       return false;
-    const std::vector<ReductionStage> stages = reduction_stages(rows_.shape, axes);
+    const ReductionStages stages = reduction_stages(rows_.shape, axes);
     return stages.size() == 1 && !stages[0].is_by_rows() && stages[0].n == rows_.count &&
            stages[0].inner == rows_.length &&
            (stages[0].num_blocks() >= fewest_blocks || rows_.count * rows_.length <= small);
