@@ -61,8 +61,8 @@ bool same_shape(const TreeDef& a, const TreeDef& b) {
   if (a.kind() == TreeDef::Kind::leaf || b.kind() == TreeDef::Kind::leaf)
     return a.kind() == b.kind();
   const auto has_names = [](const TreeDef& tree) {
-    return tree.kind() == TreeDef::Kind::dict ||
-           (!tree.keys().empty() && !tree.keys()[0].starts_with("["));
+    if (tree.kind() == TreeDef::Kind::dict) return true;
+    return !tree.keys().empty() && tree.keys()[0].find_first_of("[0123456789") != 0;
   };
   if (has_names(a) && has_names(b) && a.keys() != b.keys()) return false;
   for (std::size_t i = 0; i < a.children().size(); ++i)
