@@ -1,98 +1,18 @@
-// Reading and changing programs. See edit.h.
+// The builder of programs. See edit.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/edit.h>
 
+#include <plait/rules.h>
 #include <plait/sizes.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <set>
 #include <utility>
+#include <variant>
 
 namespace plait {
-
-// --- Queries -------------------------------------------------------------------------------------
-
-Uses::Uses(const Jaxpr& jaxpr)
-    : jaxpr_(jaxpr),
-      definition_(jaxpr->avals.size(), -1),
-      begin_(jaxpr->avals.size() + 1, 0),
-      is_output_(jaxpr->avals.size(), 0) {
-  // Users are counted, then placed; an equation that takes a var twice is one user.
-  auto for_each_use = [&](const std::function<void(int var, int equation)>& use) {
-    std::vector<int> last(jaxpr->avals.size(), -1);
-    for (std::size_t e = 0; e < jaxpr->equations.size(); ++e)
-      for (const Atom& atom : jaxpr->equations[e].inputs)
-        if (atom.is_var() && std::exchange(last[atom.var().id], int(e)) != int(e))
-          use(atom.var().id, int(e));
-  };
-  for_each_use([&](int var, int) { ++begin_[var + 1]; });
-  for (std::size_t v = 0; v + 1 < begin_.size(); ++v) begin_[v + 1] += begin_[v];
-  users_.resize(begin_.back());
-  std::vector<int> next(begin_.begin(), begin_.end() - 1);
-  for_each_use([&](int var, int equation) { users_[next[var]++] = equation; });
-  for (std::size_t e = 0; e < jaxpr->equations.size(); ++e)
-    for (Var var : jaxpr->equations[e].outputs) definition_[var.id] = int(e);
-  for (const Atom& atom : jaxpr->outputs)
-    if (atom.is_var()) is_output_[atom.var().id] = 1;
-}
-
-void Uses::require(Var var) const {
-  if (var.id < 0 || var.id >= int(definition_.size()))
-    throw ValueError("var " + std::to_string(var.id) + " is none of a program of " +
-                         std::to_string(definition_.size()) + " vars",
-                     "ask for vars of the same program");
-}
-
-std::span<const int> Uses::users_of(Var var) const {
-  require(var);
-  return {users_.data() + begin_[var.id], users_.data() + begin_[var.id + 1]};
-}
-
-std::optional<int> Uses::definition_of(Var var) const {
-  require(var);
-  return definition_[var.id] < 0 ? std::nullopt : std::optional(definition_[var.id]);
-}
-
-bool Uses::is_output(Var var) const {
-  require(var);
-  return is_output_[var.id];
-}
-
-bool Uses::depends_on(const Atom& value, Var on) const {
-  require(on);
-  if (!value.is_var()) return false;
-  require(value.var());
-  // Vars are numbered in order of definition: what on is not before does not depend on it.
-  std::vector<char> seen(definition_.size(), 0);
-  std::vector<int> open{value.var().id};
-  while (!open.empty()) {
-    const int var = open.back();
-    open.pop_back();
-    if (var == on.id) return true;
-    if (var < on.id || definition_[var] < 0 || std::exchange(seen[var], 1)) continue;
-    for (const Atom& atom : jaxpr_->equations[definition_[var]].inputs)
-      if (atom.is_var()) open.push_back(atom.var().id);
-  }
-  return false;
-}
-
-void walk(const Jaxpr& jaxpr,
-          const std::function<void(const Jaxpr& owner, const Equation& equation)>& visit,
-          Nested nested) {
-  for (const Equation& equation : jaxpr->equations) {
-    visit(jaxpr, equation);
-    if (nested == Nested::yes)
-      for_each_body(equation.params, [&](const Jaxpr& body) { walk(body, visit); });
-  }
-}
-
-std::size_t num_equations(const Jaxpr& jaxpr) {
-  std::size_t count = jaxpr->equations.size();
-  for (const Equation& equation : jaxpr->equations)
-    for_each_body(equation.params, [&](const Jaxpr& body) { count += num_equations(body); });
-  return count;
-}
-
-// --- The builder ---------------------------------------------------------------------------------
 
 ProgramBuilder::ProgramBuilder(const Jaxpr& jaxpr)
     : avals_(jaxpr->avals),
@@ -170,8 +90,62 @@ std::vector<Var> ProgramBuilder::add_known(const Primitive& primitive, std::vect
 
 namespace {
 
-// The types of an equation's outputs, and what it asks of named sizes. Parameters that a rule does
-// not understand are the caller's.
+// Which parameters the samples of a primitive have, all of them, and of which kinds.
+using Kinds = std::map<std::string, std::set<std::size_t>, std::less<>>;
+const Kinds& kinds_of(const Primitive& primitive) {
+  static std::mutex mutex;
+  static std::map<int, Kinds> known;
+  const Samples::Rule* samples = Samples::table().find(primitive);
+  std::lock_guard lock(mutex);
+  const auto [found, is_first] = known.try_emplace(primitive.index());
+  Kinds& kinds = found->second;
+  if (!is_first || !samples) return kinds;
+  std::map<std::string, std::size_t> counts;
+  const std::vector<Sample> all = (*samples)();
+  for (const Sample& sample : all)
+    for (const auto& [name, value] : sample.params.entries()) {
+      kinds[name].insert(value.index());
+      ++counts[name];
+    }
+  std::erase_if(kinds, [&](const auto& entry) { return counts[entry.first] < all.size(); });
+  return kinds;
+}
+
+// Parameters that rules of types leave alone are read when the program runs. Of what holds bodies,
+// some may be left out.
+void require_kinds(const Primitive& primitive, const Params& params) {
+  const Kinds& all = kinds_of(primitive);
+  const bool may_miss = std::any_of(all.begin(), all.end(), [](const auto& entry) {
+    return entry.second.contains(ParamValue(Jaxpr()).index()) ||
+           entry.second.contains(ParamValue(std::vector<Jaxpr>()).index());
+  });
+  for (const auto& [name, kinds] : all) {
+    const ParamValue* value = params.find(name);
+    if (value ? kinds.contains(value->index()) : may_miss) continue;
+    throw InternalError("'" + name + (value ? "' is of another kind" : "' is missing"));
+  }
+}
+
+// Runs rules on parameters of which nobody knows yet that they are right: what a rule does not
+// understand is the caller's mistake.
+template <class F>
+auto with_given_params(const Primitive& primitive, const Params& params, const F& f) {
+  auto fail = [&](const std::string& what) {
+    throw ValueError("`" + std::string(primitive.name()) + "` does not take the parameters (" +
+                         params.to_string() + "): " + what,
+                     "give those that an equation of it has, as plait.make_jaxpr shows");
+  };
+  try {
+    return f();
+  } catch (const InternalError& error) {
+    fail(error.problem());
+  } catch (const std::bad_variant_access&) {
+    fail("one of them is of another kind");
+  }
+  throw InternalError("unreachable");
+}
+
+// The types of an equation's outputs, and what it asks of named sizes.
 struct Inferred {
   std::vector<Aval> avals;
   std::vector<Constraint> constraints;
@@ -181,18 +155,22 @@ Inferred infer_outputs(const Primitive& primitive, const std::vector<Aval>& inpu
   std::vector<Dim> sizes;
   for (const Aval& aval : inputs) collect_sizes(aval.shape, sizes);
   for (const auto& [name, value] : params.entries()) collect_sizes(value, sizes);
-  try {
-    if (sizes.empty()) return {infer(primitive, inputs, params), {}};
+  return with_given_params(primitive, params, [&] {
+    require_kinds(primitive, params);
+    // Its types may not depend on the parameters, and its loop does.
+    if (const Pointwise::Rule* pointwise = Pointwise::table().find(primitive)) {
+      std::vector<DType> dtypes;
+      for (const Aval& aval : inputs) dtypes.push_back(aval.dtype);
+      infer(primitive, inputs, params);
+      (*pointwise)(dtypes, params);
+    }
+    if (sizes.empty()) return Inferred{infer(primitive, inputs, params), {}};
     JaxprTrace program("builder");  // constraints are recorded in the innermost program
     TraceScope scope(&program);
     Inferred inferred{infer(primitive, inputs, params), {}};
     inferred.constraints = program.close({}, sizes).jaxpr->constraints;
     return inferred;
-  } catch (const InternalError& error) {
-    throw ValueError("add: `" + std::string(primitive.name()) + "` does not take the parameters (" +
-                         params.to_string() + "): " + error.problem(),
-                     "give those that an equation of it has, as plait.make_jaxpr shows");
-  }
+  });
 }
 
 }  // namespace
@@ -203,7 +181,9 @@ std::vector<Atom> ProgramBuilder::add(const Primitive& primitive, std::vector<At
   for (const Atom& atom : inputs) avals.push_back(aval(atom));
   const SourceScope scope(source);
   Inferred inferred = infer_outputs(primitive, avals, params);
-  if (auto known = simplify(primitive, inputs, avals, params)) return *std::move(known);
+  auto known = with_given_params(primitive, params,
+                                 [&] { return simplify(primitive, inputs, avals, params); });
+  if (known) return *std::move(known);
   for (const Constraint& constraint : inferred.constraints) add_constraint(constraint);
   const std::vector<Var> outputs =
       add_known(primitive, std::move(inputs), params, source, std::move(inferred.avals));

@@ -202,17 +202,21 @@ def _flat(function):
 
 
 def _num_arguments(function):
+    """How many arguments it must be given; others keep their defaults."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         parameters = None
-    if parameters is None or any(p.kind in (p.VAR_POSITIONAL, p.KEYWORD_ONLY) for p in parameters):
+    needed = [p for p in parameters or () if p.default is p.empty]
+    if parameters is None or any(
+        p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.KEYWORD_ONLY) for p in needed
+    ):
         _plait.fail(
             "TreeError",
             f"rewrite: how many arguments `{name_of(function)}` takes is not known",
             "give a function of positional arguments, such as a lambda",
         )
-    return len(parameters)
+    return len(needed)
 
 
 def _rule_name(pattern):

@@ -134,3 +134,30 @@ TEST_CASE("a builder replaces, splices and refuses") {
   CHECK_THROWS_AS(other.add(add_p, {input}, {}), ValueError);
   CHECK_THROWS_AS(other.replace(input, Literal{DType::float64}), ShapeError);
 }
+
+TEST_CASE("a builder takes what every primitive says is typical of it, and refuses other kinds") {
+  for (const PrimitiveInfo* info : all_primitives()) {
+    const Samples::Rule* samples = Samples::table().find(*info->primitive);
+    if (!samples) continue;
+    CAPTURE(info->primitive->name());
+    for (const Sample& sample : (*samples)()) {
+      ProgramBuilder builder;
+      std::vector<Atom> inputs;
+      std::vector<Aval> avals;
+      for (const Sample::Input& input : sample.inputs) {
+        inputs.push_back(builder.add_input(input.aval));
+        avals.push_back(input.aval);
+      }
+      const std::vector<Atom> outputs = builder.add(*info->primitive, inputs, sample.params);
+      const std::vector<Aval> expected = infer(*info->primitive, avals, sample.params);
+      REQUIRE(outputs.size() == expected.size());
+      for (std::size_t i = 0; i < outputs.size(); ++i)
+        CHECK(builder.aval(outputs[i]) == expected[i]);
+      for (const auto& [name, value] : sample.params.entries())
+        if (std::holds_alternative<bool>(value))
+          CHECK_THROWS_AS(
+              builder.add(*info->primitive, inputs, sample.params.with(name, std::string("odd"))),
+              UserError);
+    }
+  }
+}
