@@ -84,6 +84,9 @@ class Entry {
   Arrays operator()(std::span<const Array> leaves) const;
   // The same with other arrays for some constants, by name, of the same shapes and dtypes.
   Entry with_constants(const std::map<std::string, Array>& replacements) const;
+  // The same function by another program, such as a pass makes of jaxpr(); its test vector stays.
+  // ShapeError where it has inputs or outputs of other types.
+  Entry with_jaxpr(const Jaxpr& jaxpr) const;
   // TreeError where arguments of this structure are no arguments of it. Classes of records are not
   // compared, for the file knows only their names.
   void check_arguments(const TreeDef& given) const;

@@ -151,6 +151,19 @@ Entry Entry::with_constants(const std::map<std::string, Array>& replacements) co
   return entry;
 }
 
+Entry Entry::with_jaxpr(const Jaxpr& jaxpr) const {
+  const std::span<const Aval> wanted = this->jaxpr()->input_avals(), given = jaxpr->input_avals();
+  if (!std::equal(wanted.begin(), wanted.end(), given.begin(), given.end()) ||
+      this->jaxpr()->output_avals() != jaxpr->output_avals())
+    throw ShapeError(name() + ": a program with other inputs or outputs was given in place of its",
+                     "keep their number, order, shapes and dtypes");
+  auto changed = std::make_shared<Data>(*data_);
+  changed->function.jaxpr = jaxpr;
+  Entry entry = *this;
+  entry.data_ = std::move(changed);
+  return entry;
+}
+
 void Entry::verify() const {
   if (data_->expected.empty()) return;
   const Arrays results = (*this)(data_->function.example);

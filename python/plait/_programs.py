@@ -205,6 +205,12 @@ class Program:
         for entry in self._entries.values():
             entry.verify()
 
+    def with_entries(self, entries):
+        """The same program with other functions, a dict of entries by name."""
+        program = Program(self._data, {})
+        program._entries = dict(entries)
+        return program
+
     def __getitem__(self, name):
         if name in self._entries:
             return self._entries[name]
@@ -270,6 +276,10 @@ class Entry:
     def with_constants(self, constants):
         """The same function with other arrays for some constants, of the same shapes and dtypes."""
         return Entry(self._data.with_constants(_by_name("with_constants", constants)), self._types)
+
+    def with_jaxpr(self, jaxpr):
+        """The same function by another program, with inputs and outputs of the same types: what a pass gives."""
+        return Entry(self._data.with_jaxpr(jaxpr), self._types)
 
     def verify(self):
         """Runs the test vector, if there is one; ValueError says which output differs."""

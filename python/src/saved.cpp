@@ -81,6 +81,7 @@ void add_saved(py::module_& module) {
                [](const Entry& entry, const py::dict& constants) {
                  return entry.with_constants(to_named_arrays(constants));
                })
+          .def("with_jaxpr", &Entry::with_jaxpr)
           .def("verify", &Entry::verify);
   auto program = py::class_<Program>(module, "ProgramData")
                      .def_property_readonly("entries", &Program::entries)
