@@ -116,8 +116,14 @@ bool agree(complex128 a, complex128 b, double tolerance) {
   return same(a.real(), b.real()) && same(a.imag(), b.imag());
 }
 
+// What the two sides are called.
+struct Words {
+  const char *before, *after, *fix;
+};
+
 // Runs both on the same numbers; whether any result was a number.
-bool compare(const Rule& rule, const Sides& sides, const Arrays& arguments, double tolerance) {
+bool compare(const std::string& who, const Words& words, const Sides& sides,
+             const Arrays& arguments, double tolerance) {
   const Arrays expected = eval_jaxpr(sides.pattern, arguments),
                found = eval_jaxpr(sides.replacement, arguments);
   bool any = false;
@@ -134,15 +140,15 @@ bool compare(const Rule& rule, const Sides& sides, const Arrays& arguments, doub
       std::string types;
       for (const Aval& aval : sides.avals) types += (types.empty() ? "" : ", ") + aval.to_string();
       throw ValueError(
-          "rewrite: `" + rule.name() + "` changes results: on random arguments (" + types +
+          who + " changes results: on random arguments (" + types +
               "), element " + std::to_string(k) + " of result " + std::to_string(i) + " is " +
-              text_of(x[k], is_complex) + " by the pattern and " + text_of(y[k], is_complex) +
-              " by the replacement; the tolerance is " + (exact ? "0" : [&] {
+              text_of(x[k], is_complex) + words.before + " and " + text_of(y[k], is_complex) +
+              words.after + "; the tolerance is " + (exact ? "0" : [&] {
                 char text[16];
                 std::snprintf(text, sizeof text, "%g", tolerance);
                 return std::string(text);
               }()),
-          "correct the replacement, say where it holds, or verify on numbers for which it does");
+          words.fix);
     }
   }
   return any;
@@ -150,25 +156,79 @@ bool compare(const Rule& rule, const Sides& sides, const Arrays& arguments, doub
 
 }  // namespace
 
-void verify_rule(const Rule& rule, const RuleInstance& instance, std::span<const Atom> arguments,
-                 const RewriteOptions& options) {
-  TraceScope now(nullptr);  // whatever is being traced, this is computed
-  const Sides sides = sides_of(rule, instance);
+namespace {
+
+// Runs both sides on random numbers, but for arguments that are literals.
+void verify(const std::string& who, const Words& words, const Sides& sides,
+            std::span<const Atom> arguments, double low, double high) {
   const double tolerance = tolerance_of(narrowest(sides));
-  auto run = [&](std::int64_t trial, double low, double high) {
+  auto run = [&](std::int64_t trial, double least, double most) {
     Arrays values;
     for (std::size_t i = 0; i < sides.avals.size(); ++i) {
       const Aval& aval = sides.avals[i];
       const bool fixed = i < arguments.size() && !arguments[i].is_var();
       values.push_back(fixed ? Array::literal(cast(arguments[i].literal(), aval.dtype, aval.weak))
-                             : random_array(aval, 1000 * trial + std::int64_t(i), low, high));
+                             : random_array(aval, 1000 * trial + std::int64_t(i), least, most));
     }
-    return compare(rule, sides, values, tolerance);
+    return compare(who, words, sides, values, tolerance);
   };
   bool any = false;
-  for (std::int64_t trial = 0; trial < 3; ++trial) any |= run(trial, options.low, options.high);
+  for (std::int64_t trial = 0; trial < 3; ++trial) any |= run(trial, low, high);
   // Where nothing but NaN came out, as of square roots, positive numbers say more.
-  if (!any) run(3, 0.1, std::max(options.high, 1.0));
+  if (!any) run(3, 0.1, std::max(high, 1.0));
+}
+
+// Programs on fixed sizes; in 64 bits where their equations take these.
+Sides sides_of(const Jaxpr& before, const Jaxpr& after) {
+  auto at = [](const Jaxpr& jaxpr, const std::vector<Aval>& avals) {
+    return make_closed_jaxpr([&](std::span<const Array> x) { return eval_jaxpr(jaxpr, x); }, avals);
+  };
+  std::vector<std::pair<Dim, Dim>> values;
+  for (std::size_t i = 0; i < before->sizes.size(); ++i)
+    values.emplace_back(before->sizes[i], std::int64_t(i) + 3);
+  std::vector<Aval> avals(before->input_avals().begin(), before->input_avals().end()), wide;
+  for (Aval& aval : avals) {
+    aval.shape = substitute(aval.shape, values);
+    wide.push_back({aval.shape, widened(aval.dtype), aval.weak});
+  }
+  try {
+    return {at(before, wide), at(after, wide), wide};
+  } catch (const Error&) {
+    return {at(before, avals), at(after, avals), avals};
+  }
+}
+
+}  // namespace
+
+void verify_rule(const Rule& rule, const RuleInstance& instance, std::span<const Atom> arguments,
+                 const RewriteOptions& options) {
+  TraceScope now(nullptr);  // whatever is being traced, this is computed
+  verify("rewrite: `" + rule.name() + "`",
+         {" by the pattern", " by the replacement",
+          "correct the replacement, say where it holds, or verify on numbers for which it does"},
+         sides_of(rule, instance), arguments, options.low, options.high);
+}
+
+void verify_program(const std::string& name, const Jaxpr& before, const Jaxpr& after, double low,
+                    double high) {
+  TraceScope now(nullptr);
+  if (before->effectful || after->effectful)
+    throw ValueError("the pass `" + name + "` cannot be verified: the program has effects",
+                     "leave verify out, or verify a program without them");
+  verify("the pass `" + name + "`",
+         {" before", " after", "correct the pass, or verify on numbers for which it holds"},
+         sides_of(before, after), {}, low, high);
+}
+
+Pass verified(const Pass& pass, double low, double high) {
+  return Pass(pass.name(), [=](const Jaxpr& jaxpr, PassStatistics& statistics) {
+    Jaxpr result = pass(jaxpr);
+    const PassStatistics done = pass.statistics();
+    statistics.matches = done.matches;
+    statistics.parts = done.parts;
+    if (!(result == jaxpr)) verify_program(pass.name(), jaxpr, result, low, high);
+    return result;
+  });
 }
 
 }  // namespace plait

@@ -56,6 +56,10 @@ class Pass {
 
 // The pass that a function from programs to programs is.
 Pass apply_pass(std::function<Jaxpr(const Jaxpr&)> pass, std::string name = "pass");
+// The same pass, which runs the programs before and after it on random numbers between low and
+// high, in float64 where their equations take such. ValueError names the pass and shows both values
+// where results differ by more than verify_rule allows, and for programs with effects.
+Pass verified(const Pass& pass, double low = -2, double high = 2);
 // These passes, one after the other.
 Pass pipeline(std::vector<Pass> passes, std::string name = "pipeline");
 
@@ -79,6 +83,9 @@ Pass rewrite(std::vector<Rule> rules, const RewriteOptions& options = {});
 // integers must be equal.
 void verify_rule(const Rule& rule, const RuleInstance& instance, std::span<const Atom> arguments,
                  const RewriteOptions& options);
+
+void verify_program(const std::string& name, const Jaxpr& before, const Jaxpr& after, double low,
+                    double high);
 
 namespace flat {
 Arrays apply_pass(const Function& function, std::span<const Array> inputs, const Pass& pass);

@@ -18,6 +18,7 @@ from plait._functions import (
     wraps,
 )
 from plait._plait import Jaxpr, Match, Uses, flatten, unflatten
+from plait._programs import Entry, Program
 from plait._transforms import ClosedJaxpr
 
 __all__ = [
@@ -55,9 +56,9 @@ class PassStatistics:
 class Pass:
     """A function from programs to programs. Made by apply_pass, rewrite and pipeline.
 
-    Applied to a Jaxpr (or what make_jaxpr gives) it returns one. Applied to a function, or to an entry of a loaded
-    program, it is a transform: the function is traced, and its program, rewritten, runs in its place, under
-    whatever transforms there are around and inside. The checker runs on every result: ValueError names a pass
+    Applied to a Jaxpr (or what make_jaxpr gives) it returns one; to a loaded program, or an entry of one, another
+    that keeps its test vectors. Applied to any other function it is a transform: the function is traced, and its
+    program, rewritten, runs in its place, under whatever transforms there are around and inside. The checker runs on every result: ValueError names a pass
     whose program is ill-formed, has other inputs, or another number of outputs.
     """
 
@@ -75,6 +76,10 @@ class Pass:
             return self._pass.run(target)
         if isinstance(target, ClosedJaxpr):
             return ClosedJaxpr(self._pass.run(target.jaxpr), target.consts, target.out_tree)
+        if isinstance(target, Entry):
+            return target.with_jaxpr(self._pass.run(target.jaxpr))
+        if isinstance(target, Program):
+            return target.with_entries({name: self(target[name]) for name in target})
         check_callable(self.__name__, target)
 
         def rewritten(*args, **kwargs):
@@ -91,23 +96,41 @@ class Pass:
         return f"Pass({self.__name__!r})"
 
 
-def apply_pass(pass_, name=None):
+def apply_pass(pass_, name=None, *, verify=False):
     """The Pass that a function from Jaxpr to Jaxpr is: apply_pass(mine)(f)(x). Also a decorator.
 
     The function runs once per trace. It keeps the program's inputs, and their order, and the number of its outputs.
+    verify runs the programs before and after it on random numbers, in float64 where their equations take such; a
+    pair verify=(low, high) says which numbers. ValueError where results differ, and for programs with effects.
     """
-    if isinstance(pass_, Pass):
-        return pass_
-    check_callable("apply_pass", pass_)
-    return Pass(_plait.make_pass(pass_, name or name_of(pass_)))
+    if not isinstance(pass_, Pass):
+        check_callable("apply_pass", pass_)
+        pass_ = Pass(_plait.make_pass(pass_, name or name_of(pass_)))
+    if verify:
+        return Pass(_plait.make_verified(pass_._pass, *_interval(verify)))
+    return pass_
 
 
-def pipeline(*passes, name="pipeline"):
+def pipeline(*passes, name="pipeline", verify=False):
     """These passes, one after the other, as one Pass; functions from Jaxpr to Jaxpr are passes too.
 
-    `statistics` of the result has a part for each.
+    `statistics` of the result has a part for each. verify is apply_pass's, of each.
     """
-    return Pass(_plait.make_pipeline([apply_pass(pass_)._pass for pass_ in passes], name))
+    made = [apply_pass(pass_, verify=verify)._pass for pass_ in passes]
+    return Pass(_plait.make_pipeline(made, name))
+
+
+def _interval(verify):
+    """The numbers that verify draws from: low and high."""
+    if verify in (True, False):
+        return -2.0, 2.0
+    if not isinstance(verify, tuple) or len(verify) != 2:
+        _plait.fail(
+            "DtypeError",
+            f"rewrite: verify is {text_of(verify)}",
+            "give True, False or the pair (low, high)",
+        )
+    return tuple(float(each) for each in verify)
 
 
 class Rule:
@@ -185,9 +208,8 @@ def rewrite(
                 )
     else:
         rules = [Rule(pattern, replacement, where, name=name, any_params=any_params, like=like)]
-    low, high = verify if isinstance(verify, tuple) else (-2.0, 2.0)
     compiled = _plait.make_rewrite(
-        [rule._rule for rule in rules], nested, repeat, bool(verify), low, high
+        [rule._rule for rule in rules], nested, repeat, bool(verify), *_interval(verify)
     )
     return Pass(compiled)
 

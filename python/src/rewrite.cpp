@@ -374,6 +374,8 @@ void add_passes(py::module_& module) {
   module.def("make_pipeline", [](const std::vector<Pass>& passes, const std::string& name) {
     return pipeline(passes, name);
   });
+  module.def("make_verified",
+             [](const Pass& pass, double low, double high) { return verified(pass, low, high); });
   module.def("count_equations", [](const Jaxpr& jaxpr) { return num_equations(jaxpr); });
   module.def("bodies_of", [](const EquationView& view) {
     py::list bodies;

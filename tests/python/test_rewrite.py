@@ -220,6 +220,30 @@ def test_passes_are_checked():
         plait.apply_pass(lambda jaxpr: None)(jnp.sin)(X)
 
 
+def test_passes_are_verified_on_random_numbers():
+    def swap(primitive, by):
+        return lambda jaxpr: plait.rebuild(
+            jaxpr, lambda b, e, *i: b.add(by, *i) if e.primitive == primitive else None
+        )
+
+    f = lambda x: jnp.abs(x) + jnp.tanh(x @ x.T).sum()  # noqa: E731
+    same = plait.apply_pass(swap("exp", "log"), name="same", verify=True)
+    np.testing.assert_allclose(same(f)(X), f(X), rtol=1e-6)
+    wrong = plait.apply_pass(swap("abs", "neg"), name="wrong", verify=True)
+    with pytest.raises(plait.ValueError, match=r"`wrong` changes results.* before and .* after"):
+        wrong(f)(X)
+    positive = plait.pipeline(log_exp, swap("abs", "neg"), verify=(-3.0, 0.0))
+    positive(f)(X)
+    sized = plait.make_jaxpr(lambda x: jnp.abs(x).sum(axis=1))("n d").jaxpr
+    with pytest.raises(plait.ValueError, match="changes results"):
+        wrong(sized)
+    loud = plait.apply_pass(swap("abs", "neg"), verify=True)
+    with pytest.raises(plait.ValueError, match="effects"):
+        loud(lambda x: plait.debug.print("x") or jnp.abs(x))(X)
+    with pytest.raises(plait.DtypeError, match="verify is 'yes'"):
+        plait.rewrite(lambda x: jnp.sin(x), lambda x: x, verify="yes")
+
+
 def test_pipelines_tell_what_they_did():
     both = plait.pipeline(
         log_exp, lambda jaxpr: plait.rebuild(jaxpr, lambda b, e, *i: None), name="tidy"
@@ -269,15 +293,24 @@ def test_loaded_programs_are_rewritten_and_saved_again(tmp_path):
     def predict(x):
         return jnp.log(jnp.exp(x @ weights))
 
-    plait.save(tmp_path / "a.plait", predict, "n 3")
-    loaded = plait.load(tmp_path / "a.plait").predict
+    plait.save(tmp_path / "a.plait", {"any": (predict, "n 3"), "two": (predict, X)})
+    loaded = plait.load(tmp_path / "a.plait")
     smaller = log_exp(loaded)
-    assert "exp" in names(loaded) and "exp" not in names(smaller)
-    plait.save(tmp_path / "b.plait", {"predict": (smaller, "n 3")})
+    assert "exp" in names(loaded.any) and "exp" not in names(smaller.any)
+    assert list(smaller.any.constants) == list(loaded.any.constants)
+    smaller.verify()
+    plait.save(tmp_path / "b.plait", {"predict": (smaller.any, "n 3")})
     again = plait.load(tmp_path / "b.plait").predict
     assert "exp" not in names(again)
     np.testing.assert_allclose(again(X), X @ weights, rtol=1e-5)
     np.testing.assert_allclose(log_exp(again.jaxpr)(X, weights)[0], X @ weights, rtol=1e-5)
+    both = log_exp(lambda x: jnp.log(jnp.exp(loaded.two(x))))  # a transform of what calls it
+    assert "exp" not in names(both)
+    wrong = plait.rewrite(lambda x: jnp.log(jnp.exp(x)), lambda x: x + 1)(loaded.two)
+    with pytest.raises(plait.ValueError, match="two"):
+        wrong.verify()
+    with pytest.raises(plait.ShapeError, match="other inputs or outputs"):
+        loaded.two.with_jaxpr(loaded.any.jaxpr)
 
 
 def random_rewrite_program(seed):
