@@ -53,7 +53,7 @@ std::set<const Primitive*> primitives_of(std::span<const DeployedEntry> entries)
     if (deployed.bounds.empty()) continue;
     for (std::int64_t size : {0, 1, 2, 3, 64}) try {
         collect(simplified(instantiate(deployed.jaxpr, sample_sizes(deployed, size))), primitives);
-      } catch (const ShapeError&) {
+      } catch (const UserError&) {
         // A size that the program refuses.
       }
   }
@@ -128,6 +128,12 @@ std::string bundle_of(std::span<const DeployedEntry> entries) {
       bundle.add({static_cast<const char*>(dense.data()), std::size_t(dense.bytes())});
     }
   }
+  // Code reaches its data within 2 GB.
+  if (bundle.bytes().size() > std::size_t(2000) << 20)
+    throw ValueError("compile: the constants take " +
+                         bytes_text(std::int64_t(bundle.bytes().size())) +
+                         ", and an object holds 2 GB",
+                     "make the large ones arguments of the function, and save it again");
   return bundle.bytes();
 }
 

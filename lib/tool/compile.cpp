@@ -88,6 +88,7 @@ int compile(const Words& words) {
   for (const Entry& entry : program.entries())
     if (wanted.empty()) entries.push_back(prepare_entry(entry, sizes));
   for (const std::string& name : wanted) entries.push_back(prepare_entry(program[name], sizes));
+  name_entries(entries);
   options.header =
       header_text(options.name, std::filesystem::path(words[0]).filename().string(), entries);
   options.source = source_text(options.name, "bundle", entries);

@@ -14,7 +14,10 @@ struct DeployedEntry {
   Entry entry;
   Jaxpr jaxpr;
   std::vector<std::int64_t> bounds;  // of the named sizes that are left
+  std::string name = {};             // in C: see name_entries
 };
+// Gives every entry a name of its own in C, which is none of those that headers use.
+void name_entries(std::span<DeployedEntry> entries);
 
 // The sizes of the command line: "n=32" fixes one, "n<=64" bounds it. Usage for other words.
 struct SizeChoices {

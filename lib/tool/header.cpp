@@ -54,13 +54,14 @@ std::string upper(std::string text) {
 // Letters, digits and single underscores, not a word of C or C++, and new among the taken names.
 std::string identifier(const std::string& text, std::set<std::string>& taken) {
   static const std::set<std::string> words = {
-      "auto",     "break",  "case",     "catch",  "char",     "class",   "const",   "continue",
-      "default",  "delete", "do",       "double", "else",     "enum",    "extern",  "float",
-      "for",      "goto",   "if",       "inline", "int",      "long",    "new",     "operator",
-      "private",  "public", "register", "return", "short",    "signed",  "sizeof",  "static",
-      "struct",   "switch", "template", "this",   "throw",    "try",     "typedef", "union",
-      "unsigned", "using",  "virtual",  "void",   "while",    "session", "inputs",  "outputs",
-      "sizes",    "bool",   "true",     "false",  "namespace"};
+      "auto",     "break",  "case",     "catch",  "char",      "class",    "const",    "continue",
+      "default",  "delete", "do",       "double", "else",      "enum",     "extern",   "float",
+      "for",      "goto",   "if",       "inline", "int",       "long",     "new",      "operator",
+      "private",  "public", "register", "return", "short",     "signed",   "sizeof",   "static",
+      "struct",   "switch", "template", "this",   "throw",     "try",      "typedef",  "union",
+      "unsigned", "using",  "virtual",  "void",   "while",     "session",  "inputs",   "outputs",
+      "sizes",    "bool",   "true",     "false",  "namespace", "restrict", "volatile", "and",
+      "or",       "not",    "xor",      "friend", "export",    "explicit", "mutable"};
   std::string name;
   for (unsigned char c : text) {
     if (std::isalnum(c) && c < 128)
@@ -100,22 +101,16 @@ struct Parameters {
   std::vector<std::string> sizes, inputs, outputs, declared;
 };
 
-std::string entry_name(const DeployedEntry& deployed) {
-  std::set<std::string> none;
-  return identifier(deployed.entry.name(), none);
-}
-
 std::string signature(const std::string& name, const DeployedEntry& deployed) {
   const Parameters parameters(deployed);
-  std::string text = "int " + name + "_" + entry_name(deployed) + "(" + name + "_session *session";
+  std::string text = "int " + name + "_" + deployed.name + "(" + name + "_session *session";
   for (const std::string& size : parameters.sizes) text += ", int64_t " + size;
   for (const std::string& parameter : parameters.declared) text += ",\n    " + parameter;
   return text + ")";
 }
 
 std::string prepare_signature(const std::string& name, const DeployedEntry& deployed) {
-  std::string text =
-      "int " + name + "_prepare_" + entry_name(deployed) + "(" + name + "_session *session";
+  std::string text = "int " + name + "_prepare_" + deployed.name + "(" + name + "_session *session";
   for (const std::string& size : Parameters(deployed).sizes) text += ", int64_t " + size;
   return text + ")";
 }
@@ -193,8 +188,8 @@ constexpr const char* closing =
 )";
 
 std::string filled(std::string text, const std::string& name) {
-  for (const auto& [mark, value] :
-       {std::pair<std::string, std::string>{"$NAME", upper(name)}, {"$name", name}})
+  for (const auto& [mark, value] : {std::pair<std::string, std::string>("$NAME", upper(name)),
+                                    std::pair<std::string, std::string>("$name", name)})
     for (std::size_t at; (at = text.find(mark)) != std::string::npos;)
       text.replace(at, mark.size(), value);
   return text;
@@ -208,6 +203,15 @@ std::string list_of(const std::vector<std::string>& names, const std::string& ot
 
 }  // namespace
 
+void name_entries(std::span<DeployedEntry> entries) {
+  std::set<std::string> taken = {"open", "close", "message", "call"};
+  for (DeployedEntry& deployed : entries) deployed.name = identifier(deployed.entry.name(), taken);
+  // Where one is called prepare_x beside an x that has sizes, both would declare prepare_x.
+  for (DeployedEntry& deployed : entries)
+    if (deployed.name.starts_with("prepare_"))
+      deployed.name = identifier("run_" + deployed.name, taken);
+}
+
 std::string header_text(const std::string& name, const std::string& from,
                         std::span<const DeployedEntry> entries) {
   std::string text = "/* " + name + ": made by plait compile " PLAIT_VERSION " from " + from +
@@ -218,7 +222,7 @@ std::string header_text(const std::string& name, const std::string& from,
   text += closing;
   text += "enum {";
   for (std::size_t i = 0; i < entries.size(); ++i)
-    text += (i ? ", " : " ") + upper(name) + "_ENTRY_" + upper(entry_name(entries[i])) + " = " +
+    text += (i ? ", " : " ") + upper(name) + "_ENTRY_" + upper(entries[i].name) + " = " +
             std::to_string(i);
   return text + " };\n" + call_signature(name) + ";\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
 }

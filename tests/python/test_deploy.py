@@ -239,6 +239,18 @@ def test_products_by_onednn(tmp_path):
     assert "libdnnl" in needed.stdout
 
 
+def test_names_that_c_cannot_have(tmp_path):
+    def twice(x):
+        return {"int": x * 2, "a-b": x + 1, "a b": x - 1}
+
+    names = ["open", "for", "a-b", "a_b", "prepare_open"]
+    plait.save(tmp_path / "n.plait", {name: (twice, "k") for name in names})
+    assert run("compile", tmp_path / "n.plait", "-o", tmp_path / "n.a", "--size", "k<=4")[0] == 0
+    declared = re.findall(r"int n_(\w+)\(", (tmp_path / "n.h").read_text())
+    assert len(set(declared)) == len(declared) == 2 * len(names) + 2
+    assert {"open", "open_2", "for_", "a_b", "a_b_2", "call"} <= set(declared)
+
+
 MAIN = """
 #include <model.h>
 #include <other.h>
