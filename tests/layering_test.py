@@ -63,6 +63,8 @@ HEADERS = {
     "run.h": "run",
     "wait.h": "run",
     "first_nan.h": "run",
+    "profile.h": "inspect",
+    "draw.h": "inspect",
     "program.h": "program",
     "edit.h": "transforms",
     "patterns.h": "transforms",

@@ -3,6 +3,7 @@
 // explain says so.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
+#include <plait/base/progress.h>
 #include <plait/ops.h>
 #include <plait/trace/interpret.h>
 #include <plait/transforms.h>
@@ -101,7 +102,8 @@ Arrays vmap_chunks(const Function& function, std::span<const Array> inputs,
                      "give the number of examples to run at once, at least 1");
   std::vector<Arrays> parts;  // by output
   std::vector<std::optional<int>> out_dims;
-  for (std::int64_t begin = 0; begin < size; begin += chunk) {
+  ProgressScope progress("vmap, chunk", (size + chunk - 1) / chunk);
+  for (std::int64_t begin = 0; begin < size; begin += chunk, progress.step()) {
     flat::VmapOptions part = options;
     part.chunk.reset();
     part.size = std::min(chunk, size - begin);

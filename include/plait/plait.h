@@ -5,11 +5,13 @@
 #include <plait/api.h>
 #include <plait/autocast.h>
 #include <plait/base/memory.h>
+#include <plait/base/progress.h>
 #include <plait/check.h>
 #include <plait/composites.h>
 #include <plait/control.h>
 #include <plait/cost.h>
 #include <plait/custom.h>
+#include <plait/draw.h>
 #include <plait/first_nan.h>
 #include <plait/host_call.h>
 #include <plait/implicit.h>
@@ -19,6 +21,7 @@
 #include <plait/numpy_linalg.h>
 #include <plait/ops_linalg.h>
 #include <plait/optim.h>
+#include <plait/profile.h>
 #include <plait/program.h>
 #include <plait/random.h>
 #include <plait/rewrite.h>

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan.h"
 
+#include <plait/base/progress.h>
 #include <plait/ops_control.h>
 
 #include <map>
@@ -79,7 +80,11 @@ class Planner {
     for (int i = 0; i < program_->num_binders; ++i)
       storage_of_[i] = make_storage(PlannedView::Segment::input, i, bytes_of(i), i);
     int index = 0;
-    for (Group& group : partition_.groups) add_step(group, index++);
+    ProgressScope progress("compiling, step", std::int64_t(partition_.groups.size()));
+    for (Group& group : partition_.groups) {
+      add_step(group, index++);
+      progress.step();
+    }
     place();
     for (Draft& step : steps_) close_step(step);
     for (const Atom& atom : program_->outputs) plan_.results.push_back(view_of(atom));
@@ -291,6 +296,7 @@ class Planner {
       step.names += (step.names.empty() ? "" : " ") + std::string(equation.primitive->name());
       if (!planned.kernel->is_whole()) add_bodies(equation.params, step.bodies);
     }
+    step.program = planned.group->jaxpr;
     step.refusals = std::move(planned.group->refusals);
     step.scratch_offset = planned.scratch_offset;
     step.kernel = std::move(planned.kernel);

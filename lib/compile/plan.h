@@ -19,6 +19,7 @@ struct Step {
   std::string_view backend;
   std::vector<PlannedView> inputs, outputs;
   std::int64_t scratch_offset = 0;  // in the arena
+  Jaxpr program;                    // its equations, with their lines
   // For explain: the equations, what other backends say of them, and the programs that they hold.
   struct Body {
     std::string label;

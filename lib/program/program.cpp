@@ -1,5 +1,6 @@
 // Programs: entries as functions. See program.h.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/progress.h>
 #include <plait/ops.h>
 #include <plait/program.h>
 #include <plait/trace/interpret.h>
@@ -210,7 +211,11 @@ const Entry& Program::only() const {
 }
 
 void Program::verify() const {
-  for (const Entry& entry : entries_) entry.verify();
+  ProgressScope progress("verifying, entry", std::int64_t(entries_.size()));
+  for (const Entry& entry : entries_) {
+    entry.verify();
+    progress.step();
+  }
 }
 
 }  // namespace plait

@@ -15,6 +15,7 @@
 #include "compile/plan.h"
 #include "compile/simplify.h"
 #include "run/executable.h"
+#include "run/recorder.h"
 #include "run/tiers.h"
 
 namespace plait {
@@ -157,6 +158,8 @@ class StepExecutable final : public Executable {
 
   void run_steps(Frame& frame, char* arena) const {
     frame.patch(arena);
+    if (Recorder* recorder = Recorder::current()) [[unlikely]]
+      return recorder->run(plan_, frame.views.data(), arena, stream_);
     const View* view = frame.views.data();
     for (const Step& step : plan_.steps) {
       const View* results = view + step.inputs.size();

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/tiers.h"
 
+#include <plait/base/progress.h>
+
 #include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -98,6 +100,7 @@ class Background {
 
   void run() {
     is_background = true;
+    const SilentProgress silent;
     setpriority(PRIO_PROCESS, id_t(gettid()), 10);  // of this thread, on Linux
     std::unique_lock lock(mutex_);
     while (true) {

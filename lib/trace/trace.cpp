@@ -4,6 +4,7 @@
 #include "ir/possible.h"
 #include "trace/usable.h"
 
+#include <plait/base/progress.h>
 #include <plait/sizes.h>
 #include <plait/trace/donated.h>
 #include <plait/trace/interpret.h>
@@ -198,6 +199,7 @@ Atom JaxprTrace::atom_of(const Array& array) {
 
 Arrays JaxprTrace::record(const Primitive& primitive, std::span<const Array> inputs,
                           const Params& params) {
+  ProgressScope::step_of_unknown();
   std::vector<Atom> atoms;
   std::vector<Aval> avals;
   atoms.reserve(inputs.size());
@@ -273,6 +275,7 @@ Traced make_jaxpr(const Function& function, std::span<const Aval> inputs, std::s
   }
   SizeScope size_scope(bound);
   TraceScope scope(&trace);
+  ProgressScope progress("tracing, equation", 0);
   Arrays outputs = function(arguments);
   return trace.close(outputs, std::move(sizes));
 }

@@ -96,6 +96,8 @@ from plait._plait import (
     memory_stats,
     set_cache_limit,
 )
+from plait._profile import Profile, draw, profile
+from plait._progress import set_progress
 from plait._rewrite import (
     Builder,
     Match,

@@ -4,6 +4,7 @@
 #include "bindings.h"
 
 namespace plait::python {
+void add_profile(py::module_& module);  // profile.cpp
 void add_rewrite(py::module_& module);  // rewrite.cpp
 }
 
@@ -26,6 +27,7 @@ PYBIND11_MODULE(_plait, module) {
   add_interchange(module);
   add_programs(module);
   add_saved(module);
+  add_profile(module);
   add_extend(module);
   add_host_call(module);
   add_checks(module);

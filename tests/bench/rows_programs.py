@@ -42,6 +42,7 @@ def program_row(program, key, unit, name, what, reach=NOTHING):
 
 DISPATCH, MLP, FILES, NANO, MILLI = "bench_dispatch", "bench_mlp", "bench_files", 1e-9, 1e-3
 REWRITE = "bench_rewrite"
+DRAW = "bench_draw"
 
 ROWS = [
     program_row(
@@ -117,4 +118,7 @@ ROWS = [
     ),
     program_row(REWRITE, "rewrite_none_ms", MILLI, "rewrite-none", "19 rules, no match"),
     program_row(REWRITE, "builder_ms", MILLI, "builder", "a builder begun and closed"),
+    program_row(
+        DRAW, "draw_10000_ms", MILLI, "draw-10000", "page of 10,000 equations", milliseconds(1000)
+    ),
 ]
