@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/ops.h>
-#include <plait/transforms.h>
+#include <plait/specs.h>
 
 #include <deque>
 #include <mutex>
@@ -172,10 +172,18 @@ MaskedParams masked_params(const Jaxpr& program, const SizeNames& names, const C
   return masked;
 }
 
-}  // namespace
+// The orders as the trace calls their sizes, with the numbers of the call.
+std::vector<Constraint> orders_of_call(const Constraints& constraints, const SizeNames& names,
+                                       const CallSizes& call) {
+  std::vector<Constraint> orders;
+  for (const auto& [left, right] : constraints.orders())
+    orders.push_back({left.substitute(names.traced()).substitute(call.fixed),
+                      right.substitute(names.traced()).substitute(call.fixed)});
+  return orders;
+}
 
-Arrays flat::mask(const Function& function, std::span<const Array> inputs,
-                  const MaskOptions& options) {
+Arrays mask_with(const Function& function, std::span<const Array> inputs,
+                 const flat::MaskOptions& options, const Constraints& constraints) {
   if (options.in_shapes.size() != inputs.size())
     throw ValueError("mask: " + std::to_string(options.in_shapes.size()) + " specs for " +
                          std::to_string(inputs.size()) + " arrays",
@@ -192,13 +200,60 @@ Arrays flat::mask(const Function& function, std::span<const Array> inputs,
   const CallSizes call = sizes_of_call(names, solved, options.sizes);
   for (Aval& aval : formal) aval.shape = substitute(aval.shape, call.fixed);
 
-  const Traced traced = make_jaxpr(function, formal, "mask", call.ragged);
+  const Traced traced = make_jaxpr(with_orders(function, orders_of_call(constraints, names, call)),
+                                   formal, "mask", call.ragged);
   if (options.out_shapes)
     check_outputs(traced.jaxpr->output_avals(), options.out_shapes, names, call);
   Arrays operands = call.operands;
   operands.insert(operands.end(), inputs.begin(), inputs.end());
   operands.insert(operands.end(), traced.captured.begin(), traced.captured.end());
   return bind(masked_p, operands, masked_params(traced.jaxpr, names, call).to_params());
+}
+
+// Takes the value of a size that is a multiple for that of its part: n for n_8 = n//8.
+void give_part(Sizes& sizes, Dim whole, Dim multiple) {
+  const auto given = sizes.find(std::string(whole.name()));
+  if (given == sizes.end()) return;
+  const Dim part = multiple.sizes()[0];
+  const Array value = given->second,
+              factor = Array::literal(multiple.operands().first.constant(), value.dtype());
+  const std::string name(whole.name());
+  sizes.erase(given);
+  if (value.ndim() != 0 || !is_integer(value.dtype())) {  // which mask says
+    sizes.emplace(part.name(), value);
+    return;
+  }
+  const Array rest = lax::convert_element_type(lax::rem(value, factor), DType::int32);
+  bind(check_sizes_p, Arrays{rest, Array::literal(0, DType::int32)},
+       {{"names", std::string()},
+        {"bounds", Shape{}},
+        {"constraints", name + " % " + multiple.operands().first.to_string() + " == 0;"}});
+  sizes.emplace(part.name(), lax::div(value, factor));
+}
+
+}  // namespace
+
+Arrays flat::mask(const Function& function, std::span<const Array> inputs,
+                  const MaskOptions& options) {
+  return mask_with(function, inputs, options, {});
+}
+
+Arrays flat::mask(const Function& function, std::span<const Array> inputs,
+                  const MaskOptions& options, const Constraints& constraints) {
+  std::vector<Dim> named;
+  for (const Spec& spec : options.in_shapes) spec.collect_sizes(named);
+  constraints.require_sizes(named, "mask");
+  MaskOptions parts = options;
+  for (Spec& spec : parts.in_shapes) spec = spec.substitute(constraints.multiples());
+  if (options.out_shapes)
+    parts.out_shapes = [&](std::size_t count) {
+      std::vector<Spec> specs = options.out_shapes(count);
+      for (Spec& spec : specs) spec = spec.substitute(constraints.multiples());
+      return specs;
+    };
+  for (const auto& [whole, multiple] : constraints.multiples())
+    give_part(parts.sizes, whole, multiple);
+  return mask_with(function, inputs, parts, constraints);
 }
 
 }  // namespace plait

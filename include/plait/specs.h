@@ -9,6 +9,15 @@
 #pragma once
 
 #include <plait/api.h>
+#include <plait/constraints.h>
+
+namespace plait::flat {
+
+// mask whose sizes satisfy constraints, which are checked when it runs.
+Arrays mask(const Function& function, std::span<const Array> inputs, const MaskOptions& options,
+            const Constraints& constraints);
+
+}  // namespace plait::flat
 
 namespace plait {
 
@@ -32,9 +41,10 @@ T stand_in(const A& argument) {
 }  // namespace detail
 
 // The jaxpr of f, and the arrays that f captured. Arguments are values, or specs in their place:
-// text such as "n d", or a SpecTree for a struct. The jaxpr binds the sizes that specs name.
+// text such as "n d", or a SpecTree for a struct. The jaxpr binds the sizes that specs name; they
+// satisfy the constraints: make_jaxpr(f, Constraints{"n % 8 == 0"}, "n d").
 template <class F, class... A>
-Traced make_jaxpr(const F& f, const A&... arguments)
+Traced make_jaxpr(const F& f, const Constraints& constraints, const A&... arguments)
   requires(sizeof...(A) > 0 && !std::is_convertible_v<F, Function>)
 {
   using Arguments = detail::arguments_of<F>;
@@ -56,7 +66,14 @@ Traced make_jaxpr(const F& f, const A&... arguments)
     ++structure;
   };
   (add(arguments), ...);
-  return trace_with_specs(flat.function, specs, actual);
+  return trace_with_specs(flat.function, specs, actual, "make_jaxpr", constraints);
+}
+template <class F, class... A>
+Traced make_jaxpr(const F& f, const A&... arguments)
+  requires(sizeof...(A) > 0 && !std::is_convertible_v<F, Function> &&
+           !std::is_same_v<std::tuple_element_t<0, std::tuple<A...>>, Constraints>)
+{
+  return make_jaxpr(f, Constraints(), arguments...);
 }
 
 // The avals of the result's leaves, in order, without computing them; of values or specs.
@@ -69,9 +86,10 @@ std::vector<Aval> eval_shape(const F& f, const A&... arguments) {
 // each argument; a spec alone stands for the one argument. Sizes that the call does not give are
 // those of the arrays. Padding is never read, gets a gradient of zero and is zero in results.
 // out_shapes, when given, is checked. ValueError for a size beyond its bound or an unknown name,
-// ShapeError for two extents of a name.
+// ShapeError for two extents of a name and for sizes that do not satisfy the constraints.
 template <class F>
-auto mask(F f, SpecTree in_shapes, SpecTree out_shapes = std::nullopt) {
+auto mask(F f, SpecTree in_shapes, SpecTree out_shapes = std::nullopt,
+          Constraints constraints = {}) {
   using Result = detail::result_of<F>;
   constexpr std::size_t num_arguments = std::tuple_size_v<detail::arguments_of<F>>;
   return typename detail::signature_of<F>::template Returning<Result, Sizes>(
@@ -94,7 +112,8 @@ auto mask(F f, SpecTree in_shapes, SpecTree out_shapes = std::nullopt) {
           out_shapes.spread("mask: out_shapes", *flat.result, specs);
           return specs;
         };
-        return unflatten<Result>(*flat.result, flat::mask(flat.function, flat.inputs, options));
+        return unflatten<Result>(*flat.result,
+                                 flat::mask(flat.function, flat.inputs, options, constraints));
       });
 }
 

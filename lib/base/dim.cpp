@@ -210,7 +210,8 @@ class Substitution {
 
 bool is_proven_at_least(Dim a, Dim b, std::int64_t value) {
   try {
-    return is_at_least(difference(to_polynomial(a), to_polynomial(b)), value);
+    const Polynomial rest = difference(to_polynomial(a), to_polynomial(b));
+    return is_at_least(rest, value) || follows_from_facts(rest, value);
   } catch (DimFailure) {
     return false;
   }

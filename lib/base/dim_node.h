@@ -113,6 +113,9 @@ Interval interval_of(const Polynomial& polynomial);  // term by term
 Interval bounds_of(const Polynomial& polynomial);    // seeing how terms depend on each other
 bool is_at_least(const Polynomial& polynomial, std::int64_t value);  // proven
 
+// dim_facts.cpp: the same by what the user declared (size_facts.h).
+bool follows_from_facts(const Polynomial& polynomial, std::int64_t value);
+
 // dim_simplify.cpp: the canonical forms.
 Polynomial quotient(Polynomial a, Polynomial b);
 Polynomial minimum_of(std::vector<Polynomial> operands);

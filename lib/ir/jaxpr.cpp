@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/possible.h"
 
+#include <plait/base/size_facts.h>
 #include <plait/ir/abstract.h>
 #include <plait/ir/jaxpr.h>
 
@@ -127,7 +128,10 @@ std::shared_ptr<const void> Memo::get(
     for (auto& [name, value] : entries_)
       if (name == key) return value;
   }
-  std::shared_ptr<const void> made = make();
+  const auto made = [&] {
+    const NoSizeFacts nothing;  // is known of those who ask later
+    return make();
+  }();
   std::lock_guard lock(mutex_);
   for (auto& [name, value] : entries_)
     if (name == key) return value;  // another thread was first
@@ -380,8 +384,12 @@ GrantedConstraints::GrantedConstraints(All)
 GrantedConstraints::~GrantedConstraints() { granted_constraints = previous_; }
 
 bool GrantedConstraints::includes(const Constraint& constraint) const {
-  return all_ ||
-         std::find(constraints_.begin(), constraints_.end(), constraint) != constraints_.end();
+  if (all_ || std::find(constraints_.begin(), constraints_.end(), constraint) != constraints_.end())
+    return true;
+  std::vector<std::pair<Dim, Dim>> orders;
+  for (const Constraint& one : constraints_) orders.emplace_back(one.left, one.right);
+  const SizeFacts facts(orders);
+  return less_equal(constraint.left, constraint.right).value_or(false);
 }
 
 void set_constraint_sink(bool (*sink)(const Constraint& constraint)) { constraint_sink = sink; }

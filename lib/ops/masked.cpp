@@ -186,10 +186,11 @@ static const auto check_sizes_def =
           for (std::size_t i = 0; i < constraints.size(); ++i) {
             const View &left = inputs[names.size() + 2 * i],
                        &right = inputs[names.size() + 2 * i + 1];
+            const bool is_rest = constraints[i].ends_with(" == 0");  // never negative
             if (const auto wrong = violation(left, right))
               throw ShapeError("mask: the function needs " + constraints[i] +
                                    ", and here that is " + std::to_string(wrong->left) +
-                                   " <= " + std::to_string(wrong->right) +
+                                   (is_rest ? " == 0" : " <= " + std::to_string(wrong->right)) +
                                    in_lane(left.rank() ? left : right, wrong->lane),
                                "call it with sizes that satisfy this");
           }

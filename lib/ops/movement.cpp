@@ -151,7 +151,10 @@ static const auto reshape_def =
                                  ") has " + inputs[0].shape.num_elements().to_string() +
                                  " elements, and the shape (" + shape.to_string() + ") holds " +
                                  shape.num_elements().to_string(),
-                             "give a shape with as many elements");
+                             inputs[0].shape.is_constant()
+                                 ? "give a shape with as many elements"
+                                 : "give a shape with as many elements, or declare what makes "
+                                   "them as many: constraints=[\"n % 8 == 0\"]");
           return std::vector<Aval>{{shape, inputs[0].dtype, inputs[0].weak}};
         })
         .rule<Identity>([](std::span<const Aval> inputs, const Params& params) {

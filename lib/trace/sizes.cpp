@@ -1,6 +1,6 @@
 // Specs, the values of named sizes, and programs with their sizes put in. See sizes.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/sizes.h>
+#include <plait/constraints.h>
 
 #include <plait/base/argument_names.h>
 
@@ -180,12 +180,30 @@ std::optional<Dim> solved(const Line& line, Dim actual) {
   return value;
 }
 
-}  // namespace
+// Text about a size t_8 in terms of the t that its user named, where it holds 8*t_8 alone.
+std::string spoken(std::string text, std::span<const Dim> sizes) {
+  for (Dim size : sizes) {
+    const auto whole = whole_of(size);
+    if (!whole) continue;
+    const std::string part(size.name()), product = std::to_string(whole->second) + "*" + part;
+    std::string changed = text;
+    for (std::size_t at = 0; (at = changed.find(product, at)) != std::string::npos;) {
+      if (at > 0 && std::isdigit(static_cast<unsigned char>(changed[at - 1]))) return text;
+      changed.replace(at, product.size(), whole->first);
+    }
+    if (changed.find(part) == std::string::npos) text = changed;
+  }
+  return text;
+}
 
-std::vector<std::pair<Dim, Dim>> solve_sizes(std::span<const Dim> sizes,
-                                             std::span<const Aval> formal,
-                                             std::span<const Aval> actual,
-                                             std::string_view function) {
+// Values of sizes, and the extent that told each.
+struct Solution {
+  std::vector<std::pair<Dim, Dim>> known;
+  std::vector<Extent> origin;
+};
+
+Solution solution_of(std::span<const Dim> sizes, std::span<const Aval> formal,
+                     std::span<const Aval> actual, std::string_view function) {
   const std::string name(function);
   std::vector<Extent> extents;
   for (std::size_t i = 0; i < formal.size(); ++i) {
@@ -197,8 +215,9 @@ std::vector<std::pair<Dim, Dim>> solve_sizes(std::span<const Dim> sizes,
     for (int axis = 0; axis < formal[i].rank(); ++axis)
       extents.push_back({formal[i].shape[axis], actual[i].shape[axis], i, axis});
   }
-  std::vector<std::pair<Dim, Dim>> known;
-  std::vector<const Extent*> origin;  // of each known size
+  Solution solution;
+  std::vector<std::pair<Dim, Dim>>& known = solution.known;
+  std::vector<Extent>& origin = solution.origin;
   auto unknowns = [&](Dim dim) {
     std::vector<Dim> result;
     for (Dim size : dim.is_constant() ? std::vector<Dim>() : dim.sizes())
@@ -213,7 +232,7 @@ std::vector<std::pair<Dim, Dim>> solve_sizes(std::span<const Dim> sizes,
     if (unknown.size() != 1) return false;
     const std::optional<Line> line = line_of(extent.formal, unknown[0], known);
     const std::optional<Dim> value = line ? solved(*line, extent.actual) : std::nullopt;
-    if (value) known.emplace_back(unknown[0], *value), origin.push_back(&extent);
+    if (value) known.emplace_back(unknown[0], *value), origin.push_back(extent);
     return value.has_value();
   };
   for (const Extent& extent : extents)
@@ -226,7 +245,13 @@ std::vector<std::pair<Dim, Dim>> solve_sizes(std::span<const Dim> sizes,
     const std::vector<Dim> unknown = unknowns(extent.formal);
     if (unknown.size() > 1) continue;
     if (unknown.size() == 1) {
-      if (line_of(extent.formal, unknown[0], known))
+      const std::optional<Line> line = line_of(extent.formal, unknown[0], known);
+      if (line && line->offset == Dim(0) && line->factor.is_constant())
+        throw ShapeError(name + ": " + extent.place() + " has size " + extent.actual.to_string() +
+                             ", where " + spoken(extent.formal.to_string(), sizes) +
+                             ", a multiple of " + line->factor.to_string() + ", is needed",
+                         "give an array of a size that " + line->factor.to_string() + " divides");
+      if (line)
         throw ShapeError(name + ": " + extent.place() + " has size " + extent.actual.to_string() +
                              ", and no " + unknown[0].to_string() + " makes " +
                              extent.formal.to_string() + " that",
@@ -240,13 +265,48 @@ std::vector<std::pair<Dim, Dim>> solve_sizes(std::span<const Dim> sizes,
       if (contains(extent.formal.is_constant() ? std::vector<Dim>() : extent.formal.sizes(),
                    known[i].first))
         why += (why.empty() ? ": " : ", and ") + known[i].first.to_string() + " is " +
-               known[i].second.to_string() + " in " + origin[i]->place();
+               known[i].second.to_string() + " in " + origin[i].place();
     throw ShapeError(name + ": " + extent.place() + " has size " + extent.actual.to_string() +
                          ", where " +
                          (extent.formal.is_constant() ? "" : extent.formal.to_string() + " = ") +
                          expected.to_string() + " is needed" + why,
                      why.empty() ? "give an array of that size"
                                  : "make the sizes agree, or give them different names");
+  }
+  return solution;
+}
+
+}  // namespace
+
+std::vector<std::pair<Dim, Dim>> solve_sizes(std::span<const Dim> sizes,
+                                             std::span<const Aval> formal,
+                                             std::span<const Aval> actual,
+                                             std::string_view function) {
+  return solution_of(sizes, formal, actual, function).known;
+}
+
+std::vector<std::pair<Dim, Dim>> solve_program_sizes(const Jaxpr& jaxpr,
+                                                     std::span<const Aval> inputs,
+                                                     std::string_view function) {
+  const auto [known, origin] = solution_of(jaxpr->sizes, jaxpr->input_avals(), inputs, function);
+  for (const Constraint& constraint : jaxpr->constraints) {
+    const Dim left = constraint.left.substitute(known), right = constraint.right.substitute(known);
+    if (less_equal(left, right) != false) continue;
+    std::vector<Dim> used;
+    collect_sizes(Shape{constraint.left, constraint.right}, used);
+    const std::string needed = to_string(constraint), said = spoken(needed, jaxpr->sizes);
+    std::string why;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      if (!contains(used, known[i].first)) continue;
+      const auto whole = whole_of(known[i].first);
+      const bool is_whole = whole && said != needed;
+      why += (why.empty() ? ", where " : ", and ") +
+             (is_whole ? whole->first : known[i].first.to_string()) + " is " +
+             (known[i].second * (is_whole ? whole->second : 1)).to_string() + " in " +
+             origin[i].place();
+    }
+    throw ShapeError(std::string(function) + ": " + said + " is needed" + why,
+                     "give arrays of sizes that satisfy this");
   }
   return known;
 }
@@ -338,15 +398,14 @@ Jaxpr instantiate(const Jaxpr& jaxpr, const std::map<std::string, Dim>& sizes) {
     if (less_equal(0, value) == false)
       throw ValueError("instantiate: the size " + name + " is " + value.to_string(),
                        "give a size of 0 or more");
-    replacements.emplace_back(Dim::size(name), value);
+    replacements.push_back(size_value(jaxpr->sizes, name, value, "instantiate"));
   }
   return instantiate(jaxpr, replacements);
 }
 
 Jaxpr instantiate_for(const Jaxpr& jaxpr, std::span<const Aval> inputs) {
   if (jaxpr->sizes.empty()) return jaxpr;
-  const std::vector<std::pair<Dim, Dim>> values =
-      solve_sizes(jaxpr->sizes, jaxpr->input_avals(), inputs, "the program");
+  const std::vector<std::pair<Dim, Dim>> values = solve_program_sizes(jaxpr, inputs, "the program");
   // A rewrite of the program runs it on its own avals: its sizes stay, also those that no input
   // tells.
   const bool same = std::all_of(values.begin(), values.end(),
@@ -365,27 +424,6 @@ Jaxpr instantiate_for(const Jaxpr& jaxpr, std::span<const Aval> inputs) {
       jaxpr->memo.get(key, [&]() -> std::shared_ptr<const void> {
         return std::make_shared<Jaxpr>(instantiate(jaxpr, values));
       }));
-}
-
-Traced trace_with_specs(const Function& function, std::span<const Spec> specs,
-                        std::span<const std::optional<Aval>> actual, std::string_view name) {
-  std::vector<Dim> taken(sizes_in_scope().begin(), sizes_in_scope().end()), named;
-  for (const std::optional<Aval>& aval : actual)
-    if (aval) collect_sizes(aval->shape, taken);
-  for (const Spec& spec : specs) spec.collect_sizes(named);
-  std::vector<std::pair<Dim, Dim>> renamed;
-  std::vector<Dim> sizes;
-  for (Dim size : named) {
-    sizes.push_back(fresh_size(size, taken));
-    taken.push_back(sizes.back());
-    renamed.emplace_back(size, sizes.back());
-  }
-  std::vector<Aval> avals;
-  for (std::size_t i = 0; i < specs.size(); ++i)
-    avals.push_back(specs[i].substitute(renamed).resolve(
-        i < actual.size() ? actual[i] : std::nullopt,
-        std::string(name) + ": " + ArgumentNames::of(i) + ": "));
-  return make_jaxpr(function, avals, name, std::move(sizes));
 }
 
 }  // namespace plait

@@ -142,9 +142,11 @@ void add_size(py::module_& module) {
           std::optional<Dim> right = as_dim(other.ptr());
           if (!right) return borrowed(Py_NotImplemented);
           if (std::optional<bool> decided = decide(self, *right)) return py::bool_(*decided);
-          throw TracerError("whether " + self.to_string() + " " + sign + " " + right->to_string() +
-                                " depends on the sizes, which this program leaves open",
-                            "use min or max of sizes, where on values, or give the size a number");
+          throw TracerError(
+              "whether " + self.to_string() + " " + sign + " " + right->to_string() +
+                  " depends on the sizes, which this program leaves open",
+              "use min or max of sizes, where on values, declare it in constraints, or give "
+              "the size a number");
         },
         py::is_operator());
   };

@@ -76,7 +76,7 @@ TEST_CASE("sizes are solved from shapes") {
   CHECK(problem([&] { solve({"n", "2*n 5"}, {{3}, {7, 5}}); }) ==
         "f: argument 1, axis 0 has size 7, where 2*n = 6 is needed: n is 3 in argument 0, axis 0");
   CHECK(problem([&] { solve({"2*n"}, {{7}}); }) ==
-        "f: argument 0, axis 0 has size 7, and no n makes 2*n that");
+        "f: argument 0, axis 0 has size 7, where 2*n, a multiple of 2, is needed");
   CHECK(problem([&] { solve({"n+4"}, {{3}}); }) ==
         "f: argument 0, axis 0 has size 3, and no n makes n+4 that");
   CHECK(problem([&] { solve({"n"}, {{3, 2}}); }) ==
@@ -147,7 +147,8 @@ TEST_CASE("constraints are checked at each call") {
   auto ones = [](std::int64_t n) { return lax::full({n}, 1, DType::float32); };
   CHECK(eval_jaxpr(jaxpr, Arrays{ones(4), ones(3)})[0].shape() == Shape{3});
   CHECK(problem([&] { eval_jaxpr(jaxpr, Arrays{ones(2), ones(3)}); }) ==
-        "the program needs m <= n, and here that is 3 <= 2");
+        "the program: m <= n is needed, where n is 2 in argument 0, axis 0, and m is 3 in "
+        "argument 1, axis 0");
 }
 
 TEST_CASE("a name that an enclosing trace binds is another size inside") {

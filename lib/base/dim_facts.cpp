@@ -1,0 +1,57 @@
+// Orders of sizes from declared ones: p >= value follows where p - k*(right - left) >= value does
+// for a fact left <= right and k >= 0. The search is bounded in depth, so an answer may be weaker
+// than the truth, never wrong.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/size_facts.h>
+
+#include <algorithm>
+
+#include "base/dim_node.h"
+
+namespace plait {
+namespace {
+
+thread_local std::vector<std::pair<Dim, Dim>> facts;
+
+constexpr int deepest = 3;
+
+using namespace sizes;
+
+// How often a fact is to be subtracted so that its first term in common with p goes; 0: none is.
+std::int64_t multiple_in(const Polynomial& p, const Polynomial& fact) {
+  for (const DimTerm& term : fact) {
+    if (term.factors.empty()) continue;
+    for (const DimTerm& other : p)
+      if (other.factors == term.factors && (other.coefficient > 0) == (term.coefficient > 0))
+        return std::max<std::int64_t>(1, other.coefficient / term.coefficient);
+  }
+  return 0;
+}
+
+bool follows(const Polynomial& p, std::int64_t value, int depth) {
+  if (depth == 0) return false;
+  for (const auto& [left, right] : facts) {
+    const Polynomial fact = difference(to_polynomial(right), to_polynomial(left));
+    const std::int64_t k = multiple_in(p, fact);
+    if (k == 0) continue;
+    const Polynomial rest = difference(p, scaled(fact, k));
+    if (is_at_least(rest, value) || follows(rest, value, depth - 1)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool sizes::follows_from_facts(const Polynomial& polynomial, std::int64_t value) {
+  return !facts.empty() && follows(polynomial, value, deepest);
+}
+
+SizeFacts::SizeFacts(std::span<const std::pair<Dim, Dim>> orders) : previous_(facts.size()) {
+  facts.insert(facts.end(), orders.begin(), orders.end());
+}
+SizeFacts::~SizeFacts() { facts.resize(previous_); }
+
+NoSizeFacts::NoSizeFacts() : kept_(std::exchange(facts, {})) {}
+NoSizeFacts::~NoSizeFacts() { facts = std::move(kept_); }
+
+}  // namespace plait
