@@ -253,6 +253,17 @@ constinit const Primitive integer_pow_p{"integer_pow"};
 static const auto integer_pow_def =
     define(integer_pow_p, "x to a constant integer power y; y >= 0 for integer x.")
         .family(elementwise(numbers, 1, ResultType::same, Values::nonzero))
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
+          const Aval& x = inputs[0];
+          if (x.dtype == DType::bool_)
+            throw DtypeError("integer_pow takes numbers, and x is bool",
+                             "convert x to int32 first");
+          if (params.integer("y") < 0 && is_integer(x.dtype))
+            throw ValueError("integer_pow: integers have no negative powers, and y is " +
+                                 std::to_string(params.integer("y")),
+                             "convert x to float first");
+          return std::vector<Aval>{x};
+        })
         .rule<Pointwise>([](std::span<const DType> in, const Params& params) -> Chunk {
           const std::int64_t y = params.integer("y");
           // Squaring from the low bit up, the order of multiplications every lane shares.
@@ -285,9 +296,6 @@ static const auto integer_pow_def =
         });
 Array lax::integer_pow(Operand x, std::int64_t y) {
   if (y == 1) return x;
-  if (y < 0 && is_integer(x.dtype()))
-    throw ValueError("integer_pow: integers have no negative powers, and y is " + std::to_string(y),
-                     "convert x to float first");
   return bind(integer_pow_p, {x}, {{"y", Dim(y)}});
 }
 
