@@ -14,7 +14,7 @@
 #pragma once
 
 #include <plait/api.h>
-#include <plait/sizes.h>
+#include <plait/sized.h>
 
 #include <map>
 
@@ -45,16 +45,20 @@ TracedFunction traced(F f, const A&... arguments) {
 }
 
 // The same for sizes with names: a spec for each leaf of the arguments, which say the structure.
+// The sizes satisfy the constraints, which the file keeps: traced_with_specs(f, {"b 784"},
+// Constraints{"b > 0"}, x).
 template <class F, class... A>
-TracedFunction traced_with_specs(F f, const std::vector<Spec>& specs, const A&... arguments) {
+TracedFunction traced_with_specs(F f, const std::vector<Spec>& specs,
+                                 const Constraints& constraints, const A&... arguments) {
   const detail::Flat<F> flat(f, typename std::decay_t<A>(arguments)...);
   if (specs.size() != flat.inputs.size())
     throw TreeError("save: " + std::to_string(specs.size()) + " specs for arguments of " +
                         std::to_string(flat.inputs.size()) + " arrays",
                     "give one spec for each array");
   const std::vector<Aval> avals = avals_of(flat.inputs);
-  Traced trace = trace_with_specs(
-      flat.function, specs, std::vector<std::optional<Aval>>(avals.begin(), avals.end()), "save");
+  Traced trace = trace_with_specs(flat.function, specs,
+                                  std::vector<std::optional<Aval>>(avals.begin(), avals.end()),
+                                  "save", constraints);
   return {std::move(trace.jaxpr),
           std::move(trace.captured),
           {},
@@ -62,6 +66,14 @@ TracedFunction traced_with_specs(F f, const std::vector<Spec>& specs, const A&..
           *flat.result,
           {},
           {}};
+}
+
+template <class F, class... A>
+TracedFunction traced_with_specs(F f, const std::vector<Spec>& specs, const A&... arguments)
+  requires(sizeof...(A) > 0 &&
+           !std::is_same_v<std::tuple_element_t<0, std::tuple<A...>>, Constraints>)
+{
+  return traced_with_specs(std::move(f), specs, Constraints(), arguments...);
 }
 
 // One function of a program. Immutable, cheap to copy.
@@ -82,6 +94,11 @@ class Entry {
   // The leaves of the result, for the leaves of the arguments. TreeError, ShapeError and DtypeError
   // name the leaf that does not fit. Arrays may be traced.
   Arrays operator()(std::span<const Array> leaves) const;
+  // The same, run at the sizes of its calls as the options say; without, each size has a program of
+  // its own. Constraints are those of the file.
+  Entry at_sizes(SizeOptions options) const;
+  // What runs for leaves of these avals, and what padding costs.
+  std::string explain(std::span<const Aval> leaves) const;
   // The same with other arrays for some constants, by name, of the same shapes and dtypes.
   Entry with_constants(const std::map<std::string, Array>& replacements) const;
   // The same function by another program, such as a pass makes of jaxpr(); its test vector stays.
@@ -100,7 +117,8 @@ class Entry {
   struct Data {
     std::string name;
     TracedFunction function;
-    Arrays expected;  // the outputs for the example
+    Arrays expected;                      // the outputs for the example
+    std::shared_ptr<SizedProgram> sized;  // with named sizes
   };
   std::shared_ptr<const Data> data_;
 };
@@ -134,6 +152,10 @@ class Program {
   template <class Signature>
   std::function<Signature> entry(std::string_view name) const {
     return as_function((*this)[name], std::function<Signature>());
+  }
+  template <class Signature>
+  std::function<Signature> entry(std::string_view name, SizeOptions options) const {
+    return as_function((*this)[name].at_sizes(std::move(options)), std::function<Signature>());
   }
   // Of a program with one entry.
   template <class Signature>

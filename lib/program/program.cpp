@@ -1,5 +1,6 @@
 // Programs: entries as functions. See program.h.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/argument_names.h>
 #include <plait/base/progress.h>
 #include <plait/ops.h>
 #include <plait/program.h>
@@ -98,7 +99,11 @@ Entry::Entry(std::string name, TracedFunction function) {
     for (std::size_t i = 0; i < num_constants; ++i)
       function.constant_names.push_back("c" + std::to_string(i));
   }
-  data_ = std::make_shared<const Data>(Data{std::move(name), std::move(function), {}});
+  auto sized = function.jaxpr->sizes.empty()
+                   ? nullptr
+                   : std::make_shared<SizedProgram>(function.jaxpr, SizeOptions(), name, name);
+  data_ = std::make_shared<const Data>(
+      Data{std::move(name), std::move(function), {}, std::move(sized)});
 }
 
 std::span<const Aval> Entry::inputs() const {
@@ -115,8 +120,29 @@ Arrays Entry::operator()(std::span<const Array> leaves) const {
   for (std::size_t i = 0; i < leaves.size(); ++i)
     operands.push_back(fitted(*this, int(i), leaves[i], wanted[i]));
   operands.insert(operands.end(), constants().begin(), constants().end());
-  const Jaxpr program = instantiate_for(jaxpr(), avals_of(operands));
-  return flat::call(program, operands, {{"name", name()}});
+  const ArgumentNames names([this](std::size_t leaf) { return place_of(*this, int(leaf)); });
+  if (data_->sized) return (*data_->sized)(operands);
+  return flat::call(jaxpr(), operands, {{"name", name()}});
+}
+
+Entry Entry::at_sizes(SizeOptions options) const {
+  if (!data_->sized)
+    throw ValueError(name() + " has no named sizes",
+                     "save it for arguments such as \"b 784\", or call it as it is");
+  if (!options.constraints.empty())
+    throw ValueError(name() + ": constraints are given for a loaded function",
+                     "give them to save: the file holds them");
+  auto changed = std::make_shared<Data>(*data_);
+  changed->sized = std::make_shared<SizedProgram>(jaxpr(), std::move(options), name(), name());
+  Entry entry = *this;
+  entry.data_ = std::move(changed);
+  return entry;
+}
+
+std::string Entry::explain(std::span<const Aval> leaves) const {
+  std::vector<Aval> avals(leaves.begin(), leaves.end());
+  for (const Array& constant : constants()) avals.push_back(constant.aval());
+  return data_->sized ? data_->sized->explain(avals) : compile(jaxpr())->explain();
 }
 
 void Entry::check_arguments(const TreeDef& given) const {

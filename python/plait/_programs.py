@@ -10,10 +10,13 @@ import os
 from plait import _captures, _plait
 from plait._functions import Flat, check_callable, name_of, text_of
 from plait._plait import flatten, unflatten
+from plait._size_options import constraint_texts
 from plait.tree import DictKey, flatten_with_path
 
 
-def save(path, fun, *args, meta=None, licence="", constants=True, test_vectors=True):
+def save(
+    path, fun, *args, constraints=(), meta=None, licence="", constants=True, test_vectors=True
+):
     """Writes functions to a `.plait` file, which plait.load reads in Python and in C++.
 
     save("model.plait", predict, weights, x) saves one function, traced on these arguments. Arguments are
@@ -21,7 +24,8 @@ def save(path, fun, *args, meta=None, licence="", constants=True, test_vectors=T
     value. save("model.plait", {"train_step": (step, state, x, y), "predict": (predict, weights, x)}) saves
     several, which share their constants (arrays that functions capture).
 
-    meta is a dict of texts that the file keeps. constants=False leaves the constants out: load needs them
+    constraints are texts on named sizes, "b > 0" or "t % 8 == 0", as for make_jaxpr: the file holds them, and
+    every call of a loaded function is checked. meta is a dict of texts that the file keeps. constants=False leaves the constants out: load needs them
     then. test_vectors=False leaves out the arguments and their results, which load(verify=True) compares.
 
     The file is written whole or not at all. ValueError for functions that call back into Python
@@ -51,11 +55,11 @@ def save(path, fun, *args, meta=None, licence="", constants=True, test_vectors=T
                     f"save: the entry {name!r} is {text_of(entry)}",
                     'give a tuple: {"name": (function, argument, ...)}',
                 )
-            functions[name] = _traced(*entry)
+            functions[name] = _traced(constraints, *entry)
     else:
         check_callable("save", fun)
         name = "".join(c if c.isalnum() or c in "_-" else "_" for c in name_of(fun))
-        functions[name.strip("_") or "main"] = _traced(fun, *args)
+        functions[name.strip("_") or "main"] = _traced(constraints, fun, *args)
     texts = {_text(key): _text(value) for key, value in (meta or {}).items()}
     _plait.save_program(path, functions, texts, _text(licence), constants, test_vectors)
 
@@ -95,8 +99,9 @@ def _text(value):
     return str(value).encode("utf-8", "backslashreplace").decode()
 
 
-def _traced(fun, *args):
+def _traced(constraints, fun, *args):
     check_callable("save", fun)
+    constraints = constraint_texts("save", constraints)
     leaves, structure = flatten(args)
     _check_keys(args)
     _, both = flatten((args, {}))
@@ -104,8 +109,8 @@ def _traced(fun, *args):
     has_specs = any(isinstance(leaf, str) for leaf in leaves)
 
     def trace():
-        if has_specs:
-            return _plait.trace_with_specs(flat, leaves, name_of(fun))
+        if has_specs or constraints:
+            return _plait.trace_with_specs(flat, leaves, name_of(fun), constraints)
         avals = [_plait.aval_of(leaf, "save") for leaf in leaves]
         return _plait.flat_make_jaxpr(flat, avals, "save", name_of(fun))
 
@@ -267,6 +272,16 @@ class Entry:
     def constants(self):
         """The arrays that the function captured, by name."""
         return dict(zip(self._data.constant_names, self._data.constants))
+
+    @property
+    def sizes(self):
+        """Specs of the arguments, as jit takes them; None when there are no named sizes."""
+        if not self.jaxpr.sizes:
+            return None
+        arguments = _structure(self._data.arguments())
+        avals = self.jaxpr.in_avals[: len(self.jaxpr.in_avals) - len(self._data.constants)]
+        named = [any(not isinstance(size, int) for size in aval.shape) for aval in avals]
+        return unflatten(arguments, [str(a) if name else None for a, name in zip(avals, named)])
 
     @property
     def argument_names(self):

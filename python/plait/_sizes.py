@@ -17,6 +17,7 @@ from plait._functions import (
     wraps,
 )
 from plait._plait import flatten, unflatten
+from plait._size_options import constraint_texts
 from plait._transforms import ClosedJaxpr
 
 
@@ -33,13 +34,16 @@ def instantiate(jaxpr, **sizes):
     return _plait.instantiate(jaxpr, sizes)
 
 
-def mask(fun, in_shapes, out_shapes=None):
+def mask(fun, in_shapes, out_shapes=None, *, constraints=()):
     """fun on arrays padded to fixed sizes: mask(f, ["n d", "d k"])(x, w, n=3).
 
     in_shapes has a spec for each argument (a spec alone stands for one argument), in trees like the
     arguments' own. Values of sizes are keywords of the call. Padding is never read and is zero in results.
+    constraints say what the sizes satisfy ("n > 0", "n % 8 == 0"), as for make_jaxpr; they are checked when it
+    runs, for every example of a batch.
     """
     check_callable("mask", fun)
+    constraints = constraint_texts("mask", constraints)
     shapes = tuple(in_shapes) if isinstance(in_shapes, (list, tuple)) else (in_shapes,)
 
     def masked(*args, **sizes):
@@ -61,7 +65,9 @@ def mask(fun, in_shapes, out_shapes=None):
             return _plait.broadcast_prefix(out_shapes, flat.outputs, "mask: out_shapes")
 
         wanted = None if out_shapes is None else out_specs
-        outputs = _plait.flat_mask(flat, arrays, specs, wanted, sizes, name_of(fun), place)
+        outputs = _plait.flat_mask(
+            flat, arrays, specs, wanted, sizes, name_of(fun), place, constraints
+        )
         return unflatten(flat.outputs, outputs)
 
     return wraps("mask", fun, masked)

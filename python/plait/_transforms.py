@@ -22,6 +22,7 @@ from plait._functions import (
     wraps,
 )
 from plait._plait import flatten, unflatten
+from plait._size_options import constraint_texts, size_options
 
 
 class ClosedJaxpr:
@@ -52,13 +53,18 @@ class ClosedJaxpr:
         return str(self.jaxpr)
 
 
-def make_jaxpr(fun, static_argnums=(), *, return_shape=False):
+def make_jaxpr(fun, static_argnums=(), *, return_shape=False, constraints=()):
     """A function that returns the jaxpr of fun for arguments: arrays, shapes with dtypes, or specs.
 
     A spec is text that names sizes: "n d" is float32, "i32[n d]" says the dtype, "_" is a size of the call.
     With return_shape=True it returns the tree of the result's types too.
+
+    constraints are texts on these sizes: "b > 0", "t <= 512", "n <= m" are orders, which decide what fun asks
+    of sizes; they stand in the jaxpr, and calls are checked against them. "t % 8 == 0" makes t 8*t_8, so that
+    reshape(t // 8, 8) fits. ValueError for a text that is no comparison of these sizes.
     """
     check_callable("make_jaxpr", fun)
+    constraints = constraint_texts("make_jaxpr", constraints)
     integers("make_jaxpr", "static_argnums", static_argnums)
 
     def jaxpr_of(*args, **kwargs):
@@ -74,8 +80,8 @@ def make_jaxpr(fun, static_argnums=(), *, return_shape=False):
         dynamic = tuple(arg for i, arg in enumerate(args) if i not in fixed)
         leaves, structure = flatten((dynamic, kwargs))
         flat = Flat("make_jaxpr", partial if fixed else fun, structure)
-        if any(isinstance(leaf, str) for leaf in leaves):
-            jaxpr, consts = _plait.trace_with_specs(flat, leaves, name_of(fun))
+        if constraints or any(isinstance(leaf, str) for leaf in leaves):
+            jaxpr, consts = _plait.trace_with_specs(flat, leaves, name_of(fun), constraints)
         else:
             avals = [_plait.aval_of(leaf, "make_jaxpr") for leaf in leaves]
             jaxpr, consts = _plait.flat_make_jaxpr(flat, avals, "make_jaxpr", name_of(fun))
@@ -178,6 +184,10 @@ def jit(
     donate_argnames=(),
     inline=False,
     sizes=None,
+    constraints=(),
+    buckets=None,
+    bound=None,
+    executables=64,
     wait=False,
 ):
     """fun, traced once for each signature of its arguments, and compiled.
@@ -185,13 +195,21 @@ def jit(
     Arrays that fun captures are read again at every call. Static arguments are part of the signature.
     Donated arguments give their memory to results and cannot be used after the call. With sizes, a spec for
     each argument ("n d", "i32[n]", "_", None for all from the call, or trees of them), one trace serves every
-    value of the named sizes: jit(f, sizes=("b 784", None)).
+    value of the named sizes: jit(f, sizes=("b 784", None)). constraints say what these satisfy, as for
+    make_jaxpr, and are checked at each call.
+
+    At the sizes of a call the trace runs as an executable of its own; so many as executables are kept, and
+    the one used longest ago goes first. buckets=True pads arrays to the next power of two and masks the
+    padding, so that few executables serve all sizes; a list [16, 64] says the buckets, a dict of lists or True
+    for which sizes. bound={"b": 512} pads to one executable. f.explain says which, and what padding costs. A
+    loaded function needs no sizes: jit(program.predict, buckets=True) takes those it was saved with.
 
     The first calls run at once, on libraries and loops compiled before; loops generated for the program
     compile on a thread of their own, give the same bits, and take over between calls. With wait, the first
     call waits for them.
 
-    ShapeError when an array does not fit its spec, or sizes of one name disagree.
+    ShapeError when an array does not fit its spec, sizes of one name disagree, a constraint does not hold, or
+    a size is beyond its bound or the last bucket.
     """
     if fun is None:
         return functools.partial(
@@ -202,6 +220,10 @@ def jit(
             donate_argnames=donate_argnames,
             inline=inline,
             sizes=sizes,
+            constraints=constraints,
+            buckets=buckets,
+            bound=bound,
+            executables=executables,
             wait=wait,
         )
     check_callable("jit", fun)
@@ -216,9 +238,20 @@ def jit(
             f"jit: {both[0] if both else 'an argument'} is static and donated",
             "donate arrays only: static arguments are values of the signature",
         )
+    options = size_options(constraints, buckets, bound, executables)
+    if sizes is None and (options["constraints"] or options["buckets"] or options["bound"]):
+        sizes = getattr(fun, "sizes", None)
+        if sizes is None:
+            _plait.fail(
+                "ValueError",
+                f"jit: constraints, buckets or bound are given for `{name_of(fun)}`, and no sizes",
+                'name sizes: jit(f, sizes=("b 784", None), buckets=True)',
+            )
     if sizes is not None:
         sizes = (sizes,) if isinstance(sizes, str) else tuple(sizes)
-    jitted = _plait.make_jit(fun, name_of(fun), *static, *donated, bool(wait), sizes, positional)
+    jitted = _plait.make_jit(
+        fun, name_of(fun), *static, *donated, bool(wait), sizes, options, positional
+    )
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
         try:
             setattr(jitted, attribute, getattr(fun, attribute))

@@ -157,7 +157,8 @@ PyObject* explain(PyObject* self, PyObject* const* values, Py_ssize_t count, PyO
     JitInputs inputs;
     const auto entry = find_entry(state, to_call(values, std::size_t(count), keywords), inputs);
     const auto instance = find_instance(state, *entry, inputs.arrays);
-    return py::str(compile_for(state, *entry, *instance)->explain()).release().ptr();
+    const std::string sizes = instance->sized ? entry->sized->describe(*instance->sized) : "";
+    return py::str(sizes + compile_for(state, *entry, *instance)->explain()).release().ptr();
   });
 }
 
@@ -212,28 +213,33 @@ void add_jit(py::module_& module) {
   jit_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (!jit_type) throw py::error_already_set();
   module.attr("JitFunction") = borrowed(reinterpret_cast<PyObject*>(jit_type));
-  module.def("make_jit", [](py::object function, const std::string& name,
-                            std::vector<std::int64_t> static_argnums, py::tuple static_argnames,
-                            std::vector<std::int64_t> donate_argnums, py::tuple donate_argnames,
-                            bool wait, py::object specs, std::vector<std::string> parameters) {
-    PyObject* object = jit_type->tp_alloc(jit_type, 0);
-    if (!object) throw py::error_already_set();
-    auto* self = reinterpret_cast<JitObject*>(object);
-    self->vectorcall = call;
-    self->state = new JitState;
-    self->state->function = std::move(function);
-    self->state->name = name;
-    self->state->static_argnums = std::move(static_argnums);
-    for (py::handle item : static_argnames)
-      self->state->static_argnames.push_back(borrowed(item.ptr()));
-    self->state->donate_argnums = std::move(donate_argnums);
-    for (py::handle item : donate_argnames)
-      self->state->donate_argnames.push_back(borrowed(item.ptr()));
-    self->state->waits = wait;
-    if (!specs.is_none()) self->state->specs = std::move(specs);
-    self->state->parameters = std::move(parameters);
-    return py::reinterpret_steal<py::object>(object);
-  });
+  module.def("make_jit",
+             [](py::object function, const std::string& name,
+                std::vector<std::int64_t> static_argnums, py::tuple static_argnames,
+                std::vector<std::int64_t> donate_argnums, py::tuple donate_argnames, bool wait,
+                py::object specs, const py::dict& options, std::vector<std::string> parameters) {
+               PyObject* object = jit_type->tp_alloc(jit_type, 0);
+               if (!object) throw py::error_already_set();
+               auto* self = reinterpret_cast<JitObject*>(object);
+               self->vectorcall = call;
+               self->state = new JitState;
+               self->state->function = std::move(function);
+               self->state->name = name;
+               self->state->static_argnums = std::move(static_argnums);
+               for (py::handle item : static_argnames)
+                 self->state->static_argnames.push_back(borrowed(item.ptr()));
+               self->state->donate_argnums = std::move(donate_argnums);
+               for (py::handle item : donate_argnames)
+                 self->state->donate_argnames.push_back(borrowed(item.ptr()));
+               self->state->waits = wait;
+               if (!specs.is_none()) self->state->specs = std::move(specs);
+               self->state->options = {options["constraints"].cast<std::vector<std::string>>(),
+                                       options["buckets"].cast<Buckets>(),
+                                       options["bound"].cast<std::map<std::string, std::int64_t>>(),
+                                       options["executables"].cast<std::size_t>()};
+               self->state->parameters = std::move(parameters);
+               return py::reinterpret_steal<py::object>(object);
+             });
   py::class_<CacheView>(module, "JitCache", "What a jitted function has kept.")
       .def_readonly("entries", &CacheView::entries)
       .def_readonly("captured", &CacheView::captured)

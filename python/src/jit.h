@@ -5,7 +5,7 @@
 
 #include "bindings.h"
 
-#include <plait/run.h>
+#include <plait/sized.h>
 
 namespace plait::python {
 
@@ -54,6 +54,7 @@ struct Instance {
   Jaxpr jaxpr;
   std::shared_ptr<const Executable> executable;
   bool releases_gil = false;
+  std::optional<SizedProgram::Instance> sized;  // with named sizes
 };
 
 struct JitEntry {
@@ -63,6 +64,7 @@ struct JitEntry {
   std::vector<LeafKey> leaves;
 
   Jaxpr jaxpr;
+  std::shared_ptr<SizedProgram> sized;  // with named sizes
   std::vector<Captured> captured;
   std::vector<Guard> guards;
   TreeDef outputs;
@@ -96,6 +98,7 @@ struct JitState {
   std::vector<py::object> donate_argnames;
   bool waits = false;                   // for generated loops
   py::object specs;                     // a tuple, one for each argument; null without named sizes
+  SizeOptions options;                  // of named sizes
   std::vector<std::string> parameters;  // names of positional parameters, where known
   std::vector<std::shared_ptr<JitEntry>> entries;
   std::shared_ptr<JitEntry> last;

@@ -155,11 +155,10 @@ std::vector<Buffer> take_donated(const JitState& state, JitInputs& inputs) {
 
 std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
                                         const Arrays& arrays) {
-  constexpr std::size_t limit = 64;
   if (entry.jaxpr->sizes.empty()) {
     if (entry.instances.empty())
       entry.instances.push_back(std::make_shared<Instance>(
-          Instance{{}, entry.jaxpr, nullptr, work_of(entry.jaxpr) > 30000}));
+          Instance{{}, entry.jaxpr, nullptr, work_of(entry.jaxpr) > 30000, {}}));
     return entry.instances[0];
   }
   auto& instances = entry.instances;
@@ -173,10 +172,10 @@ std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
   ArgumentNames names([&](std::size_t input) { return state.input_name(entry, input); });
   auto made = std::make_shared<Instance>();
   made->avals = avals_of(arrays);
-  solve_sizes(entry.jaxpr->sizes, entry.jaxpr->input_avals(), made->avals, "jit");
-  made->jaxpr = instantiate_for(entry.jaxpr, made->avals);
+  made->sized = entry.sized->instance_for(made->avals);
+  made->jaxpr = made->sized->program;
   made->releases_gil = work_of(made->jaxpr) > 30000;
-  if (instances.size() >= limit) instances.pop_back();
+  if (instances.size() >= state.options.executables) instances.pop_back();
   instances.insert(instances.begin(), made);
   return made;
 }
@@ -185,16 +184,25 @@ std::shared_ptr<const Executable> compile_for(const JitState& state, const JitEn
                                               const Instance& instance) {
   std::optional<Waiting> waiting;
   if (state.waits) waiting.emplace();
-  return compile(instance.jaxpr, CompileOptions{.donate = entry.donated});
+  // What is padded is a copy.
+  const bool is_padded = instance.sized && !instance.sized->padded.empty();
+  return compile(instance.jaxpr,
+                 CompileOptions{.donate = is_padded ? std::vector<bool>() : entry.donated});
 }
 
 PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
-  const Arrays& arrays = inputs.arrays;
-  const bool direct = !Trace::current() && !is_recorded(arrays) &&
-                      std::all_of(arrays.begin(), arrays.end(),
+  const bool direct = !Trace::current() && !is_recorded(inputs.arrays) &&
+                      std::all_of(inputs.arrays.begin(), inputs.arrays.end(),
                                   [](const Array& array) { return array.is_concrete(); });
-  const std::shared_ptr<Instance> instance = find_instance(state, entry, arrays);
-  if (!direct) return give(entry, flat::call(instance->jaxpr, arrays, {{"name", state.name}}));
+  const std::shared_ptr<Instance> instance = find_instance(state, entry, inputs.arrays);
+  const bool is_padded = instance->sized && !instance->sized->padded.empty();
+  Arrays padded;
+  if (is_padded) padded = entry.sized->pad(*instance->sized, inputs.arrays);
+  const Arrays& arrays = is_padded ? padded : inputs.arrays;
+  auto cut = [&](Arrays results) {
+    return is_padded ? entry.sized->cut(*instance->sized, std::move(results)) : results;
+  };
+  if (!direct) return give(entry, cut(flat::call(instance->jaxpr, arrays, {{"name", state.name}})));
   if (!instance->executable) make_executable(state, entry, *instance);
   const std::shared_ptr<const Executable> executable = instance->executable;
   const std::vector<Buffer> shared =
@@ -213,7 +221,7 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
   results.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i)
     results.push_back(make_concrete(avals[i], std::move(outputs[i])));
-  return give(entry, std::move(results));
+  return give(entry, cut(std::move(results)));
 }
 
 std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitInputs& inputs) {

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
+#include <plait/specs.h>
+
 #include <plait/base/memory.h>
 #include <plait/base/pool.h>
 #include <plait/compile/backend.h>
@@ -32,18 +34,19 @@ std::vector<Spec> to_specs(py::handle sequence) {
 }  // namespace
 
 void add_programs(py::module_& module) {
-  module.def("trace_with_specs",
-             [](py::object function, py::object leaves, const std::string& name) {
-               TransformScope scope("make_jaxpr", name);
-               std::vector<std::optional<Aval>> actual;
-               for (py::handle leaf : leaves) {
-                 const bool value = !leaf.is_none() && !PyUnicode_Check(leaf.ptr());
-                 actual.push_back(value ? std::optional<Aval>(to_aval(leaf.ptr())) : std::nullopt);
-               }
-               const std::vector<Spec> specs = to_specs(leaves);
-               const Traced traced = trace_with_specs(to_function(function, name), specs, actual);
-               return py::make_tuple(jaxpr_object(traced.jaxpr), from_arrays(traced.captured));
-             });
+  module.def("trace_with_specs", [](py::object function, py::object leaves, const std::string& name,
+                                    const std::vector<std::string>& constraints) {
+    TransformScope scope("make_jaxpr", name);
+    std::vector<std::optional<Aval>> actual;
+    for (py::handle leaf : leaves) {
+      const bool value = !leaf.is_none() && !PyUnicode_Check(leaf.ptr());
+      actual.push_back(value ? std::optional<Aval>(to_aval(leaf.ptr())) : std::nullopt);
+    }
+    const std::vector<Spec> specs = to_specs(leaves);
+    const Traced traced = trace_with_specs(to_function(function, name), specs, actual, "make_jaxpr",
+                                           Constraints(constraints));
+    return py::make_tuple(jaxpr_object(traced.jaxpr), from_arrays(traced.captured));
+  });
   module.def("instantiate", [](const Jaxpr& jaxpr, py::dict sizes) {
     std::map<std::string, Dim> values;
     for (auto [name, value] : sizes)
@@ -52,7 +55,7 @@ void add_programs(py::module_& module) {
   });
   module.def("flat_mask", [](py::object function, py::object inputs, py::object in_shapes,
                              py::object out_shapes, py::dict sizes, const std::string& name,
-                             py::object place) {
+                             py::object place, const std::vector<std::string>& constraints) {
     TransformScope scope("mask", name);
     const ArgumentNames names(to_names(place));
     flat::MaskOptions options;
@@ -62,7 +65,8 @@ void add_programs(py::module_& module) {
     for (auto [key, value] : sizes)
       options.sizes.emplace(utf8_of(key.ptr()),
                             to_array(value.ptr(), {"mask", utf8_of(key.ptr())}));
-    return from_arrays(flat::mask(to_function(function, name), to_arrays(inputs), options));
+    return from_arrays(flat::mask(to_function(function, name), to_arrays(inputs), options,
+                                  Constraints(constraints)));
   });
   module.def("pad_ragged", [](py::object arrays, py::object length) {
     const Arrays list = to_arrays(arrays);

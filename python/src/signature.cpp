@@ -269,13 +269,14 @@ std::vector<Spec> specs_of(const JitState& state, const JitCall& call, const Jit
 
 // Checks the arrays of a call against specs: a number that a spec says, or sizes of one name.
 void check_sizes(const JitState& state, const JitEntry& entry, std::span<const Spec> specs,
-                 std::span<const Aval> avals) {
+                 const Constraints& constraints, std::span<const Aval> avals) {
   ArgumentNames names([&](std::size_t input) { return state.input_name(entry, input); });
   std::vector<Dim> sizes;
   std::vector<Aval> formal;
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    specs[i].collect_sizes(sizes);
-    formal.push_back(specs[i].resolve(avals[i], "jit: " + ArgumentNames::of(i) + ": "));
+    const Spec spec = specs[i].substitute(constraints.multiples());
+    spec.collect_sizes(sizes);
+    formal.push_back(spec.resolve(avals[i], "jit: " + ArgumentNames::of(i) + ": "));
   }
   solve_sizes(sizes, formal, avals, "jit");
 }
@@ -331,9 +332,10 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
   for (const LeafKey& leaf : entry->leaves)
     if (leaf.aval) avals.push_back(*leaf.aval);
   std::vector<Spec> specs;
+  const Constraints constraints(state.options.constraints);
   if (state.specs) {
     specs = specs_of(state, call, *entry);
-    check_sizes(state, *entry, specs, avals);
+    check_sizes(state, *entry, specs, constraints, avals);
   }
   const Function function = [&](std::span<const Array> tracers) {
     return call_traced(state, *entry, leaves, tracers, entry->outputs);
@@ -345,9 +347,11 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
     ~Restore() { conversions = outer; }
   } restore{outer};
   const std::vector<std::optional<Aval>> actual(avals.begin(), avals.end());
-  const Traced traced = state.specs ? trace_with_specs(function, specs, actual, "jit")
+  const Traced traced = state.specs ? trace_with_specs(function, specs, actual, "jit", constraints)
                                     : make_jaxpr(function, avals, "jit");
   entry->jaxpr = traced.jaxpr;
+  if (!traced.jaxpr->sizes.empty() || state.specs)
+    entry->sized = std::make_shared<SizedProgram>(traced.jaxpr, state.options, state.name);
   std::size_t input = 0;
   bool donates = false;
   for (LeafKey& leaf : entry->leaves) {
