@@ -43,6 +43,8 @@ struct CompileOptions {
   // No kernel whose bits may differ from those of the eager program.
   bool exact = false;
   Device device = {};
+  // Asked in this order in place of all that there are; none stands for those.
+  std::vector<const Backend*> backends = {};
 };
 
 // Compiles a jaxpr without named sizes; memoised on the jaxpr.

@@ -427,7 +427,8 @@ std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileO
   if (!jaxpr->sizes.empty())
     throw InternalError("compile: the program has named sizes; instantiate it first\n" +
                         print(jaxpr));
-  std::vector<const Backend*> all = backends_of(options.device.kind), quick, slow;
+  std::vector<const Backend*> all = options.backends, quick, slow;
+  if (all.empty()) all = backends_of(options.device.kind);
   for (const Backend* backend : all) (backend->runs_eagerly() ? quick : slow).push_back(backend);
   const compile_passes::KeepWhole keep = [&](const Equation& equation, std::span<const Aval> inputs,
                                              std::span<const Aval> outputs) {
@@ -471,6 +472,7 @@ std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr, const CompileOptio
     key +=
         " " + std::to_string(int(options.device.kind)) + ":" + std::to_string(options.device.index);
   for (bool donated : options.donate) key += donated ? '1' : '0';
+  for (const Backend* backend : options.backends) key += " " + std::string(backend->name());
   const auto executable = std::static_pointer_cast<const Executable>(jaxpr->memo.get(
       key, [&]() -> std::shared_ptr<const void> { return compile_now(jaxpr, options); }));
   if (tiers::is_waiting()) tiers::finish(*executable);

@@ -67,6 +67,7 @@ class Words {
 int info(const Words& words);
 int show(const Words& words);
 int check(const Words& words);
+int conformance(const Words& words);
 
 // The entries that the words ask for: the one named by operand `at`, or all.
 std::vector<Entry> entries_of(const Program& program, const Words& words, std::size_t at);

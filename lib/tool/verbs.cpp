@@ -52,6 +52,17 @@ std::span<const Verb> verbs() {
         {"--with", "onednn", "multiply and convolve by oneDNN, which it then needs where it runs"},
         {"--runtime", "FILE", "the run-time library, if it is not the one beside libplait"}},
        &compile},
+      {"conformance",
+       "[PRIMITIVE...]",
+       0,
+       1000,
+       "whether a backend obeys the laws, for every primitive and dtype or those named",
+       "Each line says what passed, what the backend refuses (and who runs it then), and what\n"
+       "failed, with the law and the sample. The exit code is 1 when anything failed.\n",
+       {{"--backend", "NAME", "the backend: onednn, llvm, reference, or a module's"},
+        {"--module", "PATH", "a shared object to load first, which registers the backend"},
+        {"--kernels", nullptr, "kernels alone, without programs that transforms make"}},
+       &conformance},
   };
   return all;
 }

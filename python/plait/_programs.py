@@ -25,8 +25,8 @@ def save(
     several, which share their constants (arrays that functions capture).
 
     constraints are texts on named sizes, "b > 0" or "t % 8 == 0", as for make_jaxpr: the file holds them, and
-    every call of a loaded function is checked. meta is a dict of texts that the file keeps. constants=False leaves the constants out: load needs them
-    then. test_vectors=False leaves out the arguments and their results, which load(verify=True) compares.
+    every call of a loaded function is checked. meta is a dict of texts that the file keeps. constants=False
+    leaves the constants out: load needs them then. test_vectors=False leaves out the arguments and their results, which load(verify=True) compares.
 
     The file is written whole or not at all. ValueError for functions that call back into Python
     (host_call, islands of @script), FileError (an OSError) where the file cannot be written.

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <random>
 
+#include <plait/tolerance.h>
 #include "laws.h"
-#include "tolerance.h"
 
 namespace plait::laws {
 

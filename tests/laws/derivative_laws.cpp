@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <plait/tolerance.h>
 #include "laws.h"
-#include "tolerance.h"
 
 namespace plait::laws {
 namespace {

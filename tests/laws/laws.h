@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "samples.h"
+#include <plait/plait.h>
+#include <plait/samples.h>
 
 namespace plait::laws {
 

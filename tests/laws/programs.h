@@ -5,7 +5,8 @@
 
 #include <random>
 
-#include "samples.h"
+#include <plait/plait.h>
+#include <plait/samples.h>
 
 namespace plait::laws {
 

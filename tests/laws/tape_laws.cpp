@@ -1,7 +1,7 @@
 // Laws of the tape. See laws.h.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/tolerance.h>
 #include "laws.h"
-#include "tolerance.h"
 
 namespace plait::laws {
 namespace {

@@ -108,3 +108,16 @@ def test_the_package_runs_it(model):
     result = subprocess.run(command, capture_output=True, text=True)
     assert (result.returncode, result.stdout) == run("info", model)[:2]
     assert subprocess.run(command[:-2], capture_output=True).returncode == 2
+
+
+def test_conformance_says_what_a_backend_takes():
+    code, out, err = run("conformance", "--backend", "reference", "add", "dot_general", "--kernels")
+    assert code == 0 and not err
+    assert out.splitlines()[-1].endswith("0 failed") and "add                     passed" in out
+    assert run("conformance")[0] == 2 and "--backend" in run("conformance")[2]
+    code, out, err = run("conformance", "--backend", "nobody")
+    assert code == 1 and "there is no backend 'nobody'" in err and "reference" in err
+    code, out, err = run("conformance", "--backend", "reference", "no_such")
+    assert code == 1 and "there is no primitive 'no_such'" in err
+    code, out, err = run("conformance", "--backend", "x", "--module", "/no/such.so")
+    assert code == 1 and "cannot be loaded" in err

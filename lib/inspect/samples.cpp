@@ -1,8 +1,13 @@
 // Samples as arrays. See samples.h.
 // SPDX-License-Identifier: Apache-2.0
-#include "samples.h"
+#include <plait/samples.h>
 
+#include <plait/control.h>
+#include <plait/lax.h>
 #include <plait/linear_solve.h>
+#include <plait/numpy.h>
+#include <plait/numpy_linalg.h>
+#include <plait/numpy_shape.h>
 #include <plait/ops_linalg.h>
 
 #include <algorithm>
@@ -11,7 +16,7 @@
 #include <numeric>
 #include <random>
 
-#include "tolerance.h"
+#include <plait/tolerance.h>
 
 namespace plait::laws {
 
@@ -95,8 +100,6 @@ Case loop_in_branch_case(const Primitive& primitive) {
   return made;
 }
 
-}  // namespace
-
 // A case of a primitive that is reached through a function, of these inputs.
 Case function_case(const Primitive& primitive, std::vector<Sample::Input> inputs,
                    std::function<Arrays(std::span<const Array>)> function) {
@@ -125,6 +128,8 @@ Arrays solved_system(std::span<const Array> inputs) {
   };
   return linear_solve(matvec, inputs.subspan(1), solve, solve);
 }
+
+}  // namespace
 
 std::vector<Case> cases_of(const Primitive& primitive) {
   if (primitive.name() == "empty_stack") return {loop_in_branch_case(primitive)};

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <plait/kernels.h>
-#include <plait/plait.h>
+#include <plait/transforms.h>
 
 #include <functional>
 #include <limits>

@@ -1,0 +1,46 @@
+// Conformance of a backend: the laws that kernels must obey, over every primitive and dtype that it
+// says it supports.
+//
+//   plait::ConformanceReport report = plait::conformance(*plait::find_backend("accelerator"));
+//   std::puts(report.to_string().c_str());
+//   return report.passed() ? 0 : 1;
+//
+// What is asked of the kernel of an equation: results are the reference's within the table of
+// tolerances (tolerance.h), NaN and infinities among them; inputs may have any strides, and are
+// left as they were; nothing is written outside outputs and scratch; an input that may be
+// overwritten may be; a second call, and calls from two threads, give the same bits. Then programs:
+// a primitive, its derivatives and its vmap, cut into groups by the backend and the reference
+// alone, give what the reference gives.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/compile/backend.h>
+
+namespace plait {
+
+struct ConformanceRow {
+  enum class State { passed, refused, failed };
+  std::string primitive;  // or the symbol of a composite
+  DType dtype = DType::float32;
+  State state = State::passed;
+  int samples = 0;     // that the backend took
+  std::string detail;  // refused: what runs it instead, and why; failed: the law and the sample
+};
+
+struct ConformanceReport {
+  std::string backend;
+  std::vector<ConformanceRow> rows;
+  int count(ConformanceRow::State state) const;
+  bool passed() const { return count(ConformanceRow::State::failed) == 0; }
+  std::string to_string() const;  // a line for each primitive and state, then counts
+};
+
+struct ConformanceOptions {
+  std::vector<std::string> primitives = {};  // those alone; none: every registered one
+  bool programs = true;                      // derivatives and vmap too
+};
+
+// ValueError for a primitive that is not registered.
+ConformanceReport conformance(const Backend& backend, const ConformanceOptions& options = {});
+
+}  // namespace plait

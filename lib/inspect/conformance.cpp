@@ -1,0 +1,331 @@
+// The laws of a backend over every primitive and dtype. See conformance.h.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/conformance.h>
+
+#include <plait/composites.h>
+#include <plait/lax.h>
+#include <plait/nn.h>
+#include <plait/numpy.h>
+#include <plait/run.h>
+#include <plait/tolerance.h>
+#include <plait/wait.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "inspect/kernel_laws.h"
+
+namespace plait {
+namespace {
+
+using laws::Case;
+using State = ConformanceRow::State;
+
+constexpr DType dtypes[] = {DType::float64, DType::float32,    DType::bfloat16, DType::float16,
+                            DType::int32,   DType::complex128, DType::complex64};
+
+// What libraries take whole or in large pieces only: composites, and products that are worth it.
+std::vector<std::pair<std::string, Case>> function_cases() {
+  auto make = [](const char* name, std::vector<Shape> shapes, auto function) {
+    Case made{name, nullptr, {}, {}, {}};
+    for (const Shape& shape : shapes) made.inputs.push_back({{shape, DType::float64}});
+    made.apply = [function](std::span<const Array> x, const Params&) {
+      return Arrays{function(x)};
+    };
+    return std::pair<std::string, Case>(name, std::move(made));
+  };
+  using In = std::span<const Array>;
+  return {
+      make("dot_general", {{64, 96}, {96, 80}}, [](In x) { return numpy::matmul(x[0], x[1]); }),
+      make("dot_general", {{3, 40, 48}, {3, 48, 56}},
+           [](In x) { return numpy::matmul(x[0], x[1]); }),
+      make("conv", {{2, 16, 14, 14}, {24, 16, 3, 3}},
+           [](In x) { return lax::conv(x[0], x[1], {1, 1}, "SAME"); }),
+      make("softmax", {{3, 8}}, [](In x) { return nn::softmax(x[0]); }),
+      make("gelu", {{3, 8}}, [](In x) { return nn::gelu(x[0]); }),
+      make("layer_norm", {{4, 16}, {16}, {16}},
+           [](In x) { return nn::layer_norm(x[0], x[1], x[2]); }),
+      make("attention", {{2, 5, 2, 8}, {2, 5, 2, 8}, {2, 5, 2, 8}},
+           [](In x) { return nn::dot_product_attention(x[0], x[1], x[2]); }),
+  };
+}
+
+// The case in another dtype; a composite's inputs are floats of one dtype.
+std::optional<Case> in_dtype(const Case& one, DType dtype) {
+  if (dtype == DType::float64) return one;
+  if (one.primitive) return laws::with_dtype(one, dtype);
+  if (!is_floating(dtype)) return std::nullopt;
+  Case other = one;
+  for (Sample::Input& input : other.inputs) input.aval.dtype = dtype;
+  return other;
+}
+
+DType dtype_of(const Case& one) {
+  for (const Sample::Input& input : one.inputs)
+    if (is_inexact(input.aval.dtype)) return input.aval.dtype;
+  return one.inputs.empty() ? DType::float64 : one.inputs[0].aval.dtype;
+}
+
+// Values that arithmetic must hand on: NaN, infinities, signed zeros.
+Array special_values(const Array& like) {
+  std::vector<complex128> numbers = laws::numbers_of(like);
+  const double special[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0};
+  Array result = laws::converted(like, like.dtype());
+  const Buffer buffer = result.buffer();
+  visit_dtype(like.dtype(), [&](auto element) {
+    using T = decltype(element);
+    if constexpr (std::is_floating_point_v<T>)
+      for (std::size_t i = 0; i < numbers.size(); i += 2)
+        static_cast<T*>(buffer.data())[i] = T(special[i / 2 % std::size(special)]);
+  });
+  return result;
+}
+
+// What one primitive or composite is tried on, in one dtype.
+class Trial {
+ public:
+  Trial(const Backend& backend, const ConformanceOptions& options, ConformanceRow& row)
+      : backend_(backend), options_(options), row_(row) {}
+
+  // False when the case asks nothing: it holds no equation, or cannot be traced.
+  bool run(const Case& one) {
+    Jaxpr program;
+    try {
+      program = make_jaxpr(one.function(), one.avals(), "conformance").jaxpr;
+    } catch (const Error&) {
+      return false;
+    }
+    if (program->equations.empty() || holds_callable(program)) return false;
+    try {
+      check(one, program);
+    } catch (const std::exception& error) {
+      fail(one, std::string("threw: ") + error.what());
+    }
+    return true;
+  }
+
+ private:
+  void check(const Case& one, const Jaxpr& program) {
+    const Arrays inputs = one.values();
+    const bool is_taken = std::any_of(program->equations.begin(), program->equations.end(),
+                                      [&](const Equation& e) { return takes(*program, e); });
+    if (!is_taken) return;
+    if (program->equations.size() == 1) {
+      if (auto found = kernel_law(program, inputs)) return fail(one, *found);
+      if (Pointwise::table().find(*program->equations[0].primitive)) {
+        Arrays special;
+        for (const Array& input : inputs) special.push_back(special_values(input));
+        if (auto found = kernel_law(program, special))
+          return fail(one, "NaN and infinities: " + *found);
+      }
+    }
+    std::vector<std::pair<std::string, Jaxpr>> programs{{"f", program}};
+    if (options_.programs) add_transformed(one, inputs, programs);
+    for (const auto& [name, each] : programs)
+      if (auto found = program_law(each)) return fail(one, name + ": " + *found);
+    ++row_.samples;
+  }
+
+  // Whether the backend takes an equation; notes why not.
+  bool takes(const JaxprData& program, const Equation& equation) {
+    std::vector<Aval> inputs, outputs;
+    for (const Atom& atom : equation.inputs) inputs.push_back(program.aval(atom));
+    for (Var var : equation.outputs) outputs.push_back(program.aval(var));
+    for (const std::vector<Aval>* avals : {&inputs, &outputs})
+      for (const Aval& aval : *avals)
+        if (aval.stack > 0) return false;
+    const Support support = backend_.supports(equation, inputs, outputs);
+    if (support) return true;
+    if (!row_.detail.empty()) return false;
+    row_.detail = Eval::table().find(*equation.primitive)                           ? "reference"
+                  : holds_bodies(equation.params) && !equation.params.has("symbol") ? "control"
+                                                                                    : "decomposed";
+    if (!support.reason.empty()) row_.detail += ": " + support.reason;
+    return false;
+  }
+
+  std::optional<std::string> kernel_law(const Jaxpr& program, const Arrays& inputs) const {
+    std::vector<Buffer> buffers;
+    for (const Array& input : inputs) buffers.push_back(input.buffer());
+    return laws::kernel_violation(backend_, program, inputs, run_without(program, buffers));
+  }
+
+  // What those give that run everything: the reference, and loops and branches over it.
+  static std::vector<const Backend*> everything() {
+    std::vector<const Backend*> backends;
+    for (const char* name : {"control", "reference"})
+      if (const Backend* backend = find_backend(name)) backends.push_back(backend);
+    return backends;
+  }
+  static Arrays run_without(const Jaxpr& program, std::span<const Buffer> inputs) {
+    Arrays results;
+    for (const Buffer& buffer : compile(program, {.backends = everything()})->run(inputs))
+      results.push_back(Array(buffer));
+    return results;
+  }
+
+  // Programs that transforms make of the case.
+  void add_transformed(const Case& one, const Arrays& inputs,
+                       std::vector<std::pair<std::string, Jaxpr>>& programs) const {
+    const Function f = one.function();
+    std::vector<bool> wrt;
+    for (const Array& input : inputs) wrt.push_back(is_differentiable(input.aval()));
+    auto add = [&](const char* name, const std::function<Jaxpr()>& make) {
+      try {
+        programs.emplace_back(name, make());
+      } catch (const Error&) {
+        // What is refused by name is no matter of backends.
+      }
+    };
+    add("vmap of f", [&] {
+      const std::vector<std::optional<int>> dims(inputs.size(), 0);
+      return batch_jaxpr(make_jaxpr(f, one.avals(), "conformance").jaxpr, 3, dims)->jaxpr;
+    });
+    if (std::find(wrt.begin(), wrt.end(), true) == wrt.end()) return;
+    add("gradient of f", [&] {
+      return make_jaxpr(
+                 [&](std::span<const Array> x) {
+                   const flat::Pullback pullback = flat::vjp(f, x, wrt);
+                   Tangents cotangents;
+                   for (const Array& output : pullback.outputs)
+                     cotangents.push_back(is_differentiable(output.aval())
+                                              ? Tangent(output)
+                                              : Tangent(output.aval()));
+                   Arrays results;
+                   for (const Tangent& tangent : pullback.pull(cotangents))
+                     results.push_back(tangent.instantiate());
+                   return results;
+                 },
+                 one.avals(), "conformance")
+          .jaxpr;
+    });
+  }
+
+  // The program on the backend and the reference gives what the reference alone gives.
+  std::optional<std::string> program_law(const Jaxpr& program) const {
+    std::vector<Buffer> inputs;
+    for (std::size_t i = 0; i < program->input_avals().size(); ++i) {
+      const Aval& aval = program->input_avals()[i];
+      if (aval.stack > 0) return std::nullopt;
+      const auto values =
+          is_inexact(aval.dtype) ? Sample::Input::Values::unit : Sample::Input::Values::boolean;
+      inputs.push_back(laws::values_for({aval, values, 2}, 5 + unsigned(i)).buffer());
+    }
+    std::vector<const Backend*> backends = everything();
+    backends.insert(backends.begin(), &backend_);
+    Arrays given;
+    for (const Buffer& buffer : compile(program, {.backends = std::move(backends)})->run(inputs))
+      given.push_back(Array(buffer));
+    return laws::difference(given, run_without(program, inputs));
+  }
+
+  void fail(const Case& one, const std::string& what) {
+    if (row_.state == State::failed) return;  // the first is enough
+    row_.state = State::failed;
+    row_.detail = one.to_string() + ": " + what;
+  }
+
+  const Backend& backend_;
+  const ConformanceOptions& options_;
+  ConformanceRow& row_;
+};
+
+// A row for each dtype in which the cases can be.
+void try_cases(const Backend& backend, const ConformanceOptions& options, const std::string& name,
+               const std::vector<Case>& cases, std::vector<ConformanceRow>& rows) {
+  std::map<DType, ConformanceRow> by_dtype;
+  for (const Case& one : cases)
+    for (DType dtype : dtypes) {
+      const std::optional<Case> other = in_dtype(one, dtype);
+      if (!other) continue;
+      const DType key = dtype_of(*other);
+      auto [at, is_first] = by_dtype.try_emplace(key);
+      ConformanceRow& row = at->second;
+      row.primitive = name;
+      row.dtype = key;
+      const bool asked = Trial(backend, options, row).run(*other);
+      if (is_first && !asked) by_dtype.erase(at);
+      if (dtype_of(*other) != dtype) break;  // it has no float64 to replace
+    }
+  for (auto& [dtype, row] : by_dtype) {
+    if (row.state != State::failed && row.samples == 0) row.state = State::refused;
+    if (row.state == State::passed) row.detail.clear();
+    rows.push_back(std::move(row));
+  }
+}
+
+std::string names_of(const std::vector<const ConformanceRow*>& rows) {
+  std::string text;
+  for (const ConformanceRow* row : rows)
+    text += (text.empty() ? "" : " ") + std::string(short_name_of(row->dtype));
+  return text;
+}
+
+}  // namespace
+
+int ConformanceReport::count(State state) const {
+  return int(std::count_if(rows.begin(), rows.end(),
+                           [&](const ConformanceRow& row) { return row.state == state; }));
+}
+
+std::string ConformanceReport::to_string() const {
+  constexpr std::size_t width = 24;
+  std::string text;
+  auto line = [&](const std::string& name, const std::string& rest) {
+    text += name + std::string(name.size() < width ? width - name.size() : 1, ' ') + rest + "\n";
+  };
+  for (std::size_t begin = 0; begin < rows.size();) {
+    std::size_t end = begin;
+    std::map<std::string, std::vector<const ConformanceRow*>> refused;
+    std::vector<const ConformanceRow*> good;
+    for (; end < rows.size() && rows[end].primitive == rows[begin].primitive; ++end) {
+      if (rows[end].state == State::passed) good.push_back(&rows[end]);
+      if (rows[end].state == State::refused) refused[rows[end].detail].push_back(&rows[end]);
+    }
+    if (!good.empty()) line(rows[begin].primitive, "passed   " + names_of(good));
+    for (const auto& [why, these] : refused)
+      line(rows[begin].primitive,
+           "refused  " + names_of(these) + (why.empty() ? "" : "  (" + why + ")"));
+    for (; begin < end; ++begin)
+      if (rows[begin].state == State::failed)
+        line(rows[begin].primitive, "FAILED   " + std::string(short_name_of(rows[begin].dtype)) +
+                                        "  " + rows[begin].detail);
+  }
+  return text + backend + ": " + std::to_string(count(State::passed)) + " passed, " +
+         std::to_string(count(State::refused)) +
+         " refused (run by decomposition or the reference), " +
+         std::to_string(count(State::failed)) + " failed";
+}
+
+ConformanceReport conformance(const Backend& backend, const ConformanceOptions& options) {
+  ConformanceReport report{std::string(backend.name()), {}};
+  const Waiting waiting;
+  auto is_wanted = [&](const std::string& name) {
+    return options.primitives.empty() ||
+           std::find(options.primitives.begin(), options.primitives.end(), name) !=
+               options.primitives.end();
+  };
+  const std::vector<std::pair<std::string, Case>> functions = function_cases();
+  for (const std::string& name : options.primitives) {
+    const bool is_composite = std::any_of(functions.begin(), functions.end(),
+                                          [&](const auto& pair) { return pair.first == name; });
+    if (!find_primitive(name) && !is_composite)
+      throw ValueError("conformance: there is no primitive '" + name + "'",
+                       "name a primitive, as plait.rules lists them, or a composite");
+  }
+  for (const PrimitiveInfo* info : laws::primitives_under_law()) {
+    const std::string name(info->primitive->name());
+    if (!is_wanted(name) || info->primitive->is_effectful()) continue;
+    std::vector<Case> cases = laws::cases_of(*info->primitive);
+    for (const auto& [other, one] : functions)
+      if (other == name) cases.push_back(one);
+    try_cases(backend, options, name, cases, report.rows);
+  }
+  for (const auto& [name, one] : functions)
+    if (is_wanted(name) && !find_primitive(name))
+      try_cases(backend, options, name, {one}, report.rows);
+  return report;
+}
+
+}  // namespace plait
