@@ -63,6 +63,18 @@ def test_the_demo_reaches_the_same_accuracy_from_python_and_cpp():
     assert (EXAMPLES / "output" / "learning_curve.png").stat().st_size > 10_000
 
 
+def test_a_port_to_new_hardware_obeys_the_laws():
+    output = output_of(program("accelerator"))  # which fails where a law does not hold
+    assert re.search(
+        r"accelerator .*dot_general.*\[\d+ commands, \d+ bytes on the device\]", output
+    )
+    passed, refused, failed = map(
+        int, re.search(r"(\d+) passed, (\d+) refused .*, (\d+) failed", output).groups()
+    )
+    assert 10 <= passed <= 25 and refused > 200 and failed == 0
+    assert re.search(r"^add +passed +f32$", output, re.MULTILINE)
+
+
 @pytest.mark.parametrize("stem", sorted(p.stem for p in EXAMPLES.glob("*.cpp")))
 def test_programs_link_no_python(stem):
     libraries = output_of("ldd", program(stem))
