@@ -130,7 +130,9 @@ void SizedProgram::require_sizes() const {
 
 // What a size is padded to at this value; nothing when it is not.
 std::optional<std::int64_t> SizedProgram::padded_value(Dim size, std::int64_t value) const {
-  const auto [name, unit] = spoken(size);
+  const auto whole = spoken(size);
+  const std::string& name = whole.first;
+  const std::int64_t unit = whole.second;
   auto too_large = [&](const std::string& what, std::int64_t largest) {
     return ShapeError(who_ + ": the size " + name + " of `" + name_ + "` is " +
                           std::to_string(value * unit) + ", and " + what + " is " +

@@ -278,7 +278,7 @@ class Entry:
         """Specs of the arguments, as jit takes them; None when there are no named sizes."""
         if not self.jaxpr.sizes:
             return None
-        arguments = _structure(self._data.arguments())
+        arguments = flatten(_template(self._data.arguments(), self._types))[1]
         avals = self.jaxpr.in_avals[: len(self.jaxpr.in_avals) - len(self._data.constants)]
         named = [any(not isinstance(size, int) for size in aval.shape) for aval in avals]
         return unflatten(arguments, [str(a) if name else None for a, name in zip(avals, named)])

@@ -73,6 +73,16 @@ def test_recipe_is_short_and_runs(programs, recipe):
     assert len(code) <= 40, f"{len(code)} lines"
 
 
+def test_the_laws_are_asked_of_a_module(programs, installed):
+    build, environment = programs
+    program = next(installed[2].rglob("bin/plait"))
+    module = next(build.rglob("plait_accelerator.so"))
+    words = ["conformance", "--backend", "accelerator", "--module", module, "add", "reduce"]
+    output = run(program, *words, env=environment)
+    assert re.search(r"^add +passed +f32$", output, re.MULTILINE), output
+    assert "accelerator: 1 passed, " in output and output.endswith(" 0 failed\n")
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_programs_link_plait_and_no_python(programs, recipe):
     build, environment = programs

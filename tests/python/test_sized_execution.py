@@ -126,3 +126,26 @@ def test_a_loaded_function_has_the_same_choice(tmp_path):
         for got, want in zip(f(rows(n), W), numpy_model(rows(n), W)):
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
     assert "padded to b = 8" in f.explain(rows(6), W)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int32", "uint8", "bool", "complex64"])
+def test_every_dtype_is_padded(dtype):
+    f = plait.jit(lambda x: (pnp.flip(x, 0), x == x, pnp.sum(x, 0)), sizes=f"{dtype}[n 2]",
+                  bound={"n": 8})  # fmt: skip
+    x = (np.arange(10).reshape(5, 2) % 3).astype(dtype)
+    flipped, same, total = f(x)
+    np.testing.assert_array_equal(flipped, x[::-1])
+    np.testing.assert_array_equal(same, x == x)
+    np.testing.assert_array_equal(total, plait.jit(lambda x: pnp.sum(x, 0))(x))
+    assert flipped.dtype == x.dtype
+
+
+def test_two_sizes_one_padded_and_empty_arrays():
+    f = plait.jit(lambda x, y: (x @ y.T, x.sum()), sizes=("n d", "m d"), buckets={"n": [4, 8]})
+    for n, m, d in ((3, 2, 5), (0, 2, 5), (4, 0, 1), (8, 3, 2)):
+        x, y = np.ones((n, d), np.float32), np.full((m, d), 2, np.float32)
+        product, total = f(x, y)
+        np.testing.assert_array_equal(product, x @ y.T)
+        assert float(total) == n * d
+    first = f.explain(x, y).splitlines()[0]
+    assert "masked, padded to n = 8: " in first and "m = 3" in first
