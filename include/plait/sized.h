@@ -34,6 +34,11 @@ class SizedProgram {
   // Messages begin with who.
   SizedProgram(Jaxpr program, SizeOptions options, std::string name, std::string who = "jit");
 
+  // Another program, such as a pass makes of this one, run as the options say.
+  std::shared_ptr<SizedProgram> with_program(Jaxpr program) const {
+    return std::make_shared<SizedProgram>(std::move(program), options_, name_, who_);
+  }
+
   // Runs it, padded where the options say so; inputs may be traced. ShapeError where sizes
   // disagree, do not satisfy its constraints, or are beyond the bound or the last bucket.
   Arrays operator()(std::span<const Array> inputs);

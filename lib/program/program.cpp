@@ -186,6 +186,7 @@ Entry Entry::with_jaxpr(const Jaxpr& jaxpr) const {
                      "keep their number, order, shapes and dtypes");
   auto changed = std::make_shared<Data>(*data_);
   changed->function.jaxpr = jaxpr;
+  if (changed->sized) changed->sized = changed->sized->with_program(jaxpr);
   Entry entry = *this;
   entry.data_ = std::move(changed);
   return entry;
