@@ -18,6 +18,7 @@ ProgramBuilder::ProgramBuilder(const Jaxpr& jaxpr)
     : avals_(jaxpr->avals),
       definition_(jaxpr->avals.size(), -1),
       users_(jaxpr->avals.size()),
+      num_uses_(jaxpr->avals.size(), 0),
       output_uses_(jaxpr->avals.size(), 0),
       equations_(jaxpr->equations),
       order_(jaxpr->equations.size()),
@@ -28,7 +29,7 @@ ProgramBuilder::ProgramBuilder(const Jaxpr& jaxpr)
   for (std::size_t e = 0; e < equations_.size(); ++e) {
     order_[e] = int(e);
     for (const Atom& atom : equations_[e].inputs)
-      if (atom.is_var()) users_[atom.var().id].push_back(int(e));
+      if (atom.is_var()) users_[atom.var().id].push_back(int(e)), ++num_uses_[atom.var().id];
     for (Var var : equations_[e].outputs) definition_[var.id] = int(e);
   }
   for (const Atom& atom : outputs_)
@@ -59,6 +60,7 @@ Var ProgramBuilder::add_input(const Aval& aval) {
   avals_.push_back(aval);
   definition_.push_back(-1);
   users_.emplace_back();
+  num_uses_.push_back(0);
   output_uses_.push_back(0);
   inputs_.push_back(var);
   return var;
@@ -72,6 +74,7 @@ std::vector<Var> ProgramBuilder::add_known(const Primitive& primitive, std::vect
   for (const Atom& atom : inputs) {
     if (!atom.is_var()) continue;
     users_[atom.var().id].push_back(index);
+    ++num_uses_[atom.var().id];
     if (const int definition = definition_[atom.var().id]; definition >= 0)
       order = std::max(order, order_[definition]);
   }
@@ -81,6 +84,7 @@ std::vector<Var> ProgramBuilder::add_known(const Primitive& primitive, std::vect
     avals_.push_back(std::move(aval));
     definition_.push_back(index);
     users_.emplace_back();
+    num_uses_.push_back(0);
     output_uses_.push_back(0);
   }
   order_.push_back(order);
@@ -266,31 +270,27 @@ void ProgramBuilder::replace(Var var, const Atom& with) {
         "give an atom of the same shape and dtype");
   if (Atom(var) == with) return;
   // What `with` is computed from keeps the var: everything else takes `with`.
-  std::vector<int>& users = users_[var.id];
   std::vector<int> keep;
-  for (int user : users)
-    if (with.is_var() && definition_[with.var().id] >= 0 && !is_erased(user)) {
-      const int users_of_with[] = {user};
-      if (user == definition_[with.var().id] || any_depends_on(std::span(&with, 1), users_of_with))
-        keep.push_back(user);
-    }
-  const std::vector<int> kept = keep;
-  std::erase_if(users,
-                [&](int user) { return std::find(kept.begin(), kept.end(), user) != kept.end(); });
+  std::erase_if(users_[var.id], [&](int user) {
+    const bool feeds = !is_erased(user) && any_depends_on(std::span(&with, 1), std::span(&user, 1));
+    if (feeds) keep.push_back(user);
+    return feeds;
+  });
   replace_all(var, with);
+  num_uses_[var.id] = int(keep.size());
   users_[var.id] = std::move(keep);
 }
 
 void ProgramBuilder::replace_all(Var var, const Atom& with) {
   const int definition = with.is_var() ? definition_[with.var().id] : -1;
-  std::vector<int> users = std::move(users_[var.id]);
-  users_[var.id].clear();
+  const std::vector<int> users = std::exchange(users_[var.id], {});
+  num_uses_[var.id] = 0;
   for (int user : users) {
     if (is_erased(user)) continue;
     for (Atom& atom : equations_[user].inputs)
       if (atom == Atom(var)) atom = with;
     if (definition >= 0 && order_[user] < order_[definition]) is_ordered_ = false;
-    if (with.is_var()) users_[with.var().id].push_back(user);
+    if (with.is_var()) users_[with.var().id].push_back(user), ++num_uses_[with.var().id];
   }
   if (output_uses_[var.id] > 0) {
     for (Atom& atom : outputs_)
@@ -300,7 +300,7 @@ void ProgramBuilder::replace_all(Var var, const Atom& with) {
   }
 }
 
-void ProgramBuilder::erase_unused(int index, const std::function<void(int)>& touched) {
+void ProgramBuilder::erase_unused(int index) {
   std::vector<int> open{index};
   while (!open.empty()) {
     const int e = open.back();
@@ -308,12 +308,11 @@ void ProgramBuilder::erase_unused(int index, const std::function<void(int)>& tou
     if (is_erased(e) || is_effectful(equations_[e])) continue;
     const bool used =
         std::any_of(equations_[e].outputs.begin(), equations_[e].outputs.end(),
-                    [&](Var var) { return !users_[var.id].empty() || output_uses_[var.id] > 0; });
+                    [&](Var var) { return num_uses_[var.id] > 0 || output_uses_[var.id] > 0; });
     if (used) continue;
     for (const Atom& atom : equations_[e].inputs) {
       if (!atom.is_var()) continue;
-      std::erase(users_[atom.var().id], e);
-      if (touched) touched(atom.var().id);
+      --num_uses_[atom.var().id];
       if (definition_[atom.var().id] >= 0) open.push_back(definition_[atom.var().id]);
     }
     equations_[e] = {nullptr, {}, {}, std::move(equations_[e].outputs), {}};
@@ -334,9 +333,13 @@ std::vector<int> ProgramBuilder::equations() const {
   return present;
 }
 
-std::span<const int> ProgramBuilder::users_of(Var var) const {
+std::vector<int> ProgramBuilder::users_of(Var var) const {
   require(var, "users_of");
-  return users_[var.id];
+  std::vector<int> users = users_[var.id];
+  std::erase_if(users, [&](int user) { return is_erased(user); });
+  std::sort(users.begin(), users.end());
+  users.erase(std::unique(users.begin(), users.end()), users.end());
+  return users;
 }
 
 std::optional<int> ProgramBuilder::definition_of(Var var) const {

@@ -123,8 +123,8 @@ class Matcher {
       for (const Atom& atom : pattern_->equations[e].inputs) {
         const std::optional<Atom> known = image(atom);
         if (!known || !known->is_var()) continue;
-        const std::span<const int> users = program_.users_of(known->var());
-        for (int user : std::vector<int>(users.begin(), users.end())) {
+        for (int user : program_.uses_of(known->var())) {
+          if (program_.is_erased(user)) continue;
           if (!(*program_.equation(user).primitive == *pattern_->equations[e].primitive)) continue;
           goals_.emplace_back(pattern_->equations[e].outputs[0],
                               program_.equation(user).outputs[0]);
@@ -160,8 +160,10 @@ bool is_separable(const Jaxpr& pattern, const ProgramBuilder& program,
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (is_result[pattern->equations[e].outputs[i].id]) continue;
       if (program.is_output(outputs[i])) return false;
-      for (int user : program.users_of(outputs[i]))
-        if (std::find(matched.begin(), matched.end(), user) == matched.end()) return false;
+      for (int user : program.uses_of(outputs[i]))
+        if (!program.is_erased(user) &&
+            std::find(matched.begin(), matched.end(), user) == matched.end())
+          return false;
     }
   }
   return pattern->outputs.size() == 1 || !program.any_depends_on(arguments, matched);

@@ -210,7 +210,7 @@ Jaxpr Rule::trace(Side side, std::span<const Aval> avals, const WildParams& wild
 std::vector<Pattern> Rule::shapes(std::span<const Aval> types) const {
   std::vector<std::vector<Aval>> candidates;
   if (state_->options.like.empty()) {
-    constexpr std::size_t limit = 400;
+    constexpr std::size_t limit = 256;
     candidates = combinations(types, num_arguments(), limit);
   } else {
     candidates.emplace_back();

@@ -78,7 +78,7 @@ class ProgramBuilder {
   std::size_t num_equations() const { return equations_.size(); }  // erased ones too
   bool is_erased(int equation) const { return !equations_[equation].primitive; }
   const Equation& equation(int index) const;
-  std::span<const int> users_of(Var var) const;  // one entry for each use
+  std::vector<int> users_of(Var var) const;  // in order of number, each once
   std::optional<int> definition_of(Var var) const;
   bool is_output(Var var) const;
   bool depends_on(const Atom& value, Var on) const;
@@ -93,10 +93,12 @@ class ProgramBuilder {
   std::vector<Var> add_known(const Primitive& primitive, std::vector<Atom> inputs,
                              const Params& params, Source source, std::vector<Aval> avals);
   void add_constraint(const Constraint& constraint);
+  // Each use of a var, and uses by erased equations.
+  std::span<const int> uses_of(Var var) const { return users_[var.id]; }
   // Replaces every use. `with` does not depend on var.
   void replace_all(Var var, const Atom& with);
-  // Erases equations of which nothing is used, from this one upwards; says which inputs lost a use.
-  void erase_unused(int equation, const std::function<void(int)>& touched = {});
+  // Erases the equation, where nothing of it is used, then what it was computed from.
+  void erase_unused(int equation);
   // Whether any of these depends on an output of one of the equations.
   bool any_depends_on(std::span<const Atom> values, std::span<const int> equations) const;
   // The same program as close() gives, unchecked.
@@ -108,8 +110,9 @@ class ProgramBuilder {
                const std::function<bool(int)>& is_target) const;
 
   std::vector<Aval> avals_;
-  std::vector<int> definition_;  // by var, -1: an input
-  std::vector<std::vector<int>> users_;
+  std::vector<int> definition_;          // by var, -1: an input
+  std::vector<std::vector<int>> users_;  // an entry for each use; some may be erased
+  std::vector<int> num_uses_;            // by equations that are not
   std::vector<int> output_uses_;
   std::vector<Equation> equations_;  // an erased one has no primitive
   // An equation is not before those that define its inputs in this order, unless is_ordered_ says

@@ -176,11 +176,7 @@ void add_builder(py::module_& module) {
       .def("users_of",
            [](py::object object, py::object var) {
              const auto& self = object.cast<const BuilderObject&>();
-             const auto users = self.builder.users_of(self.var(var, "users_of"));
-             std::vector<int> once(users.begin(), users.end());
-             std::sort(once.begin(), once.end());
-             once.erase(std::unique(once.begin(), once.end()), once.end());
-             return equation_objects(object, once);
+             return equation_objects(object, self.builder.users_of(self.var(var, "users_of")));
            })
       .def("definition_of",
            [](py::object object, py::object var) -> py::object {
