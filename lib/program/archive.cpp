@@ -4,12 +4,14 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <plait/base/pool.h>
 #include <plait/program.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zip.h>
 
+#include <atomic>
 #include <deque>
 
 namespace plait {
@@ -17,16 +19,16 @@ namespace {
 
 // The functions of libzip, found at run time.
 struct ZipLibrary {
-#define PLAIT_ZIP_FUNCTIONS(F)                                                          \
-  F(zip_open)                                                                           \
-  F(zip_close)                                                                          \
-  F(zip_discard)                                                                        \
-  F(zip_strerror)                                                                       \
-  F(zip_name_locate) F(zip_stat_index) F(zip_stat_init) F(zip_fopen_index) F(zip_fread) \
-      F(zip_fclose) F(zip_file_add) F(zip_source_buffer) F(zip_source_buffer_fragment)  \
-          F(zip_source_free) F(zip_set_file_compression) F(zip_file_extra_field_set)    \
-              F(zip_error_init_with_code) F(zip_error_strerror) F(zip_error_fini)       \
-                  F(zip_file_set_mtime)
+#define PLAIT_ZIP_FUNCTIONS(F)                                                                     \
+  F(zip_open)                                                                                      \
+  F(zip_close)                                                                                     \
+  F(zip_discard)                                                                                   \
+  F(zip_strerror)                                                                                  \
+  F(zip_name_locate)                                                                               \
+  F(zip_stat_index) F(zip_stat_init) F(zip_fopen_index) F(zip_fread) F(zip_fclose) F(zip_file_add) \
+      F(zip_source_buffer) F(zip_source_buffer_fragment) F(zip_source_free)                        \
+          F(zip_set_file_compression) F(zip_file_extra_field_set) F(zip_error_init_with_code)      \
+              F(zip_error_strerror) F(zip_error_fini) F(zip_file_set_mtime)
 #define PLAIT_DECLARE(name) decltype(&::name) name = nullptr;
   PLAIT_ZIP_FUNCTIONS(PLAIT_DECLARE)
 #undef PLAIT_DECLARE
@@ -219,12 +221,17 @@ struct ArchiveReader::Data {
   }
   Storage copy(std::size_t offset, std::size_t size) const {
     Storage storage = Storage::allocate(size);
-    for (std::size_t done = 0; done < size;) {
-      const ssize_t got =
-          pread(file, static_cast<char*>(storage.data()) + done, size - done, off_t(offset + done));
-      if (got <= 0) fail("it ends at byte " + std::to_string(offset + done));
-      done += std::size_t(got);
-    }
+    std::atomic<bool> is_short = false;
+    parallel_for(std::int64_t(size), 4 << 20, [&](std::int64_t begin, std::int64_t end) {
+      while (begin < end) {
+        const ssize_t got = pread(file, static_cast<char*>(storage.data()) + begin,
+                                  std::size_t(end - begin), off_t(offset) + begin);
+        if (got <= 0) is_short = true;
+        if (got <= 0) return;
+        begin += got;
+      }
+    });
+    if (is_short) fail("it cannot be read to the end");
     return storage;
   }
 };

@@ -3,6 +3,7 @@
 #include "checksum.h"
 
 #include <nmmintrin.h>
+#include <plait/base/pool.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +13,9 @@
 
 namespace plait {
 
-std::string checksum_of(std::string_view bytes) {
+namespace {
+
+std::uint32_t sum_of(std::string_view bytes) {
   constexpr std::size_t streams = 4, word = 8;
   std::uint64_t sums[streams], words[streams];
   std::fill(std::begin(sums), std::end(sums), 0xffffffffu);
@@ -29,9 +32,27 @@ std::string checksum_of(std::string_view bytes) {
   auto sum = std::uint32_t(sums[0]);
   for (; left > 0; --left, ++at) sum = _mm_crc32_u8(sum, std::uint8_t(*at));
   for (std::size_t i = 1; i < streams; ++i) sum = _mm_crc32_u32(sum, std::uint32_t(sums[i]));
-  char text[20];
-  std::snprintf(text, sizeof text, "crc32c-4:%08x", ~sum);
-  return text;
+  return ~sum;
+}
+
+}  // namespace
+
+std::vector<std::string> checksums_of(std::span<const std::string_view> arrays) {
+  std::vector<std::uint32_t> sums(arrays.size());
+  std::size_t bytes = 1;
+  for (std::string_view array : arrays) bytes += array.size();
+  constexpr std::size_t worth = 1 << 20;  // to wake a thread for
+  const auto grain = std::int64_t(1 + worth * arrays.size() / bytes);
+  parallel_for(std::int64_t(arrays.size()), grain, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = std::size_t(begin); i < std::size_t(end); ++i) sums[i] = sum_of(arrays[i]);
+  });
+  std::vector<std::string> texts;
+  for (std::uint32_t sum : sums) {
+    char text[20];
+    std::snprintf(text, sizeof text, "crc32c-4:%08x", sum);
+    texts.emplace_back(text);
+  }
+  return texts;
 }
 
 }  // namespace plait

@@ -4,11 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace plait {
 
-std::string checksum_of(std::string_view bytes);  // "crc32c-4:1b2f3a4c"
+std::vector<std::string> checksums_of(std::span<const std::string_view> arrays);  // "crc32c-4:…"
 
 }  // namespace plait

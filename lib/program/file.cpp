@@ -39,6 +39,12 @@ std::string_view bytes_of(const Buffer& buffer) {
   return {static_cast<const char*>(buffer.data()), std::size_t(buffer.bytes())};
 }
 
+std::vector<std::string_view> all_bytes_of(const std::vector<NamedArray>& arrays) {
+  std::vector<std::string_view> bytes;
+  for (const NamedArray& named : arrays) bytes.push_back(bytes_of(named.array));
+  return bytes;
+}
+
 // A name that is a file's, whatever extracts it.
 void check_name(const std::string& name) {
   const bool good = !name.empty() && name.size() <= 200 && name[0] != '.' &&
@@ -143,8 +149,9 @@ void save(const std::string& path, const std::map<std::string, TracedFunction>& 
       written.constants.push_back(constants.add(entry.constant_names()[i], entry.constants()[i]));
     manifest.entries.push_back(std::move(written));
   }
-  for (const NamedArray& named : constants.arrays())
-    manifest.checksums.emplace(named.name, checksum_of(bytes_of(named.array)));
+  const std::vector<std::string> checksums = checksums_of(all_bytes_of(constants.arrays()));
+  for (std::size_t i = 0; i < checksums.size(); ++i)
+    manifest.checksums.emplace(constants.arrays()[i].name, checksums[i]);
   ArchiveWriter archive(path);
   std::deque<std::string> headers;
   std::deque<std::vector<NamedArray>> examples;
@@ -203,13 +210,17 @@ class Loader {
     const Access access = options_.map_memory ? Access::mapped
                           : has_own           ? Access::copied
                                               : Access::checked;
-    for (NamedArray& named : arrays_of(constants_member, access)) {
-      const auto wanted = manifest_.checksums.find(named.name);
+    std::vector<NamedArray> arrays = arrays_of(constants_member, access);
+    std::vector<std::string> checksums;
+    if (has_own && compares) checksums = checksums_of(all_bytes_of(arrays));
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      const std::string& name = arrays[i].name;
+      const auto wanted = manifest_.checksums.find(name);
       if (has_own && wanted == manifest_.checksums.end())
-        fail("the constant " + named.name + " has no checksum");
-      if (has_own && compares && checksum_of(bytes_of(named.array)) != wanted->second)
-        fail("the constant " + named.name + " is damaged: it has another checksum than was saved");
-      constants_.emplace(named.name, std::move(named.array));
+        fail("the constant " + name + " has no checksum");
+      if (!checksums.empty() && checksums[i] != wanted->second)
+        fail("the constant " + name + " is damaged: it has another checksum than was saved");
+      constants_.emplace(name, std::move(arrays[i].array));
     }
   }
   std::vector<NamedArray> arrays_of(const std::string& member, ArchiveReader::Access access) const {

@@ -86,7 +86,7 @@ def test_a_mapped_file_may_be_replaced_while_it_is_used(path):
 
 
 @pytest.mark.skipif(
-    "PLAIT_TEST_LARGE" not in os.environ, reason="writes 2.3 GB: PLAIT_TEST_LARGE=1"
+    "PLAIT_TEST_LARGE" not in os.environ, reason="writes 2.4 GB: ./dev test --large"
 )
 def test_constants_of_more_than_two_gigabytes(path):
     w = np.zeros(300_000_000)
