@@ -31,17 +31,18 @@ std::string existing(const std::filesystem::path& path, const char* fix) {
 struct Linkable {
   const char *name, *library;
 };
-constexpr Linkable linkables[] = {{"onednn", "-ldnnl"}};
+constexpr Linkable linkables[] = {{"onednn", "-ldnnl"}, {"llvm", nullptr}};
 
 void add_backends(const Words& words, LinkOptions& options) {
   const std::vector<std::string> wanted = words.values("--with");
   for (const std::string& name : wanted) {
     const auto* found = std::find_if(std::begin(linkables), std::end(linkables),
                                      [&](const Linkable& one) { return name == one.name; });
-    if (found == std::end(linkables)) throw Usage("--with knows onednn, not `" + name + "`");
+    if (found == std::end(linkables))
+      throw Usage("--with knows onednn and llvm, not `" + name + "`");
     options.backends.push_back(existing(library_folder() / ("libplait_run_" + name + ".a"),
                                         "build plait with that backend"));
-    options.libraries.push_back(found->library);
+    if (found->library) options.libraries.push_back(found->library);
   }
   load_modules_only(wanted);
 }
@@ -80,6 +81,10 @@ int compile(const Words& words) {
   options.runtime =
       existing(words.value("--runtime", (library_folder() / "libplait_run.a").string()),
                "install it, or name it with --runtime");
+  const TemporaryFolder kernels;
+  const std::vector<std::string> backends = words.values("--with");
+  const bool has_kernels = std::count(backends.begin(), backends.end(), "llvm") > 0;
+  if (has_kernels) prepare_kernels(kernels.path());
   add_backends(words, options);
   const Program program = load(words[0]);
   const SizeChoices sizes(words.values("--size"));
@@ -91,7 +96,9 @@ int compile(const Words& words) {
   name_entries(entries);
   options.header =
       header_text(options.name, std::filesystem::path(words[0]).filename().string(), entries);
-  options.source = source_text(options.name, "bundle", entries);
+  if (has_kernels) options.kernels = kernels_for(entries, kernels.path());
+  options.source = source_text(options.name, entries,
+                               options.kernels.empty() ? Kernels::none : Kernels::embedded);
   options.bundle = bundle_of(entries);
   options.files = files_for(entries);
   link_object(options);

@@ -35,13 +35,15 @@ std::set<std::string> files_for(std::span<const DeployedEntry> entries);
 // The header that users include, and the functions that it declares. name is an identifier.
 std::string header_text(const std::string& name, const std::string& from,
                         std::span<const DeployedEntry> entries);
-std::string source_text(const std::string& name, const std::string& bundle_path,
-                        std::span<const DeployedEntry> entries);
+enum class Kernels { none, embedded };
+std::string source_text(const std::string& name, std::span<const DeployedEntry> entries,
+                        Kernels kernels);
 
 struct LinkOptions {
   std::string output, name;            // model.so or model.a; the identifier
   std::string header, source, bundle;  // their texts and bytes
   std::string runtime;                 // libplait_run.a
+  std::string kernels;                 // for plait_embed_kernels, or nothing
   std::vector<std::string> backends;   // more archives, whole
   std::vector<std::string> libraries;  // "-ldnnl"
   std::set<std::string> files;         // source files whose object files are needed
@@ -51,6 +53,11 @@ struct LinkOptions {
 void link_object(const LinkOptions& options);
 // BackendError where the object does not open: part of the run-time library is missing in it.
 void check_object(const std::string& path, const std::string& name);
+
+// Generated loops for the entries whose sizes are numbers, as plait_embed_kernels reads them.
+// prepare_kernels comes before anything is compiled.
+void prepare_kernels(const std::string& folder);
+std::string kernels_for(std::span<const DeployedEntry> entries, const std::string& folder);
 
 // A folder that is removed with it.
 class TemporaryFolder {

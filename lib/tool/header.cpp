@@ -227,34 +227,35 @@ std::string header_text(const std::string& name, const std::string& from,
   return text + " };\n" + call_signature(name) + ";\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
 }
 
-std::string source_text(const std::string& name, const std::string& bundle_path,
-                        std::span<const DeployedEntry> entries) {
-  std::string text =
-      "#include <stddef.h>\n#include \"" + name +
-      ".h\"\n"
-      "__asm__(\".section .rodata\\n.balign 64\\nplait_bundle:\\n.incbin \\\"" +
-      bundle_path +
-      "\\\"\\nplait_bundle_end:\\n.previous\\n\");\n"
-      "extern const char plait_bundle[] __attribute__((visibility(\"hidden\")));\n"
-      "extern const char plait_bundle_end[] __attribute__((visibility(\"hidden\")));\n"
-      "int plait_deployed_open(const void *, size_t, void **);\n"
-      "int plait_deployed_call(void *, size_t, const int64_t *, const void *const *, void *const "
-      "*);\n"
-      "void plait_deployed_close(void *);\n"
-      "const char *plait_deployed_message(void);\n" +
-      filled(R"(
-int $name_open($name_session **session) {
-  return plait_deployed_open(plait_bundle, (size_t)(plait_bundle_end - plait_bundle), (void **)session);
-}
+std::string source_text(const std::string& name, std::span<const DeployedEntry> entries,
+                        Kernels kernels) {
+  std::vector<std::string> data = {"bundle"};
+  if (kernels == Kernels::embedded) data.push_back("kernels");
+  std::string text = "#include <stddef.h>\n#include \"" + name + ".h\"\n";
+  for (const std::string& file : data) {
+    const std::string symbol = "plait_" + file;
+    text += "__asm__(\".section .rodata\\n.balign 64\\n" + symbol + ":\\n.incbin \\\"" + file +
+            "\\\"\\n" + symbol + "_end:\\n.previous\\n\");\n";
+    for (const char* end : {"", "_end"})
+      text += "extern const char " + symbol + end + "[] __attribute__((visibility(\"hidden\")));\n";
+  }
+  text += filled(R"(void plait_embed_kernels(const char *, size_t);
+int plait_deployed_open(const void *, size_t, void **);
+int plait_deployed_call(void *, int, const int64_t *, const void *const *, void *const *);
+void plait_deployed_close(void *);
+const char *plait_deployed_message(void);
 void $name_close($name_session *session) { plait_deployed_close(session); }
 const char *$name_message(void) { return plait_deployed_message(); }
+int $name_open($name_session **session) {
 )",
-             name);
+                 name);
+  if (kernels == Kernels::embedded)
+    text += "  plait_embed_kernels(plait_kernels, (size_t)(plait_kernels_end - plait_kernels));\n";
+  text +=
+      "  return plait_deployed_open(plait_bundle, (size_t)(plait_bundle_end - plait_bundle), (void "
+      "**)session);\n}\n";
   text += call_signature(name) +
-          " {\n  if (entry < 0 || entry >= " + std::to_string(entries.size()) + ") return " +
-          upper(name) +
-          "_BAD_ARGUMENT;\n  return plait_deployed_call(session, (size_t)entry, sizes, inputs, "
-          "outputs);\n}\n";
+          " {\n  return plait_deployed_call(session, entry, sizes, inputs, outputs);\n}\n";
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Parameters parameters(entries[i]);
     const std::string number = std::to_string(i);

@@ -179,6 +179,7 @@ void link_object(const LinkOptions& options) {
   write_file(folder + "/" + options.name + ".h", options.header);
   write_file(folder + "/source.c", options.source);
   write_file(folder + "/bundle", options.bundle);
+  if (!options.kernels.empty()) write_file(folder + "/kernels", options.kernels);
   std::vector<std::string> command = compiler();
   for (const char* word : {"-x", "c", "-O2", "-fPIC", "-c", "source.c", "-o", "source.o"})
     command.push_back(word);

@@ -239,6 +239,41 @@ def test_products_by_onednn(tmp_path):
     assert "libdnnl" in needed.stdout
 
 
+LOOPS = """
+#include <loops.h>
+#include <stdio.h>
+int main(void) {
+  double w[15], x[40], result[15], value;
+  for (int i = 0; i < 40; ++i) x[i] = 0.1 * (i % 7) - 0.3;
+  for (int i = 0; i < 15; ++i) w[i] = 0.2 * (i % 4) - 0.3;
+  loops_session *session;
+  if (loops_open(&session) || loops_step(session, w, x, result, &value)) return 1;
+  for (int i = 0; i < 15; ++i) printf("%.17g ", result[i]);
+  printf("%.17g", value);
+  return 0;
+}
+"""
+
+
+def test_generated_loops_go_along(folder):
+    if "backend llvm is not used" in plait.explain(jnp.tanh, jnp.ones(9)):
+        pytest.skip("libLLVM is not installed")
+    words = [folder / "model.plait", "-o", folder / "loops.so", "--entry", "step", "--size", "n=8"]
+    code, _, err = run("compile", *words, "--with", "llvm")
+    assert code == 0 and not err
+    (folder / "loops.c").write_text(LOOPS)
+    words = ["cc", folder / "loops.c", folder / "loops.so", "-I", folder, f"-Wl,-rpath,{folder}"]
+    subprocess.run([str(w) for w in [*words, "-o", folder / "loops"]], check=True)
+    environment = {**os.environ, "PLAIT_LOG": "1"}
+    ran = subprocess.run([str(folder / "loops")], capture_output=True, text=True, env=environment)
+    assert ran.returncode == 0 and not ran.stderr  # nothing stays on its first tier
+    x = (0.1 * (np.arange(40) % 7) - 0.3).reshape(8, 5)
+    w = (0.2 * (np.arange(15) % 4) - 0.3).reshape(5, 3)
+    got = np.array(ran.stdout.split(), float)
+    want = np.append(*(np.ravel(a) for a in expected_step(w, x)))
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
+
+
 def test_names_that_c_cannot_have(tmp_path):
     def twice(x):
         return {"int": x * 2, "a-b": x + 1, "a b": x - 1}

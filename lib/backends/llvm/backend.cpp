@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "backend.h"
 #include "jit.h"
 #include "kernel.h"
 #include "loop_kernel.h"
@@ -129,15 +130,8 @@ class LlvmBackend final : public Backend {
   }
 };
 
-bool register_llvm() {
-  const char* asked = std::getenv("PLAIT_LLVM");
-  if (asked && std::string_view(asked) == "0") return false;
-  if (std::string failure = llvm::find_library(); !failure.empty())
-    return report_missing_backend("llvm", std::move(failure));
-  return register_backend(std::make_unique<LlvmBackend>(), Preference::loops);
-}
-
-const bool registered = register_llvm();
-
 }  // namespace
+
+std::unique_ptr<Backend> llvm::make_backend() { return std::make_unique<LlvmBackend>(); }
+
 }  // namespace plait

@@ -206,6 +206,7 @@ void Emitter::call(const void* function, std::initializer_list<Type> types,
       api().FunctionType(api().VoidTypeInContext(context_), const_cast<Type*>(types.begin()),
                          unsigned(types.size()), false);
   const std::string symbol = symbol_of(function, is_portable_);
+  calls_plait_ = true;
   Value declared = api().GetNamedFunction(module_, symbol.c_str());
   if (!declared) declared = api().AddFunction(module_, symbol.c_str(), type);
   api().BuildCall2(builder_, type, declared, const_cast<Value*>(arguments.begin()),
@@ -215,6 +216,7 @@ void Emitter::call(const void* function, std::initializer_list<Type> types,
 Object Emitter::compile() const {
   Object object = compile_module(module_);
   object.is_portable = is_portable_;
+  object.calls_plait = calls_plait_;
   return object;
 }
 

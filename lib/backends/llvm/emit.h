@@ -186,6 +186,7 @@ class Emitter {
   std::vector<Value> vector_memory_;
   bool streams_ = false;  // some store
   bool is_portable_ = true;
+  bool calls_plait_ = false;
   Emitter* const outer_;
 };
 

@@ -17,6 +17,7 @@
 #include <mutex>
 
 #include "cache.h"
+#include "embedded.h"
 
 namespace plait::llvm {
 namespace {
@@ -84,7 +85,9 @@ std::string take(char* message) {
   return text;
 }
 
+// Kernels for elsewhere run on every machine that plait runs on.
 bool is_capped() {
+  if (is_for_elsewhere()) return true;
   const char* cap = std::getenv("PLAIT_MAX_ISA");
   return cap && std::string(cap) == "avx2";
 }
@@ -178,6 +181,11 @@ Object compile_module(Module module) {
 
 std::shared_ptr<const Code> make_code(const std::string& description,
                                       const std::function<Object()>& write) {
+  if (is_embedded()) {
+    if (std::shared_ptr<const Code> code = embedded_code(key_of(description))) return code;
+    throw BackendError("llvm: no kernel is embedded for these equations",
+                       "compile the program again with this version of plait");
+  }
   static const std::string& everywhere = *new const std::string(
       build_identity() + "\n" + library_identity() + "\n" + processor_identity() + "\n");
   const Key key = key_of(everywhere + description);
@@ -193,6 +201,7 @@ std::shared_ptr<const Code> make_code(const std::string& description,
   } else {
     const Object object = write_alone(write);
     code = std::make_shared<const Code>(object);
+    export_kernel(key_of(description), object);
     write_object(key, object);
   }
   const std::lock_guard lock(all.mutex);

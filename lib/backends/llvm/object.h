@@ -11,8 +11,9 @@ namespace plait::llvm {
 
 // What a module was compiled to: one function, named kernel_name, and what it calls.
 struct Object {
-  std::string bytes;        // a relocatable ELF file
-  bool is_portable = true;  // whether other processes of the same build may run it
+  std::string bytes;         // a relocatable ELF file
+  bool is_portable = true;   // whether other processes of the same build may run it
+  bool calls_plait = false;  // functions of its libraries, by their places in them
 };
 
 inline constexpr const char* kernel_name = "plait_kernel";

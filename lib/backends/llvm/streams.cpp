@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "streams.h"
 
+#include "embedded.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +12,7 @@ namespace plait::llvm {
 
 bool outgrows_caches(std::int64_t bytes) {
   static const std::int64_t limit = std::max<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 8 << 20);
-  return bytes > limit;
+  return bytes > limit && !is_for_elsewhere();
 }
 
 StreamingCode::StreamingCode(std::string description, std::vector<bool> streams, Write write)

@@ -228,11 +228,14 @@ int plait_deployed_open(const void* bundle, std::size_t size, void** session) {
   });
 }
 
-int plait_deployed_call(void* session, std::size_t index, const std::int64_t* sizes,
+int plait_deployed_call(void* session, int number, const std::int64_t* sizes,
                         const void* const* inputs, void* const* outputs) {
   if (!session) return fail(bad_argument, "the session is a null pointer");
   return guarded([&] {
     auto& opened = *static_cast<Session*>(session);
+    const auto index = std::size_t(number);
+    if (number < 0 || index >= opened.program.entries.size())
+      return fail(bad_argument, "there is no entry of number " + std::to_string(number));
     const Entry& entry = opened.program.entries[index];
     const std::size_t num_sizes = entry.bounds.size();
     for (std::size_t i = 0; i < num_sizes; ++i)
