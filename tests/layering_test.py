@@ -19,6 +19,7 @@ LAYERS += ["inspect", "program", "tool"]
 HEADERS = {
     "values.h": "trace",
     "rules.h": "trace",
+    "staged.h": "trace",
     "sizes.h": "trace",
     "constraints.h": "trace",
     "subscript.h": "ops",
@@ -58,6 +59,7 @@ HEADERS = {
     "laned.h": "transforms",
     "control.h": "transforms",
     "where.h": "transforms",
+    "inspect.h": "inspect",
     "tape.h": "transforms",
     "tape_nodes.h": "transforms",
     "specs.h": "transforms",

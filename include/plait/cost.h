@@ -44,6 +44,18 @@ struct Cost {
 Work work_of(const JaxprData& jaxpr, const Equation& equation);
 Work work_of(const Jaxpr& jaxpr);
 
+// A body that an equation runs, in the names of the program around it.
+struct BodyRun {
+  Jaxpr body;
+  double times = 1;  // of branches: 1 for the one with most arithmetic, 0 for the others
+  bool known = true;
+  // For each input of the body, which input of the equation it is, or a slice of; -1 for what a
+  // loop carries.
+  std::vector<int> operands = {};
+};
+// None of an equation that is no call, control flow, lanes, masked or linear solve.
+std::vector<BodyRun> bodies_run(const Equation& equation);
+
 // Bytes that a value takes; of a stack none, for nobody knows how high it grows.
 double bytes_of(const Aval& aval);
 

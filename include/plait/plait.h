@@ -15,6 +15,7 @@
 #include <plait/first_nan.h>
 #include <plait/host_call.h>
 #include <plait/implicit.h>
+#include <plait/inspect.h>
 #include <plait/lax.h>
 #include <plait/nn.h>
 #include <plait/numpy.h>
@@ -29,6 +30,7 @@
 #include <plait/scipy.h>
 #include <plait/scipy_linalg.h>
 #include <plait/specs.h>
+#include <plait/staged.h>
 #include <plait/tape.h>
 #include <plait/transforms.h>
 #include <plait/where.h>

@@ -3,7 +3,6 @@
 #include <plait/check.h>
 #include <plait/cost.h>
 #include <plait/host_call.h>
-#include <plait/linear_solve.h>
 #include <plait/ops.h>
 #include <plait/ops_control.h>
 #include <plait/ops_linalg.h>
@@ -16,8 +15,6 @@
 #include "ops/dot.h"
 
 namespace plait {
-
-Jaxpr body_of_call(const Params& params, std::string_view entry);  // call.cpp
 
 Work& Work::operator+=(const Work& other) {
   flops += other.flops;
@@ -171,75 +168,6 @@ double svd_flops(const MatrixSizes& x, bool vectors, bool full) {
   return full ? 4 * m * m * n + 22 * n * n * n : 6 * m * n * n + 20 * n * n * n;
 }
 
-// --- Bodies --------------------------------------------------------------------------------------
-
-Work greatest(const std::vector<Jaxpr>& branches) {
-  Work most;
-  bool same = true;
-  for (std::size_t i = 0; i < branches.size(); ++i) {
-    const Work work = work_of(branches[i]);
-    same &= i == 0 || work == most;
-    const bool more =
-        work.flops > most.flops || (work.flops == most.flops && work.bytes() > most.bytes());
-    if (i == 0 || more) most = work;
-  }
-  most.known &= same;
-  return most;
-}
-
-Work scan_work(const Params& params) {
-  const ScanParams scan(params);
-  Work work = work_of(scan.body);
-  if (!scan.length) work.known = false;
-  return scan.length ? work.times(value_of(*scan.length)) : work;
-}
-
-Work while_work(const Params& params) {
-  const WhileParams loop(params);
-  Work work = work_of(loop.cond);
-  work += work_of(loop.body);
-  work.known = false;
-  return work;
-}
-
-Work lanes_work(const Params& params) {
-  const LanesParams lanes(params);
-  Work work = work_of(lanes.body);
-  for (const Lane& lane : lanes.lanes) work = work.times(value_of(lane.size));
-  return work;
-}
-
-Work masked_work(const Params& params) {
-  const MaskedParams masked(params);
-  Work work = work_of(instantiate(masked.open_body(), masked.open_bounds()));
-  for (const Lane& lane : masked.lanes) work = work.times(value_of(lane.size));
-  work.known = false;
-  return work;
-}
-
-// work is a function of params.
-template <class WorkOf>
-Cost::Rule bodies(WorkOf work_of_params) {
-  return [work_of_params](Work& work, Avals, Avals, const Params& params) {
-    work = work_of_params(params);
-  };
-}
-
-const auto body_rules =
-    rules<Cost>()
-        .on(call_p,
-            bodies([](const Params& params) { return work_of(body_of_call(params, "body")); }))
-        .on(cond_p,
-            bodies([](const Params& params) { return greatest(CondParams(params).branches); }))
-        .on(scan_p, bodies(scan_work))
-        .on(while_p, bodies(while_work))
-        .on(lanes_p, bodies(lanes_work))
-        .on(masked_p, bodies(masked_work))
-        .on(linear_solve_p,
-            bodies([](const Params& params) { return work_of(LinearSystem(params).solve); }))
-        .on(host_call_p, [](Work& work, auto, auto, auto&) { work.known = false; })
-        .on(ordered_host_call_p, [](Work& work, auto, auto, auto&) { work.known = false; });
-
 // --- The catalogue -------------------------------------------------------------------------------
 
 const auto moving_rules = [] {
@@ -271,6 +199,8 @@ const auto moving_rules = [] {
 
 const auto arithmetic_rules =
     rules<Cost>()
+        .on(host_call_p, [](Work& work, auto, auto, auto&) { work.known = false; })
+        .on(ordered_host_call_p, [](Work& work, auto, auto, auto&) { work.known = false; })
         .on(dot_general_p, arithmetic(dot_flops))
         .on(conv_p, arithmetic(conv_flops))
         .on(reduce_window_p, arithmetic(window_flops))
@@ -316,6 +246,13 @@ double bytes_of(const Aval& aval) {
 Work work_of(const JaxprData& jaxpr, const Equation& equation) {
   std::vector<Aval> inputs, outputs;
   Work work;
+  if (const std::vector<BodyRun> runs = bodies_run(equation); !runs.empty()) {
+    for (const BodyRun& run : runs) {
+      if (run.times > 0) work += work_of(run.body).times(run.times);
+      work.known &= run.known;
+    }
+    return work;
+  }
   for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
     const Atom& atom = equation.inputs[i];
     inputs.push_back(jaxpr.aval(atom));

@@ -269,6 +269,13 @@ class Entry:
         return self._data.jaxpr
 
     @property
+    def code(self):
+        """The program as Python text that makes it; see plait.code."""
+        from plait._inspect import code  # which knows entries
+
+        return code(self)
+
+    @property
     def constants(self):
         """The arrays that the function captured, by name."""
         return dict(zip(self._data.constant_names, self._data.constants))

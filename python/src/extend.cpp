@@ -8,6 +8,7 @@
 
 #include <plait/ops.h>
 #include <plait/rules.h>
+#include <plait/staged.h>
 
 #include <deque>
 
@@ -26,6 +27,7 @@ ParamValue to_param(py::handle value, const std::string& name) {
     return bodies;
   }
   if (py::isinstance<Jaxpr>(value)) return value.cast<Jaxpr>();
+  if (py::isinstance<Callable>(value)) return value.cast<Callable>();
   if (PyCallable_Check(object) && !PyType_Check(object))
     return Callable(py::str(value.attr("__name__")),
                     std::static_pointer_cast<PyObject>(share(borrowed(object))));
@@ -275,13 +277,6 @@ const Primitive& make_primitive(const std::string& name, const std::string& doc,
   return primitive;
 }
 
-const Primitive& primitive_of(const std::string& name) {
-  const Primitive* found = find_primitive(name);
-  if (!found)
-    throw ValueError("there is no primitive `" + name + "`", "plait.rules('abstract') lists them");
-  return *found;
-}
-
 }  // namespace
 
 void add_extend(py::module_& module) {
@@ -290,7 +285,7 @@ void add_extend(py::module_& module) {
                 bool effectful) { make_primitive(name, doc, file, line, effectful); });
   module.def("define_rule", [](const std::string& name, const std::string& kind,
                                py::object function, const std::string& file, int line) {
-    define_rule(primitive_of(name), kind, std::move(function),
+    define_rule(primitive_named(name), kind, std::move(function),
                 {RuleOrigin::Kind::stated, file, line, {}});
   });
   module.def("bind", [](const std::string& name, py::args inputs, py::kwargs params) -> py::object {
@@ -299,7 +294,7 @@ void add_extend(py::module_& module) {
     std::vector<Params::Entry> entries;
     for (auto [key, value] : params)
       entries.emplace_back(utf8_of(key.ptr()), to_param(value, utf8_of(key.ptr())));
-    const Arrays outputs = bind(primitive_of(name), arrays, Params(std::move(entries)));
+    const Arrays outputs = plait::bind(name, arrays, Params(std::move(entries)));
     if (outputs.size() == 1) return to_python(outputs[0]);
     return py::tuple(from_arrays(outputs));
   });

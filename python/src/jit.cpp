@@ -142,6 +142,13 @@ PyObject* get_jaxpr(PyObject* self, void*) {
   });
 }
 
+// f.code, which is plait.code of the last call.
+PyObject* get_code(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    return py::module_::import("plait").attr("code")(borrowed(self)).release().ptr();
+  });
+}
+
 PyObject* clear_cache(PyObject* self, PyObject*) {
   JitState& state = state_of(self);
   const auto entries = std::move(state.entries);
@@ -162,11 +169,22 @@ PyObject* explain(PyObject* self, PyObject* const* values, Py_ssize_t count, PyO
   });
 }
 
+PyObject* jaxpr_for(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
+  return guarded([&] {
+    JitState& state = state_of(self);
+    JitInputs inputs;
+    const auto entry = find_entry(state, to_call(values, std::size_t(count), keywords), inputs);
+    return jaxpr_object(find_instance(state, *entry, inputs.arrays)->jaxpr).release().ptr();
+  });
+}
+
 PyGetSetDef getset[] = {
     {"cache", get_cache, nullptr,
      "The traces that there are, how often they were used, and why the last call made a new one.",
      nullptr},
     {"jaxpr", get_jaxpr, nullptr, "The jaxpr of the last call.", nullptr},
+    {"code", get_code, nullptr, "The program of the last call as Python text; see plait.code.",
+     nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -175,6 +193,10 @@ PyMethodDef methods[] = {
     {"explain", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&explain)),
      METH_FASTCALL | METH_KEYWORDS,
      "explain(*args, **kwargs)\n--\n\nWhere each equation runs for these arguments."},
+    {"jaxpr_for", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&jaxpr_for)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "jaxpr_for(*args, **kwargs)\n--\n\nThe jaxpr for these arguments; its last inputs are the "
+     "arrays that the function captured."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyMemberDef members[] = {

@@ -4,9 +4,10 @@
 #include "bindings.h"
 
 namespace plait::python {
+void add_inspect(py::module_& module);  // inspect.cpp
 void add_profile(py::module_& module);  // profile.cpp
 void add_rewrite(py::module_& module);  // rewrite.cpp
-}
+}  // namespace plait::python
 
 PYBIND11_MODULE(_plait, module) {
   using namespace plait::python;
@@ -28,6 +29,7 @@ PYBIND11_MODULE(_plait, module) {
   add_programs(module);
   add_saved(module);
   add_profile(module);
+  add_inspect(module);
   add_extend(module);
   add_host_call(module);
   add_checks(module);
@@ -35,7 +37,8 @@ PYBIND11_MODULE(_plait, module) {
   add_autocast(module);
   add_tape(module);
   add_rewrite(module);
-  for (const char* name : {"At", "AtIndex", "HookHandle", "Jaxpr", "JaxprEquation", "JitCache",
-                           "Policy", "Size", "Source", "TreeDef"})
+  for (const char* name :
+       {"At", "AtIndex", "HookHandle", "Jaxpr", "JaxprEquation", "JitCache", "Policy", "Size",
+        "Source", "TreeDef", "ScopeSummary", "Summary", "Difference"})
     forbid_construction(module.attr(name));
 }

@@ -43,6 +43,7 @@ def program_row(program, key, unit, name, what, reach=NOTHING):
 DISPATCH, MLP, FILES, NANO, MILLI = "bench_dispatch", "bench_mlp", "bench_files", 1e-9, 1e-3
 REWRITE = "bench_rewrite"
 DRAW = "bench_draw"
+INSPECT = "bench_inspect"
 
 ROWS = [
     program_row(
@@ -76,6 +77,16 @@ ROWS = [
     ),
     program_row(DISPATCH, "compile_100000_ns", NANO, "compile-100000", "compile of 100,000, each"),
     program_row(MLP, "best_ms", MILLI, "mlp", "step of the MLP", of_row("mlp/step-128", 1)),
+    program_row(
+        INSPECT,
+        "summary_ms",
+        MILLI,
+        "summary-10000",
+        "summary, 10,000 equations",
+        milliseconds(1000),
+    ),
+    program_row(INSPECT, "code_ms", MILLI, "code-10000", "code of 10,000 equations"),
+    program_row(INSPECT, "diff_ms", MILLI, "diff-10000", "diff of 10,000 equations"),
     program_row(MLP, "first_ms", MILLI, "mlp-first", "its first call", milliseconds(50)),
     program_row(FILES, "print_ns", NANO, "print", "text of 200,000 equations, each"),
     program_row(

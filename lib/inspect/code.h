@@ -1,0 +1,45 @@
+// How a program is written as code: the words of a language, and which function of plait::lax an
+// equation is.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/inspect.h>
+
+#include <optional>
+
+namespace plait {
+
+// Values of parameters and operands in the words of Python or C++. Vars are names; literals are
+// those of staged.h.
+class CodeWords {
+ public:
+  explicit CodeWords(Language language) : language_(language) {}
+  bool is_python() const { return language_ == Language::python; }
+
+  std::string name(const Var& var) const;  // not a word of the language
+  std::string size_name(Dim size) const;
+  std::string quoted(std::string_view text) const;
+  std::string atom(const Atom& atom) const;
+  // An operand that takes the dtype of others: of a strong literal its number alone, in Python.
+  std::string number(const Atom& atom) const;
+  std::string list(const std::vector<std::string>& items) const;  // (a, b) or {a, b}
+  std::string dim(Dim dim) const;
+  std::string shape(const Shape& shape) const;
+  std::string ints(const Shape& list) const;  // where C++ takes a span of int
+  std::string dtype(DType dtype) const;
+  std::string flag(bool value) const;
+  std::string real(double value) const;
+
+ private:
+  std::string word(std::string text) const;  // with a mark behind it where it is reserved
+  Language language_;
+};
+
+// A call of a function of plait::lax that makes this equation, or nothing.
+std::optional<std::string> lax_call(const JaxprData& jaxpr, const Equation& equation,
+                                    const CodeWords& words);
+
+// Separated by commas.
+std::string joined(const std::vector<std::string>& items);
+
+}  // namespace plait
