@@ -240,6 +240,10 @@ std::vector<Pattern> Rule::shapes(std::span<const Aval> types) const {
   for (const std::vector<Aval>& avals : candidates)
     if (std::optional<Pattern> shape = shape_at(avals))
       if (wirings.insert(wiring_of(shape->jaxpr)).second) result.push_back(std::move(*shape));
+  // What is an identity at some types is missing there: the longer ones first.
+  std::stable_sort(result.begin(), result.end(), [](const Pattern& a, const Pattern& b) {
+    return a.jaxpr->equations.size() > b.jaxpr->equations.size();
+  });
   if (result.empty() && fault) {
     // At other types it may be one.
     for (DType dtype : {DType::float32, DType::float64, DType::int32, DType::bool_})

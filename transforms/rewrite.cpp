@@ -127,53 +127,67 @@ std::string PassStatistics::to_string() const {
 
 namespace {
 
-// The types of values in a program by number of axes and dtype, the frequent ones first; their size
-// stands for any.
-std::vector<Aval> types_of(const Jaxpr& jaxpr) {
-  struct Type {
-    Aval aval;
-    std::size_t count = 0;
+// Types that stand for those of a program's values: one for each number of axes and dtype, whose
+// sizes stand for any; or the values' own.
+enum class TypeSizes { any, own };
+
+std::vector<Aval> abstracted(const Aval& aval, TypeSizes sizes) {
+  if (aval.stack) return {};
+  if (sizes == TypeSizes::own) return {aval};
+  std::vector<Aval> types{aval};
+  if (!aval.shape.is_constant()) types.push_back(aval);  // with a named size, and with a number
+  for (std::size_t i = 0; i < types.size(); ++i)
+    for (Dim& dim : types[i].shape) dim = i == 0 ? Dim(48) : Dim::size("s");
+  return types;
+}
+
+// The frequent ones first.
+std::vector<Aval> types_of(const Jaxpr& jaxpr, TypeSizes sizes) {
+  struct Hash {
+    std::size_t operator()(const Aval& aval) const { return aval.hash(); }
   };
-  std::map<std::tuple<int, int, bool, bool>, Type> types;
-  auto note = [&](const Aval& aval, bool is_named) {
-    Type& type = types[{aval.rank(), int(aval.dtype), aval.weak, is_named}];
-    if (type.count++) return;
-    type.aval = {{}, aval.dtype, aval.weak};
-    for (int axis = 0; axis < aval.rank(); ++axis)
-      type.aval.shape.push_back(is_named ? Dim::size("s") : Dim(48));
+  std::unordered_map<Aval, std::size_t, Hash> counts;
+  auto note = [&](const Aval& aval) {
+    for (const Aval& type : abstracted(aval, sizes)) ++counts[type];
   };
   auto note_all = [&](const Jaxpr& program) {
-    for (const Aval& aval : program->avals) {
-      if (aval.stack) continue;
-      note(aval, false);
-      if (!aval.shape.is_constant()) note(aval, true);
-    }
+    for (const Aval& aval : program->avals) note(aval);
   };
   note_all(jaxpr);
   walk(jaxpr, [&](const Jaxpr& owner, const Equation& equation) {
     for (const Atom& atom : equation.inputs)
-      if (!atom.is_var()) note(owner->aval(atom), false);
+      if (!atom.is_var()) note(owner->aval(atom));
     for_each_body(equation.params, note_all);
   });
-  std::vector<Type> sorted;
-  for (const auto& [key, type] : types) sorted.push_back(type);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Type& a, const Type& b) { return a.count > b.count; });
-  std::vector<Aval> avals;
-  for (const Type& type : sorted) avals.push_back(type.aval);
-  return avals;
+  std::vector<std::pair<Aval, std::size_t>> sorted(counts.begin(), counts.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    if (a.second != b.second) return a.second > b.second;
+    return a.first.to_string() < b.first.to_string();
+  });
+  constexpr std::size_t most = 32;
+  std::vector<Aval> types;
+  for (const auto& [type, count] : sorted)
+    if (types.size() < most) types.push_back(type);
+  return types;
 }
 
 class Rewriter {
  public:
   Rewriter(const std::vector<Rule>& rules, const RewriteOptions& options, const Jaxpr& whole)
       : rules_(rules), options_(options), matches_(rules.size(), 0) {
-    const std::vector<Aval> types = types_of(whole);
-    for (std::size_t r = 0; r < rules.size(); ++r)
-      for (Pattern& shape : rules[r].shapes(types)) {
+    const std::vector<Aval> types = types_of(whole, TypeSizes::any);
+    std::vector<Aval> own;
+    for (std::size_t r = 0; r < rules.size(); ++r) {
+      std::vector<Pattern> shapes = rules[r].shapes(types);
+      if (shapes.empty()) {  // of sizes that the function itself says
+        if (own.empty()) own = types_of(whole, TypeSizes::own);
+        shapes = rules[r].shapes(own);
+      }
+      for (Pattern& shape : shapes) {
         const Primitive& root = *shape.jaxpr->equations[shape.root].primitive;
         by_root_[root.index()].push_back({r, std::move(shape)});
       }
+    }
   }
 
   Jaxpr rewrite(const Jaxpr& jaxpr) {

@@ -346,3 +346,77 @@ def test_random_programs_keep_their_values(seed):
     np.testing.assert_allclose(algebra(random_rewrite_program(seed))(x, y), expected, rtol=1e-9)
     if algebra.statistics.matches:
         assert algebra.statistics.equations_after < algebra.statistics.equations_before
+
+
+def piece_of(jaxpr, rng):
+    """A program of some equations of another, which nothing else needs, and how many there are.
+
+    Its inputs are the values that it is cut off at; operands of sums and products change places.
+    """
+    uses, (root,) = plait.Uses(jaxpr), rng.sample(list(jaxpr.eqns), 1)
+    chosen, open_ = [root], [root]
+    while open_:
+        for var in open_.pop().inputs:
+            definition = uses.definition_of(var) if isinstance(var, str) else None
+            if definition is None or rng.random() < 0.3 or uses.is_output(var):
+                continue
+            outputs = [list(e.outputs) for e in chosen]
+            if list(definition.outputs) not in outputs and all(
+                list(user.outputs) in outputs for user in uses.users_of(var)
+            ):
+                chosen.append(definition)
+                open_.append(definition)
+    order = [list(e.outputs) for e in jaxpr.eqns]
+    chosen.sort(key=lambda e: order.index(list(e.outputs)))
+    builder, values = plait.Builder(), {}
+    for equation in chosen:
+        for var in equation.inputs:
+            if isinstance(var, str) and var not in values:
+                values[var] = builder.input(var.aval)
+        inputs = [values.get(v, v) if isinstance(v, str) else v for v in equation.inputs]
+        if equation.primitive in ("add", "mul") and rng.random() < 0.5:
+            inputs.reverse()
+        values.update(zip(equation.outputs, builder.add(equation, *inputs)))
+    return builder.close(values[root.outputs[0]]), len(chosen)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_piece_of_a_program_is_found_in_it(seed):
+    rng = random.Random(seed)
+    x, y = np.random.default_rng(seed).uniform(0.5, 1.5, size=(2, 3, 3))
+
+    def f(x, y):
+        values = [x, y, x[0], 0.5 * y[:, 0]]
+        for _ in range(25):
+            a, b = rng.choice(values), rng.choice(values)
+            kind = rng.randrange(8)
+            values.append(
+                [
+                    a + b,
+                    a * b,
+                    jnp.sin(a),
+                    jnp.tanh(a) - b,
+                    jnp.sum(jnp.atleast_1d(a), -1),
+                    a / 2,
+                    jnp.maximum(a, b),
+                    -a,
+                ][kind]
+            )
+        return values[-6:]
+
+    jaxpr = plait.make_jaxpr(f)(x, y).jaxpr
+    for _ in range(4):
+        piece, size = piece_of(jaxpr, rng)
+        count = len(piece.inputs)
+        pattern = eval(
+            f"lambda {', '.join(f'v{i}' for i in range(count))}: piece({', '.join(f'v{i}' for i in range(count))})[0]",
+            {"piece": piece},
+        )
+        seen = []
+        rule = plait.rewrite(
+            pattern, pattern, lambda match: seen.append(match) or True, repeat=False
+        )
+        found = rule(jaxpr)
+        assert any(len(match.primitives) == size for match in seen), (piece, jaxpr)
+        for a, b in zip(found(x, y), jaxpr(x, y)):
+            np.testing.assert_allclose(a, b, rtol=1e-9)
