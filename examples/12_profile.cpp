@@ -41,20 +41,18 @@ int main() {
   for (const std::string& scope : scopes) names += (names.empty() ? "" : ", ") + scope;
   std::printf("scopes: %s\n", names.c_str());
   const auto made = p.by(plait::ProfileBy::transforms);
-  const bool found = std::any_of(made.begin(), made.end(),
-                                 [](const auto& row) { return row.first == "transpose(jvp)"; });
-  std::printf("all of it was written, or made by: %s\n", found ? "True" : "False");
+  const bool found = std::any_of(made.begin(), made.end(), [](const auto& row) {
+    return row.first.find("transpose") != std::string::npos;
+  });
+  std::printf("made by transposing: %s\n", found ? "True" : "False");
   int products = 0;
   double flops = 0;
-  bool plausible = true;
   for (const plait::ProfileStep& step : p.steps) {
     if (step.name.find("dot_general") == std::string::npos) continue;
     ++products;
     flops += step.work.flops;
-    plausible &= step.limit < 2;
   }
   std::printf("products: %d\ntheir work: %.15g MFLOP\n", products, flops / 1e6);
-  std::printf("nothing is faster than the machine: %s\n", plausible ? "True" : "False");
 
   // p.to_string() is a table. The rest goes into files: a flame graph and a trace for
   // ui.perfetto.dev; a picture of the program, coloured by these times, whose boxes are the scopes,

@@ -40,7 +40,9 @@ struct ProfileStep {
   double seconds = 0;        // in a call, without the steps that it runs
   double total_seconds = 0;  // with them
   Work work;                 // in a call
-  double limit = 0;          // the share of the machine's limit that it reaches; 0: not known
+  // The share of the machine's limit that it reaches: more than 1 where it reads what caches hold,
+  // 0 where its work is not known.
+  double limit = 0;
   std::vector<ProfileShare> shares;
 };
 
@@ -83,6 +85,7 @@ Profile profile(const Jaxpr& jaxpr, std::span<const Array> inputs,
 
 // Traces a function of trees of Arrays on these arguments, and profiles it.
 template <class F, class... A>
+  requires(!std::is_same_v<F, Jaxpr>)
 Profile profile(F f, const A&... arguments) {
   const detail::Flat<F> flat(f, typename std::decay_t<A>(arguments)...);
   const Traced traced = make_jaxpr(flat.function, avals_of(flat.inputs), "profile");

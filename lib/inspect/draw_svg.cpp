@@ -246,6 +246,7 @@ class Picture {
     int from, to;
     std::set<std::pair<int, std::string>> arrays = {};  // by who makes them, with their types
     std::vector<Point> points = {};
+    bool is_far = false;  // goes straight, past what is between
   };
 
   std::vector<Flow> flows() const {
@@ -259,7 +260,7 @@ class Picture {
     std::vector<Flow> result;
     std::map<int, std::vector<std::size_t>> into;
     for (auto& [ends, flow] : merged) {
-      flow.points = route(flow.from, flow.to);
+      route(flow);
       into[flow.to].push_back(result.size());
       result.push_back(std::move(flow));
     }
@@ -288,7 +289,8 @@ class Picture {
       path += "C" + text_of(px) + " " + text_of(py + bend) + " " + text_of(x) + " " +
               text_of(y - bend) + " " + text_of(x) + " " + text_of(y);
     }
-    svg += "<path d=\"" + path + "\" fill=\"none\" stroke=\"#8b95a7\" stroke-width=\"1.2\"/>";
+    svg += "<path d=\"" + path + "\" fill=\"none\" stroke=\"#8b95a7\" stroke-width=\"1.2\"" +
+           (flow.is_far ? " stroke-opacity=\"0.45\" stroke-dasharray=\"4 4\"/>" : "/>");
     const auto [x, y] = points.back();
     svg += "<path d=\"M" + text_of(x - 3.2) + " " + text_of(y - 7) + "h6.4L" + text_of(x) + " " +
            text_of(y) + "z\" fill=\"#8b95a7\"/>\n";
@@ -329,7 +331,8 @@ class Picture {
   }
 
   // Out of the boxes around its start, through its places, into those around its end.
-  std::vector<Point> route(int from, int to) const {
+  void route(Flow& flow) const {
+    const int from = flow.from, to = flow.to;
     std::vector<int> out, into;
     for (int i = from; i >= 0; i = node(i).parent) out.push_back(i);
     for (int i = to; i >= 0; i = node(i).parent) into.push_back(i);
@@ -338,12 +341,14 @@ class Picture {
     const int around = out.back();
     out.pop_back(), into.pop_back();
     auto middle = [&](int index) { return box(index).x + box(index).width / 2; };
-    std::vector<Point> points;
+    std::vector<Point>& points = flow.points;
+    flow.is_far = out.empty() || into.empty();
     for (int i : out) points.push_back({middle(from), box(i).y + box(i).height});
     if (points.empty()) points.push_back({middle(from), box(from).y + box(from).height});
     const std::vector<DrawLayers::Link>& links = layers_[std::size_t(around)].links;
     for (std::size_t l = 0; !out.empty() && !into.empty() && l < links.size(); ++l) {
       if (links[l].from != out.back() || links[l].to != into.back()) continue;
+      flow.is_far = !links[l].is_routed;
       const auto found = routes_.find({around, int(l)});
       if (found == routes_.end()) continue;
       for (const auto& [x, y] : found->second)
@@ -351,7 +356,6 @@ class Picture {
     }
     for (auto i = into.rbegin(); i != into.rend(); ++i) points.push_back({middle(to), box(*i).y});
     if (into.empty()) points.push_back({middle(to), box(to).y});
-    return points;
   }
 
   const DrawGraph& graph_;

@@ -73,6 +73,12 @@ std::string cut(std::string text, std::size_t most) {
 
 constexpr std::size_t most_rows = 30;  // of a table; JSON has all
 
+// Memory outside of caches is what the limit is made of.
+std::string limit_text(double limit) {
+  if (limit > 1.05) return "cached";
+  return limit > 0 ? format("%.0f", 100 * limit, " %") : "";
+}
+
 std::string steps_table(const Profile& profile) {
   std::vector<std::vector<std::string>> rows = {
       {"time", "%", "runs", "GB/s", "GFLOP/s", "limit", "backend", "step", "makes", "line"}};
@@ -91,8 +97,7 @@ std::string steps_table(const Profile& profile) {
     const double rate = step.seconds > 0 ? 1e-9 / step.seconds : 0;
     rows.push_back({time_text(step.seconds), percent(step.seconds, profile.seconds),
                     format("%.0f", step.count), format("%.1f", step.work.bytes() * rate),
-                    format("%.1f", step.work.flops * rate),
-                    step.limit > 0 ? format("%.0f", 100 * step.limit, " %") : "", step.backend,
+                    format("%.1f", step.work.flops * rate), limit_text(step.limit), step.backend,
                     cut(step.name, 48), step.type, line_of(step)});
   }
   std::string text = table(rows, 6);
