@@ -5,6 +5,7 @@
 // transform sees through all of it.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
+#include <plait/base/size_facts.h>
 #include <plait/cost.h>
 #include <plait/ops.h>
 #include <plait/sized.h>
@@ -155,6 +156,7 @@ std::optional<std::int64_t> SizedProgram::padded_value(Dim size, std::int64_t va
 }
 
 SizedProgram::Instance SizedProgram::instance_for(std::span<const Aval> inputs) {
+  const NoSizeFacts nothing;  // is known of those who ask later
   Instance instance;
   instance.sizes = solve_program_sizes(program_, inputs, who_);
   Pairs fixed;

@@ -87,6 +87,31 @@ TEST_CASE("a loaded entry computes, differentiates, vmaps and jits like the func
               vmap(predict, {AxisTree(std::nullopt), 0})(weights(), many));
 }
 
+TEST_CASE("a loaded entry runs at each size, in buckets or up to a bound, and checks constraints") {
+  const File file("sizes.plait");
+  const std::vector<Spec> specs{"f64[4 3]", "f64[3]", "f64[b 4]"};
+  save(file.path, {{"predict", traced_with_specs(predict, specs, Constraints{"b % 2 == 0", "b > 0"},
+                                                 weights(), inputs())}});
+  const Program program = load(file.path);
+  const Array four = numpy::concatenate(Arrays{inputs(), inputs() * 2.0});
+  for (const SizeOptions& options : std::vector<SizeOptions>{
+           {}, {.buckets = powers_of_two}, {.buckets = {{"b", {6}}}}, {.bound = {{"b", 10}}}}) {
+    const auto loaded = program.entry<Array(Weights, Array)>("predict", options);
+    check_equal(loaded(weights(), inputs()), predict(weights(), inputs()));
+    check_equal(loaded(weights(), four), predict(weights(), four));
+    CHECK(message_of([&] { loaded(weights(), four * four); }) == "no error");
+  }
+  const Array three = lax::slice_in_dim(four, 0, 3);
+  const auto loaded = program.entry<Array(Weights, Array)>();
+  CHECK(message_of([&] { loaded(weights(), three); }).find("where b, a multiple of 2, is needed") !=
+        std::string::npos);
+  const Entry bounded = program["predict"].at_sizes({.bound = {{"b", 4}}});
+  std::vector<Aval> avals;
+  for (const Aval& aval : program["predict"].inputs()) avals.push_back(aval);
+  avals.back().shape[0] = 2;
+  CHECK(bounded.explain(avals).starts_with("sizes: b = 2; masked, padded to b = 4: "));
+}
+
 TEST_CASE("captured arrays are constants, and entries share them") {
   const File file("b.plait");
   const Weights p = weights();

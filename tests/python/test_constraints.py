@@ -51,6 +51,13 @@ def test_orders_decide_what_the_function_asks():
     assert "where 1<=n" in str(plait.make_jaxpr(lambda x: pnp.argmax(x))("n"))
 
 
+def test_orders_make_slices_of_known_sizes():
+    jaxpr = plait.make_jaxpr(lambda x: x - x[:1], constraints=["n > 0"])("n 2")
+    np.testing.assert_array_equal(jaxpr(ones(3, 2)), 0 * ones(3, 2))
+    with pytest.raises(plait.ShapeError, match="do not broadcast"):
+        plait.make_jaxpr(lambda x: x - x[:1])("n 2")
+
+
 def test_facts_end_with_the_trace():
     plait.make_jaxpr(lambda x: x[2:], constraints=["n >= 4"])("n")
     assert "where 2<=n" in str(plait.make_jaxpr(lambda x: plait.lax.slice(x, (2,), x.shape))("n"))
