@@ -14,7 +14,7 @@ import pytest
 
 import plait
 import plait.numpy as jnp
-from plait import check, lax, value_and_grad
+from plait import check, lax, mask, nn, value_and_grad, vmap
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("PLAIT_BUILD_DIR", ROOT / "build"))
@@ -272,6 +272,44 @@ def test_generated_loops_go_along(folder):
     got = np.array(ran.stdout.split(), float)
     want = np.append(*(np.ravel(a) for a in expected_step(w, x)))
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
+
+
+def each_its_loop(x):
+    return vmap(lambda v: lax.while_loop(lambda c: c < 10, lambda c: c * 1.5 + 0.1, abs(v) + 1))(x)
+
+
+def ragged(x, lengths):
+    return vmap(mask(lambda v: jnp.sum(jnp.exp(v)) / v.shape[0], "f64[n]"))(x, n=lengths)
+
+
+def solved(a, b):
+    return jnp.linalg.solve(a @ a.T + 3 * jnp.eye(4, dtype=a.dtype), b)
+
+
+def spread(x):
+    return plait.grad(lambda a: jnp.sum(nn.softmax(a, axis=-1) ** 2))(x), jnp.cumsum(x, axis=0)
+
+
+def test_loops_of_examples_ragged_batches_and_factorizations(tmp_path):
+    lengths = np.array([1, 6, 3, 0, 5], np.int32)
+    functions = {
+        "loops": (each_its_loop, rng.normal(size=7)),
+        "ragged": (ragged, rng.normal(size=(5, 6)), lengths),
+        "solved": (solved, rng.normal(size=(4, 4)), rng.normal(size=4)),
+        "spread": (spread, rng.normal(size=(5, 6))),
+    }
+    plait.save(tmp_path / "m.plait", functions)
+    code, _, err = run("compile", tmp_path / "m.plait", "-o", tmp_path / "many.so")
+    assert code == 0, err
+    library, session = ctypes.CDLL(str(tmp_path / "many.so")), ctypes.c_void_p()
+    assert library.many_open(ctypes.byref(session)) == 0
+    for name, (f, *arguments) in functions.items():
+        want = [np.asarray(leaf) for leaf in plait.tree.leaves(f(*arguments))]
+        got = [np.empty_like(array) for array in want]
+        buffers = [array.ctypes.data_as(ctypes.c_void_p) for array in [*arguments, *got]]
+        assert getattr(library, f"many_{name}")(session, *buffers) == 0
+        for a, b in zip(got, want):
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
 def test_names_that_c_cannot_have(tmp_path):
