@@ -1,5 +1,6 @@
 // Programs: literals, the Builder and its canonical order, equality, instantiation. See jaxpr.h.
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/operands.h"
 #include "ir/possible.h"
 
 #include <plait/base/size_facts.h>
@@ -346,11 +347,7 @@ void require_possible(const Aval& aval, std::string_view who) {
 
 std::vector<Aval> infer(const Primitive& primitive, std::span<const Aval> inputs,
                         const Params& params) {
-  if (int(inputs.size()) < primitive.min_operands())
-    throw ValueError("`" + std::string(primitive.name()) + "` has " +
-                         std::to_string(inputs.size()) + " operands and takes " +
-                         std::to_string(primitive.min_operands()),
-                     "give it all its operands");
+  require_operands(primitive, inputs.size());
   std::vector<Aval> outputs = rule<Abstract>(primitive)(inputs, params);
   for (const Aval& aval : outputs) require_possible(aval, primitive.name());
   return outputs;

@@ -3,6 +3,8 @@
 // Everything here is made on first use and never destroyed, so registration from static
 // initialisers of any library, in any order, and use at exit are safe.
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/operands.h"
+
 #include <plait/ir/abstract.h>
 #include <plait/ir/primitive.h>
 
@@ -110,6 +112,22 @@ Definition& Definition::effectful() {
 Definition& Definition::operands(int at_least) {
   primitive_->min_operands_ = at_least;
   return *this;
+}
+
+namespace {
+std::atomic<bool> takes_no_more[max_primitives];
+}  // namespace
+
+bool takes_no_more_operands(const Primitive& primitive) {
+  return takes_no_more[primitive.index()] = true;
+}
+
+void require_operands(const Primitive& primitive, std::size_t count) {
+  const std::size_t stated = std::size_t(primitive.min_operands());
+  if (count == stated || (count > stated && !takes_no_more[primitive.index()])) return;
+  throw ValueError("`" + std::string(primitive.name()) + "` has " + std::to_string(count) +
+                       " operands and takes " + std::to_string(stated),
+                   count < stated ? "give it all its operands" : "leave out the others");
 }
 
 RuleOrigin Definition::origin(const char* file, int line) const {

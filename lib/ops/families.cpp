@@ -1,5 +1,7 @@
 // What families of primitives share. See families.h.
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/operands.h"
+
 #include <plait/families.h>
 #include <plait/ops.h>
 #include <plait/ops_control.h>
@@ -66,6 +68,7 @@ Family elementwise(DTypes types, int num_operands, ResultType result,
   return {
       "elementwise", [=](Definition& definition) {
         const Primitive& primitive = definition.primitive();
+        takes_no_more_operands(primitive);
         definition.operands(num_operands)
             .rule<Abstract>([=, &primitive](std::span<const Aval> inputs, const Params&) {
               if (int(inputs.size()) > num_operands)
@@ -277,6 +280,7 @@ Mask::Rule mask_elementwise(const Primitive& primitive) {
 Family movement() {
   return {"movement", [](Definition& definition) {
             const Primitive& primitive = definition.primitive();
+            takes_no_more_operands(primitive);
             definition.operands(1).rule<Eval>([&primitive](std::span<const View> inputs,
                                                            std::span<const View> outputs,
                                                            const Params& params) {

@@ -9,6 +9,7 @@
 // combined pairwise.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/reduce.h"
+#include "ir/operands.h"
 
 #include "ops/axis.h"
 
@@ -368,6 +369,7 @@ void finish_reduction(const std::string& kind, DType dtype, std::span<const Redu
 }
 
 constinit const Primitive reduce_p{"reduce"};
+static const bool reduce_takes_no_more = takes_no_more_operands(reduce_p);
 static const auto reduce_def =
     define(reduce_p,
            "Combines the elements along axes: kind sum, prod, max, min (NaN wins), and, or. An "

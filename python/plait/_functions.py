@@ -40,6 +40,17 @@ def check_callable(transform, fun):
         )
 
 
+def refuse(what, name, value, fix):
+    """The error for an argument of the wrong type."""
+    problem = f"{what}: {name} is {text_of(value)} of type {type(value).__name__}"
+    _plait.fail("DtypeError", problem, fix)
+
+
+def check_flag(what, name, flag):
+    if not isinstance(flag, bool):
+        refuse(what, name, flag, f"write {name}=True or {name}=False")
+
+
 def wraps(transform, fun, wrapper):
     """Makes wrapper look like fun."""
     try:

@@ -8,7 +8,7 @@ import functools
 import os
 
 from plait import _captures, _plait
-from plait._functions import Flat, check_callable, name_of, text_of
+from plait._functions import Flat, check_callable, check_flag, name_of, refuse, text_of
 from plait._plait import flatten, unflatten
 from plait._size_options import constraint_texts
 from plait.tree import DictKey, flatten_with_path
@@ -33,11 +33,11 @@ def save(
     """
     path = _path("save", path)
     if meta is not None and not isinstance(meta, dict):
-        _refuse("save", "meta", meta, 'give a dict of texts, such as {"task": "digits"}')
+        refuse("save", "meta", meta, 'give a dict of texts, such as {"task": "digits"}')
     if not isinstance(licence, str):
-        _refuse("save", "licence", licence, 'give text, such as "Apache-2.0"')
+        refuse("save", "licence", licence, 'give text, such as "Apache-2.0"')
     for name, flag in (("constants", constants), ("test_vectors", test_vectors)):
-        _check_flag("save", name, flag)
+        check_flag("save", name, flag)
     functions = {}
     if isinstance(fun, dict):
         if args:
@@ -48,7 +48,7 @@ def save(
             )
         for name, entry in fun.items():
             if not isinstance(name, str):
-                _refuse("save", "the name of an entry", name, "give entries names that are text")
+                refuse("save", "the name of an entry", name, "give entries names that are text")
             if not isinstance(entry, tuple) or not entry:
                 _plait.fail(
                     "TreeError",
@@ -64,27 +64,17 @@ def save(
     _plait.save_program(path, functions, texts, _text(licence), constants, test_vectors)
 
 
-def _refuse(what, name, value, fix):
-    problem = f"{what}: {name} is {text_of(value)} of type {type(value).__name__}"
-    _plait.fail("DtypeError", problem, fix)
-
-
-def _check_flag(what, name, flag):
-    if not isinstance(flag, bool):
-        _refuse(what, name, flag, f"write {name}=True or {name}=False")
-
-
 def _by_name(what, constants):
     """A dict of arrays by name."""
     if not isinstance(constants, dict) or not all(isinstance(name, str) for name in constants):
-        _refuse(what, "constants", constants, 'give arrays by name: {"w": array}')
+        refuse(what, "constants", constants, 'give arrays by name: {"w": array}')
     return constants
 
 
 def _path(what, path):
     """The path as the operating system has it, bytes."""
     if not isinstance(path, (str, bytes, os.PathLike)):
-        _refuse(what, "the path", path, "give the path of a file")
+        refuse(what, "the path", path, "give the path of a file")
     encoded = os.fsencode(path)
     if b"\0" in encoded:
         _plait.fail(
@@ -175,11 +165,11 @@ def load(path, *, verify=False, constants=None, map_memory=True, types=None):
     """
     path = _path("load", path)
     for name, flag in (("verify", verify), ("map_memory", map_memory)):
-        _check_flag("load", name, flag)
+        check_flag("load", name, flag)
     given = _by_name("load", {} if constants is None else constants)
     types = {} if types is None else types
     if not isinstance(types, dict) or not all(isinstance(cls, type) for cls in types.values()):
-        _refuse("load", "types", types, 'give classes by name: {"State": State}')
+        refuse("load", "types", types, 'give classes by name: {"State": State}')
     return Program(_plait.load_program(path, verify, given, map_memory), types)
 
 

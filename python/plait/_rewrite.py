@@ -4,6 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import inspect
+import math
 
 from plait import _plait
 from plait._extend import primitive_name
@@ -12,7 +13,9 @@ from plait._functions import (
     applying,
     call_place,
     check_callable,
+    check_flag,
     name_of,
+    refuse,
     text_of,
     to_arrays,
     wraps,
@@ -105,7 +108,7 @@ def apply_pass(pass_, name=None, *, verify=False):
     """
     if not isinstance(pass_, Pass):
         check_callable("apply_pass", pass_)
-        pass_ = Pass(_plait.make_pass(pass_, name or name_of(pass_)))
+        pass_ = Pass(_plait.make_pass(pass_, _checked_name("apply_pass", name) or name_of(pass_)))
     if verify:
         return Pass(_plait.make_verified(pass_._pass, *_interval(verify)))
     return pass_
@@ -117,20 +120,37 @@ def pipeline(*passes, name="pipeline", verify=False):
     `statistics` of the result has a part for each. verify is apply_pass's, of each.
     """
     made = [apply_pass(pass_, verify=verify)._pass for pass_ in passes]
-    return Pass(_plait.make_pipeline(made, name))
+    return Pass(_plait.make_pipeline(made, _checked_name("pipeline", name) or "pipeline"))
 
 
 def _interval(verify):
     """The numbers that verify draws from: low and high."""
-    if verify in (True, False):
+    if isinstance(verify, bool):
         return -2.0, 2.0
-    if not isinstance(verify, tuple) or len(verify) != 2:
+    is_pair = isinstance(verify, tuple) and len(verify) == 2
+    if not is_pair or not all(isinstance(bound, (int, float)) for bound in verify):
+        refuse("rewrite", "verify", verify, "write verify=True, or bounds as verify=(0.5, 2)")
+    if not -math.inf < verify[0] < verify[1] < math.inf:
         _plait.fail(
-            "DtypeError",
-            f"rewrite: verify is {text_of(verify)}",
-            "give True, False or the pair (low, high)",
+            "ValueError",
+            f"rewrite: verify is {verify}, which bounds no numbers",
+            "give a lower and an upper bound, both finite",
         )
-    return tuple(float(each) for each in verify)
+    return tuple(float(bound) for bound in verify)
+
+
+def _checked_name(what, name):
+    if name is not None and not isinstance(name, str):
+        refuse(what, "the name", name, "give text")
+    return name
+
+
+def _program(what, jaxpr):
+    """A Jaxpr, of what make_jaxpr gives too."""
+    found = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
+    if not isinstance(found, Jaxpr):
+        refuse(what, "the program", jaxpr, "give a Jaxpr, such as plait.make_jaxpr(f)(x)")
+    return found
 
 
 class Rule:
@@ -149,8 +169,11 @@ class Rule:
                 f"{_num_arguments(replacement)}",
                 "give both the same arguments",
             )
-        names = [any_params] if isinstance(any_params, str) else list(any_params)
-        self.name = name or _rule_name(pattern)
+        many = isinstance(any_params, (tuple, list, set, frozenset))
+        names = list(any_params) if many else [any_params]
+        if like is not None and not isinstance(like, (tuple, list)):
+            refuse("rewrite", "like", like, 'give a tuple of specs: like=("n d", "d")')
+        self.name = _checked_name("rewrite", name) or _rule_name(pattern)
         self._rule = _plait.make_rule(
             _flat(pattern),
             _flat(replacement),
@@ -197,7 +220,7 @@ def rewrite(
     ValueError for a pattern that matches everything or nothing, a replacement of other types, rules that match
     without end, and where verify finds a difference, which shows both values.
     """
-    if isinstance(pattern, Rule) or not callable(pattern):
+    if isinstance(pattern, (Rule, list, tuple)):
         rules = [pattern] if isinstance(pattern, Rule) else list(pattern)
         for rule in rules:
             if not isinstance(rule, Rule):
@@ -206,8 +229,16 @@ def rewrite(
                     f"rewrite: {text_of(rule)} of type {type(rule).__name__} is no rule",
                     "give plait.Rule(pattern, replacement)",
                 )
+        if replacement is not None or where is not None:
+            _plait.fail(
+                "TreeError",
+                "rewrite: a replacement or where was given beside rules, which have their own",
+                "put it into plait.Rule(pattern, replacement, where)",
+            )
     else:
         rules = [Rule(pattern, replacement, where, name=name, any_params=any_params, like=like)]
+    check_flag("rewrite", "nested", nested)
+    check_flag("rewrite", "repeat", repeat)
     compiled = _plait.make_rewrite(
         [rule._rule for rule in rules], nested, repeat, bool(verify), *_interval(verify)
     )
@@ -258,7 +289,7 @@ class Builder:
     """
 
     def __init__(self, jaxpr=None):
-        self._builder = _plait.ProgramBuilder(getattr(jaxpr, "jaxpr", jaxpr))
+        self._builder = _plait.ProgramBuilder(None if jaxpr is None else _program("Builder", jaxpr))
 
     def input(self, aval):
         """A new input of this type, such as a ShapeDtypeStruct: its var."""
@@ -271,6 +302,8 @@ class Builder:
         """
         if callable(primitive):
             primitive = primitive_name(primitive)
+        elif not isinstance(primitive, (str, _plait.JaxprEquation, _plait.BuilderEquation)):
+            refuse("add", "the primitive", primitive, "give its name, or an equation")
         return self._builder.add(primitive, *inputs, **params)
 
     def splice(self, program, *inputs):
@@ -296,6 +329,8 @@ class Builder:
 
     def set_params(self, equation, **params):
         """Other parameters for an equation, with which its outputs keep their types: ShapeError."""
+        if not isinstance(equation, _plait.BuilderEquation):
+            refuse("set_params", "the equation", equation, "give one of the builder's equations")
         self._builder.set_params(equation, **params)
 
     @property
@@ -310,6 +345,8 @@ class Builder:
 
     @outputs.setter
     def outputs(self, atoms):
+        if not isinstance(atoms, (list, tuple)):
+            refuse("Builder", "outputs", atoms, "give a list of vars and numbers")
         self._builder.outputs = list(atoms)
 
     @property
@@ -342,7 +379,7 @@ class Builder:
 
 def walk(jaxpr, nested=True):
     """Every equation of a program, in order; those of bodies follow the equation that holds them."""
-    for equation in jaxpr.eqns:
+    for equation in _program("walk", jaxpr).eqns:
         yield equation
         if nested:
             for body in _plait.bodies_of(equation):
@@ -355,6 +392,8 @@ def rebuild(jaxpr, rule, nested=True):
     rule adds to the builder and returns the equation's result, a list of several, or None to keep the equation.
     With nested, bodies of calls, loops and branches are rebuilt too, first.
     """
+    jaxpr = _program("rebuild", jaxpr)
+    check_callable("rebuild", rule)
     builder = Builder()
     builder._builder.take_sizes(jaxpr)
     values = {}

@@ -208,7 +208,17 @@ void add_uses(py::module_& module) {
   py::class_<UsesObject>(
       module, "Uses",
       "Who defines and who uses each var of a jaxpr: Uses(jaxpr). ValueError for vars of others.")
-      .def(py::init<const Jaxpr&>(), py::arg("jaxpr"))
+      .def(py::init([](const py::object& jaxpr) {
+             // Of what make_jaxpr gives too, which holds one.
+             const bool is_closed = !py::isinstance<Jaxpr>(jaxpr) && py::hasattr(jaxpr, "jaxpr");
+             const py::object program = is_closed ? jaxpr.attr("jaxpr") : jaxpr;
+             if (!py::isinstance<Jaxpr>(program))
+               throw DtypeError("Uses: " + text_of(program.ptr()) + " of type " +
+                                    type_name_of(program.ptr()) + " is no program",
+                                "give a Jaxpr, such as plait.make_jaxpr(f)(x)");
+             return std::make_unique<UsesObject>(jaxpr_of(program));
+           }),
+           py::arg("jaxpr"))
       .def(
           "users_of",
           [](const UsesObject& self, py::object var) {

@@ -163,3 +163,59 @@ def test_effects_keep_their_order():
     jaxpr = program(f, np.float32(1))
     again = plait.Builder(jaxpr).close()
     assert again == jaxpr
+
+
+@pytest.mark.parametrize(
+    "primitive, count, params",
+    [
+        ("sin", 2, {}),
+        ("add", 3, {}),
+        ("reduce", 2, {"kind": "sum", "axes": (0,)}),
+        ("reshape", 2, {"shape": (1, 3)}),
+        ("neg", 0, {}),
+    ],
+)
+def test_an_equation_has_as_many_operands_as_its_primitive_takes(primitive, count, params):
+    builder = plait.Builder()
+    x = builder.input(plait.ShapeDtypeStruct((3,), np.float32))
+    with pytest.raises(plait.ValueError, match=f"`{primitive}` has {count} operands and takes"):
+        builder.add(primitive, *[x] * count, **params)
+    assert builder.close(
+        *builder.add("sort", x, x, axis=0, num_keys=1, descending=False, stable=True)
+    )
+
+
+WRONG = {
+    "rewrite: None of type NoneType is no function": lambda: plait.rewrite(None),
+    "rewrite: 3 of type int is no rule": lambda: plait.rewrite([3]),
+    "given beside rules": lambda: plait.rewrite([RULE], lambda x: x),
+    "the name is 3 of type int": lambda: plait.rewrite(jnp.exp, jnp.exp, name=3),
+    "like is 3 of type int": lambda: plait.Rule(lambda x: jnp.exp(x), lambda x: x, like=3),
+    "nested is 'a' of type str": lambda: plait.rewrite(RULE, nested="a"),
+    r"verify is \(1,\) of type tuple": lambda: plait.rewrite(RULE, verify=(1,)),
+    "bounds no numbers": lambda: plait.rewrite(RULE, verify=(2.0, float("nan"))),
+    "pipeline: the name is 3": lambda: plait.pipeline(name=3),
+    "Builder: the program is 3": lambda: plait.Builder(3),
+    "add: the primitive is None": lambda: plait.Builder().add(None),
+    "set_params: the equation is 3": lambda: plait.Builder().set_params(3, a=4),
+    "Builder: outputs is 3": lambda: setattr(plait.Builder(), "outputs", 3),
+    "Uses: None of type NoneType is no program": lambda: plait.Uses(None),
+    "walk: the program is None": lambda: list(plait.walk(None)),
+    "rebuild: the program is None": lambda: plait.rebuild(None, None),
+    "does not take the parameters": lambda: plait.Builder().add("reduce", 1.0),
+}
+RULE = plait.Rule(lambda x: jnp.exp(x), lambda x: x)
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_wrong_arguments_are_refused_in_words(message):
+    with pytest.raises(plait.Error, match=message):
+        WRONG[message]()
+
+
+def test_what_make_jaxpr_gives_is_a_program():
+    closed = plait.make_jaxpr(lambda x: jnp.sin(x) * 2)(np.ones(3))
+    assert [e.primitive for e in plait.walk(closed)] == ["sin", "mul"]
+    assert len(plait.Uses(closed).users_of(closed.jaxpr.inputs[0])) == 1
+    assert plait.rebuild(closed, lambda builder, equation, *inputs: None) == closed.jaxpr
+    assert plait.Builder(closed).close() == closed.jaxpr
