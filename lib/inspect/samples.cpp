@@ -417,7 +417,7 @@ std::optional<std::string> difference(const Array& actual, const Array& expected
     return std::abs(x - y) <= factor * (1 + scale);
   };
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const double scale = std::isnan(b[i].real()) ? 0 : std::abs(b[i]);
+    const double size = std::abs(b[i]), scale = std::isfinite(size) ? size : 0;
     if (!close(a[i].real(), b[i].real(), scale) || !close(a[i].imag(), b[i].imag(), scale))
       return at_element(i, a[i], b[i]);
   }

@@ -116,8 +116,10 @@ TEST_CASE("an unknown primitive is an error") {
 
 TEST_CASE("the backends that there are obey the laws") {
   for (const Backend* backend : backends_of()) {
-    if (backend->name() == "reference") continue;
-    // A primitive of each kind here; all of them by `plait conformance`.
+    const ConformanceReport kernels = conformance(*backend, {.programs = false});
+    CAPTURE(kernels.to_string());
+    CHECK(kernels.passed());
+    // Programs of a primitive of each kind here; of all of them by `plait conformance`.
     const ConformanceReport report = conformance(
         *backend, {.primitives = {"add", "tanh", "max", "select", "reduce", "dot_general", "pad",
                                   "conv", "softmax", "layer_norm"}});
