@@ -229,6 +229,8 @@ std::vector<Pattern> Rule::shapes(std::span<const Aval> types) const {
       Pattern traced(trace(Side::pattern, avals, {}));
       fault = fault_of(traced, state_->wild);
       if (!fault) shape = std::move(traced);
+    } catch (const TracerError&) {  // it asks for numbers, whatever the types
+      throw;
     } catch (const Error& error) {  // no pattern of these types
       if (!state_->options.like.empty()) throw;
     }

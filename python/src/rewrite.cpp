@@ -253,7 +253,7 @@ void add_uses(py::module_& module) {
 // --- Rules and passes ----------------------------------------------------------------------------
 
 // A function of a pattern: what Python raises because of the types that it is tried at says that it
-// is no pattern of these. Mistakes in names are mistakes everywhere.
+// is no pattern of these. Mistakes in names are mistakes everywhere, and so is asking for numbers.
 Function to_pattern(py::object callable, const std::string& name) {
   return [function = to_function(std::move(callable), name)](std::span<const Array> inputs) {
     try {
@@ -262,7 +262,8 @@ Function to_pattern(py::object callable, const std::string& name) {
       py::gil_scoped_acquire gil;
       for (PyObject* mistake : {PyExc_NameError, PyExc_AttributeError, PyExc_ImportError})
         if (error.matches(mistake)) throw;
-      if (!error.matches(PyExc_Exception)) throw;
+      const std::string type = py::str(error.type().attr("__name__"));
+      if (type == "TracerError" || !error.matches(PyExc_Exception)) throw;
       throw ValueError(error.what(), "write patterns as functions of arrays");
     }
   };

@@ -177,6 +177,8 @@ def test_wrong_arguments_of_rewrite():
         plait.rewrite([lambda x: x])
     with pytest.raises(plait.DtypeError, match="True or False"):
         plait.rewrite(lambda x: jnp.sin(x), lambda x: x, lambda m: None)(jnp.sin)(X)
+    with pytest.raises(plait.TracerError, match="while applying .*rewrite"):
+        plait.rewrite(lambda x: np.sin(x), lambda x: x)(jnp.sin)(X)
     with pytest.raises(NameError):
         plait.rewrite(lambda x: jnp.sin(undefined(x)), lambda x: x)(jnp.sin)(X)  # noqa: F821
 

@@ -161,3 +161,21 @@ TEST_CASE("a builder takes what every primitive says is typical of it, and refus
     }
   }
 }
+
+TEST_CASE("passes run on entries of programs, and within other transforms of C++ functions") {
+  const Entry entry("f", traced(with_log, numbers()));
+  const Entry shorter = entry.with_jaxpr(rewrite(log_of_exp, same)(entry.jaxpr()));
+  CHECK(primitives(shorter.jaxpr()) == Names{"sin", "add"});
+  CHECK(distance(shorter(Arrays{numbers()})[0], with_log(numbers())) < 1e-12);
+  CHECK_THROWS_AS(entry.with_jaxpr(Entry("g", traced(with_log, Array(1.0))).jaxpr()), ShapeError);
+  const Pass wrong = verified(apply_pass(
+      [](const Jaxpr& jaxpr) {
+        return rebuild(jaxpr, [](auto& builder, auto& equation, auto inputs) {
+          return *equation.primitive == sin_p ? std::optional(builder.add(cos_p, {inputs[0]}, {}))
+                                              : std::nullopt;
+        });
+      },
+      "sin_to_cos"));
+  CHECK_THROWS_WITH_AS(checkpoint(wrong(with_log))(numbers()),
+                       doctest::Contains("`sin_to_cos` changes results"), ValueError);
+}
