@@ -102,7 +102,6 @@ int compile(const Words& words) {
   options.bundle = bundle_of(entries);
   options.files = files_for(entries);
   link_object(options);
-  if (output.extension() == ".so") check_object(options.output, options.name);
   std::filesystem::path header = output;
   header.replace_filename(options.name + ".h");
   const std::string header_path = words.value("--header", header.string());

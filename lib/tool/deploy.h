@@ -48,12 +48,9 @@ struct LinkOptions {
   std::vector<std::string> libraries;  // "-ldnnl"
   std::set<std::string> files;         // source files whose object files are needed
 };
-// FileError where something cannot be written, BackendError where a program fails: with what it
-// said.
+// FileError where something cannot be written, BackendError where a program fails, with what it
+// said, or where the object does not open here.
 void link_object(const LinkOptions& options);
-// BackendError where the object does not open: part of the run-time library is missing in it.
-void check_object(const std::string& path, const std::string& name);
-
 // Generated loops for the entries whose sizes are numbers, as plait_embed_kernels reads them.
 // prepare_kernels comes before anything is compiled.
 void prepare_kernels(const std::string& folder);

@@ -149,6 +149,24 @@ void link_static(const LinkOptions& options, std::vector<std::string> objects,
   run({"ar", "rcs", "object.a", options.name + ".o"}, folder);
 }
 
+// BackendError where the object does not open: part of the run-time library is missing in it.
+void check_object(const std::string& path, const std::string& name) {
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    throw BackendError(std::string("compile: the object cannot be loaded: ") + dlerror(),
+                       "report this with the program");
+  using Open = int(void**);
+  using Message = const char*();
+  auto* const open = reinterpret_cast<Open*>(dlsym(library, (name + "_open").c_str()));
+  auto* const message = reinterpret_cast<Message*>(dlsym(library, (name + "_message").c_str()));
+  void* session = nullptr;
+  if (!open || !message || open(&session) != 0)
+    throw BackendError(
+        std::string("compile: the object does not open: ") + (message ? message() : ""),
+        "report this with the program");
+  // Neither closed nor unloaded: the process ends next, and its threads may still end in there.
+}
+
 void move_file(const std::string& from, const std::string& to) {
   const std::string next = to + ".part";
   std::error_code error;
@@ -191,22 +209,8 @@ void link_object(const LinkOptions& options) {
   objects.insert(objects.begin(), "source.o");
   const bool is_archive = options.output.ends_with(".a");
   (is_archive ? link_static : link_shared)(options, objects, folder);
+  if (!is_archive) check_object(folder + "/object.so", options.name);
   move_file(folder + (is_archive ? "/object.a" : "/object.so"), options.output);
-}
-
-void check_object(const std::string& path, const std::string& name) {
-  void* const library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    throw BackendError("compile: " + path + " cannot be loaded: " + dlerror(), "report this");
-  using Open = int(void**);
-  using Message = const char*();
-  auto* const open = reinterpret_cast<Open*>(dlsym(library, (name + "_open").c_str()));
-  auto* const message = reinterpret_cast<Message*>(dlsym(library, (name + "_message").c_str()));
-  void* session = nullptr;
-  if (!open || !message || open(&session) != 0)
-    throw BackendError("compile: " + path + " does not open: " + (message ? message() : ""),
-                       "report this with the program");
-  // Neither closed nor unloaded: the process ends next, and its threads may still end in there.
 }
 
 }  // namespace plait::tool
