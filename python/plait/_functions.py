@@ -8,6 +8,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import functools
 import operator
+import os
 
 from plait import _plait
 from plait._plait import flatten, unflatten
@@ -49,6 +50,25 @@ def refuse(what, name, value, fix):
 def check_flag(what, name, flag):
     if not isinstance(flag, bool):
         refuse(what, name, flag, f"write {name}=True or {name}=False")
+
+
+def file_path(what, path):
+    """The path as the operating system has it, bytes."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        refuse(what, "the path", path, "give the path of a file")
+    encoded = os.fsencode(path)
+    if b"\0" in encoded:
+        _plait.fail(
+            "ValueError",
+            f"{what}: the path {text_of(path)} has a zero in it",
+            "give the path of a file",
+        )
+    return encoded
+
+
+def plain_text(value):
+    """Its text, in characters that can be written."""
+    return str(value).encode("utf-8", "backslashreplace").decode()
 
 
 def wraps(transform, fun, wrapper):

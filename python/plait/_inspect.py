@@ -7,7 +7,7 @@ from plait import _plait
 from plait._extend import primitive_name
 from plait._functions import check_callable, name_of, text_of
 from plait._plait import flatten
-from plait._programs import Entry
+from plait._programs import Entry, Program
 from plait._transforms import ClosedJaxpr, make_jaxpr
 
 
@@ -25,6 +25,8 @@ def program_of(what, fun, args=(), kwargs=None):
             )
         return fun.jaxpr if isinstance(fun, ClosedJaxpr) else fun
     check_callable(what, fun)
+    if isinstance(fun, Program) and len(fun) == 1:
+        (fun,) = fun.entries.values()
     if isinstance(fun, (_plait.JitFunction, Entry)) and not given:
         return fun.jaxpr
     if isinstance(fun, _plait.JitFunction):

@@ -4,11 +4,11 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import inspect
-import os
 
 from plait import _plait
-from plait._functions import check_callable, name_of
+from plait._functions import check_callable, file_path, name_of, plain_text
 from plait._plait import flatten
+from plait._programs import Entry, Program
 from plait._transforms import ClosedJaxpr, make_jaxpr
 
 __all__ = ["Profile", "draw", "profile"]
@@ -24,7 +24,7 @@ def draw(fun, *args, path=None, color="kind", profile=None, title=None):
     searches (/), colours boxes by kind, bytes, time or backend, and shows an equation, with its line, when it is
     clicked. Of large programs only what is unfolded is laid out.
 
-    Arguments are values or specs, as for make_jaxpr; fun may be a jaxpr. color is what boxes are coloured by at first:
+    Arguments are values or specs, as for make_jaxpr; fun may be a jaxpr, or an entry of a saved program. color is what boxes are coloured by at first:
     "kind", "bytes", "time" or "backend". The last two need a profile: what plait.profile gave, or True, which measures
     one; they measure one by themselves. Times and backends are those of the compiled steps, by line.
 
@@ -39,13 +39,13 @@ def draw(fun, *args, path=None, color="kind", profile=None, title=None):
     if profile is True or (profile is None and color in ("time", "backend")):
         profile = Profile(_measured("draw", jaxpr, inputs, options["title"], 0))
     options |= {
-        "title": options["title"] if title is None else str(title),
+        "title": options["title"] if title is None else plain_text(title),
         "color": color,
         "profile": profile._data if profile else None,
     }
     if path is None:
         return _plait.draw_html(jaxpr, options)
-    _plait.draw(jaxpr, os.fspath(path), options)
+    _plait.draw(jaxpr, file_path("draw", path), options)
     return None
 
 
@@ -85,6 +85,10 @@ def _traced(what, fun, args):
         jaxpr, consts = (fun, []) if isinstance(fun, _plait.Jaxpr) else (fun.jaxpr, fun.consts)
         return jaxpr, leaves + consts if args or not jaxpr.in_avals else None, options
     check_callable(what, fun)
+    if isinstance(fun, Program) and len(fun) == 1:
+        (fun,) = fun.entries.values()
+    if isinstance(fun, Entry) and not args:
+        return fun.jaxpr, None, options | {"title": name_of(fun)}
     closed = make_jaxpr(fun)(*args)
     has_values = all(_plait.is_array_like(leaf) for leaf in leaves)
     names = _argument_names(fun, len(args))
@@ -139,11 +143,11 @@ class Profile:
 
     def trace(self, path):
         """Writes one call as a trace that ui.perfetto.dev and chrome://tracing open."""
-        self._data.write_trace(os.fspath(path))
+        self._data.write_trace(file_path("trace", path))
 
     def flame(self, path):
         """Writes a flame graph, by scopes, lines or steps, as one page that needs no network."""
-        self._data.write_flame(os.fspath(path))
+        self._data.write_flame(file_path("flame", path))
 
     def __str__(self):
         return str(self._data)

@@ -5,10 +5,18 @@ SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import functools
-import os
 
 from plait import _captures, _plait
-from plait._functions import Flat, check_callable, check_flag, name_of, refuse, text_of
+from plait._functions import (
+    Flat,
+    check_callable,
+    check_flag,
+    file_path,
+    name_of,
+    plain_text,
+    refuse,
+    text_of,
+)
 from plait._plait import flatten, unflatten
 from plait._size_options import constraint_texts
 from plait.tree import DictKey, flatten_with_path
@@ -31,7 +39,7 @@ def save(
     The file is written whole or not at all. ValueError for functions that call back into Python
     (host_call, islands of @script), FileError (an OSError) where the file cannot be written.
     """
-    path = _path("save", path)
+    path = file_path("save", path)
     if meta is not None and not isinstance(meta, dict):
         refuse("save", "meta", meta, 'give a dict of texts, such as {"task": "digits"}')
     if not isinstance(licence, str):
@@ -60,8 +68,8 @@ def save(
         check_callable("save", fun)
         name = "".join(c if c.isalnum() or c in "_-" else "_" for c in name_of(fun))
         functions[name.strip("_") or "main"] = _traced(constraints, fun, *args)
-    texts = {_text(key): _text(value) for key, value in (meta or {}).items()}
-    _plait.save_program(path, functions, texts, _text(licence), constants, test_vectors)
+    texts = {plain_text(key): plain_text(value) for key, value in (meta or {}).items()}
+    _plait.save_program(path, functions, texts, plain_text(licence), constants, test_vectors)
 
 
 def _by_name(what, constants):
@@ -69,24 +77,6 @@ def _by_name(what, constants):
     if not isinstance(constants, dict) or not all(isinstance(name, str) for name in constants):
         refuse(what, "constants", constants, 'give arrays by name: {"w": array}')
     return constants
-
-
-def _path(what, path):
-    """The path as the operating system has it, bytes."""
-    if not isinstance(path, (str, bytes, os.PathLike)):
-        refuse(what, "the path", path, "give the path of a file")
-    encoded = os.fsencode(path)
-    if b"\0" in encoded:
-        _plait.fail(
-            "ValueError",
-            f"{what}: the path {text_of(path)} has a zero in it",
-            "give the path of a file",
-        )
-    return encoded
-
-
-def _text(value):
-    return str(value).encode("utf-8", "backslashreplace").decode()
 
 
 def _traced(constraints, fun, *args):
@@ -163,7 +153,7 @@ def load(path, *, verify=False, constants=None, map_memory=True, types=None):
     wrong: damage, primitives that are not registered here, a format newer than this plait. FileError (an
     OSError) where it cannot be read.
     """
-    path = _path("load", path)
+    path = file_path("load", path)
     for name, flag in (("verify", verify), ("map_memory", map_memory)):
         check_flag("load", name, flag)
     given = _by_name("load", {} if constants is None else constants)

@@ -214,3 +214,24 @@ def test_flame_graphs_open(tmp_path):
     plait.profile(plait.grad(loss), *arguments(), runs=3).flame(path)
     page = opened(path, mark="data-boxes")
     assert num_boxes(page) > 5 and "encoder" in page and "transpose" in page
+
+
+def test_paths_and_titles_of_any_kind(tmp_path):
+    f = jnp.sin
+    with pytest.raises(plait.DtypeError, match="draw: the path is 3 of type int"):
+        plait.draw(f, 1.0, path=3)
+    with pytest.raises(plait.ValueError, match="has a zero in it"):
+        plait.draw(f, 1.0, path=f"{tmp_path}/a\0.html")
+    with pytest.raises(plait.DtypeError, match="trace: the path is None"):
+        plait.profile(f, 1.0, runs=1).trace(None)
+    plait.draw(f, 1.0, path=str(tmp_path).encode() + b"/a.svg", title="\ud800")
+    assert "\\ud800" in (tmp_path / "a.svg").read_text()
+
+
+def test_a_saved_program_is_drawn_and_summed_up_without_arguments(tmp_path):
+    plait.save(tmp_path / "f.plait", lambda x: jnp.sin(x) * 2, np.ones(3, np.float32))
+    program = plait.load(tmp_path / "f.plait")
+    (entry,) = program.entries.values()
+    for target in (program, entry):
+        assert "sin" in plait.draw(target)
+        assert str(plait.summary(target).total) == str(plait.summary(entry.jaxpr).total)
