@@ -71,11 +71,6 @@ Family elementwise(DTypes types, int num_operands, ResultType result,
         takes_no_more_operands(primitive);
         definition.operands(num_operands)
             .rule<Abstract>([=, &primitive](std::span<const Aval> inputs, const Params&) {
-              if (int(inputs.size()) > num_operands)
-                throw ValueError("`" + std::string(primitive.name()) + "` has " +
-                                     std::to_string(inputs.size()) + " operands and takes " +
-                                     std::to_string(num_operands),
-                                 "leave the others out");
               return std::vector<Aval>{elementwise_aval(primitive.name(), inputs, types, result)};
             })
             .rule<Eval>([&primitive](std::span<const View> inputs, std::span<const View> outputs,
