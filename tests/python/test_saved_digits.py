@@ -18,7 +18,7 @@ PROGRAM = (
     / "tests"
     / "example_saved_digits"
 )
-DATA = pathlib.Path(os.environ.get("PLAIT_DATA_DIR", ROOT / "data")) / "digits.bin"
+DATA = ROOT / "data" / "digits.bin"
 BATCH = 64
 
 
