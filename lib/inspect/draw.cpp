@@ -12,6 +12,8 @@ namespace {
 using namespace inspect;
 
 constexpr const char* style =
+#include <page.css.inc>
+
 #include <draw.css.inc>
     ;
 constexpr const char* script =

@@ -13,6 +13,8 @@ namespace {
 using namespace inspect;
 
 constexpr const char* style =
+#include <page.css.inc>
+
 #include <flame.css.inc>
     ;
 constexpr const char* script =

@@ -114,6 +114,14 @@ def test_loops_and_branches_hold_their_programs():
     assert {"scan", "cond", "body", "branch 0", "branch 1", "sin", "cos", "exp"} <= set(names)
 
 
+def test_programs_that_call_each_other_twice_are_drawn_in_bounds():
+    f = plait.jit(jnp.sin)
+    for _ in range(18):  # 2^18 calls
+        f = plait.jit(lambda x, g=f: g(g(x)))
+    data = data_of(plait.draw(f, jnp.ones(3)))
+    assert 1000 < len(data["nodes"]["kind"]) < 2**18
+
+
 def test_named_sizes_and_programs_without_equations_are_drawn():
     assert "f32[n]" in data_of(plait.draw(lambda x: x + 1, "n"))["strings"]
     for page in (plait.draw(lambda x: x, 1.0), plait.draw(lambda: 2.0)):

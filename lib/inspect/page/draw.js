@@ -273,7 +273,8 @@ function heatOf(i) {
   const values = color === "bytes" ? nodes.bytes : nodes.seconds, value = values[i];
   if (!value) return 0;
   const top = isLeaf(i) ? most[color] : values[0];
-  return color === "time" ? Math.sqrt(value / top) : Math.log1p(value) / Math.log1p(top);
+  const decades = 3;  // of bytes, which are told apart
+  return color === "time" ? Math.sqrt(value / top) : Math.max(0.06, 1 + Math.log10(value / top) / decades);
 }
 function styleOf(i) {
   const isEnd = nodes.kind[i] === INPUT || nodes.kind[i] === OUTPUT;
@@ -284,7 +285,7 @@ function styleOf(i) {
     return `--strip:${at < 0 ? "transparent" : `var(${backendColors[at % backendColors.length]})`}`;
   }
   const heat = heatOf(i);
-  return `--strip:transparent;--fill:color-mix(in srgb, var(--heat) ${Math.round(heat * 75)}%, var(--card))`;
+  return `--strip:transparent;--fill:color-mix(in srgb, var(--heat) ${Math.round(heat * 65)}%, var(--card))`;
 }
 function drawLegend() {
   const entry = (style, name) => `<span><i style="background:${style}"></i>${escaped(name)}</span>`;
@@ -319,7 +320,7 @@ function boxMarkup(i) {
   }
   const under = !isLeaf(i) && !isOpen
     ? `<rect class="under" x="${x + 4}" y="${y + 4}" width="${w}" height="${h}" rx="${round}"/>` : "";
-  return under + `<g class="box${i === chosen ? " chosen" : ""}" data-node="${i}" style="${styleOf(i)}">${parts}</g>`;
+  return under + `<g class="box${i === chosen ? " chosen" : ""}${color === "bytes" || color === "time" ? " hot" : ""}" data-node="${i}" style="${styleOf(i)}">${parts}</g>`;
 }
 
 function edgeLabels() {
