@@ -64,7 +64,8 @@ int main(int argc, char** argv) {
   const auto loss = program.entry<Array(Layers, Array, Array)>("loss");
   const auto accuracy = program.entry<Array(Layers, Array, Array)>("accuracy");
   const std::int64_t train = digits.count * 4 / 5 / batch;  // batches
-  const auto [test_x, test_y] = rows(digits, train * batch);
+  const std::pair<Array, Array> test = rows(digits, train * batch);
+  const Array &test_x = test.first, &test_y = test.second;
 
   std::printf("steps before %.0f\n", number(std::get<0>(state)));
   const auto step = plait::jit(train_step);

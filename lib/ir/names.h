@@ -1,4 +1,4 @@
-// What the names in the text of a jaxpr stand for.
+// The names in the text of a jaxpr: what they are made of, and what they stand for.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,6 +8,10 @@
 #include <unordered_map>
 
 namespace plait {
+
+constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_word(char c) { return is_letter(c) || is_digit(c) || c == '_' || c == '\''; }
 
 // Those that print gives, "a", ..., "z", "aa", ..., are numbers.
 class Names {

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <unordered_map>
 
 #include "ir/names.h"
@@ -23,10 +22,6 @@ namespace {
 
 constexpr int max_depth = 100;
 constexpr std::size_t max_length = std::size_t(1) << 30, max_sizes = 1000;
-
-constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
-constexpr bool is_word(char c) { return is_letter(c) || is_digit(c) || c == '_' || c == '\''; }
 
 class Parser {
  public:

@@ -19,16 +19,14 @@ namespace {
 
 // The functions of libzip, found at run time.
 struct ZipLibrary {
-#define PLAIT_ZIP_FUNCTIONS(F)                                                                     \
-  F(zip_open)                                                                                      \
-  F(zip_close)                                                                                     \
-  F(zip_discard)                                                                                   \
-  F(zip_strerror)                                                                                  \
-  F(zip_name_locate)                                                                               \
-  F(zip_stat_index) F(zip_stat_init) F(zip_fopen_index) F(zip_fread) F(zip_fclose) F(zip_file_add) \
-      F(zip_source_buffer) F(zip_source_buffer_fragment) F(zip_source_free)                        \
-          F(zip_set_file_compression) F(zip_file_extra_field_set) F(zip_error_init_with_code)      \
-              F(zip_error_strerror) F(zip_error_fini) F(zip_file_set_mtime)
+  // clang-format off
+#define PLAIT_ZIP_FUNCTIONS(F) \
+  F(zip_open) F(zip_close) F(zip_discard) F(zip_strerror) F(zip_name_locate) F(zip_stat_index) \
+  F(zip_stat_init) F(zip_fopen_index) F(zip_fread) F(zip_fclose) F(zip_file_add) \
+  F(zip_source_buffer) F(zip_source_buffer_fragment) F(zip_source_free) \
+  F(zip_set_file_compression) F(zip_file_extra_field_set) F(zip_error_init_with_code) \
+  F(zip_error_strerror) F(zip_error_fini) F(zip_file_set_mtime)
+// clang-format on
 #define PLAIT_DECLARE(name) decltype(&::name) name = nullptr;
   PLAIT_ZIP_FUNCTIONS(PLAIT_DECLARE)
 #undef PLAIT_DECLARE
