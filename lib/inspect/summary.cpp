@@ -139,6 +139,10 @@ class Scopes {
   double count(const JaxprData& jaxpr, const Equation& equation, Place place) {
     const std::vector<BodyRun> runs = bodies_run(equation);
     Work work;
+    if (++counted_ > most_equations)
+      throw ValueError("summary: bodies in bodies hold more than " +
+                           std::to_string(most_equations) + " equations",
+                       "look at a part of the program");
     if (runs.empty()) work = work_of(jaxpr, equation).times(place.times);
     for (const BodyRun& run : runs) work.known &= run.known;
     upwards(place.scope, [&](Node& node) {
@@ -188,8 +192,12 @@ class Scopes {
     for (const int child : node.order) add_rows(child, rows);
   }
 
+  // Calls of calls can double what there is at each level.
+  static constexpr std::int64_t most_equations = 10'000'000;
+
   Jaxpr program_;
   std::vector<Node> nodes_;
+  std::int64_t counted_ = 0;
 };
 
 // "1.23 M": three digits and a power of 1000.

@@ -67,6 +67,9 @@ class Words {
 int info(const Words& words);
 int show(const Words& words);
 int check(const Words& words);
+int summarize(const Words& words);
+int code_of(const Words& words);
+int diff_of(const Words& words);
 int conformance(const Words& words);
 
 // The entries that the words ask for: the one named by operand `at`, or all.

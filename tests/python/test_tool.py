@@ -71,6 +71,25 @@ def test_words_that_make_no_command(words, says):
     assert code == 2 and not out and says in err and "plait" in err
 
 
+def test_programs_are_looked_into(model, tmp_path):
+    code, out, err = run("summary", model, "--size", "n=4")
+    assert code == 0 and not err and "live bytes" in out and "f32[4]" in out
+    assert '"flops": 28,' in run("summary", model, "predict", "--size", "n=4", "--json")[1]
+    code, out, err = run("summary", model, "predict")
+    assert code == 1 and "sizes that are no numbers: n" in err
+    assert run("summary", model, "--size", "n")[0] == 2
+    assert "lax.tanh(" in run("code", model, "predict")[1]
+    assert "plait::lax::tanh(" in run("code", model, "predict", "--cpp")[1]
+    assert run("diff", model, model) == (0, "", "")
+    other = tmp_path / "other.plait"
+    predict = lambda weights, x: jnp.sin(x @ weights["w"])  # noqa: E731
+    plait.save(other, {"predict": (predict, {"w": "3", "b": ""}, "n 3")})
+    code, out, err = run("diff", model, other)
+    assert code == 1 and not err and "- the entry step" in out
+    assert "= tanh " in out and "= sin " in out
+    assert "step" not in run("diff", model, other, "predict")[1]
+
+
 def test_info(model):
     code, out, err = run("info", model)
     assert code == 0 and not err
