@@ -94,6 +94,8 @@ class Entry {
   // The leaves of the result, for the leaves of the arguments. TreeError, ShapeError and DtypeError
   // name the leaf that does not fit. Arrays may be traced.
   Arrays operator()(std::span<const Array> leaves) const;
+  // What the jaxpr is given for these leaves: they, as it takes them, and the constants.
+  Arrays operands(std::span<const Array> leaves) const;
   // The same, run at the sizes of its calls as the options say; without, each size has a program of
   // its own. Constraints are those of the file.
   Entry at_sizes(SizeOptions options) const;
@@ -128,6 +130,7 @@ struct SaveOptions {
   std::string licence = {};
   bool constants = true;     // false: they are left out, and are to be given when it is loaded
   bool test_vectors = true;  // for entries that have an example
+  bool sources = true;       // the lines that equations were traced from
 };
 
 struct LoadOptions {

@@ -25,7 +25,8 @@ struct ZipLibrary {
   F(zip_stat_init) F(zip_fopen_index) F(zip_fread) F(zip_fclose) F(zip_file_add) \
   F(zip_source_buffer) F(zip_source_buffer_fragment) F(zip_source_free) \
   F(zip_set_file_compression) F(zip_file_extra_field_set) F(zip_error_init_with_code) \
-  F(zip_error_strerror) F(zip_error_fini) F(zip_file_set_mtime)
+  F(zip_error_strerror) F(zip_error_fini) F(zip_file_set_mtime) \
+  F(zip_get_num_entries) F(zip_get_name)
 // clang-format on
 #define PLAIT_DECLARE(name) decltype(&::name) name = nullptr;
   PLAIT_ZIP_FUNCTIONS(PLAIT_DECLARE)
@@ -71,14 +72,14 @@ constexpr zip_uint16_t padding_field = 0xD935;  // as Android's zipalign calls i
 // --- Writing -------------------------------------------------------------------------------------
 
 struct ArchiveWriter::Data {
-  std::string path;
+  std::string path, verb;
   zip_t* archive = nullptr;
   std::deque<std::string> texts;
   std::deque<std::vector<zip_buffer_fragment_t>> fragments;
   bool is_empty = true;
 
   [[noreturn]] void fail() const {
-    throw FileError("save: cannot write " + path + ": " + zip().zip_strerror(archive),
+    throw FileError(verb + ": cannot write " + path + ": " + zip().zip_strerror(archive),
                     "give a path in a folder that can be written, with room for the file");
   }
   void add(const std::string& name, zip_source_t* source, bool stores) {
@@ -105,12 +106,13 @@ struct ArchiveWriter::Data {
   }
 };
 
-ArchiveWriter::ArchiveWriter(std::string path) : data_(std::make_unique<Data>()) {
+ArchiveWriter::ArchiveWriter(std::string path, const char* verb) : data_(std::make_unique<Data>()) {
   data_->path = std::move(path);
+  data_->verb = verb;
   int code = 0;
   data_->archive = zip().zip_open(data_->path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
   if (!data_->archive)
-    throw FileError("save: cannot write " + data_->path + ": " + text_of_error(code),
+    throw FileError(data_->verb + ": cannot write " + data_->path + ": " + text_of_error(code),
                     "give the path of a file in a folder that can be written");
 }
 ArchiveWriter::~ArchiveWriter() {
@@ -140,14 +142,15 @@ void ArchiveWriter::commit() {
 
 struct ArchiveReader::Data {
   std::string path;
+  ArchiveUse use;
   zip_t* archive = nullptr;
   int file = -1;  // the same
   std::size_t file_size = 0;
   zip_uint64_t unpacked = 0;  // so far
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw ValueError("load: " + path + ": " + what,
-                     "the file is damaged, or is no .plait file; save it again");
+    throw ValueError(std::string(use.verb) + ": " + path + ": " + what,
+                     std::string("the file is damaged, or is no ") + use.kind + "; save it again");
   }
   zip_uint64_t locate(const std::string& name) const {
     const zip_int64_t index = zip().zip_name_locate(archive, name.c_str(), 0);
@@ -234,8 +237,9 @@ struct ArchiveReader::Data {
   }
 };
 
-ArchiveReader::ArchiveReader(std::string path) : data_(std::make_unique<Data>()) {
+ArchiveReader::ArchiveReader(std::string path, ArchiveUse use) : data_(std::make_unique<Data>()) {
   data_->path = std::move(path);
+  data_->use = use;
   int code = 0;
   data_->archive = zip().zip_open(data_->path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code);
   if (data_->archive) {
@@ -247,8 +251,9 @@ ArchiveReader::ArchiveReader(std::string path) : data_(std::make_unique<Data>())
   }
   const bool is_damaged = code == ZIP_ER_NOZIP || code == ZIP_ER_INCONS;
   if (is_damaged) data_->fail("it is no zip archive: " + text_of_error(code));
-  throw FileError("load: cannot read " + data_->path + ": " + text_of_error(code),
-                  "give the path of a file that save wrote");
+  throw FileError(
+      std::string(use.verb) + ": cannot read " + data_->path + ": " + text_of_error(code),
+      std::string("give the path of a ") + use.kind);
 }
 ArchiveReader::~ArchiveReader() {
   if (data_->archive) zip().zip_discard(data_->archive);
@@ -258,6 +263,17 @@ ArchiveReader::~ArchiveReader() {
 const std::string& ArchiveReader::path() const { return data_->path; }
 bool ArchiveReader::has(const std::string& name) const {
   return zip().zip_name_locate(data_->archive, name.c_str(), 0) >= 0;
+}
+
+std::vector<std::string> ArchiveReader::names() const {
+  std::vector<std::string> names;
+  const zip_int64_t count = zip().zip_get_num_entries(data_->archive, 0);
+  for (zip_int64_t i = 0; i < count; ++i) {
+    const char* name = zip().zip_get_name(data_->archive, zip_uint64_t(i), 0);
+    if (!name) data_->fail("the member number " + std::to_string(i) + " has no name");
+    names.push_back(name);
+  }
+  return names;
 }
 
 std::string ArchiveReader::text(const std::string& name, std::size_t limit) const {

@@ -12,9 +12,14 @@
 
 namespace plait {
 
+// What messages say of an archive: who uses it, and what it ought to be.
+struct ArchiveUse {
+  const char *verb, *kind;
+};
+
 class ArchiveWriter {
  public:
-  explicit ArchiveWriter(std::string path);
+  explicit ArchiveWriter(std::string path, const char* verb = "save");
   ~ArchiveWriter();
   ArchiveWriter(const ArchiveWriter&) = delete;
   // The bytes are read when the archive is committed. Members that are stored as they are begin at
@@ -31,11 +36,12 @@ class ArchiveWriter {
 
 class ArchiveReader {
  public:
-  explicit ArchiveReader(std::string path);
+  explicit ArchiveReader(std::string path, ArchiveUse use = {"load", ".plait file"});
   ~ArchiveReader();
   ArchiveReader(const ArchiveReader&) = delete;
   const std::string& path() const;
   bool has(const std::string& name) const;
+  std::vector<std::string> names() const;  // of all members, in the order of the file
   // ValueError where a member is missing, damaged, or larger than the limit, and where members
   // unpack to far more than the file holds.
   std::string text(const std::string& name, std::size_t limit) const;

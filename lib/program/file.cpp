@@ -152,6 +152,7 @@ void save(const std::string& path, const std::map<std::string, TracedFunction>& 
   const std::vector<std::string> checksums = checksums_of(all_bytes_of(constants.arrays()));
   for (std::size_t i = 0; i < checksums.size(); ++i)
     manifest.checksums.emplace(constants.arrays()[i].name, checksums[i]);
+  const ShowSources sources = options.sources ? ShowSources::yes : ShowSources::no;
   ArchiveWriter archive(path);
   std::deque<std::string> headers;
   std::deque<std::vector<NamedArray>> examples;
@@ -160,8 +161,7 @@ void save(const std::string& path, const std::map<std::string, TracedFunction>& 
   archive.add_text("manifest.json", to_json(manifest));
   for (std::size_t e = 0; e < entries.size(); ++e) {
     const Entry& entry = entries[e];
-    archive.add_text("entries/" + entry.name() + ".jaxpr",
-                     print(entry.jaxpr(), ShowSources::yes) + "\n");
+    archive.add_text("entries/" + entry.name() + ".jaxpr", print(entry.jaxpr(), sources) + "\n");
     if (!manifest.entries[e].has_example) continue;
     const Arrays& example = functions.at(entry.name()).example;
     std::vector<NamedArray>& arrays = examples.emplace_back();

@@ -110,7 +110,7 @@ std::span<const Aval> Entry::inputs() const {
   return jaxpr()->input_avals().first(std::size_t(arguments().num_leaves()));
 }
 
-Arrays Entry::operator()(std::span<const Array> leaves) const {
+Arrays Entry::operands(std::span<const Array> leaves) const {
   const std::span<const Aval> wanted = inputs();
   if (leaves.size() != wanted.size())
     throw TreeError(name() + " takes " + std::to_string(wanted.size()) + " arrays, and " +
@@ -120,6 +120,11 @@ Arrays Entry::operator()(std::span<const Array> leaves) const {
   for (std::size_t i = 0; i < leaves.size(); ++i)
     operands.push_back(fitted(*this, int(i), leaves[i], wanted[i]));
   operands.insert(operands.end(), constants().begin(), constants().end());
+  return operands;
+}
+
+Arrays Entry::operator()(std::span<const Array> leaves) const {
+  const Arrays operands = this->operands(leaves);
   const ArgumentNames names([this](std::size_t leaf) { return place_of(*this, int(leaf)); });
   if (data_->sized) return (*data_->sized)(operands);
   return flat::call(jaxpr(), operands, {{"name", name()}});

@@ -23,7 +23,15 @@ from plait.tree import DictKey, flatten_with_path
 
 
 def save(
-    path, fun, *args, constraints=(), meta=None, licence="", constants=True, test_vectors=True
+    path,
+    fun,
+    *args,
+    constraints=(),
+    meta=None,
+    licence="",
+    constants=True,
+    test_vectors=True,
+    sources=True,
 ):
     """Writes functions to a `.plait` file, which plait.load reads in Python and in C++.
 
@@ -34,7 +42,8 @@ def save(
 
     constraints are texts on named sizes, "b > 0" or "t % 8 == 0", as for make_jaxpr: the file holds them, and
     every call of a loaded function is checked. meta is a dict of texts that the file keeps. constants=False
-    leaves the constants out: load needs them then. test_vectors=False leaves out the arguments and their results, which load(verify=True) compares.
+    leaves the constants out: load needs them then. test_vectors=False leaves out the arguments and their
+    results, which load(verify=True) compares; sources=False the lines that equations were traced from.
 
     The file is written whole or not at all. ValueError for functions that call back into Python
     (host_call, islands of @script), FileError (an OSError) where the file cannot be written.
@@ -44,7 +53,8 @@ def save(
         refuse("save", "meta", meta, 'give a dict of texts, such as {"task": "digits"}')
     if not isinstance(licence, str):
         refuse("save", "licence", licence, 'give text, such as "Apache-2.0"')
-    for name, flag in (("constants", constants), ("test_vectors", test_vectors)):
+    flags = {"constants": constants, "test_vectors": test_vectors, "sources": sources}
+    for name, flag in flags.items():
         check_flag("save", name, flag)
     functions = {}
     if isinstance(fun, dict):
@@ -69,7 +79,9 @@ def save(
         name = "".join(c if c.isalnum() or c in "_-" else "_" for c in name_of(fun))
         functions[name.strip("_") or "main"] = _traced(constraints, fun, *args)
     texts = {plain_text(key): plain_text(value) for key, value in (meta or {}).items()}
-    _plait.save_program(path, functions, texts, plain_text(licence), constants, test_vectors)
+    _plait.save_program(
+        path, functions, texts, plain_text(licence), constants, test_vectors, sources
+    )
 
 
 def _by_name(what, constants):

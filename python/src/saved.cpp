@@ -89,14 +89,15 @@ void add_saved(py::module_& module) {
                      .def_property_readonly("licence", &Program::licence);
   forbid_construction(entry);
   forbid_construction(program);
-  module.def("save_program", [](const std::string& path, const py::dict& functions,
-                                const std::map<std::string, std::string>& meta,
-                                const std::string& licence, bool constants, bool test_vectors) {
-    std::map<std::string, TracedFunction> traced;
-    for (auto [name, parts] : functions)
-      traced.emplace(utf8_of(name.ptr()), to_traced(parts.cast<py::dict>()));
-    save(path, traced, {meta, licence, constants, test_vectors});
-  });
+  module.def("save_program",
+             [](const std::string& path, const py::dict& functions,
+                const std::map<std::string, std::string>& meta, const std::string& licence,
+                bool constants, bool test_vectors, bool sources) {
+               std::map<std::string, TracedFunction> traced;
+               for (auto [name, parts] : functions)
+                 traced.emplace(utf8_of(name.ptr()), to_traced(parts.cast<py::dict>()));
+               save(path, traced, {meta, licence, constants, test_vectors, sources});
+             });
   module.def("trace_with_origins", trace_with_origins);
   module.def("load_program",
              [](const std::string& path, bool verify, const py::dict& constants, bool map_memory) {
