@@ -67,10 +67,17 @@ class Words {
 int info(const Words& words);
 int show(const Words& words);
 int check(const Words& words);
-int summarize(const Words& words);
-int code_of(const Words& words);
-int diff_of(const Words& words);
+int code(const Words& words);
 int conformance(const Words& words);
+int summary(const Words& words);
+int diff(const Words& words);
+int draw(const Words& words);
+int run(const Words& words);
+int profile(const Words& words);
+int bench(const Words& words);
+int strip(const Words& words);
+int upgrade(const Words& words);
+int completions(const Words& words);
 
 // The entries that the words ask for: the one named by operand `at`, or all.
 std::vector<Entry> entries_of(const Program& program, const Words& words, std::size_t at);
@@ -80,5 +87,8 @@ std::string output_name(const Entry& entry, int i);
 // "1 equation", "2 equations"
 std::string counted(std::int64_t count, const std::string& noun);
 std::string bytes_text(std::int64_t bytes);  // "12.3 MB"
+std::string seconds_text(double seconds);    // "12.3 us"
+// " (did you mean `show`?)" of `shwo`; "" where none of the names is near.
+std::string nearest(const std::string& word, std::span<const std::string> names);
 
 }  // namespace plait::tool

@@ -19,11 +19,12 @@ std::string general_help() {
       "Looks into saved programs (.plait files), runs and compiles them.\n\n";
   for (const Verb& verb : verbs()) text += "  " + padded(verb.name, 12) + verb.summary + "\n";
   return text +
-         "\n  plait VERB --help says more about one; plait --version says which plait this is.\n"
+         "\n  plait help VERB says more about one; plait --version says which plait this is.\n"
          "Exit codes: 0 fine, 1 the answer is no, or it failed, 2 the command was not "
          "understood.\n";
 }
 
+// "usage: plait run [options] FILE [ENTRY]\n"
 std::string usage_of(const Verb& verb) {
   return std::string("usage: plait ") + verb.name + (verb.options.empty() ? " " : " [options] ") +
          verb.operands + "\n";
@@ -42,11 +43,12 @@ std::string help_of(const Verb& verb) {
 }
 
 const Verb& find_verb(const std::string& name) {
-  for (const Verb& verb : verbs())
+  std::vector<std::string> names = {"help"};
+  for (const Verb& verb : verbs()) {
     if (name == verb.name) return verb;
-  std::string names;
-  for (const Verb& verb : verbs()) names += (names.empty() ? "" : ", ") + std::string(verb.name);
-  throw Usage("there is no verb `" + name + "`; there are " + names);
+    names.push_back(verb.name);
+  }
+  throw Usage("there is no verb `" + name + "`" + nearest(name, names));
 }
 
 bool asks_for_help(const std::string& word) { return word == "--help" || word == "-h"; }
@@ -64,12 +66,13 @@ int run_verb(const Verb& verb, std::span<const std::string> words) {
   try {
     return verb.run(Words(verb, words));
   } catch (const Usage& usage) {
-    std::fprintf(stderr, "plait %s: %s\n%s", verb.name, usage.what(), usage_of(verb).c_str());
+    std::fprintf(stderr, "plait %s: %s\n  fix: %splait help %s says more\n", verb.name,
+                 usage.what(), usage_of(verb).c_str(), verb.name);
     return 2;
   }
 }
 
-int run(std::span<const std::string> words) {
+int run_words(std::span<const std::string> words) {
   if (words.empty()) {
     std::fputs(general_help().c_str(), stderr);
     return 2;
@@ -96,9 +99,9 @@ int flushed(int code) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   try {
-    return plait::tool::flushed(plait::tool::run(words));
+    return plait::tool::flushed(plait::tool::run_words(words));
   } catch (const plait::tool::Usage& usage) {
-    std::fprintf(stderr, "plait: %s\nplait --help lists them\n", usage.what());
+    std::fprintf(stderr, "plait: %s\n  fix: plait help lists them\n", usage.what());
     return 2;
   } catch (const std::exception& error) {
     std::fflush(stdout);

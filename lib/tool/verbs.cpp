@@ -2,8 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/command.h"
 #include "tool/deploy.h"
+#include "tool/inputs.h"
 
 namespace plait::tool {
+namespace {
+
+std::vector<Option> operator+(std::vector<Option> own, std::span<const Option> more) {
+  own.insert(own.end(), more.begin(), more.end());
+  return own;
+}
+
+constexpr char inputs_help[] =
+    "Arrays come from .npz, .npy and .safetensors files, by the names that plait info lists\n"
+    "(x, weights['w'] or weights.w), by position (arr_0, arr_1, ...), or one by one:\n"
+    "--inputs x=photo.npy. Without --inputs and --set it runs on the test vector of the file.\n";
+
+}  // namespace
 
 std::span<const Verb> verbs() {
   static const std::vector<Verb> all = {
@@ -23,15 +37,6 @@ std::span<const Verb> verbs() {
        "",
        {{"--sources", nullptr, "with the lines of the code that it was traced from"}},
        &show},
-      {"summary",
-       "FILE [ENTRY]",
-       1,
-       2,
-       "what a program costs, by named scope: operations, bytes, memory",
-       "",
-       {{"--size", "n=32", "a number for the size n; may be given several times"},
-        {"--json", nullptr, "as JSON"}},
-       &summarize},
       {"code",
        "FILE [ENTRY]",
        1,
@@ -39,15 +44,7 @@ std::span<const Verb> verbs() {
        "the program as Python that makes it again",
        "",
        {{"--cpp", nullptr, "as C++"}},
-       &code_of},
-      {"diff",
-       "FILE FILE [ENTRY]",
-       2,
-       3,
-       "how the programs in two files differ, equation by equation",
-       "Constants are not compared. The exit code is 1 when programs differ.\n",
-       {},
-       &diff_of},
+       &code},
       {"check",
        "FILE [ENTRY]",
        1,
@@ -57,6 +54,70 @@ std::span<const Verb> verbs() {
        "vectors: what does not fit is an error, and the exit code is 1.\n",
        {},
        &check},
+      {"summary",
+       "FILE [ENTRY]",
+       1,
+       2,
+       "what a program costs, by named scope: parameters, FLOPs, bytes, memory",
+       "",
+       {size_option, {"--json", nullptr, "as JSON: an object of lists by entry"}},
+       &summary},
+      {"diff",
+       "FILE FILE [ENTRY]",
+       2,
+       3,
+       "how two programs differ, by equation; the exit code is 1 where they do",
+       "Entries of one name are compared, or the only ones; constants too, by name.\n",
+       {},
+       &diff},
+      {"draw", "FILE [ENTRY]", 1, 2, "a picture of an entry: a page for a browser, or an SVG",
+       "Colours by time and backend run the entry, on what --inputs and --set give, or on the "
+       "test\nvector of the file.\n",
+       std::vector<Option>{{"-o", "OUTPUT", "page.html or picture.svg"},
+                           {"--color", "kind", "or bytes, time, backend"},
+                           size_option} +
+           input_options(),
+       &draw},
+      {"run", "FILE [ENTRY]", 1, 2,
+       "runs an entry on arrays from files, and prints or writes the results", inputs_help,
+       std::vector<Option>{
+           {"-o", "FILE", "where results go: .npz, .npy or .safetensors; else a table"}} +
+           input_options(),
+       &run},
+      {"profile", "FILE [ENTRY]", 1, 2,
+       "what the steps of an entry take, by line, scope and transform", inputs_help,
+       std::vector<Option>{{"--trace", "FILE", "write a trace for Perfetto (ui.perfetto.dev)"},
+                           {"--flame", "FILE", "write a flame graph, a page for a browser"},
+                           {"--json", nullptr, "print JSON instead of tables"},
+                           {"--repeat", "N", "how many calls; else what takes 0.3 seconds"}} +
+           input_options(),
+       &profile},
+      {"bench", "FILE [ENTRY]", 1, 2, "how long an entry takes: the median of repeated calls",
+       inputs_help,
+       std::vector<Option>{{"--repeat", "N", "how many calls; else what takes half a second"}} +
+           input_options(),
+       &bench},
+      {"strip",
+       "FILE",
+       1,
+       1,
+       "writes a smaller file, without some of its parts",
+       "The licence stays. Constants that are left out are given again where the file is used:\n"
+       "plait run --constants, or constants= in plait.load.\n",
+       {{"-o", "OUTPUT", "the file to write"},
+        {"--constants", nullptr, "leave out the arrays that functions captured: the weights"},
+        {"--test-vectors", nullptr, "leave out the test vectors"},
+        {"--sources", nullptr, "leave out the lines of the code that it was traced from"},
+        {"--meta", nullptr, "leave out the texts that were saved with it"}},
+       &strip},
+      {"upgrade",
+       "FILE",
+       1,
+       1,
+       "writes a file in the newest format, after running its test vectors",
+       "Files of every format load for ever; newer formats are checked better.\n",
+       {{"-o", "OUTPUT", "the file to write; else it takes the place of the old one"}},
+       &upgrade},
       {"compile",
        "FILE",
        1,
@@ -89,6 +150,14 @@ std::span<const Verb> verbs() {
         {"--module", "PATH", "a shared object to load first, which registers the backend"},
         {"--kernels", nullptr, "kernels alone, without programs that transforms make"}},
        &conformance},
+      {"completions",
+       "bash|zsh|fish",
+       1,
+       1,
+       "prints what a shell needs to complete these commands",
+       "The first lines of what is printed say where it goes.\n",
+       {},
+       &completions},
   };
   return all;
 }

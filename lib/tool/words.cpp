@@ -1,5 +1,6 @@
 // Taking a command's words apart, and how verbs name things. See command.h.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
@@ -24,7 +25,11 @@ Words::Words(const Verb& verb, std::span<const std::string> words) {
     const Option* option = nullptr;
     for (const Option& known : verb.options)
       if (name == known.name) option = &known;
-    if (!option) throw Usage("there is no option " + name);
+    if (!option) {
+      std::vector<std::string> names;
+      for (const Option& known : verb.options) names.push_back(known.name);
+      throw Usage("there is no option " + name + nearest(name, names));
+    }
     std::string value;
     if (equals != std::string::npos) {
       if (!option->value) throw Usage(name + " takes no value");
@@ -94,6 +99,41 @@ std::string bytes_text(std::int64_t bytes) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %s", number, unit);
   return text;
+}
+
+std::string seconds_text(double seconds) {
+  const char* unit = "s";
+  for (const char* next : {"ms", "us", "ns"}) {
+    if (seconds >= 1) break;
+    seconds *= 1000;
+    unit = next;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g %s", seconds, unit);
+  return text;
+}
+
+std::string nearest(const std::string& word, std::span<const std::string> names) {
+  // The least number of letters put in, taken out or changed (Levenshtein).
+  const auto distance = [&](const std::string& name) {
+    std::vector<std::size_t> row(name.size() + 1);
+    for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
+    for (std::size_t i = 0; i < word.size(); ++i) {
+      std::size_t diagonal = row[0]++;
+      for (std::size_t j = 0; j < name.size(); ++j) {
+        const std::size_t changed = diagonal + (word[i] != name[j]);
+        diagonal = row[j + 1];
+        row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+      }
+    }
+    return row.back();
+  };
+  const std::string* best = nullptr;
+  std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
+  for (const std::string& name : names)
+    if (const std::size_t far = distance(name); far < least && far < name.size())
+      least = far, best = &name;
+  return best ? " (did you mean `" + *best + "`?)" : "";
 }
 
 }  // namespace plait::tool

@@ -76,7 +76,7 @@ def test_programs_are_looked_into(model, tmp_path):
     assert code == 0 and not err and "live bytes" in out and "f32[4]" in out
     assert '"flops": 28,' in run("summary", model, "predict", "--size", "n=4", "--json")[1]
     code, out, err = run("summary", model, "predict")
-    assert code == 1 and "sizes that are no numbers: n" in err
+    assert code == 1 and "the size n of entry predict has no number" in err
     assert run("summary", model, "--size", "n")[0] == 2
     assert "lax.tanh(" in run("code", model, "predict")[1]
     assert "plait::lax::tanh(" in run("code", model, "predict", "--cpp")[1]
