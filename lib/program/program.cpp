@@ -43,8 +43,8 @@ Array fitted(const Entry& entry, int leaf, const Array& array, const Aval& wante
                            ", and the program takes " + wanted.to_string(),
                        "give an array of that shape, or save the program for named sizes");
   if (given.dtype == wanted.dtype && given.weak == wanted.weak) return array;
-  if (given.dtype != wanted.dtype &&
-      !(given.weak && promote_types(given.dtype, wanted.dtype) == wanted.dtype))
+  const WeakDType both = promote_weak({given.dtype, given.weak}, {wanted.dtype, wanted.weak});
+  if (given.dtype != wanted.dtype && !(given.weak && both.dtype == wanted.dtype))
     throw DtypeError(entry.name() + ": " + place_of(entry, leaf) + " is " + given.to_string() +
                          ", and the program takes " + wanted.to_string(),
                      "convert it with astype");

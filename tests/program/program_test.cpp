@@ -174,6 +174,18 @@ TEST_CASE("arguments that do not fit are errors that name them") {
   CHECK(message_of([&] { program["train"]; }).find("its entries are predict") != std::string::npos);
 }
 
+TEST_CASE("plain numbers take the dtype that the program has") {
+  const File file("w.plait");
+  const Array three = lax::full({}, 3.0, DType::float32);
+  auto twice = [](const Array& x) -> Array { return x * 2.0; };
+  save(file.path, {{"twice", traced(twice, three)}});
+  const auto loaded = load(file.path).entry<Array(Array)>();
+  CHECK(loaded(Array(1.5)).aval() == three.aval());
+  CHECK(loaded(Array(1.5)).item<float>() == 3);
+  CHECK(message_of([&] { loaded(lax::full({}, 3.0, DType::float64)); }).find("takes f32[]") !=
+        std::string::npos);
+}
+
 TEST_CASE("what is loaded is saved again, to the same bytes") {
   const File file("j.plait"), again("k.plait");
   const Weights p = weights();
