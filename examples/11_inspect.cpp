@@ -32,10 +32,10 @@ Array loss(const Array& x, const Array& wq, const Array& wk, const Array& wv, co
   return jnp::sum(encoder(x, wq, wk, wv, wo));
 }
 
-Array wave(const Array& x, const Array& rate) { return jnp::sum(jnp::sin(x * rate), {{0}}); }
+Array wave(const Array& x, const Array& rate) { return jnp::sum(jnp::sin(x * rate), 0); }
 
 Array damped(const Array& x, const Array& rate) {
-  return jnp::sum(jnp::exp(-x) * jnp::sin(x * rate), {{1}});
+  return jnp::sum(jnp::exp(-x) * jnp::sin(x * rate), 1);
 }
 
 int main() {
