@@ -6,6 +6,7 @@
 //   examples/NAME.safetensors  inputs "in.0", ... and outputs "out.0", ...
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/program.h>
+#include <plait/trace/concrete.h>
 #include <plait/trace/interpret.h>
 
 #include <deque>
@@ -119,10 +120,6 @@ void add_arrays(ArchiveWriter& archive, const std::string& member,
   std::vector<std::string_view> parts{header};
   for (const NamedArray& named : arrays) parts.push_back(bytes_of(named.array));
   archive.add_data(member, std::move(parts));
-}
-
-Array with_aval(const Buffer& buffer, const Aval& aval) {
-  return Array(new ConcreteNode(aval, buffer, false));
 }
 
 }  // namespace
@@ -279,7 +276,7 @@ class Loader {
                            Aval{Shape::of(buffer.shape()), buffer.dtype()}.to_string() +
                            ", and entry " + entry + " needs " + aval.to_string(),
                        "give an array of that shape and dtype");
-    return with_aval(buffer, aval);
+    return make_concrete(aval, buffer);
   }
 
   void check_given(const std::string& name, const std::vector<Entry>& entries) const {
@@ -305,8 +302,8 @@ class Loader {
       if (found == arrays.end() || found->second.dtype() != aval.dtype ||
           int(found->second.shape().size()) != aval.rank())
         fail("the test vector of entry " + name + " has no proper " + key);
-      return with_aval(found->second,
-                       Aval{Shape::of(found->second.shape()), aval.dtype, aval.weak});
+      return make_concrete(Aval{Shape::of(found->second.shape()), aval.dtype, aval.weak},
+                           found->second);
     };
     for (int i = 0; i < function.arguments.num_leaves(); ++i)
       function.example.push_back(

@@ -9,6 +9,7 @@
 #include <plait/cost.h>
 #include <plait/ops.h>
 #include <plait/sized.h>
+#include <plait/trace/fits.h>
 
 #include <bit>
 #include <cstdio>
@@ -244,18 +245,6 @@ std::string SizedProgram::explain(std::span<const Aval> inputs) {
 // --- jit -----------------------------------------------------------------------------------------
 
 namespace flat {
-namespace {
-
-bool fits(const Aval& formal, const Aval& actual) {
-  if (formal.dtype != actual.dtype || formal.weak != actual.weak || formal.rank() != actual.rank())
-    return false;
-  for (int axis = 0; axis < formal.rank(); ++axis)
-    if (formal.shape[axis].is_constant() && !(formal.shape[axis] == actual.shape[axis]))
-      return false;
-  return true;
-}
-
-}  // namespace
 
 std::shared_ptr<const SizedJit::Entry> SizedJit::entry_for(const Call& call) const {
   constexpr std::size_t limit = 256;

@@ -3,6 +3,7 @@
 #include <plait/constraints.h>
 
 #include <plait/base/argument_names.h>
+#include <plait/trace/fits.h>
 
 #include <algorithm>
 
@@ -277,6 +278,16 @@ Solution solution_of(std::span<const Dim> sizes, std::span<const Aval> formal,
 }
 
 }  // namespace
+
+bool fits(const Aval& formal, const Aval& actual) {
+  if (formal == actual) return true;
+  if (formal.dtype != actual.dtype || formal.weak != actual.weak || formal.rank() != actual.rank())
+    return false;
+  for (int axis = 0; axis < formal.rank(); ++axis)
+    if (formal.shape[axis].is_constant() && !(formal.shape[axis] == actual.shape[axis]))
+      return false;
+  return true;
+}
 
 std::vector<std::pair<Dim, Dim>> solve_sizes(std::span<const Dim> sizes,
                                              std::span<const Aval> formal,

@@ -114,8 +114,6 @@ struct JitState {
 };
 
 bool same_static(PyObject* a, PyObject* b);
-// Whether an array can be an input of this aval: equal, but for named sizes, which are any number.
-bool fits(const Aval& formal, const Aval& actual);
 // Traces the function for this call; keeps says whether the entry is good for later calls.
 std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool& keeps);
 // The entry for a call, traced when there is none, and its inputs.

@@ -10,22 +10,13 @@
 #include <plait/tape_nodes.h>
 #include <plait/trace/concrete.h>
 #include <plait/trace/donated.h>
+#include <plait/trace/fits.h>
 #include <plait/transforms.h>
 #include <plait/wait.h>
 
 #include <algorithm>
 
 namespace plait::python {
-
-bool fits(const Aval& formal, const Aval& actual) {
-  if (formal == actual) return true;
-  if (formal.dtype != actual.dtype || formal.weak != actual.weak || formal.rank() != actual.rank())
-    return false;
-  for (int axis = 0; axis < formal.rank(); ++axis)
-    if (formal.shape[axis].is_constant() && !(formal.shape[axis] == actual.shape[axis]))
-      return false;
-  return true;
-}
 
 namespace {
 

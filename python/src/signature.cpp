@@ -4,6 +4,7 @@
 #include "jit.h"
 
 #include <plait/sizes.h>
+#include <plait/trace/fits.h>
 
 #include <algorithm>
 

@@ -6,18 +6,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
+
+#include "clock.h"
 
 using namespace plait;
 
 namespace {
-
-// The process's own time: everything here is single-threaded, and others want the cores too.
-double seconds() {
-  timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
-}
 
 // The best of several rounds, in nanoseconds a call.
 template <class F>

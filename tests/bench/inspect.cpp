@@ -5,17 +5,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
+
+#include "clock.h"
 
 using namespace plait;
 
 namespace {
-
-double seconds() {
-  timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
-}
 
 Jaxpr program(int equations) {
   const Function chain = [&](std::span<const Array> inputs) -> Arrays {

@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import ctypes
 import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -14,19 +13,12 @@ import pytest
 
 import plait
 import plait.numpy as jnp
+from command_line import BUILD, ROOT, run
 from plait import check, lax, mask, nn, value_and_grad, vmap
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
-BUILD = pathlib.Path(os.environ.get("PLAIT_BUILD_DIR", ROOT / "build"))
 rng = np.random.default_rng(0)
 W = rng.normal(size=(5, 3))
 SCALE = rng.normal(size=3)
-
-
-def run(*words):
-    command = [str(BUILD / "lib" / "tool" / "plait"), *map(str, words)]
-    result = subprocess.run(command, capture_output=True, text=True)
-    return result.returncode, result.stdout, result.stderr
 
 
 def step(params, x):

@@ -1,8 +1,6 @@
 """The command line: what it prints, where, and its exit codes."""
 
 # SPDX-License-Identifier: Apache-2.0
-import os
-import pathlib
 import subprocess
 import sys
 import zipfile
@@ -11,16 +9,7 @@ import pytest
 
 import plait
 import plait.numpy as jnp
-
-ROOT = pathlib.Path(__file__).parent.parent.parent
-BUILD = pathlib.Path(os.environ.get("PLAIT_BUILD_DIR", ROOT / "build"))
-
-
-def run(*words):
-    """Exit code, standard output, standard error."""
-    command = [str(BUILD / "lib" / "tool" / "plait"), *map(str, words)]
-    result = subprocess.run(command, capture_output=True, text=True)
-    return result.returncode, result.stdout, result.stderr
+from command_line import run
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import io
 import json
-import os
-import pathlib
 import struct
-import subprocess
 import zipfile
 
 import ml_dtypes
@@ -15,16 +12,7 @@ import pytest
 
 import plait
 import plait.numpy as jnp
-
-ROOT = pathlib.Path(__file__).parent.parent.parent
-BUILD = pathlib.Path(os.environ.get("PLAIT_BUILD_DIR", ROOT / "build"))
-
-
-def run(*words):
-    """Exit code, standard output, standard error."""
-    command = [str(BUILD / "lib" / "tool" / "plait"), *map(str, words)]
-    result = subprocess.run(command, capture_output=True, text=True)
-    return result.returncode, result.stdout, result.stderr
+from command_line import run
 
 
 DTYPES = (
