@@ -4,6 +4,7 @@
 #pragma once
 
 #include "bindings.h"
+#include "outputs.h"
 
 #include <plait/sized.h>
 
@@ -55,6 +56,8 @@ struct Instance {
   std::shared_ptr<const Executable> executable;
   bool releases_gil = false;
   std::optional<SizedProgram::Instance> sized;  // with named sizes
+  bool keeps_outputs = false;                   // writes to outputs
+  SpareOutputs outputs;
 };
 
 struct JitEntry {

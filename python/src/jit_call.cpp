@@ -125,16 +125,23 @@ const Buffer& buffer_of(const Array& array) {
 
 void make_executable(const JitState& state, const JitEntry& entry, Instance& instance) {
   instance.executable = without_gil([&] { return compile_for(state, entry, instance); });
+  // Other threads may write to outputs that are kept while the GIL is let go of.
+  instance.keeps_outputs =
+      !instance.releases_gil && SpareOutputs::can_keep(instance.executable->outputs());
 }
 
-// Takes donated arrays from their Python objects, which cannot be used from then on. What somebody
-// else still sees (another object, a captured array, NumPy) gets a second holder, so that the
-// executable does not write over it.
-std::vector<Buffer> take_donated(const JitState& state, JitInputs& inputs) {
+// Takes donated arrays from their Python objects, which cannot be used from then on.
+void take_donated(const JitState& state, const JitInputs& inputs) {
+  if (inputs.owners.empty()) return;
   const SourceScope line(Source::current());  // of what is left of each
   for (const py::object& owner : inputs.owners)
     if (owner && array_of(owner.ptr()).is_concrete())
       donate(reinterpret_cast<ArrayObject*>(owner.ptr())->array, state.name);
+}
+
+// What somebody else still sees of donated arrays (another object, a captured array, NumPy) gets a
+// second holder, so that the executable does not write over it.
+std::vector<Buffer> shared_donations(const JitInputs& inputs) {
   std::vector<Buffer> shared;
   for (std::size_t i = 0; i < inputs.owners.size(); ++i)
     if (inputs.owners[i] && !DonatedNode::is_unique(*inputs.arrays[i].node()))
@@ -142,14 +149,45 @@ std::vector<Buffer> take_donated(const JitState& state, JitInputs& inputs) {
   return shared;
 }
 
+Arrays run_into_kept(const JitState& state, const JitInputs& inputs, Instance& instance,
+                     const Executable& executable, std::span<const Buffer* const> buffers) {
+  Arrays results = instance.outputs.take(executable.outputs());
+  take_donated(state, inputs);
+  std::vector<const Buffer*> outputs;
+  outputs.reserve(results.size());
+  for (const Array& result : results) outputs.push_back(&buffer_of(result));
+  executable.run_into(buffers, outputs);
+  return results;
+}
+
+Arrays run_executable(const JitState& state, const JitInputs& inputs, const Instance& instance,
+                      const Executable& executable, std::span<const Buffer* const> buffers) {
+  take_donated(state, inputs);
+  const std::vector<Buffer> shared = shared_donations(inputs);
+  const std::vector<Aval>& avals = executable.outputs();
+  std::vector<Buffer> outputs(avals.size());
+  if (instance.releases_gil) {
+    without_gil([&] { executable.run(buffers, outputs); });
+  } else {
+    executable.run(buffers, outputs);
+  }
+  Arrays results;
+  results.reserve(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    results.push_back(make_concrete(avals[i], std::move(outputs[i])));
+  return results;
+}
+
 }  // namespace
 
 std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
                                         const Arrays& arrays) {
   if (entry.jaxpr->sizes.empty()) {
-    if (entry.instances.empty())
-      entry.instances.push_back(std::make_shared<Instance>(
-          Instance{{}, entry.jaxpr, nullptr, work_of(entry.jaxpr) > 30000, {}}));
+    if (entry.instances.empty()) {
+      entry.instances.push_back(std::make_shared<Instance>());
+      entry.instances[0]->jaxpr = entry.jaxpr;
+      entry.instances[0]->releases_gil = work_of(entry.jaxpr) > 30000;
+    }
     return entry.instances[0];
   }
   auto& instances = entry.instances;
@@ -196,22 +234,12 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
   if (!direct) return give(entry, cut(flat::call(instance->jaxpr, arrays, {{"name", state.name}})));
   if (!instance->executable) make_executable(state, entry, *instance);
   const std::shared_ptr<const Executable> executable = instance->executable;
-  const std::vector<Buffer> shared =
-      inputs.owners.empty() ? std::vector<Buffer>() : take_donated(state, inputs);
   std::vector<const Buffer*> buffers;
   buffers.reserve(arrays.size());
   for (const Array& array : arrays) buffers.push_back(&buffer_of(array));
-  const std::vector<Aval>& avals = executable->outputs();
-  std::vector<Buffer> outputs(avals.size());
-  if (instance->releases_gil) {
-    without_gil([&] { executable->run(buffers, outputs); });
-  } else {
-    executable->run(buffers, outputs);
-  }
-  Arrays results;
-  results.reserve(outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    results.push_back(make_concrete(avals[i], std::move(outputs[i])));
+  Arrays results = instance->keeps_outputs
+                       ? run_into_kept(state, inputs, *instance, *executable, buffers)
+                       : run_executable(state, inputs, *instance, *executable, buffers);
   return give(entry, cut(std::move(results)));
 }
 

@@ -313,6 +313,23 @@ struct Matcher {
     return true;
   }
 
+  // Most dicts are in the order of their sorted keys: going along costs less than looking up.
+  bool match_dict(const std::vector<TreeDef>& children, PyObject* sorted, PyObject* dict) {
+    bool is_in_order = true;
+    Py_ssize_t position = 0;
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      PyObject *wanted = PyTuple_GET_ITEM(sorted, i), *key = nullptr, *value = nullptr;
+      is_in_order = is_in_order && PyDict_Next(dict, &position, &key, &value) && key == wanted;
+      if (!is_in_order) value = PyDict_GetItemWithError(dict, wanted);
+      if (!value) {
+        PyErr_Clear();
+        return false;
+      }
+      if (!match(children[i], borrowed(value).ptr())) return false;  // user code may change it
+    }
+    return true;
+  }
+
   bool match(const TreeDef& def, PyObject* object) {
     switch (def.kind()) {
       case TreeDef::Kind::leaf:
@@ -337,16 +354,7 @@ struct Matcher {
         if (!keys || !PyDict_CheckExact(object) ||
             std::size_t(PyDict_GET_SIZE(object)) != def.children().size())
           return false;
-        for (std::size_t i = 0; i < def.children().size(); ++i) {
-          PyObject* value =
-              PyDict_GetItemWithError(object, PyTuple_GET_ITEM(keys->sorted.ptr(), i));
-          if (!value) {
-            PyErr_Clear();
-            return false;
-          }
-          if (!match(def.children()[i], value)) return false;
-        }
-        return true;
+        return match_dict(def.children(), keys->sorted.ptr(), object);
       }
       default:
         return match_record(def, object);

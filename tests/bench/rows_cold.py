@@ -183,10 +183,12 @@ def many_sizes_reference(params, x, y):
 
 
 def import_row(name, what, reach, statements, unit="s", before=None):
-    """statements of a library's module; NumPy's own import is subtracted."""
+    """statements of a library's module; NumPy's own import is subtracted. Byte code is on disk."""
 
     def measure(row, contest):
         entries = {name: Entry("ok") for name in contest.names if name not in ("numpy", "compile")}
+        for contestant in entries:
+            run(f"import {libraries.module_of(contestant)}", contest, contestant)
         for _ in range(contest.repeats):
             for contestant, entry in entries.items():
                 module = libraries.module_of(contestant)
@@ -201,11 +203,18 @@ def import_row(name, what, reach, statements, unit="s", before=None):
     return Row(name, what, reach, measure=measure, unit=unit)
 
 
+def installed(contest, contestant):
+    """The environment, where Python may keep byte code: installed packages come with theirs."""
+    environment = contest.environment(contestant)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
+
+
 def run_time(statement, contest, contestant):
     """Seconds that a Python takes to run it."""
     start = time.perf_counter()
     command = [sys.executable, "-c", statement]
-    environment = contest.environment(contestant)
+    environment = installed(contest, contestant)
     subprocess.run(command, check=True, env=environment, preexec_fn=before_others)
     return time.perf_counter() - start
 
@@ -217,7 +226,7 @@ def run_memory(statement, contest, contestant):
         [sys.executable, "-c", code],
         check=True,
         stdout=subprocess.PIPE,
-        env=contest.environment(contestant),
+        env=installed(contest, contestant),
     ).stdout
     return 1024 * int(output)
 
