@@ -74,7 +74,6 @@ bool match_arguments(const JitEntry& entry, const JitCall& call, JitInputs& inpu
     }
     leaves.clear();
     leaves.reserve(std::size_t(key.structure.num_leaves()));
-    keep.reserve(keep.size() + leaves.capacity());
     if (!flatten_as(key.structure, value, leaves, keep)) return false;
     for (PyObject* object : leaves)
       if (!match_leaf(entry.leaves[leaf++], object, donates, inputs)) return false;
@@ -125,7 +124,7 @@ const Buffer& buffer_of(const Array& array) {
 
 void make_executable(const JitState& state, const JitEntry& entry, Instance& instance) {
   instance.executable = without_gil([&] { return compile_for(state, entry, instance); });
-  // Other threads may write to outputs that are kept while the GIL is let go of.
+  // A call that lets go of the GIL is long beside the making of its outputs.
   instance.keeps_outputs =
       !instance.releases_gil && SpareOutputs::can_keep(instance.executable->outputs());
 }
@@ -220,7 +219,7 @@ std::shared_ptr<const Executable> compile_for(const JitState& state, const JitEn
 }
 
 PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
-  const bool direct = !Trace::current() && !is_recorded(inputs.arrays) &&
+  const bool direct = !Trace::current() && !(may_record() && is_recorded(inputs.arrays)) &&
                       std::all_of(inputs.arrays.begin(), inputs.arrays.end(),
                                   [](const Array& array) { return array.is_concrete(); });
   const std::shared_ptr<Instance> instance = find_instance(state, entry, inputs.arrays);

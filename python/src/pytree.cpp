@@ -227,18 +227,21 @@ struct Unflattener {
   NextLeaf next_leaf;
 
   py::object make(const TreeDef& def) {
-    const std::size_t size = def.children().size();
+    if (def.kind() == TreeDef::Kind::leaf) return next_leaf();
+    return container(def);
+  }
+
+  py::object container(const TreeDef& def) {
     switch (def.kind()) {
-      case TreeDef::Kind::leaf:
-        return next_leaf();
       case TreeDef::Kind::none:
         return py::none();
       case TreeDef::Kind::tuple:
         return tuple_of(def);
       case TreeDef::Kind::list: {
-        py::list result(size);
-        for (std::size_t i = 0; i < size; ++i)
-          PyList_SET_ITEM(result.ptr(), i, make(def.children()[i]).release().ptr());
+        const std::vector<TreeDef>& children = def.children();
+        py::list result(children.size());
+        for (std::size_t i = 0; i < children.size(); ++i)
+          PyList_SET_ITEM(result.ptr(), i, make(children[i]).release().ptr());
         return result;
       }
       case TreeDef::Kind::dict:
@@ -261,10 +264,10 @@ struct Unflattener {
     // A copy of a dict costs less than making one key by key, and has the order that was written.
     const py::object result = owned(keys ? PyDict_Copy(keys->prototype.ptr()) : PyDict_New());
     for (std::size_t i = 0; i < children.size(); ++i) {
-      const py::object key =
-          keys ? borrowed(PyTuple_GET_ITEM(keys->sorted.ptr(), i)) : py::str(def.keys()[i]);
+      const py::object made = keys ? py::object() : py::str(def.keys()[i]);
+      PyObject* key = keys ? PyTuple_GET_ITEM(keys->sorted.ptr(), i) : made.ptr();
       const py::object value = make(children[i]);
-      if (PyDict_SetItem(result.ptr(), key.ptr(), value.ptr()) < 0) throw py::error_already_set();
+      if (PyDict_SetItem(result.ptr(), key, value.ptr()) < 0) throw py::error_already_set();
     }
     return result;
   }
@@ -302,13 +305,31 @@ struct Unflattener {
 struct Matcher {
   std::vector<PyObject*>& leaves;
   std::vector<py::object>& keep;
+  bool keeps = false;
+
+  void add(PyObject* leaf) {
+    leaves.push_back(leaf);
+    if (keeps) keep.push_back(borrowed(leaf));
+  }
+  // The user's code, which may change the containers, can run from now on.
+  void protect() {
+    if (std::exchange(keeps, true)) return;
+    for (PyObject* leaf : leaves) keep.push_back(borrowed(leaf));
+  }
+
+  bool match_child(const TreeDef& def, PyObject* object) {
+    if (!is_array(object) || def.kind() != TreeDef::Kind::leaf)
+      return match(def, borrowed(object).ptr());
+    add(object);
+    return true;
+  }
 
   bool match_items(const TreeDef& def, PyObject* sequence) {
-    const std::size_t size = def.children().size();
-    if (std::size_t(PySequence_Fast_GET_SIZE(sequence)) != size) return false;
-    for (std::size_t i = 0; i < size; ++i)
+    const std::vector<TreeDef>& children = def.children();
+    if (std::size_t(PySequence_Fast_GET_SIZE(sequence)) != children.size()) return false;
+    for (std::size_t i = 0; i < children.size(); ++i)
       if (Py_ssize_t(i) >= PySequence_Fast_GET_SIZE(sequence) ||
-          !match(def.children()[i], borrowed(PySequence_Fast_GET_ITEM(sequence, i)).ptr()))
+          !match_child(children[i], PySequence_Fast_GET_ITEM(sequence, i)))
         return false;
     return true;
   }
@@ -320,12 +341,15 @@ struct Matcher {
     for (std::size_t i = 0; i < children.size(); ++i) {
       PyObject *wanted = PyTuple_GET_ITEM(sorted, i), *key = nullptr, *value = nullptr;
       is_in_order = is_in_order && PyDict_Next(dict, &position, &key, &value) && key == wanted;
-      if (!is_in_order) value = PyDict_GetItemWithError(dict, wanted);
+      if (!is_in_order) {
+        protect();  // from what compares keys
+        value = PyDict_GetItemWithError(dict, wanted);
+      }
       if (!value) {
         PyErr_Clear();
         return false;
       }
-      if (!match(children[i], borrowed(value).ptr())) return false;  // user code may change it
+      if (!match_child(children[i], value)) return false;
     }
     return true;
   }
@@ -340,8 +364,8 @@ struct Matcher {
               (!PyType_Check(object) && dataclass_fields(object)))
             return false;
         }
-        leaves.push_back(object);
-        keep.push_back(borrowed(object));  // user code may change the containers
+        if (!is_array(object)) protect();  // from what makes it an array, or compares it
+        add(object);
         return true;
       case TreeDef::Kind::none:
         return object == Py_None;
@@ -365,13 +389,11 @@ struct Matcher {
     if (def.type().type.get() != Py_TYPE(object)) return false;
     if (PyTuple_Check(object) && !registry().count(Py_TYPE(object)))
       return match_items(def, object);
+    protect();
     std::vector<py::object> made;
     const TreeDef now = Flattener{made, nullptr}.visit(object);
     if (!(now == def)) return false;
-    for (py::object& leaf : made) {
-      leaves.push_back(leaf.ptr());
-      keep.push_back(std::move(leaf));
-    }
+    for (py::object& leaf : made) add(leaf.ptr());
     return true;
   }
 };

@@ -360,3 +360,48 @@ def test_explain_shows_bodies_and_the_islands_inside():
         for line in sum(inside.values(), [])
     )
     assert "host call: `island`, test_jit.py" in text
+
+
+def test_small_outputs_are_written_again_only_when_nobody_holds_them():
+    f = plait.jit(lambda x: {"sum": x + 1, "twice": x * 2})
+    held = []
+    for i in range(6):
+        result = f(pnp.full(4, i, dtype="float32"))
+        twice = result["twice"]
+        views = (
+            np.asarray(twice),
+            memoryview(twice),
+            twice[1:],
+            twice.reshape(2, 2),
+            [twice][i % 2 :],
+        )
+        held.append((i, result.pop("sum") if i % 3 else None, views))
+    for i, total, (array, buffer, tail, square, kept) in held:
+        for view in (array, buffer, tail, square, *kept):
+            np.testing.assert_array_equal(np.asarray(view), 2 * i)
+        if total is not None:
+            np.testing.assert_array_equal(np.asarray(total), i + 1)
+
+
+def test_small_state_is_read_while_the_next_is_written():
+    def advance(state):
+        return state[1:] + [state[0] + state[1]]  # outputs that are inputs
+
+    for donates in ((), 0):
+        step = plait.jit(advance, donate_argnums=donates)
+        state, expected = [pnp.ones(2) * i for i in range(3)], [np.ones(2) * i for i in range(3)]
+        for _ in range(10):
+            state, expected = step(state), advance(expected)
+        np.testing.assert_array_equal(np.asarray(state), np.asarray(expected))
+    assert not any(x.is_deleted() for x in state)
+
+
+def test_small_outputs_of_calls_within_calls():
+    def inner(x):
+        return f(x - 1) if float(x) > 0 else np.asarray(x)
+
+    f = plait.jit(
+        lambda x: 10 * x + plait.host_call(inner, plait.ShapeDtypeStruct((), np.float32), x)
+    )
+    for _ in range(3):
+        assert float(f(pnp.float32(3))) == 60
