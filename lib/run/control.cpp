@@ -4,7 +4,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control.h"
 
-#include "ragged.h"
 #include "rows.h"
 
 namespace plait {
@@ -182,6 +181,17 @@ class ScanKernel final : public Kernel {
   const Carries carries_;
 };
 
+std::vector<ControlKernels>& registered_kernels() {
+  static auto& all = *new std::vector<ControlKernels>();
+  return all;
+}
+// Of the file that takes the equation, or none.
+const ControlKernels* find_kernels(const Equation& equation) {
+  for (const ControlKernels& kernels : registered_kernels())
+    if (kernels.takes(equation)) return &kernels;
+  return nullptr;
+}
+
 class ControlBackend final : public Backend {
  public:
   std::string_view name() const override { return "control"; }
@@ -189,16 +199,14 @@ class ControlBackend final : public Backend {
                    std::span<const Aval>) const override {
     const Primitive& primitive = *equation.primitive;
     const bool mine = primitive == cond_p || primitive == while_p || primitive == scan_p ||
-                      (primitive == lanes_p && LanesParams(equation.params).is_divergent()) ||
-                      runs_by_size(equation);
+                      find_kernels(equation) != nullptr;
     return mine ? Support::yes() : Support::no();
   }
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
-    const Primitive& primitive = *group->equations[0].primitive;
-    if (primitive == cond_p) return std::make_unique<CondKernel>(group);
-    if (primitive == while_p) return std::make_unique<WhileKernel>(group);
-    if (primitive == lanes_p) return compile_lanes(group);
-    if (primitive == masked_p) return compile_by_size(group);
+    const Equation& equation = group->equations[0];
+    if (const ControlKernels* kernels = find_kernels(equation)) return kernels->compile(group);
+    if (*equation.primitive == cond_p) return std::make_unique<CondKernel>(group);
+    if (*equation.primitive == while_p) return std::make_unique<WhileKernel>(group);
     return std::make_unique<ScanKernel>(group);
   }
 };
@@ -206,6 +214,11 @@ class ControlBackend final : public Backend {
 const bool registered = register_backend(std::make_unique<ControlBackend>(), Preference::reference);
 
 }  // namespace
+
+bool register_control(ControlKernels kernels) {
+  registered_kernels().push_back(kernels);
+  return true;
+}
 
 void throw_endless(std::int64_t steps, Source source) {
   ValueError error(

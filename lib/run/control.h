@@ -110,7 +110,12 @@ inline Stack::Handle make_stack(const Aval& element) {
 // The error of a loop that has not ended after max_steps.
 [[noreturn]] void throw_endless(std::int64_t steps, Source source);
 
-// How control flow runs whose examples go different ways; see lanes.cpp.
-std::unique_ptr<Kernel> compile_lanes(const Jaxpr& group);
+// Kernels of control flow from other files, which no name leads to: a compiled object holds those
+// files only where its program needs them.
+struct ControlKernels {
+  bool (*takes)(const Equation& equation);
+  std::unique_ptr<Kernel> (*compile)(const Jaxpr& group);
+};
+bool register_control(ControlKernels kernels);
 
 }  // namespace plait

@@ -70,7 +70,9 @@ class LaneCond final : public LaneKernel {
   std::vector<Aval> outputs_;
 };
 
-}  // namespace
+bool diverges(const Equation& equation) {
+  return *equation.primitive == lanes_p && LanesParams(equation.params).is_divergent();
+}
 
 std::unique_ptr<Kernel> compile_lanes(const Jaxpr& group) {
   const LanesParams lanes(group->equations[0].params);
@@ -79,6 +81,10 @@ std::unique_ptr<Kernel> compile_lanes(const Jaxpr& group) {
   if (primitive == while_p) return compile_lanes_while(group);
   return compile_lanes_scan(group);
 }
+
+const bool registered = register_control({diverges, compile_lanes});
+
+}  // namespace
 
 Count::~Count() {
   live_rows.fetch_add(live, std::memory_order_relaxed);

@@ -321,4 +321,6 @@ std::unique_ptr<Kernel> compile_by_size(const Jaxpr& group) {
   return std::make_unique<RaggedKernel>(group);
 }
 
+static const bool registered = register_control({runs_by_size, compile_by_size});
+
 }  // namespace plait

@@ -5,6 +5,7 @@
 
 #include <charconv>
 
+#include "compile/outer_products.h"
 #include "compile/simplify.h"
 #include "tool/deploy.h"
 #include "tool/deployed/bundle.h"
@@ -14,13 +15,15 @@ namespace {
 
 // As compilation does it: equations whose body a backend runs as a whole stay.
 Jaxpr simplified(const Jaxpr& jaxpr) {
-  return compile_passes::simplify_program(
-      jaxpr,
-      [](const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs) {
-        for (const Backend* backend : backends_of())
-          if (backend->runs_eagerly() && backend->supports(equation, inputs, outputs)) return true;
-        return false;
-      });
+  const compile_passes::KeepWhole keep = [](const Equation& equation, std::span<const Aval> inputs,
+                                            std::span<const Aval> outputs) {
+    for (const Backend* backend : backends_of())
+      if (backend->runs_eagerly() && backend->supports(equation, inputs, outputs)) return true;
+    return false;
+  };
+  const Jaxpr plain = compile_passes::simplify_program(jaxpr, keep);
+  const Jaxpr multiplied = compile_passes::multiply_outer_products(plain);
+  return multiplied ? compile_passes::simplify_program(multiplied, keep) : plain;
 }
 
 // Of a program with named sizes: some sizes at which it is one that can be compiled.
@@ -31,16 +34,26 @@ std::map<std::string, Dim> sample_sizes(const DeployedEntry& deployed, std::int6
   return values;
 }
 
-// Whether equations of it hold programs that stay programs; calls do not.
-bool holds_programs(const Primitive* primitive) {
-  static const std::set<std::string_view> names = {"scan", "while", "cond", "masked", "lanes"};
+bool is_one_of(const Primitive* primitive, const std::set<std::string_view>& names) {
   return names.count(primitive->name()) > 0;
 }
+// Whether equations of it hold programs that stay programs; calls do not.
+bool holds_programs(const Primitive* primitive) {
+  return is_one_of(primitive, {"scan", "while", "cond", "masked", "lanes"});
+}
+// Whether it makes programs while it runs: of a part of the examples, or of other sizes.
+bool makes_programs(const Primitive* primitive) {
+  return is_one_of(primitive, {"masked", "lanes"});
+}
 
+// Bodies are compiled as programs are.
 void collect(const Jaxpr& jaxpr, std::set<const Primitive*>& primitives) {
   for (const Equation& equation : jaxpr->equations) {
     primitives.insert(equation.primitive);
-    for_each_body(equation.params, [&](const Jaxpr& body) { collect(body, primitives); });
+    for_each_body(equation.params, [&](const Jaxpr& body) {
+      collect(body, primitives);
+      if (body->sizes.empty()) collect(simplified(body), primitives);
+    });
   }
 }
 
@@ -49,9 +62,8 @@ std::set<const Primitive*> primitives_of(std::span<const DeployedEntry> entries)
   std::set<const Primitive*> primitives;
   for (const DeployedEntry& deployed : entries) {
     collect(deployed.jaxpr, primitives);
-    // Each size decomposes at run time, and may do so differently where it is 0 or 1.
     if (deployed.bounds.empty()) continue;
-    for (std::int64_t size : {0, 1, 2, 3, 64}) try {
+    for (std::int64_t size : tried_sizes) try {
         collect(simplified(instantiate(deployed.jaxpr, sample_sizes(deployed, size))), primitives);
       } catch (const UserError&) {
         // A size that the program refuses.
@@ -137,25 +149,37 @@ std::string bundle_of(std::span<const DeployedEntry> entries) {
   return bundle.bytes();
 }
 
-std::set<std::string> files_for(std::span<const DeployedEntry> entries) {
+SourceFiles files_for(std::span<const DeployedEntry> entries) {
   const std::set<const Primitive*> primitives = primitives_of(entries);
   std::vector<std::string_view> kinds = {"abstract", "alias", "decompose", "eval",
                                          "fold",     "guard", "identity",  "pointwise"};
-  std::set<std::string> files = {"lib/run/evaluate.cpp", "lib/trace/trace.cpp",
-                                 "lib/backends/reference/reference.cpp"};
-  // Loops and branches are run by a backend of their own, which maps and pads their bodies.
-  if (std::any_of(primitives.begin(), primitives.end(), holds_programs)) {
-    files.insert("lib/run/control.cpp");
+  SourceFiles files;
+  files.needed = {"lib/run/evaluate.cpp", "lib/trace/trace.cpp", "lib/ops/call.cpp",
+                  "lib/backends/reference/reference.cpp"};
+  // Loops and branches are run by a backend of their own, which may map and pad their bodies.
+  const bool makes_any = std::any_of(primitives.begin(), primitives.end(), makes_programs);
+  if (std::any_of(primitives.begin(), primitives.end(), holds_programs))
+    files.needed.insert("lib/run/control.cpp");
+  if (makes_any) {
+    files.needed.insert({"lib/run/lanes.cpp", "lib/run/ragged.cpp"});
     kinds.insert(kinds.end(), {"batch", "mask"});
   }
   for (const Primitive* primitive : primitives) {
-    add_file(info_of(*primitive).file, files);
+    add_file(info_of(*primitive).file, files.needed);
     for (std::string_view kind : kinds) {
       const AnyRuleTable* table = AnyRuleTable::find(kind);
       const RuleOrigin* origin = table ? table->origin(*primitive) : nullptr;
-      if (origin) add_file(origin->file, files);
+      if (origin) add_file(origin->file, files.needed);
     }
   }
+  if (makes_any) return files;
+  for (const PrimitiveInfo* info : all_primitives()) {
+    add_file(info->file, files.idle);
+    for (const AnyRuleTable* table : AnyRuleTable::all())
+      if (const RuleOrigin* origin = table->origin(*info->primitive))
+        add_file(origin->file, files.idle);
+  }
+  for (const std::string& file : files.needed) files.idle.erase(file);
   return files;
 }
 

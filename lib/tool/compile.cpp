@@ -101,6 +101,7 @@ int compile(const Words& words) {
                                options.kernels.empty() ? Kernels::none : Kernels::embedded);
   options.bundle = bundle_of(entries);
   options.files = files_for(entries);
+  for (const DeployedEntry& entry : entries) options.bounds.push_back(entry.bounds);
   link_object(options);
   std::filesystem::path header = output;
   header.replace_filename(options.name + ".h");

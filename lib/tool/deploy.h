@@ -29,8 +29,14 @@ struct SizeChoices {
 DeployedEntry prepare_entry(const Entry& entry, const SizeChoices& choices);
 // The bytes that deployed.cpp reads: see deployed/bundle.h.
 std::string bundle_of(std::span<const DeployedEntry> entries);
-// The source files whose definitions and rules these programs need, "lib/ops/dot.cpp".
-std::set<std::string> files_for(std::span<const DeployedEntry> entries);
+// Source files, "lib/ops/dot.cpp": those whose definitions and rules these programs need, and those
+// that define what they do not.
+struct SourceFiles {
+  std::set<std::string> needed, idle;
+};
+SourceFiles files_for(std::span<const DeployedEntry> entries);
+// Makes members of an archive, "lib_ops_dot.cpp.o", register nothing. See idle.cpp.
+void make_idle(std::string& archive, const std::set<std::string>& members);
 
 // The header that users include, and the functions that it declares. name is an identifier.
 std::string header_text(const std::string& name, const std::string& from,
@@ -46,8 +52,12 @@ struct LinkOptions {
   std::string kernels;                 // for plait_embed_kernels, or nothing
   std::vector<std::string> backends;   // more archives, whole
   std::vector<std::string> libraries;  // "-ldnnl"
-  std::set<std::string> files;         // source files whose object files are needed
+  SourceFiles files;
+  std::vector<std::vector<std::int64_t>> bounds;  // of the named sizes, by entry
 };
+// The sizes at which entries with named sizes are tried: each decomposes as it runs, and may do so
+// differently where a size is 0 or 1.
+inline constexpr std::int64_t tried_sizes[] = {0, 1, 2, 3, 64};
 // FileError where something cannot be written, BackendError where a program fails, with what it
 // said, or where the object does not open here.
 void link_object(const LinkOptions& options);

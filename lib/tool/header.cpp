@@ -178,7 +178,8 @@ const char *$name_message(void);
 
 /* Buffers are the caller's: dense, in row-major order, aligned as their element type asks for. What
  * is written may not overlap anything else. After open, and prepare where sizes are arguments, calls
- * ask for no memory, but for programs with loops, sorts and factorizations, whose kernels may. */
+ * ask for no memory. Of programs with loops, sorts or factorizations the first calls may: what they
+ * got is kept until the last session is closed. */
 
 )";
 

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -84,29 +85,38 @@ std::vector<std::string> compiler() {
 }
 
 // The archive's names of the object files that the source files became.
-std::vector<std::string> needed_members(const LinkOptions& options, const std::string& folder) {
+std::set<std::string> members_of(const std::set<std::string>& files) {
   std::set<std::string> names;
-  for (std::string file : options.files) {
+  for (std::string file : files) {
     std::replace(file.begin(), file.end(), '/', '_');
     names.insert(file + ".o");
   }
+  return names;
+}
+std::vector<std::string> needed_members(const LinkOptions& options, const std::string& folder) {
+  const std::set<std::string> names = members_of(options.files.needed);
   std::vector<std::string> members;
   for (const std::string& member : lines_of(run({"ar", "t", options.runtime}, folder)))
     if (names.count(member)) members.push_back(member);
   return members;
 }
 
-void link_shared(const LinkOptions& options, std::vector<std::string> objects,
-                 const std::string& folder) {
+// What leads the memory of the object to deployed/memory.cpp.
+constexpr const char* own_memory[] = {"-Wl,--wrap=malloc", "-Wl,--wrap=free"};
+
+void link_shared(const LinkOptions& options, const std::vector<std::string>& objects,
+                 const std::string& runtime, const std::string& output, const std::string& folder) {
   write_file(folder + "/exports", "{ global: " + options.name + "_*; local: *; };\n");
   std::vector<std::string> command = compiler();
-  for (const char* word : {"-shared", "-o", "object.so"}) command.push_back(word);
+  for (const std::string& word : {std::string("-shared"), std::string("-o"), output})
+    command.push_back(word);
   command.insert(command.end(), objects.begin(), objects.end());
   if (!options.backends.empty()) command.push_back("-Wl,--whole-archive");
   command.insert(command.end(), options.backends.begin(), options.backends.end());
   if (!options.backends.empty()) command.push_back("-Wl,--no-whole-archive");
-  command.push_back(options.runtime);
+  command.push_back(runtime);
   command.insert(command.end(), options.libraries.begin(), options.libraries.end());
+  command.insert(command.end(), std::begin(own_memory), std::end(own_memory));
   const std::string file = std::filesystem::path(options.output).filename().string();
   for (const std::string& word :
        {std::string("-Wl,--gc-sections"), std::string("-Wl,--version-script=exports"),
@@ -141,6 +151,7 @@ void link_static(const LinkOptions& options, std::vector<std::string> objects,
   command.insert(command.end(), objects.begin(), objects.end());
   command.insert(command.end(), options.backends.begin(), options.backends.end());
   command.push_back(options.runtime);
+  command.insert(command.end(), std::begin(own_memory), std::end(own_memory));
   run(command, folder);
   make_unique_symbols_ordinary(folder + "/all.o");
   run({"objcopy", "--wildcard", "--keep-global-symbol=" + options.name + "_*", "--strip-unneeded",
@@ -149,22 +160,53 @@ void link_static(const LinkOptions& options, std::vector<std::string> objects,
   run({"ar", "rcs", "object.a", options.name + ".o"}, folder);
 }
 
-// BackendError where the object does not open: part of the run-time library is missing in it.
-void check_object(const std::string& path, const std::string& name) {
+// What is wrong with the object, or nothing: it is loaded and opened, and its entries with named
+// sizes are made ready at some. It stays loaded: the process ends next, and threads of the object
+// may still end in there.
+std::string fault_of(const std::string& path, const LinkOptions& options) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    throw BackendError(std::string("compile: the object cannot be loaded: ") + dlerror(),
-                       "report this with the program");
+  if (!library) return std::string("cannot be loaded: ") + dlerror();
   using Open = int(void**);
+  using Call = int(void*, int, const std::int64_t*, const void* const*, void* const*);
   using Message = const char*();
-  auto* const open = reinterpret_cast<Open*>(dlsym(library, (name + "_open").c_str()));
-  auto* const message = reinterpret_cast<Message*>(dlsym(library, (name + "_message").c_str()));
+  const auto find = [&](const char* what) { return dlsym(library, (options.name + what).c_str()); };
+  auto* const open = reinterpret_cast<Open*>(find("_open"));
+  auto* const call = reinterpret_cast<Call*>(find("_call"));
+  auto* const message = reinterpret_cast<Message*>(find("_message"));
+  if (!open || !call || !message) return "lacks its functions";
   void* session = nullptr;
-  if (!open || !message || open(&session) != 0)
-    throw BackendError(
-        std::string("compile: the object does not open: ") + (message ? message() : ""),
-        "report this with the program");
-  // Neither closed nor unloaded: the process ends next, and its threads may still end in there.
+  if (open(&session) != 0) return std::string("does not open: ") + message();
+  for (std::size_t i = 0; i < options.bounds.size(); ++i)
+    for (std::int64_t size : tried_sizes) {
+      std::vector<std::int64_t> sizes = options.bounds[i];
+      if (sizes.empty()) continue;
+      for (std::int64_t& bound : sizes) bound = std::min(bound, size);
+      constexpr int broken = 4;  // a size that the program refuses is none of our errors
+      if (call(session, int(i), sizes.data(), nullptr, nullptr) == broken)
+        return std::string("cannot be prepared: ") + message();
+    }
+  return {};
+}
+
+// The smallest object that works: where what it lacks is missed after all, one with everything that
+// the linker would take by itself.
+std::string link_checked(const LinkOptions& options, const std::vector<std::string>& objects,
+                         const std::string& folder) {
+  std::string fault;
+  for (const bool is_lean : {true, false}) {
+    std::string runtime = options.runtime;
+    const std::string output = is_lean ? "object.so" : "whole.so";
+    if (is_lean) {
+      std::string archive = read_file(options.runtime);
+      make_idle(archive, members_of(options.files.idle));
+      runtime = folder + "/idle.a";
+      write_file(runtime, archive);
+    }
+    link_shared(options, objects, runtime, output, folder);
+    fault = fault_of(folder + "/" + output, options);
+    if (fault.empty()) return output;
+  }
+  throw BackendError("compile: the object " + fault, "report this with the program");
 }
 
 void move_file(const std::string& from, const std::string& to) {
@@ -208,9 +250,12 @@ void link_object(const LinkOptions& options) {
   run(extract, folder);
   objects.insert(objects.begin(), "source.o");
   const bool is_archive = options.output.ends_with(".a");
-  (is_archive ? link_static : link_shared)(options, objects, folder);
-  if (!is_archive) check_object(folder + "/object.so", options.name);
-  move_file(folder + (is_archive ? "/object.a" : "/object.so"), options.output);
+  std::string made = "object.a";
+  if (is_archive)
+    link_static(options, objects, folder);
+  else
+    made = link_checked(options, objects, folder);
+  move_file(folder + "/" + made, options.output);
 }
 
 }  // namespace plait::tool

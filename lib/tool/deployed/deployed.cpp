@@ -17,6 +17,7 @@
 #include <mutex>
 
 #include "compile/modules.h"
+#include "tool/deployed/memory.h"
 
 namespace plait::deployed {
 namespace {
@@ -182,8 +183,17 @@ class Prepared {
   std::vector<Place> places_;
 };
 
+// As long as a session, and longer than what it holds.
+struct Keeping {
+  Keeping() { begin_keeping_memory(); }
+  ~Keeping() { end_keeping_memory(); }
+  Keeping(const Keeping&) = delete;
+};
+
 struct Session {
+  explicit Session(const Program& program) : program(program) {}
   static constexpr std::size_t most = 16;  // entries at sizes, of those with named sizes
+  const Keeping keeping;
   const Program& program;
   std::vector<std::unique_ptr<Prepared>> fixed;  // by entry; null where sizes are named
   std::vector<std::unique_ptr<Prepared>> sized;  // used last first
@@ -217,7 +227,7 @@ int plait_deployed_open(const void* bundle, std::size_t size, void** session) {
   *session = nullptr;
   return guarded([&] {
     const Program& program = program_of(bundle, size);
-    auto made = std::make_unique<Session>(Session{program, {}, {}});
+    auto made = std::make_unique<Session>(program);
     made->sized.reserve(Session::most);
     for (const Entry& entry : program.entries)
       made->fixed.push_back(entry.bounds.empty()
