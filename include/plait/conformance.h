@@ -1,7 +1,7 @@
 // Conformance of a backend: the laws that kernels must obey, over every primitive and dtype that it
 // says it supports.
 //
-//   plait::ConformanceReport report = plait::conformance(*plait::find_backend("accelerator"));
+//   plait::ConformanceReport report = plait::conformance("accelerator");
 //   std::puts(report.to_string().c_str());
 //   return report.passed() ? 0 : 1;
 //
@@ -40,7 +40,13 @@ struct ConformanceOptions {
   bool programs = true;                      // derivatives and vmap too
 };
 
-// ValueError for a primitive that is not registered.
+// ValueError for a primitive that is not registered; of a name, what backend_named says.
 ConformanceReport conformance(const Backend& backend, const ConformanceOptions& options = {});
+ConformanceReport conformance(const std::string& backend, const ConformanceOptions& options = {});
+
+// The backend of this name, after loading shared objects that register some. ValueError for a
+// module that cannot be loaded and a name that nobody registered, BackendError for a backend that
+// cannot be used on this machine.
+const Backend& backend_named(const std::string& name, std::span<const std::string> modules = {});
 
 }  // namespace plait

@@ -10,6 +10,8 @@
 #include <plait/tolerance.h>
 #include <plait/wait.h>
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -332,6 +334,30 @@ ConformanceReport conformance(const Backend& backend, const ConformanceOptions& 
     if (is_wanted(name) && !find_primitive(name))
       try_cases(backend, options, name, {one}, report.rows);
   return report;
+}
+
+ConformanceReport conformance(const std::string& backend, const ConformanceOptions& options) {
+  return conformance(backend_named(backend), options);
+}
+
+const Backend& backend_named(const std::string& name, std::span<const std::string> modules) {
+  for (const std::string& path : modules)
+    if (!dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+      const char* reason = dlerror();
+      throw ValueError(
+          "the module " + path + " cannot be loaded: " + (reason ? reason : "nobody says why"),
+          "give the path of a shared object that registers a backend");
+    }
+  if (const Backend* backend = find_backend(name)) return *backend;
+  std::string known;
+  for (const Backend* one : backends_of())
+    known += (known.empty() ? "" : ", ") + std::string(one->name());
+  for (const MissingBackend& missing : missing_backends())
+    if (missing.name == name)
+      throw BackendError("the backend " + name + " cannot be used here: " + missing.reason,
+                         "install what it needs, or name one of " + known);
+  throw ValueError("there is no backend '" + name + "'",
+                   "name one of " + known + ", or load the module that registers it");
 }
 
 }  // namespace plait

@@ -69,7 +69,7 @@ from plait._derivatives import (
 from plait._extend import Primitive, Transform
 from plait._host import host_call, no_host_calls
 from plait._info import info
-from plait._inspect import bind, code, diff, literal, size, staged, summary
+from plait._inspect import bind, code, conformance, diff, literal, size, staged, summary
 from plait._plait import (
     Array,
     BackendError,

@@ -1,7 +1,9 @@
-"""Looking inside of programs: summary, code, diff; and programs that are written down: bind, literal, staged.
+"""Looking inside: summary, code and diff of programs, conformance of backends; and programs that are written down: bind, literal, staged.
 
 SPDX-License-Identifier: Apache-2.0
 """
+
+import os
 
 from plait import _plait
 from plait._extend import primitive_name
@@ -100,6 +102,31 @@ def diff(first, second, *args, **kwargs):
     """
     return _plait.diff_of(
         program_of("diff", first, args, kwargs), program_of("diff", second, args, kwargs)
+    )
+
+
+def conformance(backend, primitives=(), *, programs=True, modules=()):
+    """The laws that kernels must obey, asked of a backend: what `plait conformance` does.
+
+    backend is a name ("llvm"); modules are paths of shared objects that register backends, which are loaded first.
+    Each primitive, or those named alone, is tried in every dtype: results against the reference, NaN and infinities,
+    strides, memory around outputs, calls from two threads; with programs, its derivatives and vmap as whole programs
+    too. The result prints as a table; .rows has .primitive, .dtype, .state ("passed", "refused" or "failed"),
+    .samples and .detail, and .passed() says whether none failed.
+
+    ValueError for a backend, module or primitive that is not there, BackendError for a backend that cannot be used
+    on this machine.
+    """
+    _text("conformance", backend)
+    modules, primitives = [
+        [names] if isinstance(names, (str, os.PathLike)) else list(names)
+        for names in (modules, primitives)
+    ]
+    return _plait.conformance_of(
+        backend,
+        [os.fspath(path) for path in modules],
+        [primitive_name(one) for one in primitives],
+        programs,
     )
 
 

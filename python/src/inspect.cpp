@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
+#include <plait/conformance.h>
 #include <plait/inspect.h>
 #include <plait/staged.h>
 
@@ -51,9 +52,44 @@ const char* kind_name(Change::Kind kind) {
   return names[int(kind)];
 }
 
+const char* state_name(ConformanceRow::State state) {
+  static constexpr const char* names[] = {"passed", "refused", "failed"};
+  return names[int(state)];
+}
+
+void add_conformance(py::module_& module) {
+  py::class_<ConformanceRow>(module, "ConformanceRow",
+                             "What a backend did with a primitive in one dtype.")
+      .def_readonly("primitive", &ConformanceRow::primitive)
+      .def_property_readonly("dtype",
+                             [](const ConformanceRow& row) { return dtype_object(row.dtype); })
+      .def_property_readonly("state",
+                             [](const ConformanceRow& row) { return state_name(row.state); })
+      .def_readonly("samples", &ConformanceRow::samples)
+      .def_readonly("detail", &ConformanceRow::detail)
+      .def("__repr__", [](const ConformanceRow& row) {
+        return "ConformanceRow('" + row.primitive + "', " + std::string(name_of(row.dtype)) + ", " +
+               state_name(row.state) + ")";
+      });
+  py::class_<ConformanceReport>(module, "ConformanceReport", "How a backend keeps the laws.")
+      .def_readonly("backend", &ConformanceReport::backend)
+      .def_readonly("rows", &ConformanceReport::rows, "One for each primitive and dtype.")
+      .def("passed", &ConformanceReport::passed, "Whether no row failed.")
+      .def("__str__", &ConformanceReport::to_string)
+      .def("__repr__", &ConformanceReport::to_string);
+  module.def("conformance_of",
+             [](const std::string& backend, const std::vector<std::string>& modules,
+                std::vector<std::string> primitives, bool programs) {
+               py::gil_scoped_release nothing_of_python;
+               return conformance(backend_named(backend, modules),
+                                  {.primitives = std::move(primitives), .programs = programs});
+             });
+}
+
 }  // namespace
 
 void add_inspect(py::module_& module) {
+  add_conformance(module);
   py::class_<ScopeSummary>(module, "ScopeSummary", "What one named scope of a program does.")
       .def_readonly("path", &ScopeSummary::path)
       .def_readonly("depth", &ScopeSummary::depth)
