@@ -17,8 +17,8 @@ def pooled(x, w):
     return jnp.tanh(jnp.sum(x.reshape(steps // 8, 8, x.shape[1]), axis=1) @ w)
 
 
-# Whether steps // 8 groups of 8 hold them all is nothing that tracing can know: it is declared.
-declared = ["t % 8 == 0", "0 < t <= 512"]
+# That steps // 8 groups of 8 hold them all, t % 8 == 0, is what tracing finds that it needs. Other things are declared.
+declared = ["0 < t <= 512"]
 print(plait.make_jaxpr(pooled, constraints=declared)("t 2", "2 3"))
 
 

@@ -5,6 +5,7 @@
 #include <plait/base/argument_names.h>
 #include <plait/ops.h>
 #include <plait/specs.h>
+#include <plait/trace/multiples.h>
 
 #include <deque>
 #include <mutex>
@@ -182,8 +183,10 @@ std::vector<Constraint> orders_of_call(const Constraints& constraints, const Siz
   return orders;
 }
 
+// naming gets what the specs' sizes are called while they are traced.
 Arrays mask_with(const Function& function, std::span<const Array> inputs,
-                 const flat::MaskOptions& options, const Constraints& constraints) {
+                 const flat::MaskOptions& options, const Constraints& constraints,
+                 SizeNaming& naming) {
   if (options.in_shapes.size() != inputs.size())
     throw ValueError("mask: " + std::to_string(options.in_shapes.size()) + " specs for " +
                          std::to_string(inputs.size()) + " arrays",
@@ -191,6 +194,10 @@ Arrays mask_with(const Function& function, std::span<const Array> inputs,
   std::vector<Aval> actual, formal;
   for (const Array& input : inputs) actual.push_back(input.aval());
   const SizeNames names(options.in_shapes, actual);
+  for (const auto& [size, traced] : names.traced()) naming.emplace_back(size, traced);
+  for (const auto& [whole, multiple] : constraints.multiples())
+    naming.emplace_back(whole, multiple.substitute(names.traced()));
+  const SpokenSizes speaking(spoken_sizes(naming));
   for (std::size_t i = 0; i < inputs.size(); ++i)
     formal.push_back(options.in_shapes[i]
                          .substitute(names.traced())
@@ -231,11 +238,28 @@ void give_part(Sizes& sizes, Dim whole, Dim multiple) {
   sizes.emplace(part.name(), lax::div(value, factor));
 }
 
+// The options with 8*t_8 for every t that is known to be a multiple.
+flat::MaskOptions in_parts(const flat::MaskOptions& options, const Constraints& constraints) {
+  auto in_parts = [&](std::vector<Spec> specs) {
+    for (Spec& spec : specs) spec = spec.substitute(constraints.multiples());
+    return specs;
+  };
+  flat::MaskOptions parts = options;
+  parts.in_shapes = in_parts(options.in_shapes);
+  if (options.out_shapes)
+    parts.out_shapes = [&, in_parts](std::size_t count) {
+      return in_parts(options.out_shapes(count));
+    };
+  for (const auto& [whole, multiple] : constraints.multiples())
+    give_part(parts.sizes, whole, multiple);
+  return parts;
+}
+
 }  // namespace
 
 Arrays flat::mask(const Function& function, std::span<const Array> inputs,
                   const MaskOptions& options) {
-  return mask_with(function, inputs, options, {});
+  return mask(function, inputs, options, {});
 }
 
 Arrays flat::mask(const Function& function, std::span<const Array> inputs,
@@ -243,17 +267,11 @@ Arrays flat::mask(const Function& function, std::span<const Array> inputs,
   std::vector<Dim> named;
   for (const Spec& spec : options.in_shapes) spec.collect_sizes(named);
   constraints.require_sizes(named, "mask");
-  MaskOptions parts = options;
-  for (Spec& spec : parts.in_shapes) spec = spec.substitute(constraints.multiples());
-  if (options.out_shapes)
-    parts.out_shapes = [&](std::size_t count) {
-      std::vector<Spec> specs = options.out_shapes(count);
-      for (Spec& spec : specs) spec = spec.substitute(constraints.multiples());
-      return specs;
-    };
-  for (const auto& [whole, multiple] : constraints.multiples())
-    give_part(parts.sizes, whole, multiple);
-  return mask_with(function, inputs, parts, constraints);
+  Arrays results;
+  trace_with_multiples(constraints, [&](const Constraints& known, SizeNaming& naming) {
+    results = mask_with(function, inputs, in_parts(options, known), known, naming);
+  });
+  return results;
 }
 
 }  // namespace plait

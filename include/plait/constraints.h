@@ -3,7 +3,7 @@
 // "t % 8 == 0" makes t the expression 8*t_8 of a size t_8 that may be any: so t//8 and t are sizes
 // of which one divides the other, wherever they meet. Everything else is an order, which decides
 // what the program asks while it is traced, stands in it ("where 1<=b"), and is checked at each
-// call, as orders are that the trace itself needed.
+// call, as orders and multiples are that the trace itself needed (see trace/multiples.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,6 +23,8 @@ class Constraints {
       : Constraints(std::span<const std::string>(texts.begin(), texts.size())) {}
 
   bool empty() const { return multiples_.empty() && orders_.empty(); }
+  // These and more.
+  Constraints with(std::span<const std::string> texts) const;
   // From sizes that are multiples to what they are: t to 8*t_8.
   SizeSubstitution multiples() const { return multiples_; }
   // The others, of sizes as multiples() leaves them.
@@ -31,6 +33,7 @@ class Constraints {
   void require_sizes(std::span<const Dim> sizes, std::string_view function) const;
 
  private:
+  std::vector<std::string> texts_;
   std::vector<std::pair<Dim, Dim>> multiples_;
   std::vector<Constraint> orders_;
 };

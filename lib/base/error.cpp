@@ -5,6 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/error.h>
 
+#include <plait/base/spoken.h>
+
 #include <utility>
 
 namespace plait {
@@ -27,8 +29,8 @@ std::string readable(std::string text) {
 }  // namespace
 
 Error::Error(std::string what, std::string fix)
-    : problem_(std::move(what)),
-      fix_(std::move(fix)),
+    : problem_(spoken(std::move(what))),
+      fix_(spoken(std::move(fix))),
       transforms_(TransformScope::current()),
       source_(Source::current()) {
   compose();

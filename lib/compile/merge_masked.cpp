@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/splice.h"
+
 namespace plait::compile_passes {
 namespace {
 
@@ -69,14 +71,14 @@ class Merged {
     std::vector<Atom> of_first, of_second, outputs;
     for (std::size_t i = n; i < a_.inputs.size(); ++i)
       of_first.push_back(binder_for(a_.inputs[i], lanes_of(first_, i), first_.body->avals[i - n]));
-    const std::vector<Atom> made = inline_body(first_.body, of_first);
+    const std::vector<Atom> made = splice(builder_, first_.body, of_first);
     for (std::size_t i = n; i < b_.inputs.size(); ++i) {
       const auto result = result_of(a_, b_.inputs[i]);
       of_second.push_back(
           result ? made[*result]
                  : binder_for(b_.inputs[i], lanes_of(second_, i), second_.body->avals[i - n]));
     }
-    const std::vector<Atom> results = inline_body(second_.body, of_second);
+    const std::vector<Atom> results = splice(builder_, second_.body, of_second);
     for (std::size_t i = 0; i < made.size(); ++i)
       if (outer[i]) add_output(made[i], first_, i, a_.outputs[i], outputs);
     for (std::size_t i = 0; i < results.size(); ++i)
@@ -101,25 +103,6 @@ class Merged {
     add_operand(atom, lanes);
     binders_.push_back(builder_.add_binder(aval));
     return binders_.back();
-  }
-  std::vector<Atom> inline_body(const Jaxpr& body, const std::vector<Atom>& inputs) {
-    for (const Constraint& constraint : body->constraints) builder_.add_constraint(constraint);
-    std::vector<Atom> environment = inputs;
-    environment.resize(body->avals.size(), Atom(Var{}));
-    auto read = [&](const Atom& atom) { return atom.is_var() ? environment[atom.var().id] : atom; };
-    for (const Equation& equation : body->equations) {
-      std::vector<Atom> atoms;
-      std::vector<Aval> avals;
-      for (const Atom& atom : equation.inputs) atoms.push_back(read(atom));
-      for (Var var : equation.outputs) avals.push_back(body->aval(var));
-      const std::vector<Var> vars =
-          builder_.add(*equation.primitive, std::move(atoms), equation.params, equation.source,
-                       std::move(avals));
-      for (std::size_t i = 0; i < vars.size(); ++i) environment[equation.outputs[i].id] = vars[i];
-    }
-    std::vector<Atom> outputs;
-    for (const Atom& atom : body->outputs) outputs.push_back(read(atom));
-    return outputs;
   }
   void add_output(const Atom& atom, const MaskedParams& from, std::size_t index, Var replaced,
                   std::vector<Atom>& outputs) {

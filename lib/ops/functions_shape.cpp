@@ -1,6 +1,8 @@
 // plait.numpy: shapes, axes, joining and splitting. Sizes may be named wherever their arithmetic
 // decides.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/trace/multiples.h>
+
 #include "ops/functions.h"
 
 namespace plait {
@@ -45,11 +47,16 @@ Array numpy::reshape(Operand a, const Shape& shape, const std::string& order) {
   if (unknown >= 0) {
     const Dim total = a.shape().num_elements();
     const bool exact = !(known == Dim(0)) && modulo(total, known) == Dim(0);
-    if (!exact)
+    if (!exact) {
+      ask_multiple(total, known);
       throw ShapeError("reshape: an array of shape (" + a.shape().to_string() + ") has " +
                            total.to_string() + " elements, which the shape (" + shape.to_string() +
                            ") does not divide",
-                       "give sizes whose product divides the number of elements");
+                       a.shape().is_constant()
+                           ? "give sizes whose product divides the number of elements"
+                           : "give sizes whose product divides the number of elements, or declare "
+                             "what makes it so: constraints=[\"n % 8 == 0\"]");
+    }
     sizes[unknown] = floor_divide(total, known);
   }
   return lax::reshape(a, sizes);
@@ -258,11 +265,13 @@ std::vector<Array> numpy::unstack(Operand x, int axis) {
 std::vector<Array> numpy::split(Operand ary, const Sections& indices_or_sections, int axis) {
   const int dim = normalize_axis(axis, ary.ndim(), "split");
   const std::optional<Dim> count = indices_or_sections.count();
-  if (count && less_equal(1, *count) == true && !(modulo(ary.shape(dim), *count) == Dim(0)))
+  if (count && less_equal(1, *count) == true && !(modulo(ary.shape(dim), *count) == Dim(0))) {
+    ask_multiple(ary.shape(dim), *count);
     throw ShapeError("split: axis " + std::to_string(dim) + " of an array of shape (" +
                          ary.shape().to_string() + ") does not split into " + count->to_string() +
                          " equal parts",
                      "use array_split, or give the indices to split at");
+  }
   return array_split(ary, indices_or_sections, axis);
 }
 

@@ -7,6 +7,7 @@
 #include <plait/families.h>
 #include <plait/ops.h>
 #include <plait/ops_control.h>
+#include <plait/trace/multiples.h>
 
 #include "ops/indexing.h"
 
@@ -146,7 +147,8 @@ static const auto reshape_def =
         .family(movement())
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const Shape& shape = params.get<Shape>("shape");
-          if (!(shape.num_elements() == inputs[0].shape.num_elements()))
+          if (!(shape.num_elements() == inputs[0].shape.num_elements())) {
+            ask_equal(inputs[0].shape.num_elements(), shape.num_elements());
             throw ShapeError("reshape: an array of shape (" + inputs[0].shape.to_string() +
                                  ") has " + inputs[0].shape.num_elements().to_string() +
                                  " elements, and the shape (" + shape.to_string() + ") holds " +
@@ -155,6 +157,7 @@ static const auto reshape_def =
                                  ? "give a shape with as many elements"
                                  : "give a shape with as many elements, or declare what makes "
                                    "them as many: constraints=[\"n % 8 == 0\"]");
+          }
           return std::vector<Aval>{{shape, inputs[0].dtype, inputs[0].weak}};
         })
         .rule<Identity>([](std::span<const Aval> inputs, const Params& params) {

@@ -2,6 +2,7 @@
 // claim each whole. 16-bit floats are computed in float32 and rounded once.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/nn.h>
+#include <plait/trace/multiples.h>
 
 #include <cmath>
 
@@ -359,10 +360,12 @@ Array nn::dot_product_attention(Operand query, Operand key, Operand value,
                          value.shape().to_string() + ")",
                      "give [batch, length, heads, depth], or all without batch");
   const Dim heads = q.shape(2), groups = k.shape(2);
-  if (!(modulo(heads, groups) == Dim(0)))
+  if (!(modulo(heads, groups) == Dim(0))) {
+    ask_multiple(heads, groups);
     throw ShapeError("dot_product_attention: " + heads.to_string() +
                          " query heads are no multiple of " + groups.to_string() + " key heads",
                      "give as many, or a divisor");
+  }
   if (!(heads == groups)) {
     k = numpy::repeat(k, floor_divide(heads, groups), 2);
     v = numpy::repeat(v, floor_divide(heads, groups), 2);

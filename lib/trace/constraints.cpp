@@ -4,6 +4,7 @@
 
 #include <plait/base/argument_names.h>
 #include <plait/base/size_facts.h>
+#include <plait/trace/multiples.h>
 
 #include <charconv>
 #include <numeric>
@@ -74,7 +75,7 @@ std::vector<std::pair<Dim, Dim>> pairs_of(std::span<const Constraint> orders) {
 
 }  // namespace
 
-Constraints::Constraints(std::span<const std::string> texts) {
+Constraints::Constraints(std::span<const std::string> texts) : texts_(texts.begin(), texts.end()) {
   std::vector<std::pair<Dim, std::int64_t>> factors;
   std::vector<std::pair<Comparison, std::string>> others;
   for (const std::string& text : texts)
@@ -103,6 +104,12 @@ Constraints::Constraints(std::span<const std::string> texts) {
       if (decided == false) fail(text, "no sizes satisfy it");
       if (!decided) orders_.push_back(now);
     }
+}
+
+Constraints Constraints::with(std::span<const std::string> texts) const {
+  std::vector<std::string> all = texts_;
+  all.insert(all.end(), texts.begin(), texts.end());
+  return Constraints(all);
 }
 
 void Constraints::require_sizes(std::span<const Dim> sizes, std::string_view function) const {
@@ -145,15 +152,15 @@ Function with_orders(Function function, std::vector<Constraint> orders) {
   };
 }
 
-Traced trace_with_specs(const Function& function, std::span<const Spec> specs,
-                        std::span<const std::optional<Aval>> actual, std::string_view name,
-                        const Constraints& constraints) {
+// trace_with_specs once; naming gets what the specs' sizes are called.
+static Traced trace_once(const Function& function, std::span<const Spec> specs,
+                         std::span<const std::optional<Aval>> actual, std::string_view name,
+                         const Constraints& constraints, SizeNaming& renamed) {
   std::vector<Dim> taken(sizes_in_scope().begin(), sizes_in_scope().end()), named, sizes;
   for (const std::optional<Aval>& aval : actual)
     if (aval) collect_sizes(aval->shape, taken);
   for (const Spec& spec : specs) spec.collect_sizes(named);
   constraints.require_sizes(named, name);
-  std::vector<std::pair<Dim, Dim>> renamed;
   auto rename = [&](Dim size) {
     sizes.push_back(fresh_size(size, taken));
     taken.push_back(sizes.back());
@@ -171,6 +178,7 @@ Traced trace_with_specs(const Function& function, std::span<const Spec> specs,
     parts.push_back(rename(multiple->second.sizes()[0]));
     renamed.emplace_back(size, multiple->second.substitute({&parts.back(), 1}));
   }
+  const SpokenSizes speaking(spoken_sizes(renamed));
   std::vector<Constraint> orders;
   std::vector<std::pair<Dim, Dim>> all = renamed;
   all.insert(all.end(), parts.begin(), parts.end());
@@ -182,6 +190,16 @@ Traced trace_with_specs(const Function& function, std::span<const Spec> specs,
         i < actual.size() ? actual[i] : std::nullopt,
         std::string(name) + ": " + ArgumentNames::of(i) + ": "));
   return make_jaxpr(with_orders(function, std::move(orders)), avals, name, std::move(sizes));
+}
+
+Traced trace_with_specs(const Function& function, std::span<const Spec> specs,
+                        std::span<const std::optional<Aval>> actual, std::string_view name,
+                        const Constraints& constraints) {
+  std::optional<Traced> traced;
+  trace_with_multiples(constraints, [&](const Constraints& known, SizeNaming& naming) {
+    traced = trace_once(function, specs, actual, name, known, naming);
+  });
+  return std::move(*traced);
 }
 
 Traced trace_with_specs(const Function& function, std::span<const Spec> specs,

@@ -3,9 +3,13 @@
 #include <plait/constraints.h>
 
 #include <plait/base/argument_names.h>
+#include <plait/base/spoken.h>
 #include <plait/trace/fits.h>
+#include <plait/trace/multiples.h>
 
 #include <algorithm>
+
+#include "ir/splice.h"
 
 namespace plait {
 namespace {
@@ -181,20 +185,19 @@ std::optional<Dim> solved(const Line& line, Dim actual) {
   return value;
 }
 
-// Text about a size t_8 in terms of the t that its user named, where it holds 8*t_8 alone.
-std::string spoken(std::string text, std::span<const Dim> sizes) {
+// How a program's user speaks of its sizes: of t, where inputs have sizes 8*t_8.
+std::vector<SpokenSize> spoken_sizes(std::span<const Dim> sizes, std::span<const Aval> formal) {
+  std::vector<SpokenSize> result;
   for (Dim size : sizes) {
     const auto whole = whole_of(size);
     if (!whole) continue;
-    const std::string part(size.name()), product = std::to_string(whole->second) + "*" + part;
-    std::string changed = text;
-    for (std::size_t at = 0; (at = changed.find(product, at)) != std::string::npos;) {
-      if (at > 0 && std::isdigit(static_cast<unsigned char>(changed[at - 1]))) return text;
-      changed.replace(at, product.size(), whole->first);
-    }
-    if (changed.find(part) == std::string::npos) text = changed;
+    const Dim product = size * whole->second;
+    const bool is_part = std::any_of(formal.begin(), formal.end(), [&](const Aval& aval) {
+      return std::find(aval.shape.begin(), aval.shape.end(), product) != aval.shape.end();
+    });
+    if (is_part) result.push_back({std::string(size.name()), whole->first, whole->second});
   }
-  return text;
+  return result;
 }
 
 // Values of sizes, and the extent that told each.
@@ -216,6 +219,7 @@ Solution solution_of(std::span<const Dim> sizes, std::span<const Aval> formal,
     for (int axis = 0; axis < formal[i].rank(); ++axis)
       extents.push_back({formal[i].shape[axis], actual[i].shape[axis], i, axis});
   }
+  const SpokenSizes speaking(spoken_sizes(sizes, formal));
   Solution solution;
   std::vector<std::pair<Dim, Dim>>& known = solution.known;
   std::vector<Extent>& origin = solution.origin;
@@ -247,10 +251,11 @@ Solution solution_of(std::span<const Dim> sizes, std::span<const Aval> formal,
     if (unknown.size() > 1) continue;
     if (unknown.size() == 1) {
       const std::optional<Line> line = line_of(extent.formal, unknown[0], known);
+      if (line) ask_multiple(extent.actual - line->offset, line->factor);
       if (line && line->offset == Dim(0) && line->factor.is_constant())
         throw ShapeError(name + ": " + extent.place() + " has size " + extent.actual.to_string() +
-                             ", where " + spoken(extent.formal.to_string(), sizes) +
-                             ", a multiple of " + line->factor.to_string() + ", is needed",
+                             ", where " + extent.formal.to_string() + ", a multiple of " +
+                             line->factor.to_string() + ", is needed",
                          "give an array of a size that " + line->factor.to_string() + " divides");
       if (line)
         throw ShapeError(name + ": " + extent.place() + " has size " + extent.actual.to_string() +
@@ -300,23 +305,27 @@ std::vector<std::pair<Dim, Dim>> solve_program_sizes(const Jaxpr& jaxpr,
                                                      std::span<const Aval> inputs,
                                                      std::string_view function) {
   const auto [known, origin] = solution_of(jaxpr->sizes, jaxpr->input_avals(), inputs, function);
+  const std::vector<SpokenSize> words = spoken_sizes(jaxpr->sizes, jaxpr->input_avals());
+  auto unit_of = [&](Dim size) {
+    for (const SpokenSize& word : words)
+      if (word.part == size.name()) return word.factor;
+    return std::int64_t(1);
+  };
   for (const Constraint& constraint : jaxpr->constraints) {
     const Dim left = constraint.left.substitute(known), right = constraint.right.substitute(known);
     if (less_equal(left, right) != false) continue;
     std::vector<Dim> used;
     collect_sizes(Shape{constraint.left, constraint.right}, used);
-    const std::string needed = to_string(constraint), said = spoken(needed, jaxpr->sizes);
     std::string why;
     for (std::size_t i = 0; i < known.size(); ++i) {
-      if (!contains(used, known[i].first)) continue;
-      const auto whole = whole_of(known[i].first);
-      const bool is_whole = whole && said != needed;
-      why += (why.empty() ? ", where " : ", and ") +
-             (is_whole ? whole->first : known[i].first.to_string()) + " is " +
-             (known[i].second * (is_whole ? whole->second : 1)).to_string() + " in " +
-             origin[i].place();
+      const auto [size, value] = known[i];
+      if (!contains(used, size)) continue;
+      const std::int64_t unit = unit_of(size);
+      why += (why.empty() ? ", where " : ", and ") + (size * unit).to_string() + " is " +
+             (value * unit).to_string() + " in " + origin[i].place();
     }
-    throw ShapeError(std::string(function) + ": " + said + " is needed" + why,
+    const SpokenSizes speaking(words);
+    throw ShapeError(std::string(function) + ": " + to_string(constraint) + " is needed" + why,
                      "give arrays of sizes that satisfy this");
   }
   return known;
@@ -383,27 +392,13 @@ Dim largest(Dim dim, SizeSubstitution bounds) {
 Jaxpr with_sizes(const Jaxpr& jaxpr, const std::vector<Dim>& sizes) {
   if (jaxpr->sizes == sizes) return jaxpr;
   Builder builder;
-  for (const Aval& aval : jaxpr->input_avals()) builder.add_binder(aval);
-  std::vector<Atom> environment(jaxpr->avals.size(), Atom(Var{}));
-  for (int i = 0; i < jaxpr->num_binders; ++i) environment[i] = Var{i};
-  auto read = [&](const Atom& atom) { return atom.is_var() ? environment[atom.var().id] : atom; };
-  for (const Equation& equation : jaxpr->equations) {
-    std::vector<Atom> inputs;
-    std::vector<Aval> avals;
-    for (const Atom& atom : equation.inputs) inputs.push_back(read(atom));
-    for (Var var : equation.outputs) avals.push_back(jaxpr->aval(var));
-    const std::vector<Var> outputs = builder.add(
-        *equation.primitive, std::move(inputs), equation.params, equation.source, std::move(avals));
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      environment[equation.outputs[i].id] = outputs[i];
-  }
-  std::vector<Atom> outputs;
-  for (const Atom& atom : jaxpr->outputs) outputs.push_back(read(atom));
-  for (const Constraint& constraint : jaxpr->constraints) builder.add_constraint(constraint);
-  return builder.close(std::move(outputs), sizes);
+  std::vector<Atom> inputs;
+  for (const Aval& aval : jaxpr->input_avals()) inputs.push_back(builder.add_binder(aval));
+  return builder.close(splice(builder, jaxpr, std::move(inputs)), sizes);
 }
 
 Jaxpr instantiate(const Jaxpr& jaxpr, const std::map<std::string, Dim>& sizes) {
+  const SpokenSizes speaking(spoken_sizes(jaxpr->sizes, jaxpr->input_avals()));
   std::vector<std::pair<Dim, Dim>> replacements;
   for (const auto& [name, value] : sizes) {
     if (less_equal(0, value) == false)

@@ -4,10 +4,9 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import numpy as np
-import pytest
-
 import plait
 import plait.numpy as pnp
+import pytest
 
 
 def halves(x):
@@ -30,10 +29,93 @@ def test_a_multiple_makes_reshape_fit_and_is_part_of_the_text():
     np.testing.assert_array_equal(jaxpr(ones(16)), [8, 8])
     with pytest.raises(plait.ShapeError, match="t is 12, and the program needs t % 8 == 0"):
         plait.instantiate(jaxpr, t=12)
-    with pytest.raises(plait.ShapeError, match="needs 8\\*t_8 <= 512, and here that is 1024"):
+    with pytest.raises(plait.ShapeError, match="needs t <= 512, and here that is 1024"):
         plait.instantiate(jaxpr, t=1024)
+
+
+def patches(x):
+    h, w, c = x.shape
+    x = x.reshape(h // 4, 4, w // 4, 4, c).transpose(0, 2, 1, 3, 4)
+    return x.reshape(-1, 16 * c)
+
+
+# What tracing needs of sizes is found out: the programs are those of the constraints.
+@pytest.mark.parametrize(
+    "function, specs, needed, given",
+    [
+        (halves, ("t",), ["t % 8 == 0"], ()),
+        (halves, ("t",), ["t % 24 == 0"], ["t % 6 == 0"]),
+        (lambda x: x.reshape(-1, 8), ("t 2",), ["t % 4 == 0"], ()),
+        (lambda x: x.reshape(-1, 4, x.shape[1]), ("t d",), ["t % 4 == 0"], ()),
+        (lambda x: pnp.split(x, 6, axis=1)[2], ("3 2*t",), ["t % 3 == 0"], ()),
+        (lambda x: pnp.split(x, 2)[0] + x.reshape(3, -1)[0].sum(), ("t",), ["t % 6 == 0"], ()),
+        (patches, ("h w 3",), ["h % 4 == 0", "w % 4 == 0"], ()),
+        (lambda x, y: halves(x) + y[: x.shape[0] // 8], ("t", "t"), ["t % 8 == 0"], ()),
+        (
+            lambda q, k: plait.nn.dot_product_attention(q, k, k),
+            ("b t h 8", "b t 4 8"),
+            ["h % 4 == 0"],
+            (),
+        ),
+        (lambda x: plait.vmap(halves)(x).sum(), ("3 t",), ["t % 8 == 0"], ()),
+        (lambda x: plait.grad(lambda x: (halves(x) ** 2).sum())(x), ("t",), ["t % 8 == 0"], ()),
+        (lambda x: plait.jit(halves)(x), ("t",), ["t % 8 == 0"], ()),
+    ],
+)
+def test_tracing_finds_out_which_sizes_are_multiples(function, specs, needed, given):
+    found = plait.make_jaxpr(function, constraints=given)(*specs)
+    assert str(found) == str(plait.make_jaxpr(function, constraints=needed)(*specs))
+
+
+def test_multiples_that_were_found_are_checked_at_the_call(tmp_path):
+    plait.save(tmp_path / "f.plait", halves, "t")
+    for f in (plait.jit(halves, sizes="t"), plait.load(tmp_path / "f.plait").halves):
+        np.testing.assert_array_equal(f(ones(16)), [8, 8])
+        with pytest.raises(
+            plait.ShapeError, match="argument x, axis 0 has size 12, where t, a multiple of 8, is"
+        ):
+            f(ones(12))
+        # A program around it needs what it needs.
+        outer = plait.make_jaxpr(lambda x, f=f: f(x))("s")
+        assert str(outer).startswith("{ lambda s_8 ; a:f32[8*s_8]")
+    masked = plait.mask(halves, "n")
+    np.testing.assert_array_equal(masked(ones(32), n=16), [8, 8, 0, 0])
+    np.testing.assert_array_equal(
+        plait.vmap(masked)(ones(2, 32), n=np.int32([8, 16])), [[8, 0, 0, 0], [8, 8, 0, 0]]
+    )
+    with pytest.raises(plait.ShapeError, match="needs n % 8 == 0"):
+        masked(ones(32), n=12)
+
+
+def test_what_no_multiple_mends_is_an_error():
+    # Either size would do.
+    with pytest.raises(plait.ShapeError, match=r"\(t,d\) has d\*t elements"):
+        plait.make_jaxpr(lambda x: x.reshape(-1, 8))("t d")
     with pytest.raises(plait.ShapeError, match=r'declare what makes .* constraints=\["n % 8'):
-        plait.make_jaxpr(halves)("t")
+        plait.make_jaxpr(lambda x: x.reshape(3, x.shape[0]))("t")
+
+    # A function that catches the error goes on without the multiple.
+    def tries(x):
+        try:
+            return halves(x)
+        except plait.ShapeError:
+            return x
+
+    assert "t_8" not in str(plait.make_jaxpr(tries)("t"))
+
+
+# The factor of what a multiple is in programs, t_8, is nothing that errors speak of.
+@pytest.mark.parametrize("constraints", [(), ["t % 8 == 0"]])
+def test_errors_speak_of_the_sizes_that_were_named(constraints):
+    for function, message in (
+        (lambda x: halves(x) + pnp.ones(3), r"\(t//8\) and \(3\)"),
+        (lambda x: x.reshape(-1, 8) + x, r"\(t//8,8\) and \(t\)"),
+        (lambda x: x.reshape(-1, 8).reshape(7), "holds 7"),
+        (lambda x: pnp.stack([pnp.tile(x, 2).reshape(-1, 8).ravel(), x]), r"\(2\*t\)"),
+    ):
+        with pytest.raises(plait.ShapeError, match=message) as caught:
+            plait.make_jaxpr(function, constraints=constraints)("t")
+        assert "t_8" not in str(caught.value)
 
 
 def test_orders_decide_what_the_function_asks():
@@ -108,8 +190,8 @@ def test_jit_checks_each_call_and_names_argument_and_axis():
     # Inside another program of named sizes they pass on to it.
     outer = plait.make_jaxpr(lambda x: f({"a": x}, ones(2)), constraints=["s % 16 == 0"])("s")
     assert "16*s_16<=512" in str(outer)
-    with pytest.raises(plait.ShapeError):
-        plait.make_jaxpr(lambda x: f({"a": x}, ones(2)))("s")
+    inner = plait.make_jaxpr(lambda x: f({"a": x}, ones(2)))("s")
+    assert "8*s_8<=512" in str(inner)
 
 
 def test_mask_checks_every_example():

@@ -1,0 +1,32 @@
+// How errors speak of sizes. Where a user said, or a trace found, that t % 8 == 0, programs have a
+// size t_8 and write 8*t_8; errors say t.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace plait {
+
+struct SpokenSize {
+  std::string part, whole;  // t_8 and t
+  std::int64_t factor;      // 8
+};
+
+// In its scope, errors made on this thread speak of these sizes so, beside those around it.
+class SpokenSizes {
+ public:
+  explicit SpokenSizes(std::span<const SpokenSize> sizes);
+  ~SpokenSizes();
+  SpokenSizes(const SpokenSizes&) = delete;
+
+ private:
+  std::size_t previous_;
+};
+
+// The text as errors say it here: "8*t_8" is t, "t_8" is t//8.
+std::string spoken(std::string text);
+
+}  // namespace plait

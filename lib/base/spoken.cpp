@@ -1,0 +1,74 @@
+// Sizes in the text of errors. See spoken.h.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/spoken.h>
+
+#include <charconv>
+#include <vector>
+
+namespace plait {
+namespace {
+
+thread_local std::vector<SpokenSize> spoken_sizes;
+
+bool is_in_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '\'';
+}
+
+bool is_name_at(const std::string& text, std::size_t at, const std::string& name) {
+  const std::size_t end = at + name.size();
+  return (at == 0 || !is_in_name(text[at - 1])) && (end == text.size() || !is_in_name(text[end]));
+}
+
+// Where the digits of "8*" before a name begin, or the name itself.
+std::size_t start_of_product(const std::string& text, std::size_t name) {
+  if (name < 2 || text[name - 1] != '*') return name;
+  std::size_t begin = name - 1;
+  while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
+  const bool is_number = begin < name - 1 && (begin == 0 || !is_in_name(text[begin - 1])) &&
+                         name - 1 - begin < 18;  // digits of 64 bits
+  return is_number ? begin : name;
+}
+
+// coefficient * part in terms of the whole.
+std::string in_wholes(std::int64_t coefficient, const SpokenSize& size, bool follows_product) {
+  const auto [part, whole, factor] = size;
+  if (coefficient % factor == 0)
+    return coefficient == factor ? whole : std::to_string(coefficient / factor) + "*" + whole;
+  std::string text = factor % coefficient == 0 ? whole + "//" + std::to_string(factor / coefficient)
+                                               : std::to_string(coefficient) + "*" + whole + "//" +
+                                                     std::to_string(factor);
+  return follows_product ? "(" + text + ")" : text;
+}
+
+void speak_of(const SpokenSize& size, std::string& text) {
+  for (std::size_t at = 0; (at = text.find(size.part, at)) != std::string::npos;) {
+    if (!is_name_at(text, at, size.part)) {
+      at += size.part.size();
+      continue;
+    }
+    const std::size_t begin = start_of_product(text, at);
+    std::int64_t coefficient = 1;
+    if (begin < at) std::from_chars(text.data() + begin, text.data() + at - 1, coefficient);
+    const bool follows_product =
+        begin > 0 && (text[begin - 1] == '*' || text[begin - 1] == '/' || text[begin - 1] == '%');
+    const std::string words =
+        coefficient == 0 ? "0" : in_wholes(coefficient, size, follows_product);
+    text.replace(begin, at + size.part.size() - begin, words);
+    at = begin + words.size();
+  }
+}
+
+}  // namespace
+
+SpokenSizes::SpokenSizes(std::span<const SpokenSize> sizes) : previous_(spoken_sizes.size()) {
+  spoken_sizes.insert(spoken_sizes.end(), sizes.begin(), sizes.end());
+}
+SpokenSizes::~SpokenSizes() { spoken_sizes.resize(previous_); }
+
+std::string spoken(std::string text) {
+  for (const SpokenSize& size : spoken_sizes) speak_of(size, text);
+  return text;
+}
+
+}  // namespace plait
