@@ -1,30 +1,83 @@
-"""Progress of long work: set_progress.
+"""Progress of long work: set_progress, and the bar that rich draws.
 
 SPDX-License-Identifier: Apache-2.0
 """
+
+import atexit
+import os
+import threading
 
 from plait import _plait
 
 __all__ = ["set_progress"]
 
 
-def set_progress(callback="line", after=1.0):
+def set_progress(callback="bar", after=1.0):
     """Who is told how far long work is: tracing, compiling, maps in chunks, verifying files.
 
-    At first, work that takes longer than a second is one line on standard error, where that is a terminal; "line" is
-    that again, and None silences it. A function is called as callback(what, done, total, seconds, is_last), at most
-    ten times a second and once at the end, for work that takes longer than after seconds; total is None where it is
-    not known. What it raises is reported as that of a finalizer is, and the work goes on.
+    At first, work that takes longer than a second is shown on standard error, where that is a terminal: as a bar
+    where the package rich is installed ("bar"), else as one line ("line"). None silences it. A function is called as
+    callback(what, done, total, seconds, is_last), at most ten times a second and once at the end, for work that takes
+    longer than after seconds; total is None where it is not known. What it raises is reported as that of a finalizer
+    is, and the work goes on.
 
     DtypeError for what is none of these.
     """
-    if isinstance(callback, str) and callback == "line":
-        _plait.reset_progress()
-    elif callback is None or callable(callback):
+    if callback is None or callable(callback):
         _plait.set_progress(callback, float(after))
+    elif isinstance(callback, str) and callback in ("bar", "line"):
+        is_bar = callback == "bar" and os.isatty(2)
+        _plait.set_progress(_Bars(), float(after)) if is_bar else _plait.reset_progress()
     else:
         _plait.fail(
             "DtypeError",
             f"set_progress: the callback is {callback!r:.60}",
-            'give a function, None, or "line"',
+            'give a function, None, "bar" or "line"',
         )
+
+
+class _Bars:
+    """A bar for the work of each thread. rich is imported by the first message; without it there is the line."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.display = None
+        self.bars = {}  # by thread
+
+    def __call__(self, what, done, total, seconds, is_last):
+        with self.lock:
+            if self.display is None and not self._start():
+                _plait.reset_progress()
+                return
+            thread = threading.get_ident()
+            if thread not in self.bars:
+                self.bars[thread] = self.display.add_task(what, total=total)
+            self.display.update(self.bars[thread], completed=done)
+            if is_last:
+                self.display.remove_task(self.bars.pop(thread))
+            self.display.refresh()
+            if not self.bars:
+                self.display.stop()
+                self.display = None
+
+    def _start(self):
+        try:
+            from rich import console, progress
+        except ImportError:
+            return False
+        self.display = progress.Progress(
+            progress.TextColumn("plait: {task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(),
+            console=console.Console(stderr=True),
+            auto_refresh=False,
+            transient=True,
+        )
+        self.display.start()
+        return True
+
+
+if os.isatty(2):
+    set_progress()
+    atexit.register(_plait.reset_progress)  # work of other threads may outlive Python

@@ -3,8 +3,10 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import contextlib
 import os
 import pty
+import re
 import subprocess
 import sys
 
@@ -59,21 +61,44 @@ def test_what_a_callback_raises_does_not_end_the_work():
         plait.set_progress(3)
 
 
-def test_a_terminal_gets_a_line_that_goes_and_a_file_gets_nothing():
-    code = (
-        "import time, plait, plait.numpy as jnp\n"
-        "def f(x):\n"
-        "    for i in range(14):\n"
-        "        time.sleep(0.1)\n"
-        "        x = jnp.sin(x)\n"
-        "    return x\n"
-        "plait.make_jaxpr(f)(1.0)\n"
+SLOW = """
+import sys, time, plait, plait.numpy as jnp
+def f(x):
+    for i in range(14):
+        time.sleep(0.1)
+        x = jnp.sin(x)
+    return x
+plait.make_jaxpr(f)(1.0)
+"""
+
+
+def shown_on_a_terminal(code):
+    """What the program writes on standard error, a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stderr=theirs, env=os.environ | {"TERM": "xterm"}
     )
-    leader, follower = pty.openpty()
-    subprocess.run([sys.executable, "-c", code], stderr=follower, check=True)
-    os.close(follower)
-    shown = os.read(leader, 65536).decode()
-    os.close(leader)
-    assert "plait: tracing, equation" in shown and shown.endswith("\r\x1b[K")
-    quiet = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # which says that the other end is closed
+        while part := os.read(ours, 4096):
+            shown += part
+    os.close(ours)
+    assert process.wait() == 0, shown
+    return shown.decode()
+
+
+def test_a_terminal_gets_a_bar_that_goes_and_a_file_gets_nothing():
+    pytest.importorskip("rich")
+    shown = shown_on_a_terminal(SLOW + "sys.stderr.write('the end')")
+    assert "plait: tracing, equation" in shown and "━" in shown
+    assert re.search(r"\x1b\[2K[^━]*the end$", shown)  # the bar is cleared, and the cursor back
+    quiet = subprocess.run([sys.executable, "-c", SLOW], capture_output=True, check=True)
     assert quiet.stderr == b""
+
+
+@pytest.mark.parametrize("start", ["sys.modules['rich'] = None", "plait.set_progress('line')"])
+def test_without_rich_a_terminal_gets_a_line_that_goes(start):
+    shown = shown_on_a_terminal("import sys, plait\n" + start + SLOW)
+    assert "plait: tracing, equation" in shown and shown.endswith("\r\x1b[K")
+    assert "━" not in shown
