@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "compile/modules.h"
+#include "inspect/page.h"
 #include "tool/deploy.h"
 
 namespace plait::tool {
@@ -61,13 +61,6 @@ std::string name_of(const Words& words, const std::filesystem::path& output) {
   return name;
 }
 
-void write_header(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) throw FileError("compile: cannot write " + path, "choose another with --header");
-}
-
 }  // namespace
 
 int compile(const Words& words) {
@@ -106,7 +99,7 @@ int compile(const Words& words) {
   std::filesystem::path header = output;
   header.replace_filename(options.name + ".h");
   const std::string header_path = words.value("--header", header.string());
-  write_header(header_path, options.header);
+  inspect::write_file("compile", header_path, options.header);
   std::printf("%s: %s\n%s\n", output.c_str(),
               bytes_text(std::int64_t(std::filesystem::file_size(options.output))).c_str(),
               header_path.c_str());

@@ -22,6 +22,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "inspect/page.h"
 #include "tool/deploy.h"
 
 extern char** environ;
@@ -30,12 +31,7 @@ namespace plait::tool {
 namespace {
 
 void write_file(const std::string& path, std::string_view bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), std::streamsize(bytes.size()));
-  file.close();
-  if (!file)
-    throw FileError("compile: cannot write " + path + ": " + std::strerror(errno),
-                    "choose another folder, or make room");
+  inspect::write_file("compile", path, bytes);
 }
 
 std::string read_file(const std::string& path) {

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from rows import Row, Work, best_peer, both, milliseconds, of_row
 from rows_attention import OfNumPy, own_of
-from rows_training import DECAY1, DECAY2, RATE, SMALL
+from rows_training import DECAY1, DECAY2, RATE, SMALL, adam_step
 
 LAYERS, WIDTH, HEADS, TIME, WORDS = 12, 768, 12, 128, 50257
 
@@ -101,22 +101,9 @@ def step(library, params, tokens):
     if library.kind == "torchlike":
         return torch_step(library, own, params, tokens)
     tree_map = library.module.tree.map
-    gradient = library.module.value_and_grad(functools.partial(loss, own, xp))
-
-    def advance(state, tokens):
-        params, m, v, number = state
-        value, grads = gradient(params, tokens)
-        number = number + 1
-        m = tree_map(lambda a, g: DECAY1 * a + (1 - DECAY1) * g, m, grads)
-        v = tree_map(lambda a, g: DECAY2 * a + (1 - DECAY2) * g * g, v, grads)
-        s1, s2 = 1 / (1 - DECAY1**number), 1 / (1 - DECAY2**number)
-        params = tree_map(
-            lambda p, a, b: p - RATE * (a * s1) / (xp.sqrt(b * s2) + SMALL), params, m, v
-        )
-        return (params, m, v, number), value
-
     zeros = [tree_map(xp.zeros_like, params) for _ in range(2)]
     now = [(params, *zeros, library.array(np.float32(0)))]
+    advance = adam_step(library, functools.partial(loss, own, xp))
     jitted = library.jit(advance, donate_argnums=0)
 
     def call():

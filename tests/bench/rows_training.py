@@ -72,13 +72,14 @@ def count(sizes=SIZES):
 # --- A step of Adam --------------------------------------------------------------------------------
 
 
-def adam_step(library):
+def adam_step(library, loss):
+    """A step for a loss of parameters and data: from a state, to the next and the loss before it."""
     xp, tree_map = library.xp, library.module.tree.map
-    gradient = library.module.value_and_grad(functools.partial(loss, xp))
+    gradient = library.module.value_and_grad(loss)
 
-    def step(state, x, y):
+    def step(state, *data):
         params, m, v, number = state
-        value, grads = gradient(params, x, y)
+        value, grads = gradient(params, *data)
         number = number + 1
         m = tree_map(lambda a, g: DECAY1 * a + (1 - DECAY1) * g, m, grads)
         v = tree_map(lambda a, g: DECAY2 * a + (1 - DECAY2) * g * g, v, grads)
@@ -99,7 +100,7 @@ def train(library, params, x, y):
         return tree_map(library.xp.zeros_like, params)
 
     now = [tree_map(lambda a: a + 0, params), zeros(), zeros(), library.array(np.float32(0))]
-    step = library.jit(adam_step(library), donate_argnums=0)
+    step = library.jit(adam_step(library, functools.partial(loss, library.xp)), donate_argnums=0)
 
     def call():
         nonlocal now

@@ -51,6 +51,13 @@ bool reads(const GroupOrder& order, int from, int to, bool through_third = false
   return false;
 }
 
+// Fewer than so many groups before g.
+std::vector<int> random_producers(std::mt19937& random, int g, int most) {
+  std::vector<int> producers;
+  for (int i = 0; g > 0 && i < int(random() % most); ++i) producers.push_back(int(random() % g));
+  return producers;
+}
+
 }  // namespace
 
 TEST_CASE("random merges never close a cycle, and succeed where none would arise") {
@@ -59,8 +66,7 @@ TEST_CASE("random merges never close a cycle, and succeed where none would arise
     GroupOrder order;
     const int size = 5 + int(random() % 40);
     for (int g = 0; g < size; ++g) {
-      std::vector<int> producers;
-      for (int i = 0; g > 0 && i < int(random() % 4); ++i) producers.push_back(int(random() % g));
+      const std::vector<int> producers = random_producers(random, g, 4);
       order.add(producers);
       for (int producer : producers) {
         const int a = order.find(producer), b = order.find(g);
@@ -80,9 +86,7 @@ TEST_CASE("groups that are apart merge unless one leads to the other") {
     GroupOrder order;
     const int size = 5 + int(random() % 40);
     for (int g = 0; g < size; ++g) {
-      std::vector<int> producers;
-      for (int i = 0; g > 0 && i < int(random() % 3); ++i) producers.push_back(int(random() % g));
-      order.add(producers);
+      order.add(random_producers(random, g, 3));
     }
     for (int i = 0; i < 60; ++i) {
       const int a = order.find(int(random() % size)), b = order.find(int(random() % size));

@@ -3,6 +3,9 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import pathlib
+import runpy
+
 import numpy as np
 import pytest
 
@@ -45,26 +48,8 @@ def _(x, times=1):
     return pnp.sin(x) * 0.5 * times
 
 
-interval = plait.Transform("interval", lift=lambda c: (c, c))
-
-
-@interval.rule("add")
-def _(x, y):
-    return x[0] + y[0], x[1] + y[1]
-
-
-@interval.rule("neg")
-def _(x):
-    return -x[1], -x[0]
-
-
-@interval.rule("mul")
-def _(x, y):
-    products = [a * b for a in x for b in y]
-    low = high = products[0]
-    for p in products[1:]:
-        low, high = pnp.minimum(low, p), pnp.maximum(high, p)
-    return low, high
+EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
+interval = runpy.run_path(EXAMPLES / "new_transform.py")["interval"]
 
 
 def test_a_primitive_composes_with_every_transform():
@@ -105,7 +90,7 @@ def test_a_transform_composes():
 
 def test_coverage():
     rows = {row[0]: row for row in plait.rules(interval)}
-    assert rows["add"][1] == "rule" and rows["add"][2].endswith("test_extend.py")
+    assert rows["add"][1] == "rule" and rows["add"][2].endswith("new_transform.py")
     assert rows["call"][1] == "decompose" and rows["sin"][1] == "missing"
     assert "jvp" in plait.rules()["test_cube"]
     assert {row[0]: row[1] for row in plait.rules("jvp")}["test_cube"] == "rule"
