@@ -13,13 +13,10 @@
 #include <plait/base/memory.h>
 
 #include <pthread.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <string>
@@ -27,77 +24,15 @@
 
 #include "base/cgroup.h"
 #include "base/memory_pressure.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define PLAIT_NO_CACHE 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define PLAIT_NO_CACHE 1
-#endif
-#endif
+#include "base/system_memory.h"
 
 namespace plait {
 namespace {
 
-#ifdef PLAIT_NO_CACHE
-constexpr bool caching = false;  // a cached block would hide a use after free
-#else
-constexpr bool caching = true;
-#endif
+using namespace memory;
 
-constexpr std::size_t alignment = 64;
-constexpr std::size_t huge_page = std::size_t{2} << 20;
-constexpr std::size_t largest_request = std::size_t{1} << 46;  // beyond any address space
-constexpr std::size_t largest_small = 32 << 10;
-constexpr std::size_t smallest_huge = 4 << 20;
 // Of a storage that is one block with its data; with more the rounding up would cost too much.
 constexpr std::size_t largest_inline = 1024;
-
-// Classes 0 to 3 are 64, 128, 192, 256 bytes; from there on there are four in every power of two:
-// 320 384 448 512 640 768 896 1024 ...
-constexpr int class_of(std::size_t bytes) {
-  if (bytes <= 4 * alignment) return bytes == 0 ? 0 : static_cast<int>((bytes - 1) / alignment);
-  const std::size_t units = (bytes - 1) / alignment;                 // >= 4
-  const int exponent = static_cast<int>(std::bit_width(units)) - 3;  // units >> exponent is 4..7
-  return 4 * exponent + static_cast<int>(units >> exponent);
-}
-
-constexpr std::size_t class_bytes(int size_class) {
-  if (size_class < 4) return (static_cast<std::size_t>(size_class) + 1) * alignment;
-  const int exponent = size_class / 4 - 1;
-  return ((static_cast<std::size_t>(size_class % 4) + 5) << exponent) * alignment;
-}
-
-constexpr int num_small_classes = class_of(largest_small) + 1;
-constexpr int num_classes = class_of(largest_request) + 1;
-static_assert(class_bytes(num_small_classes - 1) == largest_small);
-
-void* allocate_from_system(std::size_t bytes) noexcept {
-  if (bytes < smallest_huge || !caching) {
-    void* pointer = nullptr;
-    return posix_memalign(&pointer, alignment, bytes) == 0 ? pointer : nullptr;
-  }
-  // An aligned start is what lets the kernel back the block by huge pages: 512 times fewer faults.
-  const std::size_t reserved = bytes + huge_page;
-  void* mapping =
-      mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapping == MAP_FAILED) return nullptr;
-  char* begin = static_cast<char*>(mapping);
-  const auto address = reinterpret_cast<std::uintptr_t>(begin);
-  const std::size_t before = (huge_page - address % huge_page) % huge_page;
-  const std::size_t after = huge_page - before;
-  if (before > 0) munmap(begin, before);
-  if (after > 0) munmap(begin + before + bytes, after);
-  madvise(begin + before, bytes, MADV_HUGEPAGE);
-  return begin + before;
-}
-
-void free_to_system(void* pointer, std::size_t bytes) noexcept {
-  if (bytes < smallest_huge || !caching)
-    std::free(pointer);
-  else
-    munmap(pointer, bytes);
-}
 
 // A freed block holds its own links.
 struct FreeBlock {
