@@ -150,7 +150,8 @@ def __getattr__(name):
         import ml_dtypes
 
         return ml_dtypes.bfloat16
-    raise AttributeError(f"module 'plait' has no attribute {name!r}")
+    hint = f"; plait.numpy.{name} is there" if name in vars(numpy) else ""
+    raise AttributeError(f"module 'plait' has no attribute {name!r}{hint}")
 
 
 # The builtin exceptions keep their names in programs that import everything.

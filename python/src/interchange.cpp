@@ -194,6 +194,16 @@ const Array& leaving(PyObject* self) {
                           "library, which would lose the derivative",
                       "use the function of plait.numpy, host_call with a rule, or "
                       "plait.stop_gradient(x) where the value alone is meant");
+  if (!array.is_concrete() && !array.known_buffer()) {
+    try {
+      array.buffer();
+    } catch (const TracerError& error) {
+      if (!error.problem().starts_with("the value of")) throw;  // the trace has ended
+      throw TracerError("a traced array was given to NumPy or another library: " + error.problem(),
+                        "use the function of plait.numpy, plait.host_call, or plait.script on the "
+                        "function; or keep this code outside");
+    }
+  }
   return array;
 }
 
