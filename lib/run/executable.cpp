@@ -11,6 +11,7 @@
 
 #include <array>
 
+#include "compile/loop_residuals.h"
 #include "compile/outer_products.h"
 #include "compile/plan.h"
 #include "compile/simplify.h"
@@ -437,6 +438,8 @@ std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileO
   Jaxpr plain = compile_passes::simplify_program(jaxpr, keep);
   if (const Jaxpr multiplied = compile_passes::multiply_outer_products(plain))
     plain = compile_passes::simplify_program(multiplied, keep);
+  if (const Jaxpr recomputed = compile_passes::recompute_residuals(plain))
+    plain = compile_passes::simplify_program(recomputed, keep);
   const std::vector<Aval> outputs = jaxpr->output_avals();  // weak where the program says so
   const std::optional<int> calls = calls_until_worth(slow, plain);
   std::string failure;
