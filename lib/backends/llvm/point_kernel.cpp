@@ -6,6 +6,7 @@
 #include <deque>
 #include <numeric>
 
+#include "base/awake.h"
 #include "kernel.h"
 #include "picks.h"
 #include "point_writer.h"
@@ -148,9 +149,9 @@ class PointKernel final : public Kernel {
       memory.push_back(nest.numbers_at[r] < 0 ? outputs[nest.reduced[r]].data
                                               : scratch + nest.numbers_at[r]);
     auto* const function = nest.code->code_for(stored).as<Function>();
-    parallel_for(nest.units.count, nest.grain, [&](std::int64_t begin, std::int64_t end) {
-      function(memory.data(), begin, end);
-    });
+    parallel_for(
+        nest.units.count, grain_while_awake(nest.grain),
+        [&](std::int64_t begin, std::int64_t end) { function(memory.data(), begin, end); });
     for (std::size_t r = 0; r < nest.reduced.size(); ++r)
       if (nest.numbers_at[r] >= 0)
         finish_reduction(kind_of(nest.plan.reduced[r]), group_->avals[nest.plan.reduced[r]].dtype,

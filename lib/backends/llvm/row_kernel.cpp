@@ -6,6 +6,7 @@
 
 #include <numeric>
 
+#include "base/awake.h"
 #include "kernel.h"
 #include "nest.h"
 #include "ops/reduce.h"
@@ -63,7 +64,8 @@ class RowKernel final : public Kernel {
         code_->code_for(outputs).as<void(void* const*, std::int64_t, std::int64_t)>();
     // Threads share no block of rows whose columns are added up.
     const std::int64_t unit = columns_.empty() ? 1 : ReductionStage::column_block;
-    parallel_for((rows_.count + unit - 1) / unit, std::max<std::int64_t>(1, grain_ / unit),
+    parallel_for((rows_.count + unit - 1) / unit,
+                 std::max<std::int64_t>(1, grain_while_awake(grain_) / unit),
                  [&](std::int64_t begin, std::int64_t end) {
                    std::vector<void*> mine = memory;
                    mine.back() = slots > 0 ? allocate(slots) : nullptr;
