@@ -4,10 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control.h"
 
+#include "compile/loop_constants.h"
 #include "rows.h"
 
 namespace plait {
 namespace {
+
+using compile_passes::LoopConstants;
 
 class CondKernel final : public Kernel {
  public:
@@ -61,6 +64,7 @@ class WhileKernel final : public Kernel {
       here.push_back(element_view(aval));
       there.push_back(element_view(aval));
     }
+    const LoopConstants constants{std::span(operands).subspan(n)};
     Body::Lease cond(cond_), body(body_);
     bool holds = false;
     const View predicate{&holds, DType::bool_, {}, {}};
@@ -144,6 +148,7 @@ class ScanKernel final : public Kernel {
       ys.push_back(is_stack(outputs_[i]) ? Slices(outputs_[i], length)
                                          : Slices(outputs[i], outputs_[i], false));
     std::vector<View> out(outputs.begin(), outputs.end());
+    const LoopConstants constants{std::span(in).subspan(n + scan_.num_xs)};
     Body::Lease body(body_);
     for (std::int64_t step = 0; step < length; ++step) {
       // So that the last step writes where the result is wanted.

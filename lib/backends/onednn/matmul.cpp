@@ -4,12 +4,16 @@
 #include <plait/ops.h>
 
 #include <atomic>
+#include <mutex>
 
+#include "compile/loop_constants.h"
 #include "ops/dot.h"
 #include "product.h"
 
 namespace plait::onednn {
 namespace {
+
+using compile_passes::LoopConstants;
 
 struct Range {
   std::int64_t size = 1, stride = 1;
@@ -70,6 +74,7 @@ class MatmulKernel final : public Kernel {
     const Direct* direct = direct_.load(std::memory_order_acquire);
     if (direct && lhs.strides == direct->lhs && rhs.strides == direct->rhs) {
       void* const operands[2] = {lhs.data, rhs.data};
+      if (run_packed(*direct, operands, outputs[0].data)) return;
       return direct->product->run(operands, outputs[0].data);
     }
     std::vector<Buffer> copies;
@@ -93,7 +98,7 @@ class MatmulKernel final : public Kernel {
       eval_(both, outputs, equation_.params);
     if (!product || !product->has_epilogues()) epilogues_.evaluate(inputs, outputs[0]);
     if (!direct && product && copies.empty() && epilogues_.empty()) {
-      auto first = std::make_unique<Direct>(Direct{lhs.strides, rhs.strides, product});
+      auto first = std::make_unique<Direct>(lhs.strides, rhs.strides, product);
       if (direct_.compare_exchange_strong(direct, first.get(), std::memory_order_release))
         first.release();
     }
@@ -103,9 +108,32 @@ class MatmulKernel final : public Kernel {
   // The first product that takes its operands as they lie, for calls with the same strides: all of
   // a program's, where looking for it would take as long as a small product.
   struct Direct {
+    Direct(const Sizes64& lhs, const Sizes64& rhs, std::shared_ptr<const Product> product)
+        : lhs(lhs), rhs(rhs), product(std::move(product)) {}
     Sizes64 lhs, rhs;
     std::shared_ptr<const Product> product;
+    mutable std::once_flag once = {};  // of the product by a packed matrix, made when there is use
+    mutable std::shared_ptr<const Product> packed = {};
   };
+
+  // Products by a matrix that a loop holds constant take it from a copy, packed when it has been
+  // read often enough to be read more often still.
+  bool run_packed(const Direct& direct, void* const (&operands)[2], void* output) const {
+    constexpr int often = 3;
+    LoopConstants::Derived* const derived = LoopConstants::find(number_, operands[1]);
+    if (!derived || ++derived->asked < often) return false;
+    if (derived->asked == often) {
+      std::call_once(direct.once, [&] { direct.packed = direct.product->packed(); });
+      if (!direct.packed) return false;
+      Storage memory = Storage::allocate(direct.packed->packed_bytes());
+      direct.packed->pack(operands[1], memory.data());
+      derived->memory = std::move(memory);
+    }
+    if (!derived->memory.data()) return false;
+    void* const packed[2] = {operands[0], derived->memory.data()};
+    direct.packed->run(packed, output);
+    return true;
+  }
 
   static TensorSpec spec_of(const View& view, const std::vector<int>& batch,
                             const std::vector<int>& rows, const std::vector<int>& columns,
@@ -133,6 +161,7 @@ class MatmulKernel final : public Kernel {
   const DotAxes axes_;
   const std::vector<int> lhs_free_, rhs_free_;
   const Epilogues epilogues_;
+  const std::uint64_t number_ = LoopConstants::number_of_kernel();
   const CompiledCache<Product> cache_;
   mutable std::atomic<const Direct*> direct_{nullptr};
 };

@@ -90,6 +90,41 @@ std::shared_ptr<const Product> Product::make(std::span<const TensorSpec> operand
   }
 }
 
+std::shared_ptr<const Product> Product::packed() const {
+  if (arguments_.size() != 2 || arguments_[0].copy || arguments_[1].copy) return nullptr;
+  const PoolScope pool(max_threads_);
+  const Memory::desc &lhs = arguments_[0].desc, &rhs = arguments_[1].desc;
+  try {
+    const auto found =
+        find(lhs, {rhs.get_dims(), rhs.get_data_type(), Memory::format_tag::any}, output_, {});
+    if (!found || found->weights_desc() == rhs) return nullptr;
+    auto product = std::make_shared<Product>();
+    product->primitive_ = dnnl::matmul(*found);
+    product->arguments_ = {{DNNL_ARG_SRC, lhs}, {DNNL_ARG_WEIGHTS, found->weights_desc()}};
+    product->output_ = output_;
+    product->scratchpad_ = found->scratchpad_desc();
+    product->max_threads_ = max_threads_;
+    product->unpacked_ = rhs;
+    product->pack_ = dnnl::reorder(
+        dnnl::reorder::primitive_desc(engine(), rhs, engine(), found->weights_desc()));
+    return product;
+  } catch (const dnnl::error& error) {
+    log_line(std::string("onednn: ") + error.what() + "; weights stay as they lie");
+    return nullptr;
+  }
+}
+
+void Product::pack(void* from, void* to) const {
+  const PoolScope pool(max_threads_);
+  try {
+    Memory lies(unpacked_, engine(), from), packed(arguments_[1].desc, engine(), to);
+    pack_.execute(stream(), lies, packed);
+    stream().wait();
+  } catch (const dnnl::error& error) {
+    throw_failed(error);
+  }
+}
+
 std::unique_ptr<Product::Call> Product::take_call() const {
   if (Call* spare = spare_.exchange(nullptr, std::memory_order_acquire))
     return std::unique_ptr<Call>(spare);

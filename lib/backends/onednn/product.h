@@ -19,6 +19,13 @@ class Product {
   // Whether it does the epilogues, too: not where oneDNN would compute the product in another way.
   bool has_epilogues() const { return has_epilogues_; }
   void run(std::span<void* const> operands, void* output) const;
+
+  // The same product of a right operand in the layout that oneDNN chooses: nothing where there is
+  // none that is faster, or epilogues. Its bits are the same.
+  std::shared_ptr<const Product> packed() const;
+  // Of a packed product: its right operand's memory, made of the one of the product it came from.
+  std::size_t packed_bytes() const { return arguments_[1].desc.get_size(); }
+  void pack(void* from, void* to) const;
   Product() = default;
   ~Product() { delete spare_.load(); }
   Product(const Product&) = delete;
@@ -40,7 +47,8 @@ class Product {
   };
   static Argument matrix(int number, const TensorSpec& spec, bool is_batched);
   std::vector<Argument> arguments_;
-  Memory::desc output_, scratchpad_;
+  Memory::desc output_, scratchpad_, unpacked_;
+  dnnl::reorder pack_;
   int max_threads_ = 1;
   bool has_epilogues_ = true;
   mutable std::atomic<Call*> spare_{nullptr};
