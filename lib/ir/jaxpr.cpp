@@ -1,5 +1,6 @@
-// Programs: literals, the Builder and its canonical order, equality, instantiation. See jaxpr.h.
+// Programs: literals, equality, what equations give, constraints. See jaxpr.h.
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/hash.h"
 #include "ir/operands.h"
 #include "ir/possible.h"
 
@@ -16,10 +17,6 @@
 
 namespace plait {
 namespace {
-
-std::size_t combine(std::size_t seed, std::size_t value) {
-  return seed ^ (value + 0x9e3779b97f4a7c15u + (seed << 6) + (seed >> 2));
-}
 
 std::string text_of(double value) {
   char text[40];
@@ -162,132 +159,6 @@ bool Jaxpr::operator==(const Jaxpr& other) const {
          a.avals == b.avals && a.outputs == b.outputs &&
          std::equal(a.equations.begin(), a.equations.end(), b.equations.begin(), b.equations.end(),
                     same);
-}
-
-Var Builder::add_binder(Aval aval) {
-  Var var{int(avals_.size())};
-  avals_.push_back(std::move(aval));
-  definition_.push_back(-1);
-  binders_.push_back(var);
-  return var;
-}
-
-std::vector<Var> Builder::add(const Primitive& primitive, std::vector<Atom> inputs, Params params,
-                              Source source) {
-  std::vector<Aval> avals;
-  avals.reserve(inputs.size());
-  for (const Atom& atom : inputs) avals.push_back(aval(atom));
-  std::vector<Aval> outputs = infer(primitive, avals, params);
-  return add(primitive, std::move(inputs), std::move(params), source, std::move(outputs));
-}
-
-std::vector<Var> Builder::add(const Primitive& primitive, std::vector<Atom> inputs, Params params,
-                              Source source, std::vector<Aval> avals) {
-  std::vector<Var> outputs;
-  outputs.reserve(avals.size());
-  for (Aval& aval : avals) {
-    outputs.push_back({int(avals_.size())});
-    avals_.push_back(std::move(aval));
-    definition_.push_back(int(equations_.size()));
-  }
-  equations_.push_back({&primitive, std::move(inputs), std::move(params), outputs, source});
-  return outputs;
-}
-
-void Builder::add_constraint(Constraint constraint) {
-  if (std::find(constraints_.begin(), constraints_.end(), constraint) == constraints_.end())
-    constraints_.push_back(constraint);
-}
-
-Jaxpr Builder::close(std::vector<Atom> outputs, std::vector<Dim> sizes) const {
-  // Depth-first, without recursion: an equation is placed after the equations that define its
-  // inputs.
-  std::vector<int> order;
-  std::vector<char> state(equations_.size(), 0);  // 0 new, 1 open, 2 placed
-  std::vector<std::pair<int, std::size_t>> stack;
-  auto place = [&](int root) {
-    if (root < 0 || state[root]) return;
-    stack.emplace_back(root, 0);
-    state[root] = 1;
-    while (!stack.empty()) {
-      auto& [index, next] = stack.back();
-      const Equation& equation = equations_[index];
-      int child = -1;
-      while (next < equation.inputs.size() && child < 0) {
-        const Atom& atom = equation.inputs[next++];
-        if (!atom.is_var()) continue;
-        const int definition = definition_[atom.var().id];
-        if (definition >= 0 && !state[definition]) child = definition;
-      }
-      if (child >= 0) {
-        state[child] = 1;
-        stack.emplace_back(child, 0);
-      } else {
-        state[index] = 2;
-        order.push_back(index);
-        stack.pop_back();
-      }
-    }
-  };
-  auto data = std::make_shared<JaxprData>();
-  for (std::size_t i = 0; i < equations_.size(); ++i) {
-    if (!is_effectful(equations_[i])) continue;
-    data->effectful = true;
-    place(int(i));
-  }
-  for (const Atom& atom : outputs)
-    if (atom.is_var()) place(definition_[atom.var().id]);
-
-  std::vector<int> renumbered(avals_.size(), -1);
-  data->avals.reserve(avals_.size());
-  auto number = [&](Var var) {
-    renumbered[var.id] = int(data->avals.size());
-    data->avals.push_back(avals_[var.id]);
-    return Var{renumbered[var.id]};
-  };
-  auto translate = [&](const Atom& atom) {
-    return atom.is_var() ? Atom(Var{renumbered[atom.var().id]}) : atom;
-  };
-  for (Var binder : binders_) number(binder);
-  data->num_binders = int(binders_.size());
-  data->equations.reserve(order.size());
-  for (int index : order) {
-    const Equation& old = equations_[index];
-    Equation equation{old.primitive, {}, old.params, {}, old.source};
-    equation.inputs.reserve(old.inputs.size());
-    for (const Atom& atom : old.inputs) equation.inputs.push_back(translate(atom));
-    equation.outputs.reserve(old.outputs.size());
-    for (Var var : old.outputs) equation.outputs.push_back(number(var));
-    data->equations.push_back(std::move(equation));
-  }
-  for (const Atom& atom : outputs) data->outputs.push_back(translate(atom));
-
-  data->sizes = std::move(sizes);
-  for (const Aval& aval : data->avals) collect_sizes(aval.shape, data->sizes);
-  for (const Equation& equation : data->equations)
-    for (const auto& [name, value] : equation.params.entries()) collect_sizes(value, data->sizes);
-  for (const Constraint& constraint : constraints_) {
-    std::vector<Dim> used;
-    collect_sizes(Shape{constraint.left, constraint.right}, used);
-    // A constraint over sizes that nothing binds here belongs to an enclosing program.
-    if (std::all_of(used.begin(), used.end(), [&](Dim size) {
-          return std::find(data->sizes.begin(), data->sizes.end(), size) != data->sizes.end();
-        }))
-      data->constraints.push_back(constraint);
-  }
-
-  std::size_t hash = combine(data->num_binders, data->sizes.size());
-  for (const Aval& aval : data->avals) hash = combine(hash, aval.hash());
-  auto hash_atom = [](const Atom& atom) {
-    return atom.is_var() ? std::size_t(atom.var().id) : atom.literal().hash() * 2 + 1;
-  };
-  for (const Equation& equation : data->equations) {
-    hash = combine(hash, combine(equation.primitive->index(), equation.params.hash()));
-    for (const Atom& atom : equation.inputs) hash = combine(hash, hash_atom(atom));
-  }
-  for (const Atom& atom : data->outputs) hash = combine(hash, hash_atom(atom));
-  data->hash = hash;
-  return Jaxpr(std::move(data));
 }
 
 Params map_bodies(const Params& params, const std::function<Jaxpr(const Jaxpr&)>& f) {

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <bit>
 
+#include "ir/hash.h"
+
 namespace plait {
 
 struct Params::Record {
@@ -15,10 +17,6 @@ struct Params::Record {
 };
 
 namespace {
-
-std::size_t combine(std::size_t seed, std::size_t value) {
-  return seed ^ (value + 0x9e3779b97f4a7c15u + (seed << 6) + (seed >> 2));
-}
 
 std::size_t hash_of(const ParamValue& value) {
   const std::size_t hash = std::visit(

@@ -5,16 +5,20 @@
 // equations in order (J6). tests/fuzz asks the checker whether that is so.
 //
 // Programs repeat themselves: types, parameters and comments that were read once are found again by
-// their text.
+// their text, and what the rules said of an equation holds for others of the same types.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ir/abstract.h>
 #include <plait/ir/jaxpr.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "ir/close.h"
 #include "ir/names.h"
+#include "ir/scanner.h"
 #include "ir/source_comment.h"
 
 namespace plait {
@@ -23,9 +27,9 @@ namespace {
 constexpr int max_depth = 100;
 constexpr std::size_t max_length = std::size_t(1) << 30, max_sizes = 1000;
 
-class Parser {
+class Parser : Scanner {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit Parser(std::string_view text) : Scanner(text) { literal_types_.fill(-1); }
 
   Jaxpr whole() {
     if (text_.size() > max_length) fail("at most " + std::to_string(max_length) + " characters");
@@ -35,68 +39,6 @@ class Parser {
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& problem,
-                           const std::string& fix = "give text as print writes it") {
-    int line = 1, column = 1;
-    for (std::size_t i = 0; i < at_ && i < text_.size(); ++i) {
-      ++column;
-      if (text_[i] == '\n') ++line, column = 1;
-    }
-    throw ValueError("parse: line " + std::to_string(line) + ", column " + std::to_string(column) +
-                         ": " + problem,
-                     fix);
-  }
-  [[noreturn]] void fail(const std::string& expected) { refuse("expected " + expected + found()); }
-  std::string found() const {
-    std::string found(text_.substr(std::min(at_, text_.size()), 20));
-    found = found.substr(0, found.find('\n'));
-    return found.empty() ? ", and the text ends" : ", found `" + found + "`";
-  }
-  [[noreturn]] void fail_at(std::size_t at, const std::string& expected) {
-    at_ = at;
-    fail(expected);
-  }
-
-  void skip() {
-    while (at_ < text_.size()) {
-      if (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')
-        ++at_;
-      else if (text_[at_] == '#')
-        at_ = std::min(text_.size(), text_.find('\n', at_));
-      else
-        return;
-    }
-  }
-  char peek() {
-    skip();
-    return at_ < text_.size() ? text_[at_] : '\0';
-  }
-  bool accept(std::string_view token) {
-    skip();
-    if (text_.substr(at_, token.size()) != token) return false;
-    at_ += token.size();
-    return true;
-  }
-  void expect(std::string_view token) {
-    if (!accept(token)) fail("`" + std::string(token) + "`");
-  }
-  std::string_view word(const char* what) {
-    skip();
-    std::size_t end = at_;
-    while (end < text_.size() && (is_word(text_[end]) || text_[end] == '.')) ++end;
-    // A dot belongs to a word only inside it.
-    while (end > at_ && text_[end - 1] == '.') --end;
-    if (end == at_ || is_digit(text_[at_])) fail(what);
-    const std::string_view result = text_.substr(at_, end - at_);
-    at_ = end;
-    return result;
-  }
-  bool at_word(std::string_view expected) {
-    skip();
-    return text_.substr(at_, expected.size()) == expected &&
-           (at_ + expected.size() >= text_.size() || !is_word(text_[at_ + expected.size()]));
-  }
-
   // A size expression: up to a comma, a closing bracket, or a comparison.
   Dim dim() {
     skip();
@@ -148,7 +90,8 @@ class Parser {
     }
     return at_;
   }
-  const Aval& aval() {
+  // The number of a type in types_.
+  int aval() {
     skip();
     std::size_t end = end_of_brackets();
     if (end < text_.size() && text_[end] == '*') ++end;
@@ -159,8 +102,16 @@ class Parser {
       at_ = end;
       return known->second;
     }
-    Aval read = read_aval();
-    return avals_.insert_or_assign(text_.substr(start, at_ - start), std::move(read)).first->second;
+    types_.push_back(read_aval());
+    return avals_[text_.substr(start, at_ - start)] = int(types_.size()) - 1;
+  }
+  int type_of(const Literal& literal) {
+    int& known = literal_types_[std::size_t(literal.dtype) * 2 + literal.weak];
+    if (known < 0) {
+      known = int(types_.size());
+      types_.push_back(literal.aval());
+    }
+    return known;
   }
   Aval read_aval() {
     Aval result;
@@ -180,19 +131,7 @@ class Parser {
     at_ += found;
     return found;
   }
-  std::string_view ahead(std::size_t offset) const {
-    return at_ + offset < text_.size() ? text_.substr(at_ + offset, 1) : "";
-  }
 
-  double number() {
-    skip();
-    double value = 0;
-    const auto [end, error] =
-        std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (error != std::errc() && error != std::errc::result_out_of_range) fail("a number");
-    at_ = end - text_.data();
-    return value;
-  }
   Literal literal() {
     Literal result;
     const std::size_t start = (skip(), at_);
@@ -264,19 +203,6 @@ class Parser {
     if (numeric && value.find_first_of(".e") != std::string_view::npos) return number();
     return dim();
   }
-  std::string quoted() {
-    std::string value;
-    for (std::size_t i = at_ + 1; i < text_.size(); ++i) {
-      char c = text_[i];
-      if (c == '\'') {
-        at_ = i + 1;
-        return value;
-      }
-      if (c == '\\' && ++i < text_.size()) c = text_[i] == 'n' ? '\n' : text_[i];
-      value += c;
-    }
-    fail("a closing quote");
-  }
   // "(1,2)" is a list; "(n+1)*m" is a size that starts with a bracket.
   bool is_list() {
     int depth = 0;
@@ -290,7 +216,13 @@ class Parser {
     return false;
   }
 
-  Params params(int depth) {
+  // Parameters, and their number where they were read before or may be found again.
+  struct Numbered {
+    Params params;
+    std::optional<int> number;
+  };
+  Numbered params(int depth) {
+    if (ahead(0) != "[") return {Params(), 0};
     const std::size_t start = at_, end = end_of_brackets();
     const auto known = params_.find(text_.substr(start, end - start));
     if (known != params_.end()) {
@@ -308,8 +240,10 @@ class Parser {
       entries.emplace_back(std::move(key), param(depth));
     } while (accept(","));
     expect("]");
-    Params result(std::move(entries));
-    if (at_ == end) params_.emplace(text_.substr(start, end - start), result);
+    Numbered result{Params(std::move(entries)), std::nullopt};
+    if (at_ != end) return result;
+    result.number = int(params_.size()) + 1;
+    params_.emplace(text_.substr(start, end - start), result);
     return result;
   }
 
@@ -362,52 +296,93 @@ class Parser {
     refuse(problem, "load the library or module that defines it first");
   }
 
-  // What reading an equation needs, kept for the next one.
-  struct Scratch {
-    std::vector<std::pair<std::string_view, std::size_t>> outputs;  // names, where they stand
-    std::vector<Aval> stated, inputs;
+  // A jaxpr while it is read, and what reading an equation needs, kept for the next one.
+  struct Body {
+    OpenJaxpr open;
+    Names names;
+    std::vector<int> types;    // of every var
+    char32_t constraints = 0;  // their number: which sets of them rules may take for granted
+    struct Output {
+      std::string_view name;
+      std::size_t place;
+      int type;
+    };
+    std::vector<Output> outputs;
+    std::vector<Atom> inputs;
+    std::u32string signature;
   };
 
-  void equation(Builder& builder, Names& names, Scratch& scratch, int depth) {
-    auto& [outputs, stated, avals] = scratch;
-    outputs.clear(), stated.clear(), avals.clear();
+  Var add_var(Body& body, std::string_view name, std::size_t place, int type, int defined_by) {
+    const Var var = body.open.add_var(types_[std::size_t(type)], defined_by);
+    body.types.push_back(type);
+    if (!body.names.bind(name, var))
+      fail_at(place, "a name other than " + std::string(name) + ", which is bound already");
+    return var;
+  }
+
+  void equation(Body& body, int depth) {
+    body.outputs.clear();
     while (peek() != '=') {
       const std::size_t place = at_;
-      outputs.emplace_back(word("a var"), place);
+      const std::string_view name = word("a var");
       expect(":");
-      stated.push_back(aval());
+      body.outputs.push_back({name, place, aval()});
     }
     expect("=");
     const std::size_t start = (skip(), at_);
     const Primitive& called = primitive();
-    Params parameters = ahead(0) == "[" ? params(depth) : Params();
-    std::vector<Atom> inputs = operands(names);
-    for (const Atom& atom : inputs) avals.push_back(builder.aval(atom));
+    Numbered parameters = params(depth);
+    operands(body);
     const Source source = ahead(0) == "#" ? comment() : Source();
-    std::vector<Aval> inferred = infer_at(start, called, avals, parameters);
-    if (inferred.size() != outputs.size())
-      fail_at(start, std::to_string(inferred.size()) + " outputs of " + std::string(called.name()));
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      if (!(inferred[i] == stated[i]))
-        fail_at(start,
-                "output " + std::string(outputs[i].first) + " of type " + inferred[i].to_string());
-    const std::vector<Var> bound =
-        builder.add(called, std::move(inputs), std::move(parameters), source, std::move(inferred));
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      bind(names, outputs[i].first, outputs[i].second, bound[i]);
+    check_types(body, start, called, parameters);
+    const int number = int(body.open.equations.size());
+    Equation& equation = body.open.equations.emplace_back();
+    equation.primitive = &called;
+    equation.inputs.assign(body.inputs.begin(), body.inputs.end());
+    equation.params = std::move(parameters.params);
+    equation.source = source;
+    equation.outputs.reserve(body.outputs.size());
+    for (const auto& [name, place, type] : body.outputs)
+      equation.outputs.push_back(add_var(body, name, place, type, number));
   }
   // To the end of the line.
-  std::vector<Atom> operands(const Names& names) {
-    std::vector<Atom> inputs;
+  void operands(Body& body) {
+    body.inputs.clear();
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '\n' || c == '#' || c == '}') break;
       if (c == ' ')
         ++at_;
       else
-        inputs.push_back(atom(names));
+        body.inputs.push_back(atom(body.names));
     }
-    return inputs;
+  }
+  int type_of(const Body& body, const Atom& atom) {
+    return atom.is_var() ? body.types[std::size_t(atom.var().id)] : type_of(atom.literal());
+  }
+
+  // The stated types are those that the rule infers. A rule is asked once for the same primitive,
+  // parameters and types.
+  void check_types(Body& body, std::size_t place, const Primitive& called,
+                   const Numbered& parameters) {
+    std::u32string& signature = body.signature;
+    signature = {body.constraints, char32_t(called.index()), char32_t(body.inputs.size())};
+    for (const Atom& atom : body.inputs) signature += char32_t(type_of(body, atom));
+    for (const Body::Output& output : body.outputs) signature += char32_t(output.type);
+    if (parameters.number) {
+      signature += char32_t(*parameters.number);
+      if (checked_.contains(signature)) return;
+    }
+    std::vector<Aval> avals;
+    for (const Atom& atom : body.inputs) avals.push_back(types_[std::size_t(type_of(body, atom))]);
+    const std::vector<Aval> inferred = infer_at(place, called, avals, parameters.params);
+    if (inferred.size() != body.outputs.size())
+      fail_at(place, std::to_string(inferred.size()) + " outputs of " + std::string(called.name()));
+    for (std::size_t i = 0; i < inferred.size(); ++i)
+      if (!(inferred[i] == types_[std::size_t(body.outputs[i].type)]))
+        fail_at(place, "output " + std::string(body.outputs[i].name) + " of type " +
+                           inferred[i].to_string());
+    if (parameters.number) checked_.insert(signature);
   }
   std::vector<Aval> infer_at(std::size_t place, const Primitive& called,
                              std::span<const Aval> inputs, const Params& parameters) {
@@ -421,29 +396,24 @@ class Parser {
     }
   }
 
-  void bind(Names& names, std::string_view name, std::size_t place, Var var) {
-    if (!names.bind(name, var))
-      fail_at(place, "a name other than " + std::string(name) + ", which is bound already");
-  }
-
   std::vector<Constraint> constraints() {
     std::vector<Constraint> result;
     if (!at_word("where")) return result;
     expect("where");
+    std::size_t count = 0;
     do {
       const Dim left = dim();
       expect("<=");
-      result.push_back({left, dim()});
-      if (result.size() > max_sizes) fail("at most " + std::to_string(max_sizes) + " constraints");
+      const Constraint constraint{left, dim()};
+      if (std::ranges::find(result, constraint) == result.end()) result.push_back(constraint);
+      if (++count > max_sizes) fail("at most " + std::to_string(max_sizes) + " constraints");
     } while (accept(","));
     return result;
   }
 
   Jaxpr jaxpr(int depth) {
     if (depth > max_depth) fail("at most " + std::to_string(max_depth) + " nested jaxprs");
-    Builder builder;
-    Names names;
-    Scratch scratch;
+    Body body;
     expect("{");
     expect("lambda");
     std::vector<Dim> sizes;
@@ -462,33 +432,35 @@ class Parser {
       const std::size_t place = at_;
       const std::string_view name = word("a binder");
       expect(":");
-      bind(names, name, place, builder.add_binder(aval()));
+      body.open.binders.push_back(add_var(body, name, place, aval(), -1));
     }
-    const std::vector<Constraint> needed = constraints();
-    for (const Constraint& constraint : needed) builder.add_constraint(constraint);
-    const GrantedConstraints granted(needed);
+    body.open.constraints = constraints();
+    if (!body.open.constraints.empty()) body.constraints = ++num_constraints_;
+    const GrantedConstraints granted(body.open.constraints);
     expect(".");
     expect("let");
-    while (!at_word("in") || ahead(2) == ":") equation(builder, names, scratch, depth);
+    while (!at_word("in") || ahead(2) == ":") equation(body, depth);
     expect("in");
     expect("(");
     std::vector<Atom> outputs;
     while (peek() != ')') {
-      outputs.push_back(atom(names));
+      outputs.push_back(atom(body.names));
       if (!accept(",")) break;
     }
     expect(")");
     expect("}");
-    const Jaxpr result = builder.close(std::move(outputs), sizes);
+    const Jaxpr result = close(std::move(body.open), std::move(outputs), sizes);
     if (result->sizes.size() != sizes.size())
       fail("every size to be bound: " + result->sizes.back().to_string() + " is not");
     return result;
   }
 
-  const std::string_view text_;
-  std::size_t at_ = 0;
-  std::unordered_map<std::string_view, Aval> avals_;
-  std::unordered_map<std::string_view, Params> params_;
+  std::vector<Aval> types_;
+  std::unordered_map<std::string_view, int> avals_;  // numbers in types_
+  std::array<int, 2 * num_dtypes> literal_types_;    // the same, by dtype and weakness
+  std::unordered_map<std::string_view, Numbered> params_;
+  std::unordered_set<std::u32string> checked_;  // signatures of equations that rules accept
+  char32_t num_constraints_ = 0;                // sets of them
   std::unordered_map<std::string_view, Source> comments_;
   std::unordered_map<std::string_view, const Primitive*> primitives_;
 };
