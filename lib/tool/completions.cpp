@@ -89,7 +89,8 @@ std::string for_zsh() {
          cases +
          "  esac\n"
          "}\n"
-         "compdef _plait plait\n";
+         // The first completion loads this file in place of the function; a shell may also read it.
+         "if [[ ${funcstack[1]} == _plait ]]; then _plait \"$@\"; else compdef _plait plait; fi\n";
 }
 
 std::string for_fish() {
@@ -98,8 +99,9 @@ std::string for_fish() {
       "complete -c plait -n __fish_use_subcommand -f -a help -d 'what a verb does'\n"
       "complete -c plait -l help -d 'what it does'\n";
   for (const Verb& verb : verbs()) {
-    text += std::string("complete -c plait -n __fish_use_subcommand -f -a ") + verb.name + " -d " +
-            quoted(verb.summary) + "\n";
+    for (const char* place : {"__fish_use_subcommand", "'__fish_seen_subcommand_from help'"})
+      text += std::string("complete -c plait -n ") + place + " -f -a " + verb.name + " -d " +
+              quoted(verb.summary) + "\n";
     for (const Option& option : verb.options) {
       const std::string name = option.name;
       text += std::string("complete -c plait -n '__fish_seen_subcommand_from ") + verb.name + "' " +

@@ -212,6 +212,47 @@ def test_completions_of_bash(tmp_path):
     assert complete("run", tmp_path / "mod") == [str(tmp_path / "model.plait")]
 
 
+def test_completions_of_fish(tmp_path):
+    if not shutil.which("fish"):
+        pytest.skip("fish is not installed")
+    (tmp_path / "plait.fish").write_text(run("completions", "fish")[1])
+
+    def complete(line):
+        words = ["fish", "--no-config", "-c", f"source plait.fish; complete -C '{line}'"]
+        environment = {**os.environ, "HOME": str(tmp_path)}
+        out = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=environment)
+        return {each.split("\t")[0] for each in out.stdout.splitlines()}
+
+    assert complete("plait ru") == {"run"}
+    assert complete("plait s") == {"show", "strip", "summary"}
+    assert complete("plait help up") == {"upgrade"}
+    assert complete("plait show --s") == {"--sources"}
+    (tmp_path / "model.plait").touch()
+    assert complete("plait run mod") == {"model.plait"}
+
+
+def test_completions_of_zsh(tmp_path):
+    if not shutil.which("zsh"):
+        pytest.skip("zsh is not installed")
+    (tmp_path / "_plait").write_text(run("completions", "zsh")[1])
+    # What the completion system would be told to offer, at the first completion and the next one.
+    stubs = "_describe() print -l -- ${(P)2}; _arguments() print -l -- $@; compdef() print -- $@\n"
+
+    def complete(*words, before="fpath=(. $fpath); autoload -Uz _plait", times=1):
+        script = f"{stubs}{before}\nwords=({' '.join(words)}); CURRENT={len(words)}\n"
+        command = ["zsh", "-f", "-c", script + "_plait\n" * times]
+        out = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        assert out.returncode == 0 and not out.stderr
+        return out.stdout.splitlines()
+
+    first = complete("plait", "s")
+    assert [line.split(":")[0] for line in first] == [*VERBS, "help"]
+    assert complete("plait", "s", times=2) == first * 2
+    assert complete("plait", "help", "s") == first
+    assert any(line.startswith("*--sources[") for line in complete("plait", "show", "--"))
+    assert complete("plait", "s", before="source ./_plait") == ["_plait plait", *first]
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completions_name_every_verb_and_option(shell):
     code, out, err = run("completions", shell)
