@@ -46,21 +46,20 @@ struct TaylorInterpreter : Decomposing<Taylor> {
   std::vector<Value> process(const Equation& equation, std::span<const Series> inputs) {
     Arrays primals;
     std::size_t order = 1;
-    for (const Series& x : inputs) {
-      primals.push_back(x[0]);
-      order = std::max(order, x.size());
-    }
+    for (const Series& x : inputs) primals.push_back(x[0]), order = std::max(order, x.size());
     if (order > 1 && Taylor::table().find(*equation.primitive))
       return {rule_of(equation)(inputs, equation.params)};
     const Function function = [&](std::span<const Array> arrays) -> Arrays {
       return bind(*equation.primitive, arrays, equation.params);
     };
     SeriesList outputs;
+    bool varies = false;
     for (const Array& y : function(primals)) {
-      if (order > 1 && is_differentiable(y.aval()) && !is_linear(equation))
-        rule_of(equation);  // throws: there is none
       outputs.push_back({y});
+      varies |= order > 1 && is_differentiable(y.aval());
     }
+    if (!varies) return outputs;
+    if (!is_linear(equation)) rule_of(equation);  // throws: there is none
     for (std::size_t k = 1; k < order; ++k) {
       Tangents tangents;
       for (const Series& x : inputs)
@@ -125,32 +124,20 @@ SeriesList solve(const Series& x, const Arrays& starts, const Slopes& slopes) {
 }
 
 // y = f(x) where f' is given as a series of those of x and y.
-template <class F, class Slope>
-Taylor::Rule elementwise(F f, Slope slope) {
-  return [f, slope](std::span<const Series> in, const Params&) {
-    return solve(in[0], {f(in[0][0])}, [&](const Series& x, const SeriesList& ys) {
+using Slope = Series (*)(const Series& x, const Series& y);
+Taylor::Rule elementwise(const Primitive& f, Slope slope) {
+  return [&f, slope](std::span<const Series> in, const Params& params) {
+    const Array start = bind(f, {in[0][0]}, params);
+    return solve(in[0], {start}, [&](const Series& x, const SeriesList& ys) {
       return SeriesList{slope(x, ys[0])};
     })[0];
   };
 }
 
-Series one_minus_square(const Series&, const Series& y) {
-  Series result = scaled(-1.0, product(y, y));
-  result[0] = 1.0 + result[0];
-  return result;
-}
-
-Series sine_or_cosine(const Series& x, int which) {
+SeriesList sine_and_cosine(const Series& x) {
   return solve(x, {lax::sin(x[0]), lax::cos(x[0])}, [](const Series&, const SeriesList& ys) {
     return SeriesList{ys[1], scaled(-1.0, ys[0])};
-  })[which];
-}
-
-Series power(const Series& x, const Series& p) {  // (x^p)' = p x^p / x
-  if (p.size() > 1) throw MissingRuleError("jet: a power that varies", "write exp(y * log(x))");
-  return solve(x, {lax::pow(x[0], p[0])}, [&](const Series& x, const SeriesList& ys) {
-    return SeriesList{scaled(p[0], quotient(ys[0], x))};
-  })[0];
+  });
 }
 
 static const auto taylor_rules =
@@ -163,14 +150,25 @@ static const auto taylor_rules =
                 return bind(dot_general_p, {x, y}, params);
               });
             })
-        .on(exp_p,
-            elementwise([](auto& x) { return lax::exp(x); }, [](auto&, auto& y) { return y; }))
-        .on(log_p, elementwise([](auto& x) { return lax::log(x); },
-                               [](auto& x, auto&) { return quotient({1.0}, x); }))
-        .on(tanh_p, elementwise([](auto& x) { return lax::tanh(x); }, one_minus_square))
-        .on(sin_p, [](auto in, auto&) { return sine_or_cosine(in[0], 0); })
-        .on(cos_p, [](auto in, auto&) { return sine_or_cosine(in[0], 1); })
-        .on(pow_p, [](auto in, auto&) { return power(in[0], in[1]); })
+        .on(exp_p, elementwise(exp_p, [](auto&, auto& y) { return y; }))
+        .on(log_p, elementwise(log_p, [](auto& x, auto&) { return quotient({1.0}, x); }))
+        .on(tanh_p, elementwise(tanh_p,
+                                [](auto&, auto& y) {  // tanh' = 1 - tanh^2
+                                  Series slope = scaled(-1.0, product(y, y));
+                                  slope[0] = 1.0 + slope[0];
+                                  return slope;
+                                }))
+        .on(sin_p, [](auto in, auto&) { return sine_and_cosine(in[0])[0]; })
+        .on(cos_p, [](auto in, auto&) { return sine_and_cosine(in[0])[1]; })
+        .on(pow_p,
+            [](auto in, auto&) {  // (x^p)' = p x^p / x
+              const Series& p = in[1];
+              if (p.size() > 1)
+                throw MissingRuleError("jet: a power that varies", "write exp(y * log(x))");
+              return solve(in[0], {lax::pow(in[0][0], p[0])}, [&](auto& x, auto& ys) {
+                return SeriesList{scaled(p[0], quotient(ys[0], x))};
+              })[0];
+            })
         .on(integer_pow_p, [](auto in, auto& params) {
           Series result = {1.0};
           for (auto i = std::abs(params.integer("y")); i > 0; --i) result = product(result, in[0]);
@@ -183,7 +181,6 @@ Series derivatives(const Scalar& f, const Array& x, int order) {
   Series curve = {x, jnp::ones_like(x)};
   while (int(curve.size()) <= order) curve.push_back(jnp::zeros_like(x));
   Series result = interpret(TaylorInterpreter{}, make_jaxpr(f, x).jaxpr, {curve})[0];
-  while (int(result.size()) <= order) result.push_back(jnp::zeros_like(x));  // of a constant
   double factorial = 1;
   for (int k = 1; k <= order; ++k) result[k] = result[k] * (factorial *= k);
   return result;
