@@ -4,7 +4,6 @@
 // that concurrent calls do not meet and the usual call allocates nothing but the arena and its
 // outputs.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/base/stack.h>
 #include <plait/run.h>
 
 #include <plait/host_call.h>
@@ -16,6 +15,7 @@
 #include "compile/plan.h"
 #include "compile/simplify.h"
 #include "run/executable.h"
+#include "run/frame.h"
 #include "run/recorder.h"
 #include "run/tiers.h"
 
@@ -26,61 +26,6 @@ using compile_passes::Plan;
 using compile_passes::PlannedView;
 using compile_passes::Step;
 using Segment = PlannedView::Segment;
-
-class Frame {
- public:
-  explicit Frame(const Plan& plan)
-      : inputs(plan.inputs.size()), outputs(plan.storages.size()), storages(plan.storages.size()) {
-    for (const Step& step : plan.steps) {
-      for (const PlannedView& view : step.inputs) add(plan, view);
-      for (const PlannedView& view : step.outputs) add(plan, view);
-    }
-  }
-
-  // Points every view at the memory of this call.
-  void patch(char* arena) {
-    for (const Patch& patch : patches_) {
-      char* base = patch.segment == Segment::arena   ? arena
-                   : patch.segment == Segment::input ? static_cast<char*>(inputs[patch.index])
-                                                     : static_cast<char*>(outputs[patch.index]);
-      views[patch.view].data = base + patch.byte_offset;
-    }
-  }
-
-  std::vector<View> views;  // of the steps in order: inputs, then outputs
-  std::vector<void*> inputs, outputs;
-  std::vector<Storage> storages;  // of the outputs, where they are this call's
-
- private:
-  struct Patch {
-    Segment segment;
-    int view, index;
-    std::int64_t byte_offset;
-  };
-  void add(const Plan& plan, const PlannedView& planned) {
-    views.push_back(planned.view);
-    if (planned.segment == Segment::constant)
-      views.back().data = plan.constants[planned.index].data();
-    else
-      patches_.push_back(
-          {planned.segment, int(views.size()) - 1, planned.index, planned.byte_offset});
-  }
-  std::vector<Patch> patches_;
-};
-
-Storage allocate_output(const compile_passes::OutputStorage& wanted) {
-  return wanted.is_stack ? allocate_handle() : Storage::allocate(std::size_t(wanted.bytes));
-}
-// Handles of stacks that live in an arena.
-Stack::Handle* handle_at(void* arena, std::int64_t offset) {
-  return reinterpret_cast<Stack::Handle*>(static_cast<char*>(arena) + offset);
-}
-void make_handles(const Plan& plan, void* arena) {
-  for (std::int64_t offset : plan.arena_stacks) new (handle_at(arena, offset)) Stack::Handle;
-}
-void release_handles(const Plan& plan, void* arena) {
-  for (std::int64_t offset : plan.arena_stacks) handle_at(arena, offset)->~shared_ptr();
-}
 
 using ExplainRow = std::array<std::string, 5>;  // a line of the table by columns
 
@@ -280,30 +225,34 @@ class StepExecutable final : public Executable {
   mutable std::atomic<Frame*> spare_{nullptr};
 };
 
-// A frame and an arena that stay.
+// A frame that stays, and its memory where that is small. Large memory goes back to the allocator
+// after each run: many sessions, as of the programs for each size of a ragged batch, then run in
+// the same, and a new one touches no pages for the first time.
 class StepSession final : public Session {
  public:
   explicit StepSession(const StepExecutable& executable)
-      : plan_(executable.plan_),
-        executable_(executable),
-        frame_(plan_),
-        arena_(Storage::allocate(std::size_t(plan_.arena_bytes))) {
-    for (std::size_t i = 0; i < plan_.storages.size(); ++i) {
-      if (executable_.written_as_[i] >= 0) continue;
-      frame_.storages[i] = allocate_output(plan_.storages[i]);
-      frame_.outputs[i] = frame_.storages[i].data();
-    }
-    make_handles(plan_, arena_.data());
+      : plan_(executable.plan_), executable_(executable), frame_(plan_) {
+    if (keeps_memory()) take_memory();
   }
-  ~StepSession() override { release_handles(plan_, arena_.data()); }
+  ~StepSession() override { give_memory(); }
 
   void run(std::span<const View> inputs, std::span<const View> outputs) override {
+    struct Lease {
+      explicit Lease(StepSession& session) : session(session) {
+        if (!session.keeps_memory()) session.take_memory();
+      }
+      ~Lease() {
+        if (!session.keeps_memory()) session.give_memory();
+      }
+      StepSession& session;
+    };
+    const Lease lease(*this);
     for (std::size_t i = 0; i < inputs.size(); ++i) frame_.inputs[i] = inputs[i].data;
     const std::vector<int>& written_as = executable_.written_as_;
     for (std::size_t i = 0; i < written_as.size(); ++i)
       if (written_as[i] >= 0) frame_.outputs[i] = outputs[written_as[i]].data;
-    executable_.run_steps(frame_, static_cast<char*>(arena_.data()));
-    for (std::int64_t offset : plan_.arena_stacks) handle_at(arena_.data(), offset)->reset();
+    executable_.run_steps(frame_, static_cast<char*>(arena_->data()));
+    for (std::int64_t offset : plan_.arena_stacks) handle_at(arena_->data(), offset)->reset();
     for (std::size_t i : executable_.copied_) {
       const View view = executable_.result_view(plan_.results[i], frame_);
       if (plan_.outputs[i].stack > 0)
@@ -314,10 +263,32 @@ class StepSession final : public Session {
   }
 
  private:
+  static constexpr std::int64_t largest_kept = 256 << 10;
+
+  bool keeps_memory() const { return plan_.arena_bytes <= largest_kept; }
+
+  void take_memory() {
+    Storage arena = keeps_memory() ? Storage::allocate(std::size_t(plan_.arena_bytes))
+                                   : allocate_shared_arena(plan_.arena_bytes);
+    for (std::size_t i = 0; i < plan_.storages.size(); ++i) {
+      if (executable_.written_as_[i] >= 0) continue;
+      frame_.storages[i] = allocate_output(plan_.storages[i]);
+      frame_.outputs[i] = frame_.storages[i].data();
+    }
+    make_handles(plan_, arena.data());
+    arena_ = std::move(arena);
+  }
+  void give_memory() {
+    if (!arena_) return;
+    release_handles(plan_, arena_->data());
+    for (Storage& storage : frame_.storages) storage = Storage();
+    arena_.reset();
+  }
+
   const Plan& plan_;
   const StepExecutable& executable_;
   Frame frame_;
-  const Storage arena_;
+  std::optional<Storage> arena_;  // with handles of stacks in it
 };
 
 std::unique_ptr<Session> StepExecutable::open() const {

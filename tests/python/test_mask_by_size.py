@@ -1,6 +1,7 @@
 """Masked functions on batches large enough to run grouped by size, against a loop over examples."""
 
 # SPDX-License-Identifier: Apache-2.0
+import gc
 import os
 import subprocess
 import sys
@@ -53,6 +54,20 @@ def test_values_are_those_of_each_example_alone(lengths):
         np.testing.assert_allclose(scores[i], score, rtol=1e-12)
         np.testing.assert_allclose(ys[i, :length], y, rtol=1e-10, atol=1e-12)
         assert np.all(np.asarray(ys[i, length:]) == 0)
+
+
+def test_programs_for_many_sizes_share_their_memory():
+    run = plait.jit(batched)
+    held = []
+    for length in (40, 50, 20, 70, 96, 30):
+        arrays = plait.tree.map(jnp.array, problem([length] * 16))
+        gc.collect()
+        before = plait.memory_stats()["bytes_in_use"]
+        run(*arrays)
+        gc.collect()
+        held.append(plait.memory_stats()["bytes_in_use"] - before)
+    results = 16 * BOUND * WIDTH * 8  # bytes, of which a program keeps less than it makes
+    assert max(held) < results
 
 
 def total(w, x, n):

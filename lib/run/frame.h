@@ -1,0 +1,81 @@
+// The memory that one run of an executable uses: a copy of its steps' views, an arena, and handles
+// of the stacks that live there.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "compile/plan.h"
+
+#include <plait/base/stack.h>
+
+#include <bit>
+
+namespace plait {
+
+class Frame {
+ public:
+  using Plan = compile_passes::Plan;
+  using PlannedView = compile_passes::PlannedView;
+  using Segment = PlannedView::Segment;
+
+  explicit Frame(const Plan& plan)
+      : inputs(plan.inputs.size()), outputs(plan.storages.size()), storages(plan.storages.size()) {
+    for (const compile_passes::Step& step : plan.steps) {
+      for (const PlannedView& view : step.inputs) add(plan, view);
+      for (const PlannedView& view : step.outputs) add(plan, view);
+    }
+  }
+
+  // Points every view at the memory of this call.
+  void patch(char* arena) {
+    for (const Patch& patch : patches_) {
+      char* base = patch.segment == Segment::arena   ? arena
+                   : patch.segment == Segment::input ? static_cast<char*>(inputs[patch.index])
+                                                     : static_cast<char*>(outputs[patch.index]);
+      views[patch.view].data = base + patch.byte_offset;
+    }
+  }
+
+  std::vector<View> views;  // of the steps in order: inputs, then outputs
+  std::vector<void*> inputs, outputs;
+  std::vector<Storage> storages;  // of the outputs, where they are this call's
+
+ private:
+  struct Patch {
+    Segment segment;
+    int view, index;
+    std::int64_t byte_offset;
+  };
+  void add(const Plan& plan, const PlannedView& planned) {
+    views.push_back(planned.view);
+    if (planned.segment == Segment::constant)
+      views.back().data = plan.constants[planned.index].data();
+    else
+      patches_.push_back(
+          {planned.segment, int(views.size()) - 1, planned.index, planned.byte_offset});
+  }
+  std::vector<Patch> patches_;
+};
+
+inline Storage allocate_output(const compile_passes::OutputStorage& wanted) {
+  return wanted.is_stack ? allocate_handle() : Storage::allocate(std::size_t(wanted.bytes));
+}
+
+// For an arena that is given back after each run: those of like sizes share blocks, and of what is
+// not touched there are no pages.
+inline Storage allocate_shared_arena(std::int64_t bytes) {
+  constexpr std::size_t several_huge_pages = 4 << 20;
+  const auto size = std::size_t(bytes);
+  return Storage::allocate(size < several_huge_pages ? size : std::bit_ceil(size));
+}
+
+inline Stack::Handle* handle_at(void* arena, std::int64_t offset) {
+  return reinterpret_cast<Stack::Handle*>(static_cast<char*>(arena) + offset);
+}
+inline void make_handles(const compile_passes::Plan& plan, void* arena) {
+  for (std::int64_t offset : plan.arena_stacks) new (handle_at(arena, offset)) Stack::Handle;
+}
+inline void release_handles(const compile_passes::Plan& plan, void* arena) {
+  for (std::int64_t offset : plan.arena_stacks) handle_at(arena, offset)->~shared_ptr();
+}
+
+}  // namespace plait
