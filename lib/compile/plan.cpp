@@ -76,6 +76,7 @@ class Planner {
   Plan run() {
     const std::size_t num_vars = program_->avals.size();
     storage_of_.assign(num_vars, -1);
+    is_given_.assign(program_->num_binders, false);
     find_last_reads();
     for (int i = 0; i < program_->num_binders; ++i)
       storage_of_[i] = make_storage(PlannedView::Segment::input, i, bytes_of(i), i);
@@ -148,6 +149,13 @@ class Planner {
     std::vector<int> overwritten;
     for (std::size_t o = 0; o < group.outputs.size(); ++o) {
       const int root = root_of(group.outputs[o]);
+      if (const std::optional<int> donor = input_to_overwrite(group, *step.kernel, o, index)) {
+        is_given_[*donor] = true;
+        storage_of_[root] = make_storage(PlannedView::Segment::output, int(plan_.storages.size()),
+                                         bytes_of(root), root);
+        plan_.storages.push_back({bytes_of(root), false, *donor});
+        continue;
+      }
       const int memory = memory_to_overwrite(group, *step.kernel, o, index, overwritten);
       if (memory >= 0) {
         overwritten.push_back(memory);
@@ -175,6 +183,33 @@ class Planner {
     steps_.push_back(std::move(step));
   }
 
+  // The donated input that this step reads last and may write this result of the program over. It
+  // comes before memory of the arena, which has other uses.
+  std::optional<int> input_to_overwrite(const Group& group, const Kernel& kernel,
+                                        std::size_t output, int index) const {
+    const int root = root_of(group.outputs[output]);
+    if (!is_output_[root] || is_stack(root)) return std::nullopt;
+    for (std::size_t i = 0; i < group.inputs.size(); ++i) {
+      const int in = group.inputs[i].var().id;
+      if (in >= program_->num_binders || !may_give(in, bytes_of(root))) continue;
+      if (last_read_[in] == index && reads_alone(group, i) && kernel.may_overwrite(i, output))
+        return in;
+    }
+    return std::nullopt;
+  }
+
+  bool may_give(int input, std::int64_t bytes) const {
+    return input < int(donate_.size()) && donate_[input] && !is_given_[input] &&
+           !is_output_[input] && bytes_of(input) == bytes;
+  }
+
+  // Whether no other input of the group looks at the same memory, under another layout.
+  bool reads_alone(const Group& group, std::size_t input) const {
+    const int root = root_of(group.inputs[input].var());
+    return std::count_if(group.inputs.begin(), group.inputs.end(),
+                         [&](const Atom& atom) { return root_of(atom.var()) == root; }) == 1;
+  }
+
   // The memory of a dying input that this output may be written over, or -1.
   int memory_to_overwrite(const Group& group, const Kernel& kernel, std::size_t output, int index,
                           const std::vector<int>& taken) const {
@@ -188,10 +223,7 @@ class Planner {
       if (home.root != layout.root || last_read_[layout.root] != index) continue;
       if (home.bytes != bytes_of(out) || bytes_of(in) != home.bytes || !layout.is_dense()) continue;
       if (std::find(taken.begin(), taken.end(), memory) != taken.end()) continue;
-      // Other inputs of the step may look at the same memory under another layout.
-      int readers = 0;
-      for (const Atom& atom : group.inputs) readers += root_of(atom.var()) == layout.root;
-      if (readers == 1 && kernel.may_overwrite(i, output)) return memory;
+      if (reads_alone(group, i) && kernel.may_overwrite(i, output)) return memory;
     }
     return -1;
   }
@@ -226,36 +258,29 @@ class Planner {
   // An input may give its memory to an output that is written after the input was read for the last
   // time.
   void find_donors() {
-    std::vector<bool> given(program_->num_binders, false);
     for (const Memory& memory : memories_) {
       if (memory.segment != PlannedView::Segment::output || is_stack(memory.root)) continue;
-      for (int i = 0; i < program_->num_binders && i < int(donate_.size()); ++i) {
-        if (!donate_[i] || given[i] || is_output_[i] || bytes_of(i) != memory.bytes) continue;
-        if (last_read_[i] > memory.begin ||
-            (last_read_[i] == memory.begin && !overwrites_input(memory, i)))
-          continue;
-        given[i] = true;
-        plan_.storages[memory.index].donor = i;
-        break;
-      }
+      std::optional<int>& donor = plan_.storages[memory.index].donor;
+      for (int i = 0; i < program_->num_binders && !donor; ++i)
+        if (may_give(i, memory.bytes) &&
+            (last_read_[i] < memory.begin ||
+             (last_read_[i] == memory.begin && overwrites_input(memory, i)))) {
+          is_given_[i] = true;
+          donor = i;
+        }
     }
   }
 
-  // Whether the step that writes this output first may write it over input i, which it reads.
+  // Whether the step that writes this memory first may write it over input i, which it reads.
   bool overwrites_input(const Memory& memory, int input) const {
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       if (index_of_step_[s] != memory.begin) continue;
       const Group& group = *steps_[s].group;
-      int readers = 0, place = -1, output = -1;
       for (std::size_t i = 0; i < group.inputs.size(); ++i)
-        if (root_of(group.inputs[i].var()) == input) {
-          ++readers;
-          place = int(i);
-        }
-      for (std::size_t o = 0; o < group.outputs.size(); ++o)
-        if (&memories_[storage_of_[root_of(group.outputs[o])]] == &memory) output = int(o);
-      return readers == 1 && output >= 0 && group.inputs[place].var().id == input &&
-             steps_[s].kernel->may_overwrite(place, output);
+        for (std::size_t o = 0; o < group.outputs.size(); ++o)
+          if (group.inputs[i].var().id == input && reads_alone(group, i) &&
+              &memories_[storage_of_[root_of(group.outputs[o])]] == &memory)
+            return steps_[s].kernel->may_overwrite(i, o);
     }
     return false;
   }
@@ -312,6 +337,7 @@ class Planner {
   std::vector<int> storage_of_;  // by root var: its memory
   std::vector<int> last_read_;   // by root var: the last step that reads it
   std::vector<bool> is_output_;  // by root var
+  std::vector<bool> is_given_;   // by input: whether a result takes over its memory
   std::vector<Draft> steps_;
   std::vector<int> index_of_step_;
   std::unordered_map<int, int> scratch_of_;  // step -> memory

@@ -66,6 +66,26 @@ def test_trees_are_donated_whole_and_optimizers_agree_with_no_donation():
         np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
 
 
+def test_each_result_takes_over_its_own_input_before_memory_of_the_step():
+    """The product dies in the step too, but its memory serves other steps."""
+
+    def update(w, m, x):
+        gradient = x @ x.T
+        return w - gradient, m + gradient
+
+    step = plait.jit(update, donate_argnums=(0, 1))
+    x = pnp.array(np.arange(300, dtype=np.float32)[:, None])
+    gradient = np.multiply.outer(np.arange(300), np.arange(300))
+    for _ in range(4):
+        w, m = (pnp.zeros((300, 300)) + i for i in (1, 2))
+        before = address(w), address(m)
+        gc.collect()
+        w, m = step(w, m, x)
+        assert (address(w), address(m)) == before
+        np.testing.assert_array_equal(np.asarray(w), 1 - gradient)
+        np.testing.assert_array_equal(np.asarray(m), 2 + gradient)
+
+
 def test_by_keyword():
     step = plait.jit(axpy, donate_argnums=0)
     w = fresh()
