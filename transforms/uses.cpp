@@ -1,6 +1,7 @@
 // Reading programs: who uses what, and walks. See edit.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/edit.h>
+#include <plait/ir/remembered.h>
 
 #include <utility>
 
@@ -81,10 +82,12 @@ void walk(const Jaxpr& jaxpr,
 }
 
 std::size_t num_equations(const Jaxpr& jaxpr) {
-  std::size_t count = jaxpr->equations.size();
-  for (const Equation& equation : jaxpr->equations)
-    for_each_body(equation.params, [&](const Jaxpr& body) { count += num_equations(body); });
-  return count;
+  return remembered(jaxpr, "number of equations", [&] {
+    std::size_t count = jaxpr->equations.size();
+    for (const Equation& equation : jaxpr->equations)
+      for_each_body(equation.params, [&](const Jaxpr& body) { count += num_equations(body); });
+    return count;
+  });
 }
 
 }  // namespace plait

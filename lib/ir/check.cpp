@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ir/abstract.h>
 #include <plait/ir/jaxpr.h>
+#include <plait/ir/remembered.h>
 
 #include <algorithm>
 
@@ -66,7 +67,12 @@ void check(const Jaxpr& jaxpr) {
       if (atom.is_var()) used[atom.var().id] = 1;
       avals.push_back(jaxpr->aval(atom));
     }
-    for_each_body(equation.params, check);
+    for_each_body(equation.params, [&](const Jaxpr& body) {
+      if (body->sizes.empty())  // nothing around it bears on it, and equations share bodies
+        remembered(body, "checked", [&] { return check(body), true; });
+      else
+        check(body);
+    });
     for (const auto& [key, value] : equation.params.entries()) {
       std::vector<Dim> sizes;
       collect_sizes(value, sizes);

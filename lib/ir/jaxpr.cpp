@@ -7,6 +7,7 @@
 #include <plait/base/size_facts.h>
 #include <plait/ir/abstract.h>
 #include <plait/ir/jaxpr.h>
+#include <plait/ir/remembered.h>
 
 #include <algorithm>
 #include <atomic>
@@ -186,8 +187,10 @@ bool holds_callable(const Params& params) {
 }
 
 bool holds_callable(const Jaxpr& jaxpr) {
-  return std::ranges::any_of(
-      jaxpr->equations, [](const Equation& equation) { return holds_callable(equation.params); });
+  return remembered(jaxpr, "holds callable", [&] {
+    return std::ranges::any_of(
+        jaxpr->equations, [](const Equation& equation) { return holds_callable(equation.params); });
+  });
 }
 
 bool is_effectful(const Equation& equation) {

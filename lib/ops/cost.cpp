@@ -3,6 +3,7 @@
 #include <plait/check.h>
 #include <plait/cost.h>
 #include <plait/host_call.h>
+#include <plait/ir/remembered.h>
 #include <plait/ops.h>
 #include <plait/ops_control.h>
 #include <plait/ops_linalg.h>
@@ -277,12 +278,11 @@ Work work_of(const JaxprData& jaxpr, const Equation& equation) {
 }
 
 Work work_of(const Jaxpr& jaxpr) {
-  const auto total = jaxpr->memo.get("work", [&]() -> std::shared_ptr<const void> {
-    auto work = std::make_shared<Work>();
-    for (const Equation& equation : jaxpr->equations) *work += work_of(*jaxpr, equation);
+  return remembered(jaxpr, "work", [&] {
+    Work work;
+    for (const Equation& equation : jaxpr->equations) work += work_of(*jaxpr, equation);
     return work;
   });
-  return *std::static_pointer_cast<const Work>(total);
 }
 
 }  // namespace plait

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/guard.h>
 
+#include <plait/ir/remembered.h>
+
 #include <algorithm>
 
 namespace plait {
@@ -17,10 +19,13 @@ const Guard::Rule* guard_of(const Primitive& primitive, const Params& params) {
 }
 
 bool needs_guard(const Jaxpr& jaxpr) {
-  return std::ranges::any_of(jaxpr->equations, [](const Equation& equation) {
-    bool found = is_effectful(equation) || guard_of(*equation.primitive, equation.params);
-    for_each_body(equation.params, [&](const Jaxpr& body) { found = found || needs_guard(body); });
-    return found;
+  return remembered(jaxpr, "needs guard", [&] {
+    return std::ranges::any_of(jaxpr->equations, [](const Equation& equation) {
+      bool found = is_effectful(equation) || guard_of(*equation.primitive, equation.params);
+      for_each_body(equation.params,
+                    [&](const Jaxpr& body) { found = found || needs_guard(body); });
+      return found;
+    });
   });
 }
 

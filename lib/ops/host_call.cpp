@@ -384,6 +384,7 @@ Array host_call(const Function& function, const Aval& output, std::initializer_l
 
 std::vector<HostCallSite> host_calls_of(const Jaxpr& jaxpr) {
   std::vector<HostCallSite> sites;
+  if (!holds_callable(jaxpr)) return sites;
   for (const Equation& equation : jaxpr->equations) {
     const bool ordered = *equation.primitive == ordered_host_call_p;
     if (ordered || *equation.primitive == host_call_p)

@@ -3,6 +3,7 @@
 #include "atoms.h"
 #include "ir/equation_text.h"
 
+#include <plait/ir/remembered.h>
 #include <plait/ops.h>
 #include <plait/ops_control.h>
 #include <plait/trace/interpret.h>
@@ -131,11 +132,11 @@ ArgumentNames::Name to_names(const py::object& place) {
   return [place](std::size_t index) { return std::string(py::str(place(index))); };
 }
 
-std::int64_t work_of(const Jaxpr& jaxpr) {
-  std::int64_t work = 0;
+// In floating point: loops in loops exceed integers.
+double elements_touched(const Jaxpr& jaxpr) {
+  double work = 0;
   auto elements = [](const Aval& aval) {
-    if (!aval.shape.is_constant()) return std::int64_t(1);
-    return aval.shape.num_elements().constant();
+    return aval.shape.is_constant() ? double(aval.shape.num_elements().constant()) : 1;
   };
   for (const Equation& equation : jaxpr->equations) {
     work += 50;  // a step
@@ -143,15 +144,23 @@ std::int64_t work_of(const Jaxpr& jaxpr) {
     for (const Atom& atom : equation.inputs) work += elements(jaxpr->aval(atom));
     if (*equation.primitive == dot_general_p)
       work += elements(jaxpr->aval(equation.outputs[0])) * 16;
-    std::int64_t nested = 0;
-    for_each_body(equation.params, [&](const Jaxpr& body) { nested += work_of(body); });
-    constexpr std::int64_t many = 1000;  // steps of a loop of which nobody knows how many
+    double nested = 0;
+    for_each_body(equation.params, [&](const Jaxpr& body) {
+      nested += remembered(body, "elements touched", [&] { return elements_touched(body); });
+    });
+    constexpr double many = 1000;  // steps of a loop of which nobody knows how many
     const ParamValue* length = equation.params.find("length");
     const Dim* steps = length ? std::get_if<Dim>(length) : nullptr;
     const bool is_loop = *equation.primitive == scan_p || *equation.primitive == while_p;
-    work += nested * (!is_loop ? 1 : steps && steps->is_constant() ? steps->constant() : many);
+    work += nested * (!is_loop                        ? 1
+                      : steps && steps->is_constant() ? double(steps->constant())
+                                                      : many);
   }
   return work;
+}
+
+std::int64_t work_of(const Jaxpr& jaxpr) {
+  return std::int64_t(std::min(elements_touched(jaxpr), 1e18));
 }
 
 void add_jaxpr(py::module_& module) {
