@@ -3,7 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import os
+import pathlib
 import subprocess
+import sys
+import tempfile
 
 import machine
 from contest import Entry
@@ -38,6 +41,83 @@ def printed(program, key, unit):
 
 def program_row(program, key, unit, name, what, reach=NOTHING):
     return Row(f"c++/{name}", what, reach, measure=printed(program, key, unit))
+
+
+# --- Compiled objects ------------------------------------------------------------------------------
+
+SAVE = """
+import numpy as np, plait, plait.numpy as jnp
+from plait import value_and_grad
+def loss(w, x):
+    return jnp.mean((jnp.tanh(x @ w["a"]) @ w["b"]) ** 2)
+w = {"a": np.zeros((64, 32), np.float32), "b": np.zeros((32, 10), np.float32)}
+x = np.zeros((64, 64), np.float32)
+plait.save("model.plait", {"step": (value_and_grad(loss), w, x)}, test_vectors=False)
+"""
+
+FIRST = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <time.h>
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return 1e3 * t.tv_sec + 1e-6 * t.tv_nsec;
+}
+int main(void) {
+  static float a[64 * 32], b[32 * 10], x[64 * 64], value, da[64 * 32], db[32 * 10];
+  const void *inputs[] = {a, b, x};
+  void *outputs[] = {&value, da, db}, *session;
+  const double begin = now();
+  void *library = dlopen("./model.so", RTLD_NOW);
+  if (!library) return 1;
+  int (*open)(void **) = dlsym(library, "model_open");
+  int (*call)(void *, int, const void *, const void **, void **) = dlsym(library, "model_call");
+  if (open(&session) || call(session, 0, 0, inputs, outputs)) return 2;
+  const double first = now();
+  for (int i = 0; i < 1000; ++i) call(session, 0, 0, inputs, outputs);
+  printf("first_ms %g\\ncall_ms %g\\n", first - begin, (now() - first) / 1000);
+  return 0;
+}
+"""
+
+
+def compiled(key):
+    """Of an object of plait compile, in a new process each time: see FIRST."""
+
+    def measure(row, contest):
+        build = pathlib.Path(os.environ.get("PLAIT_BUILD_DIR", "build")).absolute()
+        entry = Entry("ok")
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "first.c").write_text(FIRST)
+
+            def run(*words):
+                done = subprocess.run(
+                    words,
+                    cwd=folder,
+                    check=True,
+                    text=True,
+                    stdout=subprocess.PIPE,
+                    env=contest.environment("plait"),
+                    preexec_fn=machine.before_others,
+                )
+                return done.stdout
+
+            try:
+                run(sys.executable, "-c", SAVE)
+                run(
+                    str(build / "lib" / "tool" / "plait"),
+                    *"compile model.plait -o model.so".split(),
+                )
+                run(*"cc -O1 first.c -o first -ldl".split())
+                for _ in range(min(contest.repeats, 7)):
+                    values = dict(line.split() for line in run("./first").splitlines())
+                    entry.values.append(float(values[key]) * MILLI)
+            except (OSError, subprocess.CalledProcessError) as error:
+                return {"plait": Entry("failed", notes={"": str(error)})}
+        return {"plait": entry}
+
+    return measure
 
 
 DISPATCH, MLP, FILES, NANO, MILLI = "bench_dispatch", "bench_mlp", "bench_files", 1e-9, 1e-3
@@ -132,4 +212,11 @@ ROWS = [
     program_row(
         DRAW, "draw_10000_ms", MILLI, "draw-10000", "page of 10,000 equations", milliseconds(1000)
     ),
+    Row(
+        "c++/object-first",
+        "a compiled training step, opened and called",
+        milliseconds(10),
+        measure=compiled("first_ms"),
+    ),
+    Row("c++/object-call", "its next calls, each", measure=compiled("call_ms")),
 ]
