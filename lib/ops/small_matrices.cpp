@@ -26,57 +26,141 @@ class Matrices {
  public:
   explicit Matrices(const View& view)
       : data_(view.as<T>()),
-        shape_(view.shape.begin(), view.shape.end() - 2),
-        strides_(view.strides.begin(), view.strides.end() - 2),
         rows(view.shape[view.rank() - 2]),
         columns(view.shape[view.rank() - 1]),
         row_stride(view.strides[view.rank() - 2]),
-        column_stride(view.strides[view.rank() - 1]) {}
-  std::int64_t count() const { return num_elements(shape_); }
+        column_stride(view.strides[view.rank() - 1]) {
+    for (int axis = 0; axis < view.rank() - 2; ++axis) {
+      const std::int64_t size = view.shape[axis], stride = view.strides[axis];
+      count_ *= size;
+      // Neighbours that are one axis in memory are one here: `at` divides by all but the first.
+      if (!shape_.empty() && strides_.back() == size * stride) {
+        shape_.back() *= size;
+        strides_.back() = stride;
+      } else if (size != 1) {
+        shape_.push_back(size);
+        strides_.push_back(stride);
+      }
+    }
+  }
+  std::int64_t count() const { return count_; }
   T* at(std::int64_t number) const {
+    if (shape_.empty()) return data_;
     std::int64_t offset = 0;
-    for (int axis = int(shape_.size()); axis-- > 0; number /= shape_[axis])
+    for (std::size_t axis = shape_.size(); axis-- > 1; number /= shape_[axis])
       offset += number % shape_[axis] * strides_[axis];
-    return data_ + offset;
+    return data_ + offset + number * strides_[0];
   }
 
  private:
   T* const data_;
-  const Sizes64 shape_, strides_;
+  std::int64_t count_ = 1;
+  Sizes64 shape_, strides_;
 
  public:
   const std::int64_t rows, columns, row_stride, column_stride;
 };
 
+// a and b as rows of a square: what lies beside its diagonal, `by` lanes wide, changes places.
+template <int by, class V, int... j>
+[[gnu::always_inline]] inline void exchange(V& a, V& b, std::integer_sequence<int, j...>) {
+  constexpr int width = sizeof...(j);
+  const V low = __builtin_shufflevector(a, b, (j & by ? width + j - by : j)...);
+  b = __builtin_shufflevector(a, b, (j & by ? width + j : j + by)...);
+  a = low;
+}
+template <int by = 1, class T>
+[[gnu::always_inline]] inline void transpose(Lane<T> (&rows)[lanes<T>]) {
+  if constexpr (by < lanes<T>) {
+#pragma GCC unroll 8
+    for (int i = 0; i < lanes<T>; ++i)
+      if (!(i & by))
+        exchange<by>(rows[i].v, rows[i + by].v, std::make_integer_sequence<int, lanes<T>>());
+    transpose<2 * by, T>(rows);
+  }
+}
+
+// Element (i, j) of the matrices in a tile.
+template <class T>
+struct Elements {
+  Lane<T>* first;
+  std::int64_t row, column;
+  Lane<T>& operator()(std::int64_t i, std::int64_t j) const { return first[i * row + j * column]; }
+  Elements transposed() const { return {first, column, row}; }
+  // The rows from the last to the first.
+  Elements rows_reversed(std::int64_t rows) const {
+    return {first + (rows - 1) * row, -row, column};
+  }
+};
+
 // Reads and writes `count` matrices from number `first` on; the other lanes repeat the last one.
+// In a tile their elements have the order of memory: along rows, or along columns where only those
+// are contiguous.
 template <class T>
 class Block {
  public:
   Block(const Matrices<T>& matrices, std::int64_t first, std::int64_t count)
-      : row_stride_(matrices.row_stride), column_stride_(matrices.column_stride), count_(count) {
+      : by_columns_(matrices.column_stride != 1 && matrices.row_stride == 1), count_(count) {
+    runs_ = by_columns_ ? matrices.columns : matrices.rows;
+    length_ = by_columns_ ? matrices.rows : matrices.columns;
+    run_stride_ = by_columns_ ? matrices.column_stride : matrices.row_stride;
+    stride_ = by_columns_ ? matrices.row_stride : matrices.column_stride;
     for (int lane = 0; lane < lanes<T>; ++lane)
       memory_[lane] = matrices.at(first + std::min<std::int64_t>(lane, count - 1));
   }
-  Lane<T> load(std::int64_t i, std::int64_t j) const {
-    const std::int64_t offset = i * row_stride_ + j * column_stride_;
-    Lane<T> value;
-#pragma GCC unroll 8
-    for (int lane = 0; lane < lanes<T>; ++lane) value.v[lane] = memory_[lane][offset];
-    return value;
+  Elements<T> elements(Tile<T>& tile) const {
+    return by_columns_ ? Elements<T>{tile, 1, length_} : Elements<T>{tile, length_, 1};
   }
-  void store(const Lane<T>& value, std::int64_t i, std::int64_t j) const {
-    const std::int64_t offset = i * row_stride_ + j * column_stride_;
-    if (count_ == lanes<T>) {
+  Elements<T> load(Tile<T>& tile) const {
+    for_runs([&](std::int64_t offset, std::int64_t at, std::int64_t length) {
+      std::int64_t i = 0;
+      if (stride_ == 1)
+        for (; i + lanes<T> <= length; i += lanes<T>) {
+          Lane<T> rows[lanes<T>];
 #pragma GCC unroll 8
-      for (int lane = 0; lane < lanes<T>; ++lane) memory_[lane][offset] = value[lane];
-    } else {
-      for (int lane = 0; lane < count_; ++lane) memory_[lane][offset] = value[lane];
-    }
+          for (int lane = 0; lane < lanes<T>; ++lane)
+            rows[lane] = Lane<T>::load(memory_[lane] + offset + i);
+          transpose<1, T>(rows);
+#pragma GCC unroll 8
+          for (int lane = 0; lane < lanes<T>; ++lane) tile[at + i + lane] = rows[lane];
+        }
+      for (; i < length; ++i)
+#pragma GCC unroll 8
+        for (int lane = 0; lane < lanes<T>; ++lane)
+          tile[at + i].v[lane] = memory_[lane][offset + i * stride_];
+    });
+    return elements(tile);
+  }
+  void store(const Tile<T>& tile) const {
+    for_runs([&](std::int64_t offset, std::int64_t at, std::int64_t length) {
+      std::int64_t i = 0;
+      if (stride_ == 1 && count_ == lanes<T>)
+        for (; i + lanes<T> <= length; i += lanes<T>) {
+          Lane<T> rows[lanes<T>];
+#pragma GCC unroll 8
+          for (int lane = 0; lane < lanes<T>; ++lane) rows[lane] = tile[at + i + lane];
+          transpose<1, T>(rows);
+#pragma GCC unroll 8
+          for (int lane = 0; lane < lanes<T>; ++lane) rows[lane].store(memory_[lane] + offset + i);
+        }
+      for (; i < length; ++i)
+        for (int lane = 0; lane < count_; ++lane)
+          memory_[lane][offset + i * stride_] = tile[at + i][lane];
+    });
   }
 
  private:
+  // body(offset in a matrix, place in a tile, elements)
+  template <class Body>
+  void for_runs(const Body& body) const {
+    if (run_stride_ == length_ * stride_) return body(0, 0, runs_ * length_);
+    for (std::int64_t run = 0; run < runs_; ++run) body(run * run_stride_, run * length_, length_);
+  }
+
   T* memory_[lanes<T>];
-  const std::int64_t row_stride_, column_stride_, count_;
+  const bool by_columns_;
+  const std::int64_t count_;
+  std::int64_t runs_, length_, run_stride_, stride_;
 };
 
 // body(first, count) for blocks of matrices, in parallel; work: of one matrix.
@@ -92,41 +176,75 @@ void for_blocks(std::int64_t count, double work, const Body& body) {
                });
 }
 
-// L in place of the lower triangle of a, column after column; NaN where there is none.
+// L, row-major, from the lower triangle of a, column after column; NaN where there is none.
 template <class T>
-void factor(Tile<T>& l, std::int64_t n) {
+void factor(const Elements<T>& a, Tile<T>& l, std::int64_t n) {
   const Lane<T> nan(std::numeric_limits<T>::quiet_NaN()), largest(std::numeric_limits<T>::max());
   Lane<T> excess(T(0));  // NaN once a pivot was not positive and finite
   for (std::int64_t j = 0; j < n; ++j) {
-    for (std::int64_t i = j; i < n; ++i) {
-      Lane<T> sum = l[i * n + j];
-      for (std::int64_t k = 0; k < j; ++k) sum = math::fma(-l[i * n + k], l[j * n + k], sum);
-      l[i * n + j] = sum;
-    }
+    // Rows from number i on, several at a time, so that their sums overlap.
+    auto subtract = [&]<int rows>(std::int64_t i) {
+      Lane<T> sums[rows];
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) sums[r] = a(i + r, j);
+      for (std::int64_t k = 0; k < j; ++k) {
+        const Lane<T> factor = -l[j * n + k];
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; ++r) sums[r] = math::fma(l[(i + r) * n + k], factor, sums[r]);
+      }
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) l[(i + r) * n + j] = sums[r];
+    };
+    std::int64_t i = j;
+    for (; i + 4 <= n; i += 4) subtract.template operator()<4>(i);
+    for (; i < n; ++i) subtract.template operator()<1>(i);
     const Lane<T> pivot = l[j * n + j];
     excess = math::select(pivot > Lane<T>(T(0)), math::select(pivot <= largest, excess, nan), nan);
     const Lane<T> root = math::sqrt(pivot);
     l[j * n + j] = root;
-    for (std::int64_t i = j + 1; i < n; ++i) l[i * n + j] = l[i * n + j] / root;
+    for (i = j + 1; i < n; ++i) l[i * n + j] = l[i * n + j] / root;
   }
-  for (std::int64_t i = 0; i < n; ++i)
+  for (std::int64_t i = 0; i < n; ++i) {
     for (std::int64_t j = 0; j <= i; ++j)
       l[i * n + j] = math::select(excess == excess, l[i * n + j], nan);
-}
-
-// X of L X = B, in place of B, which has m columns.
-template <class T>
-void substitute(const Tile<T>& l, Tile<T>& x, std::int64_t n, std::int64_t m, bool unit) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const Lane<T> pivot = l[i * n + i];
-    const Lane<T> inverse = Lane<T>(T(1)) / pivot;
-    for (std::int64_t c = 0; c < m; ++c) {
-      Lane<T> sum = x[i * m + c];
-      for (std::int64_t k = 0; k < i; ++k) sum = math::fma(-l[i * n + k], x[k * m + c], sum);
-      x[i * m + c] = unit ? sum : m == 1 ? sum / pivot : sum * inverse;
-    }
+    for (std::int64_t j = i + 1; j < n; ++j) l[i * n + j] = Lane<T>(T(0));
   }
 }
+
+// A system of n unknowns with m right-hand sides: l x = b.
+template <class T>
+struct System {
+  Elements<T> l, b, x;
+  std::int64_t n, m;
+  bool unit;
+
+  // The sides from number c on, `sides` of them, whose sums are registers.
+  template <int sides>
+  void solve(std::int64_t c, const Lane<T>* inverses) const {
+    for (std::int64_t i = 0; i < n; ++i) {
+      Lane<T> sums[sides];
+#pragma GCC unroll 8
+      for (int s = 0; s < sides; ++s) sums[s] = b(i, c + s);
+      for (std::int64_t k = 0; k < i; ++k) {
+        const Lane<T> factor = -l(i, k);
+#pragma GCC unroll 8
+        for (int s = 0; s < sides; ++s) sums[s] = math::fma(factor, x(k, c + s), sums[s]);
+      }
+#pragma GCC unroll 8
+      for (int s = 0; s < sides; ++s)
+        x(i, c + s) = unit ? sums[s] : m == 1 ? sums[s] / l(i, i) : sums[s] * inverses[i];
+    }
+  }
+  void solve() const {
+    Lane<T> inverses[most];
+    if (!unit && m > 1)
+      for (std::int64_t i = 0; i < n; ++i) inverses[i] = Lane<T>(T(1)) / l(i, i);
+    std::int64_t c = 0;
+    for (; c + 8 <= m; c += 8) solve<8>(c, inverses);
+    for (; c + 2 <= m; c += 2) solve<2>(c, inverses);
+    for (; c < m; ++c) solve<1>(c, inverses);
+  }
+};
 
 }  // namespace
 
@@ -135,13 +253,9 @@ void small_cholesky(const View& matrices, const View& out) {
   const Matrices<T> from(matrices), to(out);
   const std::int64_t n = from.rows;
   for_blocks<T>(from.count(), double(n * n * n), [&](std::int64_t first, std::int64_t count) {
-    Tile<T> l;
-    const Block<T> read(from, first, count), write(to, first, count);
-    for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t j = 0; j <= i; ++j) l[i * n + j] = read.load(i, j);
-    factor<T>(l, n);
-    for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t j = 0; j < n; ++j) write.store(j <= i ? l[i * n + j] : Lane<T>(T(0)), i, j);
+    Tile<T> a, l;
+    factor<T>(Block<T>(from, first, count).load(a), l, n);
+    Block<T>(to, first, count).store(l);
   });
 }
 
@@ -150,25 +264,24 @@ void small_triangular_solve(const View& a, const View& b, const View& out,
                             const SmallSystem& system) {
   const Matrices<T> triangles(a), sides(b), results(out);
   const std::int64_t n = triangles.rows, m = system.left ? sides.columns : sides.rows;
-  auto place = [&](std::int64_t i) { return system.reversed ? n - 1 - i : i; };
+  // As l x = b has them.
+  auto turned = [&](Elements<T> elements, bool transposed) {
+    if (transposed) elements = elements.transposed();
+    return system.reversed ? elements.rows_reversed(n) : elements;
+  };
   for_blocks<T>(triangles.count(), double(n * n * m), [&](std::int64_t first, std::int64_t count) {
-    Tile<T> l, x;
-    const Block<T> triangle(triangles, first, count), side(sides, first, count),
-        result(results, first, count);
-    for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t j = 0; j < i + (system.unit ? 0 : 1); ++j)
-        l[i * n + j] =
-            system.turned ? triangle.load(place(j), place(i)) : triangle.load(place(i), place(j));
-    if (system.unit)
-      for (std::int64_t i = 0; i < n; ++i) l[i * n + i] = Lane<T>(T(1));
-    for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t c = 0; c < m; ++c)
-        x[i * m + c] = system.left ? side.load(place(i), c) : side.load(c, place(i));
-    substitute<T>(l, x, n, m, system.unit);
-    for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t c = 0; c < m; ++c)
-        system.left ? result.store(x[i * m + c], place(i), c)
-                    : result.store(x[i * m + c], c, place(i));
+    Tile<T> triangle, side, result;
+    const Block<T> to(results, first, count);
+    Elements<T> l = turned(Block<T>(triangles, first, count).load(triangle), system.turned);
+    if (system.reversed) l = l.transposed().rows_reversed(n).transposed();
+    System<T>{l,
+              turned(Block<T>(sides, first, count).load(side), !system.left),
+              turned(to.elements(result), !system.left),
+              n,
+              m,
+              system.unit}
+        .solve();
+    to.store(result);
   });
 }
 
