@@ -31,27 +31,38 @@ template <class T>
 void IndexRows::add_component(const void* indices, std::int64_t step, std::int64_t count,
                               const Component& component, Outside outside, std::int64_t* offsets) {
   const T* starts = static_cast<const T*>(indices);
-  const std::int64_t last = component.last, stride = component.stride;
-  if (component.keeps_part) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      std::int64_t start = to_index(starts[i * step]);
-      if (outside == Outside::clamp) start = std::max<std::int64_t>(0, std::min(start, last));
-      const bool inside = start >= component.begin && start < component.end && start <= last &&
-                          offsets[i] != no_window;
-      offsets[i] = inside ? offsets[i] + start * stride : no_window;
+  const std::int64_t last = component.last;
+  // Without branches: whether a window is left out cannot be foreseen. Inlined, because what is
+  // captured might else lie where offsets do, and no loop would be vectorised.
+  auto add = [&](const auto stride, const auto step) __attribute__((always_inline)) {
+    if (component.keeps_part) {
+      const std::int64_t first = component.begin, end = std::min(component.end, last + 1);
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::int64_t start = to_index(starts[i * step]);
+        if (outside == Outside::clamp) start = std::max<std::int64_t>(0, std::min(start, last));
+        const bool inside = (start >= first) & (start < end) & (offsets[i] != no_window);
+        offsets[i] = inside ? offsets[i] + start * stride : no_window;
+      }
+    } else if (outside == Outside::trust) {
+      for (std::int64_t i = 0; i < count; ++i) offsets[i] += to_index(starts[i * step]) * stride;
+    } else if (outside == Outside::clamp) {
+      for (std::int64_t i = 0; i < count; ++i)
+        offsets[i] +=
+            std::max<std::int64_t>(0, std::min(to_index(starts[i * step]), last)) * stride;
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t start = to_index(starts[i * step]);
+        const bool inside =
+            (std::uint64_t(start) <= std::uint64_t(last)) & (offsets[i] != no_window);
+        offsets[i] = inside ? offsets[i] + start * stride : no_window;
+      }
     }
-  } else if (outside == Outside::trust) {
-    for (std::int64_t i = 0; i < count; ++i) offsets[i] += to_index(starts[i * step]) * stride;
-  } else if (outside == Outside::clamp) {
-    for (std::int64_t i = 0; i < count; ++i)
-      offsets[i] += std::max<std::int64_t>(0, std::min(to_index(starts[i * step]), last)) * stride;
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t start = to_index(starts[i * step]);
-      const bool inside = std::uint64_t(start) <= std::uint64_t(last) && offsets[i] != no_window;
-      offsets[i] = inside ? offsets[i] + start * stride : no_window;
-    }
-  }
+  };
+  constexpr std::integral_constant<std::int64_t, 1> one;
+  if (component.stride == 1 && step == 1)
+    add(one, one);
+  else
+    add(component.stride, step);
 }
 
 IndexRows::IndexRows(std::string_view primitive, const View& array, const View& indices,

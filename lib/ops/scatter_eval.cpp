@@ -126,7 +126,7 @@ void combine_windows(void* array, const Windows& windows, const Runs& runs, cons
   auto for_windows = [&](const auto& row_of) {
     if (runs.size == 1) {
       for (std::int64_t i = 0; i < windows.count; ++i)
-        combine<Op>(dst[offsets[i]], first[row_of(i) * row_stride]);
+        combine<Op>(dst[offsets[i]], first[row_of(i)]);
       return;
     }
     for (std::int64_t i = 0; i < windows.count; ++i) {
@@ -224,6 +224,8 @@ struct Scatter {
       });
     }
     // Else every thread reads all indices and takes the windows that start in its part of an axis.
+    // A few threads would take longer to find theirs than one to combine single elements.
+    if (size == 1 && num_threads() < 4) return run(rows, 0, count);
     for (std::size_t m = 0; m < dimensions.axes.size(); ++m) {
       const int axis = dimensions.axes[m];
       if (window[axis - dimensions.batch_dims] != 1 || out.shape[axis] < num_threads()) continue;
