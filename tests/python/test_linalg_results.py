@@ -54,3 +54,29 @@ def test_tolerances_may_be_arrays():
         pl.matrix_rank(x, np.ones((2, 5)))
     with pytest.raises(plait.TracerError):
         plait.jit(pl.pinv)(x, rtol)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [3, 8, 9])
+def test_stacks_of_small_systems_lie_in_memory_in_any_order(dtype, n):
+    """Matrices are solved several at a time: a stack that ends within such a block, sides beyond
+    eight, and rows or columns that are contiguous."""
+    rng = np.random.default_rng(n)
+    matrices = np.tril(rng.normal(size=(9, n, n))) + 4 * np.eye(n)
+    for m in (1, 11):
+        sides = rng.normal(size=(9, n, m))
+        wanted = np.linalg.solve(matrices, sides)
+        # The same values, each way: as they are, and as transposes of what lies there.
+        lower = [pnp.asarray(matrices.astype(dtype))]
+        lower.append(pnp.swapaxes(np.swapaxes(matrices, 1, 2).astype(dtype).copy(), 1, 2))
+        right = [pnp.asarray(sides.astype(dtype))]
+        right.append(pnp.swapaxes(np.swapaxes(sides, 1, 2).astype(dtype).copy(), 1, 2))
+        for a in lower:
+            for b in right:
+                x = plait.lax.linalg.triangular_solve(a, b, left_side=True, lower=True)
+                turned = plait.lax.linalg.triangular_solve(
+                    a, pnp.swapaxes(b, 1, 2), left_side=False, lower=True, transpose_a=True
+                )
+                limit = 1e-4 if dtype == np.float32 else 1e-12
+                np.testing.assert_allclose(x, wanted, rtol=limit, atol=limit)
+                np.testing.assert_array_equal(np.swapaxes(turned, 1, 2), x)
