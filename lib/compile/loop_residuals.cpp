@@ -71,7 +71,7 @@ class Residuals {
       for (Var var : body->equations[e].outputs) {
         std::optional<Atom>& stack = stack_of_[std::size_t(var.id)];
         if (!stack || !stack->is_var() || reader[std::size_t(stack->var().id)] != later ||
-            !is_large(program_->aval(*stack)))
+            !is_large(program_->aval(*stack)) || body->avals[std::size_t(var.id)].weak)
           continue;
         const std::optional<Atom> kept = std::exchange(stack, std::nullopt);
         std::vector<int> more;
