@@ -28,10 +28,9 @@ Array finished(const Array& reduced, const Shape& shape, std::span<const int> ax
 }
 
 // x where the mask is true, and a scalar elsewhere.
-Array masked_by(const Array& x, const OptionalArray& where, const Array& identity,
+Array masked_by(const Array& x, const Array& where, const Array& identity,
                 std::string_view function) {
-  if (!where) return x;
-  Arrays operands{truth(*where), x};
+  Arrays operands{truth(where), x};
   broadcast_shapes(std::span<Array>(operands), function);
   const Shape shape = operands[1].ndim() == 0 ? operands[0].shape() : operands[1].shape();
   return lax::select(operands[0], plait::broadcast_to(operands[1], shape),
@@ -62,11 +61,13 @@ Array extreme(bool largest, const Operand& a, const Axes& axis, bool keepdims,
         std::string(name) + ": where needs an initial value, the result where nothing is left",
         "give initial=");
   if (!initial) require_elements(a, axis.of(a.ndim(), name), name);
-  const bool infinite = is_floating(a.dtype());
-  const Array identity = infinite  ? constant(largest ? -INFINITY : INFINITY, a)
-                         : largest ? lowest_of(a.dtype())
-                                   : largest_of(a.dtype());
-  const Array x = masked_by(a, where, identity, name);
+  auto identity = [&] {
+    const bool infinite = is_floating(a.dtype());
+    return infinite  ? constant(largest ? -INFINITY : INFINITY, a)
+           : largest ? lowest_of(a.dtype())
+                     : largest_of(a.dtype());
+  };
+  const Array x = where ? masked_by(a, *where, identity(), name) : Array(a);
   return largest ? combined(lax::reduce_max, lax::max, x, axis, keepdims, initial, name)
                  : combined(lax::reduce_min, lax::min, x, axis, keepdims, initial, name);
 }
@@ -76,15 +77,15 @@ Array extreme(bool largest, const Operand& a, const Axes& axis, bool keepdims,
 Array numpy::sum(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
                  const OptionalArray& initial, const OptionalArray& where) {
   const Array x = astype(a, dtype.value_or(sum_dtype(a.dtype())));
-  return combined(lax::reduce_sum, lax::add, masked_by(x, where, constant(0, x), "sum"), axis,
-                  keepdims, initial, "sum");
+  const Array masked = where ? masked_by(x, *where, constant(0, x), "sum") : x;
+  return combined(lax::reduce_sum, lax::add, masked, axis, keepdims, initial, "sum");
 }
 
 Array numpy::prod(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
                   const OptionalArray& initial, const OptionalArray& where) {
   const Array x = astype(a, dtype.value_or(sum_dtype(a.dtype())));
-  return combined(lax::reduce_prod, lax::mul, masked_by(x, where, constant(1, x), "prod"), axis,
-                  keepdims, initial, "prod");
+  const Array masked = where ? masked_by(x, *where, constant(1, x), "prod") : x;
+  return combined(lax::reduce_prod, lax::mul, masked, axis, keepdims, initial, "prod");
 }
 
 Array numpy::max(Operand a, const Axes& axis, bool keepdims, const OptionalArray& initial,
@@ -105,12 +106,14 @@ Array numpy::amin(Operand a, const Axes& axis, bool keepdims, const OptionalArra
 }
 
 Array numpy::any(Operand a, const Axes& axis, bool keepdims, const OptionalArray& where) {
-  return combined(lax::reduce_or, lax::bitwise_or, masked_by(truth(a), where, Array(false), "any"),
-                  axis, keepdims, {}, "any");
+  const Array x = truth(a);
+  const Array masked = where ? masked_by(x, *where, Array(false), "any") : x;
+  return combined(lax::reduce_or, lax::bitwise_or, masked, axis, keepdims, {}, "any");
 }
 Array numpy::all(Operand a, const Axes& axis, bool keepdims, const OptionalArray& where) {
-  return combined(lax::reduce_and, lax::bitwise_and, masked_by(truth(a), where, Array(true), "all"),
-                  axis, keepdims, {}, "all");
+  const Array x = truth(a);
+  const Array masked = where ? masked_by(x, *where, Array(true), "all") : x;
+  return combined(lax::reduce_and, lax::bitwise_and, masked, axis, keepdims, {}, "all");
 }
 
 // --- Means ---------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include <plait/families.h>
 #include <plait/ops.h>
 #include <plait/ops_control.h>
+#include <plait/trace/concrete.h>
 #include <plait/trace/multiples.h>
 
 #include "ops/indexing.h"
@@ -190,7 +191,7 @@ static const auto reshape_def =
 // A known array that is dense, seen in another shape; nothing where bind must decide.
 static Array view_as(const Array& operand, const Shape& shape) {
   if (!operand.is_valid() || !operand.node()->is_plain() || Trace::current()) return {};
-  const Buffer& buffer = operand.buffer();
+  const Buffer& buffer = static_cast<const ConcreteNode*>(operand.node())->buffer;
   std::int64_t count = 1;
   for (Dim size : shape) {
     if (!size.is_constant() || size.constant() < 0 ||
@@ -199,7 +200,9 @@ static Array view_as(const Array& operand, const Shape& shape) {
   }
   if (count != buffer.view().size() || !buffer.view().is_dense()) return {};
   const Sizes64 sizes = shape.to_sizes();
-  return Array(buffer.view_as(sizes, dense_strides(sizes), 0), operand.aval().weak);
+  View view{buffer.data(), buffer.dtype(), sizes, dense_strides(sizes)};
+  return make_concrete(Aval{shape, buffer.dtype(), operand.aval().weak},
+                       Buffer(buffer.storage(), std::move(view), buffer.device()));
 }
 
 Array lax::reshape(Operand operand, const Shape& new_sizes) {

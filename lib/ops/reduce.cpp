@@ -12,6 +12,7 @@
 #include "ir/operands.h"
 
 #include "ops/axis.h"
+#include "ops/remembered.h"
 
 #include <plait/base/pool.h>
 #include <plait/families.h>
@@ -303,9 +304,14 @@ Array reduce(const char* kind, const Array& operand, std::span<const int> axes) 
   if (axes.empty()) return operand;
   std::vector<int> sorted(axes.begin(), axes.end());
   for (int& axis : sorted)
-    axis = normalize_axis(axis, operand.ndim(), std::string("reduce_") + kind);
+    if (axis < 0 || axis >= operand.ndim())
+      axis = normalize_axis(axis, operand.ndim(), std::string("reduce_") + kind);
   std::sort(sorted.begin(), sorted.end());
-  return bind(reduce_p, {operand}, {{"kind", std::string(kind)}, {"axes", to_shape(sorted)}});
+  const std::string_view name = kind;
+  const Params params =
+      remembered([&] { return Params{{"kind", std::string(name)}, {"axes", to_shape(sorted)}}; },
+                 name, sorted);
+  return bind(reduce_p, {operand}, params);
 }
 
 std::vector<int> unreduced_axes(int rank, const std::vector<int>& axes) {

@@ -19,6 +19,7 @@
 namespace plait {
 namespace {
 
+constexpr std::size_t few_inputs = 3;
 constexpr std::int64_t serial_limit =
     32768;  // elements of a loop that run_pointwise would not split
 
@@ -165,6 +166,23 @@ Arrays run_pointwise_now(const Prepared& prepared, std::span<const Array> inputs
   return results;
 }
 
+Storage scratch_of(const Kernel& kernel) {
+  const std::int64_t bytes = kernel.scratch_bytes();
+  return bytes > 0 ? Storage::allocate(std::size_t(bytes)) : Storage();
+}
+
+// What most kernels are: one result of a few operands.
+Arrays run_kernel_now(const Prepared& prepared, std::span<const Array> inputs) {
+  View sources[few_inputs];
+  for (std::size_t i = 0; i < inputs.size(); ++i) sources[i] = buffer_of(inputs[i]).view();
+  Buffer result = empty_buffer(prepared.outputs[0], prepared.shapes[0]);
+  const Storage scratch = scratch_of(*prepared.kernel);
+  prepared.kernel->run({sources, inputs.size()}, {&result.view(), 1}, scratch.data(), Stream{});
+  Arrays results;
+  results.push_back(make_concrete(prepared.outputs[0], std::move(result)));
+  return results;
+}
+
 Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
   if (prepared.is_identity) return {inputs[0]};
   if (prepared.executable) return run_executable(*prepared.executable, inputs);
@@ -184,6 +202,8 @@ Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
     if (results.size() == inputs.size()) return results;
     results.clear();
   }
+  if (inputs.size() <= few_inputs && prepared.outputs.size() == 1)
+    return run_kernel_now(prepared, inputs);
   std::vector<View> sources, targets;
   std::vector<Buffer> buffers;
   sources.reserve(inputs.size());
@@ -192,9 +212,7 @@ Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
     buffers.push_back(empty_buffer(prepared.outputs[i], prepared.shapes[i]));
     targets.push_back(buffers.back().view());
   }
-  Storage scratch;
-  if (const std::int64_t bytes = prepared.kernel->scratch_bytes(); bytes > 0)
-    scratch = Storage::allocate(bytes);
+  const Storage scratch = scratch_of(*prepared.kernel);
   prepared.kernel->run(sources, targets, scratch.data(), Stream{});
   for (std::size_t i = 0; i < buffers.size(); ++i)
     results.push_back(make_concrete(prepared.outputs[i], std::move(buffers[i])));

@@ -35,6 +35,7 @@ Argument any_argument(PyObject* object, const FunctionInfo& info, std::size_t in
   if ((PyList_Check(object) || PyTuple_Check(object) || PyRange_Check(object)) && depth < 64) {
     const py::object sequence = owned(PySequence_Fast(object, ""));
     Argument::List list;
+    list.reserve(std::size_t(PySequence_Fast_GET_SIZE(sequence.ptr())));
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.ptr()); ++i)
       list.push_back(
           any_argument(PySequence_Fast_GET_ITEM(sequence.ptr(), i), info, index, depth + 1));

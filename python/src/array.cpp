@@ -37,47 +37,6 @@ void dealloc(PyObject* object) {
 
 // --- Operators -----------------------------------------------------------------------------------
 
-enum Operation {
-  power,
-  floor_divide,
-  remainder,
-  matmul,
-  bitwise_and,
-  bitwise_or,
-  bitwise_xor,
-  left_shift,
-  right_shift,
-  less,
-  less_equal,
-  equal,
-  not_equal,
-  greater,
-  greater_equal,
-  abs,
-  num_operations,
-};
-constexpr const char* operation_names[] = {
-    "power",       "floor_divide", "remainder",     "matmul", "bitwise_and", "bitwise_or",
-    "bitwise_xor", "left_shift",   "right_shift",   "less",   "less_equal",  "equal",
-    "not_equal",   "greater",      "greater_equal", "abs"};
-static_assert(std::size(operation_names) == num_operations);
-
-const FunctionInfo& operation(Operation which) {
-  static const FunctionInfo* found[num_operations];
-  if (!found[which]) found[which] = find_function("numpy", operation_names[which]);
-  if (!found[which])
-    throw MissingRuleError(std::string("numpy.") + operation_names[which] + " does not exist", "");
-  return *found[which];
-}
-
-Array apply(Operation which, std::initializer_list<Array> operands) {
-  const FunctionInfo& info = operation(which);
-  std::vector<Argument> arguments(operands.begin(), operands.end());
-  for (std::size_t i = arguments.size(); i < info.parameters.size(); ++i)
-    arguments.push_back(info.parameters[i].fallback.value_or(Argument()));
-  return std::get<Array>(info.call(arguments).value);
-}
-
 // An operator with both operands made arrays; NotImplemented when one is not array-like, so that
 // Python asks the other operand.
 template <class Body>
@@ -107,9 +66,8 @@ PyObject* multiply(PyObject* a, PyObject* b) {
 PyObject* true_divide(PyObject* a, PyObject* b) {
   return direct<static_cast<Array (*)(Operand, Operand)>(operator/)>(a, b);
 }
-template <Operation which>
-PyObject* binary(PyObject* a, PyObject* b) {
-  return with_operands(a, b, [](const Array& x, const Array& y) { return apply(which, {x, y}); });
+PyObject* matmul(PyObject* a, PyObject* b) {
+  return with_operands(a, b, [](const Array& x, const Array& y) { return numpy::matmul(x, y); });
 }
 
 // x op= y is x op y written to x.
@@ -120,7 +78,7 @@ PyObject* inplace(PyObject* a, PyObject* b) {
 
 PyObject* power_of(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
-  return binary<power>(a, b);
+  return direct<numpy::power>(a, b);
 }
 
 PyObject* inplace_power(PyObject* a, PyObject* b, PyObject* modulus) {
@@ -128,9 +86,9 @@ PyObject* inplace_power(PyObject* a, PyObject* b, PyObject* modulus) {
 }
 
 PyObject* divmod_of(PyObject* a, PyObject* b) {
-  PyObject* quotient = binary<floor_divide>(a, b);
+  PyObject* quotient = direct<numpy::floor_divide>(a, b);
   if (!quotient || quotient == Py_NotImplemented) return quotient;
-  PyObject* rest = binary<remainder>(a, b);
+  PyObject* rest = direct<numpy::remainder>(a, b);
   if (!rest) {
     Py_DECREF(quotient);
     return nullptr;
@@ -146,7 +104,7 @@ PyObject* negative(PyObject* a) {
 }
 PyObject* positive(PyObject* a) { return copy(a, nullptr); }
 PyObject* absolute(PyObject* a) {
-  return guarded([&] { return wrap(apply(abs, {array_of(a)})); });
+  return guarded([&] { return wrap(numpy::abs(array_of(a))); });
 }
 PyObject* invert(PyObject* a) {
   return guarded([&] { return wrap(lax::bitwise_not(array_of(a))); });
@@ -155,17 +113,17 @@ PyObject* invert(PyObject* a) {
 PyObject* compare(PyObject* a, PyObject* b, int operator_id) {
   switch (operator_id) {
     case Py_LT:
-      return binary<less>(a, b);
+      return direct<numpy::less>(a, b);
     case Py_LE:
-      return binary<less_equal>(a, b);
+      return direct<numpy::less_equal>(a, b);
     case Py_EQ:
-      return binary<equal>(a, b);
+      return direct<numpy::equal>(a, b);
     case Py_NE:
-      return binary<not_equal>(a, b);
+      return direct<numpy::not_equal>(a, b);
     case Py_GT:
-      return binary<greater>(a, b);
+      return direct<numpy::greater>(a, b);
     default:
-      return binary<greater_equal>(a, b);
+      return direct<numpy::greater_equal>(a, b);
   }
 }
 
@@ -326,29 +284,29 @@ void add_array(py::module_& module) {
       {Py_nb_subtract, slot(subtract)},
       {Py_nb_multiply, slot(multiply)},
       {Py_nb_true_divide, slot(true_divide)},
-      {Py_nb_floor_divide, slot(binary<floor_divide>)},
-      {Py_nb_remainder, slot(binary<remainder>)},
+      {Py_nb_floor_divide, slot(direct<numpy::floor_divide>)},
+      {Py_nb_remainder, slot(direct<numpy::remainder>)},
       {Py_nb_divmod, slot(divmod_of)},
       {Py_nb_power, slot(power_of)},
-      {Py_nb_matrix_multiply, slot(binary<matmul>)},
-      {Py_nb_and, slot(binary<bitwise_and>)},
-      {Py_nb_or, slot(binary<bitwise_or>)},
-      {Py_nb_xor, slot(binary<bitwise_xor>)},
-      {Py_nb_lshift, slot(binary<left_shift>)},
-      {Py_nb_rshift, slot(binary<right_shift>)},
+      {Py_nb_matrix_multiply, slot(matmul)},
+      {Py_nb_and, slot(direct<numpy::bitwise_and>)},
+      {Py_nb_or, slot(direct<numpy::bitwise_or>)},
+      {Py_nb_xor, slot(direct<numpy::bitwise_xor>)},
+      {Py_nb_lshift, slot(direct<numpy::left_shift>)},
+      {Py_nb_rshift, slot(direct<numpy::right_shift>)},
       {Py_nb_inplace_add, slot(inplace<add>)},
       {Py_nb_inplace_subtract, slot(inplace<subtract>)},
       {Py_nb_inplace_multiply, slot(inplace<multiply>)},
       {Py_nb_inplace_true_divide, slot(inplace<true_divide>)},
-      {Py_nb_inplace_floor_divide, slot(inplace<binary<floor_divide>>)},
-      {Py_nb_inplace_remainder, slot(inplace<binary<remainder>>)},
+      {Py_nb_inplace_floor_divide, slot(inplace<direct<numpy::floor_divide>>)},
+      {Py_nb_inplace_remainder, slot(inplace<direct<numpy::remainder>>)},
       {Py_nb_inplace_power, slot(inplace_power)},
-      {Py_nb_inplace_matrix_multiply, slot(inplace<binary<matmul>>)},
-      {Py_nb_inplace_and, slot(inplace<binary<bitwise_and>>)},
-      {Py_nb_inplace_or, slot(inplace<binary<bitwise_or>>)},
-      {Py_nb_inplace_xor, slot(inplace<binary<bitwise_xor>>)},
-      {Py_nb_inplace_lshift, slot(inplace<binary<left_shift>>)},
-      {Py_nb_inplace_rshift, slot(inplace<binary<right_shift>>)},
+      {Py_nb_inplace_matrix_multiply, slot(inplace<matmul>)},
+      {Py_nb_inplace_and, slot(inplace<direct<numpy::bitwise_and>>)},
+      {Py_nb_inplace_or, slot(inplace<direct<numpy::bitwise_or>>)},
+      {Py_nb_inplace_xor, slot(inplace<direct<numpy::bitwise_xor>>)},
+      {Py_nb_inplace_lshift, slot(inplace<direct<numpy::left_shift>>)},
+      {Py_nb_inplace_rshift, slot(inplace<direct<numpy::right_shift>>)},
       {Py_nb_negative, slot(negative)},
       {Py_nb_positive, slot(positive)},
       {Py_nb_absolute, slot(absolute)},
