@@ -4,6 +4,7 @@
 
 #include <plait/base/error.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace plait::llvm {
@@ -109,6 +110,13 @@ void Emitter::store(Value value, Value pointer, int alignment, bool streams) {
   Metadata one = api().ValueAsMetadata(api().ConstInt(integer(32), 1, false));
   const Value node = api().MetadataAsValue(context_, api().MDNodeInContext2(context_, &one, 1));
   api().SetMetadata(store, api().GetMDKindIDInContext(context_, "nontemporal", 11), node);
+}
+
+void Emitter::prefetch(Value place) const {
+  const Type i32 = integer(32);  // for a read, into all caches, of data
+  intrinsic(
+      "llvm.prefetch", {pointer()},
+      {place, api().ConstInt(i32, 0, 0), api().ConstInt(i32, 3, 0), api().ConstInt(i32, 1, 0)});
 }
 
 Value Emitter::is_less(Value a, Value b) const {
@@ -311,6 +319,19 @@ Value detail::unary_intrinsic(const char* name, Value v) {
 
 Value detail::fused_multiply_add(Value x, Value y, Value z) {
   return Emitter::current().intrinsic("llvm.fma", {api().TypeOf(x)}, {x, y, z});
+}
+
+Value detail::scaled(Value x, Value k, int element_bits) {
+  const Emitter& emitter = Emitter::current();
+  const int bits = emitter.lanes() * element_bits;
+  if (!machine().has_avx512 || emitter.lanes() == 1 || bits > 512 || bits < 128) return nullptr;
+  const Value exponent = api().BuildSIToFP(here(), k, api().TypeOf(x), "");
+  const std::string name = std::string("llvm.x86.avx512.mask.scalef.p") +
+                           (element_bits == 32 ? "s." : "d.") + std::to_string(bits);
+  const Value all = api().ConstInt(emitter.integer(std::max(8, emitter.lanes())), ~0ull, true);
+  const Value as_set = api().ConstInt(emitter.integer(32), 4, false);  // the mode of rounding
+  if (bits == 512) return emitter.intrinsic(name.c_str(), {}, {x, exponent, x, all, as_set});
+  return emitter.intrinsic(name.c_str(), {}, {x, exponent, x, all});
 }
 
 Value detail::to_double(Value v) {

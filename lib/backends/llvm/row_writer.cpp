@@ -13,6 +13,12 @@ namespace plait::llvm {
 namespace {
 
 constexpr std::int64_t column_block = ReductionStage::column_block;
+// What is ahead must stay, with what the row itself needs, in the second-level cache.
+constexpr std::int64_t most_ahead = 1 << 19;  // bytes
+// Blocks of a row that are reduced side by side where a vector is little work: each waits for its
+// accumulators, and on them alone.
+constexpr std::int64_t most_beside = 4;
+constexpr double light = 8;
 
 class RowWriter {
  public:
@@ -31,6 +37,7 @@ class RowWriter {
           emitter_.load(emitter_.pointer(),
                         emitter_.at(emitter_.pointer(), emitter_.parameter(0), constant(i)), 8));
     bases_.resize(data.num_binders);
+    choose_ahead();
     emitter_.loop(emitter_.parameter(1), emitter_.parameter(2), 1,
                   [&](Value row) { write_row(row); });
     emitter_.return_void();
@@ -43,8 +50,54 @@ class RowWriter {
   DType dtype(int var) const { return data_.avals[var].dtype; }
   Type element(int var) const { return emitter_.element(dtype(var)); }
 
+  double weight_of_segment(int segment) const {
+    double weight = 0;
+    for (int e : segments_.equations[segment]) weight += weight_of(data_.equations[e]);
+    return weight;
+  }
+
+  // See NOTE: [rows ahead].
+  void choose_ahead() {
+    next_.assign(data_.num_binders, nullptr);
+    std::int64_t bytes = segments_.bytes * rows_.length;
+    for (int i = 0; i < data_.num_binders; ++i)
+      if (inputs_[i].access == Access::row) bytes += 2 * rows_.length * size_of(dtype(i));
+    if (rows_.count < 2 || bytes > most_ahead) return;
+    double most = 0;
+    for (int s = 0; s < segments_.size(); ++s) {
+      if (rows_.pass[segments_.equations[s][0]] == 0 || weight_of_segment(s) < most) continue;
+      most = weight_of_segment(s);
+      ahead_ = s;
+    }
+  }
+
+  void start_ahead(Value row) {
+    if (ahead_ < 0) return;
+    const Value last = emitter_.add(emitter_.parameter(2), constant(-1));
+    const Value next = emitter_.smaller(emitter_.add(row, constant(1)), last);
+    for (int i = 0; i < data_.num_binders; ++i) {
+      const RowInput& input = inputs_[i];
+      if (input.access != Access::row || input.strides.empty() || input.strides.back() == 0)
+        continue;
+      next_[i] = emitter_.at(element(i), memory_[i], row_offset(input, next));
+    }
+  }
+
+  // The elements from i on of the rows that come next.
+  void ask_ahead(Value i) {
+    constexpr std::int64_t line = 64;
+    for (int input = 0; input < data_.num_binders; ++input) {
+      if (!next_[input]) continue;
+      const std::int64_t size = size_of(dtype(input));
+      for (std::int64_t at = 0; at < emitter_.lanes() * size; at += line)
+        emitter_.prefetch(
+            emitter_.at(element(input), next_[input], emitter_.add(i, constant(at / size))));
+    }
+  }
+
   void write_row(Value row) {
     registers_.assign(data_.avals.size(), {});
+    start_ahead(row);
     for (int i = 0; i < data_.num_binders; ++i) {
       bases_[i] = emitter_.at(element(i), memory_[i], row_offset(inputs_[i], row));
       if (inputs_[i].access != Access::row) registers_[i] = load_splat(dtype(i), bases_[i]);
@@ -213,7 +266,27 @@ class RowWriter {
     }
     std::vector<Value> partials;
     for (const Running& r : running) partials.push_back(partials_of(r, blocks));
-    emitter_.loop(constant(0), constant(blocks), 1, [&](Value b) {
+    const std::int64_t beside =
+        weight_of_segment(segment) > light ? 1 : std::min(most_beside, length / Reduction::block);
+    const std::int64_t grouped = beside > 1 ? length / Reduction::block / beside * beside : 0;
+    if (grouped > 0) write_beside(segment, running, partials, beside, grouped, first);
+    if (grouped < blocks) write_blocks(segment, running, partials, grouped, blocks, first);
+    for (std::size_t r = 0; r < running.size(); ++r) {
+      std::vector<Value> numbers;
+      for (std::int64_t b = 0; b < blocks; ++b)
+        numbers.push_back(
+            emitter_.load(number_type(running[r]),
+                          emitter_.at(number_type(running[r]), partials[r], constant(b)), 1));
+      finish(running[r], running[r].reduction.combine_pairwise(numbers));
+    }
+  }
+
+  // The numbers of blocks from one on, of which the last may be short.
+  void write_blocks(int segment, const std::vector<Running>& running,
+                    const std::vector<Value>& partials, std::int64_t from, std::int64_t to,
+                    Value first) {
+    const std::int64_t length = rows_.length;
+    emitter_.loop(constant(from), constant(to), 1, [&](Value b) {
       const Value begin = emitter_.multiply(b, constant(Reduction::block));
       const Value end =
           emitter_.smaller(emitter_.add(begin, constant(Reduction::block)), constant(length));
@@ -223,14 +296,37 @@ class RowWriter {
         emitter_.store(number, emitter_.at(api().TypeOf(number), partials[r], b), 1);
       }
     });
-    for (std::size_t r = 0; r < running.size(); ++r) {
-      std::vector<Value> numbers;
-      for (std::int64_t b = 0; b < blocks; ++b)
-        numbers.push_back(
-            emitter_.load(number_type(running[r]),
-                          emitter_.at(number_type(running[r]), partials[r], constant(b)), 1));
-      finish(running[r], running[r].reduction.combine_pairwise(numbers));
-    }
+  }
+
+  // The same of whole blocks, so many side by side.
+  void write_beside(int segment, const std::vector<Running>& running,
+                    const std::vector<Value>& partials, std::int64_t beside, std::int64_t to,
+                    Value first) {
+    const std::size_t each = running.size();
+    emitter_.loop(constant(0), constant(to), beside, [&](Value b) {
+      const Value begin = emitter_.multiply(b, constant(Reduction::block));
+      std::vector<Value> values;
+      for (std::int64_t k = 0; k < beside; ++k)
+        for (const Running& r : running) values.push_back(r.reduction.start());
+      values = emitter_.loop_carrying(
+          begin, emitter_.add(begin, constant(Reduction::block)), emitter_.lanes(),
+          std::move(values), [&](Value i, const std::vector<Value>& carried) {
+            std::vector<Value> all;
+            for (std::int64_t k = 0; k < beside; ++k) {
+              const auto mine = carried.begin() + std::ptrdiff_t(std::size_t(k) * each);
+              for (Value value : write_vector(segment, running, {mine, mine + std::ptrdiff_t(each)},
+                                              emitter_.add(i, constant(k * Reduction::block)),
+                                              first, emitter_.lanes()))
+                all.push_back(value);
+            }
+            return all;
+          });
+      for (std::size_t k = 0; k < values.size(); ++k) {
+        const Value number = running[k % each].reduction.finish(values[k]);
+        const Value block = emitter_.add(b, constant(std::int64_t(k / each)));
+        emitter_.store(number, emitter_.at(api().TypeOf(number), partials[k % each], block), 1);
+      }
+    });
   }
 
   Type number_type(const Running& running) const {
@@ -275,6 +371,7 @@ class RowWriter {
 
   std::vector<Value> write_vector(int segment, const std::vector<Running>& running,
                                   std::vector<Value> carried, Value i, Value first, int count) {
+    if (segment == ahead_) ask_ahead(i);
     std::vector<Register> registers = registers_;  // what is the same along the row
     for (int e : segments_.equations[segment])
       for (const Atom& atom : data_.equations[e].inputs) {
@@ -332,6 +429,8 @@ class RowWriter {
   std::vector<Register> registers_;  // by var: what is the same along the row
   std::vector<Value> memory_;        // inputs, outputs, slots
   std::vector<Value> bases_;         // by input: where its part of the row begins
+  int ahead_ = -1;                   // the segment that asks for the rows that come next
+  std::vector<Value> next_;          // by input: where its part of those begins, or nullptr
   std::vector<Value> columns_;       // by var: the numbers of the row's block
 };
 
