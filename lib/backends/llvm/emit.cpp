@@ -113,10 +113,10 @@ void Emitter::store(Value value, Value pointer, int alignment, bool streams) {
 }
 
 void Emitter::prefetch(Value place) const {
-  const Type i32 = integer(32);  // for a read, into all caches, of data
+  const Type i32 = integer(32);  // to read, into the second-level cache, data
   intrinsic(
       "llvm.prefetch", {pointer()},
-      {place, api().ConstInt(i32, 0, 0), api().ConstInt(i32, 3, 0), api().ConstInt(i32, 1, 0)});
+      {place, api().ConstInt(i32, 0, 0), api().ConstInt(i32, 2, 0), api().ConstInt(i32, 1, 0)});
 }
 
 Value Emitter::is_less(Value a, Value b) const {

@@ -60,7 +60,8 @@ class Emitter {
   // stores before whatever tells others of them.
   void store(Value value, Value pointer, int alignment, bool streams = false);
   void return_void();
-  // Asks for the line of the caches at a place, which need not be memory.
+  // Asks the second-level cache for the line at a place, which need not be memory. The first-level
+  // one would be asked for no more lines at a time than it waits for: a tenth slower.
   void prefetch(Value pointer) const;
   Value is_less(Value a, Value b) const;  // signed integers
   Value is_unequal(Value a, Value b) const;

@@ -131,11 +131,12 @@ class Writer {
   // Elements from `index` of outputs on, `inner` of a row, `offset` of a block; count of them are.
   void write_vector(int segment, Value index, Value inner, Value offset, int count) {
     std::vector<Register> registers = registers_;  // what is the same for all vectors
+    const std::vector<bool> computed = segments_.computed_by(segment, data_);
     for (int e : segments_.equations[segment])
       for (const Atom& atom : data_.equations[e].inputs) {
         if (!atom.is_var()) continue;
         const int var = atom.var().id;
-        if (registers[var].v || segments_.written[var] == segment) continue;
+        if (registers[var].v || computed[var]) continue;
         const DType dtype = data_.avals[var].dtype;
         registers[var] =
             segments_.written[var] >= 0 ? load_lanes(dtype, slot_at(var, offset), emitter_.lanes())

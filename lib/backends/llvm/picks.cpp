@@ -100,9 +100,8 @@ Value picked_place(const JaxprData& program, const Equation& equation, const Reg
   return lesser(greater(Places::of(v), Places(0)), Places(last)).v;
 }
 
-Register scatter_one(const Equation& equation, const Register& operand, Value place,
-                     const Register& update, Value lanes) {
-  const Mask is_here = Places::of(lanes) == Places::of(place);
+Register scatter_one(const Equation& equation, const Register& operand, Mask is_here,
+                     const Register& update) {
   Register changed = update;
   if (equation.params.text("kind") == "add") {
     Equation sum;

@@ -33,8 +33,8 @@ Literal fill_literal(DType dtype, const Params& params);
 bool picks_one(const JaxprData& program, const Equation& equation);
 // Where it is: int64, clamped where the mode says so. It may be outside where the mode is fill.
 Value picked_place(const JaxprData& program, const Equation& equation, const Register& row);
-// The operand with the update at that place, in lanes whose places are int64.
-Register scatter_one(const Equation& equation, const Register& operand, Value place,
-                     const Register& update, Value lanes);
+// The operand with the update in the lane that is there.
+Register scatter_one(const Equation& equation, const Register& operand, Mask is_here,
+                     const Register& update);
 
 }  // namespace plait::llvm

@@ -347,9 +347,10 @@ int Points::pull_scatter(const Equation& equation, const Indices& place, int mas
   const Index index = place.back();
   const int level = std::max({level_of(row), level_of(added), level_of(operand), level_of(index)});
   return add(level, 6, [=, this, &equation](const Emission& emission) {
+    using Places = Lane<std::int64_t>;
     const Value at = picked_place(data_, equation, emission.values[row]);
-    return scatter_one(equation, emission.values[operand], at, emission.values[added],
-                       lanes_of(index, emission));
+    const Mask is_here = Places::of(lanes_of(index, emission)) == Places::of(at);
+    return scatter_one(equation, emission.values[operand], is_here, emission.values[added]);
   });
 }
 

@@ -142,6 +142,13 @@ DType compute_dtype(DType dtype) { return is_half(dtype) ? DType::float32 : dtyp
 Value cast_integer(const Register& x, DType to) {
   const Type type = vector_of(compute_dtype(to));
   const bool is_signed = is_signed_integer(x.dtype);
+  if (is_floating(to) && is_bool(x.dtype)) {
+    const DType compute = compute_dtype(to);
+    const std::uint64_t one = compute == DType::float64 ? std::bit_cast<std::uint64_t>(1.0)
+                                                        : std::bit_cast<std::uint32_t>(1.0f);
+    return api().BuildSelect(here(), x.v, detail::splat_constant(compute, one),
+                             api().ConstNull(type), "");
+  }
   if (is_floating(to))
     return (is_signed ? api().BuildSIToFP : api().BuildUIToFP)(here(), x.v, type, "");
   const std::int64_t from_size = is_bool(x.dtype) ? 0 : size_of(x.dtype);

@@ -115,7 +115,7 @@ class RowKernel final : public Kernel {
 
   std::int64_t slot_bytes() const {
     const std::int64_t padded = (rows_.length + lanes_ - 1) / lanes_ * lanes_;
-    return padded * 8 * std::int64_t(segments_.slots.size());
+    return segments_.offset_of(int(segments_.slots.size()), padded);
   }
 
   std::vector<bool> choose_streams() const {

@@ -13,12 +13,14 @@ namespace plait::llvm {
 namespace {
 
 constexpr std::int64_t column_block = ReductionStage::column_block;
-// What is ahead must stay, with what the row itself needs, in the second-level cache.
+// NOTE: [rows ahead] A pass that computes leaves the memory idle, and the first pass of the next
+// row waits for it. So later passes ask for the next row, each for some of the inputs, those with
+// more work for more: a third of a softmax's time. What is ahead must stay in the second-level
+// cache, with the row.
 constexpr std::int64_t most_ahead = 1 << 19;  // bytes
-// Blocks of a row that are reduced side by side where a vector is little work: each waits for its
-// accumulators, and on them alone.
-constexpr std::int64_t most_beside = 4;
-constexpr double light = 8;
+// Blocks of a row that are reduced side by side: where a vector is little work, each block waits
+// for its accumulators alone.
+constexpr double light = 8, medium = 24;  // weights
 
 class RowWriter {
  public:
@@ -37,6 +39,7 @@ class RowWriter {
           emitter_.load(emitter_.pointer(),
                         emitter_.at(emitter_.pointer(), emitter_.parameter(0), constant(i)), 8));
     bases_.resize(data.num_binders);
+    places_.resize(data.avals.size());
     choose_ahead();
     emitter_.loop(emitter_.parameter(1), emitter_.parameter(2), 1,
                   [&](Value row) { write_row(row); });
@@ -59,35 +62,40 @@ class RowWriter {
   // See NOTE: [rows ahead].
   void choose_ahead() {
     next_.assign(data_.num_binders, nullptr);
+    ahead_.assign(data_.num_binders, -1);
     std::int64_t bytes = segments_.bytes * rows_.length;
     for (int i = 0; i < data_.num_binders; ++i)
       if (inputs_[i].access == Access::row) bytes += 2 * rows_.length * size_of(dtype(i));
     if (rows_.count < 2 || bytes > most_ahead) return;
-    double most = 0;
-    for (int s = 0; s < segments_.size(); ++s) {
-      if (rows_.pass[segments_.equations[s][0]] == 0 || weight_of_segment(s) < most) continue;
-      most = weight_of_segment(s);
-      ahead_ = s;
-    }
-  }
-
-  void start_ahead(Value row) {
-    if (ahead_ < 0) return;
-    const Value last = emitter_.add(emitter_.parameter(2), constant(-1));
-    const Value next = emitter_.smaller(emitter_.add(row, constant(1)), last);
+    std::vector<double> share(segments_.size());  // of what has to be asked for, by segment
     for (int i = 0; i < data_.num_binders; ++i) {
       const RowInput& input = inputs_[i];
       if (input.access != Access::row || input.strides.empty() || input.strides.back() == 0)
         continue;
-      next_[i] = emitter_.at(element(i), memory_[i], row_offset(input, next));
+      for (int s = 0; s < segments_.size(); ++s) {
+        if (segments_.pass[s] == 0 || segments_.equations[s].empty()) continue;
+        const bool is_first = ahead_[i] < 0;
+        if (is_first || weight_of_segment(s) / (1 + share[s]) >
+                            weight_of_segment(ahead_[i]) / (1 + share[ahead_[i]]))
+          ahead_[i] = s;
+      }
+      if (ahead_[i] >= 0) ++share[ahead_[i]];
     }
   }
 
-  // The elements from i on of the rows that come next.
-  void ask_ahead(Value i) {
+  void start_ahead(Value row) {
+    const Value last = emitter_.add(emitter_.parameter(2), constant(-1));
+    const Value next = emitter_.smaller(emitter_.add(row, constant(1)), last);
+    for (int i = 0; i < data_.num_binders; ++i)
+      if (ahead_[i] >= 0)
+        next_[i] = emitter_.at(element(i), memory_[i], row_offset(inputs_[i], next));
+  }
+
+  // The elements from i on of the rows that come next, as far as this segment asks for them.
+  void ask_ahead(int segment, Value i) {
     constexpr std::int64_t line = 64;
     for (int input = 0; input < data_.num_binders; ++input) {
-      if (!next_[input]) continue;
+      if (ahead_[input] != segment) continue;
       const std::int64_t size = size_of(dtype(input));
       for (std::int64_t at = 0; at < emitter_.lanes() * size; at += line)
         emitter_.prefetch(
@@ -109,7 +117,7 @@ class RowWriter {
       for (int e = 0; e < int(data_.equations.size()); ++e)
         if (rows_.pass[e] == pass) write_once(data_.equations[e]);
       for (; segment < segments_.size(); ++segment) {
-        if (rows_.pass[segments_.equations[segment][0]] != pass) break;
+        if (segments_.pass[segment] != pass) break;
         write_segment(segment, first);
       }
     }
@@ -225,10 +233,34 @@ class RowWriter {
     if (primitive == broadcast_in_dim_p) return operand(equation.inputs[0], registers);
     if (primitive == iota_p) return count_in(dtype(equation.outputs[0].id), emitter_.ramp(i));
     if (primitive == scatter_p)
-      return scatter_one(equation, operand(equation.inputs[0], registers),
-                         picked_place(data_, equation, operand(equation.inputs[1], registers)),
-                         operand(equation.inputs[2], registers), emitter_.ramp(i));
+      return scatter_one(equation, operand(equation.inputs[0], registers), is_picked(equation, i),
+                         operand(equation.inputs[2], registers));
     return lower_with(equation, registers);
+  }
+
+  // Of the lanes from i on the one, if it is among them, that a scatter changes.
+  Mask is_picked(const Equation& equation, Value i) const {
+    const Value place = places_[equation.outputs[0].id];
+    const Value lane = api().BuildSub(emitter_.builder(), place, i, "");
+    const Value inside = api().BuildAnd(emitter_.builder(), emitter_.is_less(constant(-1), lane),
+                                        emitter_.is_less(lane, constant(emitter_.lanes())), "");
+    const Value known = api().BuildSelect(emitter_.builder(), inside, lane, constant(-1), "");
+    const Type i32 = emitter_.integer(32);
+    Value lanes[64];
+    for (int k = 0; k < emitter_.lanes(); ++k) lanes[k] = api().ConstInt(i32, unsigned(k), false);
+    using Lanes = Lane<std::int32_t>;
+    return Lanes::of(api().ConstVector(lanes, unsigned(emitter_.lanes()))) ==
+           Lanes::of(emitter_.splat(api().BuildTrunc(emitter_.builder(), known, i32, "")));
+  }
+
+  // Where in the row a segment's scatters change an element.
+  void start_places(int segment) {
+    for (int e : segments_.equations[segment]) {
+      const Equation& equation = data_.equations[e];
+      if (!(*equation.primitive == scatter_p)) continue;
+      places_[equation.outputs[0].id] = emitter_.extract(
+          picked_place(data_, equation, operand(equation.inputs[1], registers_)), 0);
+    }
   }
 
   Register lower_with(const Equation& equation, const std::vector<Register>& registers) const {
@@ -244,6 +276,8 @@ class RowWriter {
 
   // A segment over the whole row; its reductions block by block.
   void write_segment(int segment, Value first) {
+    if (segments_.equations[segment].empty()) return;
+    start_places(segment);
     std::vector<Running> running;
     for (int e : segments_.equations[segment]) {
       const Equation& equation = data_.equations[e];
@@ -266,9 +300,13 @@ class RowWriter {
     }
     std::vector<Value> partials;
     for (const Running& r : running) partials.push_back(partials_of(r, blocks));
-    const std::int64_t beside =
-        weight_of_segment(segment) > light ? 1 : std::min(most_beside, length / Reduction::block);
-    const std::int64_t grouped = beside > 1 ? length / Reduction::block / beside * beside : 0;
+    const double weight = weight_of_segment(segment);
+    const std::int64_t whole = length / Reduction::block;
+    const std::int64_t beside = std::min<std::int64_t>(weight <= light    ? 4
+                                                       : weight <= medium ? 2
+                                                                          : 1,
+                                                       whole);
+    const std::int64_t grouped = beside > 1 ? whole / beside * beside : 0;
     if (grouped > 0) write_beside(segment, running, partials, beside, grouped, first);
     if (grouped < blocks) write_blocks(segment, running, partials, grouped, blocks, first);
     for (std::size_t r = 0; r < running.size(); ++r) {
@@ -371,13 +409,14 @@ class RowWriter {
 
   std::vector<Value> write_vector(int segment, const std::vector<Running>& running,
                                   std::vector<Value> carried, Value i, Value first, int count) {
-    if (segment == ahead_) ask_ahead(i);
+    ask_ahead(segment, i);
     std::vector<Register> registers = registers_;  // what is the same along the row
+    const std::vector<bool> computed = segments_.computed_by(segment, data_);
     for (int e : segments_.equations[segment])
       for (const Atom& atom : data_.equations[e].inputs) {
         if (!atom.is_var()) continue;
         const int var = atom.var().id;
-        if (registers[var].v || segments_.written[var] == segment) continue;
+        if (registers[var].v || computed[var]) continue;
         registers[var] =
             segments_.written[var] >= 0
                 ? load_lanes(dtype(var), slot_at(var, i), emitter_.lanes())
@@ -414,9 +453,9 @@ class RowWriter {
 
   Value slot_at(int var, Value i) const {
     const std::int64_t lanes = emitter_.lanes();
-    const std::int64_t slot_bytes = (rows_.length + lanes - 1) / lanes * lanes * 8;
+    const std::int64_t padded = (rows_.length + lanes - 1) / lanes * lanes;
     const Value slot = emitter_.at(emitter_.integer(8), memory_.back(),
-                                   constant(segments_.slot_of[var] * slot_bytes));
+                                   constant(segments_.offset_of(segments_.slot_of[var], padded)));
     return emitter_.at(element(var), slot, i);
   }
 
@@ -429,8 +468,9 @@ class RowWriter {
   std::vector<Register> registers_;  // by var: what is the same along the row
   std::vector<Value> memory_;        // inputs, outputs, slots
   std::vector<Value> bases_;         // by input: where its part of the row begins
-  int ahead_ = -1;                   // the segment that asks for the rows that come next
-  std::vector<Value> next_;          // by input: where its part of those begins, or nullptr
+  std::vector<int> ahead_;           // by input: the segment that asks for its next row, or -1
+  std::vector<Value> next_;          // by input: where that row begins
+  std::vector<Value> places_;        // by var that a scatter gives: the place along the row
   std::vector<Value> columns_;       // by var: the numbers of the row's block
 };
 
