@@ -201,6 +201,9 @@ Array nn::logmeanexp(Operand x, const Axes& axis, const std::optional<Array>& wh
 
 namespace {
 
+// One quotient for many products, here and in derivatives.
+Array inverse(const Array& x) { return lax::div(constant(1, x), x); }
+
 // Inputs: x, then scale and bias as the flags say, of the size of the axis.
 Arrays layer_norm_body(std::span<const Array> inputs, const Params& attributes) {
   const Array x = widened(inputs[0]);
@@ -211,7 +214,7 @@ Arrays layer_norm_body(std::span<const Array> inputs, const Params& attributes) 
   const Array var = lax::div(lax::reduce_sum(lax::mul(centered, centered), axes), size);
   const Array deviation =
       lax::sqrt(lax::add(var, Array::literal(attributes.get<double>("epsilon"), var.dtype())));
-  Array y = lax::div(centered, kept(deviation, x, axes));
+  Array y = lax::mul(centered, kept(inverse(deviation), x, axes));
   std::size_t next = 1;
   auto along = [&](const Array& v) { return lax::broadcast_in_dim(widened(v), y.shape(), axes); };
   if (attributes.flag("has_scale")) y = lax::mul(y, along(inputs[next++]));
@@ -233,7 +236,7 @@ Arrays rms_norm_body(std::span<const Array> inputs, const Params& attributes) {
                               number_of(size_of_axes(x.shape(), axes), x.dtype()));
   const Array root =
       lax::sqrt(lax::add(mean, Array::literal(attributes.get<double>("epsilon"), mean.dtype())));
-  Array y = lax::div(x, kept(root, x, axes));
+  Array y = lax::mul(x, kept(inverse(root), x, axes));
   if (inputs.size() > 1)
     y = lax::mul(y, lax::broadcast_in_dim(widened(inputs[1]), y.shape(), axes));
   return {astype(y, inputs[0].dtype())};
