@@ -179,3 +179,57 @@ def test_bits_do_not_depend_on_the_number_of_threads():
         )
         found.add(run.stdout)
     assert len(found) == 1
+
+
+# --- Rows that are reduced and read again ----------------------------------------------------------
+
+
+def log_loss(logits, labels):
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    picked = pnp.take_along_axis(shifted, labels[:, None], axis=-1)[:, 0]
+    return (pnp.log(pnp.exp(shifted).sum(axis=-1)) - picked).mean()
+
+
+@pytest.mark.parametrize("length", [31, 1024, 2048, 3000, 4097, 7168, 32768])
+def test_a_compiled_loss_has_the_bits_and_the_value(length):
+    random = np.random.default_rng(length)
+    logits = random.standard_normal((9, length)).astype(np.float32)
+    labels = random.integers(0, length, 9).astype(np.int32)
+    labels[:2] = 0, length - 1
+    function = plait.value_and_grad(log_loss)
+    value, gradient = function(pnp.array(logits), pnp.array(labels))
+    compiled = plait.jit(function, wait=True)(pnp.array(logits), pnp.array(labels))
+    assert np.asarray(compiled[0]).tobytes() == np.asarray(value).tobytes()
+    assert np.asarray(compiled[1]).tobytes() == np.asarray(gradient).tobytes()
+    e = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    p = e / e.sum(axis=-1, keepdims=True)
+    index = np.arange(9), labels
+    np.testing.assert_allclose(compiled[0], -np.log(p[index]).mean(), rtol=1e-6)
+    p[index] -= 1
+    np.testing.assert_allclose(compiled[1], p / 9, rtol=2e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["max", "min", "sum"])
+@pytest.mark.parametrize("length", [2048, 5000, 9216])
+def test_blocks_side_by_side_keep_the_order(kind, length):
+    random = np.random.default_rng(0)
+    x = random.standard_normal((8, length)).astype(np.float32)
+    x[1] = np.where(random.random(length) < 0.5, 0.0, -0.0)
+    x[2, 1500] = x[3, length - 1] = np.nan
+    function = lambda x: getattr(x, kind)(axis=-1)  # noqa: E731
+    result = np.asarray(plait.jit(function, wait=True)(pnp.array(x)))
+    assert result.tobytes() == np.asarray(function(pnp.array(x))).tobytes()
+    expected = getattr(np, kind)(x.astype(np.float64), axis=-1)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-4)
+
+
+EXTREME = [0.0, -0.0, np.inf, -np.inf, np.nan, -103.9, -103.5, -87.4, 88.7, 88.8, 1e-45, -746, 710]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("function", [pnp.exp, pnp.exp2, pnp.cosh])
+def test_scaling_by_powers_of_two_rounds_once(function, dtype):
+    spread = np.linspace(-760, 720, 9001) if dtype == np.float64 else np.linspace(-110, 92, 9001)
+    x = np.concatenate([EXTREME, spread]).astype(dtype)
+    result = np.asarray(plait.jit(function, wait=True)(pnp.array(x)))
+    assert result.tobytes() == np.asarray(function(pnp.array(x))).tobytes()
