@@ -1,18 +1,16 @@
-// See archive.h.
+// Reads archives. See archive.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "archive.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <plait/base/pool.h>
 #include <plait/program.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zip.h>
 
-#include <atomic>
-#include <deque>
+#include <cerrno>
 
 namespace plait {
 namespace {
@@ -21,12 +19,9 @@ namespace {
 struct ZipLibrary {
   // clang-format off
 #define PLAIT_ZIP_FUNCTIONS(F) \
-  F(zip_open) F(zip_close) F(zip_discard) F(zip_strerror) F(zip_name_locate) F(zip_stat_index) \
-  F(zip_stat_init) F(zip_fopen_index) F(zip_fread) F(zip_fclose) F(zip_file_add) \
-  F(zip_source_buffer) F(zip_source_buffer_fragment) F(zip_source_free) \
-  F(zip_set_file_compression) F(zip_file_extra_field_set) F(zip_error_init_with_code) \
-  F(zip_error_strerror) F(zip_error_fini) F(zip_file_set_mtime) \
-  F(zip_get_num_entries) F(zip_get_name)
+  F(zip_open) F(zip_discard) F(zip_strerror) F(zip_name_locate) F(zip_stat_index) \
+  F(zip_stat_init) F(zip_fopen_index) F(zip_fread) F(zip_fclose) F(zip_error_init_with_code) \
+  F(zip_error_strerror) F(zip_error_fini) F(zip_get_num_entries) F(zip_get_name)
 // clang-format on
 #define PLAIT_DECLARE(name) decltype(&::name) name = nullptr;
   PLAIT_ZIP_FUNCTIONS(PLAIT_DECLARE)
@@ -64,81 +59,9 @@ std::string text_of_error(int code) {
   return text;
 }
 
-constexpr std::size_t alignment = 64, local_header = 30;
-constexpr zip_uint16_t padding_field = 0xD935;  // as Android's zipalign calls it
+constexpr std::size_t local_header = 30;
 
 }  // namespace
-
-// --- Writing -------------------------------------------------------------------------------------
-
-struct ArchiveWriter::Data {
-  std::string path, verb;
-  zip_t* archive = nullptr;
-  std::deque<std::string> texts;
-  std::deque<std::vector<zip_buffer_fragment_t>> fragments;
-  bool is_empty = true;
-
-  [[noreturn]] void fail() const {
-    throw FileError(verb + ": cannot write " + path + ": " + zip().zip_strerror(archive),
-                    "give a path in a folder that can be written, with room for the file");
-  }
-  void add(const std::string& name, zip_source_t* source, bool stores) {
-    if (!source) fail();
-    const zip_int64_t index =
-        zip().zip_file_add(archive, name.c_str(), source, ZIP_FL_ENC_UTF_8 | ZIP_FL_OVERWRITE);
-    if (index < 0) {
-      zip().zip_source_free(source);
-      fail();
-    }
-    const zip_uint64_t at = zip_uint64_t(index);
-    // The same bytes for the same program, whenever it is saved: 1980-01-01, the first that zip
-    // has.
-    zip().zip_file_set_mtime(archive, at, 315532800, 0);
-    if (stores) zip().zip_set_file_compression(archive, at, ZIP_CM_STORE, 0);
-    if (stores && is_empty) {
-      const std::size_t header = local_header + name.size() + 4;  // 4: of the field itself
-      const std::string zeros((alignment - header % alignment) % alignment, '\0');
-      zip().zip_file_extra_field_set(archive, at, padding_field, ZIP_EXTRA_FIELD_NEW,
-                                     reinterpret_cast<const zip_uint8_t*>(zeros.data()),
-                                     zip_uint16_t(zeros.size()), ZIP_FL_LOCAL);
-    }
-    is_empty = false;
-  }
-};
-
-ArchiveWriter::ArchiveWriter(std::string path, const char* verb) : data_(std::make_unique<Data>()) {
-  data_->path = std::move(path);
-  data_->verb = verb;
-  int code = 0;
-  data_->archive = zip().zip_open(data_->path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
-  if (!data_->archive)
-    throw FileError(data_->verb + ": cannot write " + data_->path + ": " + text_of_error(code),
-                    "give the path of a file in a folder that can be written");
-}
-ArchiveWriter::~ArchiveWriter() {
-  if (data_->archive) zip().zip_discard(data_->archive);
-}
-
-void ArchiveWriter::add_text(const std::string& name, std::string text) {
-  const std::string& kept = data_->texts.emplace_back(std::move(text));
-  data_->add(name, zip().zip_source_buffer(data_->archive, kept.data(), kept.size(), 0), false);
-}
-
-void ArchiveWriter::add_data(const std::string& name, std::vector<std::string_view> parts) {
-  std::vector<zip_buffer_fragment_t>& kept = data_->fragments.emplace_back();
-  for (std::string_view part : parts)
-    if (!part.empty())
-      kept.push_back({reinterpret_cast<zip_uint8_t*>(const_cast<char*>(part.data())), part.size()});
-  data_->add(name, zip().zip_source_buffer_fragment(data_->archive, kept.data(), kept.size(), 0),
-             true);
-}
-
-void ArchiveWriter::commit() {
-  if (zip().zip_close(data_->archive) != 0) data_->fail();
-  data_->archive = nullptr;
-}
-
-// --- Reading -------------------------------------------------------------------------------------
 
 struct ArchiveReader::Data {
   std::string path;
@@ -212,28 +135,23 @@ struct ArchiveReader::Data {
     return is_it ? std::optional(offset) : std::nullopt;
   }
 
-  Storage map(std::size_t offset, std::size_t size) const {
+  // Nothing where a file system maps no files.
+  std::optional<Storage> map(std::size_t offset, std::size_t size) const {
     // Private and writable: nothing that donates such memory changes the file.
     const std::size_t length = file_size;
     void* bytes = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
-    if (bytes == MAP_FAILED) return copy(offset, size);
+    if (bytes == MAP_FAILED) return std::nullopt;
     return Storage::foreign(static_cast<char*>(bytes) + offset, size,
                             [bytes, length] { munmap(bytes, length); });
   }
-  Storage copy(std::size_t offset, std::size_t size) const {
-    Storage storage = Storage::allocate(size);
-    std::atomic<bool> is_short = false;
-    parallel_for(std::int64_t(size), 4 << 20, [&](std::int64_t begin, std::int64_t end) {
-      while (begin < end) {
-        const ssize_t got = pread(file, static_cast<char*>(storage.data()) + begin,
-                                  std::size_t(end - begin), off_t(offset) + begin);
-        if (got <= 0) is_short = true;
-        if (got <= 0) return;
-        begin += got;
-      }
-    });
-    if (is_short) fail("it cannot be read to the end");
-    return storage;
+  bool read_at(std::size_t offset, char* to, std::size_t size) const {
+    while (size > 0) {
+      const ssize_t got = pread(file, to, size, off_t(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      offset += std::size_t(got), to += got, size -= std::size_t(got);
+    }
+    return true;
   }
 };
 
@@ -292,13 +210,24 @@ Storage ArchiveReader::data(const std::string& name, Access access) const {
   const zip_uint64_t index = data_->locate(name);
   const zip_stat_t stat = data_->stat(name, index);
   data_->charge(name, stat);
-  if (access != Access::checked)
-    if (const auto offset = data_->offset_of_first(name, stat))
-      return access == Access::mapped ? data_->map(*offset, stat.size)
-                                      : data_->copy(*offset, stat.size);
+  const auto offset = access == Access::mapped ? data_->offset_of_first(name, stat) : std::nullopt;
+  if (offset)
+    if (const auto mapped = data_->map(*offset, stat.size)) return *mapped;
   Storage storage = Storage::allocate(std::size_t(stat.size));
   data_->read(name, index, static_cast<char*>(storage.data()), std::size_t(stat.size));
   return storage;
+}
+
+std::optional<ArchiveReader::Pieces> ArchiveReader::pieces(const std::string& name) const {
+  const zip_stat_t stat = data_->stat(name, data_->locate(name));
+  const auto offset = data_->offset_of_first(name, stat);
+  if (!offset) return std::nullopt;
+  data_->charge(name, stat);
+  const Storage storage = Storage::allocate(std::size_t(stat.size));
+  return Pieces{storage, [this, offset = *offset, storage](std::size_t begin, std::size_t end) {
+                  return data_->read_at(offset + begin, static_cast<char*>(storage.data()) + begin,
+                                        end - begin);
+                }};
 }
 
 }  // namespace plait

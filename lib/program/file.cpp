@@ -5,14 +5,18 @@
 //   entries/NAME.jaxpr         text, with the lines of the user's source as comments
 //   examples/NAME.safetensors  inputs "in.0", ... and outputs "out.0", ...
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/pool.h>
 #include <plait/program.h>
 #include <plait/trace/concrete.h>
 #include <plait/trace/interpret.h>
 
+#include <atomic>
+#include <cstring>
 #include <deque>
 
 #include "archive.h"
 #include "checksum.h"
+#include "look.h"
 #include "manifest.h"
 #include "safetensors.h"
 #include "utf8.h"
@@ -177,8 +181,9 @@ namespace {
 
 class Loader {
  public:
-  Loader(const std::string& path, const LoadOptions& options)
-      : archive_(path), options_(options), where_("load: " + path) {}
+  enum class Absent { refused, zeros };  // constants
+  Loader(const std::string& path, const LoadOptions& options, Absent absent = Absent::refused)
+      : archive_(path), options_(options), absent_(absent), where_("load: " + path) {}
 
   Program load() {
     manifest_ = parse_manifest(archive_.text("manifest.json", longest_manifest),
@@ -201,15 +206,17 @@ class Loader {
   // The archive's checksum covers what is not mapped; where the manifest has one for each constant,
   // as files of format 2 do, these are compared instead, which is faster.
   void read_constants() {
-    using Access = ArchiveReader::Access;
-    const bool has_own = manifest_.format >= 2;
-    const bool compares = options_.verify || !options_.map_memory;
-    const Access access = options_.map_memory ? Access::mapped
-                          : has_own           ? Access::copied
-                                              : Access::checked;
-    std::vector<NamedArray> arrays = arrays_of(constants_member, access);
+    const bool has_own = manifest_.format >= 2, maps = options_.map_memory;
     std::vector<std::string> checksums;
-    if (has_own && compares) checksums = checksums_of(all_bytes_of(arrays));
+    std::vector<NamedArray> arrays;
+    const auto pieces = has_own && !maps ? archive_.pieces(constants_member) : std::nullopt;
+    if (pieces) {
+      arrays = read_pieces(*pieces, checksums);
+    } else {
+      using Access = ArchiveReader::Access;
+      arrays = arrays_of(constants_member, maps ? Access::mapped : Access::checked);
+      if (has_own && (options_.verify || !maps)) checksums = checksums_of(all_bytes_of(arrays));
+    }
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       const std::string& name = arrays[i].name;
       const auto wanted = manifest_.checksums.find(name);
@@ -219,6 +226,38 @@ class Loader {
         fail("the constant " + name + " is damaged: it has another checksum than was saved");
       constants_.emplace(name, std::move(arrays[i].array));
     }
+  }
+  // Sums what was read while a cache still holds it.
+  std::vector<NamedArray> read_pieces(const ArchiveReader::Pieces& pieces,
+                                      std::vector<std::string>& checksums) const {
+    constexpr std::size_t most = 256 << 10;
+    const std::string where = where_ + ", " + constants_member;
+    const std::size_t size = pieces.storage.bytes(), begin = std::min<std::size_t>(size, 8);
+    const char* const bytes = static_cast<const char*>(pieces.storage.data());
+    const auto fail_early = [this] { fail("it cannot be read to the end"); };
+    if (!pieces.read(0, begin)) fail_early();
+    const std::size_t data = safetensors_data({bytes, begin}, size, where);
+    if (!pieces.read(begin, data)) fail_early();
+    const std::vector<ArrayPlace> places = safetensors_places({bytes, data}, size, where);
+    checksums.resize(places.size());
+    std::atomic<bool> ends = false;
+    const std::int64_t grain = checksum_grain(places.size(), size);
+    parallel_for(std::int64_t(places.size()), grain, [&](std::int64_t first, std::int64_t last) {
+      for (auto i = std::size_t(first); i < std::size_t(last); ++i) {
+        Checksum sum;
+        for (std::size_t at = data + places[i].first; at < data + places[i].last; at += most) {
+          const std::size_t end = std::min(at + most, data + places[i].last);
+          if (!pieces.read(at, end)) ends = true;
+          sum.add({bytes + at, end - at});
+        }
+        checksums[i] = sum.to_string();
+      }
+    });
+    if (ends) fail_early();
+    std::vector<NamedArray> arrays;
+    for (const ArrayPlace& place : places)
+      arrays.push_back({place.name, array_at(place, bytes + data, pieces.storage)});
+    return arrays;
   }
   std::vector<NamedArray> arrays_of(const std::string& member, ArchiveReader::Access access) const {
     const Storage storage = archive_.data(member, access);
@@ -265,7 +304,9 @@ class Loader {
   Array constant(const std::string& entry, const std::string& name, const Aval& aval) const {
     const auto given = options_.constants.find(name);
     const auto found = constants_.find(name);
-    if (given == options_.constants.end() && found == constants_.end())
+    const bool is_absent = given == options_.constants.end() && found == constants_.end();
+    if (is_absent && absent_ == Absent::zeros) return zeros(aval);
+    if (is_absent)
       throw ValueError(where_ + ": the file was saved without the constant " + name + ", a " +
                            aval.to_string() + " of entry " + entry,
                        "give it to load, in constants");
@@ -277,6 +318,16 @@ class Loader {
                            ", and entry " + entry + " needs " + aval.to_string(),
                        "give an array of that shape and dtype");
     return make_concrete(aval, buffer);
+  }
+
+  // One element, wherever it is read.
+  Array zeros(const Aval& aval) const {
+    if (!aval.shape.is_constant()) fail("a constant has the type " + aval.to_string());
+    const Storage storage = Storage::allocate(std::size_t(size_of(aval.dtype)));
+    std::memset(storage.data(), 0, storage.bytes());
+    const Sizes64 shape = aval.shape.to_sizes();
+    return make_concrete(
+        aval, Buffer(storage, {storage.data(), aval.dtype, shape, Sizes64(shape.size(), 0)}));
   }
 
   void check_given(const std::string& name, const std::vector<Entry>& entries) const {
@@ -315,6 +366,7 @@ class Loader {
 
   const ArchiveReader archive_;
   const LoadOptions& options_;
+  const Absent absent_;
   const std::string where_;
   Manifest manifest_;
   std::map<std::string, Buffer> constants_;
@@ -325,5 +377,12 @@ class Loader {
 Program load(const std::string& path, const LoadOptions& options) {
   return Loader(path, options).load();
 }
+
+Program load_to_look_at(const std::string& path) {
+  const LoadOptions options;
+  return Loader(path, options, Loader::Absent::zeros).load();
+}
+
+bool lacks_constants(const std::string& path) { return !ArchiveReader(path).has(constants_member); }
 
 }  // namespace plait

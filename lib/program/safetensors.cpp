@@ -31,29 +31,22 @@ constexpr Name names[] = {
   throw ValueError(where + ": " + what, "the file is damaged, or was not written as safetensors");
 }
 
-class Reader {
+class HeaderReader {
  public:
-  Reader(const char* bytes, std::size_t size, const Storage& owner, const std::string& where)
-      : bytes_(bytes), size_(size), owner_(owner), where_(where) {}
+  HeaderReader(std::size_t data_size, const std::string& where)
+      : data_size_(data_size), where_(where) {}
 
-  std::vector<NamedArray> read() {
-    if (size_ < 8) fail(where_, "it ends at byte " + std::to_string(size_) + ", before its header");
-    std::uint64_t length = 0;
-    std::memcpy(&length, bytes_, 8);
-    if (length > longest_header || length > size_ - 8)
-      fail(where_, "its header of " + std::to_string(length) + " bytes does not fit " +
-                       std::to_string(size_) + " bytes");
-    data_ = bytes_ + 8 + length;
-    data_size_ = size_ - 8 - length;
-    const Json header = parse(std::string_view(bytes_ + 8, length));
-    std::vector<NamedArray> arrays;
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  std::vector<ArrayPlace> read(std::string_view text) const {
+    std::vector<ArrayPlace> places;
+    std::vector<std::pair<std::size_t, std::size_t>> ranges;
+    const Json header = parse(text);
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") continue;
-      arrays.push_back({name, array_of(name, entry, ranges)});
+      const ArrayPlace& place = places.emplace_back(place_of(name, entry));
+      ranges.emplace_back(place.first, place.last);
     }
     std::sort(ranges.begin(), ranges.end());
-    std::uint64_t end = 0;
+    std::size_t end = 0;
     for (const auto& [first, last] : ranges) {
       if (first != end)
         fail(where_, "its data has a gap or an overlap at byte " + std::to_string(first));
@@ -62,7 +55,7 @@ class Reader {
     if (end != data_size_)
       fail(where_, "its data has " + std::to_string(data_size_) + " bytes, and its arrays " +
                        std::to_string(end));
-    return arrays;
+    return places;
   }
 
  private:
@@ -87,8 +80,7 @@ class Reader {
     return value.get<std::uint64_t>();
   }
 
-  Buffer array_of(const std::string& name, const Json& entry,
-                  std::vector<std::pair<std::uint64_t, std::uint64_t>>& ranges) const {
+  ArrayPlace place_of(const std::string& name, const Json& entry) const {
     const std::string place = where_ + ", array '" + name + "'";
     if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") ||
         !entry.contains("data_offsets") || !entry["dtype"].is_string() ||
@@ -115,26 +107,11 @@ class Reader {
     const auto first = natural(entry["data_offsets"][0]), last = natural(entry["data_offsets"][1]);
     if (!first || !last || *first > *last || *last > data_size_ || *last - *first != bytes)
       fail(place, "has data_offsets that do not fit its shape or the data");
-    ranges.emplace_back(*first, *last);
-    View view{const_cast<char*>(data_ + *first), known->dtype, shape, dense_strides(shape)};
-    const bool is_aligned = reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
-    const bool is_bool = known->dtype == DType::bool_;
-    if ((is_aligned && !is_bool) || bytes == 0) return Buffer(owner_, std::move(view));
-    Buffer copy = Buffer::empty(known->dtype, shape);
-    if (is_bool)  // C++ reads nothing but 0 and 1
-      std::transform(data_ + *first, data_ + *last, static_cast<char*>(copy.data()),
-                     [](char byte) { return char(byte != 0); });
-    else
-      std::memcpy(copy.data(), data_ + *first, std::size_t(bytes));
-    return copy;
+    return {name, known->dtype, shape, std::size_t(*first), std::size_t(*last)};
   }
 
-  const char* bytes_;
-  const std::size_t size_;
-  const Storage& owner_;
+  const std::size_t data_size_;
   const std::string& where_;
-  const char* data_ = nullptr;
-  std::size_t data_size_ = 0;
 };
 
 }  // namespace
@@ -161,9 +138,44 @@ std::string safetensors_header(const std::vector<NamedArray>& arrays) {
   return bytes + text;
 }
 
+std::size_t safetensors_data(std::string_view begin, std::size_t size, const std::string& where) {
+  if (begin.size() < 8)
+    fail(where, "it ends at byte " + std::to_string(size) + ", before its header");
+  std::uint64_t length = 0;
+  std::memcpy(&length, begin.data(), 8);
+  if (length > longest_header || length > size - 8)
+    fail(where, "its header of " + std::to_string(length) + " bytes does not fit " +
+                    std::to_string(size) + " bytes");
+  return std::size_t(length) + 8;
+}
+
+std::vector<ArrayPlace> safetensors_places(std::string_view head, std::size_t size,
+                                           const std::string& where) {
+  return HeaderReader(size - head.size(), where).read(head.substr(8));
+}
+
+Buffer array_at(const ArrayPlace& place, const char* data, const Storage& owner) {
+  View view{const_cast<char*>(data + place.first), place.dtype, place.shape,
+            dense_strides(place.shape)};
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
+  const bool is_bool = place.dtype == DType::bool_;
+  if ((is_aligned && !is_bool) || place.first == place.last) return Buffer(owner, std::move(view));
+  Buffer copy = Buffer::empty(place.dtype, place.shape);
+  if (is_bool)  // C++ reads nothing but 0 and 1
+    std::transform(data + place.first, data + place.last, static_cast<char*>(copy.data()),
+                   [](char byte) { return char(byte != 0); });
+  else
+    std::memcpy(copy.data(), data + place.first, place.last - place.first);
+  return copy;
+}
+
 std::vector<NamedArray> read_safetensors(const char* bytes, std::size_t size, const Storage& owner,
                                          const std::string& where) {
-  return Reader(bytes, size, owner, where).read();
+  const std::size_t data = safetensors_data({bytes, std::min<std::size_t>(size, 8)}, size, where);
+  std::vector<NamedArray> arrays;
+  for (const ArrayPlace& place : safetensors_places({bytes, data}, size, where))
+    arrays.push_back({place.name, array_at(place, bytes + data, owner)});
+  return arrays;
 }
 
 }  // namespace plait

@@ -24,4 +24,18 @@ std::string safetensors_header(const std::vector<NamedArray>& arrays);
 std::vector<NamedArray> read_safetensors(const char* bytes, std::size_t size, const Storage& owner,
                                          const std::string& where);
 
+// The same in steps, for who reads the data by and by. Each refuses as read_safetensors does.
+struct ArrayPlace {
+  std::string name;
+  DType dtype;
+  Sizes64 shape;
+  std::size_t first, last;  // in the data
+};
+// Where the data begins, by the first 8 bytes of `size`.
+std::size_t safetensors_data(std::string_view begin, std::size_t size, const std::string& where);
+// By all that stands before the data; of arrays that together are the rest of `size` bytes.
+std::vector<ArrayPlace> safetensors_places(std::string_view head, std::size_t size,
+                                           const std::string& where);
+Buffer array_at(const ArrayPlace& place, const char* data, const Storage& owner);
+
 }  // namespace plait

@@ -14,8 +14,8 @@
 #include <set>
 
 #include "program/archive.h"
+#include "program/npy.h"
 #include "tool/command.h"
-#include "tool/npy.h"
 
 namespace plait::tool {
 namespace {

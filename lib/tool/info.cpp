@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
+#include "program/look.h"
 #include "tool/command.h"
 
 namespace plait::tool {
@@ -38,16 +39,17 @@ void print_entry(const Entry& entry) {
 }  // namespace
 
 int info(const Words& words) {
-  const Program program = load(words[0]);
+  const Program program = load_to_look_at(words[0]);
   std::map<const void*, std::int64_t> constants;  // shared ones once
   for (const Entry& entry : program.entries())
     for (const Array& array : entry.constants()) constants[array.buffer().data()] = bytes_of(array);
   std::int64_t bytes = 0;
   for (const auto& [place, size] : constants) bytes += size;
-  std::printf("%s: %s, %s of %s\n", words[0].c_str(),
+  const bool are_absent = !constants.empty() && lacks_constants(words[0]);
+  std::printf("%s: %s, %s of %s%s\n", words[0].c_str(),
               counted(std::int64_t(program.entries().size()), "entry point").c_str(),
               counted(std::int64_t(constants.size()), "constant").c_str(),
-              bytes_text(bytes).c_str());
+              bytes_text(bytes).c_str(), are_absent ? ", which the file does not hold" : "");
   if (!program.licence().empty()) std::printf("licence: %s\n", program.licence().c_str());
   for (const auto& [key, value] : program.meta())
     std::printf("%s: %s\n", key.c_str(), value.c_str());

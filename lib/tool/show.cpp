@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
+#include "program/look.h"
 #include "tool/command.h"
 
 namespace plait::tool {
 
 int show(const Words& words) {
-  const std::vector<Entry> entries = entries_of(load(words[0]), words, 1);
+  const std::vector<Entry> entries = entries_of(load_to_look_at(words[0]), words, 1);
   const ShowSources sources = words.has("--sources") ? ShowSources::yes : ShowSources::no;
   for (const Entry& entry : entries) {
     if (entries.size() > 1) std::printf("# %s\n", entry.name().c_str());

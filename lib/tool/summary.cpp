@@ -4,12 +4,13 @@
 
 #include <cstdio>
 
+#include "program/look.h"
 #include "tool/inputs.h"
 
 namespace plait::tool {
 
 int summary(const Words& words) {
-  const std::vector<Entry> entries = entries_of(load(words[0]), words, 1);
+  const std::vector<Entry> entries = entries_of(load_to_look_at(words[0]), words, 1);
   check_sizes(entries, words);
   const bool is_json = words.has("--json");
   std::string text;

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "program/npy.h"
 #include "program/safetensors.h"
 
 namespace fuzz {
@@ -38,16 +39,45 @@ inline void parse(std::string_view text) {
       throw std::logic_error("parse(print(j)) is another program than j");
 }
 
-inline void safetensors(std::string_view bytes) {
-  // Memory of its own, of this size exactly.
+// Memory of its own, of this size exactly.
+inline plait::Storage copy_of(std::string_view bytes) {
   const plait::Storage storage = plait::Storage::allocate(bytes.size() + 1);
   std::memcpy(storage.data(), bytes.data(), bytes.size());
+  return storage;
+}
+
+inline void safetensors(std::string_view bytes) {
+  const plait::Storage storage = copy_of(bytes);
   try {
     for (const plait::NamedArray& named : plait::read_safetensors(
              static_cast<const char*>(storage.data()), bytes.size(), storage, "fuzz"))
       touch(named.array);
   } catch (const plait::UserError&) {
   }
+}
+
+// An array that was read is one that is written and read again, to the bit.
+inline void npy(std::string_view bytes) {
+  const auto read = [](std::string_view bytes) {
+    const plait::Storage storage = copy_of(bytes);
+    return plait::read_npy({static_cast<const char*>(storage.data()), bytes.size()}, storage,
+                           "fuzz");
+  };
+  const auto elements_of = [](const plait::Buffer& array) {
+    return std::string(static_cast<const char*>(array.data()), std::size_t(array.bytes()));
+  };
+  plait::Buffer array;
+  try {
+    array = read(bytes);
+  } catch (const plait::UserError&) {
+    return;
+  }
+  touch(array);
+  array = array.dense();
+  const plait::Buffer again = read(plait::npy_header(array) + elements_of(array));
+  if (again.dtype() != array.dtype() || again.shape() != array.shape() ||
+      elements_of(again) != elements_of(array))
+    throw std::logic_error("an array that was written is read as another");
 }
 
 // --- Archives ------------------------------------------------------------------------------------

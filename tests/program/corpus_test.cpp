@@ -12,7 +12,10 @@ namespace fs = std::filesystem;
 TEST_CASE("the fuzzers' corpus does no harm") {
   const fs::path corpus = fs::path("tests") / "fuzz" / "corpus";
   const std::pair<const char*, void (*)(std::string_view)> targets[] = {
-      {"parse", fuzz::parse}, {"safetensors", fuzz::safetensors}, {"load", fuzz::load}};
+      {"parse", fuzz::parse},
+      {"safetensors", fuzz::safetensors},
+      {"npy", fuzz::npy},
+      {"load", fuzz::load}};
   for (const auto& [name, target] : targets) {
     REQUIRE(fs::exists(corpus / name));
     int count = 0;

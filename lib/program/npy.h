@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace plait::tool {
+namespace plait {
 
 // The bytes before the data of a dense array. bfloat16, which NumPy does not know, is written as
 // two bytes without a meaning ("V2"), as NumPy does with arrays of ml_dtypes.
@@ -19,4 +19,4 @@ std::string npy_header(const Buffer& array);
 // objects, text, dates and records, none of which is read.
 Buffer read_npy(std::string_view bytes, const Storage& owner, const std::string& where);
 
-}  // namespace plait::tool
+}  // namespace plait

@@ -1,7 +1,7 @@
 // See npy.h. Headers are limited and read by a parser of their own, which runs nothing; sizes are
 // multiplied with care, and must be those of the data.
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/npy.h"
+#include "npy.h"
 
 #include <plait/base/error.h>
 
@@ -10,7 +10,7 @@
 #include <charconv>
 #include <cstring>
 
-namespace plait::tool {
+namespace plait {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
@@ -241,4 +241,4 @@ Buffer read_npy(std::string_view bytes, const Storage& owner, const std::string&
   return copy_of(header, data).view_as(header.shape, strides, 0);
 }
 
-}  // namespace plait::tool
+}  // namespace plait
