@@ -12,6 +12,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/internal_error.h"
+
 namespace plait {
 
 ProgramBuilder::ProgramBuilder(const Jaxpr& jaxpr)
@@ -115,6 +117,12 @@ const Kinds& kinds_of(const Primitive& primitive) {
   return kinds;
 }
 
+// Of the values of parameters, in the order of ParamValue.
+constexpr const char* kind_names[] = {
+    "a bool", "a size",    "a list of sizes",    "a number",  "a dtype",
+    "text",   "a program", "a list of programs", "a function"};
+static_assert(std::size(kind_names) == std::variant_size_v<ParamValue>);
+
 // Parameters that rules of types leave alone are read when the program runs. Of what holds bodies,
 // some may be left out.
 void require_kinds(const Primitive& primitive, const Params& params) {
@@ -126,7 +134,10 @@ void require_kinds(const Primitive& primitive, const Params& params) {
   for (const auto& [name, kinds] : all) {
     const ParamValue* value = params.find(name);
     if (value ? kinds.contains(value->index()) : may_miss) continue;
-    throw InternalError("'" + name + (value ? "' is of another kind" : "' is missing"));
+    std::string wanted;
+    for (std::size_t kind : kinds) (wanted += wanted.empty() ? "" : " or ") += kind_names[kind];
+    throw InternalError("'" + name + "' is " + (value ? kind_names[value->index()] : "missing") +
+                        ", and must be " + wanted);
   }
 }
 
@@ -142,7 +153,7 @@ auto with_given_params(const Primitive& primitive, const Params& params, const F
   try {
     return f();
   } catch (const InternalError& error) {
-    fail(error.problem());
+    fail(problem_of(error));
   } catch (const std::bad_variant_access&) {
     fail("one of them is of another kind");
   }

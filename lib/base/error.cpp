@@ -3,7 +3,7 @@
 // The message is composed when the error is made, because the stack and the current source are gone
 // by the time somebody prints it.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/base/error.h>
+#include "base/internal_error.h"
 
 #include <plait/base/spoken.h>
 
@@ -50,9 +50,17 @@ void Error::compose() {
   message_ = readable(std::move(message_));
 }
 
+namespace {
+constexpr std::string_view internal = "internal error: ";
+}
+
 InternalError::InternalError(std::string what)
-    : Error("internal error: " + std::move(what),
+    : Error(std::string(internal) + what,
             "this is a bug in plait, not in your program; please report it with this text") {}
+
+std::string problem_of(const InternalError& error) {
+  return error.problem().substr(internal.size());
+}
 
 TransformScope::TransformScope(std::string_view transform, std::string_view function)
     : outer_(innermost), transform_(transform), function_(function) {

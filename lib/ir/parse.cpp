@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/internal_error.h"
 #include "ir/close.h"
 #include "ir/names.h"
 #include "ir/scanner.h"
@@ -389,7 +390,7 @@ class Parser : Scanner {
     try {
       return infer(called, inputs, parameters);
     } catch (const InternalError& error) {  // a rule takes its parameters for granted
-      fail_at(place, "an equation that is possible: " + error.problem());
+      fail_at(place, "an equation that is possible: " + problem_of(error));
     } catch (const UserError& error) {
       at_ = place;
       refuse(error.problem(), error.fix());

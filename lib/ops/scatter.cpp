@@ -16,6 +16,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/guard.h>
 
+#include "ir/operands.h"
 #include "ops/index_rows.h"
 
 #include <algorithm>
@@ -323,6 +324,7 @@ std::vector<Sample> scatter_samples() {
 }  // namespace
 
 constinit const Primitive scatter_p{"scatter"};
+static const bool scatter_takes_no_more = takes_no_more_operands(scatter_p);
 static const auto scatter_def =
     define(scatter_p,
            "The first operand with the third set, added, multiplied, or its minimum or maximum "
