@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/edit.h>
 
+#include <plait/base/internal_error.h>
 #include <plait/rules.h>
 #include <plait/sizes.h>
 
@@ -11,8 +12,6 @@
 #include <set>
 #include <utility>
 #include <variant>
-
-#include "base/internal_error.h"
 
 namespace plait {
 

@@ -3,7 +3,7 @@
 // The message is composed when the error is made, because the stack and the current source are gone
 // by the time somebody prints it.
 // SPDX-License-Identifier: Apache-2.0
-#include "base/internal_error.h"
+#include <plait/base/internal_error.h>
 
 #include <plait/base/spoken.h>
 

@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/internal_error.h"
+#include <plait/base/internal_error.h>
 #include "ir/close.h"
 #include "ir/names.h"
 #include "ir/scanner.h"

@@ -7,7 +7,6 @@
 
 #include <numeric>
 
-#include "ir/operands.h"
 #include "ops/functions.h"
 #include "ops/matrices.h"
 #include "ops/order.h"
@@ -231,8 +230,6 @@ static const auto det_def =
 Array numpy::linalg::det(Operand a) { return bind(det_p, {functions::to_inexact(a)}); }
 
 constinit const Primitive pivots_to_permutation_p{"pivots_to_permutation"};
-static const bool pivots_to_permutation_takes_no_more =
-    takes_no_more_operands(pivots_to_permutation_p);
 static const auto pivots_to_permutation_def =
     define(pivots_to_permutation_p,
            "The permutation of `size` rows that exchanging row i and row pivots[..., i] makes, in "

@@ -63,8 +63,8 @@ class Source {
   const Line* line_ = nullptr;
 };
 
-// Makes source the current one of this thread, as when an equation is re-traced. Within another one
-// that is in named scopes it joins those, if it is not in them. An unknown source changes nothing.
+// Makes source the current one of this thread for a scope, as when an equation is re-traced. An
+// unknown source changes nothing.
 class SourceScope {
  public:
   explicit SourceScope(Source source);
