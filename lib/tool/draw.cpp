@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "program/look.h"
 #include "tool/inputs.h"
 
 namespace plait::tool {
@@ -30,11 +31,12 @@ Profile profile_of(const Entry& entry, const Inputs& inputs, const Words& words)
 
 int draw(const Words& words) {
   if (!words.has("-o")) throw Usage("-o is missing: page.html, or picture.svg");
-  const Program program = program_of(words);
-  const Entry& entry = entry_of(program, words);
   DrawOptions options;
-  options.title = entry.name();
   options.color = color_of(words.value("--color", "kind"));
+  const bool runs = options.color == DrawColor::time || options.color == DrawColor::backend;
+  const Program program = runs ? program_of(words) : load_to_look_at(words[0]);
+  const Entry& entry = entry_of(program, words);
+  options.title = entry.name();
   for (std::size_t i = 0; i < entry.inputs().size(); ++i)
     options.input_names.push_back(input_name(entry, int(i)));
   for (const std::string& name : entry.constant_names()) options.input_names.push_back(name);
@@ -42,7 +44,7 @@ int draw(const Words& words) {
     options.output_names.push_back(output_name(entry, i));
   std::optional<Profile> profile;
   Jaxpr jaxpr;
-  if (options.color == DrawColor::time || options.color == DrawColor::backend) {
+  if (runs) {
     choose_threads(words);
     const Inputs inputs = inputs_of(entry, words);
     jaxpr = inputs.jaxpr;

@@ -173,6 +173,9 @@ def test_effects_keep_their_order():
         ("reduce", 2, {"kind": "sum", "axes": (0,)}),
         ("reshape", 2, {"shape": (1, 3)}),
         ("neg", 0, {}),
+        ("cumreduce", 2, {"axis": 0, "kind": "sum", "reverse": False}),
+        ("top_k", 2, {"axis": 0, "k": 2}),
+        ("split", 3, {"axis": 0, "pieces": (1, 2)}),
     ],
 )
 def test_an_equation_has_as_many_operands_as_its_primitive_takes(primitive, count, params):

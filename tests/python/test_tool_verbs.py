@@ -154,6 +154,20 @@ def test_strip_of_constants(model, tmp_path):
     assert run("run", bare, *words) == run("run", model, "total")
 
 
+def test_a_file_without_constants_is_looked_into(model, tmp_path):
+    bare = tmp_path / "bare.plait"
+    assert run("strip", model, "-o", bare, "--constants")[0] == 0
+    for verb in ("show", "summary", "code"):
+        assert run(verb, bare, "total") == run(verb, model, "total")
+    assert "which the file does not hold" in run("info", bare)[1]
+    assert "which the file does not hold" not in run("info", model)[1]
+    pages = [tmp_path / "bare.svg", tmp_path / "model.svg"]
+    for path, page in zip((bare, model), pages):
+        assert run("draw", path, "total", "-o", page) == (0, "", "")
+    assert pages[0].read_text() == pages[1].read_text()
+    assert run("draw", bare, "total", "-o", pages[0], "--color", "time")[0] == 1
+
+
 def test_strip_of_a_file_onto_itself(model, tmp_path):
     path = tmp_path / "model.plait"
     shutil.copy(model, path)
