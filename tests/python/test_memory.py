@@ -13,6 +13,7 @@ import plait
 import plait.numpy as pnp
 
 BIG = 3 << 20  # elements: 12 MiB, above what comes from huge pages
+SLACK = 1 << 20  # a thread that compiles for earlier programs takes and gives back a little
 
 
 def test_stats_follow_arrays():
@@ -20,15 +21,14 @@ def test_stats_follow_arrays():
     before = plait.memory_stats()
     x = pnp.arange(BIG, dtype=np.float32)
     held = plait.memory_stats()
-    assert held["bytes_in_use"] - before["bytes_in_use"] >= 4 * BIG
+    assert held["bytes_in_use"] - before["bytes_in_use"] > 4 * BIG - SLACK
     del x
     gc.collect()
     after = plait.memory_stats()
-    # A thread that compiles for earlier programs may hold a little.
-    assert abs(after["bytes_in_use"] - before["bytes_in_use"]) < 1 << 20
-    assert after["bytes_cached"] >= before["bytes_cached"] + 4 * BIG
+    assert abs(after["bytes_in_use"] - before["bytes_in_use"]) < SLACK
+    assert after["bytes_cached"] > before["bytes_cached"] + 4 * BIG - SLACK
     plait.clear_memory()
-    assert plait.memory_stats()["bytes_cached"] < after["bytes_cached"] - 4 * BIG + 1
+    assert plait.memory_stats()["bytes_cached"] < after["bytes_cached"] - 4 * BIG + SLACK
 
 
 def test_a_large_result_takes_the_memory_of_one_that_is_gone():
