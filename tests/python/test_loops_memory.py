@@ -486,3 +486,20 @@ def test_residuals_of_unused_tangents_are_not_kept():
 
     forward, _ = loops(plait.grad(f), np.float64(0.3))
     assert kept_sizes(forward) == [1, 12, 12]  # the carry, the ys, cos of each step
+
+
+@pytest.mark.parametrize("axes", [0, 1, 2, (0, 1), (0, 2), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("shape", [(4, 3, 5), (3, 1, 9), (2, 4, 1), (9, 2, 3)])
+def test_reductions_in_loops_add_up_in_the_order_of_others(axes, shape):
+    rng = np.random.default_rng(sum(shape))
+    x, many = pnp.asarray(rng.normal(size=shape)), pnp.asarray(rng.normal(size=(6, *shape)))
+
+    def f(x):
+        def body(_, x):
+            return pnp.sin(x) + pnp.sum(x, axes, keepdims=True)
+
+        return lax.fori_loop(0, 3, body, x)
+
+    for g, argument in ((f, x), (plait.vmap(f), many)):
+        given, wanted = plait.jit(g, wait=True)(argument), g(argument)
+        assert np.asarray(given).tobytes() == np.asarray(wanted).tobytes()

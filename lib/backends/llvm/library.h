@@ -1,5 +1,5 @@
 // libLLVM through its C API, found and loaded at run time: what this backend calls, declared here,
-// so that neither headers nor a link are needed and one build works with LLVM 15 and newer.
+// so that neither headers nor a link are needed and one build works with LLVM 16 and newer.
 //
 // api().BuildFAdd is LLVMBuildFAdd. All pointers are opaque; see llvm-c/Core.h and Orc.h.
 // SPDX-License-Identifier: Apache-2.0

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "ops/dot.h"
+#include "ops/reduce.h"
 #include "random_bits.h"
 #include "reduction.h"
 #include "segments.h"
@@ -173,48 +174,42 @@ Small iota(const Lowering& l) {
 
 // --- reduce --------------------------------------------------------------------------------------
 
-// How lib/ops/reduce.cpp walks: see NOTE: [reduction order].
-enum class Walk { rows, columns };
-
-Walk walk_of(int rank, const std::vector<int>& axes) {
-  std::vector<char> reduced(std::size_t(rank), 0);
-  for (int axis : axes) reduced[std::size_t(axis)] = 1;
-  bool last = true, first = true;
-  for (int i = 0; i + 1 < rank; ++i) {
-    last &= !(reduced[i] && !reduced[i + 1]);
-    first &= !(!reduced[i] && reduced[i + 1]);
-  }
-  return last || !first ? Walk::rows : Walk::columns;
-}
-
-constexpr std::int64_t longest_row = 1024, longest_column = 64;
-
+// In the stages of lib/ops/reduce.cpp, see NOTE: [reduction order], which count the examples too.
 Small reduce(const Lowering& l) {
   const std::vector<int> axes = l.params().ints("axes");
   const Small& in = l.in(0);
-  Small result = l.result();
-  std::vector<std::vector<Value>> terms(result.elements.size());
-  Sizes64 strides = dense_strides([&] {
-    Sizes64 sizes = result.shape;
-    if (result.axis >= 0) sizes[result.axis] = 1;
-    return sizes;
-  }());
-  for_each_index(in.shape, in.axis, [&](const Sizes64& index) {
-    std::int64_t place = 0;
-    for (int i = 0, to = 0; i < int(index.size()); ++i) {
-      if (std::find(axes.begin(), axes.end(), i) != axes.end()) continue;
-      if (to != result.axis) place += index[i] * strides[to];
-      ++to;
-    }
-    terms[std::size_t(place)].push_back(in.at(index).v);
-  });
   const Reduction reduction(l.params().text("kind"), in.dtype);
-  const Walk walk = walk_of(int(in.shape.size()), axes);
-  for (std::size_t i = 0; i < terms.size(); ++i) {
-    const Value number =
-        walk == Walk::rows ? reduction.combine_row(terms[i]) : reduction.combine_in_order(terms[i]);
-    result.elements[i] = {rounded(in.dtype, number), in.dtype};
+  Sizes64 shape = in.shape;
+  if (in.axis >= 0) shape[in.axis] = 1;
+  std::vector<Value> numbers;
+  for_each_index(in.shape, in.axis,
+                 [&](const Sizes64& index) { numbers.push_back(in.at(index).v); });
+  int axis = int(shape.size());
+  for (const ReductionStage& stage : reduction_stages(in.shape, axes)) {
+    Sizes64 left = shape;
+    for (std::int64_t n = 1; n < stage.n;) {
+      if (!std::binary_search(axes.begin(), axes.end(), --axis)) continue;
+      n *= shape[axis];
+      left[axis] = 1;
+    }
+    const Sizes64 strides = dense_strides(left);
+    std::vector<std::vector<Value>> terms(std::size_t(num_elements(left)));
+    std::size_t next = 0;
+    for_each_index(shape, -1, [&](const Sizes64& index) {
+      std::int64_t place = 0;
+      for (int i = 0; i < int(index.size()); ++i)
+        if (left[i] > 1) place += index[i] * strides[i];
+      terms[std::size_t(place)].push_back(numbers[next++]);
+    });
+    numbers.clear();
+    for (const std::vector<Value>& t : terms)
+      numbers.push_back(stage.is_by_rows() ? reduction.combine_row(t)
+                                           : reduction.combine_in_order(t));
+    shape = left;
   }
+  Small result = l.result();
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    result.elements[i] = {rounded(in.dtype, numbers[i]), in.dtype};
   return result;
 }
 
@@ -371,11 +366,11 @@ std::string small_refusal(const Equation& equation, std::span<const Aval> inputs
        outputs[0].dtype == DType::bfloat16))
     return "iota of " + std::string(name_of(outputs[0].dtype));
   if (primitive == reduce_p) {
-    std::int64_t length = 1;
-    const std::vector<int> reduced = equation.params.ints("axes");
-    for (int axis : reduced) length *= inputs[0].shape[axis].constant();
-    const bool is_rows = walk_of(inputs[0].rank(), reduced) == Walk::rows;
-    return length <= (is_rows ? longest_row : longest_column) ? "" : "a long reduction";
+    for (const ReductionStage& stage :
+         reduction_stages(inputs[0].shape.to_sizes(), equation.params.ints("axes")))
+      if (stage.n == 0 || stage.num_blocks() > 1)
+        return stage.n == 0 ? "an empty reduction" : "a long reduction";
+    return "";
   }
   if (primitive == dot_general_p) {
     const ProductSizes sizes = product_sizes(equation.params, inputs);
