@@ -18,6 +18,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "ir/splice.h"
+
 namespace plait::compile_passes {
 namespace {
 
@@ -90,7 +92,7 @@ class Residuals {
   std::vector<Var> rebuild(Builder& builder, const std::function<Atom(const Atom&)>& read) const {
     const Jaxpr& body = to_.body;
     Builder inner;
-    std::vector<Atom> inputs, of_later(body->avals.size(), Atom(Var{})),
+    std::vector<Atom> inputs, of_later(std::size_t(body->num_binders), Atom(Var{})),
         of_earlier(definition_.size(), Atom(Var{}));
     std::vector<std::pair<Atom, Atom>> bound;  // stacks of the program, and slices of them
     const std::size_t first_const = to_.num_carry + to_.num_xs;
@@ -124,11 +126,7 @@ class Residuals {
       if (const Atom& atom = later_.inputs[i]; atom.is_var())
         if (const auto found = computed_.find(atom.var().id); found != computed_.end())
           of_later[i] = of_earlier[std::size_t(found->second)];
-    for (const Equation& equation : body->equations) copy(inner, equation, of_later);
-    std::vector<Atom> outputs;
-    for (const Atom& atom : body->outputs)
-      outputs.push_back(atom.is_var() ? of_later[std::size_t(atom.var().id)] : atom);
-    scan.body = inner.close(std::move(outputs));
+    scan.body = inner.close(splice(inner, body, std::move(of_later)));
     Params params = scan.to_params();
     if (later_.params.has("settled")) params = params.with("settled", true);
     return builder.add(scan_p, std::move(inputs), std::move(params), later_.source);

@@ -16,12 +16,12 @@ namespace {
 // define its inputs.
 class CanonicalOrder {
  public:
-  explicit CanonicalOrder(const OpenJaxpr& open) : open_(open), state_(open.equations.size()) {
+  explicit CanonicalOrder(const OpenJaxpr& open) : open_(open), seen_(open.equations.size()) {
     order_.reserve(open.equations.size());
   }
 
   void place(int root) {
-    if (root < 0 || state_[std::size_t(root)] != State::unseen) return;
+    if (root < 0 || seen_[std::size_t(root)]) return;
     enter(root);
     while (!stack_.empty()) {
       auto& [index, next] = stack_.back();
@@ -31,7 +31,7 @@ class CanonicalOrder {
         const Atom& atom = equation.inputs[next++];
         if (!atom.is_var()) continue;
         const int definition = open_.definition[std::size_t(atom.var().id)];
-        if (definition >= 0 && state_[std::size_t(definition)] == State::unseen) child = definition;
+        if (definition >= 0 && !seen_[std::size_t(definition)]) child = definition;
       }
       if (child >= 0) {
         enter(child);
@@ -50,13 +50,12 @@ class CanonicalOrder {
   }
 
  private:
-  enum class State : char { unseen, seen };
   void enter(int index) {
-    state_[std::size_t(index)] = State::seen;
+    seen_[std::size_t(index)] = true;
     stack_.emplace_back(index, 0);
   }
   const OpenJaxpr& open_;
-  std::vector<State> state_;
+  std::vector<bool> seen_;
   std::vector<std::pair<int, std::size_t>> stack_;
   std::vector<int> order_;
 };

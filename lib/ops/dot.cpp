@@ -11,7 +11,7 @@
 #include <Eigen/Core>
 
 #include "ops/axis.h"
-#include "ops/remembered.h"
+#include "ops/last_params.h"
 #include "ops/small_products.h"
 
 namespace plait {
@@ -438,8 +438,8 @@ Array lax::dot_general(Operand lhs, Operand rhs, const DotDimensions& dimensions
                        std::optional<DType> preferred_element_type) {
   const DType dtype = preferred_element_type.value_or(lhs.dtype());
   const Params params =
-      remembered([&] { return dot_params(dimensions, dtype); }, dimensions.lhs_contract,
-                 dimensions.rhs_contract, dimensions.lhs_batch, dimensions.rhs_batch, dtype);
+      last_params([&] { return dot_params(dimensions, dtype); }, dimensions.lhs_contract,
+                  dimensions.rhs_contract, dimensions.lhs_batch, dimensions.rhs_batch, dtype);
   return bind(dot_general_p, {lhs, rhs}, params);
 }
 

@@ -27,14 +27,15 @@ Array finished(const Array& reduced, const Shape& shape, std::span<const int> ax
   return keepdims ? with_axes(reduced, shape, axes) : reduced;
 }
 
-// x where the mask is true, and a scalar elsewhere.
-Array masked_by(const Array& x, const Array& where, const Array& identity,
+// x where the mask is true, and the scalar that make_identity() gives elsewhere.
+Array masked_by(const Array& x, const OptionalArray& where, const auto& make_identity,
                 std::string_view function) {
-  Arrays operands{truth(where), x};
+  if (!where) return x;
+  Arrays operands{truth(*where), x};
   broadcast_shapes(std::span<Array>(operands), function);
   const Shape shape = operands[1].ndim() == 0 ? operands[0].shape() : operands[1].shape();
   return lax::select(operands[0], plait::broadcast_to(operands[1], shape),
-                     plait::broadcast_to(identity, shape));
+                     plait::broadcast_to(make_identity(), shape));
 }
 
 Array combined(Array (*reduce)(Operand, std::span<const int>), Array (*combine)(Operand, Operand),
@@ -67,7 +68,7 @@ Array extreme(bool largest, const Operand& a, const Axes& axis, bool keepdims,
            : largest ? lowest_of(a.dtype())
                      : largest_of(a.dtype());
   };
-  const Array x = where ? masked_by(a, *where, identity(), name) : Array(a);
+  const Array x = masked_by(a, where, identity, name);
   return largest ? combined(lax::reduce_max, lax::max, x, axis, keepdims, initial, name)
                  : combined(lax::reduce_min, lax::min, x, axis, keepdims, initial, name);
 }
@@ -77,14 +78,14 @@ Array extreme(bool largest, const Operand& a, const Axes& axis, bool keepdims,
 Array numpy::sum(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
                  const OptionalArray& initial, const OptionalArray& where) {
   const Array x = astype(a, dtype.value_or(sum_dtype(a.dtype())));
-  const Array masked = where ? masked_by(x, *where, constant(0, x), "sum") : x;
+  const Array masked = masked_by(x, where, [&] { return constant(0, x); }, "sum");
   return combined(lax::reduce_sum, lax::add, masked, axis, keepdims, initial, "sum");
 }
 
 Array numpy::prod(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
                   const OptionalArray& initial, const OptionalArray& where) {
   const Array x = astype(a, dtype.value_or(sum_dtype(a.dtype())));
-  const Array masked = where ? masked_by(x, *where, constant(1, x), "prod") : x;
+  const Array masked = masked_by(x, where, [&] { return constant(1, x); }, "prod");
   return combined(lax::reduce_prod, lax::mul, masked, axis, keepdims, initial, "prod");
 }
 
@@ -107,12 +108,12 @@ Array numpy::amin(Operand a, const Axes& axis, bool keepdims, const OptionalArra
 
 Array numpy::any(Operand a, const Axes& axis, bool keepdims, const OptionalArray& where) {
   const Array x = truth(a);
-  const Array masked = where ? masked_by(x, *where, Array(false), "any") : x;
+  const Array masked = masked_by(x, where, [&] { return Array(false); }, "any");
   return combined(lax::reduce_or, lax::bitwise_or, masked, axis, keepdims, {}, "any");
 }
 Array numpy::all(Operand a, const Axes& axis, bool keepdims, const OptionalArray& where) {
   const Array x = truth(a);
-  const Array masked = where ? masked_by(x, *where, Array(true), "all") : x;
+  const Array masked = masked_by(x, where, [&] { return Array(true); }, "all");
   return combined(lax::reduce_and, lax::bitwise_and, masked, axis, keepdims, {}, "all");
 }
 

@@ -12,7 +12,7 @@
 #include "ir/operands.h"
 
 #include "ops/axis.h"
-#include "ops/remembered.h"
+#include "ops/last_params.h"
 
 #include <plait/base/pool.h>
 #include <plait/families.h>
@@ -309,8 +309,8 @@ Array reduce(const char* kind, const Array& operand, std::span<const int> axes) 
   std::sort(sorted.begin(), sorted.end());
   const std::string_view name = kind;
   const Params params =
-      remembered([&] { return Params{{"kind", std::string(name)}, {"axes", to_shape(sorted)}}; },
-                 name, sorted);
+      last_params([&] { return Params{{"kind", std::string(name)}, {"axes", to_shape(sorted)}}; },
+                  name, sorted);
   return bind(reduce_p, {operand}, params);
 }
 

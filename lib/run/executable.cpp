@@ -10,10 +10,8 @@
 
 #include <array>
 
-#include "compile/loop_residuals.h"
-#include "compile/outer_products.h"
 #include "compile/plan.h"
-#include "compile/simplify.h"
+#include "compile/prepare.h"
 #include "run/executable.h"
 #include "run/frame.h"
 #include "run/recorder.h"
@@ -354,13 +352,6 @@ std::string StepExecutable::explain() const {
   return text;
 }
 
-bool is_claimed(std::span<const Backend* const> backends, const Equation& equation,
-                std::span<const Aval> inputs, std::span<const Aval> outputs) {
-  return std::any_of(backends.begin(), backends.end(), [&](const Backend* backend) {
-    return bool(backend->supports(equation, inputs, outputs));
-  });
-}
-
 // After how many calls compiling a program on slow backends pays, if these call for it at all:
 // nothing where they take none of its equations.
 std::optional<int> calls_until_worth(std::span<const Backend* const> slow, const Jaxpr& program) {
@@ -373,7 +364,7 @@ std::optional<int> calls_until_worth(std::span<const Backend* const> slow, const
     std::vector<Aval> inputs, outputs;
     for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
     for (Var var : equation.outputs) outputs.push_back(program->aval(var));
-    if (!is_claimed(slow, equation, inputs, outputs)) continue;
+    if (!compile_passes::is_claimed(slow, equation, inputs, outputs)) continue;
     std::int64_t elements = 0;
     for (const std::vector<Aval>* avals : {&inputs, &outputs})
       for (const Aval& aval : *avals)
@@ -402,15 +393,7 @@ std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileO
   std::vector<const Backend*> all = options.backends, quick, slow;
   if (all.empty()) all = backends_of(options.device.kind);
   for (const Backend* backend : all) (backend->runs_eagerly() ? quick : slow).push_back(backend);
-  const compile_passes::KeepWhole keep = [&](const Equation& equation, std::span<const Aval> inputs,
-                                             std::span<const Aval> outputs) {
-    return is_claimed(quick, equation, inputs, outputs);
-  };
-  Jaxpr plain = compile_passes::simplify_program(jaxpr, keep);
-  if (const Jaxpr multiplied = compile_passes::multiply_outer_products(plain))
-    plain = compile_passes::simplify_program(multiplied, keep);
-  if (const Jaxpr recomputed = compile_passes::recompute_residuals(plain))
-    plain = compile_passes::simplify_program(recomputed, keep);
+  const Jaxpr plain = compile_passes::prepare(jaxpr, quick);
   const std::vector<Aval> outputs = jaxpr->output_avals();  // weak where the program says so
   const std::optional<int> calls = calls_until_worth(slow, plain);
   std::string failure;

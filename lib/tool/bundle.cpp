@@ -5,25 +5,18 @@
 
 #include <charconv>
 
-#include "compile/outer_products.h"
-#include "compile/simplify.h"
+#include "compile/prepare.h"
 #include "tool/deploy.h"
 #include "tool/deployed/bundle.h"
 
 namespace plait::tool {
 namespace {
 
-// As compilation does it: equations whose body a backend runs as a whole stay.
+// As compilation does it.
 Jaxpr simplified(const Jaxpr& jaxpr) {
-  const compile_passes::KeepWhole keep = [](const Equation& equation, std::span<const Aval> inputs,
-                                            std::span<const Aval> outputs) {
-    for (const Backend* backend : backends_of())
-      if (backend->runs_eagerly() && backend->supports(equation, inputs, outputs)) return true;
-    return false;
-  };
-  const Jaxpr plain = compile_passes::simplify_program(jaxpr, keep);
-  const Jaxpr multiplied = compile_passes::multiply_outer_products(plain);
-  return multiplied ? compile_passes::simplify_program(multiplied, keep) : plain;
+  std::vector<const Backend*> eager = backends_of();
+  std::erase_if(eager, [](const Backend* backend) { return !backend->runs_eagerly(); });
+  return compile_passes::prepare(jaxpr, eager);
 }
 
 // Of a program with named sizes: some sizes at which it is one that can be compiled.

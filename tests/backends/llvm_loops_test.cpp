@@ -8,8 +8,9 @@
 #include <plait/plait.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <random>
+
+#include "../same_bits.h"
 
 using namespace plait;
 
@@ -38,12 +39,6 @@ Array random_array(DType dtype, const Sizes64& shape, unsigned seed) {
       }
   });
   return Array(buffer);
-}
-
-bool same_bits(const Array& a, const Array& b) {
-  const Buffer x = a.buffer().dense(), y = b.buffer().dense();
-  return x.shape() == y.shape() && x.dtype() == y.dtype() &&
-         std::memcmp(x.data(), y.data(), std::size_t(x.bytes())) == 0;
 }
 
 // How the program of f runs at these operands.

@@ -11,26 +11,16 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "../same_bits.h"
+#include "onednn_is_here.h"
+
 using namespace plait;
 
 namespace {
-
-// False where oneDNN is not installed, unless it must be.
-bool is_here() {
-  const bool found = find_backend("onednn") != nullptr;
-  const char* required = std::getenv("PLAIT_REQUIRE_ONEDNN");
-  if (required && *required && std::string(required) != "0") {
-    for (const MissingBackend& missing : missing_backends())
-      MESSAGE(missing.name << ": " << missing.reason);
-    REQUIRE(found);
-  }
-  return found;
-}
 
 Array random_values(const Shape& shape, DType dtype, unsigned seed) {
   std::mt19937 generator(seed);
@@ -100,11 +90,6 @@ void check_backends_agree(const std::function<Array(const Arrays&)>& f, const Ar
   CHECK(distance(ours, reference, scale) <= tolerance_of(inputs[0].dtype()));
 }
 
-bool same_bits(const Array& a, const Array& b) {
-  const Buffer x = a.buffer().dense(), y = b.buffer().dense();
-  return std::memcmp(x.data(), y.data(), std::size_t(x.bytes())) == 0;
-}
-
 std::vector<DType> dtypes_here() {
   std::vector<DType> found;
   for (DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
@@ -121,7 +106,7 @@ std::vector<DType> dtypes_here() {
 }  // namespace
 
 TEST_CASE("products agree with the reference in every layout") {
-  if (!is_here()) return;
+  if (!onednn_is_here()) return;
   const std::vector<int> swap{1, 0};
   for (DType dtype : dtypes_here()) {
     CAPTURE(name_of(dtype));
@@ -161,7 +146,7 @@ TEST_CASE("products agree with the reference in every layout") {
 }
 
 TEST_CASE("products of 16 bits give float32 where asked, with the same bits in jit") {
-  if (!is_here()) return;
+  if (!onednn_is_here()) return;
   for (DType dtype : dtypes_here()) {
     if (dtype == DType::float32) continue;
     CAPTURE(name_of(dtype));
@@ -177,7 +162,7 @@ TEST_CASE("products of 16 bits give float32 where asked, with the same bits in j
 }
 
 TEST_CASE("a product may be called from many threads, and with other strides than before") {
-  if (!is_here()) return;
+  if (!onednn_is_here()) return;
   const std::vector<int> swap{1, 0};
   const Array a = random_values({64, 64}, DType::float32, 1),
               b = random_values({64, 64}, DType::float32, 2);
@@ -199,7 +184,7 @@ TEST_CASE("a product may be called from many threads, and with other strides tha
 }
 
 TEST_CASE("products keep NaN and infinities") {
-  if (!is_here()) return;
+  if (!onednn_is_here()) return;
   Array a = random_values({64, 64}, DType::float32, 5);
   Buffer buffer = Buffer::copy_of(a.buffer().view());
   static_cast<float*>(buffer.data())[3] = NAN;
@@ -212,7 +197,7 @@ TEST_CASE("products keep NaN and infinities") {
 TEST_CASE(
     "a product has the same bits eagerly, in jit, in every layout and for every number of "
     "threads") {
-  if (!is_here()) return;
+  if (!onednn_is_here()) return;
   const std::vector<int> swap{1, 0};
   const Array a = random_values({96, 210}, DType::float32, 1),
               b = random_values({210, 70}, DType::float32, 2);
@@ -237,7 +222,7 @@ TEST_CASE(
 }
 
 TEST_CASE("convolutions and both their gradients agree with the reference") {
-  if (!is_here()) return;
+  if (!onednn_is_here()) return;
   struct Case {
     Shape lhs, rhs, strides, rhs_dilation;
     const char* padding;
@@ -301,7 +286,7 @@ TEST_CASE("convolutions and both their gradients agree with the reference") {
 }
 
 TEST_CASE("convolutions have the same bits in every layout") {
-  if (!is_here()) return;
+  if (!onednn_is_here()) return;
   const Array x = random_values({3, 12, 17, 15}, DType::float32, 1),
               w = random_values({8, 6, 3, 3}, DType::float32, 2);
   const std::vector<int> last{0, 2, 3, 1}, kernel_last{2, 3, 1, 0}, first{0, 3, 1, 2};
@@ -318,7 +303,7 @@ TEST_CASE("convolutions have the same bits in every layout") {
 }
 
 TEST_CASE("gradients of convolutions of every example by kernels are those of each") {
-  if (!is_here()) return;
+  if (!onednn_is_here()) return;
   const Array x = random_values({5, 2, 14, 13, 6}, DType::float32, 1),
               ct = random_values({5, 2, 14, 13, 8}, DType::float32, 2);
   for (std::int64_t groups : {1, 2}) {
@@ -359,7 +344,7 @@ TEST_CASE("gradients of convolutions of every example by kernels are those of ea
 }
 
 TEST_CASE("layer_norm and attention agree with their bodies, and keep NaN and infinities") {
-  if (!is_here()) return;
+  if (!onednn_is_here()) return;
   auto check = [](const Function& f, const Arrays& inputs, const char* symbol) {
     std::vector<Aval> avals;
     for (const Array& input : inputs) avals.push_back(input.aval());
@@ -399,7 +384,7 @@ TEST_CASE("layer_norm and attention agree with their bodies, and keep NaN and in
 }
 
 TEST_CASE("explain says where products run, and why small ones do not run here") {
-  if (!is_here()) return;
+  if (!onednn_is_here()) return;
   auto table = [](std::int64_t n) {
     const Aval aval{{n, n}, DType::float32};
     return compile(make_jaxpr(
@@ -417,7 +402,7 @@ TEST_CASE("explain says where products run, and why small ones do not run here")
 }
 
 TEST_CASE("epilogues of products and convolutions give the bits of the equations alone") {
-  if (!is_here()) return;
+  if (!onednn_is_here()) return;
   auto check = [](const Function& f, const Arrays& inputs, const char* fused) {
     std::vector<Aval> avals;
     for (const Array& input : inputs) avals.push_back(input.aval());
@@ -504,7 +489,7 @@ TEST_CASE("epilogues of products and convolutions give the bits of the equations
 }
 
 TEST_CASE("epilogues keep NaN and infinities") {
-  if (!is_here()) return;
+  if (!onednn_is_here()) return;
   Buffer buffer = Buffer::copy_of(random_values({64, 64}, DType::float32, 5).buffer().view());
   static_cast<float*>(buffer.data())[3] = NAN;
   static_cast<float*>(buffer.data())[70] = INFINITY;
@@ -520,7 +505,7 @@ TEST_CASE("epilogues keep NaN and infinities") {
 }
 
 TEST_CASE("avg_pool agrees with its body in every padding, and keeps NaN and infinities") {
-  if (!is_here()) return;
+  if (!onednn_is_here()) return;
   Buffer image =
       Buffer::copy_of(random_values({2, 3, 9, 11, 5}, DType::float32, 1).buffer().view());
   static_cast<float*>(image.data())[77] = NAN;

@@ -8,7 +8,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-import time
 
 import libraries
 import numpy as np
@@ -182,53 +181,54 @@ def many_sizes_reference(params, x, y):
 # --- Import ----------------------------------------------------------------------------------------
 
 
-def import_row(name, what, reach, statements, unit="s", before=None):
-    """statements of a library's module; NumPy's own import is subtracted. Byte code is on disk."""
+def import_row(name, what, reach, code, unit="s", before=None):
+    """What this code prints, in a process of its own that imported NumPy before.
+
+    Byte code is on disk, and the files are in memory, unless before() has them forgotten.
+    """
 
     def measure(row, contest):
         entries = {name: Entry("ok") for name in contest.names if name not in ("numpy", "compile")}
-        for contestant in entries:
-            run(f"import {libraries.module_of(contestant)}", contest, contestant)
         for _ in range(contest.repeats):
             for contestant, entry in entries.items():
                 module = libraries.module_of(contestant)
-                base = run("import numpy", contest, contestant)
+                printed(f"import {module}", contest, contestant)
                 if before:
                     before(module)
-                value = run(f"import numpy, {module}", contest, contestant)
-                entry.values.append(max(value - base, 1e-6))
+                entry.values.append(float(printed(code.format(module), contest, contestant)))
         return entries
 
-    run = statements
     return Row(name, what, reach, measure=measure, unit=unit)
 
 
-def installed(contest, contestant):
-    """The environment, where Python may keep byte code: installed packages come with theirs."""
+def printed(code, contest, contestant):
+    """By a new Python, which may keep byte code: installed packages come with theirs."""
     environment = contest.environment(contestant)
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    return environment
-
-
-def run_time(statement, contest, contestant):
-    """Seconds that a Python takes to run it."""
-    start = time.perf_counter()
-    command = [sys.executable, "-c", statement]
-    environment = installed(contest, contestant)
-    subprocess.run(command, check=True, env=environment, preexec_fn=before_others)
-    return time.perf_counter() - start
-
-
-def run_memory(statement, contest, contestant):
-    """Bytes that are resident after it."""
-    code = statement + "\nprint(open('/proc/self/status').read().split('VmRSS:')[1].split()[0])"
-    output = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", code],
         check=True,
         stdout=subprocess.PIPE,
-        env=installed(contest, contestant),
+        env=environment,
+        preexec_fn=before_others,
     ).stdout
-    return 1024 * int(output)
+
+
+IMPORT_TIME = """
+import numpy, time
+start = time.perf_counter()
+import {}
+print(time.perf_counter() - start)
+"""
+IMPORT_MEMORY = """
+import numpy
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+before = resident()
+import {}
+print(resident() - before)
+"""
 
 
 def evict(module):
@@ -247,15 +247,15 @@ FIRST = {"jaxlike": train, "torchlike": torch_train}
 STEP = {"inputs": lambda: network(128), "reference": trained, "calls": FIRST, "tolerance": 2.5e-3}
 
 ROWS = [
-    import_row("import/warm", "import, beyond NumPy", milliseconds(40), run_time),
+    import_row("import/warm", "import, beyond NumPy", milliseconds(40), IMPORT_TIME),
     import_row(
         "import/cold",
         "import, beyond NumPy, files not in memory",
         milliseconds(40),
-        run_time,
+        IMPORT_TIME,
         before=evict,
     ),
-    import_row("import/memory", "resident, beyond NumPy", megabytes(60), run_memory, unit="B"),
+    import_row("import/memory", "resident, beyond NumPy", megabytes(60), IMPORT_MEMORY, unit="B"),
     *(row for equations in (128, 512, 896) for row in chain_row(equations)),
     *length_rows("trace", "trace", tracing, (microseconds(3),)),
     *length_rows("grad", "gradient of", differentiating),

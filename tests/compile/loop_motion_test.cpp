@@ -7,8 +7,8 @@
 #include <plait/transforms.h>
 
 #include <cmath>
-#include <cstring>
 
+#include "../same_bits.h"
 #include "compile/simplify.h"
 
 using namespace plait;
@@ -126,12 +126,6 @@ bool is_close(const Array& a, const Array& b) {
     if (std::abs(p - q) > 1e-12 * (1 + std::abs(q))) return false;
   }
   return true;
-}
-
-bool same_bits(const Array& a, const Array& b) {
-  const Buffer x = a.buffer().dense(), y = b.buffer().dense();
-  return x.dtype() == y.dtype() && x.shape() == y.shape() &&
-         (x.bytes() == 0 || std::memcmp(x.data(), y.data(), std::size_t(x.bytes())) == 0);
 }
 
 using In = std::span<const Array>;

@@ -7,8 +7,8 @@
 #include <plait/transforms.h>
 
 #include <cmath>
-#include <cstring>
 
+#include "../same_bits.h"
 #include "compile/loop_residuals.h"
 
 using namespace plait;
@@ -17,12 +17,6 @@ namespace {
 
 using In = std::span<const Array>;
 constexpr std::int64_t steps = 16;
-
-bool same_bits(const Array& a, const Array& b) {
-  const Buffer x = a.buffer().dense(), y = b.buffer().dense();
-  return x.dtype() == y.dtype() && x.shape() == y.shape() &&
-         std::memcmp(x.data(), y.data(), std::size_t(x.bytes())) == 0;
-}
 
 // c' = c / 2 + x; e = exp(-c'), p = 1 / (1 + e), q = p / (1 + e), and behind it, backwards,
 // d' = 0.9 d + e q + p x. Gives the last d, and p where that is wanted.

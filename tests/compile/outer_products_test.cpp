@@ -6,17 +6,12 @@
 #include <cmath>
 #include <cstring>
 
+#include "../same_bits.h"
 #include "compile/outer_products.h"
 
 using namespace plait;
 
 namespace {
-
-bool same_bits(const Array& a, const Array& b) {
-  const Buffer x = a.buffer().dense(), y = b.buffer().dense();
-  return x.dtype() == y.dtype() && x.shape() == y.shape() &&
-         std::memcmp(x.data(), y.data(), std::size_t(x.bytes())) == 0;
-}
 
 Array column(const std::vector<double>& values, DType dtype) {
   Buffer buffer = Buffer::empty(DType::float64, {std::int64_t(values.size()), 1});

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "../same_bits.h"
 #include "compile/simplify.h"
 
 using namespace plait;
@@ -33,12 +34,6 @@ Array awkward(DType dtype) {
   return lax::convert_element_type(Array(buffer), dtype);
 }
 
-bool same_bits(const Array& a, const Array& b) {
-  const Buffer x = a.buffer().dense(), y = b.buffer().dense();
-  return x.dtype() == y.dtype() && x.shape() == y.shape() &&
-         std::memcmp(x.data(), y.data(), std::size_t(x.bytes())) == 0;
-}
-
 struct Law {
   const char* law;
   std::function<Array(const Array&)> program;
@@ -48,7 +43,7 @@ struct Law {
 const Array f32(double value) { return Array::literal(value, DType::float32); }
 
 // A program for each row.
-std::vector<Law> laws() {
+std::vector<Law> all_laws() {
   const std::vector<int> swap{1, 0}, last{1};
   return {
       {"transpose(transpose(x, p), q) = transpose(x, p o q)",
@@ -98,7 +93,7 @@ std::vector<Law> laws() {
 }  // namespace
 
 TEST_CASE("every rewrite row has a program here, which it shortens without changing a bit") {
-  const std::vector<Law> all = laws();
+  const std::vector<Law> all = all_laws();
   const auto rows = compile_passes::rewrite_rows();
   REQUIRE(rows.size() == all.size());
   const Array x = awkward(DType::float32);

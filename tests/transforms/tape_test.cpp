@@ -4,11 +4,11 @@
 #include <plait/plait.h>
 #include <plait/tape_nodes.h>
 
-#include <cstring>
 #include <string>
 #include <thread>
 
 #include "../problem.h"
+#include "../same_bits.h"
 
 using namespace plait;
 
@@ -17,10 +17,6 @@ namespace {
 Array scalar(double value) { return Array::literal(value, DType::float64); }
 Array ramp(std::int64_t n) { return lax::iota(DType::float64, {n}, 0) * 0.1 + 0.3; }
 double gradient(const Array& x) { return grad_of(x)->item<double>(); }
-bool same_bits(const Array& a, const Array& b) {
-  const Buffer x = a.buffer().dense(), y = b.buffer().dense();
-  return x.bytes() == y.bytes() && std::memcmp(x.data(), y.data(), x.bytes()) == 0;
-}
 }  // namespace
 
 TEST_CASE("backward adds the derivatives of a scalar to its variables") {

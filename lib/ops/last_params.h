@@ -13,7 +13,7 @@ namespace plait {
 
 // What make gives, or gave to this thread for equal keys. Every lambda has a memory of its own.
 template <class Make, class... Keys>
-Params remembered(const Make& make, const Keys&... keys) {
+Params last_params(const Make& make, const Keys&... keys) {
   static thread_local std::optional<std::pair<std::tuple<Keys...>, Params>> last;
   if (!last || last->first != std::tie(keys...)) last.emplace(std::tuple<Keys...>(keys...), make());
   return last->second;
