@@ -9,63 +9,10 @@
 #include <plait/base/progress.h>
 #include <plait/ops_control.h>
 
-#include <map>
+#include "compile/arena.h"
 
 namespace plait::compile_passes {
 namespace {
-
-constexpr std::int64_t alignment = 64;
-std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
-// Ranges of the arena in order of time: the smallest hole that fits, else at the end.
-class Arena {
- public:
-  std::int64_t take(std::int64_t bytes) {
-    bytes = aligned(bytes);
-    auto best = holes_.end();
-    for (auto hole = holes_.begin(); hole != holes_.end(); ++hole)
-      if (hole->second >= bytes && (best == holes_.end() || hole->second < best->second))
-        best = hole;
-    std::int64_t offset = size_;
-    if (best != holes_.end()) {
-      offset = best->first;
-      const std::int64_t left = best->second - bytes;
-      holes_.erase(best);
-      if (left > 0) holes_.emplace(offset + bytes, left);
-    } else {
-      // A hole at the end grows.
-      if (auto last = holes_.rbegin();
-          last != holes_.rend() && last->first + last->second == size_) {
-        offset = last->first;
-        holes_.erase(last->first);
-      }
-      size_ = offset + bytes;
-    }
-    return offset;
-  }
-  void give_back(std::int64_t offset, std::int64_t bytes) {
-    bytes = aligned(bytes);
-    if (bytes == 0) return;
-    auto next = holes_.lower_bound(offset);
-    if (next != holes_.end() && offset + bytes == next->first) {
-      bytes += next->second;
-      next = holes_.erase(next);
-    }
-    if (next != holes_.begin()) {
-      auto before = std::prev(next);
-      if (before->first + before->second == offset) {
-        before->second += bytes;
-        return;
-      }
-    }
-    holes_.emplace(offset, bytes);
-  }
-  std::int64_t size() const { return size_; }
-
- private:
-  std::map<std::int64_t, std::int64_t> holes_;  // offset -> bytes; neighbours merged
-  std::int64_t size_ = 0;
-};
 
 class Planner {
  public:
@@ -228,25 +175,17 @@ class Planner {
     return -1;
   }
 
-  // Packs what lives in the arena, in order of time, and finds donors for outputs.
+  // Packs what lives in the arena, and finds donors for outputs.
   void place() {
-    std::vector<std::vector<int>> begins(partition_.groups.size()), ends(partition_.groups.size());
-    for (std::size_t i = 0; i < memories_.size(); ++i) {
-      if (memories_[i].segment != PlannedView::Segment::arena || memories_[i].end < 0) continue;
-      begins[memories_[i].begin].push_back(int(i));
-      ends[memories_[i].end].push_back(int(i));
+    std::vector<Lifetime> lifetimes;
+    std::vector<Memory*> owners;
+    for (Memory& memory : memories_) {
+      if (memory.segment != PlannedView::Segment::arena || memory.end < 0) continue;
+      lifetimes.push_back({memory.bytes, memory.begin, memory.end});
+      owners.push_back(&memory);
     }
-    Arena arena;
-    for (std::size_t step = 0; step < begins.size(); ++step) {
-      // Large ones first: they fit into fewer holes.
-      std::stable_sort(begins[step].begin(), begins[step].end(),
-                       [&](int a, int b) { return memories_[a].bytes > memories_[b].bytes; });
-      for (int memory : begins[step])
-        memories_[memory].offset = arena.take(memories_[memory].bytes);
-      for (int memory : ends[step])
-        arena.give_back(memories_[memory].offset, memories_[memory].bytes);
-    }
-    plan_.arena_bytes = arena.size();
+    plan_.arena_bytes = place_in_arena(lifetimes);
+    for (std::size_t i = 0; i < owners.size(); ++i) owners[i]->offset = lifetimes[i].offset;
     for (const Memory& memory : memories_)
       if (memory.segment == PlannedView::Segment::arena && memory.root >= 0 &&
           is_stack(memory.root))

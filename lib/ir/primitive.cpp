@@ -109,25 +109,27 @@ Definition& Definition::effectful() {
   return *this;
 }
 
-Definition& Definition::operands(int at_least) {
-  primitive_->min_operands_ = at_least;
+Definition& Definition::operands(int number) {
+  primitive_->max_operands_ = number;
+  return operands_at_least(number);
+}
+
+Definition& Definition::operands_at_least(int number) {
+  primitive_->min_operands_ = number;
   return *this;
 }
 
-namespace {
-std::atomic<bool> takes_no_more[max_primitives];
-}  // namespace
-
-bool takes_no_more_operands(const Primitive& primitive) {
-  return takes_no_more[primitive.index()] = true;
+Definition& Definition::overwrites(int operand) {
+  primitive_->overwritten_ = operand;
+  return *this;
 }
 
 void require_operands(const Primitive& primitive, std::size_t count) {
-  const std::size_t stated = std::size_t(primitive.min_operands());
-  if (count == stated || (count > stated && !takes_no_more[primitive.index()])) return;
+  const bool too_few = count < std::size_t(primitive.min_operands());
+  if (!too_few && count <= std::size_t(primitive.max_operands())) return;
   throw ValueError("`" + std::string(primitive.name()) + "` has " + std::to_string(count) +
-                       " operands and takes " + std::to_string(stated),
-                   count < stated ? "give it all its operands" : "leave out the others");
+                       " operands and takes " + std::to_string(primitive.min_operands()),
+                   too_few ? "give it all its operands" : "leave out the others");
 }
 
 RuleOrigin Definition::origin(const char* file, int line) const {

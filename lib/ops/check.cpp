@@ -103,7 +103,7 @@ void eval_check(std::span<const View> inputs, std::span<const View>, const Param
 constinit const Primitive check_p{"check"};
 static const auto check_def =
     define(check_p, "An error unless the first operand is true everywhere.")
-        .operands(1)
+        .operands_at_least(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           require_dtype("check", inputs[0], boolean);
           for (const Aval& input : inputs)

@@ -4,7 +4,6 @@
 #include <plait/cost.h>
 #include <plait/guard.h>
 
-#include "ir/operands.h"
 #include "ops/index_rows.h"
 
 namespace plait {
@@ -56,7 +55,6 @@ Starts starts_in(const Array& rows, const Shape& array, const lax::IndexDimensio
 }  // namespace
 
 constinit const Primitive checked_indices_p{"checked_indices"};
-static const bool checked_indices_takes_no_more = takes_no_more_operands(checked_indices_p);
 static const auto checked_indices_def =
     define(checked_indices_p,
            "Starts of windows, the first operand, as they are: an IndexError unless each is from 0 "

@@ -81,7 +81,7 @@ Params CondParams::to_params() const {
 constinit const Primitive cond_p{"cond"};
 static const auto cond_def =
     define(cond_p, "Applies the branch that the first operand, an int32 scalar, chooses.")
-        .operands(1)
+        .operands_at_least(1)
         .refuse<Eval>(runs_elsewhere)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const CondParams cond(params);

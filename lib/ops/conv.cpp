@@ -4,7 +4,6 @@
 // kernel is reversed; by rhs, the cotangent is the kernel. The kernel of the reference is in
 // conv_kernel.cpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/operands.h"
 
 #include <algorithm>
 
@@ -322,7 +321,6 @@ std::vector<Sample> conv_samples() {
 }  // namespace
 
 constinit const Primitive conv_p{"conv"};
-static const bool conv_takes_no_more = takes_no_more_operands(conv_p);
 static const auto conv_def =
     define(conv_p,
            "Convolution as neural networks mean it: each kernel of rhs is correlated with windows "

@@ -10,7 +10,6 @@
 
 #include <limits>
 
-#include "ir/operands.h"
 #include "order.h"
 
 namespace plait {
@@ -239,7 +238,6 @@ Array previous(const Array& x, int axis, bool reverse, double fill) {
 }  // namespace
 
 constinit const Primitive cumreduce_p{"cumreduce"};
-static const bool cumreduce_takes_no_more = takes_no_more_operands(cumreduce_p);
 static const auto cumreduce_def =
     define(cumreduce_p,
            "Running reductions along an axis: kind sum, prod, max or min (NaN wins); from the end "
@@ -359,7 +357,6 @@ void recur(const T* a, const T* b, T* out, const AxisLoops& loops, bool reverse)
 }  // namespace
 
 constinit const Primitive recurrence_p{"recurrence"};
-static const bool recurrence_takes_no_more = takes_no_more_operands(recurrence_p);
 static const auto recurrence_def =
     define(recurrence_p,
            "h_i = a_i h_(i-1) + b_i along an axis, with h_0 = b_0; from the end of the axis when "

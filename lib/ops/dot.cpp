@@ -2,7 +2,6 @@
 // Eigen.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/dot.h"
-#include "ir/operands.h"
 
 #include <plait/base/pool.h>
 #include <plait/families.h>
@@ -303,7 +302,6 @@ Array transpose_operand(const Array& cotangent, const Array& other, const Aval& 
 }  // namespace
 
 constinit const Primitive dot_general_p{"dot_general"};
-static const bool dot_general_takes_no_more = takes_no_more_operands(dot_general_p);
 static const auto dot_general_def =
     define(dot_general_p,
            "Sums products over the contracted axes; the result has the batch axes, then the free "

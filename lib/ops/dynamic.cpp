@@ -202,7 +202,7 @@ static const auto dynamic_slice_def =
            "The window of the first operand that starts where the others, one scalar for each "
            "axis, say; starts are "
            "clamped, so that the window lies inside.")
-        .operands(1)
+        .operands_at_least(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           Aval aval = inputs[0];
           const Shape& window = params.get<Shape>("slice_sizes");
@@ -257,7 +257,8 @@ static const auto dynamic_update_slice_def =
            "The first operand with the second written over the window that starts where the "
            "others, one scalar "
            "for each axis, say; starts are clamped, so that the window lies inside.")
-        .operands(2)
+        .operands_at_least(2)
+        .overwrites(0)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
           Aval aval = inputs[0];
           const Aval& update = inputs[1];

@@ -1,6 +1,5 @@
 // What families of primitives share. See families.h.
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/operands.h"
 
 #include <plait/families.h>
 #include <plait/ops.h>
@@ -68,7 +67,6 @@ Family elementwise(DTypes types, int num_operands, ResultType result,
   return {
       "elementwise", [=](Definition& definition) {
         const Primitive& primitive = definition.primitive();
-        takes_no_more_operands(primitive);
         definition.operands(num_operands)
             .rule<Abstract>([=, &primitive](std::span<const Aval> inputs, const Params&) {
               return std::vector<Aval>{elementwise_aval(primitive.name(), inputs, types, result)};
@@ -275,7 +273,6 @@ Mask::Rule mask_elementwise(const Primitive& primitive) {
 Family movement() {
   return {"movement", [](Definition& definition) {
             const Primitive& primitive = definition.primitive();
-            takes_no_more_operands(primitive);
             definition.operands(1).rule<Eval>([&primitive](std::span<const View> inputs,
                                                            std::span<const View> outputs,
                                                            const Params& params) {

@@ -15,7 +15,6 @@
 #include <plait/base/pool.h>
 #include <plait/guard.h>
 
-#include "ir/operands.h"
 #include "ops/index_rows.h"
 
 #include <algorithm>
@@ -249,7 +248,6 @@ std::vector<Sample> gather_samples() {
 }  // namespace
 
 constinit const Primitive gather_p{"gather"};
-static const bool gather_takes_no_more = takes_no_more_operands(gather_p);
 static const auto gather_def =
     define(gather_p, "Windows of the operand that start where rows of the second operand say.")
         .operands(2)

@@ -2,7 +2,6 @@
 // in NumPy.
 // SPDX-License-Identifier: Apache-2.0
 #include "order.h"
-#include "ir/operands.h"
 #include "ops/axis.h"
 
 #include "ops/indexing.h"
@@ -210,7 +209,6 @@ Array argreduce(const char* kind, const Array& operand, int axis, DType index_dt
 }  // namespace
 
 constinit const Primitive argreduce_p{"argreduce"};
-static const bool argreduce_takes_no_more = takes_no_more_operands(argreduce_p);
 static const auto argreduce_def =
     define(argreduce_p,
            "The index of the largest (kind max) or smallest (min) element along an axis: the first "

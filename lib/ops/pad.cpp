@@ -1,7 +1,6 @@
 // pad: an array with copies of a scalar around and between its elements, or with elements taken
 // away.
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/operands.h"
 #include "ops/indexing.h"
 
 namespace plait {
@@ -171,7 +170,6 @@ Arrays mask_pad(std::span<const Masked> inputs, std::span<const Aval> outputs, c
 }  // namespace
 
 constinit const Primitive pad_p{"pad"};
-static const bool pad_takes_no_more = takes_no_more_operands(pad_p);
 static const auto pad_def =
     define(pad_p,
            "The first operand with copies of the second, a scalar, before (low), after (high) and "

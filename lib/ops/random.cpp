@@ -7,7 +7,6 @@
 #include <plait/ops.h>
 #include <plait/ops_order.h>
 
-#include "ir/operands.h"
 
 namespace plait {
 namespace {
@@ -70,7 +69,6 @@ void bits_eval(std::span<const View> inputs, std::span<const View> outputs, cons
 }  // namespace
 
 constinit const Primitive random_bits_p{"random_bits"};
-static const bool random_bits_takes_no_more = takes_no_more_operands(random_bits_p);
 static const auto random_bits_def =
     define(random_bits_p,
            "Random unsigned integers of bit_width 8, 16, 32 or 64 from a key: element i of shape, "
@@ -125,7 +123,6 @@ Array lax::random_bits(Operand key, const Shape& shape, int bit_width) {
 }
 
 constinit const Primitive random_fold_p{"random_fold"};
-static const bool random_fold_takes_no_more = takes_no_more_operands(random_fold_p);
 static const auto random_fold_def =
     define(random_fold_p,
            "A new key from a key and uint32 data, that of jax.random.fold_in. Keys and data have "

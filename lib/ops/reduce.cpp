@@ -9,7 +9,6 @@
 // combined pairwise.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/reduce.h"
-#include "ir/operands.h"
 
 #include "ops/axis.h"
 #include "ops/last_params.h"
@@ -375,7 +374,6 @@ void finish_reduction(const std::string& kind, DType dtype, std::span<const Redu
 }
 
 constinit const Primitive reduce_p{"reduce"};
-static const bool reduce_takes_no_more = takes_no_more_operands(reduce_p);
 static const auto reduce_def =
     define(reduce_p,
            "Combines the elements along axes: kind sum, prod, max, min (NaN wins), and, or. An "

@@ -16,7 +16,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/guard.h>
 
-#include "ir/operands.h"
 #include "ops/index_rows.h"
 
 #include <algorithm>
@@ -324,13 +323,13 @@ std::vector<Sample> scatter_samples() {
 }  // namespace
 
 constinit const Primitive scatter_p{"scatter"};
-static const bool scatter_takes_no_more = takes_no_more_operands(scatter_p);
 static const auto scatter_def =
     define(scatter_p,
            "The first operand with the third set, added, multiplied, or its minimum or maximum "
            "taken, in windows that start where "
            "rows of the second say.")
         .operands(3)
+        .overwrites(0)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           Aval aval = inputs[0];
           const Aval &indices = inputs[1], &updates = inputs[2];

@@ -4,7 +4,6 @@
 // Mask rules: an axis is cut or joined where its real elements end, so a named size in a start or
 // before a joint becomes a shift at run time; everything else stays as it is.
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/operands.h"
 #include "ops/axis.h"
 #include "ops/indexing.h"
 
@@ -309,7 +308,6 @@ std::vector<Aval> split_aval(std::span<const Aval> inputs, const Params& params)
 }  // namespace
 
 constinit const Primitive split_p{"split"};
-static const bool split_takes_no_more = takes_no_more_operands(split_p);
 static const auto split_def =
     define(split_p, "Consecutive pieces of the given sizes along an axis.")
         .operands(1)

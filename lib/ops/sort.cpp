@@ -251,7 +251,7 @@ static const auto sort_def =
            "The operands along an axis in the order of the first num_keys of them, least first, or "
            "greatest first when descending. NaN is greatest; -0.0 equals 0.0; complex numbers are "
            "ordered as pairs.")
-        .operands(1)
+        .operands_at_least(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const std::int64_t num_keys = params.integer("num_keys");
           if (inputs.empty() || num_keys < 1 || num_keys > std::int64_t(inputs.size()))

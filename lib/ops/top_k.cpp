@@ -5,7 +5,6 @@
 #include <limits>
 #include <memory>
 
-#include "ir/operands.h"
 #include "order.h"
 #include "radix_sort.h"
 
@@ -120,7 +119,6 @@ void top_k_eval(std::span<const View> inputs, std::span<const View> outputs, con
 }  // namespace
 
 constinit const Primitive top_k_p{"top_k"};
-static const bool top_k_takes_no_more = takes_no_more_operands(top_k_p);
 static const auto top_k_def =
     define(top_k_p,
            "The k largest elements along an axis, largest first, and their indices. NaN is "

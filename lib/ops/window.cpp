@@ -5,7 +5,6 @@
 // of max and min pick tangents by it.
 // SPDX-License-Identifier: Apache-2.0
 #include "window.h"
-#include "ir/operands.h"
 
 #include <numeric>
 
@@ -231,7 +230,6 @@ Array reduce_window(const std::string& kind, const Array& operand, const Shape& 
 }  // namespace
 
 constinit const Primitive reduce_window_p{"reduce_window"};
-static const bool reduce_window_takes_no_more = takes_no_more_operands(reduce_window_p);
 static const auto reduce_window_def =
     define(reduce_window_p,
            "Combines the elements under windows: kind sum, prod, max or min (NaN wins), or argmax "

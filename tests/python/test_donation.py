@@ -194,3 +194,42 @@ def test_wrong_arguments():
     with pytest.raises(plait.ShapeError):
         plait.jit(axpy, donate_argnums=0)(w, pnp.ones(3))
     assert not w.is_deleted()
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        lambda x, i, v: plait.lax.dynamic_update_slice(x, v, (i, 0)),
+        lambda x, i, v: x.at[i].set(v[0]),
+        lambda x, i, v: x.at[pnp.stack([i, i + 2])].add(v[0]),
+    ],
+    ids=["dynamic_update_slice", "set", "add"],
+)
+def test_a_row_of_a_donated_table_is_written_where_it_lies(update):
+    step = plait.jit(update, donate_argnums=0)
+    table = np.random.default_rng(0).standard_normal((50, 16)).astype(np.float32)
+    rows = np.ones((1, 16), np.float32)
+    x, expected = pnp.array(table), table.copy()
+    for i in range(8):
+        before = address(x)
+        gc.collect()
+        x = step(x, pnp.asarray(np.int32(i)), rows * i)
+        assert address(x) == before
+        expected = np.asarray(update(pnp.array(expected), np.int32(i), rows * i))
+    np.testing.assert_array_equal(np.asarray(x), expected)
+
+
+def test_a_table_that_is_read_again_is_not_written_over():
+    def step(x, v):
+        y = x * 2
+        changed = y.at[3].add(v)
+        return changed, (y * changed).sum()
+
+    x = np.arange(40, dtype=np.float32).reshape(8, 5)
+    v = np.ones(5, np.float32)
+    changed = 2 * x
+    changed[3] += v
+    for _ in range(4):
+        ours, total = plait.jit(step)(pnp.array(x), v)
+        np.testing.assert_array_equal(np.asarray(ours), changed)
+        np.testing.assert_allclose(float(total), (2 * x * changed).sum())

@@ -20,6 +20,7 @@
 
 #include <array>
 #include <atomic>
+#include <climits>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -36,10 +37,12 @@ class Primitive {
   std::string_view name() const { return name_; }
   // The place of this name in every rule table; the same for equal names.
   int index() const;
-  // What its definition says: never merged, dropped or reordered; and how many operands it takes at
-  // least.
+  // What its definition says: never merged, dropped or reordered; how many operands it takes, at
+  // least and at most; and the operand that its Eval may write the result over, or -1.
   bool is_effectful() const { return effectful_.load(std::memory_order_relaxed); }
   int min_operands() const { return min_operands_.load(std::memory_order_relaxed); }
+  int max_operands() const { return max_operands_.load(std::memory_order_relaxed); }
+  int overwritten() const { return overwritten_.load(std::memory_order_relaxed); }
   bool operator==(const Primitive& other) const {
     return this == &other || index() == other.index();
   }
@@ -47,7 +50,7 @@ class Primitive {
  private:
   const char* name_;
   friend class Definition;
-  mutable std::atomic<int> index_{-1}, min_operands_{0};
+  mutable std::atomic<int> index_{-1}, min_operands_{0}, max_operands_{INT_MAX}, overwritten_{-1};
   mutable std::atomic<bool> effectful_{false};
 };
 
@@ -148,8 +151,12 @@ class Definition {
     return *this;
   }
   Definition& effectful();
-  // States how many operands there are at least, so that no rule meets fewer.
-  Definition& operands(int at_least);
+  // States how many operands there are, or how many at least, so that no rule meets others.
+  Definition& operands(int number);
+  Definition& operands_at_least(int number);
+  // States that Eval may be given the memory of this operand for its result, which has as many
+  // bytes: it changes there what differs. Nobody reads the operand later.
+  Definition& overwrites(int operand);
   const Primitive& primitive() const { return *primitive_; }
 
  private:

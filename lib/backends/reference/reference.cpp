@@ -48,7 +48,12 @@ class EvalKernel final : public Kernel {
       : eval_(rule<Eval>(*equation.primitive)),
         params_(equation.params),
         source_(equation.source),
-        operands_(equation, group) {}
+        operands_(equation, group) {
+    const int operand = equation.primitive->overwritten();
+    if (operand >= 0 && equation.inputs[operand].is_var() &&
+        std::ranges::count(equation.inputs, equation.inputs[operand]) == 1)
+      overwritten_ = equation.inputs[operand].var().id;
+  }
   void run(std::span<const View> inputs, std::span<const View> outputs, void*,
            const Stream&) const override {
     try {
@@ -60,12 +65,16 @@ class EvalKernel final : public Kernel {
       throw;
     }
   }
+  bool may_overwrite(std::size_t input, std::size_t) const override {
+    return int(input) == overwritten_;
+  }
 
  private:
   const Eval::Rule& eval_;
   const Params params_;
   const Source source_;
   const GroupOperands operands_;
+  int overwritten_ = -1;  // the group's input
 };
 
 class ReferenceBackend final : public Backend {

@@ -1,0 +1,158 @@
+// Two ways to place values, of which the better one counts. In order of time, the smallest hole
+// that fits: linear, and good where values are alike. And the largest first, wherever nothing that
+// lives meanwhile is: what a program needs at most is often what it needs anyway (Pisarchyk and
+// Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, "greedy by size"), but it
+// costs the square of their number. It is tried where memory is worth it: where pages that nobody
+// touched before cost more than the search.
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/arena.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <vector>
+
+namespace plait::compile_passes {
+namespace {
+
+constexpr std::int64_t alignment = 64;
+constexpr std::int64_t worth_a_search = 8 << 20;  // bytes of an arena, or of what it has too much
+constexpr std::size_t most_searched = 1024;
+
+std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+// Ranges of the arena: the smallest hole that fits, else at the end.
+class Holes {
+ public:
+  std::int64_t take(std::int64_t bytes) {
+    bytes = aligned(bytes);
+    auto best = holes_.end();
+    for (auto hole = holes_.begin(); hole != holes_.end(); ++hole)
+      if (hole->second >= bytes && (best == holes_.end() || hole->second < best->second))
+        best = hole;
+    std::int64_t offset = size_;
+    if (best != holes_.end()) {
+      offset = best->first;
+      const std::int64_t left = best->second - bytes;
+      holes_.erase(best);
+      if (left > 0) holes_.emplace(offset + bytes, left);
+    } else {
+      // A hole at the end grows.
+      if (auto last = holes_.rbegin();
+          last != holes_.rend() && last->first + last->second == size_) {
+        offset = last->first;
+        holes_.erase(last->first);
+      }
+      size_ = offset + bytes;
+    }
+    return offset;
+  }
+  void give_back(std::int64_t offset, std::int64_t bytes) {
+    bytes = aligned(bytes);
+    if (bytes == 0) return;
+    auto next = holes_.lower_bound(offset);
+    if (next != holes_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      next = holes_.erase(next);
+    }
+    if (next != holes_.begin()) {
+      auto before = std::prev(next);
+      if (before->first + before->second == offset) {
+        before->second += bytes;
+        return;
+      }
+    }
+    holes_.emplace(offset, bytes);
+  }
+  std::int64_t size() const { return size_; }
+
+ private:
+  std::map<std::int64_t, std::int64_t> holes_;  // offset -> bytes; neighbours merged
+  std::int64_t size_ = 0;
+};
+
+struct Steps {
+  std::vector<std::vector<Lifetime*>> begins, ends;  // by step
+
+  explicit Steps(std::span<Lifetime* const> lifetimes) {
+    int count = 0;
+    for (const Lifetime* lifetime : lifetimes) count = std::max(count, lifetime->end + 1);
+    begins.resize(std::size_t(count));
+    ends.resize(std::size_t(count));
+    for (Lifetime* lifetime : lifetimes) {
+      begins[std::size_t(lifetime->begin)].push_back(lifetime);
+      ends[std::size_t(lifetime->end)].push_back(lifetime);
+    }
+  }
+};
+
+std::int64_t place_by_time(std::span<Lifetime* const> lifetimes) {
+  Steps steps(lifetimes);
+  Holes holes;
+  for (std::size_t step = 0; step < steps.begins.size(); ++step) {
+    // Large ones first: they fit into fewer holes.
+    std::ranges::stable_sort(steps.begins[step], std::ranges::greater(), &Lifetime::bytes);
+    for (Lifetime* lifetime : steps.begins[step]) lifetime->offset = holes.take(lifetime->bytes);
+    for (Lifetime* lifetime : steps.ends[step]) holes.give_back(lifetime->offset, lifetime->bytes);
+  }
+  return holes.size();
+}
+
+// No placement takes less.
+std::int64_t most_at_once(std::span<Lifetime* const> lifetimes) {
+  Steps steps(lifetimes);
+  std::int64_t now = 0, most = 0;
+  for (std::size_t step = 0; step < steps.begins.size(); ++step) {
+    for (const Lifetime* lifetime : steps.begins[step]) now += aligned(lifetime->bytes);
+    most = std::max(most, now);
+    for (const Lifetime* lifetime : steps.ends[step]) now -= aligned(lifetime->bytes);
+  }
+  return most;
+}
+
+// These are in order of size, the largest first.
+std::int64_t place_by_size(std::span<Lifetime* const> lifetimes) {
+  std::vector<const Lifetime*> placed;  // in order of offset
+  std::int64_t size = 0;
+  for (Lifetime* lifetime : lifetimes) {
+    const std::int64_t bytes = aligned(lifetime->bytes);
+    std::int64_t end_of_others = 0, smallest = INT64_MAX;
+    for (const Lifetime* other : placed) {
+      if (other->end < lifetime->begin || other->begin > lifetime->end) continue;
+      const std::int64_t hole = other->offset - end_of_others;
+      if (hole >= bytes && hole < smallest) {
+        smallest = hole;
+        lifetime->offset = end_of_others;
+      }
+      end_of_others = std::max(end_of_others, other->offset + aligned(other->bytes));
+    }
+    if (smallest == INT64_MAX) lifetime->offset = end_of_others;
+    size = std::max(size, lifetime->offset + bytes);
+    placed.insert(std::ranges::upper_bound(placed, lifetime->offset, {}, &Lifetime::offset),
+                  lifetime);
+  }
+  return size;
+}
+
+}  // namespace
+
+std::int64_t place_in_arena(std::span<Lifetime> lifetimes) {
+  std::vector<Lifetime*> all;
+  for (Lifetime& lifetime : lifetimes) all.push_back(&lifetime);
+  const std::int64_t size = place_by_time(all);
+  if (size < worth_a_search || size - most_at_once(all) < worth_a_search) return size;
+  std::vector<std::int64_t> offsets;
+  for (const Lifetime& lifetime : lifetimes) offsets.push_back(lifetime.offset);
+  std::ranges::stable_sort(all, std::ranges::greater(), &Lifetime::bytes);
+  // The many small ones of a long program come behind the others, by time.
+  const std::size_t searched = std::min(all.size(), most_searched);
+  const std::span<Lifetime* const> small = std::span(all).subspan(searched);
+  const std::int64_t large_size = place_by_size(std::span(all).first(searched));
+  const std::int64_t found = large_size + place_by_time(small);
+  for (Lifetime* lifetime : small) lifetime->offset += large_size;
+  if (found < size) return found;
+  for (std::size_t i = 0; i < offsets.size(); ++i) lifetimes[i].offset = offsets[i];
+  return size;
+}
+
+}  // namespace plait::compile_passes
