@@ -26,6 +26,53 @@ struct alignas(8) Bytes16 {
   std::uint64_t low, high;
 };
 
+// Rows of a few elements, side by side or all the same: a call for each would take longer than the
+// copy. Whole blocks, of which the last overlaps the one before.
+constexpr std::int64_t largest_short_row = 256;  // bytes
+
+template <int block>
+void copy_short_rows(const char* src, std::int64_t src_step, char* dst, std::int64_t dst_step,
+                     std::int64_t rows, std::int64_t bytes) {
+  for (; rows > 0; --rows, src += src_step, dst += dst_step) {
+    for (std::int64_t at = 0; at + block <= bytes; at += block)
+      std::memcpy(dst + at, src + at, block);
+    std::memcpy(dst + bytes - block, src + bytes - block, block);
+  }
+}
+
+template <class T, int block>
+void fill_short_rows(const T* src, std::int64_t src_step, T* dst, std::int64_t dst_step,
+                     std::int64_t rows, std::int64_t n) {
+  for (; rows > 0; --rows, src += src_step, dst += dst_step) {
+    T splat[block];
+    std::fill_n(splat, block, *src);
+    for (std::int64_t at = 0; at + block <= n; at += block)
+      std::memcpy(dst + at, splat, sizeof splat);
+    std::memcpy(dst + n - block, splat, sizeof splat);
+  }
+}
+
+// Whether it has copied the two innermost loops.
+template <class T>
+bool copied_short_rows(const T* src, T* dst, std::int64_t rows, std::int64_t n,
+                       std::int64_t src_step, std::int64_t dst_step, bool is_same) {
+  constexpr std::int64_t size = sizeof(T);
+  if (n * size > largest_short_row) return false;
+  auto in_blocks_of = [&](auto bytes) {
+    constexpr int block = decltype(bytes)::value;
+    if (n * size < block || block < size) return false;
+    if (is_same)
+      fill_short_rows<T, std::max<int>(1, block / size)>(src, src_step, dst, dst_step, rows, n);
+    else
+      copy_short_rows<block>(reinterpret_cast<const char*>(src), src_step * size,
+                             reinterpret_cast<char*>(dst), dst_step * size, rows, n * size);
+    return true;
+  };
+  return in_blocks_of(std::integral_constant<int, 32>()) ||
+         in_blocks_of(std::integral_constant<int, 16>()) ||
+         in_blocks_of(std::integral_constant<int, 8>());
+}
+
 // The loops of a copy after adjacent dimensions that are contiguous in both views are merged,
 // outermost first; the last is the inner run.
 struct CopyPlan {
@@ -74,6 +121,11 @@ void copy_loops(const T* src, T* dst, const CopyPlan& plan, std::size_t depth) {
   const std::size_t left = plan.shape.size() - depth;
   if (left == 1) {
     copy_run(src, plan.src[depth], dst, plan.dst[depth], plan.shape[depth]);
+  } else if (left == 2 && plan.dst[depth + 1] == 1 &&
+             (plan.src[depth + 1] == 0 || plan.src[depth + 1] == 1) &&
+             copied_short_rows(src, dst, plan.shape[depth], plan.shape[depth + 1], plan.src[depth],
+                               plan.dst[depth], plan.src[depth + 1] == 0)) {
+    return;
   } else if (left == 2 && plan.src[depth + 1] != 1 && plan.src[depth] == 1) {
     copy_tiles(src, dst, plan);
   } else {

@@ -178,7 +178,7 @@ static const auto cholesky_def =
         cholesky_p,
         "The lower triangular L of A = L L^H, for stacks of matrices of which the lower triangle "
         "is read; NaN where a matrix is not positive definite.")
-        .operands(1)
+        .operands_at_least(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
           require_matrices("cholesky", inputs);
           require_square("cholesky", inputs[0]);
@@ -211,7 +211,7 @@ static const auto triangular_solve_def =
     define(triangular_solve_p,
            "X of op(a) X = b, or of X op(a) = b, for stacks of triangular matrices a, of which the "
            "other triangle is not read.")
-        .operands(2)
+        .operands_at_least(2)
         .rule<Abstract>(solve_aval)
         .rule<Eval>(
             [](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {

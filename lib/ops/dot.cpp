@@ -12,6 +12,7 @@
 #include "ops/axis.h"
 #include "ops/last_params.h"
 #include "ops/small_products.h"
+#include "ops/vector_products.h"
 
 namespace plait {
 namespace {
@@ -126,6 +127,11 @@ Matrices exchanged(const Matrices& m) {
           m.column_stride, m.row_stride, m.data, m.copy};
 }
 
+template <class T>
+MatrixStack<T> stack_of(const Matrices& m) {
+  return {static_cast<const T*>(m.data), m.batch_stride, m.row_stride, m.column_stride};
+}
+
 // out = a b of `rows` rows. Eigen's kernel by itself: its expression of a product also compiles
 // what it does for vectors and small matrices, for each of the layouts.
 template <class T, int lhs_order, int rhs_order>
@@ -148,10 +154,13 @@ void multiply(const Matrices& a, const Matrices& b, T* out) {
   const std::int64_t M = a.rows, K = a.columns, N = b.columns;
   if constexpr (std::is_floating_point_v<T>)
     if (is_small_product(M, K, N))
-      return multiply_small(
-          {static_cast<const T*>(a.data), a.batch_stride, a.row_stride, a.column_stride},
-          {static_cast<const T*>(b.data), b.batch_stride, b.row_stride, b.column_stride}, a.batch,
-          M, K, N, out);
+      return multiply_small(stack_of<T>(a), stack_of<T>(b), a.batch, M, K, N, out);
+  if constexpr (std::is_floating_point_v<T>)
+    if (M == 1 || N == 1) {
+      const Matrices &row = M == 1 ? a : exchanged(b), &matrix = M == 1 ? b : exchanged(a);
+      return multiply_vector(stack_of<T>(row), stack_of<T>(matrix), a.batch, K, matrix.columns,
+                             out);
+    }
   if (N == 1) return multiply_in_order(exchanged(b), exchanged(a), out);
   if (is_summed_in_order(M, K, N)) return multiply_in_order(a, b, out);
   // Chunks of rows of fixed size, so that the blocking inside Eigen does not depend on the threads.

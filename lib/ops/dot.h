@@ -36,6 +36,12 @@ List free_axes(int rank, const List& contract, const List& batch) {
 inline bool is_small_product(std::int64_t m, std::int64_t k, std::int64_t n) {
   return k <= 32 && (m <= 32 || n <= 32);
 }
+// One of a vector and a matrix, which is read once: no faster than memory, and our loops are as
+// fast. Long sums are left to who divides them, for their rounding errors' sake.
+inline bool is_vector_product(std::int64_t m, std::int64_t k, std::int64_t n) {
+  constexpr std::int64_t fewest = 16, longest = 1 << 14;
+  return (m == 1 || n == 1) && m * n >= fewest && k <= longest;
+}
 inline bool is_summed_in_order(std::int64_t m, std::int64_t k, std::int64_t n) {
   constexpr std::int64_t small_sides = 20;  // n and k, together
   return is_small_product(m, k, n) || m == 1 || n == 1 || n + k < small_sides;

@@ -84,7 +84,7 @@ static const auto eigh_def =
            "Eigenvectors, as columns, and eigenvalues, least first, of stacks of Hermitian "
            "matrices, of which one triangle is read. Of every eigenvector the first element that "
            "is at least half as large as the largest is real and positive.")
-        .operands(1)
+        .operands_at_least(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           require_matrices("eigh", inputs);
           require_square("eigh", inputs[0]);

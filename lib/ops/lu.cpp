@@ -175,7 +175,7 @@ static const auto lu_def =
     define(lu_p,
            "P A = L U for stacks of matrices: L below and U on the diagonal and above; the rows "
            "that were exchanged; and the permutation that they make.")
-        .operands(1)
+        .operands_at_least(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
           require_matrices("lu", inputs);
           const Aval& x = inputs[0];
@@ -204,7 +204,7 @@ lax::linalg::LU lax::linalg::lu(Operand x) {
 constinit const Primitive det_p{"det"};
 static const auto det_def =
     define(det_p, "The determinants of stacks of square matrices.")
-        .operands(1)
+        .operands_at_least(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
           require_matrices("det", inputs);
           require_square("det", inputs[0]);
@@ -234,7 +234,7 @@ static const auto pivots_to_permutation_def =
     define(pivots_to_permutation_p,
            "The permutation of `size` rows that exchanging row i and row pivots[..., i] makes, in "
            "order of i.")
-        .operands(1)
+        .operands_at_least(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const Aval& pivots = inputs[0];
           if (pivots.dtype != DType::int32 || pivots.rank() == 0)

@@ -64,7 +64,7 @@ constinit const Primitive qr_p{"qr"};
 static const auto qr_def =
     define(qr_p,
            "X = Q R for stacks of matrices: orthonormal columns and an upper triangular matrix.")
-        .operands(1)
+        .operands_at_least(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           require_matrices("qr", inputs);
           const Aval& x = inputs[0];

@@ -1,12 +1,15 @@
 // See small_matrices.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/small_matrices.h"
+#include "base/transpose_lanes.h"
 
 #include <plait/base/math.h>
 #include <plait/base/pool.h>
 
 #include <algorithm>
 #include <limits>
+
+#include "base/transpose_lanes.h"
 
 namespace plait {
 namespace {
@@ -61,25 +64,6 @@ class Matrices {
   const std::int64_t rows, columns, row_stride, column_stride;
 };
 
-// a and b as rows of a square: what lies beside its diagonal, `by` lanes wide, changes places.
-template <int by, class V, int... j>
-[[gnu::always_inline]] inline void exchange(V& a, V& b, std::integer_sequence<int, j...>) {
-  constexpr int width = sizeof...(j);
-  const V low = __builtin_shufflevector(a, b, (j & by ? width + j - by : j)...);
-  b = __builtin_shufflevector(a, b, (j & by ? width + j : j + by)...);
-  a = low;
-}
-template <int by = 1, class T>
-[[gnu::always_inline]] inline void transpose(Lane<T> (&rows)[lanes<T>]) {
-  if constexpr (by < lanes<T>) {
-#pragma GCC unroll 8
-    for (int i = 0; i < lanes<T>; ++i)
-      if (!(i & by))
-        exchange<by>(rows[i].v, rows[i + by].v, std::make_integer_sequence<int, lanes<T>>());
-    transpose<2 * by, T>(rows);
-  }
-}
-
 // Element (i, j) of the matrices in a tile.
 template <class T>
 struct Elements {
@@ -120,7 +104,7 @@ class Block {
 #pragma GCC unroll 8
           for (int lane = 0; lane < lanes<T>; ++lane)
             rows[lane] = Lane<T>::load(memory_[lane] + offset + i);
-          transpose<1, T>(rows);
+          transpose_lanes(rows);
 #pragma GCC unroll 8
           for (int lane = 0; lane < lanes<T>; ++lane) tile[at + i + lane] = rows[lane];
         }
@@ -139,7 +123,7 @@ class Block {
           Lane<T> rows[lanes<T>];
 #pragma GCC unroll 8
           for (int lane = 0; lane < lanes<T>; ++lane) rows[lane] = tile[at + i + lane];
-          transpose<1, T>(rows);
+          transpose_lanes(rows);
 #pragma GCC unroll 8
           for (int lane = 0; lane < lanes<T>; ++lane) rows[lane].store(memory_[lane] + offset + i);
         }

@@ -122,7 +122,7 @@ static const auto svd_def =
         "x = u diag(s) vh for stacks of matrices; s is real, largest first. Gives s, u and vh, or "
         "s alone. Of every column of u the first element that is at least half as large as the "
         "largest is real and positive.")
-        .operands(1)
+        .operands_at_least(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           require_matrices("svd", inputs);
           const Aval& x = inputs[0];
@@ -169,7 +169,7 @@ static const auto pinv_def =
     define(pinv_p,
            "The Moore-Penrose inverses of stacks of matrices. Singular values up to rtol times the "
            "largest count as 0; a negative rtol is the default one.")
-        .operands(1)
+        .operands_at_least(1)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
           require_matrices("pinv", inputs);
           return std::vector<Aval>{

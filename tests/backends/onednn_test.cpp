@@ -111,9 +111,11 @@ TEST_CASE("products agree with the reference in every layout") {
   for (DType dtype : dtypes_here()) {
     CAPTURE(name_of(dtype));
     unsigned seed = 1;
+    // Of float32, vectors by matrices are left to plain loops, but for long sums.
+    const int k_of_vectors = dtype == DType::float32 ? 17000 : 300;
     for (auto [m, k, n] :
-         {std::array{64, 64, 64}, std::array{128, 200, 33}, std::array{1, 300, 200},
-          std::array{500, 80, 1}, std::array{7, 5000, 9}}) {
+         {std::array{64, 64, 64}, std::array{128, 200, 33}, std::array{1, k_of_vectors, 200},
+          std::array{500, k_of_vectors, 1}, std::array{7, 5000, 9}}) {
       const Array a = random_values({m, k}, dtype, seed++),
                   b = random_values({k, n}, dtype, seed++);
       const double scale = std::sqrt(double(k));

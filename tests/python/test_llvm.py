@@ -207,3 +207,33 @@ before = resident()
 sweep(range(1200, 3600))
 assert resident() - before < 40 << 20, resident() - before
 """)
+
+
+def test_what_repeats_along_short_rows_is_packed_a_few_rows_at_a_time():
+    text = run("""
+def clipped(h, d, least):
+    g = h * d
+    norm = jnp.sqrt((g * g).sum((1, 2)) + least)
+    return g / jnp.maximum(norm, 1.0)[:, None, None], g.max((1, 2))
+
+def scaled(h, d, by):
+    return h * d * by[:, None, None]
+
+random = numpy.random.default_rng(0)
+for count, tall, wide in ((64, 1152, 10), (1, 300, 10), (33, 100, 6), (5, 7, 3), (3, 50, 31)):
+    h = jnp.array(random.standard_normal((count, tall, 1)).astype(numpy.float32))
+    d = jnp.array(random.standard_normal((count, 1, wide)).astype(numpy.float32))
+    by = jnp.array(random.uniform(0, 1, count).astype(numpy.float32))
+    for f in (clipped, scaled):
+        g = plait.jit(f, wait=True)
+        for a, b in zip(plait.tree.leaves(g(h, d, by)), plait.tree.leaves(f(h, d, by))):
+            assert same(a, b), (f, count)
+        if count == 64:
+            assert "packed by" in g.explain(h, d, by), g.explain(h, d, by)
+    # One of them is the same for all rows.
+    g = plait.jit(clipped, wait=True)
+    h = jnp.broadcast_to(h[:1], (count, tall, 1))
+    for a, b in zip(g(h, d, by), clipped(h, d, by)):
+        assert same(a, b)
+""")
+    assert text == ""

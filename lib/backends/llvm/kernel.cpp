@@ -251,7 +251,9 @@ class LoopKernel final : public Kernel {
     for (int i = 0; i < group_->num_binders; ++i) {
       if (packed_at_[i] < 0) continue;
       row_bytes += nest_.size() / shape[0] * bytes(i);
-      along_rows |= strides[i][0] == 1 || strides[i][0] == -1;
+      const bool is_next = strides[i][0] == 1 || strides[i][0] == -1;
+      along_rows |= is_next && std::ranges::any_of(strides[i].begin() + 1, strides[i].end(),
+                                                   [](std::int64_t s) { return s != 0; });
     }
     const std::int64_t fewest = along_rows ? std::max(16, lanes_) : 1;
     if (fewest * row_bytes > cached || shape[0] < 2 * fewest) return;

@@ -32,7 +32,9 @@ class RowKernel final : public Kernel {
     std::stable_sort(order.begin(), order.end(),
                      [&](int a, int b) { return rows_.pass[a] < rows_.pass[b]; });
     segments_ = make_segments(data, order, rows_.pass);
+    choose_slab_axis();
     for (int i = 0; i < data.num_binders; ++i) place_input(i, strides[i]);
+    plan_slabs();
     for (const Equation& equation : data.equations) {
       takes_elements_ |= *equation.primitive == gather_p;
       if (rows_.is_column[equation.outputs[0].id]) place_column(equation);
@@ -52,14 +54,14 @@ class RowKernel final : public Kernel {
     checks_.run(inputs);
     std::vector<void*> memory;
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      memory.push_back(packed_at_[i] < 0
+      memory.push_back(packed_at_[i] < 0 || by_slab_[i]
                            ? inputs[i].data
                            : pack_rows(inputs[i], static_cast<char*>(scratch) + packed_at_[i]));
     for (const View& output : outputs) memory.push_back(output.data);
     for (const Column& column : columns_)
       memory[inputs.size() + column.output] = static_cast<char*>(scratch) + column.numbers_at;
     memory.push_back(nullptr);
-    const std::int64_t slots = slot_bytes();
+    const std::int64_t slots = (slot_bytes() + 63) / 64 * 64;
     auto* const function =
         code_->code_for(outputs).as<void(void* const*, std::int64_t, std::int64_t)>();
     // Threads share no block of rows whose columns are added up.
@@ -68,9 +70,17 @@ class RowKernel final : public Kernel {
                  std::max<std::int64_t>(1, grain_while_awake(grain_) / unit),
                  [&](std::int64_t begin, std::int64_t end) {
                    std::vector<void*> mine = memory;
-                   mine.back() = slots > 0 ? allocate(slots) : nullptr;
-                   function(mine.data(), begin * unit, std::min(end * unit, rows_.count));
-                   if (slots > 0) deallocate(mine.back(), slots);
+                   const std::int64_t bytes = slots + slab_bytes_;
+                   char* const room = bytes > 0 ? static_cast<char*>(allocate(bytes)) : nullptr;
+                   mine.back() = room;
+                   const std::int64_t last = std::min(end * unit, rows_.count);
+                   const std::int64_t step = slab_ > 0 ? slab_ : last;
+                   for (std::int64_t row = begin * unit; row < last; row += step) {
+                     const std::int64_t count = std::min(step, last - row);
+                     pack_slab(inputs, row, count, room + slots, mine);
+                     function(mine.data(), row, row + count);
+                   }
+                   if (room) deallocate(room, bytes);
                  });
     for (const Column& column : columns_)
       finish_reduction(column.kind, outputs[column.output].dtype, column.stages,
@@ -89,7 +99,8 @@ class RowKernel final : public Kernel {
 
   std::string note() const override {
     return std::to_string(lanes_) + " lanes, rows of " + std::to_string(rows_.length) + " in " +
-           std::to_string(rows_.num_passes) + (rows_.num_passes == 1 ? " pass" : " passes");
+           std::to_string(rows_.num_passes) + (rows_.num_passes == 1 ? " pass" : " passes") +
+           (slab_ > 0 ? ", packed by " + std::to_string(slab_) + " rows" : "");
   }
 
  private:
@@ -150,6 +161,7 @@ class RowKernel final : public Kernel {
     }
     Sizes64 mine = strides;
     packed_at_.push_back(-1);
+    by_slab_.push_back(false);
     if (is_full && input.access == Access::scalar) {  // strided along the row
       input.access = Access::row;
       mine = place_packed(var, shape, strides);
@@ -167,8 +179,47 @@ class RowKernel final : public Kernel {
     inputs_.push_back(std::move(input));
   }
 
+  // What is strided along rows is packed a few rows at a time, just before they are read: those
+  // stay in a cache. Rows are counted along one axis then.
+  void choose_slab_axis() {
+    for (int axis = 0; axis < rows_.num_outer; ++axis) {
+      if (rows_.shape[axis] == 1) continue;
+      if (std::exchange(slab_axis_, axis) >= 0) {
+        slab_axis_ = -1;
+        return;
+      }
+    }
+  }
+
+  void plan_slabs() {
+    if (slab_row_ == 0) return;
+    slab_ = std::max<std::int64_t>(1, largest_row / slab_row_);
+    slab_bytes_ = slab_ * slab_row_;
+  }
+
+  void pack_slab(std::span<const View> inputs, std::int64_t row, std::int64_t count, char* room,
+                 std::vector<void*>& memory) const {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!by_slab_[i]) continue;
+      const std::int64_t size = size_of(inputs[i].dtype);
+      View part = inputs[i];
+      part.data = part.as<char>() + row * part.strides[slab_axis_] * size;
+      part.shape[slab_axis_] = count;
+      // As if all rows were there.
+      memory[i] =
+          static_cast<char*>(pack(part, room + slab_ * packed_at_[i])) - row * rows_.length * size;
+    }
+  }
+
   // The strides of a dense copy, in which rows that are repeated lie once.
   Sizes64 place_packed(int var, const Sizes64& shape, const Sizes64& strides) {
+    const std::int64_t row = (rows_.length * size_of(group_->avals[var].dtype) + 63) / 64 * 64;
+    if (slab_axis_ >= 0 && strides[slab_axis_] != 0 && row <= largest_row) {
+      by_slab_.back() = true;
+      packed_at_.back() = slab_row_;
+      slab_row_ += row;
+      return dense_strides(shape);
+    }
     Sizes64 kept = shape;
     for (int axis = 0; axis < rows_.num_outer; ++axis)
       if (strides[axis] == 0) kept[axis] = 1;
@@ -208,6 +259,10 @@ class RowKernel final : public Kernel {
   Segments segments_;
   std::vector<RowInput> inputs_;
   std::vector<std::int64_t> packed_at_;  // by input: offset in scratch, or -1
+  std::vector<bool> by_slab_;            // by input: whether that is one in a row's slab instead
+  static constexpr std::int64_t largest_row = 1 << 18;  // bytes, of a packed input
+  int slab_axis_ = -1;
+  std::int64_t slab_ = 0, slab_row_ = 0, slab_bytes_ = 0;  // rows packed at a time; bytes of each
   std::vector<Column> columns_;
   bool takes_elements_ = false;
   std::int64_t scratch_bytes_ = 0, grain_ = 1;

@@ -190,6 +190,8 @@ Support supports_matmul(const Equation& equation, std::span<const Aval> inputs,
   if (work <= small_work) return Support::no("small: " + std::to_string(work) + " products");
   if (dtype == DType::float32 && is_small_product(rows, terms, columns))
     return Support::no("small matrices");
+  if (dtype == DType::float32 && is_vector_product(rows, terms, columns))
+    return Support::no("a vector by a matrix");
   return Support::yes();
 }
 
