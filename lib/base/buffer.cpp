@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "base/transpose_lanes.h"
+
 namespace plait {
 namespace {
 
@@ -102,18 +104,51 @@ CopyPlan plan_copy(const View& src, const View& dst) {
   return plan;
 }
 
-// A transposing copy of the two innermost loops in tiles that fit the first-level cache.
+// A transposing copy of the two innermost loops in tiles that fit the first-level cache: of rows
+// that lie side by side in src. Whole squares of a tile are transposed in registers.
 template <class T>
 void copy_tiles(const T* src, T* dst, const CopyPlan& plan) {
-  constexpr std::int64_t tile = 32;
+  constexpr std::int64_t tile = 32, side = sizeof(T) == 4 ? 8 : 4;
+  constexpr bool has_squares = sizeof(T) == 4 || sizeof(T) == 8;
   const std::size_t r = plan.shape.size();
   const std::int64_t rows = plan.shape[r - 2], columns = plan.shape[r - 1];
+  const std::int64_t src_step = plan.src[r - 1], dst_step = plan.dst[r - 2];
+  // Columns [begin, end) of one row.
+  auto copy_row = [&](std::int64_t i, std::int64_t begin, std::int64_t end) {
+    copy_run(src + i + begin * src_step, src_step, dst + i * dst_step + begin * plan.dst[r - 1],
+             plan.dst[r - 1], end - begin);
+  };
   for (std::int64_t i0 = 0; i0 < rows; i0 += tile)
-    for (std::int64_t j0 = 0; j0 < columns; j0 += tile)
-      for (std::int64_t i = i0; i < std::min(rows, i0 + tile); ++i)
-        copy_run(src + i * plan.src[r - 2] + j0 * plan.src[r - 1], plan.src[r - 1],
-                 dst + i * plan.dst[r - 2] + j0 * plan.dst[r - 1], plan.dst[r - 1],
-                 std::min(tile, columns - j0));
+    for (std::int64_t j0 = 0; j0 < columns; j0 += tile) {
+      std::int64_t i = i0;
+      const std::int64_t i1 = std::min(rows, i0 + tile), j1 = std::min(columns, j0 + tile);
+      if constexpr (has_squares)
+        for (; plan.dst[r - 1] == 1 && i + side <= i1; i += side) {
+          std::int64_t j = j0;
+          for (; j + side <= j1; j += side) {
+            Pack<T, side> square[side];
+#pragma GCC unroll 8
+            for (int k = 0; k < side; ++k)
+              square[k] = Pack<T, side>::load(src + i + (j + k) * src_step);
+            transpose_lanes(square);
+#pragma GCC unroll 8
+            for (int k = 0; k < side; ++k) square[k].store(dst + (i + k) * dst_step + j);
+          }
+          for (std::int64_t k = i; k < i + side; ++k) copy_row(k, j, j1);
+        }
+      for (; i < i1; ++i) copy_row(i, j0, j1);
+    }
+}
+
+// A short piece that is repeated: what is written doubles, until copies are long.
+template <class T>
+void repeat(T* dst, std::int64_t size, std::int64_t times) {
+  const std::int64_t longest = std::max<std::int64_t>(size, (1 << 14) / sizeof(T) / size * size);
+  for (std::int64_t done = size, total = size * times; done < total;) {
+    const std::int64_t next = std::min({done, longest, total - done});
+    std::memcpy(dst + done, dst, next * sizeof(T));
+    done += next;
+  }
 }
 
 template <class T>
@@ -121,6 +156,11 @@ void copy_loops(const T* src, T* dst, const CopyPlan& plan, std::size_t depth) {
   const std::size_t left = plan.shape.size() - depth;
   if (left == 1) {
     copy_run(src, plan.src[depth], dst, plan.dst[depth], plan.shape[depth]);
+  } else if (left == 2 && plan.src[depth] == 0 && plan.dst[depth + 1] == 1 &&
+             plan.dst[depth] == plan.shape[depth + 1] &&
+             plan.dst[depth] * std::int64_t(sizeof(T)) <= largest_short_row) {
+    copy_run(src, plan.src[depth + 1], dst, 1, plan.shape[depth + 1]);
+    repeat(dst, plan.shape[depth + 1], plan.shape[depth]);
   } else if (left == 2 && plan.dst[depth + 1] == 1 &&
              (plan.src[depth + 1] == 0 || plan.src[depth + 1] == 1) &&
              copied_short_rows(src, dst, plan.shape[depth], plan.shape[depth + 1], plan.src[depth],

@@ -49,9 +49,11 @@ TEST_CASE("short rows are copied, repeated and filled as long ones are") {
       CAPTURE(n);
       CHECK(wrong_bytes(dtype, {7, n}, {n + 3, 1}) == 0);        // rows of a wider array
       CHECK(wrong_bytes(dtype, {7, n}, {0, 1}) == 0);            // one row, repeated
+      CHECK(wrong_bytes(dtype, {900, n}, {0, 2}) == 0);          // and a strided one, often
       CHECK(wrong_bytes(dtype, {7, n}, {1, 0}) == 0);            // each element, repeated
       CHECK(wrong_bytes(dtype, {7, n}, {3, 0}) == 0);            // the same of a column
-      CHECK(wrong_bytes(dtype, {7, n}, {1, 7}) == 0);            // transposed
+      CHECK(wrong_bytes(dtype, {37, n}, {1, 37}) == 0);          // transposed
+      CHECK(wrong_bytes(dtype, {2, 9, n}, {n * 9, 1, 9}) == 0);  // several such
       CHECK(wrong_bytes(dtype, {3, 5, n}, {n, 3 * n, 1}) == 0);  // rows in another order
     }
 }
