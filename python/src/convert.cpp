@@ -176,7 +176,8 @@ Array from_list(PyObject* list, const Role& role) {
     }
     return lax::concatenate(parts, 0);
   }
-  PyObject* made = PyObject_CallMethod(numpy_module, "array", "O", list);
+  // "O" alone would make the elements of a tuple the arguments.
+  PyObject* made = PyObject_CallMethod(numpy_module, "array", "(O)", list);
   if (!made) {
     if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_TypeError))
       throw py::error_already_set();
@@ -282,7 +283,7 @@ Array to_array(PyObject* object, const Role& role) {
     return array;
   }
   if (is_numpy_scalar(object))
-    return from_numpy(owned(PyObject_CallMethod(numpy_module, "asarray", "O", object)).ptr(), role);
+    return from_numpy(owned(PyObject_CallMethod(numpy_module, "asarray", "(O)", object)).ptr(), role);
   if (std::optional<Dim> dim = as_dim(object)) return Array(*dim);
   if (PyList_Check(object) || PyTuple_Check(object)) return from_list(object, role);
   if (PyFloat_Check(object)) return Array(PyFloat_AsDouble(object));
@@ -291,7 +292,7 @@ Array to_array(PyObject* object, const Role& role) {
     throw_no_array(object, role);
   if (PyRange_Check(object)) return from_range(object, role);
   if (PyObject_HasAttrString(object, "__array__") || PyObject_CheckBuffer(object)) {
-    const py::object array = owned(PyObject_CallMethod(numpy_module, "asarray", "O", object));
+    const py::object array = owned(PyObject_CallMethod(numpy_module, "asarray", "(O)", object));
     return from_numpy(array.ptr(), role);
   }
   throw_no_array(object, role);
@@ -301,7 +302,8 @@ std::optional<Array> to_operand(PyObject* object) {
   if (is_array(object)) return array_of(object);
   if (std::optional<Array> scalar = from_scalar(object)) return scalar;
   if (is_numpy_array(object) || is_numpy_scalar(object) || PyFloat_Check(object) ||
-      PyLong_Check(object) || is_size(object))
+      PyLong_Check(object) || is_size(object) || PyList_CheckExact(object) ||
+      PyTuple_CheckExact(object))
     return to_array(object);
   return std::nullopt;
 }
@@ -349,7 +351,7 @@ DType to_dtype(PyObject* object, const Role& role) {
   }
   std::optional<DType> found = dtype_from_name(name);
   if (!found && object != Py_None) {
-    if (PyObject* made = PyObject_CallMethod(numpy_module, "dtype", "O", object)) {
+    if (PyObject* made = PyObject_CallMethod(numpy_module, "dtype", "(O)", object)) {
       const py::object dtype = py::reinterpret_steal<py::object>(made);
       found = dtype_from_name(std::string(py::str(dtype.attr("name"))));
     } else {

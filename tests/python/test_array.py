@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import copy
 import gc
+import json
 import operator
 import pickle
 import weakref
@@ -104,7 +105,19 @@ def test_memory_is_shared_where_nobody_can_write():
     "name",
     ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "le", "eq", "ne", "gt", "ge"],
 )
-@pytest.mark.parametrize("other", [2.5, 2, np.float32(1.5), np.float32([[1, 2, 3, 4]])])
+@pytest.mark.parametrize(
+    "other",
+    [
+        2.5,
+        2,
+        np.float32(1.5),
+        np.float32([[1, 2, 3, 4]]),
+        [1, 2, 3, 4],
+        (1.5, 2, 3, 4),
+        [[1], [2], [3]],
+    ],
+    ids=str,
+)
 def test_operators_agree_with_numpy(name, other):
     x = np.abs(sample("float32")) + 1
     function = getattr(operator, name)
@@ -283,6 +296,21 @@ def test_lists():
     assert pnp.asarray([x, 1.0]).dtype == np.float32
     assert pnp.asarray([]).dtype == np.float32
     assert pnp.asarray([True, False]).dtype == np.bool_
+
+
+@pytest.mark.parametrize(
+    "values", [(1.5, 2), (1,), (), ((1, 2), (3, 4)), [(1, 2), [3, 4]], (True, False)]
+)
+def test_tuples_are_arrays_as_lists_are(values):
+    as_lists = json.loads(json.dumps(values))
+    for function in (pnp.asarray, pnp.array):
+        x, expected = function(values), function(as_lists)
+        assert (x.dtype, x.weak_type, x.tolist()) == (expected.dtype, expected.weak_type, as_lists)
+    assert pnp.sum(values).tolist() == np.sum(values)
+    assert (
+        plait.jit(lambda x: x + pnp.asarray(values))(1.0).tolist()
+        == (1 + np.array(values)).tolist()
+    )
 
 
 @pytest.mark.parametrize(
