@@ -85,7 +85,7 @@ void cumulate_rows(const T* x, T* out, std::int64_t rows, std::int64_t n, bool r
   const std::int64_t start = reverse ? n - 1 : 0, step = reverse ? -1 : 1;
   const std::int64_t groups = (rows + rows_at_once - 1) / rows_at_once;
   auto run = [&](const T* src, T* dst, auto count) {
-    A before[count], total[count];  // of the blocks before, and of this one so far
+    A before[count] = {}, total[count];  // of the blocks before, and of this one so far
     for (std::int64_t first = 0; first < n; first += block<Op>) {
       const std::int64_t size = std::min(n - first, block<Op>);
       for (int r = 0; r < count; ++r) {

@@ -249,8 +249,8 @@ class StepSession final : public Session {
     const std::vector<int>& written_as = executable_.written_as_;
     for (std::size_t i = 0; i < written_as.size(); ++i)
       if (written_as[i] >= 0) frame_.outputs[i] = outputs[written_as[i]].data;
-    executable_.run_steps(frame_, static_cast<char*>(arena_->data()));
-    for (std::int64_t offset : plan_.arena_stacks) handle_at(arena_->data(), offset)->reset();
+    executable_.run_steps(frame_, static_cast<char*>(arena_.data()));
+    for (std::int64_t offset : plan_.arena_stacks) handle_at(arena_.data(), offset)->reset();
     for (std::size_t i : executable_.copied_) {
       const View view = executable_.result_view(plan_.results[i], frame_);
       if (plan_.outputs[i].stack > 0)
@@ -278,15 +278,15 @@ class StepSession final : public Session {
   }
   void give_memory() {
     if (!arena_) return;
-    release_handles(plan_, arena_->data());
+    release_handles(plan_, arena_.data());
     for (Storage& storage : frame_.storages) storage = Storage();
-    arena_.reset();
+    arena_ = Storage();
   }
 
   const Plan& plan_;
   const StepExecutable& executable_;
   Frame frame_;
-  std::optional<Storage> arena_;  // with handles of stacks in it
+  Storage arena_;  // with handles of stacks in it; none where memory is not kept between calls
 };
 
 std::unique_ptr<Session> StepExecutable::open() const {
