@@ -156,7 +156,11 @@ def test_dtypes():
         pnp.finfo(plait.bfloat16).bits == 16
         and pnp.finfo(pnp.ones(1)).eps == np.finfo(np.float32).eps
     )
-    assert pnp.iinfo("int8").max == 127
+    assert (
+        pnp.iinfo("int8").max == pnp.iinfo(pnp.int8).max == pnp.iinfo(np.dtype("int8")).max == 127
+    )
+    assert pnp.finfo(pnp.float32).eps == pnp.finfo(np.dtype("float32")).eps == 2.0**-23
+    assert pnp.can_cast(pnp.int8, pnp.int32) and not pnp.can_cast(pnp.ones(1), pnp.int8)
     for wrong in (lambda: pnp.iinfo("float32"), lambda: pnp.finfo("int8")):
         with pytest.raises(ValueError):
             wrong()

@@ -83,9 +83,14 @@ def isdtype(dtype, kind):
     return dtype == _plait.as_dtype(kind)
 
 
+def _dtype_in(value):
+    """What names the dtype of a value: its own, or itself; a scalar type's attribute is neither."""
+    return value if isinstance(value, type) else getattr(value, "dtype", value)
+
+
 def can_cast(from_, to):
     """Whether every value of a dtype (or array) is one of another."""
-    return _np.can_cast(getattr(from_, "dtype", from_), to)
+    return _np.can_cast(_dtype_in(from_), to)
 
 
 def isscalar(element):
@@ -119,7 +124,7 @@ _ufuncs.add_methods(globals(), _catalogue("lax"), _catalogue("nn"))
 
 def finfo(dtype):
     """Limits of a floating dtype, or of an array's: NumPy's finfo, ml_dtypes' for bfloat16. ValueError for integers."""
-    dtype = _plait.as_dtype(getattr(dtype, "dtype", dtype))
+    dtype = _plait.as_dtype(_dtype_in(dtype))
     if dtype.name == "bfloat16":
         import ml_dtypes
 
@@ -129,7 +134,7 @@ def finfo(dtype):
 
 def iinfo(int_type):
     """Limits of an integer dtype, or of an array's: NumPy's iinfo. ValueError for other dtypes."""
-    return _np.iinfo(_plait.as_dtype(getattr(int_type, "dtype", int_type)))
+    return _np.iinfo(_plait.as_dtype(_dtype_in(int_type)))
 
 
 def __array_namespace_info__():
