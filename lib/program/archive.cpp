@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <zip.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 namespace plait {
@@ -167,8 +169,11 @@ ArchiveReader::ArchiveReader(std::string path, ArchiveUse use) : data_(std::make
       data_->file_size = std::size_t(facts.st_size);
     return;
   }
-  const bool is_damaged = code == ZIP_ER_NOZIP || code == ZIP_ER_INCONS;
-  if (is_damaged) data_->fail("it is no zip archive: " + text_of_error(code));
+  // All other codes are of what the file holds; newer libraries have more of them.
+  constexpr std::array unreadable{ZIP_ER_NOENT, ZIP_ER_OPEN, ZIP_ER_READ, ZIP_ER_SEEK,
+                                  ZIP_ER_MEMORY};
+  if (std::ranges::find(unreadable, code) == unreadable.end())
+    data_->fail("it is no zip archive: " + text_of_error(code));
   throw FileError(
       std::string(use.verb) + ": cannot read " + data_->path + ": " + text_of_error(code),
       std::string("give the path of a ") + use.kind);
