@@ -84,9 +84,9 @@ T multiply_add(T a, T b, T sum) {
             std::fma(a.real(), b.imag(), std::fma(a.imag(), b.real(), sum.imag()))};
 }
 
-// Vectors and small matrices: each sum in the order of its terms, whatever the strides. There
-// Eigen's order depends on the layout, and jit, which chooses layouts, would differ from eager
-// calls.
+// Matrices too narrow for blocks, and vectors of complex numbers: each sum in the order of its
+// terms, whatever the strides. There Eigen's order depends on the layout, and jit, which chooses
+// layouts, would differ from eager calls.
 template <class T>
 void multiply_in_order(const Matrices& a, const Matrices& b, T* out) {
   const std::int64_t M = a.rows, K = a.columns, N = b.columns;

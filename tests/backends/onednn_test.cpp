@@ -372,6 +372,13 @@ TEST_CASE("layer_norm and attention agree with their bodies, and keep NaN and in
   };
   for (const Array& input : {x, with(x, 70, NAN), with(x, 71, INFINITY), with(x, 200, 1e30f)})
     check(norm, {input, scale, bias}, "layer_norm");
+  const auto explained = [&](std::int64_t rows) {
+    const std::vector<Aval> avals{Aval{{rows, 1024}, DType::float32}, Aval{{1024}, DType::float32},
+                                  Aval{{1024}, DType::float32}};
+    return compile(make_jaxpr(norm, avals).jaxpr)->explain();
+  };
+  CHECK(explained(1024).find("onednn") != std::string::npos);
+  CHECK(explained(8192).find("onednn") == std::string::npos);  // loops read it once
   const Array q = random_values({2, 3, 40, 16}, DType::float32, 4),
               k = random_values({2, 3, 50, 16}, DType::float32, 5),
               v = random_values({2, 3, 50, 16}, DType::float32, 6);

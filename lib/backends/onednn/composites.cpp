@@ -72,6 +72,10 @@ Support supports_layer_norm(const Params& attributes, std::span<const Aval> inpu
     return Support::no("rank " + std::to_string(inputs[0].rank()));
   for (const Aval& parameter : inputs.subspan(1))
     if (parameter.rank() != 1) return Support::no("a scale or bias for each example");
+  // Measured on [4096, 4096]: 4.7 ms here, 3.3 ms as one generated loop; on smaller ones no less.
+  constexpr std::int64_t largest = 1 << 22;
+  if (inputs[0].shape.num_elements().constant() > largest)
+    return Support::no("more than caches hold, which a generated loop reads once");
   return Support::yes();
 }
 
