@@ -283,7 +283,8 @@ Array to_array(PyObject* object, const Role& role) {
     return array;
   }
   if (is_numpy_scalar(object))
-    return from_numpy(owned(PyObject_CallMethod(numpy_module, "asarray", "(O)", object)).ptr(), role);
+    return from_numpy(owned(PyObject_CallMethod(numpy_module, "asarray", "(O)", object)).ptr(),
+                      role);
   if (std::optional<Dim> dim = as_dim(object)) return Array(*dim);
   if (PyList_Check(object) || PyTuple_Check(object)) return from_list(object, role);
   if (PyFloat_Check(object)) return Array(PyFloat_AsDouble(object));
