@@ -166,7 +166,8 @@ def asian(library, shocks, *market):
 
         return found | {"tape": taped}
     calls = {}
-    for name, function in (("scan", by_scan), ("forward", None), ("sums", by_sums)):
+    # The first is the one whose memory is measured: it needs least.
+    for name, function in (("forward", None), ("scan", by_scan), ("sums", by_sums)):
         if function is None:  # three tangents beside the values: nothing of the way back is kept
             calls[name] = forward(library, by_scan, shocks, *market)
         else:
