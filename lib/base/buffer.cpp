@@ -54,27 +54,6 @@ void fill_short_rows(const T* src, std::int64_t src_step, T* dst, std::int64_t d
   }
 }
 
-// Whether it has copied the two innermost loops.
-template <class T>
-bool copied_short_rows(const T* src, T* dst, std::int64_t rows, std::int64_t n,
-                       std::int64_t src_step, std::int64_t dst_step, bool is_same) {
-  constexpr std::int64_t size = sizeof(T);
-  if (n * size > largest_short_row) return false;
-  auto in_blocks_of = [&](auto bytes) {
-    constexpr int block = decltype(bytes)::value;
-    if (n * size < block || block < size) return false;
-    if (is_same)
-      fill_short_rows<T, std::max<int>(1, block / size)>(src, src_step, dst, dst_step, rows, n);
-    else
-      copy_short_rows<block>(reinterpret_cast<const char*>(src), src_step * size,
-                             reinterpret_cast<char*>(dst), dst_step * size, rows, n * size);
-    return true;
-  };
-  return in_blocks_of(std::integral_constant<int, 32>()) ||
-         in_blocks_of(std::integral_constant<int, 16>()) ||
-         in_blocks_of(std::integral_constant<int, 8>());
-}
-
 // The loops of a copy after adjacent dimensions that are contiguous in both views are merged,
 // outermost first; the last is the inner run.
 struct CopyPlan {
@@ -151,20 +130,43 @@ void repeat(T* dst, std::int64_t size, std::int64_t times) {
   }
 }
 
+// Whether it has copied the two innermost loops.
+template <class T>
+bool copied_short_rows(const T* src, T* dst, const CopyPlan& plan) {
+  constexpr std::int64_t size = sizeof(T);
+  const std::size_t r = plan.shape.size();
+  const std::int64_t rows = plan.shape[r - 2], n = plan.shape[r - 1], src_row = plan.src[r - 2],
+                     dst_row = plan.dst[r - 2], step = plan.src[r - 1];
+  if (plan.dst[r - 1] != 1 || n * size > largest_short_row) return false;
+  if (src_row == 0 && dst_row == n) {
+    copy_run(src, step, dst, 1, n);
+    repeat(dst, n, rows);
+    return true;
+  }
+  auto in_blocks_of = [&](auto bytes) {
+    constexpr int block = decltype(bytes)::value;
+    if constexpr (block >= size) {
+      if (n * size < block || (step != 0 && step != 1)) return false;
+      if (step == 0)
+        fill_short_rows<T, block / size>(src, src_row, dst, dst_row, rows, n);
+      else
+        copy_short_rows<block>(reinterpret_cast<const char*>(src), src_row * size,
+                               reinterpret_cast<char*>(dst), dst_row * size, rows, n * size);
+      return true;
+    }
+    return false;
+  };
+  return in_blocks_of(std::integral_constant<int, 32>()) ||
+         in_blocks_of(std::integral_constant<int, 16>()) ||
+         in_blocks_of(std::integral_constant<int, 8>());
+}
+
 template <class T>
 void copy_loops(const T* src, T* dst, const CopyPlan& plan, std::size_t depth) {
   const std::size_t left = plan.shape.size() - depth;
   if (left == 1) {
     copy_run(src, plan.src[depth], dst, plan.dst[depth], plan.shape[depth]);
-  } else if (left == 2 && plan.src[depth] == 0 && plan.dst[depth + 1] == 1 &&
-             plan.dst[depth] == plan.shape[depth + 1] &&
-             plan.dst[depth] * std::int64_t(sizeof(T)) <= largest_short_row) {
-    copy_run(src, plan.src[depth + 1], dst, 1, plan.shape[depth + 1]);
-    repeat(dst, plan.shape[depth + 1], plan.shape[depth]);
-  } else if (left == 2 && plan.dst[depth + 1] == 1 &&
-             (plan.src[depth + 1] == 0 || plan.src[depth + 1] == 1) &&
-             copied_short_rows(src, dst, plan.shape[depth], plan.shape[depth + 1], plan.src[depth],
-                               plan.dst[depth], plan.src[depth + 1] == 0)) {
+  } else if (left == 2 && copied_short_rows(src, dst, plan)) {
     return;
   } else if (left == 2 && plan.src[depth + 1] != 1 && plan.src[depth] == 1) {
     copy_tiles(src, dst, plan);

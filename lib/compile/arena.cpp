@@ -16,7 +16,7 @@ namespace plait::compile_passes {
 namespace {
 
 constexpr std::int64_t alignment = 64;
-constexpr std::int64_t worth_a_search = 8 << 20;  // bytes of an arena, or of what it has too much
+constexpr std::int64_t worth_a_search = 8 << 20;  // bytes that an arena has too many
 constexpr std::size_t most_searched = 1024;
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
@@ -26,6 +26,7 @@ class Holes {
  public:
   std::int64_t take(std::int64_t bytes) {
     bytes = aligned(bytes);
+    most_at_once_ = std::max(most_at_once_, taken_ += bytes);
     auto best = holes_.end();
     for (auto hole = holes_.begin(); hole != holes_.end(); ++hole)
       if (hole->second >= bytes && (best == holes_.end() || hole->second < best->second))
@@ -49,6 +50,7 @@ class Holes {
   }
   void give_back(std::int64_t offset, std::int64_t bytes) {
     bytes = aligned(bytes);
+    taken_ -= bytes;
     if (bytes == 0) return;
     auto next = holes_.lower_bound(offset);
     if (next != holes_.end() && offset + bytes == next->first) {
@@ -65,49 +67,30 @@ class Holes {
     holes_.emplace(offset, bytes);
   }
   std::int64_t size() const { return size_; }
+  std::int64_t most_at_once() const { return most_at_once_; }  // no placement takes less
 
  private:
   std::map<std::int64_t, std::int64_t> holes_;  // offset -> bytes; neighbours merged
-  std::int64_t size_ = 0;
+  std::int64_t size_ = 0, taken_ = 0, most_at_once_ = 0;
 };
 
-struct Steps {
-  std::vector<std::vector<Lifetime*>> begins, ends;  // by step
-
-  explicit Steps(std::span<Lifetime* const> lifetimes) {
-    int count = 0;
-    for (const Lifetime* lifetime : lifetimes) count = std::max(count, lifetime->end + 1);
-    begins.resize(std::size_t(count));
-    ends.resize(std::size_t(count));
-    for (Lifetime* lifetime : lifetimes) {
-      begins[std::size_t(lifetime->begin)].push_back(lifetime);
-      ends[std::size_t(lifetime->end)].push_back(lifetime);
-    }
+Holes place_by_time(std::span<Lifetime* const> lifetimes) {
+  std::size_t steps = 0;
+  for (const Lifetime* lifetime : lifetimes)
+    steps = std::max(steps, std::size_t(lifetime->end) + 1);
+  std::vector<std::vector<Lifetime*>> begins(steps), ends(steps);
+  for (Lifetime* lifetime : lifetimes) {
+    begins[std::size_t(lifetime->begin)].push_back(lifetime);
+    ends[std::size_t(lifetime->end)].push_back(lifetime);
   }
-};
-
-std::int64_t place_by_time(std::span<Lifetime* const> lifetimes) {
-  Steps steps(lifetimes);
   Holes holes;
-  for (std::size_t step = 0; step < steps.begins.size(); ++step) {
+  for (std::size_t step = 0; step < begins.size(); ++step) {
     // Large ones first: they fit into fewer holes.
-    std::ranges::stable_sort(steps.begins[step], std::ranges::greater(), &Lifetime::bytes);
-    for (Lifetime* lifetime : steps.begins[step]) lifetime->offset = holes.take(lifetime->bytes);
-    for (Lifetime* lifetime : steps.ends[step]) holes.give_back(lifetime->offset, lifetime->bytes);
+    std::ranges::stable_sort(begins[step], std::ranges::greater(), &Lifetime::bytes);
+    for (Lifetime* lifetime : begins[step]) lifetime->offset = holes.take(lifetime->bytes);
+    for (Lifetime* lifetime : ends[step]) holes.give_back(lifetime->offset, lifetime->bytes);
   }
-  return holes.size();
-}
-
-// No placement takes less.
-std::int64_t most_at_once(std::span<Lifetime* const> lifetimes) {
-  Steps steps(lifetimes);
-  std::int64_t now = 0, most = 0;
-  for (std::size_t step = 0; step < steps.begins.size(); ++step) {
-    for (const Lifetime* lifetime : steps.begins[step]) now += aligned(lifetime->bytes);
-    most = std::max(most, now);
-    for (const Lifetime* lifetime : steps.ends[step]) now -= aligned(lifetime->bytes);
-  }
-  return most;
+  return holes;
 }
 
 // These are in order of size, the largest first.
@@ -139,8 +122,9 @@ std::int64_t place_by_size(std::span<Lifetime* const> lifetimes) {
 std::int64_t place_in_arena(std::span<Lifetime> lifetimes) {
   std::vector<Lifetime*> all;
   for (Lifetime& lifetime : lifetimes) all.push_back(&lifetime);
-  const std::int64_t size = place_by_time(all);
-  if (size < worth_a_search || size - most_at_once(all) < worth_a_search) return size;
+  const Holes by_time = place_by_time(all);
+  const std::int64_t size = by_time.size();
+  if (size - by_time.most_at_once() < worth_a_search) return size;
   std::vector<std::int64_t> offsets;
   for (const Lifetime& lifetime : lifetimes) offsets.push_back(lifetime.offset);
   std::ranges::stable_sort(all, std::ranges::greater(), &Lifetime::bytes);
@@ -148,7 +132,7 @@ std::int64_t place_in_arena(std::span<Lifetime> lifetimes) {
   const std::size_t searched = std::min(all.size(), most_searched);
   const std::span<Lifetime* const> small = std::span(all).subspan(searched);
   const std::int64_t large_size = place_by_size(std::span(all).first(searched));
-  const std::int64_t found = large_size + place_by_time(small);
+  const std::int64_t found = large_size + place_by_time(small).size();
   for (Lifetime* lifetime : small) lifetime->offset += large_size;
   if (found < size) return found;
   for (std::size_t i = 0; i < offsets.size(); ++i) lifetimes[i].offset = offsets[i];

@@ -152,15 +152,15 @@ void multiply_chunk(const Matrices& a, const Matrices& b, const T* lhs, const T*
 template <class T>
 void multiply(const Matrices& a, const Matrices& b, T* out) {
   const std::int64_t M = a.rows, K = a.columns, N = b.columns;
-  if constexpr (std::is_floating_point_v<T>)
+  if constexpr (std::is_floating_point_v<T>) {
     if (is_small_product(M, K, N))
       return multiply_small(stack_of<T>(a), stack_of<T>(b), a.batch, M, K, N, out);
-  if constexpr (std::is_floating_point_v<T>)
     if (M == 1 || N == 1) {
       const Matrices &row = M == 1 ? a : exchanged(b), &matrix = M == 1 ? b : exchanged(a);
       return multiply_vector(stack_of<T>(row), stack_of<T>(matrix), a.batch, K, matrix.columns,
                              out);
     }
+  }
   if (N == 1) return multiply_in_order(exchanged(b), exchanged(a), out);
   if (is_summed_in_order(M, K, N)) return multiply_in_order(a, b, out);
   // Chunks of rows of fixed size, so that the blocking inside Eigen does not depend on the threads.

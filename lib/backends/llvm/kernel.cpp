@@ -275,11 +275,7 @@ class LoopKernel final : public Kernel {
         char* at = room;
         for (std::size_t i = 0; i < inputs.size(); ++i) {
           if (packed_at_[i] < 0) continue;
-          View part = inputs[i];
-          part.data = part.as<char>() + first * part.strides[0] * bytes(int(i));
-          part.shape[0] = count;
-          // As if all rows were there.
-          memory[i] = static_cast<char*>(pack(part, at)) - first * row * bytes(int(i));
+          memory[i] = pack_part(inputs[i], 0, first, count, row, at);
           at += (slab_ * row * bytes(int(i)) + 63) / 64 * 64;
         }
         function(memory.data(), first * row, (first + count) * row);

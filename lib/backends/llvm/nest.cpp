@@ -84,4 +84,13 @@ void* pack(const View& view, char* dst) {
   return dst;
 }
 
+void* pack_part(const View& view, int axis, std::int64_t first, std::int64_t count,
+                std::int64_t elements, char* dst) {
+  const std::int64_t size = size_of(view.dtype);
+  View part = view;
+  part.data = part.as<char>() + first * part.strides[axis] * size;
+  part.shape[axis] = count;
+  return static_cast<char*>(pack(part, dst)) - first * elements * size;
+}
+
 }  // namespace plait::llvm

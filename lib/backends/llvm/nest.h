@@ -26,5 +26,9 @@ Nest make_nest(const Sizes64& shape, std::span<const Sizes64> strides, std::int6
 
 // Copies a view to dense memory, by many threads; returns that.
 void* pack(const View& view, char* dst);
+// The same of places [first, first + count) along an axis, each of so many elements; gives where
+// the first of all places would lie.
+void* pack_part(const View& view, int axis, std::int64_t first, std::int64_t count,
+                std::int64_t elements, char* dst);
 
 }  // namespace plait::llvm

@@ -34,7 +34,7 @@ class RowKernel final : public Kernel {
     segments_ = make_segments(data, order, rows_.pass);
     choose_slab_axis();
     for (int i = 0; i < data.num_binders; ++i) place_input(i, strides[i]);
-    plan_slabs();
+    if (slab_row_ > 0) slab_ = std::max<std::int64_t>(1, largest_row / slab_row_);
     for (const Equation& equation : data.equations) {
       takes_elements_ |= *equation.primitive == gather_p;
       if (rows_.is_column[equation.outputs[0].id]) place_column(equation);
@@ -61,7 +61,7 @@ class RowKernel final : public Kernel {
     for (const Column& column : columns_)
       memory[inputs.size() + column.output] = static_cast<char*>(scratch) + column.numbers_at;
     memory.push_back(nullptr);
-    const std::int64_t slots = (slot_bytes() + 63) / 64 * 64;
+    const std::int64_t slots = slot_bytes();
     auto* const function =
         code_->code_for(outputs).as<void(void* const*, std::int64_t, std::int64_t)>();
     // Threads share no block of rows whose columns are added up.
@@ -70,11 +70,11 @@ class RowKernel final : public Kernel {
                  std::max<std::int64_t>(1, grain_while_awake(grain_) / unit),
                  [&](std::int64_t begin, std::int64_t end) {
                    std::vector<void*> mine = memory;
-                   const std::int64_t bytes = slots + slab_bytes_;
+                   const std::int64_t bytes = slots + slab_ * slab_row_;
                    char* const room = bytes > 0 ? static_cast<char*>(allocate(bytes)) : nullptr;
                    mine.back() = room;
                    const std::int64_t last = std::min(end * unit, rows_.count);
-                   const std::int64_t step = slab_ > 0 ? slab_ : last;
+                   const std::int64_t step = slab_ > 0 ? slab_ : rows_.count;
                    for (std::int64_t row = begin * unit; row < last; row += step) {
                      const std::int64_t count = std::min(step, last - row);
                      pack_slab(inputs, row, count, room + slots, mine);
@@ -184,31 +184,20 @@ class RowKernel final : public Kernel {
   void choose_slab_axis() {
     for (int axis = 0; axis < rows_.num_outer; ++axis) {
       if (rows_.shape[axis] == 1) continue;
-      if (std::exchange(slab_axis_, axis) >= 0) {
+      if (slab_axis_ >= 0) {
         slab_axis_ = -1;
         return;
       }
+      slab_axis_ = axis;
     }
-  }
-
-  void plan_slabs() {
-    if (slab_row_ == 0) return;
-    slab_ = std::max<std::int64_t>(1, largest_row / slab_row_);
-    slab_bytes_ = slab_ * slab_row_;
   }
 
   void pack_slab(std::span<const View> inputs, std::int64_t row, std::int64_t count, char* room,
                  std::vector<void*>& memory) const {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (!by_slab_[i]) continue;
-      const std::int64_t size = size_of(inputs[i].dtype);
-      View part = inputs[i];
-      part.data = part.as<char>() + row * part.strides[slab_axis_] * size;
-      part.shape[slab_axis_] = count;
-      // As if all rows were there.
-      memory[i] =
-          static_cast<char*>(pack(part, room + slab_ * packed_at_[i])) - row * rows_.length * size;
-    }
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (by_slab_[i])
+        memory[i] = pack_part(inputs[i], slab_axis_, row, count, rows_.length,
+                              room + slab_ * packed_at_[i]);
   }
 
   // The strides of a dense copy, in which rows that are repeated lie once.
@@ -262,7 +251,7 @@ class RowKernel final : public Kernel {
   std::vector<bool> by_slab_;            // by input: whether that is one in a row's slab instead
   static constexpr std::int64_t largest_row = 1 << 18;  // bytes, of a packed input
   int slab_axis_ = -1;
-  std::int64_t slab_ = 0, slab_row_ = 0, slab_bytes_ = 0;  // rows packed at a time; bytes of each
+  std::int64_t slab_ = 0, slab_row_ = 0;  // rows packed at a time; bytes of each
   std::vector<Column> columns_;
   bool takes_elements_ = false;
   std::int64_t scratch_bytes_ = 0, grain_ = 1;

@@ -367,9 +367,10 @@ std::string small_refusal(const Equation& equation, std::span<const Aval> inputs
     return "iota of " + std::string(name_of(outputs[0].dtype));
   if (primitive == reduce_p) {
     for (const ReductionStage& stage :
-         reduction_stages(inputs[0].shape.to_sizes(), equation.params.ints("axes")))
-      if (stage.n == 0 || stage.num_blocks() > 1)
-        return stage.n == 0 ? "an empty reduction" : "a long reduction";
+         reduction_stages(inputs[0].shape.to_sizes(), equation.params.ints("axes"))) {
+      if (stage.n == 0) return "an empty reduction";
+      if (stage.num_blocks() > 1) return "a long reduction";
+    }
     return "";
   }
   if (primitive == dot_general_p) {
