@@ -11,6 +11,7 @@
 #include <random>
 
 #include "../same_bits.h"
+#include "backend_here.h"
 
 using namespace plait;
 
@@ -20,7 +21,7 @@ const bool asked = setenv("PLAIT_LLVM", "1", 0) == 0 && setenv("PLAIT_WAIT", "1"
 
 bool has_llvm() {
   REQUIRE(asked);
-  return find_backend("llvm") != nullptr;
+  return backend_here("llvm") != nullptr;
 }
 
 Array random_array(DType dtype, const Sizes64& shape, unsigned seed) {

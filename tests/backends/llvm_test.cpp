@@ -14,6 +14,8 @@
 #include <random>
 #include <thread>
 
+#include "backend_here.h"
+
 using namespace plait;
 
 namespace {
@@ -24,13 +26,7 @@ const bool asked = setenv("PLAIT_LLVM", "1", 0) == 0 && setenv("PLAIT_WAIT", "1"
 // Nothing where libLLVM is not installed, unless it must be.
 const Backend* find_llvm() {
   REQUIRE(asked);
-  const Backend* found = find_backend("llvm");
-  const char* required = std::getenv("PLAIT_REQUIRE_LLVM");
-  if (!found)
-    for (const MissingBackend& missing : missing_backends())
-      MESSAGE(missing.name << ": " << missing.reason);
-  if (required && *required && std::string(required) != "0") REQUIRE(found);
-  return found;
+  return backend_here("llvm");
 }
 
 using Generator = std::mt19937_64;

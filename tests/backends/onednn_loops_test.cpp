@@ -8,12 +8,12 @@
 #include <array>
 
 #include "../same_bits.h"
-#include "onednn_is_here.h"
+#include "backend_here.h"
 
 using namespace plait;
 
 TEST_CASE("products by what a loop holds constant have the bits of others") {
-  if (!onednn_is_here()) return;
+  if (!backend_here("onednn")) return;
   struct Sizes {
     std::int64_t rows, width;
   };

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "../same_bits.h"
-#include "onednn_is_here.h"
+#include "backend_here.h"
 
 using namespace plait;
 
@@ -106,7 +106,7 @@ std::vector<DType> dtypes_here() {
 }  // namespace
 
 TEST_CASE("products agree with the reference in every layout") {
-  if (!onednn_is_here()) return;
+  if (!backend_here("onednn")) return;
   const std::vector<int> swap{1, 0};
   for (DType dtype : dtypes_here()) {
     CAPTURE(name_of(dtype));
@@ -148,7 +148,7 @@ TEST_CASE("products agree with the reference in every layout") {
 }
 
 TEST_CASE("products of 16 bits give float32 where asked, with the same bits in jit") {
-  if (!onednn_is_here()) return;
+  if (!backend_here("onednn")) return;
   for (DType dtype : dtypes_here()) {
     if (dtype == DType::float32) continue;
     CAPTURE(name_of(dtype));
@@ -164,7 +164,7 @@ TEST_CASE("products of 16 bits give float32 where asked, with the same bits in j
 }
 
 TEST_CASE("a product may be called from many threads, and with other strides than before") {
-  if (!onednn_is_here()) return;
+  if (!backend_here("onednn")) return;
   const std::vector<int> swap{1, 0};
   const Array a = random_values({64, 64}, DType::float32, 1),
               b = random_values({64, 64}, DType::float32, 2);
@@ -186,7 +186,7 @@ TEST_CASE("a product may be called from many threads, and with other strides tha
 }
 
 TEST_CASE("products keep NaN and infinities") {
-  if (!onednn_is_here()) return;
+  if (!backend_here("onednn")) return;
   Array a = random_values({64, 64}, DType::float32, 5);
   Buffer buffer = Buffer::copy_of(a.buffer().view());
   static_cast<float*>(buffer.data())[3] = NAN;
@@ -199,7 +199,7 @@ TEST_CASE("products keep NaN and infinities") {
 TEST_CASE(
     "a product has the same bits eagerly, in jit, in every layout and for every number of "
     "threads") {
-  if (!onednn_is_here()) return;
+  if (!backend_here("onednn")) return;
   const std::vector<int> swap{1, 0};
   const Array a = random_values({96, 210}, DType::float32, 1),
               b = random_values({210, 70}, DType::float32, 2);
@@ -224,7 +224,7 @@ TEST_CASE(
 }
 
 TEST_CASE("convolutions and both their gradients agree with the reference") {
-  if (!onednn_is_here()) return;
+  if (!backend_here("onednn")) return;
   struct Case {
     Shape lhs, rhs, strides, rhs_dilation;
     const char* padding;
@@ -288,7 +288,7 @@ TEST_CASE("convolutions and both their gradients agree with the reference") {
 }
 
 TEST_CASE("convolutions have the same bits in every layout") {
-  if (!onednn_is_here()) return;
+  if (!backend_here("onednn")) return;
   const Array x = random_values({3, 12, 17, 15}, DType::float32, 1),
               w = random_values({8, 6, 3, 3}, DType::float32, 2);
   const std::vector<int> last{0, 2, 3, 1}, kernel_last{2, 3, 1, 0}, first{0, 3, 1, 2};
@@ -305,7 +305,7 @@ TEST_CASE("convolutions have the same bits in every layout") {
 }
 
 TEST_CASE("gradients of convolutions of every example by kernels are those of each") {
-  if (!onednn_is_here()) return;
+  if (!backend_here("onednn")) return;
   const Array x = random_values({5, 2, 14, 13, 6}, DType::float32, 1),
               ct = random_values({5, 2, 14, 13, 8}, DType::float32, 2);
   for (std::int64_t groups : {1, 2}) {
@@ -346,7 +346,7 @@ TEST_CASE("gradients of convolutions of every example by kernels are those of ea
 }
 
 TEST_CASE("layer_norm and attention agree with their bodies, and keep NaN and infinities") {
-  if (!onednn_is_here()) return;
+  if (!backend_here("onednn")) return;
   auto check = [](const Function& f, const Arrays& inputs, const char* symbol) {
     std::vector<Aval> avals;
     for (const Array& input : inputs) avals.push_back(input.aval());
@@ -393,7 +393,7 @@ TEST_CASE("layer_norm and attention agree with their bodies, and keep NaN and in
 }
 
 TEST_CASE("explain says where products run, and why small ones do not run here") {
-  if (!onednn_is_here()) return;
+  if (!backend_here("onednn")) return;
   auto table = [](std::int64_t n) {
     const Aval aval{{n, n}, DType::float32};
     return compile(make_jaxpr(
@@ -411,7 +411,7 @@ TEST_CASE("explain says where products run, and why small ones do not run here")
 }
 
 TEST_CASE("epilogues of products and convolutions give the bits of the equations alone") {
-  if (!onednn_is_here()) return;
+  if (!backend_here("onednn")) return;
   auto check = [](const Function& f, const Arrays& inputs, const char* fused) {
     std::vector<Aval> avals;
     for (const Array& input : inputs) avals.push_back(input.aval());
@@ -498,7 +498,7 @@ TEST_CASE("epilogues of products and convolutions give the bits of the equations
 }
 
 TEST_CASE("epilogues keep NaN and infinities") {
-  if (!onednn_is_here()) return;
+  if (!backend_here("onednn")) return;
   Buffer buffer = Buffer::copy_of(random_values({64, 64}, DType::float32, 5).buffer().view());
   static_cast<float*>(buffer.data())[3] = NAN;
   static_cast<float*>(buffer.data())[70] = INFINITY;
@@ -514,7 +514,7 @@ TEST_CASE("epilogues keep NaN and infinities") {
 }
 
 TEST_CASE("avg_pool agrees with its body in every padding, and keeps NaN and infinities") {
-  if (!onednn_is_here()) return;
+  if (!backend_here("onednn")) return;
   Buffer image =
       Buffer::copy_of(random_values({2, 3, 9, 11, 5}, DType::float32, 1).buffer().view());
   static_cast<float*>(image.data())[77] = NAN;
