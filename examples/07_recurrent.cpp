@@ -51,9 +51,9 @@ Batch rows(const Sequences& digits, std::span<const std::int32_t> places) {
                 labels = plait::Buffer::empty(plait::DType::int32, {n});
   for (std::int64_t i = 0; i < n; ++i) {
     std::copy_n(digits.columns.data() + places[i] * 64, 64,
-                static_cast<float*>(columns.data()) + i * 64);
-    static_cast<std::int32_t*>(lengths.data())[i] = digits.lengths[places[i]];
-    static_cast<std::int32_t*>(labels.data())[i] = digits.labels[places[i]];
+                static_cast<float*>(columns.mutable_data()) + i * 64);
+    static_cast<std::int32_t*>(lengths.mutable_data())[i] = digits.lengths[places[i]];
+    static_cast<std::int32_t*>(labels.mutable_data())[i] = digits.labels[places[i]];
   }
   return {Array(columns), Array(lengths), Array(labels)};
 }

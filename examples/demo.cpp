@@ -28,8 +28,8 @@ std::pair<Array, Array> rows(const Digits& digits, std::span<const std::int32_t>
   plait::Buffer images = plait::Buffer::empty(plait::DType::float32, {n, 64}),
                 labels = plait::Buffer::empty(plait::DType::int32, {n});
   for (std::int64_t i = 0; i < n; ++i) {
-    std::copy_n(digits.image(places[i]), 64, static_cast<float*>(images.data()) + i * 64);
-    static_cast<std::int32_t*>(labels.data())[i] = digits.label(places[i]);
+    std::copy_n(digits.image(places[i]), 64, static_cast<float*>(images.mutable_data()) + i * 64);
+    static_cast<std::int32_t*>(labels.mutable_data())[i] = digits.label(places[i]);
   }
   return {Array(images), Array(labels)};
 }

@@ -29,7 +29,7 @@ inline Digits load_digits(const char* path) {
   }
   Digits digits{n, plait::Buffer::empty(plait::DType::float32, {n, 64}),
                 plait::Buffer::empty(plait::DType::int32, {n})};
-  file.read(static_cast<char*>(digits.images.data()), digits.images.bytes());
-  file.read(static_cast<char*>(digits.labels.data()), digits.labels.bytes());
+  file.read(static_cast<char*>(digits.images.mutable_data()), digits.images.bytes());
+  file.read(static_cast<char*>(digits.labels.mutable_data()), digits.labels.bytes());
   return digits;
 }

@@ -29,9 +29,9 @@ double number(const Array& x) { return x.item<double>(); }
 std::pair<Array, Array> rows(const Digits& digits, std::int64_t first) {
   plait::Buffer images = plait::Buffer::empty(plait::DType::float32, {batch, 64}),
                 labels = plait::Buffer::empty(plait::DType::int32, {batch});
-  std::copy_n(digits.image(first), batch * 64, static_cast<float*>(images.data()));
+  std::copy_n(digits.image(first), batch * 64, static_cast<float*>(images.mutable_data()));
   for (int i = 0; i < batch; ++i)
-    static_cast<std::int32_t*>(labels.data())[i] = digits.label(first + i);
+    static_cast<std::int32_t*>(labels.mutable_data())[i] = digits.label(first + i);
   return {Array(images), Array(labels)};
 }
 

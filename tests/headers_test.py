@@ -8,7 +8,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".cache/headers"  # the same each time, so that ccache knows the files again
-FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Werror", "-I", "include"]
+FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-I", "include"]
 
 
 def compile_alone(header):

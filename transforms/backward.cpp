@@ -184,7 +184,9 @@ class Backward {
       if (visited.steps_left > 0 && visited.node->is_freed)
         throw ValueError(
             "backward: what the tape kept for this value was freed by an earlier backward",
-            "call the earlier one with retain_graph=True, or compute the value again");
+            std::string("call the earlier one with ") +
+                (Source::is_python() ? "retain_graph=True" : "{.retain_graph = true}") +
+                ", or compute the value again");
     for (Visited& visited : visited_) {
       TapeNode& node = *visited.node;
       if (visited.steps_left == 0 || node.saved.empty()) continue;

@@ -45,7 +45,9 @@ std::size_t check_outputs(const Arrays& outputs, const flat::JacobianOptions& op
       throw DtypeError(transform + ": output " + std::to_string(i) + " has dtype " +
                            std::string(name_of(outputs[i].dtype())) + ", which has no " +
                            (is_complex(outputs[i].dtype()) ? "real derivative" : "derivative"),
-                       "return floats, and the rest as auxiliary output with has_aux=True");
+                       Source::is_python()
+                           ? "return floats, and the rest as auxiliary output with has_aux=True"
+                           : "return a float, or a pair of it and the rest");
   return count;
 }
 

@@ -190,7 +190,8 @@ Arrays mask_with(const Function& function, std::span<const Array> inputs,
   if (options.in_shapes.size() != inputs.size())
     throw ValueError("mask: " + std::to_string(options.in_shapes.size()) + " specs for " +
                          std::to_string(inputs.size()) + " arrays",
-                     "give in_shapes one spec for each array; None takes all from the call");
+                     "give in_shapes one spec for each array; " + std::string(none_text()) +
+                         " takes all from the call");
   std::vector<Aval> actual, formal;
   for (const Array& input : inputs) actual.push_back(input.aval());
   const SizeNames names(options.in_shapes, actual);

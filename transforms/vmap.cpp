@@ -151,7 +151,8 @@ Arrays flat::vmap(const Function& function, std::span<const Array> inputs,
                                        ", " + ArgumentNames::of(i) + " has " + here.to_string(),
                        first < 0 ? "make them equal"
                                  : "map only " + ArgumentNames::of(first) +
-                                       " with in_axes, giving None for the other");
+                                       " with in_axes, giving " +
+                                       std::string(none_text()) + " for the other");
     size = here;
     if (first < 0) first = int(i);
   }
@@ -186,7 +187,8 @@ Arrays flat::vmap(const Function& function, std::span<const Array> inputs,
           value, *size, normalize_axis(*out_dims[i], outputs[i].ndim() + 1, "vmap: out_axes")));
     } else if (value.dim) {
       throw ValueError("vmap: output " + std::to_string(i) +
-                           " has out_axes None, but depends on the mapped axis",
+                           " has out_axes " + std::string(none_text()) +
+                           ", but depends on the mapped axis",
                        "give out_axes an axis for it, or reduce it over the batch outside vmap");
     } else {
       results.push_back(value.array);

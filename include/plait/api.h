@@ -22,29 +22,125 @@
 #include <mutex>
 
 namespace plait {
+// What a transform gives: a function that errors know by the line of its call.
+template <class Result, class... A>
+class Transformed {
+ public:
+  using Signature = Result(A...);
+  template <class F>
+    requires std::is_invocable_r_v<Result, const F&, const A&...>
+  explicit Transformed(F f) : function_(std::move(f)) {}
+  Result operator()(const A&... arguments, Here here = PLAIT_HERE) const {
+    here.remember();
+    return function_(arguments...);
+  }
+
+ private:
+  std::function<Result(const A&...)> function_;
+};
+
 namespace detail {
 
+template <class A>
+using Argument = std::conditional_t<std::is_base_of_v<Array, std::decay_t<A>>, Array,
+                                    std::decay_t<A>>;  // of an Operand: an Array
 template <class T>
 struct signature;
 template <class R, class... A>
 struct signature<std::function<R(A...)>> {
-  using Result = std::decay_t<R>;
-  using Arguments = std::tuple<std::decay_t<A>...>;
+  using Result = Argument<R>;
+  using Arguments = std::tuple<Argument<A>...>;
   template <template <class, class...> class Template>
-  using As = Template<Result, std::decay_t<A>...>;
+  using As = Template<Result, Argument<A>...>;
   // A function of the same arguments, and of more that follow.
   template <class Out, class... More>
-  using Returning = std::function<Out(const std::decay_t<A>&..., const More&...)>;
+  using Returning = Transformed<Out, Argument<A>..., More...>;
 };
 template <class F>
-using signature_of = signature<decltype(std::function{std::declval<std::decay_t<F>>()})>;
+concept SaysSignature = requires { typename F::Signature; };
+template <class F>
+concept HasSignature =
+    SaysSignature<F> || requires { std::function{std::declval<std::decay_t<F>>()}; };
+template <class F>
+auto signature_type() {
+  if constexpr (SaysSignature<F>)
+    return std::type_identity<std::function<typename F::Signature>>();
+  else
+    return std::type_identity<decltype(std::function{std::declval<std::decay_t<F>>()})>();
+}
+template <class F>
+using signature_of = signature<typename decltype(signature_type<F>())::type>;
 template <class F>
 using result_of = typename signature_of<F>::Result;
 template <class F>
 using arguments_of = typename signature_of<F>::Arguments;
 
+// What a transform gives for a function that it refuses, so that the compiler says no more of it.
+struct Refused {
+  template <class... A>
+  Refused operator()(const A&...) const;
+  template <class T>
+  operator T() const;
+};
+
+template <class A>
+constexpr bool is_argument() {
+  static_assert(!std::is_arithmetic_v<A>,
+                "plait: an argument of a transformed function is a number: take it as `const "
+                "plait::Array&`, or, where each value is a program of its own, within a struct");
+  static_assert(std::is_arithmetic_v<A> || TreeType<A>,
+                "plait: an argument of a transformed function is no tree: use plait::Array, a "
+                "container of such, or a struct of such (up to 32 fields; a class with private "
+                "members or a base class declares plait_fields)");
+  return TreeType<A>;
+}
+template <class R>
+constexpr bool is_result() {
+  static_assert(!std::is_arithmetic_v<R> && !std::is_void_v<R>,
+                "plait: a transformed function returns no array: return a plait::Array, or a "
+                "container or struct of such");
+  static_assert(std::is_arithmetic_v<R> || std::is_void_v<R> || TreeType<R>,
+                "plait: the result of a transformed function is no tree: use plait::Array, a "
+                "container of such, or a struct of such (up to 32 fields; a class with private "
+                "members or a base class declares plait_fields)");
+  return TreeType<R>;
+}
+// Whether transforms take a function; says in one error why they do not.
+template <class F>
+constexpr bool is_transformable() {
+  if constexpr (std::is_same_v<F, Refused>) {
+    return false;
+  } else {
+    static_assert(HasSignature<F>,
+                  "plait: the types of this function's arguments are not known, as those of a "
+                  "generic lambda, of overloads and of std::bind_front: write a lambda that says "
+                  "them, [](const plait::Array& x) { ... }");
+    if constexpr (HasSignature<F>)
+      return []<class... A>(std::type_identity<std::tuple<A...>>) {
+        return (is_argument<A>() && ... && is_result<result_of<F>>());
+      }(std::type_identity<arguments_of<F>>());
+    else
+      return false;
+  }
+}
+template <class F>
+concept Transformable = is_transformable<F>();
+
+// Calls f with the arguments that leaves are of, and gives the leaves of its result.
+template <class F>
+Arrays call_flat(const F& f, const std::vector<TreeDef>& structures, std::span<const Array> leaves,
+                 TreeDef& result) {
+  using Arguments = arguments_of<F>;
+  const Arguments arguments = [&]<std::size_t... i>(std::index_sequence<i...>) {
+    return Arguments{unflatten<std::tuple_element_t<i, Arguments>>(structures[i], leaves)...};
+  }(std::make_index_sequence<std::tuple_size_v<Arguments>>());
+  Arrays outputs;
+  result = flatten<result_of<F>>(std::apply(f, arguments), outputs);
+  return outputs;
+}
+
 // A call of a C++ function flattened: inputs with their structures, and a flat function that notes
-// the structure of the result.
+// the structure of the result of its last call.
 template <class F>
 struct Flat {
   using Arguments = arguments_of<F>;
@@ -63,12 +159,7 @@ struct Flat {
     };
     (add(arguments), ...);
     function = [f, structures = structures, result = result](std::span<const Array> leaves) {
-      Arguments arguments = [&]<std::size_t... i>(std::index_sequence<i...>) {
-        return Arguments{unflatten<std::tuple_element_t<i, Arguments>>(structures[i], leaves)...};
-      }(std::make_index_sequence<std::tuple_size_v<Arguments>>());
-      Arrays outputs;
-      *result = flatten(std::apply(f, arguments), outputs);
-      return outputs;
+      return call_flat(f, structures, leaves, *result);
     };
   }
   template <std::size_t... argnums>
@@ -151,101 +242,122 @@ using AxisTree = PrefixTree<std::optional<int>>;
 // The gradient of a scalar function by arguments argnums (the first by default).
 template <std::size_t... argnums, class F>
 auto grad(F f) {
-  using Args = detail::Argnums<argnums...>;
-  using Result = typename Args::template Of<F>;
-  return typename detail::signature_of<F>::template Returning<Result>(
-      [f](const auto&... arguments) -> Result {
-        TransformScope scope("grad", "");
-        const detail::Flat<F> flat(f, arguments...);
-        return Args::gather(
-            flat, flat::value_and_grad(flat.function, flat.inputs, Args::wrt(flat)).gradients);
-      });
+  if constexpr (!detail::Transformable<F>) {
+    return detail::Refused();
+  } else {
+    using Args = detail::Argnums<argnums...>;
+    using Result = typename Args::template Of<F>;
+    return typename detail::signature_of<F>::template Returning<Result>(
+        [f](const auto&... arguments) -> Result {
+          TransformScope scope("grad", "");
+          const detail::Flat<F> flat(f, arguments...);
+          return Args::gather(
+              flat, flat::value_and_grad(flat.function, flat.inputs, Args::wrt(flat)).gradients);
+        });
+  }
 }
 
 // The value (with auxiliary results when f returns a pair, value first) and the gradient.
 template <std::size_t... argnums, class F>
 auto value_and_grad(F f) {
-  using Args = detail::Argnums<argnums...>;
-  using Result = std::pair<detail::result_of<F>, typename Args::template Of<F>>;
-  return typename detail::signature_of<F>::template Returning<Result>(
-      [f](const auto&... arguments) -> Result {
-        TransformScope scope("value_and_grad", "");
-        const detail::Flat<F> flat(f, arguments...);
-        flat::ValueAndGrad result =
-            flat::value_and_grad(flat.function, flat.inputs, Args::wrt(flat));
-        return {unflatten<detail::result_of<F>>(*flat.result, result.outputs),
-                Args::gather(flat, result.gradients)};
-      });
+  if constexpr (!detail::Transformable<F>) {
+    return detail::Refused();
+  } else {
+    using Args = detail::Argnums<argnums...>;
+    using Result = std::pair<detail::result_of<F>, typename Args::template Of<F>>;
+    return typename detail::signature_of<F>::template Returning<Result>(
+        [f](const auto&... arguments) -> Result {
+          TransformScope scope("value_and_grad", "");
+          const detail::Flat<F> flat(f, arguments...);
+          flat::ValueAndGrad result =
+              flat::value_and_grad(flat.function, flat.inputs, Args::wrt(flat));
+          return {unflatten<detail::result_of<F>>(*flat.result, result.outputs),
+                  Args::gather(flat, result.gradients)};
+        });
+  }
 }
 
 // The outputs and their tangents: jvp(f)(primals tuple, tangents tuple).
 template <class F>
 auto jvp(F f) {
-  using Arguments = detail::arguments_of<F>;
-  using Result = detail::result_of<F>;
-  return std::function<std::pair<Result, Result>(const Arguments&, const Arguments&)>(
-      [f](const Arguments& primals, const Arguments& directions) {
-        TransformScope scope("jvp", "");
-        const auto flat = std::apply(
-            [&](const auto&... arguments) { return detail::Flat<F>(f, arguments...); }, primals);
-        Arrays directions_flat;
-        flatten(directions, directions_flat);
-        const Tangents tangents(directions_flat.begin(), directions_flat.end());
-        const Differentiated result = flat::jvp(flat.function, flat.inputs, tangents);
-        Arrays pushed;
-        for (const Tangent& tangent : result.tangents) pushed.push_back(tangent.instantiate());
-        return std::pair{unflatten<Result>(*flat.result, result.outputs),
-                         unflatten<Result>(*flat.result, pushed)};
-      });
+  if constexpr (!detail::Transformable<F>) {
+    return detail::Refused();
+  } else {
+    using Arguments = detail::arguments_of<F>;
+    using Result = detail::result_of<F>;
+    return Transformed<std::pair<Result, Result>, Arguments, Arguments>(
+        [f](const Arguments& primals, const Arguments& directions) {
+          TransformScope scope("jvp", "");
+          const auto flat = std::apply(
+              [&](const auto&... arguments) { return detail::Flat<F>(f, arguments...); }, primals);
+          Arrays directions_flat;
+          flatten(directions, directions_flat);
+          const Tangents tangents(directions_flat.begin(), directions_flat.end());
+          const Differentiated result = flat::jvp(flat.function, flat.inputs, tangents);
+          Arrays pushed;
+          for (const Tangent& tangent : result.tangents) pushed.push_back(tangent.instantiate());
+          return std::pair{unflatten<Result>(*flat.result, result.outputs),
+                           unflatten<Result>(*flat.result, pushed)};
+        });
+  }
 }
 
 // The outputs and the function from their cotangents to cotangents of all arguments, as a tuple.
 template <class F, class... A>
 auto vjp(F f, const A&... arguments) {
-  using Arguments = detail::arguments_of<F>;
-  using Result = detail::result_of<F>;
-  const Arguments values(arguments...);
-  const auto flat = std::apply(
-      [&](const auto&... parts) { return std::make_shared<detail::Flat<F>>(f, parts...); }, values);
-  const flat::Pullback pullback =
-      flat::vjp(flat->function, flat->inputs, std::vector<bool>(flat->inputs.size(), true));
-  std::function<Arguments(const Result&)> pull = [flat,
-                                                  pull = pullback.pull](const Result& cotangents) {
-    Arrays leaves;
-    flatten(cotangents, leaves);
-    Arrays results;
-    for (const Tangent& tangent : pull(Tangents(leaves.begin(), leaves.end())))
-      results.push_back(tangent.instantiate());
-    return unflatten<Arguments>(TreeDef::tuple(flat->structures), results);
-  };
-  return std::pair{unflatten<Result>(*flat->result, pullback.outputs), pull};
+  if constexpr (!detail::Transformable<F>) {
+    return detail::Refused();
+  } else {
+    using Arguments = detail::arguments_of<F>;
+    using Result = detail::result_of<F>;
+    const Arguments values(arguments...);
+    const auto flat = std::apply(
+        [&](const auto&... parts) { return std::make_shared<detail::Flat<F>>(f, parts...); },
+        values);
+    const flat::Pullback pullback =
+        flat::vjp(flat->function, flat->inputs, std::vector<bool>(flat->inputs.size(), true));
+    std::function<Arguments(const Result&)> pull = [flat, pull = pullback.pull](
+                                                       const Result& cotangents) {
+      Arrays leaves;
+      flatten(cotangents, leaves);
+      Arrays results;
+      for (const Tangent& tangent : pull(Tangents(leaves.begin(), leaves.end())))
+        results.push_back(tangent.instantiate());
+      return unflatten<Arguments>(TreeDef::tuple(flat->structures), results);
+    };
+    return std::pair{unflatten<Result>(*flat->result, pullback.outputs), pull};
+  }
 }
 
 // The outputs and their derivative there: a linear function from tangents of the arguments to
 // tangents of the result, which computes nothing of f again.
 template <class F, class... A>
 auto linearize(F f, const A&... arguments) {
-  using Arguments = detail::arguments_of<F>;
-  using Result = detail::result_of<F>;
-  const auto flat = std::apply(
-      [&](const auto&... parts) { return std::make_shared<detail::Flat<F>>(f, parts...); },
-      Arguments(arguments...));
-  const auto map = std::make_shared<flat::LinearMap>(
-      flat::linearize(flat->function, flat->inputs, std::vector<bool>(flat->inputs.size(), true)));
-  auto push = typename detail::signature_of<F>::template Returning<Result>(
-      [flat, map](const auto&... directions) {
-        Arrays given, operands, tangents;
-        (flatten(directions, given), ...);
-        for (int input : map->inputs) operands.push_back(given[input]);
-        operands.insert(operands.end(), map->residuals.begin(), map->residuals.end());
-        const Arrays pushed = eval_jaxpr(map->jaxpr, operands);
-        for (const Array& output : map->outputs)
-          tangents.push_back(lax::zeros_like(tangent_aval(output.aval())));
-        for (std::size_t i = 0; i < pushed.size(); ++i)
-          tangents[map->outputs_with_tangent[i]] = pushed[i];
-        return unflatten<Result>(*flat->result, tangents);
-      });
-  return std::pair{unflatten<Result>(*flat->result, map->outputs), push};
+  if constexpr (!detail::Transformable<F>) {
+    return detail::Refused();
+  } else {
+    using Arguments = detail::arguments_of<F>;
+    using Result = detail::result_of<F>;
+    const auto flat = std::apply(
+        [&](const auto&... parts) { return std::make_shared<detail::Flat<F>>(f, parts...); },
+        Arguments(arguments...));
+    const auto map = std::make_shared<flat::LinearMap>(flat::linearize(
+        flat->function, flat->inputs, std::vector<bool>(flat->inputs.size(), true)));
+    auto push = typename detail::signature_of<F>::template Returning<Result>(
+        [flat, map](const auto&... directions) {
+          Arrays given, operands, tangents;
+          (flatten(directions, given), ...);
+          for (int input : map->inputs) operands.push_back(given[input]);
+          operands.insert(operands.end(), map->residuals.begin(), map->residuals.end());
+          const Arrays pushed = eval_jaxpr(map->jaxpr, operands);
+          for (const Array& output : map->outputs)
+            tangents.push_back(lax::zeros_like(tangent_aval(output.aval())));
+          for (std::size_t i = 0; i < pushed.size(); ++i)
+            tangents[map->outputs_with_tangent[i]] = pushed[i];
+          return unflatten<Result>(*flat->result, tangents);
+        });
+    return std::pair{unflatten<Result>(*flat->result, map->outputs), push};
+  }
 }
 
 namespace detail {
@@ -282,45 +394,65 @@ auto jacobian(F f, Jacobian transform, const char* name, std::optional<std::int6
 // reverse).
 template <std::size_t argnum = 0, class F>
 auto jacfwd(F f, std::optional<std::int64_t> chunk = {}) {
-  return detail::jacobian<argnum>(std::move(f), flat::jacfwd, "jacfwd", chunk);
+  if constexpr (!detail::Transformable<F>) {
+    return detail::Refused();
+  } else {
+    return detail::jacobian<argnum>(std::move(f), flat::jacfwd, "jacfwd", chunk);
+  }
 }
 template <std::size_t argnum = 0, class F>
 auto jacrev(F f, std::optional<std::int64_t> chunk = {}) {
-  return detail::jacobian<argnum>(std::move(f), flat::jacrev, "jacrev", chunk);
+  if constexpr (!detail::Transformable<F>) {
+    return detail::Refused();
+  } else {
+    return detail::jacobian<argnum>(std::move(f), flat::jacrev, "jacrev", chunk);
+  }
 }
 template <std::size_t argnum = 0, class F>
 auto hessian(F f, std::optional<std::int64_t> chunk = {}) {
-  return jacfwd<argnum>(jacrev<argnum>(std::move(f), chunk), chunk);
+  if constexpr (!detail::Transformable<F>) {
+    return detail::Refused();
+  } else {
+    return jacfwd<argnum>(jacrev<argnum>(std::move(f), chunk), chunk);
+  }
 }
 
 // The Hessian of a scalar function of one argument times a direction, without the Hessian.
 template <class F>
 auto hvp(F f) {
-  using X = std::tuple_element_t<0, detail::arguments_of<F>>;
-  return std::function<X(const X&, const X&)>([f](const X& x, const X& direction) {
-    return jvp(grad(f))(std::tuple<X>(x), std::tuple<X>(direction)).second;
-  });
+  if constexpr (!detail::Transformable<F>) {
+    return detail::Refused();
+  } else {
+    using X = std::tuple_element_t<0, detail::arguments_of<F>>;
+    return Transformed<X, X, X>([f](const X& x, const X& direction) {
+      return jvp(grad(f))(std::tuple<X>(x), std::tuple<X>(direction)).second;
+    });
+  }
 }
 
 // f applied to every example of a batch.
 template <class F>
 auto vmap(F f, AxisTree in_axes = 0, AxisTree out_axes = 0,
           std::optional<std::int64_t> chunk = {}) {
-  using Result = detail::result_of<F>;
-  return typename detail::signature_of<F>::template Returning<Result>(
-      [=](const auto&... arguments) -> Result {
-        TransformScope scope("vmap", "");
-        const detail::Flat<F> flat(f, arguments...);
-        flat::VmapOptions options;
-        options.chunk = chunk;
-        in_axes.spread("vmap: in_axes", TreeDef::tuple(flat.structures), options.in_dims);
-        options.out_dims = [&](std::size_t) {
-          std::vector<std::optional<int>> axes;
-          out_axes.spread("vmap: out_axes", *flat.result, axes);
-          return axes;
-        };
-        return unflatten<Result>(*flat.result, flat::vmap(flat.function, flat.inputs, options));
-      });
+  if constexpr (!detail::Transformable<F>) {
+    return detail::Refused();
+  } else {
+    using Result = detail::result_of<F>;
+    return typename detail::signature_of<F>::template Returning<Result>(
+        [=](const auto&... arguments) -> Result {
+          TransformScope scope("vmap", "");
+          const detail::Flat<F> flat(f, arguments...);
+          flat::VmapOptions options;
+          options.chunk = chunk;
+          in_axes.spread("vmap: in_axes", TreeDef::tuple(flat.structures), options.in_dims);
+          options.out_dims = [&](std::size_t) {
+            std::vector<std::optional<int>> axes;
+            out_axes.spread("vmap: out_axes", *flat.result, axes);
+            return axes;
+          };
+          return unflatten<Result>(*flat.result, flat::vmap(flat.function, flat.inputs, options));
+        });
+  }
 }
 
 // What jit gives: f traced once per signature and run as one compiled executable.
@@ -329,39 +461,60 @@ class Jitted {
  public:
   template <class F>
   Jitted(F f, std::string name) : state_(std::make_shared<State>()) {
-    state_->make = [f = std::move(f), name = std::move(name)](const A&... arguments) {
-      const detail::Flat<F> flat(f, arguments...);
-      return Entry{flat.structures, flat.result, flat::Jit(flat.function, name)};
+    state_->make = [f = std::move(f), name = std::move(name)](std::vector<TreeDef> structures) {
+      return flat::Jit(
+          [f, structures = std::move(structures)](std::span<const Array> leaves, TreeDef& result) {
+            return detail::call_flat(f, structures, leaves, result);
+          },
+          name);
     };
   }
 
-  Result operator()(const A&... arguments) const {
-    const auto [entry, inputs] = find(arguments...);
-    Arrays outputs = entry->jitted(inputs);
+  using Signature = Result(A...);
+
+  Result operator()(const A&... arguments, Here here = PLAIT_HERE) const {
+    here.remember();
+    const auto [jitted, inputs] = find(arguments...);
+    const flat::Jit::EntryPointer entry = jitted->entry(inputs);
+    Arrays outputs = flat::Jit::call(*entry, inputs);
     if constexpr (std::is_same_v<Result, Array>)
       return std::move(outputs[0]);
     else
-      return unflatten<Result>(*entry->result, outputs);
+      return unflatten<Result>(entry->result, outputs);
   }
 
   // The same with a result that takes the place of what the arrays of `result` hold, in their
-  // memory: a call allocates no arrays. An Array that holds nothing gets memory, so that the first
-  // call may be given Result(). Nothing else may hold these arrays; errors as in trace/run_into.h.
-  void run_into(Result& result, const A&... arguments) const {
-    const auto [entry, inputs] = find(arguments...);
+  // memory: a call allocates no arrays. An Array that holds nothing gets memory, and a result whose
+  // arrays all hold nothing, as Result(), may be of another structure: the first call may be given
+  // that. Nothing else may hold these arrays; errors as in trace/run_into.h, and TreeError for a
+  // result of another structure.
+  void run_into(Result& result, const A&... arguments, Here here = PLAIT_HERE) const {
+    here.remember();
+    const auto [jitted, inputs] = find(arguments...);
+    const flat::Jit::EntryPointer entry = jitted->entry(inputs);
     if constexpr (std::is_same_v<Result, Array>) {
-      entry->jitted.run_into(inputs, std::span(&result, 1));
+      jitted->run_into(*entry, inputs, std::span(&result, 1));
     } else {
       Arrays outputs;
       const TreeDef structure = flatten(result, outputs);
+      if (!(structure == entry->result)) {
+        if (std::any_of(outputs.begin(), outputs.end(), [](auto& x) { return x.is_valid(); }))
+          throw TreeError("run_into: the result that was given is " + structure.to_string() +
+                              ", and the function returns " + entry->result.to_string(),
+                          "give a result of that structure, or one whose arrays hold nothing");
+        Arrays empty(std::size_t(entry->result.num_leaves()));
+        jitted->run_into(*entry, inputs, empty);
+        result = unflatten<Result>(entry->result, empty);
+        return;
+      }
       result = Result();  // so that outputs alone hold them; put back whatever happens
       try {
-        entry->jitted.run_into(inputs, outputs);
+        jitted->run_into(*entry, inputs, outputs);
       } catch (...) {
         result = unflatten<Result>(structure, outputs);
         throw;
       }
-      result = unflatten<Result>(*entry->result, outputs);
+      result = unflatten<Result>(entry->result, outputs);
     }
   }
 
@@ -369,11 +522,10 @@ class Jitted {
   // One structure of the arguments.
   struct Entry {
     std::vector<TreeDef> structures;
-    std::shared_ptr<TreeDef> result;
     flat::Jit jitted;
   };
   struct State {
-    std::function<Entry(const A&...)> make;
+    std::function<flat::Jit(std::vector<TreeDef> structures)> make;
     std::mutex mutex;
     std::vector<std::unique_ptr<const Entry>> entries;  // grows only
     std::atomic<const Entry*> only{nullptr};            // where arguments have but one structure
@@ -381,25 +533,25 @@ class Jitted {
   static constexpr bool takes_arrays = (std::is_base_of_v<Array, A> && ...);
   using Inputs = std::conditional_t<takes_arrays, std::array<Array, sizeof...(A)>, Arrays>;
 
-  std::pair<const Entry*, Inputs> find(const A&... arguments) const {
+  std::pair<const flat::Jit*, Inputs> find(const A&... arguments) const {
     if constexpr (takes_arrays) {
       const Entry* entry = state_->only.load(std::memory_order_acquire);
-      if (!entry) entry = find_or_make({}, arguments...);
-      return {entry, Inputs{arguments...}};
+      if (!entry) entry = find_or_make(std::array<TreeDef, sizeof...(A)>());
+      return {&entry->jitted, Inputs{arguments...}};
     } else {
       Arrays inputs;
       const std::array<TreeDef, sizeof...(A)> structures{flatten(arguments, inputs)...};
-      const Entry* entry = find_or_make(structures, arguments...);
-      return {entry, std::move(inputs)};
+      const Entry* entry = find_or_make(structures);
+      return {&entry->jitted, std::move(inputs)};
     }
   }
-  const Entry* find_or_make(std::span<const TreeDef> structures, const A&... arguments) const {
+  const Entry* find_or_make(std::span<const TreeDef> given) const {
     std::lock_guard lock(state_->mutex);
     for (const auto& entry : state_->entries)
-      if (takes_arrays || std::equal(structures.begin(), structures.end(),
-                                     entry->structures.begin(), entry->structures.end()))
-        return entry.get();
-    state_->entries.push_back(std::make_unique<const Entry>(state_->make(arguments...)));
+      if (std::equal(given.begin(), given.end(), entry->structures.begin())) return entry.get();
+    const std::vector<TreeDef> structures(given.begin(), given.end());
+    state_->entries.push_back(
+        std::make_unique<const Entry>(Entry{structures, state_->make(structures)}));
     const Entry* made = state_->entries.back().get();
     if (takes_arrays) state_->only.store(made, std::memory_order_release);
     return made;
@@ -412,20 +564,28 @@ class Jitted {
 // frozen.
 template <class F>
 auto jit(F f, std::string name = "f") {
-  return typename detail::signature_of<F>::template As<Jitted>(std::move(f), std::move(name));
+  if constexpr (!detail::Transformable<F>) {
+    return detail::Refused();
+  } else {
+    return typename detail::signature_of<F>::template As<Jitted>(std::move(f), std::move(name));
+  }
 }
 
 // f whose derivatives recompute intermediate results instead of keeping them, but for what the
 // policy keeps.
 template <class F>
 auto checkpoint(F f, Callable policy = flat::nothing_saveable()) {
-  using Result = detail::result_of<F>;
-  return typename detail::signature_of<F>::template Returning<Result>(
-      [=](const auto&... arguments) -> Result {
-        const detail::Flat<F> flat(f, arguments...);
-        return unflatten<Result>(*flat.result,
-                                 flat::checkpoint(flat.function, flat.inputs, policy, "f"));
-      });
+  if constexpr (!detail::Transformable<F>) {
+    return detail::Refused();
+  } else {
+    using Result = detail::result_of<F>;
+    return typename detail::signature_of<F>::template Returning<Result>(
+        [=](const auto&... arguments) -> Result {
+          const detail::Flat<F> flat(f, arguments...);
+          return unflatten<Result>(*flat.result,
+                                   flat::checkpoint(flat.function, flat.inputs, policy, "f"));
+        });
+  }
 }
 
 }  // namespace plait

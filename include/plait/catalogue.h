@@ -45,7 +45,7 @@ struct Argument {
   Argument() = default;
   template <class T>
     requires(!std::is_same_v<std::decay_t<T>, Argument>)
-  Argument(T&& value) : value(std::forward<T>(value)) {}  // NOLINT
+  Argument(T&& given) : value(std::forward<T>(given)) {}  // NOLINT
   bool is_none() const { return value.index() == 0; }
 };
 

@@ -11,7 +11,7 @@
 
 namespace plait {
 
-enum class ResultType { same, boolean, real };
+enum class ResultType { same, truth, real };
 
 // Operands of one dtype of the set, of equal shape or rank 0.
 Family elementwise(DTypes types, int num_operands, ResultType result = ResultType::same,

@@ -8,7 +8,9 @@
 #pragma once
 
 #include <plait/arguments.h>
+#include <plait/numpy_array.h>
 #include <plait/numpy_shape.h>
+#include <plait/subscript.h>
 
 namespace plait::numpy {
 

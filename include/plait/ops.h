@@ -114,7 +114,28 @@ Array operator-(Operand x, Operand y);
 Array operator*(Operand x, Operand y);
 Array operator/(Operand x, Operand y);
 Array operator-(Operand x);
-Array operator==(Operand x, Operand y) = delete;  // use numpy::equal: == would look like a bool
+// Bools or integers, bit by bit.
+Array operator&(Operand x, Operand y);
+Array operator|(Operand x, Operand y);
+Array operator^(Operand x, Operand y);
+Array operator~(Operand x);
+// Element by element, in an array of bools.
+Array operator<(Operand x, Operand y);
+Array operator<=(Operand x, Operand y);
+Array operator>(Operand x, Operand y);
+Array operator>=(Operand x, Operand y);
+// What == and != mean in C++, containers and algorithms included, is one bool.
+Array operator==(Operand x, Operand y) = delete;  // use numpy::equal, array_equal or is_same
+Array operator!=(Operand x, Operand y) = delete;  // use numpy::not_equal, array_equal or is_same
+// x = x + y for this name alone: other Arrays keep the value. It may promote and broadcast.
+Array& operator+=(Array& x, Operand y);
+Array& operator-=(Array& x, Operand y);
+Array& operator*=(Array& x, Operand y);
+Array& operator/=(Array& x, Operand y);
+void operator+=(Array&& x, Operand y) = delete;  // x[i] is a copy: x = x.at(i).add(y)
+void operator-=(Array&& x, Operand y) = delete;  // x[i] is a copy: x = x.at(i).add(-y)
+void operator*=(Array&& x, Operand y) = delete;  // x[i] is a copy: x = x.at(i).multiply(y)
+void operator/=(Array&& x, Operand y) = delete;  // x[i] is a copy: x = x.at(i).multiply(1 / y)
 
 // Brings operands to one dtype (and, with broadcast, one shape or rank 0) by NumPy's rules.
 void promote_dtypes(std::span<Array> operands, std::string_view function);

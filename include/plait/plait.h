@@ -29,8 +29,11 @@
 #include <plait/run.h>
 #include <plait/scipy.h>
 #include <plait/scipy_linalg.h>
+#include <plait/sized.h>
 #include <plait/specs.h>
 #include <plait/staged.h>
+#include <plait/standard.h>
 #include <plait/tape.h>
 #include <plait/transforms.h>
+#include <plait/wait.h>
 #include <plait/where.h>

@@ -28,13 +28,28 @@ struct TracedFunction {
   TreeDef arguments, result;                // arguments: a tuple
   std::vector<std::string> argument_names;  // one for each, or none
   Arrays example;                           // leaves of arguments, for a test vector, or none
+  // With names for the arguments: in errors, for keywords in Python, and in C headers.
+  // traced(predict, weights, x).named({"weights", "x"}). TreeError unless there is one for each.
+  TracedFunction named(std::vector<std::string> names) && {
+    if (names.size() != arguments.children().size())
+      throw TreeError("save: " + std::to_string(names.size()) + " names for " +
+                          std::to_string(arguments.children().size()) + " arguments",
+                      "give one name for each argument");
+    argument_names = std::move(names);
+    return std::move(*this);
+  }
 };
+
+// TreeError where the structure holds values that are no arrays, which a file does not.
+void check_savable(const TreeDef& structure);
 
 // Traces a function on arguments (trees of Arrays) and keeps them as its example.
 template <class F, class... A>
 TracedFunction traced(F f, const A&... arguments) {
   const detail::Flat<F> flat(f, typename std::decay_t<A>(arguments)...);
+  check_savable(TreeDef::tuple(flat.structures));
   Traced trace = make_jaxpr(flat.function, avals_of(flat.inputs), "save");
+  check_savable(*flat.result);
   return {std::move(trace.jaxpr),
           std::move(trace.captured),
           {},
@@ -59,6 +74,8 @@ TracedFunction traced_with_specs(F f, const std::vector<Spec>& specs,
   Traced trace = trace_with_specs(flat.function, specs,
                                   std::vector<std::optional<Aval>>(avals.begin(), avals.end()),
                                   "save", constraints);
+  check_savable(TreeDef::tuple(flat.structures));
+  check_savable(*flat.result);
   return {std::move(trace.jaxpr),
           std::move(trace.captured),
           {},
@@ -109,6 +126,9 @@ class Entry {
   // TreeError where arguments of this structure are no arguments of it. Classes of records are not
   // compared, for the file knows only their names.
   void check_arguments(const TreeDef& given) const;
+  // Leaves of arguments of this structure, in the order of the entry's: parts of structs, which are
+  // in any order, go by name. TreeError as check_arguments.
+  Arrays arranged(const TreeDef& given, std::span<const Array> leaves) const;
   // Runs its test vector. ValueError says which output differs, and by how much.
   void verify() const;
   bool has_example() const { return !data_->function.example.empty() || inputs().empty(); }
@@ -150,33 +170,37 @@ class Program {
   const std::string& licence() const { return licence_; }
   void verify() const;  // every entry that has a test vector
 
-  // An entry as a C++ function: entry<Array(Weights, Array)>("predict"). TreeError when arguments
-  // are flattened to other structures than the file's.
+  // An entry as a C++ function: entry<Array(Weights, Array)>("predict"). A struct stands for a
+  // dict, a namedtuple or a dataclass of the file whose names are those of its fields, in any
+  // order (values.h says where they come from), or for a tuple, by place. TreeError when arguments
+  // or results are of other structures than the file's.
   template <class Signature>
-  std::function<Signature> entry(std::string_view name) const {
-    return as_function((*this)[name], std::function<Signature>());
+  auto entry(std::string_view name) const {
+    return as_function((*this)[name], std::type_identity<Signature>());
   }
   template <class Signature>
-  std::function<Signature> entry(std::string_view name, SizeOptions options) const {
-    return as_function((*this)[name].at_sizes(std::move(options)), std::function<Signature>());
+  auto entry(std::string_view name, SizeOptions options) const {
+    return as_function((*this)[name].at_sizes(std::move(options)),
+                       std::type_identity<Signature>());
   }
   // Of a program with one entry.
   template <class Signature>
-  std::function<Signature> entry() const {
+  auto entry() const {
     return entry<Signature>(only().name());
   }
   const Entry& only() const;  // ValueError where there are several
 
  private:
   template <class R, class... A>
-  static std::function<R(A...)> as_function(const Entry& entry, std::function<R(A...)>) {
-    return [entry](const std::decay_t<A>&... arguments) -> R {
-      Arrays leaves;
-      std::vector<TreeDef> structures;
-      (structures.push_back(flatten(arguments, leaves)), ...);
-      entry.check_arguments(TreeDef::tuple(std::move(structures)));
-      return unflatten<R>(entry.result(), entry(leaves));
-    };
+  static auto as_function(const Entry& entry, std::type_identity<R(A...)>) {
+    return Transformed<R, detail::Argument<A>...>(
+        [entry](const detail::Argument<A>&... arguments) -> R {
+          Arrays leaves;
+          std::vector<TreeDef> structures;
+          (structures.push_back(flatten(arguments, leaves)), ...);
+          const TreeDef given = TreeDef::tuple(std::move(structures));
+          return unflatten<R>(entry.result(), entry(entry.arranged(given, leaves)));
+        });
   }
 
   std::vector<Entry> entries_;

@@ -105,8 +105,8 @@ class SizedJit {
     std::shared_ptr<SizedProgram> program;
   };
   struct State {
-    State(SizeOptions options, std::string name)
-        : options(std::move(options)), name(std::move(name)) {}
+    State(SizeOptions given, std::string called)
+        : options(std::move(given)), name(std::move(called)) {}
     const SizeOptions options;
     const std::string name;
     std::mutex mutex;
@@ -137,7 +137,10 @@ class JittedSizes {
     };
   }
 
-  Result operator()(const A&... arguments) const {
+  using Signature = Result(A...);
+
+  Result operator()(const A&... arguments, Here here = PLAIT_HERE) const {
+    here.remember();
     const Flattened flat = flatten_(arguments...);
     const auto [outputs, structure] = jitted_(call_of(flat));
     return unflatten<Result>(structure, outputs);

@@ -15,12 +15,17 @@ namespace plait {
 
 // start:stop:step, each of which may be absent and may be named.
 struct Range {
-  std::optional<Dim> start, stop;
-  std::optional<Dim> step;
+  std::optional<Dim> start = {}, stop = {}, step = {};
 };
 struct NewAxis {};
 struct Ellipsis {};
-using Subscript = std::variant<Dim, Range, NewAxis, Ellipsis, Array>;
+class Subscript : public std::variant<Dim, Range, NewAxis, Ellipsis, Array> {
+ public:
+  using variant::variant;
+  template <std::integral Integer>
+    requires(!std::is_same_v<Integer, bool>)
+  Subscript(Integer index) : variant(Dim(std::int64_t(index))) {}  // NOLINT
+};
 using Subscripts = std::vector<Subscript>;
 
 struct SubscriptOptions {
@@ -37,5 +42,42 @@ enum class UpdateKind { set, add, multiply, min, max };
 // operand with the elements that getitem would read updated by values, which are broadcast to them.
 Array update_item(Operand operand, const Subscripts& subscripts, Operand values, UpdateKind kind,
                   const SubscriptOptions& options = {});
+
+// What stands in the brackets of x[...]: a subscript, or a list of them in braces.
+class Brackets {
+ public:
+  template <class One>
+    requires std::convertible_to<One&&, Subscript>
+  Brackets(One&& one, const char* file = PLAIT_HERE_FILE, int line = PLAIT_HERE_LINE)  // NOLINT
+      : subscripts_{Subscript(std::forward<One>(one))} {
+    Here(file, line).remember();
+  }
+  Brackets(std::initializer_list<Subscript> several, const char* file = PLAIT_HERE_FILE,  // NOLINT
+        int line = PLAIT_HERE_LINE)
+      : subscripts_(several) {
+    Here(file, line).remember();
+  }
+  const Subscripts& subscripts() const { return subscripts_; }
+
+ private:
+  Subscripts subscripts_;
+};
+
+// x.at(i): x with some elements updated, as a new value. `x = x.at({i, j}).add(1.0)`.
+class At {
+ public:
+  At(Array array, Subscripts subscripts)
+      : array_(std::move(array)), subscripts_(std::move(subscripts)) {}
+  Array get(const SubscriptOptions& options = {}) const;
+  Array set(Operand values, const SubscriptOptions& options = {}) const;
+  Array add(Operand values, const SubscriptOptions& options = {}) const;
+  Array multiply(Operand values, const SubscriptOptions& options = {}) const;
+  Array min(Operand values, const SubscriptOptions& options = {}) const;
+  Array max(Operand values, const SubscriptOptions& options = {}) const;
+
+ private:
+  Array array_;
+  Subscripts subscripts_;
+};
 
 }  // namespace plait

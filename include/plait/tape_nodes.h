@@ -52,11 +52,11 @@ struct Variable {
 // A concrete value on the tape.
 class TapedNode final : public ConcreteNode {
  public:
-  TapedNode(Array plain, TapeEdge edge, std::shared_ptr<Variable> variable = nullptr)
-      : ConcreteNode(plain.aval(), static_cast<const ConcreteNode*>(plain.node())->buffer, false),
-        plain(std::move(plain)),
-        edge(std::move(edge)),
-        variable(std::move(variable)) {
+  TapedNode(Array value, TapeEdge from, std::shared_ptr<Variable> leaf = nullptr)
+      : ConcreteNode(value.aval(), static_cast<const ConcreteNode*>(value.node())->buffer, false),
+        plain(std::move(value)),
+        edge(std::move(from)),
+        variable(std::move(leaf)) {
     trace_id_ = 1;
   }
   const Array plain;  // the value off the tape: nodes keep this one, or they would keep themselves

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/base/tree.h>
 #include <plait/rules.h>
 #include <plait/sizes.h>
 
@@ -176,31 +177,45 @@ Arrays call(const Jaxpr& body, std::span<const Array> inputs, const Params& extr
 // are frozen with the entry.
 class Jit {
  public:
-  Jit(Function function, std::string name)
+  // One signature: its avals, the trace, the parameters of the call that applies it, and the
+  // structure of what this trace returned.
+  struct Entry {
+    std::vector<Aval> avals;
+    Traced traced;
+    Params params;
+    TreeDef result;
+  };
+  using EntryPointer = std::shared_ptr<const Entry>;
+  // A function that says the structure of what its outputs are the leaves of.
+  using Structured = std::function<Arrays(std::span<const Array> inputs, TreeDef& result)>;
+
+  Jit(Structured function, std::string name)
       : state_(std::make_shared<State>(std::move(function), std::move(name))) {}
-  Arrays operator()(std::span<const Array> inputs) const;
+  Jit(Function function, std::string name)
+      : Jit(Structured([f = std::move(function)](std::span<const Array> inputs, TreeDef&) {
+              return f(inputs);
+            }),
+            std::move(name)) {}
+  // The signature of these inputs, traced when they are the first of it.
+  EntryPointer entry(std::span<const Array> inputs) const { return state_->find_or_trace(inputs); }
+  Arrays operator()(std::span<const Array> inputs) const { return call(*entry(inputs), inputs); }
+  static Arrays call(const Entry& entry, std::span<const Array> inputs);
   // The same with results that take the place of what `outputs` hold: see trace/run_into.h.
-  void run_into(std::span<const Array> inputs, std::span<Array> outputs) const;
+  void run_into(const Entry& entry, std::span<const Array> inputs, std::span<Array> outputs) const;
 
  private:
   struct State {
-    State(Function function, std::string name)
-        : function(std::move(function)), name(std::move(name)) {}
-    const Function function;
+    State(Structured traced, std::string called)
+        : function(std::move(traced)), name(std::move(called)) {}
+    const Structured function;
     const std::string name;
-    // One signature: its avals, the trace, and the parameters of the call that applies it.
-    struct Entry {
-      std::vector<Aval> avals;
-      Traced traced;
-      Params params;
-    };
     std::mutex mutex;
-    std::vector<std::shared_ptr<const Entry>> entries;
-    std::shared_ptr<const Entry> find(std::span<const Array> inputs);
-    std::shared_ptr<const Entry> trace(std::span<const Array> inputs);
-    std::shared_ptr<const Entry> find_or_trace(std::span<const Array> inputs) {
-      std::shared_ptr<const Entry> entry = find(inputs);
-      return entry ? entry : trace(inputs);
+    std::vector<EntryPointer> entries;
+    EntryPointer find(std::span<const Array> inputs);
+    EntryPointer trace(std::span<const Array> inputs);
+    EntryPointer find_or_trace(std::span<const Array> inputs) {
+      EntryPointer found = find(inputs);
+      return found ? found : trace(inputs);
     }
   };
   std::shared_ptr<State> state_;

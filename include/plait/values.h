@@ -1,89 +1,93 @@
-// C++ values as trees: tuples, pairs, vectors, maps, optionals, and any aggregate of such, down to
-// Arrays.
+// C++ values as trees: tuples, pairs, vectors, arrays, maps, optionals, and any aggregate of such,
+// down to Arrays.
 //
-//   struct Weights { plait::Array w, b; };      // is a tree with two leaves
+//   struct Weights { plait::Array w, b; double lr; };      // is a tree with two leaves
 //
-// The fields of an aggregate are found by structured bindings, up to twelve; paths show them by
-// position.
+// What holds no Array (lr) belongs to the structure: a program is traced for its value. The fields
+// of an aggregate are found by themselves, up to 32. A class that is no such aggregate, or has a
+// base class with members, names them:
+//
+//   struct Scaled : Dense {
+//     plait::Array scale;
+//     static constexpr auto plait_fields =
+//         plait::fields("w", &Scaled::w, "b", &Scaled::b, "scale", &Scaled::scale);
+//   };
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <plait/base/error.h>
+#include <plait/base/fields.h>
 #include <plait/base/tree.h>
 #include <plait/trace/array.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <concepts>
 #include <map>
+#include <memory>
 #include <optional>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace plait {
 namespace detail {
 
-struct AnyField {
-  template <class T>
-  operator T() const;
+template <class... Members>
+struct FieldList {
+  static constexpr std::size_t size = sizeof...(Members);
+  std::array<std::string_view, size> names;
+  std::tuple<Members...> members;
 };
-template <class T, std::size_t... i>
-constexpr bool takes_fields(std::index_sequence<i...>) {
-  return requires { T{((void)i, AnyField{})...}; };
-}
-template <class T, std::size_t n = 12>
-constexpr std::size_t num_fields() {
-  if constexpr (n == 0)
-    return 0;
-  else if constexpr (takes_fields<T>(std::make_index_sequence<n>()))
-    return n;
+
+template <class T>
+concept DeclaresFields = requires { T::plait_fields.members; };
+
+// What stands for a base class of T in the braces of T{...}.
+template <class T, bool is_empty>
+struct AnyBase {
+  template <class Base>
+    requires(std::is_base_of_v<Base, T> && !std::is_same_v<Base, T> &&
+             std::is_empty_v<Base> == is_empty)
+  operator Base() const;
+};
+template <class T>
+concept HasFullBase = requires { T{AnyBase<T, false>{}}; };
+template <class T>
+concept HasEmptyBase = requires { T{AnyBase<T, true>{}}; };
+
+template <class T>
+constexpr std::size_t field_count() {
+  if constexpr (DeclaresFields<T>)
+    return T::plait_fields.size;
   else
-    return num_fields<T, n - 1>();
+    return num_fields<T>() - (HasEmptyBase<T> ? 1 : 0);
 }
 
-// The fields of an aggregate as a tuple of references.
+// Their names; none where neither the class nor the compiler says them.
+template <class T>
+std::span<const std::string_view> field_names() {
+  if constexpr (DeclaresFields<T>) {
+    return T::plait_fields.names;
+  } else if constexpr (compiler_names_fields && field_count<T>() > 0) {
+    static constexpr auto names = names_of_fields<T, field_count<T>()>();
+    return names;
+  } else {
+    return {};
+  }
+}
+
+// The fields as a tuple of references.
 template <class T>
 auto fields_of(T& t) {
-  constexpr std::size_t n = num_fields<std::remove_const_t<T>>();
-  static_assert(
-      n > 0,
-      "this type is no tree: give an Array, a container, or an aggregate of up to twelve of them");
-  if constexpr (n == 1) {
-    auto& [a] = t;
-    return std::tie(a);
-  } else if constexpr (n == 2) {
-    auto& [a, b] = t;
-    return std::tie(a, b);
-  } else if constexpr (n == 3) {
-    auto& [a, b, c] = t;
-    return std::tie(a, b, c);
-  } else if constexpr (n == 4) {
-    auto& [a, b, c, d] = t;
-    return std::tie(a, b, c, d);
-  } else if constexpr (n == 5) {
-    auto& [a, b, c, d, e] = t;
-    return std::tie(a, b, c, d, e);
-  } else if constexpr (n == 6) {
-    auto& [a, b, c, d, e, f] = t;
-    return std::tie(a, b, c, d, e, f);
-  } else if constexpr (n == 7) {
-    auto& [a, b, c, d, e, f, g] = t;
-    return std::tie(a, b, c, d, e, f, g);
-  } else if constexpr (n == 8) {
-    auto& [a, b, c, d, e, f, g, h] = t;
-    return std::tie(a, b, c, d, e, f, g, h);
-  } else if constexpr (n == 9) {
-    auto& [a, b, c, d, e, f, g, h, i] = t;
-    return std::tie(a, b, c, d, e, f, g, h, i);
-  } else if constexpr (n == 10) {
-    auto& [a, b, c, d, e, f, g, h, i, j] = t;
-    return std::tie(a, b, c, d, e, f, g, h, i, j);
-  } else if constexpr (n == 11) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k] = t;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k);
-  } else {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = t;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
-  }
+  using Plain = std::remove_const_t<T>;
+  if constexpr (DeclaresFields<Plain>)
+    return std::apply([&](auto... members) { return std::tie(t.*members...); },
+                      Plain::plait_fields.members);
+  else
+    return tie_fields<field_count<Plain>()>(t);
 }
 
 template <class T>
@@ -91,24 +95,292 @@ struct is_vector : std::false_type {};
 template <class T>
 struct is_vector<std::vector<T>> : std::true_type {};
 template <class T>
-struct is_std_array : std::false_type {};
+struct is_fixed_list : std::is_bounded_array<T> {};
 template <class T, std::size_t n>
-struct is_std_array<std::array<T, n>> : std::true_type {};
+struct is_fixed_list<std::array<T, n>> : std::true_type {};
 template <class T>
 struct is_map : std::false_type {};
 template <class T>
 struct is_map<std::map<std::string, T>> : std::true_type {};
 template <class T>
+struct is_map<std::unordered_map<std::string, T>> : std::true_type {};
+template <class T>
 struct is_maybe : std::false_type {};
 template <class T>
 struct is_maybe<std::optional<T>> : std::true_type {};
 template <class T>
-concept TupleLike = requires { std::tuple_size<T>::value; } && !is_std_array<T>::value;
+concept TupleLike = requires { std::tuple_size<T>::value; } && !is_fixed_list<T>::value;
+template <class T>
+concept List = is_vector<T>::value || is_fixed_list<T>::value;
+template <class T>
+concept Container = List<T> || is_map<T>::value || is_maybe<T>::value || TupleLike<T>;
+template <class T>
+concept Record = DeclaresFields<T> ||
+                 (std::is_class_v<T> && std::is_aggregate_v<T> && !Container<T> &&
+                  !std::is_base_of_v<Array, T> && std::default_initializable<T> &&
+                  !HasFullBase<T> && num_fields<T>() <= max_fields);
 
-inline std::vector<std::string> field_names(std::size_t n) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < n; ++i) names.push_back(std::to_string(i));
-  return names;
+// Calls visitor.operator()<Part>() for the types of the parts, and says whether one was true (any)
+// or all of them.
+template <class T, class Visitor>
+constexpr bool any_part(Visitor visitor) {
+  if constexpr (std::is_bounded_array_v<T>)
+    return visitor.template operator()<std::remove_extent_t<T>>();
+  else if constexpr (is_map<T>::value)
+    return visitor.template operator()<typename T::mapped_type>();
+  else if constexpr (List<T> || is_maybe<T>::value)
+    return visitor.template operator()<typename T::value_type>();
+  else if constexpr (TupleLike<T>)
+    return [&]<std::size_t... i>(std::index_sequence<i...>) {
+      return (visitor.template operator()<std::decay_t<std::tuple_element_t<i, T>>>() || ...);
+    }(std::make_index_sequence<std::tuple_size_v<T>>());
+  else if constexpr (Record<T>)
+    return [&]<class... Field>(std::type_identity<std::tuple<Field&...>>) {
+      return (visitor.template operator()<Field>() || ...);
+    }(std::type_identity<decltype(fields_of(std::declval<T&>()))>());
+  else
+    return false;
+}
+
+// Whether a value of the type can hold an Array. A type that holds itself is asked once.
+template <class T, class... Around>
+constexpr bool has_arrays() {
+  if constexpr (std::is_base_of_v<Array, T>)
+    return true;
+  else if constexpr ((std::is_same_v<T, Around> || ...))
+    return false;
+  else
+    return any_part<T>([]<class Part>() { return has_arrays<Part, T, Around...>(); });
+}
+
+// What can be compared, and so be part of a structure.
+template <class T>
+constexpr bool is_constant() {
+  constexpr bool points = requires(const T& value) { *value; };
+  if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
+    return true;
+  else if constexpr (Container<T> || (Record<T> && !std::equality_comparable<T>))
+    return !any_part<T>([]<class Part>() { return !is_constant<Part>(); });
+  else if constexpr (requires { typename T::value_type; })  // a list compares what it holds
+    return is_constant<typename T::value_type>() && std::equality_comparable<T>;
+  else
+    return !points && std::equality_comparable<T> && std::copyable<T>;
+}
+
+// Whether a value is a tree, or a part of one that holds no Array.
+template <class T, class... Around>
+constexpr bool is_part() {
+  if constexpr (std::is_base_of_v<Array, T> || (std::is_same_v<T, Around> || ...))
+    return true;
+  else if constexpr (!has_arrays<T>())
+    return is_constant<T>();
+  else
+    return !any_part<T>([]<class Part>() { return !is_part<Part, T, Around...>(); });
+}
+// Taken apart by flatten: the rest is constant.
+template <class T>
+concept Structured =
+    has_arrays<T>() || TupleLike<T> || is_maybe<T>::value || std::is_bounded_array_v<T>;
+
+// Equality of constants: of floats bit by bit, since programs tell -0 from 0 and a NaN is itself.
+template <class T>
+bool same_constant(const T& a, const T& b) {
+  auto all = [](const auto& x, const auto& y) {
+    return std::equal(std::begin(x), std::end(x), std::begin(y), std::end(y),
+                      [](const auto& p, const auto& q) { return same_constant(p, q); });
+  };
+  if constexpr (std::is_same_v<T, float>)
+    return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+  else if constexpr (std::is_same_v<T, double>)
+    return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+  else if constexpr (List<T> && !std::is_same_v<T, std::vector<bool>>)
+    return all(a, b);
+  else if constexpr (Record<T> && !std::equality_comparable<T>)
+    return [&]<std::size_t... i>(const auto& x, const auto& y, std::index_sequence<i...>) {
+      return (same_constant(std::get<i>(x), std::get<i>(y)) && ...);
+    }(fields_of(a), fields_of(b), std::make_index_sequence<field_count<T>()>());
+  else
+    return a == b;
+}
+template <class T>
+std::string constant_text(const T& value) {
+  if constexpr (std::is_same_v<T, bool>)
+    return value ? "true" : "false";
+  else if constexpr (std::is_arithmetic_v<T>)
+    return number_text(double(value));
+  else if constexpr (std::is_same_v<T, std::string>)
+    return '"' + value + '"';
+  else
+    return "constant";
+}
+
+// "Weights", in any namespace.
+template <class T>
+std::string_view class_name() {
+#if defined(__GNUC__)
+  std::string_view text = __PRETTY_FUNCTION__;  // "... [with T = ns::Weights; ...]", "[T = ns::W]"
+  text.remove_prefix(text.find("T = ") + 4);
+  text = text.substr(0, text.find_first_of("<;]"));
+  if (const std::size_t colon = text.rfind(':'); colon != text.npos) text.remove_prefix(colon + 1);
+  return text;
+#else
+  return "struct";
+#endif
+}
+
+}  // namespace detail
+
+// The fields of a class by name, as its member plait_fields declares them.
+template <class... Pairs>
+constexpr auto fields(Pairs... pairs) {
+  static_assert(sizeof...(Pairs) % 2 == 0, "plait: fields takes a name and a member, each in turn");
+  return [&]<std::size_t... i>(std::index_sequence<i...>) {
+    const std::tuple all(pairs...);
+    return detail::FieldList<std::tuple_element_t<2 * i + 1, std::tuple<Pairs...>>...>{
+        {std::string_view(std::get<2 * i>(all))...}, {std::get<2 * i + 1>(all)...}};
+  }(std::make_index_sequence<sizeof...(Pairs) / 2>());
+}
+
+// A type whose values are trees: an Array, or a container or struct of such that may hold other
+// values too.
+template <class T>
+concept TreeType = (detail::Structured<T> && detail::is_part<T>()) ||
+                   (detail::Record<T> && detail::is_constant<T>());
+
+namespace detail {
+
+template <class T>
+TreeDef flatten_part(const T& value, Arrays& leaves);
+
+template <class T>
+bool compare_constants(const void* a, const void* b) {
+  return same_constant(*static_cast<const T*>(a), *static_cast<const T*>(b));
+}
+template <class T>
+TreeDef flatten_constant(const T& value) {
+  return TreeDef::record(
+      {constant_text(value), nullptr, std::make_shared<T>(value), &compare_constants<T>}, {}, {});
+}
+
+template <class T>
+TreeDef flatten_map(const T& value, Arrays& leaves) {
+  std::vector<const typename T::value_type*> items;
+  for (const auto& item : value) items.push_back(&item);
+  std::sort(items.begin(), items.end(), [](auto* a, auto* b) { return a->first < b->first; });
+  std::vector<std::string> keys;
+  std::vector<TreeDef> children;
+  for (const auto* item : items) {
+    keys.push_back(item->first);
+    children.push_back(flatten_part(item->second, leaves));
+  }
+  return TreeDef::dict(std::move(keys), std::move(children));
+}
+
+template <class T>
+TreeDef flatten_part(const T& value, Arrays& leaves) {
+  if constexpr (std::is_base_of_v<Array, T>) {
+    leaves.push_back(value);
+    return TreeDef();
+  } else if constexpr (!Structured<T>) {
+    return flatten_constant(value);
+  } else if constexpr (List<T>) {
+    std::vector<TreeDef> children;
+    for (const auto& part : value) children.push_back(flatten_part(part, leaves));
+    return TreeDef::list(std::move(children));
+  } else if constexpr (is_map<T>::value) {
+    return flatten_map(value, leaves);
+  } else if constexpr (is_maybe<T>::value) {
+    return value ? flatten_part(*value, leaves) : TreeDef::none();
+  } else {
+    auto flatten_parts = [&](const auto&... parts) {
+      std::vector<TreeDef> children;
+      (children.push_back(flatten_part(parts, leaves)), ...);
+      return children;
+    };
+    if constexpr (TupleLike<T>)
+      return TreeDef::tuple(std::apply(flatten_parts, value));
+    else
+      return TreeDef::fields(class_name<T>(), field_names<T>(),
+                             std::apply(flatten_parts, fields_of(value)));
+  }
+}
+
+// Takes the leaves of a tree from the front of a list.
+template <class T>
+void unflatten_into(T& value, const TreeDef& structure, std::span<const Array>& leaves);
+
+template <class T>
+void unflatten_constant(T& value, const TreeDef& structure) {
+  const TreeDef::Type& type = structure.type();
+  if (type.same_aux != &compare_constants<T>)  // a function of the type, which tells it from others
+    throw_misfit(structure, "holds no value of that type");
+  value = *static_cast<const T*>(type.aux.get());
+}
+
+template <class T>
+void unflatten_fields(T& value, const TreeDef& structure, std::span<const Array>& leaves) {
+  auto fields = fields_of(value);
+  constexpr std::size_t count = std::tuple_size_v<decltype(fields)>;
+  const std::vector<int> places = structure.places_of(field_names<T>(), count);
+  std::array<std::span<const Array>, count> parts;  // of each child
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t size = std::size_t(structure.children()[i].num_leaves());
+    if (size > leaves.size()) throw_misfit(structure, "has more arrays than there are");
+    parts[i] = leaves.first(size);
+    leaves = leaves.subspan(size);
+  }
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (unflatten_into(std::get<i>(fields), structure.children()[std::size_t(places[i])],
+                    parts[std::size_t(places[i])]),
+     ...);
+  }(std::make_index_sequence<count>());
+}
+
+template <class T>
+void unflatten_into(T& value, const TreeDef& structure, std::span<const Array>& leaves) {
+  using Kind = TreeDef::Kind;
+  const std::vector<TreeDef>& children = structure.children();
+  auto require = [&](bool good, const char* what) {
+    if (!good) throw_misfit(structure, what);
+  };
+  const bool is_sequence = structure.kind() == Kind::list || structure.kind() == Kind::tuple;
+  if constexpr (std::is_base_of_v<Array, T>) {
+    require(structure.kind() == Kind::leaf && !leaves.empty(), "is no array");
+    value = T(leaves.front());
+    leaves = leaves.subspan(1);
+  } else if constexpr (!Structured<T>) {
+    unflatten_constant(value, structure);
+  } else if constexpr (is_vector<T>::value) {
+    require(is_sequence, "is no list");
+    value.clear();
+    for (const TreeDef& child : children) {
+      typename T::value_type part{};
+      unflatten_into(part, child, leaves);
+      value.push_back(std::move(part));
+    }
+  } else if constexpr (is_fixed_list<T>::value) {
+    require(is_sequence && children.size() == std::size(value), "is no list of that length");
+    for (std::size_t i = 0; i < children.size(); ++i) unflatten_into(value[i], children[i], leaves);
+  } else if constexpr (is_map<T>::value) {
+    require(structure.kind() == Kind::dict, "is no map");
+    value.clear();
+    for (std::size_t i = 0; i < children.size(); ++i)
+      unflatten_into(value[structure.keys()[i]], children[i], leaves);
+  } else if constexpr (is_maybe<T>::value) {
+    if (structure.kind() == Kind::none)
+      value.reset();
+    else
+      unflatten_into(value.emplace(), structure, leaves);
+  } else if constexpr (TupleLike<T>) {
+    require((is_sequence || structure.kind() == Kind::record) &&
+                children.size() == std::tuple_size_v<T>,
+            "is no tuple of that length");
+    std::size_t next = 0;
+    std::apply([&](auto&... parts) { (unflatten_into(parts, children[next++], leaves), ...); },
+               value);
+  } else {
+    unflatten_fields(value, structure, leaves);
+  }
 }
 
 }  // namespace detail
@@ -116,94 +388,22 @@ inline std::vector<std::string> field_names(std::size_t n) {
 // Appends the leaves of a value and returns its structure.
 template <class T>
 TreeDef flatten(const T& value, Arrays& leaves) {
-  if constexpr (std::is_base_of_v<Array, T>) {
-    leaves.push_back(value);
+  static_assert(TreeType<T>,
+                "plait: this type is no tree: use Array, a container of such, or a struct of such "
+                "(of up to 32 fields; a class with a base class declares plait_fields)");
+  if constexpr (TreeType<T>)
+    return detail::flatten_part(value, leaves);
+  else
     return TreeDef();
-  } else if constexpr (detail::is_vector<T>::value || detail::is_std_array<T>::value) {
-    std::vector<TreeDef> children;
-    for (const auto& part : value) children.push_back(flatten(part, leaves));
-    return TreeDef::list(std::move(children));
-  } else if constexpr (detail::is_map<T>::value) {
-    std::vector<std::string> keys;
-    std::vector<TreeDef> children;
-    for (const auto& [key, part] : value) {
-      keys.push_back(key);
-      children.push_back(flatten(part, leaves));
-    }
-    return TreeDef::dict(std::move(keys), std::move(children));
-  } else if constexpr (detail::is_maybe<T>::value) {
-    return value ? flatten(*value, leaves) : TreeDef::none();
-  } else {
-    auto flatten_parts = [&](const auto&... parts) {
-      std::vector<TreeDef> children;
-      (children.push_back(flatten(parts, leaves)), ...);
-      return children;
-    };
-    if constexpr (detail::TupleLike<T>)
-      return TreeDef::tuple(std::apply(flatten_parts, value));
-    else {
-      std::vector<TreeDef> children = std::apply(flatten_parts, detail::fields_of(value));
-      std::vector<std::string> names = detail::field_names(children.size());
-      return TreeDef::record({"struct", nullptr, nullptr, nullptr}, std::move(names),
-                             std::move(children));
-    }
-  }
 }
 
 // The value of this structure, taking leaves from the front of the list. TreeError when T cannot
 // have it.
 template <class T>
 T unflatten(const TreeDef& structure, std::span<const Array>& leaves) {
-  auto require = [&](bool good) {
-    if (!good)
-      throw TreeError(
-          "a value of structure " + structure.to_string() + " does not fit the C++ type",
-          "use one structure throughout");
-  };
-  if constexpr (std::is_base_of_v<Array, T>) {
-    require(structure.kind() == TreeDef::Kind::leaf && !leaves.empty());
-    T leaf = T(leaves.front());
-    leaves = leaves.subspan(1);
-    return leaf;
-  } else if constexpr (detail::is_vector<T>::value) {
-    T value;
-    for (const TreeDef& child : structure.children())
-      value.push_back(unflatten<typename T::value_type>(child, leaves));
-    return value;
-  } else if constexpr (detail::is_std_array<T>::value) {
-    T value;
-    require(structure.children().size() == value.size());
-    for (std::size_t i = 0; i < value.size(); ++i)
-      value[i] = unflatten<typename T::value_type>(structure.children()[i], leaves);
-    return value;
-  } else if constexpr (detail::is_map<T>::value) {
-    T value;
-    for (std::size_t i = 0; i < structure.children().size(); ++i)
-      value.emplace(structure.keys()[i],
-                    unflatten<typename T::mapped_type>(structure.children()[i], leaves));
-    return value;
-  } else if constexpr (detail::is_maybe<T>::value) {
-    if (structure.kind() == TreeDef::Kind::none) return std::nullopt;
-    return unflatten<typename T::value_type>(structure, leaves);
-  } else if constexpr (detail::TupleLike<T>) {
-    require(structure.children().size() == std::tuple_size_v<T>);
-    return [&]<std::size_t... i>(std::index_sequence<i...>) {
-      return T{unflatten<std::decay_t<std::tuple_element_t<i, T>>>(
-          structure.children()[i], leaves)...};  // braces: left to right
-    }(std::make_index_sequence<std::tuple_size_v<T>>());
-  } else {
-    T value;
-    auto fields = detail::fields_of(value);
-    require(structure.children().size() == std::tuple_size_v<decltype(fields)>);
-    std::size_t next = 0;
-    std::apply(
-        [&](auto&... parts) {
-          ((parts = unflatten<std::decay_t<decltype(parts)>>(structure.children()[next++], leaves)),
-           ...);
-        },
-        fields);
-    return value;
-  }
+  T value{};
+  if constexpr (TreeType<T>) detail::unflatten_into(value, structure, leaves);
+  return value;
 }
 
 template <class T>

@@ -218,6 +218,10 @@ void Source::set_provider(Source (*provider)()) {
 
 void Source::forget_line() { state.file = nullptr; }
 
+bool Source::is_python() {
+  return !state.file && source_provider.load(std::memory_order_acquire) != nullptr;
+}
+
 // An equation within another's rewriting is of a program that stands for that one, as a called
 // function or a decomposition does: it is in its scopes.
 SourceScope::SourceScope(Source source) : previous_(state.scope) {

@@ -3,6 +3,9 @@
 #include <plait/base/error.h>
 #include <plait/base/tree.h>
 
+#include <algorithm>
+#include <charconv>
+
 namespace plait {
 
 struct TreeDef::Node {
@@ -46,6 +49,13 @@ TreeDef TreeDef::dict(std::vector<std::string> keys, std::vector<TreeDef> childr
 }
 TreeDef TreeDef::record(Type type, std::vector<std::string> fields, std::vector<TreeDef> children) {
   return make(Kind::record, std::move(type), std::move(fields), std::move(children));
+}
+TreeDef TreeDef::fields(std::string_view type, std::span<const std::string_view> names,
+                        std::vector<TreeDef> children) {
+  std::vector<std::string> keys(names.begin(), names.end());
+  for (std::size_t i = keys.size(); i < children.size(); ++i) keys.push_back(std::to_string(i));
+  return record({std::string(type), nullptr, nullptr, nullptr}, std::move(keys),
+                std::move(children));
 }
 
 TreeDef::Kind TreeDef::kind() const { return node_->kind; }
@@ -98,8 +108,56 @@ std::string TreeDef::to_string() const {
     case Kind::dict:
       return "{" + inside + "}";
     default:
-      return type().name + "(" + inside + ")";
+      return is_constant() ? type().name : type().name + "(" + inside + ")";
   }
+}
+
+bool TreeDef::has_names() const {
+  if (kind() == Kind::dict) return true;
+  return kind() == Kind::record && !keys().empty() &&
+         keys()[0].find_first_of("[0123456789") != 0;
+}
+
+bool TreeDef::is_constant() const {
+  return kind() == Kind::record && children().empty() && type().aux && !type().type;
+}
+
+std::vector<int> TreeDef::places_of(std::span<const std::string_view> names,
+                                    std::size_t count) const {
+  const bool has_parts = kind() != Kind::leaf && kind() != Kind::none && !is_constant();
+  if (!has_parts || children().size() != count)
+    throw_misfit(*this, "does not have " + std::to_string(count) + " parts");
+  std::vector<int> places;
+  for (std::size_t i = 0; i < count; ++i) places.push_back(int(i));
+  if (!has_names()) return places;
+  if (names.size() != count)
+    throw TreeError("a value of structure " + to_string() +
+                        " has parts by name, and the names of the C++ struct's fields are not "
+                        "known",
+                    "declare them: static constexpr auto plait_fields = plait::fields(\"" +
+                        (keys().empty() ? "" : keys()[0]) + "\", &S::" +
+                        (keys().empty() ? "" : keys()[0]) + ", ...)");
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto found = std::find(keys().begin(), keys().end(), names[i]);
+    if (found == keys().end())
+      throw_misfit(*this, "has no part '" + std::string(names[i]) + "'");
+    places[i] = int(found - keys().begin());
+    if (std::find(places.begin(), places.begin() + std::ptrdiff_t(i), places[i]) !=
+        places.begin() + std::ptrdiff_t(i))
+      throw_misfit(*this, "is to give '" + std::string(names[i]) + "' twice");
+  }
+  return places;
+}
+
+void throw_misfit(const TreeDef& structure, std::string_view what) {
+  throw TreeError("a value of structure " + structure.to_string() +
+                      " does not fit the C++ type: it " + std::string(what),
+                  "use one structure throughout");
+}
+
+std::string number_text(double value) {
+  char text[40];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
 bool TreeDef::operator==(const TreeDef& other) const {

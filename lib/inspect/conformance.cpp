@@ -74,12 +74,12 @@ Array special_values(const Array& like) {
   std::vector<complex128> numbers = laws::numbers_of(like);
   const double special[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0};
   Array result = laws::converted(like, like.dtype());
-  const Buffer buffer = result.buffer();
+  Buffer buffer = result.buffer();
   visit_dtype(like.dtype(), [&](auto element) {
     using T = decltype(element);
     if constexpr (std::is_floating_point_v<T>)
       for (std::size_t i = 0; i < numbers.size(); i += 2)
-        static_cast<T*>(buffer.data())[i] = T(special[i / 2 % std::size(special)]);
+        static_cast<T*>(buffer.mutable_data())[i] = T(special[i / 2 % std::size(special)]);
   });
   return result;
 }

@@ -19,9 +19,9 @@ class Guarded {
  public:
   explicit Guarded(std::int64_t bytes)
       : bytes_(bytes), buffer_(Buffer::empty(DType::uint8, {bytes + 2 * guard})) {
-    std::memset(buffer_.data(), untouched, std::size_t(bytes + 2 * guard));
+    std::memset(buffer_.mutable_data(), untouched, std::size_t(bytes + 2 * guard));
   }
-  char* data() const { return static_cast<char*>(buffer_.data()) + guard; }
+  char* data() { return static_cast<char*>(buffer_.mutable_data()) + guard; }
   bool is_intact() const {
     auto holds = [&](std::int64_t from) {
       const auto* at = static_cast<const std::uint8_t*>(buffer_.data()) + from;
@@ -55,18 +55,18 @@ Call run(const Kernel& kernel, const Jaxpr& group, std::span<const View> inputs)
     memory.emplace_back(num_elements(shape) * size_of(aval.dtype));
     outputs.push_back({memory.back().data(), aval.dtype, shape, dense_strides(shape)});
   }
-  const Guarded scratch(kernel.scratch_bytes());
+  Guarded scratch(kernel.scratch_bytes());
   kernel.run(inputs, outputs, scratch.data(), Stream{});
   Call call;
   if (!scratch.is_intact()) call.wrong = "writes outside its scratch memory";
-  for (const Guarded& output : memory)
+  for (Guarded& output : memory)
     if (!output.is_intact()) call.wrong = "writes outside its outputs";
   for (const View& output : outputs) call.results.push_back(Array(Buffer::copy_of(output)));
   return call;
 }
 
 Verdict overwriting_violation(const Kernel& kernel, const Arrays& inputs, const Arrays& results) {
-  const Guarded scratch(kernel.scratch_bytes());
+  Guarded scratch(kernel.scratch_bytes());
   for (std::size_t i = 0; i < inputs.size(); ++i)
     for (std::size_t o = 0; o < results.size(); ++o) {
       const Buffer mine = Buffer::copy_of(inputs[i].buffer().view());
@@ -81,7 +81,7 @@ Verdict overwriting_violation(const Kernel& kernel, const Arrays& inputs, const 
         const Sizes64 shape = aval.shape.to_sizes();
         others.push_back(Buffer::empty(aval.dtype, shape));
         targets.push_back(others.back().view());
-        if (k == o) targets.back().data = mine.data();
+        if (k == o) targets.back().data = mine.view().data;
       }
       kernel.run(sources, targets, scratch.data(), Stream{});
       for (std::size_t k = 0; k < results.size(); ++k)

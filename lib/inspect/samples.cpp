@@ -206,7 +206,7 @@ Array array_of(std::span<const complex128> numbers, DType dtype, const Sizes64& 
   Buffer buffer = Buffer::empty(dtype, shape);
   visit_dtype(dtype, [&](auto element) {
     using T = decltype(element);
-    T* data = static_cast<T*>(buffer.data());
+    T* data = static_cast<T*>(buffer.mutable_data());
     for (std::size_t i = 0; i < numbers.size(); ++i) data[i] = element_from<T>(numbers[i]);
   });
   return Array(buffer);
@@ -279,7 +279,7 @@ Array strided(const Array& array) {
   Sizes64 larger = shape;
   larger[larger.size() - 1] = 3 * larger[larger.size() - 1] + 1;
   Buffer buffer = Buffer::empty(array.dtype(), larger);
-  std::memset(buffer.data(), 0x7f, std::size_t(buffer.bytes()));
+  std::memset(buffer.mutable_data(), 0x7f, std::size_t(buffer.bytes()));
   Sizes64 strides = buffer.strides();
   std::int64_t offset = 1;
   for (std::size_t i = 0; i + 1 < shape.size(); ++i) {
@@ -306,7 +306,7 @@ Array padded_to(const Array& array, const Sizes64& shape, double fill) {
   Buffer buffer = Buffer::empty(array.dtype(), shape);
   visit_dtype(array.dtype(), [&](auto element) {
     using T = decltype(element);
-    T* data = static_cast<T*>(buffer.data());
+    T* data = static_cast<T*>(buffer.mutable_data());
     for (std::int64_t i = 0; i < num_elements(shape); ++i) {
       if constexpr (std::is_same_v<T, bool>)
         data[i] = true;
@@ -393,8 +393,8 @@ std::optional<std::string> difference_in_bits(const Array& actual, const Array& 
   const Buffer a = actual.buffer().dense(), b = expected.buffer().dense();
   const std::int64_t size = size_of(a.dtype());
   for (std::int64_t i = 0; i < num_elements(a.shape()); ++i)
-    if (std::memcmp(static_cast<char*>(a.data()) + i * size,
-                    static_cast<char*>(b.data()) + i * size, std::size_t(size)) != 0)
+    if (std::memcmp(static_cast<const char*>(a.data()) + i * size,
+                    static_cast<const char*>(b.data()) + i * size, std::size_t(size)) != 0)
       return at_element(std::size_t(i), numbers_of(actual)[i], numbers_of(expected)[i]) +
              ", to the bit";
   return std::nullopt;

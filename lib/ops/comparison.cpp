@@ -42,7 +42,7 @@ constinit const Primitive cmp_p{"cmp"};
 static const auto cmp_def =
     define(cmp_p,
            "Compares: direction eq, ne, lt, le, gt or ge. NaN compares unequal to everything.")
-        .family(elementwise(all_dtypes, 2, ResultType::boolean))
+        .family(elementwise(all_dtypes, 2, ResultType::truth))
         .rule<Pointwise>([](std::span<const DType> in, const Params& params) -> Chunk {
           const std::string& d = params.text("direction");
           if (d == "eq")

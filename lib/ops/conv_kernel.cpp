@@ -248,10 +248,10 @@ void convolve_typed(const ConvLoops& loops, const T* lhs, const void* rhs, T* ou
   const std::int64_t grain =
       std::max<std::int64_t>(1, 131072 / std::max<std::int64_t>(1, rows * depth * wide));
   parallel_for(loops.groups * tiles, grain, [&](std::int64_t begin, std::int64_t end) {
-    const Buffer gathered_block = Buffer::empty(dtype_of<T>(), {by_row ? 0 : deep * wide}),
+    Buffer gathered_block = Buffer::empty(dtype_of<T>(), {by_row ? 0 : deep * wide}),
                  product_block = Buffer::empty(dtype_of<T>(), {rows * wide});
-    T *gathered = static_cast<T*>(gathered_block.data()),
-      *product = static_cast<T*>(product_block.data());
+    T *gathered = static_cast<T*>(gathered_block.mutable_data()),
+      *product = static_cast<T*>(product_block.mutable_data());
     const std::unique_ptr<std::int64_t[]> places(new std::int64_t[wide]);
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t group = task / tiles, first = task % tiles * wide,

@@ -36,7 +36,7 @@ Aval elementwise_aval(std::string_view name, std::span<const Aval> inputs, DType
                        "give equal shapes, or use the plait.numpy function, which broadcasts");
   }
   require_dtype(name, inputs[0], types);
-  if (result == ResultType::boolean) aval.dtype = DType::bool_, aval.weak = false;
+  if (result == ResultType::truth) aval.dtype = DType::bool_, aval.weak = false;
   if (result == ResultType::real) aval.dtype = real_dtype_of(aval.dtype);
   return aval;
 }

@@ -200,7 +200,7 @@ static Array view_as(const Array& operand, const Shape& shape) {
   }
   if (count != buffer.view().size() || !buffer.view().is_dense()) return {};
   const Sizes64 sizes = shape.to_sizes();
-  View view{buffer.data(), buffer.dtype(), sizes, dense_strides(sizes)};
+  View view{buffer.view().data, buffer.dtype(), sizes, dense_strides(sizes)};
   return make_concrete(Aval{shape, buffer.dtype(), operand.aval().weak},
                        Buffer(buffer.storage(), std::move(view), buffer.device()));
 }

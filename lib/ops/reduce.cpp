@@ -224,12 +224,12 @@ template <class Op, class T, class A>
 void finish_stages(std::span<const ReductionStage> stages, const A* numbers, T* out) {
   const ReductionStage& stage = stages[0];
   if (stages.size() == 1) return combine_blocks<Op>(stage, numbers, out);
-  const Buffer results = room_for<A>(stage.outer * stage.inner);
-  A* const x = static_cast<A*>(results.data());
+  Buffer results = room_for<A>(stage.outer * stage.inner);
+  A* const x = static_cast<A*>(results.mutable_data());
   combine_blocks<Op>(stage, numbers, x);
   const ReductionStage& next = stages[1];
-  const Buffer blocks = room_for<A>(next.outer * next.inner * next.num_blocks());
-  reduce_blocks<Op, A, A>(next, x, static_cast<A*>(blocks.data()));
+  Buffer blocks = room_for<A>(next.outer * next.inner * next.num_blocks());
+  reduce_blocks<Op, A, A>(next, x, static_cast<A*>(blocks.mutable_data()));
   finish_stages<Op, T, A>(stages.subspan(1), static_cast<const A*>(blocks.data()), out);
 }
 
@@ -248,8 +248,8 @@ void reduce_typed(const View& input, const View& output, std::span<const int> ax
   if constexpr (std::is_same_v<T, A>)
     if (stages.size() == 1 && first.num_blocks() == 1)
       return reduce_blocks<Op, T, A>(first, x, output.as<T>());
-  const Buffer numbers = room_for<A>(first.outer * first.inner * first.num_blocks());
-  reduce_blocks<Op, T, A>(first, x, static_cast<A*>(numbers.data()));
+  Buffer numbers = room_for<A>(first.outer * first.inner * first.num_blocks());
+  reduce_blocks<Op, T, A>(first, x, static_cast<A*>(numbers.mutable_data()));
   finish_stages<Op, T, A>(stages, static_cast<const A*>(numbers.data()), output.as<T>());
 }
 

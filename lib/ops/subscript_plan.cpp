@@ -84,7 +84,7 @@ Arrays positions(const Array& mask) {
   Arrays arrays;
   for (const auto& list : places) {
     Buffer buffer = Buffer::empty(DType::int64, {std::int64_t(list.size())});
-    std::copy(list.begin(), list.end(), static_cast<std::int64_t*>(buffer.data()));
+    std::copy(list.begin(), list.end(), static_cast<std::int64_t*>(buffer.mutable_data()));
     arrays.push_back(Array(buffer));
   }
   return arrays;
@@ -165,7 +165,7 @@ bool lift_scalar_mask(Array& operand, Subscripts& subscripts) {
     const std::optional<Buffer> known = mask->known_buffer();
     if (!known) positions(*mask);  // throws
     Buffer places = Buffer::empty(DType::int64, {mask->item<bool>() ? 1 : 0});
-    if (places.bytes() > 0) *static_cast<std::int64_t*>(places.data()) = 0;
+    if (places.bytes() > 0) *static_cast<std::int64_t*>(places.mutable_data()) = 0;
     subscripts.erase(subscripts.begin() + (&entry - subscripts.data()));
     subscripts.insert(subscripts.begin(), Array(places));
     Shape shape{1};

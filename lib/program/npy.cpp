@@ -187,7 +187,7 @@ std::uint64_t bytes_of(const Header& header, const std::string& where) {
 // bool is 0 or 1, for C++ reads nothing else.
 Buffer copy_of(const Header& header, std::string_view data) {
   Buffer copy = Buffer::empty(header.dtype, {std::int64_t(data.size()) / size_of(header.dtype)});
-  char* const bytes = static_cast<char*>(copy.data());
+  char* const bytes = static_cast<char*>(copy.mutable_data());
   std::copy(data.begin(), data.end(), bytes);
   if (header.dtype == DType::bool_)
     for (std::size_t i = 0; i < data.size(); ++i) bytes[i] = bytes[i] != 0;

@@ -6,6 +6,7 @@
 #include <plait/program.h>
 #include <plait/trace/interpret.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace plait {
@@ -51,25 +52,65 @@ Array fitted(const Entry& entry, int leaf, const Array& array, const Aval& wante
   return bind(cast_p, Arrays{array}, {{"dtype", wanted.dtype}, {"weak", wanted.weak}})[0];
 }
 
-// Structures of the same containers with the same keys. Aggregates of C++ have no names for their
-// fields, and are taken by place.
-bool same_shape(const TreeDef& a, const TreeDef& b) {
-  const auto is_sequence = [](const TreeDef& tree) {
-    return tree.kind() == TreeDef::Kind::tuple || tree.kind() == TreeDef::Kind::list;
-  };
-  if (a.children().size() != b.children().size()) return false;
-  const bool is_record = a.kind() == TreeDef::Kind::record || b.kind() == TreeDef::Kind::record;
-  if (a.kind() != b.kind() && !(is_sequence(a) && is_sequence(b)) && !is_record) return false;
-  if (a.kind() == TreeDef::Kind::leaf || b.kind() == TreeDef::Kind::leaf)
-    return a.kind() == b.kind();
-  const auto has_names = [](const TreeDef& tree) {
-    if (tree.kind() == TreeDef::Kind::dict) return true;
-    return !tree.keys().empty() && tree.keys()[0].find_first_of("[0123456789") != 0;
-  };
-  if (has_names(a) && has_names(b) && a.keys() != b.keys()) return false;
-  for (std::size_t i = 0; i < a.children().size(); ++i)
-    if (!same_shape(a.children()[i], b.children()[i])) return false;
+bool is_sequence(const TreeDef& tree) {
+  return tree.kind() == TreeDef::Kind::tuple || tree.kind() == TreeDef::Kind::list;
+}
+
+// Structures of the same containers with the same keys. A record, which a class of C++ or Python
+// is, stands for a dict or another record by the names of its parts, and by place where what is
+// stored has none: a sequence, or the numbered fields of earlier files.
+bool same_shape(const TreeDef& stored, const TreeDef& given) {
+  using Kind = TreeDef::Kind;
+  if (stored.children().size() != given.children().size()) return false;
+  const bool is_record = stored.kind() == Kind::record || given.kind() == Kind::record;
+  const bool is_leaf = stored.kind() == Kind::leaf || given.kind() == Kind::leaf ||
+                       stored.kind() == Kind::none || given.kind() == Kind::none;
+  const bool is_alike = stored.kind() == given.kind() ||
+                        (is_sequence(stored) && is_sequence(given)) || (is_record && !is_leaf);
+  if (!is_alike || given.is_constant()) return false;
+  // A plain tuple has no names to be wrong, and is taken for a record by place; a dict is not.
+  if (stored.has_names() && !is_sequence(given) && !given.has_names()) return false;
+  if (stored.kind() == Kind::dict && is_sequence(given)) return false;
+  if (given.kind() == Kind::dict && !stored.has_names()) return false;
+  const bool by_name = stored.has_names() && given.has_names();
+  for (std::size_t i = 0; i < stored.children().size(); ++i) {
+    std::size_t place = i;
+    if (by_name) {
+      const auto& names = given.keys();
+      place = std::size_t(std::find(names.begin(), names.end(), stored.keys()[i]) - names.begin());
+      if (place == names.size()) return false;
+    }
+    if (!same_shape(stored.children()[i], given.children()[place])) return false;
+  }
   return true;
+}
+
+// The leaves of `given`, from one number on, in the order of the structure that is stored.
+void arrange(const TreeDef& stored, const TreeDef& given, int first, std::span<const Array> leaves,
+             Arrays& arranged) {
+  if (stored.kind() == TreeDef::Kind::leaf) {
+    arranged.push_back(leaves[std::size_t(first)]);
+    return;
+  }
+  const bool by_name = stored.has_names() && given.has_names();
+  for (std::size_t i = 0; i < stored.children().size(); ++i) {
+    std::size_t place = i;
+    if (by_name)
+      place = std::size_t(std::find(given.keys().begin(), given.keys().end(), stored.keys()[i]) -
+                          given.keys().begin());
+    int before = 0;
+    for (std::size_t k = 0; k < place; ++k) before += given.children()[k].num_leaves();
+    arrange(stored.children()[i], given.children()[place], first + before, leaves, arranged);
+  }
+}
+
+bool lacks_names(const TreeDef& stored, const TreeDef& given) {
+  if (stored.has_names() && given.kind() == TreeDef::Kind::record && !given.has_names())
+    return true;
+  const std::size_t count = std::min(stored.children().size(), given.children().size());
+  for (std::size_t i = 0; i < count; ++i)
+    if (lacks_names(stored.children()[i], given.children()[i])) return true;
+  return false;
 }
 
 double tolerance_for(DType dtype) {
@@ -151,10 +192,28 @@ std::string Entry::explain(std::span<const Aval> leaves) const {
 }
 
 void Entry::check_arguments(const TreeDef& given) const {
-  if (!same_shape(arguments(), given))
-    throw TreeError(
-        name() + " takes " + arguments().to_string() + ", and " + given.to_string() + " was given",
-        "give arguments of that structure");
+  if (same_shape(arguments(), given)) return;
+  throw TreeError(
+      name() + " takes " + arguments().to_string() + ", and " + given.to_string() + " was given",
+      lacks_names(arguments(), given)
+          ? "name the fields of the struct: static constexpr auto plait_fields = "
+            "plait::fields(\"name\", &Struct::name, ...)"
+          : "give arguments of that structure");
+}
+
+Arrays Entry::arranged(const TreeDef& given, std::span<const Array> leaves) const {
+  check_arguments(given);
+  Arrays result;
+  arrange(arguments(), given, 0, leaves, result);
+  return result;
+}
+
+void check_savable(const TreeDef& structure) {
+  if (structure.is_constant())
+    throw TreeError("save: " + structure.to_string() +
+                        " is no array, and a file holds arrays and their structure alone",
+                    "let the function capture it, or make it an Array");
+  for (const TreeDef& child : structure.children()) check_savable(child);
 }
 
 Entry Entry::with_constants(const std::map<std::string, Array>& replacements) const {

@@ -162,10 +162,10 @@ Buffer array_at(const ArrayPlace& place, const char* data, const Storage& owner)
   if ((is_aligned && !is_bool) || place.first == place.last) return Buffer(owner, std::move(view));
   Buffer copy = Buffer::empty(place.dtype, place.shape);
   if (is_bool)  // C++ reads nothing but 0 and 1
-    std::transform(data + place.first, data + place.last, static_cast<char*>(copy.data()),
+    std::transform(data + place.first, data + place.last, static_cast<char*>(copy.mutable_data()),
                    [](char byte) { return char(byte != 0); });
   else
-    std::memcpy(copy.data(), data + place.first, place.last - place.first);
+    std::memcpy(copy.mutable_data(), data + place.first, place.last - place.first);
   return copy;
 }
 

@@ -155,7 +155,7 @@ Arrays run_pointwise_now(const Prepared& prepared, std::span<const Array> inputs
     direct = (n == 1 || inputs[i].ndim() > 0) && buffer.view().is_dense();
   }
   if (direct) {
-    prepared.chunk.loop(sources, result.data(), n, prepared.chunk.argument);
+    prepared.chunk.loop(sources, result.mutable_data(), n, prepared.chunk.argument);
   } else {
     View views[4];
     for (std::size_t i = 0; i < inputs.size(); ++i) views[i] = buffer_of(inputs[i]).view();
@@ -195,7 +195,8 @@ Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
       const std::optional<View> view =
           (*prepared.alias)(input.view(), prepared.shapes[i], prepared.params);
       if (!view) break;
-      const std::int64_t offset = static_cast<char*>(view->data) - static_cast<char*>(input.data());
+      const std::int64_t offset =
+          static_cast<char*>(view->data) - static_cast<char*>(input.view().data);
       results.push_back(
           make_concrete(prepared.outputs[i], input.view_as(view->shape, view->strides, offset)));
     }

@@ -71,7 +71,7 @@ class StepExecutable final : public Executable {
     read_inputs(inputs, call);
     for (std::size_t i = 0; i < plan_.storages.size(); ++i) {
       if (written_as_[i] >= 0) {
-        frame.outputs[i] = outputs[written_as_[i]]->data();
+        frame.outputs[i] = outputs[written_as_[i]]->view().data;
       } else {
         frame.storages[i] = allocate_output(plan_.storages[i]);
         frame.outputs[i] = frame.storages[i].data();
@@ -162,10 +162,10 @@ class StepExecutable final : public Executable {
   void read_inputs(std::span<const Buffer* const> inputs, Call& call) const {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (!is_read_[i] || inputs[i]->view().is_dense()) {
-        call.frame->inputs[i] = inputs[i]->data();
+        call.frame->inputs[i] = inputs[i]->view().data;
       } else {
         call.copies.push_back(Buffer::copy_of(inputs[i]->view()));
-        call.frame->inputs[i] = call.copies.back().data();
+        call.frame->inputs[i] = call.copies.back().mutable_data();
       }
     }
   }
@@ -173,7 +173,7 @@ class StepExecutable final : public Executable {
   // A result in the memory of a frame that has run.
   View result_view(const PlannedView& planned, const Frame& frame) const {
     View view = planned.view;
-    void* base = planned.segment == Segment::constant ? plan_.constants[planned.index].data()
+    void* base = planned.segment == Segment::constant ? plan_.constants[planned.index].view().data
                  : planned.segment == Segment::input  ? frame.inputs[planned.index]
                                                       : frame.outputs[planned.index];
     view.data = static_cast<char*>(base) + planned.byte_offset;
@@ -208,7 +208,7 @@ class StepExecutable final : public Executable {
     const Buffer* source = inputs[planned.index];
     for (const Buffer& copy : copies)
       if (copy.data() == frame.inputs[planned.index]) source = &copy;
-    view.data = static_cast<char*>(source->data()) + planned.byte_offset;
+    view.data = static_cast<char*>(source->view().data) + planned.byte_offset;
     return Buffer(source->storage(), std::move(view), stream_.device);
   }
 

@@ -48,7 +48,7 @@ class Frame {
   void add(const Plan& plan, const PlannedView& planned) {
     views.push_back(planned.view);
     if (planned.segment == Segment::constant)
-      views.back().data = plan.constants[planned.index].data();
+      views.back().data = plan.constants[planned.index].view().data;
     else
       patches_.push_back(
           {planned.segment, int(views.size()) - 1, planned.index, planned.byte_offset});

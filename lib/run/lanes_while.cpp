@@ -141,7 +141,7 @@ class LaneWhile final : public LaneKernel {
       if (!stacks.empty()) clear_others(state.live, results[num_carry_], row_bytes(pushed_[0]));
       std::swap(state.here, state.there);
       for (std::size_t i = 0; i < num_carry_; ++i)
-        of_cond[i + 1].data = of_body[i + 1].data = state.here[i].data();
+        of_cond[i + 1].data = of_body[i + 1].data = state.here[i].view().data;
     }
   }
 
@@ -166,7 +166,7 @@ class LaneWhile final : public LaneKernel {
       --state.num_live;
       copies.push_back(row);
       for (std::size_t i = 0; i < num_carry_; ++i)
-        copy_row(state.here[i].data(), std::int64_t(row), outputs[i].data,
+        copy_row(state.here[i].view().data, std::int64_t(row), outputs[i].data,
                  state.rows[std::int64_t(row)], bytes_of_example(i));
     }
     if (copies.empty() || state.num_live == 0) return;
@@ -180,7 +180,7 @@ class LaneWhile final : public LaneKernel {
       for (std::size_t row : copies)
         copy_row(data, std::int64_t(now), data, std::int64_t(row), bytes_of_example(operand));
     };
-    for (std::size_t i = 0; i < num_carry_; ++i) copy(state.here[i].data(), i);
+    for (std::size_t i = 0; i < num_carry_; ++i) copy(state.here[i].mutable_data(), i);
     for (std::size_t i = 0; i < state.consts.size(); ++i)
       if (is_batched(num_carry_ + i) && example(num_carry_ + i).stack == 0)
         copy(state.consts[i].data, num_carry_ + i);

@@ -56,7 +56,7 @@ Buffer Rows::gather(const View& all, const Aval& example) const {
   const std::int64_t bytes = row_bytes(example);
   for (std::int64_t row = 0; row < num_rows_; ++row) {
     const std::int32_t number = (*this)[row];
-    copy_row(all.data, number < 0 ? (*this)[0] : number, rows.data(), row, bytes);
+    copy_row(all.data, number < 0 ? (*this)[0] : number, rows.mutable_data(), row, bytes);
   }
   return rows;
 }

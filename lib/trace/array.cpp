@@ -29,9 +29,13 @@ Array literal_scalar(T value, bool weak) {
 
 }  // namespace
 
-Array::Array(bool value) : Array(literal_scalar(value, false)) {}
-Array::Array(std::int64_t value) : Array(literal_scalar(value, true)) {}
-Array::Array(double value) : Array(literal_scalar(value, true)) {}
+Array Array::of_bool(bool value) { return literal_scalar(value, false); }
+Array Array::of_integer(std::int64_t value) { return literal_scalar(value, true); }
+Array Array::of_float(double value) { return literal_scalar(value, true); }
+void Array::throw_too_large(std::uint64_t value) {
+  throw ValueError("the integer " + std::to_string(value) + " does not fit in 64 bits with a sign",
+                   "give numpy::array({value}, DType::uint64)");
+}
 Array::Array(complex128 value) : Array(literal_scalar(value, true)) {}
 
 Array::Array(Buffer buffer, bool weak) {
@@ -110,8 +114,59 @@ Buffer Array::buffer() const {
   throw_unknown_value(*this);
 }
 
+namespace {
+
+// One element as another type of C++; complex numbers as their real part, where that is asked for.
+template <class To, class From>
+To converted(From from) {
+  if constexpr (std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>)
+    return converted<To>(float(from));
+  else if constexpr (is_complex_element<From> && !is_complex_element<To>)
+    return converted<To>(from.real());
+  else if constexpr (is_complex_element<From>)
+    return To(typename To::value_type(from.real()), typename To::value_type(from.imag()));
+  else if constexpr (is_complex_element<To>)
+    return To(typename To::value_type(from));
+  else
+    return static_cast<To>(from);
+}
+
+}  // namespace
+
+View Array::dense_view(DType dtype, Here here) const {
+  here.remember();
+  const Buffer value = buffer();
+  if (value.dtype() != dtype)
+    throw DtypeError("span: the elements are " + std::string(name_of(value.dtype())) + ", and " +
+                         std::string(name_of(dtype)) + " was asked for",
+                     "ask for the array's dtype, or take a copy with to_vector");
+  if (!value.view().is_dense())
+    throw ValueError("span: the elements do not lie in the order of rows",
+                     "take a copy with to_vector");
+  return value.view();
+}
+
 template <class T>
-T Array::item() const {
+std::vector<T> Array::to_vector(Here here) const {
+  here.remember();
+  const Buffer value = buffer().dense();
+  if (is_complex(value.dtype()) && !is_complex_element<T>)
+    throw DtypeError("to_vector: complex numbers have no real value",
+                     "take real() or imag() first, or ask for complex numbers");
+  return visit_dtype(value.dtype(), [&](auto element) {
+    using From = decltype(element);
+    const From* data = static_cast<const From*>(value.data());
+    std::vector<T> result;
+    result.reserve(std::size_t(value.view().size()));
+    for (std::int64_t i = 0; i < value.view().size(); ++i)
+      result.push_back(converted<T>(data[i]));
+    return result;
+  });
+}
+
+template <class T>
+T Array::item(Here here) const {
+  here.remember();
   const Buffer value = buffer();
   if (num_elements(value.shape()) != 1)
     throw ShapeError(
@@ -119,22 +174,38 @@ T Array::item() const {
         "index it, or reduce it, first");
   return visit_dtype(value.dtype(), [&](auto element) -> T {
     using From = decltype(element);
-    const From from = *static_cast<const From*>(value.data());
-    if constexpr (std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>)
-      return T(float(from));
-    else if constexpr (is_complex_element<From> && !is_complex_element<T>)
-      return T(from.real());
-    else if constexpr (is_complex_element<From>)
-      return T(from.real(), from.imag());
-    else
-      return T(from);
+    return converted<T>(*static_cast<const From*>(value.data()));
   });
 }
-template bool Array::item<bool>() const;
-template std::int64_t Array::item<std::int64_t>() const;
-template int Array::item<int>() const;
-template float Array::item<float>() const;
-template double Array::item<double>() const;
-template complex128 Array::item<complex128>() const;
+template bool Array::item<bool>(Here) const;
+template std::vector<bool> Array::to_vector<bool>(Here) const;
+template std::int8_t Array::item<std::int8_t>(Here) const;
+template std::vector<std::int8_t> Array::to_vector<std::int8_t>(Here) const;
+template std::int16_t Array::item<std::int16_t>(Here) const;
+template std::vector<std::int16_t> Array::to_vector<std::int16_t>(Here) const;
+template std::int32_t Array::item<std::int32_t>(Here) const;
+template std::vector<std::int32_t> Array::to_vector<std::int32_t>(Here) const;
+template std::int64_t Array::item<std::int64_t>(Here) const;
+template std::vector<std::int64_t> Array::to_vector<std::int64_t>(Here) const;
+template long long Array::item<long long>(Here) const;
+template std::vector<long long> Array::to_vector<long long>(Here) const;
+template std::uint8_t Array::item<std::uint8_t>(Here) const;
+template std::vector<std::uint8_t> Array::to_vector<std::uint8_t>(Here) const;
+template std::uint16_t Array::item<std::uint16_t>(Here) const;
+template std::vector<std::uint16_t> Array::to_vector<std::uint16_t>(Here) const;
+template std::uint32_t Array::item<std::uint32_t>(Here) const;
+template std::vector<std::uint32_t> Array::to_vector<std::uint32_t>(Here) const;
+template std::uint64_t Array::item<std::uint64_t>(Here) const;
+template std::vector<std::uint64_t> Array::to_vector<std::uint64_t>(Here) const;
+template unsigned long long Array::item<unsigned long long>(Here) const;
+template std::vector<unsigned long long> Array::to_vector<unsigned long long>(Here) const;
+template float Array::item<float>(Here) const;
+template std::vector<float> Array::to_vector<float>(Here) const;
+template double Array::item<double>(Here) const;
+template std::vector<double> Array::to_vector<double>(Here) const;
+template complex64 Array::item<complex64>(Here) const;
+template std::vector<complex64> Array::to_vector<complex64>(Here) const;
+template complex128 Array::item<complex128>(Here) const;
+template std::vector<complex128> Array::to_vector<complex128>(Here) const;
 
 }  // namespace plait

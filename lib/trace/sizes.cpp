@@ -85,7 +85,8 @@ Spec::Spec(const Aval& aval)
 Aval Spec::resolve(const std::optional<Aval>& actual, const std::string& where) const {
   if (!dims_) {
     if (!actual)
-      throw ValueError(where + "a spec of None takes all from the call, and there is no value here",
+      throw ValueError(where + "a spec of " + std::string(none_text()) +
+                           " takes all from the call, and there is no value here",
                        "give a value, or a spec such as \"n d\"");
     return *actual;
   }

@@ -106,8 +106,10 @@ void throw_unknown_value(const Array& array) {
     }
   throw TracerError(
       "the value of an array of type " + array.aval().to_string() + " is needed, but " + why,
-      "use plait.script on the function, or where instead of an `if`; mark the argument static; or "
-      "keep this code outside");
+      Source::is_python() ? "use plait.script on the function, or where instead of an `if`; mark "
+                            "the argument static; or keep this code outside"
+                          : "use numpy::where or lax::cond instead of an `if`, or keep this code "
+                            "outside");
 }
 
 void set_evaluator(Evaluator evaluator) { installed_evaluator = evaluator; }

@@ -301,8 +301,7 @@ class Entry:
 
     def __call__(self, *args, **kwargs):
         leaves, structure = flatten(self._positional(args, kwargs))
-        self._data.check_arguments(structure)
-        return unflatten(self._result, self._data.call(leaves))
+        return unflatten(self._result, self._data.call(structure, leaves))
 
     def _positional(self, args, kwargs):
         if not kwargs:

@@ -488,7 +488,7 @@ void add_access(py::module_& module) {
                const std::string_view bytes = data;
                if (std::int64_t(bytes.size()) != buffer.bytes())
                  throw ValueError("a pickled array is damaged", "");
-               std::copy(bytes.begin(), bytes.end(), static_cast<char*>(buffer.data()));
+               std::copy(bytes.begin(), bytes.end(), static_cast<char*>(buffer.mutable_data()));
                return to_python(Array(buffer, weak));
              });
   module.def("node_of", [](py::object array) {

@@ -84,7 +84,7 @@ struct Export {
 template <class Managed>
 Managed* make_export(const Buffer& buffer, bool copied) {
   auto* made = new Export<Managed>{buffer, buffer.shape(), buffer.strides(), {}};
-  made->managed.tensor = {buffer.data(),
+  made->managed.tensor = {buffer.view().data,
                           {cpu_device, 0},
                           std::int32_t(made->shape.size()),
                           type_code(buffer.dtype()),
@@ -246,7 +246,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       made->shape[i] = buffer.shape()[i];
       made->strides[i] = buffer.strides()[i] * size;
     }
-    view->buf = buffer.data();
+    view->buf = buffer.view().data;  // readonly
     view->len = buffer.bytes();
     view->itemsize = size;
     view->readonly = 1;

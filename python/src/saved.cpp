@@ -71,12 +71,12 @@ void add_saved(py::module_& module) {
           .def_property_readonly("has_example", &Entry::has_example)
           .def("arguments", [](const Entry& entry) { return describe(entry.arguments()); })
           .def("result", [](const Entry& entry) { return describe(entry.result()); })
-          .def("check_arguments",
-               [](const Entry& entry, py::object structure) {
-                 entry.check_arguments(treedef_of(structure));
+          .def("call",
+               [](const Entry& entry, py::object structure, py::object leaves) {
+                 const TreeDef given = treedef_of(structure);
+                 entry.check_arguments(given);  // before what the leaves are is looked at
+                 return from_arrays(entry(entry.arranged(given, to_arrays(leaves))));
                })
-          .def("call", [](const Entry& entry,
-                          py::object leaves) { return from_arrays(entry(to_arrays(leaves))); })
           .def("with_constants",
                [](const Entry& entry, const py::dict& constants) {
                  return entry.with_constants(to_named_arrays(constants));

@@ -34,9 +34,10 @@ Array random_array(DType dtype, const Sizes64& shape, unsigned seed) {
       for (std::int64_t i = 0; i < num_elements(shape); ++i) {
         const double x = uniform(generator);
         if constexpr (plait::detail::is_half<T>)
-          static_cast<T*>(buffer.data())[i] = T(float(x));
+          static_cast<T*>(buffer.mutable_data())[i] = T(float(x));
         else
-          static_cast<T*>(buffer.data())[i] = std::is_floating_point_v<T> ? T(x) : T(100 * x);
+          static_cast<T*>(buffer.mutable_data())[i] =
+              std::is_floating_point_v<T> ? T(x) : T(100 * x);
       }
   });
   return Array(buffer);

@@ -61,7 +61,7 @@ Buffer any_values(DType dtype, const Sizes64& shape, unsigned seed) {
     using T = decltype(element);
     if constexpr (!is_complex_v<T>)
       for (std::int64_t i = 0; i < num_elements(shape); ++i)
-        static_cast<T*>(buffer.data())[i] = any_value<T>(generator);
+        static_cast<T*>(buffer.mutable_data())[i] = any_value<T>(generator);
   });
   return buffer;
 }
@@ -99,7 +99,7 @@ std::vector<Buffer> run_kernel(const Kernel& kernel, const Jaxpr& group,
   }
   const Buffer scratch =
       Buffer::empty(DType::uint8, {std::max<std::int64_t>(1, kernel.scratch_bytes())});
-  kernel.run(inputs, outputs, scratch.data(), {});
+  kernel.run(inputs, outputs, scratch.view().data, {});
   return results;
 }
 
@@ -322,12 +322,12 @@ TEST_CASE("an output past the caches may lie at any address") {
   const std::int64_t n = 3 << 22;
   const Jaxpr program = one_equation(*find_primitive("neg"), {{{n}, DType::float32}}, {});
   const Buffer x = Buffer::empty(DType::float32, {n});
-  for (std::int64_t i = 0; i < n; ++i) static_cast<float*>(x.data())[i] = float(i);
+  for (std::int64_t i = 0; i < n; ++i) static_cast<float*>(x.view().data)[i] = float(i);
   const Buffer room = Buffer::empty(DType::float32, {n + 1});
   const auto kernel = llvm->compile(program);
   for (int offset : {0, 1}) {
     View out = room.view();
-    out.data = static_cast<float*>(room.data()) + offset;
+    out.data = static_cast<float*>(room.view().data) + offset;
     out.shape = {n};
     const View in = x.view();
     kernel->run(std::span(&in, 1), std::span(&out, 1), nullptr, {});

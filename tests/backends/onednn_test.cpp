@@ -27,7 +27,7 @@ Array random_values(const Shape& shape, DType dtype, unsigned seed) {
   std::normal_distribution<float> normal;
   Buffer buffer = Buffer::empty(DType::float32, shape.to_sizes());
   for (std::int64_t i = 0; i < num_elements(buffer.shape()); ++i)
-    static_cast<float*>(buffer.data())[i] = normal(generator);
+    static_cast<float*>(buffer.mutable_data())[i] = normal(generator);
   return lax::convert_element_type(Array(buffer), dtype);
 }
 
@@ -189,8 +189,8 @@ TEST_CASE("products keep NaN and infinities") {
   if (!backend_here("onednn")) return;
   Array a = random_values({64, 64}, DType::float32, 5);
   Buffer buffer = Buffer::copy_of(a.buffer().view());
-  static_cast<float*>(buffer.data())[3] = NAN;
-  static_cast<float*>(buffer.data())[70] = INFINITY;
+  static_cast<float*>(buffer.mutable_data())[3] = NAN;
+  static_cast<float*>(buffer.mutable_data())[70] = INFINITY;
   check_backends_agree(
       [](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}); },
       {Array(buffer), random_values({64, 64}, DType::float32, 6)}, 8);
@@ -361,7 +361,7 @@ TEST_CASE("layer_norm and attention agree with their bodies, and keep NaN and in
   };
   auto with = [](const Array& x, std::int64_t place, float value) {
     Buffer buffer = Buffer::copy_of(x.buffer().view());
-    static_cast<float*>(buffer.data())[place] = value;
+    static_cast<float*>(buffer.mutable_data())[place] = value;
     return Array(buffer);
   };
   const Array x = random_values({6, 50}, DType::float32, 1),
@@ -500,11 +500,11 @@ TEST_CASE("epilogues of products and convolutions give the bits of the equations
 TEST_CASE("epilogues keep NaN and infinities") {
   if (!backend_here("onednn")) return;
   Buffer buffer = Buffer::copy_of(random_values({64, 64}, DType::float32, 5).buffer().view());
-  static_cast<float*>(buffer.data())[3] = NAN;
-  static_cast<float*>(buffer.data())[70] = INFINITY;
+  static_cast<float*>(buffer.mutable_data())[3] = NAN;
+  static_cast<float*>(buffer.mutable_data())[70] = INFINITY;
   Buffer bias = Buffer::copy_of(random_values({64}, DType::float32, 6).buffer().view());
-  static_cast<float*>(bias.data())[7] = NAN;
-  static_cast<float*>(bias.data())[8] = -INFINITY;
+  static_cast<float*>(bias.mutable_data())[7] = NAN;
+  static_cast<float*>(bias.mutable_data())[8] = -INFINITY;
   const Function f = [](std::span<const Array> in) {
     const Array y = lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}});
     return Arrays{(y + lax::broadcast_in_dim(in[2], {64, 64}, std::vector<int>{1})) * 0.0};
@@ -517,8 +517,8 @@ TEST_CASE("avg_pool agrees with its body in every padding, and keeps NaN and inf
   if (!backend_here("onednn")) return;
   Buffer image =
       Buffer::copy_of(random_values({2, 3, 9, 11, 5}, DType::float32, 1).buffer().view());
-  static_cast<float*>(image.data())[77] = NAN;
-  static_cast<float*>(image.data())[1000] = INFINITY;
+  static_cast<float*>(image.mutable_data())[77] = NAN;
+  static_cast<float*>(image.mutable_data())[1000] = INFINITY;
   for (const char* padding : {"VALID", "SAME"})
     for (bool counts : {true, false})
       for (const Shape& strides : {Shape{}, Shape{2, 3}}) {

@@ -89,7 +89,7 @@ void read_plain(const std::string& path, std::vector<Buffer>& arrays) {
   if (read(file, header, sizeof header) < 0) std::abort();
   for (Buffer& array : arrays) {
     Buffer fresh = Buffer::empty(array.dtype(), array.shape());
-    if (read(file, fresh.data(), std::size_t(array.bytes())) != array.bytes()) std::abort();
+    if (read(file, fresh.view().data, std::size_t(array.bytes())) != array.bytes()) std::abort();
     array = fresh;
   }
   close(file);
@@ -102,7 +102,7 @@ void model() {
   for (int i = 0; i < layers; ++i) {
     Buffer buffer = Buffer::empty(DType::float32, {width, width});
     for (std::int64_t e = 0; e < width * width; ++e)
-      static_cast<float*>(buffer.data())[e] = float((e * 7919 + i) % 1000) * 1e-4f;
+      static_cast<float*>(buffer.mutable_data())[e] = float((e * 7919 + i) % 1000) * 1e-4f;
     buffers.push_back(buffer);
     weights.push_back(Array(buffer));
   }

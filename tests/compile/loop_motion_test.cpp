@@ -18,7 +18,7 @@ namespace {
 // Numbers from -1 to 1, or small integers.
 Array random(const Aval& aval, unsigned seed) {
   Buffer buffer = Buffer::empty(DType::float64, aval.shape.to_sizes());
-  double* data = static_cast<double*>(buffer.data());
+  double* data = static_cast<double*>(buffer.mutable_data());
   for (std::int64_t i = 0; i < num_elements(aval.shape.to_sizes()); ++i) {
     seed = seed * 1664525u + 1013904223u;
     data[i] = double(seed >> 8) / (1 << 23) - 1;

@@ -15,7 +15,7 @@ namespace {
 
 Array column(const std::vector<double>& values, DType dtype) {
   Buffer buffer = Buffer::empty(DType::float64, {std::int64_t(values.size()), 1});
-  std::memcpy(buffer.data(), values.data(), values.size() * sizeof(double));
+  std::memcpy(buffer.mutable_data(), values.data(), values.size() * sizeof(double));
   return lax::convert_element_type(Array(buffer), dtype);
 }
 

@@ -30,7 +30,7 @@ Array awkward(DType dtype) {
   const double values[] = {0.0, -0.0,  1.0,    -1.5,       INFINITY, -INFINITY,
                            NAN, 1e-45, 3.4e38, 16777217.0, 0.1,      -7.0};
   Buffer buffer = Buffer::empty(DType::float64, {3, 4});
-  std::memcpy(buffer.data(), values, sizeof values);
+  std::memcpy(buffer.mutable_data(), values, sizeof values);
   return lax::convert_element_type(Array(buffer), dtype);
 }
 

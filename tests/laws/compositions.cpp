@@ -116,7 +116,7 @@ Shaped transformed_by(Layer layer, const Shaped& f, unsigned unmapped) {
 
 Buffer zeros_of(const Sizes64& shape) {
   Buffer buffer = Buffer::empty(DType::float64, shape);
-  std::fill_n(static_cast<double*>(buffer.data()), num_elements(shape), 0.0);
+  std::fill_n(static_cast<double*>(buffer.mutable_data()), num_elements(shape), 0.0);
   return buffer;
 }
 
@@ -163,8 +163,8 @@ Arrays differences_along(const Function& f, std::span<const Array> x, const Arra
           if (change < off) off = change, best = column[order];
         }
       }
-      static_cast<double*>(slope.data())[e] = best;
-      static_cast<double*>(error.data())[e] = off;
+      static_cast<double*>(slope.mutable_data())[e] = best;
+      static_cast<double*>(error.mutable_data())[e] = off;
     }
     slopes.push_back(Array(slope));
     errors.push_back(Array(error));
@@ -191,7 +191,7 @@ Shaped reference_of(Layer layer, const Shaped& f, int differences, unsigned unma
     Arrays direction;
     for (std::size_t i = 0; i < n; ++i) {
       Buffer buffer = zeros_of(f.avals[i].shape.to_sizes());
-      if (i == input) static_cast<double*>(buffer.data())[element] = 1;
+      if (i == input) static_cast<double*>(buffer.mutable_data())[element] = 1;
       direction.push_back(Array(buffer));
     }
     return direction;
@@ -213,13 +213,13 @@ Shaped reference_of(Layer layer, const Shaped& f, int differences, unsigned unma
                     for (const Array& output : pullback.outputs)
                       cotangents.push_back(Tangent(output.aval()));
                     Buffer basis = zeros_of(result.shape());
-                    static_cast<double*>(basis.data())[e] = 1;
+                    static_cast<double*>(basis.mutable_data())[e] = 1;
                     cotangents[k] = Array(basis);
                     double value = 0;
                     const Tangents pulled = pullback.pull(cotangents);
                     for (std::size_t i = 0; i < n; ++i)
                       if (!pulled[i].is_zero()) value += dot(direction[i], pulled[i].array());
-                    static_cast<double*>(result.data())[e] = value;
+                    static_cast<double*>(result.mutable_data())[e] = value;
                   }
                   results.push_back(Array(result));
                 }
@@ -237,7 +237,8 @@ Shaped reference_of(Layer layer, const Shaped& f, int differences, unsigned unma
                     for (std::size_t k = 0; k < outputs.size(); ++k)
                       for (complex128 value : numbers_of(outputs[k])) {
                         const bool is_error = differences > 0 && k >= outputs.size() / 2;
-                        static_cast<double*>((is_error ? error : result).data())[e] += value.real();
+                        Buffer& sum = is_error ? error : result;
+                        static_cast<double*>(sum.mutable_data())[e] += value.real();
                       }
                   }
                   results.push_back(Array(result));

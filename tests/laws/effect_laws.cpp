@@ -61,8 +61,8 @@ Verdict effects_are_of_live_examples(const Case& one) {
   Buffer taken = Buffer::empty(DType::bool_, {num_examples}),
          count = Buffer::empty(DType::int32, {num_examples});
   for (std::size_t i = 0; i < num_examples; ++i) {
-    static_cast<bool*>(taken.data())[i] = takes[i];
-    static_cast<std::int32_t*>(count.data())[i] = steps[i];
+    static_cast<bool*>(taken.mutable_data())[i] = takes[i];
+    static_cast<std::int32_t*>(count.mutable_data())[i] = steps[i];
     const double number = numbers_of(example_of(batched[0], 0, std::int64_t(i)))[0].real();
     expected.insert(expected.end(), std::size_t(steps[i] + takes[i]), number);
   }

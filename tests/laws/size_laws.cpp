@@ -300,7 +300,7 @@ Array zeros_like_padding(const Array& array,
                          const Sizes64& real) {  // the array with its real part zero
   Buffer buffer = Buffer::copy_of(array.buffer().view()),
          zeros = Buffer::empty(array.dtype(), real);
-  std::memset(zeros.data(), 0, std::size_t(zeros.bytes()));
+  std::memset(zeros.mutable_data(), 0, std::size_t(zeros.bytes()));
   if (num_elements(real) > 0)
     copy_elements(zeros.view(), buffer.view_as(real, buffer.strides(), 0).view());
   return Array(buffer);

@@ -14,7 +14,7 @@ namespace {
 template <class T>
 Array array_of(std::vector<T> values, Shape shape) {
   Buffer buffer = Buffer::empty(dtype_of<T>(), shape.to_sizes());
-  std::copy(values.begin(), values.end(), static_cast<T*>(buffer.data()));
+  std::copy(values.begin(), values.end(), static_cast<T*>(buffer.mutable_data()));
   return Array(buffer);
 }
 Array f64(std::vector<double> values, Shape shape) {

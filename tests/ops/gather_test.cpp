@@ -136,7 +136,7 @@ TEST_CASE("indices of every integer dtype") {
         lax::gather(x, to_array(Values({2, 1}, {5, 120}), dtype), {{0}, {0}, 0}, {1}, Mode::check),
         Values({2}, {5, 20}));
   Buffer huge = Buffer::empty(DType::uint64, {1, 1});
-  *static_cast<std::uint64_t*>(huge.data()) = ~std::uint64_t(0);
+  *static_cast<std::uint64_t*>(huge.mutable_data()) = ~std::uint64_t(0);
   check_same(lax::gather(x, Array(huge), {{0}, {0}, 0}, {1}, Mode::clip), Values({1}, 99.0));
   CHECK(std::isnan(to_values(lax::gather(x, Array(huge), {{0}, {0}, 0}, {1}, Mode::fill)).data[0]));
   CHECK_THROWS_WITH_AS(lax::gather(x, Array(huge), {{0}, {0}, 0}, {1}),

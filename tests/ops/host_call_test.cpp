@@ -17,7 +17,7 @@ const Aval scalar{{}, DType::float32};
 
 Array vector_of(std::initializer_list<float> values) {
   Buffer buffer = Buffer::empty(DType::float32, {std::int64_t(values.size())});
-  std::copy(values.begin(), values.end(), static_cast<float*>(buffer.data()));
+  std::copy(values.begin(), values.end(), static_cast<float*>(buffer.mutable_data()));
   return Array(buffer);
 }
 

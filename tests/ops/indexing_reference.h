@@ -83,7 +83,7 @@ inline Array to_array(const Values& values, DType dtype = DType::float64) {
   for (std::size_t i = 0; i < values.data.size(); ++i)
     visit_dtype(dtype, [&](auto element) {
       using T = decltype(element);
-      T& x = static_cast<T*>(buffer.data())[i];
+      T& x = static_cast<T*>(buffer.mutable_data())[i];
       if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
         x = T(float(values.data[i]));
       else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>)

@@ -19,7 +19,8 @@ namespace plait::test {
 template <class T>
 Array array(const std::vector<T>& values, const Sizes64& shape) {
   Buffer buffer = Buffer::empty(dtype_of<T>(), shape);
-  for (std::size_t i = 0; i < values.size(); ++i) static_cast<T*>(buffer.data())[i] = values[i];
+  for (std::size_t i = 0; i < values.size(); ++i)
+    static_cast<T*>(buffer.mutable_data())[i] = values[i];
   return Array(buffer);
 }
 template <class T>
@@ -92,7 +93,7 @@ inline Array values_for(const Sample::Input& input, unsigned seed) {
   using Values = Sample::Input::Values;
   visit_dtype(input.aval.dtype, [&](auto element) {
     using T = decltype(element);
-    T* data = static_cast<T*>(buffer.data());
+    T* data = static_cast<T*>(buffer.mutable_data());
     for (std::int64_t i = 0; i < n; ++i) {
       double value = normal(generator);
       if (input.values == Values::distinct)
@@ -308,7 +309,7 @@ inline void check_mask(const Primitive& primitive, const std::vector<Aval>& aval
     Buffer buffer = Buffer::empty(avals[i].dtype, padded);
     visit_dtype(avals[i].dtype, [&](auto element) {
       using T = decltype(element);
-      T* data = static_cast<T*>(buffer.data());
+      T* data = static_cast<T*>(buffer.mutable_data());
       for (std::int64_t k = 0; k < num_elements(padded); ++k) {
         if constexpr (std::is_floating_point_v<T>)
           data[k] = std::numeric_limits<T>::quiet_NaN();
@@ -317,7 +318,8 @@ inline void check_mask(const Primitive& primitive, const std::vector<Aval>& aval
       }
     });
     copy_elements(value.buffer().view(),
-                  View{buffer.data(), avals[i].dtype, value.shape().to_sizes(), buffer.strides()});
+                  View{buffer.view().data, avals[i].dtype, value.shape().to_sizes(),
+                       buffer.strides()});
     real.push_back(value);
     masked.push_back({Array(buffer), avals[i]});
   }
@@ -337,7 +339,7 @@ inline void check_mask(const Primitive& primitive, const std::vector<Aval>& aval
     const Buffer result = results[i].buffer();
     const Sizes64 shape = substitute(outputs[i].shape, numbers).to_sizes();
     check_close(
-        Array(Buffer::copy_of(View{result.data(), result.dtype(), shape, result.strides()})),
+        Array(Buffer::copy_of(View{result.view().data, result.dtype(), shape, result.strides()})),
         expected[i], tolerance);
   }
 }

@@ -62,7 +62,7 @@ TEST_CASE("slice takes every stride-th element between start and limit") {
 TEST_CASE("slice is a view of the same memory") {
   const Array x = to_array(counting({4, 5}));
   CHECK(lax::slice(x, {1, 2}, {3, 5}).buffer().data() ==
-        static_cast<double*>(x.buffer().data()) + 7);
+        static_cast<const double*>(x.buffer().data()) + 7);
 }
 
 TEST_CASE("pad puts the padding value around and between elements, and takes elements away") {

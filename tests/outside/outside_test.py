@@ -83,6 +83,17 @@ def test_the_laws_are_asked_of_a_module(programs, installed):
     assert "accelerator: 1 passed, " in output and output.endswith(" 0 failed\n")
 
 
+def test_the_installed_program_finds_its_library_wherever_it_was_moved(installed, tmp_path):
+    prefix = next(installed[2].rglob("bin/plait")).parent.parent
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(prefix, moved, symlinks=True)
+    environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
+    libraries = run("ldd", moved / "bin" / "plait", env=environment)
+    found = re.search(r"libplait\.so\S* => (\S+)", libraries)[1]
+    assert pathlib.Path(found).resolve().is_relative_to(moved.resolve())
+    assert "plait" in run(moved / "bin" / "plait", "--version", env=environment)
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_programs_link_plait_and_no_python(programs, recipe):
     build, environment = programs

@@ -14,7 +14,7 @@ struct State {
 Array row(std::int64_t n, double first) {
   return lax::iota(DType::float32, {n}, 0) + Array::literal(first, DType::float32);
 }
-float at(const Array& x, std::int64_t i) { return static_cast<float*>(x.buffer().data())[i]; }
+float at(const Array& x, std::int64_t i) { return static_cast<const float*>(x.buffer().data())[i]; }
 
 }  // namespace
 
@@ -86,9 +86,10 @@ TEST_CASE("run_into refuses what it cannot write to, and leaves it as it was") {
                       },
                       x),
                   TracerError);
-  std::vector<Array> none;
+  std::vector<Array> one{row(3, 7)};
   const auto pair = jit([](const Array& a) { return std::vector<Array>{a, a}; });
-  CHECK_THROWS_AS(pair.run_into(none, x), TreeError);
+  CHECK_THROWS_AS(pair.run_into(one, x), TreeError);
+  CHECK(at(one[0], 2) == 9);
 }
 
 TEST_CASE("an executable says what a call takes at most") {

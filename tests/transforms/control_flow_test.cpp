@@ -14,7 +14,7 @@ namespace {
 
 Array vector(const std::vector<double>& values) {
   Buffer buffer = Buffer::empty(DType::float64, {std::int64_t(values.size())});
-  std::copy(values.begin(), values.end(), static_cast<double*>(buffer.data()));
+  std::copy(values.begin(), values.end(), static_cast<double*>(buffer.mutable_data()));
   return Array(std::move(buffer));
 }
 double at(const Array& x, std::int64_t i = 0) {
@@ -113,7 +113,7 @@ TEST_CASE("cond: the branch not taken contributes an exact zero, under vmap too"
   flat::VmapOptions options;
   options.in_dims = {0, 0};
   Buffer which = Buffer::empty(DType::int32, {4});
-  for (int i = 0; i < 4; ++i) static_cast<int*>(which.data())[i] = i;
+  for (int i = 0; i < 4; ++i) static_cast<int*>(which.mutable_data())[i] = i;
   const Arrays many = flat::vmap(gradient, Arrays{Array(which), vector({0, 2, -3, -1})}, options);
   const double expected[] = {1, 0.5, -6, -2};  // an index of 3 is clamped
   for (int i = 0; i < 4; ++i) CHECK(at(many[0], i) == expected[i]);

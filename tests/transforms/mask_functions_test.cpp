@@ -140,7 +140,7 @@ TEST_CASE("errors of named sizes in C++ say what Python's say") {
         "mask: output 1 has shape (), and out_shapes says \"1\" | correct out_shapes, or leave it "
         "away");
   CHECK(problem([&] { make_jaxpr(mean_of_tanh, p, std::nullopt); }) ==
-        "make_jaxpr: argument 2: a spec of None takes all from the call, and there is no value "
+        "make_jaxpr: argument 2: a spec of std::nullopt takes all from the call, and there is no value "
         "here | give a value, or a spec such as \"n d\"");
   CHECK(problem([&] { instantiate(make_jaxpr(mean_of_tanh, p, "f64[n 2]").jaxpr, {{"m", 2}}); }) ==
         "the program has no size named 'm' | name one of its sizes");

@@ -26,7 +26,7 @@ inline Array refilled(const Array& value, const Sizes64& shape, bool nan = true)
   visit_dtype(from.dtype(), [&](auto element) {
     using T = decltype(element);
     for (std::int64_t k = 0; k < num_elements(shape); ++k) {
-      T& slot = static_cast<T*>(to.data())[k];
+      T& slot = static_cast<T*>(to.mutable_data())[k];
       if constexpr (std::is_floating_point_v<T>)
         slot = nan ? std::numeric_limits<T>::quiet_NaN() : T(0);
       else if constexpr (std::is_same_v<T, bool>)
@@ -37,8 +37,8 @@ inline Array refilled(const Array& value, const Sizes64& shape, bool nan = true)
   });
   Sizes64 common = shape;
   for (std::size_t i = 0; i < shape.size(); ++i) common[i] = std::min(shape[i], from.shape()[i]);
-  copy_elements(View{from.data(), from.dtype(), common, from.strides()},
-                View{to.data(), to.dtype(), common, to.strides()});
+  copy_elements(View{from.view().data, from.dtype(), common, from.strides()},
+                View{to.view().data, to.dtype(), common, to.strides()});
   return Array(to);
 }
 

@@ -269,8 +269,8 @@ TEST_CASE("errors of mask") {
         "mask: output 0 has shape (n,3), and out_shapes says \"n 4\" | correct out_shapes, or "
         "leave it away");
   CHECK(message({"n 3"}, {x, x}, {{"n", 2}}) ==
-        "mask: 1 specs for 2 arrays | give in_shapes one spec for each array; None takes all from "
-        "the call");
+        "mask: 1 specs for 2 arrays | give in_shapes one spec for each array; std::nullopt takes "
+        "all from the call");
 }
 
 TEST_CASE("sizes beyond their bounds are found when the program runs") {

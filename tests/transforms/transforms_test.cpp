@@ -117,7 +117,7 @@ TEST_CASE("vmap says which argument disagrees on the size of the mapped axis") {
   CHECK(problem([&] { vmap(f)(full({8}, 1), full({4}, 1)); }) ==
         "vmap: inputs disagree on the size of the mapped axis: argument 0 has 8, argument 1 has 4");
   CHECK(problem([&] { vmap(f, 0, std::nullopt)(full({4}, 1), full({4}, 1)); }) ==
-        "vmap: output 0 has out_axes None, but depends on the mapped axis");
+        "vmap: output 0 has out_axes std::nullopt, but depends on the mapped axis");
   CHECK(problem([&] {
           vmap(f, {0, 0, 0})(full({4}, 1), full({4}, 1));
         }).find("vmap: in_axes does not fit: a list of 3 for the 2 parts of (*, *)") !=
@@ -215,8 +215,8 @@ TEST_CASE("trees of structs, vectors, maps and optionals come back as they went 
   Arrays leaves;
   const TreeDef structure = flatten(deep, leaves);
   CHECK(leaves.size() == 7);
-  CHECK(structure.path(2) == ".0[1].0");
-  CHECK(structure.path(4) == ".1['x']");
+  CHECK(structure.path(2) == ".layers[1].w");
+  CHECK(structure.path(4) == ".named['x']");
   const Deep again = unflatten<Deep>(structure, leaves);
   Arrays same;
   CHECK(flatten(again, same) == structure);

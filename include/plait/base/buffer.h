@@ -36,7 +36,7 @@ class Buffer {
   template <class T>
   static Buffer scalar(T value) {
     Buffer buffer = empty(dtype_of<T>(), {});
-    *static_cast<T*>(buffer.data()) = value;
+    *static_cast<T*>(buffer.mutable_data()) = value;
     return buffer;
   }
   Buffer(Storage storage, View view, Device device = {})
@@ -45,7 +45,9 @@ class Buffer {
   DType dtype() const { return view_.dtype; }
   const Sizes64& shape() const { return view_.shape; }
   const Sizes64& strides() const { return view_.strides; }
-  void* data() const { return view_.data; }
+  const void* data() const { return view_.data; }
+  // For who made the buffer and has shown it to nobody: what an Array holds never changes.
+  void* mutable_data() { return view_.data; }
   const View& view() const { return view_; }
   const Storage& storage() const { return storage_; }
   Device device() const { return device_; }

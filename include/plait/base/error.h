@@ -66,8 +66,8 @@ struct FileError : UserError {
 // A function of the user's that a program calls (host_call) raised: RuntimeError, whose cause is
 // what it raised.
 struct HostError : UserError {
-  HostError(std::string what, std::string fix, std::exception_ptr cause)
-      : UserError(std::move(what), std::move(fix)), cause(std::move(cause)) {}
+  HostError(std::string what, std::string fix, std::exception_ptr raised)
+      : UserError(std::move(what), std::move(fix)), cause(std::move(raised)) {}
   std::exception_ptr cause;
 };
 struct BackendError : Error {

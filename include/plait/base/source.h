@@ -20,6 +20,7 @@
 #define PLAIT_HERE_FILE __builtin_FILE()
 #define PLAIT_HERE_LINE __builtin_LINE()
 #endif
+#define PLAIT_HERE ::plait::Here(PLAIT_HERE_FILE, PLAIT_HERE_LINE)
 
 namespace plait {
 
@@ -57,10 +58,29 @@ class Source {
   // calls forget_line when user Python code calls in).
   static void set_provider(Source (*provider)());
   static void forget_line();
+  // Whether it is Python that called into plait last: errors then name arguments as Python does.
+  static bool is_python();
 
  private:
   friend class SourceScope;
   const Line* line_ = nullptr;
+};
+
+// What stands for no value in the user's language: "None", "std::nullopt".
+inline std::string_view none_text() { return Source::is_python() ? "None" : "std::nullopt"; }
+
+// A line of user code: the default of a function's last parameter, `Here here = PLAIT_HERE`.
+struct Here {
+  constexpr Here(const char* in, int at) : file(in), line(at) {}
+  const char* file;
+  int line;
+  // A call through std::function or std::apply comes from a header of the standard library or of
+  // plait, whose line is not the user's. The compiler knows which, and leaves the search out.
+  void remember() const {
+    const bool is_library = file && (__builtin_strstr(file, "/include/c++/") ||
+                                     __builtin_strstr(file, "include/plait/"));
+    if (file && !is_library) Source::remember(file, line);
+  }
 };
 
 // Makes source the current one of this thread for a scope, as when an equation is re-traced. An

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plait {
@@ -34,6 +35,9 @@ class TreeDef {
   static TreeDef dict(std::vector<std::string> keys, std::vector<TreeDef> children, Type type);
   // A field whose name starts with "[" is shown as an index.
   static TreeDef record(Type type, std::vector<std::string> fields, std::vector<TreeDef> children);
+  // A struct of C++: a record whose fields are numbered where their names are not known.
+  static TreeDef fields(std::string_view type, std::span<const std::string_view> names,
+                        std::vector<TreeDef> children);
 
   Kind kind() const;
   const Type& type() const;                      // of a record
@@ -45,6 +49,15 @@ class TreeDef {
   std::string to_string() const;  // "{'b': *, 'w': (*, *)}"
   std::size_t hash() const;
   bool operator==(const TreeDef& other) const;
+  // Whether the parts have names, which say which is which: those of a dict, and of a record unless
+  // they are numbers.
+  bool has_names() const;
+  // A value that belongs to the structure: no array, and no container of such.
+  bool is_constant() const;
+  // The parts that stand for so many fields of a struct: by name where there are names, by place in
+  // tuples, lists and records of numbered fields. TreeError where they do not fit, or where a
+  // struct without names is to stand for named parts.
+  std::vector<int> places_of(std::span<const std::string_view> names, std::size_t count) const;
 
  private:
   struct Node;
@@ -65,5 +78,9 @@ struct Tree {
 // fit.
 std::vector<int> broadcast_prefix(const TreeDef& prefix, const TreeDef& structure,
                                   const std::string& what);
+
+// TreeError: a value of this structure, which is not as needed, for a C++ type.
+[[noreturn]] void throw_misfit(const TreeDef& structure, std::string_view what);
+std::string number_text(double value);  // the shortest that reads as the same
 
 }  // namespace plait

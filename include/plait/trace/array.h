@@ -7,14 +7,26 @@
 #include <plait/base/source.h>
 #include <plait/ir/aval.h>
 #include <plait/ir/jaxpr.h>
+#include <plait/trace/axes.h>
 
 #include <atomic>
+#include <concepts>
+#include <iosfwd>
+#include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace plait {
 
+class At;
+class Brackets;
 class Trace;
+
+// Functions of <cmath> over Arrays, found by argument alone: numpy.h.
+namespace standard {
+struct Arguments {};
+}  // namespace standard
 
 // What an Array points to. Tracers of a transform derive from it and keep the transform's value.
 class ArrayNode {
@@ -43,21 +55,24 @@ class ArrayNode {
 // puts it inline instead of making it an operand.
 class ConcreteNode : public ArrayNode {
  public:
-  ConcreteNode(Aval aval, Buffer buffer, bool literal)
-      : ArrayNode(std::move(aval), nullptr), buffer(std::move(buffer)), is_literal(literal) {}
+  ConcreteNode(Aval aval, Buffer value, bool literal)
+      : ArrayNode(std::move(aval), nullptr), buffer(std::move(value)), is_literal(literal) {}
   const Buffer buffer;
   const bool is_literal;
 };
 
-class Array {
+class Array : public standard::Arguments {
  public:
-  Array() = default;            // holds nothing; using it is a ValueError
-  Array(const char*) = delete;  // not a bool
-  Array(bool value);            // NOLINT: numbers are arrays. bool is strong; the others are weak
-  Array(int value) : Array(static_cast<std::int64_t>(value)) {}  // NOLINT
-  Array(std::int64_t value);                                     // NOLINT: weak int64
-  Array(double value);                                           // NOLINT: weak float64
-  Array(complex128 value);                                       // NOLINT: weak complex128
+  Array() = default;  // holds nothing; using it is a ValueError
+  // Numbers are arrays. bool is strong; the others are weak. ValueError beyond 64 bits.
+  template <std::same_as<bool> Bool>
+  Array(Bool value) : Array(of_bool(value)) {}  // NOLINT
+  template <std::integral Integer>
+    requires(!std::is_same_v<Integer, bool>)
+  Array(Integer value) : Array(of_integer(value)) {}  // NOLINT: weak int64
+  template <std::floating_point Float>
+  Array(Float value) : Array(of_float(double(value))) {}  // NOLINT: weak float64
+  Array(complex128 value);                                // NOLINT: weak complex128
   Array(Dim size);  // NOLINT: a size as a number: weak int64, see dim_as_value
   explicit Array(Buffer buffer, bool weak = false);
   explicit Array(ArrayNode* node) : node_(node) { retain(); }
@@ -67,15 +82,16 @@ class Array {
 
   Array(const Array& other) noexcept : node_(other.node_) { retain(); }
   Array(Array&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
-  Array& operator=(const Array& other) noexcept {
+  Array& operator=(const Array& other) & noexcept {
     Array copy(other);
     std::swap(node_, copy.node_);
     return *this;
   }
-  Array& operator=(Array&& other) noexcept {
+  Array& operator=(Array&& other) & noexcept {
     std::swap(node_, other.node_);
     return *this;
   }
+  void operator=(const Array& other) && = delete;  // x[i] is a copy: x = x.at(i).set(value)
   ~Array() {
     if (node_ && node_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete node_;
   }
@@ -101,12 +117,92 @@ class Array {
   // The value as an inline scalar, when it is a literal.
   std::optional<Literal> as_literal() const;
   // The only element, converted. ShapeError when there is not exactly one.
-  template <class T>
-  T item() const;
+  template <class Element>
+  Element item(Here here = PLAIT_HERE) const;
+  // All elements in the order of rows, converted; DtypeError from complex to real numbers.
+  template <class Element>
+  std::vector<Element> to_vector(Here here = PLAIT_HERE) const;
+  // The elements where they lie, for as long as this array lives. DtypeError for another dtype,
+  // ValueError where they do not lie in the order of rows, as those of a transpose may not.
+  template <class Element>
+  std::span<const Element> span(Here here = PLAIT_HERE) const& {
+    const View view = dense_view(dtype_of<Element>(), here);
+    return {static_cast<const Element*>(view.data), std::size_t(view.size())};
+  }
+  template <class Element>
+  std::span<const Element> span() && = delete;  // the array would be gone: name it first
+  // "[1. 2. 3.]", as NumPy prints; the type and the trace of what is not known.
+  std::string to_string() const;
+  friend std::ostream& operator<<(std::ostream& out, const Array& array);
 
   Source birth() const { return used().birth_; }
 
+  // NumPy's methods: as the functions of these names in numpy.h.
+  // x[i], x[{i, plait::Range{1, 3}}]: see subscript.h, which also has x.at(i).set(value).
+  Array operator[](const Brackets& where) const;
+  At at(const Brackets& where) const;
+  Array T(Here here = PLAIT_HERE) const;
+  Array mT(Here here = PLAIT_HERE) const;
+  Dim size() const { return shape().num_elements(); }
+  Array sum(const Axes& axis = {}, std::optional<DType> dtype = {}, bool keepdims = false,
+            Here here = PLAIT_HERE) const;
+  Array prod(const Axes& axis = {}, std::optional<DType> dtype = {}, bool keepdims = false,
+             Here here = PLAIT_HERE) const;
+  Array max(const Axes& axis = {}, bool keepdims = false, Here here = PLAIT_HERE) const;
+  Array min(const Axes& axis = {}, bool keepdims = false, Here here = PLAIT_HERE) const;
+  Array any(const Axes& axis = {}, bool keepdims = false, Here here = PLAIT_HERE) const;
+  Array all(const Axes& axis = {}, bool keepdims = false, Here here = PLAIT_HERE) const;
+  Array mean(const Axes& axis = {}, std::optional<DType> dtype = {}, bool keepdims = false,
+             Here here = PLAIT_HERE) const;
+  Array var(const Axes& axis = {}, std::optional<DType> dtype = {}, double ddof = 0,
+            bool keepdims = false, Here here = PLAIT_HERE) const;
+  Array std(const Axes& axis = {}, std::optional<DType> dtype = {}, double ddof = 0,
+            bool keepdims = false, Here here = PLAIT_HERE) const;
+  Array argmax(std::optional<int> axis = {}, bool keepdims = false, Here here = PLAIT_HERE) const;
+  Array argmin(std::optional<int> axis = {}, bool keepdims = false, Here here = PLAIT_HERE) const;
+  Array cumsum(std::optional<int> axis = {}, std::optional<DType> dtype = {},
+               Here here = PLAIT_HERE) const;
+  Array cumprod(std::optional<int> axis = {}, std::optional<DType> dtype = {},
+                Here here = PLAIT_HERE) const;
+  Array reshape(const Shape& shape, Here here = PLAIT_HERE) const;
+  template <std::convertible_to<Dim> Size>
+  Array reshape(Size size, Here here = PLAIT_HERE) const {
+    return reshape(Shape{Dim(size)}, here);
+  }
+  Array ravel(Here here = PLAIT_HERE) const;
+  Array flatten(Here here = PLAIT_HERE) const;
+  Array transpose(const std::vector<int>& axes, Here here = PLAIT_HERE) const;
+  Array swapaxes(int axis1, int axis2, Here here = PLAIT_HERE) const;
+  Array squeeze(const Axes& axis = {}, Here here = PLAIT_HERE) const;
+  Array astype(DType dtype, Here here = PLAIT_HERE) const;
+  Array copy(Here here = PLAIT_HERE) const;
+  Array clip(const std::optional<Array>& min, const std::optional<Array>& max = {},
+             Here here = PLAIT_HERE) const;
+  Array round(int decimals = 0, Here here = PLAIT_HERE) const;
+  Array real(Here here = PLAIT_HERE) const;
+  Array imag(Here here = PLAIT_HERE) const;
+  Array conj(Here here = PLAIT_HERE) const;
+  Array dot(const Array& b, Here here = PLAIT_HERE) const;
+  Array sort(std::optional<int> axis = -1, Here here = PLAIT_HERE) const;
+  Array argsort(std::optional<int> axis = -1, Here here = PLAIT_HERE) const;
+  Array take(const Array& indices, std::optional<int> axis = {}, Here here = PLAIT_HERE) const;
+  Array repeat(int repeats, std::optional<int> axis = {}, Here here = PLAIT_HERE) const;
+  Array diagonal(int offset = 0, int axis1 = 0, int axis2 = 1, Here here = PLAIT_HERE) const;
+  Array trace(int offset = 0, int axis1 = 0, int axis2 = 1, Here here = PLAIT_HERE) const;
+
  private:
+  static Array of_bool(bool value);
+  static Array of_integer(std::int64_t value);
+  static Array of_float(double value);
+  template <std::integral Integer>
+  static Array of_integer(Integer value) {
+    if (std::is_unsigned_v<Integer> &&
+        std::uint64_t(value) > std::uint64_t(std::numeric_limits<std::int64_t>::max()))
+      throw_too_large(std::uint64_t(value));
+    return of_integer(static_cast<std::int64_t>(value));
+  }
+  [[noreturn]] static void throw_too_large(std::uint64_t value);
+  View dense_view(DType dtype, Here here) const;
   const ArrayNode& used() const {
     if (!node_) throw_empty();
     return *node_;
@@ -124,22 +220,16 @@ class Operand : public Array {
  public:
   Operand(Array array, const char* file = PLAIT_HERE_FILE, int line = PLAIT_HERE_LINE)  // NOLINT
       : Array(std::move(array)) {
-    if (file) Source::remember(file, line);
+    Here(file, line).remember();
   }
-  template <class T>
-    requires(std::is_arithmetic_v<T>)
-  Operand(T value, const char* file = PLAIT_HERE_FILE, int line = PLAIT_HERE_LINE)  // NOLINT
-      : Array([&] {
-          if constexpr (std::is_same_v<T, bool>)
-            return Array(value);
-          else if constexpr (std::is_integral_v<T>)
-            return Array(static_cast<std::int64_t>(value));
-          else
-            return Array(static_cast<double>(value));
-        }()) {
-    if (file) Source::remember(file, line);
+  template <class Number>
+    requires(std::is_arithmetic_v<Number>)
+  Operand(Number value, const char* file = PLAIT_HERE_FILE, int line = PLAIT_HERE_LINE)  // NOLINT
+      : Array(value) {
+    Here(file, line).remember();
   }
-  Operand(Dim value) : Array(value) {}  // NOLINT
+  Operand(Dim value) : Array(value) {}         // NOLINT
+  Operand(complex128 value) : Array(value) {}  // NOLINT
 };
 
 using Arrays = std::vector<Array>;

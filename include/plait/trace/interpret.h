@@ -95,8 +95,8 @@ auto interpret(Interpreter&& interpreter, const Jaxpr& jaxpr,
 template <class Value>
 class ValueNode final : public ArrayNode {
  public:
-  ValueNode(Aval aval, const Trace* trace, Value value)
-      : ArrayNode(std::move(aval), trace), value(std::move(value)) {}
+  ValueNode(Aval aval, const Trace* trace, Value kept)
+      : ArrayNode(std::move(aval), trace), value(std::move(kept)) {}
   const Value value;
 };
 
