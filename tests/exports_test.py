@@ -41,7 +41,7 @@ def test_the_library_shows_what_others_share():
     assert len(names) > 1000
     for name in (
         "_ZTIN5plait9UserErrorE",  # caught where it was not thrown
-        "_ZTVN5plait9ConcreteNodeE",
+        "_ZTVN5plait12ConcreteNodeE",
         "_ZN5plait3Jvp5tableEv",  # one table of rules in a process
         "_ZN5plait5sin_pE",
     ):
