@@ -80,6 +80,13 @@ def test_an_application_keeps_its_own_eigen(programs):
     assert output.startswith("largest difference below 1e-9")
 
 
+def test_a_process_ends_while_its_threads_work(programs, tmp_path):
+    build, environment = programs
+    environment = dict(environment, PLAIT_WAIT="1", PLAIT_CACHE_DIR=str(tmp_path))
+    for round in range(30):
+        run(build / "detached_threads", 7 * round % 200, env=environment, timeout=60)
+
+
 def test_users_are_asked_for_no_options_of_the_compiler(installed):
     libdir, pc, _ = installed
     for file in (pc, *(libdir / "cmake" / "plait").glob("*.cmake")):
