@@ -1,7 +1,7 @@
 """What plait's shared libraries show, and what they leave for the end of a process.
 
-An application may have the same functions of Eigen or of the C++ library, compiled otherwise: of two that
-are shown, the dynamic linker takes one for everybody.
+An application may have the same functions of Eigen or of the C++ library, compiled otherwise: of
+two that are shown, the dynamic linker takes one for everybody.
 """
 
 # SPDX-License-Identifier: Apache-2.0
