@@ -18,12 +18,12 @@ using Names = std::set<std::string, std::less<>>;
 
 // In the policy's dtype always.
 const Names& usually_low() {
-  static const Names names{"dot_general", "conv", "attention"};
+  static const Names& names = *new const Names{"dot_general", "conv", "attention"};
   return names;
 }
 // In the policy's dtype where every operand is: nothing here loses more than the last bit.
 const Names& following() {
-  static const Names names{
+  static const Names& names = *new const Names{
       "neg",   "abs",         "add",           "sub",      "mul",   "max",
       "min",   "select",      "tanh",          "reshape",  "slice", "transpose",
       "split", "concatenate", "pad",           "rev",      "relu",  "broadcast_in_dim",

@@ -24,8 +24,8 @@ Params with_own_sizes(const Params& params, const Jaxpr& jaxpr) {
 
 // What a call's parameters say that is not an attribute of its composite.
 bool is_attribute(const std::string& name) {
-  static const std::set<std::string> others{"body", "name", "sizes",  "symbol",      "jvp",
-                                            "fwd",  "bwd",  "policy", "num_captured"};
+  static const auto& others = *new const std::set<std::string>{
+      "body", "name", "sizes", "symbol", "jvp", "fwd", "bwd", "policy", "num_captured"};
   return !others.contains(name);
 }
 

@@ -177,21 +177,22 @@ Callable flat::make_policy(std::string name, CheckpointPolicy policy) {
 }
 
 Callable flat::nothing_saveable() {
-  static const Callable policy =
-      make_policy("nothing_saveable", [](const Equation&) { return false; });
+  static const Callable& policy =
+      *new Callable(make_policy("nothing_saveable", [](const Equation&) { return false; }));
   return policy;
 }
 
 Callable flat::everything_saveable() {
-  static const Callable policy =
-      make_policy("everything_saveable", [](const Equation&) { return true; });
+  static const Callable& policy =
+      *new Callable(make_policy("everything_saveable", [](const Equation&) { return true; }));
   return policy;
 }
 
 Callable flat::dots_saveable() {
-  static const Callable policy = make_policy("dots_saveable", [](const Equation& equation) {
-    return *equation.primitive == dot_general_p || *equation.primitive == conv_p;
-  });
+  static const Callable& policy =
+      *new Callable(make_policy("dots_saveable", [](const Equation& equation) {
+        return *equation.primitive == dot_general_p || *equation.primitive == conv_p;
+      }));
   return policy;
 }
 

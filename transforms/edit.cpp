@@ -99,7 +99,7 @@ namespace {
 using Kinds = std::map<std::string, std::set<std::size_t>, std::less<>>;
 const Kinds& kinds_of(const Primitive& primitive) {
   static std::mutex mutex;
-  static std::map<int, Kinds> known;
+  static auto& known = *new std::map<int, Kinds>;
   const Samples::Rule* samples = Samples::table().find(primitive);
   std::lock_guard lock(mutex);
   const auto [found, is_first] = known.try_emplace(primitive.index());

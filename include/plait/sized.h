@@ -18,7 +18,7 @@ namespace plait {
 // What sizes are padded to, ascending, by name; "" stands for every other size. An empty list is
 // the powers of two.
 using Buckets = std::map<std::string, std::vector<std::int64_t>>;
-inline const Buckets powers_of_two{{"", {}}};
+inline const Buckets& powers_of_two = *new const Buckets{{"", {}}};
 
 struct SizeOptions {
   std::vector<std::string> constraints = {};

@@ -36,12 +36,14 @@
 #include <cmath>
 #include <condition_variable>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <type_traits>
+#include <utility>
 
 #include "base/awake.h"
 #include "base/cgroup.h"
@@ -172,39 +174,61 @@ using Clock = std::chrono::steady_clock;
 constinit thread_local Clock::time_point left_at{};
 constexpr std::chrono::microseconds awake_for{4};
 
-struct Loop {
-  RangeFunction function;
-  void* state;
-  std::int64_t count;
-  std::int64_t grain;
+class Loop {
+ public:
+  Loop(RangeFunction function, void* state, std::int64_t count, std::int64_t grain)
+      : function_(function), state_(state), count_(count), grain_(grain) {}
 
   // Runs the range that falls to thread index of the team. The team may be smaller than asked for,
   // so ranges are made here and not by the caller.
-  void run_share(std::int64_t index, std::int64_t team_size) const noexcept {
-    const std::int64_t num_ranges = std::min(team_size, std::max<std::int64_t>(count / grain, 1));
+  void run_share(std::int64_t index, std::int64_t team_size) noexcept {
+    const std::int64_t num_ranges = std::min(team_size, std::max<std::int64_t>(count_ / grain_, 1));
     if (index >= num_ranges) return;
     const std::int64_t begin = start_of(index, num_ranges);
     const std::int64_t end = start_of(index + 1, num_ranges);
     is_inside_loop = true;
-    function(state, begin, end);
+    try {
+      function_(state_, begin, end);
+    } catch (...) {  // it cannot leave a thread of the pool
+      keep(index, std::current_exception());
+    }
     is_inside_loop = false;
   }
 
+  // What a range has thrown, if any has: for the caller, when all have ended.
+  void throw_first() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
+
  private:
+  void keep(std::int64_t index, std::exception_ptr thrown) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (thrown_ && thrown_by_ < index) return;
+    thrown_ = std::move(thrown);
+    thrown_by_ = index;
+  }
+
   // Ranges differ by at most one iteration. Long ones start at multiples of 64, so that vectors
   // stay aligned and no cache line is written by two threads.
   std::int64_t start_of(std::int64_t index, std::int64_t num_ranges) const {
-    const std::int64_t start = count / num_ranges * index + std::min(index, count % num_ranges);
-    const bool is_long = count / num_ranges >= grain + 64;
+    const std::int64_t start = count_ / num_ranges * index + std::min(index, count_ % num_ranges);
+    const bool is_long = count_ / num_ranges >= grain_ + 64;
     return index < num_ranges && is_long ? start / 64 * 64 : start;
   }
+
+  const RangeFunction function_;
+  void* const state_;
+  const std::int64_t count_, grain_;
+  std::mutex mutex_;  // over the exception of the first range that threw
+  std::exception_ptr thrown_;
+  std::int64_t thrown_by_ = 0;
 };
 
 // Threads for where there is no libgomp. The caller is thread 0 of the team; never destroyed,
 // because the others outlive main.
 class OwnThreads {
  public:
-  void run(const Loop& loop, int team_size) {
+  void run(Loop& loop, int team_size) {
     std::unique_lock lock(mutex_);
     for (; num_workers_ < team_size - 1; ++num_workers_)
       std::thread([this, index = num_workers_ + 1] { work(index); }).detach();
@@ -226,7 +250,7 @@ class OwnThreads {
     for (std::uint64_t seen = generation_ - 1;;) {
       started_.wait(lock, [&] { return generation_ != seen; });
       seen = generation_;
-      const Loop& loop = *loop_;
+      Loop& loop = *loop_;
       const int team_size = team_size_;
       lock.unlock();
       if (index < team_size) loop.run_share(index, team_size);
@@ -237,7 +261,7 @@ class OwnThreads {
 
   std::mutex mutex_;
   std::condition_variable started_, finished_;
-  const Loop* loop_ = nullptr;
+  Loop* loop_ = nullptr;
   int num_workers_ = 0, num_running_ = 0, team_size_ = 0;
   std::uint64_t generation_ = 0;
 };
@@ -249,8 +273,7 @@ void run_wide(Loop& loop, int team_size) {
     return;
   }
   const auto run_share = [](void* data) {
-    static_cast<const Loop*>(data)->run_share(openmp()->get_thread_num(),
-                                              openmp()->get_num_threads());
+    static_cast<Loop*>(data)->run_share(openmp()->get_thread_num(), openmp()->get_num_threads());
   };
   openmp()->parallel(run_share, &loop, static_cast<unsigned>(team_size), 0);
 }
@@ -278,10 +301,11 @@ void parallel_for(std::int64_t count, std::int64_t grain, RangeFunction function
     function(state, 0, count);
     return;
   }
-  Loop loop{function, state, count, grain};
+  Loop loop(function, state, count, grain);
   run_wide(loop, team_size);
   return_permit();
   left_at = Clock::now();
+  loop.throw_first();
 }
 
 std::int64_t grain_while_awake(std::int64_t grain) {

@@ -31,7 +31,8 @@ TreeDef TreeDef::make(Kind kind, Type type, std::vector<std::string> keys,
 }
 
 TreeDef::TreeDef() {
-  static const std::shared_ptr<const Node> leaf = make(Kind::leaf, {}, {}, {}).node_;
+  // Never destroyed: threads may outlive main.
+  static const auto& leaf = *new std::shared_ptr<const Node>(make(Kind::leaf, {}, {}, {}).node_);
   node_ = leaf;
 }
 TreeDef TreeDef::none() { return make(Kind::none, {}, {}, {}); }

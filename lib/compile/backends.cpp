@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "base/before_exit.h"
 #include "compile/modules.h"
 
 namespace plait {
@@ -72,7 +73,7 @@ void load_modules() {
   for (const std::string& name : modules_in(folder)) {
     if (!is_wanted(name)) continue;
     // RTLD_LOCAL: a vendor library's symbols are nobody else's.
-    if (dlopen((folder + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (open_library((folder + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL)) {
       log_line("backend " + name.substr(6, name.size() - 9) + " is loaded from " + folder + "/" +
                name);
       continue;

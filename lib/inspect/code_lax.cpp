@@ -58,7 +58,7 @@ using Text = std::optional<std::string>;
 using Write = Text (*)(const Writer& w);
 
 Text elementwise(const Writer& w) {
-  static const std::map<std::string_view, std::string_view> renamed{
+  static const auto& renamed = *new const std::map<std::string_view, std::string_view>{
       {"not", "bitwise_not"}, {"and", "bitwise_and"}, {"or", "bitwise_or"}, {"xor", "bitwise_xor"}};
   const std::string_view name = w.equation.primitive->name();
   const auto found = renamed.find(name);
@@ -181,7 +181,7 @@ Text triangular_solve_text(const Writer& w) {
 }
 
 const std::map<std::string_view, Write>& table() {
-  static const std::map<std::string_view, Write> all = [] {
+  static const auto& all = *new const std::map<std::string_view, Write>([] {
     std::map<std::string_view, Write> table{{"cast", cast_text},
                                             {"bitcast", bitcast_text},
                                             {"integer_pow", integer_pow_text},
@@ -213,7 +213,7 @@ const std::map<std::string_view, Write>& table() {
           "atan2",   "complex", "and",     "or",   "xor",   "stop_gradient"})
       table.emplace(name, elementwise);
     return table;
-  }();
+  }());
   return all;
 }
 

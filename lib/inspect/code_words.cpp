@@ -14,16 +14,17 @@ using Reserved = std::set<std::string_view>;
 
 // What vars may be called in a jaxpr, and not in code; names that the code uses are among them.
 const Reserved& python_words() {
-  static const Reserved words{"and",  "as",  "def",  "del",   "elif",  "else",  "for",   "from",
-                              "if",   "in",  "is",   "lax",   "not",   "or",    "pass",  "try",
-                              "with", "not", "bind", "plait", "raise", "while", "yield", "staged"};
+  static const Reserved& words =
+      *new const Reserved{"and",  "as",  "def",  "del",   "elif",  "else",  "for",   "from",
+                          "if",   "in",  "is",   "lax",   "not",   "or",    "pass",  "try",
+                          "with", "not", "bind", "plait", "raise", "while", "yield", "staged"};
   return words;
 }
 const Reserved& cpp_words() {
-  static const Reserved words{"and",  "asm", "auto",  "bool",  "case",  "char", "do",   "else",
-                              "enum", "for", "goto",  "if",    "in",    "int",  "long", "new",
-                              "not",  "or",  "plait", "short", "sizes", "std",  "this", "throw",
-                              "true", "try", "union", "void",  "while", "xor",  "using"};
+  static const Reserved& words = *new const Reserved{
+      "and",  "asm",   "auto", "bool", "case",  "char", "do",    "else",  "enum",  "for",   "goto",
+      "if",   "in",    "int",  "long", "new",   "not",  "or",    "plait", "short", "sizes", "std",
+      "this", "throw", "true", "try",  "union", "void", "while", "xor",   "using"};
   return words;
 }
 

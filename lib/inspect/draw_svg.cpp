@@ -203,7 +203,7 @@ class Picture {
   }
 
   void add_box(int index, std::string& svg) const {
-    static const std::map<std::string, const char*> colors = {
+    static const auto& colors = *new const std::map<std::string, const char*>{
         {"product", "#3b6fd4"},  {"elementwise", "#2e9a6b"}, {"reduction", "#d08a18"},
         {"movement", "#8a94a6"}, {"control", "#8658c9"},     {"effect", "#d1495b"}};
     const Box& b = box(index);

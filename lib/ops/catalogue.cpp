@@ -121,13 +121,14 @@ std::vector<std::size_t> detail::taken_parameters(const FunctionInfo& info, std:
 void detail::check_accepted(const FunctionInfo& info, std::span<const Argument> arguments) {
   struct Case {
     std::string_view name;
-    std::vector<std::string_view> words;  // besides None
+    std::span<const std::string_view> words;  // besides None
     const char* fix;
   };
-  static const Case cases[] = {
+  static constexpr std::string_view orders[] = {"C", "K", "A"}, devices[] = {"cpu", "cpu:0"};
+  static constexpr Case cases[] = {
       {"out", {}, "arrays are not written to: use the result"},
-      {"order", {"C", "K", "A"}, "arrays are in row-major order: leave it out"},
-      {"device", {"cpu", "cpu:0"}, "the device is 'cpu'"},
+      {"order", orders, "arrays are in row-major order: leave it out"},
+      {"device", devices, "the device is 'cpu'"},
       {"out_sharding", {}, "leave it out"},
   };
   for (std::size_t i = 0; i < arguments.size(); ++i) {

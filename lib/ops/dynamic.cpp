@@ -12,8 +12,8 @@ namespace {
 
 using namespace indexing;
 
-const Sample::Input matrix{{{4, 5}, DType::float64}};
-const Sample::Input scalar{{{}, DType::float64}};
+const Sample::Input& matrix = *new const Sample::Input{{{4, 5}, DType::float64}};
+const Sample::Input& scalar = *new const Sample::Input{{{}, DType::float64}};
 
 Sample::Input start_below(std::int64_t limit) {
   return {{{}, DType::int32}, Sample::Input::Values::indices, limit};

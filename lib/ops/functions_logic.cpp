@@ -21,7 +21,7 @@ Array beyond(std::string_view direction, const Array& x, const Array& number) {
   return plait::broadcast_to(Array(holds), x.shape());
 }
 Array compared(const char* direction, std::string_view name, const Operand& x1, const Operand& x2) {
-  static const std::map<std::string_view, std::string_view> turned{
+  static const auto& turned = *new const std::map<std::string_view, std::string_view>{
       {"eq", "eq"}, {"ne", "ne"}, {"lt", "gt"}, {"le", "ge"}, {"gt", "lt"}, {"ge", "le"}};
   if (is_integer(x1.dtype()) && !x1.aval().weak && !fits(x2, x1.dtype()))
     return beyond(direction, x1, x2);

@@ -301,12 +301,12 @@ Tangents jvp_host_call(std::span<const Array>, std::span<const Tangent>,
 
 // Which elements are positive, and their number in each row.
 std::vector<Sample> samples_of_host_call() {
-  static const auto signs = std::make_shared<Function>([](std::span<const Array> inputs) -> Arrays {
+  const auto signs = [](std::span<const Array> inputs) -> Arrays {
     const Array zero = Array::literal(0, inputs[0].dtype());
     const Array positive = lax::convert_element_type(lax::gt(inputs[0], zero), DType::int32);
     return {positive, lax::reduce_sum(positive, std::vector<int>{inputs[0].ndim() - 1})};
-  });
-  static const Callable function("signs", signs);
+  };
+  static const Callable& function = *new Callable("signs", std::make_shared<Function>(signs));
   std::vector<Sample> samples;
   for (bool batched : {false, true})
     samples.push_back({{{{{5, 3}, DType::float64}}},

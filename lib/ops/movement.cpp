@@ -17,7 +17,7 @@ namespace {
 
 using Values = Sample::Input::Values;
 
-const Sample::Input matrix{{{2, 3}, DType::float64}};
+const Sample::Input& matrix = *new const Sample::Input{{{2, 3}, DType::float64}};
 
 // Strides that show view's elements in row-major order under another shape, if there are any: runs
 // of dimensions that are contiguous in the view are regrouped, others must match one to one.

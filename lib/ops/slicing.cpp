@@ -14,8 +14,8 @@ namespace {
 
 using namespace indexing;
 
-const Sample::Input matrix{{{4, 5}, DType::float64}};
-const Sample::Input scalar{{{}, DType::float64}};
+const Sample::Input& matrix = *new const Sample::Input{{{4, 5}, DType::float64}};
+const Sample::Input& scalar = *new const Sample::Input{{{}, DType::float64}};
 
 }  // namespace
 

@@ -235,8 +235,7 @@ class RaggedKernel final : public Kernel {
 
   static void add_to(const View& sum, const View& more) {
     const View both[2] = {sum, more};
-    static const Params none;
-    rule<Eval>(add_p)(both, std::span(&sum, 1), none);
+    rule<Eval>(add_p)(both, std::span(&sum, 1), Params());
   }
 
   const MaskedParams masked_;

@@ -16,6 +16,8 @@
 #include <mutex>
 #include <thread>
 
+#include "base/before_exit.h"
+
 namespace plait::tiers {
 namespace {
 
@@ -48,6 +50,8 @@ class Background {
     changed_.notify_all();
   }
 
+  // The thread is joined, and what is asked for later is dropped.
+  static void end() { instance().stop(); }
   void stop() {
     if (is_child()) return;
     {
@@ -72,7 +76,7 @@ class Background {
   void start() {
     pthread_atfork([] { instance().before_fork(); }, [] { instance().after_fork(); },
                    [] { instance().in_child(); });
-    std::atexit([] { instance().stop(); });
+    before_exit(end);
     // Signals are for the threads of the user.
     sigset_t all, before;
     sigfillset(&all);
@@ -130,16 +134,8 @@ class Background {
   std::thread thread_;
 };
 
-// Exit destroys what libraries keep, the latest loaded first, and then what was registered before.
-// The main thread's own objects go before all of that: this one ends the work.
-struct EndOfMain {
-  bool is_watched = false;
-  ~EndOfMain() {
-    if (gettid() == getpid()) Background::instance().stop();
-  }
-};
-thread_local EndOfMain end_of_main;
-[[maybe_unused]] const bool watched = end_of_main.is_watched = true;
+// Known from the start, so that no work begins when the process ends.
+[[maybe_unused]] const bool ends = (before_exit(Background::end), true);
 
 class TieredExecutable final : public Executable,
                                public std::enable_shared_from_this<TieredExecutable> {

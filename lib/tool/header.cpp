@@ -241,7 +241,8 @@ std::string source_text(const std::string& name, std::span<const DeployedEntry> 
       text += "extern const char " + symbol + end + "[] __attribute__((visibility(\"hidden\")));\n";
   }
   text += filled(R"(void plait_embed_kernels(const char *, size_t);
-int plait_deployed_open(const void *, size_t, void **);
+int plait_deployed_open(const void *, size_t, void (*)(const char *, size_t), const char *, size_t,
+    void **);
 int plait_deployed_call(void *, int, const int64_t *, const void *const *, void *const *);
 void plait_deployed_close(void *);
 const char *plait_deployed_message(void);
@@ -250,11 +251,11 @@ const char *$name_message(void) { return plait_deployed_message(); }
 int $name_open($name_session **session) {
 )",
                  name);
-  if (kernels == Kernels::embedded)
-    text += "  plait_embed_kernels(plait_kernels, (size_t)(plait_kernels_end - plait_kernels));\n";
-  text +=
-      "  return plait_deployed_open(plait_bundle, (size_t)(plait_bundle_end - plait_bundle), (void "
-      "**)session);\n}\n";
+  text += "  return plait_deployed_open(plait_bundle, (size_t)(plait_bundle_end - plait_bundle), ";
+  text += kernels == Kernels::embedded ? "plait_embed_kernels,\n      plait_kernels, "
+                                         "(size_t)(plait_kernels_end - plait_kernels), "
+                                       : "0, 0, 0, ";
+  text += "(void **)session);\n}\n";
   text += call_signature(name) +
           " {\n  return plait_deployed_call(session, entry, sizes, inputs, outputs);\n}\n";
   for (std::size_t i = 0; i < entries.size(); ++i) {

@@ -25,14 +25,6 @@ void append(std::string& bytes, std::uint64_t number) {
   bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-// Kernels in the folder that cannot be embedded.
-std::size_t count_bound(const std::string& folder) {
-  std::size_t count = 0;
-  for (const auto& file : std::filesystem::directory_iterator(folder))
-    count += file.path().extension() == ".bound";
-  return count;
-}
-
 }  // namespace
 
 void prepare_kernels(const std::string& folder) {
@@ -47,16 +39,10 @@ std::string kernels_for(std::span<const DeployedEntry> entries, const std::strin
   const Waiting waiting;
   for (const DeployedEntry& deployed : entries) {
     if (!deployed.bounds.empty()) continue;
-    const std::size_t bound = count_bound(folder);
     const std::string steps = plait::compile(deployed.jaxpr)->explain();
-    std::string reason;
     if (const std::size_t at = steps.find("generated loops failed"); at != std::string::npos)
-      reason = steps.substr(at);
-    else if (count_bound(folder) > bound)
-      reason = "some call functions that are in libplait alone";
-    if (!reason.empty())
       std::fprintf(stderr, "plait compile: %s runs without generated loops: %s\n",
-                   deployed.entry.name().c_str(), reason.c_str());
+                   deployed.entry.name().c_str(), steps.c_str() + at);
   }
   std::string bytes;
   for (const auto& file : std::filesystem::directory_iterator(folder)) {

@@ -100,6 +100,46 @@ TEST_CASE("a loop inside a wide loop is serial") {
   CHECK(ranges_of(2, 1).size() == 2);  // and the next loop is wide again
 }
 
+TEST_CASE("what the body of a loop throws reaches the caller, from the first range that threw") {
+  const RestoreNumThreads restore;
+  for (const int threads : {1, 2, 3}) {
+    CAPTURE(threads);
+    set_num_threads(threads);
+    for (const std::int64_t first : {0, 1, 500, 999})  // in the caller's range, and in the others'
+      for (int round = 0; round < 20; ++round) {
+        std::atomic<std::int64_t> num_ran{0};
+        std::int64_t caught = -1;
+        try {
+          parallel_for(1000, 1, [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin; i < end; ++i) {
+              if (i >= first) throw ValueError(std::to_string(std::max(begin, first)), "");
+              ++num_ran;
+            }
+          });
+        } catch (const ValueError& error) {
+          caught = std::stoll(error.problem());
+        }
+        REQUIRE(caught == first);
+        REQUIRE(num_ran == first);  // the ranges before it ran to their ends
+      }
+    CHECK(ranges_of(1000, 1).size() == std::size_t(threads));  // the permit was returned
+  }
+}
+
+TEST_CASE("an exception inside a loop inside a loop goes through both") {
+  const RestoreNumThreads restore;
+  set_num_threads(2);
+  const auto run = [] {
+    parallel_for(2, 1, [](std::int64_t begin, std::int64_t) {
+      parallel_for(8, 1, [&](std::int64_t, std::int64_t) {
+        if (begin == 1) throw 7;
+      });
+    });
+  };
+  CHECK_THROWS_AS(run(), int);
+  CHECK(ranges_of(2, 1).size() == 2);
+}
+
 TEST_CASE("while one caller runs wide, another runs serial") {
   const RestoreNumThreads restore;
   set_num_threads(2);

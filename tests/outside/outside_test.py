@@ -73,6 +73,26 @@ def test_recipe_is_short_and_runs(programs, recipe):
     assert len(code) <= 40, f"{len(code)} lines"
 
 
+def test_an_application_keeps_its_own_eigen(programs):
+    build, environment = programs
+    environment = dict(environment, OMP_NUM_THREADS="2")
+    output = run(build / "eigen_application", env=environment)
+    assert output.startswith("largest difference below 1e-9")
+
+
+def test_a_process_ends_while_its_threads_work(programs, tmp_path):
+    build, environment = programs
+    environment = dict(environment, PLAIT_WAIT="1", PLAIT_CACHE_DIR=str(tmp_path))
+    for round in range(30):
+        run(build / "detached_threads", 7 * round % 200, env=environment, timeout=60)
+
+
+def test_users_are_asked_for_no_options_of_the_compiler(installed):
+    libdir, pc, _ = installed
+    for file in (pc, *(libdir / "cmake" / "plait").glob("*.cmake")):
+        assert not re.search(r"-m\w+|-f\w+|COMPILE_OPTIONS", file.read_text()), file
+
+
 def test_the_laws_are_asked_of_a_module(programs, installed):
     build, environment = programs
     program = next(installed[2].rglob("bin/plait"))

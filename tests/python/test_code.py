@@ -229,7 +229,7 @@ def test_code_in_cpp_makes_the_same_program(tmp_path):
         f"{text}\nint main() {{\n{main}}}\n"
     )
     subprocess.run(
-        ["g++", "-std=c++20", "-O0", "-march=x86-64-v3", "-Wall", "-Werror", f"-I{root}/include",
+        ["g++", "-std=c++20", "-O0", "-Wall", "-Werror", f"-I{root}/include",
          str(source), "-o", str(tmp_path / "code"), f"-L{build}", "-lplait", f"-Wl,-rpath,{build}"],
         check=True,
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: Apache-2.0
 import ctypes
+import math
 import os
 import re
 import subprocess
@@ -373,6 +374,98 @@ def test_generated_loops_go_along(folder):
     got = np.array(ran.stdout.split(), float)
     want = np.append(*(np.ravel(a) for a in expected_step(w, x)))
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
+
+
+def angles(x):
+    """Functions of libplait: far angles are reduced by it, and lgamma is its loop."""
+    return jnp.sin(x) + jnp.cos(x * 1e9), plait.scipy.special.gammaln(jnp.abs(x) + 0.5), x % 0.7
+
+
+def steps(y):
+    """A loop whose body calls functions, one state after another."""
+
+    def slope(y):
+        return jnp.stack([y[1], -jnp.sin(y[0]) - 0.1 * y[1]])
+
+    def step(_, y):
+        a = slope(y)
+        b = slope(y + 0.05 * a)
+        return y + 0.1 * b
+
+    return lax.fori_loop(0, 200, step, y)
+
+
+def test_generated_loops_call_the_mathematics_of_the_object(tmp_path):
+    if "backend llvm is not used" in plait.explain(jnp.tanh, jnp.ones(9)):
+        pytest.skip("libLLVM is not installed")
+    x = np.array([0.3, -2.0, 7e5, 3e8, -1e15, 1e290, 4.25, -0.0, 12.5])
+    functions = {"angles": (angles, x), "steps": (steps, np.array([1.0, 0.0]))}
+    plait.save(tmp_path / "m.plait", functions)
+    words = ["compile", tmp_path / "m.plait", "-o", tmp_path / "far.so", "--with", "llvm"]
+    code, _, err = run(*words)
+    assert code == 0 and not err  # nothing is left on its first tier
+    script = (
+        "import ctypes, sys, numpy as np\n"
+        f"library, session = ctypes.CDLL({str(tmp_path / 'far.so')!r}), ctypes.c_void_p()\n"
+        "assert library.far_open(ctypes.byref(session)) == 0\n"
+        f"x, y = np.array({x.tolist()}), np.array([1.0, 0.0])\n"
+        "got, end = [np.empty_like(x) for _ in range(3)], np.empty_like(y)\n"
+        "pointer = lambda a: a.ctypes.data_as(ctypes.c_void_p)\n"
+        "assert library.far_angles(session, pointer(x), *map(pointer, got)) == 0\n"
+        "assert library.far_steps(session, pointer(y), pointer(end)) == 0\n"
+        "np.save(sys.argv[1], np.concatenate([*got, end]))\n"
+    )
+    environment = {**os.environ, "PLAIT_LOG": "1"}
+    command = [sys.executable, "-c", script, str(tmp_path / "got.npy")]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ran.returncode == 0 and not ran.stderr, ran.stderr
+    got = np.load(tmp_path / "got.npy")
+    np.testing.assert_allclose(got[:9], np.sin(x) + np.cos(x * 1e9), rtol=1e-13, atol=1e-13)
+    want = [math.lgamma(abs(v) + 0.5) for v in x.tolist()]
+    np.testing.assert_allclose(got[9:18], want, rtol=1e-12)
+    np.testing.assert_allclose(got[18:27], x % 0.7, rtol=0, atol=1e-15)
+    y = np.array([1.0, 0.0])
+    slope = lambda y: np.array([y[1], -math.sin(y[0]) - 0.1 * y[1]])  # noqa: E731
+    for _ in range(200):
+        y = y + 0.1 * slope(y + 0.05 * slope(y))
+    np.testing.assert_allclose(got[27:], y, rtol=1e-11)
+
+
+NO_MEMORY = """
+#include <model.h>
+static int fails; /* from the request of this number on, until the call returns */
+int refuse(void) { return fails && ++count >= fails; }
+int main(void) {
+  int refused = 0;
+  for (int n = 1;; n += 1 + n / 8) {
+    model_session *session = 0;
+    count = 0;
+    fails = n;
+    const int code = model_open(&session);
+    fails = 0;
+    if (code == MODEL_OK) break;
+    if (code != MODEL_OUT_OF_MEMORY) return puts(model_message()), 1;
+    ++refused;
+  }
+  return printf("%d\\n", refused > 20), 0;
+}
+"""
+
+
+def test_an_object_that_finds_no_memory_says_so(tmp_path):
+    plait.save(tmp_path / "m.plait", {"guarded": (guarded, np.ones(3), np.float64(8))})
+    assert run("compile", tmp_path / "m.plait", "-o", tmp_path / "model.so")[0] == 0
+    declared = "extern int refuse(void);\n" + ALLOCATORS.replace(
+        "return ++count, ", "return refuse() ? FAIL : "
+    )
+    text = declared.replace("static volatile long count", "static long count")
+    text = re.sub(r"(int posix.*?)FAIL", r"\g<1>12", text).replace("FAIL", "0")
+    assert text.count("refuse() ?") == 5
+    (tmp_path / "main.c").write_text(text + NO_MEMORY)
+    words = ["cc", "-fno-builtin", "main.c", "model.so", "-I", ".", "-Wl,-rpath,.", "-o", "main"]
+    subprocess.run(words, check=True, cwd=tmp_path)
+    ran = subprocess.run(["./main"], capture_output=True, text=True, cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, "1\n"), ran.stdout + ran.stderr
 
 
 def each_its_loop(x):

@@ -19,7 +19,8 @@ using RangeFunction = void (*)(void* state, std::int64_t begin, std::int64_t end
 
 // Calls function on disjoint ranges that cover [0, count), in any order, each of at least grain
 // iterations but the last. Serial when there are not two such ranges. A grain should take 20 us or
-// more, about what it takes to wake a thread. function must not throw.
+// more, about what it takes to wake a thread. Where function throws, the other ranges run to their
+// ends, and the exception of the range that begins first is thrown here.
 void parallel_for(std::int64_t count, std::int64_t grain, RangeFunction function, void* state);
 
 template <class Body>

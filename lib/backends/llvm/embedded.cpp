@@ -46,8 +46,8 @@ void export_kernel(const Key& key, const Object& object) {
   const std::string& folder = export_folder();
   if (folder.empty()) return;
   char name[48];
-  std::snprintf(name, sizeof name, "/%016llx%016llx.%s", static_cast<unsigned long long>(key[0]),
-                static_cast<unsigned long long>(key[1]), object.calls_plait ? "bound" : "o");
+  std::snprintf(name, sizeof name, "/%016llx%016llx.o", static_cast<unsigned long long>(key[0]),
+                static_cast<unsigned long long>(key[1]));
   std::ofstream file(folder + name, std::ios::binary);
   file.write(object.bytes.data(), std::streamsize(object.bytes.size()));
   file.close();

@@ -21,8 +21,7 @@ bool is_embedded();
 bool is_for_elsewhere();
 std::shared_ptr<const Code> embedded_code(const Key& key);  // nullptr where there is none
 
-// Writes a kernel into that folder, if there is one; as NAME.bound where it calls functions of this
-// process, and so cannot be embedded.
+// Writes a kernel into that folder, if there is one.
 void export_kernel(const Key& key, const Object& object);
 
 }  // namespace plait::llvm

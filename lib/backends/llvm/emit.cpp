@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "functions.h"
+
 namespace plait::llvm {
 namespace {
 
@@ -208,15 +210,14 @@ Value Emitter::intrinsic(const char* name, std::initializer_list<Type> types,
                           unsigned(arguments.size()), "");
 }
 
-void Emitter::call(const void* function, std::initializer_list<Type> types,
+void Emitter::call(const std::string& name, std::initializer_list<Type> types,
                    std::initializer_list<Value> arguments) {
   const Type type =
       api().FunctionType(api().VoidTypeInContext(context_), const_cast<Type*>(types.begin()),
                          unsigned(types.size()), false);
-  const std::string symbol = symbol_of(function, is_portable_);
-  calls_plait_ = true;
-  Value declared = api().GetNamedFunction(module_, symbol.c_str());
-  if (!declared) declared = api().AddFunction(module_, symbol.c_str(), type);
+  is_portable_ = is_portable_ && is_in_plait(function_named(name));
+  Value declared = api().GetNamedFunction(module_, name.c_str());
+  if (!declared) declared = api().AddFunction(module_, name.c_str(), type);
   api().BuildCall2(builder_, type, declared, const_cast<Value*>(arguments.begin()),
                    unsigned(arguments.size()), "");
 }
@@ -224,7 +225,6 @@ void Emitter::call(const void* function, std::initializer_list<Type> types,
 Object Emitter::compile() const {
   Object object = compile_module(module_);
   object.is_portable = is_portable_;
-  object.calls_plait = calls_plait_;
   return object;
 }
 

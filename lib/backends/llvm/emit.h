@@ -83,8 +83,8 @@ class Emitter {
 
   Value intrinsic(const char* name, std::initializer_list<Type> types,
                   std::initializer_list<Value> arguments) const;
-  // A call of a function of plait: see symbol_of.
-  void call(const void* function, std::initializer_list<Type> types,
+  // A call of a function that functions.h names.
+  void call(const std::string& name, std::initializer_list<Type> types,
             std::initializer_list<Value> arguments);
 
   // for (i = from; i < to; i += step): body(i). Runs body's emission once.
@@ -189,7 +189,6 @@ class Emitter {
   std::vector<Value> vector_memory_;
   bool streams_ = false;  // some store
   bool is_portable_ = true;
-  bool calls_plait_ = false;
   Emitter* const outer_;
 };
 

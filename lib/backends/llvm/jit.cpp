@@ -16,6 +16,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/before_exit.h"
 #include "cache.h"
 #include "embedded.h"
 
@@ -26,7 +27,7 @@ namespace {
 constexpr int level_default = 2, relocation_pic = 2, code_model_small = 3, object_file = 1;
 
 struct Compiler {
-  std::once_flag once;
+  std::atomic<bool> is_started{false};  // loaded, or known to fail
   std::string failure;
   std::atomic<bool> is_missing{false};
   std::mutex mutex;  // of who writes and compiles: a target machine serves one thread at a time
@@ -58,22 +59,29 @@ void unlock_all() { codes().mutex.unlock(), compiler().mutex.unlock(); }
 // compiled in the background, so that fork waits for that (see NOTE: [fork]) before it locks these.
 [[maybe_unused]] const int guarded = pthread_atfork(lock_all, unlock_all, unlock_all);
 
-// Exit destroys what libLLVM keeps, the latest first, while threads may still compile. So what is
-// registered after it was loaded, and after what the first kernels made it keep, ends that before.
+// Exit destroys what libLLVM keeps while threads may still compile. Where it is not the main thread
+// that calls exit, the compiler ends before what was made earlier than the latest call of these:
+// when libLLVM is loaded, and after the first kernels.
+void end_compiling() {
+  const std::lock_guard lock(compiler().mutex);
+  compiler().is_ending = true;
+}
+[[maybe_unused]] const bool ends = (before_exit(end_compiling), true);
 void end_before_libllvm() {
   static std::atomic<int> times{0};
-  if (times++ >= 8) return;
-  std::atexit([] {
-    const std::lock_guard lock(compiler().mutex);
-    compiler().is_ending = true;
-  });
+  if (times++ < 8) before_exit(end_compiling);
+}
+
+// Of who holds the mutex.
+void require_running() {
+  if (compiler().is_ending) throw BackendError("llvm: the process ends", "compile earlier");
 }
 
 // What write makes, unless the process ends.
 Object write_alone(const std::function<Object()>& write) {
   require_compiler();
   const std::lock_guard lock(compiler().mutex);
-  if (compiler().is_ending) throw BackendError("llvm: the process ends", "compile earlier");
+  require_running();
   Object object = write();
   end_before_libllvm();
   return object;
@@ -152,12 +160,16 @@ const Machine& machine() {
 
 void require_compiler() {
   Compiler& all = compiler();
-  std::call_once(all.once, [&] {
-    all.failure = start();
-    if (all.failure.empty()) return;
-    report_missing_backend("llvm", all.failure);
-    all.is_missing = true;
-  });
+  if (!all.is_started.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(all.mutex);
+    require_running();
+    if (!all.is_started) {
+      all.failure = start();
+      all.is_missing = !all.failure.empty();
+      if (all.is_missing) report_missing_backend("llvm", all.failure);
+      all.is_started.store(true, std::memory_order_release);
+    }
+  }
   if (!all.failure.empty())
     throw BackendError("libLLVM cannot be used: " + all.failure,
                        "install it, or name it with PLAIT_LLVM; PLAIT_LLVM=0 does without");

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/before_exit.h"
+
 namespace plait::llvm {
 namespace {
 
@@ -85,8 +87,11 @@ std::string library_identity() {
 std::string load() {
   if (std::string failure = find_library(); !failure.empty()) return failure;
   // RTLD_LOCAL: other modules of this process may bring an LLVM of their own.
-  void* const library = dlopen(path().c_str(), RTLD_LAZY | RTLD_LOCAL);
-  if (!library) return dlerror();
+  void* const library = open_library(path().c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (!library) {
+    const char* reason = dlerror();
+    return reason ? reason : "the process ends";
+  }
   Api& api = table();
   api.path = path();
   std::string missing;

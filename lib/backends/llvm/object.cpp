@@ -12,10 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <charconv>
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <vector>
+
+#include "functions.h"
 
 namespace plait::llvm {
 namespace {
@@ -25,33 +28,28 @@ namespace {
                      "remove the folder that PLAIT_CACHE_DIR names, and report this");
 }
 
-// The two libraries that hold what kernels call.
-struct Library {
-  const char* name;
-  Dl_info info;
-};
-const Library* libraries() {
-  static const auto& found = *new const std::vector<Library>{[] {
-    const auto at = [](const char* name, const void* inside) {
-      Library library{name, {}};
-      if (!dladdr(inside, &library.info)) library.info.dli_fbase = nullptr;
-      return library;
-    };
-    std::string_view (*const core)(DType) = &name_of;
-    return std::vector<Library>{at("core+", reinterpret_cast<const void*>(core)),
-                                at("module+", reinterpret_cast<const void*>(&libraries))};
-  }()};
-  return found.data();
+// The two libraries that hold what kernels call, and what writes kernels.
+std::array<Dl_info, 2> find_libraries() {
+  std::string_view (*const core)(DType) = &name_of;
+  std::array<Dl_info, 2> found{};
+  const void* const inside[] = {reinterpret_cast<const void*>(core),
+                                reinterpret_cast<const void*>(&find_libraries)};
+  for (int i = 0; i < 2; ++i)
+    if (!dladdr(inside[i], &found[i])) found[i].dli_fbase = nullptr;
+  return found;
 }
-constexpr int num_libraries = 2;
+const std::array<Dl_info, 2>& libraries() {
+  static const std::array<Dl_info, 2> found = find_libraries();
+  return found;
+}
 
 // What the linker noted of a library's contents; where it did not, the file's size and time.
-std::string identity_of(const Library& library) {
+std::string identity_of(const Dl_info& library) {
   std::string identity;
   struct Search {
     const void* base;
     std::string* identity;
-  } search{library.info.dli_fbase, &identity};
+  } search{library.dli_fbase, &identity};
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* argument) {
         const auto& search = *static_cast<Search*>(argument);
@@ -72,25 +70,17 @@ std::string identity_of(const Library& library) {
       },
       &search);
   struct stat file;
-  if (identity.empty() && stat(library.info.dli_fname, &file) == 0)
+  if (identity.empty() && stat(library.dli_fname, &file) == 0)
     identity = std::to_string(file.st_size) + " " + std::to_string(file.st_mtim.tv_sec) + "." +
                std::to_string(file.st_mtim.tv_nsec);
   return identity;
 }
 
-// The address behind a name that symbol_of gave.
-const char* address_of(std::string_view symbol) {
-  const std::size_t plus = symbol.find('+') + 1;
-  std::uintptr_t offset = 0;
-  const auto [end, error] =
-      std::from_chars(symbol.data() + plus, symbol.data() + symbol.size(), offset, 16);
-  if (plus == 0 || error != std::errc() || end != symbol.data() + symbol.size())
-    fail("calls `" + std::string(symbol) + "`, which plait does not know");
-  if (symbol.substr(0, plus) == "process+") return reinterpret_cast<const char*>(offset);
-  for (int i = 0; i < num_libraries; ++i)
-    if (symbol.substr(0, plus) == libraries()[i].name)
-      return static_cast<const char*>(libraries()[i].info.dli_fbase) + offset;
-  fail("calls into `" + std::string(symbol) + "`, which plait does not know");
+// A garbled or outdated file may name anything.
+const char* address_of(const char* name) {
+  const void* const function = function_named(name);
+  if (!function) fail("calls `" + std::string(name) + "`, which plait does not know");
+  return static_cast<const char*>(function);
 }
 
 // A view of the file, which may be cut or garbled.
@@ -248,19 +238,11 @@ class Linker {
 
 }  // namespace
 
-std::string symbol_of(const void* function, bool& is_portable) {
-  char text[24];
-  auto hex = [&](std::uintptr_t value) {
-    return std::string(text, std::to_chars(text, text + sizeof text, value, 16).ptr);
-  };
+bool is_in_plait(const void* function) {
   Dl_info info;
-  const bool is_known = dladdr(function, &info);
-  for (int i = 0; i < num_libraries && is_known; ++i)
-    if (info.dli_fbase == libraries()[i].info.dli_fbase)
-      return libraries()[i].name + hex(std::uintptr_t(static_cast<const char*>(function) -
-                                                      static_cast<const char*>(info.dli_fbase)));
-  is_portable = false;
-  return "process+" + hex(reinterpret_cast<std::uintptr_t>(function));
+  if (!dladdr(function, &info)) return false;
+  return std::any_of(libraries().begin(), libraries().end(),
+                     [&](const Dl_info& library) { return library.dli_fbase == info.dli_fbase; });
 }
 
 const std::string& build_identity() {

@@ -11,17 +11,15 @@ namespace plait::llvm {
 
 // What a module was compiled to: one function, named kernel_name, and what it calls.
 struct Object {
-  std::string bytes;         // a relocatable ELF file
-  bool is_portable = true;   // whether other processes of the same build may run it
-  bool calls_plait = false;  // functions of its libraries, by their places in them
+  std::string bytes;        // a relocatable ELF file
+  bool is_portable = true;  // whether other processes of the same build may run it
 };
 
 inline constexpr const char* kernel_name = "plait_kernel";
 
-// The name under which kernels call a function of plait: the library that holds it and its place
-// there, which hold for every process of the same build. Functions of other libraries have a name
-// that is good for this process only.
-std::string symbol_of(const void* function, bool& is_portable);
+// Whether the library, or this module of it, holds a function: what others hold, another process
+// may have in another version.
+bool is_in_plait(const void* function);
 // A text that changes when plait's libraries are built from other sources.
 const std::string& build_identity();
 

@@ -400,7 +400,7 @@ Register lower(const Equation& equation, std::span<const Register> inputs, DType
   }
   const Type pointer = emitter.pointer(), i64 = emitter.integer(64);
   emitter.call(
-      reinterpret_cast<const void*>(chunk.loop), {pointer, pointer, i64, i64},
+      loop_of(equation, dtypes, output), {pointer, pointer, i64, i64},
       {pointers, result, emitter.constant(emitter.lanes()), emitter.constant(chunk.argument)});
   return from_memory(emitter.load(vector_of(output), result, 64), output);
 }

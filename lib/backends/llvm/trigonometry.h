@@ -6,18 +6,9 @@
 #include <plait/base/math.h>
 
 #include "emit.h"
+#include "functions.h"
 
 namespace plait::llvm {
-
-// Reduces again, in memory, the lanes that lie beyond the limit of Cody and Waite's method.
-template <class T>
-void reduce_far_lanes(const T* x, T* r, T* r_low, BitsOf<T>* n, std::int64_t lanes) {
-  for (std::int64_t i = 0; i < lanes; ++i) {
-    if (std::abs(x[i]) <= math::TrigConstants<T>::limit) continue;
-    const auto lane = math::reduce_trig_far(x[i]);
-    r[i] = lane.r, r_low[i] = lane.r_low, n[i] = lane.n;
-  }
-}
 
 template <std::floating_point T>
 math::TrigReduced<Lane<T>> reduce_trig(Lane<T> x) {
@@ -42,7 +33,7 @@ math::TrigReduced<Lane<T>> reduce_trig(Lane<T> x) {
   emitter.branch_if(any, [&] {
     const Type pointer = emitter.pointer();
     for (int i = 0; i < 4; ++i) emitter.store(all[i], emitter.vector_memory(i), 64);
-    emitter.call(reinterpret_cast<const void*>(&reduce_far_lanes<T>),
+    emitter.call(far_reduction(dtype_of<T>()),
                  {pointer, pointer, pointer, pointer, emitter.integer(64)},
                  {emitter.vector_memory(0), emitter.vector_memory(1), emitter.vector_memory(2),
                   emitter.vector_memory(3), emitter.constant(emitter.lanes())});

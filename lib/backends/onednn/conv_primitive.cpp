@@ -77,7 +77,7 @@ ConvolutionPrimitive::Argument ConvolutionPrimitive::argument(int number, Role r
                                                               const Memory::desc& taken) {
   const Memory::desc &from = role == Role::operand ? lies : moved,
                      &to = role == Role::operand ? moved : lies;
-  return {number, taken, Move{dnnl::reorder({engine(), from, engine(), to}), from, to}};
+  return {number, taken, Move{reorder_of(from, to), from, to}};
 }
 
 ConvolutionPrimitive::Argument ConvolutionPrimitive::image(int number, Role role,

@@ -18,6 +18,12 @@ dnnl::stream& stream() {
   return stream;
 }
 
+// The attributes that oneDNN takes by itself are an object that exit destroys: these are not.
+dnnl::reorder reorder_of(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+  return dnnl::reorder(
+      dnnl::reorder::primitive_desc(engine(), from, engine(), to, dnnl::primitive_attr()));
+}
+
 void throw_failed(const dnnl::error& error) {
   if (error.status == dnnl_out_of_memory)
     throw MemoryError("oneDNN could not allocate its scratch memory",

@@ -23,7 +23,8 @@ struct TensorSpec {
 bool has_type(DType dtype);
 dnnl::memory::data_type element_of(DType dtype);
 const dnnl::engine& engine();
-dnnl::stream& stream();                                    // of this thread
+dnnl::stream& stream();  // of this thread
+dnnl::reorder reorder_of(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 [[noreturn]] void throw_failed(const dnnl::error& error);  // while a kernel runs
 
 // A compiled partition. Immutable; run from many threads at once.

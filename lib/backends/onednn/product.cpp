@@ -44,8 +44,7 @@ Product::Argument Product::matrix(int number, const TensorSpec& spec, bool is_ba
   if (spec.strides[2] == 1 || takes_transposed()) return argument;
   const Dims& dims = spec.dims;
   argument.copied_as = desc_of({spec.dtype, dims, {dims[1] * dims[2], dims[2], 1}}, is_batched);
-  argument.copy = dnnl::reorder(
-      dnnl::reorder::primitive_desc(engine(), argument.desc, engine(), argument.copied_as));
+  argument.copy = reorder_of(argument.desc, argument.copied_as);
   return argument;
 }
 
@@ -105,8 +104,7 @@ std::shared_ptr<const Product> Product::packed() const {
     product->scratchpad_ = found->scratchpad_desc();
     product->max_threads_ = max_threads_;
     product->unpacked_ = rhs;
-    product->pack_ = dnnl::reorder(
-        dnnl::reorder::primitive_desc(engine(), rhs, engine(), found->weights_desc()));
+    product->pack_ = reorder_of(rhs, found->weights_desc());
     return product;
   } catch (const dnnl::error& error) {
     log_line(std::string("onednn: ") + error.what() + "; weights stay as they lie");

@@ -11,9 +11,11 @@
 #include <plait/sizes.h>
 #include <plait/wait.h>
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
+#include <initializer_list>
 #include <mutex>
 
 #include "compile/modules.h"
@@ -40,17 +42,19 @@ struct Program {
 // The message of the last call on this thread that failed: no memory is asked for.
 thread_local char message[1024] = "";
 
-int fail(Code code, const std::string& text) {
-  std::snprintf(message, sizeof message, "%s", text.c_str());
+int fail(Code code, std::initializer_list<std::string_view> parts) noexcept {
+  std::size_t size = 0;
+  for (std::string_view part : parts) size += part.copy(message + size, sizeof message - 1 - size);
+  message[size] = 0;
   return code;
 }
 
 // An error that the program's own conditions made, or the caller's sizes.
-int fail(Code code, const Error& error) {
-  return fail(code, error.problem() + (error.fix().empty() ? "" : "; " + error.fix()));
+int fail(Code code, const Error& error) noexcept {
+  return fail(code, {error.problem(), error.fix().empty() ? "" : "; ", error.fix()});
 }
 
-// Runs work; what it throws becomes a code and a message, for C knows no exceptions.
+// Runs work; all that it throws becomes a code and a message, for C knows no exceptions.
 template <class Work>
 int guarded(const Work& work) {
   try {
@@ -58,13 +62,17 @@ int guarded(const Work& work) {
   } catch (const MemoryError& error) {
     return fail(out_of_memory, error);
   } catch (const std::bad_alloc&) {
-    return fail(out_of_memory, "there is not enough memory");
+    return fail(out_of_memory, {"there is not enough memory"});
   } catch (const InternalError& error) {
     return fail(broken, error);
   } catch (const Error& error) {
     return fail(refused, error);
   } catch (const std::exception& error) {
-    return fail(broken, error.what());
+    return fail(broken, {error.what()});
+  } catch (const abi::__forced_unwind&) {
+    throw;  // the end of a thread that is cancelled goes on
+  } catch (...) {
+    return fail(broken, {"what was thrown is no error that plait knows"});
   }
 }
 
@@ -158,7 +166,7 @@ class Prepared {
       const char* const begin = view.as<const char>();
       places_[i] = {begin, begin + view.size() * size_of(view.dtype), i};
       if (!begin && view.size() > 0)
-        return fail(bad_argument, entry_.name + ": " + name_of(i) + " is a null pointer");
+        return fail(bad_argument, {entry_.name, ": ", name_of(i), " is a null pointer"});
     }
     std::sort(places_.begin(), places_.end(),
               [](const Place& a, const Place& b) { return a.begin < b.begin; });
@@ -167,8 +175,8 @@ class Prepared {
       const bool is_output = place.index >= num_inputs;
       for (int other = is_output ? 0 : 1; other < 2; ++other)
         if (furthest[other] && place.begin < furthest[other]->end && place.begin < place.end)
-          return fail(bad_argument, entry_.name + ": " + name_of(place.index) + " overlaps " +
-                                        name_of(furthest[other]->index));
+          return fail(bad_argument, {entry_.name, ": ", name_of(place.index), " overlaps ",
+                                     name_of(furthest[other]->index)});
       if (!furthest[is_output] || place.end > furthest[is_output]->end)
         furthest[is_output] = &place;
     }
@@ -222,10 +230,14 @@ using namespace plait::deployed;
 
 extern "C" {
 
-int plait_deployed_open(const void* bundle, std::size_t size, void** session) {
-  if (!session) return fail(bad_argument, "open: the place for the session is a null pointer");
+// embed makes kernels known, where there are any.
+int plait_deployed_open(const void* bundle, std::size_t size,
+                        void (*embed)(const char* kernels, std::size_t size), const char* kernels,
+                        std::size_t kernels_size, void** session) {
+  if (!session) return fail(bad_argument, {"open: the place for the session is a null pointer"});
   *session = nullptr;
   return guarded([&] {
+    if (embed) embed(kernels, kernels_size);
     const Program& program = program_of(bundle, size);
     auto made = std::make_unique<Session>(program);
     made->sized.reserve(Session::most);
@@ -240,19 +252,19 @@ int plait_deployed_open(const void* bundle, std::size_t size, void** session) {
 
 int plait_deployed_call(void* session, int number, const std::int64_t* sizes,
                         const void* const* inputs, void* const* outputs) {
-  if (!session) return fail(bad_argument, "the session is a null pointer");
+  if (!session) return fail(bad_argument, {"the session is a null pointer"});
   return guarded([&] {
     auto& opened = *static_cast<Session*>(session);
     const auto index = std::size_t(number);
     if (number < 0 || index >= opened.program.entries.size())
-      return fail(bad_argument, "there is no entry of number " + std::to_string(number));
+      return fail(bad_argument, {"there is no entry of number ", std::to_string(number)});
     const Entry& entry = opened.program.entries[index];
     const std::size_t num_sizes = entry.bounds.size();
     for (std::size_t i = 0; i < num_sizes; ++i)
       if (sizes[i] < 0 || sizes[i] > entry.bounds[i])
-        return fail(bad_argument, entry.name + ": the size " + entry.jaxpr->sizes[i].to_string() +
-                                      " is " + std::to_string(sizes[i]) + ", and may be 0 to " +
-                                      std::to_string(entry.bounds[i]));
+        return fail(bad_argument, {entry.name, ": the size ", entry.jaxpr->sizes[i].to_string(),
+                                   " is ", std::to_string(sizes[i]), ", and may be 0 to ",
+                                   std::to_string(entry.bounds[i])});
     Prepared& ready = prepared(opened, entry, index, {sizes, num_sizes});
     return inputs || outputs ? ready.run(inputs, outputs) : int(ok);
   });
