@@ -272,12 +272,23 @@ void add_flat(py::module_& module) {
   // Whether what is written to an array shows in another one, or the other way round.
   module.def("is_viewed", [](py::object array) {
     const auto* handle = reinterpret_cast<const ArrayObject*>(array.ptr());
-    return is_array(array.ptr()) && (handle->view || handle->first_view);
+    return is_array(array.ptr()) &&
+           (handle->view || handle->shown_views || handle->hidden_views);
+  });
+  // Writing to these arrays warns: a function that is being traced got them for the caller's.
+  module.def("mark_arguments", [](py::object arrays) {
+    for (py::handle array : arrays)
+      if (is_array(array.ptr())) reinterpret_cast<ArrayObject*>(array.ptr())->is_argument = true;
+  });
+  module.def("is_of_this_trace", [](py::object array) {
+    const Trace* trace = Trace::current();
+    return trace && is_array(array.ptr()) && trace->owns(array_of(array.ptr()));
   });
   // The jaxpr of a function of a list of arrays, and what it captured: a branch or the body of a
   // loop, which errors do not name as a transform.
   module.def("trace_region", [](py::object function, py::object avals) {
-    const Traced traced = make_jaxpr(to_function(function, "script"), to_avals(avals), "script");
+    const Traced traced =
+        make_jaxpr(to_function(function, "script", Traces::part), to_avals(avals), "script");
     return py::make_tuple(jaxpr_object(traced.jaxpr), from_arrays(traced.captured));
   });
   module.def("is_differentiable",
