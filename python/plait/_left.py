@@ -21,18 +21,13 @@ def check(function, objects=()):
 
     objects are (parameter, value) of arguments that belong to the signature.
     """
-    queue = [(value, name) for name, value in objects]
-    if isinstance(function, Flat):
-        queue += function.held()
-        function = function.fun
-    name = name_of(function)
-    for text in _left(function, queue):
-        text = re.sub(r"^\w+(\.__self__)+", "self", text)
+    for text in _left(function, [(value, name) for name, value in objects]):
+        text = re.sub(r"^.*\.__self__", "self", text)
         _plait.fail(
             "TracerError",
-            f"`{text}` holds a value of the trace of `{name}` when the trace ends, and it has no number: what the "
-            "function assigned to it would be lost",
-            f"return it from `{name}`, and assign it outside",
+            f"`{text}` holds a traced value when the trace ends, which has no number from then on: what the function "
+            "assigned would be lost",
+            "return the value from the function, and assign it outside",
         )
 
 
@@ -55,6 +50,9 @@ def _left(function, others):
 
 
 def _of(value, text, guards):
+    if isinstance(value, Flat):
+        yield from [(value.fun, name_of(value.fun)), *value.held()]
+        return
     for child, _, child_text in _children(value, value, (), text, guards):
         yield child, child_text
 

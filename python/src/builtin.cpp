@@ -23,7 +23,7 @@ struct BuiltinObject {
   bool collects;                  // as a method: x.reshape(2, 3) is x.reshape((2, 3))
   bool second_first;              // as a method: x.compress(c) is compress(c, x)
   bool takes_functions;           // where(p, f, g, *xs) is another function
-  bool gives_views;               // of its first argument, as NumPy's function does
+  Gives gives;
   PyObject* result;               // the named tuple that several results are given as, or null
   PyObject* dict;
 };
@@ -66,7 +66,7 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
     Py_ssize_t next = 0;
     py::object first;  // what was given for the first parameter, where views are made of it
     auto keep_first = [&](Py_ssize_t index, PyObject* value) {
-      if (index == 0 && self.gives_views) first = borrowed(value);
+      if (index == 0 && self.gives != Gives::values) first = borrowed(value);
     };
     if (self.collects && count > 2) {
       keep_first(0, values[0]);
@@ -113,7 +113,10 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
       arguments[i] = *info.parameters[i].fallback;
     }
     const Argument result = info.call(arguments);
-    if (first) return give_views(info, first.ptr(), std::move(arguments), result).release().ptr();
+    if (first)
+      return give_views(info, self.gives, first.ptr(), std::move(arguments), result)
+          .release()
+          .ptr();
     if (const Array* array = std::get_if<Array>(&result.value)) return wrap(*array);
     const py::object plain = from_argument(result);
     if (self.result && PyTuple_Check(plain.ptr()))
@@ -133,7 +136,7 @@ PyObject* make(const FunctionInfo& info, PyTypeObject* type, const std::string& 
   self->collects = type == method_type && (info.name == "reshape" || info.name == "transpose");
   self->second_first = type == method_type && info.name == "compress";
   self->takes_functions = info.module == "numpy" && info.name == "where";
-  self->gives_views = gives_views(info) && name != "flatten";  // the method that copies
+  self->gives = name == "flatten" ? Gives::values : given_by(info);  // that method copies
   self->result = self->dict = nullptr;
   for (std::size_t i = 0; i < info.parameters.size(); ++i) {
     const Parameter& parameter = info.parameters[i];

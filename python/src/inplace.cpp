@@ -9,6 +9,7 @@
 
 #include <plait/ops.h>
 #include <plait/tape.h>
+#include <plait/trace/concrete.h>
 #include <plait/trace/donated.h>
 
 #include <algorithm>
@@ -320,9 +321,13 @@ bool makes_view(const Subscripts& subscripts, const Array& result) {
 PyObject* wrap_item(PyObject* base, Subscripts subscripts, Array array) {
   if (makes_view(subscripts, array))
     return wrap_view(handle_of(base), {std::move(subscripts)}, std::move(array));
-  // An element does not hold the memory of all.
-  if (array.ndim() == 0 && array.node()->is_plain())
-    array = Array(Buffer::copy_of(array.buffer().view()), array.aval().weak);
+  // An element does not hold the memory of many, which would be copied by the next write.
+  if (array.ndim() == 0 && array.node()->is_plain()) {
+    constexpr std::size_t many = 4096;
+    const Buffer& buffer = static_cast<const ConcreteNode*>(array.node())->buffer;
+    if (buffer.storage().bytes() > many)
+      array = make_concrete(array.aval(), Buffer::copy_of(buffer.view()));
+  }
   return wrap(std::move(array));
 }
 

@@ -13,11 +13,8 @@
 #include <algorithm>
 
 namespace plait::python {
-namespace {
 
 // --- Which functions give views ------------------------------------------------------------------
-
-enum class Gives { values, views, unwritable };
 
 Gives given_by(const FunctionInfo& info) {
   using Names = std::vector<std::string_view>;
@@ -35,6 +32,8 @@ Gives given_by(const FunctionInfo& info) {
   if (info.module != "numpy" && info.module != "numpy.linalg") return Gives::values;
   return has(views) ? Gives::views : has(unwritable) ? Gives::unwritable : Gives::values;
 }
+
+namespace {
 
 const Array* array_in(const Argument& argument) { return std::get_if<Array>(&argument.value); }
 
@@ -150,14 +149,13 @@ Array ViewMap::write(const Array& base, const Array& value) const {
   return result;
 }
 
-bool gives_views(const FunctionInfo& info) { return given_by(info) != Gives::values; }
-
-py::object give_views(const FunctionInfo& info, PyObject* first, std::vector<Argument> arguments,
-                      const Argument& result) {
-  const char* made_by = given_by(info) == Gives::unwritable ? info.name.c_str() : nullptr;
+py::object give_views(const FunctionInfo& info, Gives gives, PyObject* first,
+                      std::vector<Argument> arguments, const Argument& result) {
+  const char* made_by = gives == Gives::unwritable ? info.name.c_str() : nullptr;
   // diag of a vector is a new matrix, imag of real numbers a new array of zeros.
-  const bool is_new = (info.name == "diag" && array_in(arguments[0])->ndim() == 1);
-  if (info.name == "imag" && !is_complex(array_in(arguments[0])->dtype())) made_by = "imag";
+  const bool is_new = info.name == "diag" && array_in(arguments[0])->ndim() == 1;
+  if (info.name == "imag" && !is_complex(array_in(arguments[0])->dtype()))
+    made_by = "imag of real numbers";
   auto give = [&](PyObject* base, const Array& array, ViewMap map) {
     if (is_new || !is_array(base)) return to_python(array);
     return owned(wrap_view(reinterpret_cast<ArrayObject*>(base), std::move(map), array, made_by));

@@ -40,12 +40,14 @@ struct ViewOf {
   ArrayObject *next = nullptr, *previous = nullptr;  // among the base's views
 };
 
-// The results of a catalogued function of arrays in Python, as views where NumPy gives views. first
-// is the object that was given for the first parameter, arguments are all of them.
-py::object give_views(const FunctionInfo& info, PyObject* first, std::vector<Argument> arguments,
-                      const Argument& result);
-// Whether its results are views, or cannot be written to.
-bool gives_views(const FunctionInfo& info);
+// What a catalogued function gives, as NumPy's does: new arrays, views, or views that cannot be
+// written to.
+enum class Gives { values, views, unwritable };
+Gives given_by(const FunctionInfo& info);
+// Results of a function that gives views. first is the object that was given for its first
+// parameter, arguments are all of them.
+py::object give_views(const FunctionInfo& info, Gives gives, PyObject* first,
+                      std::vector<Argument> arguments, const Argument& result);
 
 // Writes values over the elements of array that subscripts name, in its own memory. Nobody else
 // may see that, and nothing may be traced.
