@@ -24,7 +24,7 @@ struct BuiltinObject {
   bool second_first;              // as a method: x.compress(c) is compress(c, x)
   bool takes_functions;           // where(p, f, g, *xs) is another function
   Gives gives;
-  PyObject* result;               // the named tuple that several results are given as, or null
+  PyObject* result;  // the named tuple that several results are given as, or null
   PyObject* dict;
 };
 PyTypeObject *builtin_type, *method_type;

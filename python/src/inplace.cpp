@@ -125,7 +125,6 @@ PyObject* wrap_view(ArrayObject* base, ViewMap map, Array array, const char* mad
   PyObject* object = wrap(std::move(array));
   if (!object) return object;
   ArrayObject* self = handle_of(object);
-  // A view of what cannot be written to cannot be written to either, but says why.
   self->view = new ViewOf{handle_of(Py_NewRef(object_of(base))), std::move(map), made_by};
   link(base->shown_views, self);
   return object;

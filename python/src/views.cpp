@@ -18,12 +18,12 @@ namespace plait::python {
 
 Gives given_by(const FunctionInfo& info) {
   using Names = std::vector<std::string_view>;
-  static const Names views{"reshape",    "ravel",        "transpose",  "permute_dims",
-                           "swapaxes",   "moveaxis",     "rollaxis",   "matrix_transpose",
-                           "squeeze",    "expand_dims",  "atleast_1d", "atleast_2d",
-                           "atleast_3d", "split",        "hsplit",     "vsplit",
-                           "dsplit",     "array_split",  "unstack",    "flip",
-                           "fliplr",     "flipud",       "rot90",      "real",
+  static const Names views{"reshape",    "ravel",       "transpose",  "permute_dims",
+                           "swapaxes",   "moveaxis",    "rollaxis",   "matrix_transpose",
+                           "squeeze",    "expand_dims", "atleast_1d", "atleast_2d",
+                           "atleast_3d", "split",       "hsplit",     "vsplit",
+                           "dsplit",     "array_split", "unstack",    "flip",
+                           "fliplr",     "flipud",      "rot90",      "real",
                            "imag"};
   static const Names unwritable{"diagonal", "diag", "broadcast_to", "broadcast_arrays"};
   const auto has = [&](const Names& names) {
@@ -210,6 +210,7 @@ class MemoryTrace final : public Trace {
 }  // namespace
 
 void write_memory(const Array& array, const Subscripts& subscripts, const Array& values) {
+  if (write_item(array, subscripts, values)) return;
   MemoryTrace trace(array.buffer().storage().data());
   TraceScope scope(&trace);
   update_item(array, subscripts, values, UpdateKind::set);

@@ -62,7 +62,9 @@ DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
 def test_examples_of_pages_print_what_they_say(page):
-    blocks = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", page.read_text(), re.DOTALL)
+    blocks = re.findall(
+        r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", page.read_text(), re.DOTALL
+    )
     assert blocks
     names = {"__name__": "example"}
     for number, (code, expected) in enumerate(blocks):

@@ -67,9 +67,10 @@ def test_an_operator_gives_its_name_alone_a_new_value():
     assert not table.any()
     x += pnp.ones((2, 3), "complex64")  # promotes and broadcasts
     assert x.tolist() == [[3 + 0j] * 3] * 2
-    assert grad(residual)(pnp.array([0.3, 0.4])).tolist() == grad(written_out)(
-        pnp.array([0.3, 0.4])
-    ).tolist()
+    assert (
+        grad(residual)(pnp.array([0.3, 0.4])).tolist()
+        == grad(written_out)(pnp.array([0.3, 0.4])).tolist()
+    )
 
 
 def residual(x):

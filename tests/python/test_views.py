@@ -45,7 +45,9 @@ VIEWS = {
     "rot90": lambda m, x: m.rot90(x),
     "real": lambda m, x: x.real,
     "real of the function": lambda m, x: m.real(x),
-    "named argument": lambda m, x: m.reshape(x, (4, 3)) if m is np else m.reshape(shape=(4, 3), a=x),
+    "named argument": lambda m, x: m.reshape(x, (4, 3))
+    if m is np
+    else m.reshape(shape=(4, 3), a=x),
     "chain": lambda m, x: m.flip(x.T[1:].reshape(-1, 3), 0)[:, ::2],
 }
 
@@ -202,7 +204,9 @@ def test_writing_to_an_argument_warns_while_tracing(transform):
 
     x = pnp.ones((2, 3)) if transform is vmap else pnp.ones(3)
     traced = transform(f)
-    with pytest.warns(UserWarning, match=r"x\[...\] = v writes to an argument of a function") as found:
+    with pytest.warns(
+        UserWarning, match=r"x\[...\] = v writes to an argument of a function"
+    ) as found:
         traced(x)
     assert found[0].filename == __file__ and float(x.min()) == 1
     with warnings.catch_warnings():
@@ -220,7 +224,9 @@ def test_views_of_a_donated_array_show_it_and_are_not_written_to():
     step(w)
     assert shown.tolist() == [0, 50] and hidden.tolist() == [2, 3]
     for view in (shown, hidden):
-        with pytest.raises(ValueError, match="a view of one, is written to after it had been donated"):
+        with pytest.raises(
+            ValueError, match="a view of one, is written to after it had been donated"
+        ):
             view[0] = 1
 
 
@@ -310,6 +316,21 @@ def test_what_dies_with_the_call_or_is_a_number_is_not_left_behind():
         return x * x
 
     assert float(grad(eager)(3.0)) == 6 and history[-1].tolist() == [2, 2, 2]
+
+
+def test_functions_that_run_inside_a_trace_may_keep_its_values():
+    def f(x):
+        kept = []
+
+        def combine(a, b):
+            kept.append(a * b)
+            return a + b
+
+        sums = plait.lax.associative_scan(combine, x)
+        return pnp.sum(sums) + pnp.sum(kept[0])
+
+    x = pnp.arange(1.0, 5.0)
+    assert float(jit(f)(x)) == float(f(x)) == (1 + 3 + 6 + 10) + (1 * 2 + 3 * 4)
 
 
 # --- Memory --------------------------------------------------------------------------------------
