@@ -95,8 +95,8 @@ struct ViewOf;
 struct ArrayObject {
   PyObject_HEAD Array array;  // holds nothing in a view that must read its base again
   PyObject* weak_references;
-  std::uint64_t made_in;  // the id of the trace that was current, or 0
-  ViewOf* view;           // what it is a view of, if anything
+  std::uint64_t made_in;                    // the id of the trace that was current, or 0
+  ViewOf* view;                             // what it is a view of, if anything
   ArrayObject *shown_views, *hidden_views;  // of it, alive: those that hold a value, and the others
   bool is_argument;                         // of a function that is being traced
 };
