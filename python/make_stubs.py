@@ -228,7 +228,8 @@ def core_stub(functions):
     }  # fmt: skip
     for name, kind in properties.items():
         text += f"    @property\n    def {name}(self) -> {kind}: ...\n"
-    text += "    @grad.setter\n    def grad(self, value: Any) -> None: ...\n"
+        if name in ("real", "imag", "grad"):
+            text += f"    @{name}.setter\n    def {name}(self, value: Any) -> None: ...\n"
     for name in OPERATORS:
         result = "tuple[Array, Array]" if name == "divmod" else "Array"
         text += f"    def __{name}__(self, other: Any) -> {result}: ...\n    def __r{name}__(self, other: Any) -> {result}: ...\n"

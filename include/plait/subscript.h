@@ -42,6 +42,10 @@ enum class UpdateKind { set, add, multiply, min, max };
 // operand with the elements that getitem would read updated by values, which are broadcast to them.
 Array update_item(Operand operand, const Subscripts& subscripts, Operand values, UpdateKind kind,
                   const SubscriptOptions& options = {});
+// Writes values over the elements that getitem would read of an array with a known value, in its
+// own memory: nobody else may see that, and nothing may be traced. False, and nothing is done,
+// where an array is among the subscripts.
+bool write_item(const Array& array, const Subscripts& subscripts, const Array& values);
 
 // What stands in the brackets of x[...]: a subscript, or a list of them in braces.
 class Brackets {

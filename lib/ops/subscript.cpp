@@ -326,4 +326,14 @@ Array update_item(Operand operand, const Subscripts& subscripts, Operand values,
   return lax::reshape(updated, operand.shape());
 }
 
+bool write_item(const Array& array, const Subscripts& subscripts, const Array& values) {
+  if (std::any_of(subscripts.begin(), subscripts.end(),
+                  [](const Subscript& entry) { return std::holds_alternative<Array>(entry); }))
+    return false;
+  const Array place = view_of(array, make_plan(array, subscripts));
+  const Array fitted = fit_values(values, place.shape(), array.dtype());
+  copy_elements(fitted.buffer().view(), place.buffer().view());
+  return true;
+}
+
 }  // namespace plait

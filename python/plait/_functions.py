@@ -147,8 +147,13 @@ class Flat:
         self.num_outputs = 0
 
     def __call__(self, leaves):
+        _plait.mark_arguments(leaves)
         args, kwargs = unflatten(self.structure, leaves)
         return self.finish(self.fun(*args, **kwargs))
+
+    def held(self):
+        """Arguments that are no leaves, with what messages call them."""
+        return []
 
     def finish(self, result):
         aux = None
@@ -191,8 +196,16 @@ class Selected(Flat):
         """The selected leaves as arrays."""
         return to_arrays(self.leaves, self.structure, self.transform, self.place)
 
+    def held(self):
+        return [
+            (arg, f"argument {number}")
+            for number, arg in enumerate(self.args)
+            if number not in self.argnums
+        ]
+
     def __call__(self, leaves):
         args = [arg.copy() if isinstance(arg, _plait.Array) else arg for arg in self.args]
+        _plait.mark_arguments([*leaves, *args])
         for number, value in zip(self.argnums, unflatten(self.structure, leaves)):
             args[number] = value
         return self.finish(self.fun(*args, **self.kwargs))

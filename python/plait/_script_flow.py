@@ -134,14 +134,17 @@ def changed(code, local):
     return list(found)
 
 
+def augmented(code, local):
+    """Names among local that code assigns as `x += v` does."""
+    nodes = (node for top in _nodes(code) for node in own_nodes(top))
+    targets = (node.target for node in nodes if isinstance(node, ast.AugAssign))
+    names = dict.fromkeys(target.id for target in targets if isinstance(target, ast.Name))
+    return [name for name in names if name in local]
+
+
 def written(code, local):
-    """Names among local of what code may change in place: `x += v`, `x[k] = v`, `x.append(v)`."""
-    found = dict.fromkeys(changed(code, local))
-    for top in _nodes(code):
-        for node in own_nodes(top):
-            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                found[node.target.id] = None
-    return [name for name in found if name in local]
+    """Names among local of what code may change in place: `x += v` of lists, `x[k] = v`, `x.append(v)`."""
+    return list(dict.fromkeys([*changed(code, local), *augmented(code, local)]))
 
 
 class _Rebinder(_Binder):

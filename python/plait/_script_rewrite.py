@@ -21,6 +21,7 @@ from typing import NamedTuple
 from plait._script_expressions import Expressions, arguments_of, no_arguments
 from plait._script_flow import (
     FUNCTIONS,
+    augmented,
     bound,
     captured,
     changed,
@@ -37,11 +38,6 @@ from plait._script_flow import (
 )
 from plait._script_jumps import Jumps, load, placed
 
-AUGMENTED = {
-    ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.MatMult: "@=", ast.Div: "/=", ast.FloorDiv: "//=",
-    ast.Mod: "%=", ast.Pow: "**=", ast.LShift: "<<=", ast.RShift: ">>=", ast.BitAnd: "&=", ast.BitOr: "|=",
-    ast.BitXor: "^=",
-}  # fmt: skip
 # Builtins that are called as they are: they do nothing with the value of an array.
 PLAIN = frozenset(
     "bytes callable delattr dict dir format frozenset getattr globals hasattr hash id isinstance issubclass "
@@ -82,6 +78,7 @@ class State(NamedTuple):
     names: list
     written: list  # in place
     rebound: set
+    augmented: list  # by `x += v`, which changes lists in place and binds the names of arrays anew
 
 
 class Function:
@@ -162,10 +159,6 @@ class Function:
         if isinstance(node, ast.Assert):
             return self._assert(node, prelude)
         guards = self._guards(node)
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            name, symbol = node.target.id, AUGMENTED[type(node.op)]
-            value = self.helper("augment", [load(name), ast.Constant(symbol), node.value])
-            node = placed(ast.Assign([node.target], value), node)
         if isinstance(node, ast.AnnAssign) and self.regions and isinstance(node.target, ast.Name):
             if node.value is None:
                 return []
@@ -272,7 +265,7 @@ class Function:
         names = dict.fromkeys([*bound(code), *written(code, self.own)])
         names |= dict.fromkeys(sorted(self._reached(code)))
         names = [n for n in names if n in self.own and n in after | self.always]
-        return State(names, written(code, self.own), rebinds(code))
+        return State(names, written(code, self.own), rebinds(code), augmented(code, self.own))
 
     def _reached(self, code):
         """Variables that code may assign by calling a function inside this one."""
@@ -281,7 +274,7 @@ class Function:
 
     def _call(self, helper, arguments, state, where, found=frozenset()):
         """A statement that calls a helper with the names of variables."""
-        state, written, rebound = state
+        state, written, rebound, augmented = state
         keywords = []
         if self.value in state:
             state = [name for name in state if name != self.value]
@@ -289,6 +282,7 @@ class Function:
         tables = {
             "written": [name for name in written if name not in rebound],
             "copied": [name for name in written if name in rebound],
+            "augmented": [name for name in augmented if name not in rebound],
             "found": [name for name in state if name in self.found | found],
         }
         for keyword, names in tables.items():

@@ -32,16 +32,12 @@ from plait._script_state import (
 )
 
 __all__ = [
-    "and_", "assert_", "augment", "call", "compare", "effect", "for_", "if_", "if_exp", "not_", "or_", "text", "unchanged", "while_",
+    "and_", "assert_", "call", "compare", "effect", "for_", "if_", "if_exp", "not_", "or_", "text", "unchanged", "while_",
 ]  # fmt: skip
 
 OPERATORS = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
     "is": operator.is_, "is not": operator.is_not, "in": lambda x, y: x in y, "not in": lambda x, y: x not in y,
-}  # fmt: skip
-AUGMENTED = {
-    "+=": "add", "-=": "sub", "*=": "mul", "@=": "matmul", "/=": "truediv", "//=": "floordiv", "%=": "mod",
-    "**=": "pow", "<<=": "lshift", ">>=": "rshift", "&=": "and_", "|=": "or_", "^=": "xor",
 }  # fmt: skip
 # What may be computed although Python would not have come to it: it cannot fail.
 HARMLESS = frozenset(
@@ -341,14 +337,6 @@ def compare(left, *rest, names=()):
     right = function()
     value = OPERATORS[name](left, right)
     return and_(value, lambda: compare(right, *others), names=names) if others else value
-
-
-def augment(value, symbol, by):
-    """`value += by`. A traced scalar is a number: who else holds it does not see the sum, as an array's holders do."""
-    name = AUGMENTED[symbol]
-    if type(value) is _plait.Array and value.ndim == 0 and not _plait.is_concrete(value):
-        return getattr(operator, name)(value, by)
-    return getattr(operator, "i" + name.rstrip("_"))(value, by)
 
 
 class Text(tuple):

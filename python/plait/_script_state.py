@@ -15,6 +15,7 @@ from plait._plait import flatten, is_known, unflatten
 
 UNBOUND = object()
 SCALARS = (bool, int, float, complex)
+CONTAINERS = (list, dict, set)
 FUNCTION_RESULT = "the returned value"
 
 
@@ -170,18 +171,24 @@ class Variables:
     """The variables that functions share with the code around them.
 
     names are those that are read later, result one among them. What written names is changed in place and not bound
-    anew, what copied names may be. found are those that have a value wherever they are read.
+    anew, what copied names may be. augmented are assigned by `x += v`, which changes containers in place and binds
+    the names of other values anew. found are those that have a value wherever they are read.
     """
 
-    def __init__(self, functions, names, result=None, written=(), copied=(), found=()):
+    def __init__(
+        self, functions, names, result=None, written=(), copied=(), augmented=(), found=()
+    ):
         self.cells = {}
         for function in functions:
             if function is not None:
                 self.cells.update(zip(function.__code__.co_freevars, function.__closure__ or ()))
         self.names = [*names, result] if result else list(names)
-        self.result, self.written, self.copied = result, written, copied
+        self.result = result
         self.filled = {result, *found}  # nobody reads them where they have no value
         self.before = {name: _read(cell) for name, cell in self.cells.items()}
+        anew = {n for n in augmented if type(self.before.get(n)) not in CONTAINERS}
+        self.written = [name for name in written if name not in anew]
+        self.copied = [*copied, *(name for name in written if name in anew)]
 
     def restore(self):
         """Gives every variable its value of before."""

@@ -87,13 +87,6 @@ std::string values_text(const Array& array, const char* before, const char* sepa
 
 // --- Properties ----------------------------------------------------------------------------------
 
-py::object transposed(const Array& array, int axes) {
-  std::vector<int> permutation;
-  for (int i = 0; i < array.ndim() - axes; ++i) permutation.push_back(i);
-  for (int i = 0; i < axes; ++i) permutation.push_back(array.ndim() - 1 - i);
-  return to_python(lax::transpose(array, permutation));
-}
-
 template <py::object (*read)(const Array&)>
 PyObject* property(PyObject* self, void*) {
   return guarded([&] { return read(array_of(self)).release().ptr(); });
@@ -109,23 +102,60 @@ py::object nbytes_of(const Array& array) {
 py::object itemsize_of(const Array& array) { return py::int_(size_of(array.dtype())); }
 py::object weak_of(const Array& array) { return py::bool_(array.aval().weak); }
 py::object aval_of(const Array& array) { return aval_object(array.aval()); }
-py::object reversed_of(const Array& array) { return transposed(array, array.ndim()); }
-py::object matrix_transposed(const Array& array) {
-  if (array.ndim() < 2)
-    throw ShapeError("mT of an array of rank " + std::to_string(array.ndim()),
-                     "only arrays of matrices have a matrix transpose");
-  return transposed(array, 2);
-}
-py::object real_of(const Array& array) {
-  return is_complex(array.dtype()) ? to_python(lax::real(array)) : to_python(array);
-}
-py::object imag_of(const Array& array) {
-  return is_complex(array.dtype()) ? to_python(lax::imag(array))
-                                   : to_python(lax::zeros_like(array.aval()));
-}
 py::object device_of(const Array& array) {
   const Device device = array.is_concrete() ? array.buffer().device() : Device();
   return py::str(device.to_string());
+}
+
+// A view that a function of numpy makes of an array alone.
+enum class Viewed { reversed, matrix_transposed, real, imag };
+
+Array transposed(const Array& array, int axes) {
+  std::vector<int> permutation;
+  for (int i = 0; i < array.ndim() - axes; ++i) permutation.push_back(i);
+  for (int i = 0; i < axes; ++i) permutation.push_back(array.ndim() - 1 - i);
+  return lax::transpose(array, permutation);
+}
+
+Array viewed(const Array& array, Viewed how) {
+  switch (how) {
+    case Viewed::reversed:
+      return transposed(array, array.ndim());
+    case Viewed::matrix_transposed:
+      if (array.ndim() < 2)
+        throw ShapeError("mT of an array of rank " + std::to_string(array.ndim()),
+                         "only arrays of matrices have a matrix transpose");
+      return transposed(array, 2);
+    case Viewed::real:
+      return is_complex(array.dtype()) ? lax::real(array) : array;
+    default:
+      return is_complex(array.dtype()) ? lax::imag(array) : lax::zeros_like(array.aval());
+  }
+}
+
+template <Viewed how>
+PyObject* view_property(PyObject* self, void*) {
+  return guarded([&] {
+    static constexpr const char* functions[] = {"transpose", "matrix_transpose", "real", "imag"};
+    static const auto call = std::make_shared<const ViewCall>(
+        ViewCall{find_function("numpy", functions[int(how)]), {Argument()}});
+    const Array& array = array_of(self);
+    const bool is_new = how == Viewed::imag && !is_complex(array.dtype());
+    return wrap_view(reinterpret_cast<ArrayObject*>(self), {{}, call}, viewed(array, how),
+                     is_new ? "imag of real numbers" : nullptr);
+  });
+}
+
+template <Viewed how>
+int set_view(PyObject* self, PyObject* value, void*) {
+  if (!value) {
+    PyErr_SetString(PyExc_AttributeError, "parts of an array cannot be deleted");
+    return -1;
+  }
+  PyObject* view = view_property<how>(self, nullptr);
+  if (!view) return -1;
+  const py::object keep = py::reinterpret_steal<py::object>(view);
+  return set_all(view, value);
 }
 
 // --- x.at ----------------------------------------------------------------------------------------
@@ -382,11 +412,13 @@ PyGetSetDef array_getset[] = {
     {"weak_type", property<weak_of>, nullptr,
      "Whether the dtype came from Python numbers alone and yields to others.", nullptr},
     {"aval", property<aval_of>, nullptr, "Shape and dtype, as a ShapeDtypeStruct.", nullptr},
-    {"T", property<reversed_of>, nullptr, "The array with its axes reversed.", nullptr},
-    {"mT", property<matrix_transposed>, nullptr, "The array with its last two axes exchanged.",
+    {"T", view_property<Viewed::reversed>, nullptr, "A view with the axes reversed.", nullptr},
+    {"mT", view_property<Viewed::matrix_transposed>, nullptr,
+     "A view with the last two axes exchanged.", nullptr},
+    {"real", view_property<Viewed::real>, set_view<Viewed::real>, "A view of the real part.",
      nullptr},
-    {"real", property<real_of>, nullptr, "The real part.", nullptr},
-    {"imag", property<imag_of>, nullptr, "The imaginary part.", nullptr},
+    {"imag", view_property<Viewed::imag>, set_view<Viewed::imag>,
+     "A view of the imaginary part; of real numbers zeros, which cannot be written to.", nullptr},
     {"device", property<device_of>, nullptr, "Where the memory is.", nullptr},
     {"grad", grad_attribute, set_grad_attribute,
      "Of a variable: the sum of the gradients of every backward, or None before the first.",
@@ -399,7 +431,7 @@ PyGetSetDef array_getset[] = {
 };
 
 PyObject* is_deleted(PyObject* self, PyObject*) {
-  return PyBool_FromLong(is_donated(array_of(self)));
+  return guarded([&] { return PyBool_FromLong(is_donated(array_of(self))); });
 }
 
 PyMethodDef array_methods[] = {
@@ -425,7 +457,8 @@ PyMethodDef array_methods[] = {
      "ShapeError without a cotangent where the array is no scalar, or for one that does not fit;\n"
      "ValueError where no variable leads to the array, or an earlier backward freed the tape."},
     {"detach", detach_method, METH_NOARGS,
-     "detach()\n--\n\nThe same value off the tape: no gradient flows through it."},
+     "detach()\n--\n\nThe same value off the tape: no gradient flows through it. It cannot be "
+     "written to,\nand keeps its value when the array is."},
     {"register_hook", register_hook_method, METH_O,
      "register_hook(hook)\n--\n\nCalls hook(gradient) in each backward, when all of the gradient "
      "by this array is known.\n\nWhat it returns, if not None, replaces the gradient. The result "
@@ -470,7 +503,7 @@ PyObject* get_item(PyObject* self, PyObject* key) {
     Source::forget_line();
     Subscripts subscripts = to_subscripts(key);
     Array array = getitem(array_of(self), subscripts);
-    return wrap_view(self, std::move(subscripts), std::move(array));
+    return wrap_item(self, std::move(subscripts), std::move(array));
   });
 }
 

@@ -26,6 +26,7 @@ void dealloc(PyObject* object) {
   auto* self = reinterpret_cast<ArrayObject*>(object);
   if (self->weak_references) PyObject_ClearWeakRefs(object);
   if (self->view) forget_view(self);
+  if (self->made_in) LivingArrays::add(self->made_in, -1);
   self->array.~Array();
   PyTypeObject* type = Py_TYPE(object);
   if (num_free < free_limit)
@@ -70,10 +71,11 @@ PyObject* matmul(PyObject* a, PyObject* b) {
   return with_operands(a, b, [](const Array& x, const Array& y) { return numpy::matmul(x, y); });
 }
 
-// x op= y is x op y written to x.
+// x op= y is x = x op y, but for a variable, to which it is written.
 template <PyObject* (*function)(PyObject*, PyObject*)>
 PyObject* inplace(PyObject* a, PyObject* b) {
-  return write_result(a, function(a, b));
+  PyObject* result = function(a, b);
+  return is_written_by_operators(a) ? write_result(a, result) : result;
 }
 
 PyObject* power_of(PyObject* a, PyObject* b, PyObject* modulus) {
@@ -82,7 +84,8 @@ PyObject* power_of(PyObject* a, PyObject* b, PyObject* modulus) {
 }
 
 PyObject* inplace_power(PyObject* a, PyObject* b, PyObject* modulus) {
-  return write_result(a, power_of(a, b, modulus));
+  PyObject* result = power_of(a, b, modulus);
+  return is_written_by_operators(a) ? write_result(a, result) : result;
 }
 
 PyObject* divmod_of(PyObject* a, PyObject* b) {
@@ -176,25 +179,27 @@ PyObject* to_index(PyObject* self) {
 }
 
 Py_ssize_t length(PyObject* self) {
-  const Array& array = array_of(self);
   Py_ssize_t result = -1;
-  if (array.ndim() > 0 && array.shape(0).is_constant()) return array.shape(0).constant();
   guarded_int([&]() -> int {
+    const Array& array = array_of(self);
     if (array.ndim() == 0)
       throw DtypeError("len() of an array of rank 0", "only arrays with axes have a length");
-    throw TracerError("len() gives Python an integer, and the size of axis 0 of " +
-                          array.aval().to_string() + " is named",
-                      "use x.shape[0], a size that does arithmetic");
+    if (!array.shape(0).is_constant())
+      throw TracerError("len() gives Python an integer, and the size of axis 0 of " +
+                            array.aval().to_string() + " is named",
+                        "use x.shape[0], a size that does arithmetic");
+    result = array.shape(0).constant();
+    return 0;
   });
   return result;
 }
 
 PyObject* iterate(PyObject* self) {
-  if (array_of(self).ndim() > 0 && length(self) >= 0) return PySeqIter_New(self);
-  if (PyErr_Occurred()) return nullptr;
-  return guarded([]() -> PyObject* {
-    throw DtypeError("iteration over an array of rank 0",
-                     "only arrays with axes can be iterated over");
+  return guarded([&]() -> PyObject* {
+    if (array_of(self).ndim() == 0)
+      throw DtypeError("iteration over an array of rank 0",
+                       "only arrays with axes can be iterated over");
+    return length(self) < 0 ? nullptr : PySeqIter_New(self);
   });
 }
 
@@ -208,9 +213,12 @@ int contains(PyObject* self, PyObject* value) {
 
 PyObject* item_at(PyObject* self, Py_ssize_t index) {
   // The end of an iteration, without making a message.
-  const Array& array = array_of(self);
-  if (array.ndim() > 0 && array.shape(0).is_constant() && index >= array.shape(0).constant()) {
-    PyErr_SetString(PyExc_IndexError, "index out of range");
+  const bool is_end = guarded_int([&]() -> int {
+    const Array& array = array_of(self);
+    return array.ndim() > 0 && array.shape(0).is_constant() && index >= array.shape(0).constant();
+  });
+  if (is_end) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_IndexError, "index out of range");
     return nullptr;
   }
   PyObject* key = PyLong_FromSsize_t(index);
@@ -239,6 +247,26 @@ void* slot(F* function) {
 
 }  // namespace
 
+LivingArrays* LivingArrays::innermost_ = nullptr;
+
+LivingArrays::LivingArrays()
+    : trace_(Trace::current() ? Trace::current()->id() : 0),
+      outer_(std::exchange(innermost_, this)) {}
+
+LivingArrays::~LivingArrays() {
+  LivingArrays** place = &innermost_;
+  while (*place != this) place = &(*place)->outer_;
+  *place = outer_;
+}
+
+void LivingArrays::add(std::uint64_t trace, int change) {
+  for (LivingArrays* counted = innermost_; counted; counted = counted->outer_)
+    if (counted->trace_ == trace) {
+      counted->count_ += change;
+      return;
+    }
+}
+
 PyObject* wrap(Array array) {
   ArrayObject* self;
   if (num_free > 0) {
@@ -252,8 +280,10 @@ PyObject* wrap(Array array) {
   self->weak_references = nullptr;
   const Trace* trace = Trace::current();
   self->made_in = trace ? trace->id() : 0;
+  if (trace) LivingArrays::add(trace->id(), 1);
   self->view = nullptr;
-  self->first_view = nullptr;
+  self->shown_views = self->hidden_views = nullptr;
+  self->is_argument = false;
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -262,8 +292,11 @@ void add_array(py::module_& module) {
       {Py_tp_doc,
        const_cast<char*>(
            "An array of numbers: in memory, or a value that a transform traces.\n\n"
-           "Make one with plait.numpy.array, asarray, zeros, arange, ... Values never change:\n"
-           "x[i] = v and x += v let x, its views and its base stand for new ones.")},
+           "Make one with plait.numpy.array, asarray, zeros, arange, ...\n\n"
+           "x[i] = v writes to this array, and whatever is a view of it or it is a view of shows "
+           "that:\nx[...] with slices, reshape, T, split, flip, real and others, as in NumPy. "
+           "x += v is x = x + v:\nother names of x keep their value. The page \"Values and "
+           "views\" of the documentation says it all.")},
       {Py_tp_dealloc, slot(dealloc)},
       {Py_tp_new, slot(make)},
       {Py_tp_repr, slot(repr)},

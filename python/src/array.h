@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "bindings.h"
-
-#include <plait/subscript.h>
+#include "views.h"
 
 namespace plait::python {
 
@@ -17,10 +15,14 @@ PyObject* get_item(PyObject* self, PyObject* key);
 Subscripts to_subscripts(PyObject* key);
 
 // inplace.cpp
-PyObject* wrap_view(PyObject* base, Subscripts subscripts, Array array);
-void forget_view(ArrayObject* self);  // a view that dies
+// x[subscripts], a view unless it is an element or names elements by an array.
+PyObject* wrap_item(PyObject* base, Subscripts subscripts, Array array);
 int set_item(PyObject* self, PyObject* key, PyObject* value);
-// x op= y, given the result of x op y.
+// x.real = v: all that a view of x shows is written.
+int set_all(PyObject* view, PyObject* value);
+// Whether x op= y writes to x: a variable of the tape, or a view of one.
+bool is_written_by_operators(PyObject* self);
+// x op= y of such an x, given the result of x op y.
 PyObject* write_result(PyObject* self, PyObject* result);
 PyObject* copy(PyObject* self, PyObject*);
 PyObject* deepcopy(PyObject* self, PyObject*);

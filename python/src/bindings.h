@@ -90,22 +90,46 @@ std::string text_of(PyObject* object);
 // --- Arrays (array.cpp) --------------------------------------------------------------------------
 
 // A handle: writing to an array (inplace.cpp) lets its handle stand for another value, and every
-// view of the handle too.
+// view of the handle too; see NOTE: [views].
 struct ViewOf;
 struct ArrayObject {
-  PyObject_HEAD Array array;
+  PyObject_HEAD Array array;  // holds nothing in a view that must read its base again
   PyObject* weak_references;
-  std::uint64_t made_in;    // the id of the trace that was current, or 0
-  ViewOf* view;             // what it is a view of, if anything
-  ArrayObject* first_view;  // views of it that are alive
+  std::uint64_t made_in;                    // the id of the trace that was current, or 0
+  ViewOf* view;                             // what it is a view of, if anything
+  ArrayObject *shown_views, *hidden_views;  // of it, alive: those that hold a value, and the others
+  bool is_argument;                         // of a function that is being traced
 };
 extern PyTypeObject* array_type;  // final: exact type checks are complete
 inline bool is_array(PyObject* object) { return Py_TYPE(object) == array_type; }
+void show(ArrayObject* view);  // lets it hold its value
 inline const Array& array_of(PyObject* object) {
-  return reinterpret_cast<ArrayObject*>(object)->array;
+  auto* self = reinterpret_cast<ArrayObject*>(object);
+  if (!self->array.is_valid()) [[unlikely]]
+    show(self);
+  return self->array;
 }
 PyObject* wrap(Array array);  // new reference
 inline py::object to_python(Array array) { return owned(wrap(std::move(array))); }
+// Counts the arrays that are made in the current trace while it lives and are not let go of. Needs
+// the GIL throughout; counts of several threads may overlap.
+class LivingArrays {
+ public:
+  LivingArrays();
+  ~LivingArrays();
+  LivingArrays(const LivingArrays&) = delete;
+  std::int64_t count() const { return count_; }
+  static void add(std::uint64_t trace, int change);
+
+ private:
+  const std::uint64_t trace_;
+  std::int64_t count_ = 0;
+  LivingArrays* outer_;
+  static LivingArrays* innermost_;
+};
+// TracerError when a value of the current trace can be reached from a function that was traced, or
+// from objects that belong to its signature: pairs of a parameter's name and a value.
+void check_nothing_left(const py::object& function, const py::list& objects);
 
 // --- Conversions (convert.cpp, argument.cpp, size.cpp) -------------------------------------------
 
@@ -180,8 +204,10 @@ const Jaxpr& jaxpr_of(py::handle object);
 // others can only be named, as the text of a jaxpr names them.
 enum class Callables { objects, names };
 py::dict params_object(const Params& params, Callables callables);
-// A Python function of a list of arrays that returns a list of array-likes.
-Function to_function(py::object callable, std::string what);
+// A Python function of a list of arrays that returns a list of array-likes. Leaving values of the
+// trace behind, where the function can be reached, is an error, unless it is a part of a function.
+enum class Traces { function, part };
+Function to_function(py::object callable, std::string what, Traces traces = Traces::function);
 // Names of arguments from a Python function of their number; it must outlive them.
 ArgumentNames::Name to_names(const py::object& place);
 Arrays to_arrays(py::handle sequence);

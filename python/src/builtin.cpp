@@ -3,7 +3,7 @@
 // A function that is also a method of Array is the same object of a second type, which binds its
 // first argument as Python's own functions do.
 // SPDX-License-Identifier: Apache-2.0
-#include "bindings.h"
+#include "views.h"
 
 #include <plait/ops.h>
 
@@ -23,7 +23,8 @@ struct BuiltinObject {
   bool collects;                  // as a method: x.reshape(2, 3) is x.reshape((2, 3))
   bool second_first;              // as a method: x.compress(c) is compress(c, x)
   bool takes_functions;           // where(p, f, g, *xs) is another function
-  PyObject* result;               // the named tuple that several results are given as, or null
+  Gives gives;
+  PyObject* result;  // the named tuple that several results are given as, or null
   PyObject* dict;
 };
 PyTypeObject *builtin_type, *method_type;
@@ -63,7 +64,12 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
     std::vector<Argument> arguments(size);
     std::uint64_t given = 0;
     Py_ssize_t next = 0;
+    py::object first;  // what was given for the first parameter, where views are made of it
+    auto keep_first = [&](Py_ssize_t index, PyObject* value) {
+      if (index == 0 && self.gives != Gives::values) first = borrowed(value);
+    };
     if (self.collects && count > 2) {
+      keep_first(0, values[0]);
       arguments[0] = to_argument(values[0], info, 0);
       py::tuple rest(count - 1);
       for (Py_ssize_t i = 1; i < count; ++i) rest[i - 1] = borrowed(values[i]);
@@ -74,12 +80,14 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
     const Py_ssize_t limit = self.variadic >= 0 ? self.variadic : self.num_positional;
     for (; next < count && next < limit; ++next) {
       const Py_ssize_t index = self.second_first && next < 2 ? 1 - next : next;
+      keep_first(index, values[next]);
       arguments[index] = to_argument(values[next], info, index);
       given |= std::uint64_t(1) << index;
     }
     if (self.variadic >= 0 && !(given >> self.variadic & 1)) {
       py::tuple rest(std::max<Py_ssize_t>(0, count - next));
       for (Py_ssize_t i = next; i < count; ++i) rest[i - next] = borrowed(values[i]);
+      keep_first(self.variadic, rest.ptr());
       arguments[self.variadic] = to_argument(rest.ptr(), info, self.variadic);
       given |= std::uint64_t(1) << self.variadic;
     } else if (next < count) {
@@ -93,6 +101,7 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
         if (index < 0) throw_call(info, "there is no argument '" + utf8_of(name) + "'");
         if (given >> index & 1)
           throw_call(info, "argument '" + info.parameters[index].name + "' was given twice");
+        keep_first(index, values[count + i]);
         arguments[index] = to_argument(values[count + i], info, index);
         given |= std::uint64_t(1) << index;
       }
@@ -104,6 +113,10 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
       arguments[i] = *info.parameters[i].fallback;
     }
     const Argument result = info.call(arguments);
+    if (first)
+      return give_views(info, self.gives, first.ptr(), std::move(arguments), result)
+          .release()
+          .ptr();
     if (const Array* array = std::get_if<Array>(&result.value)) return wrap(*array);
     const py::object plain = from_argument(result);
     if (self.result && PyTuple_Check(plain.ptr()))
@@ -112,7 +125,7 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
   });
 }
 
-PyObject* make(const FunctionInfo& info, PyTypeObject* type) {
+PyObject* make(const FunctionInfo& info, PyTypeObject* type, const std::string& name) {
   BuiltinObject* self = PyObject_GC_New(BuiltinObject, type);
   if (!self) throw py::error_already_set();
   self->vectorcall = call;
@@ -123,6 +136,7 @@ PyObject* make(const FunctionInfo& info, PyTypeObject* type) {
   self->collects = type == method_type && (info.name == "reshape" || info.name == "transpose");
   self->second_first = type == method_type && info.name == "compress";
   self->takes_functions = info.module == "numpy" && info.name == "where";
+  self->gives = name == "flatten" ? Gives::values : given_by(info);  // that method copies
   self->result = self->dict = nullptr;
   for (std::size_t i = 0; i < info.parameters.size(); ++i) {
     const Parameter& parameter = info.parameters[i];
@@ -279,7 +293,7 @@ PyTypeObject* make_type(const char* name, bool binds) {
 py::object builtin_of(const FunctionInfo& info) {
   static auto* made = new std::map<const FunctionInfo*, PyObject*>;
   PyObject*& object = (*made)[&info];
-  if (!object) object = make(info, builtin_type);
+  if (!object) object = make(info, builtin_type, info.name);
   return borrowed(object);
 }
 
@@ -337,7 +351,7 @@ void add_builtin(py::module_& module) {
     for (const auto& [method, function] : methods) {
       const FunctionInfo* info = find_function("numpy", function);
       if (!info) continue;
-      const py::object object = py::reinterpret_steal<py::object>(make(*info, method_type));
+      const py::object object = py::reinterpret_steal<py::object>(make(*info, method_type, method));
       if (PyObject_SetAttrString(reinterpret_cast<PyObject*>(array_type), method.c_str(),
                                  object.ptr()) < 0)
         throw py::error_already_set();

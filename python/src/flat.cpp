@@ -201,13 +201,13 @@ void add_flat(py::module_& module) {
   module.def("flat_call", [](const Jaxpr& jaxpr, py::object inputs, const std::string& name) {
     return from_arrays(flat::call(jaxpr, to_arrays(inputs), {{"name", name}}));
   });
-  module.def("flat_custom_jvp",
-             [](py::object function, py::object jvp, py::object inputs, const std::string& name) {
-               TransformScope scope("custom_jvp", name);
-               return from_arrays(flat::custom_jvp(to_function(function, name),
-                                                   to_function(jvp, "the jvp rule of " + name),
-                                                   to_arrays(inputs), name));
-             });
+  module.def("flat_custom_jvp", [](py::object function, py::object jvp, py::object inputs,
+                                   const std::string& name) {
+    TransformScope scope("custom_jvp", name);
+    return from_arrays(flat::custom_jvp(to_function(function, name),
+                                        to_function(jvp, "the jvp rule of " + name, Traces::part),
+                                        to_arrays(inputs), name));
+  });
   module.def("flat_custom_vjp", [](py::object function, py::object fwd, py::object bwd,
                                    py::object inputs, const std::string& name) {
     TransformScope scope("custom_vjp", name);
@@ -217,7 +217,7 @@ void add_flat(py::module_& module) {
       return flat::Forward{to_arrays(result[0]), to_arrays(result[1])};
     };
     return from_arrays(flat::custom_vjp(to_function(function, name), forward,
-                                        to_function(bwd, "the bwd rule of " + name),
+                                        to_function(bwd, "the bwd rule of " + name, Traces::part),
                                         to_arrays(inputs), name));
   });
   module.def("stages_custom_rules",
@@ -272,12 +272,22 @@ void add_flat(py::module_& module) {
   // Whether what is written to an array shows in another one, or the other way round.
   module.def("is_viewed", [](py::object array) {
     const auto* handle = reinterpret_cast<const ArrayObject*>(array.ptr());
-    return is_array(array.ptr()) && (handle->view || handle->first_view);
+    return is_array(array.ptr()) && (handle->view || handle->shown_views || handle->hidden_views);
+  });
+  // Writing to these arrays warns: a function that is being traced got them for the caller's.
+  module.def("mark_arguments", [](py::object arrays) {
+    for (py::handle array : arrays)
+      if (is_array(array.ptr())) reinterpret_cast<ArrayObject*>(array.ptr())->is_argument = true;
+  });
+  module.def("is_of_this_trace", [](py::object array) {
+    const Trace* trace = Trace::current();
+    return trace && is_array(array.ptr()) && trace->owns(array_of(array.ptr()));
   });
   // The jaxpr of a function of a list of arrays, and what it captured: a branch or the body of a
   // loop, which errors do not name as a transform.
   module.def("trace_region", [](py::object function, py::object avals) {
-    const Traced traced = make_jaxpr(to_function(function, "script"), to_avals(avals), "script");
+    const Traced traced =
+        make_jaxpr(to_function(function, "script", Traces::part), to_avals(avals), "script");
     return py::make_tuple(jaxpr_object(traced.jaxpr), from_arrays(traced.captured));
   });
   module.def("is_differentiable",

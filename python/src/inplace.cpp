@@ -1,37 +1,292 @@
-// Writing to arrays: x[i] = v, x += v, and views that show what is written.
+// Writing to arrays: x[i] = v, x op= v of variables, and the lists of views that a write hides.
 //
-// A value never changes. Writing computes a new one (a scatter, or the result of the operator) and
-// lets the handle stand for it. A basic index makes a view: a handle that knows its base and the
-// index. Writing to a view writes to its base, and whatever is written to an array is shown by its
-// views, which are cut out of it again; so all of it is differentiated like any other operation.
+// x[i] = v lets the handle stand for a new value (a scatter), so it is differentiated like any
+// other operation; what is written to a view is written to its base. Where nothing is traced or
+// taped and nobody else holds the memory, elements are written where they lie. x += v is no write,
+// but for variables of the tape. See NOTE: [views].
 // SPDX-License-Identifier: Apache-2.0
 #include "array.h"
 
 #include <plait/ops.h>
 #include <plait/tape.h>
+#include <plait/trace/concrete.h>
+#include <plait/trace/donated.h>
 
 #include <algorithm>
 
 namespace plait::python {
-
-struct ViewOf {
-  ArrayObject* base;  // a counted reference
-  Subscripts subscripts;
-  ArrayObject *next, *previous;  // among the base's views
-};
-
 namespace {
 
 ArrayObject* handle_of(PyObject* object) { return reinterpret_cast<ArrayObject*>(object); }
+PyObject* object_of(ArrayObject* handle) { return reinterpret_cast<PyObject*>(handle); }
 
-// Integers alone give an element, which is a value as in NumPy; arrays in an index copy.
-bool makes_view(const Subscripts& subscripts, const Array& result) {
-  bool element = true;
-  for (const Subscript& entry : subscripts) {
-    if (std::holds_alternative<Array>(entry)) return false;
-    element &= std::holds_alternative<Dim>(entry);
+bool is_base(const ArrayObject* handle) { return !handle->view || !handle->view->base; }
+
+ArrayObject* root_of(ArrayObject* handle) {
+  while (!is_base(handle)) handle = handle->view->base;
+  return handle;
+}
+
+// --- Lists of views ------------------------------------------------------------------------------
+
+void link(ArrayObject*& list, ArrayObject* handle) {
+  handle->view->previous = nullptr;
+  handle->view->next = list;
+  if (list) list->view->previous = handle;
+  list = handle;
+}
+
+void unlink(ArrayObject*& list, ArrayObject* handle) {
+  const ViewOf& view = *handle->view;
+  if (view.next) view.next->view->previous = view.previous;
+  (view.previous ? view.previous->view->next : list) = view.next;
+}
+
+// Lets go of what all views of base, and views of those, hold. The values are freed together, when
+// the lists are in order again: that may run other code.
+void hide_views(ArrayObject* base) {
+  if (!base->shown_views) return;
+  std::vector<Array> values;
+  std::vector<ArrayObject*> bases{base};
+  while (!bases.empty()) {
+    ArrayObject* const at = bases.back();
+    bases.pop_back();
+    while (ArrayObject* handle = at->shown_views) {
+      // A view on the tape stays there, also when its base is updated under no_grad.
+      handle->view->records = is_recording() || requires_grad(handle->array);
+      unlink(at->shown_views, handle);
+      link(at->hidden_views, handle);
+      values.push_back(std::exchange(handle->array, Array()));
+      if (handle->shown_views) bases.push_back(handle);
+    }
   }
-  return !element || result.ndim() > 0;
+}
+
+// Each handle of the tree of hidden views under base, bases before their views.
+template <class Visit>
+void each_hidden(ArrayObject* base, Visit&& visit) {
+  std::vector<ArrayObject*> bases{base};
+  while (!bases.empty()) {
+    ArrayObject* const at = bases.back();
+    bases.pop_back();
+    for (ArrayObject* handle = at->hidden_views; handle; handle = handle->view->next) {
+      visit(handle);
+      bases.push_back(handle);
+    }
+  }
+}
+
+void hold(ArrayObject* handle, Array value) {
+  unlink(handle->view->base->hidden_views, handle);
+  handle->array = std::move(value);
+  link(handle->view->base->shown_views, handle);
+}
+
+// The trace that a handle was made in, if it still runs: the only one that may have written to it.
+Trace* trace_of(const ArrayObject* handle) {
+  Trace* trace = Trace::current();
+  while (trace && trace->id() != handle->made_in) trace = trace->parent();
+  return trace;
+}
+
+}  // namespace
+
+void show(ArrayObject* self) {
+  std::vector<ArrayObject*> hidden;
+  for (ArrayObject* at = self; !at->array.is_valid() && !is_base(at); at = at->view->base)
+    hidden.push_back(at);
+  if (hidden.empty()) return;
+  const TraceScope scope(trace_of(root_of(self)));
+  for (; !hidden.empty(); hidden.pop_back()) {
+    ArrayObject* const handle = hidden.back();
+    const ViewOf& view = *handle->view;
+    const RecordingScope recording(view.records);
+    if (!view.map.part) {
+      hold(handle, view.map.read(view.base->array));
+      continue;
+    }
+    // All parts that one call gave.
+    const Arrays parts = view.map.read_parts(view.base->array);
+    const auto call = view.map.call;
+    for (ArrayObject *at = view.base->hidden_views, *next; at; at = next) {
+      next = at->view->next;
+      if (at->view->map.call == call) hold(at, parts.at(*at->view->map.part));
+    }
+  }
+}
+
+void show_views(ArrayObject* base) {
+  std::vector<py::object> hidden;
+  each_hidden(base, [&](ArrayObject* handle) { hidden.push_back(borrowed(object_of(handle))); });
+  for (const py::object& handle : hidden) array_of(handle.ptr());
+}
+
+PyObject* wrap_view(ArrayObject* base, ViewMap map, Array array, const char* made_by) {
+  PyObject* object = wrap(std::move(array));
+  if (!object) return object;
+  ArrayObject* self = handle_of(object);
+  self->view = new ViewOf{handle_of(Py_NewRef(object_of(base))), std::move(map), made_by};
+  link(base->shown_views, self);
+  return object;
+}
+
+PyObject* wrap_unwritable(Array array, const char* made_by) {
+  PyObject* object = wrap(std::move(array));
+  if (object) handle_of(object)->view = new ViewOf{nullptr, {}, made_by};
+  return object;
+}
+
+// A chain of views of views is let go of one by one, without recursion.
+void forget_view(ArrayObject* self) {
+  static std::vector<PyObject*>* waiting = nullptr;  // guarded by the GIL
+  if (ArrayObject* base = self->view->base)
+    unlink(self->array.is_valid() ? base->shown_views : base->hidden_views, self);
+  ViewOf* view = std::exchange(self->view, nullptr);
+  PyObject* base = object_of(view->base);
+  delete view;
+  if (!base) return;
+  if (waiting) {
+    waiting->push_back(base);
+    return;
+  }
+  std::vector<PyObject*> bases{base};
+  waiting = &bases;
+  while (!bases.empty()) {
+    PyObject* next = bases.back();
+    bases.pop_back();
+    Py_DECREF(next);
+  }
+  waiting = nullptr;
+}
+
+// --- Writing -------------------------------------------------------------------------------------
+
+namespace {
+
+// A trace runs the function once for all calls: what it writes outside of itself is lost.
+void check_fresh(const ArrayObject* root) {
+  const Trace* trace = Trace::current();
+  if (!trace || root->made_in == trace->id()) return;
+  throw TracerError("an array of type " + root->array.aval().to_string() +
+                        " that was made outside of the function is written to while " +
+                        std::string(trace->name()) + " traces the function",
+                    "pass it as an argument and return it, or make a new array: "
+                    "x = x.at[index].set(v), x = x + v");
+}
+
+void check_writable(ArrayObject* self) {
+  ArrayObject* root = self;
+  for (;; root = root->view->base) {
+    if (root->view && root->view->made_by)
+      throw ValueError("the result of " + std::string(root->view->made_by) +
+                           ", which cannot be written to, is written to",
+                       "write to the array that it was made of, or to a copy: x = x.copy()");
+    if (is_base(root)) break;
+  }
+  if (const auto* donated = dynamic_cast<const DonatedNode*>(root->array.node()))
+    throw ValueError("an array of type " + array_of(object_of(self)).aval().to_string() +
+                         (self == root ? "" : ", a view of one,") +
+                         " is written to after it had been donated to `" + donated->function + "`",
+                     "write to what the function returned, or to a copy made before: x.copy()");
+  check_fresh(root);
+}
+
+void warn_of_argument(const ArrayObject* root) {
+  if (!root->is_argument || !Trace::current()) return;
+  const std::string text =
+      "x[...] = v writes to an argument of a function while " +
+      std::string(Trace::current()->name()) +
+      " traces it: the function has an array of its own, and the caller's stays as it is. Write to "
+      "a copy, x = x.copy(), or return x.at[...].set(v)";
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw py::error_already_set();
+}
+
+// Lets a handle stand for value, through what it is a view of.
+void replace(ArrayObject* self, Array value) {
+  array_of(object_of(self));
+  ArrayObject* root = self;
+  for (; !is_base(root); root = root->view->base)
+    value = root->view->map.write(root->view->base->array, value);
+  Array updated = root->array;
+  assign(updated, value);
+  hide_views(root);
+  if (is_recording() && requires_grad(updated))
+    each_hidden(root, [](ArrayObject* handle) { handle->view->records = true; });
+  std::swap(root->array, updated);
+}
+
+// Whether only this handle leads to its memory, which no view holds any more.
+bool owns_memory(const ArrayObject* root) {
+  if (!root->array.node()->is_plain() || !DonatedNode::is_unique(*root->array.node())) return false;
+  const Array& array = root->array;
+  const ConcreteNode& node = *static_cast<const ConcreteNode*>(array.node());
+  const Storage& storage = node.buffer.storage();
+  if (node.is_literal || array.aval().weak || !storage.is_unique() || storage.is_foreign())
+    return false;
+  for (int axis = 0; axis < array.ndim(); ++axis)  // elements that were broadcast are one
+    if (node.buffer.strides()[axis] == 0 && node.buffer.shape()[axis] > 1) return false;
+  return true;
+}
+
+// Whether values were written over elements of self where they lie.
+bool write_where_it_lies(ArrayObject* self, ArrayObject* root, const Subscripts& subscripts,
+                         const Array& values) {
+  if (Trace::current() || !values.node()->is_plain()) return false;
+  const auto is_plain = [](const Subscript& entry) {
+    const Array* array = std::get_if<Array>(&entry);
+    return !array || array->node()->is_plain();
+  };
+  if (!std::all_of(subscripts.begin(), subscripts.end(), is_plain)) return false;
+  hide_views(root);
+  if (!owns_memory(root)) return false;
+  const Array& shown = array_of(object_of(self));
+  const auto memory_of = [](const Array& array) {
+    return static_cast<const ConcreteNode*>(array.node())->buffer.storage().data();
+  };
+  if (memory_of(shown) != memory_of(root->array)) return false;  // what it shows is a copy
+  write_memory(shown, subscripts, values);
+  return true;
+}
+
+int rank_of_kind(DType dtype) {
+  return dtype == DType::bool_ ? 0 : is_integer(dtype) ? 1 : is_floating(dtype) ? 2 : 3;
+}
+
+// NumPy would drop the fraction, or the imaginary part.
+void require_kind(const Array& x, const Array& values) {
+  const int kind = rank_of_kind(values.dtype());
+  if (kind < 2 || kind <= rank_of_kind(x.dtype())) return;
+  throw DtypeError("x[...] = v: values of dtype " + std::string(name_of(values.dtype())) +
+                       " for an array of dtype " + std::string(name_of(x.dtype())),
+                   kind == 3 ? "take their .real first, or make the array complex"
+                             : "convert them with .astype(int), or make the array float");
+}
+
+// The result of x op y as a value of a variable x.
+Array fitted(const Array& x, const Array& result) {
+  if (!(x.shape() == result.shape()))
+    throw ShapeError("an operator such as += gives shape (" + result.shape().to_string() +
+                         ") for a variable of shape (" + x.shape().to_string() +
+                         "), and writing cannot change a shape",
+                     "write x = x + y, which makes a new array");
+  if (x.dtype() == result.dtype()) return result;
+  if (rank_of_kind(result.dtype()) > rank_of_kind(x.dtype()))
+    throw DtypeError("an operator such as += gives " + std::string(name_of(result.dtype())) +
+                         " for a variable of " + std::string(name_of(x.dtype())) +
+                         ", and writing cannot change a dtype",
+                     "write x = x + y, which makes a new array, or convert x with .astype");
+  return lax::convert_element_type(result, x.dtype());
+}
+
+void write(ArrayObject* self, const Subscripts& subscripts, PyObject* value) {
+  const py::object keep = borrowed(object_of(root_of(self)));
+  check_writable(self);
+  const Array values = to_array(value, {"x[...] = v"});
+  require_kind(array_of(object_of(self)), values);
+  ArrayObject* const root = handle_of(keep.ptr());
+  warn_of_argument(root);
+  if (!write_where_it_lies(self, root, subscripts, values))
+    replace(self, update_item(array_of(object_of(self)), subscripts, values, UpdateKind::set));
 }
 
 bool operator==(const Range& a, const Range& b) {
@@ -50,107 +305,29 @@ bool same_place(const Subscripts& a, const Subscripts& b) {
                     });
 }
 
-// A trace runs the function once for all calls: what it writes outside of itself is lost.
-void check_fresh(const ArrayObject* root) {
-  const Trace* trace = Trace::current();
-  if (!trace || root->made_in == trace->id()) return;
-  throw TracerError("an array of type " + root->array.aval().to_string() +
-                        " that was made outside of the function is written to while " +
-                        std::string(trace->name()) + " traces the function",
-                    "pass it as an argument and return it, or make a new array: "
-                    "x = x.at[index].set(v), x = x + v");
-}
-
-// What views of a handle show when it stands for value, and views of those.
-struct Change {
-  py::object handle;
-  Array value;
-};
-
-void add_views(std::vector<Change>& changes, const ArrayObject* base, const Array& value) {
-  const std::size_t first = changes.size();
-  for (ArrayObject* view = base->first_view; view; view = view->view->next)
-    changes.push_back({borrowed(reinterpret_cast<PyObject*>(view)), Array()});
-  for (std::size_t i = first, end = changes.size(); i < end; ++i) {
-    const ArrayObject* view = handle_of(changes[i].handle.ptr());
-    // A view on the tape stays there, also when its base is updated under no_grad.
-    const RecordingScope scope(is_recording() || requires_grad(view->array));
-    changes[i].value = getitem(value, view->view->subscripts);
+// Integers alone give an element, which is a value as in NumPy; arrays in an index copy.
+bool makes_view(const Subscripts& subscripts, const Array& result) {
+  bool element = true;
+  for (const Subscript& entry : subscripts) {
+    if (std::holds_alternative<Array>(entry)) return false;
+    element &= std::holds_alternative<Dim>(entry);
   }
-}
-
-// Lets the handle stand for value, through what it is a view of.
-void write(ArrayObject* self, Array value) {
-  ArrayObject* root = self;
-  while (root->view) root = root->view->base;
-  check_fresh(root);
-  for (root = self; root->view; root = root->view->base)
-    value = update_item(root->view->base->array, root->view->subscripts, value, UpdateKind::set);
-  Array updated = root->array;
-  assign(updated, value);
-  std::vector<Change> changes;
-  changes.push_back({borrowed(reinterpret_cast<PyObject*>(root)), updated});
-  for (std::size_t i = 0; i < changes.size(); ++i) {
-    const Array shown = changes[i].value;
-    add_views(changes, handle_of(changes[i].handle.ptr()), shown);
-  }
-  for (Change& change : changes) std::swap(handle_of(change.handle.ptr())->array, change.value);
-}
-
-int rank_of_kind(DType dtype) {
-  return dtype == DType::bool_ ? 0 : is_integer(dtype) ? 1 : is_floating(dtype) ? 2 : 3;
-}
-
-// The result of x op y as a value of x's type: NumPy's rule of the same kind.
-Array fitted(const Array& x, const Array& result) {
-  if (!(x.shape() == result.shape()))
-    throw ShapeError("an operator such as += gives shape (" + result.shape().to_string() +
-                         ") for an array of shape (" + x.shape().to_string() +
-                         "), and writing cannot change a shape",
-                     "write x = x + y, which makes a new array");
-  if (x.dtype() == result.dtype() || x.aval().weak) return result;
-  if (rank_of_kind(result.dtype()) > rank_of_kind(x.dtype()))
-    throw DtypeError("an operator such as += gives " + std::string(name_of(result.dtype())) +
-                         " for an array of " + std::string(name_of(x.dtype())) +
-                         ", and writing cannot change a dtype",
-                     "write x = x + y, which makes a new array, or convert x with .astype");
-  return lax::convert_element_type(result, x.dtype());
+  return !element || result.ndim() > 0;
 }
 
 }  // namespace
 
-PyObject* wrap_view(PyObject* base, Subscripts subscripts, Array array) {
-  const bool is_view = makes_view(subscripts, array);
-  PyObject* object = wrap(std::move(array));
-  if (!object || !is_view) return object;
-  ArrayObject* self = handle_of(object);
-  ArrayObject* of = handle_of(Py_NewRef(base));
-  self->view = new ViewOf{of, std::move(subscripts), of->first_view, nullptr};
-  if (of->first_view) of->first_view->view->previous = self;
-  of->first_view = self;
-  return object;
-}
-
-// A chain of views of views is let go of one by one, without recursion.
-void forget_view(ArrayObject* self) {
-  static std::vector<PyObject*>* waiting = nullptr;  // guarded by the GIL
-  ViewOf* view = std::exchange(self->view, nullptr);
-  if (view->next) view->next->view->previous = view->previous;
-  (view->previous ? view->previous->view->next : view->base->first_view) = view->next;
-  auto* base = reinterpret_cast<PyObject*>(view->base);
-  delete view;
-  if (waiting) {
-    waiting->push_back(base);
-    return;
+PyObject* wrap_item(PyObject* base, Subscripts subscripts, Array array) {
+  if (makes_view(subscripts, array))
+    return wrap_view(handle_of(base), {std::move(subscripts)}, std::move(array));
+  // An element does not hold the memory of many, which would be copied by the next write.
+  if (array.ndim() == 0 && array.node()->is_plain()) {
+    constexpr std::size_t many = 4096;
+    const Buffer& buffer = static_cast<const ConcreteNode*>(array.node())->buffer;
+    if (buffer.storage().bytes() > many)
+      array = make_concrete(array.aval(), Buffer::copy_of(buffer.view()));
   }
-  std::vector<PyObject*> bases{base};
-  waiting = &bases;
-  while (!bases.empty()) {
-    PyObject* next = bases.back();
-    bases.pop_back();
-    Py_DECREF(next);
-  }
-  waiting = nullptr;
+  return wrap(std::move(array));
 }
 
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
@@ -159,23 +336,36 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     if (!value)
       throw DtypeError("elements of an array cannot be deleted", "use plait.numpy.delete");
     const Subscripts subscripts = to_subscripts(key);
-    // x[i] += v has written through the view x[i] already, and sets it once more.
+    // x[i] += v of a variable has written through the view x[i] already, and sets it once more.
     if (is_array(value)) {
       const ViewOf* view = handle_of(value)->view;
-      if (view && view->base == handle_of(self) && same_place(view->subscripts, subscripts))
+      if (view && view->base == handle_of(self) && !view->map.call && !view->made_by &&
+          same_place(view->map.subscripts, subscripts))
         return 0;
     }
-    const Array values = to_array(value, {"x[...] = v"});
-    write(handle_of(self), update_item(array_of(self), subscripts, values, UpdateKind::set));
+    write(handle_of(self), subscripts, value);
     return 0;
   });
+}
+
+int set_all(PyObject* view, PyObject* value) {
+  return guarded_int([&] {
+    write(handle_of(view), {Ellipsis{}}, value);
+    return 0;
+  });
+}
+
+bool is_written_by_operators(PyObject* self) {
+  const ArrayObject* root = root_of(handle_of(self));
+  return root->array.is_valid() && root->array.node()->is_taped() && is_variable(root->array);
 }
 
 PyObject* write_result(PyObject* self, PyObject* result) {
   if (!result || result == Py_NotImplemented) return result;
   const py::object owner = py::reinterpret_steal<py::object>(result);
   return guarded([&] {
-    write(handle_of(self), fitted(array_of(self), array_of(result)));
+    check_writable(handle_of(self));
+    replace(handle_of(self), fitted(array_of(self), array_of(result)));
     return Py_NewRef(self);
   });
 }

@@ -115,17 +115,28 @@ py::list from_arrays(std::span<const Array> arrays) {
   return list;
 }
 
-Function to_function(py::object callable, std::string what) {
+Function to_function(py::object callable, std::string what, Traces traces) {
+  const std::uint64_t around = Trace::current() ? Trace::current()->id() : 0;
   // The last owner may let go of the callable without the GIL.
-  return [shared = share(std::move(callable)),
-          what = std::move(what)](std::span<const Array> inputs) {
+  return [shared = share(std::move(callable)), what = std::move(what), traces,
+          around](std::span<const Array> inputs) {
     py::gil_scoped_acquire gil;
     const ArgumentNames none({});
-    const py::object result = borrowed(static_cast<PyObject*>(shared.get()))(from_arrays(inputs));
+    const LivingArrays living;
+    const py::object function = borrowed(static_cast<PyObject*>(shared.get()));
+    py::object result = function(from_arrays(inputs));
     Arrays outputs;
     for (py::handle item : result) outputs.push_back(to_array(item.ptr(), {what}));
+    result = {};
+    const bool ends = Trace::current() && Trace::current()->id() != around;
+    if (traces == Traces::function && ends && living.count() != 0)
+      check_nothing_left(function, py::list());
     return outputs;
   };
+}
+
+void check_nothing_left(const py::object& function, const py::list& objects) {
+  py::module_::import("plait._left").attr("check")(function, objects);
 }
 
 ArgumentNames::Name to_names(const py::object& place) {

@@ -6,6 +6,7 @@
 // it.
 // SPDX-License-Identifier: Apache-2.0
 #include "jit.h"
+#include "views.h"
 
 #include <plait/tape_nodes.h>
 #include <plait/trace/concrete.h>
@@ -129,13 +130,18 @@ void make_executable(const JitState& state, const JitEntry& entry, Instance& ins
       !instance.releases_gil && SpareOutputs::can_keep(instance.executable->outputs());
 }
 
-// Takes donated arrays from their Python objects, which cannot be used from then on.
+// Takes donated arrays from their Python objects, which cannot be used from then on. Views of them
+// keep what they show.
 void take_donated(const JitState& state, const JitInputs& inputs) {
   if (inputs.owners.empty()) return;
   const SourceScope line(Source::current());  // of what is left of each
   for (const py::object& owner : inputs.owners)
-    if (owner && array_of(owner.ptr()).is_concrete())
-      donate(reinterpret_cast<ArrayObject*>(owner.ptr())->array, state.name);
+    if (owner && array_of(owner.ptr()).is_concrete()) {
+      auto* handle = reinterpret_cast<ArrayObject*>(owner.ptr());
+      show_views(handle);
+      if (handle->view) forget_view(handle);
+      donate(handle->array, state.name);
+    }
 }
 
 // What somebody else still sees of donated arrays (another object, a captured array, NumPy) gets a

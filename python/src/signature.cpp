@@ -283,11 +283,14 @@ void check_sizes(const JitState& state, const JitEntry& entry, std::span<const S
 }
 
 // Calls the function on traced arrays in place of the entry's; outputs gets their structure.
-Arrays call_traced(const JitState& state, const JitEntry& entry, std::vector<py::object> leaves,
-                   std::span<const Array> tracers, TreeDef& structure) {
+Arrays call_function(const JitState& state, const JitEntry& entry, std::vector<py::object> leaves,
+                     std::span<const Array> tracers, TreeDef& structure) {
   std::size_t next = 0, at = 0;
   for (std::size_t k = 0; k < leaves.size(); ++k)
-    if (entry.leaves[k].aval) leaves[k] = to_python(tracers[next++]);
+    if (entry.leaves[k].aval) {
+      leaves[k] = to_python(tracers[next++]);
+      reinterpret_cast<ArrayObject*>(leaves[k].ptr())->is_argument = true;
+    }
   py::tuple arguments(entry.num_positional);
   py::dict keywords;
   for (std::size_t i = 0; i < entry.arguments.size(); ++i) {
@@ -322,6 +325,16 @@ Arrays call_traced(const JitState& state, const JitEntry& entry, std::vector<py:
   return arrays;
 }
 
+// The same; TracerError when the function leaves values of the trace behind.
+Arrays call_traced(const JitState& state, const JitCall& call, const JitEntry& entry,
+                   const std::vector<py::object>& leaves, std::span<const Array> tracers,
+                   TreeDef& structure) {
+  const LivingArrays living;
+  Arrays arrays = call_function(state, entry, leaves, tracers, structure);
+  if (living.count() != 0) check_nothing_left(state.function, objects_of(state, call, entry));
+  return arrays;
+}
+
 }  // namespace
 
 std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool& keeps) {
@@ -339,7 +352,7 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
     check_sizes(state, *entry, specs, constraints, avals);
   }
   const Function function = [&](std::span<const Array> tracers) {
-    return call_traced(state, *entry, leaves, tracers, entry->outputs);
+    return call_traced(state, call, *entry, leaves, tracers, entry->outputs);
   };
   Conversions made;
   Conversions* const outer = std::exchange(conversions, &made);

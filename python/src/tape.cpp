@@ -45,7 +45,7 @@ PyObject* backward_method(PyObject* self, PyObject* arguments, PyObject* names) 
 }
 
 PyObject* detach_method(PyObject* self, PyObject*) {
-  return guarded([&] { return wrap(detach(array_of(self))); });
+  return guarded([&] { return wrap_unwritable(detach(array_of(self)), "detach()"); });
 }
 
 PyObject* register_hook_method(PyObject* self, PyObject* hook) {

@@ -66,7 +66,10 @@ def test_the_interpreter_ends_while_arrays_threads_and_traces_live():
         import plait, plait.numpy as jnp
         from plait import grad, jit
         kept = []
-        jit(lambda x: kept.append(x) or x)(1.0)
+        try:
+            jit(lambda x: kept.append(x) or x)(1.0)
+        except plait.TracerError:
+            pass
         p = plait.Primitive("at_the_end")
         p.abstract(lambda a: a)
         p.eval(lambda a: a + 1)
