@@ -32,7 +32,7 @@ VALUE, SAME_OBJECT, TYPE, LENGTH, KEYS, ITEMS, BYTES, AVAL, CODE, ABSENT, ALIAS 
 
 MOST_BYTES = 1 << 20
 MOST_NODES = 200_000
-MOST_FRAMES = 2_000
+MOST_FRAMES = 500
 DEEPEST = 24
 
 OURS = ("plait", "numpy", "math")
@@ -107,7 +107,6 @@ Group = collections.namedtuple("Group", "parts")  # a tuple or list that the cod
 Closure = collections.namedtuple("Closure", "code frame")
 
 
-
 def union(values):
     return frozenset().union(*values)
 
@@ -117,6 +116,7 @@ class Reader:
 
     def __init__(self, arguments):
         self.arguments = arguments  # of the jitted function, by parameter: nodes
+        self.home = None  # the package of the jitted function
         self.guards = []
         self.guarded = set()
         self.nodes, self.leaves = {}, {}
@@ -153,6 +153,15 @@ class Reader:
         elif (id(found.root), found.steps) != place and not is_array(value):
             self.guard(Node(value, root, steps, text), ALIAS, found.path)
         return found
+
+    def is_user(self, value):
+        """Whether code of the user defines it, and no library: code of those is not followed."""
+        module = module_of(value)
+        if module in ("plait", "numpy"):
+            return False
+        if module in ("__main__", self.home):
+            return True
+        return module not in sys.stdlib_module_names and not is_installed(module)
 
     def guard(self, node, kind, expected):
         if not node.steps and kind in (SAME_OBJECT, CODE, TYPE):
@@ -250,7 +259,7 @@ class Reader:
 
     def use_known(self, item):
         wrapped = getattr(item.value, "__wrapped__", None)
-        if isinstance(wrapped, types.FunctionType) and is_user(wrapped):
+        if isinstance(wrapped, types.FunctionType) and self.is_user(wrapped):
             self.use_node(self.root(wrapped, wrapped.__name__), "any")
 
     def use_node(self, node, how):
@@ -312,6 +321,7 @@ class Reader:
 
     def start(self, function):
         """Follows a function that is called with unknown arguments."""
+        self.home = module_of(function)
         is_object = not isinstance(function, (types.FunctionType, functools.partial))
         is_object = is_object and not is_wrapper(function)
         is_method = isinstance(function, types.MethodType)
@@ -346,9 +356,9 @@ class Reader:
             own |= {slots} if isinstance(slots, str) else set(slots)
         methods = set()
         for cls in kind.__mro__:
-            if is_user(cls):
+            if self.is_user(cls):
                 methods |= set(cls.__dict__)
-        everything = self.reads_all or id(value) in self.alls or not is_user(kind)
+        everything = self.reads_all or id(value) in self.alls or not self.is_user(kind)
         read = own | methods if everything else (own | methods) & self.names
         read |= {name for name in methods if name.startswith("__") and callable_of(kind, name)}
         return read - UNREAD
@@ -443,14 +453,16 @@ class Reader:
     def missing(self, node, name, text):
         self.guard(Node(None, node.root, (*node.steps, (ATTRIBUTE, name)), text), ABSENT, 0)
         hook = find_in_class(type(node.value), "__getattr__")
-        if isinstance(hook, types.FunctionType) and is_user(hook):
-            function = self.root(hook, "__getattr__", type(node.value), ((ATTRIBUTE, "__getattr__"),))
+        if isinstance(hook, types.FunctionType) and self.is_user(hook):
+            function = self.root(
+                hook, "__getattr__", type(node.value), ((ATTRIBUTE, "__getattr__"),)
+            )
             return self.call_function(function, [frozenset([node]), self.constant(name)])
         return NOTHING
 
     def of_property(self, kind, name, found, node):
         self.guard(node, TYPE, kind)
-        if isinstance(found.fget, types.FunctionType) and is_user(found.fget):
+        if isinstance(found.fget, types.FunctionType) and self.is_user(found.fget):
             return self.call_function(self.root(found.fget, name), [frozenset([node])])
         return NOTHING
 
@@ -491,7 +503,7 @@ class Reader:
         found = NOTHING
         for cls in kind.__mro__:
             method = cls.__dict__.get(name)
-            if isinstance(method, types.FunctionType) and is_user(cls):
+            if isinstance(method, types.FunctionType) and self.is_user(cls):
                 function = self.root(method, name, cls, ((ATTRIBUTE, name),))
                 found |= frozenset([Bound(function, owner)])
         return found
@@ -596,7 +608,9 @@ class Reader:
         return NOTHING
 
     def holds_plait(self, value):
-        return any(isinstance(item, Node) and isinstance(item.value, _plait.Array) for item in value)
+        return any(
+            isinstance(item, Node) and isinstance(item.value, _plait.Array) for item in value
+        )
 
     # --- Calls ----------------------------------------------------------------------------------
 
@@ -635,9 +649,9 @@ class Reader:
             self.call(self.data(node, "__wrapped__"), args, names)
         elif isinstance(value, type):
             return self.construct(node, args, names)
-        elif isinstance(find_in_class(type(value), "__call__"), types.FunctionType) and is_user(
-            type(value)
-        ):
+        elif isinstance(
+            find_in_class(type(value), "__call__"), types.FunctionType
+        ) and self.is_user(type(value)):
             return self.call(self.data(node, "__call__"), args, names)
         else:
             self.use_node(node, "any")
@@ -648,13 +662,13 @@ class Reader:
     def construct(self, node, args, names):
         self.guard(node, SAME_OBJECT, node.value)
         method = find_in_class(node.value, "__init__")
-        if isinstance(method, types.FunctionType) and is_user(node.value):
+        if isinstance(method, types.FunctionType) and self.is_user(node.value):
             function = self.root(method, "__init__", node.value, ((ATTRIBUTE, "__init__"),))
             self.call_function(function, [NOTHING, *args], names)
         for arg in args:
             self.use(arg)
         # What its methods read of the module is read.
-        for name, found in list(vars(node.value).items()) if is_user(node.value) else ():
+        for name, found in list(vars(node.value).items()) if self.is_user(node.value) else ():
             if isinstance(found, types.FunctionType) and name != "__init__":
                 self.postponed.append(self.root(found, name, node.value, ((ATTRIBUTE, name),)))
         return NOTHING
@@ -703,10 +717,13 @@ class Reader:
             function = wrapped
         if not isinstance(function, types.FunctionType):
             return self.call(frozenset([node]), args or [], names)
-        if not is_user(function):
+        if not self.is_user(function):
             self.guard(node, SAME_OBJECT, function)
+            is_ours = module_of(function) == "plait"
             for arg in args or ():
-                self.use(arg, "direct" if module_of(function) == "plait" else "any")
+                self.use(arg, "direct" if is_ours else "any")
+                if not is_ours:  # a library reads what it likes
+                    self.alls |= {id(item.value) for item in arg if isinstance(item, Node)}
             return NOTHING
         # What plait.script rewrites spells the names of the original with other instructions.
         self.guard(node, CODE, function)
@@ -773,12 +790,11 @@ def module_of(value):
     return module.partition(".")[0] if isinstance(module, str) else ""
 
 
-def is_user(value):
-    """Whether code of the user defines it, and not plait, NumPy or the standard library."""
-    module = module_of(value)
-    if module in ("plait", "numpy"):
-        return False
-    return module == "__main__" or module not in sys.stdlib_module_names
+@functools.lru_cache(maxsize=4096)
+def is_installed(module):
+    """Whether a top-level module belongs to an installed library."""
+    file = getattr(sys.modules.get(module), "__file__", None) or ""
+    return "/site-packages/" in file or "/dist-packages/" in file
 
 
 # --- Functions of the language that say what they do to their arguments --------------------------

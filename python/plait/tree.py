@@ -54,9 +54,7 @@ def treedef_is_leaf(treedef):
 
 def treedef_tuple(treedefs):
     """The structure of a tuple of trees of these structures."""
-    return structure(
-        tuple(treedef.unflatten(range(treedef.num_leaves)) for treedef in treedefs)
-    )
+    return structure(tuple(treedef.unflatten(range(treedef.num_leaves)) for treedef in treedefs))
 
 
 def all_leaves(iterable, is_leaf=None):

@@ -35,8 +35,8 @@ PyObject* look_up(PyObject* from, PyObject* name, PlaceValues& values) {
 // Whether comparing values of this type, or looking them up, runs code of Python.
 bool is_plain(PyObject* object) {
   if (object == Py_None || object == Py_Ellipsis) return true;
-  for (PyTypeObject* type : {&PyUnicode_Type, &PyLong_Type, &PyFloat_Type, &PyBool_Type,
-                             &PyBytes_Type, &PyComplex_Type})
+  for (PyTypeObject* type :
+       {&PyUnicode_Type, &PyLong_Type, &PyFloat_Type, &PyBool_Type, &PyBytes_Type, &PyComplex_Type})
     if (Py_TYPE(object) == type) return true;
   return is_numpy_scalar(object) || is_numpy_dtype(object);
 }
@@ -157,8 +157,9 @@ bool same_static(PyObject* a, PyObject* b) {
 int Places::add(py::handle path) {
   auto number = [&](int parent, Step step, py::object key) {
     const bool is_root = step == Step::root;
-    const py::object name = py::make_tuple(
-        parent, int(step), is_root ? py::int_(std::uintptr_t(key.ptr())) : key, type_name_of(key.ptr()));
+    const py::object name =
+        py::make_tuple(parent, int(step), is_root ? py::int_(std::uintptr_t(key.ptr())) : key,
+                       type_name_of(key.ptr()));
     if (numbers_.contains(name)) return numbers_[name].cast<int>();
     Py_ssize_t index = -1;
     if (PyLong_CheckExact(key.ptr())) {
@@ -200,8 +201,8 @@ PyObject* Places::follow(const Place& place, PyObject* from, PlaceValues& values
         const Py_ssize_t index = place.index < 0 ? place.index + size : place.index;
         return index >= 0 && index < size ? PySequence_Fast_GET_ITEM(from, index) : nullptr;
       }
-      values.kept.push_back(py::reinterpret_steal<py::object>(
-          PyObject_GetItem(from, place.key.ptr())));
+      values.kept.push_back(
+          py::reinterpret_steal<py::object>(PyObject_GetItem(from, place.key.ptr())));
       return values.kept.back().ptr();
     case Step::closure:
       return is_function ? PyFunction_GET_CLOSURE(from) : nullptr;
@@ -271,7 +272,7 @@ bool Guard::holds(const PlaceValues& values) const {
       return (is_array(now) || PyObject_CheckBuffer(now) || is_numpy_array(now)) &&
              (!is_array(now) || array_of(now).is_concrete()) && contents_of(now) == bytes;
     case Kind::aval:
-      return type_of_array(now) == aval;
+      return is_array(now) ? aval && array_of(now).aval() == *aval : type_of_array(now) == aval;
     case Kind::code:
       return same_code(expected.ptr(), now);
     case Kind::absent:
@@ -299,8 +300,7 @@ std::string Guard::explain(const PlaceValues& values) const {
     case Kind::items:
       return changed(text_of(now), text_of(py::list(expected).ptr()));
     case Kind::type:
-      return changed(type_name_of(now),
-                     reinterpret_cast<PyTypeObject*>(expected.ptr())->tp_name);
+      return changed(type_name_of(now), reinterpret_cast<PyTypeObject*>(expected.ptr())->tp_name);
     case Kind::length:
       return changed(std::to_string(length_of(now)), std::to_string(length));
     case Kind::keys:

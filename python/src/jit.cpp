@@ -207,7 +207,8 @@ template <const char* name>
 PyObject* stage(PyObject* self, PyObject* values, PyObject* keywords) {
   return guarded([&] {
     const py::object function = py::module_::import("plait._stages").attr(name);
-    const py::tuple all = py::make_tuple(borrowed(self)) + py::reinterpret_borrow<py::tuple>(values);
+    const py::tuple all =
+        py::make_tuple(borrowed(self)) + py::reinterpret_borrow<py::tuple>(values);
     return owned(PyObject_Call(function.ptr(), all.ptr(), keywords)).release().ptr();
   });
 }
@@ -316,7 +317,8 @@ void add_jit(py::module_& module) {
                self->state->parameters = std::move(parameters);
                return py::reinterpret_steal<py::object>(object);
              });
-  module.def("set_jit_disabled", [](bool disabled) { return std::exchange(is_disabled, disabled); });
+  module.def("set_jit_disabled",
+             [](bool disabled) { return std::exchange(is_disabled, disabled); });
   py::class_<CacheView>(module, "JitCache", "What a jitted function has kept.")
       .def_readonly("entries", &CacheView::entries)
       .def_readonly("captured", &CacheView::captured)

@@ -30,12 +30,17 @@ std::optional<DType> known_dtype(PyObject* dtype) {
   return std::nullopt;
 }
 
-Array share(PyObject* array, DType dtype) {
-  const NumpyArray& fields = fields_of(array);
+// Less is copied sooner than shared.
+constexpr std::size_t least_bytes = 1 << 10;
+
+View view_of(const NumpyArray& fields, DType dtype) {
   View view{fields.data, dtype, {}, {}};
   for (int i = 0; i < fields.ndim; ++i) view.shape.push_back(fields.shape[i]);
   view.strides = dense_strides(view.shape);
-  const std::size_t bytes = num_elements(view.shape) * size_of(dtype);
+  return view;
+}
+
+Array share(PyObject* array, const View& view, std::size_t bytes) {
   auto release = [array] {
     if (!Py_IsInitialized()) return;
     const PyGILState_STATE state = PyGILState_Ensure();
@@ -68,8 +73,11 @@ std::optional<Array> BorrowedMemory::read(PyObject* array) {
   const std::optional<DType> dtype = known_dtype(fields.dtype);
   if (!dtype || (fields.flags & row_major) == 0 || (fields.flags & aligned) == 0)
     return std::nullopt;
+  const View view = view_of(fields, *dtype);
+  const std::size_t bytes = num_elements(view.shape) * size_of(*dtype);
+  if (bytes < least_bytes) return Array(Buffer::copy_of(view));
   starts_.push_back(fields.data);
-  return share(array, *dtype);
+  return share(array, view, bytes);
 }
 
 bool BorrowedMemory::is_borrowed(const Array& array) const {

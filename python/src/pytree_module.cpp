@@ -208,8 +208,7 @@ void add_pytree(py::module_& module) {
         return py::make_tuple(list, treedef_object(std::move(structure)));
       },
       py::arg("tree"), py::arg("is_leaf") = py::none());
-  module.def("structure_of",
-             [](py::object tree) { return treedef_object(structure_of(tree)); });
+  module.def("structure_of", [](py::object tree) { return treedef_object(structure_of(tree)); });
   module.def("unflatten", [](py::object structure, py::object leaves) {
     return unflatten(treedef_of(structure), to_vector(leaves));
   });

@@ -284,8 +284,14 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
   Conversions* const outer = std::exchange(conversions, &made);
   struct Restore {
     Conversions* outer;
-    ~Restore() { conversions = outer; }
-  } restore{outer};
+    const Conversions& made;
+    ~Restore() {
+      conversions = outer;  // whose program captures what this one does
+      if (!outer) return;
+      outer->made.insert(outer->made.end(), made.made.begin(), made.made.end());
+      outer->read.insert(outer->read.end(), made.read.begin(), made.read.end());
+    }
+  } restore{outer, made};
   const std::vector<std::optional<Aval>> actual(avals.begin(), avals.end());
   const Traced traced = state.specs ? trace_with_specs(function, specs, actual, "jit", constraints)
                                     : make_jaxpr(function, avals, "jit");

@@ -71,9 +71,7 @@ def test_a_list_of_dicts_that_grows():
 )
 def test_numbers_of_a_list(read):
     items = [1.0, 2.0, 3.0]
-    follows(
-        lambda x: read(items, x), lambda: items.append(4.0), lambda: items.__setitem__(0, 9.0)
-    )
+    follows(lambda x: read(items, x), lambda: items.append(4.0), lambda: items.__setitem__(0, 9.0))
     long = [float(i) for i in range(10)]
     follows(lambda x: read(long, x), lambda: long.append(4.5), lambda: long.__setitem__(0, 9.0))
 
@@ -394,22 +392,31 @@ def test_large_numpy_arrays_that_numpy_computes_with_are_an_error():
     root(np.ones(1 << 20, np.float32))
 
 
-def test_results_never_share_memory_with_numpy():
-    w, x = np.float32([1, 2, 3, 4]), np.float32([5, 6, 7, 8])
-    jitted = plait.jit(lambda x: (x, w, w.reshape(2, 2).T if False else pnp.reshape(x, (2, 2)).T))
+@pytest.mark.parametrize("size", [4, 4000])
+def test_results_never_share_memory_with_numpy(size):
+    first, second = np.arange(size, dtype="float32"), np.arange(size, dtype="float32") + 5
+    w, x = first.copy(), second.copy()
+    jitted = plait.jit(lambda x: (x, w, pnp.reshape(x, (2, -1)).T, x[1:]))
     for _ in range(3):
-        w[:], x[:] = [1, 2, 3, 4], [5, 6, 7, 8]
-        same, captured, turned = jitted(x)
+        w[:], x[:] = first, second
+        results = jitted(x)
         w[:] = x[:] = 0
-        assert same.tolist() == [5, 6, 7, 8] and captured.tolist() == [1, 2, 3, 4]
-        assert turned.tolist() == [[5, 7], [6, 8]]
+        for result, expected in zip(results, (second, first, second.reshape(2, -1).T, second[1:])):
+            np.testing.assert_array_equal(np.asarray(result), expected)
     kept = []
     keeping = plait.jit(lambda x: plait.host_call(lambda v: (kept.append(v), v)[1], x, x))
     for _ in range(2):
-        x[:] = [5, 6, 7, 8]
+        x[:] = second
         keeping(x)
+        x[:] = 0
+    for value in kept:
+        np.testing.assert_array_equal(np.asarray(value), second)
+    recorded = plait.variable(pnp.ones(size))
+    x[:] = second
+    loss = (plait.jit(lambda v, x: v * x)(recorded, x)).sum()
     x[:] = 0
-    assert [np.asarray(v).tolist() for v in kept] == [[5, 6, 7, 8]] * len(kept)
+    loss.backward()
+    np.testing.assert_array_equal(np.asarray(recorded.grad), second)
 
 
 def test_numpy_arrays_of_every_layout_are_read():
@@ -511,3 +518,13 @@ def test_try_with_and_match_are_followed():
         lambda: options.update(absent=7.0),
         lambda: setattr(manager, "rate", 4.0),
     )
+
+
+def test_numpy_arrays_of_jitted_functions_within_jitted_functions():
+    w, v = np.float32([1, 2]), np.float32([3, 4])
+    inner = plait.jit(lambda x: x * w)
+    jitted = plait.jit(lambda x: inner(x) * v)
+    assert jitted(1.0).tolist() == [3, 8]
+    w[:], v[:] = [2, 1], [1, 1]
+    assert jitted(1.0).tolist() == [2, 1]
+    assert jitted.cache.misses == 1 and not jitted.cache.frozen

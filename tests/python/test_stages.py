@@ -103,7 +103,9 @@ def test_structures_tell_their_nodes_and_compose():
     ]
     assert plait.tree.all_leaves([1, 2]) and not plait.tree.all_leaves([1, (2,)])
     seen = []
-    total = outer.walk(lambda parts, data: seen.append(data[0]) or sum(parts), lambda v: 2 * v, [3, 4])
+    total = outer.walk(
+        lambda parts, data: seen.append(data[0]) or sum(parts), lambda v: 2 * v, [3, 4]
+    )
     assert total == 14 and seen == [list, dict]
     with pytest.raises(plait.TreeError, match="walk: 1 leaves for a tree of 2"):
         outer.walk(lambda parts, data: 0, None, [1])
@@ -130,3 +132,28 @@ def test_jaxprs_are_parsed_copied_and_pickled():
     host = plait.make_jaxpr(lambda x: plait.host_call(np.sin, x, x))(np.float32(1))
     with pytest.raises(plait.ValueError, match="functions of this process"):
         pickle.dumps(host.jaxpr)
+
+
+def test_the_function_that_vjp_gives_leaves_and_enters_jit():
+    @plait.jit
+    def forward(w, x):
+        return plait.vjp(lambda w, x: {"y": pnp.sin(x @ w["w"])}, w, x)
+
+    @plait.jit
+    def backward(pull, cotangent):
+        return pull({"y": cotangent})
+
+    w, x = np.float32([[1, 2], [3, 4]]), np.float32([[0.5, -1]])
+    value, pull = forward({"w": w}, x)
+    cotangent = np.float32([[1, 10]])
+    np.testing.assert_allclose(np.asarray(value["y"]), np.sin(x @ w), rtol=1e-6)
+    assert all(isinstance(leaf, plait.Array) for leaf in plait.tree.leaves(pull))
+    inside = cotangent * np.cos(x @ w)
+    for run in (pull, lambda c: backward(pull, c["y"])):
+        of_w, of_x = run({"y": cotangent})
+        np.testing.assert_allclose(np.asarray(of_w["w"]), x.T @ inside, rtol=1e-5)
+        np.testing.assert_allclose(np.asarray(of_x), inside @ w.T, rtol=1e-5)
+    with pytest.raises(plait.TreeError, match="vjp: the cotangents have the structure"):
+        pull(cotangent)
+    forward({"w": w}, x * 2)
+    assert forward.cache.misses == 1
