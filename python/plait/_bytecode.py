@@ -10,7 +10,7 @@ import dis
 import functools
 import types
 
-NOTHING = frozenset()
+NOTHING: frozenset = frozenset()
 MOST_PASSES = 12
 MOST_ITEMS = 4096
 
@@ -243,7 +243,7 @@ LOCALS = {
     "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "LOAD_DEREF", "LOAD_CLASSDEREF",
     "LOAD_FAST_BORROW",
 }  # fmt: skip
-RULES = {}
+RULES: dict = {}
 
 
 def rule(*names):
