@@ -251,6 +251,7 @@ class Pullback:
                 structure,
                 output_place(data.out_structure),
             )
+        fitted += [None] * (max(data.linear_outputs, default=0) + 1)  # of auxiliary data
         pulled = _plait.flat_transpose(
             data.jaxpr,
             [None] * len(data.linear_inputs) + self._residuals,
