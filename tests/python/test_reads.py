@@ -528,3 +528,17 @@ def test_numpy_arrays_of_jitted_functions_within_jitted_functions():
     w[:], v[:] = [2, 1], [1, 1]
     assert jitted(1.0).tolist() == [2, 1]
     assert jitted.cache.misses == 1 and not jitted.cache.frozen
+
+
+def test_what_code_of_a_library_is_given_is_compared_as_a_whole(monkeypatch):
+    library = types.ModuleType("library_of_a_test")
+    library.__file__ = "/usr/lib/python3/site-packages/library_of_a_test.py"
+    exec("def apply(layer, x):\n    return x * layer.unnamed_here", library.__dict__)
+    monkeypatch.setitem(__import__("sys").modules, "library_of_a_test", library)
+    layer = Layer(2.0, 3.0)
+    setattr(layer, "unnamed" + "_here", 2.0)
+    follows(
+        lambda x: library.apply(layer, x),
+        lambda: setattr(layer, "unnamed" + "_here", 5.0),
+        lambda: setattr(library, "apply", lambda layer, x: x),
+    )
