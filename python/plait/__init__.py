@@ -69,7 +69,17 @@ from plait._derivatives import (
 from plait._extend import Primitive, Transform
 from plait._host import host_call, no_host_calls
 from plait._info import info
-from plait._inspect import bind, code, conformance, diff, literal, size, staged, summary
+from plait._inspect import (
+    bind,
+    code,
+    conformance,
+    diff,
+    literal,
+    parse_jaxpr,
+    size,
+    staged,
+    summary,
+)
 from plait._plait import (
     Array,
     BackendError,
@@ -124,6 +134,8 @@ __version__ = _plait.__version__
 
 # The modules that are made from the catalogue of C++ functions.
 from plait import debug, dtypes, flatten_util, lax, nn, numpy, optim, random, scipy, tree, tree_util
+
+from plait._stages import disable_jit
 
 remat = checkpoint
 jacobian = jacrev

@@ -1,34 +1,123 @@
-"""Where a jitted function's captured arrays can be found again, and which scalars it reads.
+"""Where a jitted function's captured arrays can be found again, and what else has to stay as it was.
 
-jit makes captured arrays hidden inputs that are read again at each call. The search goes from the
-function, and from arguments that are no arrays, through what code names: closure cells, globals, defaults,
-`self`, functions, containers and attributes, breadth first and within a limit. Scalars are guarded where the
-code spells the whole chain (`config.lr`, `self.scale`, `options["rate"]`), in methods that it calls too, and so
-are lengths of lists and dicts that hold captured arrays, so that a changed one makes a new trace.
+jit makes captured arrays hidden inputs that are read again at each call. The search goes from the function,
+and from arguments that are no arrays, through what code names: closure cells, globals, defaults, `self`,
+functions, containers and attributes, breadth first and within a limit. What the code reads otherwise is guarded
+(_reads.py), so that a call after a change makes a new trace.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
-import dis
 import functools
 import types
 
+import numpy
+
 from plait import _plait
+from plait._bytecode import instructions
+from plait._reads import (
+    ATTRIBUTE,
+    AVAL,
+    BYTES,
+    CELL,
+    ELEMENT,
+    ITEM,
+    LENGTH,
+    MOST_BYTES,
+    UNORDERED,
+    VALUES,
+    Node,
+    Reader,
+)
 
-CELL, ITEM, ATTRIBUTE, LENGTH = 0, 1, 2, 3
 LIMIT = 20_000
-OURS = ("plait", "numpy", "math")
-SCALARS = (bool, int, float, complex, str, bytes, type(None))
-OPAQUE = (types.ModuleType, type, types.BuiltinFunctionType, types.CodeType, *SCALARS)
+OPAQUE = (types.ModuleType, type, types.BuiltinFunctionType, types.CodeType, *VALUES)
 
 
-def find(function, wanted, arguments=()):
-    """Paths to each wanted (node, NumPy array or None), and guards as (path, value) pairs.
+def find(function, wanted, arguments=(), converted=None):
+    """Paths to each wanted (node, NumPy array or None), and guards as (path, kind, expected).
 
-    arguments are (parameter, value) of those that belong to the signature: an object whose method is jitted.
+    A path is (root, steps, text). arguments are (parameter, value) of those that belong to the signature: an
+    object whose method is jitted. converted are the (object, is_read) that the trace made arrays of or whose
+    values it read; without them there are no guards.
     """
+    paths, lengths = _find_arrays(function, wanted, arguments)
+    if converted is None:
+        return paths, []
+    reader = Reader({})
+    for name, value in arguments:
+        if isinstance(value, VALUES):
+            continue
+        place = reader.root(value, name)
+        reader.arguments[name] = frozenset([place])
+        if not name.isidentifier():
+            reader.use_node(place, "any")
+    reader.start(function)
+    for path, size in lengths:
+        reader.guard(Node(None, *path), LENGTH, size)
+    _guard_arrays(reader, wanted, paths, converted, function, arguments)
+    return paths, reader.guards
+
+
+def _guard_arrays(reader, wanted, paths, converted, function, arguments):
+    """Guards bytes or types of the arrays that are no inputs of the program, or not only that."""
+    inputs = {id(array) for (_, array), found in zip(wanted, paths) if array is not None and found}
+    nodes = {node for node, array in wanted if array is None}
+    read = {_plait.node_of(value) for value, is_read in converted if is_read}
+    made = [value for value, is_read in converted if not is_read]
+    computed = any(id(value) not in inputs for value in made)
+    seen = set()
+    for node, uses in list(reader.arrays.values()):
+        value = node.value
+        if isinstance(value, numpy.ndarray):
+            is_input = id(value) in inputs
+            derived = [other for other in made if other is not value and _is_view(other, value)]
+            fixed = derived or "numpy" in uses or ("index" in uses and value.dtype == bool)
+            fixed = fixed or (not is_input and uses != {"type"})
+            if fixed and value.nbytes > MOST_BYTES and ("numpy" in uses or derived or computed):
+                _refuse(node)
+            fixed = fixed and value.nbytes <= MOST_BYTES
+        else:
+            number = _plait.node_of(value)
+            is_input, seen = number in nodes, seen | {number}
+            fixed = number in read or ("index" in uses and value.dtype == bool)
+        if fixed:
+            reader.guard(node, BYTES, value)
+        elif not is_input:
+            reader.guard(node, AVAL, value)
+    # Values that were read where the code did not show it.
+    lost = [(number, None) for number in read - seen]
+    places = _find_arrays(function, lost, arguments)[0] if lost else ()
+    values = {_plait.node_of(value): value for value, is_read in converted if is_read}
+    for (number, _), found in zip(lost, places):
+        if found:
+            reader.guard(Node(None, *found[0]), BYTES, values[number])
+
+
+def _is_view(array, base):
+    """Whether NumPy made array as a view of base."""
+    while isinstance(array, numpy.ndarray):
+        if array is base:
+            return True
+        array = array.base
+    return False
+
+
+def _refuse(node):
+    value = node.value
+    _plait.fail(
+        "TracerError",
+        f"jit: the NumPy array {node.text}, of {value.nbytes / 1e6:.3g} MB, is computed with by NumPy while "
+        "the function is traced, so that the program would keep its values",
+        f"make it an array of plait once, outside of the function: {node.text} = plait.numpy.asarray("
+        f"{node.text}); then it is read at each call",
+    )
+
+
+def _find_arrays(function, wanted, arguments):
+    """Every path to each wanted array, and (path, size) of lists and dicts that hold one."""
     paths = [[] for _ in wanted]
-    guards = _Guards()
+    lengths = []
     nodes = {node: index for index, (node, array) in enumerate(wanted) if array is None}
     arrays = {id(array): index for index, (_, array) in enumerate(wanted) if array is not None}
     seen = {id(function)}
@@ -37,52 +126,35 @@ def find(function, wanted, arguments=()):
         if not isinstance(value, OPAQUE) and id(value) not in seen:
             seen.add(id(value))
             queue.append((value, value, (), name))
-            _guard_locals(guards, function, name, value)
     position = 0
-    numpy_array = _ndarray()
     while position < len(queue) and len(queue) < LIMIT:
         value, root, steps, text = queue[position]
         position += 1
         holds = False
-        for child, child_steps, child_text in _children(value, root, steps, text, guards):
+        for child, child_steps, child_text, *other in _children(value, steps, text):
+            child_root = other[0] if other else root
             if isinstance(child, _plait.Array):
                 index = nodes.get(_plait.node_of(child))
-            elif isinstance(child, numpy_array):
+            elif isinstance(child, numpy.ndarray):
                 index = arrays.get(id(child))
             else:
                 if not isinstance(child, OPAQUE) and id(child) not in seen:
                     seen.add(id(child))
-                    queue.append((child, root, child_steps, child_text))
+                    queue.append((child, child_root, child_steps, child_text))
                 continue
             if index is not None:
                 holds = True
-                paths[index].append((root, child_steps, child_text))
+                paths[index].append((child_root, child_steps, child_text))
         if holds and type(value) in (list, dict):
-            guards.append(((root, (*steps, (LENGTH, None)), f"len({text})"), len(value)))
-    return paths, guards
+            lengths.append(((root, steps, text), len(value)))
+    return paths, lengths
 
 
-class _Guards(list):
-    """Guards, and the (code, object) pairs whose chains are among them."""
-
-    def __init__(self):
-        self.methods = set()
-
-
-def _ndarray():
-    import numpy
-
-    return numpy.ndarray
-
-
-def _children(value, root, steps, text, guards):
-    """What a value leads to, as (child, steps, text)."""
+def _children(value, steps, text):
+    """What a value leads to, as (child, steps, text), and a root where it is another one."""
     if isinstance(value, types.FunctionType):
-        yield from _of_function(value, steps, text, guards, root)
+        yield from _of_function(value, steps, text)
     elif isinstance(value, types.MethodType):
-        if isinstance(value.__func__, types.FunctionType):
-            path = (*steps, (ATTRIBUTE, "__self__"))
-            _guard_self(guards, value.__func__, value.__self__, root, path)
         yield value.__func__, (*steps, (ATTRIBUTE, "__func__")), text
         yield value.__self__, (*steps, (ATTRIBUTE, "__self__")), f"{text}.__self__"
     elif isinstance(value, functools.partial):
@@ -93,9 +165,10 @@ def _children(value, root, steps, text, guards):
     elif type(value) is dict:
         for key, item in list(value.items()):
             yield item, (*steps, (ITEM, key)), f"{text}[{key!r:.40}]"
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            yield item, (*steps, (ITEM, index)), f"{text}[{index}]"
+    elif isinstance(value, (list, tuple, *UNORDERED)):
+        step = ITEM if isinstance(value, (list, tuple)) else ELEMENT
+        for index, item in enumerate(list(value)):
+            yield item, (*steps, (step, index)), f"{text}[{index}]"
     else:
         attributes = getattr(value, "__dict__", None)
         if isinstance(attributes, dict):
@@ -108,35 +181,24 @@ def _children(value, root, steps, text, guards):
                     yield getattr(value, name), (*steps, (ATTRIBUTE, name)), f"{text}.{name}"
         call = getattr(type(value), "__call__", None)
         if isinstance(call, types.FunctionType):
-            _guard_self(guards, call, value, root, steps)
             yield call, (*steps, (ATTRIBUTE, "__class__"), (ATTRIBUTE, "__call__")), text
 
 
-def _of_function(function, steps, text, guards, root):
+def _of_function(function, steps, text):
     code = function.__code__
     for index, name in enumerate(code.co_freevars):
-        cell = function.__closure__[index]
         path = (*steps, (ATTRIBUTE, "__closure__"), (ITEM, index), (CELL, None))
         try:
-            content = cell.cell_contents
+            yield function.__closure__[index].cell_contents, path, name
         except ValueError:
             continue
-        yield content, path, name
-        _guard(guards, root, path, name, content)
-        _guard_chains(guards, function, "cell", name, content, root, path)
+    scope = function.__globals__
     for name in sorted(_global_names(code)):
-        if name in function.__globals__:
-            content = function.__globals__[name]
-            path = (*steps, (ATTRIBUTE, "__globals__"), (ITEM, name))
-            yield content, path, name
-            _guard(guards, root, path, name, content)
-            _guard_chains(guards, function, "global", name, content, root, path)
+        if name in scope:
+            yield scope[name], ((ITEM, name),), name, scope
     for number, value in enumerate(function.__defaults__ or ()):
-        yield (
-            value,
-            (*steps, (ATTRIBUTE, "__defaults__"), (ITEM, number)),
-            f"{text}.__defaults__[{number}]",
-        )
+        path = (*steps, (ATTRIBUTE, "__defaults__"), (ITEM, number))
+        yield value, path, f"{text}.__defaults__[{number}]"
     for name, value in (function.__kwdefaults__ or {}).items():
         yield value, (*steps, (ATTRIBUTE, "__kwdefaults__"), (ITEM, name)), name
     wrapped = getattr(function, "__wrapped__", None)
@@ -144,135 +206,11 @@ def _of_function(function, steps, text, guards, root):
         yield wrapped, (*steps, (ATTRIBUTE, "__wrapped__")), text
 
 
-def _guard(guards, root, path, text, value):
-    if isinstance(value, SCALARS):
-        guards.append(((root, path, text), value))
-
-
-def _guard_locals(guards, function, name, value):
-    """Guards what the function's code reads from an argument that belongs to the signature."""
-    while not isinstance(function, types.FunctionType):
-        function = getattr(function, "__wrapped__", None) or getattr(function, "__func__", None)
-        if function is None:
-            return
-    _guard_chains(guards, function, "local", name, value, value, ())
-
-
-def _guard_self(guards, method, value, root, path):
-    """Guards what a method of value reads from it."""
-    code = method.__code__
-    if code.co_varnames and (code, id(value)) not in guards.methods:
-        guards.methods.add((code, id(value)))
-        _guard_chains(guards, method, "local", code.co_varnames[0], value, root, path)
-
-
-def _guard_chains(guards, function, kind, name, value, root, path):
-    """Guards scalars at the ends of chains that the code spells from a name that holds value."""
-    if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in OURS:
-        return
-    # What plait.script rewrites spells the chains of the original with other instructions.
-    written = getattr(function, "__wrapped__", None) if hasattr(function, "source") else function
-    for chain_kind, chain_name, links in _chains(written.__code__):
-        if (chain_kind, chain_name) == (kind, name):
-            _guard_chain(guards, name, links, value, root, path)
-
-
-def _guard_chain(guards, text, links, value, root, path):
-    for step, key in links:
-        if step == ITEM:
-            if type(value) not in (dict, list, tuple):
-                return
-            try:
-                value = value[key]
-            except (LookupError, TypeError):
-                return
-            text += f"[{key!r:.40}]"
-        else:
-            # Properties could have effects; data is read where it lies.
-            if not isinstance(value, (types.ModuleType, type)) and key not in getattr(
-                value, "__dict__", {}
-            ):
-                found = _of_class(value, key)
-                if isinstance(found, types.FunctionType):
-                    _guard_self(guards, found, value, root, path)
-                if not isinstance(found, types.MemberDescriptorType):
-                    return
-            try:
-                value = getattr(value, key)
-            except AttributeError:
-                return
-            text += f".{key}"
-        path = (*path, (step, key))
-    _guard(guards, root, path, text, value)
-
-
-def _of_class(value, key):
-    """What the class of value says of an attribute: a method, a slot, a property, nothing."""
-    for kind in type(value).__mro__:
-        if key in kind.__dict__:
-            return kind.__dict__[key]
-    return None
-
-
 @functools.lru_cache(maxsize=4096)
 def _global_names(code):
     """Names of globals that code, or code inside it, loads."""
-    names = {
-        instruction.argval
-        for instruction in dis.get_instructions(code)
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-    }
+    names = {i.argval for i in instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             names |= _global_names(constant)
     return frozenset(names)
-
-
-LOADS = {
-    "LOAD_GLOBAL": "global",
-    "LOAD_DEREF": "cell",
-    "LOAD_FAST": "local",
-    "LOAD_FAST_LOAD_FAST": "local",
-    "STORE_FAST_LOAD_FAST": "local",
-}
-
-
-def _stored(instruction):
-    """The locals that an instruction assigns: they may hold anything afterwards."""
-    value = instruction.argval
-    if instruction.opname == "STORE_FAST_LOAD_FAST":
-        return {value[0]}
-    if instruction.opname.startswith("STORE_FAST"):
-        return set(value) if isinstance(value, tuple) else {value}
-    return set()
-
-
-@functools.lru_cache(maxsize=4096)
-def _chains(code):
-    """What code spells after names: ("global", "config", ((ATTRIBUTE, "lr"),))."""
-    chains = set()
-    current = key = None
-    instructions = list(dis.get_instructions(code))
-    stored = set().union(*(_stored(instruction) for instruction in instructions))
-    for instruction in instructions:
-        name, value = instruction.opname, instruction.argval
-        if name in LOADS:
-            # Some versions of Python load or store two locals at once.
-            value = value[1] if isinstance(value, tuple) else value
-            current = (LOADS[name], value, ()) if value not in stored else None
-        elif name in ("LOAD_ATTR", "LOAD_METHOD") and current:
-            current = (*current[:2], (*current[2], (ATTRIBUTE, value)))
-            chains.add(current)
-        elif name == "LOAD_CONST" and current and isinstance(value, (str, int)):
-            key = (ITEM, value)
-            continue
-        elif name == "BINARY_SUBSCR" and current and key:
-            current = (*current[:2], (*current[2], key))
-            chains.add(current)
-        elif name not in ("CACHE", "PUSH_NULL", "PRECALL"):
-            current = None
-        key = None
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            chains |= {chain for chain in _chains(constant) if chain[0] != "local"}
-    return frozenset(chains)

@@ -3,6 +3,8 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import typing
+
 from plait import _plait
 from plait._functions import (
     Flat,
@@ -183,34 +185,90 @@ def jvp(fun, primals, tangents, has_aux=False):
 
 
 def vjp(fun, *primals, has_aux=False):
-    """fun(*primals), and the function from cotangents of its outputs to cotangents of the primals."""
+    """fun(*primals), and the function from cotangents of its outputs to cotangents of the primals.
+
+    The function is a tree whose leaves are arrays (residuals), so that jit can return it and take it.
+    """
     check_callable("vjp", fun)
     leaves, structure = flatten(primals)
     with applying("vjp", fun):
         arrays = to_arrays(leaves, structure, "vjp", argument_place(structure))
     _, both = flatten((primals, {}))
     flat = Flat("vjp", fun, both, has_aux)
-    outputs, pull = _plait.flat_vjp(flat, arrays, "vjp", name_of(fun))
+    outputs, jaxpr, _, residuals, linear_inputs, linear_outputs = _plait.flat_linearize(
+        flat, arrays, "vjp", name_of(fun)
+    )
     n = flat.num_outputs
-    out_structure = flat.outputs
-
-    def pullback(cotangents):
-        cotangent_leaves, cotangent_structure = flatten(cotangents)
-        fitted = _check_like(
-            "vjp",
-            fun,
-            "cotangent",
-            outputs[:n],
-            cotangent_leaves,
-            out_structure,
-            cotangent_structure,
-            output_place(out_structure),
-        )
-        pulled = pull(fitted + [None] * (len(outputs) - n))
-        return unflatten(structure, _instantiate(pulled, arrays))
-
-    value = unflatten(out_structure, outputs[:n])
+    pullback = Pullback(
+        residuals,
+        _PullbackData(
+            name_of(fun),
+            jaxpr,
+            tuple(linear_inputs),
+            tuple(linear_outputs),
+            tuple(_plait.aval_of(array) for array in arrays),
+            tuple(_plait.aval_of(output) for output in outputs[:n]),
+            structure,
+            flat.outputs,
+        ),
+    )
+    value = unflatten(flat.outputs, outputs[:n])
     return (value, pullback, flat.unflatten_aux(outputs[n:])) if has_aux else (value, pullback)
+
+
+class _PullbackData(typing.NamedTuple):
+    """What a pullback knows beside its residuals."""
+
+    name: str
+    jaxpr: _plait.Jaxpr
+    linear_inputs: tuple
+    linear_outputs: tuple
+    in_avals: tuple
+    out_avals: tuple
+    in_structure: _plait.TreeDef
+    out_structure: _plait.TreeDef
+
+
+class Pullback:
+    """The function from cotangents of outputs to cotangents of primals that vjp gives.
+
+    It is a tree whose leaves are its residuals, so it can be a result and an argument of jit.
+    """
+
+    def __init__(self, residuals, data):
+        self._residuals, self._data = residuals, data
+
+    def __call__(self, cotangents):
+        data = self._data
+        leaves, structure = flatten(cotangents)
+        with _plait.Applying("vjp", data.name):
+            fitted = _fitting(
+                "vjp",
+                "cotangent",
+                data.out_avals,
+                leaves,
+                data.out_structure,
+                structure,
+                output_place(data.out_structure),
+            )
+        fitted += [None] * (max(data.linear_outputs, default=0) + 1)  # of auxiliary data
+        pulled = _plait.flat_transpose(
+            data.jaxpr,
+            [None] * len(data.linear_inputs) + self._residuals,
+            [fitted[output] for output in data.linear_outputs],
+            "vjp",
+            data.name,
+        )
+        found = dict(zip(data.linear_inputs, pulled))
+        pulled = [found.get(i) for i in range(len(data.in_avals))]
+        return unflatten(data.in_structure, _instantiate(pulled, data.in_avals))
+
+
+_plait.register_pytree_node(
+    Pullback,
+    lambda pullback: (pullback._residuals, pullback._data),
+    lambda data, residuals: Pullback(list(residuals), data),
+)
 
 
 def linearize(fun, *primals, has_aux=False):
@@ -224,7 +282,7 @@ def linearize(fun, *primals, has_aux=False):
         arrays = to_arrays(leaves, structure, "linearize", argument_place(structure))
     _, both = flatten((primals, {}))
     flat = Flat("linearize", fun, both, has_aux)
-    outputs, jaxpr, push = _plait.flat_linearize(flat, arrays, name_of(fun))
+    outputs, jaxpr, push, *_ = _plait.flat_linearize(flat, arrays, "linearize", name_of(fun))
     n = flat.num_outputs
     avals = [_plait.aval_of(output) for output in outputs[:n]]
 
@@ -268,7 +326,9 @@ def linear_transpose(fun, *primals):
             cotangent_structure,
             output_place(flat.outputs),
         )
-        pulled = _plait.flat_transpose(jaxpr, [None] * len(avals) + consts, fitted, name_of(fun))
+        pulled = _plait.flat_transpose(
+            jaxpr, [None] * len(avals) + consts, fitted, "linear_transpose", name_of(fun)
+        )
         return unflatten(structure, _instantiate(pulled[: len(avals)], avals))
 
     return transposed

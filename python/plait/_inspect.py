@@ -150,6 +150,11 @@ def size(text):
     return _plait.size_of_text(_text("size", text))
 
 
+def parse_jaxpr(text):
+    """The jaxpr that a text writes, as str(jaxpr) gives it. ValueError says line, column and what was expected."""
+    return _plait.parse_jaxpr(_text("parse_jaxpr", text))
+
+
 def staged(header):
     """A decorator: the jaxpr of a function of arrays whose types header gives as a jaxpr writes them.
 

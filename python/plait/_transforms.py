@@ -192,7 +192,16 @@ def jit(
 ):
     """fun, traced once for each signature of its arguments, and compiled.
 
-    Arrays that fun captures are read again at every call. Static arguments are part of the signature.
+    What fun reads from outside is followed. Arrays that it captures are inputs, read again at every call. What
+    else its code and the functions that it calls read by name, attribute, key, index or iteration is compared at
+    every call, and a change makes a new trace, of which f.cache.last_miss speaks: numbers, strings, enums, slices,
+    dtypes, the lengths and keys of containers, classes of objects, functions by their code. NumPy arrays are read
+    where they lie; those that NumPy itself computes with (W * 2, W.sum(), a mask) are compared by their bytes, and
+    are an error above 1 MB. An array that fun reads through float(), bool() or np.asarray() is compared by its
+    bytes too. Not followed is what calls give that depend on more than these: iterators and generators, files,
+    clocks, random numbers, libraries; arrays from there are listed in f.cache.frozen.
+
+    Static arguments are part of the signature.
     Donated arguments give their memory to results and cannot be used after the call. With sizes, a spec for
     each argument ("n d", "i32[n]", "_", None for all from the call, or trees of them), one trace serves every
     value of the named sizes: jit(f, sizes=("b 784", None)). constraints say what these satisfy, as for
@@ -209,7 +218,8 @@ def jit(
     call waits for them.
 
     ShapeError when an array does not fit its spec, sizes of one name disagree, a constraint does not hold, or
-    a size is beyond its bound or the last bucket.
+    a size is beyond its bound or the last bucket. TracerError when fun reads more objects than can be compared,
+    or NumPy computes with a large array.
     """
     if fun is None:
         return functools.partial(

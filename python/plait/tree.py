@@ -6,6 +6,7 @@ functions take Python callables and containers, so they are Python over the C++ 
 SPDX-License-Identifier: Apache-2.0
 """
 
+import builtins as _builtins
 import collections as _collections
 import functools as _functools
 
@@ -39,6 +40,26 @@ def leaves(tree, is_leaf=None):
 def structure(tree, is_leaf=None):
     """The structure of a tree: its containers, with a * for each leaf."""
     return flatten(tree, is_leaf)[1]
+
+
+def treedef_children(treedef):
+    """The structures of the children of the outermost container."""
+    return treedef.children()
+
+
+def treedef_is_leaf(treedef):
+    """Whether the structure is that of one leaf."""
+    return treedef.num_nodes == 1 and treedef.num_leaves == 1
+
+
+def treedef_tuple(treedefs):
+    """The structure of a tuple of trees of these structures."""
+    return structure(tuple(treedef.unflatten(range(treedef.num_leaves)) for treedef in treedefs))
+
+
+def all_leaves(iterable, is_leaf=None):
+    """Whether none of these is a container."""
+    return _builtins.all(treedef_is_leaf(structure(item, is_leaf)) for item in iterable)
 
 
 def map(f, tree, *rest, is_leaf=None):

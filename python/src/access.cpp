@@ -277,7 +277,7 @@ PyObject* get_at(PyObject* self, void*) {
 
 PyObject* item(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
-    Array array = array_of(self);
+    Array array = read_by_python(array_of(self));
     if (count > 0) {
       const bool spread = count == 1 && PyTuple_Check(arguments[0]);
       Subscripts subscripts;
@@ -304,13 +304,13 @@ PyObject* item(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
 
 PyObject* to_complex(PyObject* self, PyObject*) {
   return guarded([&] {
-    const complex128 value = array_of(self).item<complex128>();
+    const complex128 value = read_by_python(array_of(self)).item<complex128>();
     return PyComplex_FromDoubles(value.real(), value.imag());
   });
 }
 
 PyObject* tolist(PyObject* self, PyObject*) {
-  return guarded([&] { return to_numpy(array_of(self)).attr("tolist")().release().ptr(); });
+  return guarded([&] { return to_numpy(read_by_python(array_of(self))).attr("tolist")().release().ptr(); });
 }
 
 PyObject* block(PyObject* self, PyObject*) { return Py_NewRef(self); }

@@ -134,7 +134,7 @@ PyObject* compare(PyObject* a, PyObject* b, int operator_id) {
 
 int truth(PyObject* self) {
   return guarded_int([&]() -> int {
-    const Array& array = array_of(self);
+    const Array& array = read_by_python(array_of(self));
     if (!(array.shape().num_elements() == Dim(1)))
       throw ValueError("the truth value of an array of " +
                            array.shape().num_elements().to_string() + " elements, " +
@@ -146,7 +146,7 @@ int truth(PyObject* self) {
 
 PyObject* to_int(PyObject* self) {
   return guarded([&]() -> PyObject* {
-    const Array& array = array_of(self);
+    const Array& array = read_by_python(array_of(self));
     if (is_complex(array.dtype()))
       throw DtypeError("a complex array does not convert to an int", "take .real first");
     if (is_inexact(array.dtype())) return PyLong_FromDouble(array.item<double>());
@@ -158,7 +158,7 @@ PyObject* to_int(PyObject* self) {
 
 PyObject* to_float(PyObject* self) {
   return guarded([&]() -> PyObject* {
-    const Array& array = array_of(self);
+    const Array& array = read_by_python(array_of(self));
     if (is_complex(array.dtype()))
       throw DtypeError("a complex array does not convert to a float", "take .real first");
     return PyFloat_FromDouble(array.item<double>());
@@ -167,7 +167,7 @@ PyObject* to_float(PyObject* self) {
 
 PyObject* to_index(PyObject* self) {
   return guarded([&]() -> PyObject* {
-    const Array& array = array_of(self);
+    const Array& array = read_by_python(array_of(self));
     if (!is_integer(array.dtype()) || array.ndim() != 0)
       throw DtypeError("only an integer array of rank 0 is an index, and this one is " +
                            array.aval().to_string(),

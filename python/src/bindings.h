@@ -151,11 +151,18 @@ bool is_numpy_dtype(PyObject* object);
 bool is_array_like(PyObject* object);
 // A NumPy array of the value; memory is shared (read-only) unless copy is asked for.
 py::object to_numpy(const Array& array);
-// Arrays made of NumPy arrays while a jit trace runs, so that it can find them again: see captures.
+// Arrays made of NumPy arrays while a jit trace runs, so that it can find them again, and arrays
+// whose values Python read meanwhile: see captures.
 struct Conversions {
   std::vector<std::pair<Array, py::object>> made;
+  Arrays read;
 };
 extern thread_local Conversions* conversions;
+// The array, whose values become Python's.
+inline const Array& read_by_python(const Array& array) {
+  if (conversions && array.is_concrete()) conversions->read.push_back(array);
+  return array;
+}
 
 DType to_dtype(PyObject* object, const Role& role = {});
 py::object dtype_object(DType dtype);  // a NumPy dtype

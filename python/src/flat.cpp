@@ -110,46 +110,33 @@ void add_flat(py::module_& module) {
         flat::jvp(to_function(function, name), arrays, to_tangents(tangents, avals_of(arrays)));
     return py::make_tuple(from_arrays(result.outputs), tangent_list(result.tangents));
   });
-  module.def("flat_vjp", [](py::object function, py::object primals, const std::string& transform,
-                            const std::string& name) {
+  module.def("flat_linearize", [](py::object function, py::object primals,
+                                  const std::string& transform, const std::string& name) {
     TransformScope scope(transform, name);
     const Arrays arrays = to_arrays(primals);
-    auto pullback = std::make_shared<flat::Pullback>(
-        flat::vjp(to_function(function, name), arrays, std::vector<bool>(arrays.size(), true)));
-    const std::vector<Aval> avals = avals_of(pullback->outputs);
+    auto map = std::make_shared<flat::LinearMap>(flat::linearize(
+        to_function(function, name), arrays, std::vector<bool>(arrays.size(), true)));
     return py::make_tuple(
-        from_arrays(pullback->outputs),
-        py::cpp_function([pullback, avals, transform, name](py::object cotangents) {
-          TransformScope scope(transform, name);
-          return tangent_list(pullback->pull(to_tangents(cotangents, avals)));
-        }));
+        from_arrays(map->outputs), jaxpr_object(map->jaxpr),
+        py::cpp_function([map](py::object tangents) {
+          Arrays inputs;
+          const py::list given(tangents);
+          for (int input : map->inputs) inputs.push_back(to_array(given[input].ptr()));
+          inputs.insert(inputs.end(), map->residuals.begin(), map->residuals.end());
+          const Arrays results = eval_jaxpr(map->jaxpr, inputs);
+          py::list list;
+          std::size_t next = 0;
+          for (std::size_t i = 0; i < map->outputs.size(); ++i) {
+            const bool has = next < results.size() && map->outputs_with_tangent[next] == int(i);
+            list.append(has ? to_python(results[next++]) : py::object(py::none()));
+          }
+          return list;
+        }),
+        from_arrays(map->residuals), map->inputs, map->outputs_with_tangent);
   });
-  module.def(
-      "flat_linearize", [](py::object function, py::object primals, const std::string& name) {
-        TransformScope scope("linearize", name);
-        const Arrays arrays = to_arrays(primals);
-        auto map = std::make_shared<flat::LinearMap>(flat::linearize(
-            to_function(function, name), arrays, std::vector<bool>(arrays.size(), true)));
-        return py::make_tuple(
-            from_arrays(map->outputs), jaxpr_object(map->jaxpr),
-            py::cpp_function([map](py::object tangents) {
-              Arrays inputs;
-              const py::list given(tangents);
-              for (int input : map->inputs) inputs.push_back(to_array(given[input].ptr()));
-              inputs.insert(inputs.end(), map->residuals.begin(), map->residuals.end());
-              const Arrays results = eval_jaxpr(map->jaxpr, inputs);
-              py::list list;
-              std::size_t next = 0;
-              for (std::size_t i = 0; i < map->outputs.size(); ++i) {
-                const bool has = next < results.size() && map->outputs_with_tangent[next] == int(i);
-                list.append(has ? to_python(results[next++]) : py::object(py::none()));
-              }
-              return list;
-            }));
-      });
   module.def("flat_transpose", [](const Jaxpr& jaxpr, py::object known, py::object cotangents,
-                                  const std::string& name) {
-    TransformScope scope("linear_transpose", name);
+                                  const std::string& transform, const std::string& name) {
+    TransformScope scope(transform, name);
     std::vector<TransposeInput> inputs;
     std::size_t i = 0;
     for (py::handle value : known) {

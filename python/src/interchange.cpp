@@ -187,7 +187,7 @@ const char* format_of(DType dtype) {
 
 // What leaves plait has no derivative.
 const Array& leaving(PyObject* self) {
-  const Array& array = array_of(self);
+  const Array& array = read_by_python(array_of(self));
   if (carries_tangent(array))
     throw TracerError("an array of type " + array.aval().to_string() +
                           ", whose derivative is being taken, was given to NumPy or another "

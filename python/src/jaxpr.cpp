@@ -285,10 +285,21 @@ void add_jaxpr(py::module_& module) {
       .def("__str__", [](const Jaxpr& jaxpr) { return print(jaxpr); })
       .def("__repr__", [](const Jaxpr& jaxpr) { return print(jaxpr); })
       .def("__hash__", &Jaxpr::hash)
+      .def("__copy__", [](py::object self) { return self; })
+      .def("__deepcopy__", [](py::object self, py::object) { return self; })
+      .def("__reduce__",
+           [](const Jaxpr& jaxpr) {
+             if (holds_callable(jaxpr))
+               throw ValueError("pickle: the jaxpr holds functions of this process",
+                                "save the program with plait.save, which names what it lacks");
+             return py::make_tuple(py::module_::import("plait._plait").attr("parse_jaxpr"),
+                                   py::make_tuple(print(jaxpr)));
+           })
       .def("__eq__", [](const Jaxpr& a, py::object b) {
         return py::isinstance<Jaxpr>(b) && a == b.cast<Jaxpr>();
       });
   module.attr("Var") = var_type();
+  module.def("parse_jaxpr", [](const std::string& text) { return parse(text); });
   module.def("eval_jaxpr", [](const Jaxpr& jaxpr, py::object inputs) {
     return from_arrays(eval_jaxpr(jaxpr, to_arrays(inputs)));
   });

@@ -18,6 +18,7 @@ struct JitObject {
   PyObject *dict, *weak_references;
 };
 PyTypeObject* jit_type;
+thread_local bool is_disabled = false;  // jitted functions run as they are written
 
 std::string counted(std::int64_t count, const char* noun, const char* plural) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : plural);
@@ -49,6 +50,7 @@ PyObject* call(PyObject* self, PyObject* const* values, std::size_t flags, PyObj
     JitState& state = state_of(self);
     if (!state.function)
       throw InternalError("a jitted function was called after the garbage collector took it apart");
+    if (is_disabled) return PyObject_Vectorcall(state.function.ptr(), values, flags, keywords);
     JitInputs inputs;
     const std::shared_ptr<JitEntry> entry =
         find_entry(state, to_call(values, flags, keywords), inputs);
@@ -120,11 +122,11 @@ PyObject* get_cache(PyObject* self, void*) {
     for (const auto& entry : std::vector(state.entries)) {  // texts run the user's code
       view.entries.push_back(entry->to_string());
       view.entry_hits.push_back(entry->hits);
-      for (const Captured& item : entry->captured) {
+      for (const Captured& item : entry->captures.arrays) {
         const std::string type = item.aval.to_string();
-        if (item.paths.empty())
+        if (item.places.empty())
           view.frozen.push_back(type);
-        else if (const std::string text = item.paths[0].text + ": " + type; !contains(view, text))
+        else if (const std::string text = item.texts[0] + ": " + type; !contains(view, text))
           view.captured.push_back(text);
       }
     }
@@ -178,6 +180,44 @@ PyObject* jaxpr_for(PyObject* self, PyObject* const* values, Py_ssize_t count, P
   });
 }
 
+// Bytes of arguments with captured arrays, of results, of the arena, and the most at any time.
+PyObject* memory_for(PyObject* self, PyObject* const* values, Py_ssize_t count,
+                     PyObject* keywords) {
+  return guarded([&] {
+    JitState& state = state_of(self);
+    JitInputs inputs;
+    const auto entry = find_entry(state, to_call(values, std::size_t(count), keywords), inputs);
+    const auto instance = find_instance(state, *entry, inputs.arrays);
+    const auto executable = compile_for(state, *entry, *instance);
+    auto bytes_of = [](std::span<const Aval> avals) {
+      std::int64_t bytes = 0;
+      for (const Aval& aval : avals)
+        bytes += num_elements(aval.shape.to_sizes()) * size_of(aval.dtype);
+      return bytes;
+    };
+    return py::make_tuple(bytes_of(avals_of(inputs.arrays)), bytes_of(executable->outputs()),
+                          executable->arena_bytes(), executable->peak_bytes())
+        .release()
+        .ptr();
+  });
+}
+
+// What the package's Python side makes of a call that is not run.
+template <const char* name>
+PyObject* stage(PyObject* self, PyObject* values, PyObject* keywords) {
+  return guarded([&] {
+    const py::object function = py::module_::import("plait._stages").attr(name);
+    const py::tuple all =
+        py::make_tuple(borrowed(self)) + py::reinterpret_borrow<py::tuple>(values);
+    return owned(PyObject_Call(function.ptr(), all.ptr(), keywords)).release().ptr();
+  });
+}
+constexpr char lower_name[] = "lower", trace_name[] = "trace";
+
+// Pickled, and copied, as functions are: by name.
+PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(self, "__qualname__"); }
+PyObject* same(PyObject* self, PyObject*) { return Py_NewRef(self); }
+
 PyGetSetDef getset[] = {
     {"cache", get_cache, nullptr,
      "The traces that there are, how often they were used, and why the last call made a new one.",
@@ -197,6 +237,21 @@ PyMethodDef methods[] = {
      METH_FASTCALL | METH_KEYWORDS,
      "jaxpr_for(*args, **kwargs)\n--\n\nThe jaxpr for these arguments; its last inputs are the "
      "arrays that the function captured."},
+    {"memory_for", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&memory_for)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "memory_for(*args, **kwargs)\n--\n\nBytes of the program's inputs, of its results, of its "
+     "arena, and the most beside the inputs at any time."},
+    {"lower", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&stage<lower_name>)),
+     METH_VARARGS | METH_KEYWORDS,
+     "lower(*args, **kwargs)\n--\n\nThe program for these arguments, or for their shapes and "
+     "dtypes: .as_text(), .cost_analysis() and .compile()."},
+    {"trace", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&stage<trace_name>)),
+     METH_VARARGS | METH_KEYWORDS,
+     "trace(*args, **kwargs)\n--\n\nThe jaxpr for these arguments, or for their shapes and "
+     "dtypes: .jaxpr, .out_info and .lower()."},
+    {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {"__copy__", same, METH_NOARGS, nullptr},
+    {"__deepcopy__", same, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyMemberDef members[] = {
@@ -262,6 +317,8 @@ void add_jit(py::module_& module) {
                self->state->parameters = std::move(parameters);
                return py::reinterpret_steal<py::object>(object);
              });
+  module.def("set_jit_disabled",
+             [](bool disabled) { return std::exchange(is_disabled, disabled); });
   py::class_<CacheView>(module, "JitCache", "What a jitted function has kept.")
       .def_readonly("entries", &CacheView::entries)
       .def_readonly("captured", &CacheView::captured)

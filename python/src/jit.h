@@ -3,39 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "bindings.h"
+#include "captures.h"
 #include "outputs.h"
 
 #include <plait/sized.h>
 
 namespace plait::python {
-
-// A way from an object to one that it leads to: cells, items, attributes, and a length at the end.
-struct Step {
-  enum class Kind { cell, item, attribute, length } kind;
-  py::object key;
-};
-struct Path {
-  py::object root;
-  std::vector<Step> steps;
-  std::string text;
-  // What the path leads to now; null when it leads nowhere.
-  py::object read() const;
-};
-
-// An array that the function captured, a hidden input. Every path must lead to the same object;
-// with no path the array is frozen.
-struct Captured {
-  Aval aval;
-  Array value;  // of a frozen one; of others for the first call only, so that it can be freed
-  bool from_numpy = false;
-  std::vector<Path> paths;
-};
-// A Python scalar that the function captured: a changed one retraces.
-struct Guard {
-  Path path;
-  py::object value;
-};
 
 struct ArgumentKey {
   bool is_static = false;
@@ -57,6 +30,7 @@ struct Instance {
   bool releases_gil = false;
   std::optional<SizedProgram::Instance> sized;  // with named sizes
   bool keeps_outputs = false;                   // writes to outputs
+  bool calls_host = false;                      // whose functions may keep what they are given
   SpareOutputs outputs;
 };
 
@@ -68,8 +42,7 @@ struct JitEntry {
 
   Jaxpr jaxpr;
   std::shared_ptr<SizedProgram> sized;  // with named sizes
-  std::vector<Captured> captured;
-  std::vector<Guard> guards;
+  Captures captures;
   TreeDef outputs;
   std::vector<bool> donated;                         // by input of the jaxpr; empty when none is
   std::vector<std::shared_ptr<Instance>> instances;  // the one used last comes first
@@ -84,6 +57,7 @@ struct JitEntry {
 struct JitInputs {
   Arrays arrays;
   std::vector<py::object> owners;
+  BorrowedMemory borrowed;
 };
 
 // A call on its way: values of positional, then of keyword arguments in order of name.
@@ -116,7 +90,6 @@ struct JitState {
   std::string input_name(const JitEntry& entry, std::size_t input) const;
 };
 
-bool same_static(PyObject* a, PyObject* b);
 // Traces the function for this call; keeps says whether the entry is good for later calls.
 std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool& keeps);
 // The entry for a call, traced when there is none, and its inputs.

@@ -21,6 +21,9 @@ namespace plait::python {
 
 namespace {
 
+// A program that is traced or recorded keeps its inputs; one that runs now only reads them.
+bool may_borrow() { return !Trace::current() && !conversions; }
+
 // Whether a leaf has this key; its array is added when it is one.
 bool match_leaf(const LeafKey& key, PyObject* leaf, bool donates, JitInputs& inputs) {
   if (is_array(leaf)) {
@@ -38,9 +41,11 @@ bool match_leaf(const LeafKey& key, PyObject* leaf, bool donates, JitInputs& inp
   } else if (!is_array_like(leaf)) {
     return false;
   }
-  Array array = to_array(leaf, {"jit"});
-  if (!fits(*key.aval, array.aval())) return false;
-  inputs.arrays.push_back(std::move(array));
+  std::optional<Array> array;
+  if (is_numpy_array(leaf) && may_borrow()) array = inputs.borrowed.read(leaf);
+  if (!array) array = to_array(leaf, {"jit"});
+  if (!fits(*key.aval, array->aval())) return false;
+  inputs.arrays.push_back(std::move(*array));
   if (donates) inputs.owners.emplace_back();
   return true;
 }
@@ -53,8 +58,9 @@ bool match_arguments(const JitEntry& entry, const JitCall& call, JitInputs& inpu
         PyUnicode_Compare(entry.names[i].ptr(), call.names[i]) != 0)
       return false;
   inputs.arrays.clear();
-  inputs.arrays.reserve(entry.leaves.size() + entry.captured.size());
+  inputs.arrays.reserve(entry.leaves.size() + entry.captures.arrays.size());
   inputs.owners.clear();
+  inputs.borrowed.clear();
   const bool donates = !entry.donated.empty();
   if (donates) inputs.owners.reserve(entry.leaves.size());
   std::size_t leaf = 0;
@@ -82,35 +88,12 @@ bool match_arguments(const JitEntry& entry, const JitCall& call, JitInputs& inpu
   return true;
 }
 
-// Adds the captured arrays as they are now; false when the entry no longer fits.
-bool match_captured(const JitEntry& entry, Arrays& arrays) {
-  for (const Guard& guard : entry.guards) {
-    const py::object now = guard.path.read();
-    if (!now || !same_static(guard.value.ptr(), now.ptr())) return false;
-  }
-  for (const Captured& item : entry.captured) {
-    if (item.paths.empty()) {
-      arrays.push_back(item.value);
-      continue;
-    }
-    const py::object now = item.paths[0].read();
-    if (!now) return false;
-    for (std::size_t i = 1; i < item.paths.size(); ++i)
-      if (item.paths[i].read().ptr() != now.ptr()) return false;
-    if (!(item.from_numpy ? is_numpy_array(now.ptr()) : is_array(now.ptr()))) return false;
-    Array array = to_array(now.ptr());
-    if (!(array.aval() == item.aval)) return false;
-    arrays.push_back(std::move(array));
-  }
-  return true;
-}
-
 // The captured arrays of an entry just made. They may be freed from now on where they can be read
 // again.
 void take_captured(JitEntry& entry, Arrays& arrays) {
-  for (Captured& item : entry.captured) {
+  for (Captured& item : entry.captures.arrays) {
     arrays.push_back(item.value);
-    if (!item.paths.empty()) item.value = Array();
+    if (!item.places.empty()) item.value = Array();
   }
 }
 
@@ -192,6 +175,7 @@ std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
       entry.instances.push_back(std::make_shared<Instance>());
       entry.instances[0]->jaxpr = entry.jaxpr;
       entry.instances[0]->releases_gil = work_of(entry.jaxpr) > 30000;
+      entry.instances[0]->calls_host = holds_callable(entry.jaxpr);
     }
     return entry.instances[0];
   }
@@ -209,6 +193,7 @@ std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
   made->sized = entry.sized->instance_for(made->avals);
   made->jaxpr = made->sized->program;
   made->releases_gil = work_of(made->jaxpr) > 30000;
+  made->calls_host = holds_callable(made->jaxpr);
   if (instances.size() >= state.options.executables) instances.pop_back();
   instances.insert(instances.begin(), made);
   return made;
@@ -229,6 +214,8 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
                       std::all_of(inputs.arrays.begin(), inputs.arrays.end(),
                                   [](const Array& array) { return array.is_concrete(); });
   const std::shared_ptr<Instance> instance = find_instance(state, entry, inputs.arrays);
+  // What is traced, recorded, or given to the host may be kept longer than the call.
+  if (!direct || instance->calls_host) inputs.borrowed.copy_all(inputs.arrays);
   const bool is_padded = instance->sized && !instance->sized->padded.empty();
   Arrays padded;
   if (is_padded) padded = entry.sized->pad(*instance->sized, inputs.arrays);
@@ -245,13 +232,15 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
   Arrays results = instance->keeps_outputs
                        ? run_into_kept(state, inputs, *instance, *executable, buffers)
                        : run_executable(state, inputs, *instance, *executable, buffers);
+  inputs.borrowed.copy_all(results);
   return give(entry, cut(std::move(results)));
 }
 
 std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitInputs& inputs) {
   constexpr std::size_t limit = 256;
   auto matches = [&](const JitEntry& entry) {
-    return match_arguments(entry, call, inputs) && match_captured(entry, inputs.arrays);
+    if (!match_arguments(entry, call, inputs)) return false;
+    return entry.captures.match(inputs.arrays, may_borrow() ? &inputs.borrowed : nullptr);
   };
   // Comparing runs the user's code, which may change the list.
   const std::shared_ptr<JitEntry> last = state.last;

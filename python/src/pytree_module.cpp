@@ -60,22 +60,65 @@ py::object node_keys(py::object node, py::object is_leaf) {
   return py::none();
 }
 
+int count_nodes(const TreeDef& def) {
+  int total = 1;
+  for (const TreeDef& child : def.children()) total += count_nodes(child);
+  return total;
+}
+
+// A tree of this structure whose leaves are numbers.
+py::object numbered(const TreeDef& def) {
+  std::vector<py::object> leaves;
+  for (int i = 0; i < def.num_leaves(); ++i) leaves.push_back(py::int_(i));
+  return unflatten(def, leaves);
+}
+
+TreeDef structure_of(const py::object& tree) {
+  std::vector<py::object> leaves;
+  return flatten(tree.ptr(), leaves);
+}
+
+// The class of the outermost container, and what it keeps besides children: the keys of a dict,
+// the data of a registered class.
+py::object node_data(const TreeDef& def) {
+  if (def.kind() == TreeDef::Kind::leaf) return py::none();
+  const py::object node = numbered(def);
+  py::object data = py::none();
+  if (def.kind() == TreeDef::Kind::dict) {
+    data = py::list(py::tuple(static_cast<const DictKeys*>(def.type().aux.get())->sorted));
+  } else if (auto found = registry().find(Py_TYPE(node.ptr())); found != registry().end()) {
+    data = py::object(found->second.flatten(node)[py::int_(1)]);
+  }
+  return py::make_tuple(borrowed(reinterpret_cast<PyObject*>(Py_TYPE(node.ptr()))), data);
+}
+
+// Every leaf is in place of a tree of the other structure.
+TreeDef compose(const TreeDef& outer, const TreeDef& inner) {
+  const std::vector<py::object> trees(std::size_t(outer.num_leaves()), numbered(inner));
+  return structure_of(unflatten(outer, trees));
+}
+
+// f_node(results of the children, node_data) from the leaves up, with f_leaf(leaf) at leaves.
+py::object walk(const TreeDef& def, const py::object& f_node, const py::object& f_leaf,
+                std::span<const py::object>& leaves) {
+  if (def.kind() == TreeDef::Kind::leaf) {
+    const py::object leaf = leaves.front();
+    leaves = leaves.subspan(1);
+    return f_leaf.is_none() ? leaf : f_leaf(leaf);
+  }
+  py::tuple children(def.children().size());
+  for (std::size_t i = 0; i < children.size(); ++i)
+    children[i] = walk(def.children()[i], f_node, f_leaf, leaves);
+  return f_node(children, node_data(def));
+}
+
 }  // namespace
 
 void add_pytree(py::module_& module) {
   py::class_<TreeDef>(module, "TreeDef",
                       "The structure of a tree: its containers, with a * for each leaf.")
       .def_property_readonly("num_leaves", &TreeDef::num_leaves)
-      .def_property_readonly("num_nodes",
-                             [](const TreeDef& def) {
-                               auto count = [](auto&& self, const TreeDef& at) -> int {
-                                 int total = 1;
-                                 for (const TreeDef& child : at.children())
-                                   total += self(self, child);
-                                 return total;
-                               };
-                               return count(count, def);
-                             })
+      .def_property_readonly("num_nodes", &count_nodes)
       .def("children",
            [](const TreeDef& def) {
              py::list result;
@@ -123,6 +166,30 @@ void add_pytree(py::module_& module) {
              return result;
            })
       .def("path", &TreeDef::path)
+      .def("node_data", &node_data,
+           "The class of the outermost container and what it keeps besides children, such as a "
+           "dict's keys; None for a leaf.")
+      .def("compose", &compose, "The structure with a tree of the other one at each leaf.")
+      .def(
+          "walk",
+          [](const TreeDef& def, py::object f_node, py::object f_leaf, py::object leaves) {
+            const std::vector<py::object> all = to_vector(leaves);
+            if (int(all.size()) != def.num_leaves())
+              throw TreeError("walk: " + std::to_string(all.size()) + " leaves for a tree of " +
+                                  std::to_string(def.num_leaves()),
+                              "give one value for each leaf of the structure");
+            std::span<const py::object> rest = all;
+            return walk(def, f_node, f_leaf, rest);
+          },
+          "f_node(results of the children, node_data) for each container, from the leaves up, "
+          "where f_leaf(leaf) is called, or the leaf taken where f_leaf is None.")
+      .def("__copy__", [](py::object self) { return self; })
+      .def("__deepcopy__", [](py::object self, py::object) { return self; })
+      .def("__reduce__",
+           [](const TreeDef& def) {
+             return py::make_tuple(py::module_::import("plait._plait").attr("structure_of"),
+                                   py::make_tuple(numbered(def)));
+           })
       .def("__eq__",
            [](const TreeDef& a, py::object b) {
              return py::isinstance<TreeDef>(b) && a == b.cast<TreeDef>();
@@ -141,6 +208,7 @@ void add_pytree(py::module_& module) {
         return py::make_tuple(list, treedef_object(std::move(structure)));
       },
       py::arg("tree"), py::arg("is_leaf") = py::none());
+  module.def("structure_of", [](py::object tree) { return treedef_object(structure_of(tree)); });
   module.def("unflatten", [](py::object structure, py::object leaves) {
     return unflatten(treedef_of(structure), to_vector(leaves));
   });

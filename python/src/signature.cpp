@@ -10,45 +10,6 @@
 
 namespace plait::python {
 
-py::object Path::read() const {
-  py::object at = root;
-  for (const Step& step : steps) {
-    PyObject* next = nullptr;
-    if (step.kind == Step::Kind::cell) {
-      if (PyCell_Check(at.ptr())) next = Py_XNewRef(PyCell_GET(at.ptr()));
-    } else if (step.kind == Step::Kind::item) {
-      if (PyDict_CheckExact(at.ptr()))
-        next = Py_XNewRef(PyDict_GetItemWithError(at.ptr(), step.key.ptr()));
-      else
-        next = PyObject_GetItem(at.ptr(), step.key.ptr());
-    } else if (step.kind == Step::Kind::length) {
-      const Py_ssize_t size = PyObject_Size(at.ptr());
-      if (size >= 0) next = PyLong_FromSsize_t(size);
-    } else {
-      next = PyObject_GetAttr(at.ptr(), step.key.ptr());
-    }
-    if (!next) {
-      PyErr_Clear();
-      return {};
-    }
-    at = py::reinterpret_steal<py::object>(next);
-  }
-  return at;
-}
-
-bool same_static(PyObject* a, PyObject* b) {
-  if (a == b) return true;
-  if (Py_TYPE(a) != Py_TYPE(b)) return false;
-  // 0.0 and -0.0 are different constants, and NaN is itself.
-  if (PyFloat_CheckExact(a)) {
-    const double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
-    return std::memcmp(&x, &y, sizeof x) == 0;
-  }
-  const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
-  if (equal < 0) throw py::error_already_set();
-  return equal == 1;
-}
-
 namespace {
 
 // Whether numbers or names, as jit was given them, mean this argument of a call.
@@ -137,32 +98,10 @@ std::string JitEntry::to_string() const {
 int JitEntry::visit(visitproc visit, void* arg) const {
   for (const ArgumentKey& argument : arguments) Py_VISIT(argument.value.ptr());
   for (const LeafKey& leaf : leaves) Py_VISIT(leaf.value.ptr());
-  auto visit_path = [&](const Path& path) -> int {
-    Py_VISIT(path.root.ptr());
-    for (const Step& step : path.steps) Py_VISIT(step.key.ptr());
-    return 0;
-  };
-  for (const Captured& item : captured)
-    for (const Path& path : item.paths)
-      if (int result = visit_path(path)) return result;
-  for (const Guard& guard : guards) {
-    if (int result = visit_path(guard.path)) return result;
-    Py_VISIT(guard.value.ptr());
-  }
-  return 0;
+  return captures.visit(visit, arg);
 }
 
 namespace {
-
-Path to_path(py::handle description) {
-  const auto parts = py::reinterpret_borrow<py::tuple>(description);
-  Path path{parts[0], {}, utf8_of(py::object(parts[2]).ptr())};
-  for (py::handle step : parts[1]) {
-    const int kind = step[py::int_(0)].cast<int>();
-    path.steps.push_back({Step::Kind(kind), py::object(step[py::int_(1)])});
-  }
-  return path;
-}
 
 // Arguments that belong to the signature, with their parameters: what they lead to is captured.
 py::list objects_of(const JitState& state, const JitCall& call, const JitEntry& entry) {
@@ -179,11 +118,11 @@ py::list objects_of(const JitState& state, const JitCall& call, const JitEntry& 
   return objects;
 }
 
-// Asks the package's Python side where the captured arrays can be found again, and which scalars
-// the code reads.
+// Asks the package's Python side where the captured arrays can be found again, and what else the
+// code reads.
 void find_captured(const py::object& function, const py::list& objects, const Arrays& captured,
-                   const Conversions& made, JitEntry& entry) {
-  py::list wanted;
+                   const Conversions& made, Captures& captures) {
+  py::list wanted, converted;
   for (const Array& array : captured) {
     const auto* numpy = [&]() -> const py::object* {
       for (const auto& [converted, object] : made.made)
@@ -192,19 +131,19 @@ void find_captured(const py::object& function, const py::list& objects, const Ar
     }();
     wanted.append(py::make_tuple(reinterpret_cast<std::uintptr_t>(array.node()),
                                  numpy ? *numpy : py::object(py::none())));
-    entry.captured.push_back({array.aval(), array, numpy != nullptr, {}});
+    captures.arrays.push_back({array.aval(), array, numpy != nullptr});
   }
+  for (const auto& [array, object] : made.made) converted.append(py::make_tuple(object, false));
+  for (const Array& array : made.read) converted.append(py::make_tuple(to_python(array), true));
   const py::object found =
-      py::module_::import("plait._captures").attr("find")(function, wanted, objects);
+      py::module_::import("plait._captures").attr("find")(function, wanted, objects, converted);
   std::size_t i = 0;
   for (py::handle paths : found[py::int_(0)]) {
-    for (py::handle path : paths) entry.captured[i].paths.push_back(to_path(path));
+    for (py::handle path : paths) captures.add_path(captures.arrays[i], path);
     ++i;
   }
-  for (py::handle guard : found[py::int_(1)]) {
-    const auto pair = py::reinterpret_borrow<py::tuple>(guard);
-    entry.guards.push_back({to_path(pair[0]), pair[1]});
-  }
+  for (py::handle guard : found[py::int_(1)]) captures.add_guard(guard);
+  captures.close();
 }
 
 // One leaf of an argument: an array, or part of the key.
@@ -358,8 +297,14 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
   Conversions* const outer = std::exchange(conversions, &made);
   struct Restore {
     Conversions* outer;
-    ~Restore() { conversions = outer; }
-  } restore{outer};
+    const Conversions& made;
+    ~Restore() {
+      conversions = outer;  // whose program captures what this one does
+      if (!outer) return;
+      outer->made.insert(outer->made.end(), made.made.begin(), made.made.end());
+      outer->read.insert(outer->read.end(), made.read.begin(), made.read.end());
+    }
+  } restore{outer, made};
   const std::vector<std::optional<Aval>> actual(avals.begin(), avals.end());
   const Traced traced = state.specs ? trace_with_specs(function, specs, actual, "jit", constraints)
                                     : make_jaxpr(function, avals, "jit");
@@ -378,10 +323,11 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
   keeps = true;
   for (const Array& array : traced.captured) keeps &= array.is_concrete();
   if (keeps)
-    find_captured(state.function, objects_of(state, call, *entry), traced.captured, made, *entry);
+    find_captured(state.function, objects_of(state, call, *entry), traced.captured, made,
+                  entry->captures);
   else
     for (const Array& array : traced.captured)
-      entry->captured.push_back({array.aval(), array, false, {}});
+      entry->captures.arrays.push_back({array.aval(), array});
   return entry;
 }
 
@@ -423,21 +369,8 @@ std::string explain_miss(const JitState& state, const JitCall& call) {
                before.aval->to_string();
     }
   }
-  for (const Guard& guard : last.guards) {
-    const py::object now = guard.path.read();
-    if (!now || !same_static(now.ptr(), guard.value.ptr()))
-      return guard.path.text + " is " + (now ? text_of(now.ptr()) : "gone") + " where it was " +
-             text_of(guard.value.ptr());
-  }
-  for (const Captured& item : last.captured)
-    for (const Path& path : item.paths) {
-      const py::object now = path.read();
-      if (!now || !is_array_like(now.ptr())) return "the captured array " + path.text + " is gone";
-      if (!(to_array(now.ptr()).aval() == item.aval))
-        return "the captured array " + path.text + " is " + to_array(now.ptr()).aval().to_string() +
-               " where it was " + item.aval.to_string();
-    }
-  return "names that led to one captured array lead to several";
+  const std::string reason = last.captures.explain_miss();
+  return reason.empty() ? "names that led to one captured array lead to several" : reason;
 }
 
 }  // namespace plait::python
