@@ -13,13 +13,17 @@
 #include <plait/ops.h>
 #include <plait/transforms.h>
 #include <plait/values.h>
+#include <plait/wait.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 namespace plait {
 namespace detail {
@@ -323,13 +327,20 @@ auto vmap(F f, AxisTree in_axes = 0, AxisTree out_axes = 0,
       });
 }
 
+struct JitOptions {
+  std::string name = "f";  // that errors and programs call it
+  // Whether generated loops are compiled before the first call instead of taking over later.
+  bool wait = false;
+};
+
 // What jit gives: f traced once per signature and run as one compiled executable.
 template <class Result, class... A>
 class Jitted {
  public:
   template <class F>
-  Jitted(F f, std::string name) : state_(std::make_shared<State>()) {
-    state_->make = [f = std::move(f), name = std::move(name)](const A&... arguments) {
+  Jitted(F f, JitOptions options) : state_(std::make_shared<State>()) {
+    state_->waits = options.wait;
+    state_->make = [f = std::move(f), name = std::move(options.name)](const A&... arguments) {
       const detail::Flat<F> flat(f, arguments...);
       return Entry{flat.structures, flat.result, flat::Jit(flat.function, name)};
     };
@@ -337,6 +348,7 @@ class Jitted {
 
   Result operator()(const A&... arguments) const {
     const auto [entry, inputs] = find(arguments...);
+    const auto waiting = state_->waiting();
     Arrays outputs = entry->jitted(inputs);
     if constexpr (std::is_same_v<Result, Array>)
       return std::move(outputs[0]);
@@ -349,6 +361,7 @@ class Jitted {
   // call may be given Result(). Nothing else may hold these arrays; errors as in trace/run_into.h.
   void run_into(Result& result, const A&... arguments) const {
     const auto [entry, inputs] = find(arguments...);
+    const auto waiting = state_->waiting();
     if constexpr (std::is_same_v<Result, Array>) {
       entry->jitted.run_into(inputs, std::span(&result, 1));
     } else {
@@ -365,6 +378,14 @@ class Jitted {
     }
   }
 
+  // Compiles it for such arguments now, by every backend, and does not run it: a later call finds it
+  // at its fastest.
+  void compile_for(const A&... arguments) const {
+    const auto [entry, inputs] = find(arguments...);
+    detail::compile_calls(
+        [entry = entry](std::span<const Array> leaves) { return entry->jitted(leaves); }, inputs);
+  }
+
  private:
   // One structure of the arguments.
   struct Entry {
@@ -373,6 +394,10 @@ class Jitted {
     flat::Jit jitted;
   };
   struct State {
+    std::optional<Waiting> waiting() const {
+      return waits ? std::optional<Waiting>(std::in_place) : std::nullopt;
+    }
+    bool waits = false;
     std::function<Entry(const A&...)> make;
     std::mutex mutex;
     std::vector<std::unique_ptr<const Entry>> entries;  // grows only
@@ -411,8 +436,12 @@ class Jitted {
 // f traced once per signature and run as one compiled executable. Arrays that a lambda captured are
 // frozen.
 template <class F>
-auto jit(F f, std::string name = "f") {
-  return typename detail::signature_of<F>::template As<Jitted>(std::move(f), std::move(name));
+auto jit(F f, JitOptions options = {}) {
+  return typename detail::signature_of<F>::template As<Jitted>(std::move(f), std::move(options));
+}
+template <class F, std::convertible_to<std::string> Name>
+auto jit(F f, Name name) {
+  return jit(std::move(f), JitOptions{.name = std::move(name)});
 }
 
 // f whose derivatives recompute intermediate results instead of keeping them, but for what the

@@ -1,9 +1,12 @@
 // Waiting for generated loops: see NOTE: [tiers].
 //
-//   const plait::Waiting waiting;
-//   step(state, batch);             // compiled by every backend before it runs
+//   auto step = plait::jit(f, {.wait = true});   // compiled by every backend before its first run
+//   step.compile_for(state, batch);              // now, without running it
+//   const plait::Waiting waiting;                // whatever this thread calls
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+
+#include <plait/trace/trace.h>
 
 namespace plait {
 
@@ -19,5 +22,10 @@ class Waiting {
  private:
   const bool outer_;
 };
+
+namespace detail {
+// Compiles the programs of the calls that function makes for such inputs, by every backend.
+void compile_calls(const Function& function, std::span<const Array> inputs);
+}  // namespace detail
 
 }  // namespace plait
