@@ -378,8 +378,8 @@ class Jitted {
     }
   }
 
-  // Compiles it for such arguments now, by every backend, and does not run it: a later call finds it
-  // at its fastest.
+  // Compiles it for such arguments now, by every backend, and does not run it: a later call finds
+  // it at its fastest.
   void compile_for(const A&... arguments) const {
     const auto [entry, inputs] = find(arguments...);
     detail::compile_calls(

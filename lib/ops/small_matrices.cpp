@@ -177,11 +177,11 @@ void small_triangular_solve(const View& a, const View& b, const View& out,
     Elements<Lane<T>> l = turned(Block<T>(triangles, first, count).load(triangle), system.turned);
     if (system.reversed) l = l.transposed().rows_reversed(n).transposed();
     small::System<T, Lane<T>>{l,
-              turned(Block<T>(sides, first, count).load(side), !system.left),
-              turned(to.elements(result), !system.left),
-              n,
-              m,
-              system.unit}
+                              turned(Block<T>(sides, first, count).load(side), !system.left),
+                              turned(to.elements(result), !system.left),
+                              n,
+                              m,
+                              system.unit}
         .solve();
     to.store(result);
   });

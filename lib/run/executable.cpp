@@ -447,7 +447,8 @@ std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileO
       const bool was_asked = tiers::is_waiting();
       const Waiting waiting;  // what the program holds is compiled with it
       auto executable = compile_with(all, {}, plain, outputs, options);
-      if (!was_asked) executable->remark("tier: last; compiled before the first call, which is long");
+      if (!was_asked)
+        executable->remark("tier: last; compiled before the first call, which is long");
       return executable;
     } catch (const std::exception& error) {
       failure = error.what();

@@ -72,7 +72,8 @@ class OneByOne {
     const std::size_t n = loop.num_carry, first_const = n + loop.num_cond_consts;
     const Flags carry(n, true);
     const auto middle = batched.begin() + std::ptrdiff_t(first_const);
-    const Flags of_cond(batched.begin() + std::ptrdiff_t(n), middle), of_body(middle, batched.end());
+    const Flags of_cond(batched.begin() + std::ptrdiff_t(n), middle),
+        of_body(middle, batched.end());
     if (!is_same_alone(compile_passes::prepare(loop.cond, quick), concatenate(carry, of_cond)) ||
         !is_same_alone(compile_passes::prepare(loop.body, quick), concatenate(carry, of_body)))
       return;
@@ -85,7 +86,8 @@ class OneByOne {
   // The kernel, where it is this way's turn or this way is the faster; else nothing.
   const Kernel* kernel() const {
     if (!kernel_.load(std::memory_order_acquire)) {
-      if (!backend_ || spent_.load(std::memory_order_relaxed) < compilation_.count()) return nullptr;
+      if (!backend_ || spent_.load(std::memory_order_relaxed) < compilation_.count())
+        return nullptr;
       compile();
     }
     const Kernel* const made = kernel_.load(std::memory_order_acquire);

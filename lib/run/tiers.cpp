@@ -177,8 +177,8 @@ class TieredExecutable final : public Executable,
     return first_->explain() + "tier: first; " +
            (failure_.empty()
                 ? "generated loops replace it after " + std::to_string(worth_.calls) +
-                      " calls, or " +
-                      std::to_string((worth_.time.count() + 999'999) / 1'000'000) + " ms of them"
+                      " calls, or " + std::to_string((worth_.time.count() + 999'999) / 1'000'000) +
+                      " ms of them"
                 : "generated loops failed: " + failure_) +
            "\n";
   }

@@ -5,8 +5,9 @@
 //
 // One call may be all that there is of a loop. The programs of its bodies change over between
 // iterations. Where slow backends make one kernel of the whole loop, it depends: a loop whose
-// number of steps is known to be large is compiled before it runs, and one of unknown length (while)
-// runs step by step for as long as compiling it takes, then is compiled, and goes on from there.
+// number of steps is known to be large is compiled before it runs, and one of unknown length
+// (while) runs step by step for as long as compiling it takes, then is compiled, and goes on from
+// there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -41,7 +41,13 @@ def frames_here(depth, num_frames):
             inner += is_inner
             code = frame.f_code
             frames.append(
-                Frame(code.co_filename, frame.f_lineno, code.co_name, dict(frame.f_locals), frame.f_globals)
+                Frame(
+                    code.co_filename,
+                    frame.f_lineno,
+                    code.co_name,
+                    dict(frame.f_locals),
+                    frame.f_globals,
+                )
             )
         frame = frame.f_back
     return frames, inner
@@ -101,7 +107,9 @@ class Prompt(cmd.Cmd):
     def _position(self, at=None):
         frame = self.frames[self.at if at is None else at]
         text = linecache.getline(frame.filename, frame.line).strip()
-        return f"> {frame.filename}({frame.line}){frame.function}()" + (f"\n-> {text}" if text else "")
+        return f"> {frame.filename}({frame.line}){frame.function}()" + (
+            f"\n-> {text}" if text else ""
+        )
 
     def _evaluate(self, text, show):
         frame = self.frames[self.at]

@@ -42,7 +42,9 @@ def endless(x):
 
 def endless_for_each(x):
     return plait.vmap(
-        lambda a: lax.while_loop(lambda c: c[0] >= 0, lambda c: (c[0] * 0.5 + a, c[1] + 1), (a, 0))[0]
+        lambda a: lax.while_loop(lambda c: c[0] >= 0, lambda c: (c[0] * 0.5 + a, c[1] + 1), (a, 0))[
+            0
+        ]
     )(x)
 
 

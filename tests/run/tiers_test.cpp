@@ -340,13 +340,15 @@ std::shared_ptr<const Executable> counting(const std::string& loop) {
 }
 
 std::string counting_to(const std::string& end, const std::string& params = "") {
-  return "while[body={ lambda ; a:f64[] . let\n b:f64[] = add a 1.0:f64\n in (b) }, carry=1, cond={ "
+  return "while[body={ lambda ; a:f64[] . let\n b:f64[] = add a 1.0:f64\n in (b) }, carry=1, "
+         "cond={ "
          "lambda ; a:f64[] . let\n b:bool[] = cmp[direction='lt'] a " +
          end + ":f64\n in (b) }, cond_consts=0" + params + "]";
 }
 
 std::string counting_steps(const std::string& length) {
-  return "scan[body={ lambda ; a:f64[] . let\n b:f64[] = add a 1.0:f64\n in (b) }, carry=1, length=" +
+  return "scan[body={ lambda ; a:f64[] . let\n b:f64[] = add a 1.0:f64\n in (b) }, carry=1, "
+         "length=" +
          length + ", reverse=false, xs=0]";
 }
 

@@ -1,7 +1,7 @@
 // Stopping a call that takes long: Ctrl-C, a time limit, a button.
 //
-// A process may install one function that what runs for long asks every fifty milliseconds or so, on
-// the thread that made the call, at places where nothing is half done: between kernels, between
+// A process may install one function that what runs for long asks every fifty milliseconds or so,
+// on the thread that made the call, at places where nothing is half done: between kernels, between
 // steps of loops, and now and then within a loop that is one kernel. The function stops the call by
 // throwing, and the caller gets what it threw; results are lost, arguments that were donated too,
 // and everything else is as it was. Python's module installs one that runs handlers of signals.

@@ -125,8 +125,8 @@ class LoopWriter {
     Type parameter = emitter_.pointer();
     const Type type = api().FunctionType(emitter_.integer(64), &parameter, 1, false);
     Value watch = pointer_at(extra(watch_slot));
-    const Value answer = api().BuildCall2(emitter_.builder(), type, pointer_at(extra(ask_slot)),
-                                          &watch, 1, "");
+    const Value answer =
+        api().BuildCall2(emitter_.builder(), type, pointer_at(extra(ask_slot)), &watch, 1, "");
     return emitter_.is_unequal(answer, constant(0));
   }
   Value is_stopped() const {
@@ -230,7 +230,8 @@ class LoopWriter {
         },
         [&](std::vector<Value> values) {
           const Value begin = values.back(),
-                      end = emitter_.smaller(emitter_.add(begin, constant(piece)), constant(length));
+                      end =
+                          emitter_.smaller(emitter_.add(begin, constant(piece)), constant(length));
           values.pop_back();
           std::vector<Value> next = write_steps(begin, end, values);
           next.push_back(end);
@@ -274,8 +275,8 @@ class LoopWriter {
   // Whether to go on with this step, asked where a piece ends.
   Value write_piece(Value step, std::int64_t piece, Value may_begin) {
     const Value place = api().BuildAnd(emitter_.builder(), step, constant(piece - 1), "");
-    const Value is_end = api().BuildNot(
-        emitter_.builder(), emitter_.is_unequal(place, constant(piece - 1)), "");
+    const Value is_end =
+        api().BuildNot(emitter_.builder(), emitter_.is_unequal(place, constant(piece - 1)), "");
     return emitter_.choose(
         is_end, [&] { return std::vector{api().BuildNot(emitter_.builder(), ask(), "")}; },
         [&] { return std::vector{may_begin}; })[0];

@@ -58,8 +58,7 @@ void check_start(const Register& start, std::int64_t last, Value failed) {
   Emitter& emitter = Emitter::current();
   Value outside = compare(start, detail::Compare::gt, last);
   if (is_signed_integer(start.dtype))
-    outside =
-        api().BuildOr(emitter.builder(), outside, compare(start, detail::Compare::lt, 0), "");
+    outside = api().BuildOr(emitter.builder(), outside, compare(start, detail::Compare::lt, 0), "");
   emitter.branch_if(emitter.any(outside), [&] { emitter.store(emitter.constant(1), failed, 8); });
 }
 
@@ -106,8 +105,8 @@ Small lower_register_gather(const Equation& equation, const Small& operand, cons
     for (std::int64_t start = last; start-- > 0;) {
       from[axis] = first + start;
       const Value is_here = compare(starts[i], detail::Compare::le, start);
-      chosen.v = api().BuildSelect(Emitter::current().builder(), is_here, choose(i + 1).v,
-                                   chosen.v, "");
+      chosen.v =
+          api().BuildSelect(Emitter::current().builder(), is_here, choose(i + 1).v, chosen.v, "");
     }
     from[axis] = first;
     return chosen;
@@ -117,8 +116,7 @@ Small lower_register_gather(const Equation& equation, const Small& operand, cons
     starts.clear();
     Sizes64 index = row;
     index.push_back(0);
-    for (; index.back() < indices.shape.back(); ++index.back())
-      starts.push_back(indices.at(index));
+    for (; index.back() < indices.shape.back(); ++index.back()) starts.push_back(indices.at(index));
     for (std::size_t i = 0; gather.is_checked && i < starts.size(); ++i)
       check_start(starts[i], gather.last(operand.shape, gather.axes[i]), failed);
     for_each_index(gather.window, -1, [&](const Sizes64& place) {

@@ -86,12 +86,9 @@ void lower_solve(const Params& params, const Small& x, const Small& y, const Siz
   };
   small::Elements<Lane<T>> l = with({a.data(), n, 1}, turned);
   if (reversed) l = l.transposed().rows_reversed(n).transposed();
-  small::System<T, Lane<T>>{l,
-                            with({b.data(), columns, 1}, !left),
-                            with({result.data(), columns, 1}, !left),
-                            n,
-                            m,
-                            params.flag("unit_diagonal")}
+  small::System<T, Lane<T>>{
+      l, with({b.data(), columns, 1}, !left), with({result.data(), columns, 1}, !left), n,
+      m, params.flag("unit_diagonal")}
       .solve();
   store<T>(result, results[0], batch);
 }
