@@ -18,6 +18,7 @@ class Waiting {
   Waiting();
   ~Waiting();
   Waiting(const Waiting&) = delete;
+  static bool is_on();  // on this thread
 
  private:
   const bool outer_;
@@ -27,5 +28,10 @@ namespace detail {
 // Compiles the programs of the calls that function makes for such inputs, by every backend.
 void compile_calls(const Function& function, std::span<const Array> inputs);
 }  // namespace detail
+
+// What compiles the programs of all calls in a program; `run` installs it when the library is
+// loaded.
+using CallCompiler = void (*)(const Jaxpr& program);
+void set_call_compiler(CallCompiler compiler);
 
 }  // namespace plait

@@ -22,7 +22,6 @@
 namespace plait::tiers {
 namespace {
 
-thread_local bool is_waiting_here = false;
 thread_local bool is_background = false;
 thread_local std::span<const Backend* const> slow_backends_here;
 
@@ -275,7 +274,7 @@ std::chrono::nanoseconds compilation_time(std::size_t num_equations) {
   return std::chrono::milliseconds(3) * std::int64_t((num_equations + 9) / 10);
 }
 
-bool is_waiting() { return is_waiting_here || is_asked_to_wait(); }
+bool is_waiting() { return Waiting::is_on() || is_asked_to_wait(); }
 
 std::shared_ptr<const Executable> make_tiered(std::shared_ptr<const Executable> first,
                                               Promote promote, Worth worth) {
@@ -306,15 +305,14 @@ void breathe() {
 }  // namespace plait::tiers
 
 namespace plait {
+namespace {
 
-Waiting::Waiting() : outer_(tiers::is_waiting_here) { tiers::is_waiting_here = true; }
-Waiting::~Waiting() { tiers::is_waiting_here = outer_; }
-
-void detail::compile_calls(const Function& function, std::span<const Array> inputs) {
-  const Traced traced = make_jaxpr(function, avals_of(inputs), "jit");
-  const Waiting waiting;
-  for (const Equation& equation : traced.jaxpr->equations)
+void compile_calls_of(const Jaxpr& program) {
+  for (const Equation& equation : program->equations)
     if (*equation.primitive == call_p) compile(body_of_call(equation.params));
 }
 
+[[maybe_unused]] const bool installed = (set_call_compiler(compile_calls_of), true);
+
+}  // namespace
 }  // namespace plait
