@@ -70,7 +70,7 @@ HEADERS = {
     "samples.h": "inspect",
     "tolerance.h": "inspect",
     "conformance.h": "inspect",
-    "wait.h": "run",
+    "wait.h": "trace",
     "first_nan.h": "run",
     "profile.h": "inspect",
     "draw.h": "inspect",

@@ -13,13 +13,17 @@
 #include <plait/ops.h>
 #include <plait/transforms.h>
 #include <plait/values.h>
+#include <plait/wait.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 namespace plait {
 // What a transform gives: a function that errors know by the line of its call.
@@ -455,13 +459,21 @@ auto vmap(F f, AxisTree in_axes = 0, AxisTree out_axes = 0,
   }
 }
 
+struct JitOptions {
+  std::string name = "f";  // that errors and programs call it
+  // Whether generated loops are compiled before the first call instead of taking over later.
+  bool wait = false;
+};
+
 // What jit gives: f traced once per signature and run as one compiled executable.
 template <class Result, class... A>
 class Jitted {
  public:
   template <class F>
-  Jitted(F f, std::string name) : state_(std::make_shared<State>()) {
-    state_->make = [f = std::move(f), name = std::move(name)](std::vector<TreeDef> structures) {
+  Jitted(F f, JitOptions options) : state_(std::make_shared<State>()) {
+    state_->waits = options.wait;
+    state_->make = [f = std::move(f),
+                    name = std::move(options.name)](std::vector<TreeDef> structures) {
       return flat::Jit(
           [f, structures = std::move(structures)](std::span<const Array> leaves, TreeDef& result) {
             return detail::call_flat(f, structures, leaves, result);
@@ -475,6 +487,7 @@ class Jitted {
   Result operator()(const A&... arguments, Here here = PLAIT_HERE) const {
     here.remember();
     const auto [jitted, inputs] = find(arguments...);
+    const auto waiting = state_->waiting();
     const flat::Jit::EntryPointer entry = jitted->entry(inputs);
     Arrays outputs = flat::Jit::call(*entry, inputs);
     if constexpr (std::is_same_v<Result, Array>)
@@ -491,6 +504,7 @@ class Jitted {
   void run_into(Result& result, const A&... arguments, Here here = PLAIT_HERE) const {
     here.remember();
     const auto [jitted, inputs] = find(arguments...);
+    const auto waiting = state_->waiting();
     const flat::Jit::EntryPointer entry = jitted->entry(inputs);
     if constexpr (std::is_same_v<Result, Array>) {
       jitted->run_into(*entry, inputs, std::span(&result, 1));
@@ -518,6 +532,14 @@ class Jitted {
     }
   }
 
+  // Compiles it for such arguments now, by every backend, and does not run it: a later call finds
+  // it at its fastest.
+  void compile_for(const A&... arguments) const {
+    const auto [jitted, inputs] = find(arguments...);
+    detail::compile_calls(
+        [jitted = jitted](std::span<const Array> leaves) { return (*jitted)(leaves); }, inputs);
+  }
+
  private:
   // One structure of the arguments.
   struct Entry {
@@ -525,6 +547,10 @@ class Jitted {
     flat::Jit jitted;
   };
   struct State {
+    std::optional<Waiting> waiting() const {
+      return waits ? std::optional<Waiting>(std::in_place) : std::nullopt;
+    }
+    bool waits = false;
     std::function<flat::Jit(std::vector<TreeDef> structures)> make;
     std::mutex mutex;
     std::vector<std::unique_ptr<const Entry>> entries;  // grows only
@@ -563,12 +589,16 @@ class Jitted {
 // f traced once per signature and run as one compiled executable. Arrays that a lambda captured are
 // frozen.
 template <class F>
-auto jit(F f, std::string name = "f") {
+auto jit(F f, JitOptions options = {}) {
   if constexpr (!detail::Transformable<F>) {
     return detail::Refused();
   } else {
-    return typename detail::signature_of<F>::template As<Jitted>(std::move(f), std::move(name));
+    return typename detail::signature_of<F>::template As<Jitted>(std::move(f), std::move(options));
   }
+}
+template <class F, std::convertible_to<std::string> Name>
+auto jit(F f, Name name) {
+  return jit(std::move(f), JitOptions{.name = std::move(name)});
 }
 
 // f whose derivatives recompute intermediate results instead of keeping them, but for what the

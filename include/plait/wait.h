@@ -1,9 +1,12 @@
 // Waiting for generated loops: see NOTE: [tiers].
 //
-//   const plait::Waiting waiting;
-//   step(state, batch);             // compiled by every backend before it runs
+//   auto step = plait::jit(f, {.wait = true});   // compiled by every backend before its first run
+//   step.compile_for(state, batch);              // now, without running it
+//   const plait::Waiting waiting;                // whatever this thread calls
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+
+#include <plait/trace/trace.h>
 
 namespace plait {
 
@@ -15,9 +18,20 @@ class Waiting {
   Waiting();
   ~Waiting();
   Waiting(const Waiting&) = delete;
+  static bool is_on();  // on this thread
 
  private:
   const bool outer_;
 };
+
+namespace detail {
+// Compiles the programs of the calls that function makes for such inputs, by every backend.
+void compile_calls(const Function& function, std::span<const Array> inputs);
+}  // namespace detail
+
+// What compiles the programs of all calls in a program; `run` installs it when the library is
+// loaded.
+using CallCompiler = void (*)(const Jaxpr& program);
+void set_call_compiler(CallCompiler compiler);
 
 }  // namespace plait

@@ -3,6 +3,7 @@
 #include <Eigen/Cholesky>
 
 #include "ops/matrices.h"
+#include "ops/small_factors.h"
 #include "ops/small_matrices.h"
 
 namespace plait {
@@ -12,7 +13,7 @@ using namespace matrices;  // NOLINT
 using Values = Sample::Input::Values;
 
 bool is_small(std::int64_t n, std::int64_t m) {
-  return std::min(n, m) > 0 && std::max(n, m) <= largest_small_matrix;
+  return std::min(n, m) > 0 && std::max(n, m) <= small::largest;
 }
 
 template <class T>

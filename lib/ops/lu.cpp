@@ -10,6 +10,8 @@
 #include "ops/functions.h"
 #include "ops/matrices.h"
 #include "ops/order.h"
+#include "ops/small_factors.h"
+#include "ops/small_matrices.h"
 
 namespace plait {
 namespace {
@@ -42,6 +44,9 @@ void lu_kernel(std::span<const View> inputs, std::span<const View> outputs) {
   const RealSizes sizes(inputs, 1);
   const double rows = double(stack.rows()), columns = double(stack.columns());
   const double flops = rows * columns * std::min(rows, columns);
+  if constexpr (std::is_floating_point_v<T>)
+    if (inputs.size() == 1 && flops > 0 && std::max(rows, columns) <= small::largest_lu)
+      return small_lu<T>(inputs[0], outputs[0], outputs[1], outputs[2]);
   for_matrices(stack.count(), flops, [&](std::int64_t begin, std::int64_t end) {
     Matrix<T> x;
     Pivots pivots;

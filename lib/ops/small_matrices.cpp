@@ -1,7 +1,6 @@
 // See small_matrices.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/small_matrices.h"
-#include "base/transpose_lanes.h"
 
 #include <plait/base/math.h>
 #include <plait/base/pool.h>
@@ -10,18 +9,20 @@
 #include <limits>
 
 #include "base/transpose_lanes.h"
+#include "ops/small_factors.h"
 
 namespace plait {
 namespace {
 
 template <class T>
 constexpr int lanes = sizeof(T) == 4 ? 8 : 4;
-constexpr std::int64_t most = largest_small_matrix;
+constexpr std::int64_t most = small::largest;
 template <class T>
 using Lane = Pack<T, lanes<T>>;
 // A matrix in each lane, row-major.
 template <class T>
 using Tile = Lane<T>[most * most];
+using small::Elements;
 
 // The matrices of a view, by number.
 template <class T>
@@ -64,19 +65,6 @@ class Matrices {
   const std::int64_t rows, columns, row_stride, column_stride;
 };
 
-// Element (i, j) of the matrices in a tile.
-template <class T>
-struct Elements {
-  Lane<T>* first;
-  std::int64_t row, column;
-  Lane<T>& operator()(std::int64_t i, std::int64_t j) const { return first[i * row + j * column]; }
-  Elements transposed() const { return {first, column, row}; }
-  // The rows from the last to the first.
-  Elements rows_reversed(std::int64_t rows) const {
-    return {first + (rows - 1) * row, -row, column};
-  }
-};
-
 // Reads and writes `count` matrices from number `first` on; the other lanes repeat the last one.
 // In a tile their elements have the order of memory: along rows, or along columns where only those
 // are contiguous.
@@ -92,10 +80,10 @@ class Block {
     for (int lane = 0; lane < lanes<T>; ++lane)
       memory_[lane] = matrices.at(first + std::min<std::int64_t>(lane, count - 1));
   }
-  Elements<T> elements(Tile<T>& tile) const {
-    return by_columns_ ? Elements<T>{tile, 1, length_} : Elements<T>{tile, length_, 1};
+  Elements<Lane<T>> elements(Tile<T>& tile) const {
+    return by_columns_ ? Elements<Lane<T>>{tile, 1, length_} : Elements<Lane<T>>{tile, length_, 1};
   }
-  Elements<T> load(Tile<T>& tile) const {
+  Elements<Lane<T>> load(Tile<T>& tile) const {
     for_runs([&](std::int64_t offset, std::int64_t at, std::int64_t length) {
       std::int64_t i = 0;
       if (stride_ == 1)
@@ -160,76 +148,6 @@ void for_blocks(std::int64_t count, double work, const Body& body) {
                });
 }
 
-// L, row-major, from the lower triangle of a, column after column; NaN where there is none.
-template <class T>
-void factor(const Elements<T>& a, Tile<T>& l, std::int64_t n) {
-  const Lane<T> nan(std::numeric_limits<T>::quiet_NaN()), largest(std::numeric_limits<T>::max());
-  Lane<T> excess(T(0));  // NaN once a pivot was not positive and finite
-  for (std::int64_t j = 0; j < n; ++j) {
-    // Rows from number i on, several at a time, so that their sums overlap.
-    auto subtract = [&]<int rows>(std::int64_t i) {
-      Lane<T> sums[rows];
-#pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) sums[r] = a(i + r, j);
-      for (std::int64_t k = 0; k < j; ++k) {
-        const Lane<T> factor = -l[j * n + k];
-#pragma GCC unroll 4
-        for (int r = 0; r < rows; ++r) sums[r] = math::fma(l[(i + r) * n + k], factor, sums[r]);
-      }
-#pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) l[(i + r) * n + j] = sums[r];
-    };
-    std::int64_t i = j;
-    for (; i + 4 <= n; i += 4) subtract.template operator()<4>(i);
-    for (; i < n; ++i) subtract.template operator()<1>(i);
-    const Lane<T> pivot = l[j * n + j];
-    excess = math::select(pivot > Lane<T>(T(0)), math::select(pivot <= largest, excess, nan), nan);
-    const Lane<T> root = math::sqrt(pivot);
-    l[j * n + j] = root;
-    for (i = j + 1; i < n; ++i) l[i * n + j] = l[i * n + j] / root;
-  }
-  for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t j = 0; j <= i; ++j)
-      l[i * n + j] = math::select(excess == excess, l[i * n + j], nan);
-    for (std::int64_t j = i + 1; j < n; ++j) l[i * n + j] = Lane<T>(T(0));
-  }
-}
-
-// A system of n unknowns with m right-hand sides: l x = b.
-template <class T>
-struct System {
-  Elements<T> l, b, x;
-  std::int64_t n, m;
-  bool unit;
-
-  // The sides from number c on, `sides` of them, whose sums are registers.
-  template <int sides>
-  void solve(std::int64_t c, const Lane<T>* inverses) const {
-    for (std::int64_t i = 0; i < n; ++i) {
-      Lane<T> sums[sides];
-#pragma GCC unroll 8
-      for (int s = 0; s < sides; ++s) sums[s] = b(i, c + s);
-      for (std::int64_t k = 0; k < i; ++k) {
-        const Lane<T> factor = -l(i, k);
-#pragma GCC unroll 8
-        for (int s = 0; s < sides; ++s) sums[s] = math::fma(factor, x(k, c + s), sums[s]);
-      }
-#pragma GCC unroll 8
-      for (int s = 0; s < sides; ++s)
-        x(i, c + s) = unit ? sums[s] : m == 1 ? sums[s] / l(i, i) : sums[s] * inverses[i];
-    }
-  }
-  void solve() const {
-    Lane<T> inverses[most];
-    if (!unit && m > 1)
-      for (std::int64_t i = 0; i < n; ++i) inverses[i] = Lane<T>(T(1)) / l(i, i);
-    std::int64_t c = 0;
-    for (; c + 8 <= m; c += 8) solve<8>(c, inverses);
-    for (; c + 2 <= m; c += 2) solve<2>(c, inverses);
-    for (; c < m; ++c) solve<1>(c, inverses);
-  }
-};
-
 }  // namespace
 
 template <class T>
@@ -238,7 +156,7 @@ void small_cholesky(const View& matrices, const View& out) {
   const std::int64_t n = from.rows;
   for_blocks<T>(from.count(), double(n * n * n), [&](std::int64_t first, std::int64_t count) {
     Tile<T> a, l;
-    factor<T>(Block<T>(from, first, count).load(a), l, n);
+    small::cholesky<T>(Block<T>(from, first, count).load(a), l, n);
     Block<T>(to, first, count).store(l);
   });
 }
@@ -249,26 +167,50 @@ void small_triangular_solve(const View& a, const View& b, const View& out,
   const Matrices<T> triangles(a), sides(b), results(out);
   const std::int64_t n = triangles.rows, m = system.left ? sides.columns : sides.rows;
   // As l x = b has them.
-  auto turned = [&](Elements<T> elements, bool transposed) {
+  auto turned = [&](Elements<Lane<T>> elements, bool transposed) {
     if (transposed) elements = elements.transposed();
     return system.reversed ? elements.rows_reversed(n) : elements;
   };
   for_blocks<T>(triangles.count(), double(n * n * m), [&](std::int64_t first, std::int64_t count) {
     Tile<T> triangle, side, result;
     const Block<T> to(results, first, count);
-    Elements<T> l = turned(Block<T>(triangles, first, count).load(triangle), system.turned);
+    Elements<Lane<T>> l = turned(Block<T>(triangles, first, count).load(triangle), system.turned);
     if (system.reversed) l = l.transposed().rows_reversed(n).transposed();
-    System<T>{l,
-              turned(Block<T>(sides, first, count).load(side), !system.left),
-              turned(to.elements(result), !system.left),
-              n,
-              m,
-              system.unit}
+    small::System<T, Lane<T>>{l,
+                              turned(Block<T>(sides, first, count).load(side), !system.left),
+                              turned(to.elements(result), !system.left),
+                              n,
+                              m,
+                              system.unit}
         .solve();
     to.store(result);
   });
 }
 
+template <class T>
+void small_lu(const View& matrices, const View& out, const View& pivots, const View& order) {
+  const Matrices<T> from(matrices), to(out);
+  const std::int64_t m = from.rows, n = from.columns, k = std::min(m, n);
+  for_blocks<T>(from.count(), double(m * n * k), [&](std::int64_t first, std::int64_t count) {
+    Tile<T> tile;
+    Lane<T> rows[most], places[most];
+    const Block<T> block(from, first, count);
+    const Elements<Lane<T>> a = block.load(tile);
+    small::lu<T>(a, rows, places, m, n);
+    for (std::int64_t lane = 0; lane < count; ++lane) {
+      T* const x = to.at(first + lane);
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < n; ++j) x[i * n + j] = a(i, j)[int(lane)];
+      for (std::int64_t i = 0; i < k; ++i)
+        pivots.as<std::int32_t>()[(first + lane) * k + i] = std::int32_t(rows[i][int(lane)]);
+      for (std::int64_t i = 0; i < m; ++i)
+        order.as<std::int32_t>()[(first + lane) * m + i] = std::int32_t(places[i][int(lane)]);
+    }
+  });
+}
+
+template void small_lu<float>(const View&, const View&, const View&, const View&);
+template void small_lu<double>(const View&, const View&, const View&, const View&);
 template void small_cholesky<float>(const View&, const View&);
 template void small_cholesky<double>(const View&, const View&);
 template void small_triangular_solve<float>(const View&, const View&, const View&,

@@ -1,4 +1,5 @@
-// Cholesky factors and triangular systems of stacks of small real matrices, one in each lane.
+// Factors and triangular systems of stacks of small real matrices, one in each lane: see
+// small_factors.h, which says how large they may be.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,13 +7,13 @@
 
 namespace plait {
 
-// Sides of matrices, and numbers of right-hand sides, that these take. How many matrices there are
-// plays no part, so that one has the bits that it has among others.
-inline constexpr std::int64_t largest_small_matrix = 16;
-
 // The lower triangular factor of each matrix; NaN where one is not positive definite.
 template <class T>
 void small_cholesky(const View& matrices, const View& out);
+
+// P A = L U, the rows that were exchanged, and the permutation that they make: dense results.
+template <class T>
+void small_lu(const View& matrices, const View& out, const View& pivots, const View& order);
 
 // Where element (i, j) of lower triangular L in L X = B lies, and what of the result: see
 // solve_kernel in cholesky.cpp.

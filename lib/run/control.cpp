@@ -6,6 +6,7 @@
 
 #include "compile/loop_constants.h"
 #include "rows.h"
+#include "tiers.h"
 
 namespace plait {
 namespace {
@@ -32,11 +33,68 @@ class CondKernel final : public Kernel {
   std::vector<std::unique_ptr<Body>> branches_;
 };
 
+// A loop of the first tier that a slow backend makes one kernel of: how it goes on from a step. See
+// NOTE: [tiers].
+class RestOfLoop {
+ public:
+  explicit RestOfLoop(const Jaxpr& group) : equation_(group->equations[0]) {
+    std::vector<Aval> inputs, outputs;
+    for (const Atom& atom : equation_.inputs) inputs.push_back(group->aval(atom));
+    for (Var var : equation_.outputs) outputs.push_back(group->aval(var));
+    for (const Backend* backend : tiers::FirstTier::slow_backends())
+      if (!backend_ && backend->supports(equation_, inputs, outputs)) backend_ = backend;
+    operands_ = std::move(inputs);
+    std::size_t size = 0;
+    for_each_body(open_bodies(equation_.params),
+                  [&](const Jaxpr& body) { size += body->equations.size(); });
+    compilation_ = tiers::compilation_time(size);
+  }
+
+  // Whether a run that began then has taken as long as compiling the rest would.
+  bool pays(std::chrono::steady_clock::time_point start) const {
+    return backend_ && std::chrono::steady_clock::now() - start >= compilation_;
+  }
+
+  // All remaining steps, of which there are at most so many, from these operands: memory apart from
+  // the outputs. Whether it could.
+  bool run(std::optional<std::int64_t> max_steps, std::span<const View> operands,
+           std::span<const View> outputs, const Stream& stream) const {
+    std::unique_ptr<Kernel> kernel;
+    try {
+      kernel = compile(max_steps);
+    } catch (const BackendError& error) {
+      log_line(std::string("a loop stays on its first tier: ") + error.what());
+      return false;
+    }
+    const Storage scratch = Storage::allocate(std::size_t(kernel->scratch_bytes()));
+    kernel->run(operands, outputs, scratch.data(), stream);
+    return true;
+  }
+
+ private:
+  std::unique_ptr<Kernel> compile(std::optional<std::int64_t> max_steps) const {
+    Builder builder;
+    std::vector<Atom> atoms;
+    for (const Aval& aval : operands_) atoms.push_back(builder.add_binder(aval));
+    Params params = equation_.params;
+    if (max_steps) params = params.with("max_steps", Dim(*max_steps));
+    const std::vector<Var> outputs =
+        builder.add(*equation_.primitive, std::move(atoms), params, equation_.source);
+    return backend_->compile(builder.close({outputs.begin(), outputs.end()}));
+  }
+
+  const Equation equation_;
+  std::vector<Aval> operands_;
+  const Backend* backend_ = nullptr;
+  std::chrono::nanoseconds compilation_{};
+};
+
 class WhileKernel final : public Kernel {
  public:
   explicit WhileKernel(const Jaxpr& group)
       : source_(group->equations[0].source),
         loop_(group->equations[0].params),
+        rest_(group),
         operands_(group),
         cond_(loop_.cond),
         body_(loop_.body),
@@ -48,7 +106,7 @@ class WhileKernel final : public Kernel {
   std::int64_t scratch_bytes() const override { return carries_.bytes(); }
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
-           const Stream&) const override {
+           const Stream& stream) const override {
     std::vector<Buffer> copies;
     const std::vector<View> operands = operands_.collect(inputs, copies);
     const std::size_t n = loop_.num_carry, first_const = n + loop_.num_cond_consts;
@@ -68,7 +126,14 @@ class WhileKernel final : public Kernel {
     Body::Lease cond(cond_), body(body_);
     bool holds = false;
     const View predicate{&holds, DType::bool_, {}, {}};
+    const auto start = std::chrono::steady_clock::now();
+    bool may_change = stacks.empty();
     for (std::int64_t step = 0;; ++step) {
+      check_interrupts();
+      if (may_change && step % steps_between_looks == 0 && step > 0 && rest_.pays(start)) {
+        if (run_rest(step, of_cond, operands, outputs, stream)) return;
+        may_change = false;
+      }
       cond.run(of_cond, {&predicate, 1});
       if (!holds) break;
       if (loop_.max_steps && step == *loop_.max_steps) throw_endless(step, source_);
@@ -84,8 +149,28 @@ class WhileKernel final : public Kernel {
   }
 
  private:
+  static constexpr std::int64_t steps_between_looks = 16;
+
+  // The steps from this one on, as one kernel. Whether it could.
+  bool run_rest(std::int64_t step, std::span<const View> carry, std::span<const View> operands,
+                std::span<const View> outputs, const Stream& stream) const {
+    std::vector<Buffer> copies;
+    std::vector<View> from(operands.begin(), operands.end());
+    for (std::size_t i = 0; i < loop_.num_carry; ++i) {
+      copies.push_back(Buffer::copy_of(carry[i]));
+      from[i] = copies.back().view();
+    }
+    if (!loop_.max_steps) return rest_.run({}, from, outputs, stream);
+    try {
+      return rest_.run(*loop_.max_steps - step, from, outputs, stream);
+    } catch (const ValueError&) {  // of the bound: nothing else in a generated loop has one
+      throw_endless(*loop_.max_steps, source_);
+    }
+  }
+
   const Source source_;
   const WhileParams loop_;
+  const RestOfLoop rest_;
   const DenseOperands operands_;
   const Body cond_, body_;
   const Carries carries_;
@@ -151,6 +236,7 @@ class ScanKernel final : public Kernel {
     const LoopConstants constants{std::span(in).subspan(n + scan_.num_xs)};
     Body::Lease body(body_);
     for (std::int64_t step = 0; step < length; ++step) {
+      check_interrupts();
       // So that the last step writes where the result is wanted.
       const std::vector<View>& next = (length - 1 - step) % 2 == 0 ? last : other;
       const std::int64_t index = scan_.reverse ? length - 1 - step : step;

@@ -4,6 +4,7 @@
 
 #include "compile/operands.h"
 
+#include <plait/base/interrupt.h>
 #include <plait/base/stack.h>
 #include <plait/ops_control.h>
 #include <plait/run.h>

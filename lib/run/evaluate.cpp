@@ -80,8 +80,8 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
   const Identity::Rule* identity = Identity::table().find(primitive);
   prepared.is_identity = identity && (*identity)(prepared.inputs, params);
   if (prepared.is_identity) return prepared;
-  // Of a scan, equations may leave the loop.
-  if (primitive == scan_p ||
+  // Of a scan, equations may leave the loop, and loops have tiers.
+  if (primitive == scan_p || primitive == while_p ||
       (!Eval::table().find(primitive) && Decompose::table().find(primitive))) {
     prepared.executable = compile(single_equation(primitive, prepared.inputs, params));
     return prepared;

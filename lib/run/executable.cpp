@@ -6,7 +6,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/run.h>
 
+#include <plait/base/interrupt.h>
+#include <plait/cost.h>
 #include <plait/host_call.h>
+#include <plait/ops_control.h>
 
 #include <array>
 
@@ -88,6 +91,8 @@ class StepExecutable final : public Executable {
   std::int64_t peak_bytes() const override { return plan_.arena_bytes + output_bytes(); }
   std::string explain() const override;
   bool has_host_calls() const { return !host_calls_.empty(); }
+  // A line that explain ends with.
+  void remark(std::string text) { remark_ = std::move(text) + "\n"; }
   void add_rows(const std::string& indent, std::vector<ExplainRow>& rows) const;
 
  private:
@@ -106,6 +111,7 @@ class StepExecutable final : public Executable {
       return recorder->run(plan_, frame.views.data(), arena, stream_);
     const View* view = frame.views.data();
     for (const Step& step : plan_.steps) {
+      if (view != frame.views.data()) check_interrupts();
       const View* results = view + step.inputs.size();
       step.kernel->run({view, step.inputs.size()}, {results, step.outputs.size()},
                        arena + step.scratch_offset, stream_);
@@ -215,6 +221,7 @@ class StepExecutable final : public Executable {
   const Plan plan_;
   const Stream stream_;
   const std::vector<HostCallSite> host_calls_;
+  std::string remark_;
   std::vector<Sizes64> input_shapes_;
   std::vector<DType> input_dtypes_;
   std::vector<bool> is_read_;        // by input
@@ -240,7 +247,12 @@ class StepSession final : public Session {
         if (!session.keeps_memory()) session.take_memory();
       }
       ~Lease() {
-        if (!session.keeps_memory()) session.give_memory();
+        if (!session.keeps_memory()) {
+          session.give_memory();
+          return;
+        }
+        for (std::int64_t offset : session.plan_.arena_stacks)
+          handle_at(session.arena_.data(), offset)->reset();
       }
       StepSession& session;
     };
@@ -250,7 +262,6 @@ class StepSession final : public Session {
     for (std::size_t i = 0; i < written_as.size(); ++i)
       if (written_as[i] >= 0) frame_.outputs[i] = outputs[written_as[i]].data;
     executable_.run_steps(frame_, static_cast<char*>(arena_.data()));
-    for (std::int64_t offset : plan_.arena_stacks) handle_at(arena_.data(), offset)->reset();
     for (std::size_t i : executable_.copied_) {
       const View view = executable_.result_view(plan_.results[i], frame_);
       if (plan_.outputs[i].stack > 0)
@@ -349,37 +360,72 @@ std::string StepExecutable::explain() const {
             (site.source ? ", " + site.source.to_string() : "") + "\n";
   for (const MissingBackend& missing : missing_backends())
     text += "backend " + missing.name + " is not used: " + missing.reason + "\n";
-  return text;
+  return text + remark_;
 }
 
-// After how many calls compiling a program on slow backends pays, if these call for it at all:
-// nothing where they take none of its equations.
-std::optional<int> calls_until_worth(std::span<const Backend* const> slow, const Jaxpr& program) {
-  constexpr double element = 0.2, equation_alone = 150;  // ns that a call gains, roughly
-  constexpr double compilation = 3e5;  // ns of ten equations; on another thread, so a tenth counts
-  constexpr int sample = 64;           // equations, which stand for the others
-  double gain = 0;
+// What a call of a program takes on quick backends, in nanoseconds, roughly. A loop of unknown
+// length counts as one step.
+double quick_time(const Jaxpr& program);
+double quick_time(const Jaxpr& program, const Equation& equation) {
+  constexpr double element = 0.2, equation_alone = 60;
+  double time = 0;
+  const std::vector<BodyRun> runs = bodies_run(equation);
+  for (const BodyRun& run : runs)
+    if (run.times > 0) time += run.times * quick_time(run.body);
+  if (!runs.empty()) return time;
+  std::int64_t elements = 0;
+  auto add = [&](const Aval& aval) {
+    elements = std::max(elements, num_elements(in_memory(aval).shape.to_sizes()));
+  };
+  for (const Atom& atom : equation.inputs) add(program->aval(atom));
+  for (Var var : equation.outputs) add(program->aval(var));
+  return equation_alone + element * double(elements);
+}
+double quick_time(const Jaxpr& program) {
+  if (!program->sizes.empty()) return 0;
+  double time = 0;
+  for (const Equation& equation : program->equations) time += quick_time(program, equation);
+  return time;
+}
+
+// What slow backends may gain of a program, if they take any of it.
+struct Gain {
+  tiers::Worth worth{};
+  bool has_long_loops = false;  // which take longer, in one call, than compiling the program
+};
+
+std::optional<Gain> gain_of(std::span<const Backend* const> slow, const Jaxpr& program) {
+  constexpr double of_equation = 90;  // ns beside its time
+  constexpr int sample = 64;          // equations, which stand for the others
+  double gain = 0, loops = 0;
   int count = 0;
   for (const Equation& equation : program->equations) {
+    const bool is_loop = *equation.primitive == scan_p || *equation.primitive == while_p;
+    if (count >= sample && !is_loop) continue;
     std::vector<Aval> inputs, outputs;
     for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
     for (Var var : equation.outputs) outputs.push_back(program->aval(var));
     if (!compile_passes::is_claimed(slow, equation, inputs, outputs)) continue;
-    std::int64_t elements = 0;
-    for (const std::vector<Aval>* avals : {&inputs, &outputs})
-      for (const Aval& aval : *avals)
-        elements = std::max(elements, num_elements(in_memory(aval).shape.to_sizes()));
-    gain += equation_alone + element * double(elements);
-    if (++count == sample) break;
+    const double time = quick_time(program, equation);
+    gain += of_equation + time;
+    if (is_loop) loops += time;
+    ++count;
   }
   if (count == 0) return {};
-  const double cost = compilation * ((count + 9) / 10);
-  return int(std::clamp(cost / gain, 2.0, 1000.0));  // what runs once is not worth compiling
+  const auto compilation = tiers::compilation_time(program->equations.size());
+  // On another thread a tenth of it counts, and of so many equations. What runs once is not worth
+  // compiling.
+  const double cost = double(tiers::compilation_time(std::size_t(count)).count()) / 10;
+  return Gain{{int(std::clamp(cost / gain, 2.0, 1000.0)), compilation},
+              loops > double(compilation.count())};
 }
 
-std::shared_ptr<const StepExecutable> compile_with(std::span<const Backend* const> backends,
-                                                   const Jaxpr& plain, std::vector<Aval> outputs,
-                                                   const CompileOptions& options) {
+// next: those that make the next tier of what this makes, if it is a first one.
+std::shared_ptr<StepExecutable> compile_with(std::span<const Backend* const> backends,
+                                             std::span<const Backend* const> next,
+                                             const Jaxpr& plain, std::vector<Aval> outputs,
+                                             const CompileOptions& options) {
+  const tiers::FirstTier scope(next);
   Plan plan = compile_passes::make_plan(plain, compile_passes::partition_program(plain, backends),
                                         options.donate, tiers::breathe);
   plan.outputs = std::move(outputs);
@@ -395,21 +441,26 @@ std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileO
   for (const Backend* backend : all) (backend->runs_eagerly() ? quick : slow).push_back(backend);
   const Jaxpr plain = compile_passes::prepare(jaxpr, quick);
   const std::vector<Aval> outputs = jaxpr->output_avals();  // weak where the program says so
-  const std::optional<int> calls = calls_until_worth(slow, plain);
+  const std::optional<Gain> gain = gain_of(slow, plain);
   std::string failure;
-  if (tiers::is_waiting() && calls) try {
-      return compile_with(all, plain, outputs, options);
+  if (gain && (gain->has_long_loops || tiers::is_waiting())) try {
+      const bool was_asked = tiers::is_waiting();
+      const Waiting waiting;  // what the program holds is compiled with it
+      auto executable = compile_with(all, {}, plain, outputs, options);
+      if (!was_asked)
+        executable->remark("tier: last; compiled before the first call, which is long");
+      return executable;
     } catch (const std::exception& error) {
       failure = error.what();
     }
   // Those that take none of it are asked all the same, for explain tells why.
   const std::shared_ptr<const StepExecutable> first =
-      compile_with(calls ? quick : all, plain, outputs, options);
+      compile_with(gain ? quick : all, slow, plain, outputs, options);
   if (!failure.empty()) return tiers::make_failed(first, failure);
   // What a host call captures belongs to Python, and the background thread never meets Python.
-  if (first->has_host_calls() || !calls) return first;
+  if (first->has_host_calls() || !gain) return first;
   return tiers::make_tiered(
-      first, [=] { return compile_with(all, plain, outputs, options); }, *calls);
+      first, [=] { return compile_with(all, {}, plain, outputs, options); }, gain->worth);
 }
 
 }  // namespace

@@ -135,6 +135,7 @@ class LaneScan final : public LaneKernel {
     const ExampleScope scope(rows.numbers().get(), axes_);
     Body::Lease body(body_.at(level_for(rows.size())));
     for (std::int64_t taken = range.first; taken < range.end; ++taken) {
+      check_interrupts();
       const std::int64_t step = scan_.reverse ? range.end - 1 - (taken - range.first) : taken;
       for (std::size_t i = 0; i < xs.size(); ++i) in[n + 1 + i] = xs[i].at(step);
       for (std::size_t i = 0; i < ys.size(); ++i) out[n + i].data = ys[i]->at(step - range.first);

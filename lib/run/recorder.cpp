@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/recorder.h"
 
+#include <plait/base/interrupt.h>
 #include <x86intrin.h>
 
 #include <algorithm>
@@ -52,11 +53,17 @@ int Recorder::first_step_of(const compile_passes::Plan& plan) {
 
 void Recorder::run(const compile_passes::Plan& plan, const View* views, char* arena,
                    const Stream& stream) {
-  const int first = first_step_of(plan), outer = running_;
+  struct Restore {  // however it ends
+    ~Restore() { running = outer; }
+    int& running;
+    const int outer;
+  } const restore{running_, running_};
+  const int first = first_step_of(plan);
   const View* view = views;
   int number = first;
   std::uint64_t begin = __rdtsc();
   for (const compile_passes::Step& step : plan.steps) {
+    if (number != first) check_interrupts();
     running_ = number;
     const View* results = view + step.inputs.size();
     step.kernel->run({view, step.inputs.size()}, {results, step.outputs.size()},
@@ -70,7 +77,6 @@ void Recorder::run(const compile_passes::Plan& plan, const View* views, char* ar
     begin = end;
     ++number;
   }
-  running_ = outer;
 }
 
 const std::vector<Recorder::Step>& Recorder::take() {

@@ -3,12 +3,15 @@
 #include "run/tiers.h"
 
 #include <plait/base/progress.h>
+#include <plait/ops.h>
+#include <plait/transforms.h>
 
 #include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
@@ -21,8 +24,8 @@
 namespace plait::tiers {
 namespace {
 
-thread_local bool is_waiting_here = false;
 thread_local bool is_background = false;
+thread_local std::span<const Backend* const> slow_backends_here;
 
 struct Stopped {};  // thrown through the work that the process no longer wants
 
@@ -140,19 +143,19 @@ class Background {
 class TieredExecutable final : public Executable,
                                public std::enable_shared_from_this<TieredExecutable> {
  public:
-  TieredExecutable(std::shared_ptr<const Executable> first, Promote promote, int calls,
+  TieredExecutable(std::shared_ptr<const Executable> first, Promote promote, Worth worth,
                    std::string failure = {})
       : first_(std::move(first)),
         promote_(std::move(promote)),
-        calls_wanted_(calls),
+        worth_(worth),
         failure_(std::move(failure)) {}
 
   void run(std::span<const Buffer* const> inputs, std::span<Buffer> outputs) const override {
-    counted().run(inputs, outputs);
+    counted([&](const Executable& executable) { executable.run(inputs, outputs); });
   }
   void run_into(std::span<const Buffer* const> inputs,
                 std::span<const Buffer* const> outputs) const override {
-    counted().run_into(inputs, outputs);
+    counted([&](const Executable& executable) { executable.run_into(inputs, outputs); });
   }
   std::unique_ptr<Session> open() const override;
   const std::vector<Aval>& outputs() const override { return first_->outputs(); }
@@ -168,22 +171,31 @@ class TieredExecutable final : public Executable,
     const std::lock_guard lock(mutex_);
     return first_->explain() + "tier: first; " +
            (failure_.empty()
-                ? "generated loops replace it after " + std::to_string(calls_wanted_) + " calls"
+                ? "generated loops replace it after " + std::to_string(worth_.calls) +
+                      " calls, or " + std::to_string((worth_.time.count() + 999'999) / 1'000'000) +
+                      " ms of them"
                 : "generated loops failed: " + failure_) +
            "\n";
   }
 
   const Executable& current() const { return better() ? *better() : *first_; }
 
-  // The current tier for one more call.
-  const Executable& counted() const {
-    if (const Executable* better = this->better()) return *better;
-    if (calls_.load(std::memory_order_relaxed) < calls_wanted_ &&
-        calls_.fetch_add(1, std::memory_order_relaxed) + 1 == calls_wanted_)
-      Background::instance().add([weak = weak_from_this()] {
-        if (const auto self = weak.lock()) self->promote();
-      });
-    return *first_;
+  // One more call of the current tier.
+  template <class Call>
+  void counted(const Call& call) const {
+    if (const Executable* better = this->better()) return call(*better);
+    if (is_asked_for_.load(std::memory_order_relaxed)) return call(*first_);
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = Clock::now();
+    call(*first_);
+    const std::int64_t time = std::chrono::nanoseconds(Clock::now() - start).count();
+    const int calls = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
+    const std::int64_t spent = spent_.fetch_add(time, std::memory_order_relaxed) + time;
+    if (calls < worth_.calls && spent < worth_.time.count()) return;
+    if (is_asked_for_.exchange(true, std::memory_order_relaxed)) return;
+    Background::instance().add([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->promote();
+    });
   }
 
   void promote() const {
@@ -207,8 +219,10 @@ class TieredExecutable final : public Executable,
   const std::shared_ptr<const Executable> first_;
   mutable std::mutex promoting_;
   mutable Promote promote_;  // of who holds promoting_
-  const int calls_wanted_;
+  const Worth worth_;
   mutable std::atomic<int> calls_{0};
+  mutable std::atomic<std::int64_t> spent_{0};  // nanoseconds, on the first
+  mutable std::atomic<bool> is_asked_for_{false};
   mutable std::shared_ptr<const Executable> better_owner_;  // written once, before better_
   mutable std::atomic<const Executable*> better_{nullptr};
   mutable std::mutex mutex_;
@@ -220,12 +234,13 @@ class TieredSession final : public Session {
  public:
   explicit TieredSession(const TieredExecutable& executable) : executable_(executable) {}
   void run(std::span<const View> inputs, std::span<const View> outputs) override {
-    const Executable& now = executable_.counted();
-    if (&now != opened_) {
-      session_ = now.open();
-      opened_ = &now;
-    }
-    session_->run(inputs, outputs);
+    executable_.counted([&](const Executable& now) {
+      if (&now != opened_) {
+        session_ = now.open();
+        opened_ = &now;
+      }
+      session_->run(inputs, outputs);
+    });
   }
 
  private:
@@ -245,17 +260,27 @@ bool is_asked_to_wait() {
 
 }  // namespace
 
-bool is_waiting() { return is_waiting_here || is_asked_to_wait(); }
+FirstTier::FirstTier(std::span<const Backend* const> slow) : outer_(slow_backends_here) {
+  slow_backends_here = slow;
+}
+FirstTier::~FirstTier() { slow_backends_here = outer_; }
+std::span<const Backend* const> FirstTier::slow_backends() { return slow_backends_here; }
+
+std::chrono::nanoseconds compilation_time(std::size_t num_equations) {
+  return std::chrono::milliseconds(3) * std::int64_t((num_equations + 9) / 10);
+}
+
+bool is_waiting() { return Waiting::is_on() || is_asked_to_wait(); }
 
 std::shared_ptr<const Executable> make_tiered(std::shared_ptr<const Executable> first,
-                                              Promote promote, int calls) {
-  return std::make_shared<const TieredExecutable>(std::move(first), std::move(promote), calls);
+                                              Promote promote, Worth worth) {
+  return std::make_shared<const TieredExecutable>(std::move(first), std::move(promote), worth);
 }
 
 std::shared_ptr<const Executable> make_failed(std::shared_ptr<const Executable> first,
                                               const std::string& reason) {
   log_line("a program stays on its first tier: " + reason);
-  return std::make_shared<const TieredExecutable>(std::move(first), nullptr, 0, reason);
+  return std::make_shared<const TieredExecutable>(std::move(first), nullptr, Worth{}, reason);
 }
 
 void finish(const Executable& executable) {
@@ -276,8 +301,14 @@ void breathe() {
 }  // namespace plait::tiers
 
 namespace plait {
+namespace {
 
-Waiting::Waiting() : outer_(tiers::is_waiting_here) { tiers::is_waiting_here = true; }
-Waiting::~Waiting() { tiers::is_waiting_here = outer_; }
+void compile_calls_of(const Jaxpr& program) {
+  for (const Equation& equation : program->equations)
+    if (*equation.primitive == call_p) compile(body_of_call(equation.params));
+}
 
+[[maybe_unused]] const bool installed = (set_call_compiler(compile_calls_of), true);
+
+}  // namespace
 }  // namespace plait

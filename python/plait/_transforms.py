@@ -214,8 +214,12 @@ def jit(
     loaded function needs no sizes: jit(program.predict, buckets=True) takes those it was saved with.
 
     The first calls run at once, on libraries and loops compiled before; loops generated for the program
-    compile on a thread of their own, give the same bits, and take over between calls. With wait, the first
-    call waits for them.
+    compile on a thread of their own once the program has run for as long as that takes, give the same bits, and
+    take over between calls, and between steps of a loop. A program whose loops are known to run longer than it
+    compiles is compiled first. With wait, every first call waits; f.compile_for(*args) compiles now and does not run.
+
+    Ctrl-C, and every other signal with a handler, is heard between kernels and between steps of loops, and what the
+    handler raises ends the call: results are lost, donated arguments too.
 
     ShapeError when an array does not fit its spec, sizes of one name disagree, a constraint does not hold, or
     a size is beyond its bound or the last bucket. TracerError when fun reads more objects than can be compared,

@@ -7,10 +7,10 @@ import sys as _sys
 from typing import NamedTuple as _NamedTuple
 
 
-from plait import _plait
+from plait import _breakpoint, _plait
 from plait._host import _Island
 
-__all__ = ["LaneWork", "callback", "lane_work", "print"]
+__all__ = ["LaneWork", "breakpoint", "callback", "lane_work", "print"]
 
 
 class LaneWork(_NamedTuple):
@@ -65,3 +65,23 @@ def print(fmt, *args, ordered=False, **kwargs):
 
     write.__name__ = "debug.print"
     callback(write, *args, ordered=ordered, **kwargs)
+
+
+def breakpoint(*, num_frames=None, ordered=False, stdin=None, stdout=None):
+    """Opens a prompt each time the program gets here, under jit too, with the values that variables have there.
+
+    The prompt is that of pdb, as far as a compiled program goes: `p`, `pp`, `a` (variables), `l`, `w`, `u` and `d` (the
+    frames that called, num_frames of them at most), `c` goes on, `q` ends the call with KeyboardInterrupt; anything
+    else is evaluated. Arrays are NumPy arrays; changing one changes nothing in the program. Variables of frames outside
+    the transformed function are as they were when it was traced. As with callback, under vmap it opens once for each
+    example, under mask with the real elements, and under differentiation with the values. stdin and stdout stand for
+    the terminal.
+    """
+    frames, inner = _breakpoint.frames_here(2, num_frames)
+    arrays, together = _breakpoint.taken_apart(frames, inner)
+
+    def open_prompt(values):
+        _breakpoint.Prompt(together(values), stdin, stdout).run()
+
+    open_prompt.__name__ = "debug.breakpoint"
+    callback(open_prompt, arrays, ordered=ordered)

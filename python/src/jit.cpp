@@ -4,6 +4,7 @@
 #include "jit.h"
 
 #include <plait/transforms.h>
+#include <plait/wait.h>
 
 #include <structmember.h>
 
@@ -171,6 +172,21 @@ PyObject* explain(PyObject* self, PyObject* const* values, Py_ssize_t count, PyO
   });
 }
 
+PyObject* compile_for_call(PyObject* self, PyObject* const* values, Py_ssize_t count,
+                           PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    JitState& state = state_of(self);
+    JitInputs inputs;
+    const auto entry = find_entry(state, to_call(values, std::size_t(count), keywords), inputs);
+    const auto instance = find_instance(state, *entry, inputs.arrays);
+    without_gil([&] {
+      const Waiting waiting;
+      return compile_for(state, *entry, *instance);
+    });
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* jaxpr_for(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
   return guarded([&] {
     JitState& state = state_of(self);
@@ -233,6 +249,10 @@ PyMethodDef methods[] = {
     {"explain", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&explain)),
      METH_FASTCALL | METH_KEYWORDS,
      "explain(*args, **kwargs)\n--\n\nWhere each equation runs for these arguments."},
+    {"compile_for", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&compile_for_call)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "compile_for(*args, **kwargs)\n--\n\nCompiles for these arguments now, generated loops too, "
+     "and does not run: a later call finds the program at its fastest."},
     {"jaxpr_for", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&jaxpr_for)),
      METH_FASTCALL | METH_KEYWORDS,
      "jaxpr_for(*args, **kwargs)\n--\n\nThe jaxpr for these arguments; its last inputs are the "

@@ -5,6 +5,7 @@
 
 namespace plait::python {
 void add_inspect(py::module_& module);  // inspect.cpp
+void add_interrupts();                  // interrupt.cpp
 void add_profile(py::module_& module);  // profile.cpp
 void add_rewrite(py::module_& module);  // rewrite.cpp
 }  // namespace plait::python
@@ -37,6 +38,7 @@ PYBIND11_MODULE(_plait, module) {
   add_autocast(module);
   add_tape(module);
   add_rewrite(module);
+  add_interrupts();
   for (const char* name :
        {"At", "AtIndex", "HookHandle", "Jaxpr", "JaxprEquation", "JitCache", "Policy", "Size",
         "Source", "TreeDef", "ScopeSummary", "Summary", "Difference"})

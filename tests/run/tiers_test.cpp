@@ -260,3 +260,122 @@ TEST_CASE("a jitted function waits when asked") {
   CHECK(*static_cast<const std::int8_t*>(f(ints(3)).buffer().dense().data()) == -7);
   CHECK(gate.run > before);
 }
+
+TEST_CASE("a program that runs long is compiled again after few calls, by the time they took") {
+  gate.open();
+  // 0.5 ms a call and more, of which the loop of negations is the slow backend's, step by step.
+  const auto executable = compile(parse(
+      "{ lambda ; a:i8[5] b:f32[4000000] . let\n c:f32[4000000] = exp b\n d:f32[4000000] = sin c\n "
+      "e:i8[5] = neg a\n in (e, d) }"));
+  const Buffer inputs[] = {ints(5).buffer().dense(),
+                           lax::full({4000000}, 1, DType::float32).buffer().dense()};
+  const int before = gate.compiled;
+  for (int i = 0; i < 4; ++i) executable->run(inputs);
+  CHECK(comes_true([&] { return gate.compiled > before; }));
+}
+
+TEST_CASE("a C++ function is compiled for its arguments without a call, and jit waits for one") {
+  gate.open();
+  const auto negate = [](const Array& x) { return lax::neg(x); };
+  const auto f = jit(negate);
+  int compiled = gate.compiled, run = gate.run;
+  f.compile_for(ints(3));
+  CHECK(gate.compiled > compiled);
+  CHECK(gate.run == run);
+  CHECK(*static_cast<const std::int8_t*>(f(ints(3)).buffer().dense().data()) == -7);
+  CHECK(gate.run == run + 1);
+
+  const auto twice = [](const Array& x) { return lax::neg(lax::neg(lax::neg(x))); };
+  const auto g = jit(twice, {.name = "g", .wait = true});
+  compiled = gate.compiled;
+  run = gate.run;
+  CHECK(*static_cast<const std::int8_t*>(g(ints(5)).buffer().dense().data()) == -7);
+  CHECK(gate.compiled > compiled);
+  CHECK(gate.run > run);
+}
+
+namespace {
+
+// Takes loops over float64 scalars whole, whatever they do, and says when.
+class LoopBackend final : public Backend {
+ public:
+  static inline std::atomic<int> run{0};
+  static inline std::atomic<double> first{0};  // the carry that the last run began with
+
+  std::string_view name() const override { return "loops"; }
+  bool runs_eagerly() const override { return false; }
+  Support supports(const Equation& equation, std::span<const Aval> inputs,
+                   std::span<const Aval>) const override {
+    const auto name = equation.primitive->name();
+    const bool mine = (name == "while" || name == "scan") && inputs[0].rank() == 0 &&
+                      inputs[0].dtype == DType::float64;
+    return mine ? Support::yes() : Support::no();
+  }
+  std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
+    struct Whole final : Kernel {
+      explicit Whole(std::unique_ptr<Kernel> kernel) : kernel(std::move(kernel)) {}
+      std::int64_t scratch_bytes() const override { return kernel->scratch_bytes(); }
+      void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
+               const Stream& stream) const override {
+        ++LoopBackend::run;
+        first = *inputs[0].as<double>();
+        kernel->run(inputs, outputs, scratch, stream);
+      }
+      std::unique_ptr<Kernel> kernel;
+    };
+    return std::make_unique<Whole>(find_backend("control")->compile(group));
+  }
+};
+
+double run_loop(const Executable& executable, double start) {
+  const Buffer input = lax::full({}, start, DType::float64).buffer().dense();
+  return *static_cast<const double*>(executable.run(std::span(&input, 1))[0].data());
+}
+
+std::shared_ptr<const Executable> counting(const std::string& loop) {
+  static const bool registered =
+      register_backend(std::make_unique<LoopBackend>(), Preference::library);
+  REQUIRE(registered);
+  return compile(parse("{ lambda ; a:f64[] . let\n b:f64[] = " + loop + " a\n in (b) }"));
+}
+
+std::string counting_to(const std::string& end, const std::string& params = "") {
+  return "while[body={ lambda ; a:f64[] . let\n b:f64[] = add a 1.0:f64\n in (b) }, carry=1, "
+         "cond={ "
+         "lambda ; a:f64[] . let\n b:bool[] = cmp[direction='lt'] a " +
+         end + ":f64\n in (b) }, cond_consts=0" + params + "]";
+}
+
+std::string counting_steps(const std::string& length) {
+  return "scan[body={ lambda ; a:f64[] . let\n b:f64[] = add a 1.0:f64\n in (b) }, carry=1, "
+         "length=" +
+         length + ", reverse=false, xs=0]";
+}
+
+}  // namespace
+
+TEST_CASE("a loop that is known to be long is compiled before its first call, a short one is not") {
+  const int before = LoopBackend::run;
+  const auto longer = counting(counting_steps("10000000")), shorter = counting(counting_steps("9"));
+  CHECK(run_loop(*shorter, 1) == 10);
+  CHECK(LoopBackend::run == before);
+  CHECK(shorter->explain().find("tier: first") != std::string::npos);
+  CHECK(longer->explain().find("tier: last; compiled before the first call") != std::string::npos);
+  CHECK(LoopBackend::run == before);
+}
+
+TEST_CASE("a loop of unknown length changes over within a call and goes on where it was") {
+  const int before = LoopBackend::run;
+  CHECK(run_loop(*counting(counting_to("12.0")), 3) == 12);
+  CHECK(LoopBackend::run == before);
+  CHECK(run_loop(*counting(counting_to("1000000.0")), 3) == 1000000);
+  CHECK(LoopBackend::run == before + 1);
+  CHECK(LoopBackend::first > 3);
+  CHECK(LoopBackend::first < 1000000);
+}
+
+TEST_CASE("a loop that changes over still ends after max_steps, and says how many") {
+  CHECK_THROWS_WITH_AS(run_loop(*counting(counting_to("1000000000.0", ", max_steps=1000000")), 0),
+                       doctest::Contains("after max_steps = 1000000 steps"), ValueError);
+  CHECK(run_loop(*counting(counting_to("1000000.0", ", max_steps=1000000")), 0) == 1000000);
+}

@@ -4,6 +4,7 @@
 
 #include <plait/ops.h>
 #include <plait/ops_indexing.h>
+#include <plait/ops_linalg.h>
 #include <plait/rules.h>
 
 #include <algorithm>
@@ -95,6 +96,14 @@ Axis untouched_axis(const Question& q, int touched) {
   return axis;
 }
 
+// That of the matrices of all operands, in front of rows and columns.
+Axis matrices_axis(const Question& q) {
+  for (std::size_t i = 0; i < q.axes.size(); ++i)
+    if (q.axes[i] != q.axes[0] || q.axes[i] < 0 || q.axes[i] >= q.inputs[i].rank() - 2)
+      return std::nullopt;
+  return q.axes[0];
+}
+
 // Rows of indices come first, then what a window keeps of the operand's axes.
 int place_behind_rows(const Question& q, int axis) {
   int place = q.inputs[1].rank() - 1 + axis;
@@ -103,8 +112,15 @@ int place_behind_rows(const Question& q, int axis) {
 }
 
 Axis gathered_axis(const Question& q) {
-  const int axis = q.axes[0];
-  if (axis < 0 || q.axes[1] >= 0) return std::nullopt;
+  const int axis = q.axes[0], batch_dims = int(q.params().integer("batch_dims"));
+  // Rows of indices come first.
+  if (q.axes[1] >= 0) {
+    const bool is_shared = axis == q.axes[1] && axis < batch_dims;
+    return (axis < 0 && q.axes[1] < q.inputs[1].rank() - 1 && q.axes[1] >= batch_dims) || is_shared
+               ? Axis(q.axes[1])
+               : std::nullopt;
+  }
+  if (axis < 0 || batch_dims != 0) return std::nullopt;
   if (!(q.params().get<Shape>("slice_sizes")[axis] == q.extent())) return std::nullopt;
   const std::vector<int> collapsed = q.params().ints("collapse");
   if (std::find(collapsed.begin(), collapsed.end(), axis) != collapsed.end()) return std::nullopt;
@@ -157,6 +173,8 @@ Axis axis_of(const Question& q) {
   }
   if (primitive == gather_p) return gathered_axis(q);
   if (primitive == dynamic_update_slice_p || primitive == scatter_p) return updated_axis(q);
+  if (primitive == lu_p || primitive == cholesky_p || primitive == triangular_solve_p)
+    return matrices_axis(q);
   // Keys come first, in the result too.
   if (primitive == random_bits_p) return q.axes[0];
   if (primitive == random_fold_p) return q.axes[0] >= 0 ? q.axes[0] : q.axes[1];

@@ -3,13 +3,18 @@
 // so), they lie in the lanes of vectors, and blocks of them are shared by threads.
 //
 // Bodies are emitted once, whatever the number of steps. Values of a body are small: see small.h.
+//
+// A loop that may take milliseconds is cut into pieces, before each of which it asks whether to
+// stop: see Watch.
 // SPDX-License-Identifier: Apache-2.0
 #include "loop_kernel.h"
 
+#include <plait/base/interrupt.h>
 #include <plait/base/pool.h>
 #include <plait/ops.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "flat_loop.h"
 #include "kernel.h"
@@ -21,6 +26,49 @@ namespace {
 
 using Function = void(void* const* memory, std::int64_t begin, std::int64_t end);
 using Smalls = std::vector<Small>;
+
+// What generated loops ask, and may look at between. Those that have begun leave steps out then.
+struct Watch {
+  std::atomic<std::int64_t> is_stopped{0};
+  InterruptWatch interrupts;
+
+  static std::int64_t ask(void* self) {
+    Watch& watch = *static_cast<Watch*>(self);
+    if (watch.interrupts.should_stop()) watch.is_stopped.store(1, std::memory_order_relaxed);
+    return watch.is_stopped.load(std::memory_order_relaxed);
+  }
+};
+// Behind the operands and the results in the memory of a loop.
+enum Extra { failed_slot, ask_slot, watch_slot, stopped_slot };
+
+// Operations on elements, of which a piece of a loop has so many: less than ten milliseconds.
+constexpr double piece_of_loop = 1 << 20;
+
+// Those of one step, roughly.
+double work_of_step(const Jaxpr& body, std::int64_t examples) {
+  constexpr double usual_steps = 16;  // of a while
+  double work = 1;
+  for (const Equation& equation : body->equations) {
+    double times = 1;
+    if (*equation.primitive == scan_p)
+      times = double(ScanParams(equation.params).length->constant());
+    if (*equation.primitive == while_p) times = usual_steps;
+    for_each_body(open_bodies(equation.params), [&](const Jaxpr& inner) {
+      work += times * work_of_step(plain_body(inner), examples);
+    });
+    for (Var var : equation.outputs) {
+      const Aval& aval = body->aval(var);
+      work += double(example_size(aval, example_axis(aval, examples)));
+    }
+  }
+  return work;
+}
+
+// Steps between two questions: a power of two.
+std::int64_t steps_of_piece(const Jaxpr& body, std::int64_t examples) {
+  const double steps = piece_of_loop / work_of_step(body, examples);
+  return std::int64_t(std::bit_floor(std::uint64_t(std::max(steps, 1.0))));
+}
 
 std::vector<Value> values_of(std::span<const Small> smalls) {
   std::vector<Value> values;
@@ -43,7 +91,7 @@ class LoopWriter {
   LoopWriter(const JaxprData& group, std::span<const Sizes64> strides, const LoopPlan& plan,
              int lanes)
       : group_(group), strides_(strides), plan_(plan), emitter_(lanes) {
-    failed_ = pointer_at(group.num_binders + int(group.outputs.size()));
+    failed_ = pointer_at(extra(failed_slot));
     if (plan.examples == 0) {
       write_all();
     } else {
@@ -70,6 +118,20 @@ class LoopWriter {
 
   LoopMemory memory(int number, const Aval& aval, const Sizes64& strides, int axis) {
     return {aval.dtype, aval.shape.to_sizes(), strides, axis, pointer_at(number), examples_};
+  }
+  int extra(Extra slot) const { return group_.num_binders + int(group_.outputs.size()) + slot; }
+  // Whether to stop: asked, or as others were told.
+  Value ask() const {
+    Type parameter = emitter_.pointer();
+    const Type type = api().FunctionType(emitter_.integer(64), &parameter, 1, false);
+    Value watch = pointer_at(extra(watch_slot));
+    const Value answer =
+        api().BuildCall2(emitter_.builder(), type, pointer_at(extra(ask_slot)), &watch, 1, "");
+    return emitter_.is_unequal(answer, constant(0));
+  }
+  Value is_stopped() const {
+    const Value flag = emitter_.load(emitter_.integer(64), pointer_at(extra(stopped_slot)), 8);
+    return emitter_.is_unequal(flag, constant(0));
   }
   Value pointer_at(int number) const {
     const Value place = emitter_.at(emitter_.pointer(), emitter_.parameter(0), constant(number));
@@ -137,22 +199,45 @@ class LoopWriter {
   Smalls write_scan(const ScanParams& scan, Smalls carry, std::span<const Small> consts,
                     std::span<const LoopMemory> xs, std::span<const LoopMemory> ys) {
     const Jaxpr body = plain_body(scan.body);
-    const Value length = constant(scan.length->constant());
-    const std::vector<Value> last = emitter_.loop_carrying(
-        constant(0), length, 1, values_of(carry),
-        [&](Value step, const std::vector<Value>& values) {
-          const Value place = scan.reverse
-                                  ? api().BuildSub(emitter_.builder(),
-                                                   constant(scan.length->constant() - 1), step, "")
-                                  : step;
-          Smalls inputs = with_values(carry, values);
-          for (const LoopMemory& x : xs) inputs.push_back(x.at(place).load());
-          inputs.insert(inputs.end(), consts.begin(), consts.end());
-          const Smalls outputs = write_body(body, std::move(inputs));
-          for (std::size_t i = 0; i < ys.size(); ++i)
-            ys[i].at(place).store(outputs[scan.num_carry + i]);
-          return values_of(std::span(outputs).first(scan.num_carry));
+    const std::int64_t length = scan.length->constant(),
+                       piece = steps_of_piece(body, plan_.examples);
+    auto write_steps = [&](Value begin, Value end, const std::vector<Value>& start) {
+      return emitter_.loop_carrying(
+          begin, end, 1, start, [&](Value step, const std::vector<Value>& values) {
+            const Value place =
+                scan.reverse ? api().BuildSub(emitter_.builder(), constant(length - 1), step, "")
+                             : step;
+            Smalls inputs = with_values(carry, values);
+            for (const LoopMemory& x : xs) inputs.push_back(x.at(place).load());
+            inputs.insert(inputs.end(), consts.begin(), consts.end());
+            const Smalls outputs = write_body(body, std::move(inputs));
+            for (std::size_t i = 0; i < ys.size(); ++i)
+              ys[i].at(place).store(outputs[scan.num_carry + i]);
+            return values_of(std::span(outputs).first(scan.num_carry));
+          });
+    };
+    const std::vector<Value> start = values_of(carry);
+    if (length <= piece)
+      return with_values(std::move(carry), write_steps(constant(0), constant(length), start));
+    std::vector<Value> state = start;
+    state.push_back(constant(0));  // where the next piece begins
+    std::vector<Value> last = emitter_.while_carrying(
+        state,
+        [&](const std::vector<Value>& values) {
+          return api().BuildAnd(emitter_.builder(),
+                                emitter_.is_less(values.back(), constant(length)),
+                                api().BuildNot(emitter_.builder(), ask(), ""), "");
+        },
+        [&](std::vector<Value> values) {
+          const Value begin = values.back(),
+                      end =
+                          emitter_.smaller(emitter_.add(begin, constant(piece)), constant(length));
+          values.pop_back();
+          std::vector<Value> next = write_steps(begin, end, values);
+          next.push_back(end);
+          return next;
         });
+    last.pop_back();
     return with_values(std::move(carry), last);
   }
 
@@ -167,12 +252,17 @@ class LoopWriter {
     };
     std::vector<Value> start = values_of(carry);
     start.push_back(constant(0));  // steps
+    const Value may_begin = api().BuildNot(emitter_.builder(), is_stopped(), "");
+    const std::int64_t piece = steps_of_piece(body, plan_.examples);
     std::vector<Value> last = emitter_.while_carrying(
         start,
         [&](const std::vector<Value>& values) {
           const Value holds =
               first_lane(write_body(cond, with_consts(values, cond_consts))[0].elements[0]);
-          return loop.max_steps ? write_bound(holds, values.back(), *loop.max_steps) : holds;
+          const Value is_within =
+              loop.max_steps ? write_bound(holds, values.back(), *loop.max_steps) : holds;
+          return api().BuildAnd(emitter_.builder(), is_within,
+                                write_piece(values.back(), piece, may_begin), "");
         },
         [&](const std::vector<Value>& values) {
           std::vector<Value> next = values_of(write_body(body, with_consts(values, body_consts)));
@@ -180,6 +270,16 @@ class LoopWriter {
           return next;
         });
     return with_values(carry, last);
+  }
+
+  // Whether to go on with this step, asked where a piece ends.
+  Value write_piece(Value step, std::int64_t piece, Value may_begin) {
+    const Value place = api().BuildAnd(emitter_.builder(), step, constant(piece - 1), "");
+    const Value is_end =
+        api().BuildNot(emitter_.builder(), emitter_.is_unequal(place, constant(piece - 1)), "");
+    return emitter_.choose(
+        is_end, [&] { return std::vector{api().BuildNot(emitter_.builder(), ask(), "")}; },
+        [&] { return std::vector{may_begin}; })[0];
   }
 
   // Whether to go on, which after max_steps is a failure.
@@ -309,7 +409,7 @@ class LoopKernel final : public Kernel {
            const Stream& stream) const override {
     std::vector<void*> memory;
     std::vector<Buffer> copies;
-    memory.reserve(inputs.size() + outputs.size());
+    memory.reserve(inputs.size() + outputs.size() + 4);
     for (const View& input : inputs) {
       memory.push_back(input.data);
       if (!plan_.is_flat || input.is_dense()) continue;
@@ -318,7 +418,11 @@ class LoopKernel final : public Kernel {
     }
     for (const View& output : outputs) memory.push_back(output.data);
     std::int64_t failed = 0;
+    Watch watch;
     memory.push_back(&failed);
+    memory.push_back(reinterpret_cast<void*>(&Watch::ask));
+    memory.push_back(&watch);
+    memory.push_back(&watch.is_stopped);
     Function* const function = code_->as<Function>();
     if (blocks_ <= grain_)
       function(memory.data(), 0, blocks_);
@@ -326,6 +430,7 @@ class LoopKernel final : public Kernel {
       parallel_for(blocks_, grain_, [&](std::int64_t begin, std::int64_t end) {
         function(memory.data(), begin, end);
       });
+    watch.interrupts.rethrow();
     if (failed) run_otherwise(inputs, outputs, stream);
   }
 

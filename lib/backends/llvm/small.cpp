@@ -13,6 +13,8 @@
 #include "random_bits.h"
 #include "reduction.h"
 #include "segments.h"
+#include "small_gather.h"
+#include "small_linalg.h"
 #include "small_windows.h"
 
 namespace plait::llvm {
@@ -379,7 +381,9 @@ std::string small_refusal(const Equation& equation, std::span<const Aval> inputs
     if (!is_floating(inputs[0].dtype)) return "";
     return is_summed_in_order(sizes.m, sizes.k, sizes.n) ? "" : "a large product";
   }
+  if (is_register_gather(equation, axes)) return register_gather_refusal(equation, inputs, axes);
   if (has_window(equation)) return window_refusal(equation, inputs, axes);
+  if (is_factorization(equation)) return factorization_refusal(inputs, equation);
   if (primitive == random_bits_p)
     return outputs[0].shape.num_elements().constant() >> 31 ? "many random numbers" : "";
   if (primitive == random_fold_p && axes[1] >= 0 && axes[0] >= 0 && axes[0] != axes[1])
@@ -402,6 +406,13 @@ double small_weight(const Equation& equation, std::span<const Aval> inputs,
     return 2 * size * double(product_sizes(equation.params, inputs).k);
   if (primitive == random_bits_p) return 110 * size;
   if (primitive == random_fold_p) return 55 * size;
+  if (is_factorization(equation)) {
+    const std::int64_t matrix = inputs[0].shape[inputs[0].rank() - 1].constant() *
+                                inputs[0].shape[inputs[0].rank() - 2].constant();
+    return double(example_size(inputs[0], axes[0]) / matrix) *
+           factorization_weight(equation, inputs);
+  }
+  if (is_register_gather(equation, axes)) return register_gather_weight(equation, inputs, size);
   if (has_window(equation)) return 2 * double(size + example_size(inputs[0], axes[0]));
   if (Pointwise::table().find(primitive)) return size * weight_of(equation) / 2;
   return 0;
@@ -410,8 +421,15 @@ double small_weight(const Equation& equation, std::span<const Aval> inputs,
 std::vector<Small> lower_small(const Equation& equation, std::span<const Small* const> inputs,
                                std::span<const Aval> outputs, std::span<const int> output_axes,
                                const Surroundings& around) {
+  std::vector<int> axes;
+  for (const Small* input : inputs) axes.push_back(input->axis);
+  if (is_register_gather(equation, axes))
+    return {lower_register_gather(equation, *inputs[0], *inputs[1], outputs[0], output_axes[0],
+                                  around.failed)};
   if (has_window(equation))
     return {lower_window(equation, inputs, outputs[0], output_axes[0], around.failed)};
+  if (is_factorization(equation))
+    return lower_factorization(equation, inputs, outputs, output_axes);
   const Lowering l{equation, inputs, outputs, output_axes, around.first_example};
   using Rule = Small (*)(const Lowering&);
   static const std::pair<const Primitive*, Rule> rules[] = {{&broadcast_in_dim_p, broadcast},
