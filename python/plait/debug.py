@@ -7,9 +7,11 @@ import sys as _sys
 from typing import NamedTuple as _NamedTuple
 
 
+from plait import _names
 from plait import _plait
 from plait._host import _Island
 
+__getattr__ = _names.missing(__name__, globals())
 __all__ = ["LaneWork", "callback", "lane_work", "print"]
 
 
