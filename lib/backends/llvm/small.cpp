@@ -4,6 +4,7 @@
 #include "small.h"
 
 #include <plait/kernels.h>
+#include <plait/narrow.h>
 #include <plait/ops.h>
 
 #include <algorithm>
@@ -380,6 +381,10 @@ std::string small_refusal(const Equation& equation, std::span<const Aval> inputs
     return is_summed_in_order(sizes.m, sizes.k, sizes.n) ? "" : "a large product";
   }
   if (has_window(equation)) return window_refusal(equation, inputs, axes);
+  if (primitive == narrow_p) {
+    const bool is_wide = inputs[0].dtype == DType::uint64 || outputs[0].dtype == DType::uint64;
+    return axes[0] >= 0 || is_wide ? "`narrow` of this kind" : "";
+  }
   if (primitive == random_bits_p)
     return outputs[0].shape.num_elements().constant() >> 31 ? "many random numbers" : "";
   if (primitive == random_fold_p && axes[1] >= 0 && axes[0] >= 0 && axes[0] != axes[1])
@@ -402,6 +407,7 @@ double small_weight(const Equation& equation, std::span<const Aval> inputs,
     return 2 * size * double(product_sizes(equation.params, inputs).k);
   if (primitive == random_bits_p) return 110 * size;
   if (primitive == random_fold_p) return 55 * size;
+  if (primitive == narrow_p) return 2 * size;
   if (has_window(equation)) return 2 * double(size + example_size(inputs[0], axes[0]));
   if (Pointwise::table().find(primitive)) return size * weight_of(equation) / 2;
   return 0;
@@ -412,6 +418,8 @@ std::vector<Small> lower_small(const Equation& equation, std::span<const Small* 
                                const Surroundings& around) {
   if (has_window(equation))
     return {lower_window(equation, inputs, outputs[0], output_axes[0], around.failed)};
+  if (*equation.primitive == narrow_p)
+    return {lower_narrow(equation, *inputs[0], outputs[0], around.failed)};
   const Lowering l{equation, inputs, outputs, output_axes, around.first_example};
   using Rule = Small (*)(const Lowering&);
   static const std::pair<const Primitive*, Rule> rules[] = {{&broadcast_in_dim_p, broadcast},
