@@ -45,7 +45,7 @@ def scalar_types():
     return {name: scalar_type(name, _np.dtype(getattr(_np, name))) for name in NAMES}
 
 
-_made = {}
+_made: dict[str, type] = {}
 
 
 def bfloat16():

@@ -418,8 +418,7 @@ std::vector<Small> lower_small(const Equation& equation, std::span<const Small* 
                                const Surroundings& around) {
   if (has_window(equation))
     return {lower_window(equation, inputs, outputs[0], output_axes[0], around.failed)};
-  if (*equation.primitive == narrow_p)
-    return {lower_narrow(equation, *inputs[0], outputs[0], around.failed)};
+  if (*equation.primitive == narrow_p) return {lower_narrow(*inputs[0], outputs[0], around.failed)};
   const Lowering l{equation, inputs, outputs, output_axes, around.first_example};
   using Rule = Small (*)(const Lowering&);
   static const std::pair<const Primitive*, Rule> rules[] = {{&broadcast_in_dim_p, broadcast},

@@ -184,7 +184,7 @@ Small lower_window(const Equation& equation, std::span<const Small* const> input
   return primitive == gather_p ? result : memory.load();
 }
 
-Small lower_narrow(const Equation& equation, const Small& input, const Aval& output, Value failed) {
+Small lower_narrow(const Small& input, const Aval& output, Value failed) {
   Emitter& emitter = Emitter::current();
   const Equation conversion{&cast_p, {}, {{"dtype", output.dtype}, {"weak", false}}, {}, {}};
   Small result(output, -1);

@@ -17,6 +17,6 @@ Small lower_window(const Equation& equation, std::span<const Small* const> input
                    const Aval& output, int output_axis, Value failed);
 
 // Emits narrow, of numbers that are the same for all examples; failed: where one does not fit.
-Small lower_narrow(const Equation& equation, const Small& input, const Aval& output, Value failed);
+Small lower_narrow(const Small& input, const Aval& output, Value failed);
 
 }  // namespace plait::llvm
