@@ -144,9 +144,13 @@ def class_stub(name, value):
 
 def python_stub(name, value):
     """The stub of something that is Python: a function, a class, a constant."""
+    from plait._scalars import ScalarType
+
     if inspect.isclass(value):
         if value.__module__.startswith("numpy"):
             return f"{name} = _np.{value.__name__}\n"
+        if isinstance(value, ScalarType):  # to a type checker a dtype is NumPy's
+            return f"{name} = _np.{value.dtype.type.__name__}\n"
         return class_stub(name, value)
     if inspect.isfunction(value):
         parts = []

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/bodies.h>
+#include <plait/narrow.h>
 #include <plait/ops.h>
+#include <plait/widening.h>
 
 namespace plait {
 
@@ -121,18 +123,21 @@ SizeValues from_outside(const SizeValues& sizes) {
 namespace {
 
 // The type that a carry has from now on: its own, or a wider one where it or the body's is weak.
-Aval agreed(const Aval& carry, const Aval& next, std::size_t index, std::string_view name) {
+Aval agreed(const Aval& carry, const Jaxpr& body, std::size_t index, std::string_view name) {
+  const Aval next = body->output_avals()[index];
   const std::string what = std::string(name) + ": " + ArgumentNames::of(index) + " has type " +
                            carry.to_string() + " at the start, and the body returns " +
                            next.to_string() + " for it";
   if (!(carry.shape == next.shape))
     throw ShapeError(what, "return the carry with the shape that it came with");
   if (carry.dtype == next.dtype) return {carry.shape, carry.dtype, carry.weak && next.weak};
-  if (!carry.weak && !next.weak)
-    throw DtypeError(what, "start with a carry of that dtype, or convert with astype");
+  auto refuse = [&] {
+    throw DtypeError(what + where_it_widens(body, body->outputs[index], carry.dtype),
+                     "start with a carry of that dtype, or convert with astype");
+  };
+  if (!carry.weak && !next.weak) refuse();
   const WeakDType common = promote_weak(carry.type(), next.type());
-  if (!carry.weak && common.dtype != carry.dtype)
-    throw DtypeError(what, "start with a carry of that dtype, or convert with astype");
+  if (!carry.weak && common.dtype != carry.dtype) refuse();
   return {carry.shape, common.dtype, common.weak};
 }
 
@@ -144,7 +149,7 @@ Traced trace_carried(const Function& body, Arrays& carry, std::span<const Aval> 
     Arrays outputs = body(inputs);
     for (std::size_t i = 0; i < carry.size() && i < outputs.size(); ++i)
       if (outputs[i].shape() == carry[i].shape() && outputs[i].aval().weak)
-        outputs[i] = lax::convert_element_type(outputs[i], carry[i].dtype(), carry[i].aval().weak);
+        outputs[i] = narrowed(outputs[i], carry[i].dtype(), carry[i].aval().weak, name);
     return outputs;
   };
   constexpr int most_attempts = 4;  // weak, then strong, then wider
@@ -166,11 +171,11 @@ Traced trace_carried(const Function& body, Arrays& carry, std::span<const Aval> 
         avals, name);
     bool agree = true, changed = false;
     for (std::size_t i = 0; i < carry.size(); ++i) {
-      const Aval wanted = agreed(avals[i], next[i], i, name);
+      const Aval wanted = agreed(avals[i], traced.jaxpr, i, name);
       agree &= next[i] == wanted;
       if (wanted == avals[i]) continue;
       changed = true;
-      carry[i] = lax::convert_element_type(carry[i], wanted.dtype, wanted.weak);
+      carry[i] = yielded(carry[i], wanted.dtype, wanted.weak, name);
     }
     if (changed && attempt < most_attempts) continue;
     return agree ? traced : make_jaxpr(converted, avals, name);

@@ -3,8 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/bodies.h>
+#include <plait/narrow.h>
 #include <plait/ops.h>
 #include <plait/ops_control.h>
+#include <plait/widening.h>
 
 namespace plait {
 namespace {
@@ -302,6 +304,13 @@ std::string place_of(std::string_view name, std::size_t branch) {
   return "in branch " + std::to_string(branch);
 }
 
+// Where the wider of two results that differ got its dtype.
+std::string where_one_widens(const Jaxpr& a, const Jaxpr& b, std::size_t output) {
+  const DType of_a = a->output_avals()[output].dtype, of_b = b->output_avals()[output].dtype;
+  return promote_types(of_a, of_b) == of_a ? where_it_widens(a, a->outputs[output], of_b)
+                                           : where_it_widens(b, b->outputs[output], of_a);
+}
+
 // The type that a result has in every branch; a weak one yields to a strong one.
 std::vector<Aval> common_outputs(const std::vector<Jaxpr>& branches, std::string_view name,
                                  const flat::OutputName& output_name) {
@@ -321,7 +330,8 @@ std::vector<Aval> common_outputs(const std::vector<Jaxpr>& branches, std::string
       if (!(common[i].shape == outputs[i].shape))
         throw ShapeError(what, "return arrays of the same shape from every branch");
       if (common[i].dtype != outputs[i].dtype && !common[i].weak && !outputs[i].weak)
-        throw DtypeError(what, "convert one of them with astype");
+        throw DtypeError(what + where_one_widens(branches[0], branches[b], i),
+                         "convert one of them with astype");
       const WeakDType type = promote_weak(common[i].type(), outputs[i].type());
       common[i].dtype = type.dtype;
       common[i].weak = type.weak;
@@ -346,7 +356,7 @@ Arrays flat::cond(const Array& index, const std::vector<Function>& branches,
         [&, body = branch](std::span<const Array> inputs) {
           Arrays results = eval_jaxpr(body, inputs);
           for (std::size_t i = 0; i < results.size(); ++i)
-            results[i] = lax::convert_element_type(results[i], outputs[i].dtype, outputs[i].weak);
+            results[i] = yielded(results[i], outputs[i].dtype, outputs[i].weak, name);
           return results;
         },
         branch->input_avals(), branch->sizes);

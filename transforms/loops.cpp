@@ -3,6 +3,7 @@
 #include <plait/base/argument_names.h>
 #include <plait/bodies.h>
 #include <plait/lax.h>
+#include <plait/narrow.h>
 #include <plait/ops.h>
 
 namespace plait {
@@ -147,8 +148,8 @@ Arrays flat::fori_loop(const Array& lower, const Array& upper, const Function& b
     next.insert(next.begin(), lax::add(now[0], Array::literal(1, dtype)));
     return next;
   };
-  const Arrays carry = concatenate(Arrays{lax::convert_element_type(lower, dtype)},
-                                   Arrays(init.begin(), init.end()));
+  const Arrays carry =
+      concatenate(Arrays{yielded(lower, dtype, false, name)}, Arrays(init.begin(), init.end()));
   const std::optional<Literal> first = lower.as_literal(), end = upper.as_literal();
   Arrays last;
   if (first && end) {
@@ -160,7 +161,7 @@ Arrays flat::fori_loop(const Array& lower, const Array& upper, const Function& b
                          ", and how many steps there are is not known while tracing",
                      "give numbers as bounds, or leave unroll out");
   } else {
-    const Array limit = lax::convert_element_type(upper, dtype);
+    const Array limit = yielded(upper, dtype, false, name);
     last = flat::while_loop(
         [&](std::span<const Array> now) -> Arrays { return {lax::lt(now[0], limit)}; }, step, carry,
         {}, name);

@@ -95,6 +95,19 @@ struct CallSizes {
   Arrays operands;  // their values
 };
 
+// A call without any size would take all padding for data. Axes whose sizes an enclosing program
+// names are as long as they say.
+void require_given(std::span<const Dim> own, const CallSizes& call) {
+  const bool all_numbers =
+      std::ranges::all_of(call.fixed, [](const auto& pair) { return pair.second.is_constant(); });
+  if (own.empty() || !call.ragged.empty() || !all_numbers) return;
+  const std::string name(own[0].name());
+  throw ValueError("mask: the call gives no size, and in_shapes names " + list_of(own),
+                   "call it with " + name +
+                       "= and the number of elements that are data, or write "
+                       "_ for an axis that is never padded");
+}
+
 CallSizes sizes_of_call(const SizeNames& names, SizeSubstitution solved, const Sizes& given) {
   const std::vector<Dim> own = names.own_names();
   for (const auto& [name, value] : given)
@@ -121,6 +134,7 @@ CallSizes sizes_of_call(const SizeNames& names, SizeSubstitution solved, const S
       call.fixed.emplace_back(traced, bound);
     }
   }
+  require_given(own, call);
   return call;
 }
 

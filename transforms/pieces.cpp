@@ -83,8 +83,7 @@ flat::Scanned unrolled(const Function& step, const Arrays& init, const Arrays& x
     ys.resize(outputs.size() - init.size(), Arrays(std::size_t(size)));
     for (std::size_t y = 0; y < ys.size(); ++y) {
       const Array& output = outputs[init.size() + y];
-      ys[y][std::size_t(i)] =
-          lax::expand_dims(lax::convert_element_type(output, output.dtype(), false), {0});
+      ys[y][std::size_t(i)] = lax::expand_dims(output, {0});
     }
   }
   flat::Scanned done{carry, {}};

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <plait/cost.h>
+#include <plait/widening.h>
 
 #include <iosfwd>
 
@@ -31,16 +32,19 @@ struct ScopeSummary {
 // those in it.
 class Summary {
  public:
-  Summary(std::string title, std::vector<ScopeSummary> rows)
-      : title_(std::move(title)), rows_(std::move(rows)) {}
+  Summary(std::string title, std::vector<ScopeSummary> rows, std::vector<Widening> widenings = {})
+      : title_(std::move(title)), rows_(std::move(rows)), widenings_(std::move(widenings)) {}
   const std::vector<ScopeSummary>& rows() const { return rows_; }
   const ScopeSummary& total() const { return rows_.front(); }
+  // Where 32 bits become 64; the text names each line below the table.
+  const std::vector<Widening>& widenings() const { return widenings_; }
   std::string to_string() const;
   std::string to_json() const;  // a list of objects, one for each row
 
  private:
   std::string title_;
   std::vector<ScopeSummary> rows_;
+  std::vector<Widening> widenings_;
 };
 // Counts are those of cost.h; ValueError where the program has named sizes.
 Summary summary(const Jaxpr& jaxpr, std::string title = "f");

@@ -129,6 +129,10 @@ Array lecun_uniform(Operand key, const Shape& shape, std::optional<DType> dtype 
                     const FanAxes& axes = {});
 Array lecun_normal(Operand key, const Shape& shape, std::optional<DType> dtype = {},
                    const FanAxes& axes = {});
+// Columns along column_axis (or rows, where there are more columns than rows) that are orthogonal,
+// of length scale. Saxe et al., 2013.
+Array orthogonal(Operand key, const Shape& shape, std::optional<DType> dtype = {},
+                 double scale = 1.0, int column_axis = -1);
 
 }  // namespace initializers
 }  // namespace plait::nn

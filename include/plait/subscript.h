@@ -29,8 +29,8 @@ class Subscript : public std::variant<Dim, Range, NewAxis, Ellipsis, Array> {
 using Subscripts = std::vector<Subscript>;
 
 struct SubscriptOptions {
-  // What an index array that points outside does. Absent: an IndexError (check), or with a fill
-  // value fill. Updates drop what fill would fill. Integers are always checked.
+  // What an index that points outside does. Absent: an IndexError (check), or with a fill value
+  // fill. Updates drop what fill would fill.
   std::optional<lax::GatherScatterMode> mode;
   std::optional<double> fill_value;
   bool unique_indices = false, indices_are_sorted = false;

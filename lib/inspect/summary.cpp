@@ -249,7 +249,7 @@ Summary summary(const Jaxpr& jaxpr, std::string title) {
     throw ValueError("summary: the program has sizes that are no numbers: " + names,
                      "give arrays, or instantiate the program with a number for each");
   }
-  return {std::move(title), Scopes(jaxpr).rows()};
+  return {std::move(title), Scopes(jaxpr).rows(), plait::widenings(jaxpr)};
 }
 
 std::string Summary::to_string() const {
@@ -278,6 +278,7 @@ std::string Summary::to_string() const {
       text += (i ? "  " : "") + std::string(widths[i], '-');
     text += "\n";
   }
+  for (const Widening& widening : widenings_) text += widening.to_string() + "\n";
   return text;
 }
 

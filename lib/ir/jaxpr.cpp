@@ -219,11 +219,42 @@ void require_possible(const Aval& aval, std::string_view who) {
   }
 }
 
+namespace {
+
+// Whether a result of this dtype has it from an operand of that one: x, real(x), complex(x, y).
+bool is_dtype_of(DType result, DType operand) {
+  return result == operand || (is_inexact(result) && is_inexact(operand) &&
+                               real_dtype_of(result) == real_dtype_of(operand));
+}
+
+// NOTE: [weakness] What is made of weak operands alone is weak, and of a strong one strong: the
+// operands that count are those that have the dtype of the result. Where none has it, as for
+// indices of extremes, the operation itself names the dtype, and Abstract says whether it is weak.
+// So do equations that state it (cast) and those that hold programs, whose outputs know. Bools are
+// strong: they yield to nothing.
+bool states_weakness(const Params& params) {
+  return params.has("weak") || holds_bodies(params) || holds_callable(params);
+}
+void weaken(std::vector<Aval>& outputs, std::span<const Aval> inputs, const Params& params) {
+  for (Aval& output : outputs) {
+    bool counts = false, weak = !is_bool(output.dtype);
+    for (const Aval& input : inputs) {
+      if (!is_dtype_of(output.dtype, input.dtype)) continue;
+      counts = true;
+      weak &= input.weak;
+    }
+    if (counts && weak != output.weak && !states_weakness(params)) output.weak = weak;
+  }
+}
+
+}  // namespace
+
 std::vector<Aval> infer(const Primitive& primitive, std::span<const Aval> inputs,
                         const Params& params) {
   require_operands(primitive, inputs.size());
   std::vector<Aval> outputs = rule<Abstract>(primitive)(inputs, params);
   for (const Aval& aval : outputs) require_possible(aval, primitive.name());
+  weaken(outputs, inputs, params);
   return outputs;
 }
 

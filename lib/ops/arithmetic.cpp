@@ -1,5 +1,7 @@
 // NumPy's rules for operands of unequal dtype and shape, and the arithmetic operators of Array.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/narrow.h>
+
 #include "ops/functions.h"
 #include "trace/usable.h"
 
@@ -19,11 +21,8 @@ bool functions::fits(const Array& number, DType dtype) {
 
 void functions::require_fits(const Array& number, DType dtype, std::string_view function) {
   if (functions::fits(number, dtype)) return;
-  Literal literal = *number.as_literal();
-  const std::string text = literal.to_string();
-  throw ValueError(std::string(function) + ": the integer " + text.substr(0, text.find(':')) +
-                       " does not fit " + std::string(name_of(dtype)),
-                   "convert the array to a wider dtype with astype, or the number to this one");
+  const std::string text = number.as_literal()->to_string();
+  throw_unfit(function, text.substr(0, text.find(':')), dtype);
 }
 
 void promote_dtypes(std::span<Array> operands, std::string_view function) {
@@ -36,8 +35,7 @@ void promote_dtypes(std::span<Array> operands, std::string_view function) {
   for (const Array& operand : operands.subspan(1)) type = promote_weak(type, operand.aval().type());
   for (Array& operand : operands) {
     if (operand.dtype() == type.dtype) continue;
-    functions::require_fits(operand, type.dtype, function);
-    operand = lax::convert_element_type(operand, type.dtype, operand.aval().weak && type.weak);
+    operand = yielded(operand, type.dtype, operand.aval().weak && type.weak, function);
   }
 }
 

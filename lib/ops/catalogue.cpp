@@ -157,11 +157,33 @@ const FunctionInfo* find_function(std::string_view module, std::string_view name
   return found == registry().functions.end() ? nullptr : &found->second;
 }
 
+namespace {
+
+// An array in an argument whose value no trace knows; null where there is none.
+const Array* unknown_in(const Argument& argument) {
+  if (const auto* array = std::get_if<Array>(&argument.value))
+    return array->known_buffer() ? nullptr : array;
+  if (const auto* list = std::get_if<Argument::List>(&argument.value))
+    for (const Argument& part : *list)
+      if (const Array* found = unknown_in(part)) return found;
+  return nullptr;
+}
+
+}  // namespace
+
 void detail::throw_argument(const FunctionInfo& info, std::size_t index, const Argument& argument,
                             const char* wanted) {
   static const char* const kinds[] = {
       "None",    "a bool", "an integer", "a float", "a complex number", "a string",
       "a dtype", "a size", "an array",   "a tree",  "a sequence",       "a function"};
+  if (const Array* unknown = unknown_in(argument))
+    throw TracerError(
+        info.name + ": argument '" + info.parameters[index].name + "' should be " + wanted +
+            ", and holds a traced value of type " + unknown->aval().to_string() +
+            ": it decides about the shape of the result or the program, which is traced once for "
+            "all values",
+        "mark the argument static (static_argnames), take the number from a shape, or give the "
+        "size a name (sizes=)");
   throw DtypeError(info.name + ": argument '" + info.parameters[index].name + "' is " +
                        kinds[argument.value.index()] + " and should be " + wanted,
                    "call it as " + info.signature);

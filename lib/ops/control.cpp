@@ -146,11 +146,12 @@ Params ScanParams::to_params() const {
 
 Aval ScanParams::stacked(const Aval& slice) const {
   Aval aval = slice;
-  aval.weak = false;
-  if (!length || slice.stack > 0)
+  if (!length || slice.stack > 0) {
+    aval.weak = false;
     ++aval.stack;
-  else
+  } else {
     aval.shape.insert(0, *length);
+  }
   return aval;
 }
 

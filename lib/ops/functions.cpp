@@ -49,7 +49,12 @@ Array filled(double value, const Array& like) {
   return broadcast_to(constant(value, like), like.shape());
 }
 Array nan_of(const Array& like) { return constant(NAN, like); }
-Array astype(const Array& x, DType dtype) { return lax::convert_element_type(x, dtype); }
+// What follows from a weak operand is weak while it has 64 bits: see NOTE: [weakness].
+Array astype(const Array& x, DType dtype) {
+  const bool is_wide =
+      dtype == DType::float64 || dtype == DType::int64 || dtype == DType::complex128;
+  return lax::convert_element_type(x, dtype, x.aval().weak && is_wide);
+}
 
 Array truth(const Array& x) { return is_bool(x.dtype()) ? x : lax::ne(x, constant(0, x)); }
 

@@ -170,7 +170,7 @@ Array numpy::clip(Operand a, const OptionalArray& min, const OptionalArray& max)
 Array numpy::heaviside(Operand x1, Operand x2) {
   const Arrays x = promoted_inexact("heaviside", {x1, x2});
   const Array zero = constant(0, x[0]);
-  const Array step = lax::convert_element_type(lax::gt(x[0], zero), x[0].dtype());
+  const Array step = lax::convert_element_type(lax::gt(x[0], zero), x[0].dtype(), x[0].aval().weak);
   const Array at_zero =
       lax::select(lax::eq(x[0], zero), full_shape(x[1], x[0]), full_shape(step, x[1]));
   return lax::select(lax::ne(x[0], x[0]), full_shape(x[0], x[1]), at_zero);

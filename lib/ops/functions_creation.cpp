@@ -1,5 +1,7 @@
 // plait.numpy: arrays from sizes and numbers, triangles and diagonals.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/narrow.h>
+
 #include <cmath>
 
 #include "ops/functions.h"
@@ -13,39 +15,52 @@ static Array own(const Array& array) {
   if (!array.is_concrete() || array.buffer().view().is_dense()) return array;
   return Array(array.buffer().dense());
 }
-static Array filled(const Shape& shape, double value, DType dtype) {
+static void require_sizes(const Shape& shape, std::string_view function) {
+  for (Dim size : shape)
+    if (size.is_constant() && size.constant() < 0)
+      throw ShapeError(
+          std::string(function) + ": the shape (" + shape.to_string() + ") has a negative size",
+          "give sizes >= 0");
+}
+static Array filled(const Shape& shape, double value, DType dtype, std::string_view function) {
+  require_sizes(shape, function);
   return own(lax::full(shape, value, dtype));
 }
 
+static Array filled_like(const Array& a, double value, std::optional<DType> dtype,
+                         const std::optional<Shape>& shape, std::string_view function) {
+  const Array made = filled(shape.value_or(a.shape()), value, dtype.value_or(a.dtype()), function);
+  return dtype ? made : as_weak_as(a, made);
+}
+
 Array numpy::zeros(const Shape& shape, OptionalDType dtype) {
-  return filled(shape, 0, dtype.value_or(default_float));
+  return filled(shape, 0, dtype.value_or(default_float), "zeros");
 }
 Array numpy::ones(const Shape& shape, OptionalDType dtype) {
-  return filled(shape, 1, dtype.value_or(default_float));
+  return filled(shape, 1, dtype.value_or(default_float), "ones");
 }
 Array numpy::empty(const Shape& shape, OptionalDType dtype) { return zeros(shape, dtype); }
 
 Array numpy::full(const Shape& shape, Operand fill_value, OptionalDType dtype) {
   // A Python float is a float32 here: an array holds strong numbers.
-  DType to = fill_value.dtype();
-  if (fill_value.aval().weak)
-    to = is_complex(to) ? default_complex : is_floating(to) ? default_float : default_int;
-  require_fits(fill_value, dtype.value_or(to), "full");
-  return own(broadcast_to(plait::functions::astype(fill_value, dtype.value_or(to)), shape));
+  const DType to = dtype.value_or(default_dtype(fill_value));
+  require_sizes(shape, "full");
+  return own(broadcast_to(yielded(fill_value, to, false, "full"), shape));
 }
 
 Array numpy::zeros_like(Operand a, OptionalDType dtype, const std::optional<Shape>& shape) {
-  return filled(shape.value_or(a.shape()), 0, dtype.value_or(a.dtype()));
+  return filled_like(a, 0, dtype, shape, "zeros_like");
 }
 Array numpy::ones_like(Operand a, OptionalDType dtype, const std::optional<Shape>& shape) {
-  return filled(shape.value_or(a.shape()), 1, dtype.value_or(a.dtype()));
+  return filled_like(a, 1, dtype, shape, "ones_like");
 }
 Array numpy::empty_like(Operand a, OptionalDType dtype, const std::optional<Shape>& shape) {
   return zeros_like(a, dtype, shape);
 }
 Array numpy::full_like(Operand a, Operand fill_value, OptionalDType dtype,
                        const std::optional<Shape>& shape) {
-  return full(shape.value_or(a.shape()), fill_value, dtype.value_or(a.dtype()));
+  const Array made = full(shape.value_or(a.shape()), fill_value, dtype.value_or(a.dtype()));
+  return dtype ? made : as_weak_as(a, made);
 }
 
 // --- Ranges --------------------------------------------------------------------------------------
@@ -92,9 +107,7 @@ Array numpy::linspace(Operand start, Operand stop, Dim num, bool endpoint, Optio
   if (ends[0].ndim() != ends[1].ndim())
     for (Array& end : ends)
       end = plait::broadcast_to(end, ends[0].ndim() ? ends[0].shape() : ends[1].shape());
-  const bool weak = ends[0].aval().weak;
-  const DType to = dtype.value_or(
-      weak ? (is_complex(ends[0].dtype()) ? default_complex : default_float) : ends[0].dtype());
+  const DType to = dtype.value_or(default_dtype(ends[0]));
   const DType compute = ends[0].dtype();
   const DType real = real_dtype_of(compute);
   const Dim intervals = endpoint ? num - 1 : num;

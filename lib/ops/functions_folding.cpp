@@ -4,6 +4,7 @@
 // folds. So every spelling of it is recognised: lax::add, numpy::add, or [](auto x, auto y) ....
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/lax.h>
+#include <plait/narrow.h>
 
 #include <cmath>
 
@@ -60,7 +61,7 @@ Array start_of(const Array& init, DType dtype, std::string_view function) {
     throw ShapeError(
         std::string(function) + ": an initial value of shape (" + init.shape().to_string() + ")",
         "give a scalar");
-  if (init.dtype() == dtype || init.aval().weak) return lax::convert_element_type(init, dtype);
+  if (init.dtype() == dtype || init.aval().weak) return yielded(init, dtype, false, function);
   throw DtypeError(std::string(function) + ": an initial value of dtype " +
                        std::string(name_of(init.dtype())) + " for an operand of dtype " +
                        std::string(name_of(dtype)),

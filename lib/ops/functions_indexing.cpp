@@ -1,5 +1,7 @@
 // plait.numpy: elements by index, places where something holds, distinct elements.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/narrow.h>
+
 #include "ops/functions.h"
 
 namespace plait {
@@ -34,7 +36,7 @@ void require_indices(std::string_view function, const Array& indices) {
 
 // Indices as strong integers from 0: negative ones count from the end, or all modulo the size.
 Array normalized(const Array& indices, Dim size, const TakeMode& mode) {
-  const DType dtype = indices.aval().weak ? default_int : indices.dtype();
+  const DType dtype = index_dtype(indices);
   const Array index =
       astype(indices, is_unsigned_integer(dtype) && size_of(dtype) < 4 ? default_int : dtype);
   const Array n = number_of(size, index.dtype());
@@ -102,8 +104,15 @@ Array numpy::take_along_axis(Operand arr, Operand indices, std::optional<int> ax
 namespace {
 
 // How many elements of a mask are true: given, or known now.
-Dim count_of(const Array& mask, std::optional<Dim> size) {
-  return size ? *size : Dim(numpy::count_nonzero(mask).item<std::int64_t>());
+Dim count_of(const Array& mask, std::optional<Dim> size, std::string_view function) {
+  if (size) return *size;
+  if (!mask.known_buffer())
+    throw TracerError(std::string(function) +
+                          ": the shape of the result depends on values, which are not known while "
+                          "the function is traced",
+                      "say how many elements with size=, use where(condition, x, y), which keeps "
+                      "the shape, or keep this code outside");
+  return Dim(numpy::count_nonzero(mask).item<std::int64_t>());
 }
 
 // The places of true elements of a row, as int32, and which of them are real when there are fewer
@@ -134,7 +143,7 @@ Array filled_up(const Array& values, const Array& is_real, double fill_value) {
 
 std::vector<Array> numpy::nonzero(Operand a, std::optional<Dim> size, double fill_value) {
   const Array x = atleast_1d(a), mask = raveled(truth(x));
-  const Places places = places_of(mask, count_of(mask, size));
+  const Places places = places_of(mask, count_of(mask, size, "nonzero"));
   std::vector<Array> result = unravel_index(places.index, x.shape());
   if (size)
     for (Array& index : result) index = filled_up(index, places.is_real, fill_value);
@@ -156,7 +165,7 @@ Array numpy::compress(Operand condition, Operand a, std::optional<int> axis,
     throw ShapeError("compress: a condition of shape (" + mask.shape().to_string() +
                          ") for an axis of size " + x.shape(dim).to_string(),
                      "give a vector of at most that size");
-  const Places places = places_of(mask, count_of(mask, size));
+  const Places places = places_of(mask, count_of(mask, size, "compress"));
   const Array taken = take(x, places.index, dim, "fill");
   if (!size) return taken;
   const Array is_real = lax::broadcast_in_dim(places.is_real, taken.shape(), std::vector<int>{dim});
@@ -166,7 +175,7 @@ Array numpy::compress(Operand condition, Operand a, std::optional<int> axis,
 std::vector<Array> numpy::unravel_index(Operand indices, const Shape& shape) {
   require_indices("unravel_index", indices);
   std::vector<Array> result(shape.size());
-  Array rest = indices.aval().weak ? astype(indices, default_int) : Array(indices);
+  Array rest = astype(indices, index_dtype(indices));
   for (int i = shape.rank() - 1; i >= 0; --i) {
     const Array size = number_of(shape[i], rest.dtype());
     result[i] = i == 0 ? rest : remainder(rest, size);
@@ -226,7 +235,7 @@ numpy::Unique numpy::unique_all(Operand x, bool equal_nan, std::optional<Dim> si
                                  lax::bitwise_or(lax::eq(after, after), lax::eq(before, before)));
     is_first = lax::concatenate({lax::full({1}, 1, DType::bool_), differs}, 0);
   }
-  const Dim count = count_of(is_first, size);
+  const Dim count = count_of(is_first, size, "unique");
   const Places places = places_of(is_first, count);
   const Array kind =
       lax::sub(lax::cumsum(astype(is_first, default_int), 0), Array::literal(1, default_int));

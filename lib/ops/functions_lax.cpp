@@ -2,6 +2,7 @@
 // lax_catalogue.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/lax.h>
+#include <plait/narrow.h>
 #include <plait/nn.h>
 
 #include <cmath>
@@ -32,7 +33,7 @@ Array lax::atanh(Operand x) { return numpy::arctanh(x); }
 
 Array lax::clamp(Operand min, Operand x, Operand max) {
   auto end = [&](const Array& bound) {
-    return bound.aval().weak ? convert_element_type(bound, x.dtype()) : bound;
+    return bound.aval().weak ? narrowed(bound, x.dtype(), x.aval().weak, "clamp") : bound;
   };
   return lax::min(lax::max(x, end(min)), end(max));
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/lax.h>
 #include <plait/linear_solve.h>
+#include <plait/narrow.h>
 #include <plait/numpy_linalg.h>
 
 #include <algorithm>
@@ -128,7 +129,7 @@ Array numpy::linalg::solve(Operand a, Operand b) {
 Array numpy::linalg::inv(Operand a) {
   const Array x = matrices_only("inv", a);
   matrices::require_square("inv", x.aval());
-  const Array identity = numpy::eye(rows_of(x.aval()), {}, 0, x.dtype());
+  const Array identity = as_weak_as(x, numpy::eye(rows_of(x.aval()), {}, 0, x.dtype()));
   return solve_by_lu(x, plait::broadcast_to(identity, x.shape()));
 }
 

@@ -1,5 +1,7 @@
 // plait.numpy: bits, logic, comparison, tests of numbers, where.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/narrow.h>
+
 #include <cmath>
 #include <map>
 
@@ -20,6 +22,13 @@ Array beyond(std::string_view direction, const Array& x, const Array& number) {
   const bool holds = direction == "ne" || (direction[0] == (above ? 'l' : 'g'));
   return plait::broadcast_to(Array(holds), x.shape());
 }
+// A number that is not known is compared in a dtype that holds both.
+Array unnarrowed(const Array& x, const Array& other) {
+  const bool widens = is_integer(x.dtype()) && !x.aval().weak && other.aval().weak &&
+                      is_integer(other.dtype()) && !other.as_literal() &&
+                      holds_all(other.dtype(), x.dtype());
+  return widens ? astype(x, other.dtype()) : x;
+}
 Array compared(const char* direction, std::string_view name, const Operand& x1, const Operand& x2) {
   static const auto& turned = *new const std::map<std::string_view, std::string_view>{
       {"eq", "eq"}, {"ne", "ne"}, {"lt", "gt"}, {"le", "ge"}, {"gt", "lt"}, {"ge", "le"}};
@@ -27,7 +36,8 @@ Array compared(const char* direction, std::string_view name, const Operand& x1, 
     return beyond(direction, x1, x2);
   if (is_integer(x2.dtype()) && !x2.aval().weak && !fits(x1, x2.dtype()))
     return beyond(turned.at(direction), x2, x1);
-  return bind(cmp_p, promoted(name, {x1, x2}), Params{{"direction", std::string(direction)}});
+  return bind(cmp_p, promoted(name, {unnarrowed(x1, x2), unnarrowed(x2, x1)}),
+              Params{{"direction", std::string(direction)}});
 }
 Array logic(const Primitive& primitive, std::string_view name, const Operand& x1,
             const Operand& x2) {

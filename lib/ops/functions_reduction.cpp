@@ -3,6 +3,8 @@
 // mean and var are composites, which backends may claim; integers are averaged in float64 and
 // 16-bit floats in float32, and rounded once.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/narrow.h>
+
 #include <cmath>
 
 #include "ops/functions.h"
@@ -11,6 +13,8 @@ namespace plait {
 using namespace functions;  // NOLINT
 
 namespace {
+
+using numpy::OptionalDType;
 
 // A bound array that `where` and `initial` name.
 using OptionalArray = std::optional<Array>;
@@ -21,6 +25,11 @@ DType sum_dtype(DType dtype) {
   if (is_signed_integer(dtype) && size_of(dtype) < size_of(default_int)) return default_int;
   if (is_unsigned_integer(dtype) && size_of(dtype) < size_of(default_int)) return DType::uint32;
   return dtype;
+}
+
+// What is added up: in the dtype that is asked for, or that of sums.
+Array summand(const Array& a, OptionalDType dtype) {
+  return dtype ? lax::convert_element_type(a, *dtype) : astype(a, sum_dtype(a.dtype()));
 }
 
 Array finished(const Array& reduced, const Shape& shape, std::span<const int> axes, bool keepdims) {
@@ -43,7 +52,9 @@ Array combined(Array (*reduce)(Operand, std::span<const int>), Array (*combine)(
                std::string_view function) {
   const std::vector<int> axes = axis.of(x.ndim(), function);
   const Array result = finished(reduce(x, axes), x.shape(), axes, keepdims);
-  return initial ? combine(result, lax::convert_element_type(*initial, result.dtype())) : result;
+  return initial
+             ? combine(result, yielded(*initial, result.dtype(), initial->aval().weak, function))
+             : result;
 }
 
 void require_elements(const Array& x, std::span<const int> axes, std::string_view function) {
@@ -77,14 +88,14 @@ Array extreme(bool largest, const Operand& a, const Axes& axis, bool keepdims,
 
 Array numpy::sum(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
                  const OptionalArray& initial, const OptionalArray& where) {
-  const Array x = astype(a, dtype.value_or(sum_dtype(a.dtype())));
+  const Array x = summand(a, dtype);
   const Array masked = masked_by(x, where, [&] { return constant(0, x); }, "sum");
   return combined(lax::reduce_sum, lax::add, masked, axis, keepdims, initial, "sum");
 }
 
 Array numpy::prod(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
                   const OptionalArray& initial, const OptionalArray& where) {
-  const Array x = astype(a, dtype.value_or(sum_dtype(a.dtype())));
+  const Array x = summand(a, dtype);
   const Array masked = masked_by(x, where, [&] { return constant(1, x); }, "prod");
   return combined(lax::reduce_prod, lax::mul, masked, axis, keepdims, initial, "prod");
 }
@@ -133,14 +144,15 @@ std::vector<int> attribute_axes(const Params& attributes, int rank) {
   return axes;
 }
 
+Array number_for(const Array& x, Dim size) { return as_weak_as(x, number_of(size, x.dtype())); }
+
 Array sum_over(const Array& x, std::span<const int> axes) { return lax::reduce_sum(x, axes); }
 
 Arrays mean_body(std::span<const Array> inputs, const Params& attributes) {
   const DType dtype = attributes.get<DType>("dtype");
   const Array x = astype(inputs[0], mean_compute_dtype(inputs[0].dtype(), dtype));
   const std::vector<int> axes = attribute_axes(attributes, x.ndim());
-  const Array mean =
-      lax::div(sum_over(x, axes), number_of(size_of_axes(x.shape(), axes), x.dtype()));
+  const Array mean = lax::div(sum_over(x, axes), number_for(x, size_of_axes(x.shape(), axes)));
   return {finished(astype(mean, dtype), x.shape(), axes, attributes.flag("keepdims"))};
 }
 
@@ -153,15 +165,14 @@ Arrays var_body(std::span<const Array> inputs, const Params& attributes) {
                                 is_complex(inputs[0].dtype()) ? complex_dtype_of(dtype) : dtype));
   const std::vector<int> axes = attribute_axes(attributes, x.ndim());
   const Dim size = size_of_axes(x.shape(), axes);
-  const Array mean =
-      with_axes(lax::div(sum_over(x, axes), number_of(size, x.dtype())), x.shape(), axes);
+  const Array mean = with_axes(lax::div(sum_over(x, axes), number_for(x, size)), x.shape(), axes);
   const Array centered = lax::sub(x, plait::broadcast_to(mean, x.shape()));
   const Array square = is_complex(x.dtype())
                            ? lax::add(lax::mul(lax::real(centered), lax::real(centered)),
                                       lax::mul(lax::imag(centered), lax::imag(centered)))
                            : lax::mul(centered, centered);
-  const Array divisor = lax::sub(number_of(size, square.dtype()),
-                                 Array::literal(attributes.get<double>("ddof"), square.dtype()));
+  const Array divisor =
+      lax::sub(number_for(square, size), constant(attributes.get<double>("ddof"), square));
   const Array var = lax::div(sum_over(square, axes), lax::max(divisor, constant(0, divisor)));
   return {finished(astype(var, dtype), x.shape(), axes, attributes.flag("keepdims"))};
 }
@@ -183,7 +194,13 @@ DType mean_dtype(const Array& a, std::optional<DType> dtype, std::string_view fu
     throw DtypeError(
         std::string(function) + ": dtype " + std::string(name_of(*dtype)) + " holds no fractions",
         "ask for a float dtype and convert the result");
-  return dtype.value_or(inexact_dtype(a.dtype()));
+  if (dtype) return *dtype;
+  return is_inexact(a.dtype()) ? a.dtype() : a.aval().weak ? DType::float64 : default_float;
+}
+
+// A result in the dtype that was asked for, if any.
+Array as_asked(const Array& result, std::optional<DType> dtype) {
+  return dtype ? lax::convert_element_type(result, *dtype) : result;
 }
 
 // How many elements `where` keeps along the axes, as a float.
@@ -192,7 +209,14 @@ Array count_where(const Array& a, const Array& where, const Axes& axis, DType dt
   Arrays operands{truth(where), a};
   broadcast_shapes(std::span<Array>(operands), "where");
   const Array mask = plait::broadcast_to(operands[0], operands[1].shape());
-  return numpy::sum(astype(mask, dtype), axis, {}, keepdims);
+  return as_weak_as(a, numpy::sum(astype(mask, dtype), axis, {}, keepdims));
+}
+
+Array mean_where(const Array& x, const Axes& axis, OptionalDType dtype, bool keepdims,
+                 const Array& where) {
+  return as_asked(numpy::divide(numpy::sum(x, axis, {}, keepdims, {}, where),
+                                count_where(x, where, axis, x.dtype(), keepdims)),
+                  dtype);
 }
 
 }  // namespace
@@ -200,12 +224,12 @@ Array count_where(const Array& a, const Array& where, const Axes& axis, DType dt
 Array numpy::mean(Operand a, const Axes& axis, OptionalDType dtype, bool keepdims,
                   const OptionalArray& where) {
   const DType to = mean_dtype(a, dtype, "mean");
-  if (where)
-    return lax::div(sum(a, axis, to, keepdims, {}, where),
-                    count_where(a, *where, axis, to, keepdims));
+  if (where) return mean_where(functions::astype(a, to), axis, dtype, keepdims, *where);
   const std::vector<int> axes = axis.of(a.ndim(), "mean");
-  return composite(mean_composite, {a},
-                   {{"axes", from_back(axes, a.ndim())}, {"keepdims", keepdims}, {"dtype", to}});
+  return as_asked(
+      composite(mean_composite, {a},
+                {{"axes", from_back(axes, a.ndim())}, {"keepdims", keepdims}, {"dtype", to}}),
+      dtype);
 }
 
 Array numpy::var(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims,
@@ -217,16 +241,21 @@ Array numpy::var(Operand a, const Axes& axis, OptionalDType dtype, double ddof, 
   }
   const DType to = real_dtype_of(mean_dtype(a, dtype, "var"));
   if (where) {
-    const Array x = is_inexact(a.dtype()) ? Array(a) : astype(a, to);
+    const Array x = is_inexact(a.dtype()) ? Array(a) : functions::astype(a, to);
     const Array centered = abs(subtract(x, mean(x, axis, {}, true, where)));
     const Array count = count_where(a, *where, axis, to, keepdims);
-    return divide(sum(multiply(centered, centered), axis, to, keepdims, {}, where),
-                  lax::max(lax::sub(count, constant(ddof, count)), constant(0, count)));
+    const Array squares = functions::astype(multiply(centered, centered), to);
+    return as_asked(divide(sum(squares, axis, {}, keepdims, {}, where),
+                           lax::max(lax::sub(count, constant(ddof, count)), constant(0, count))),
+                    dtype);
   }
   const std::vector<int> axes = axis.of(a.ndim(), "var");
-  return composite(
-      var_composite, {a},
-      {{"axes", from_back(axes, a.ndim())}, {"keepdims", keepdims}, {"dtype", to}, {"ddof", ddof}});
+  return as_asked(composite(var_composite, {a},
+                            {{"axes", from_back(axes, a.ndim())},
+                             {"keepdims", keepdims},
+                             {"dtype", to},
+                             {"ddof", ddof}}),
+                  dtype ? OptionalDType(to) : dtype);
 }
 
 Array numpy::std(Operand a, const Axes& axis, OptionalDType dtype, double ddof, bool keepdims,
@@ -340,14 +369,14 @@ Array numpy::nanmin(Operand a, const Axes& axis, bool keepdims, const OptionalAr
 namespace {
 Array running(Array (*scan)(Operand, int, bool), const Operand& a, std::optional<int> axis,
               std::optional<DType> dtype, std::string_view function) {
-  const Array x = astype(axis ? Array(a) : raveled(a), dtype.value_or(sum_dtype(a.dtype())));
+  const Array x = summand(axis ? Array(a) : raveled(a), dtype);
   return scan(x, normalize_axis(axis.value_or(0), x.ndim(), function), false);
 }
 Array with_initial(const Array& scanned, int axis, double value) {
   Shape shape = scanned.shape();
   axis = normalize_axis(axis, shape.rank(), "cumulative_sum");
   shape[axis] = 1;
-  return lax::concatenate({lax::full(shape, value, scanned.dtype()), scanned}, axis);
+  return lax::concatenate({plait::broadcast_to(constant(value, scanned), shape), scanned}, axis);
 }
 int single_axis(const Array& x, std::optional<int> axis, std::string_view function) {
   if (axis) return *axis;

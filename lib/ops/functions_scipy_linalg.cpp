@@ -1,6 +1,7 @@
 // plait.scipy.linalg: factors, systems solved by them, and the matrix exponential.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/lax.h>
+#include <plait/narrow.h>
 #include <plait/scipy_linalg.h>
 
 #include "ops/functions.h"
@@ -72,7 +73,8 @@ std::tuple<Array, Array, Array> lu(Operand a) {
   const auto [factors, pivots, permutation] = lax::linalg::lu(x);
   const Dim m = matrices::rows_of(x.aval()), n = matrices::columns_of(x.aval()), k = minimum(m, n);
   const Array below = matrices::lower(matrices::leading(factors, m, k), -1);
-  const Array unit = plait::broadcast_to(numpy::eye(m, k, 0, x.dtype()), below.shape());
+  const Array unit =
+      plait::broadcast_to(as_weak_as(x, numpy::eye(m, k, 0, x.dtype())), below.shape());
   const Array u = matrices::upper(matrices::leading(factors, k, n));
   // Column i of p is 1 in row permutation[i].
   Shape square = permutation.shape();
@@ -80,7 +82,8 @@ std::tuple<Array, Array, Array> lu(Operand a) {
   const int last = square.rank() - 1;
   const Array row = lax::iota(DType::int32, square, last - 1);
   const Array p = numpy::equal(row, matrices::as_rows(permutation));
-  return {plait::functions::astype(p, real_dtype_of(x.dtype())), lax::add(below, unit), u};
+  const DType real = real_dtype_of(x.dtype());
+  return {lax::convert_element_type(p, real, x.aval().weak), lax::add(below, unit), u};
 }
 
 LUFactor lu_factor(Operand a) {
@@ -131,8 +134,8 @@ std::pair<Array, Array> pade_13(const Array& a) {
                                  16380.,
                                  182.,
                                  1.};
-  const Array one =
-      plait::broadcast_to(numpy::eye(matrices::rows_of(a.aval()), {}, 0, a.dtype()), a.shape());
+  const Array one = plait::broadcast_to(
+      as_weak_as(a, numpy::eye(matrices::rows_of(a.aval()), {}, 0, a.dtype())), a.shape());
   const Array a2 = matrices::matmul(a, a), a4 = matrices::matmul(a2, a2),
               a6 = matrices::matmul(a4, a2);
   auto sum = [&](int from, bool with_one) {
@@ -153,25 +156,23 @@ Array expm(Operand A, int max_squarings) {
   const Array a = to_inexact(A);
   matrices::require_matrices("expm", std::span(&a.aval(), 1));
   matrices::require_square("expm", a.aval());
-  const DType real = real_dtype_of(a.dtype());
   const std::vector<int> both{a.ndim() - 2, a.ndim() - 1};
   auto spread = [&](const Array& scalar) {
     return plait::broadcast_to(numpy::expand_dims(scalar, {-2, -1}), a.shape());
   };
   // theta_13, up to which the approximant is exact to float64's rounding.
   const Array norm = lax::stop_gradient(numpy::linalg::norm(a, 1, {-2, -1}));
-  const Array ratio = lax::max(lax::div(norm, Array::literal(5.371920351148152, real)),
-                               Array::literal(0x1p-20, real));
-  const Array squarings =
-      lax::max(lax::ceil(numpy::log2(ratio)), Array::literal(0, real));  // NaN stays
+  const Array ratio =
+      lax::max(lax::div(norm, constant(5.371920351148152, norm)), constant(0x1p-20, norm));
+  const Array squarings = lax::max(lax::ceil(numpy::log2(ratio)), constant(0, ratio));  // NaN stays
   const Array scale = lax::exp2(lax::neg(squarings));
-  const Array scaled = lax::mul(a, matrices::in_dtype(spread(scale), a.dtype()));
+  const Array scaled = lax::mul(a, astype(spread(scale), a.dtype()));
   const auto [odd, even] = pade_13(scaled);
   Array result = numpy::linalg::solve(lax::sub(even, odd), lax::add(even, odd));
   for (int i = 0; i < max_squarings; ++i)
-    result = lax::select(spread(lax::gt(squarings, Array::literal(i, real))),
+    result = lax::select(spread(lax::gt(squarings, constant(i, squarings))),
                          matrices::matmul(result, result), result);
-  const Array done = lax::le(squarings, Array::literal(max_squarings, real));
+  const Array done = lax::le(squarings, constant(max_squarings, squarings));
   return lax::select(spread(done), result, filled(NAN, result));
 }
 

@@ -1,5 +1,6 @@
 // plait.numpy: order, quantiles, counts, interpolation.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/narrow.h>
 #include <bit>
 #include <cmath>
 
@@ -172,7 +173,8 @@ Array quantiles(std::string_view function, const Array& a, const Array& q, const
     const Array below = at(lax::floor(place)), above = at(lax::ceil(place));
     const Array t = lax::sub(place, lax::floor(place));
     const Array whole = lax::eq(t, constant(0, t));
-    const Array weight = method == "midpoint" ? filled(0.5, below) : astype(t, below.dtype());
+    const Array weight =
+        method == "midpoint" ? filled(0.5, below) : as_weak_as(below, astype(t, below.dtype()));
     const Array between =
         lax::add(lax::mul(below, lax::sub(filled(1, below), weight)), lax::mul(above, weight));
     result = lax::select(lax::bitwise_or(whole, lax::eq(below, above)), below,
@@ -199,7 +201,8 @@ Array quantiles(std::string_view function, const Array& a, const Array& q, const
 }
 
 Array from_percent(const Array& q) {
-  return lax::div(astype(q, DType::float64), Array::literal(100, DType::float64));
+  const Array x = astype(q, DType::float64);
+  return lax::div(x, constant(100, x));
 }
 
 }  // namespace
@@ -320,7 +323,8 @@ Array numpy::cov(Operand m, bool rowvar, double ddof) {
   if (!rowvar && m.ndim() == 2) x = transpose(x);
   const Array centered = subtract(x, mean(x, 1, {}, true));
   const Array products = matmul(centered, conj(transpose(centered)));
-  const Array divisor = lax::sub(number_of(x.shape(1), x.dtype()), constant(ddof, x));
+  const Array divisor =
+      lax::sub(as_weak_as(x, number_of(x.shape(1), x.dtype())), constant(ddof, x));
   const Array result = divide(products, divisor);
   return m.ndim() < 2 ? lax::reshape(result, {}) : result;
 }

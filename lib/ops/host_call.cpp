@@ -13,6 +13,7 @@
 #include <plait/families.h>
 #include <plait/guard.h>
 #include <plait/host_call.h>
+#include <plait/narrow.h>
 
 #include <algorithm>
 #include <cstring>
@@ -113,7 +114,7 @@ Array fitted_result(const Array& result, const View& wanted, std::size_t index,
   if (result.dtype() == promised.dtype) return result;
   if (!result.aval().weak)
     throw DtypeError(what(), "convert the result, or promise its dtype in out_types");
-  return lax::convert_element_type(result, promised.dtype);
+  return narrowed(result, promised.dtype, "host_call");
 }
 
 void call_once(const HostCall& call, std::vector<View> inputs, std::vector<View> outputs) {

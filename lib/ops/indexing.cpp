@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/indexing.h"
 
+#include <plait/narrow.h>
+
+#include "ops/functions.h"
+
 namespace plait::indexing {
 
 std::string axis_text(std::string_view name, int axis, const Aval& aval) {
@@ -77,9 +81,12 @@ Array move_batch(const Batched& value, Dim size, int to) {
 Array in_dtype_of(const Array& number, const Array& like) {
   const Aval& to = like.aval();
   if (number.aval().type() == to.type()) return number;
-  if (std::optional<Literal> literal = number.as_literal(); literal && literal->weak)
+  if (!number.aval().weak) return number;
+  if (std::optional<Literal> literal = number.as_literal()) {
+    functions::require_fits(number, to.dtype, "");
     return Array::literal(cast(*literal, to.dtype, to.weak));
-  return number.aval().weak ? lax::convert_element_type(number, to.dtype, to.weak) : number;
+  }
+  return narrowed(number, to.dtype, to.weak, "");
 }
 
 Array signed_indices(const Array& indices) {

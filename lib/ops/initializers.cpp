@@ -3,6 +3,7 @@
 // behind.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/nn.h>
+#include <plait/numpy_linalg.h>
 #include <plait/random.h>
 
 #include <cmath>
@@ -147,6 +148,28 @@ Array initializers::lecun_normal(Operand key, const Shape& shape, OptionalDType 
   return variance_scaling(key, shape, dtype, 1, "fan_in", "truncated_normal", axes);
 }
 
+// Q of a normal matrix, with the signs that make R's diagonal positive: every orthogonal matrix is
+// as likely as any other. Mezzadri, 2007.
+Array initializers::orthogonal(Operand key, const Shape& shape, OptionalDType dtype, double scale,
+                               int column_axis) {
+  if (shape.size() < 2 || !shape.is_constant())
+    throw ShapeError("orthogonal: the shape (" + shape.to_string() + ") is that of no matrix",
+                     "give at least two axes, without named sizes");
+  const int axis = normalize_axis(column_axis, shape.rank(), "orthogonal");
+  Shape others = shape;
+  others.erase(axis);
+  const Dim rows = others.num_elements(), columns = shape[axis];
+  const bool is_wide = less_equal(rows + 1, columns) == true;
+  const Array numbers = random::normal(key, is_wide ? Shape{columns, rows} : Shape{rows, columns},
+                                       real_float(dtype, "orthogonal"));
+  const auto [q, r] = numpy::linalg::qr(numbers);
+  const Array signs = numpy::sign(numpy::diagonal(r));
+  Array matrix = numpy::multiply(q, signs);
+  if (is_wide) matrix = lax::transpose(matrix, std::vector<int>{1, 0});
+  others.push_back(columns);
+  return scaled(moved(lax::reshape(matrix, others), shape.rank() - 1, axis), scale);
+}
+
 }  // namespace nn
 
 namespace {
@@ -219,6 +242,11 @@ Array variance_scaling_of(Operand key, const Shape& shape, OptionalDType dtype, 
     function("nn.initializers",
              "lecun_normal(key, shape, dtype=None, *, in_axis=-2, out_axis=-1, batch_axis=())",
              "variance_scaling 1, fan_in, truncated normal.", &over<of::lecun_normal>),
+    function("nn.initializers", "orthogonal(key, shape, dtype=None, *, scale=1.0, column_axis=-1)",
+             "Columns along column_axis (or rows, where there are more columns than rows) that are "
+             "orthogonal and of length scale; other axes count rows. ShapeError for fewer than two "
+             "axes. Saxe et al., 2013.",
+             &of::orthogonal),
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "ops/matrices.h"
 
 #include <plait/lax.h>
+#include <plait/narrow.h>
 #include <plait/numpy.h>
 
 #include "ops/order.h"
@@ -151,26 +152,28 @@ Array upper(const Array& x, int k) { return numpy::triu(x, k); }
 namespace {
 
 // The identity, broadcast to stacks of matrices.
-Array identities(const Aval& aval) {
-  return broadcast_to(numpy::eye(rows_of(aval), columns_of(aval), 0, aval.dtype), aval.shape);
+Array identities(const Array& x) {
+  const Aval& aval = x.aval();
+  const Array one = numpy::eye(rows_of(aval), columns_of(aval), 0, aval.dtype);
+  return broadcast_to(as_weak_as(x, one), aval.shape);
 }
 
 // The product of every element by a scalar.
 Array scaled(const Array& x, double factor) {
-  return lax::mul(x, Array::literal(factor, x.dtype()));
+  return lax::mul(x, as_weak_as(x, Array::literal(factor, x.dtype())));
 }
 
 // The same with zeros off the diagonal.
 Array diagonal_alone(const Array& x) {
-  const Array on = lax::ne(identities(x.aval()), Array::literal(0, x.dtype()));
+  const Array on = lax::ne(identities(x), Array::literal(0, x.dtype()));
   return lax::select(on, x, lax::zeros_like(x.aval()));
 }
 
 }  // namespace
 
 Array half_lower(const Array& x) {
-  const Array halves =
-      lax::sub(lax::full(x.shape(), 1, x.dtype()), scaled(identities(x.aval()), 0.5));
+  const Array ones = as_weak_as(x, lax::full(x.shape(), 1, x.dtype()));
+  const Array halves = lax::sub(ones, scaled(identities(x), 0.5));
   return lax::mul(lower(x), halves);
 }
 

@@ -1,6 +1,7 @@
 // plait.nn: softmax and its kin, normalisation, attention. Composites throughout: a backend may
 // claim each whole. 16-bit floats are computed in float32 and rounded once.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/narrow.h>
 #include <plait/nn.h>
 #include <plait/trace/multiples.h>
 
@@ -12,6 +13,9 @@ namespace plait {
 using namespace functions;  // NOLINT
 
 namespace {
+
+// A size as a number beside x.
+Array number_for(const Array& x, Dim size) { return as_weak_as(x, number_of(size, x.dtype())); }
 
 std::vector<int> axes_of(const Params& attributes, int rank) {
   std::vector<int> axes = attributes.ints("axes");
@@ -191,9 +195,10 @@ std::pair<Array, Array> nn::logsumexp_with_sign(Operand a, const Axes& axis,
 Array nn::logmeanexp(Operand x, const Axes& axis, const std::optional<Array>& where,
                      bool keepdims) {
   const Array sum = logsumexp(x, axis, {}, keepdims, where);
-  Array count = number_of(size_of_axes(x.shape(), axis.of(x.ndim(), "logmeanexp")), sum.dtype());
+  Array count = number_for(sum, size_of_axes(x.shape(), axis.of(x.ndim(), "logmeanexp")));
   if (where)
-    count = numpy::sum(astype(mask_like(*where, x, "logmeanexp"), sum.dtype()), axis, {}, keepdims);
+    count = as_weak_as(sum, numpy::sum(astype(mask_like(*where, x, "logmeanexp"), sum.dtype()),
+                                       axis, {}, keepdims));
   return lax::sub(sum, lax::log(count));
 }
 
@@ -208,12 +213,12 @@ Array inverse(const Array& x) { return lax::div(constant(1, x), x); }
 Arrays layer_norm_body(std::span<const Array> inputs, const Params& attributes) {
   const Array x = widened(inputs[0]);
   const std::vector<int> axes = axes_of(attributes, x.ndim());
-  const Array size = number_of(size_of_axes(x.shape(), axes), x.dtype());
+  const Array size = number_for(x, size_of_axes(x.shape(), axes));
   const Array mean = lax::div(lax::reduce_sum(x, axes), size);
   const Array centered = lax::sub(x, kept(mean, x, axes));
   const Array var = lax::div(lax::reduce_sum(lax::mul(centered, centered), axes), size);
   const Array deviation =
-      lax::sqrt(lax::add(var, Array::literal(attributes.get<double>("epsilon"), var.dtype())));
+      lax::sqrt(lax::add(var, constant(attributes.get<double>("epsilon"), var)));
   Array y = lax::mul(centered, kept(inverse(deviation), x, axes));
   std::size_t next = 1;
   auto along = [&](const Array& v) { return lax::broadcast_in_dim(widened(v), y.shape(), axes); };
@@ -232,10 +237,9 @@ const Composite& layer_norm_composite =
 Arrays rms_norm_body(std::span<const Array> inputs, const Params& attributes) {
   const Array x = widened(inputs[0]);
   const std::vector<int> axes = axes_of(attributes, x.ndim());
-  const Array mean = lax::div(lax::reduce_sum(lax::mul(x, x), axes),
-                              number_of(size_of_axes(x.shape(), axes), x.dtype()));
-  const Array root =
-      lax::sqrt(lax::add(mean, Array::literal(attributes.get<double>("epsilon"), mean.dtype())));
+  const Array mean =
+      lax::div(lax::reduce_sum(lax::mul(x, x), axes), number_for(x, size_of_axes(x.shape(), axes)));
+  const Array root = lax::sqrt(lax::add(mean, constant(attributes.get<double>("epsilon"), mean)));
   Array y = lax::mul(x, kept(inverse(root), x, axes));
   if (inputs.size() > 1)
     y = lax::mul(y, lax::broadcast_in_dim(widened(inputs[1]), y.shape(), axes));
@@ -303,10 +307,10 @@ Arrays attention_body(std::span<const Array> inputs, const Params& attributes) {
       list->push_back(i);
   const DType wide = size_of(q.dtype()) == 2 ? DType::float32 : q.dtype();
   Array scores = lax::dot_general(q, k, scores_of, wide);
-  scores = lax::mul(scores, Array::literal(attributes.get<double>("scale"), wide));
+  scores = lax::mul(scores, constant(attributes.get<double>("scale"), scores));
   if (inputs.size() > 3) {
     const Literal lowest = *lowest_of(wide).as_literal();
-    scores = lax::select(inputs[3], scores, lax::full(scores.shape(), 0.7 * lowest.real, wide));
+    scores = lax::select(inputs[3], scores, filled(0.7 * lowest.real, scores));
   }
   const Array weights = composite(softmax_composite, {scores}, {{"axes", Shape{-1}}});
   return {lax::dot_general(astype(weights, v.dtype()), v, values_of)};

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/subscript.h>
 
+#include <plait/narrow.h>
+
 #include <algorithm>
 
 #include "ops/functions.h"
@@ -85,8 +87,8 @@ Array view_of(const Array& operand, const Plan& plan) {
 }
 
 Array count_from_start(const Array& index, Dim size) {
-  DType dtype = is_unsigned_integer(index.dtype()) ? DType::int64 : index.dtype();
-  if (index.aval().weak || size_of(dtype) < 4) dtype = DType::int32;
+  DType dtype = is_unsigned_integer(index.dtype()) ? DType::int64 : index_dtype(index);
+  if (size_of(dtype) < 4) dtype = DType::int32;
   const Array wide = lax::convert_element_type(index, dtype);
   if (is_unsigned_integer(index.dtype())) return wide;
   const Array zero = Array::literal(0, dtype);
@@ -112,7 +114,9 @@ Rows make_rows(const Array& operand, const Plan& plan) {
     rows.slice_sizes.push_back(indexed ? Dim(1) : operand.shape(int(axis)));
     if (!indexed) continue;
     rows.dimensions.axes.push_back(int(axis));
-    const Array index = cut.kind == AxisCut::Kind::integer ? Array(cut.start) : cut.index;
+    const Array index = cut.kind == AxisCut::Kind::array ? cut.index
+                        : cut.start.is_constant()        ? Array(cut.start)
+                                                  : functions::number_of(cut.start, default_int);
     columns.push_back(count_from_start(index, operand.shape(int(axis))));
     shapes.push_back(columns.back().shape());
   }
@@ -196,6 +200,14 @@ std::vector<int> moved_axes(int rank, int count, int after, bool back) {
   return permutation;
 }
 
+// With a mode that says what indices outside do, integers are no exception.
+Outside outside_of(const SubscriptOptions& options) {
+  const GatherScatterMode mode = options.mode.value_or(
+      options.fill_value ? GatherScatterMode::fill : GatherScatterMode::check);
+  return mode == GatherScatterMode::check || mode == GatherScatterMode::promise ? Outside::error
+                                                                                : Outside::index;
+}
+
 Array combine(UpdateKind kind, const Array& old, const Array& value) {
   switch (kind) {
     case UpdateKind::set:
@@ -211,13 +223,13 @@ Array combine(UpdateKind kind, const Array& old, const Array& value) {
   }
 }
 
-Array fit_values(const Array& values, const Shape& shape, DType dtype) {
-  functions::require_fits(values, dtype, "x.at[...]");
+Array fit_values(const Array& values, const Shape& shape, const Array& operand) {
+  const DType dtype = operand.dtype();
   if (is_complex(values.dtype()) && !is_complex(dtype))
     throw DtypeError(
         "x.at[...]: a complex value for an array of dtype " + std::string(name_of(dtype)),
         "take its .real first, or make the array complex");
-  Array cast = lax::convert_element_type(values, dtype);
+  Array cast = yielded(values, dtype, values.aval().weak && operand.aval().weak, "x.at[...]");
   // NumPy lets the values have leading axes of size 1 too many.
   while (cast.ndim() > shape.rank() && cast.shape(0) == Dim(1)) {
     Shape shorter(cast.shape().begin() + 1, cast.shape().end());
@@ -243,7 +255,7 @@ Array getitem(Operand operand, const Subscripts& subscripts, const SubscriptOpti
     lift_scalar_mask(operand, lifted);
     return getitem(operand, lifted, options);
   }
-  const Plan plan = make_plan(operand, subscripts);
+  const Plan plan = make_plan(operand, subscripts, outside_of(options));
   if (!plan.has_arrays && operand.node()->is_plain() && !Trace::current())
     return view_of(operand, plan);
   const Array cut = cut_ranges(operand, plan);
@@ -258,21 +270,33 @@ Array getitem(Operand operand, const Subscripts& subscripts, const SubscriptOpti
   return lax::reshape(result, result_shape(plan, &rows, cut));
 }
 
-Array update_item(Operand operand, const Subscripts& subscripts, Operand values, UpdateKind kind,
+namespace {
+// A weak array yields to the values that are written to it, in their kind of dtypes.
+Array yielding_to(const Array& operand, const Array& values) {
+  const WeakDType both = promote_weak(operand.aval().type(), values.aval().type());
+  const bool yields = operand.aval().weak && !values.aval().weak && both.dtype == values.dtype() &&
+                      is_inexact(operand.dtype()) == is_inexact(both.dtype) &&
+                      is_complex(operand.dtype()) == is_complex(both.dtype);
+  return yields ? narrowed(operand, both.dtype, "x.at[...]") : operand;
+}
+}  // namespace
+
+Array update_item(Operand array, const Subscripts& subscripts, Operand values, UpdateKind kind,
                   const SubscriptOptions& options) {
+  Array operand = yielding_to(array, values);
   if (Subscripts lifted = subscripts; lift_scalar_mask(operand, lifted)) {
     const Array updated = update_item(operand, lifted, values, kind, options);
     return lax::reshape(updated, Shape(updated.shape().begin() + 1, updated.shape().end()));
   }
-  const Plan plan = make_plan(operand, subscripts);
+  const Plan plan = make_plan(operand, subscripts, outside_of(options));
   const bool contiguous = std::all_of(plan.cuts.begin(), plan.cuts.end(), [](const AxisCut& cut) {
     return cut.kind != AxisCut::Kind::array &&
            (cut.kind != AxisCut::Kind::range || cut.step == Dim(1));
   });
   if (contiguous) {
     const Array old = cut_ranges(operand, plan);
-    const Array fitted = lax::reshape(
-        fit_values(values, result_shape(plan, nullptr, old), operand.dtype()), old.shape());
+    const Array fitted =
+        lax::reshape(fit_values(values, result_shape(plan, nullptr, old), operand), old.shape());
     if (less_equal(old.shape().num_elements(), Dim(0)) == true) return operand;
     Arrays starts;
     for (const AxisCut& cut : plan.cuts)
@@ -293,7 +317,7 @@ Array update_item(Operand operand, const Subscripts& subscripts, Operand values,
   if (no_ranges) {
     const Rows rows = make_rows(operand, plan);
     const int after = kept_before(plan, rows), batch = rows.batch.rank();
-    Array fitted = fit_values(values, result_shape(plan, &rows, operand), operand.dtype());
+    Array fitted = fit_values(values, result_shape(plan, &rows, operand), operand);
     // The shape that gather gives, then with the batch axes moved as getitem moves them.
     Shape gathered = rows.batch;
     for (const AxisCut& cut : plan.cuts)
@@ -317,7 +341,7 @@ Array update_item(Operand operand, const Subscripts& subscripts, Operand values,
       getitem(numbered, subscripts,
               {fills ? GatherScatterMode::fill : mode,
                fills ? std::optional<double>(outside) : std::nullopt, false, false});
-  const Array fitted = fit_values(values, places.shape(), operand.dtype());
+  const Array fitted = fit_values(values, places.shape(), operand);
   const Dim updates = places.shape().num_elements();
   const Array updated =
       lax::scatter(lax::reshape(operand, Shape{count}), lax::reshape(places, Shape{updates, 1}),

@@ -50,13 +50,14 @@ AxisCut cut_range(const Range& range, Dim size) {
   return cut;
 }
 
-Dim checked_integer(Dim index, Dim size, std::size_t axis, const Array& operand) {
-  const Dim place = from_start(index, size);
-  if (less_equal(Dim(0), place) == false || less_equal(place + 1, size) == false)
-    throw IndexError("index " + index.to_string() + " is out of range for " + ordinal(axis) +
-                         " of size " + size.to_string() + " of " + operand.aval().to_string(),
-                     "use an index from " + (-size).to_string() + " to " + (size - 1).to_string());
-  return place;
+AxisCut cut_integer(Dim index, std::size_t axis, const Array& operand, Outside outside) {
+  const Dim size = operand.shape(int(axis)), place = from_start(index, size);
+  if (less_equal(Dim(0), place) != false && less_equal(place + 1, size) != false)
+    return {AxisCut::Kind::integer, place, 1, 1, {}};
+  if (outside == Outside::index) return {AxisCut::Kind::array, 0, 0, 1, Array(index)};
+  throw IndexError("index " + index.to_string() + " is out of range for " + ordinal(axis) +
+                       " of size " + size.to_string() + " of " + operand.aval().to_string(),
+                   "use an index from " + (-size).to_string() + " to " + (size - 1).to_string());
 }
 
 // Positions of true elements, as one array of integers for each axis.
@@ -92,7 +93,7 @@ Arrays positions(const Array& mask) {
 
 }  // namespace
 
-Plan make_plan(const Array& operand, const Subscripts& subscripts) {
+Plan make_plan(const Array& operand, const Subscripts& subscripts, Outside outside) {
   std::size_t consumed = 0, ellipses = 0;
   for (const Subscript& entry : subscripts) {
     if (std::holds_alternative<Ellipsis>(entry))
@@ -126,8 +127,9 @@ Plan make_plan(const Array& operand, const Subscripts& subscripts) {
     } else if (const auto* range = std::get_if<Range>(&entry)) {
       add(cut_range(*range, operand.shape(int(axis))));
     } else if (const auto* index = std::get_if<Dim>(&entry)) {
-      const Dim place = checked_integer(*index, operand.shape(int(axis)), axis, operand);
-      add({AxisCut::Kind::integer, place, 1, 1, {}});
+      AxisCut cut = cut_integer(*index, axis, operand, outside);
+      plan.has_arrays |= cut.kind == AxisCut::Kind::array;
+      add(std::move(cut));
     } else {
       const Array& array = std::get<Array>(entry);
       plan.has_arrays = true;

@@ -21,9 +21,12 @@ struct Plan {
   bool has_arrays = false;
 };
 
+// What an integer outside of its axis is: an IndexError, or an index array like any other, whose
+// mode says what it does.
+enum class Outside { error, index };
 // IndexError for a subscript that does not fit the operand, TracerError for a boolean array whose
 // values are not known.
-Plan make_plan(const Array& operand, const Subscripts& subscripts);
+Plan make_plan(const Array& operand, const Subscripts& subscripts, Outside outside);
 
 // True or False.
 bool is_scalar_mask(const Subscript& entry);

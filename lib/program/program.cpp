@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/base/progress.h>
+#include <plait/narrow.h>
 #include <plait/ops.h>
 #include <plait/program.h>
 #include <plait/trace/interpret.h>
@@ -49,7 +50,7 @@ Array fitted(const Entry& entry, int leaf, const Array& array, const Aval& wante
     throw DtypeError(entry.name() + ": " + place_of(entry, leaf) + " is " + given.to_string() +
                          ", and the program takes " + wanted.to_string(),
                      "convert it with astype");
-  return bind(cast_p, Arrays{array}, {{"dtype", wanted.dtype}, {"weak", wanted.weak}})[0];
+  return yielded(array, wanted.dtype, wanted.weak, entry.name() + ": " + place_of(entry, leaf));
 }
 
 bool is_sequence(const TreeDef& tree) {

@@ -10,6 +10,7 @@
 #include <plait/cost.h>
 #include <plait/host_call.h>
 #include <plait/ops_control.h>
+#include <plait/widening.h>
 
 #include <array>
 
@@ -32,8 +33,11 @@ using ExplainRow = std::array<std::string, 5>;  // a line of the table by column
 
 class StepExecutable final : public Executable {
  public:
-  StepExecutable(Plan plan, Device device, std::vector<HostCallSite> host_calls)
-      : plan_(std::move(plan)), stream_{device, nullptr}, host_calls_(std::move(host_calls)) {
+  StepExecutable(Plan plan, Device device, const Jaxpr& program)
+      : plan_(std::move(plan)),
+        stream_{device, nullptr},
+        host_calls_(host_calls_of(program)),
+        widenings_(widenings(program)) {
     for (const Aval& aval : plan_.inputs) {
       input_shapes_.push_back(in_memory(aval).shape.to_sizes());
       input_dtypes_.push_back(in_memory(aval).dtype);
@@ -222,6 +226,7 @@ class StepExecutable final : public Executable {
   const Stream stream_;
   const std::vector<HostCallSite> host_calls_;
   std::string remark_;
+  const std::vector<Widening> widenings_;
   std::vector<Sizes64> input_shapes_;
   std::vector<DType> input_dtypes_;
   std::vector<bool> is_read_;        // by input
@@ -358,6 +363,7 @@ std::string StepExecutable::explain() const {
   for (const HostCallSite& site : host_calls_)
     text += std::string(site.ordered ? "ordered " : "") + "host call: `" + site.name + "`" +
             (site.source ? ", " + site.source.to_string() : "") + "\n";
+  for (const Widening& widening : widenings_) text += widening.to_string() + "\n";
   for (const MissingBackend& missing : missing_backends())
     text += "backend " + missing.name + " is not used: " + missing.reason + "\n";
   return text + remark_;
@@ -429,7 +435,7 @@ std::shared_ptr<StepExecutable> compile_with(std::span<const Backend* const> bac
   Plan plan = compile_passes::make_plan(plain, compile_passes::partition_program(plain, backends),
                                         options.donate, tiers::breathe);
   plan.outputs = std::move(outputs);
-  return std::make_shared<StepExecutable>(std::move(plan), options.device, host_calls_of(plain));
+  return std::make_shared<StepExecutable>(std::move(plan), options.device, plain);
 }
 
 std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileOptions& options) {

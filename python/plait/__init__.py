@@ -38,7 +38,7 @@ _refuse_other_machines()
 
 import numpy as _np
 
-from plait import _plait
+from plait import _names, _plait, _scalars
 
 # Lines of the package are not the user's.
 _plait.set_package_folders(
@@ -140,10 +140,7 @@ from plait._stages import disable_jit
 remat = checkpoint
 jacobian = jacrev
 
-bool_, int8, int16, int32, int64 = _np.bool_, _np.int8, _np.int16, _np.int32, _np.int64
-uint8, uint16, uint32, uint64 = _np.uint8, _np.uint16, _np.uint32, _np.uint64
-float16, float32, float64 = _np.float16, _np.float32, _np.float64
-complex64, complex128 = _np.complex64, _np.complex128
+globals().update({name: getattr(numpy, name) for name in _scalars.NAMES})
 
 
 def block_until_ready(x):
@@ -157,13 +154,17 @@ def device_get(x):
     return _plait.unflatten(structure, [_np.asarray(leaf) for leaf in leaves])
 
 
+_missing = _names.missing(__name__, globals(), ["bfloat16"])
+
+
 def __getattr__(name):
     if name == "bfloat16":
-        import ml_dtypes
-
-        return ml_dtypes.bfloat16
-    hint = f"; plait.numpy.{name} is there" if name in vars(numpy) else ""
-    raise AttributeError(f"module 'plait' has no attribute {name!r}{hint}")
+        return numpy.bfloat16
+    if name in vars(numpy):
+        raise AttributeError(
+            f"module 'plait' has no attribute {name!r}; plait.numpy.{name} is there"
+        )
+    _missing(name)
 
 
 # The builtin exceptions keep their names in programs that import everything.

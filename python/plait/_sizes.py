@@ -38,7 +38,8 @@ def mask(fun, in_shapes, out_shapes=None, *, constraints=()):
     """fun on arrays padded to fixed sizes: mask(f, ["n d", "d k"])(x, w, n=3).
 
     in_shapes has a spec for each argument (a spec alone stands for one argument), in trees like the
-    arguments' own. Values of sizes are keywords of the call. Padding is never read and is zero in results.
+    arguments' own. Values of sizes are keywords of the call; those that it does not give are the arrays' own, and ValueError
+    when it gives none. "_" is an axis that is never padded. Padding is never read and is zero in results.
     constraints say what the sizes satisfy ("n > 0", "n % 8 == 0"), as for make_jaxpr; they are checked when it
     runs, for every example of a batch.
     """

@@ -7,9 +7,10 @@ import sys as _sys
 from typing import NamedTuple as _NamedTuple
 
 
-from plait import _breakpoint, _plait
+from plait import _breakpoint, _names, _plait
 from plait._host import _Island
 
+__getattr__ = _names.missing(__name__, globals())
 __all__ = ["LaneWork", "breakpoint", "callback", "lane_work", "print"]
 
 

@@ -34,17 +34,15 @@ def result_type(*args, return_weak_type_flag=False):
     dtype = _plait.result_type(*args)
     if not return_weak_type_flag:
         return dtype
-    weak = all(
-        isinstance(arg, (int, float, complex)) and not isinstance(arg, _np.generic)
-        or getattr(arg, "weak_type", False)
-        for arg in args
-    )  # fmt: skip
+    weak = all(not _is_dtype(arg) and _plait.aval_of(arg).weak_type for arg in args)
     return dtype, weak
+
+
+def _is_dtype(value):
+    return isinstance(value, (type, str, _np.dtype))
 
 
 def __getattr__(name):
     if name == "bfloat16":
-        import ml_dtypes
-
-        return ml_dtypes.bfloat16
+        return _numpy.bfloat16
     raise AttributeError(f"module 'plait.dtypes' has no attribute {name!r}")

@@ -10,6 +10,7 @@ import builtins as _builtins
 import collections as _collections
 import functools as _functools
 
+from plait import _names
 from plait import _plait
 from plait._plait import TreeDef
 from plait._plait import catalogue as _catalogue
@@ -284,4 +285,5 @@ tree_map_with_path, tree_flatten_with_path, tree_leaves_with_path = (
     leaves_with_path,
 )
 
+__getattr__ = _names.missing(__name__, globals())
 __all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -2,6 +2,7 @@
 // from the catalogue (builtin.cpp); here is what has no such function.
 // SPDX-License-Identifier: Apache-2.0
 #include "array.h"
+#include "lists.h"
 
 #include <plait/ops.h>
 #include <plait/tape.h>
@@ -32,7 +33,7 @@ void add_subscript(Subscripts& subscripts, PyObject* key) {
         Range{range_end(slice->start), range_end(slice->stop), range_end(slice->step)});
   } else if (is_array(key) || is_numpy_array(key) || is_numpy_scalar(key) || PyList_Check(key) ||
              PyTuple_Check(key)) {
-    Array array = to_array(key);
+    Array array = to_index(key);
     if (array.ndim() == 0 && is_integer(array.dtype()) && array.is_concrete())
       subscripts.emplace_back(Dim(array.item<std::int64_t>()));
     else if (is_floating(array.dtype()) && array.shape().num_elements() == Dim(0))
@@ -186,12 +187,19 @@ SubscriptOptions options_of(const std::optional<std::string>& mode,
   return options;
 }
 
-Array ones_like(const Array& array) { return lax::full(array.shape(), 1, array.dtype()); }
+Array ones_like(const Array& array) {
+  const Literal one{DType::int64, false, 1, 0, 0};
+  return broadcast_to(Array::literal(cast(one, array.dtype(), array.aval().weak)), array.shape());
+}
 
 void add_at(py::module_& module) {
   py::class_<At>(module, "At", "x.at: places of an array, for updates that give a new array.")
-      .def("__getitem__", [](const At& at, py::object key) {
-        return AtIndex{at.array, to_subscripts(key.ptr())};
+      .def("__getitem__",
+           [](const At& at, py::object key) { return AtIndex{at.array, to_subscripts(key.ptr())}; })
+      .def("__call__", [](const At&, py::args index, py::kwargs) -> py::object {
+        const std::string text = index.size() == 1 ? text_of(py::object(index[0]).ptr()) : "...";
+        throw DtypeError("x.at(" + text + "): x.at takes an index in brackets",
+                         "write x.at[" + text + "].set(value)");
       });
   py::class_<AtIndex> type(
       module, "AtIndex",
@@ -316,17 +324,17 @@ PyObject* tolist(PyObject* self, PyObject*) {
 PyObject* block(PyObject* self, PyObject*) { return Py_NewRef(self); }
 
 // The device that an array of plait is on is the only one.
-void require_cpu(PyObject* device) {
+void require_cpu(const std::string& function, PyObject* device) {
   const std::string name = device == Py_None ? "cpu" : std::string(py::str(borrowed(device)));
   if (name != "cpu" && name != Device().to_string())
-    throw BackendError("to_device: there is no device '" + name + "'", "the device is 'cpu'");
+    throw BackendError(function + ": there is no device '" + name + "'", "the device is 'cpu'");
 }
 
 PyObject* to_device(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject*) {
   return guarded([&] {
     if (count < 1)
       throw DtypeError("to_device: argument 'device' is missing", "call it as to_device('cpu')");
-    require_cpu(arguments[0]);
+    require_cpu("to_device", arguments[0]);
     return Py_NewRef(self);
   });
 }
@@ -380,7 +388,9 @@ PyObject* astype(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
       const std::string name = utf8_of(PyTuple_GET_ITEM(names, i));
       if (name == "dtype")
         dtype = arguments[count + i];
-      else if (name != "copy" && name != "device")
+      else if (name == "device")
+        require_cpu("astype", arguments[count + i]);
+      else if (name != "copy")
         throw DtypeError("astype: there is no argument '" + name + "'",
                          "call it as astype(dtype, copy=True)");
     }

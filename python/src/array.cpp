@@ -240,6 +240,24 @@ PyMemberDef members[] = {
     {nullptr, 0, 0, 0, nullptr},
 };
 
+PyObject* get_attribute(PyObject* self, PyObject* name) {
+  PyObject* const found = PyObject_GenericGetAttr(self, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  const Py_ssize_t length = PyUnicode_GetLength(name);
+  if (length == 0 || PyUnicode_READ_CHAR(name, 0) == '_') return nullptr;  // asked for by protocols
+  PyErr_Clear();
+  return guarded([&]() -> PyObject* {
+    const py::object type = borrowed(reinterpret_cast<PyObject*>(array_type));
+    const py::object hint =
+        py::module_::import("plait._names")
+            .attr("suggestion")(borrowed(name), py::list(type.attr("__dict__")));
+    const std::string text =
+        "an array has no attribute '" + utf8_of(name) + "'" + std::string(py::str(hint));
+    PyErr_SetString(PyExc_AttributeError, text.c_str());
+    throw py::error_already_set();
+  });
+}
+
 template <class F>
 void* slot(F* function) {
   return reinterpret_cast<void*>(function);
@@ -299,6 +317,7 @@ void add_array(py::module_& module) {
            "views\" of the documentation says it all.")},
       {Py_tp_dealloc, slot(dealloc)},
       {Py_tp_new, slot(make)},
+      {Py_tp_getattro, slot(get_attribute)},
       {Py_tp_repr, slot(repr)},
       {Py_tp_str, slot(text)},
       {Py_tp_hash, slot(PyObject_HashNotImplemented)},

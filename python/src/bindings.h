@@ -138,8 +138,10 @@ struct Role {
   std::string_view function = {}, parameter = {};
   std::string to_string() const;
 };
-// An array from anything array-like: Python scalars are weak, lists of them weak 64-bit arrays,
-// NumPy arrays are copied unless nobody can write to them. DtypeError for what is none.
+// An array from anything array-like. Numbers of Python are weak, and so are scalars of NumPy whose
+// dtype is float64, int64 or complex128. Lists are strong, of the default dtype unless something in
+// them has a strong one; ValueError where an integer does not fit. NumPy arrays are copied unless
+// nobody can write to them. DtypeError for what is none.
 Array to_array(PyObject* object, const Role& role = {});
 // The same for what surely is one, such as an operand of an operator; nothing otherwise.
 std::optional<Array> to_operand(PyObject* object);

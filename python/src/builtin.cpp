@@ -50,6 +50,14 @@ int find_parameter(const BuiltinObject& self, PyObject* name) {
   return -1;
 }
 
+// "; did you mean 'axis'?"
+template <class Iterator>
+std::string suggestion(PyObject* name, Iterator begin, Iterator end) {
+  py::list names;
+  for (; begin != end; ++begin) names.append(borrowed(*begin));
+  return py::str(py::module_::import("plait._names").attr("suggestion")(borrowed(name), names));
+}
+
 PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
     const auto& self = *reinterpret_cast<BuiltinObject*>(callable);
@@ -98,7 +106,9 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords); ++i) {
         PyObject* name = PyTuple_GET_ITEM(keywords, i);
         const int index = find_parameter(self, name);
-        if (index < 0) throw_call(info, "there is no argument '" + utf8_of(name) + "'");
+        if (index < 0)
+          throw_call(info, "there is no argument '" + utf8_of(name) + "'" +
+                               suggestion(name, self.names->begin(), self.names->end()));
         if (given >> index & 1)
           throw_call(info, "argument '" + info.parameters[index].name + "' was given twice");
         keep_first(index, values[count + i]);

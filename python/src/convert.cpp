@@ -4,8 +4,9 @@
 // its memory: it and every array that it is a view of are read-only, or its memory is a plait
 // array's own. Memory is shared on request through DLPack.
 // SPDX-License-Identifier: Apache-2.0
-#include "bindings.h"
+#include "lists.h"
 
+#include <plait/narrow.h>
 #include <plait/ops.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@ thread_local Conversions* conversions = nullptr;
 namespace {
 
 PyObject *ndarray_type, *generic_type, *dtype_type, *numpy_module;
+PyTypeObject* float64_type;
 PyObject* dtype_objects[num_dtypes];
 
 py::object numpy() { return borrowed(numpy_module); }
@@ -132,50 +134,104 @@ Array from_numpy(PyObject* object, const Role& role) {
   throw_no_array(object, role);
 }
 
+// --- Scalars -------------------------------------------------------------------------------------
+
+// A scalar of NumPy is strong, unless its dtype is one that numbers of Python have: then it is as
+// weak as they are. np.float64 is a float of Python too, and is told by its dtype like the others.
+Array from_numpy_scalar(PyObject* object, const Role& role) {
+  if (Py_TYPE(object) == float64_type) return Array(PyFloat_AS_DOUBLE(object));
+  const Array value =
+      from_numpy(owned(PyObject_CallMethod(numpy_module, "asarray", "(O)", object)).ptr(), role);
+  switch (value.dtype()) {
+    case DType::float64:
+      return Array(value.item<double>());
+    case DType::int64:
+      return Array(value.item<std::int64_t>());
+    case DType::complex128:
+      return Array(value.item<complex128>());
+    default:
+      return value;
+  }
+}
+
 // --- Lists ---------------------------------------------------------------------------------------
 
+// What a list holds. type: what its numbers and NumPy's arrays are together; none of arrays of
+// plait, whose types traces may know alone.
 struct Contents {
-  bool has_arrays = false, has_numpy = false, only_numbers = true;
+  bool has_arrays = false, has_fractions = false;
+  std::optional<WeakDType> type;
+
+  void add(WeakDType other) { type = type ? promote_weak(*type, other) : other; }
 };
+
+WeakDType type_of_item(PyObject* item) {
+  if (PyBool_Check(item)) return {DType::bool_, false};
+  if (Py_TYPE(item) == float64_type || !is_numpy_scalar(item)) {
+    if (PyLong_Check(item)) return {DType::int64, true};
+    if (PyFloat_Check(item)) return {DType::float64, true};
+    if (PyComplex_Check(item)) return {DType::complex128, true};
+  }
+  return to_array(item).aval().type();
+}
 
 void look_inside(PyObject* list, Contents& contents, int depth) {
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(list);
   PyObject** items = PySequence_Fast_ITEMS(list);
+  PyTypeObject* last = nullptr;  // most lists hold numbers of one type
   for (Py_ssize_t i = 0; i < size; ++i) {
     PyObject* item = items[i];
-    if (PyFloat_CheckExact(item) || PyLong_CheckExact(item) || PyBool_Check(item) ||
-        PyComplex_CheckExact(item))
+    if (Py_TYPE(item) == last) continue;
+    if (PyList_Check(item) || PyTuple_Check(item)) {
+      if (depth < 64) look_inside(item, contents, depth + 1);  // deeper is no array, as NumPy says
       continue;
-    if ((PyList_Check(item) || PyTuple_Check(item)) && depth < 64)
-      look_inside(item, contents, depth + 1);
-    else if (is_array(item) || is_size(item))
-      contents.has_arrays = true;
-    else
-      contents.has_numpy = true;
+    }
+    contents.has_arrays |= is_array(item) || is_size(item);
+    if (contents.has_arrays) return;
+    const WeakDType type = type_of_item(item);
+    contents.add(type);
+    contents.has_fractions |= is_inexact(type.dtype);
+    if (type.weak || type.dtype == DType::bool_) last = Py_TYPE(item);
   }
 }
 
-Array from_list(PyObject* list, const Role& role) {
+// Known numbers as another dtype, outside of all traces: no equation comes of it. Integers of
+// Python that the dtype cannot hold are refused, as NumPy does.
+Array cast_now(const Array& array, DType dtype, bool weak, const Role& role) {
+  TraceScope outside(nullptr);
+  return narrowed(Array(array.buffer(), true), dtype, weak, role.to_string());
+}
+
+Array listed(PyObject* list, const Role& role);
+
+// Arrays of a list under one another.
+Array stacked(PyObject* list, const Role& role) {
+  const Py_ssize_t size = PySequence_Fast_GET_SIZE(list);
+  Arrays parts;
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(list, i);
+    parts.push_back(PyList_Check(item) || PyTuple_Check(item) ? listed(item, role)
+                                                              : to_array(item, role));
+  }
+  promote_dtypes(parts, "array");
+  const Shape first = parts[0].shape();
+  for (Array& part : parts) {
+    if (!(part.shape() == first))
+      throw ShapeError(prefix(role) + "a list holds arrays of shapes (" + first.to_string() +
+                           ") and (" + part.shape().to_string() + ")",
+                       "give arrays of one shape");
+    Shape shape{1};
+    for (Dim dim : part.shape()) shape.push_back(dim);
+    part = lax::reshape(part, shape);
+  }
+  return lax::concatenate(parts, 0);
+}
+
+// A list with all its digits: weak where only numbers and weak arrays are in it.
+Array listed(PyObject* list, const Role& role) {
   Contents contents;
   look_inside(list, contents, 0);
-  if (contents.has_arrays) {
-    const Py_ssize_t size = PySequence_Fast_GET_SIZE(list);
-    Arrays parts;
-    for (Py_ssize_t i = 0; i < size; ++i)
-      parts.push_back(to_array(PySequence_Fast_GET_ITEM(list, i), role));
-    promote_dtypes(parts, "array");
-    const Shape first = parts[0].shape();
-    for (Array& part : parts) {
-      if (!(part.shape() == first))
-        throw ShapeError(prefix(role) + "a list holds arrays of shapes (" + first.to_string() +
-                             ") and (" + part.shape().to_string() + ")",
-                         "give arrays of one shape");
-      Shape shape{1};
-      for (Dim dim : part.shape()) shape.push_back(dim);
-      part = lax::reshape(part, shape);
-    }
-    return lax::concatenate(parts, 0);
-  }
+  if (contents.has_arrays) return stacked(list, role);
   // "O" alone would make the elements of a tuple the arguments.
   PyObject* made = PyObject_CallMethod(numpy_module, "array", "(O)", list);
   if (!made) {
@@ -187,14 +243,28 @@ Array from_list(PyObject* list, const Role& role) {
         "make all rows equally long");
   }
   const py::object array = py::reinterpret_steal<py::object>(made);
+  if (!contents.type) return Array(from_numpy(made, role).buffer(), true);  // empty
+  // NumPy makes objects or floats of integers that no dtype of its own holds.
+  const std::string kind = py::str(array.attr("dtype").attr("kind"));
+  if (is_integer(contents.type->dtype) && !contents.has_fractions && kind != "i" && kind != "u")
+    throw ValueError(prefix(role) + "an integer of " + text_of(list) + " does not fit 64 bits",
+                     "use floats");
   const Array result = from_numpy(made, role);
-  // Numbers of Python alone are weak, as the numbers are; an empty list holds the default float.
-  if (PySequence_Fast_GET_SIZE(list) == 0) return lax::convert_element_type(result, default_float);
-  if (contents.has_numpy || result.dtype() == DType::bool_) return result;
-  return Array(result.buffer(), true);
+  if (contents.type->weak) return Array(result.buffer(), true);
+  return cast_now(result, contents.type->dtype, false, role);
 }
 
-Array from_range(PyObject* range, const Role& role) {
+// Strong: a list is an array of its own, of the default dtype where nothing in it has a strong one.
+Array from_list(PyObject* list, const Role& role, std::optional<DType> dtype) {
+  const Array result = listed(list, role);
+  const DType target = dtype.value_or(default_dtype(result));
+  if (result.aval().type() == WeakDType{target, false}) return result;
+  if (!result.aval().weak) return lax::convert_element_type(result, target);
+  return result.is_concrete() ? cast_now(result, target, false, role)
+                              : narrowed(result, target, false, role.to_string());
+}
+
+Array from_range(PyObject* range, const Role& role, DType dtype) {
   auto number = [&](const char* name) {
     return to_dim(owned(PyObject_GetAttrString(range, name)).ptr(), role);
   };
@@ -205,21 +275,10 @@ Array from_range(PyObject* range, const Role& role) {
     throw ShapeError(prefix(role) + text_of(range) + " has too many numbers",
                      "give a shorter range");
   }
+  TraceScope outside(nullptr);
   const Array counted = lax::iota(DType::int64, Shape{size}, 0);
-  return lax::convert_element_type(Operand(counted) * Array(step) + Array(start), DType::int64,
-                                   true);
-}
-
-// What NumPy refuses too: integers of Python that a dtype cannot hold.
-void require_all_fit(const Array& numbers, DType dtype, const char* function) {
-  if (!numbers.aval().weak || !numbers.is_concrete()) return;
-  const Buffer buffer = numbers.buffer().dense();
-  if (buffer.dtype() != DType::int64 && buffer.dtype() != DType::uint64) return;
-  const auto* values = static_cast<const std::int64_t*>(buffer.data());
-  const std::int64_t count = num_elements(buffer.shape());
-  for (std::int64_t i = 0; i < count; ++i)
-    functions::require_fits(Array::literal(Literal{buffer.dtype(), true, values[i], 0, 0}), dtype,
-                            function);
+  const Array numbers = Operand(counted) * Array(step) + Array(start);
+  return narrowed(numbers, dtype, false, role.to_string());
 }
 
 std::optional<Array> from_scalar(PyObject* object) {
@@ -282,21 +341,38 @@ Array to_array(PyObject* object, const Role& role) {
     if (conversions) conversions->made.emplace_back(array, borrowed(object));
     return array;
   }
-  if (is_numpy_scalar(object))
-    return from_numpy(owned(PyObject_CallMethod(numpy_module, "asarray", "(O)", object)).ptr(),
-                      role);
+  if (is_numpy_scalar(object)) return from_numpy_scalar(object, role);
   if (std::optional<Dim> dim = as_dim(object)) return Array(*dim);
-  if (PyList_Check(object) || PyTuple_Check(object)) return from_list(object, role);
+  if (PyList_Check(object) || PyTuple_Check(object)) return from_list(object, role, std::nullopt);
   if (PyFloat_Check(object)) return Array(PyFloat_AsDouble(object));
   if (PyUnicode_Check(object) || PyBytes_Check(object) || PyType_Check(object) ||
       object == Py_None || PyDict_Check(object))
     throw_no_array(object, role);
-  if (PyRange_Check(object)) return from_range(object, role);
+  if (PyRange_Check(object)) return from_range(object, role, default_int);
   if (PyObject_HasAttrString(object, "__array__") || PyObject_CheckBuffer(object)) {
     const py::object array = owned(PyObject_CallMethod(numpy_module, "asarray", "(O)", object));
     return from_numpy(array.ptr(), role);
   }
   throw_no_array(object, role);
+}
+
+Array to_array_of(PyObject* object, DType dtype, const Role& role) {
+  if (PyList_Check(object) || PyTuple_Check(object)) return from_list(object, role, dtype);
+  if (PyRange_Check(object)) return from_range(object, role, dtype);
+  const Array array = to_array(object, role);
+  if (is_complex(array.dtype()) && !is_complex(dtype))
+    throw DtypeError(prefix(role) + "complex values do not become " + std::string(name_of(dtype)),
+                     "take .real first");
+  // Numbers are narrowed with care; of an array that is asked for.
+  return is_array(object) ? lax::convert_element_type(array, dtype)
+                          : yielded(array, dtype, false, role.function);
+}
+
+Array to_index(PyObject* object) {
+  if (!PyList_Check(object) && !PyTuple_Check(object)) return to_array(object);
+  const Array indices = listed(object, {});
+  if (!indices.aval().weak || !indices.is_concrete()) return indices;
+  return Array(indices.buffer());  // of 64 bits
 }
 
 std::optional<Array> to_operand(PyObject* object) {
@@ -373,6 +449,7 @@ void add_convert(py::module_& module) {
   ndarray_type = py::object(numpy.attr("ndarray")).release().ptr();
   generic_type = py::object(numpy.attr("generic")).release().ptr();
   dtype_type = py::object(numpy.attr("dtype")).release().ptr();
+  float64_type = reinterpret_cast<PyTypeObject*>(py::object(numpy.attr("float64")).release().ptr());
   for (int i = 0; i < num_dtypes; ++i)
     if (DType(i) != DType::bfloat16) dtype_object(DType(i));
   module.def(
@@ -394,16 +471,25 @@ void add_convert(py::module_& module) {
         if (copy.is(py::bool_(false)) && is_numpy_array(a.ptr()) && !is_frozen(a.ptr()))
           throw ValueError("asarray: copy=False of a NumPy array that can be written to",
                            "make it read-only, or share its memory with from_dlpack");
-        Array array = to_array(a.ptr(), {"asarray"});
-        if (dtype.is_none()) return to_python(array);
-        const DType target = to_dtype(dtype.ptr(), {"asarray", "dtype"});
-        if (is_complex(array.dtype()) && !is_complex(target))
-          throw DtypeError("asarray: complex values do not become " + std::string(name_of(target)),
-                           "take .real first");
-        if (!is_array(a.ptr()) && is_integer(target)) require_all_fit(array, target, "asarray");
-        return to_python(lax::convert_element_type(array, target));
+        if (dtype.is_none()) return to_python(to_array(a.ptr(), {"asarray"}));
+        return to_python(
+            to_array_of(a.ptr(), to_dtype(dtype.ptr(), {"asarray", "dtype"}), {"asarray"}));
       },
       py::arg("a"), py::arg("dtype") = py::none(), py::arg("copy") = py::none());
+  module.def(
+      "check_accepted", [](const std::string& function, py::object order, py::object device) {
+        FunctionInfo info;
+        info.name = function;
+        std::vector<Argument> arguments;
+        for (const auto& [name, value] : {std::pair("order", order), std::pair("device", device)}) {
+          Parameter parameter;
+          parameter.name = name;
+          parameter.accepted = true;
+          info.parameters.push_back(parameter);
+          arguments.push_back(value.is_none() ? Argument() : Argument(std::string(py::str(value))));
+        }
+        detail::check_accepted(info, arguments);
+      });
   module.def("promote_types", [](py::object a, py::object b) {
     return dtype_object(promote_types(to_dtype(a.ptr()), to_dtype(b.ptr())));
   });

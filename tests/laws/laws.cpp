@@ -22,6 +22,7 @@ const std::vector<Law> all_laws = {
     {"check", programs_check},
     {"text", text_is_exact},
     {"abstract", abstract_is_true},
+    {"weak", weakness_is_kept},
     {"instantiate", instantiate_is_trace},
     {"mask", mask_ignores_padding},
     {"ragged", ragged_batch_is_loop},
@@ -73,6 +74,8 @@ std::optional<std::string> reasoned_exception(const Law& law, const Primitive& p
   if (name == "stop_gradient" &&
       (law.check == jvp_is_difference || law.check == second_derivative_is_difference))
     return "its tangent is zero, which a case of its own checks";
+  if ((name == "cast" || name == "narrow") && law.check == weakness_is_kept)
+    return "its parameters say whether the result is weak";
   return std::nullopt;
 }
 

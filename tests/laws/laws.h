@@ -62,6 +62,10 @@ Verdict text_is_exact(const Case& one);
 // Results, tangents, batched results and decompositions have the avals that Abstract says.
 Verdict abstract_is_true(const Case& one);
 
+// What weak numbers alone give is weak, what a strong one is among is strong, and transforms of it
+// are well-formed.
+Verdict weakness_is_kept(const Case& one);
+
 // --- Sizes (size_laws.cpp) -----------------------------------------------------------------------
 
 // A way to write a case with a named size: those avals and parameters, at n = extent.

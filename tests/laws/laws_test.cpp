@@ -63,6 +63,9 @@ TEST_CASE("parse is the inverse of print for what every transform makes of every
 TEST_CASE("results, tangents and batches have the avals that Abstract says") {
   check_law("abstract");
 }
+TEST_CASE("operations on weak numbers alone stay weak, and a strong one makes them strong") {
+  check_law("weak");
+}
 TEST_CASE("instantiating a program of named sizes is tracing at those sizes, as text") {
   check_law("instantiate");
 }

@@ -169,4 +169,45 @@ Verdict abstract_is_true(const Case& one) {
   return compare("the tangents", tangents);
 }
 
+namespace {
+
+// The numbers of samples that numbers of Python may stand for; the others are indices, conditions
+// and keys.
+bool is_number(const Aval& aval) {
+  return aval.dtype == DType::float64 || aval.dtype == DType::complex128;
+}
+
+std::vector<Aval> results_of(const Case& one, const std::vector<bool>& weak) {
+  std::vector<Aval> avals = one.avals();
+  for (std::size_t i = 0; i < avals.size(); ++i) avals[i].weak = weak[i];
+  std::vector<Aval> results = make_jaxpr(one.function(), avals).jaxpr->output_avals();
+  std::erase_if(results, [](const Aval& aval) { return !is_number(aval) || aval.stack > 0; });
+  return results;
+}
+
+}  // namespace
+
+Verdict weakness_is_kept(const Case& one) {
+  std::vector<bool> numbers;
+  for (const Aval& aval : one.avals()) numbers.push_back(is_number(aval) && aval.stack == 0);
+  const std::size_t count = std::size_t(std::count(numbers.begin(), numbers.end(), true));
+  // Programs that are parameters state the types of their results.
+  if (!one.primitive || count == 0 || holds_bodies(one.params)) return std::nullopt;
+  for (const Aval& result : results_of(one, numbers))
+    if (!result.weak) return "gives " + result.to_string() + " for weak numbers";
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (!numbers[i]) continue;
+    std::vector<bool> weak = numbers;
+    weak[i] = false;
+    const std::vector<Aval> results = results_of(one, weak);
+    if (!results.empty() &&
+        std::ranges::all_of(results, [](const Aval& aval) { return aval.weak; }))
+      return "gives " + results[0].to_string() + " where operand " + std::to_string(i) +
+             " is strong";
+  }
+  Case weak = one;
+  for (std::size_t i = 0; i < numbers.size(); ++i) weak.inputs[i].aval.weak = numbers[i];
+  return programs_check(weak);
+}
+
 }  // namespace plait::laws

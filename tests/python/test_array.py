@@ -71,7 +71,7 @@ def test_big_endian_and_unaligned_arrays():
 
 
 def test_python_numbers_are_weak_and_yield():
-    x = pnp.asarray([1.0, 2.0])
+    x = pnp.asarray(1.0)
     assert x.weak_type and x.dtype == np.float64
     strong = pnp.asarray(np.float32([1, 2]))
     assert (strong + 1.5).dtype == np.float32
@@ -287,10 +287,9 @@ def test_weak_references():
 
 
 def test_lists():
-    assert (
-        pnp.asarray([[1, 2], [3, 4]]).dtype == np.int64 and pnp.asarray([[1, 2], [3, 4]]).weak_type
-    )
-    assert pnp.asarray([np.float32(1), 2]).dtype == np.float64
+    x = pnp.asarray([[1, 2], [3, 4]])
+    assert x.dtype == np.int32 and not x.weak_type
+    assert pnp.asarray([np.float32(1), 2]).dtype == np.float32
     x = pnp.asarray(np.float32(3))
     assert pnp.asarray([x, 1.0]).tolist() == [3, 1]
     assert pnp.asarray([x, 1.0]).dtype == np.float32
@@ -392,3 +391,37 @@ def test_nothing_leaks():
     after = tracemalloc.take_snapshot()
     tracemalloc.stop()
     assert sum(stat.size_diff for stat in after.compare_to(before, "filename")) < 60_000
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, plait.jit])
+@pytest.mark.parametrize("index", [10, -10, np.int64(10)], ids=repr)
+def test_modes_hold_for_integers_too(wrap, index):
+    x = pnp.asarray(np.arange(5, dtype=np.float32))
+    nearest = 4 if index > 0 else 0
+    read = lambda mode, **options: wrap(lambda x: x.at[index].get(mode=mode, **options))(x)  # noqa: E731
+    assert np.isnan(read("fill")) and read("fill", fill_value=7.0).tolist() == 7
+    assert wrap(lambda x: x.at[index].get(fill_value=7.0))(x).tolist() == 7
+    assert read("clip").tolist() == nearest
+    assert wrap(lambda x: x.at[index].set(9.0, mode="drop"))(x).tolist() == [0, 1, 2, 3, 4]
+    assert wrap(lambda x: x.at[index].add(9.0, mode="fill"))(x).tolist() == [0, 1, 2, 3, 4]
+    clipped = wrap(lambda x: x.at[index].set(9.0, mode="clip"))(x)
+    assert [i for i in range(5) if clipped[i] != x[i]] == [nearest]
+    for mode in (None, "raise"):
+        with pytest.raises(plait.IndexError):
+            wrap(lambda x: x.at[index].set(9.0, mode=mode))(x)
+    rows = pnp.asarray(np.arange(6.0).reshape(2, 3))
+    assert wrap(lambda x: x.at[index, 1:].set(9.0, mode="drop"))(rows).tolist() == rows.tolist()
+    assert np.isnan(wrap(lambda x: x.at[:, index].get(mode="fill"))(rows)).all()
+
+
+def test_an_index_in_parentheses_is_told_to_be_in_brackets():
+    with pytest.raises(plait.DtypeError, match=r"x.at\(0\): x.at takes an index in brackets"):
+        pnp.ones(3).at(0)
+
+
+def test_an_attribute_that_is_not_there_is_an_error_that_names_the_one_that_is_meant():
+    with pytest.raises(AttributeError, match="no attribute 'transpos'; did you mean 'transpose'?"):
+        pnp.ones(3).transpos  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'sahpe'; did you mean 'shape'?"):
+        pnp.ones(3).sahpe  # noqa: B018
+    assert not hasattr(pnp.ones(3), "__fancy_protocol__") and not hasattr(pnp.ones(3), "zzz")

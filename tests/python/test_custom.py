@@ -195,7 +195,7 @@ COMPOSITIONS = {
     "hessian(jit)": lambda f: plait.hessian(plait.jit(f)),
     "hessian(checkpoint)": lambda f: plait.hessian(plait.checkpoint(f)),
     "linearize(grad)": lambda f: lambda x: plait.linearize(plait.grad(f), x)[1](x),
-    "grad(mask)": lambda f: plait.grad(plait.mask(f, "n")),
+    "grad(mask)": lambda f: lambda x: plait.grad(plait.mask(f, "n"))(x, n=3),
 }
 
 

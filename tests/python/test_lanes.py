@@ -243,7 +243,7 @@ def test_no_example_and_one_example(run):
     f = run(plait.vmap(newton))
     roots, steps = f(pnp.zeros(0))
     assert roots.shape == (0,) and steps.shape == (0,)
-    assert f(pnp.asarray([4.0]))[0].tolist() == [newton_in_python(4.0)[0]]
+    assert f(pnp.asarray(np.array([4.0])))[0].tolist() == [newton_in_python(4.0)[0]]
     g = run(plait.vmap(plait.grad(lambda x: newton(x)[0])))
     assert g(pnp.zeros(0)).shape == (0,)
 

@@ -129,7 +129,7 @@ def test_shapes_inside_do_arithmetic():
     m = plait.mask(halves, "n")
     x = RNG.normal(size=7)
     for n in range(1, 8):
-        np.testing.assert_allclose(m(padded(x[:n], 7), n=n), halves(x[:n]), rtol=1e-9)
+        np.testing.assert_allclose(m(padded(x[:n], 7), n=n), halves(pnp.asarray(x[:n])), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -295,3 +295,20 @@ def test_convolve_of_whichever_is_longer(mode):
         np.testing.assert_allclose(
             result, zero_padded(np.convolve(x, y, mode), *result.shape), atol=1e-12
         )
+
+
+def test_a_call_that_gives_no_size_is_an_error_unless_the_arrays_have_named_ones():
+    total = plait.mask(lambda x: x.sum(), "n")
+    x = pnp.ones(5)
+    with pytest.raises(
+        plait.ValueError, match="mask: the call gives no size, and in_shapes names n"
+    ):
+        total(x)
+    with pytest.raises(plait.ValueError, match="names n, d"):
+        plait.mask(lambda x: x.sum(), "n d")(pnp.ones((2, 3)))
+    assert total(x, n=3).tolist() == 3
+    assert plait.mask(lambda x: x.sum(), "_")(x).tolist() == 5
+    assert plait.mask(lambda x: x.sum(), None)(x).tolist() == 5
+    assert plait.mask(lambda x: x.sum(), "n d")(pnp.ones((2, 3)), n=1).tolist() == 3
+    program = plait.make_jaxpr(lambda x: plait.mask(lambda y: y.sum(), "m")(x))("n")
+    assert plait.instantiate(program, n=4)(pnp.ones(4)).tolist() == 4

@@ -137,7 +137,7 @@ def test_normal_distribution():
 
 def test_dtypes():
     assert (
-        dtypes.canonicalize_dtype("float64") == np.float64 and dtypes.bfloat16 is ml_dtypes.bfloat16
+        dtypes.canonicalize_dtype("float64") == np.float64 and dtypes.bfloat16 == ml_dtypes.bfloat16
     )
     assert dtypes.issubdtype(np.float32, np.floating) and not dtypes.issubdtype(
         np.float32, dtypes.prng_key
@@ -387,9 +387,35 @@ def test_initializers_are_factories():
     )
     scaled = initializers.variance_scaling(2.0, "fan_out", "normal")(key, (100, 1000))
     assert abs(np.asarray(scaled).var() * 500 - 1) < 0.05
-    with pytest.raises(plait.MissingRuleError):
-        initializers.orthogonal()
     with pytest.raises(plait.ShapeError):
         initializers.he_normal()(key, (3,))
     with pytest.raises(plait.ValueError):
         initializers.variance_scaling(1.0, "fan", "normal")(key, (3, 3))
+
+
+def test_orthogonal_gives_the_matrices_that_jax_gives():
+    key = plait.random.key(3)
+    tall = initializers.orthogonal(2.0)(key, (3, 2))
+    expected = [
+        [-1.7996418476104736, 0.5606727600097656],
+        [0.4759695529937744, 1.9151732921600342],
+        [-0.7312606573104858, -0.13325747847557068],
+    ]
+    np.testing.assert_allclose(tall, expected, rtol=2e-6)
+    np.testing.assert_allclose(
+        initializers.orthogonal(2.0)(key, (2, 3)), np.transpose(expected), rtol=2e-6
+    )
+    field = np.asarray(initializers.orthogonal(2.0, 1)(key, (2, 2, 3)))
+    np.testing.assert_allclose(
+        field[0],
+        [
+            [-1.2707562446594238, 0.3360898196697235, -0.5163549780845642],
+            [0.8730822205543518, 1.3977559804916382, 0.06976906210184097],
+        ],
+        rtol=4e-6,
+    )
+    wide = np.asarray(initializers.orthogonal(dtype=np.float64)(key, (4, 7, 5)))
+    columns = wide.reshape(28, 5)
+    np.testing.assert_allclose(columns.T @ columns, np.eye(5), atol=1e-14)
+    with pytest.raises(plait.ShapeError):
+        initializers.orthogonal()(key, (3,))

@@ -8,7 +8,9 @@ SPDX-License-Identifier: Apache-2.0
 
 import importlib
 import inspect
+import pickle
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -391,3 +393,56 @@ def test_the_names_of_the_array_api_standard():
     assert set(info.dtypes(kind="complex floating")) == {"complex64", "complex128"}
     assert info.default_device() == pnp.zeros(3).device and info.devices() == ["cpu:0"]
     assert info.capabilities()["boolean indexing"]
+
+
+@pytest.mark.parametrize(
+    "module, name, meant",
+    [
+        ("numpy", "concatinate", "concatenate"),
+        ("numpy", "Sum", "sum"),
+        ("numpy.linalg", "slogdett", "slogdet"),
+        ("lax", "whileloop", "while_loop"),
+        ("nn", "sofmax", "softmax"),
+        ("random", "nomral", "normal"),
+        ("nn.initializers", "orthogonl", "orthogonal"),
+        ("scipy.special", "logsumexpp", "logsumexp"),
+    ],
+)
+def test_a_misspelled_name_gets_a_suggestion(module, name, meant):
+    owner = importlib.import_module("plait." + module)
+    with pytest.raises(
+        AttributeError, match=f"'plait.{module}' has no attribute '{name}'; did you mean '{meant}'?"
+    ):
+        getattr(owner, name)
+    with pytest.raises(AttributeError, match="has no attribute 'zzzz'$"):
+        owner.zzzz  # noqa: B018
+
+
+def test_misspelled_names_of_the_package_and_of_arguments_get_suggestions():
+    with pytest.raises(
+        AttributeError, match="'plait' has no attribute 'gard'; did you mean 'grad'?"
+    ):
+        plait.gard  # noqa: B018
+    with pytest.raises(AttributeError, match="plait.numpy.concatenate is there"):
+        plait.concatenate  # noqa: B018
+    with pytest.raises(plait.DtypeError, match="no argument 'axes'; did you mean 'axis'?"):
+        plait.numpy.sum([1.0], axes=0)
+    with pytest.raises(plait.DtypeError, match="no argument 'zzzz'\n"):
+        plait.numpy.sum([1.0], zzzz=0)
+
+
+def test_dtypes_of_the_namespace_are_numpys_and_convert_what_they_are_called_on():
+    for name in ("bool_", "int8", "uint32", "int64", "float16", "float32", "complex64", "bfloat16"):
+        ours = getattr(pnp, name)
+        theirs = np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name.strip("_"))
+        assert np.dtype(ours) == theirs and ours == theirs.type and hash(ours) == hash(theirs.type)
+        assert pnp.zeros(2, ours).dtype == ours == theirs and np.zeros(2, ours).dtype == theirs
+        converted = ours(pnp.ones(2))
+        assert type(converted) is plait.Array and converted.dtype == theirs
+        assert getattr(plait, name) is ours and pickle.loads(pickle.dumps(ours)) is ours
+    assert pnp.issubdtype(pnp.float32, pnp.floating) and not pnp.issubdtype(pnp.int32, pnp.floating)
+    assert isinstance(np.float32(1), pnp.float32) and not isinstance(np.float64(1), pnp.float32)
+    assert pnp.finfo(pnp.float32).eps == np.finfo(np.float32).eps
+    x = plait.jit(lambda x, i: pnp.float32(x) * pnp.int32(i))(2.5, 2)
+    assert (x.tolist(), x.dtype, x.weak_type) == (5.0, np.float32, False)
+    assert not pnp.float64(2.0).weak_type and pnp.int32(2.75).tolist() == 2

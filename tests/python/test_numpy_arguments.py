@@ -172,3 +172,28 @@ def test_vectorize():
         pnp.vectorize(lambda x: x, signature="(n->n")
     with pytest.raises(plait.DtypeError):
         excluded(X, name="power")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, out: pnp.add.reduce(x, out=out),
+        lambda x, out: pnp.add.accumulate(x, out=out),
+        lambda x, out: pnp.maximum.reduce(x, 0, None, out),
+        lambda x, out: pnp.sum(x, out=out),
+    ],
+)
+def test_a_result_is_written_nowhere_else(call):
+    with pytest.raises(plait.ValueError, match="argument 'out' is given"):
+        call(pnp.ones(3), np.zeros(()))
+
+
+@pytest.mark.parametrize("make", [pnp.asarray, lambda x, device: pnp.zeros(3, device=device)])
+def test_a_device_that_is_not_there_is_an_error(make):
+    with pytest.raises(plait.ValueError, match="argument 'device' is 'gpu'"):
+        make(1.0, device="gpu")
+    assert make(1.0, device="cpu").device == make(1.0, device=None).device
+    with pytest.raises(plait.BackendError, match="no device 'gpu'"):
+        pnp.ones(3).astype(np.int32, device="gpu")
+    with pytest.raises(plait.ValueError, match="argument 'order' is 'F'"):
+        pnp.asarray([1.0], order="F")

@@ -40,7 +40,7 @@ def test_constant_arrays():
     assert (
         pnp.full(2, 1.5).dtype == np.float32
         and pnp.full(2, 3).dtype == np.int32
-        and pnp.full(2, np.float64(3)).dtype == np.float64
+        and pnp.full(2, np.array(3.0)).dtype == np.float64
     )
     check(pnp.full((2, 3), np.arange(3)), np.full((2, 3), np.arange(3)))
     check(pnp.full_like(X, 2, shape=(2,)), [2, 2])

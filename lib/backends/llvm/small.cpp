@@ -4,6 +4,7 @@
 #include "small.h"
 
 #include <plait/kernels.h>
+#include <plait/narrow.h>
 #include <plait/ops.h>
 
 #include <algorithm>
@@ -384,6 +385,10 @@ std::string small_refusal(const Equation& equation, std::span<const Aval> inputs
   if (is_register_gather(equation, axes)) return register_gather_refusal(equation, inputs, axes);
   if (has_window(equation)) return window_refusal(equation, inputs, axes);
   if (is_factorization(equation)) return factorization_refusal(inputs, equation);
+  if (primitive == narrow_p) {
+    const bool is_wide = inputs[0].dtype == DType::uint64 || outputs[0].dtype == DType::uint64;
+    return axes[0] >= 0 || is_wide ? "`narrow` of this kind" : "";
+  }
   if (primitive == random_bits_p)
     return outputs[0].shape.num_elements().constant() >> 31 ? "many random numbers" : "";
   if (primitive == random_fold_p && axes[1] >= 0 && axes[0] >= 0 && axes[0] != axes[1])
@@ -413,6 +418,7 @@ double small_weight(const Equation& equation, std::span<const Aval> inputs,
            factorization_weight(equation, inputs);
   }
   if (is_register_gather(equation, axes)) return register_gather_weight(equation, inputs, size);
+  if (primitive == narrow_p) return 2 * size;
   if (has_window(equation)) return 2 * double(size + example_size(inputs[0], axes[0]));
   if (Pointwise::table().find(primitive)) return size * weight_of(equation) / 2;
   return 0;
@@ -430,6 +436,7 @@ std::vector<Small> lower_small(const Equation& equation, std::span<const Small* 
     return {lower_window(equation, inputs, outputs[0], output_axes[0], around.failed)};
   if (is_factorization(equation))
     return lower_factorization(equation, inputs, outputs, output_axes);
+  if (*equation.primitive == narrow_p) return {lower_narrow(*inputs[0], outputs[0], around.failed)};
   const Lowering l{equation, inputs, outputs, output_axes, around.first_example};
   using Rule = Small (*)(const Lowering&);
   static const std::pair<const Primitive*, Rule> rules[] = {{&broadcast_in_dim_p, broadcast},

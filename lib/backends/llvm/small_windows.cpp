@@ -1,5 +1,5 @@
-// dynamic_slice, dynamic_update_slice, gather and scatter of one window at a time. See
-// small_windows.h.
+// dynamic_slice, dynamic_update_slice, gather and scatter of one window at a time, and narrow: what
+// may fail. See small_windows.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "small_windows.h"
 
@@ -182,6 +182,19 @@ Small lower_window(const Equation& equation, std::span<const Small* const> input
     window.store(elements);
   });
   return primitive == gather_p ? result : memory.load();
+}
+
+Small lower_narrow(const Small& input, const Aval& output, Value failed) {
+  Emitter& emitter = Emitter::current();
+  const Equation conversion{&cast_p, {}, {{"dtype", output.dtype}, {"weak", false}}, {}, {}};
+  Small result(output, -1);
+  for (std::size_t i = 0; i < result.elements.size(); ++i) {
+    const Register& number = input.elements[i];
+    result.elements[i] = lower(conversion, std::span(&number, 1), output.dtype);
+    emitter.branch_if(emitter.is_unequal(as_index(number), as_index(result.elements[i])),
+                      [&] { emitter.store(emitter.constant(1), failed, 8); });
+  }
+  return result;
 }
 
 }  // namespace plait::llvm

@@ -16,4 +16,7 @@ std::string window_refusal(const Equation& equation, std::span<const Aval> input
 Small lower_window(const Equation& equation, std::span<const Small* const> inputs,
                    const Aval& output, int output_axis, Value failed);
 
+// Emits narrow, of numbers that are the same for all examples; failed: where one does not fit.
+Small lower_narrow(const Small& input, const Aval& output, Value failed);
+
 }  // namespace plait::llvm

@@ -9,6 +9,7 @@ SPDX-License-Identifier: Apache-2.0
 import enum as _enum
 import typing as _typing
 
+from plait import _names
 from plait import _plait
 from plait._control import associative_scan as associative_scan
 from plait._control import cond as cond
@@ -102,4 +103,5 @@ def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers):
     return ConvDimensionNumbers(*specs)
 
 
+__getattr__ = _names.missing(__name__, globals())
 __all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -10,6 +10,7 @@ The numbers are made by the catalogue's C++ functions, which take the factories'
 SPDX-License-Identifier: Apache-2.0
 """
 
+from plait import _names
 from plait import _plait
 
 _functions = _plait.catalogue("nn.initializers")
@@ -87,12 +88,13 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
 def orthogonal(scale=1.0, column_axis=-1, dtype=None):
-    """Would be an initializer of orthogonal matrices. MissingRuleError: it needs a QR decomposition."""
-    _plait.fail(
-        "MissingRuleError",
-        "orthogonal: it needs a QR decomposition, which plait does not have yet",
-        "use glorot_normal or another initializer",
-    )
+    """An initializer of matrices with orthogonal columns of length scale.
+
+    column_axis counts columns, all other axes rows; where there are more columns than rows, the rows are
+    orthogonal. ShapeError when the shape has fewer than two axes. Saxe et al., 2013.
+    """
+    return _initializer("orthogonal", dtype, scale=scale, column_axis=column_axis)
 
 
+__getattr__ = _names.missing(__name__, globals())
 __all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -1,7 +1,7 @@
 """NumPy's functions over plait arrays: what the array-API standard names, and what NumPy users expect.
 
-Every function is C++ and comes from the catalogue, with its documentation. Dtypes and constants are
-NumPy's own, so that they compare equal.
+Every function is C++ and comes from the catalogue, with its documentation. Constants are NumPy's own, and
+dtypes compare equal to NumPy's.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -11,7 +11,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import numpy as _np
 
-from plait import _plait
+from plait import _names, _plait, _scalars
 from plait._plait import Array as ndarray
 from plait._plait import catalogue as _catalogue
 from plait._plait import from_dlpack
@@ -21,11 +21,8 @@ from plait.numpy._vectorize import vectorize
 globals().update(_catalogue("numpy"))
 
 pi, e, inf, nan, newaxis, euler_gamma = _np.pi, _np.e, _np.inf, _np.nan, None, _np.euler_gamma
-bool = bool_ = _np.bool_
-int8, int16, int32, int64 = _np.int8, _np.int16, _np.int32, _np.int64
-uint8, uint16, uint32, uint64 = _np.uint8, _np.uint16, _np.uint32, _np.uint64
-float16, float32, float64 = _np.float16, _np.float32, _np.float64
-complex64, complex128 = _np.complex64, _np.complex128
+globals().update(_scalars.scalar_types())
+bool = bool_
 integer, floating, inexact, number = _np.integer, _np.floating, _np.inexact, _np.number
 signedinteger, unsignedinteger, complexfloating = (
     _np.signedinteger,
@@ -36,10 +33,14 @@ dtype, generic = _np.dtype, _np.generic
 
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None):
-    """a as an array. Numbers and lists of numbers are weak; a NumPy array is copied unless it is read-only.
+    """a as an array; a NumPy array is copied unless it is read-only.
 
-    An array of plait is itself, or with copy=True its value under a handle of its own.
+    Numbers of Python are weak, and so are scalars of NumPy whose dtype is float64, int64 or complex128. Lists are
+    strong: float32, int32 or complex64, unless something in them has a strong dtype, or dtype is given. ValueError
+    for an integer that does not fit. An array of plait is itself, or with copy=True its value under a handle of its
+    own.
     """
+    _plait.check_accepted("asarray", order, device)
     if type(a) is _plait.Array and dtype is None:
         return a.copy() if copy else a
     return _plait.asarray(a, dtype, copy)
@@ -47,7 +48,7 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None):
 
 def array(object, dtype=None, copy=True, order="K", ndmin=0):
     """object as an array with at least ndmin axes; with copy=False an array of plait may be itself."""
-    result = asarray(object, dtype, copy=copy or None)
+    result = asarray(object, dtype, order, copy=copy or None)
     return (
         result
         if result.ndim >= ndmin
@@ -152,12 +153,11 @@ def issubdtype(arg1, arg2):
     return _np.issubdtype(arg1, arg2)
 
 
-def __getattr__(name):
-    if name == "bfloat16":
-        import ml_dtypes
+_missing = _names.missing(__name__, globals(), ["bfloat16"])
 
-        return ml_dtypes.bfloat16
-    raise AttributeError(f"module 'plait.numpy' has no attribute {name!r}")
+
+def __getattr__(name):
+    return _scalars.bfloat16() if name == "bfloat16" else _missing(name)
 
 
 # Functions of one or more arrays that are methods of Array too.

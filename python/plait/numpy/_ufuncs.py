@@ -27,6 +27,15 @@ BINARY = (
 ).split()
 
 
+def _refuse_out(name, out):
+    if out is not None:
+        _plait.fail(
+            "ValueError",
+            f"{name}: argument 'out' is given",
+            "arrays are not written to: use the result",
+        )
+
+
 def _outer(name, function):
     def outer(a, b):
         a, b = _plait.to_array(a, name), _plait.to_array(b, name)
@@ -40,6 +49,7 @@ def _outer(name, function):
 
 def _reduce(name, reduction):
     def reduce(a, axis=0, dtype=None, out=None, keepdims=False, **options):
+        _refuse_out(f"{name}.reduce", out)
         a = _plait.to_array(a, name)
         a = a if dtype is None else a.astype(dtype)
         return reduction(a, axis=axis, keepdims=keepdims, **options)
@@ -50,6 +60,7 @@ def _reduce(name, reduction):
 
 def _accumulate(name, running):
     def accumulate(a, axis=0, dtype=None, out=None):
+        _refuse_out(f"{name}.accumulate", out)
         a = _plait.to_array(a, name)
         a = a if dtype is None else a.astype(dtype)
         return running(a, axis=axis)

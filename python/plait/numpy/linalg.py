@@ -7,6 +7,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from typing import NamedTuple as _NamedTuple
 
+from plait import _names
 from plait._plait import Array as _Array
 from plait._plait import catalogue as _catalogue
 from plait._plait import name_results as _name_results
@@ -53,10 +54,13 @@ for _name, _result in {
     _name_results(globals()[_name], _result)
 
 
+_missing = _names.missing(__name__, globals())
+
+
 def __getattr__(name):
     if name in ("eig", "eigvals"):
         raise AttributeError(
             f"module 'plait.numpy.linalg' has no attribute {name!r}: it needs the eigenvalues of matrices that are "
             "not Hermitian, which plait does not compute; eigh and eigvalsh are those of Hermitian ones"
         )
-    raise AttributeError(f"module 'plait.numpy.linalg' has no attribute {name!r}")
+    _missing(name)

@@ -343,14 +343,18 @@ const auto pointwise_other_def =
 
 constinit const Primitive abstract_weak{"mutant_abstract_weak"};
 const auto abstract_weak_def =
-    define(abstract_weak, "sin, whose Abstract rule says weak")
-        .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
-          return std::vector<Aval>{{inputs[0].shape, inputs[0].dtype, true}};
+    define(abstract_weak, "sin, which states that it is weak")
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
+          return std::vector<Aval>{{inputs[0].shape, inputs[0].dtype, params.flag("weak")}};
         })
         .rule<Decompose>([](std::span<const Array> inputs, const Params&) {
           return Arrays{lax::sin(inputs[0])};
         })
-        .rule<Samples>(matrix_samples);
+        .rule<Samples>([] {
+          std::vector<Sample> samples = matrix_samples();
+          for (Sample& sample : samples) sample.params = {{"weak", true}};
+          return samples;
+        });
 
 constinit const Primitive abstract_dtype{"mutant_abstract_dtype"};
 const auto abstract_dtype_def =
@@ -368,9 +372,10 @@ const auto abstract_unstable_def =
     define(abstract_unstable, "sin, whose Abstract rule changes its mind")
         .family(sine())
         .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
-          static bool weak = false;
-          weak = !weak;
-          return std::vector<Aval>{{inputs[0].shape, inputs[0].dtype, weak}};
+          static bool narrow = false;
+          narrow = !narrow;
+          const DType dtype = narrow ? DType::float32 : inputs[0].dtype;
+          return std::vector<Aval>{{inputs[0].shape, dtype}};
         });
 
 constinit const Primitive identity_named{"mutant_identity_named"};
@@ -420,7 +425,7 @@ const Mutant mutants[] = {
     {fold_wrong, {"fold"}},
     {pointwise_half, {"dtype"}},
     {pointwise_other, {"eval"}},
-    {abstract_weak, {"abstract"}},
+    {abstract_weak, {"abstract", "weak"}},
     {abstract_dtype, {"abstract"}},
     {abstract_unstable, {"check"}},
     {identity_named, {"instantiate"}},

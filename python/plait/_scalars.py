@@ -1,0 +1,57 @@
+"""Dtypes that are called as NumPy's scalar types are: float32(x) is x as a float32 array, traced or not.
+
+As a dtype each is NumPy's own: equal to it, with its hash, and taken by NumPy wherever a dtype is.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import numpy as _np
+
+from plait import _plait
+
+
+class ScalarType(type):
+    """The type of float32, int32, ...: calling one converts, to a strong array."""
+
+    def __call__(cls, x=0):
+        return _plait.asarray(x, cls.dtype, None)
+
+    def __eq__(cls, other):
+        return cls is other or cls.dtype.type == other
+
+    def __hash__(cls):
+        return hash(cls.dtype.type)
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, cls.dtype.type)
+
+    def __repr__(cls):
+        return f"<dtype plait.numpy.{cls.__name__}>"
+
+
+def scalar_type(name, dtype):
+    """The scalar type of a dtype under this name of plait.numpy."""
+    doc = f"The dtype {dtype.name}; {name}(x) is x, an array or a number, as a strong array of it."
+    return ScalarType(name, (), {"dtype": dtype, "__module__": "plait.numpy", "__doc__": doc})
+
+
+NAMES = (
+    "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
+).split()
+
+
+def scalar_types():
+    """All of them by name; bfloat16, which needs ml_dtypes, is made when it is asked for."""
+    return {name: scalar_type(name, _np.dtype(getattr(_np, name))) for name in NAMES}
+
+
+_made: dict[str, type] = {}
+
+
+def bfloat16():
+    """The scalar type of bfloat16."""
+    if not _made:
+        import ml_dtypes
+
+        _made["bfloat16"] = scalar_type("bfloat16", _np.dtype(ml_dtypes.bfloat16))
+    return _made["bfloat16"]
