@@ -89,6 +89,41 @@ TEST_CASE("second derivatives: hessian, hvp, and grad of grad") {
   for (int i = 0; i < 3; ++i) CHECK(at(product, i) == doctest::Approx(at(h, 4 * i)));
 }
 
+TEST_CASE("gradients by complex arguments, and derivatives of holomorphic functions") {
+  using Complex = std::complex<double>;
+  const std::vector<Complex> points{{0.5, -1.25}, {-0.75, 0.5}};
+  const Array z = lax::complex(array<double>({0.5, -0.75}), array<double>({-1.25, 0.5}));
+  auto values = [](const Array& x) {
+    const Buffer buffer = x.buffer();
+    const auto* data = static_cast<const Complex*>(buffer.data());
+    return std::vector<Complex>(data, data + buffer.num_elements());
+  };
+  auto squares = [](const Array& z) -> Array {
+    const Array size = lax::abs(z);
+    return sum(size * size);
+  };
+  // d|z|^2 = 2 conj(z), as df/dx - i df/dy.
+  const std::vector<Complex> gradient = values(grad(squares)(z));
+  for (int i = 0; i < 2; ++i) CHECK(std::abs(gradient[i] - 2.0 * std::conj(points[i])) < 1e-12);
+  auto cubes = [](const Array& z) -> Array { return sum(z * z * z); };
+  const std::vector<Complex> slope = values(grad(cubes, {.holomorphic = true})(z)),
+                             second = values(hessian(cubes, {.holomorphic = true})(z)),
+                             columns = values(jacfwd(
+                                 [](const Array& z) -> Array { return z * z; },
+                                 {.chunk = 1, .holomorphic = true})(z));
+  for (int i = 0; i < 2; ++i) {
+    CHECK(std::abs(slope[i] - 3.0 * points[i] * points[i]) < 1e-12);
+    CHECK(std::abs(second[3 * i] - 6.0 * points[i]) < 1e-12);
+    CHECK(std::abs(columns[3 * i] - 2.0 * points[i]) < 1e-12);
+  }
+  CHECK(problem([&] { grad(cubes)(z); })
+            .starts_with("grad: the function returns complex128, of which only holomorphic"));
+  CHECK(problem([&] { grad(squares, {.holomorphic = true})(z); })
+            .starts_with("grad: the function returns float64, and holomorphic functions have"));
+  CHECK(problem([&] { jacfwd(squares)(z); })
+            .starts_with("jacfwd: argument 0 has dtype complex128, by which only holomorphic"));
+}
+
 TEST_CASE("per-example gradients by vmap equal a loop over examples") {
   const Weights p{full({3, 2}, 0.3), full({2}, 0.1)};
   const Array x = lax::reshape(ramp(12), {4, 3}), y = lax::reshape(ramp(8), {4, 2});
