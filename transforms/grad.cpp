@@ -7,8 +7,8 @@
 namespace plait {
 namespace {
 
-// Derivatives of holomorphic functions are of complex numbers by complex numbers. Others are of real
-// ones: by cotangents also with respect to complex numbers, x + iy as two real ones.
+// Derivatives of holomorphic functions are of complex numbers by complex numbers. Others are of
+// real ones: by cotangents also with respect to complex numbers, x + iy as two real ones.
 enum class By { tangents, cotangents };
 
 void check_inputs(std::span<const Array> inputs, const std::vector<bool>& wrt,

@@ -166,8 +166,8 @@ void check_outputs(const std::vector<Aval>& outputs,
     for (int axis = 0; axis < std::min(shape.rank(), traced.rank()); ++axis)
       ask_equal(shape[axis], traced[axis]);
     throw ShapeError("mask: output " + std::to_string(i) + " has shape (" +
-                         substitute(traced, names.own()).to_string() +
-                         "), and out_shapes says \"" + specs[i].to_string() + "\"",
+                         substitute(traced, names.own()).to_string() + "), and out_shapes says \"" +
+                         specs[i].to_string() + "\"",
                      "correct out_shapes, or leave it away");
   }
 }

@@ -262,21 +262,22 @@ template <std::size_t argnum, class F>
 auto jacobian(F f, Jacobian transform, const char* name, flat::JacobianOptions options) {
   using One = Gradient<F, argnum>;
   using Result = std::conditional_t<std::is_base_of_v<Array, result_of<F>>, One, std::vector<One>>;
-  return typename signature_of<F>::template Returning<Result>([=](const auto&... arguments)
-                                                                  -> Result {
-    TransformScope scope(name, "");
-    const Flat<F> flat(f, arguments...);
-    const Arrays all =
-        transform(flat.function, flat.inputs, flat.template wrt<argnum>(), options).derivatives;
-    std::span<const Array> leaves(all);
-    if constexpr (std::is_base_of_v<Array, result_of<F>>)
-      return unflatten<One>(flat.structures[argnum], leaves);
-    else {
-      Result results;
-      while (!leaves.empty()) results.push_back(unflatten<One>(flat.structures[argnum], leaves));
-      return results;
-    }
-  });
+  return
+      typename signature_of<F>::template Returning<Result>([=](const auto&... arguments) -> Result {
+        TransformScope scope(name, "");
+        const Flat<F> flat(f, arguments...);
+        const Arrays all =
+            transform(flat.function, flat.inputs, flat.template wrt<argnum>(), options).derivatives;
+        std::span<const Array> leaves(all);
+        if constexpr (std::is_base_of_v<Array, result_of<F>>)
+          return unflatten<One>(flat.structures[argnum], leaves);
+        else {
+          Result results;
+          while (!leaves.empty())
+            results.push_back(unflatten<One>(flat.structures[argnum], leaves));
+          return results;
+        }
+      });
 }
 
 }  // namespace detail

@@ -96,10 +96,10 @@ class Shifts {
   static std::optional<Shifts> from_argument(const Argument& argument);
 
   using Shift = std::variant<Dim, Array>;
-  Shifts(int shift) : shifts_{Dim(shift)} {}                                         // NOLINT
-  Shifts(Dim shift) : shifts_{shift} {}                                              // NOLINT
-  Shifts(std::initializer_list<Shift> shifts) : shifts_(shifts) {}                   // NOLINT
-  Shifts(const Shape& shifts) : shifts_(shifts.begin(), shifts.end()) {}             // NOLINT
+  Shifts(int shift) : shifts_{Dim(shift)} {}                              // NOLINT
+  Shifts(Dim shift) : shifts_{shift} {}                                   // NOLINT
+  Shifts(std::initializer_list<Shift> shifts) : shifts_(shifts) {}        // NOLINT
+  Shifts(const Shape& shifts) : shifts_(shifts.begin(), shifts.end()) {}  // NOLINT
   Shifts(const Array& shifts);  // NOLINT: DtypeError or ShapeError for other arrays
   const std::vector<Shift>& list() const { return shifts_; }
 

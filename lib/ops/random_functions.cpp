@@ -255,8 +255,7 @@ namespace {
 Arrays shuffled_once(const Array& key, const Array& x, int axis) {
   const Array keys = lax::random_split(key, {2});
   const Array words = lax::random_bits(lax::index_in_dim(keys, 1, 0, false), x.shape(), 32);
-  return {lax::index_in_dim(keys, 0, 0, false),
-          lax::sort(Operands{words, x}, axis, true, 1)[1]};
+  return {lax::index_in_dim(keys, 0, 0, false), lax::sort(Operands{words, x}, axis, true, 1)[1]};
 }
 
 // As often as makes equal words unlikely to decide: ceil(3 log(count) / log(2^32 - 1)) times.
@@ -276,10 +275,10 @@ Arrays shuffled_beyond(std::int64_t limit, Dim count, const Arrays& key_and_x, i
           sizes)};
   const Array is_larger =
       lax::gt(number_of(count, DType::int32), Array::literal(double(limit), DType::int32));
-  return bind(cond_p,
-              Arrays{lax::convert_element_type(is_larger, DType::int32), key_and_x[0],
-                     key_and_x[1]},
-              cond.to_params());
+  return bind(
+      cond_p,
+      Arrays{lax::convert_element_type(is_larger, DType::int32), key_and_x[0], key_and_x[1]},
+      cond.to_params());
 }
 
 Array shuffle(const Array& key, const Array& x, int axis) {

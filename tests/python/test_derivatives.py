@@ -361,3 +361,63 @@ def test_checkpoint():
     np.testing.assert_allclose(plait.grad(h)(X), 2 * X)
     with pytest.raises(plait.TreeError, match="checkpoint: argument 2 is"):
         remat(X, 3, "three")
+
+
+# --- Second derivatives where a formula divides by zero ----------------------------------------------
+
+
+def second_of_prod(x):
+    return np.array(
+        [
+            [0 if i == j else np.prod(np.delete(x, [i, j])) for j in range(len(x))]
+            for i in range(len(x))
+        ]
+    )
+
+
+TWICE = {
+    "hessian": plait.hessian,
+    "jacrev of jacrev": lambda f: plait.jacrev(plait.jacrev(f)),
+    "jacrev of jacfwd": lambda f: plait.jacrev(plait.jacfwd(f)),
+    "jacfwd of jacfwd": lambda f: plait.jacfwd(plait.jacfwd(f)),
+}
+
+
+@pytest.mark.parametrize("x", [[2.0, 0, 3, 4], [2.0, 0, 0, 4], [0.0, 0, 0, 4], [0.0, 0, 0, 0]])
+@pytest.mark.parametrize("twice", TWICE.values(), ids=TWICE)
+def test_second_derivatives_of_products_with_zeros(twice, x):
+    x = np.array(x)
+    padded = np.append(x, [np.nan, np.nan])
+    weights = np.arange(1.0, 5.0)
+    sums = np.zeros((4, 4))
+    for count, weight in enumerate(weights, 1):
+        sums[:count, :count] += weight * second_of_prod(x[:count])
+    for f, expected in (
+        (pnp.prod, second_of_prod(x)),
+        (lambda x: (pnp.cumprod(x) * pnp.arange(1, x.shape[0] + 1)).sum(), sums),
+        (lambda x: pnp.prod(x.reshape(2, -1), axis=1).prod(), second_of_prod(x)),
+    ):
+        second = twice(f)
+        np.testing.assert_allclose(second(x), expected)
+        np.testing.assert_allclose(plait.jit(second)(x), expected)
+        np.testing.assert_allclose(plait.vmap(second)(np.stack([x, x]))[1], expected)
+        if f(padded).shape == () and x.shape[0] == 4:
+            masked = plait.mask(f, "n", constraints=["n % 2 == 0"])
+            block = np.asarray(twice(lambda x, m=masked: m(x, n=4))(padded))
+            np.testing.assert_allclose(block[:4, :4], expected)
+            assert not block[4:].any() and not block[:, 4:].any()
+
+
+def test_second_derivatives_of_sinc_and_power_at_zero():
+    # sinc'' = -pi^2 / 3 at 0, and its fourth derivative pi^4 / 5.
+    second = plait.grad(plait.grad(pnp.sinc))
+    np.testing.assert_allclose(second(np.float64(0)), -(np.pi**2) / 3, rtol=1e-12)
+    fourth = plait.grad(plait.grad(second))
+    np.testing.assert_allclose(fourth(np.float64(0)), np.pi**4 / 5, rtol=1e-12)
+    np.testing.assert_allclose(
+        plait.vmap(second)(np.array([0.0, 1.0])), [-(np.pi**2) / 3, 2.0], rtol=1e-9
+    )
+    # d/dy (y x^(y-1)) = 1/x at y = 0.
+    hessian = plait.hessian(lambda p: p[0] ** p[1])(np.array([2.0, 0.0]))
+    np.testing.assert_allclose(hessian, [[0, 0.5], [0.5, np.log(2) ** 2]], rtol=1e-12)
+    np.testing.assert_allclose(plait.grad(lambda p: p[0] ** p[1])(np.zeros(2)), [0, 0])

@@ -173,9 +173,7 @@ def test_decompositions_of_square_matrices_have_gradients(function):
         if figures is not None:
             np.testing.assert_allclose(expected, figures, rtol=1e-6, atol=1e-8)
         for run in (lambda f: f, plait.jit):
-            np.testing.assert_allclose(
-                run(plait.grad(function))(x), expected, rtol=1e-6, atol=1e-8
-            )
+            np.testing.assert_allclose(run(plait.grad(function))(x), expected, rtol=1e-6, atol=1e-8)
         stacked = plait.vmap(plait.grad(function))(np.stack([x, x.T]))
         np.testing.assert_allclose(stacked[0], expected, rtol=1e-6, atol=1e-8)
         np.testing.assert_allclose(stacked[1], real_gradient(function, x.T), rtol=1e-6, atol=1e-8)
@@ -242,10 +240,7 @@ def cofactors(a):
     n = len(a)
     return np.array(
         [
-            [
-                (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1))
-                for j in range(n)
-            ]
+            [(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(n)]
             for i in range(n)
         ]
     )

@@ -108,20 +108,22 @@ TEST_CASE("gradients by complex arguments, and derivatives of holomorphic functi
   auto cubes = [](const Array& z) -> Array { return sum(z * z * z); };
   const std::vector<Complex> slope = values(grad(cubes, {.holomorphic = true})(z)),
                              second = values(hessian(cubes, {.holomorphic = true})(z)),
-                             columns = values(jacfwd(
-                                 [](const Array& z) -> Array { return z * z; },
-                                 {.chunk = 1, .holomorphic = true})(z));
+                             columns = values(jacfwd([](const Array& z) -> Array { return z * z; },
+                                                     {.chunk = 1, .holomorphic = true})(z));
   for (int i = 0; i < 2; ++i) {
     CHECK(std::abs(slope[i] - 3.0 * points[i] * points[i]) < 1e-12);
     CHECK(std::abs(second[3 * i] - 6.0 * points[i]) < 1e-12);
     CHECK(std::abs(columns[3 * i] - 2.0 * points[i]) < 1e-12);
   }
-  CHECK(problem([&] { grad(cubes)(z); })
-            .starts_with("grad: the function returns complex128, of which only holomorphic"));
-  CHECK(problem([&] { grad(squares, {.holomorphic = true})(z); })
-            .starts_with("grad: the function returns float64, and holomorphic functions have"));
-  CHECK(problem([&] { jacfwd(squares)(z); })
-            .starts_with("jacfwd: argument 0 has dtype complex128, by which only holomorphic"));
+  CHECK(problem([&] {
+          grad(cubes)(z);
+        }).starts_with("grad: the function returns complex128, of which only holomorphic"));
+  CHECK(problem([&] {
+          grad(squares, {.holomorphic = true})(z);
+        }).starts_with("grad: the function returns float64, and holomorphic functions have"));
+  CHECK(problem([&] {
+          jacfwd(squares)(z);
+        }).starts_with("jacfwd: argument 0 has dtype complex128, by which only holomorphic"));
 }
 
 TEST_CASE("per-example gradients by vmap equal a loop over examples") {
