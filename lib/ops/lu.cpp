@@ -191,6 +191,33 @@ Array cofactor_product(const Array& a, const Array& b) {
   return lax::select(is_same, ordered, lax::neg(ordered));
 }
 
+// The cofactors of matrices of up to three rows, as polynomials: right in every derivative and for
+// every rank, where the derivatives of a factorization divide by pivots of 0. With indices that go
+// round, C_ij = a_(i+1)(j+1) a_(i+2)(j+2) - a_(i+1)(j+2) a_(i+2)(j+1) for three rows.
+Array cofactors(const Array& a) {
+  const int rank = a.ndim();
+  auto round = [&](int rows, int columns) {
+    return numpy::roll(a, Shape{-rows, -columns}, std::vector<int>{rank - 2, rank - 1});
+  };
+  const Dim n = rows_of(a.aval());
+  if (n == Dim(3))
+    return lax::sub(lax::mul(round(1, 1), round(2, 2)), lax::mul(round(1, 2), round(2, 1)));
+  if (n == Dim(1)) return lax::full(a.shape(), 1, a.dtype());
+  const Array off_diagonal = lax::ne(lax::iota(DType::int32, a.shape(), rank - 2),
+                                     lax::iota(DType::int32, a.shape(), rank - 1));
+  const Array opposite = round(1, 1);
+  return lax::select(off_diagonal, lax::neg(opposite), opposite);
+}
+
+// d det(A) = tr(det(A) A^-1 dA), the sum of the products of cofactors and dA.
+Tangents det_jvp(const Array& x, const Array& dx, std::span<const Array>, const Params&) {
+  const Dim n = rows_of(x.aval());
+  if (!(n.is_constant() && n.constant() >= 1 && n.constant() <= 3))
+    return {trace_of(cofactor_product(x, dx))};
+  return {
+      lax::reduce_sum(lax::mul(cofactors(x), dx), std::vector<int>{x.ndim() - 2, x.ndim() - 1})};
+}
+
 }  // namespace
 
 constinit const Primitive lu_p{"lu"};
@@ -237,12 +264,7 @@ static const auto det_def =
           visit_element(inputs[0].dtype,
                         [&](auto element) { det_kernel<decltype(element)>(inputs, outputs[0]); });
         })
-        // d det(A) = tr(det(A) A^-1 dA)
-        .rule<Jvp>(matrix_jvp(det_p,
-                              [](const Array& x, const Array& dx, auto, auto&) -> Tangents {
-                                const Array product = cofactor_product(x, dx);
-                                return {trace_of(product)};
-                              }))
+        .rule<Jvp>(matrix_jvp(det_p, det_jvp))
         .rule<Batch>(batch_matrices(det_p))
         .rule<Mask>(mask_leading(det_p, {1}))
         .rule<Samples>([] {

@@ -73,6 +73,8 @@ std::optional<std::string> reasoned_exception(const Law& law, const Primitive& p
   if (name == "stop_gradient" &&
       (law.check == jvp_is_difference || law.check == second_derivative_is_difference))
     return "its tangent is zero, which a case of its own checks";
+  if (name == "det" && law.check == instantiate_is_trace)
+    return "its derivative is a polynomial up to three rows, and a named size may be more";
   return std::nullopt;
 }
 

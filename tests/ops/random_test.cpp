@@ -24,8 +24,8 @@ TEST_CASE("a permutation of a size is jax.random.permutation, of a named one too
   const std::vector<std::int32_t> of_five{0, 4, 2, 1, 3}, of_2000{1883, 819, 811, 456};
   CHECK(elements<std::int32_t>(random::permutation(key(3), 5)) == of_five);
   CHECK(elements<std::int32_t>(random::permutation(key(3), numpy::arange(5))) == of_five);
-  CHECK(elements<std::int32_t>(mask(shuffled, "n")(zeros({5}), {{"n", 5}})) == of_five);
-  const Array large = mask(shuffled, "n")(zeros({2000}), {{"n", 2000}});
+  CHECK(elements<std::int32_t>(mask(shuffled, "n")(numpy::zeros({5}), {{"n", 5}})) == of_five);
+  const Array large = mask(shuffled, "n")(numpy::zeros({2000}), {{"n", 2000}});
   CHECK(elements<std::int32_t>(lax::slice_in_dim(large, 0, 4, 1, 0)) == of_2000);
 }
 
