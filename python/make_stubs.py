@@ -57,6 +57,7 @@ TYPES = {
     "sequence of array": "Sequence[_ArrayLike]",
     "tree": "Any",
     "int or sequence of int": "_Ints",
+    "int, array of integers or sequence of these": "_Ints",
     "int": "int | Any",
     "bool": "_builtins.bool",
     "float": "float | Any",

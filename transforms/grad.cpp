@@ -7,16 +7,39 @@
 namespace plait {
 namespace {
 
+// Derivatives of holomorphic functions are of complex numbers by complex numbers. Others are of
+// real ones: by cotangents also with respect to complex numbers, x + iy as two real ones.
+enum class By { tangents, cotangents };
+
 void check_inputs(std::span<const Array> inputs, const std::vector<bool>& wrt,
-                  const char* transform) {
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (wrt[i] && !is_floating(inputs[i].dtype()))
-      throw DtypeError(std::string(transform) + ": " + ArgumentNames::of(i) + " has dtype " +
-                           std::string(name_of(inputs[i].dtype())) + ", which has no " +
-                           (is_complex(inputs[i].dtype()) ? "real derivative" : "derivative"),
-                       is_complex(inputs[i].dtype())
-                           ? "split it with real and imag, or use vjp"
-                           : "convert it to float, or leave it out of argnums");
+                  const std::string& transform, By by, bool holomorphic) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!wrt[i]) continue;
+    const DType dtype = inputs[i].dtype();
+    const std::string argument =
+        transform + ": " + ArgumentNames::of(i) + " has dtype " + std::string(name_of(dtype));
+    if (!is_inexact(dtype))
+      throw DtypeError(argument + ", which has no derivative",
+                       "convert it to float, or leave it out of argnums");
+    if (holomorphic && !is_complex(dtype))
+      throw DtypeError(argument + ", and holomorphic functions are of complex arguments",
+                       "convert it to complex, or leave holomorphic=True away");
+    if (!holomorphic && is_complex(dtype) && by == By::tangents)
+      throw DtypeError(argument + ", by which only holomorphic functions have one derivative",
+                       "give holomorphic=True for one that is, else use jacrev or jvp");
+  }
+}
+
+void check_output(const std::string& what, DType dtype, By by, bool holomorphic,
+                  const std::string& fix) {
+  const std::string output = what + std::string(name_of(dtype));
+  if (!is_inexact(dtype)) throw DtypeError(output + ", which has no derivative", fix);
+  if (holomorphic && !is_complex(dtype))
+    throw DtypeError(output + ", and holomorphic functions have complex values",
+                     "return a complex value, or leave holomorphic=True away");
+  if (!holomorphic && is_complex(dtype) && by == By::cotangents)
+    throw DtypeError(output + ", of which only holomorphic functions have one derivative",
+                     "give holomorphic=True for one that is, else use vjp, or take real and imag");
 }
 
 // The basis of an array: one example for each element, 1 there and 0 elsewhere.
@@ -35,37 +58,35 @@ Shape joined(const Shape& a, const Shape& b) {
   return shape;
 }
 
-// How many outputs are differentiated, all of them real floats.
+// How many outputs are differentiated.
 std::size_t check_outputs(const Arrays& outputs, const flat::JacobianOptions& options,
-                          const std::string& transform) {
+                          const std::string& transform, By by) {
   const std::size_t count =
       options.num_differentiated ? options.num_differentiated() : outputs.size();
-  for (std::size_t i = 0; i < count; ++i)
-    if (!is_floating(outputs[i].dtype()))
-      throw DtypeError(transform + ": output " + std::to_string(i) + " has dtype " +
-                           std::string(name_of(outputs[i].dtype())) + ", which has no " +
-                           (is_complex(outputs[i].dtype()) ? "real derivative" : "derivative"),
-                       Source::is_python()
-                           ? "return floats, and the rest as auxiliary output with has_aux=True"
-                           : "return a float, or a pair of it and the rest");
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string output =
+        options.output_name ? options.output_name(i) : "output " + std::to_string(i);
+    check_output(transform + ": " + output + " has dtype ", outputs[i].dtype(), by,
+                 options.holomorphic,
+                 Source::is_python() ? "return floats, and the rest as auxiliary data with has_aux=True"
+                                      : "return a float, or a pair of it and the rest");
+  }
   return count;
 }
 
 }  // namespace
 
 flat::ValueAndGrad flat::value_and_grad(const Function& function, std::span<const Array> inputs,
-                                        const std::vector<bool>& wrt) {
-  check_inputs(inputs, wrt, "grad");
+                                        const std::vector<bool>& wrt, const GradOptions& options) {
+  check_inputs(inputs, wrt, "grad", By::cotangents, options.holomorphic);
   const Pullback pullback = vjp(function, inputs, wrt);
   const Array& value = pullback.outputs.at(0);
   if (value.ndim() != 0)
     throw ShapeError("grad: the function returns an array of shape (" + value.shape().to_string() +
                          "), and a gradient is of a scalar",
                      "reduce the output, for example by sum or mean, or use jacrev or vjp");
-  if (!is_floating(value.dtype()))
-    throw DtypeError("grad: the function returns " + std::string(name_of(value.dtype())) +
-                         ", and a gradient is of a real float",
-                     "return a float");
+  check_output("grad: the function returns ", value.dtype(), By::cotangents, options.holomorphic,
+               "return a float");
   Tangents cotangents;
   for (std::size_t i = 0; i < pullback.outputs.size(); ++i) {
     const Aval& aval = pullback.outputs[i].aval();
@@ -80,10 +101,10 @@ flat::ValueAndGrad flat::value_and_grad(const Function& function, std::span<cons
 
 flat::Jacobian flat::jacfwd(const Function& function, std::span<const Array> inputs,
                             const std::vector<bool>& wrt, const JacobianOptions& options) {
-  check_inputs(inputs, wrt, "jacfwd");
+  check_inputs(inputs, wrt, "jacfwd", By::tangents, options.holomorphic);
   const LinearMap map = linearize(function, inputs, wrt);
   Jacobian result{map.outputs, {}};
-  const std::size_t count = check_outputs(map.outputs, options, "jacfwd");
+  const std::size_t count = check_outputs(map.outputs, options, "jacfwd", By::tangents);
   std::vector<Arrays> columns;  // by input, then output
   for (int input : map.inputs) {
     const Aval aval = inputs[input].aval();
@@ -115,10 +136,10 @@ flat::Jacobian flat::jacfwd(const Function& function, std::span<const Array> inp
 
 flat::Jacobian flat::jacrev(const Function& function, std::span<const Array> inputs,
                             const std::vector<bool>& wrt, const JacobianOptions& options) {
-  check_inputs(inputs, wrt, "jacrev");
+  check_inputs(inputs, wrt, "jacrev", By::cotangents, options.holomorphic);
   const Pullback pullback = vjp(function, inputs, wrt);
   Jacobian result{pullback.outputs, {}};
-  const std::size_t count = check_outputs(pullback.outputs, options, "jacrev");
+  const std::size_t count = check_outputs(pullback.outputs, options, "jacrev", By::cotangents);
   for (std::size_t output = 0; output < count; ++output) {
     const Aval& aval = pullback.outputs[output].aval();
     auto pull = [&](std::span<const Array> direction) {

@@ -3,6 +3,7 @@
 // masked.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
+#include <plait/base/size_facts.h>
 #include <plait/ops.h>
 #include <plait/specs.h>
 #include <plait/trace/multiples.h>
@@ -138,6 +139,27 @@ CallSizes sizes_of_call(const SizeNames& names, SizeSubstitution solved, const S
   return call;
 }
 
+// Whether the sizes are equal where all of them are sizes, 0 or more: n-1 is max(n-1, 0) then.
+// Records what that needs in the program being traced.
+bool are_equal(const Shape& declared, const Shape& traced) {
+  if (declared == traced) return true;
+  if (declared.rank() != traced.rank()) return false;
+  std::vector<std::pair<Dim, Dim>> are_sizes;
+  for (Dim size : declared) are_sizes.emplace_back(0, size);
+  {
+    const SizeFacts facts(are_sizes);
+    for (int axis = 0; axis < declared.rank(); ++axis)
+      if (equal(declared[axis], traced[axis]) != true) return false;
+  }
+  for (Dim size : declared)
+    require_less_equal(0, size, [&] {
+      return ShapeError("mask: out_shapes says that " + size.to_string() + " is a size",
+                        "correct out_shapes, or leave it away");
+    });
+  return true;
+}
+
+// Runs in the trace of the function, behind it.
 void check_outputs(const std::vector<Aval>& outputs,
                    const std::function<std::vector<Spec>(std::size_t)>& out_shapes,
                    const SizeNames& names, const CallSizes& call) {
@@ -146,20 +168,21 @@ void check_outputs(const std::vector<Aval>& outputs,
     throw ValueError("mask: " + std::to_string(specs.size()) + " specs in out_shapes for " +
                          std::to_string(outputs.size()) + " outputs",
                      "give one spec for each output");
-  auto fits = [&](const Spec& spec, const Aval& output) {
-    try {
-      return substitute(spec.substitute(names.traced()).resolve(output).shape, call.fixed) ==
-             output.shape;
-    } catch (const ShapeError&) {  // another rank
-      return false;
-    }
-  };
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!fits(specs[i], outputs[i]))
-      throw ShapeError("mask: output " + std::to_string(i) + " has shape (" +
-                           substitute(outputs[i].shape, names.own()).to_string() +
-                           "), and out_shapes says \"" + specs[i].to_string() + "\"",
-                       "correct out_shapes, or leave it away");
+    std::optional<Aval> declared;
+    try {
+      declared = specs[i].substitute(names.traced()).resolve(outputs[i]);
+    } catch (const ShapeError&) {  // another rank
+    }
+    const Shape& traced = outputs[i].shape;
+    const Shape shape = declared ? substitute(declared->shape, call.fixed) : Shape();
+    if (declared && are_equal(shape, traced)) continue;
+    for (int axis = 0; axis < std::min(shape.rank(), traced.rank()); ++axis)
+      ask_equal(shape[axis], traced[axis]);
+    throw ShapeError("mask: output " + std::to_string(i) + " has shape (" +
+                         substitute(traced, names.own()).to_string() + "), and out_shapes says \"" +
+                         specs[i].to_string() + "\"",
+                     "correct out_shapes, or leave it away");
   }
 }
 
@@ -222,10 +245,15 @@ Arrays mask_with(const Function& function, std::span<const Array> inputs,
   const CallSizes call = sizes_of_call(names, solved, options.sizes);
   for (Aval& aval : formal) aval.shape = substitute(aval.shape, call.fixed);
 
-  const Traced traced = make_jaxpr(with_orders(function, orders_of_call(constraints, names, call)),
+  const Function checked = [&](std::span<const Array> arrays) {
+    Arrays outputs = function(arrays);
+    std::vector<Aval> avals;
+    for (const Array& output : outputs) avals.push_back(output.aval());
+    if (options.out_shapes) check_outputs(avals, options.out_shapes, names, call);
+    return outputs;
+  };
+  const Traced traced = make_jaxpr(with_orders(checked, orders_of_call(constraints, names, call)),
                                    formal, "mask", call.ragged);
-  if (options.out_shapes)
-    check_outputs(traced.jaxpr->output_avals(), options.out_shapes, names, call);
   Arrays operands = call.operands;
   operands.insert(operands.end(), inputs.begin(), inputs.end());
   operands.insert(operands.end(), traced.captured.begin(), traced.captured.end());

@@ -243,38 +243,41 @@ class PrefixTree {
 // the parts.
 using AxisTree = PrefixTree<std::optional<int>>;
 
-// The gradient of a scalar function by arguments argnums (the first by default).
+// The gradient of a real scalar function by arguments argnums (the first by default), real ones or
+// complex: df/dx - i df/dy by x + iy. With {.holomorphic = true} it is the derivative of a
+// holomorphic function.
 template <std::size_t... argnums, class F>
-auto grad(F f) {
+auto grad(F f, flat::GradOptions options = {}) {
   if constexpr (!detail::Transformable<F>) {
     return detail::Refused();
   } else {
     using Args = detail::Argnums<argnums...>;
     using Result = typename Args::template Of<F>;
     return typename detail::signature_of<F>::template Returning<Result>(
-        [f](const auto&... arguments) -> Result {
+        [f, options](const auto&... arguments) -> Result {
           TransformScope scope("grad", "");
           const detail::Flat<F> flat(f, arguments...);
           return Args::gather(
-              flat, flat::value_and_grad(flat.function, flat.inputs, Args::wrt(flat)).gradients);
+              flat,
+              flat::value_and_grad(flat.function, flat.inputs, Args::wrt(flat), options).gradients);
         });
   }
 }
 
 // The value (with auxiliary results when f returns a pair, value first) and the gradient.
 template <std::size_t... argnums, class F>
-auto value_and_grad(F f) {
+auto value_and_grad(F f, flat::GradOptions options = {}) {
   if constexpr (!detail::Transformable<F>) {
     return detail::Refused();
   } else {
     using Args = detail::Argnums<argnums...>;
     using Result = std::pair<detail::result_of<F>, typename Args::template Of<F>>;
     return typename detail::signature_of<F>::template Returning<Result>(
-        [f](const auto&... arguments) -> Result {
+        [f, options](const auto&... arguments) -> Result {
           TransformScope scope("value_and_grad", "");
           const detail::Flat<F> flat(f, arguments...);
           flat::ValueAndGrad result =
-              flat::value_and_grad(flat.function, flat.inputs, Args::wrt(flat));
+              flat::value_and_grad(flat.function, flat.inputs, Args::wrt(flat), options);
           return {unflatten<detail::result_of<F>>(*flat.result, result.outputs),
                   Args::gather(flat, result.gradients)};
         });
@@ -372,52 +375,53 @@ using Jacobian = flat::Jacobian (*)(const Function&, std::span<const Array>,
 // Jacobians of an Array are shaped like the argument; of other results, one such for each output
 // leaf.
 template <std::size_t argnum, class F>
-auto jacobian(F f, Jacobian transform, const char* name, std::optional<std::int64_t> chunk) {
+auto jacobian(F f, Jacobian transform, const char* name, flat::JacobianOptions options) {
   using One = Gradient<F, argnum>;
   using Result = std::conditional_t<std::is_base_of_v<Array, result_of<F>>, One, std::vector<One>>;
-  return typename signature_of<F>::template Returning<Result>([=](const auto&... arguments)
-                                                                  -> Result {
-    TransformScope scope(name, "");
-    const Flat<F> flat(f, arguments...);
-    const Arrays all =
-        transform(flat.function, flat.inputs, flat.template wrt<argnum>(), {chunk, {}}).derivatives;
-    std::span<const Array> leaves(all);
-    if constexpr (std::is_base_of_v<Array, result_of<F>>)
-      return unflatten<One>(flat.structures[argnum], leaves);
-    else {
-      Result results;
-      while (!leaves.empty()) results.push_back(unflatten<One>(flat.structures[argnum], leaves));
-      return results;
-    }
-  });
+  return
+      typename signature_of<F>::template Returning<Result>([=](const auto&... arguments) -> Result {
+        TransformScope scope(name, "");
+        const Flat<F> flat(f, arguments...);
+        const Arrays all =
+            transform(flat.function, flat.inputs, flat.template wrt<argnum>(), options).derivatives;
+        std::span<const Array> leaves(all);
+        if constexpr (std::is_base_of_v<Array, result_of<F>>)
+          return unflatten<One>(flat.structures[argnum], leaves);
+        else {
+          Result results;
+          while (!leaves.empty())
+            results.push_back(unflatten<One>(flat.structures[argnum], leaves));
+          return results;
+        }
+      });
 }
 
 }  // namespace detail
 
 // Derivatives by argument argnum: pushed forward, pulled back, and second ones (forward over
-// reverse).
+// reverse). Options are {.chunk, .holomorphic}.
 template <std::size_t argnum = 0, class F>
-auto jacfwd(F f, std::optional<std::int64_t> chunk = {}) {
+auto jacfwd(F f, flat::JacobianOptions options = {}) {
   if constexpr (!detail::Transformable<F>) {
     return detail::Refused();
   } else {
-    return detail::jacobian<argnum>(std::move(f), flat::jacfwd, "jacfwd", chunk);
+    return detail::jacobian<argnum>(std::move(f), flat::jacfwd, "jacfwd", std::move(options));
   }
 }
 template <std::size_t argnum = 0, class F>
-auto jacrev(F f, std::optional<std::int64_t> chunk = {}) {
+auto jacrev(F f, flat::JacobianOptions options = {}) {
   if constexpr (!detail::Transformable<F>) {
     return detail::Refused();
   } else {
-    return detail::jacobian<argnum>(std::move(f), flat::jacrev, "jacrev", chunk);
+    return detail::jacobian<argnum>(std::move(f), flat::jacrev, "jacrev", std::move(options));
   }
 }
 template <std::size_t argnum = 0, class F>
-auto hessian(F f, std::optional<std::int64_t> chunk = {}) {
+auto hessian(F f, flat::JacobianOptions options = {}) {
   if constexpr (!detail::Transformable<F>) {
     return detail::Refused();
   } else {
-    return jacfwd<argnum>(jacrev<argnum>(std::move(f), chunk), chunk);
+    return jacfwd<argnum>(jacrev<argnum>(std::move(f), options), options);
   }
 }
 

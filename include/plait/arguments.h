@@ -67,6 +67,25 @@ class Repeats {
   std::optional<Array> counts_;
 };
 
+// How far elements are moved along axes: integers, sizes, or scalars whose values are not known; a
+// vector of integers is as many scalars.
+class Shifts {
+ public:
+  static constexpr const char* argument_type = "int, array of integers or sequence of these";
+  static std::optional<Shifts> from_argument(const Argument& argument);
+
+  using Shift = std::variant<Dim, Array>;
+  Shifts(int shift) : shifts_{Dim(shift)} {}                              // NOLINT
+  Shifts(Dim shift) : shifts_{shift} {}                                   // NOLINT
+  Shifts(std::initializer_list<Shift> shifts) : shifts_(shifts) {}        // NOLINT
+  Shifts(const Shape& shifts) : shifts_(shifts.begin(), shifts.end()) {}  // NOLINT
+  Shifts(const Array& shifts);  // NOLINT: DtypeError or ShapeError for other arrays
+  const std::vector<Shift>& list() const { return shifts_; }
+
+ private:
+  std::vector<Shift> shifts_;
+};
+
 // A function of two arrays, such as lax::add: what lax::reduce folds with.
 class BinaryFunction {
  public:

@@ -89,6 +89,7 @@ Array cholesky(Operand a, bool upper = false, bool symmetrize_input = true);
 // complete q of more rows than columns is differentiated.
 std::pair<Array, Array> qr(Operand a, const std::string& mode = "reduced");
 // u, s and vh of a = u s vh: lax::linalg::svd. hermitian matrices are decomposed by eigh.
+// MissingRuleError when a complete u or vh of a matrix that is not square is differentiated.
 std::tuple<Array, Array, Array> svd(Operand a, bool full_matrices = true, bool hermitian = false);
 Array svdvals(Operand x);
 // Eigenvalues, least first, and eigenvectors of Hermitian matrices: lax::linalg::eigh. Of a, UPLO

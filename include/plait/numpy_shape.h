@@ -100,7 +100,7 @@ Array flip(Operand m, const Axes& axis = {});
 Array fliplr(Operand m);
 Array flipud(Operand m);
 Array rot90(Operand m, int k = 1, const std::vector<int>& axes = {0, 1});
-Array roll(Operand a, const Shape& shift, const Axes& axis = {});
+Array roll(Operand a, const Shifts& shift, const Axes& axis = {});
 // mode: constant, edge, reflect, symmetric or wrap.
 Array pad(Operand array, const PadWidth& pad_width, const std::string& mode = "constant",
           Operand constant_values = 0);

@@ -41,9 +41,26 @@ Array weibull_min(Operand key, Operand scale, Operand concentration, const Shape
 Array lognormal(Operand key, Operand sigma = 1.0, const std::optional<Shape>& shape = {},
                 std::optional<DType> dtype = {});
 
-// A number n stands for arange(n); the axis is shuffled whole, or each row by itself.
-Array permutation(Operand key, Operand x, int axis = 0, bool independent = false);
-Array choice(Operand key, Operand a, const Shape& shape = {}, bool replace = true,
+// What is shuffled or drawn from: an array, or a size n, which stands for arange(n).
+class Population {
+ public:
+  static constexpr const char* argument_type = "int or array";
+  static std::optional<Population> from_argument(const Argument& argument);
+
+  Population(int count) : count_(count) {}           // NOLINT
+  Population(std::int64_t count) : count_(count) {}  // NOLINT
+  Population(Dim count) : count_(count) {}           // NOLINT
+  Population(Array array);  // NOLINT: a scalar is a count; TracerError where it is not known
+  const std::optional<Dim>& count() const { return count_; }
+  const Array& array() const { return *array_; }  // where there is no count
+
+ private:
+  std::optional<Dim> count_;
+  std::optional<Array> array_;
+};
+// The axis is shuffled whole, or each row by itself.
+Array permutation(Operand key, const Population& x, int axis = 0, bool independent = false);
+Array choice(Operand key, const Population& a, const Shape& shape = {}, bool replace = true,
              const std::optional<Array>& p = {}, int axis = 0);
 Array categorical(Operand key, Operand logits, int axis = -1,
                   const std::optional<Shape>& shape = {});

@@ -42,12 +42,17 @@ Pullback vjp(const Function& function, std::span<const Array> primals,
              const std::vector<bool>& wrt);
 
 // The outputs (outputs[0] a real scalar, the rest auxiliary) and the gradients of outputs[0] by the
-// inputs marked in wrt. Integer inputs cannot be marked: DtypeError.
+// inputs marked in wrt: df/dx - i df/dy by a complex x + iy. With holomorphic inputs and outputs[0]
+// are complex, and the gradient is the complex derivative. Integer inputs cannot be marked:
+// DtypeError.
 struct ValueAndGrad {
   Arrays outputs, gradients;
 };
+struct GradOptions {
+  bool holomorphic = false;
+};
 ValueAndGrad value_and_grad(const Function& function, std::span<const Array> inputs,
-                            const std::vector<bool>& wrt);
+                            const std::vector<bool>& wrt, const GradOptions& options = {});
 
 // Derivatives of each output by each input marked in wrt, outputs outermost; each has the output's
 // axes, then the input's. The function runs once; then jacfwd pushes a basis of tangents through
@@ -56,9 +61,12 @@ struct Jacobian {
   Arrays outputs, derivatives;
 };
 struct JacobianOptions {
-  std::optional<std::int64_t> chunk;  // at most so many directions at once
+  std::optional<std::int64_t> chunk = {};  // at most so many directions at once
+  // Inputs and outputs are complex. Otherwise outputs of jacrev and inputs of jacfwd are real.
+  bool holomorphic = false;
   // How many outputs are differentiated, asked when the function has run; the rest are auxiliary.
-  std::function<std::size_t()> num_differentiated;
+  std::function<std::size_t()> num_differentiated = {};
+  std::function<std::string(std::size_t index)> output_name = {};  // what messages call outputs
 };
 Jacobian jacfwd(const Function& function, std::span<const Array> inputs,
                 const std::vector<bool>& wrt, const JacobianOptions& options = {});

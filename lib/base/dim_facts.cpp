@@ -1,10 +1,11 @@
 // Orders of sizes from declared ones: p >= value follows where p - k*(right - left) >= value does
-// for a fact left <= right and k >= 0. The search is bounded in depth, so an answer may be weaker
-// than the truth, never wrong.
+// for a fact left <= right and k >= 0, with minima that the facts decide replaced. The search is
+// bounded in depth, so an answer may be weaker than the truth, never wrong.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/size_facts.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/dim_node.h"
 
@@ -28,6 +29,37 @@ std::int64_t multiple_in(const Polynomial& p, const Polynomial& fact) {
   return 0;
 }
 
+bool follows(const Polynomial& p, std::int64_t value, int depth);
+
+bool is_known_at_least(const Polynomial& p, std::int64_t value, int depth) {
+  return is_at_least(p, value) || follows(p, value, depth);
+}
+
+// The least operand of a minimum, where it is known to be that.
+std::optional<Polynomial> least_operand(const DimNode* minimum, int depth) {
+  for (const Dim candidate : minimum->operands) {
+    const Polynomial least = to_polynomial(candidate);
+    const bool is_least =
+        std::all_of(minimum->operands.begin(), minimum->operands.end(), [&](Dim other) {
+          return is_known_at_least(difference(to_polynomial(other), least), 0, depth);
+        });
+    if (is_least) return least;
+  }
+  return std::nullopt;
+}
+
+// With 1 <= n known, min(n, 1) is 1.
+Polynomial with_known_minima(Polynomial p, int depth) {
+  for (const DimNode* atom : compound_atoms(p)) {
+    if (atom->kind != DimNode::Kind::minimum) continue;
+    const auto linear = linear_in(p, atom);
+    if (!linear) continue;
+    if (const auto least = least_operand(atom, depth))
+      p = sum(linear->others, product(linear->cofactor, *least));
+  }
+  return p;
+}
+
 bool follows(const Polynomial& p, std::int64_t value, int depth) {
   if (depth == 0) return false;
   for (const auto& [left, right] : facts) {
@@ -43,7 +75,8 @@ bool follows(const Polynomial& p, std::int64_t value, int depth) {
 }  // namespace
 
 bool sizes::follows_from_facts(const Polynomial& polynomial, std::int64_t value) {
-  return !facts.empty() && follows(polynomial, value, deepest);
+  return !facts.empty() &&
+         is_known_at_least(with_known_minima(polynomial, deepest), value, deepest);
 }
 
 SizeFacts::SizeFacts(std::span<const std::pair<Dim, Dim>> orders) : previous_(facts.size()) {

@@ -165,10 +165,11 @@ static const auto pow_def =
             return math::pow(x, y);
         }))
         .rule<Jvp>(binary(
-            [](auto x, auto y, auto) {  // y x^(y-1), and 0 where y is 0
+            [](auto x, auto y, auto) {  // y x^(y-1), and 0 where both are 0
               const Array zero = lax::zeros_like(y.aval()),
                           one = broadcast_to(Array::literal(1, y.dtype()), y.shape());
-              return y * lax::pow(x, lax::select(lax::eq(y, zero), one, lax::sub(y, one)));
+              const Array both = lax::bitwise_and(lax::eq(x, zero), lax::eq(y, zero));
+              return y * lax::pow(x, lax::select(both, one, lax::sub(y, one)));
             },
             [](auto x, auto, auto out) {  // x^y log x, and 0 where x is 0
               const Array zero = lax::zeros_like(x.aval()),

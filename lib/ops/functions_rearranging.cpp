@@ -19,24 +19,78 @@ Array numpy::rot90(Operand m, int k, const std::vector<int>& axes) {
                     : flip(swapaxes(m, axes[0], axes[1]), axes[1]);
 }
 
-Array numpy::roll(Operand a, const Shape& shift, const Axes& axis) {
+std::optional<Shifts> Shifts::from_argument(const Argument& argument) {
+  if (std::optional<Shape> shape = detail::as_shape(argument)) return Shifts(*shape);
+  if (const auto* array = std::get_if<Array>(&argument.value)) return Shifts(*array);
+  const auto* list = std::get_if<Argument::List>(&argument.value);
+  if (!list) return std::nullopt;
+  Shifts shifts({});
+  for (const Argument& part : *list) {
+    const std::optional<Shifts> one = from_argument(part);
+    if (!one || one->list().size() != 1) return std::nullopt;
+    shifts.shifts_.push_back(one->list()[0]);
+  }
+  return shifts;
+}
+
+Shifts::Shifts(const Array& shifts) {
+  if (!is_integer(shifts.dtype()))
+    throw DtypeError("roll: a shift of dtype " + std::string(name_of(shifts.dtype())),
+                     "give integers");
+  if (shifts.ndim() > 1 || !shifts.shape().is_constant())
+    throw ShapeError("roll: shifts of shape (" + shifts.shape().to_string() + ")",
+                     "give a scalar, or a vector with one for each axis");
+  auto add = [&](const Array& shift) {
+    if (shift.known_buffer())
+      shifts_.emplace_back(Dim(shift.item<std::int64_t>()));
+    else
+      shifts_.emplace_back(shift);
+  };
+  if (shifts.ndim() == 0)
+    add(shifts);
+  else
+    for (std::int64_t i = 0; i < shifts.shape(0).constant(); ++i)
+      add(lax::index_in_dim(shifts, i, 0, false));
+}
+
+namespace {
+
+// a shifted along an axis by a number that is not known.
+Array rolled_by(const Array& a, const Array& shift, int axis) {
+  const Dim n = a.shape(axis);
+  const Array wide = size_of(shift.dtype()) < 4 ? astype(shift, default_int) : shift;
+  const Array least = lax::rem(wide, number_of(maximum(n, 1), wide.dtype()));  // above -n
+  const Array from = lax::sub(counting(n), astype(least, default_int));
+  return numpy::take(a, numpy::remainder(from, number_of(maximum(n, 1), default_int)), axis,
+                     "clip");
+}
+
+}  // namespace
+
+Array numpy::roll(Operand a, const Shifts& shift, const Axes& axis) {
+  const std::vector<Shifts::Shift>& shifts = shift.list();
   if (axis.is_none()) {
-    if (shift.size() != 1)
+    if (shifts.size() != 1)
       throw ValueError("roll: several shifts without axes", "name an axis for each shift");
     return lax::reshape(roll(raveled(a), shift, 0), a.shape());
   }
   // Shifts along an axis named twice add up.
   const std::vector<int>& axes = axis.list();
-  if (axes.size() != shift.size() && axes.size() != 1 && shift.size() != 1)
-    throw ValueError("roll: " + std::to_string(shift.size()) + " shifts for " +
+  if (axes.size() != shifts.size() && axes.size() != 1 && shifts.size() != 1)
+    throw ValueError("roll: " + std::to_string(shifts.size()) + " shifts for " +
                          std::to_string(axes.size()) + " axes",
                      "give as many of each");
   Array result = a;
-  for (std::size_t i = 0; i < std::max(axes.size(), shift.size()); ++i) {
+  for (std::size_t i = 0; i < std::max(axes.size(), shifts.size()); ++i) {
     const int dim = normalize_axis(axes[axes.size() == 1 ? 0 : i], a.ndim(), "roll");
     const Dim n = result.shape(dim);
     if (n == Dim(0)) continue;
-    const Dim by = modulo(shift[shift.size() == 1 ? 0 : i], n);
+    const Shifts::Shift& one = shifts[shifts.size() == 1 ? 0 : i];
+    if (const auto* unknown = std::get_if<Array>(&one)) {
+      result = rolled_by(result, *unknown, dim);
+      continue;
+    }
+    const Dim by = modulo(std::get<Dim>(one), n);
     if (by == Dim(0)) continue;
     const Dim cut = minimum(n - by, n);  // a named size may be 0
     result = lax::concatenate({part(result, dim, cut, n), part(result, dim, 0, cut)}, dim);
@@ -109,7 +163,7 @@ namespace {
              "m turned by k right angles from the first axis to the second.", &numpy::rot90),
     function("numpy", "roll(a, shift, axis=None)",
              "Elements shifted along axes, those that leave at one end coming back at the other; "
-             "None: in a row.",
+             "None: in a row. Shifts may be traced.",
              &numpy::roll),
     function("numpy", "pad(array, pad_width, mode='constant', constant_values=0)",
              "array with elements before and after along axes: a constant, its edge, its "

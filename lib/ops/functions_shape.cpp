@@ -357,6 +357,8 @@ Array numpy::repeat(Operand a, const Repeats& repeats, std::optional<int> axis,
   const int dim = normalize_axis(axis.value_or(0), x.ndim(), "repeat");
   if (!repeats.count()) return repeat_each(x, repeats.counts(), dim, total_repeat_length);
   const Dim count = *repeats.count();
+  if (total_repeat_length && !(x.shape(dim) * count == *total_repeat_length))
+    return repeat_each(x, number_of(count, default_int), dim, total_repeat_length);
   if (less_equal(0, count) == false)
     throw ValueError("repeat: the count is " + count.to_string(), "give a count >= 0");
   Shape spread = x.shape(), result = x.shape();

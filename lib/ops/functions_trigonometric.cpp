@@ -261,7 +261,14 @@ Array numpy::logaddexp2(Operand x1, Operand x2) {
 Array numpy::sinc(Operand x) {
   const Array y = lax::mul(to_inexact(x), constant(M_PI, to_inexact(x)));
   const Array zero = lax::eq(y, constant(0, y)), safe = select_like(zero, 1, y);
-  return select_like(zero, 1, lax::div(lax::sin(safe), safe));
+  // The series 1 - y^2 / 3! + y^4 / 5! - ..., which has the derivatives at 0, up to the seventh.
+  const Array square = lax::mul(y, y);
+  Array series = lax::full(y.shape(), 1, y.dtype());
+  for (const double divisor : {42, 20, 6}) {
+    const Array term = lax::mul(lax::mul(square, series), constant(1 / divisor, y));
+    series = lax::sub(constant(1, y), term);
+  }
+  return lax::select(zero, series, lax::div(lax::sin(safe), safe));
 }
 Array numpy::degrees(Operand x) {
   const Array y = floating_only("degrees", x);

@@ -132,8 +132,8 @@ Tangents lu_jvp(const Array& x, const Array& dx, std::span<const Array> outputs,
 // last row of U^-1 det(a) y is y_n times the product of the other elements of U's diagonal, and the
 // rows above have det(a) y, less what the last unknown contributes: U's last element is replaced
 // by the inverse of that product. Where even that fails the rank is less than n - 1, and the result
-// is 0.
-Array cofactor_product(const Array& a, const Array& b) {
+// is 0: of the elements of U's diagonal, only the last may be 0.
+Array cofactor_product_in_order(const Array& a, const Array& b) {
   using lax::linalg::triangular_solve;
   const auto [lu, pivots, permutation] = lax::linalg::lu(a);
   const int rank = a.ndim();
@@ -171,6 +171,56 @@ Array cofactor_product(const Array& a, const Array& b) {
   const Array y = triangular_solve(lu, rhs, true, true, false, false, true);
   const Array scaled = lax::select(in_last_row, y, lax::mul(y, everywhere(whole)));
   return lax::select(finite, triangular_solve(u, scaled, true, false), zeros);
+}
+
+// The same for any order of the columns. A column whose pivot is 0 depends on those before it, and
+// is exchanged with the last.
+Array cofactor_product(const Array& a, const Array& b) {
+  const int rank = a.ndim();
+  const Dim n = columns_of(a.aval());
+  const Array pivots = diagonal_of(lax::linalg::lu(lax::stop_gradient(a)).lu);
+  const Array position = lax::iota(DType::int32, pivots.shape(), rank - 2);
+  const Array last =
+      broadcast_to(lax::sub(index_of(n), Array::literal(1, DType::int32)), pivots.shape());
+  const Array is_zero = lax::eq(pivots, lax::zeros_like(pivots.aval()));
+  const Array first =
+      lax::reduce_min(lax::select(is_zero, position, last), std::vector<int>{rank - 2});
+  std::vector<int> batch(rank - 2);
+  for (int i = 0; i < rank - 2; ++i) batch[i] = i;
+  const Array dependent = lax::broadcast_in_dim(first, pivots.shape(), batch);
+  const Array order = lax::select(lax::eq(position, dependent), last,
+                                  lax::select(lax::eq(position, last), dependent, position));
+  const Array product = cofactor_product_in_order(transposed(take_rows(transposed(a), order)), b);
+  const Array is_same = broadcast_to(as_columns(lax::eq(dependent, last)), product.shape());
+  const Array ordered = take_rows(product, order);
+  return lax::select(is_same, ordered, lax::neg(ordered));
+}
+
+// The cofactors of matrices of up to three rows, as polynomials: right in every derivative and for
+// every rank, where the derivatives of a factorization divide by pivots of 0. With indices that go
+// round, C_ij = a_(i+1)(j+1) a_(i+2)(j+2) - a_(i+1)(j+2) a_(i+2)(j+1) for three rows.
+Array cofactors(const Array& a) {
+  const int rank = a.ndim();
+  auto round = [&](int rows, int columns) {
+    return numpy::roll(a, Shape{-rows, -columns}, std::vector<int>{rank - 2, rank - 1});
+  };
+  const Dim n = rows_of(a.aval());
+  if (n == Dim(3))
+    return lax::sub(lax::mul(round(1, 1), round(2, 2)), lax::mul(round(1, 2), round(2, 1)));
+  if (n == Dim(1)) return lax::full(a.shape(), 1, a.dtype());
+  const Array off_diagonal = lax::ne(lax::iota(DType::int32, a.shape(), rank - 2),
+                                     lax::iota(DType::int32, a.shape(), rank - 1));
+  const Array opposite = round(1, 1);
+  return lax::select(off_diagonal, lax::neg(opposite), opposite);
+}
+
+// d det(A) = tr(det(A) A^-1 dA), the sum of the products of cofactors and dA.
+Tangents det_jvp(const Array& x, const Array& dx, std::span<const Array>, const Params&) {
+  const Dim n = rows_of(x.aval());
+  if (!(n.is_constant() && n.constant() >= 1 && n.constant() <= 3))
+    return {trace_of(cofactor_product(x, dx))};
+  return {
+      lax::reduce_sum(lax::mul(cofactors(x), dx), std::vector<int>{x.ndim() - 2, x.ndim() - 1})};
 }
 
 }  // namespace
@@ -219,18 +269,13 @@ static const auto det_def =
           visit_element(inputs[0].dtype,
                         [&](auto element) { det_kernel<decltype(element)>(inputs, outputs[0]); });
         })
-        // d det(A) = tr(det(A) A^-1 dA)
-        .rule<Jvp>(matrix_jvp(det_p,
-                              [](const Array& x, const Array& dx, auto, auto&) -> Tangents {
-                                const Array product = cofactor_product(x, dx);
-                                return {trace_of(product)};
-                              }))
+        .rule<Jvp>(matrix_jvp(det_p, det_jvp))
         .rule<Batch>(batch_matrices(det_p))
         .rule<Mask>(mask_leading(det_p, {1}))
         .rule<Samples>([] {
           auto sample = [](Shape shape) { return Sample{{{{shape, DType::float64}}}, {}}; };
-          return std::vector<Sample>{sample({3, 3}), sample({1, 1}), sample({2, 2, 2}),
-                                     sample({0, 0})};
+          return std::vector<Sample>{sample({3, 3}),    sample({1, 1}), sample({2, 2, 2}),
+                                     sample({2, 4, 4}), sample({5, 5}), sample({0, 0})};
         });
 Array numpy::linalg::det(Operand a) { return bind(det_p, {functions::to_inexact(a)}); }
 

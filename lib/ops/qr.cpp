@@ -86,7 +86,7 @@ static const auto qr_def =
             return Sample{{{{shape, DType::float64}}}, {{"full_matrices", false}}};
           };
           return std::vector<Sample>{sample({3, 3}), sample({4, 2}), sample({2, 2, 3}),
-                                     sample({0, 0})};
+                                     sample({2, 4}), sample({0, 0})};
         });
 lax::linalg::QR lax::linalg::qr(Operand x, bool full_matrices) {
   const Arrays outputs = bind(qr_p, {x}, {{"full_matrices", full_matrices}});

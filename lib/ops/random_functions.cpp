@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/random_functions.h"
 
+#include <plait/ops_control.h>
+
 #include "ops/one_program.h"
 
 #include <cmath>
@@ -249,49 +251,86 @@ Array random::rademacher(Operand key, const Shape& shape, OptionalDType dtype) {
 
 namespace {
 
-// Sorts by random words, as often as makes equal words unlikely to decide.
-Array shuffle(Array key, Array x, int axis) {
-  const Dim count = x.shape().num_elements();
-  if (!count.is_constant())
-    throw ShapeError("permutation: an array of shape (" + x.shape().to_string() +
-                         ") has a named size, on which the number of rounds depends",
-                     "give the size a number");
-  const int rounds = int(std::ceil(3 * std::log(std::max<double>(1, double(count.constant()))) /
-                                   std::log(double(UINT32_MAX))));
-  for (int round = 0; round < rounds; ++round) {
-    const Array keys = lax::random_split(key, {2});
-    key = lax::index_in_dim(keys, 0, 0, false);
-    const Array words = lax::random_bits(lax::index_in_dim(keys, 1, 0, false), x.shape(), 32);
-    x = lax::sort(Operands{words, x}, axis, true, 1)[1];
-  }
-  return x;
+// Key and array after one more sort by random words.
+Arrays shuffled_once(const Array& key, const Array& x, int axis) {
+  const Array keys = lax::random_split(key, {2});
+  const Array words = lax::random_bits(lax::index_in_dim(keys, 1, 0, false), x.shape(), 32);
+  return {lax::index_in_dim(keys, 0, 0, false), lax::sort(Operands{words, x}, axis, true, 1)[1]};
 }
 
-std::int64_t population(std::string_view function, const Array& n) {
-  if (!is_integer(n.dtype()))
-    throw DtypeError(
-        std::string(function) + ": a number of dtype " + std::string(name_of(n.dtype())),
-        "give an integer, or an array");
-  return n.item<std::int64_t>();
+// As often as makes equal words unlikely to decide: ceil(3 log(count) / log(2^32 - 1)) times.
+constexpr std::int64_t largest_of_one_round = 1625, largest_of_two_rounds = 2642245;
+
+// One more round where count is larger than limit.
+Arrays shuffled_beyond(std::int64_t limit, Dim count, const Arrays& key_and_x, int axis) {
+  std::vector<Aval> avals{key_and_x[0].aval(), key_and_x[1].aval()};
+  std::vector<Dim> sizes;
+  collect_sizes(avals[1].shape, sizes);
+  CondParams cond;
+  cond.branches = {
+      make_closed_jaxpr([](std::span<const Array> in) { return Arrays{in[0], in[1]}; }, avals,
+                        sizes),
+      make_closed_jaxpr(
+          [axis](std::span<const Array> in) { return shuffled_once(in[0], in[1], axis); }, avals,
+          sizes)};
+  const Array is_larger =
+      lax::gt(number_of(count, DType::int32), Array::literal(double(limit), DType::int32));
+  return bind(
+      cond_p,
+      Arrays{lax::convert_element_type(is_larger, DType::int32), key_and_x[0], key_and_x[1]},
+      cond.to_params());
+}
+
+Array shuffle(const Array& key, const Array& x, int axis) {
+  const Dim count = x.shape().num_elements();
+  Arrays key_and_x{key, x};
+  if (less_equal(count, 1).value_or(false)) return x;
+  key_and_x = shuffled_once(key, x, axis);  // of one element or none, this changes nothing
+  for (const std::int64_t limit : {largest_of_one_round, largest_of_two_rounds}) {
+    const std::optional<bool> is_enough = less_equal(count, limit);
+    if (is_enough == true) break;
+    key_and_x = is_enough ? shuffled_once(key_and_x[0], key_and_x[1], axis)
+                          : shuffled_beyond(limit, count, key_and_x, axis);
+  }
+  return key_and_x[1];
 }
 
 }  // namespace
 
-Array random::permutation(Operand key, Operand x, int axis, bool independent) {
-  require_key("permutation", key);
-  if (x.ndim() == 0) return shuffle(key, counting(population("permutation", x)), 0);
-  const int dim = normalize_axis(axis, x.ndim(), "permutation");
-  if (independent || x.ndim() == 1) return shuffle(key, x, dim);
-  return numpy::take(x, shuffle(key, counting(x.shape(dim)), 0), dim);
+std::optional<random::Population> random::Population::from_argument(const Argument& argument) {
+  if (const auto* dim = std::get_if<Dim>(&argument.value)) return Population(*dim);
+  if (std::optional<Array> array = detail::as_array(argument)) return Population(*std::move(array));
+  return std::nullopt;
 }
 
-Array random::choice(Operand key, Operand a, const Shape& shape, bool replace,
+random::Population::Population(Array array) {
+  if (array.ndim() > 0) {
+    array_ = std::move(array);
+    return;
+  }
+  if (!is_integer(array.dtype()))
+    throw DtypeError("a number of dtype " + std::string(name_of(array.dtype())) +
+                         " for what is shuffled or drawn from",
+                     "give an integer, or an array");
+  count_ = Dim(array.item<std::int64_t>());
+}
+
+Array random::permutation(Operand key, const Population& x, int axis, bool independent) {
+  require_key("permutation", key);
+  if (x.count()) return shuffle(key, counting(*x.count()), 0);
+  const Array& array = x.array();
+  const int dim = normalize_axis(axis, array.ndim(), "permutation");
+  if (independent || array.ndim() == 1) return shuffle(key, array, dim);
+  return numpy::take(array, shuffle(key, counting(array.shape(dim)), 0), dim);
+}
+
+Array random::choice(Operand key, const Population& population, const Shape& shape, bool replace,
                      const std::optional<Array>& p, int axis) {
   require_key("choice", key);
-  const bool is_number = a.ndim() == 0;
+  const bool is_number = population.count().has_value();
+  const Array a = is_number ? Array(counting(*population.count())) : population.array();
   const int dim = is_number ? 0 : normalize_axis(axis, a.ndim(), "choice");
-  const Dim count = is_number ? Dim(population("choice", a)) : a.shape(dim),
-            draws = shape.num_elements();
+  const Dim count = a.shape(dim), draws = shape.num_elements();
   if (draws == Dim(0)) return numpy::zeros(shape, a.dtype());
   if (less_equal(count, 0) == true)
     throw ValueError("choice: nothing to choose from", "give at least one element");
@@ -307,7 +346,7 @@ Array random::choice(Operand key, Operand a, const Shape& shape, bool replace,
   }
   Array index;
   if (!p && !replace) {
-    const Array shuffled = permutation(key, is_number ? Array(counting(count)) : Array(a), dim);
+    const Array shuffled = permutation(key, a, dim);
     return lax::reshape(part(shuffled, dim, 0, draws), result);
   }
   if (!p) {

@@ -73,15 +73,18 @@ Array inverse_or_zero(const Array& x) {
 // S)), for F_ij = 1 / (s_j^2 - s_i^2) off the diagonal and D = (M - M^H) / (2 s) on it, which only
 // complex matrices have; and what lies outside the spans of U and V:
 // dU += (I - U U^H) dA V S^-1, dV += (I - V V^H) dA^H U S^-1. Townsend, "Differentiating the
-// singular value decomposition" (2016). Where singular values are equal or 0, F and S^-1 are 0, as
-// in JAX.
+// singular value decomposition" (2016). Where singular values are equal or 0, F and S^-1 are 0.
 Tangents svd_jvp(const Array& x, const Array& dx, std::span<const Array> outputs,
                  const Params& params) {
   Arrays parts(outputs.begin(), outputs.end());
   const bool vectors = params.flag("compute_uv");
   if (!vectors) parts = bind(svd_p, {x}, svd_params(true, false));
-  if (vectors && params.flag("full_matrices"))
-    throw MissingRuleError("svd: complete u and vh have no derivative", "use full_matrices=False");
+  if (vectors && params.flag("full_matrices") && !(rows_of(x.aval()) == columns_of(x.aval())))
+    throw MissingRuleError(
+        "svd: the columns of a complete u or v beyond the singular values have no derivative; x "
+        "has shape (" +
+            x.shape().to_string() + ")",
+        "use full_matrices=False, or compute_uv=False");
   const Array &s = parts[0], &u = parts[1], &vh = parts[2];
   const Array uh = adjoint(u), v = adjoint(vh), dav = matmul(dx, v), inner = matmul(uh, dav);
   const Array ds = real_diagonal(inner);
@@ -92,13 +95,13 @@ Tangents svd_jvp(const Array& x, const Array& dx, std::span<const Array> outputs
   const Array times_s = broadcast_product(inner, rows), s_times = broadcast_product(inner, columns);
   Array of_u = broadcast_product(lax::add(times_s, adjoint(times_s)), f);
   const Array of_v = broadcast_product(lax::add(s_times, adjoint(s_times)), f);
-  const Array inverse = inverse_or_zero(s);
+  const Array inverse = as_rows(inverse_or_zero(s));
   if (is_complex(x.dtype()))
-    of_u = lax::add(of_u, broadcast_product(imaginary_diagonal(inner), as_rows(inverse)));
+    of_u = lax::add(of_u, broadcast_product(imaginary_diagonal(inner), inverse));
   const Array beside_u = lax::sub(dav, matmul(u, inner));
   const Array dau = matmul(adjoint(dx), u), beside_v = lax::sub(dau, matmul(v, adjoint(inner)));
-  const Array du = lax::add(matmul(u, of_u), broadcast_product(beside_u, as_rows(inverse)));
-  const Array dv = lax::add(matmul(v, of_v), broadcast_product(beside_v, as_rows(inverse)));
+  const Array du = lax::add(matmul(u, of_u), broadcast_product(beside_u, inverse));
+  const Array dv = lax::add(matmul(v, of_v), broadcast_product(beside_v, inverse));
   return {ds, du, adjoint(dv)};
 }
 
@@ -152,9 +155,9 @@ static const auto svd_def =
             return Sample{{{{shape, DType::float64}, Values::distinct}},
                           svd_params(vectors, false)};
           };
-          return std::vector<Sample>{sample({3, 3}, true), sample({4, 2}, true),
-                                     sample({2, 2, 3}, true), sample({3, 2}, false),
-                                     sample({0, 0}, true)};
+          return std::vector<Sample>{sample({3, 3}, true),     sample({4, 2}, true),
+                                     sample({2, 2, 3}, true),  sample({3, 2}, false),
+                                     sample({2, 3, 3}, false), sample({0, 0}, true)};
         });
 lax::linalg::SVD lax::linalg::svd(Operand x, bool full_matrices) {
   const Arrays outputs = bind(svd_p, {x}, svd_params(true, full_matrices));

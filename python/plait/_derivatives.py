@@ -24,31 +24,22 @@ from plait._functions import (
 from plait._plait import flatten, unflatten
 
 
-def _refuse_holomorphic(transform, holomorphic):
-    if holomorphic:
-        _plait.fail(
-            "ValueError",
-            f"{transform}: holomorphic=True is not supported",
-            "differentiate by real and imaginary parts, or use jvp and vjp, which take complex arrays",
-        )
-
-
 def _selected(transform, fun, argnums, args, kwargs, has_aux, allow_int):
     """fun as a function of the leaves of the arguments in argnums, those leaves, and which are differentiable."""
     with applying(transform, fun):
         numbers = check_argnums(transform, fun, argnums, args)
         flat = Selected(transform, fun, numbers, args, kwargs, has_aux)
         arrays = flat.arrays()
-        return flat, arrays, differentiable(transform, flat, arrays, allow_int)
+        return flat, arrays, differentiable(arrays, allow_int)
 
 
 def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
-    """A function that returns fun's value and its gradient by the arguments in argnums.
+    """A function that returns fun's value and its gradient by the arguments in argnums, as grad has it.
 
     With has_aux=True fun returns (output, auxiliary data), and the value is that pair. With allow_int=True
     integers may be among the arguments; their gradient is None.
 
-    DtypeError when an argument or the output is no real float, ShapeError when the output is no scalar.
+    DtypeError as in grad, ShapeError when the output is no scalar.
     """
 
     def result(value, gradient):
@@ -60,10 +51,13 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
 def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """A function that returns the gradient of fun, a real scalar, by the arguments in argnums.
 
+    The gradient by a complex x + iy is df/dx - i df/dy, as in JAX: its conjugate is the direction of steepest
+    ascent. With holomorphic=True arguments and output are complex, and the gradient is the complex derivative.
     With has_aux=True fun returns (output, auxiliary data), and the result is (gradient, auxiliary data).
     With allow_int=True integers may be among the arguments; their gradient is None.
 
-    DtypeError when an argument or the output is no real float, ShapeError when the output is no scalar.
+    DtypeError when an argument is an integer, or the output an integer or complex; with holomorphic=True,
+    when one of them is not complex. ShapeError when the output is no scalar.
     """
 
     def result(value, gradient):
@@ -74,7 +68,6 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
 
 def _gradient(transform, fun, argnums, has_aux, holomorphic, allow_int, result):
     check_callable(transform, fun)
-    _refuse_holomorphic(transform, holomorphic)
 
     def gradient_of(*args, **kwargs):
         flat, arrays, wrt = _selected(transform, fun, argnums, args, kwargs, has_aux, allow_int)
@@ -90,7 +83,7 @@ def _gradient(transform, fun, argnums, has_aux, holomorphic, allow_int, result):
             return arrays
 
         outputs, gradients = _plait.flat_value_and_grad(
-            scalar, arrays, wrt, transform, name_of(fun)
+            scalar, arrays, wrt, transform, name_of(fun), bool(holomorphic), flat.place
         )
         value = unflatten(flat.outputs, outputs[:1])
         if has_aux:
@@ -336,27 +329,21 @@ def linear_transpose(fun, *primals):
 
 def _jacobian(transform, fun, argnums, has_aux, holomorphic, allow_int, chunk):
     check_callable(transform, fun)
-    _refuse_holomorphic(transform, holomorphic)
 
     def jacobian_of(*args, **kwargs):
         flat, arrays, wrt = _selected(transform, fun, argnums, args, kwargs, has_aux, allow_int)
 
-        def floats(leaves):
-            arrays = flat(leaves)
-            place = output_place(flat.outputs)
-            for index, array in enumerate(arrays[: flat.num_outputs]):
-                kind = array.dtype.kind
-                if kind in "iubc":
-                    _plait.fail(
-                        "DtypeError",
-                        f"{transform}: {place(index)} has dtype {array.dtype.name}, which has no "
-                        f"{'real ' if kind == 'c' else ''}derivative",
-                        "return floats, and the rest as auxiliary data with has_aux=True",
-                    )
-            return arrays
-
         outputs, blocks = _plait.flat_jacobian(
-            floats, arrays, wrt, transform, name_of(fun), chunk, lambda: flat.num_outputs
+            flat,
+            arrays,
+            wrt,
+            transform,
+            name_of(fun),
+            chunk,
+            bool(holomorphic),
+            flat.place,
+            lambda: flat.num_outputs,
+            lambda index: output_place(flat.outputs)(index),
         )
         rows, width = [], sum(wrt)
         for row in range(flat.num_outputs):
@@ -372,9 +359,10 @@ def _jacobian(transform, fun, argnums, has_aux, holomorphic, allow_int, chunk):
 def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False, *, chunk=None):
     """The Jacobian of fun by the arguments in argnums, by forward mode: best for few inputs.
 
-    Each block has the output's axes, then the input's. fun runs once. With has_aux=True fun returns (output,
-    auxiliary data), and the result is (Jacobian, auxiliary data). chunk bounds how many directions are in
-    memory at once.
+    Each block has the output's axes, then the input's. fun runs once. Arguments are real, outputs real or
+    complex; with holomorphic=True all are complex, and the Jacobian is of complex derivatives. With has_aux=True
+    fun returns (output, auxiliary data), and the result is (Jacobian, auxiliary data). chunk bounds how many
+    directions are in memory at once.
     """
     return _jacobian("jacfwd", fun, argnums, has_aux, holomorphic, False, chunk)
 
@@ -382,13 +370,17 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False, *, chunk=None):
 def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, *, chunk=None):
     """The Jacobian of fun by the arguments in argnums, by reverse mode: best for few outputs.
 
-    As jacfwd. With allow_int=True integers may be among the arguments; their block is None.
+    As jacfwd, but without holomorphic=True arguments may be complex and outputs are real: see grad. With
+    allow_int=True integers may be among the arguments; their block is None.
     """
     return _jacobian("jacrev", fun, argnums, has_aux, holomorphic, allow_int, chunk)
 
 
 def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
-    """The second derivatives of fun by the arguments in argnums: jacfwd of jacrev."""
+    """The second derivatives of fun by the arguments in argnums: jacfwd of jacrev.
+
+    Arguments and outputs are real, or with holomorphic=True complex.
+    """
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 

@@ -266,23 +266,9 @@ def check_argnums(transform, fun, argnums, args, what="argnums"):
     return tuple(result)
 
 
-def differentiable(transform, selected, arrays, allow_int=False):
-    """Which leaves are differentiated; DtypeError for one that is no real float, or with allow_int no number
-    that could be left out."""
-    wrt = []
-    for index, array in enumerate(arrays):
-        kind = array.dtype.kind
-        wrt.append(kind not in "iubc")
-        if kind == "c" or (kind in "iub" and not allow_int):
-            _plait.fail(
-                "DtypeError",
-                f"{transform}: {selected.place(index)} has dtype {array.dtype.name}, which has no "
-                f"{'real ' if kind == 'c' else ''}derivative",
-                "split it into real and imaginary parts, or use vjp"
-                if kind == "c"
-                else "convert it to float, or leave it out of argnums",
-            )
-    return wrt
+def differentiable(arrays, allow_int=False):
+    """Which leaves are differentiated: with allow_int no integers."""
+    return [not (allow_int and array.dtype.kind in "iub") for array in arrays]
 
 
 def spread(wrt, values):

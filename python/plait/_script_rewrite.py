@@ -41,7 +41,7 @@ from plait._script_jumps import Jumps, load, placed
 # Builtins that are called as they are: they do nothing with the value of an array.
 PLAIN = frozenset(
     "bytes callable delattr dict dir format frozenset getattr globals hasattr hash id isinstance issubclass "
-    "iter len list locals next object print property repr set setattr slice staticmethod classmethod str "
+    "iter list locals next object print property repr set setattr slice staticmethod classmethod str "
     "super tuple type vars BaseException Exception ValueError TypeError IndexError KeyError "
     "NotImplementedError RuntimeError AssertionError StopIteration".split()
 )

@@ -40,6 +40,8 @@ def mask(fun, in_shapes, out_shapes=None, *, constraints=()):
     in_shapes has a spec for each argument (a spec alone stands for one argument), in trees like the
     arguments' own. Values of sizes are keywords of the call; those that it does not give are the arrays' own, and ValueError
     when it gives none. "_" is an axis that is never padded. Padding is never read and is zero in results.
+    out_shapes, specs in a tree like the results', is checked: "n-1" for max(n-1,0) too, with the constraint that
+    it is a size, n >= 1.
     constraints say what the sizes satisfy ("n > 0", "n % 8 == 0"), as for make_jaxpr; they are checked when it
     runs, for every example of a batch.
     """

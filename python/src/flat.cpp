@@ -167,22 +167,27 @@ void add_flat(py::module_& module) {
   });
   module.def("flat_value_and_grad",
              [](py::object function, py::object primals, const std::vector<bool>& wrt,
-                const std::string& transform, const std::string& name) {
+                const std::string& transform, const std::string& name, bool holomorphic,
+                py::object place) {
                TransformScope scope(transform, name);
+               const ArgumentNames names(to_names(place));
                const Arrays arrays = to_arrays(primals);
-               const flat::ValueAndGrad result =
-                   flat::value_and_grad(to_function(function, name), arrays, wrt);
+               const flat::ValueAndGrad result = flat::value_and_grad(
+                   to_function(function, name), arrays, wrt, {.holomorphic = holomorphic});
                return py::make_tuple(from_arrays(result.outputs), from_arrays(result.gradients));
              });
   module.def(
-      "flat_jacobian", [](py::object function, py::object primals, const std::vector<bool>& wrt,
-                          const std::string& transform, const std::string& name, py::object chunk,
-                          py::object num_differentiated) {
+      "flat_jacobian",
+      [](py::object function, py::object primals, const std::vector<bool>& wrt,
+         const std::string& transform, const std::string& name, py::object chunk, bool holomorphic,
+         py::object place, py::object num_differentiated, py::object output_place) {
         TransformScope scope(transform, name);
+        const ArgumentNames names(to_names(place));
         const auto jacobian = transform == "jacfwd" ? flat::jacfwd : flat::jacrev;
-        const flat::Jacobian result =
-            jacobian(to_function(function, name), to_arrays(primals), wrt,
-                     {to_chunk(chunk), [&] { return num_differentiated().cast<std::size_t>(); }});
+        const flat::Jacobian result = jacobian(
+            to_function(function, name), to_arrays(primals), wrt,
+            {to_chunk(chunk), holomorphic, [&] { return num_differentiated().cast<std::size_t>(); },
+             [&](std::size_t i) { return output_place(i).cast<std::string>(); }});
         return py::make_tuple(from_arrays(result.outputs), from_arrays(result.derivatives));
       });
   module.def("flat_call", [](const Jaxpr& jaxpr, py::object inputs, const std::string& name) {

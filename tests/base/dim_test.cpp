@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <plait/base/error.h>
+#include <plait/base/size_facts.h>
 
 #include <algorithm>
 #include <sstream>
@@ -385,4 +386,18 @@ TEST_CASE("an expression whose text would be enormous is a ShapeError") {
       }(),
       ShapeError);
   CHECK(grown.to_string().size() <= 10000);
+}
+
+TEST_CASE("minima are what declared orders make of them") {
+  auto equal_where = [](const char* left, const char* right, const char* a, const char* b) {
+    const std::pair<Dim, Dim> order{Dim::parse(left), Dim::parse(right)};
+    const SizeFacts facts(std::span(&order, 1));
+    return equal(Dim::parse(a), Dim::parse(b));
+  };
+  CHECK(equal_where("1", "n", "max(n-1, 0)", "n-1") == true);
+  CHECK(equal_where("m", "n", "min(n, m)*2 + 1", "2*m+1") == true);
+  CHECK(equal_where("2", "n", "max(n-1, 0) + max(n-2, 0)", "2*n-3") == true);
+  CHECK(equal_where("0", "n", "max(n-1, 0)", "n-1") != true);
+  CHECK(equal_where("n", "m", "min(n, m)", "m") != true);
+  CHECK(equal(Dim::parse("max(n-1, 0)"), Dim::parse("n-1")) != true);
 }

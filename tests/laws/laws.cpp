@@ -76,6 +76,8 @@ std::optional<std::string> reasoned_exception(const Law& law, const Primitive& p
     return "its tangent is zero, which a case of its own checks";
   if ((name == "cast" || name == "narrow") && law.check == weakness_is_kept)
     return "its parameters say whether the result is weak";
+  if (name == "det" && law.check == instantiate_is_trace)
+    return "its derivative is a polynomial up to three rows, and a named size may be more";
   return std::nullopt;
 }
 

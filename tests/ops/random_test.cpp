@@ -17,6 +17,18 @@ Array key(std::uint32_t seed) { return array<std::uint32_t>({0, seed}); }
 
 }  // namespace
 
+TEST_CASE("a permutation of a size is jax.random.permutation, of a named one too") {
+  const auto shuffled = [](const Array& x) -> Array {
+    return random::permutation(key(3), x.shape(0));
+  };
+  const std::vector<std::int32_t> of_five{0, 4, 2, 1, 3}, of_2000{1883, 819, 811, 456};
+  CHECK(elements<std::int32_t>(random::permutation(key(3), 5)) == of_five);
+  CHECK(elements<std::int32_t>(random::permutation(key(3), numpy::arange(5))) == of_five);
+  CHECK(elements<std::int32_t>(mask(shuffled, "n")(numpy::zeros({5}), {{"n", 5}})) == of_five);
+  const Array large = mask(shuffled, "n")(numpy::zeros({2000}), {{"n", 2000}});
+  CHECK(elements<std::int32_t>(lax::slice_in_dim(large, 0, 4, 1, 0)) == of_2000);
+}
+
 TEST_CASE("bits of every width and shape equal jax.random.bits") {
   CHECK(elements<std::uint8_t>(lax::random_bits(key(42), {2, 3}, 8)) ==
         std::vector<std::uint8_t>{0xa2, 0xd9, 0xf9, 0xd7, 0x15, 0xd8});

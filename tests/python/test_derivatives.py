@@ -153,10 +153,144 @@ def test_integers_are_refused_or_left_out():
     value, gradient = plait.value_and_grad(loss, allow_int=True)(p)
     assert gradient["n"] is None
     assert plait.jacrev(loss, allow_int=True)(p)["n"] is None
-    with pytest.raises(plait.ValueError, match="holomorphic=True is not supported"):
-        plait.grad(loss, holomorphic=True)
-    with pytest.raises(plait.DtypeError, match="has no real derivative"):
-        plait.grad(lambda z: abs(z))(1j)
+
+
+Z = np.complex128([0.5 - 1.25j, -0.75 + 0.5j, 1.5 + 2j])
+
+
+def complex_gradient(f, z, step=1e-6):
+    """df/dx - i df/dy of a real f by central differences."""
+    result = np.zeros_like(z)
+    for i in np.ndindex(z.shape):
+        for direction, factor in ((1, 1), (1j, -1j)):
+            ahead, behind = z.copy(), z.copy()
+            ahead[i] += step * direction
+            behind[i] -= step * direction
+            result[i] += factor * (float(f(ahead)) - float(f(behind))) / (2 * step)
+    return result
+
+
+# With JAX's figures at Z.
+REAL_OF_COMPLEX = [
+    (
+        lambda z: (abs(z) ** 4).sum(),
+        [3.625 + 9.0625j, -2.4375 - 1.625j, 37.5 - 50j],
+    ),
+    (
+        lambda z: pnp.real(pnp.exp(z) * pnp.conj(z[::-1])).sum(),
+        [
+            -4.214444954993987 - 7.4618624027564j,
+            0.2168674568596817 - 0.6035833554442172j,
+            -5.506627102860031 + 1.2709043859830498j,
+        ],
+    ),
+    (lambda z: pnp.angle(z).sum() + pnp.linalg.norm(z), None),
+    (lambda z: pnp.real(pnp.vdot(z, pnp.sqrt(z))) + pnp.tanh(z).imag.prod(), None),
+    (lambda z: plait.lax.scan(lambda c, x: (c * x + pnp.conj(c), abs(c)), 1j, z)[1].sum(), None),
+]
+
+
+@pytest.mark.parametrize("function, figures", REAL_OF_COMPLEX)
+def test_the_gradient_of_a_real_function_by_complex_arguments(function, figures):
+    expected = complex_gradient(function, Z)
+    if figures:
+        np.testing.assert_allclose(expected, figures, rtol=1e-8)
+    for gradient in (plait.grad(function), plait.jit(plait.grad(function)), plait.jacrev(function)):
+        np.testing.assert_allclose(gradient(Z), expected, rtol=1e-7, atol=1e-9)
+    value, gradient = plait.value_and_grad(function)(Z)
+    assert float(value) == pytest.approx(float(function(Z))) and gradient.dtype == np.complex128
+    both = plait.vmap(plait.grad(function))(np.stack([Z, Z[::-1]]))
+    np.testing.assert_allclose(both[0], expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(both[1], complex_gradient(function, Z[::-1]), rtol=1e-7, atol=1e-9)
+    # As vjp has it.
+    np.testing.assert_allclose(plait.vjp(function, Z)[1](1.0)[0], expected, rtol=1e-7, atol=1e-9)
+
+
+def test_complex_arguments_among_others():
+    def loss(p, x):
+        return (p["b"] * abs(p["z"]) ** 2).sum() * x
+
+    gradients = plait.grad(loss, argnums=(0, 1))({"z": Z, "b": X}, 2.0)
+    np.testing.assert_allclose(gradients[0]["z"], 4 * X * Z.conj())
+    np.testing.assert_allclose(gradients[0]["b"], 2 * abs(Z) ** 2)
+    assert float(gradients[1]) == pytest.approx((X * abs(Z) ** 2).sum())
+    assert plait.grad(lambda z: abs(z) ** 2)(1 + 2j) == 2 - 4j
+    np.testing.assert_array_equal(plait.grad(lambda z: abs(z).sum())(np.zeros(2, complex)), [0, 0])
+    single = plait.grad(lambda z: (abs(z) ** 2).sum())(Z.astype(np.complex64))
+    assert single.dtype == np.complex64
+    np.testing.assert_allclose(single, 2 * Z.conj(), rtol=1e-6)
+
+
+def test_second_derivatives_by_complex_arguments():
+    gradient = plait.grad(lambda z: (abs(z) ** 4).sum())
+    squared = plait.grad(lambda z: (abs(gradient(z)) ** 2).sum())
+    # |4 |z|^2 conj(z)|^2 = 16 |z|^6.
+    np.testing.assert_allclose(squared(Z), 96 * abs(Z) ** 4 * Z.conj())
+    v = Z[::-1].copy()
+    pushed = plait.jvp(gradient, (Z,), (v,))[1]
+    wanted = (np.asarray(gradient(Z + 1e-6 * v)) - np.asarray(gradient(Z - 1e-6 * v))) / 2e-6
+    np.testing.assert_allclose(pushed, wanted, rtol=1e-7)
+    product = plait.hvp(lambda z: (abs(z) ** 4).sum(), (Z,), (v,))
+    np.testing.assert_allclose(product[0], wanted, rtol=1e-7)
+
+
+def test_masked_functions_of_complex_arguments():
+    padded = np.concatenate([Z, [np.nan * 1j]])
+    masked = plait.mask(lambda z: (abs(z) ** 2).sum() * z.shape[0], "c128[n]")
+    np.testing.assert_allclose(
+        plait.grad(lambda z: masked(z, n=3))(padded), np.append(6 * Z.conj(), 0)
+    )
+    cut = plait.vmap(plait.grad(lambda z, n: masked(z, n=n)), in_axes=(None, 0))(
+        padded, np.int32([1, 2])
+    )
+    np.testing.assert_allclose(cut[1], [4 * Z[0].conj(), 4 * Z[1].conj(), 0, 0])
+
+
+def test_derivatives_of_holomorphic_functions():
+    def f(z):
+        return (pnp.exp(z) * z).sum()
+
+    for run in (lambda f: f, plait.jit):
+        gradient = run(plait.grad(f, holomorphic=True))(Z)
+        np.testing.assert_allclose(gradient, np.exp(Z) * (1 + Z), rtol=1e-12)
+        value, gradient = run(plait.value_and_grad(f, holomorphic=True))(Z)
+        np.testing.assert_allclose(value, (np.exp(Z) * Z).sum(), rtol=1e-12)
+        np.testing.assert_allclose(gradient, np.exp(Z) * (1 + Z), rtol=1e-12)
+        hessian = run(plait.hessian(f, holomorphic=True))(Z)
+        np.testing.assert_allclose(hessian, np.diag(np.exp(Z) * (2 + Z)), rtol=1e-12)
+    w = Z[:, None] * Z + 1j
+    for jacobian in (plait.jacfwd, plait.jacrev):
+        blocks = jacobian(lambda z: pnp.exp(z) @ w, holomorphic=True)(Z)
+        np.testing.assert_allclose(blocks, w.T * np.exp(Z), rtol=1e-12)
+        by_row = plait.vmap(jacobian(lambda z: z**2, holomorphic=True))(np.stack([Z, 2 * Z]))
+        np.testing.assert_allclose(by_row[1], np.diag(4 * Z), rtol=1e-12)
+    cube = plait.grad(plait.grad(lambda z: z**3, holomorphic=True), holomorphic=True)
+    np.testing.assert_allclose(cube(1 + 2j), 6 + 12j)
+    # JAX takes such a function at its word.
+    conj = plait.grad(lambda z: (pnp.conj(z) * z).sum(), holomorphic=True)
+    np.testing.assert_allclose(conj(Z), 2 * Z.conj())
+
+
+def test_jacobians_between_real_and_complex():
+    forward = plait.jacfwd(lambda x: pnp.exp(1j * x))(X)
+    np.testing.assert_allclose(forward, np.diag(1j * np.exp(1j * X)), rtol=1e-12)
+    backward = plait.jacrev(lambda z: abs(z) ** 2)(Z)
+    np.testing.assert_allclose(backward, np.diag(2 * Z.conj()), rtol=1e-12)
+
+
+def test_what_has_no_complex_derivative_is_refused():
+    for transform, function, at, options, text in (
+        (plait.grad, lambda z: z, 1j, {}, "the function returns complex128, of which only holo"),
+        (plait.jacrev, lambda z: z, 1j, {}, "jacrev: the output has dtype complex128"),
+        (plait.jacfwd, lambda z: abs(z), 1j, {}, "jacfwd: argument 0 has dtype complex128, by"),
+        (plait.hessian, lambda z: abs(z), 1j, {}, "argument 0 has dtype complex128"),
+        (plait.grad, lambda x: x, 1.0, {"holomorphic": True}, "of complex arguments"),
+        (plait.jacfwd, lambda x: x, 1.0, {"holomorphic": True}, "of complex arguments"),
+        (plait.grad, lambda z: abs(z), 1j, {"holomorphic": True}, "complex values"),
+        (plait.jacrev, lambda z: abs(z), 1j, {"holomorphic": True}, "complex values"),
+    ):
+        with pytest.raises(plait.DtypeError, match=text):
+            transform(function, **options)(at)
 
 
 def test_hvp_and_hessian():
@@ -227,3 +361,63 @@ def test_checkpoint():
     np.testing.assert_allclose(plait.grad(h)(X), 2 * X)
     with pytest.raises(plait.TreeError, match="checkpoint: argument 2 is"):
         remat(X, 3, "three")
+
+
+# --- Second derivatives where a formula divides by zero ----------------------------------------------
+
+
+def second_of_prod(x):
+    return np.array(
+        [
+            [0 if i == j else np.prod(np.delete(x, [i, j])) for j in range(len(x))]
+            for i in range(len(x))
+        ]
+    )
+
+
+TWICE = {
+    "hessian": plait.hessian,
+    "jacrev of jacrev": lambda f: plait.jacrev(plait.jacrev(f)),
+    "jacrev of jacfwd": lambda f: plait.jacrev(plait.jacfwd(f)),
+    "jacfwd of jacfwd": lambda f: plait.jacfwd(plait.jacfwd(f)),
+}
+
+
+@pytest.mark.parametrize("x", [[2.0, 0, 3, 4], [2.0, 0, 0, 4], [0.0, 0, 0, 4], [0.0, 0, 0, 0]])
+@pytest.mark.parametrize("twice", TWICE.values(), ids=TWICE)
+def test_second_derivatives_of_products_with_zeros(twice, x):
+    x = np.array(x)
+    padded = np.append(x, [np.nan, np.nan])
+    weights = np.arange(1.0, 5.0)
+    sums = np.zeros((4, 4))
+    for count, weight in enumerate(weights, 1):
+        sums[:count, :count] += weight * second_of_prod(x[:count])
+    for f, expected in (
+        (pnp.prod, second_of_prod(x)),
+        (lambda x: (pnp.cumprod(x) * pnp.arange(1, x.shape[0] + 1)).sum(), sums),
+        (lambda x: pnp.prod(x.reshape(2, -1), axis=1).prod(), second_of_prod(x)),
+    ):
+        second = twice(f)
+        np.testing.assert_allclose(second(x), expected)
+        np.testing.assert_allclose(plait.jit(second)(x), expected)
+        np.testing.assert_allclose(plait.vmap(second)(np.stack([x, x]))[1], expected)
+        if f(padded).shape == () and x.shape[0] == 4:
+            masked = plait.mask(f, "n", constraints=["n % 2 == 0"])
+            block = np.asarray(twice(lambda x, m=masked: m(x, n=4))(padded))
+            np.testing.assert_allclose(block[:4, :4], expected)
+            assert not block[4:].any() and not block[:, 4:].any()
+
+
+def test_second_derivatives_of_sinc_and_power_at_zero():
+    # sinc'' = -pi^2 / 3 at 0, and its fourth derivative pi^4 / 5.
+    second = plait.grad(plait.grad(pnp.sinc))
+    np.testing.assert_allclose(second(np.float64(0)), -(np.pi**2) / 3, rtol=1e-12)
+    fourth = plait.grad(plait.grad(second))
+    np.testing.assert_allclose(fourth(np.float64(0)), np.pi**4 / 5, rtol=1e-12)
+    np.testing.assert_allclose(
+        plait.vmap(second)(np.array([0.0, 1.0])), [-(np.pi**2) / 3, 2.0], rtol=1e-9
+    )
+    # d/dy (y x^(y-1)) = 1/x at y = 0.
+    hessian = plait.hessian(lambda p: p[0] ** p[1])(np.array([2.0, 0.0]))
+    np.testing.assert_allclose(hessian, [[0, 0.5], [0.5, np.log(2) ** 2]], rtol=1e-12)
+    np.testing.assert_allclose(plait.grad(lambda p: p[0] ** p[1])(np.zeros(2)), [0, 0])

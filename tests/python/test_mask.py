@@ -5,6 +5,8 @@ Every padding is NaN, so a rule that reads it shows.
 SPDX-License-Identifier: Apache-2.0
 """
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -312,3 +314,129 @@ def test_a_call_that_gives_no_size_is_an_error_unless_the_arrays_have_named_ones
     assert plait.mask(lambda x: x.sum(), "n d")(pnp.ones((2, 3)), n=1).tolist() == 3
     program = plait.make_jaxpr(lambda x: plait.mask(lambda y: y.sum(), "m")(x))("n")
     assert plait.instantiate(program, n=4)(pnp.ones(4)).tolist() == 4
+
+
+# --- Declared outputs ------------------------------------------------------------------------------
+
+
+def test_a_declared_output_that_equals_the_traced_one_for_sizes_is_accepted():
+    x = f64([3, 1, 4, 1, 5])
+    cases = [
+        (lambda x: x[1:], "n-1"),
+        (lambda x: pnp.diff(x), "n-1"),
+        (lambda x: x[2:], "n-2"),
+        (lambda x: (x[1:], x), ["n-1", "n"]),
+        (lambda x: pnp.outer(x[1:], x[:-2]), "n-1 n-2"),
+        (lambda x: x[: x.shape[0] - 1], "n-1"),
+        (lambda x: x[1:], "max(n-1,0)"),
+    ]
+    for function, declared in cases:
+        m = plait.mask(function, "n", declared)
+        for n in (2, 4):
+            for ours, numpys in zip(
+                plait.tree.leaves(m(padded(x[:n], 5), n=n)), plait.tree.leaves(function(x[:n]))
+            ):
+                part = tuple(slice(size) for size in numpys.shape)
+                np.testing.assert_allclose(np.asarray(ours)[part], numpys, rtol=1e-6)
+    with pytest.raises(plait.ShapeError, match=r"shape \(n\), and out_shapes says \"n-1\""):
+        plait.mask(lambda x: x, "n", "n-1")(x, n=2)
+    with pytest.raises(plait.ShapeError, match=r"out_shapes says \"n-2\""):
+        plait.mask(lambda x: x[1:], "n", "n-2")(x, n=2)
+    with pytest.raises(plait.ShapeError, match=r"out_shapes says \"n n\""):
+        plait.mask(lambda x: x, "n", "n n")(x, n=2)
+
+
+def test_what_a_declared_output_needs_is_checked_at_the_call():
+    x = f64([3, 1, 4, 1, 5])
+    m = plait.mask(lambda x: x[1:], "n", "n-1")
+    np.testing.assert_array_equal(m(padded(x[:1], 5), n=1), np.zeros(4))
+    with pytest.raises(plait.ShapeError, match="needs 0 <= n-1"):
+        m(padded(x[:0], 5), n=0)
+    ragged = plait.vmap(lambda x, n: m(x, n=n))
+    batch = np.stack([x, x])
+    np.testing.assert_array_equal(ragged(batch, np.int32([1, 2])), [[0] * 4, [1, 0, 0, 0]])
+    with pytest.raises(plait.ShapeError, match="example 1"):
+        ragged(batch, np.int32([3, 0]))
+    # Without the declaration no element of none is none.
+    np.testing.assert_array_equal(plait.mask(lambda x: x[1:], "n")(padded(x[:0], 5), n=0), [0] * 4)
+    # A declared constraint says the same.
+    m = plait.mask(lambda x: x[2:], "n", "n-2", constraints=["n >= 2"])
+    np.testing.assert_array_equal(m(padded(x[:4], 5), n=4), [4, 1, 0])
+    # Of two elements np.convolve makes two of three.
+    smooth = functools.partial(pnp.convolve, v=pnp.ones(3), mode="valid")
+    m = plait.mask(smooth, "n", "n-2", constraints=["n >= 3"])
+    np.testing.assert_allclose(m(padded(x[:4], 5), n=4)[:3], [8, 6, 0])
+    with pytest.raises(plait.ShapeError, match="out_shapes says"):
+        plait.mask(smooth, "n", "n-2")(padded(x[:4], 5), n=4)
+    even = plait.mask(lambda x: x[: x.shape[0] // 2 * 2], "n", "n")
+    np.testing.assert_array_equal(even(padded(x[:4], 5)[:4], n=4), x[:4])
+    with pytest.raises(plait.ShapeError, match="n % 2 == 0"):
+        even(padded(x[:3], 4), n=3)
+
+
+# --- Functions of sizes ----------------------------------------------------------------------------
+
+
+def test_permutations_of_named_sizes_are_those_of_numbers():
+    key = plait.random.PRNGKey(3)
+    x = np.arange(20.0).reshape(10, 2)
+    functions = (
+        lambda x: plait.random.permutation(key, x),
+        lambda x: plait.random.permutation(key, x.shape[0]),
+        lambda x: plait.random.permutation(key, x[:, 0]),
+        lambda x: plait.random.permutation(key, x, independent=True),
+        lambda x: plait.random.choice(key, x.shape[0], (3,)),
+    )
+    for f in functions:
+        for n in (1, 5, 10):
+            wanted = np.asarray(f(pnp.asarray(x[:n])))
+            np.testing.assert_array_equal(plait.jit(f, sizes="n 2")(x[:n]), wanted)
+            ours = np.asarray(plait.mask(f, "n 2")(padded(x[:n], 10, 2), n=n))
+            np.testing.assert_array_equal(ours[: len(wanted)], wanted)
+            assert not ours[len(wanted) :].any()
+    # JAX's figures.
+    shuffled = plait.jit(lambda x: plait.random.permutation(key, x.shape[0]), sizes="n")
+    assert shuffled(np.zeros(5)).tolist() == [0, 4, 2, 1, 3]
+    # Beyond 1625 elements JAX sorts twice.
+    assert shuffled(np.zeros(2000))[:8].tolist() == [1883, 819, 811, 456, 1123, 377, 1813, 1511]
+    ragged = plait.vmap(lambda x, n: plait.mask(functions[1], "n 2")(x, n=n), in_axes=(None, 0))
+    both = ragged(np.zeros((2000, 2)), np.int32([5, 2000]))
+    assert both[0, :5].tolist() == [0, 4, 2, 1, 3] and not both[0, 5:].any()
+    assert both[1, :4].tolist() == [1883, 819, 811, 456]
+
+
+def test_scripted_functions_take_the_length_of_a_named_size():
+    @plait.script
+    def total(x):
+        result = 0.0
+        for i in range(len(x)):
+            result = result + x[i] * len(x)
+        return result / max(len([1, 2]), 1)
+
+    x = f64([1, 2, 4, 8])
+    for n in (1, 3, 4):
+        wanted = x[:n].sum() * n / 2
+        assert float(total(x[:n])) == pytest.approx(wanted)
+        assert float(plait.jit(total, sizes="n")(x[:n])) == pytest.approx(wanted)
+        assert float(plait.mask(total, "n")(padded(x[:n], 4), n=n)) == pytest.approx(wanted)
+    with pytest.raises(plait.TracerError, match="use x.shape"):
+        plait.mask(lambda x: x.sum() / len(x), "n")(x, n=2)
+
+
+def test_traced_shifts_and_counts_on_a_ragged_axis():
+    x = RNG.normal(size=(5, 3))
+    roll = plait.mask(lambda x, s: pnp.roll(x, (s, 1), axis=(0, 1)), ["n d", "i32[]"])
+    repeat = plait.mask(
+        lambda x, c: pnp.repeat(x, c, axis=0, total_repeat_length=6), ["n d", "i32[n]"]
+    )
+    counts = np.int32([2, 0, 3, 1, 1])
+    for n in (1, 3, 5):
+        for shift in (-7, 0, 2):
+            ours = roll(padded(x[:n], 5, 3), np.int32(shift), n=n, d=3)
+            np.testing.assert_array_equal(
+                ours, zero_padded(np.roll(x[:n], (shift, 1), (0, 1)), 5, 3)
+            )
+        ours = repeat(padded(x[:n], 5, 3), zero_padded(counts[:n], 5).astype(np.int32), n=n)
+        wanted = np.repeat(x[:n], counts[:n], axis=0)
+        wanted = np.concatenate([wanted, np.repeat(x[n - 1 : n], 6, axis=0)])[:6]
+        np.testing.assert_array_equal(ours, wanted)

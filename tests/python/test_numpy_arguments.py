@@ -3,6 +3,8 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import functools
+
 import numpy as np
 import plait
 import plait.numpy as pnp
@@ -64,6 +66,27 @@ def test_repeat_by_counts():
     check(pnp.repeat(x, counts, 0), np.repeat(x, counts, 0))
     check(pnp.repeat(x, [1, 2, 0, 3], axis=1), np.repeat(x, [1, 2, 0, 3], axis=1))
     check(pnp.repeat(x, np.array([2]), 1), np.repeat(x, np.array([2]), 1))
+    # JAX's figures: what is more is cut, what lacks repeats the last element.
+    y = np.array([1.0, 2.0, 3.0])
+    for given, total, wanted in (
+        ([1, 2, 0], 6, [1, 2, 2, 3, 3, 3]),
+        ([3, 0, 4], 4, [1, 1, 1, 3]),
+        ([0, 0, 0], 3, [3, 3, 3]),
+        (2, 4, [1, 1, 2, 2]),
+        (2, 6, [1, 1, 2, 2, 3, 3]),
+        (2, 8, [1, 1, 2, 2, 3, 3, 3, 3]),
+    ):
+        repeat = functools.partial(pnp.repeat, y, total_repeat_length=total)
+        check(repeat(np.int32(given)), wanted)
+        check(repeat(given), wanted)
+        check(plait.jit(repeat)(np.int32(given)), wanted)
+        check(plait.vmap(repeat)(np.int32([given, given]))[1], wanted)
+        gradient = plait.grad(
+            lambda y, total=total, given=given: (
+                pnp.repeat(y, given, total_repeat_length=total) * np.arange(total)
+            ).sum()
+        )(y)
+        check(gradient, [np.arange(total)[np.array(wanted) == value].sum() * 1.0 for value in y])
     jitted = plait.jit(lambda x, n: pnp.repeat(x, n, 0, total_repeat_length=4))
     check(jitted(x, counts), x[[0, 0, 2, 2]])
     check(

@@ -234,6 +234,41 @@ def test_rearranging():
     check(pnp.roll(np.zeros((0, 2)), 1, 0), np.zeros((0, 2)))
 
 
+def test_rolling_by_traced_shifts():
+    for shift in (-9, -1, 0, 2, 11):
+        s = np.int32(shift)
+        for call, wanted in (
+            (lambda s: pnp.roll(X, s), np.roll(X, shift)),
+            (lambda s: pnp.roll(X, s, 1), np.roll(X, shift, 1)),
+            (lambda s: pnp.roll(X, (s, 1), (0, 1)), np.roll(X, (shift, 1), (0, 1))),
+            (lambda s: pnp.roll(X, [2, s], (0, 1)), np.roll(X, (2, shift), (0, 1))),
+            (lambda s: pnp.roll(X, s, (0, 1)), np.roll(X, shift, (0, 1))),
+            (lambda s: pnp.roll(X, (s, -s), (0, 0)), X),
+            (
+                lambda s: pnp.roll(X, pnp.stack([s, 2 * s]), (0, 1)),
+                np.roll(X, (shift, 2 * shift), (0, 1)),
+            ),
+        ):
+            check(plait.jit(call)(s), wanted)
+            check(plait.jit(call)(shift), wanted)
+            check(plait.jit(call)(np.int8(shift)), wanted)
+    shifts = np.arange(-2, 3)
+    check(
+        plait.vmap(lambda s: pnp.roll(X, (s, 1), (0, 1)))(shifts),
+        np.stack([np.roll(X, (s, 1), (0, 1)) for s in shifts]),
+    )
+    weights = np.arange(X.size).reshape(X.shape)
+    turned = plait.jit(lambda x, s: (pnp.roll(x, (s, 1), (0, 1)) * weights).sum())
+    np.testing.assert_array_equal(
+        plait.grad(turned)(X * 1.0, 2), np.roll(weights, (-2, -1), (0, 1))
+    )
+    check(plait.jit(lambda s: pnp.roll(np.zeros((0, 2)), s, 0))(1), np.zeros((0, 2)))
+    with pytest.raises(plait.DtypeError, match="a shift of dtype float32"):
+        plait.jit(lambda s: pnp.roll(X, s))(np.float32(1))
+    with pytest.raises(plait.ValueError, match="3 shifts for 2 axes"):
+        plait.jit(lambda s: pnp.roll(X, (s, s, s), (0, 1)))(1)
+
+
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap"])
 @pytest.mark.parametrize("width", [2, (1, 2), ((1, 0), (0, 3), (7, 9))])
 def test_pad(mode, width):

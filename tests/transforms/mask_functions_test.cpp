@@ -120,6 +120,20 @@ TEST_CASE("make_jaxpr of C++ functions takes specs in place of values") {
             .to_string() == "f64[3,k]");
 }
 
+TEST_CASE("a declared output of mask that equals the traced one for sizes is accepted") {
+  const auto tail = [](const Array& x) -> Array {
+    return lax::slice_in_dim(x, 1, x.shape(0), 1, 0);
+  };
+  const Array x = normal({4}, 3);
+  const auto m = mask(tail, "n", "n-1");
+  const std::vector<double> cut = elements<double>(m(x, {{"n", 3}})), all = elements<double>(x);
+  CHECK(cut == std::vector<double>{all[1], all[2], 0});
+  CHECK(problem([&] { m(x, {{"n", 0}}).buffer(); }).find("needs 0 <= n-1") != std::string::npos);
+  CHECK(problem([&] {
+          mask(tail, "n", "n-2")(x, {{"n", 3}});
+        }).starts_with("mask: output 0 has shape (max(n-1, 0)), and out_shapes says \"n-2\""));
+}
+
 TEST_CASE("errors of named sizes in C++ say what Python's say") {
   const Weights p = weights();
   const Array x = normal({4, 2}, 3);

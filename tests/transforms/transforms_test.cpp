@@ -4,6 +4,7 @@
 #include <plait/plait.h>
 
 #include <cmath>
+#include <complex>
 #include <string>
 
 #include "../problem.h"
@@ -87,6 +88,43 @@ TEST_CASE("second derivatives: hessian, hvp, and grad of grad") {
     }
   const Array product = hvp(f)(x, direction);
   for (int i = 0; i < 3; ++i) CHECK(at(product, i) == doctest::Approx(at(h, 4 * i)));
+}
+
+TEST_CASE("gradients by complex arguments, and derivatives of holomorphic functions") {
+  using Complex = std::complex<double>;
+  const Array x = ramp(2), z = lax::complex(x, x * x - 0.5);
+  auto number = [](const Array& array, std::int64_t i) {
+    return Complex(at(lax::real(array), i), at(lax::imag(array), i));
+  };
+  auto squares = [](const Array& z) -> Array {
+    const Array size = lax::abs(z);
+    return sum(size * size);
+  };
+  auto cubes = [](const Array& z) -> Array { return sum(z * z * z); };
+  auto square = [](const Array& z) -> Array { return z * z; };
+  const flat::GradOptions holomorphic{.holomorphic = true};
+  const Array gradient = grad(squares)(z), slope = grad(cubes, holomorphic)(z);
+  const Array second = hessian(cubes, {.holomorphic = true})(z);
+  const Array columns = jacfwd(square, {.chunk = 1, .holomorphic = true})(z);
+  const Array rows = jacrev(square, {.holomorphic = true})(z);
+  for (int i = 0; i < 2; ++i) {
+    const Complex point = number(z, i);
+    // d|z|^2 = 2 conj(z), as df/dx - i df/dy.
+    CHECK(std::abs(number(gradient, i) - 2.0 * std::conj(point)) < 1e-12);
+    CHECK(std::abs(number(slope, i) - 3.0 * point * point) < 1e-12);
+    CHECK(std::abs(number(second, 3 * i) - 6.0 * point) < 1e-12);
+    CHECK(std::abs(number(columns, 3 * i) - 2.0 * point) < 1e-12);
+    CHECK(std::abs(number(rows, 3 * i) - 2.0 * point) < 1e-12);
+  }
+  CHECK(problem([&] {
+          grad(cubes)(z);
+        }).starts_with("grad: the function returns complex128, of which only holomorphic"));
+  CHECK(problem([&] {
+          grad(squares, holomorphic)(z);
+        }).starts_with("grad: the function returns float64, and holomorphic functions have"));
+  CHECK(problem([&] {
+          jacfwd(squares)(z);
+        }).starts_with("jacfwd: argument 0 has dtype complex128, by which only holomorphic"));
 }
 
 TEST_CASE("per-example gradients by vmap equal a loop over examples") {
