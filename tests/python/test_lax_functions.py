@@ -219,3 +219,14 @@ def test_attention_over_some_batched_operands_is_a_loop(axes):
     for i in range(3):
         one = [x if axis is None else x[i] for x, axis in zip(operands, axes)]
         np.testing.assert_allclose(result[i], attend(*one), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("depth, value_depth", [(8, 8), (8, 16), (16, 8), (8, 12), (4, 1), (1, 4)])
+def test_attention_over_values_of_any_depth(depth, value_depth):
+    rng = np.random.default_rng(0)
+    q, k = (rng.normal(size=(2, 3, n, depth)).astype(np.float32) for n in (7, 11))
+    v = rng.normal(size=(2, 3, 11, value_depth)).astype(np.float32)
+    scores = q.astype(np.float64) @ np.swapaxes(k, -1, -2) / np.sqrt(depth)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    wanted = weights / weights.sum(-1, keepdims=True) @ v
+    np.testing.assert_allclose(plait.nn.attention(q, k, v), wanted, rtol=1e-4, atol=1e-5)

@@ -143,6 +143,9 @@ Support supports_attention(std::span<const Aval> inputs) {
       if (!(input.shape[axis] == inputs[0].shape[axis]))
         return Support::no("operands that several examples share");
   }
+  // Of another depth it writes wrong values, or beyond the result.
+  if (!(inputs[2].shape[3] == inputs[0].shape[3]))
+    return Support::no("values of another depth than keys");
   return Support::yes();
 }
 
