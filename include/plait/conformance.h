@@ -1,5 +1,5 @@
-// Conformance of a backend: the laws that kernels must obey, over every primitive and dtype that it
-// says it supports.
+// Conformance of a backend: the laws that kernels must obey, over every primitive and each of all
+// 15 dtypes that it says it supports, in small and in large cases.
 //
 //   plait::ConformanceReport report = plait::conformance("accelerator");
 //   std::puts(report.to_string().c_str());

@@ -38,7 +38,14 @@ Case make_case(const Primitive& primitive, Sample sample);
 // The samples that the primitive's block gives; custom_linear is applied by custom_vjp, and
 // empty_stack by a loop in a branch.
 std::vector<Case> cases_of(const Primitive& primitive);
-// The case with this dtype in place of float64; nothing when the Abstract rule refuses it.
+// Cases above the least work of every backend, most in sizes that no vector divides: what libraries
+// take in large pieces only, or whole. Of dot_general and conv, and of composites by their symbols.
+std::vector<Case> large_cases();
+// The primitive applied to so many examples of the case at once; nothing where that is not one
+// application of it.
+std::optional<Case> enlarged(const Case& one, std::int64_t examples);
+// The case with this dtype in place of float64; nothing when the Abstract rule refuses it, or the
+// function that reaches the primitive.
 std::optional<Case> with_dtype(const Case& original, DType dtype);
 
 // Every primitive but the mutants.

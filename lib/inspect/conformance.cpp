@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/conformance.h>
 
-#include <plait/composites.h>
-#include <plait/lax.h>
-#include <plait/nn.h>
-#include <plait/numpy.h>
+#include <plait/ops.h>
 #include <plait/run.h>
 #include <plait/tolerance.h>
 #include <plait/wait.h>
@@ -25,42 +22,36 @@ using laws::Case;
 using State = ConformanceRow::State;
 
 constexpr DType dtypes[] = {DType::float64, DType::float32,    DType::bfloat16, DType::float16,
-                            DType::int32,   DType::complex128, DType::complex64};
+                            DType::int32,   DType::int64,      DType::int16,    DType::int8,
+                            DType::uint64,  DType::uint32,     DType::uint16,   DType::uint8,
+                            DType::bool_,   DType::complex128, DType::complex64};
+// Examples at once: vectors of every width, and a rest; and, in float32, what threads divide.
+constexpr std::int64_t many = 101, most = 20011;
 
-// What libraries take whole or in large pieces only: composites, and products that are worth it.
-std::vector<std::pair<std::string, Case>> function_cases() {
-  auto make = [](const char* name, std::vector<Shape> shapes, auto function) {
-    Case made{name, nullptr, {}, {}, {}};
-    for (const Shape& shape : shapes) made.inputs.push_back({{shape, DType::float64}});
-    made.apply = [function](std::span<const Array> x, const Params&) {
-      return Arrays{function(x)};
-    };
-    return std::pair<std::string, Case>(name, std::move(made));
-  };
-  using In = std::span<const Array>;
-  return {
-      make("dot_general", {{64, 96}, {96, 80}}, [](In x) { return numpy::matmul(x[0], x[1]); }),
-      make("dot_general", {{3, 40, 48}, {3, 48, 56}},
-           [](In x) { return numpy::matmul(x[0], x[1]); }),
-      make("conv", {{2, 16, 14, 14}, {24, 16, 3, 3}},
-           [](In x) { return lax::conv(x[0], x[1], {1, 1}, "SAME"); }),
-      make("softmax", {{3, 8}}, [](In x) { return nn::softmax(x[0]); }),
-      make("gelu", {{3, 8}}, [](In x) { return nn::gelu(x[0]); }),
-      make("layer_norm", {{4, 16}, {16}, {16}},
-           [](In x) { return nn::layer_norm(x[0], x[1], x[2]); }),
-      make("attention", {{2, 5, 2, 8}, {2, 5, 2, 8}, {2, 5, 2, 8}},
-           [](In x) { return nn::dot_product_attention(x[0], x[1], x[2]); }),
-  };
-}
-
-// The case in another dtype; a composite's inputs are floats of one dtype.
+// The case in another dtype, in place of float64; where it has none, of int32 that is no index.
 std::optional<Case> in_dtype(const Case& one, DType dtype) {
-  if (dtype == DType::float64) return one;
-  if (one.primitive) return laws::with_dtype(one, dtype);
-  if (!is_floating(dtype)) return std::nullopt;
+  auto has = [&](DType own) {
+    return std::any_of(one.inputs.begin(), one.inputs.end(),
+                       [&](const Sample::Input& input) { return input.aval.dtype == own; });
+  };
+  if (has(DType::float64)) return dtype == DType::float64 ? one : laws::with_dtype(one, dtype);
+  using Values = Sample::Input::Values;
   Case other = one;
-  for (Sample::Input& input : other.inputs) input.aval.dtype = dtype;
-  return other;
+  bool changed = false;
+  for (Sample::Input& input : other.inputs) {
+    const bool is_number = input.values != Values::indices && input.values != Values::key;
+    if (input.aval.dtype != DType::int32 || !is_number) continue;
+    input.aval.dtype = dtype;
+    changed = true;
+  }
+  // What has nothing to change is tried as it is, once.
+  if (!changed) return dtype == DType::float64 ? std::optional<Case>(one) : std::nullopt;
+  try {
+    if (other.primitive) infer(*other.primitive, other.avals(), other.params);
+    return other;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 DType dtype_of(const Case& one) {
@@ -69,17 +60,17 @@ DType dtype_of(const Case& one) {
   return one.inputs.empty() ? DType::float64 : one.inputs[0].aval.dtype;
 }
 
-// Values that arithmetic must hand on: NaN, infinities, signed zeros.
-Array special_values(const Array& like) {
-  std::vector<complex128> numbers = laws::numbers_of(like);
+// Values that arithmetic must hand on: NaN, infinities, signed zeros, at every so many places.
+Array special_values(const Array& like, std::int64_t step) {
   const double special[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0};
   Array result = laws::converted(like, like.dtype());
   Buffer buffer = result.buffer();
   visit_dtype(like.dtype(), [&](auto element) {
     using T = decltype(element);
-    if constexpr (std::is_floating_point_v<T>)
-      for (std::size_t i = 0; i < numbers.size(); i += 2)
-        static_cast<T*>(buffer.mutable_data())[i] = T(special[i / 2 % std::size(special)]);
+    if constexpr (std::is_floating_point_v<T> || detail::is_half<T>)
+      for (std::int64_t i = 0; i < num_elements(buffer.shape()); i += step)
+        static_cast<T*>(buffer.mutable_data())[i] =
+            T(float(special[std::size_t(i / step) % std::size(special)]));
   });
   return result;
 }
@@ -92,6 +83,7 @@ class Trial {
 
   // False when the case asks nothing: it holds no equation, or cannot be traced.
   bool run(const Case& one) {
+    if (row_.state == State::failed) return true;  // the first failure is enough
     Jaxpr program;
     try {
       program = make_jaxpr(one.function(), one.avals(), "conformance").jaxpr;
@@ -115,18 +107,33 @@ class Trial {
     if (!is_taken) return;
     if (program->equations.size() == 1) {
       if (auto found = kernel_law(program, inputs)) return fail(one, *found);
-      if (Pointwise::table().find(*program->equations[0].primitive)) {
-        Arrays special;
-        for (const Array& input : inputs) special.push_back(special_values(input));
+      for (const Arrays& special : with_special_values(program->equations[0], inputs))
         if (auto found = kernel_law(program, special))
           return fail(one, "NaN and infinities: " + *found);
-      }
     }
     std::vector<std::pair<std::string, Jaxpr>> programs{{"f", program}};
     if (options_.programs) add_transformed(one, inputs, programs);
     for (const auto& [name, each] : programs)
       if (auto found = program_law(each)) return fail(one, name + ": " + *found);
     ++row_.samples;
+  }
+
+  // Of elementwise primitives, in all inputs at once; of others in one after the other, so few that
+  // most sums are numbers. Not in weights that padding meets: it is nothing to some libraries, and
+  // zero, times infinity, to others.
+  static std::vector<Arrays> with_special_values(const Equation& equation, const Arrays& inputs) {
+    if (Pointwise::table().find(*equation.primitive)) {
+      Arrays special;
+      for (const Array& input : inputs) special.push_back(special_values(input, 2));
+      return {special};
+    }
+    std::vector<Arrays> all;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!is_floating(inputs[i].dtype()) || (i > 0 && *equation.primitive == conv_p)) continue;
+      all.push_back(inputs);
+      all.back()[i] = special_values(inputs[i], 1 + num_elements(inputs[i].shape().to_sizes()) / 5);
+    }
+    return all;
   }
 
   // Whether the backend takes an equation; notes why not.
@@ -229,7 +236,6 @@ class Trial {
   }
 
   void fail(const Case& one, const std::string& what) {
-    if (row_.state == State::failed) return;  // the first is enough
     row_.state = State::failed;
     row_.detail = one.to_string() + ": " + what;
   }
@@ -254,8 +260,19 @@ void try_cases(const Backend& backend, const ConformanceOptions& options, const 
       row.dtype = key;
       const bool asked = Trial(backend, options, row).run(*other);
       if (is_first && !asked) by_dtype.erase(at);
-      if (dtype_of(*other) != dtype) break;  // it has no float64 to replace
     }
+  // In float32, as many examples as several threads divide; kernels alone.
+  for (const Case& one : cases) {
+    const auto row = by_dtype.find(DType::float32);
+    if (row == by_dtype.end() || row->second.samples == 0) break;
+    const std::optional<Case> larger = laws::enlarged(one, most);
+    const auto other = larger ? laws::with_dtype(*larger, DType::float32) : std::nullopt;
+    if (!other) continue;
+    ConformanceOptions alone = options;
+    alone.programs = false;
+    Trial(backend, alone, row->second).run(*other);
+    break;
+  }
   for (auto& [dtype, row] : by_dtype) {
     if (row.state != State::failed && row.samples == 0) row.state = State::refused;
     if (row.state == State::passed) row.detail.clear();
@@ -314,10 +331,10 @@ ConformanceReport conformance(const Backend& backend, const ConformanceOptions& 
            std::find(options.primitives.begin(), options.primitives.end(), name) !=
                options.primitives.end();
   };
-  const std::vector<std::pair<std::string, Case>> functions = function_cases();
+  const std::vector<Case> large = laws::large_cases();
   for (const std::string& name : options.primitives) {
-    const bool is_composite = std::any_of(functions.begin(), functions.end(),
-                                          [&](const auto& pair) { return pair.first == name; });
+    const bool is_composite =
+        std::any_of(large.begin(), large.end(), [&](const Case& one) { return one.name == name; });
     if (!find_primitive(name) && !is_composite)
       throw ValueError("conformance: there is no primitive '" + name + "'",
                        "name a primitive, as plait.rules lists them, or a composite");
@@ -326,13 +343,18 @@ ConformanceReport conformance(const Backend& backend, const ConformanceOptions& 
     const std::string name(info->primitive->name());
     if (!is_wanted(name) || info->primitive->is_effectful()) continue;
     std::vector<Case> cases = laws::cases_of(*info->primitive);
-    for (const auto& [other, one] : functions)
-      if (other == name) cases.push_back(one);
+    for (const Case& one : laws::cases_of(*info->primitive))
+      if (std::optional<Case> larger = laws::enlarged(one, many)) {
+        cases.push_back(std::move(*larger));
+        break;
+      }
+    for (const Case& one : large)
+      if (one.name == name) cases.push_back(one);
     try_cases(backend, options, name, cases, report.rows);
   }
-  for (const auto& [name, one] : functions)
-    if (is_wanted(name) && !find_primitive(name))
-      try_cases(backend, options, name, {one}, report.rows);
+  for (const Case& one : large)
+    if (is_wanted(one.name) && !one.primitive)
+      try_cases(backend, options, one.name, {one}, report.rows);
   return report;
 }
 

@@ -5,6 +5,7 @@
 #include <plait/control.h>
 #include <plait/lax.h>
 #include <plait/linear_solve.h>
+#include <plait/nn.h>
 #include <plait/numpy.h>
 #include <plait/numpy_linalg.h>
 #include <plait/numpy_shape.h>
@@ -149,6 +150,103 @@ std::vector<Case> cases_of(const Primitive& primitive) {
   return cases;
 }
 
+namespace {
+
+using Inputs = std::span<const Array>;
+
+std::vector<Sample::Input> inputs_of(const std::vector<Shape>& shapes) {
+  std::vector<Sample::Input> inputs;
+  for (const Shape& shape : shapes) inputs.push_back({{shape, DType::float64}});
+  return inputs;
+}
+
+// The application of the primitive that the function ends with.
+Case applied(const Primitive& primitive, const std::vector<Shape>& shapes,
+             const std::function<Array(Inputs)>& function) {
+  Sample sample{inputs_of(shapes), {}};
+  std::vector<Aval> avals;
+  for (const Sample::Input& input : sample.inputs) avals.push_back(input.aval);
+  const Jaxpr program = make_jaxpr([&](Inputs x) -> Arrays { return {function(x)}; }, avals).jaxpr;
+  sample.params = program->equations.back().params;
+  return make_case(primitive, std::move(sample));
+}
+
+Case composed(const char* symbol, const std::vector<Shape>& shapes,
+              std::function<Array(Inputs)> function) {
+  Case made{symbol, nullptr, inputs_of(shapes), {}, {}};
+  made.apply = [function = std::move(function)](Inputs x, const Params&) -> Arrays {
+    return {function(x)};
+  };
+  return made;
+}
+
+}  // namespace
+
+std::vector<Case> large_cases() {
+  auto dot = [](const std::vector<Shape>& shapes, const lax::DotDimensions& dimensions) {
+    return applied(dot_general_p, shapes,
+                   [&](Inputs x) { return lax::dot_general(x[0], x[1], dimensions); });
+  };
+  auto conv = [](const std::vector<Shape>& shapes, const Shape& strides, const char* padding,
+                 const Shape& lhs_dilation = {}, const Shape& rhs_dilation = {}, int groups = 1) {
+    return applied(conv_p, shapes, [&](Inputs x) {
+      return lax::conv_general_dilated(x[0], x[1], strides, padding, lhs_dilation, rhs_dilation, {},
+                                       groups);
+    });
+  };
+  return {
+      dot({{33, 41}, {41, 37}}, {{1}, {0}, {}, {}}),
+      dot({{41, 35}, {37, 41}}, {{0}, {1}, {}, {}}),
+      dot({{3, 17, 45}, {3, 45, 23}}, {{2}, {1}, {0}, {0}}),
+      dot({{131, 133}, {133, 135}}, {{1}, {0}, {}, {}}),  // that several threads divide
+      conv({{2, 6, 11, 10}, {7, 6, 3, 3}}, {1, 1}, "SAME"),
+      conv({{2, 6, 13, 11}, {9, 6, 3, 3}}, {2, 1}, "VALID"),
+      conv({{2, 8, 11, 9}, {10, 4, 3, 3}}, {1, 1}, "SAME", {}, {2, 2}, 2),
+      conv({{2, 6, 6, 5}, {7, 6, 3, 3}}, {1, 1}, "SAME", {2, 2}),  // a data gradient
+      conv({{3, 10, 61}, {11, 10, 5}}, {1}, "VALID"),
+      composed("layer_norm", {{6, 50}, {50}, {50}},
+               [](Inputs x) { return nn::layer_norm(x[0], x[1], x[2]); }),
+      composed("attention", {{2, 3, 7, 9}, {2, 3, 11, 9}, {2, 3, 11, 9}},
+               [](Inputs x) { return nn::attention(x[0], x[1], x[2]); }),
+      composed("avg_pool", {{2, 9, 11, 5}},
+               [](Inputs x) { return nn::avg_pool(x[0], {3, 2}, {2, 1}, "SAME", false); }),
+      composed("softmax", {{7, 53}}, [](Inputs x) { return nn::softmax(x[0]); }),
+      composed("gelu", {{7, 53}}, [](Inputs x) { return nn::gelu(x[0]); }),
+  };
+}
+
+std::optional<Case> enlarged(const Case& one, std::int64_t examples) {
+  if (!one.primitive || one.inputs.empty()) return std::nullopt;
+  Case larger = one;
+  // Numbers beside arrays stay as they are: values of padding, say.
+  const bool has_arrays =
+      std::any_of(one.inputs.begin(), one.inputs.end(),
+                  [](const Sample::Input& input) { return input.aval.rank() > 0; });
+  std::vector<std::optional<int>> dims;
+  for (Sample::Input& input : larger.inputs) {
+    const bool is_batched = !has_arrays || input.aval.rank() > 0;
+    dims.push_back(is_batched ? std::optional<int>(0) : std::nullopt);
+    if (is_batched) input.aval.shape.insert(0, examples);
+  }
+  try {
+    const Jaxpr program = make_jaxpr(one.function(), one.avals()).jaxpr;
+    const Jaxpr batched = batch_jaxpr(program, examples, dims)->jaxpr;
+    if (batched->equations.size() != 1) return std::nullopt;
+    const Equation& equation = batched->equations[0];
+    if (!(*equation.primitive == *one.primitive) ||
+        equation.inputs.size() != larger.inputs.size() || holds_bodies(equation.params))
+      return std::nullopt;
+    for (std::size_t i = 0; i < equation.inputs.size(); ++i)
+      if (!equation.inputs[i].is_var() || equation.inputs[i].var().id != int(i))
+        return std::nullopt;
+    larger.params = equation.params;
+    infer(*larger.primitive, larger.avals(), larger.params);
+    return larger;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 std::optional<Case> with_dtype(const Case& original, DType dtype) {
   Case other = original;
   bool changed = false;
@@ -157,12 +255,15 @@ std::optional<Case> with_dtype(const Case& original, DType dtype) {
     input.aval.dtype = dtype;
     changed = true;
   }
-  if (!changed || !original.primitive) return std::nullopt;
+  if (!changed || !(original.primitive || is_inexact(dtype))) return std::nullopt;
   for (const auto& [name, value] : original.params.entries())
     if (const DType* param = std::get_if<DType>(&value); param && *param == DType::float64)
       other.params = other.params.with(name, dtype);
   try {
-    infer(*other.primitive, other.avals(), other.params);
+    if (other.primitive)
+      infer(*other.primitive, other.avals(), other.params);
+    else
+      make_jaxpr(other.function(), other.avals());
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -189,6 +290,8 @@ T element_from(complex128 value) {
     return T(value);
   else if constexpr (detail::is_half<T>)
     return T(float(value.real()));
+  else if constexpr (std::is_integral_v<T>)
+    return T(std::int64_t(value.real()));  // modulo what the dtype holds
   else
     return T(value.real());
 }

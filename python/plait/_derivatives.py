@@ -376,12 +376,14 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, *,
     return _jacobian("jacrev", fun, argnums, has_aux, holomorphic, allow_int, chunk)
 
 
-def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
+def hessian(fun, argnums=0, has_aux=False, holomorphic=False, *, chunk=None):
     """The second derivatives of fun by the arguments in argnums: jacfwd of jacrev.
 
     Arguments and outputs are real, or with holomorphic=True complex.
+    chunk bounds how many directions of each are in memory at once.
     """
-    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+    first = jacrev(fun, argnums, has_aux, holomorphic, chunk=chunk)
+    return jacfwd(first, argnums, has_aux, holomorphic, chunk=chunk)
 
 
 def hvp(fun, primals, tangents):

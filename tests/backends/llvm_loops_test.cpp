@@ -17,12 +17,8 @@ using namespace plait;
 
 namespace {
 
-const bool asked = setenv("PLAIT_LLVM", "1", 0) == 0 && setenv("PLAIT_WAIT", "1", 0) == 0;
-
-bool has_llvm() {
-  REQUIRE(asked);
-  return backend_here("llvm") != nullptr;
-}
+[[maybe_unused]] const bool asked =
+    setenv("PLAIT_LLVM", "1", 0) == 0 && setenv("PLAIT_WAIT", "1", 0) == 0;
 
 Array random_array(DType dtype, const Sizes64& shape, unsigned seed) {
   std::mt19937_64 generator(seed);
@@ -108,8 +104,8 @@ Arrays all_of(const flat::Scanned& scanned) {
 
 }  // namespace
 
-TEST_CASE("an integration of three variables is one kernel with the bits of a plain loop") {
-  if (!has_llvm()) return;
+TEST_CASE("an integration of three variables is one kernel with the bits of a plain loop" *
+          needs_backend("llvm")) {
   const double h = 1.0 / 128;
   const Function f = [&](std::span<const Array> in) {
     return all_of(scan_steps(
@@ -141,8 +137,8 @@ TEST_CASE("an integration of three variables is one kernel with the bits of a pl
   }
 }
 
-TEST_CASE("loops of small arrays equal eager evaluation to the bit, for every dtype") {
-  if (!has_llvm()) return;
+TEST_CASE("loops of small arrays equal eager evaluation to the bit, for every dtype" *
+          needs_backend("llvm")) {
   for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16,
                             DType::int32, DType::int64}) {
     CAPTURE(name_of(dtype));
@@ -167,8 +163,7 @@ TEST_CASE("loops of small arrays equal eager evaluation to the bit, for every dt
   }
 }
 
-TEST_CASE("reverse mode through a loop is a loop in one kernel") {
-  if (!has_llvm()) return;
+TEST_CASE("reverse mode through a loop is a loop in one kernel" * needs_backend("llvm")) {
   const Function f = [](std::span<const Array> in) -> Arrays {
     const Arrays xs{in[1]};
     const std::function<Array(const Array&)> loss = [&](const Array& x) {
@@ -189,8 +184,7 @@ TEST_CASE("reverse mode through a loop is a loop in one kernel") {
   CHECK(text.find("control") == std::string::npos);
 }
 
-TEST_CASE("while, nested loops and branches") {
-  if (!has_llvm()) return;
+TEST_CASE("while, nested loops and branches" * needs_backend("llvm")) {
   const Function roots = [](std::span<const Array> in) {
     return flat::while_loop(
         [&](std::span<const Array> s) -> Arrays {
@@ -225,8 +219,8 @@ TEST_CASE("while, nested loops and branches") {
   check_loop(branching, {random_array(DType::float64, {4}, 5)}, "scan  [one kernel]");
 }
 
-TEST_CASE("examples lie in lanes: of any axis, with random numbers, and steps that all share") {
-  if (!has_llvm()) return;
+TEST_CASE("examples lie in lanes: of any axis, with random numbers, and steps that all share" *
+          needs_backend("llvm")) {
   const Function one = [](std::span<const Array> in) {
     return all_of(scan_steps(
         [&](std::span<const Array> s) -> Arrays {
@@ -260,8 +254,8 @@ TEST_CASE("examples lie in lanes: of any axis, with random numbers, and steps th
              "one kernel, 777 examples");
 }
 
-TEST_CASE("steps read and write at computed places, and what they refuse is the usual error") {
-  if (!has_llvm()) return;
+TEST_CASE("steps read and write at computed places, and what they refuse is the usual error" *
+          needs_backend("llvm")) {
   const Function walk = [](std::span<const Array> in) {
     return all_of(scan_steps(
         [&](std::span<const Array> s) -> Arrays {
@@ -293,8 +287,8 @@ TEST_CASE("steps read and write at computed places, and what they refuse is the 
   CHECK_THROWS_AS(compiled(bounded, {number(0), number(11)}), ValueError);
 }
 
-TEST_CASE("elements of one shape run side by side, and what a step sums over them is summed last") {
-  if (!has_llvm()) return;
+TEST_CASE("elements of one shape run side by side, and what a step sums over them is summed last" *
+          needs_backend("llvm")) {
   const Function iterated = [](std::span<const Array> in) {
     return all_of(scan_steps(
         [&](std::span<const Array> s) -> Arrays {
@@ -335,8 +329,7 @@ TEST_CASE("elements of one shape run side by side, and what a step sums over the
         doctest::Approx((sums[1] - sums[0]) / (2 * h)).epsilon(1e-6));
 }
 
-TEST_CASE("what no kernel takes runs as before, and explain says why") {
-  if (!has_llvm()) return;
+TEST_CASE("what no kernel takes runs as before, and explain says why" * needs_backend("llvm")) {
   const Function sorting = [](std::span<const Array> in) {
     return all_of(
         scan_steps([](std::span<const Array> s) -> Arrays { return {numpy::sort(s[0] * 0.5)}; },

@@ -12,8 +12,8 @@
 
 using namespace plait;
 
-TEST_CASE("products by what a loop holds constant have the bits of others") {
-  if (!backend_here("onednn")) return;
+TEST_CASE("products by what a loop holds constant have the bits of others" *
+          needs_backend("onednn")) {
   struct Sizes {
     std::int64_t rows, width;
   };

@@ -68,7 +68,9 @@ double distance(const Buffer& a, const Buffer& b, double scale) {
     const double p = static_cast<const double*>(x.data())[i],
                  q = static_cast<const double*>(y.data())[i];
     if (std::isnan(p) != std::isnan(q)) return INFINITY;
-    if (!std::isnan(p) && p != q) worst = std::max(worst, std::abs(p - q) / (scale + std::abs(q)));
+    if (std::isnan(p) || p == q) continue;
+    if (std::isinf(p) || std::isinf(q)) return INFINITY;
+    worst = std::max(worst, std::abs(p - q) / (scale + std::abs(q)));
   }
   return worst;
 }
@@ -105,8 +107,18 @@ std::vector<DType> dtypes_here() {
 
 }  // namespace
 
-TEST_CASE("products agree with the reference in every layout") {
-  if (!backend_here("onednn")) return;
+TEST_CASE("the distance of infinities of other signs, and of any to numbers, is infinite") {
+  auto number = [](double value) { return Buffer::scalar(value); };
+  CHECK(distance(number(INFINITY), number(INFINITY), 1) == 0);
+  CHECK(distance(number(NAN), number(NAN), 1) == 0);
+  CHECK(distance(number(INFINITY), number(-INFINITY), 1) == INFINITY);
+  CHECK(distance(number(INFINITY), number(1), 1) == INFINITY);
+  CHECK(distance(number(1), number(INFINITY), 1) == INFINITY);
+  CHECK(distance(number(NAN), number(1), 1) == INFINITY);
+  CHECK(distance(number(1), number(3), 1) == 0.5);
+}
+
+TEST_CASE("products agree with the reference in every layout" * needs_backend("onednn")) {
   const std::vector<int> swap{1, 0};
   for (DType dtype : dtypes_here()) {
     CAPTURE(name_of(dtype));
@@ -147,8 +159,8 @@ TEST_CASE("products agree with the reference in every layout") {
   }
 }
 
-TEST_CASE("products of 16 bits give float32 where asked, with the same bits in jit") {
-  if (!backend_here("onednn")) return;
+TEST_CASE("products of 16 bits give float32 where asked, with the same bits in jit" *
+          needs_backend("onednn")) {
   for (DType dtype : dtypes_here()) {
     if (dtype == DType::float32) continue;
     CAPTURE(name_of(dtype));
@@ -163,8 +175,8 @@ TEST_CASE("products of 16 bits give float32 where asked, with the same bits in j
   }
 }
 
-TEST_CASE("a product may be called from many threads, and with other strides than before") {
-  if (!backend_here("onednn")) return;
+TEST_CASE("a product may be called from many threads, and with other strides than before" *
+          needs_backend("onednn")) {
   const std::vector<int> swap{1, 0};
   const Array a = random_values({64, 64}, DType::float32, 1),
               b = random_values({64, 64}, DType::float32, 2);
@@ -185,8 +197,7 @@ TEST_CASE("a product may be called from many threads, and with other strides tha
   CHECK(good == 4);
 }
 
-TEST_CASE("products keep NaN and infinities") {
-  if (!backend_here("onednn")) return;
+TEST_CASE("products keep NaN and infinities" * needs_backend("onednn")) {
   Array a = random_values({64, 64}, DType::float32, 5);
   Buffer buffer = Buffer::copy_of(a.buffer().view());
   static_cast<float*>(buffer.mutable_data())[3] = NAN;
@@ -198,8 +209,8 @@ TEST_CASE("products keep NaN and infinities") {
 
 TEST_CASE(
     "a product has the same bits eagerly, in jit, in every layout and for every number of "
-    "threads") {
-  if (!backend_here("onednn")) return;
+    "threads" *
+    needs_backend("onednn")) {
   const std::vector<int> swap{1, 0};
   const Array a = random_values({96, 210}, DType::float32, 1),
               b = random_values({210, 70}, DType::float32, 2);
@@ -223,8 +234,8 @@ TEST_CASE(
   set_num_threads(threads);
 }
 
-TEST_CASE("convolutions and both their gradients agree with the reference") {
-  if (!backend_here("onednn")) return;
+TEST_CASE("convolutions and both their gradients agree with the reference" *
+          needs_backend("onednn")) {
   struct Case {
     Shape lhs, rhs, strides, rhs_dilation;
     const char* padding;
@@ -287,8 +298,7 @@ TEST_CASE("convolutions and both their gradients agree with the reference") {
   }
 }
 
-TEST_CASE("convolutions have the same bits in every layout") {
-  if (!backend_here("onednn")) return;
+TEST_CASE("convolutions have the same bits in every layout" * needs_backend("onednn")) {
   const Array x = random_values({3, 12, 17, 15}, DType::float32, 1),
               w = random_values({8, 6, 3, 3}, DType::float32, 2);
   const std::vector<int> last{0, 2, 3, 1}, kernel_last{2, 3, 1, 0}, first{0, 3, 1, 2};
@@ -304,8 +314,8 @@ TEST_CASE("convolutions have the same bits in every layout") {
   CHECK(same_bits(conv(lax::transpose(moved, first), w, "NCHW", "OIHW"), expected));
 }
 
-TEST_CASE("gradients of convolutions of every example by kernels are those of each") {
-  if (!backend_here("onednn")) return;
+TEST_CASE("gradients of convolutions of every example by kernels are those of each" *
+          needs_backend("onednn")) {
   const Array x = random_values({5, 2, 14, 13, 6}, DType::float32, 1),
               ct = random_values({5, 2, 14, 13, 8}, DType::float32, 2);
   for (std::int64_t groups : {1, 2}) {
@@ -345,8 +355,8 @@ TEST_CASE("gradients of convolutions of every example by kernels are those of ea
   }
 }
 
-TEST_CASE("layer_norm and attention agree with their bodies, and keep NaN and infinities") {
-  if (!backend_here("onednn")) return;
+TEST_CASE("layer_norm and attention agree with their bodies, and keep NaN and infinities" *
+          needs_backend("onednn")) {
   auto check = [](const Function& f, const Arrays& inputs, const char* symbol) {
     std::vector<Aval> avals;
     for (const Array& input : inputs) avals.push_back(input.aval());
@@ -392,8 +402,8 @@ TEST_CASE("layer_norm and attention agree with their bodies, and keep NaN and in
   check(mix, {q, k, with(v, 17, -INFINITY)}, "attention");
 }
 
-TEST_CASE("explain says where products run, and why small ones do not run here") {
-  if (!backend_here("onednn")) return;
+TEST_CASE("explain says where products run, and why small ones do not run here" *
+          needs_backend("onednn")) {
   auto table = [](std::int64_t n) {
     const Aval aval{{n, n}, DType::float32};
     return compile(make_jaxpr(
@@ -410,8 +420,8 @@ TEST_CASE("explain says where products run, and why small ones do not run here")
   CHECK(table(8).find("onednn: small: 512 products") != std::string::npos);
 }
 
-TEST_CASE("epilogues of products and convolutions give the bits of the equations alone") {
-  if (!backend_here("onednn")) return;
+TEST_CASE("epilogues of products and convolutions give the bits of the equations alone" *
+          needs_backend("onednn")) {
   auto check = [](const Function& f, const Arrays& inputs, const char* fused) {
     std::vector<Aval> avals;
     for (const Array& input : inputs) avals.push_back(input.aval());
@@ -497,8 +507,7 @@ TEST_CASE("epilogues of products and convolutions give the bits of the equations
       channels_last, "conv add");
 }
 
-TEST_CASE("epilogues keep NaN and infinities") {
-  if (!backend_here("onednn")) return;
+TEST_CASE("epilogues keep NaN and infinities" * needs_backend("onednn")) {
   Buffer buffer = Buffer::copy_of(random_values({64, 64}, DType::float32, 5).buffer().view());
   static_cast<float*>(buffer.mutable_data())[3] = NAN;
   static_cast<float*>(buffer.mutable_data())[70] = INFINITY;
@@ -513,8 +522,8 @@ TEST_CASE("epilogues keep NaN and infinities") {
   CHECK(distance(flat::Jit(f, "f")(inputs)[0].buffer(), f(inputs)[0].buffer(), 1) == 0);
 }
 
-TEST_CASE("avg_pool agrees with its body in every padding, and keeps NaN and infinities") {
-  if (!backend_here("onednn")) return;
+TEST_CASE("avg_pool agrees with its body in every padding, and keeps NaN and infinities" *
+          needs_backend("onednn")) {
   Buffer image =
       Buffer::copy_of(random_values({2, 3, 9, 11, 5}, DType::float32, 1).buffer().view());
   static_cast<float*>(image.mutable_data())[77] = NAN;

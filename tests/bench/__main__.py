@@ -7,9 +7,11 @@
   --output FOLDER   where scoreboard.json, .txt and .png go (default: bench in the build folder)
   --show            prints and draws what was measured last, and measures nothing
 
-Each library runs in a process of its own, and they take turns, as root at a high priority. Before
-anything is timed its result is compared with a reference in float64: WRONG instead of a time says that
-it differs. Figures are medians of turns. "÷ peer" is plait's by the fastest peer's, "least" the same of
+Each library runs in a process of its own, and they take turns, as root at a high priority. A result is
+compared with a reference in float64, before anything is timed, or, of first calls, the result of the
+timed call: WRONG instead of a time says that the norm of its difference or one element is off. Of some
+large results (rows with `spread`) so many elements count, from the first to the last. C++ programs
+check their own results and fail; imports have none. Figures are medians of turns. "÷ peer" is plait's by the fastest peer's, "least" the same of
 the least times, which a busy machine disturbs less; "limit" is what the machine needs at least, at the
 rates that it reached in this run, and "÷ lim" is plait's time by that.
 """

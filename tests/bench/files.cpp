@@ -14,6 +14,8 @@
 #include <ctime>
 #include <filesystem>
 
+#include "right.h"
+
 using namespace plait;
 
 namespace {
@@ -61,6 +63,8 @@ void texts() {
   };
   std::string text;
   text = print(small);
+  require(parse(text) == small, "a program read from its text is another one");
+  require(parse(print(large)) == large, "a long program read from its text is another one");
   std::printf("parse_ns %.1f\n", each(small, 30, [&] { parse(text); }));
   text = print(small, ShowSources::yes);
   std::printf("parse_lines_ns %.1f\n", each(small, 30, [&] { parse(text); }));
@@ -117,6 +121,13 @@ void model() {
   std::printf("plain_write_ms %.2f\n", milliseconds(5, [&] { write_plain(plain, buffers); }));
   std::printf("save_ms %.2f\n",
               milliseconds(5, [&] { save(saved, {{"f", function}}, {.test_vectors = false}); }));
+  const Array expected = f(x), given = load(saved).entry<Array(Array)>()(x);
+  for (std::int64_t e = 0; e < width; e += 97)
+    require_near(static_cast<const float*>(given.buffer().dense().data())[e],
+                 static_cast<const float*>(expected.buffer().dense().data())[e], 1e-5,
+                 "a result of the saved program");
+  require(std::abs(static_cast<const float*>(expected.buffer().dense().data())[0]) > 1e-3,
+          "the model gives nothing");
   std::printf("plain_read_ms %.2f\n", milliseconds(5, [&] { read_plain(plain, buffers); }));
   std::printf("load_ms %.2f\n", milliseconds(5, [&] { load(saved, {.map_memory = false}); }));
   std::printf("map_ms %.2f\n", milliseconds(5, [&] {

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "clock.h"
+#include "right.h"
 
 using namespace plait;
 
@@ -41,6 +42,12 @@ void print_best(const char* name, const F& look) {
 }  // namespace
 
 int main() {
+  const Jaxpr one = program(10000), other = program(10001);
+  require(one->equations.size() + 1 == other->equations.size(), "the programs differ by one");
+  require(code(one).text.find("tanh") != std::string::npos, "the code says nothing of tanh");
+  require(summary(one).to_string().find("block9") != std::string::npos, "a scope is lost");
+  require(diff(one, one).changes().empty(), "a program differs from itself");
+  require(!diff(one, other).changes().empty(), "the difference is not seen");
   print_best("summary_ms", [](const Jaxpr& one, const Jaxpr&) { summary(one).to_string(); });
   print_best("code_ms", [](const Jaxpr& one, const Jaxpr&) { code(one); });
   print_best("diff_ms", [](const Jaxpr& one, const Jaxpr& other) { diff(one, other).to_string(); });

@@ -160,6 +160,7 @@ class Row:
     pick: typing.Callable = lambda value: value  # of a result, what the reference says
     work: Work = Work()
     tolerance: float = 1e-4  # of the norm of the difference, by the reference's
+    most: float | None = None  # that one element may be off: see `outlier`; 100 tolerances, or 1/4
     per: float = 1  # what seconds are divided by: steps in a loop
     x64: bool = False  # JAX needs to be told
     fresh: bool = False  # large results: peers also with an allocator that keeps its memory
@@ -193,21 +194,58 @@ def leaves(tree):
     return [] if tree is None else [tree]
 
 
-def difference(result, reference):
-    """How far a leaf is from its reference at most: the norm of their difference, by that of the
-    reference. A few elements that fell on the other side of a kink do not count for much."""
+def pairs(result, reference):
+    """The leaves of both in float64, which must have the same shapes."""
     found, wanted = leaves(result), leaves(reference)
     if len(found) != len(wanted):
         raise ValueError(f"{len(found)} results, not {len(wanted)}")
-    worst = 0.0
+    if not found:
+        raise ValueError("no result")
     for a, b in zip(found, wanted):
         a, b = np.asarray(a), np.asarray(b)
         if a.shape != b.shape:
             raise ValueError(f"a result of shape {a.shape}, not {b.shape}")
-        a, b = a.astype(np.float64), b.astype(np.float64)
+        yield a.astype(np.float64), b.astype(np.float64)
+
+
+def difference(result, reference):
+    """How far a leaf is from its reference at most: the norm of their difference, by that of the
+    reference."""
+    worst = 0.0
+    for a, b in pairs(result, reference):
         error = np.linalg.norm(a - b) / (np.linalg.norm(b) or 1.0)
         worst = max(worst, float("inf") if np.isnan(error) else float(error))
     return worst
+
+
+def outlier(result, reference):
+    """How far one element is from its reference at most, by its size and the mean size of all: a
+    norm hides what few elements have wrong."""
+    worst = 0.0
+    for a, b in pairs(result, reference):
+        scale = np.abs(b) + (np.sqrt(np.mean(b * b)) if b.size else 1.0)
+        error = np.max(np.abs(a - b) / np.where(scale > 0, scale, 1.0), initial=0.0)
+        worst = max(worst, float("inf") if np.isnan(error) else float(error))
+    return worst
+
+
+def wrong(row, result, reference):
+    """The difference from the reference, and what is wrong with it, if anything."""
+    error, most = difference(result, reference), row.most
+    if error > row.tolerance:
+        return error, f"WRONG: differs by {error:.1e}, {row.tolerance:.0e} allowed"
+    single = outlier(result, reference)
+    if most is None:
+        most = min(100 * row.tolerance, 0.25)
+    if single > most:
+        return error, f"WRONG: an element differs by {single:.1e}, {most:.0e} allowed"
+    return error, None
+
+
+def spread(value, count):
+    """So many elements of the first axis, or rows, from the first to the last: of results so large
+    that their reference would take longer than the row."""
+    return value[np.linspace(0, len(value) - 1, count).astype(np.int64)]
 
 
 def wide(tree):

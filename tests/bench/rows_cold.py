@@ -27,14 +27,27 @@ from rows_training import (
 
 
 def chain(sin, equations):
-    """A new function of this many equations: libraries remember those that they have traced."""
+    """A new function of this many equations: libraries remember those that they have traced. Of 1 to
+    2.2 its values stay away from zero, however long it is."""
 
     def f(x):
+        start = x
         for _ in range(equations // 2):
-            x = sin(x) * x
+            x = sin(x) * start
         return x
 
     return f
+
+
+def chained(x, equations):
+    return chain(np.sin, equations)(x)
+
+
+def chain_slope(x, equations):
+    value, slope = x, np.ones_like(x)
+    for _ in range(equations // 2):
+        value, slope = np.sin(value) * x, np.cos(value) * slope * x + np.sin(value)
+    return slope
 
 
 def trace(equations):
@@ -75,7 +88,7 @@ def chain_row(equations):
             f"first/chain-{equations}",
             f"trace, compile and run of {equations} operations, each",
             both(microseconds(3), best_peer()),
-            lambda: (np.linspace(0.1, 1, 3, dtype=np.float32),),
+            lambda: (np.linspace(1.2, 2.2, 3, dtype=np.float32),),
             chain(np.sin, equations),
             calls={"jaxlike": compile_chain(equations), "compile": compile_chain(equations)},
             per=equations,
@@ -97,32 +110,44 @@ def acting(act, equations):
     def build(library, x):
         plait = library.module
         jaxpr = plait.make_jaxpr(chain(library.lax.sin, equations))(x)
-        return lambda: act(plait, chain(library.lax.sin, equations), jaxpr, x) or 0.0
+        return lambda: act(plait, chain(library.lax.sin, equations), jaxpr, x)
 
     return build
 
 
 def printing(plait, f, jaxpr, x):
-    str(jaxpr)
+    return str(jaxpr)
 
 
 def tracing(plait, f, jaxpr, x):
-    plait.make_jaxpr(f)(x)
+    return plait.make_jaxpr(f)(x)
 
 
 def differentiating(plait, f, jaxpr, x):
-    plait.make_jaxpr(plait.grad(lambda x: f(x).sum()))(x)
+    return plait.make_jaxpr(plait.grad(lambda x: f(x).sum()))(x)
 
 
 def batching(plait, f, jaxpr, x):
-    plait.make_jaxpr(plait.vmap(f))(x)
+    return plait.make_jaxpr(plait.vmap(f))(x)
 
 
 def compiling(plait, f, jaxpr, x):
-    plait.jit(f)(x)
+    return plait.jit(f)(x)
 
 
-def length_rows(name, what, act, reach=()):
+# Of what an act gives, what can be said beforehand: see chain.
+POINTS = np.linspace(1.2, 2.2, 3, dtype=np.float32)
+
+
+def equations_of(text):
+    return float(str(text).count(" = "))
+
+
+def value_of(jaxpr):
+    return np.asarray(jaxpr.item()(POINTS))
+
+
+def length_rows(name, what, act, said, wanted, reach=()):
     """The same for a short and for a long program, which must not cost much more for each equation."""
 
     def row(equations, reach):
@@ -130,9 +155,11 @@ def length_rows(name, what, act, reach=()):
             f"length/{name}-{equations}",
             f"{what} {equations:,} equations, each",
             both(*reach),
-            lambda: (np.ones(3, np.float32),),
-            lambda x: 0.0,
+            lambda: (POINTS,),
+            lambda x: wanted(x, equations),
             calls={"plait": acting(act, equations)},
+            pick=said,
+            tolerance=1e-3,
             per=equations,
             cold=True,
         )
@@ -257,11 +284,11 @@ ROWS = [
     ),
     import_row("import/memory", "resident, beyond NumPy", megabytes(60), IMPORT_MEMORY, unit="B"),
     *(row for equations in (128, 512, 896) for row in chain_row(equations)),
-    *length_rows("trace", "trace", tracing, (microseconds(3),)),
-    *length_rows("grad", "gradient of", differentiating),
-    *length_rows("vmap", "vmap of", batching),
-    *length_rows("jit", "trace, compile and run", compiling),
-    *length_rows("print", "text of", printing),
+    *length_rows("trace", "trace", tracing, value_of, chained, (microseconds(3),)),
+    *length_rows("grad", "gradient of", differentiating, value_of, chain_slope),
+    *length_rows("vmap", "vmap of", batching, value_of, chained),
+    *length_rows("jit", "trace, compile and run", compiling, np.asarray, chained),
+    *length_rows("print", "text of", printing, equations_of, lambda x, equations: float(equations)),
     Row(
         "first/mlp",
         "first result of a jitted step of the MLP, batch 128",

@@ -112,7 +112,7 @@ OPS = 100
 
 
 def tape(library, start):
-    """sin(x) · x again and again: operations recorded, then the way back; gives the gradient."""
+    """sin(y) · x again and again: operations recorded, then the way back; gives the gradient."""
     sin = library.xp.sin
     if library.name == "plait":
         x = library.module.variable(start)
@@ -125,7 +125,7 @@ def tape(library, start):
         x.grad = None
         y = x
         for _ in range(OPS // 2):
-            y = sin(y) * y
+            y = sin(y) * x
         y.sum().backward()
         return x.grad
 
@@ -135,7 +135,7 @@ def tape(library, start):
 def tape_reference(x):
     y, slope = x, np.ones_like(x)
     for _ in range(OPS // 2):
-        y, slope = np.sin(y) * y, slope * (np.cos(y) * y + np.sin(y))
+        y, slope = np.sin(y) * x, slope * np.cos(y) * x + np.sin(y)
     return slope
 
 
@@ -190,7 +190,7 @@ ROWS = [
         "tape/chain-100",
         "per operation, forward and backward, 64 elements",
         microseconds(2),
-        lambda: (random(64),),
+        lambda: (1 + random(64),),
         tape_reference,
         calls={"plait": tape, "torch": tape},
         per=OPS,

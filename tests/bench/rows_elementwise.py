@@ -6,22 +6,22 @@ import functools
 
 import numpy as np
 from libraries import compiled, jitted
-from rows import Row, Work, best_peer, of_limit
+from rows import Row, Work, best_peer, of_limit, spread
 
 LARGE = 1 << 26
-SAMPLE = 1 << 16  # what is checked of the largest
+SAMPLE = 1 << 16  # elements that are checked of the largest
 
 
 def normal(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
 
 
-def head(value):
-    return value.reshape(-1)[:SAMPLE]
+def some(value):
+    return spread(value.reshape(-1), SAMPLE)
 
 
-def heads(*arrays):
-    return [head(array) for array in arrays]
+def some_of_each(*arrays):
+    return [some(array) for array in arrays]
 
 
 # --- relu(x*y+z) - 0.5*x ---------------------------------------------------------------------------
@@ -133,9 +133,9 @@ ROWS = [
         of_limit(0.9),
         three,
         functools.partial(chain, np),
-        heads,
+        some_of_each,
         {"*": jitted(chain)},
-        head,
+        some,
         Work(bytes=4 * 4 * LARGE),
         fresh=True,
     ),
@@ -145,9 +145,9 @@ ROWS = [
         of_limit(0.9),
         three,
         functools.partial(chain, np),
-        heads,
+        some_of_each,
         {"*": chain_into},
-        head,
+        some,
         Work(bytes=4 * 4 * LARGE),
     ),
     Row(
@@ -156,9 +156,9 @@ ROWS = [
         best_peer(1 / 1.2),
         lambda: (normal(1000, 1024),),
         gelus_reference,
-        lambda x: (x[:16],),
+        lambda x: (spread(x, 16),),
         {"*": gelus_of},
-        lambda y: y[:16],
+        lambda y: spread(y, 16),
         Work(bytes=2 * 4 * 1000 * 1024, flops=10 * 20 * 1000 * 1024),
         fresh=True,
     ),
@@ -168,10 +168,8 @@ ROWS = [
         best_peer(1 / 1.2),
         water,
         functools.partial(state, np),
-        heads,
-        {"*": jitted(state)},
-        head,
-        Work(bytes=4 * 8 * POINTS, flops64=2 * 32 * POINTS),
+        calls={"*": jitted(state)},
+        work=Work(bytes=4 * 8 * POINTS, flops64=2 * 32 * POINTS),
         tolerance=1e-12,
         x64=True,
         fresh=True,

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 from libraries import compiled, jitted
-from rows import Row, Work, best_peer, megabytes
+from rows import Row, Work, best_peer, megabytes, spread
 from rows_attention import erf as exact_erf
-from rows_elementwise import heads
 
 # --- Black and Scholes -----------------------------------------------------------------------------
 
@@ -95,9 +94,9 @@ def options_row(name, what, calls):
         best_peer(),
         options,
         greeks_reference,
-        lambda *arrays: [array[:SHOWN] for array in heads(*arrays)],
+        lambda *arrays: [spread(array, SHOWN) for array in arrays],
         calls=calls,
-        pick=lambda result: [value[:SHOWN] for value in result],
+        pick=lambda result: [spread(value, SHOWN) for value in result],
         tolerance=1e-3,
         work=Work(bytes=4 * 11 * OPTIONS, flops=2 * 60 * OPTIONS),
         fresh=True,

@@ -6,17 +6,13 @@ import functools
 
 import numpy as np
 from libraries import compiled, jitted
-from rows import Row, Work, of_limit
+from rows import Row, Work, of_limit, spread
 from rows_elementwise import normal
 
 SUMMED = (16, 128, 1024)
 SQUARE = (4096, 4096)
 ROWS_SHOWN = 64  # rows of a result that are checked
 CLASSES = (4096, 32768)
-
-
-def some(value):
-    return value[:ROWS_SHOWN]
 
 
 def size(shape):
@@ -123,10 +119,8 @@ def row_functions(name, title):
             of_limit(0.8),
             lambda: (normal(*SQUARE),),
             reference[0],
-            lambda *arrays: [some(x) for x in arrays],
-            {"jaxlike": forward(name), "torchlike": forward(name), "numpy": forward(name)},
-            some,
-            Work(bytes=2 * 4 * size(SQUARE)),
+            calls={"jaxlike": forward(name), "torchlike": forward(name), "numpy": forward(name)},
+            work=Work(bytes=2 * 4 * size(SQUARE)),
             fresh=True,
         ),
         Row(
@@ -135,10 +129,8 @@ def row_functions(name, title):
             of_limit(0.8),
             lambda: (normal(*SQUARE), normal(*SQUARE, seed=1)),
             reference[1],
-            lambda *arrays: [some(x) for x in arrays],
-            pair,
-            some,
-            Work(bytes=3 * 4 * size(SQUARE)),
+            calls=pair,
+            work=Work(bytes=3 * 4 * size(SQUARE)),
             fresh=True,
         ),
     ]
@@ -176,16 +168,17 @@ def entropy(library, logits, labels):
 
 
 def entropy_reference(logits, labels):
-    value, shown = 0.0, None
+    value, shown = 0.0, []
+    places = spread(np.arange(len(logits)), ROWS_SHOWN)
     for start in range(0, len(logits), ROWS_SHOWN):
         part = slice(start, start + ROWS_SHOWN)
         p = softmax(np, logits[part])
         index = np.arange(ROWS_SHOWN), labels[part]
         value -= np.log(p[index]).sum()
-        if shown is None:
-            p[index] -= 1
-            shown = p / len(logits)
-    return value / len(logits), shown
+        p[index] -= 1
+        here = places[(places >= start) & (places < start + ROWS_SHOWN)]
+        shown.append(p[here - start] / len(logits))
+    return value / len(logits), np.concatenate(shown)
 
 
 ROWS = [
@@ -199,7 +192,7 @@ ROWS = [
         labelled,
         entropy_reference,
         calls={"jaxlike": entropy, "torchlike": entropy},
-        pick=lambda result: (result[0], result[1][:ROWS_SHOWN]),
+        pick=lambda result: (result[0], spread(result[1], ROWS_SHOWN)),
         work=Work(bytes=2 * 4 * size(CLASSES)),
     ),
 ]

@@ -91,10 +91,10 @@ class Worker:
             if row.beyond_warm:
                 seconds = max(seconds - timed(call, 1), 1e-6)
         grown = memory("VmHWM") - before
-        error = rows.difference(row.pick(self.library.numpy(value)), wanted)
+        error, failure = rows.wrong(row, row.pick(self.library.numpy(value)), wanted)
         answer = {"status": "ok", "seconds": seconds, "grown": grown, "error": error}
-        if error > row.tolerance:
-            answer |= {"status": "wrong", "notes": {"": wrong(error, row)}}
+        if failure:
+            answer |= {"status": "wrong", "notes": {"": failure}}
         return answer
 
     def do_product(self, dtype):
@@ -126,18 +126,10 @@ class Worker:
 
     def check(self, row, call, wanted):
         try:
-            result = row.pick(self.library.numpy(call()))
-            error = rows.difference(result, wanted)
+            return rows.wrong(row, row.pick(self.library.numpy(call())), wanted)
         except Exception as error:
             traceback.print_exc()
             return None, f"{type(error).__name__}: {error}"[:500]
-        if error > row.tolerance:
-            return error, wrong(error, row)
-        return error, None
-
-
-def wrong(error, row):
-    return f"WRONG: differs by {error:.1e}, {row.tolerance:.0e} allowed"
 
 
 def load(path):

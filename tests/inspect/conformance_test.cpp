@@ -58,7 +58,8 @@ struct Sums final : Backend {
   Support supports(const Equation& e, std::span<const Aval> in,
                    std::span<const Aval>) const override {
     if (!(*e.primitive == add_p)) return Support::no();
-    const bool good = in[0].dtype == DType::float32 || flaw == Flaw::takes_what_it_cannot;
+    const bool takes_wide = flaw == Flaw::takes_what_it_cannot && in[0].dtype == DType::float64;
+    const bool good = in[0].dtype == DType::float32 || takes_wide;
     return good ? Support::yes() : Support::no("only float32");
   }
   std::unique_ptr<Kernel> compile(const Jaxpr&) const override {

@@ -4,6 +4,8 @@
 #include <plait/cost.h>
 #include <plait/plait.h>
 
+#include <set>
+
 using namespace plait;
 
 namespace {
@@ -123,6 +125,7 @@ TEST_CASE("the work of a program with named sizes is an error that says what to 
 }
 
 TEST_CASE("every primitive of the catalogue says what it costs") {
+  std::set<std::string> unknown;
   for (const PrimitiveInfo* info : all_primitives()) {
     CAPTURE(info->primitive->name());
     const auto* samples = Samples::table().find(*info->primitive);
@@ -139,8 +142,16 @@ TEST_CASE("every primitive of the catalogue says what it costs") {
       const bool holds = holds_bodies(sample.params) || holds_callable(sample.params);
       if (!holds && info->file.find("lib/ops") != std::string::npos)
         CHECK(work_of(jaxpr).known);
-      else
-        CHECK(work_of(jaxpr).flops >= 0);
+      else if (!work_of(jaxpr).known)
+        unknown.insert(std::string(info->primitive->name()));
     }
   }
+  // What data decide: the steps of a loop, the branch that is taken, sizes, functions of the host.
+  const std::set<std::string> by_data{"cond", "host_call", "masked", "ordered_host_call", "while"};
+  for (const std::string& name : unknown) {
+    CAPTURE(name);
+    CHECK(by_data.contains(name));
+  }
+  CHECK(unknown.contains("while"));
+  CHECK(unknown.contains("host_call"));
 }

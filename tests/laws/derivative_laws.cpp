@@ -55,6 +55,28 @@ Arrays moved_along(const Arrays& primals, const Arrays& directions, const std::v
   return result;
 }
 
+// How far rounding to a dtype moves a number, relative to it.
+double rounding_of(DType dtype) {
+  switch (dtype) {
+    case DType::float16:
+      return 0x1p-11;
+    case DType::bfloat16:
+      return 0x1p-8;
+    case DType::float32:
+    case DType::complex64:
+      return 0x1p-24;
+    default:
+      return 0x1p-53;
+  }
+}
+
+double largest(const Array& array) {
+  double most = 0;
+  for (complex128 number : numbers_of(array))
+    if (const double size = std::abs(number); std::isfinite(size)) most = std::max(most, size);
+  return most;
+}
+
 // (high - low) / (2 step), in the numbers' own dtype.
 Array quotient(const Array& high, const Array& low, double step) {
   return moved(moved(normal_like(high.aval(), 0), normal_like(high.aval(), 0), -1),
@@ -80,8 +102,10 @@ Verdict tangents_are_differences(const Function& f, const Arrays& primals, const
     const Tolerance tolerance = tolerance_of(coarsest);
     const Array low = f(moved_along(primals, directions, wrt, -tolerance.step))[i];
     const Array high = f(moved_along(primals, directions, wrt, tolerance.step))[i];
+    // Results are rounded, and the quotient of differences with them.
+    const double rounding = rounding_of(coarsest) * largest(high) / tolerance.step;
     if (auto found = difference(tangents[i].instantiate(), quotient(high, low, tolerance.step),
-                                tolerance.derivative))
+                                tolerance.derivative + rounding))
       return which + ": " + *found;
   }
   return std::nullopt;
@@ -105,13 +129,17 @@ bool all_zero(const Tangents& tangents) {
                      [](const Tangent& tangent) { return tangent.is_zero(); });
 }
 
+// A sum of products, and what its rounding errors grow with.
 struct Pairing {
   double value = 0, scale = 0;
   void add(const Tangent& a, const Tangent& b) {
     if (a.is_zero() || b.is_zero()) return;
     const double term = dot(a.array(), b.array());
     value += term;
-    scale += std::abs(term);
+    double squares = 0;
+    const std::vector<complex128> left = numbers_of(a.array()), right = numbers_of(b.array());
+    for (std::size_t i = 0; i < left.size(); ++i) squares += std::norm(left[i] * right[i]);
+    scale += std::abs(term) + std::sqrt(squares);
   }
 };
 
@@ -129,7 +157,7 @@ Verdict jvp_is_difference(const Case& one) {
   const Function f = one.function();
   for (const std::vector<bool>& wrt : differentiable_subsets(one)) {
     const Differentiated result = flat::jvp(f, primals, tangents_of(directions, wrt));
-    if (auto found = difference_in_bits(result.outputs, f(primals)))
+    if (auto found = difference_in_results(one, result.outputs, f(primals)))
       return "the primal of jvp: " + *found;
     if (auto found =
             tangents_are_differences(f, primals, directions, wrt, result.tangents, result.outputs))

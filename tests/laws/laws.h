@@ -41,10 +41,12 @@ Verdict effects_are_of_live_examples(const Case& one);
 
 // jit f = f, compiled f = f, and jit of the gradient = the gradient, to the bit.
 Verdict jit_is_eager(const Case& one);
-// The Eval rule is what the primitive decomposes to.
+// The Eval rule is what the primitive decomposes to, and a composite what its body gives.
 Verdict eval_is_decomposition(const Case& one);
+// Why there is nothing for that law to compare: nothing where there is.
+std::optional<std::string> has_no_decomposition(const Case& one);
 // Applying the primitive is running its Eval rule, whatever the strides of its inputs: identities,
-// aliases and loops change nothing.
+// aliases and loops change nothing. To the bit, but where a library computes in another order.
 Verdict bind_is_eval(const Case& one);
 // Folding literals gives what the kernel gives, to the bit.
 Verdict fold_is_eval(const Case& one);
@@ -101,6 +103,16 @@ Verdict chunks_are_vmap(const Case& one);
 Verdict tape_is_vjp(const Case& one);
 // The derivative of a recorded gradient is that of vjp.
 Verdict recorded_gradient_is_vjp(const Case& one);
+
+// --- Backends (backend_claims.cpp) ---------------------------------------------------------------
+
+// Whether a backend takes the case: its primitive, or the composite that it is named after.
+Support accepts(const Backend& backend, const Case& one);
+// The library, no reference and no generated loops, that runs the case outside programs, if any.
+const Backend* library_of(const Case& one);
+// Results that must be the same to the bit, but of a composite that a library computes whole: what
+// transforms make of it is its body's.
+Verdict difference_in_results(const Case& one, const Arrays& actual, const Arrays& expected);
 
 // --- All of them ---------------------------------------------------------------------------------
 

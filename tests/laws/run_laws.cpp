@@ -53,10 +53,32 @@ Verdict jit_is_eager(const Case& one) {
   return std::nullopt;
 }
 
+namespace {
+
+// The body of the composite that the case is named after; nothing when it applies none.
+std::optional<Jaxpr> body_of(const Case& one) {
+  const Jaxpr program = make_jaxpr(one.function(), one.avals()).jaxpr;
+  if (program->equations.size() != 1) return std::nullopt;
+  const Params& params = program->equations[0].params;
+  if (!params.has("symbol") || params.text("symbol") != one.name) return std::nullopt;
+  return params.get<Jaxpr>("body");
+}
+
+}  // namespace
+
+std::optional<std::string> has_no_decomposition(const Case& one) {
+  if (!one.primitive)
+    return body_of(one) ? std::nullopt : std::optional<std::string>("a function of several");
+  if (!Decompose::table().find(*one.primitive)) return "it has a kernel alone";
+  if (!Eval::table().find(*one.primitive)) return "it runs as what it decomposes to";
+  return std::nullopt;
+}
+
 Verdict eval_is_decomposition(const Case& one) {
-  if (!one.primitive || !Decompose::table().find(*one.primitive)) return std::nullopt;
+  if (has_no_decomposition(one)) return std::nullopt;
   const Arrays inputs = one.values();
-  const Jaxpr program = decomposition(*one.primitive, one.avals(), one.params);
+  const Jaxpr program =
+      one.primitive ? decomposition(*one.primitive, one.avals(), one.params) : *body_of(one);
   if (auto found = difference(eval_jaxpr(program, inputs), one(inputs)))
     return "the decomposition: " + *found;
   return std::nullopt;
@@ -87,14 +109,14 @@ Arrays evaluated(const Case& one, const Arrays& inputs) {
 Verdict bind_is_eval(const Case& one) {
   if (!one.primitive || !Eval::table().find(*one.primitive)) return std::nullopt;
   const Arrays inputs = one.values();
-  const Arrays dense = evaluated(one, inputs);
-  if (auto found = difference_in_bits(one(inputs), dense))
+  const Arrays dense = evaluated(one, inputs), given = one(inputs);
+  if (auto found = library_of(one) ? difference(given, dense) : difference_in_bits(given, dense))
     return "applied: " + *found + " by its Eval rule";
   Arrays scattered;
   for (const Array& input : inputs) scattered.push_back(strided(input));
   if (auto found = difference_in_bits(evaluated(one, scattered), dense))
     return "Eval of arrays with gaps: " + *found + " as when dense";
-  if (auto found = difference_in_bits(one(scattered), dense))
+  if (auto found = difference_in_bits(one(scattered), given))
     return "applied to arrays with gaps: " + *found + " as when dense";
   const Alias::Rule* alias = Alias::table().find(*one.primitive);
   if (!alias) return std::nullopt;
@@ -144,6 +166,14 @@ Verdict fold_is_eval(const Case& one) {
 
 namespace {
 
+// Whether an integer dtype holds a number that float64 holds exactly.
+bool holds(DType dtype, double value) {
+  if (dtype == DType::bool_) return value == 0 || value == 1;
+  const int bits = 8 * int(size_of(dtype)) - (is_unsigned_integer(dtype) ? 0 : 1);
+  const double limit = std::min(std::ldexp(1.0, bits), 0x1p53);
+  return value < limit && value >= (is_unsigned_integer(dtype) ? 0 : -limit);
+}
+
 // What a dtype's results are to be compared with: the float64 result where both can represent it.
 Verdict agrees(const Array& actual, const Array& wide, DType dtype) {
   if (!(actual.shape() == wide.shape()))
@@ -161,7 +191,7 @@ Verdict agrees(const Array& actual, const Array& wide, DType dtype) {
     }
     if (!std::isfinite(y)) continue;
     // Integers: where the real result is one that fits.
-    if (!is_inexact(dtype) && (y != std::round(y) || std::abs(y) > 0x1p31)) continue;
+    if (!is_inexact(dtype) && (y != std::round(y) || !holds(dtype, y))) continue;
     if (!(std::abs(x - y) <= factor * (1 + std::abs(y))) ||
         !(std::abs(a[i].imag() - b[i].imag()) <= factor * (1 + std::abs(y))))
       return "element " + std::to_string(i) + " is " + std::to_string(x) + " where float64 gives " +
@@ -173,8 +203,9 @@ Verdict agrees(const Array& actual, const Array& wide, DType dtype) {
 }  // namespace
 
 Verdict dtypes_agree(const Case& one) {
-  for (DType dtype : {DType::float32, DType::bfloat16, DType::float16, DType::int32,
-                      DType::complex128, DType::complex64}) {
+  for (DType dtype : {DType::float32, DType::bfloat16, DType::float16, DType::int32, DType::int64,
+                      DType::int16, DType::int8, DType::uint64, DType::uint32, DType::uint16,
+                      DType::uint8, DType::bool_, DType::complex128, DType::complex64}) {
     const std::optional<Case> other = with_dtype(one, dtype);
     if (!other) continue;
     Arrays narrow, wide;
@@ -186,8 +217,8 @@ Verdict dtypes_agree(const Case& one) {
         wide.push_back(value);
         continue;
       }
-      const Array whole = dtype == DType::int32 ? converted(moved(value, value, 2), DType::int32)
-                                                : converted(value, DType::bfloat16);
+      const Array whole = is_inexact(dtype) ? converted(value, DType::bfloat16)
+                                            : converted(moved(value, value, 2), dtype);
       narrow.push_back(converted(whole, dtype));
       wide.push_back(converted(whole, DType::float64));
     }

@@ -62,7 +62,7 @@ Verdict tape_is_vjp(const Case& one) {
   const Arrays primals = one.values();
   const flat::Pullback pullback = flat::vjp(one.function(), primals, wrt);
   const Arrays variables = as_variables(primals, wrt), outputs = one(variables);
-  if (auto found = difference_in_bits(outputs, pullback.outputs))
+  if (auto found = difference_in_results(one, outputs, pullback.outputs))
     return "the value on the tape: " + *found;
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     if (!is_differentiable(outputs[k].aval())) continue;

@@ -109,6 +109,36 @@ def test_differences_from_the_reference():
         rows.difference([1, 2], [1])
 
 
+def test_one_wrong_element_of_many_is_found():
+    """A norm hides it: of a million elements one that is wrong by its own size."""
+    reference = np.random.default_rng(0).standard_normal(1 << 20)
+    result = reference.copy()
+    result[777] += 3.0
+    row = rows.Row("fake/row", "what", tolerance=1e-2)
+    assert rows.difference(result, reference) < row.tolerance
+    assert rows.outlier(result, reference) > 0.5
+    assert rows.wrong(row, result, reference)[1].startswith("WRONG: an element differs")
+    assert rows.wrong(row, reference, reference) == (0, None)
+    assert rows.outlier([np.array([1, math.nan])], [np.ones(2)]) == math.inf
+    assert rows.outlier([np.zeros(2)], [np.zeros(2)]) == 0
+    with pytest.raises(ValueError, match="no result"):
+        rows.difference([], [])
+
+
+def test_samples_reach_from_the_first_element_to_the_last():
+    assert rows.spread(np.arange(1000), 4).tolist() == [0, 333, 666, 999]
+    assert rows.spread(np.arange(6).reshape(3, 2), 2).tolist() == [[0, 1], [4, 5]]
+
+
+def test_no_reference_is_zero_throughout():
+    """What is compared with zeros alone may have lost everything on the way."""
+    for row in rows.all_rows():
+        if not row.name.startswith(("first/chain", "length/", "tape/", "eager/")):
+            continue
+        wanted = row.reference(*rows.wide(tuple(row.sample(*row.inputs()))))
+        assert any(np.abs(np.asarray(leaf)).max() > 1e-3 for leaf in rows.leaves(wanted)), row.name
+
+
 RATES = {"fma32": 1e9, "fma64": 5e8, "product16": 4e9, "copy": 1e10, "call": 1e-8}
 
 

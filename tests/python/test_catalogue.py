@@ -1,7 +1,9 @@
 """One catalogue, two languages: the C++ headers, the catalogue and the Python modules hold the same functions.
 
 The headers are read as text: each public function of a namespace is in the catalogue, with the same parameters in the
-same order, and each function of the Python modules comes from the catalogue. What differs is listed with its reason.
+same order, of the same types and defaults, and each function of the Python modules comes from the catalogue; functions
+of plait itself exist in both languages. What differs is listed with its reason, and a listed difference that is none
+any more fails too.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -11,8 +13,8 @@ import inspect
 import pathlib
 import re
 
+import plait
 import pytest
-
 from plait import _plait
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -80,6 +82,55 @@ STRUCTS = {
     "FanAxes": "in_axis out_axis batch_axis", "ScatterOptions": "indices_are_sorted unique_indices mode",
 }  # fmt: skip
 
+# What a type of C++ is to Python.
+SAME_TYPES = {
+    "array": "Operand Array", "array or None": "OptionalArray std::optional<Array>", "bool": "bool",
+    "int": "int Dim std::int64_t", "int or None": "std::optional<int> std::optional<Dim>",
+    "float": "double", "float or None": "std::optional<double>", "str": "std::string",
+    "str or None": "std::optional<std::string>", "dtype": "DType",
+    "dtype or None": "std::optional<DType> OptionalDType", "sequence of array": "Operands",
+    "sequence of array or None": "std::optional<Arrays>", "tree": "ArrayTree LossScale",
+    "int or sequence of int": "Shape std::span<int> std::vector<int> Sections",
+    "int or sequence of int or None": "Axes Shape std::optional<Shape> std::optional<std::vector<int>>",
+    "str, or a pair for each dimension": "WindowPadding lax::WindowPadding",
+    "int, float or str, or None": "NormOrder", "function of two arrays": "BinaryFunction",
+    "number": "Number", "number or None": "std::optional<Number>", "int or array": "Repeats",
+    "0, 1, 2, 'N', 'T' or 'C'": "Transposed", "(array, bool)": "CholeskyFactor",
+    "(array, array)": "LUFactor", "int, (before, after), or a pair for each axis": "PadWidth",
+}  # fmt: skip
+# Parameters whose types differ beyond that.
+OTHER_TYPES = {
+    **{f"lax.{name}.dimension_numbers": "a struct, which Python may give as text or tuples"
+       for name in "scatter scatter_add scatter_max scatter_min scatter_mul gather conv_general_dilated".split()},
+    "lax.dot_general.dimension_numbers": "a struct, which Python gives as tuples",
+    **{f"lax.{name}.start_indices": "one array or several in Python"
+       for name in "dynamic_slice dynamic_update_slice".split()},
+    "lax.sort.operand": "one array or several in Python",
+    "numpy.broadcast_shapes.shapes": "ints among the shapes in Python",
+    "lax.broadcast_shapes.shapes": "ints among the shapes in Python",
+    "numpy.linalg.matrix_rank.rtol": "an array is another overload in C++",
+    "numpy.linalg.matrix_rank.tol": "an array is another overload in C++",
+    "numpy.linalg.pinv.rtol": "an array is another overload in C++",
+    "numpy.where.x": "where(condition) is another overload in C++",
+    "numpy.where.y": "where(condition) is another overload in C++",
+    "lax.full.fill_value": "an array is another overload in C++",
+    "lax.full.dtype": "None is the fill value's own in Python",
+    "lax.gather.mode": "an enum, whose names Python takes",
+    "lax.pad.padding_config": "structs, which Python gives as tuples",
+    "lax.stop_gradient.x": "a tree in Python",
+    "numpy.lexsort.keys": "an array whose rows are keys, too, in Python",
+    "numpy.tensordot.axes": "lists of axes are another overload in C++",
+}  # fmt: skip
+# Parameters whose defaults differ.
+OTHER_DEFAULTS = {
+    "lax.conv_general_dilated.window_strides": "JAX's has none; C++ needs one after defaults",
+    "lax.conv_general_dilated.padding": "JAX's has none; C++ needs one after defaults",
+    "lax.gather.mode": "None is JAX's default, which is its fill or promise; here both check",
+    "lax.full.dtype": "None is the fill value's own in Python",
+    "numpy.where.x": "where(condition) is another overload in C++",
+    "numpy.where.y": "where(condition) is another overload in C++",
+}
+
 # Python functions outside the catalogue.
 PYTHON_ONLY = {
     "numpy.asarray": "takes any object of Python", "numpy.array": "takes any object of Python",
@@ -97,6 +148,34 @@ PYTHON_ONLY = {
     **{f"lax.{name}": "takes Python functions" for name in
        "associative_scan cond fori_loop map scan switch while_loop".split()},
     "nn.initializers": "factories, which return functions, of the catalogue's functions",
+}  # fmt: skip
+
+
+# Functions of plait itself.
+TOP_LEVEL_PYTHON_ONLY = {
+    "block_until_ready": "for programs of JAX: calls have ended when they return",
+    "device_get": "gives NumPy arrays", "from_dlpack": "of any object of Python",
+    "explain": "a method of jitted functions and executables in C++",
+    "grad_check": "not written for C++", "info": "what it prints is asked of backends_of and missing_backends in C++",
+    "linear_transpose": "flat::transpose in C++, of a jaxpr",
+    "no_host_calls": "not written for C++", "remat": "JAX's other name of checkpoint",
+    "script": "rewrites Python's control flow", "unscripted": "as script",
+}  # fmt: skip
+
+
+# Parameters by transform: those of C++ alone, and of Python alone, whose C++ takes numbers of
+# arguments as template arguments, gives functions of primals and tangents, and returns what has_aux asks for
+# where a function returns a pair.
+TRANSFORMS = {
+    "grad": ("", "argnums has_aux holomorphic allow_int"),
+    "value_and_grad": ("", "argnums has_aux holomorphic allow_int"),
+    "jvp": ("", "primals tangents has_aux"), "vjp": ("", "primals has_aux"),
+    "linearize": ("", "primals has_aux"),
+    "jacfwd": ("", "argnums has_aux holomorphic"),
+    "jacrev": ("", "argnums has_aux holomorphic allow_int"),
+    "hessian": ("", "argnums has_aux holomorphic"), "hvp": ("", "primals tangents"),
+    "vmap": ("", "axis_name axis_size spmd_axis_name"),  # JAX's, which it refuses
+    "checkpoint": ("", "prevent_cse static_argnums"),
 }  # fmt: skip
 
 
@@ -161,16 +240,17 @@ def declarations():
 
 
 def parameters_of(text):
-    names = []
+    """[(name, type, default)]; of the fields of structs the names alone."""
+    found = []
     for parameter in split_at_commas(text):
-        declared = parameter.split("=")[0].strip()
-        kind, _, name = re.sub(r"[&*]", " ", declared).rpartition(" ")
-        struct = re.search(r"(\w+)\s*$", kind)
-        if struct and struct[1] in STRUCTS:
-            names += STRUCTS[struct[1]].split()
+        declared, _, default = parameter.partition("=")
+        kind, _, name = re.sub(r"\s+", " ", re.sub(r"[&*]", " ", declared)).strip().rpartition(" ")
+        kind = re.sub(r"\bconst\b|\s", "", kind)
+        if kind in STRUCTS:
+            found += [(field, None, None) for field in STRUCTS[kind].split()]
         else:
-            names.append(name.rstrip("_"))
-    return names
+            found.append((name.rstrip("_"), kind, default.strip()))
+    return found
 
 
 def catalogued():
@@ -204,7 +284,11 @@ def test_the_catalogue_has_the_parameters_of_the_headers(module):
         if overloads is None:
             continue  # the standard has the function twice, under other parameters' names
         overloads = [
-            [RENAMED.get(path, {}).get(p, p) for p in overload if p not in ONLY_CPP.get(path, ())]
+            [
+                RENAMED.get(path, {}).get(p, p)
+                for p, *_ in overload
+                if p not in ONLY_CPP.get(path, ())
+            ]
             for overload in overloads
         ]
         known = path in OVERLOADED and overloads
@@ -213,12 +297,98 @@ def test_the_catalogue_has_the_parameters_of_the_headers(module):
     assert differing == []
 
 
-@pytest.mark.parametrize("module", [*MODULES, "tree"])
+def declared_parameters():
+    """(path of a parameter, its type and default in Python, and those of each overload in C++)."""
+    declared = declarations()
+    for (module, name), parameters in catalogued().items():
+        path = f"{module}.{name}"
+        for parameter, kind, _, _, default, is_accepted in parameters:
+            theirs = [
+                (their_kind, their_default)
+                for overload in declared.get((module, name)) or []
+                for their_name, their_kind, their_default in overload
+                if RENAMED.get(path, {}).get(their_name, their_name) == parameter and their_kind
+            ]
+            if theirs and not is_accepted:
+                yield f"{path}.{parameter}", kind, default, theirs
+
+
+def test_types_of_parameters_are_those_of_the_headers():
+    same = {kind: set(text.split()) for kind, text in SAME_TYPES.items()}
+    differing, count = {}, 0
+    for path, kind, _, theirs in declared_parameters():
+        count += 1
+        if not any(their_kind in same.get(kind, ()) for their_kind, _ in theirs):
+            differing[path] = (kind, theirs)
+    assert count > 1000
+    assert {path: differing[path] for path in differing if path not in OTHER_TYPES} == {}
+    assert sorted(set(OTHER_TYPES) - set(differing)) == []  # these differ no more
+
+
+def python_default(text):
+    """A default of C++ as Python writes it; None and () are both {}."""
+    spelled = {"": "", "{}": "None", "false": "False", "true": "True", "default_int": "int32"}
+    if text in spelled:
+        return spelled[text]
+    if text.startswith("{"):
+        inside = text[1:-1]
+        return f"({inside})" if "," in inside else inside
+    return text.replace('"', "'")
+
+
+def test_defaults_are_those_of_the_headers():
+    differing, count = {}, 0
+    for path, _, default, theirs in declared_parameters():
+        count += bool(default)
+        wanted = "None" if default == "()" else default
+        if wanted not in [python_default(their_default) for _, their_default in theirs]:
+            differing[path] = (default, theirs)
+    assert count > 400
+    assert {path: differing[path] for path in differing if path not in OTHER_DEFAULTS} == {}
+    assert sorted(set(OTHER_DEFAULTS) - set(differing)) == []  # these differ no more
+
+
+def test_functions_of_plait_itself_exist_in_both_languages():
+    """Transforms, programs, inspection: in C++ they are templates over functions."""
+    headers = "\n".join(
+        without_comments(path.read_text()) for path in (ROOT / "include" / "plait").rglob("*.h")
+    )
+    python = {
+        name
+        for name, value in vars(plait).items()
+        if not name.startswith("_") and callable(value) and not inspect.isclass(value)
+    }
+    assert len(python) > 50
+    missing = {
+        name
+        for name in python
+        if not re.search(rf"^(?:\[\[nodiscard\]\] )?[A-Za-z][^\n;=]*\b{name}\(", headers, re.M)
+    }
+    assert sorted(missing - set(TOP_LEVEL_PYTHON_ONLY)) == []
+    assert sorted(set(TOP_LEVEL_PYTHON_ONLY) - missing) == []  # these are in C++ too
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_take_the_same_options_in_both_languages(name):
+    text = without_comments((ROOT / "include" / "plait" / "api.h").read_text())
+    found = [
+        parameters_of(match[1])
+        for match in re.finditer(rf"^auto {name}\(((?:[^()]|\([^()]*\))*)\) ?\{{", text, re.M)
+    ]
+    assert found
+    python = list(inspect.signature(getattr(plait, name)).parameters)
+    own = {
+        parameter
+        for overload in found
+        for parameter, kind, _ in overload
+        if kind not in ("F", "A...") and parameter not in python
+    }
+    theirs = {p for p in python[1:] if p not in {q for overload in found for q, *_ in overload}}
+    assert [own, theirs] == [set(text.split()) for text in TRANSFORMS[name]]
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m != "nn.initializers"])
 def test_functions_of_the_modules_come_from_the_catalogue(module):
-    if module in ("tree", "nn.initializers"):
-        reasons = {"tree": "Python callables and containers are what these functions are about"}
-        assert reasons.get(module) or PYTHON_ONLY[module]
-        return
     python = importlib.import_module(f"plait.{module}")
     catalogue = _plait.catalogue(module)
     assert {
@@ -235,6 +405,23 @@ def test_functions_of_the_modules_come_from_the_catalogue(module):
         )
     }
     assert others - set(PYTHON_ONLY) == set()
+
+
+def test_what_is_said_to_be_of_python_alone_is():
+    """The names are functions of Python, and no header declares them."""
+    declared = {f"{module}.{name}" for module, name in declarations()}
+    catalogue = {f"{module}.{name}" for module, name in catalogued()}
+    for path in PYTHON_ONLY:
+        module, _, name = path.rpartition(".")
+        assert hasattr(importlib.import_module(f"plait.{module}"), name), path
+        assert path not in catalogue, path
+    assert {path for path in CPP_ONLY if path in catalogue or path not in declared} == set()
+
+
+def test_every_module_is_compared():
+    """plait.tree alone is Python's: its callables and containers are what these functions are about."""
+    assert sorted({module for module, _ in catalogued()} - set(MODULES)) == []
+    assert sorted({module for module, _ in declarations() if module in ("tree", "tree_util")}) == []
 
 
 def test_initializers_are_factories_of_catalogued_functions():

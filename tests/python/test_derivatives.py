@@ -299,6 +299,8 @@ def test_hvp_and_hessian():
 
     y, v, u = X * 2, np.float64([1, 2, 3]), np.float64([-1, 0, 1])
     blocks = plait.hessian(loss, argnums=(0, 1))(X, y)
+    few = plait.hessian(loss, argnums=(0, 1), chunk=1)(X, y)
+    np.testing.assert_allclose(few[0][1], blocks[0][1], rtol=1e-12)
     product = plait.hvp(loss, (X, y), (v, u))
     for row in range(2):
         expected = np.asarray(blocks[row][0]) @ v + np.asarray(blocks[row][1]) @ u

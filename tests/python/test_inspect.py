@@ -244,8 +244,19 @@ def test_other_inputs_and_outputs_are_named():
     assert "~ outputs: a b -> b a" in str(swapped)
 
 
+def longest_common(a, b):
+    """The length of a longest common subsequence, by the textbook's table."""
+    table = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            table[i + 1][j + 1] = (
+                table[i][j] + 1 if x == y else max(table[i][j + 1], table[i + 1][j])
+            )
+    return table[-1][-1]
+
+
 def test_alignment_is_a_longest_common_subsequence():
-    """Against the textbook's table, over random chains of functions."""
+    """Of equations that say the same of what the same primitive made; in each gap, of the same primitive."""
     generator = random.Random(1)
     names = ["sin", "cos", "tanh", "exp"]
     for _ in range(30):
@@ -259,16 +270,19 @@ def test_alignment_is_a_longest_common_subsequence():
 
             return fun
 
-        table = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
-        for i, x in enumerate(a):
-            for j, y in enumerate(b):
-                table[i + 1][j + 1] = (
-                    table[i][j] + 1 if x == y else max(table[i][j + 1], table[i + 1][j])
-                )
         difference = plait.diff(chain(a), chain(b), X)
-        paired = [c for c in difference.changes if None not in c[1:]]
-        assert all(a[i] == b[j] for _, i, j in paired)
-        assert len(paired) <= table[-1][-1]
+        paired = [(i, j) for _, i, j in difference.changes if None not in (i, j)]
+        assert all(a[i] == b[j] for i, j in paired)
+        assert paired == sorted(paired)
+        with_origin = [list(zip(names, ["", *names])) for names in (a, b)]
+        exact = [(i, j) for i, j in paired if with_origin[0][i] == with_origin[1][j]]
+        assert len(exact) == longest_common(*with_origin)
+        ends = [(-1, -1), *exact, (len(a), len(b))]
+        gaps = sum(
+            longest_common(a[i + 1 : next_i], b[j + 1 : next_j])
+            for (i, j), (next_i, next_j) in zip(ends, ends[1:])
+        )
+        assert len(paired) == len(exact) + gaps
         assert sorted(i for _, i, _ in difference.changes if i is not None) == list(range(len(a)))
         assert sorted(j for _, _, j in difference.changes if j is not None) == list(range(len(b)))
         assert bool(difference) == (a != b)

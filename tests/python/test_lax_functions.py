@@ -178,3 +178,55 @@ def test_stop_gradient_takes_trees():
     tree = lax.stop_gradient({"a": X, "b": [X]})
     check(tree["b"][0], X)
     check(plait.grad(lambda x: pnp.sum(x * lax.stop_gradient(x)))(X), X)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("features", [1, 3, 5, 6])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_convolutions_read_nothing_beyond_their_windows(dtype, features, groups):
+    """A NaN reaches the results whose windows hold it, of its own group, and no others."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, groups * features, 21, 20))
+    kernel = rng.normal(size=(groups * 8, features, 3, 3))
+    x[1, 0, 5, 7] = np.nan
+    result = lax.conv_general_dilated(
+        pnp.asarray(x).astype(dtype),
+        pnp.asarray(kernel).astype(dtype),
+        (1, 1),
+        "SAME",
+        feature_group_count=groups,
+    )
+    wanted = np.zeros(result.shape, bool)
+    wanted[1, :8, 4:7, 6:9] = True
+    np.testing.assert_array_equal(np.isnan(np.asarray(result).astype(np.float32)), wanted)
+
+
+@pytest.mark.parametrize("axes", [(None, 0, None), (0, None, None), (None, 0, 0), (0, 0, 0)])
+def test_attention_over_some_batched_operands_is_a_loop(axes):
+    rng = np.random.default_rng(0)
+    shapes = [(2, 3, 7, 9), (2, 3, 11, 9), (2, 3, 11, 9)]
+    operands = [
+        rng.normal(size=shape if axis is None else (3, *shape)).astype(np.float32)
+        for shape, axis in zip(shapes, axes)
+    ]
+
+    def attend(q, k, v):
+        scores = q.astype(np.float64) @ np.swapaxes(k, -1, -2) / 3
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        return weights / weights.sum(-1, keepdims=True) @ v
+
+    result = plait.vmap(plait.nn.attention, in_axes=axes)(*operands)
+    for i in range(3):
+        one = [x if axis is None else x[i] for x, axis in zip(operands, axes)]
+        np.testing.assert_allclose(result[i], attend(*one), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("depth, value_depth", [(8, 8), (8, 16), (16, 8), (8, 12), (4, 1), (1, 4)])
+def test_attention_over_values_of_any_depth(depth, value_depth):
+    rng = np.random.default_rng(0)
+    q, k = (rng.normal(size=(2, 3, n, depth)).astype(np.float32) for n in (7, 11))
+    v = rng.normal(size=(2, 3, 11, value_depth)).astype(np.float32)
+    scores = q.astype(np.float64) @ np.swapaxes(k, -1, -2) / np.sqrt(depth)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    wanted = weights / weights.sum(-1, keepdims=True) @ v
+    np.testing.assert_allclose(plait.nn.attention(q, k, v), wanted, rtol=1e-4, atol=1e-5)

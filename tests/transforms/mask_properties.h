@@ -123,14 +123,17 @@ inline void check_mask_at(const MaskCase& c, const std::vector<std::vector<std::
     Arrays arguments;
     for (std::int64_t size : rows[row]) arguments.push_back(size_array(size));
     arguments.insert(arguments.end(), example.padded.begin(), example.padded.end());
-    // Values.
+    // Values. Padded results have the shapes that the function gives for the bounds.
     const Arrays plain = c.function(example.real), outputs = f(arguments);
+    const std::vector<Aval> bounded =
+        make_jaxpr(c.function, avals_of(example.padded)).jaxpr->output_avals();
+    REQUIRE(!plain.empty());
     REQUIRE(outputs.size() == plain.size());
     Arrays real_cotangents, padded_cotangents;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       CAPTURE(i);
       REQUIRE(outputs[i].ndim() == plain[i].ndim());
-      check_close(outputs[i], refilled(plain[i], outputs[i].shape().to_sizes(), false), tolerance);
+      check_close(outputs[i], refilled(plain[i], bounded[i].shape.to_sizes(), false), tolerance);
       const Array w = values_for({{plain[i].shape(), DType::float64}}, unsigned(500 + i));
       real_cotangents.push_back(lax::convert_element_type(w, plain[i].dtype()));
       padded_cotangents.push_back(refilled(real_cotangents.back(), outputs[i].shape().to_sizes()));
@@ -142,11 +145,17 @@ inline void check_mask_at(const MaskCase& c, const std::vector<std::vector<std::
     // Gradients, with NaN in the padding of cotangents.
     const Arrays real_results = with_gradients(c.function, example.real, real_wrt, real_cotangents);
     const Arrays results = with_gradients(f, arguments, wrt, padded_cotangents);
-    for (std::size_t i = plain.size(); i < results.size(); ++i) {
+    REQUIRE(results.size() == real_results.size());
+    std::size_t gradient = plain.size();
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (!wrt[i]) continue;
       CAPTURE(i);
-      check_close(results[i], refilled(real_results[i], results[i].shape().to_sizes(), false),
+      check_close(results[gradient],
+                  refilled(real_results[gradient], arguments[i].shape().to_sizes(), false),
                   tolerance);
+      ++gradient;
     }
+    REQUIRE(gradient == results.size());
     expected.back() = results;
     // Tangents, with NaN in their padding: <Jv, w> = <v, J'w>.
     Tangents tangents;
@@ -191,6 +200,7 @@ inline void check_mask_at(const MaskCase& c, const std::vector<std::vector<std::
     return flat::vmap(g, inputs, options);
   };
   const Arrays results = vmapped(batched);
+  REQUIRE(results.size() == expected[0].size());
   for (std::size_t row = 0; row < rows.size(); ++row)
     for (std::size_t i = 0; i < results.size(); ++i) {
       CAPTURE(row);
@@ -199,6 +209,7 @@ inline void check_mask_at(const MaskCase& c, const std::vector<std::vector<std::
     }
   // Compiled: the same.
   const Arrays jitted = flat::Jit(vmapped, "vmapped")(batched);
+  REQUIRE(jitted.size() == results.size());
   for (std::size_t i = 0; i < results.size(); ++i) check_close(jitted[i], results[i], tolerance);
   if (!differentiable) return;
   // The gradient of the batch, where all examples share the sizes and arrays of the first but one

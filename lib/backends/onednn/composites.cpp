@@ -137,7 +137,15 @@ void build_avg_pool(const Params& attributes, dnnl::graph::graph& graph,
 
 Support supports_attention(std::span<const Aval> inputs) {
   if (inputs.size() != 3) return Support::no("a mask");
-  if (inputs[0].rank() != 4) return Support::no("rank " + std::to_string(inputs[0].rank()));
+  for (const Aval& input : inputs) {
+    if (input.rank() != 4) return Support::no("rank " + std::to_string(input.rank()));
+    for (int axis : {0, 1})
+      if (!(input.shape[axis] == inputs[0].shape[axis]))
+        return Support::no("operands that several examples share");
+  }
+  // Of another depth it writes wrong values, or beyond the result.
+  if (!(inputs[2].shape[3] == inputs[0].shape[3]))
+    return Support::no("values of another depth than keys");
   return Support::yes();
 }
 

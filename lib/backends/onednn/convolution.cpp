@@ -48,6 +48,13 @@ struct Convolution {
     return std::any_of(lhs_dilation.begin(), lhs_dilation.end(),
                        [](std::int64_t d) { return d != 1; });
   }
+  // Whether kernels of 16 bits, which sum features by pairs, would read a feature that is none of
+  // its own: times zero, which NaN and infinities survive. Those of one feature for each result and
+  // those of weights do not.
+  bool splits_pairs() const {
+    const bool is_depthwise = rhs[1] == 1 && rhs[0] == groups;
+    return rhs[1] % 2 == 1 && !is_depthwise && form() != Form::weights;
+  }
   std::int64_t product(const Sizes& sizes) const {
     std::int64_t total = 1;
     for (std::size_t i = 2; i < sizes.size(); ++i) total *= sizes[i];
@@ -242,6 +249,8 @@ Support supports_convolution(const Equation& equation, std::span<const Aval> inp
   if (work <= small_work) return Support::no("small: " + std::to_string(work) + " products");
   if (c.batch_groups != 1 && c.has_holes()) return Support::no("groups of the batch");
   if (!padding_of(c)) return Support::no("its padding");
+  if (size_of(dtype) == 2 && c.splits_pairs())
+    return Support::no("16 bits of an odd number of features");
   return Support::yes();
 }
 
