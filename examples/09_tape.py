@@ -54,7 +54,7 @@ print(f"sin''(3) = {float(x.grad):.4f}, and -sin(3) = {-float(jnp.sin(x)):.4f}")
 x = plait.variable(np.array([1, 2, 3], "f"))
 row = jnp.zeros((2, 3)) + x
 view = row[1]
-view *= x
+view[...] *= x
 row[0, 0] = 5
 jnp.sum(row * row).backward()
 print("after writing:", x.grad.tolist())

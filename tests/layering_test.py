@@ -23,6 +23,8 @@ HEADERS = {
     "sizes.h": "trace",
     "constraints.h": "trace",
     "subscript.h": "ops",
+    "narrow.h": "ops",
+    "widening.h": "ops",
     "kernels.h": "ops",
     "families.h": "ops",
     "rewrite.h": "transforms",

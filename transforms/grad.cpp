@@ -16,16 +16,17 @@ void check_inputs(std::span<const Array> inputs, const std::vector<bool>& wrt,
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!wrt[i]) continue;
     const DType dtype = inputs[i].dtype();
-    const std::string argument =
-        transform + ": " + ArgumentNames::of(i) + " has dtype " + std::string(name_of(dtype));
+    const auto argument = [&] {
+      return transform + ": " + ArgumentNames::of(i) + " has dtype " + std::string(name_of(dtype));
+    };
     if (!is_inexact(dtype))
-      throw DtypeError(argument + ", which has no derivative",
+      throw DtypeError(argument() + ", which has no derivative",
                        "convert it to float, or leave it out of argnums");
     if (holomorphic && !is_complex(dtype))
-      throw DtypeError(argument + ", and holomorphic functions are of complex arguments",
+      throw DtypeError(argument() + ", and holomorphic functions are of complex arguments",
                        "convert it to complex, or leave holomorphic=True away");
     if (!holomorphic && is_complex(dtype) && by == By::tangents)
-      throw DtypeError(argument + ", by which only holomorphic functions have one derivative",
+      throw DtypeError(argument() + ", by which only holomorphic functions have one derivative",
                        "give holomorphic=True for one that is, else use jacrev or jvp");
   }
 }
@@ -66,10 +67,10 @@ std::size_t check_outputs(const Arrays& outputs, const flat::JacobianOptions& op
   for (std::size_t i = 0; i < count; ++i) {
     const std::string output =
         options.output_name ? options.output_name(i) : "output " + std::to_string(i);
-    check_output(transform + ": " + output + " has dtype ", outputs[i].dtype(), by,
-                 options.holomorphic,
-                 Source::is_python() ? "return floats, and the rest as auxiliary data with has_aux=True"
-                                      : "return a float, or a pair of it and the rest");
+    check_output(
+        transform + ": " + output + " has dtype ", outputs[i].dtype(), by, options.holomorphic,
+        Source::is_python() ? "return floats, and the rest as auxiliary data with has_aux=True"
+                            : "return a float, or a pair of it and the rest");
   }
   return count;
 }
@@ -79,6 +80,7 @@ std::size_t check_outputs(const Arrays& outputs, const flat::JacobianOptions& op
 flat::ValueAndGrad flat::value_and_grad(const Function& function, std::span<const Array> inputs,
                                         const std::vector<bool>& wrt, const GradOptions& options) {
   check_inputs(inputs, wrt, "grad", By::cotangents, options.holomorphic);
+  const ArgumentNames none({});  // what runs below has arguments of its own
   const Pullback pullback = vjp(function, inputs, wrt);
   const Array& value = pullback.outputs.at(0);
   if (value.ndim() != 0)
@@ -102,6 +104,7 @@ flat::ValueAndGrad flat::value_and_grad(const Function& function, std::span<cons
 flat::Jacobian flat::jacfwd(const Function& function, std::span<const Array> inputs,
                             const std::vector<bool>& wrt, const JacobianOptions& options) {
   check_inputs(inputs, wrt, "jacfwd", By::tangents, options.holomorphic);
+  const ArgumentNames none({});  // what runs below has arguments of its own
   const LinearMap map = linearize(function, inputs, wrt);
   Jacobian result{map.outputs, {}};
   const std::size_t count = check_outputs(map.outputs, options, "jacfwd", By::tangents);
@@ -137,6 +140,7 @@ flat::Jacobian flat::jacfwd(const Function& function, std::span<const Array> inp
 flat::Jacobian flat::jacrev(const Function& function, std::span<const Array> inputs,
                             const std::vector<bool>& wrt, const JacobianOptions& options) {
   check_inputs(inputs, wrt, "jacrev", By::cotangents, options.holomorphic);
+  const ArgumentNames none({});  // what runs below has arguments of its own
   const Pullback pullback = vjp(function, inputs, wrt);
   Jacobian result{pullback.outputs, {}};
   const std::size_t count = check_outputs(pullback.outputs, options, "jacrev", By::cotangents);

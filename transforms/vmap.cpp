@@ -149,10 +149,10 @@ Arrays flat::vmap(const Function& function, std::span<const Array> inputs,
                                  : "vmap: inputs disagree on the size of the mapped axis: " +
                                        ArgumentNames::of(first) + " has " + size->to_string() +
                                        ", " + ArgumentNames::of(i) + " has " + here.to_string(),
-                       first < 0 ? "make them equal"
-                                 : "map only " + ArgumentNames::of(first) +
-                                       " with in_axes, giving " +
-                                       std::string(none_text()) + " for the other");
+                       first < 0
+                           ? "make them equal"
+                           : "map only " + ArgumentNames::of(first) + " with in_axes, giving " +
+                                 std::string(none_text()) + " for the other");
     size = here;
     if (first < 0) first = int(i);
   }
@@ -186,9 +186,8 @@ Arrays flat::vmap(const Function& function, std::span<const Array> inputs,
       results.push_back(move_batch(
           value, *size, normalize_axis(*out_dims[i], outputs[i].ndim() + 1, "vmap: out_axes")));
     } else if (value.dim) {
-      throw ValueError("vmap: output " + std::to_string(i) +
-                           " has out_axes " + std::string(none_text()) +
-                           ", but depends on the mapped axis",
+      throw ValueError("vmap: output " + std::to_string(i) + " has out_axes " +
+                           std::string(none_text()) + ", but depends on the mapped axis",
                        "give out_axes an axis for it, or reduce it over the batch outside vmap");
     } else {
       results.push_back(value.array);

@@ -323,15 +323,15 @@ auto vjp(F f, const A&... arguments) {
         values);
     const flat::Pullback pullback =
         flat::vjp(flat->function, flat->inputs, std::vector<bool>(flat->inputs.size(), true));
-    std::function<Arguments(const Result&)> pull = [flat, pull = pullback.pull](
-                                                       const Result& cotangents) {
-      Arrays leaves;
-      flatten(cotangents, leaves);
-      Arrays results;
-      for (const Tangent& tangent : pull(Tangents(leaves.begin(), leaves.end())))
-        results.push_back(tangent.instantiate());
-      return unflatten<Arguments>(TreeDef::tuple(flat->structures), results);
-    };
+    std::function<Arguments(const Result&)> pull =
+        [flat, pull = pullback.pull](const Result& cotangents) {
+          Arrays leaves;
+          flatten(cotangents, leaves);
+          Arrays results;
+          for (const Tangent& tangent : pull(Tangents(leaves.begin(), leaves.end())))
+            results.push_back(tangent.instantiate());
+          return unflatten<Arguments>(TreeDef::tuple(flat->structures), results);
+        };
     return std::pair{unflatten<Result>(*flat->result, pullback.outputs), pull};
   }
 }

@@ -21,15 +21,14 @@ constexpr auto element() {
     if constexpr (std::is_unsigned_v<Number>)
       return std::conditional_t<
           sizeof(Number) == 8, std::uint64_t,
-          std::conditional_t<sizeof(Number) == 4, std::uint32_t,
-                             std::conditional_t<sizeof(Number) == 2, std::uint16_t,
-                                                std::uint8_t>>>();
+          std::conditional_t<
+              sizeof(Number) == 4, std::uint32_t,
+              std::conditional_t<sizeof(Number) == 2, std::uint16_t, std::uint8_t>>>();
     else
       return std::conditional_t<
           sizeof(Number) == 8, std::int64_t,
           std::conditional_t<sizeof(Number) == 4, std::int32_t,
-                             std::conditional_t<sizeof(Number) == 2, std::int16_t,
-                                                std::int8_t>>>();
+                             std::conditional_t<sizeof(Number) == 2, std::int16_t, std::int8_t>>>();
   } else if constexpr (std::is_same_v<Number, bool> || std::is_same_v<Number, float> ||
                        std::is_same_v<Number, double> || std::is_same_v<Number, complex64> ||
                        std::is_same_v<Number, complex128> || std::is_same_v<Number, float16> ||

@@ -180,8 +180,7 @@ class Program {
   }
   template <class Signature>
   auto entry(std::string_view name, SizeOptions options) const {
-    return as_function((*this)[name].at_sizes(std::move(options)),
-                       std::type_identity<Signature>());
+    return as_function((*this)[name].at_sizes(std::move(options)), std::type_identity<Signature>());
   }
   // Of a program with one entry.
   template <class Signature>

@@ -57,7 +57,7 @@ class Brackets {
     Here(file, line).remember();
   }
   Brackets(std::initializer_list<Subscript> several, const char* file = PLAIT_HERE_FILE,  // NOLINT
-        int line = PLAIT_HERE_LINE)
+           int line = PLAIT_HERE_LINE)
       : subscripts_(several) {
     Here(file, line).remember();
   }

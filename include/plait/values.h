@@ -115,10 +115,10 @@ concept List = is_vector<T>::value || is_fixed_list<T>::value;
 template <class T>
 concept Container = List<T> || is_map<T>::value || is_maybe<T>::value || TupleLike<T>;
 template <class T>
-concept Record = DeclaresFields<T> ||
-                 (std::is_class_v<T> && std::is_aggregate_v<T> && !Container<T> &&
-                  !std::is_base_of_v<Array, T> && std::default_initializable<T> &&
-                  !HasFullBase<T> && num_fields<T>() <= max_fields);
+concept Record =
+    DeclaresFields<T> || (std::is_class_v<T> && std::is_aggregate_v<T> && !Container<T> &&
+                          !std::is_base_of_v<Array, T> && std::default_initializable<T> &&
+                          !HasFullBase<T> && num_fields<T>() <= max_fields);
 
 // Calls visitor.operator()<Part>() for the types of the parts, and says whether one was true (any)
 // or all of them.

@@ -115,8 +115,7 @@ std::string TreeDef::to_string() const {
 
 bool TreeDef::has_names() const {
   if (kind() == Kind::dict) return true;
-  return kind() == Kind::record && !keys().empty() &&
-         keys()[0].find_first_of("[0123456789") != 0;
+  return kind() == Kind::record && !keys().empty() && keys()[0].find_first_of("[0123456789") != 0;
 }
 
 bool TreeDef::is_constant() const {
@@ -136,12 +135,11 @@ std::vector<int> TreeDef::places_of(std::span<const std::string_view> names,
                         " has parts by name, and the names of the C++ struct's fields are not "
                         "known",
                     "declare them: static constexpr auto plait_fields = plait::fields(\"" +
-                        (keys().empty() ? "" : keys()[0]) + "\", &S::" +
-                        (keys().empty() ? "" : keys()[0]) + ", ...)");
+                        (keys().empty() ? "" : keys()[0]) +
+                        "\", &S::" + (keys().empty() ? "" : keys()[0]) + ", ...)");
   for (std::size_t i = 0; i < count; ++i) {
     const auto found = std::find(keys().begin(), keys().end(), names[i]);
-    if (found == keys().end())
-      throw_misfit(*this, "has no part '" + std::string(names[i]) + "'");
+    if (found == keys().end()) throw_misfit(*this, "has no part '" + std::string(names[i]) + "'");
     places[i] = int(found - keys().begin());
     if (std::find(places.begin(), places.begin() + std::ptrdiff_t(i), places[i]) !=
         places.begin() + std::ptrdiff_t(i))

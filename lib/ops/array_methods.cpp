@@ -111,9 +111,7 @@ Array Array::round(int decimals, Here here) const {
 Array Array::real(Here here) const { return numpy::real(called(*this, here)); }
 Array Array::imag(Here here) const { return numpy::imag(called(*this, here)); }
 Array Array::conj(Here here) const { return numpy::conj(called(*this, here)); }
-Array Array::dot(const Array& b, Here here) const {
-  return numpy::dot(called(*this, here), b);
-}
+Array Array::dot(const Array& b, Here here) const { return numpy::dot(called(*this, here), b); }
 Array Array::sort(std::optional<int> axis, Here here) const {
   return numpy::sort(called(*this, here), axis);
 }

@@ -63,7 +63,7 @@ static const auto checked_indices_def =
         .operands(3)
         .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
           for (const Aval& input : inputs)
-            if (!(input == inputs[0]))
+            if (!(input.shape == inputs[0].shape) || input.dtype != inputs[0].dtype)
               throw ShapeError("checked_indices: operands of types " + inputs[0].to_string() +
                                    " and " + input.to_string(),
                                "give equal types");

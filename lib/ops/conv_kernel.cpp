@@ -249,7 +249,7 @@ void convolve_typed(const ConvLoops& loops, const T* lhs, const void* rhs, T* ou
       std::max<std::int64_t>(1, 131072 / std::max<std::int64_t>(1, rows * depth * wide));
   parallel_for(loops.groups * tiles, grain, [&](std::int64_t begin, std::int64_t end) {
     Buffer gathered_block = Buffer::empty(dtype_of<T>(), {by_row ? 0 : deep * wide}),
-                 product_block = Buffer::empty(dtype_of<T>(), {rows * wide});
+           product_block = Buffer::empty(dtype_of<T>(), {rows * wide});
     T *gathered = static_cast<T*>(gathered_block.mutable_data()),
       *product = static_cast<T*>(product_block.mutable_data());
     const std::unique_ptr<std::int64_t[]> places(new std::int64_t[wide]);

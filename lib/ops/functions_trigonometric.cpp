@@ -263,7 +263,7 @@ Array numpy::sinc(Operand x) {
   const Array zero = lax::eq(y, constant(0, y)), safe = select_like(zero, 1, y);
   // The series 1 - y^2 / 3! + y^4 / 5! - ..., which has the derivatives at 0, up to the seventh.
   const Array square = lax::mul(y, y);
-  Array series = lax::full(y.shape(), 1, y.dtype());
+  Array series = constant(1, y);
   for (const double divisor : {42, 20, 6}) {
     const Array term = lax::mul(lax::mul(square, series), constant(1 / divisor, y));
     series = lax::sub(constant(1, y), term);

@@ -7,7 +7,6 @@
 #include <plait/ops.h>
 #include <plait/ops_order.h>
 
-
 namespace plait {
 namespace {
 

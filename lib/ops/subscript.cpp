@@ -354,8 +354,8 @@ bool write_item(const Array& array, const Subscripts& subscripts, const Array& v
   if (std::any_of(subscripts.begin(), subscripts.end(),
                   [](const Subscript& entry) { return std::holds_alternative<Array>(entry); }))
     return false;
-  const Array place = view_of(array, make_plan(array, subscripts));
-  const Array fitted = fit_values(values, place.shape(), array.dtype());
+  const Array place = view_of(array, make_plan(array, subscripts, Outside::error));
+  const Array fitted = fit_values(values, place.shape(), array);
   copy_elements(fitted.buffer().view(), place.buffer().view());
   return true;
 }

@@ -26,8 +26,7 @@ void Checksum::add(std::string_view piece) {
     std::memcpy(words, at, word);
     sums[0] = _mm_crc32_u64(sums[0], words[0]);
   }
-  for (; left > 0; --left, ++at)
-    sums[0] = _mm_crc32_u8(std::uint32_t(sums[0]), std::uint8_t(*at));
+  for (; left > 0; --left, ++at) sums[0] = _mm_crc32_u8(std::uint32_t(sums[0]), std::uint8_t(*at));
   std::copy(sums, sums + streams, sums_);
 }
 

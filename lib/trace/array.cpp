@@ -158,8 +158,7 @@ std::vector<T> Array::to_vector(Here here) const {
     const From* data = static_cast<const From*>(value.data());
     std::vector<T> result;
     result.reserve(std::size_t(value.view().size()));
-    for (std::int64_t i = 0; i < value.view().size(); ++i)
-      result.push_back(converted<T>(data[i]));
+    for (std::int64_t i = 0; i < value.view().size(); ++i) result.push_back(converted<T>(data[i]));
     return result;
   });
 }

@@ -12,7 +12,7 @@ import re
 import types
 
 from plait import _plait
-from plait._captures import LIMIT, OPAQUE, _children, _Guards
+from plait._captures import LIMIT, OPAQUE, _children
 from plait._functions import Flat, name_of
 
 
@@ -35,12 +35,11 @@ def _left(function, others):
     """The texts of places that hold values of the current trace."""
     seen = {id(function), *(id(value) for value, _ in others)}
     queue = [(function, getattr(function, "__name__", "f")), *others]
-    guards = _Guards()
     position = 0
     while position < len(queue) and len(queue) < LIMIT:
         value, text = queue[position]
         position += 1
-        for child, child_text in (*_of(value, text, guards), *_stored(value)):
+        for child, child_text in (*_of(value, text), *_stored(value)):
             if isinstance(child, _plait.Array):
                 if _plait.is_of_this_trace(child):
                     yield child_text
@@ -49,11 +48,11 @@ def _left(function, others):
                 queue.append((child, child_text))
 
 
-def _of(value, text, guards):
+def _of(value, text):
     if isinstance(value, Flat):
         yield from [(value.fun, name_of(value.fun)), *value.held()]
         return
-    for child, _, child_text in _children(value, value, (), text, guards):
+    for child, _, child_text, *_root in _children(value, (), text):
         yield child, child_text
 
 

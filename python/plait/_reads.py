@@ -708,13 +708,12 @@ class Reader:
 
     def call_function(self, node, args, names=()):
         """The user's function with these arguments, or with unknown ones; what it returns."""
-        function = node.value
-        if is_wrapper(function):
-            wrapped = unwrapped(function)
-            if not isinstance(wrapped, types.FunctionType):
-                return NOTHING
-            node = self.child(node, ATTRIBUTE, "__wrapped__", wrapped, node.text)
-            function = wrapped
+        function = value = node.value
+        while is_wrapper(function):
+            function = function.__wrapped__
+            node = self.child(node, ATTRIBUTE, "__wrapped__", function, node.text)
+        if function is not value and not isinstance(function, types.FunctionType):
+            return NOTHING
         if not isinstance(function, types.FunctionType):
             return self.call(frozenset([node]), args or [], names)
         if not self.is_user(function):

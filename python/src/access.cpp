@@ -318,7 +318,8 @@ PyObject* to_complex(PyObject* self, PyObject*) {
 }
 
 PyObject* tolist(PyObject* self, PyObject*) {
-  return guarded([&] { return to_numpy(read_by_python(array_of(self))).attr("tolist")().release().ptr(); });
+  return guarded(
+      [&] { return to_numpy(read_by_python(array_of(self))).attr("tolist")().release().ptr(); });
 }
 
 PyObject* block(PyObject* self, PyObject*) { return Py_NewRef(self); }

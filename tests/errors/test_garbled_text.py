@@ -15,7 +15,7 @@ def test_mutated_programs_are_parsed_or_refused(unharmed):
         str(make_jaxpr(lambda x, w: jnp.tanh(x @ w).sum())("n d", "d k")),
         str(make_jaxpr(grad(lambda x: jnp.sum(jnp.exp(x) * x)))(jnp.ones(3))),
         str(make_jaxpr(lambda x: plait.nn.softmax(jnp.pad(x, 1)))("n d")),
-        str(make_jaxpr(mask(lambda x: jnp.sort(x).sum(), "n"))(jnp.ones(5))),
+        str(make_jaxpr(mask(lambda x: jnp.sort(x).sum(), "n"))(jnp.ones(5), n=3)),
         str(make_jaxpr(lambda x: jnp.cumsum(x)[jnp.argsort(x)][1:])(jnp.ones(4))),
         str(make_jaxpr(lambda x: plait.lax.conv_general_dilated(x, x, (1, 1), "SAME"))(jnp.ones((1, 1, 4, 4)))),
     ]  # fmt: skip

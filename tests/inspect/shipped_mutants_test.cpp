@@ -50,7 +50,7 @@ void drop_nan(const View& view) {
 Buffer turned(const View& view) {
   Buffer copy = Buffer::copy_of(view);
   const std::int64_t bytes = size_of(view.dtype);
-  auto* const data = static_cast<char*>(copy.data());
+  auto* const data = static_cast<char*>(copy.mutable_data());
   std::rotate(data, data + bytes, data + copy.bytes());
   return copy;
 }

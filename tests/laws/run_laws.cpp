@@ -217,8 +217,10 @@ Verdict dtypes_agree(const Case& one) {
         wide.push_back(value);
         continue;
       }
-      const Array whole = is_inexact(dtype) ? converted(value, DType::bfloat16)
-                                            : converted(moved(value, value, 2), dtype);
+      const Array far = moved(value, value, 2);
+      const Array whole = is_inexact(dtype)            ? converted(value, DType::bfloat16)
+                          : is_unsigned_integer(dtype) ? converted(lax::abs(far), dtype)
+                                                       : converted(far, dtype);
       narrow.push_back(converted(whole, dtype));
       wide.push_back(converted(whole, DType::float64));
     }

@@ -317,9 +317,8 @@ inline void check_mask(const Primitive& primitive, const std::vector<Aval>& aval
           data[k] = T(k % 2 ? 77 : -77);
       }
     });
-    copy_elements(value.buffer().view(),
-                  View{buffer.view().data, avals[i].dtype, value.shape().to_sizes(),
-                       buffer.strides()});
+    copy_elements(value.buffer().view(), View{buffer.view().data, avals[i].dtype,
+                                              value.shape().to_sizes(), buffer.strides()});
     real.push_back(value);
     masked.push_back({Array(buffer), avals[i]});
   }

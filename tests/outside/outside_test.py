@@ -49,7 +49,9 @@ def programs(installed, tmp_path_factory):
         str(pathlib.Path(sys.executable).parent) + os.pathsep + environment["PATH"]
     )
     build = tmp_path_factory.mktemp("outside")
-    run(tool("meson"), "setup", build, HERE, "-Doptimization=0", env=environment)
+    # Where the system has Eigen: not below the folder that plait was installed in.
+    eigen = run("pkg-config", "--cflags-only-I", "eigen3").split()[0].replace("-I", "-Deigen=")
+    run(tool("meson"), "setup", build, HERE, "-Doptimization=0", eigen, env=environment)
     run(tool("ninja"), "-C", build, env=environment)
     return build, dict(os.environ, LD_LIBRARY_PATH=str(libdir))
 

@@ -64,9 +64,8 @@ TEST_CASE("a struct stands for a dict and for a named tuple by the names of its 
     const Line got = f({number(3), number(1)}, number(5));  // bias * 10, and 3 * 5 + 1
     CHECK(got.bias.item<double>() == 10);
     CHECK(got.slope.item<double>() == 16);
-    const Line slopes =
-        grad([&](const Line& line) -> Array { return f(line, number(5)).slope; })(
-            {number(3), number(1)});
+    const Line slopes = grad([&](const Line& line) -> Array { return f(line, number(5)).slope; })(
+        {number(3), number(1)});
     CHECK(slopes.slope.item<double>() == 5);
     CHECK(slopes.bias.item<double>() == 1);
   }
@@ -79,15 +78,17 @@ TEST_CASE("a struct of other fields, or of fields without names, is refused for 
   const TreeDef dict = TreeDef::dict({"bias", "slope"}, {TreeDef(), TreeDef()});
   const Program program = program_over(dict, TreeDef::tuple({TreeDef(), TreeDef()}));
   if (detail::compiler_names_fields)
-    CHECK(said([&] { program.entry<Line(Other, Array)>()({1.0, 2.0}, 3.0); }) ==
-          "f takes ({'bias': *, 'slope': *}, *), and (Other(slope=*, offset=*), *) was given | give "
-          "arguments of that structure");
+    CHECK(
+        said([&] { program.entry<Line(Other, Array)>()({1.0, 2.0}, 3.0); }) ==
+        "f takes ({'bias': *, 'slope': *}, *), and (Other(slope=*, offset=*), *) was given | give "
+        "arguments of that structure");
   CHECK(said([&] { program["f"].check_arguments(TreeDef::tuple({numbered(), TreeDef()})); }) ==
         "f takes ({'bias': *, 'slope': *}, *), and (struct(0=*, 1=*), *) was given | name the "
         "fields of the struct: static constexpr auto plait_fields = plait::fields(\"name\", "
         "&Struct::name, ...)");
-  CHECK(said([&] { program.entry<Line(std::pair<Array, Array>, Array)>()({1.0, 2.0}, 3.0); })
-            .starts_with("f takes ({'bias': *, 'slope': *}, *), and ((*, *), *) was given"));
+  CHECK(said([&] {
+          program.entry<Line(std::pair<Array, Array>, Array)>()({1.0, 2.0}, 3.0);
+        }).starts_with("f takes ({'bias': *, 'slope': *}, *), and ((*, *), *) was given"));
   // A result is refused likewise.
   const Program named = program_over(TreeDef::tuple({TreeDef(), TreeDef()}), dict);
   struct Wrong {
@@ -96,12 +97,16 @@ TEST_CASE("a struct of other fields, or of fields without names, is refused for 
   if (detail::compiler_names_fields)
     CHECK(said([&] {
             named.entry<Wrong(std::pair<Array, Array>, Array)>()({number(1), number(2)}, number(3));
-          }).starts_with("a value of structure {'bias': *, 'slope': *} does not fit the C++ type: it "
-                         "has no part 'offset'"));
-  CHECK(said([&] {
-          named.entry<std::vector<Array>(std::pair<Array, Array>, Array)>()({number(1), number(2)},
-                                                                            number(3));
-        }).starts_with("a value of structure {'bias': *, 'slope': *} does not fit the C++ type: it "
+          })
+              .starts_with(
+                  "a value of structure {'bias': *, 'slope': *} does not fit the C++ type: it "
+                  "has no part 'offset'"));
+  CHECK(
+      said([&] {
+        named.entry<std::vector<Array>(std::pair<Array, Array>, Array)>()({number(1), number(2)},
+                                                                          number(3));
+      })
+          .starts_with("a value of structure {'bias': *, 'slope': *} does not fit the C++ type: it "
                        "is no list"));
 }
 
@@ -123,6 +128,7 @@ TEST_CASE("values that are no arrays are refused by save, by name") {
   };
   CHECK(said([] {
           traced([](const Rated& r) -> Array { return r.w * r.lr; }, Rated{number(1), 0.5});
-        }) == "save: 0.5 is no array, and a file holds arrays and their structure alone | let the "
-              "function capture it, or make it an Array");
+        }) ==
+        "save: 0.5 is no array, and a file holds arrays and their structure alone | let the "
+        "function capture it, or make it an Array");
 }

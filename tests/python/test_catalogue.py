@@ -90,11 +90,12 @@ SAME_TYPES = {
     "str or None": "std::optional<std::string>", "dtype": "DType",
     "dtype or None": "std::optional<DType> OptionalDType", "sequence of array": "Operands",
     "sequence of array or None": "std::optional<Arrays>", "tree": "ArrayTree LossScale",
+    "int, array of integers or sequence of these": "Shifts",
     "int or sequence of int": "Shape std::span<int> std::vector<int> Sections",
     "int or sequence of int or None": "Axes Shape std::optional<Shape> std::optional<std::vector<int>>",
     "str, or a pair for each dimension": "WindowPadding lax::WindowPadding",
     "int, float or str, or None": "NormOrder", "function of two arrays": "BinaryFunction",
-    "number": "Number", "number or None": "std::optional<Number>", "int or array": "Repeats",
+    "number": "Number", "number or None": "std::optional<Number>", "int or array": "Repeats Population",
     "0, 1, 2, 'N', 'T' or 'C'": "Transposed", "(array, bool)": "CholeskyFactor",
     "(array, array)": "LUFactor", "int, (before, after), or a pair for each axis": "PadWidth",
 }  # fmt: skip
@@ -153,6 +154,7 @@ PYTHON_ONLY = {
 
 # Functions of plait itself.
 TOP_LEVEL_PYTHON_ONLY = {
+    "disable_jit": "not written for C++", "parse_jaxpr": "parse in C++",
     "block_until_ready": "for programs of JAX: calls have ended when they return",
     "device_get": "gives NumPy arrays", "from_dlpack": "of any object of Python",
     "explain": "a method of jitted functions and executables in C++",
@@ -165,15 +167,15 @@ TOP_LEVEL_PYTHON_ONLY = {
 
 # Parameters by transform: those of C++ alone, and of Python alone, whose C++ takes numbers of
 # arguments as template arguments, gives functions of primals and tangents, and returns what has_aux asks for
-# where a function returns a pair.
+# where a function returns a pair. options are {.holomorphic} and, of Jacobians, {.chunk}.
 TRANSFORMS = {
-    "grad": ("", "argnums has_aux holomorphic allow_int"),
-    "value_and_grad": ("", "argnums has_aux holomorphic allow_int"),
+    "grad": ("options", "argnums has_aux holomorphic allow_int"),
+    "value_and_grad": ("options", "argnums has_aux holomorphic allow_int"),
     "jvp": ("", "primals tangents has_aux"), "vjp": ("", "primals has_aux"),
     "linearize": ("", "primals has_aux"),
-    "jacfwd": ("", "argnums has_aux holomorphic"),
-    "jacrev": ("", "argnums has_aux holomorphic allow_int"),
-    "hessian": ("", "argnums has_aux holomorphic"), "hvp": ("", "primals tangents"),
+    "jacfwd": ("options", "argnums has_aux holomorphic chunk"),
+    "jacrev": ("options", "argnums has_aux holomorphic allow_int chunk"),
+    "hessian": ("options", "argnums has_aux holomorphic chunk"), "hvp": ("", "primals tangents"),
     "vmap": ("", "axis_name axis_size spmd_axis_name"),  # JAX's, which it refuses
     "checkpoint": ("", "prevent_cse static_argnums"),
 }  # fmt: skip

@@ -260,7 +260,7 @@ def slopes(function, x, step=1e-6):
         high, low = x.copy(), x.copy()
         high[index] += step
         low[index] -= step
-        slope[index] = (function(high[()]) - function(low[()])) / (2 * step)
+        slope[index] = (function(high) - function(low)) / (2 * step)
     return slope
 
 

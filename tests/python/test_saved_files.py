@@ -151,9 +151,15 @@ def test_classes_that_do_not_fit_are_refused(path):
         plait.load(path, types={"State": Other})
     with pytest.raises(plait.TreeError, match="not registered"):
         plait.load(path, types={"Box": dict})
-    # Fields in another order are other arguments, whatever their class is.
-    with pytest.raises(plait.TreeError, match="was given"):
-        plait.load(path)(Other(X, np.int32(1)), Weights(X, X[0]))
+    # Fields stand for those of their names, whatever their order and class are.
+    f = plait.load(path)
+    same, swapped = (
+        f(state, Weights(X, X[0])) for state in (State(np.int32(1), X), Other(X, np.int32(1)))
+    )
+    for one, other in zip(plait.tree.leaves(same), plait.tree.leaves(swapped)):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(plait.TreeError):
+        f(collections.namedtuple("State", "steps values")(np.int32(1), X), Weights(X, X[0]))
 
 
 # --- Functions of the saving process ---------------------------------------------------------------

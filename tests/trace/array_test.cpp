@@ -102,8 +102,9 @@ TEST_CASE("sizes and unsigned integers are numbers, and those beyond 64 bits wit
   const Array z = v.size();
   CHECK(z.item<int>() == 3);
   CHECK((numpy::ones({2}) * 3u).to_vector<float>() == std::vector<float>{3, 3});
-  CHECK(said([] { Array(std::numeric_limits<std::uint64_t>::max()); })
-            .starts_with("the integer 18446744073709551615 does not fit"));
+  CHECK(said([] {
+          Array(std::numeric_limits<std::uint64_t>::max());
+        }).starts_with("the integer 18446744073709551615 does not fit"));
 }
 
 TEST_CASE("elements are copied out as another type, or seen where they lie") {
@@ -119,8 +120,9 @@ TEST_CASE("elements are copied out as another type, or seen where they lie") {
         "take a copy with to_vector");
   const Array turned = x.T();
   CHECK(said([&] { turned.span<float>(); }).starts_with("span: the elements do not lie in the"));
-  CHECK(said([&] { (x * complex128(0, 1)).to_vector<double>(); })
-            .starts_with("to_vector: complex numbers have no real value"));
+  CHECK(said([&] {
+          (x * complex128(0, 1)).to_vector<double>();
+        }).starts_with("to_vector: complex numbers have no real value"));
 }
 
 TEST_CASE("foreign memory is an array without a copy, as long as anybody reads it, of its size") {
@@ -141,8 +143,9 @@ TEST_CASE("foreign memory is an array without a copy, as long as anybody reads i
         "frombuffer: an array of shape (2,2) has 4 elements, and the memory holds 3 | give a shape "
         "of as many elements as there are");
   const auto* odd = reinterpret_cast<const float*>(reinterpret_cast<const char*>(few) + 1);
-  CHECK(said([&] { numpy::frombuffer(std::span<const float>(odd, 2), nullptr); })
-            .starts_with("frombuffer: the memory does not begin at a multiple of the 4 bytes"));
+  CHECK(said([&] {
+          numpy::frombuffer(std::span<const float>(odd, 2), nullptr);
+        }).starts_with("frombuffer: the memory does not begin at a multiple of the 4 bytes"));
 }
 
 TEST_CASE("x += v is x = x + v for that name alone, and may promote and broadcast") {

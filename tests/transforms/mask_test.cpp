@@ -211,7 +211,10 @@ TEST_CASE("sizes that the call does not give are those of the arrays") {
   auto f = [](std::span<const Array> in) { return Arrays{matmul(in[0], in[1])}; };
   const Array x = values_for({{{4, 3}, DType::float64}}, 1),
               w = values_for({{{3, 2}, DType::float64}}, 2);
-  check_close(flat::mask(f, Arrays{x, w}, {{"n d", "d _"}, {}, {}})[0], f(Arrays{x, w})[0]);
+  CHECK(problem([&] {
+          flat::mask(f, Arrays{x, w}, {{"n d", "d _"}, {}, {}});
+        }).starts_with("mask: the call gives no size, and in_shapes names n, d"));
+  check_close(flat::mask(f, Arrays{x, w}, {{"_ _", "_ _"}, {}, {}})[0], f(Arrays{x, w})[0]);
   const Array three = flat::mask(f, Arrays{x, w}, {{"n d", "d _"}, specs_of("n _"), {{"n", 3}}})[0];
   check_close(three, refilled(refilled(f(Arrays{x, w})[0], {3, 2}), {4, 2}, false));
 }

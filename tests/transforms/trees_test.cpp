@@ -121,8 +121,9 @@ TEST_CASE("run_into takes an empty result of any structure, and afterwards its m
   CHECK(state.named.at("twice").buffer().data() == memory);
   CHECK(numbers(state.named.at("twice")) == std::vector<double>{6, 8});
   CHECK(state.sum.item<double>() == 7);
-  CHECK(said([&] { f.run_into(state, row({1, 2, 3})); })
-            .starts_with("run_into: the result that was given is State(rows=[*, *], "));
+  CHECK(said([&] {
+          f.run_into(state, row({1, 2, 3}));
+        }).starts_with("run_into: the result that was given is State(rows=[*, *], "));
   CHECK(state.rows.size() == 2);
 }
 

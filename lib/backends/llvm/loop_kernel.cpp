@@ -414,7 +414,7 @@ class LoopKernel final : public Kernel {
       memory.push_back(input.data);
       if (!plan_.is_flat || input.is_dense()) continue;
       copies.push_back(Buffer::copy_of(input));
-      memory.back() = copies.back().data();
+      memory.back() = copies.back().mutable_data();
     }
     for (const View& output : outputs) memory.push_back(output.data);
     std::int64_t failed = 0;

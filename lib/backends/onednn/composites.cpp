@@ -51,7 +51,7 @@ class CompositeKernel final : public Kernel {
       memory.push_back(inputs[source].data);
       if (inputs[source].is_dense()) continue;
       copies.push_back(Buffer::copy_of(inputs[source]));
-      memory.back() = copies.back().data();
+      memory.back() = copies.back().mutable_data();
     }
     for (const float& number : numbers_) memory.push_back(const_cast<float*>(&number));
     compiled_->run(memory, outputs[0].data);

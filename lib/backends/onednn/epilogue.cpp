@@ -130,7 +130,7 @@ void Epilogues::add_operands(std::span<const View> inputs, int place, int rank,
         vector.shape.push_back(whole.shape[axis]), vector.strides.push_back(whole.strides[axis]);
       if (!vector.is_dense()) {
         copies.push_back(Buffer::copy_of(vector));
-        vector.data = copies.back().data();
+        vector.data = copies.back().mutable_data();
       }
       memory.push_back(vector.data);
       spec.dims[place] = num_elements(vector.shape);

@@ -146,7 +146,7 @@ class MatmulKernel final : public Kernel {
       for (int axis : *group)
         moved.shape.push_back(view.shape[axis]), moved.strides.push_back(view.strides[axis]);
     copies.push_back(Buffer::copy_of(moved));
-    memory = copies.back().data();
+    memory = copies.back().mutable_data();
     std::int64_t sizes[3] = {1, 1, 1};
     int place = 0;
     for (const auto* group : {&batch, &rows, &columns}) {

@@ -147,7 +147,8 @@ class FusedKernel final : public Kernel {
                         largest_block);
     for (const Buffer& literal : literals_) {
       Buffer splat = Buffer::empty(literal.dtype(), {block_});
-      gather_run(View{literal.view().data, literal.dtype(), {}, {}}, 0, block_, splat.mutable_data());
+      gather_run(View{literal.view().data, literal.dtype(), {}, {}}, 0, block_,
+                 splat.mutable_data());
       splats_.push_back(std::move(splat));
     }
   }
