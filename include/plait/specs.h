@@ -51,8 +51,9 @@ Traced make_jaxpr(const F& f, const Constraints& constraints, const A&... argume
   static_assert(sizeof...(A) == std::tuple_size_v<Arguments>,
                 "give a value or a spec for each argument");
   TransformScope scope("make_jaxpr", "");
-  const detail::Flat<F> flat = [&]<std::size_t... i>(std::index_sequence<i...>) {
-    return detail::Flat<F>(f, detail::stand_in<std::tuple_element_t<i, Arguments>>(arguments)...);
+  using Flat = detail::Flat<std::decay_t<F>>;  // a function as a pointer to it
+  const Flat flat = [&]<std::size_t... i>(std::index_sequence<i...>) {
+    return Flat(f, detail::stand_in<std::tuple_element_t<i, Arguments>>(arguments)...);
   }(std::index_sequence_for<A...>());
   std::vector<Spec> specs;
   std::vector<std::optional<Aval>> actual;

@@ -105,6 +105,9 @@ Array Array::clip(const std::optional<Array>& min, const std::optional<Array>& m
                   Here here) const {
   return numpy::clip(called(*this, here), min, max);
 }
+Array Array::clip(const std::optional<Array>& min, Here here) const {
+  return numpy::clip(called(*this, here), min);
+}
 Array Array::round(int decimals, Here here) const {
   return numpy::round(called(*this, here), decimals);
 }

@@ -23,18 +23,19 @@ void eval_narrow(std::span<const View> inputs, std::span<const View> outputs,
   const Buffer dense = Buffer::copy_of(inputs[0]);
   const std::int64_t size = num_elements(dense.shape());
   visit_dtype(dense.dtype(), [&](auto from) {
-    visit_dtype(to, [&](auto result) {
-      using From = decltype(from);
-      using To = decltype(result);
-      if constexpr (std::is_integral_v<From> && std::is_integral_v<To> &&
-                    !std::is_same_v<From, bool> && !std::is_same_v<To, bool>) {
-        const From* const values = static_cast<const From*>(dense.data());
-        const From* const found =
-            std::find_if(values, values + size, [](From x) { return !std::in_range<To>(x); });
-        if (found != values + size)
-          throw_unfit(params.text("function"), std::to_string(*found), to);
-      }
-    });
+    using From = decltype(from);
+    if constexpr (std::is_integral_v<From> && !std::is_same_v<From, bool>) {
+      const From* const values = static_cast<const From*>(dense.data());
+      visit_dtype(to, [&](auto result) {
+        using To = decltype(result);
+        if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>) {
+          const From* const found =
+              std::find_if(values, values + size, [](From x) { return !std::in_range<To>(x); });
+          if (found != values + size)
+            throw_unfit(params.text("function"), std::to_string(*found), to);
+        }
+      });
+    }
   });
 }
 

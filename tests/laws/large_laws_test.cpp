@@ -83,9 +83,9 @@ TEST_CASE("oneDNN takes what it claims, in large cases of every claimed primitiv
     CHECK(support.is_supported == (table.find("onednn") != std::string::npos));
     CHECK(support.is_supported == (library_of(one) == &onednn));
   }
-  for (const auto& [what, count] : counts) {
-    CAPTURE(what);
-    CHECK(count.first > 0);
+  for (const auto& entry : counts) {
+    CAPTURE(entry.first);
+    CHECK(entry.second.first > 0);
   }
   CHECK(counts.size() >= std::size(claims_of_onednn));
   CHECK(taken >= 0.95 * claimed);
@@ -189,7 +189,8 @@ TEST_CASE("the decompose law compares something, or says why there is nothing to
   for (const Case& one : large_cases())
     if (!one.primitive) composites += !has_no_decomposition(one);
   CHECK(composites == 5);  // layer_norm, attention, avg_pool, softmax, gelu
-  for (const auto& [reason, names] : by_reason) {
+  for (const auto& [given, names] : by_reason) {
+    const std::string& reason = given;
     CAPTURE(reason);
     CHECK((reason == "compared" || reason == "it has a kernel alone" ||
            reason == "it runs as what it decomposes to" || reason == "a function of several"));

@@ -103,7 +103,7 @@ TEST_CASE("sizes and unsigned integers are numbers, and those beyond 64 bits wit
   CHECK(z.item<int>() == 3);
   CHECK((numpy::ones({2}) * 3u).to_vector<float>() == std::vector<float>{3, 3});
   CHECK(said([] {
-          Array(std::numeric_limits<std::uint64_t>::max());
+          const Array x = std::numeric_limits<std::uint64_t>::max();
         }).starts_with("the integer 18446744073709551615 does not fit"));
 }
 

@@ -176,8 +176,10 @@ class Array : public standard::Arguments {
   Array squeeze(const Axes& axis = {}, Here here = PLAIT_HERE) const;
   Array astype(DType dtype, Here here = PLAIT_HERE) const;
   Array copy(Here here = PLAIT_HERE) const;
-  Array clip(const std::optional<Array>& min, const std::optional<Array>& max = {},
+  // A default of max would have clang ask what an Array is before it is complete.
+  Array clip(const std::optional<Array>& min, const std::optional<Array>& max,
              Here here = PLAIT_HERE) const;
+  Array clip(const std::optional<Array>& min, Here here = PLAIT_HERE) const;
   Array round(int decimals = 0, Here here = PLAIT_HERE) const;
   Array real(Here here = PLAIT_HERE) const;
   Array imag(Here here = PLAIT_HERE) const;
