@@ -13,6 +13,10 @@
 namespace plait::python {
 namespace {
 
+// Threads of plait have no state of Python, and once the interpreter has ended the check says yes
+// to every thread.
+bool holds_gil() { return PyGILState_GetThisThreadState() && PyGILState_Check(); }
+
 std::vector<std::string> package_folders;  // with a trailing slash; links and what they lead to
 
 struct CodeInfo {
@@ -48,7 +52,7 @@ CodeInfo& info_of_code(PyCodeObject* code) {
 }
 
 Source current_line() {
-  if (!PyGILState_Check()) return {};
+  if (!holds_gil()) return {};
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
   Source result;
   while (frame) {
@@ -84,7 +88,7 @@ Source current_line() {
 // An error may be made while a Python exception is set; looking for the line must not disturb it.
 Source provide() {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-  if (!PyGILState_Check()) return {};
+  if (!holds_gil()) return {};
   PyErr_Fetch(&type, &value, &traceback);
   const Source source = current_line();
   PyErr_Restore(type, value, traceback);
