@@ -90,6 +90,25 @@ def test_the_interpreter_ends_while_arrays_threads_and_traces_live():
     assert "2.0 3.0" in output and "Fatal" not in output
 
 
+def test_the_interpreter_ends_while_loops_are_compiled():
+    for _ in range(8):
+        text = """
+            import plait, plait.numpy as jnp
+            def loss(w, x):
+                for layer in w:
+                    x = jnp.tanh(x @ layer)
+                return jnp.mean((x - 1) ** 2)
+            w = [jnp.ones((64, 64)) * 0.01 for _ in range(3)]
+            for size in range(200, 1000, 200):
+                x = jnp.ones((size, 64))
+                step = plait.jit(plait.value_and_grad(loss))
+                for _ in range(12):
+                    value, slope = step(w, x)
+                    w = [a - 0.1 * b for a, b in zip(w, slope)]
+        """
+        program(text, PLAIT_CACHE_DIR="0")  # so that there is something to compile
+
+
 def test_a_forked_child_computes():
     f = jit(lambda x: jnp.sum(jnp.tanh(x @ x)))
     big = jnp.ones((200, 200))
