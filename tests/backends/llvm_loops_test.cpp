@@ -219,6 +219,26 @@ TEST_CASE("while, nested loops and branches" * needs_backend("llvm")) {
   check_loop(branching, {random_array(DType::float64, {4}, 5)}, "scan  [one kernel]");
 }
 
+TEST_CASE("calls with several operands leave the rest of a loop's frame alone" *
+          needs_backend("llvm")) {
+  const Function loop = [](std::span<const Array> in) {
+    return flat::while_loop(
+        [&](std::span<const Array> s) -> Arrays { return {lax::lt(s[0], in[2])}; },
+        [](std::span<const Array> s) -> Arrays {
+          const Array column = lax::broadcasted_iota(DType::int32, {4, 3}, 1),
+                      even = numpy::equal(lax::rem(column, Array::literal(2, DType::int32)), 0);
+          const Array scale = 1.0 + 0.1 * lax::convert_element_type(s[0], DType::float64);
+          const Array x = s[1] * scale, t = s[2] * scale;
+          return {s[0] + 1, lax::sin(x), lax::select(even, t, t) * lax::cos(x)};
+        },
+        Arrays{Array::literal(0, DType::int32), in[0], in[1]});
+  };
+  check_loop(loop,
+             {random_array(DType::float64, {4, 3}, 7), random_array(DType::float64, {4, 3}, 8),
+              Array::literal(5, DType::int32)},
+             "while  [one kernel]");
+}
+
 TEST_CASE("examples lie in lanes: of any axis, with random numbers, and steps that all share" *
           needs_backend("llvm")) {
   const Function one = [](std::span<const Array> in) {

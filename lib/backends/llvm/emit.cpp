@@ -144,7 +144,7 @@ Value Emitter::frame_memory(Type element, std::int64_t count) const {
 
 Value Emitter::vector_memory(int slot) {
   while (int(vector_memory_.size()) <= slot)
-    vector_memory_.push_back(frame_memory(integer(64), lanes_));
+    vector_memory_.push_back(frame_memory(integer(64), std::max(lanes_, most_operands)));
   return vector_memory_[slot];
 }
 

@@ -374,7 +374,8 @@ Register constant_of(const Literal& literal) {
 
 bool is_elementwise(const Equation& equation, std::span<const Aval> inputs,
                     std::span<const Aval> outputs) {
-  if (!Pointwise::table().find(*equation.primitive) || inputs.size() > 4) return false;
+  if (!Pointwise::table().find(*equation.primitive) || inputs.size() > Emitter::most_operands)
+    return false;
   auto fits = [](const Aval& aval) { return has_registers(aval.dtype) && aval.stack == 0; };
   return std::all_of(inputs.begin(), inputs.end(), fits) &&
          std::all_of(outputs.begin(), outputs.end(), fits);
