@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cstdlib>
 #include <mutex>
 #include <vector>
@@ -55,7 +57,53 @@ void end_loading() {
 }
 [[maybe_unused]] const bool ends_before_exit = (before_exit(end_loading), true);
 
+// Uses of libraries, of all threads and of this one.
+constinit std::atomic<int> num_uses{0};
+constinit thread_local int num_own_uses = 0;
+constinit std::atomic<pid_t> exiting_thread{0};
+
+void end_uses() {
+  exiting_thread = gettid();
+  for (int uses = num_uses; uses > num_own_uses; uses = num_uses) num_uses.wait(uses);
+}
+[[maybe_unused]] const bool uses_end = (before_exit(end_uses), true);
+// In a forked child this thread alone goes on.
+[[maybe_unused]] const int counted = pthread_atfork(nullptr, nullptr, [] {
+  num_uses = num_own_uses;
+  exiting_thread = 0;
+});
+
+// Libraries make their objects one by one, as they are used: more seldom from use to use.
+void end_uses_before_libraries() {
+  static std::atomic<unsigned> uses{0};
+  if (std::has_single_bit(++uses)) before_exit(end_uses);
+}
+
 }  // namespace
+
+LibraryUse::LibraryUse() {
+  ++num_uses;
+  const pid_t exiting = exiting_thread;
+  if (exiting == 0 || num_own_uses > 0 || exiting == gettid()) {
+    ++num_own_uses;
+    return;
+  }
+  is_refused_ = true;
+  --num_uses;
+  num_uses.notify_all();
+}
+
+LibraryUse::~LibraryUse() {
+  if (is_refused_) return;
+  end_uses_before_libraries();
+  --num_own_uses;
+  --num_uses;
+  if (exiting_thread != 0) num_uses.notify_all();
+}
+
+void LibraryUse::stop_if_refused() const {
+  while (is_refused_) pause();
+}
 
 void* open_library(const char* path, int flags) {
   const std::lock_guard lock(loading);

@@ -13,4 +13,22 @@ void before_exit(void (*end)());
 // while others are destroyed. nullptr where it fails; dlerror says why, or nothing at the end.
 void* open_library(const char* path, int flags);
 
+// A thread is about to use a library that keeps objects which exit destroys. Exit waits for uses
+// that have begun; one that comes later is refused, unless it is within another or of the thread
+// that exits.
+class LibraryUse {
+ public:
+  LibraryUse();
+  ~LibraryUse();
+  LibraryUse(const LibraryUse&) = delete;
+  LibraryUse& operator=(const LibraryUse&) = delete;
+
+  bool is_refused() const { return is_refused_; }
+  // For who can do nothing else: the thread stops here, since the process ends.
+  void stop_if_refused() const;
+
+ private:
+  bool is_refused_ = false;
+};
+
 }  // namespace plait

@@ -31,7 +31,6 @@ struct Compiler {
   std::string failure;
   std::atomic<bool> is_missing{false};
   std::mutex mutex;  // of who writes and compiles: a target machine serves one thread at a time
-  bool is_ending = false;
   TargetMachine target = nullptr;
   ModuleTarget module;
 };
@@ -59,32 +58,17 @@ void unlock_all() { codes().mutex.unlock(), compiler().mutex.unlock(); }
 // compiled in the background, so that fork waits for that (see NOTE: [fork]) before it locks these.
 [[maybe_unused]] const int guarded = pthread_atfork(lock_all, unlock_all, unlock_all);
 
-// Exit destroys what libLLVM keeps while threads may still compile. Where it is not the main thread
-// that calls exit, the compiler ends before what was made earlier than the latest call of these:
-// when libLLVM is loaded, and after the first kernels.
-void end_compiling() {
-  const std::lock_guard lock(compiler().mutex);
-  compiler().is_ending = true;
-}
-[[maybe_unused]] const bool ends = (before_exit(end_compiling), true);
-void end_before_libllvm() {
-  static std::atomic<int> times{0};
-  if (times++ < 8) before_exit(end_compiling);
-}
-
-// Of who holds the mutex.
-void require_running() {
-  if (compiler().is_ending) throw BackendError("llvm: the process ends", "compile earlier");
+void require_running(const LibraryUse& use) {
+  if (use.is_refused()) throw BackendError("llvm: the process ends", "compile earlier");
 }
 
 // What write makes, unless the process ends.
 Object write_alone(const std::function<Object()>& write) {
   require_compiler();
+  const LibraryUse use;
+  require_running(use);
   const std::lock_guard lock(compiler().mutex);
-  require_running();
-  Object object = write();
-  end_before_libllvm();
-  return object;
+  return write();
 }
 
 std::string take(char* message) {
@@ -136,7 +120,6 @@ std::string start() {
                                         level_default, relocation_pic, code_model_small);
   if (!all.target) return llvm.path + " makes no code for " + all.module.triple;
   all.module.layout = llvm.CreateTargetDataLayout(all.target);
-  end_before_libllvm();
   log_line("llvm: " + llvm.path + " (version " + std::to_string(llvm.version) +
            ") makes code for " + cpu);
   return {};
@@ -161,8 +144,9 @@ const Machine& machine() {
 void require_compiler() {
   Compiler& all = compiler();
   if (!all.is_started.load(std::memory_order_acquire)) {
+    const LibraryUse use;
+    require_running(use);
     const std::lock_guard lock(all.mutex);
-    require_running();
     if (!all.is_started) {
       all.failure = start();
       all.is_missing = !all.failure.empty();

@@ -168,7 +168,8 @@ std::shared_ptr<const ConvolutionPrimitive> ConvolutionPrimitive::make(
     const TensorSpec& output, std::int64_t work, const Epilogues& epilogues) {
   auto made = std::make_shared<ConvolutionPrimitive>();
   made->max_threads_ = work <= narrow_work ? 1 : num_threads();
-  const PoolScope pool(made->max_threads_);
+  const Entered entered(made->max_threads_);
+  if (entered.use.is_refused()) return nullptr;
   try {
     if (geometry.form == Form::forward)
       made->add_forward(geometry, operands, output, epilogues);
@@ -182,7 +183,8 @@ std::shared_ptr<const ConvolutionPrimitive> ConvolutionPrimitive::make(
 }
 
 void ConvolutionPrimitive::run(std::span<void* const> operands, void* output) const {
-  const PoolScope pool(max_threads_);
+  const Entered entered(max_threads_);
+  entered.use.stop_if_refused();
   try {
     std::vector<Storage> storages;
     auto allocate = [&](const Memory::desc& desc) {

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph.h"
 
-#include <plait/base/pool.h>
-
 namespace plait::onednn {
 
 // Never destroyed: kernels may outlive main.
@@ -60,7 +58,8 @@ std::shared_ptr<const Compiled> Compiled::make(std::span<const TensorSpec> input
                                                const TensorSpec& output, std::int64_t work,
                                                const Build& build) {
   const int max_threads = work <= narrow_work ? 1 : num_threads();
-  const PoolScope pool(max_threads);
+  const Entered entered(max_threads);
+  if (entered.use.is_refused()) return nullptr;
   try {
     auto compiled = std::make_shared<Compiled>();
     compiled->max_threads_ = max_threads;
@@ -84,7 +83,8 @@ std::shared_ptr<const Compiled> Compiled::make(std::span<const TensorSpec> input
 }
 
 void Compiled::run(std::span<void* const> inputs, void* output) const {
-  const PoolScope pool(max_threads_);
+  const Entered entered(max_threads_);
+  entered.use.stop_if_refused();
   std::vector<dnnl::graph::tensor> sources;
   sources.reserve(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i)

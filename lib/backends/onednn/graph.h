@@ -3,9 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/base/pool.h>
 #include <plait/compile/backend.h>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <oneapi/dnnl/dnnl_graph.hpp>
+
+#include "base/before_exit.h"
 
 namespace plait::onednn {
 
@@ -25,6 +28,12 @@ dnnl::memory::data_type element_of(DType dtype);
 const dnnl::engine& engine();
 dnnl::stream& stream();  // of this thread
 dnnl::reorder reorder_of(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+// Within oneDNN, on so many threads.
+struct Entered {
+  explicit Entered(int max_threads) : pool(max_threads) {}
+  LibraryUse use;
+  PoolScope pool;
+};
 [[noreturn]] void throw_failed(const dnnl::error& error);  // while a kernel runs
 
 // A compiled partition. Immutable; run from many threads at once.

@@ -55,7 +55,8 @@ std::shared_ptr<const Product> Product::make(std::span<const TensorSpec> operand
   const std::int64_t work = lhs[0] * lhs[1] * lhs[2] * rhs[2];
   auto product = std::make_shared<Product>();
   product->max_threads_ = work <= narrow_work ? 1 : num_threads();
-  const PoolScope pool(product->max_threads_);
+  const Entered entered(product->max_threads_);
+  if (entered.use.is_refused()) return nullptr;
   try {
     product->arguments_ = {matrix(DNNL_ARG_SRC, operands[0], is_batched),
                            matrix(DNNL_ARG_WEIGHTS, operands[1], is_batched)};
@@ -91,7 +92,8 @@ std::shared_ptr<const Product> Product::make(std::span<const TensorSpec> operand
 
 std::shared_ptr<const Product> Product::packed() const {
   if (arguments_.size() != 2 || arguments_[0].copy || arguments_[1].copy) return nullptr;
-  const PoolScope pool(max_threads_);
+  const Entered entered(max_threads_);
+  if (entered.use.is_refused()) return nullptr;
   const Memory::desc &lhs = arguments_[0].desc, &rhs = arguments_[1].desc;
   try {
     const auto found =
@@ -113,7 +115,8 @@ std::shared_ptr<const Product> Product::packed() const {
 }
 
 void Product::pack(void* from, void* to) const {
-  const PoolScope pool(max_threads_);
+  const Entered entered(max_threads_);
+  entered.use.stop_if_refused();
   try {
     Memory lies(unpacked_, engine(), from), packed(arguments_[1].desc, engine(), to);
     pack_.execute(stream(), lies, packed);
@@ -140,7 +143,8 @@ std::unique_ptr<Product::Call> Product::take_call() const {
 }
 
 void Product::run(std::span<void* const> operands, void* output) const {
-  const PoolScope pool(max_threads_);
+  const Entered entered(max_threads_);
+  entered.use.stop_if_refused();
   const std::int64_t bytes = std::int64_t(scratchpad_.get_size());
   const Storage scratch = bytes > 0 ? Storage::allocate(std::size_t(bytes)) : Storage();
   try {
