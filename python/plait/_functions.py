@@ -13,6 +13,8 @@ import os
 from plait import _plait
 from plait._plait import flatten, unflatten
 
+_PACKAGE = os.path.dirname(__file__) + os.sep
+
 
 def name_of(fun):
     """The name of a function as users know it."""
@@ -24,7 +26,17 @@ def name_of(fun):
         return name_of(fun.func)
     if not isinstance(name, str):
         name = type(fun).__name__
-    return "f" if name == "<lambda>" else name.encode("utf-8", "backslashreplace").decode()
+    if name == "<lambda>":
+        return _name_of_lambda(fun)
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def _name_of_lambda(fun):
+    """By its line; one of this package is no function of the user's."""
+    code = getattr(fun, "__code__", None)
+    if code is None or code.co_filename.startswith(_PACKAGE):
+        return "f"
+    return f"<lambda:{code.co_firstlineno}>"
 
 
 def applying(transform, fun):

@@ -62,13 +62,18 @@ def test_info():
 
 def test_reprs():
     x = plait.numpy.asarray(plait.numpy.ones(3))
-    f = plait.jit(lambda x: x + 1)
+
+    @plait.jit
+    def f(x):
+        return x + 1
+
     assert repr(x) == "Array([1., 1., 1.], dtype=float32)"
     assert repr(f) == "<jitted f, 0 traces>"
     f(x)
     assert repr(f) == "<jitted f, 1 trace>"
     assert repr(f.cache).splitlines()[0] == "1 trace, 0 hits, 1 miss"
-    assert repr(plait.custom_jvp(lambda x: x)) == "<custom_jvp f>"
+    line = sys._getframe().f_lineno + 1
+    assert repr(plait.custom_jvp(lambda x: x)) == f"<custom_jvp <lambda:{line}>>"
     assert str(plait.make_jaxpr(f)(x)).startswith("{ lambda")
     assert repr(plait.ShapeDtypeStruct((3,), "float32")) == "f32[3]"
     texts = []
