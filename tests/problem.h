@@ -18,4 +18,14 @@ inline std::string problem(const std::function<void()>& f) {
   return "";
 }
 
+// The same, and its fix behind a bar.
+inline std::string problem_and_fix(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.problem() + " | " + error.fix();
+  }
+  return "";
+}
+
 }  // namespace plait

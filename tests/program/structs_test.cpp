@@ -6,20 +6,11 @@
 
 #include <filesystem>
 
+#include "../problem.h"
+
 using namespace plait;
 
 namespace {
-
-// What an error says, and the fix.
-template <class F>
-std::string said(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.problem() + " | " + error.fix();
-  }
-  return "";
-}
 
 struct Line {
   Array slope, bias;
@@ -79,14 +70,15 @@ TEST_CASE("a struct of other fields, or of fields without names, is refused for 
   const Program program = program_over(dict, TreeDef::tuple({TreeDef(), TreeDef()}));
   if (detail::compiler_names_fields)
     CHECK(
-        said([&] { program.entry<Line(Other, Array)>()({1.0, 2.0}, 3.0); }) ==
+        problem_and_fix([&] { program.entry<Line(Other, Array)>()({1.0, 2.0}, 3.0); }) ==
         "f takes ({'bias': *, 'slope': *}, *), and (Other(slope=*, offset=*), *) was given | give "
         "arguments of that structure");
-  CHECK(said([&] { program["f"].check_arguments(TreeDef::tuple({numbered(), TreeDef()})); }) ==
+  CHECK(problem_and_fix(
+            [&] { program["f"].check_arguments(TreeDef::tuple({numbered(), TreeDef()})); }) ==
         "f takes ({'bias': *, 'slope': *}, *), and (struct(0=*, 1=*), *) was given | name the "
         "fields of the struct: static constexpr auto plait_fields = plait::fields(\"name\", "
         "&Struct::name, ...)");
-  CHECK(said([&] {
+  CHECK(problem_and_fix([&] {
           program.entry<Line(std::pair<Array, Array>, Array)>()({1.0, 2.0}, 3.0);
         }).starts_with("f takes ({'bias': *, 'slope': *}, *), and ((*, *), *) was given"));
   // A result is refused likewise.
@@ -95,14 +87,14 @@ TEST_CASE("a struct of other fields, or of fields without names, is refused for 
     Array slope, offset;
   };
   if (detail::compiler_names_fields)
-    CHECK(said([&] {
+    CHECK(problem_and_fix([&] {
             named.entry<Wrong(std::pair<Array, Array>, Array)>()({number(1), number(2)}, number(3));
           })
               .starts_with(
                   "a value of structure {'bias': *, 'slope': *} does not fit the C++ type: it "
                   "has no part 'offset'"));
   CHECK(
-      said([&] {
+      problem_and_fix([&] {
         named.entry<std::vector<Array>(std::pair<Array, Array>, Array)>()({number(1), number(2)},
                                                                           number(3));
       })
@@ -126,7 +118,7 @@ TEST_CASE("values that are no arrays are refused by save, by name") {
     Array w;
     double lr;
   };
-  CHECK(said([] {
+  CHECK(problem_and_fix([] {
           traced([](const Rated& r) -> Array { return r.w * r.lr; }, Rated{number(1), 0.5});
         }) ==
         "save: 0.5 is no array, and a file holds arrays and their structure alone | let the "

@@ -8,20 +8,11 @@
 #include <limits>
 #include <sstream>
 
+#include "../problem.h"
+
 using namespace plait;
 
 namespace {
-
-// What an error says, and the fix.
-template <class F>
-std::string said(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.problem() + " | " + error.fix();
-  }
-  return "";
-}
 
 std::string text(const Array& x) {
   std::ostringstream out;
@@ -93,7 +84,7 @@ TEST_CASE("lists of numbers have the default dtype, and memory keeps its own") {
   const std::array<std::int16_t, 3> memory{1, 2, 3};
   CHECK(numpy::asarray(std::span(memory)).aval().to_string() == "i16[3]");
   CHECK(numpy::array({numpy::ones({2}), numpy::zeros({2})}).aval().to_string() == "f32[2,2]");
-  CHECK(said([] { numpy::array({{1., 2.}, {3.}}); }) ==
+  CHECK(problem_and_fix([] { numpy::array({{1., 2.}, {3.}}); }) ==
         "array: row 1 has 1 elements, and row 0 has 2 | give rows of one length");
 }
 
@@ -102,7 +93,7 @@ TEST_CASE("sizes and unsigned integers are numbers, and those beyond 64 bits wit
   const Array z = v.size();
   CHECK(z.item<int>() == 3);
   CHECK((numpy::ones({2}) * 3u).to_vector<float>() == std::vector<float>{3, 3});
-  CHECK(said([] {
+  CHECK(problem_and_fix([] {
           const Array x = std::numeric_limits<std::uint64_t>::max();
         }).starts_with("the integer 18446744073709551615 does not fit"));
 }
@@ -115,12 +106,14 @@ TEST_CASE("elements are copied out as another type, or seen where they lie") {
   const std::span<const float> seen = x.span<float>();
   CHECK(seen.size() == 6);
   CHECK(seen.data() == x.buffer().data());
-  CHECK(said([&] { x.span<double>(); }) ==
+  CHECK(problem_and_fix([&] { x.span<double>(); }) ==
         "span: the elements are float32, and float64 was asked for | ask for the array's dtype, or "
         "take a copy with to_vector");
   const Array turned = x.T();
-  CHECK(said([&] { turned.span<float>(); }).starts_with("span: the elements do not lie in the"));
-  CHECK(said([&] {
+  CHECK(problem_and_fix([&] {
+          turned.span<float>();
+        }).starts_with("span: the elements do not lie in the"));
+  CHECK(problem_and_fix([&] {
           (x * complex128(0, 1)).to_vector<double>();
         }).starts_with("to_vector: complex numbers have no real value"));
 }
@@ -139,11 +132,12 @@ TEST_CASE("foreign memory is an array without a copy, as long as anybody reads i
   }
   CHECK(watched.expired());
   const float few[3] = {1, 2, 3};
-  CHECK(said([&] { numpy::frombuffer(std::span<const float>(few), nullptr, Shape{2, 2}); }) ==
+  CHECK(problem_and_fix(
+            [&] { numpy::frombuffer(std::span<const float>(few), nullptr, Shape{2, 2}); }) ==
         "frombuffer: an array of shape (2,2) has 4 elements, and the memory holds 3 | give a shape "
         "of as many elements as there are");
   const auto* odd = reinterpret_cast<const float*>(reinterpret_cast<const char*>(few) + 1);
-  CHECK(said([&] {
+  CHECK(problem_and_fix([&] {
           numpy::frombuffer(std::span<const float>(odd, 2), nullptr);
         }).starts_with("frombuffer: the memory does not begin at a multiple of the 4 bytes"));
 }

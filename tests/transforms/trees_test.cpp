@@ -7,20 +7,11 @@
 #include <cmath>
 #include <thread>
 
+#include "../problem.h"
+
 using namespace plait;
 
 namespace {
-
-// What an error says, and the fix.
-template <class F>
-std::string said(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.problem() + " | " + error.fix();
-  }
-  return "";
-}
 
 Array row(std::initializer_list<double> values) { return numpy::array(values, DType::float64); }
 std::vector<double> numbers(const Array& x) { return x.to_vector<double>(); }
@@ -121,7 +112,7 @@ TEST_CASE("run_into takes an empty result of any structure, and afterwards its m
   CHECK(state.named.at("twice").buffer().data() == memory);
   CHECK(numbers(state.named.at("twice")) == std::vector<double>{6, 8});
   CHECK(state.sum.item<double>() == 7);
-  CHECK(said([&] {
+  CHECK(problem_and_fix([&] {
           f.run_into(state, row({1, 2, 3}));
         }).starts_with("run_into: the result that was given is State(rows=[*, *], "));
   CHECK(state.rows.size() == 2);
