@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../problem.h"
+
 using namespace plait;
 
 namespace {
@@ -65,6 +67,19 @@ std::string message_of(F f) {
 }
 
 }  // namespace
+
+TEST_CASE("named arguments are in the file and in what it says of its callers") {
+  const File file("named.plait");
+  save(file.path, {{"predict", traced(predict, weights(), inputs()).named({"weights", "x"})}});
+  const Program program = load(file.path, {.verify = true});
+  CHECK(program["predict"].argument_names() == std::vector<std::string>{"weights", "x"});
+  const auto loaded = program.entry<Array(Weights, Array)>();
+  check_equal(loaded(weights(), inputs()), predict(weights(), inputs()));
+  const std::string message = message_of([&] { loaded(weights(), numpy::ones({2, 5})); });
+  CHECK_MESSAGE(message.find("argument x") != std::string::npos, message);
+  CHECK(problem_and_fix([] { traced(predict, weights(), inputs()).named({"weights"}); }) ==
+        "save: 1 names for 2 arguments | give one name for each argument");
+}
 
 TEST_CASE("a loaded entry computes, differentiates, vmaps and jits like the function") {
   const File file("a.plait");
