@@ -270,6 +270,75 @@ def evict(module):
                     os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
+# --- Loops that are called once --------------------------------------------------------------------
+
+ONCE = 1_000_000
+
+
+def loop_once(library, x):
+    """A million steps of one number, called for the first time."""
+
+    def run(x):
+        return library.lax.fori_loop(0, ONCE, lambda i, x: x * 0.999 + 0.5, x)
+
+    return library.waiting(library.jit(run), x)
+
+
+CHAIN, LEAPS = 2000, 10
+
+
+def sampler_noise():
+    rng = np.random.default_rng(5)
+    return rng.standard_normal((CHAIN, 2)), np.log(rng.uniform(size=CHAIN))
+
+
+def sample(xp, where, slope_of, scan, noise, limits):
+    """Hamiltonian Monte Carlo of two correlated numbers; the noise is given."""
+
+    def height(q):
+        return 0.5 * (q[0] ** 2 + (q[1] - q[0]) ** 2 / 0.25)
+
+    def leap(state, _):
+        q, p = state
+        p = p - 0.05 * slope_of(height)(q)
+        q = q + 0.1 * p
+        return (q, p - 0.05 * slope_of(height)(q)), None
+
+    def step(q, given):
+        p, limit = given
+        (new, last), _ = scan(leap, (q, p), LEAPS)
+        gained = height(q) + 0.5 * (p**2).sum() - height(new) - 0.5 * (last**2).sum()
+        q = where(limit < gained, new, q)
+        return q, q
+
+    return scan(step, xp.zeros_like(noise[0]), (noise, limits))[1]
+
+
+def sampler(library, noise, limits):
+    def run(noise, limits):
+        def scan(body, start, xs):
+            steps = {"length": xs} if isinstance(xs, int) else {"xs": xs}
+            return library.lax.scan(body, start, **{"xs": None, **steps})
+
+        return sample(library.xp, library.xp.where, library.module.grad, scan, noise, limits)
+
+    return library.waiting(library.jit(run), noise, limits)
+
+
+def sampler_reference(noise, limits):
+    def slope_of(height):
+        return lambda q: np.array([q[0] - (q[1] - q[0]) / 0.25, (q[1] - q[0]) / 0.25])
+
+    def scan(body, carry, xs):
+        found = []
+        for x in range(xs) if isinstance(xs, int) else zip(*xs):
+            carry, y = body(carry, x)
+            found.append(y)
+        return carry, np.array(found)
+
+    return sample(np, np.where, slope_of, scan, noise, limits)
+
+
 FIRST = {"jaxlike": train, "torchlike": torch_train}
 STEP = {"inputs": lambda: network(128), "reference": trained, "calls": FIRST, "tolerance": 2.5e-3}
 
@@ -305,6 +374,26 @@ ROWS = [
         cold=True,
         cached=True,
         **STEP,
+    ),
+    Row(
+        "first/loop",
+        "first result of a loop of 1,000,000 steps of one number",
+        best_peer(),
+        lambda: (np.float32(1),),
+        lambda x: 500.0,
+        calls={"jaxlike": loop_once},
+        cold=True,
+    ),
+    Row(
+        "first/sampler",
+        "first result of Hamiltonian Monte Carlo in float64, 2000 samples of 2 numbers, 10 leaps",
+        best_peer(),
+        sampler_noise,
+        sampler_reference,
+        calls={"jaxlike": sampler},
+        x64=True,
+        cold=True,
+        tolerance=1e-6,
     ),
     Row(
         "first/64-sizes",

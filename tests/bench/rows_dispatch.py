@@ -76,6 +76,71 @@ def state_in(library, *state):
     return call
 
 
+# --- What a function captures ----------------------------------------------------------------------
+
+LAYERS = 200
+
+
+def captured_layers(library, *arrays):
+    """A list of dicts that may grow or change between calls, as of layers."""
+    layers = [{"w": a, "b": b, "g": g} for a, b, g in zip(*[iter(arrays)] * 3)]
+
+    @library.jit
+    def total(x):
+        for layer in layers:
+            x = x * layer["w"] + layer["b"] * layer["g"]
+        return x
+
+    one = library.module.numpy.ones(1)
+    return library.waiting(total, one)
+
+
+def layers_reference(*arrays):
+    x = np.ones(1)
+    for w, b, g in zip(*[iter(arrays)] * 3):
+        x = x * w + b * g
+    return x
+
+
+def captured_table(library, x):
+    """A table of NumPy's, of 8 MB, which the function reads where it lies."""
+    table = np.linspace(0, 1, 2_000_000, dtype=np.float32)
+    if library.name == "numpy":
+        return lambda: (table * x).sum()
+    return library.waiting(library.jit(lambda x: (x * table).sum()), x)
+
+
+# --- Writes ----------------------------------------------------------------------------------------
+
+
+def write_one(library, x):
+    if library.name == "jax":
+        return lambda: x.at[5].set(1.0)
+
+    def call():
+        x[5] = 1.0
+        return x
+
+    return call
+
+
+def write_seen(library, x):
+    """By an array of which 2000 views are held."""
+    views = [x[i:] for i in range(2000)]
+
+    def call():
+        x[5] = 1.0
+        return x, views[5][:1]
+
+    return call
+
+
+def written(x):
+    x = x.copy()
+    x[5] = 1
+    return x
+
+
 # --- Eager operations ------------------------------------------------------------------------------
 
 OPERATIONS = {
@@ -174,6 +239,43 @@ ROWS = [
         lambda: [random(4, seed=i) for i in range(60)],
         lambda *state: [x * 0.5 for x in state],
         calls={"*": state_in},
+        work=CALL,
+    ),
+    Row(
+        "captures/leaf",
+        "jitted function of 600 captured arrays in a list of dicts, each",
+        microseconds(0.1),
+        lambda: [random(1, seed=i) for i in range(3 * LAYERS)],
+        layers_reference,
+        calls={"plait": captured_layers},
+        per=3 * LAYERS,
+    ),
+    Row(
+        "captures/table",
+        "jitted sum of products with a captured NumPy array of 8 MB",
+        either(peer("numpy"), microseconds(500)),
+        lambda: (np.float32(0.5),),
+        lambda x: x * 1e6,
+        calls={"plait": captured_table, "numpy": captured_table},
+        work=Work(bytes=8e6),
+        tolerance=1e-3,
+    ),
+    Row(
+        "writes/one",
+        "x[5] = 1 for 1,000,000 elements",
+        microseconds(2),
+        lambda: (random(1_000_000),),
+        written,
+        calls={"*": write_one},
+        work=CALL,
+    ),
+    Row(
+        "writes/seen",
+        "the same, with 2000 views that are held",
+        microseconds(2),
+        lambda: (random(1_000_000),),
+        lambda x: (written(x), np.ones(1)),
+        calls={"plait": write_seen, "numpy": write_seen},
         work=CALL,
     ),
     *(eager_row(name, size) for size in (1, 1000) for name in OPERATIONS),

@@ -244,6 +244,92 @@ def n_body(library, *arrays):
     }
 
 
+# --- A Kalman filter: products and an inverse of 2 × 2 at each step --------------------------------
+
+FILTERED = 200
+
+
+def kalman_inputs():
+    seen = np.cumsum(np.random.default_rng(3).standard_normal(FILTERED))
+    return (np.array([[1.0, 0.1], [0.0, 1.0]]), 0.01 * np.eye(2), seen)
+
+
+def kalman_step(xp, move, noise, mean, spread, seen):
+    """Of a place and a speed, of which the place is seen."""
+    mean, spread = move @ mean, move @ spread @ move.T + noise
+    gain = spread[:, 0] / (spread[0, 0] + 1.0)
+    return mean + gain * (seen - mean[0]), spread - xp.outer(gain, spread[0])
+
+
+def kalman(library, move, noise, seen):
+    xp = library.xp
+
+    def run(move, noise, seen):
+        def body(carry, seen):
+            carry = kalman_step(xp, move, noise, *carry, seen)
+            return carry, carry[0]
+
+        return library.lax.scan(body, (xp.zeros_like(move[0]), xp.ones_like(move)), seen)[1]
+
+    return compiled(library, run, move, noise, seen)
+
+
+def kalman_reference(move, noise, seen):
+    mean, spread, means = np.zeros(2), np.ones((2, 2)), []
+    for value in seen:
+        mean, spread = kalman_step(np, move, noise, mean, spread, value)
+        means.append(mean)
+    return np.array(means)
+
+
+# --- Levenberg and Marquardt's method, over many problems ------------------------------------------
+
+PROBLEMS, POINTS, FITS = 200, 20, 10
+
+
+def fit_inputs():
+    rng = np.random.default_rng(4)
+    start = rng.uniform(0.8, 1.2, (PROBLEMS, 3))
+    at = np.linspace(0, 2, POINTS)
+    true = rng.uniform(0.8, 1.2, (PROBLEMS, 3, 1))
+    return start, at, true[:, 0] * np.exp(-true[:, 1] * at) + true[:, 2]
+
+
+def decay(xp, p, at):
+    return p[0] * xp.exp(-p[1] * at) + p[2]
+
+
+def fit_step(xp, solve, p, residual, slopes):
+    return p - solve(slopes.T @ slopes + 1e-3 * xp.eye(3), slopes.T @ residual)
+
+
+def fitting(library, start, at, values):
+    """All problems by one loop, in which the slopes are forward derivatives."""
+    xp, module = library.xp, library.module
+
+    def fit(p, values):
+        def residual(p):
+            return decay(xp, p, at) - values
+
+        def body(i, p):
+            return fit_step(xp, xp.linalg.solve, p, residual(p), module.jacfwd(residual)(p))
+
+        return library.lax.fori_loop(0, FITS, body, p)
+
+    return compiled(library, module.vmap(fit), start, values)
+
+
+def fit_reference(start, at, values):
+    results = []
+    for p, seen in zip(start, values):
+        for _ in range(FITS):
+            fall = np.exp(-p[1] * at)
+            slopes = np.stack([fall, -p[0] * at * fall, np.ones_like(at)], 1)
+            p = fit_step(np, np.linalg.solve, p, decay(np, p, at) - seen, slopes)
+        results.append(p)
+    return np.array(results)
+
+
 ROWS = [
     Row(
         "loops/scan-step",
@@ -274,6 +360,27 @@ ROWS = [
         per=ODE_STEPS,
         x64=True,
         tolerance=1e-9,
+    ),
+    Row(
+        "loops/kalman",
+        "Kalman filter of a place and a speed in float64, 200 steps, a step",
+        both(microseconds(0.06), best_peer()),
+        kalman_inputs,
+        kalman_reference,
+        calls={"jaxlike": kalman},
+        per=FILTERED,
+        x64=True,
+        tolerance=1e-9,
+    ),
+    Row(
+        "loops/fits",
+        "least squares of 200 problems at once in float64, 10 steps",
+        best_peer(),
+        fit_inputs,
+        fit_reference,
+        calls={"jaxlike": fitting},
+        x64=True,
+        tolerance=1e-8,
     ),
     Row(
         "loops/n-body",
