@@ -21,6 +21,14 @@ class Alarm(Exception):
     pass
 
 
+@pytest.fixture(autouse=True)
+def listening():
+    """As in a terminal: what a shell starts in the background ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def seconds_until_stopped(call, number=signal.SIGINT, kind=KeyboardInterrupt, after=0.3):
     """How long the call goes on after a signal, which must end it. Another process sends it, as a terminal does."""
     sender = subprocess.Popen(["sh", "-c", f"sleep {after}; kill -{int(number)} {os.getpid()}"])
