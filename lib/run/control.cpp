@@ -4,7 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control.h"
 
+#include <plait/ops.h>
+
+#include <atomic>
+#include <mutex>
+
 #include "compile/loop_constants.h"
+#include "ir/splice.h"
 #include "rows.h"
 #include "tiers.h"
 
@@ -33,60 +39,102 @@ class CondKernel final : public Kernel {
   std::vector<std::unique_ptr<Body>> branches_;
 };
 
+// A while loop as a program of its own. One with a bound has none there: it counts its steps, in a
+// carry behind the others, while they are fewer than an operand behind those of the condition, so
+// that it serves from every step on.
+Jaxpr rest_program(const Equation& equation, std::span<const Aval> operands) {
+  const WhileParams loop(equation.params);
+  const std::size_t first_const = loop.num_carry + loop.num_cond_consts;
+  const Aval number{{}, DType::int64};
+  WhileParams counted = loop;
+  std::vector<Aval> avals(operands.begin(), operands.end());
+  if (loop.max_steps) {
+    avals.insert(avals.begin() + std::ptrdiff_t(first_const), number);
+    avals.insert(avals.begin() + std::ptrdiff_t(loop.num_carry), number);
+    counted.num_carry += 1, counted.num_cond_consts += 1;
+    counted.max_steps = {}, counted.checkpoints = {};
+    auto splice_into = [&](Builder& builder, const Jaxpr& body, std::span<const Aval> binders,
+                           std::vector<Var>& vars) {
+      for (const Aval& aval : binders) vars.push_back(builder.add_binder(aval));
+      std::vector<Atom> inputs(vars.begin(), vars.end());
+      inputs.erase(inputs.begin() + std::ptrdiff_t(loop.num_carry));
+      inputs.resize(std::size_t(body->num_binders), vars[0]);  // without the bound
+      return splice(builder, body, std::move(inputs));
+    };
+    Builder cond, body;
+    std::vector<Var> of_cond, of_body;
+    const std::span<const Aval> all(avals);
+    const Atom holds = splice_into(cond, loop.cond, all.first(first_const + 2), of_cond)[0];
+    const Var within = cond.add(cmp_p, {of_cond[loop.num_carry], of_cond.back()},
+                                {{"direction", std::string("lt")}}, equation.source)[0];
+    counted.cond = cond.close({cond.add(and_p, {holds, within}, {}, equation.source)[0]});
+    std::vector<Aval> binders(all.begin(), all.begin() + std::ptrdiff_t(loop.num_carry) + 1);
+    binders.insert(binders.end(), all.begin() + std::ptrdiff_t(first_const) + 2, all.end());
+    std::vector<Atom> outputs = splice_into(body, loop.body, binders, of_body);
+    const Literal one{DType::int64, false, 1, 0, 0};
+    outputs.push_back(body.add(add_p, {of_body[loop.num_carry], one}, {}, equation.source)[0]);
+    counted.body = body.close(std::move(outputs));
+  }
+  Builder builder;
+  std::vector<Atom> atoms;
+  for (const Aval& aval : avals) atoms.push_back(builder.add_binder(aval));
+  const std::vector<Var> outputs =
+      builder.add(while_p, std::move(atoms), counted.to_params(), equation.source);
+  return builder.close({outputs.begin(), outputs.end()});
+}
+
 // A loop of the first tier that a slow backend makes one kernel of: how it goes on from a step. See
 // NOTE: [tiers].
 class RestOfLoop {
  public:
-  explicit RestOfLoop(const Jaxpr& group) : equation_(group->equations[0]) {
-    std::vector<Aval> inputs, outputs;
-    for (const Atom& atom : equation_.inputs) inputs.push_back(group->aval(atom));
-    for (Var var : equation_.outputs) outputs.push_back(group->aval(var));
-    for (const Backend* backend : tiers::FirstTier::slow_backends())
-      if (!backend_ && backend->supports(equation_, inputs, outputs)) backend_ = backend;
-    operands_ = std::move(inputs);
+  explicit RestOfLoop(const Jaxpr& group) {
+    const Equation& equation = group->equations[0];
+    std::vector<Aval> operands;
+    for (const Atom& atom : equation.inputs) operands.push_back(group->aval(atom));
+    const std::span<const Backend* const> slow = tiers::FirstTier::slow_backends();
+    if (slow.empty() || WhileParams(equation.params).num_pushes() > 0) return;
+    program_ = rest_program(equation, operands);
+    for (const Backend* backend : slow)
+      if (!backend_ && backend->supports(program_->equations[0], program_->input_avals(),
+                                         program_->output_avals()))
+        backend_ = backend;
     std::size_t size = 0;
-    for_each_body(open_bodies(equation_.params),
+    for_each_body(open_bodies(equation.params),
                   [&](const Jaxpr& body) { size += body->equations.size(); });
     compilation_ = tiers::compilation_time(size);
   }
 
-  // Whether a run that began then has taken as long as compiling the rest would.
+  // Whether a run that began then has taken as long as compiling the rest would, or that is done.
   bool pays(std::chrono::steady_clock::time_point start) const {
-    return backend_ && std::chrono::steady_clock::now() - start >= compilation_;
+    return backend_ && (is_compiled_.load(std::memory_order_acquire) ||
+                        std::chrono::steady_clock::now() - start >= compilation_);
   }
 
-  // All remaining steps, of which there are at most so many, from these operands: memory apart from
-  // the outputs. Whether it could.
-  bool run(std::optional<std::int64_t> max_steps, std::span<const View> operands,
-           std::span<const View> outputs, const Stream& stream) const {
-    std::unique_ptr<Kernel> kernel;
-    try {
-      kernel = compile(max_steps);
-    } catch (const BackendError& error) {
-      log_line(std::string("a loop stays on its first tier: ") + error.what());
-      return false;
-    }
-    const Storage scratch = Storage::allocate(std::size_t(kernel->scratch_bytes()));
-    kernel->run(operands, outputs, scratch.data(), stream);
+  // All remaining steps, from operands of the program: memory apart from its outputs. Whether it
+  // could.
+  bool run(std::span<const View> operands, std::span<const View> outputs,
+           const Stream& stream) const {
+    std::call_once(once_, [&] {
+      try {
+        kernel_ = backend_->compile(program_);
+        is_compiled_.store(true, std::memory_order_release);
+      } catch (const BackendError& error) {
+        log_line(std::string("a loop stays on its first tier: ") + error.what());
+      }
+    });
+    if (!kernel_) return false;
+    const Storage scratch = Storage::allocate(std::size_t(kernel_->scratch_bytes()));
+    kernel_->run(operands, outputs, scratch.data(), stream);
     return true;
   }
 
  private:
-  std::unique_ptr<Kernel> compile(std::optional<std::int64_t> max_steps) const {
-    Builder builder;
-    std::vector<Atom> atoms;
-    for (const Aval& aval : operands_) atoms.push_back(builder.add_binder(aval));
-    Params params = equation_.params;
-    if (max_steps) params = params.with("max_steps", Dim(*max_steps));
-    const std::vector<Var> outputs =
-        builder.add(*equation_.primitive, std::move(atoms), params, equation_.source);
-    return backend_->compile(builder.close({outputs.begin(), outputs.end()}));
-  }
-
-  const Equation equation_;
-  std::vector<Aval> operands_;
+  Jaxpr program_;
   const Backend* backend_ = nullptr;
   std::chrono::nanoseconds compilation_{};
+  mutable std::once_flag once_;
+  mutable std::unique_ptr<Kernel> kernel_;
+  mutable std::atomic<bool> is_compiled_{false};
 };
 
 class WhileKernel final : public Kernel {
@@ -131,7 +179,7 @@ class WhileKernel final : public Kernel {
     for (std::int64_t step = 0;; ++step) {
       check_interrupts();
       if (may_change && step % steps_between_looks == 0 && step > 0 && rest_.pays(start)) {
-        if (run_rest(step, of_cond, operands, outputs, stream)) return;
+        if (run_rest(step, of_cond, operands, outputs, cond, stream)) return;
         may_change = false;
       }
       cond.run(of_cond, {&predicate, 1});
@@ -153,19 +201,36 @@ class WhileKernel final : public Kernel {
 
   // The steps from this one on, as one kernel. Whether it could.
   bool run_rest(std::int64_t step, std::span<const View> carry, std::span<const View> operands,
-                std::span<const View> outputs, const Stream& stream) const {
+                std::span<const View> outputs, Body::Lease& cond, const Stream& stream) const {
+    const std::size_t n = loop_.num_carry, first_const = n + loop_.num_cond_consts;
     std::vector<Buffer> copies;
-    std::vector<View> from(operands.begin(), operands.end());
-    for (std::size_t i = 0; i < loop_.num_carry; ++i) {
+    std::vector<View> from, to(outputs.begin(), outputs.end());
+    for (std::size_t i = 0; i < n; ++i) {
       copies.push_back(Buffer::copy_of(carry[i]));
-      from[i] = copies.back().view();
+      from.push_back(copies.back().view());
     }
-    if (!loop_.max_steps) return rest_.run({}, from, outputs, stream);
-    try {
-      return rest_.run(*loop_.max_steps - step, from, outputs, stream);
-    } catch (const ValueError&) {  // of the bound: nothing else in a generated loop has one
-      throw_endless(*loop_.max_steps, source_);
+    if (!loop_.max_steps) {
+      from.insert(from.end(), operands.begin() + std::ptrdiff_t(n), operands.end());
+      return rest_.run(from, to, stream);
     }
+    std::int64_t none = 0, most = *loop_.max_steps - step, taken = 0;
+    auto number = [](std::int64_t& value) { return View{&value, DType::int64, {}, {}}; };
+    from.push_back(number(none));
+    from.insert(from.end(), operands.begin() + std::ptrdiff_t(n),
+                operands.begin() + std::ptrdiff_t(first_const));
+    from.push_back(number(most));
+    from.insert(from.end(), operands.begin() + std::ptrdiff_t(first_const), operands.end());
+    to.push_back(number(taken));
+    if (!rest_.run(from, to, stream)) return false;
+    if (taken < most) return true;
+    std::vector<View> of_cond(outputs.begin(), outputs.end());
+    of_cond.insert(of_cond.end(), operands.begin() + std::ptrdiff_t(n),
+                   operands.begin() + std::ptrdiff_t(first_const));
+    bool holds = false;
+    const View predicate{&holds, DType::bool_, {}, {}};
+    cond.run(of_cond, {&predicate, 1});
+    if (holds) throw_endless(*loop_.max_steps, source_);
+    return true;
   }
 
   const Source source_;

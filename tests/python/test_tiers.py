@@ -107,3 +107,17 @@ def test_examples_of_a_vmapped_loop_that_do_not_take_part_are_left_out_either_wa
     for _ in range(4):
         got = np.asarray(g(jnp.asarray(y), jnp.asarray(takes)))
         np.testing.assert_allclose(got, np.where(takes, np.cbrt(y), -y), rtol=1e-5)
+
+
+def test_what_a_step_refuses_is_said_of_loops_that_change_over():
+    def body(state):
+        i, x = state
+        return i + 1, jnp.where(i < 400_000, i % 100, i) * jnp.ones((), "int8")
+
+    def run(n):
+        start = (n, jnp.zeros((), "int8"))
+        return lax.while_loop(lambda s: s[0] < 10**9, body, start, max_steps=10**8)
+
+    for wait in (True, False):
+        with pytest.raises(plait.ValueError, match="400000 does not fit int8"):
+            plait.jit(run, wait=wait)(0)

@@ -379,3 +379,12 @@ TEST_CASE("a loop that changes over still ends after max_steps, and says how man
                        doctest::Contains("after max_steps = 1000000 steps"), ValueError);
   CHECK(run_loop(*counting(counting_to("1000000.0", ", max_steps=1000000")), 0) == 1000000);
 }
+
+TEST_CASE("what goes on from a step of a loop is compiled once, however many are left") {
+  const auto bounded = counting(counting_to("1000000.0", ", max_steps=2000000"));
+  CHECK(run_loop(*bounded, 0) == 1000000);
+  const int before = LoopBackend::run;
+  CHECK(run_loop(*bounded, 500000) == 1000000);
+  CHECK(LoopBackend::run == before + 1);
+  CHECK(LoopBackend::first < 500100);  // at the first look: nothing is compiled any more
+}
