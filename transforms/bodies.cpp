@@ -124,15 +124,16 @@ namespace {
 
 // The type that a carry has from now on: its own, or a wider one where it or the body's is weak.
 Aval agreed(const Aval& carry, const Jaxpr& body, std::size_t index, std::string_view name) {
-  const Aval next = body->output_avals()[index];
-  const std::string what = std::string(name) + ": " + ArgumentNames::of(index) + " has type " +
-                           carry.to_string() + " at the start, and the body returns " +
-                           next.to_string() + " for it";
+  const Aval next = body->aval(body->outputs[index]);
+  auto what = [&] {
+    return std::string(name) + ": " + ArgumentNames::of(index) + " has type " + carry.to_string() +
+           " at the start, and the body returns " + next.to_string() + " for it";
+  };
   if (!(carry.shape == next.shape))
-    throw ShapeError(what, "return the carry with the shape that it came with");
+    throw ShapeError(what(), "return the carry with the shape that it came with");
   if (carry.dtype == next.dtype) return {carry.shape, carry.dtype, carry.weak && next.weak};
   auto refuse = [&] {
-    throw DtypeError(what + where_it_widens(body, body->outputs[index], carry.dtype),
+    throw DtypeError(what() + where_it_widens(body, body->outputs[index], carry.dtype),
                      "start with a carry of that dtype, or convert with astype");
   };
   if (!carry.weak && !next.weak) refuse();

@@ -110,4 +110,40 @@ std::shared_ptr<const ForwardJaxpr> jvp_jaxpr(const Jaxpr& jaxpr, const Flags& n
   });
 }
 
+Tangents flat::fitting(std::string_view transform, std::string_view what,
+                       std::span<const Array> values, const TreeDef& structure,
+                       std::span<const Array> given, const TreeDef& given_structure) {
+  const std::string of = std::string(what);
+  if (!(structure == given_structure))
+    throw TreeError(std::string(transform) + ": the " + of + "s have the structure " +
+                        given_structure.to_string() + ", and the values have " +
+                        structure.to_string(),
+                    "give one " + of + " for each value");
+  Tangents result;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Aval& wanted = values[i].aval();
+    if (!is_inexact(wanted.dtype)) {
+      result.emplace_back(tangent_aval(wanted));
+      continue;
+    }
+    const Aval& aval = given[i].aval();
+    const std::string which =
+        std::string(transform) + ": the " + of + " of value" + structure.path(int(i)) + " has ";
+    if (!(aval.shape == wanted.shape))
+      throw ShapeError(which + "shape (" + aval.shape.to_string() + ") for a value of shape (" +
+                           wanted.shape.to_string() + ")",
+                       "give a " + of + " of the value's shape");
+    if (aval.dtype == wanted.dtype) {
+      result.emplace_back(given[i]);
+      continue;
+    }
+    if (!aval.weak && is_inexact(aval.dtype))
+      throw DtypeError(which + "dtype " + std::string(name_of(aval.dtype)) +
+                           " for a value of dtype " + std::string(name_of(wanted.dtype)),
+                       "convert the " + of + " with astype");
+    result.emplace_back(lax::convert_element_type(given[i], wanted.dtype));
+  }
+  return result;
+}
+
 }  // namespace plait

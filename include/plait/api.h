@@ -297,9 +297,10 @@ auto jvp(F f) {
           TransformScope scope("jvp", "");
           const auto flat = std::apply(
               [&](const auto&... arguments) { return detail::Flat<F>(f, arguments...); }, primals);
-          Arrays directions_flat;
-          flatten(directions, directions_flat);
-          const Tangents tangents(directions_flat.begin(), directions_flat.end());
+          Arrays given;
+          const TreeDef structure = flatten(directions, given);
+          const Tangents tangents = flat::fitting(
+              "jvp", "tangent", flat.inputs, TreeDef::tuple(flat.structures), given, structure);
           const Differentiated result = flat::jvp(flat.function, flat.inputs, tangents);
           Arrays pushed;
           for (const Tangent& tangent : result.tangents) pushed.push_back(tangent.instantiate());
@@ -324,11 +325,12 @@ auto vjp(F f, const A&... arguments) {
     const flat::Pullback pullback =
         flat::vjp(flat->function, flat->inputs, std::vector<bool>(flat->inputs.size(), true));
     std::function<Arguments(const Result&)> pull =
-        [flat, pull = pullback.pull](const Result& cotangents) {
-          Arrays leaves;
-          flatten(cotangents, leaves);
-          Arrays results;
-          for (const Tangent& tangent : pull(Tangents(leaves.begin(), leaves.end())))
+        [flat, outputs = pullback.outputs, structure = *flat->result,
+         pull = pullback.pull](const Result& cotangents) {
+          Arrays given, results;
+          const TreeDef of_given = flatten(cotangents, given);
+          for (const Tangent& tangent :
+               pull(flat::fitting("vjp", "cotangent", outputs, structure, given, of_given)))
             results.push_back(tangent.instantiate());
           return unflatten<Arguments>(TreeDef::tuple(flat->structures), results);
         };
@@ -353,8 +355,11 @@ auto linearize(F f, const A&... arguments) {
     auto push = typename detail::signature_of<F>::template Returning<Result>(
         [flat, map](const auto&... directions) {
           Arrays given, operands, tangents;
-          (flatten(directions, given), ...);
-          for (int input : map->inputs) operands.push_back(given[input]);
+          const TreeDef structure = TreeDef::tuple({flatten(directions, given)...});
+          const Tangents fitted = flat::fitting("linearize", "tangent", flat->inputs,
+                                                TreeDef::tuple(flat->structures), given, structure);
+          for (int input : map->inputs)
+            operands.push_back(fitted[std::size_t(input)].instantiate());
           operands.insert(operands.end(), map->residuals.begin(), map->residuals.end());
           const Arrays pushed = eval_jaxpr(map->jaxpr, operands);
           for (const Array& output : map->outputs)

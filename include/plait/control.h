@@ -42,13 +42,13 @@ inline void require_structure(const TreeDef& given, const TreeDef& wanted, const
 
 }  // namespace detail
 
-// branches[index](operands...); an index out of range is clamped. All are traced, one runs, and
-// they return the same types. The branches not taken contribute exact zeros to gradients. Under
-// vmap, with an index for each example, each takes its own.
+namespace detail {
+
+// What switch_ and cond, by that name, do.
 template <class Result, class... Operand>
-Result switch_(const Array& index,
-               const std::vector<std::function<Result(const Operand&...)>>& branches,
-               const std::type_identity_t<Operand>&... operands) {
+Result branch(const char* name, const Array& index,
+              const std::vector<std::function<Result(const Operand&...)>>& branches,
+              const Operand&... operands) {
   Arrays leaves;
   const std::array<TreeDef, sizeof...(Operand)> structures{flatten(operands, leaves)...};
   std::optional<TreeDef> result;
@@ -58,17 +58,28 @@ Result switch_(const Array& index,
       std::array<const TreeDef*, sizeof...(Operand)> pointers;
       for (std::size_t i = 0; i < structures.size(); ++i) pointers[i] = &structures[i];
       Arrays outputs;
-      TreeDef structure =
-          flatten(detail::call_on_leaves<Operand...>(branch, inputs, pointers), outputs);
+      TreeDef structure = flatten(call_on_leaves<Operand...>(branch, inputs, pointers), outputs);
       if (result && !(structure == *result))
-        throw TreeError("switch: the branches return different structures: " + result->to_string() +
-                            " and " + structure.to_string(),
+        throw TreeError(std::string(name) + ": the branches return different structures: " +
+                            result->to_string() + " and " + structure.to_string(),
                         "return a tree of the same structure from every branch");
       result = std::move(structure);
       return outputs;
     });
-  const Arrays outputs = flat::cond(index, functions, leaves, "switch");
+  const Arrays outputs = flat::cond(index, functions, leaves, name);
   return unflatten<Result>(*result, outputs);
+}
+
+}  // namespace detail
+
+// branches[index](operands...); an index out of range is clamped. All are traced, one runs, and
+// they return the same types. The branches not taken contribute exact zeros to gradients. Under
+// vmap, with an index for each example, each takes its own.
+template <class Result, class... Operand>
+Result switch_(const Array& index,
+               const std::vector<std::function<Result(const Operand&...)>>& branches,
+               const std::type_identity_t<Operand>&... operands) {
+  return detail::branch<Result, Operand...>("switch", index, branches, operands...);
 }
 
 // true_fun(operands...) where pred, a bool scalar, is true; else false_fun(operands...). As
@@ -78,7 +89,8 @@ auto cond(const Array& pred, const True& true_fun, const False& false_fun,
           const Operand&... operands) {
   using Result = std::decay_t<std::invoke_result_t<const True&, const Operand&...>>;
   using Branch = std::function<Result(const Operand&...)>;
-  return switch_<Result, Operand...>(pred, std::vector<Branch>{false_fun, true_fun}, operands...);
+  return detail::branch<Result, Operand...>("cond", pred, std::vector<Branch>{false_fun, true_fun},
+                                            operands...);
 }
 
 // body applied to a carry, a tree that keeps its structure, shapes and dtypes, while cond of it, a

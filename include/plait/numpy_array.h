@@ -86,10 +86,7 @@ Array array(std::initializer_list<std::initializer_list<Number>> rows,
                           {Dim(std::int64_t(rows.size())), Dim(std::int64_t(columns))},
                           dtype.value_or(detail::list_dtype(from)), here);
 }
-inline Array array(std::initializer_list<double> values, std::optional<DType> dtype = {},
-                   Here here = PLAIT_HERE) {
-  return array<double>(values, dtype, here);
-}
+// Arrays, and numbers of several kinds.
 Array array(std::initializer_list<Array> arrays, std::optional<DType> dtype = {},
             Here here = PLAIT_HERE);
 

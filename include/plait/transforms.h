@@ -28,6 +28,13 @@ struct LinearMap {
 LinearMap linearize(const Function& function, std::span<const Array> primals,
                     const std::vector<bool>& wrt);
 
+// Tangents of values (or cotangents, as `what` says), a tree of the same structure: those of
+// integers are zeros, whatever is given, and numbers of weaker kinds take the values' dtypes.
+// TreeError, ShapeError or DtypeError where they do not fit.
+Tangents fitting(std::string_view transform, std::string_view what, std::span<const Array> values,
+                 const TreeDef& structure, std::span<const Array> given,
+                 const TreeDef& given_structure);
+
 // Runs a linear jaxpr backwards: cotangents of its linear inputs from those of its outputs.
 // Equations that do not depend on linear inputs run forward first.
 Tangents transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inputs,

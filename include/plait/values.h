@@ -109,6 +109,10 @@ struct is_maybe : std::false_type {};
 template <class T>
 struct is_maybe<std::optional<T>> : std::true_type {};
 template <class T>
+struct is_complex_number : std::false_type {};
+template <class T>
+struct is_complex_number<std::complex<T>> : std::true_type {};
+template <class T>
 concept TupleLike = requires { std::tuple_size<T>::value; } && !is_fixed_list<T>::value;
 template <class T>
 concept List = is_vector<T>::value || is_fixed_list<T>::value;
@@ -153,16 +157,16 @@ constexpr bool has_arrays() {
     return any_part<T>([]<class Part>() { return has_arrays<Part, T, Around...>(); });
 }
 
-// What can be compared, and so be part of a structure.
+// What can be compared, and so be part of a structure: no views of what somebody else holds.
 template <class T>
 constexpr bool is_constant() {
-  constexpr bool points = requires(const T& value) { *value; };
+  constexpr bool points = requires(const T& value) { *value; } || std::ranges::borrowed_range<T>;
   if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
     return true;
   else if constexpr (Container<T> || (Record<T> && !std::equality_comparable<T>))
     return !any_part<T>([]<class Part>() { return !is_constant<Part>(); });
   else if constexpr (requires { typename T::value_type; })  // a list compares what it holds
-    return is_constant<typename T::value_type>() && std::equality_comparable<T>;
+    return !points && is_constant<typename T::value_type>() && std::equality_comparable<T>;
   else
     return !points && std::equality_comparable<T> && std::copyable<T>;
 }
@@ -182,23 +186,46 @@ template <class T>
 concept Structured =
     has_arrays<T>() || TupleLike<T> || is_maybe<T>::value || std::is_bounded_array_v<T>;
 
-// Equality of constants: of floats bit by bit, since programs tell -0 from 0 and a NaN is itself.
+// A range whose elements come in the same order where it is equal.
+template <class T>
+concept Ordered = std::ranges::input_range<const T> && !requires { typename T::hasher; } &&
+                  !std::is_same_v<T, std::vector<bool>>;
+
+// Equality of constants: of floats bit by bit, since programs tell -0 from 0 and a NaN is itself,
+// whatever holds them.
 template <class T>
 bool same_constant(const T& a, const T& b) {
-  auto all = [](const auto& x, const auto& y) {
+  auto all_of = [](const auto& x, const auto& y) {
     return std::equal(std::begin(x), std::end(x), std::begin(y), std::end(y),
                       [](const auto& p, const auto& q) { return same_constant(p, q); });
+  };
+  auto each = []<class X>(const X& x, const X& y) {
+    return [&]<std::size_t... i>(std::index_sequence<i...>) {
+      return (same_constant(std::get<i>(x), std::get<i>(y)) && ...);
+    }(std::make_index_sequence<std::tuple_size_v<X>>());
   };
   if constexpr (std::is_same_v<T, float>)
     return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
   else if constexpr (std::is_same_v<T, double>)
     return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
-  else if constexpr (List<T> && !std::is_same_v<T, std::vector<bool>>)
-    return all(a, b);
-  else if constexpr (Record<T> && !std::equality_comparable<T>)
-    return [&]<std::size_t... i>(const auto& x, const auto& y, std::index_sequence<i...>) {
-      return (same_constant(std::get<i>(x), std::get<i>(y)) && ...);
-    }(fields_of(a), fields_of(b), std::make_index_sequence<field_count<T>()>());
+  else if constexpr (is_complex_number<T>::value)
+    return same_constant(a.real(), b.real()) && same_constant(a.imag(), b.imag());
+  else if constexpr (Ordered<T>)
+    return all_of(a, b);
+  else if constexpr (is_map<T>::value)
+    return a.size() == b.size() && std::all_of(a.begin(), a.end(), [&](const auto& entry) {
+             const auto other = b.find(entry.first);
+             return other != b.end() && same_constant(entry.second, other->second);
+           });
+  else if constexpr (is_maybe<T>::value)
+    return a.has_value() == b.has_value() && (!a || same_constant(*a, *b));
+  else if constexpr (TupleLike<T>)
+    return each(a, b);
+  else if constexpr (Record<T>)
+    if constexpr (!any_part<T>([]<class Part>() { return !is_constant<Part>(); }))
+      return each(fields_of(a), fields_of(b));
+    else
+      return a == b;
   else
     return a == b;
 }

@@ -1,5 +1,6 @@
 // Array's methods: NumPy's functions with the array as their first argument.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/narrow.h>
 #include <plait/subscript.h>
 
 #include <algorithm>
@@ -158,7 +159,9 @@ Array detail::array_of(const void* data, DType from, const Shape& shape, std::op
   Buffer buffer = Buffer::empty(from, sizes);
   if (buffer.bytes() > 0) std::memcpy(buffer.mutable_data(), data, std::size_t(buffer.bytes()));
   const Array array(std::move(buffer));
-  return dtype && *dtype != from ? lax::convert_element_type(array, *dtype) : array;
+  if (!dtype || *dtype == from) return array;
+  if (is_integer(from) && is_integer(*dtype)) return narrowed(array, *dtype, "array");
+  return lax::convert_element_type(array, *dtype);
 }
 
 DType detail::list_dtype(DType dtype) {
@@ -198,7 +201,8 @@ void detail::throw_ragged(std::size_t row, std::size_t size, std::size_t first) 
 
 Array numpy::array(std::initializer_list<Array> arrays, std::optional<DType> dtype, Here here) {
   here.remember();
-  return stack(Arrays(arrays), 0, dtype);
+  const Array result = stack(Arrays(arrays), 0, dtype);
+  return result.aval().weak ? asarray(result, detail::list_dtype(result.dtype()), here) : result;
 }
 Array numpy::asarray(const std::vector<bool>& values, std::optional<DType> dtype, Here here) {
   const auto copy = std::make_unique<bool[]>(values.size() + 1);

@@ -299,7 +299,11 @@ std::vector<Array> numpy::triu_indices(Dim n, int k, std::optional<Dim> m) {
 }
 
 Array numpy::astype(Operand x, DType dtype) { return lax::convert_element_type(x, dtype); }
-Array numpy::copy(Operand a) { return a; }
+Array numpy::copy(Operand a) {
+  // In the order of rows, so that what lies otherwise can be seen as a span.
+  if (!a.is_valid() || !a.node()->is_plain() || a.buffer().view().is_dense()) return a;
+  return Array(Buffer::copy_of(a.buffer().view()), a.aval().weak);
+}
 
 // --- Windows -------------------------------------------------------------------------------------
 

@@ -121,6 +121,8 @@ template <class To, class From>
 To converted(From from) {
   if constexpr (std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>)
     return converted<To>(float(from));
+  else if constexpr (std::is_same_v<To, bool>)
+    return from != From(0);
   else if constexpr (is_complex_element<From> && !is_complex_element<To>)
     return converted<To>(from.real());
   else if constexpr (is_complex_element<From>)

@@ -220,7 +220,7 @@ TEST_CASE("a loaded program names the user's lines") {
   const Source source = program.only().jaxpr()->equations[0].source;
   REQUIRE(source);
   CHECK(source->file == "program_test.cpp");
-  CHECK(source->line == 20);
+  CHECK(source->line == 22);
   CHECK(message_of([&] { program["predict"](Arrays{}); }).find("program_test.cpp") !=
         std::string::npos);
 }

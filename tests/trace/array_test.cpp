@@ -76,6 +76,8 @@ TEST_CASE("lists of numbers have the default dtype, and memory keeps its own") {
   CHECK(numpy::array({1., 2.}).aval().to_string() == "f32[2]");
   CHECK(numpy::array({1, 2}).aval().to_string() == "i32[2]");
   CHECK(numpy::array({1, 2.5}).aval().to_string() == "f32[2]");
+  CHECK(numpy::array({{1.}, {2.}}).aval().to_string() == "f32[2,1]");
+  CHECK(numpy::array({{3.}}).aval().to_string() == "f32[1,1]");
   CHECK(numpy::array({{1., 2., 3.}, {4., 5., 6.}}, DType::float64).aval().to_string() ==
         "f64[2,3]");
   CHECK(numpy::asarray(std::vector<double>{1, 2}).aval().to_string() == "f64[2]");
@@ -86,6 +88,13 @@ TEST_CASE("lists of numbers have the default dtype, and memory keeps its own") {
   CHECK(numpy::array({numpy::ones({2}), numpy::zeros({2})}).aval().to_string() == "f32[2,2]");
   CHECK(problem_and_fix([] { numpy::array({{1., 2.}, {3.}}); }) ==
         "array: row 1 has 1 elements, and row 0 has 2 | give rows of one length");
+  CHECK(problem([] { numpy::array({3000000000u}); }).find("3000000000 does not fit int32") !=
+        std::string::npos);
+  CHECK(numpy::array({3000000000u}, DType::int64).item<std::int64_t>() == 3000000000);
+  CHECK(numpy::asarray(complex128(0, 1)).item<bool>());
+  // The 0 of {5, 0} is no file.
+  static_assert(!std::is_constructible_v<Operand, int, int> &&
+                !std::is_constructible_v<Operand, Array, int>);
 }
 
 TEST_CASE("sizes and unsigned integers are numbers, and those beyond 64 bits with a sign are not") {
@@ -113,6 +122,8 @@ TEST_CASE("elements are copied out as another type, or seen where they lie") {
   CHECK(problem_and_fix([&] {
           turned.span<float>();
         }).starts_with("span: the elements do not lie in the"));
+  const Array straight = turned.copy();
+  CHECK(straight.span<float>()[1] == 4);
   CHECK(problem_and_fix([&] {
           (x * complex128(0, 1)).to_vector<double>();
         }).starts_with("to_vector: complex numbers have no real value"));

@@ -260,3 +260,57 @@ TEST_CASE("trees of structs, vectors, maps and optionals come back as they went 
   CHECK(flatten(again, same) == structure);
   for (std::size_t i = 0; i < leaves.size(); ++i) CHECK(same[i].is_same(leaves[i]));
 }
+
+namespace {
+struct Half {
+  Array a, b;
+};
+Half half(const Array& x) {
+  Half result;
+  result.a = x;
+  return result;
+}
+}  // namespace
+
+TEST_CASE("a function that returns an array without a value is refused") {
+  const std::string expected =
+      "an Array that holds nothing was used: it was made without a value, or moved from";
+  const Array x = full({2}, 1);
+  CHECK(problem([&] { jit(half)(x); }) == expected);
+  CHECK(problem([&] { vmap(half)(x); }) == expected);
+  CHECK(problem([&] { jvp(half)({x}, {x}); }) == expected);
+  CHECK(problem([&] { vjp(half, x); }) == expected);
+  CHECK(problem([&] { linearize(half, x); }) == expected);
+  CHECK(problem([&] { jacrev(half)(x); }) == expected);
+  CHECK(problem([&] { grad([](const Array&) { return Array(); })(x); }) == expected);
+  CHECK(problem([&] {
+          lax::cond(
+              true, [](const Array& y) { return y; }, [](const Array&) { return Array(); }, x);
+        }) == expected);
+}
+
+TEST_CASE("tangents and cotangents fit their values") {
+  const Array three = full({3}, 1), two = full({2}, 1);
+  using List = std::vector<Array>;
+  auto doubled = [](const Array& x) { return x * 2.0; };
+  auto both = [](const List& x) { return x[0] + 2.0 * x[1]; };
+  CHECK(problem([&] { jvp(doubled)({three}, {two}); }) ==
+        "jvp: the tangent of value[0] has shape (2) for a value of shape (3)");
+  CHECK(problem([&] { jvp(both)({List{two, two}}, {List{two}}); }) ==
+        "jvp: the tangents have the structure ([*],), and the values have ([*, *],)");
+  CHECK(problem([&] { vjp(doubled, three).second(two); }) ==
+        "vjp: the cotangent of value has shape (2) for a value of shape (3)");
+  CHECK(problem([&] {
+          vjp([](const Array& x) { return List{x, x}; }, three).second(List{three});
+        }) == "vjp: the cotangents have the structure [*], and the values have [*, *]");
+  CHECK(problem([&] { linearize(doubled, three).second(full({7}, 1)); }) ==
+        "linearize: the tangent of value[0] has shape (7) for a value of shape (3)");
+  CHECK(problem([&] { hvp([](const Array& x) { return sum(x * x); })(three, 1.0); }) ==
+        "jvp: the tangent of value[0] has shape () for a value of shape (3)");
+  CHECK(problem([&] { jvp(doubled)({three}, {numpy::ones({3})}); }) ==
+        "jvp: the tangent of value[0] has dtype float32 for a value of dtype float64");
+  // Numbers of weaker kinds take the dtype; what is given for integers counts for nothing.
+  CHECK(jvp(doubled)({full({}, 1)}, {1}).second.item<double>() == 2);
+  auto scaled = [](const Array& x, const Array& n) { return x * n; };
+  CHECK(jvp(scaled)({full({}, 3), 2}, {1.0, 5}).second.item<double>() == 2);
+}

@@ -195,7 +195,47 @@ TEST_CASE("a member that is no array is static: its value is compared bit by bit
   CHECK(traces == before);
 }
 
+TEST_CASE("static members are compared bit by bit, whatever holds them") {
+  struct Signed {
+    double at;
+    bool operator==(const Signed&) const = default;
+  };
+  struct Held {
+    Array w;
+    std::map<std::string, double> named;
+    std::unordered_map<std::string, std::optional<double>> maybe;
+    Signed one;
+    std::complex<double> number;
+  };
+  int traces = 0;
+  auto f = jit([&](const Held& held, const Array& x) {
+    ++traces;
+    return x * held.w * std::copysign(1.0, held.one.at) * std::copysign(1.0, held.number.imag());
+  });
+  Held held{1.0, {{"a", NAN}}, {{"b", NAN}, {"c", {}}}, {0.0}, {NAN, 0.0}};
+  CHECK(f(held, 2.0).item<double>() == 2);
+  CHECK(f(held, 3.0).item<double>() == 3);
+  CHECK(traces == 1);
+  held.one.at = -0.0;
+  CHECK(f(held, 2.0).item<double>() == -2);
+  held.number = {NAN, -0.0};
+  CHECK(f(held, 2.0).item<double>() == 2);
+  CHECK(traces == 3);
+  held.maybe["c"] = 1.0;
+  f(held, 2.0);
+  CHECK(traces == 4);
+}
+
+namespace {
+struct Viewing {
+  Array w;
+  std::string_view mode;
+};
+}  // namespace
+
 TEST_CASE("which types are trees") {
+  static_assert(!TreeType<Viewing> && !TreeType<std::pair<Array, std::span<const double>>>,
+                "what somebody else holds may be gone when it is compared");
   static_assert(TreeType<Array> && TreeType<Model> && TreeType<Node> && TreeType<Scaled>);
   static_assert(TreeType<std::tuple<>> && TreeType<std::pair<Array, Model>>);
   struct Derived : Dense {

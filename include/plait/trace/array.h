@@ -230,6 +230,11 @@ class Operand : public Array {
       : Array(value) {
     Here(file, line).remember();
   }
+  // Of {x, 0} the 0 would be a file.
+  Operand(Array array, int, int = 0) = delete;
+  template <class Number>
+    requires(std::is_arithmetic_v<Number>)
+  Operand(Number value, int, int = 0) = delete;
   Operand(Dim value) : Array(value) {}         // NOLINT
   Operand(complex128 value) : Array(value) {}  // NOLINT
 };

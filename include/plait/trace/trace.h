@@ -41,6 +41,7 @@ class Trace {
   std::string_view name() const { return name_; }
   std::uint64_t id() const { return id_; }  // of no other trace, dead or alive
   bool owns(const Array& array) const {
+    if (!array.is_valid()) array.aval();  // an error
     return array.node()->trace_ == this && array.node()->trace_id_ == id_;
   }
   static Trace* current();
