@@ -47,9 +47,9 @@ class Population {
   static constexpr const char* argument_type = "int or array";
   static std::optional<Population> from_argument(const Argument& argument);
 
-  Population(int count) : count_(count) {}           // NOLINT
-  Population(std::int64_t count) : count_(count) {}  // NOLINT
-  Population(Dim count) : count_(count) {}           // NOLINT
+  template <std::integral Count>
+  Population(Count count) : count_(std::int64_t(count)) {}  // NOLINT
+  Population(Dim count) : count_(count) {}                  // NOLINT
   Population(Array array);  // NOLINT: a scalar is a count; TracerError where it is not known
   const std::optional<Dim>& count() const { return count_; }
   const Array& array() const { return *array_; }  // where there is no count

@@ -45,11 +45,13 @@ struct EndOfMain {
 thread_local EndOfMain end_of_main;
 [[maybe_unused]] const bool watched = end_of_main.is_watched = true;
 
-// Of who loads a library. A forked child must not find it locked by a thread that it has not.
+// Of who loads a library.
 constinit std::mutex loading;
 constinit bool may_load = true;
-[[maybe_unused]] const int guarded =
-    pthread_atfork([] { loading.lock(); }, [] { loading.unlock(); }, [] { loading.unlock(); });
+// A forked child must not find them locked by a thread that it has not.
+void lock_all() { loading.lock(), ends().mutex.lock(); }
+void unlock_all() { ends().mutex.unlock(), loading.unlock(); }
+[[maybe_unused]] const int guarded = pthread_atfork(lock_all, unlock_all, unlock_all);
 
 void end_loading() {
   const std::lock_guard lock(loading);

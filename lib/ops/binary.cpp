@@ -4,6 +4,7 @@
 #include <plait/families.h>
 #include <plait/ops.h>
 
+#include "ops/functions.h"
 #include "ops/wrapping.h"
 
 #include <cmath>
@@ -165,10 +166,14 @@ static const auto pow_def =
             return math::pow(x, y);
         }))
         .rule<Jvp>(binary(
-            [](auto x, auto y, auto) {  // y x^(y-1), and 0 where both are 0
+            [](auto x, auto y, auto) {  // y x^(y-1), and 0 where y is 0 and 1/x is infinite
               const Array zero = lax::zeros_like(y.aval()),
                           one = broadcast_to(Array::literal(1, y.dtype()), y.shape());
-              const Array both = lax::bitwise_and(lax::eq(x, zero), lax::eq(y, zero));
+              const Array size = lax::abs(x);
+              const double largest = functions::largest_of(size.dtype()).as_literal()->as_double();
+              const Array least =
+                  broadcast_to(Array::literal(1 / largest, size.dtype()), x.shape());
+              const Array both = lax::bitwise_and(lax::lt(size, least), lax::eq(y, zero));
               return y * lax::pow(x, lax::select(both, one, lax::sub(y, one)));
             },
             [](auto x, auto, auto out) {  // x^y log x, and 0 where x is 0

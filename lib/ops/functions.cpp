@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/functions.h"
 
+#include <plait/narrow.h>
+
 #include <cmath>
 
 namespace plait::functions {
@@ -119,6 +121,8 @@ Array number_of(Dim size, DType dtype) {
   if (size.is_constant()) return Array::literal(double(size.constant()), dtype);
   return lax::convert_element_type(lax::dim_as_value(size), dtype);
 }
+
+Array number_for(const Array& x, Dim size) { return as_weak_as(x, number_of(size, x.dtype())); }
 
 Array part(const Array& x, int axis, Dim start, Dim limit, Dim stride) {
   Shape starts(x.ndim(), 0), limits = x.shape(), strides(x.ndim(), 1);

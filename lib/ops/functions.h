@@ -49,6 +49,8 @@ Dim size_of_axes(const Shape& shape, std::span<const int> axes);
 Shape from_back(std::span<const int> axes, int rank);
 // A size as a number of a dtype: a literal unless it is named.
 Array number_of(Dim size, DType dtype);
+// The same beside x: of its dtype, and weak where that is.
+Array number_for(const Array& x, Dim size);
 // A part of one axis.
 Array part(const Array& x, int axis, Dim start, Dim limit, Dim stride = 1);
 // 0, 1, 2, ... as a row.

@@ -29,6 +29,22 @@ Array unnarrowed(const Array& x, const Array& other) {
                       holds_all(other.dtype(), x.dtype());
   return widens ? astype(x, other.dtype()) : x;
 }
+Array compared(const char* direction, std::string_view name, const Operand& x1, const Operand& x2);
+// Unsigned integers with a number that is not known, of which they hold none below 0.
+bool may_lie_below(const Array& x, const Array& number) {
+  return is_unsigned_integer(x.dtype()) && !x.aval().weak && number.aval().weak &&
+         is_signed_integer(number.dtype()) && !number.as_literal() &&
+         !holds_all(number.dtype(), x.dtype());
+}
+Array compared_above(const char* direction, std::string_view name, const Array& x,
+                     const Array& number) {
+  const Array zero = lax::zeros_like(number.aval()), below = lax::lt(number, zero);
+  const Array above =
+      compared(direction, name, x, narrowed(lax::max(number, zero), x.dtype(), name));
+  const bool holds = direction[0] == 'g' || std::string_view(direction) == "ne";
+  return holds ? numpy::logical_or(below, above)
+               : numpy::logical_and(numpy::logical_not(below), above);
+}
 Array compared(const char* direction, std::string_view name, const Operand& x1, const Operand& x2) {
   static const auto& turned = *new const std::map<std::string_view, std::string_view>{
       {"eq", "eq"}, {"ne", "ne"}, {"lt", "gt"}, {"le", "ge"}, {"gt", "lt"}, {"ge", "le"}};
@@ -36,6 +52,8 @@ Array compared(const char* direction, std::string_view name, const Operand& x1, 
     return beyond(direction, x1, x2);
   if (is_integer(x2.dtype()) && !x2.aval().weak && !fits(x1, x2.dtype()))
     return beyond(turned.at(direction), x2, x1);
+  if (may_lie_below(x1, x2)) return compared_above(direction, name, x1, x2);
+  if (may_lie_below(x2, x1)) return compared_above(turned.at(direction).data(), name, x2, x1);
   return bind(cmp_p, promoted(name, {unnarrowed(x1, x2), unnarrowed(x2, x1)}),
               Params{{"direction", std::string(direction)}});
 }

@@ -76,6 +76,7 @@ Array numpy::roll(Operand a, const Shifts& shift, const Axes& axis) {
   }
   // Shifts along an axis named twice add up.
   const std::vector<int>& axes = axis.list();
+  if (axes.empty() || shifts.empty()) return a;
   if (axes.size() != shifts.size() && axes.size() != 1 && shifts.size() != 1)
     throw ValueError("roll: " + std::to_string(shifts.size()) + " shifts for " +
                          std::to_string(axes.size()) + " axes",

@@ -144,8 +144,6 @@ std::vector<int> attribute_axes(const Params& attributes, int rank) {
   return axes;
 }
 
-Array number_for(const Array& x, Dim size) { return as_weak_as(x, number_of(size, x.dtype())); }
-
 Array sum_over(const Array& x, std::span<const int> axes) { return lax::reduce_sum(x, axes); }
 
 Arrays mean_body(std::span<const Array> inputs, const Params& attributes) {
@@ -247,7 +245,7 @@ Array numpy::var(Operand a, const Axes& axis, OptionalDType dtype, double ddof, 
     const Array squares = functions::astype(multiply(centered, centered), to);
     return as_asked(divide(sum(squares, axis, {}, keepdims, {}, where),
                            lax::max(lax::sub(count, constant(ddof, count)), constant(0, count))),
-                    dtype);
+                    dtype ? OptionalDType(to) : dtype);
   }
   const std::vector<int> axes = axis.of(a.ndim(), "var");
   return as_asked(composite(var_composite, {a},

@@ -261,8 +261,9 @@ Array numpy::logaddexp2(Operand x1, Operand x2) {
 Array numpy::sinc(Operand x) {
   const Array y = lax::mul(to_inexact(x), constant(M_PI, to_inexact(x)));
   const Array zero = lax::eq(y, constant(0, y)), safe = select_like(zero, 1, y);
-  // The series 1 - y^2 / 3! + y^4 / 5! - ..., which has the derivatives at 0, up to the seventh.
-  const Array square = lax::mul(y, y);
+  // The series 1 - y^2 / 3! + y^4 / 5! - ..., which has the derivatives at 0, up to the seventh. It
+  // would overflow elsewhere.
+  const Array near = lax::select(zero, y, lax::zeros_like(y.aval())), square = lax::mul(near, near);
   Array series = constant(1, y);
   for (const double divisor : {42, 20, 6}) {
     const Array term = lax::mul(lax::mul(square, series), constant(1 / divisor, y));

@@ -20,12 +20,13 @@ void eval_narrow(std::span<const View> inputs, std::span<const View> outputs,
                  const Params& params) {
   const DType to = params.get<DType>("dtype");
   eval_pointwise(cast_p, inputs, outputs, {{"dtype", to}, {"weak", params.flag("weak")}});
-  const Buffer dense = Buffer::copy_of(inputs[0]);
-  const std::int64_t size = num_elements(dense.shape());
-  visit_dtype(dense.dtype(), [&](auto from) {
+  const Buffer copy = inputs[0].is_dense() ? Buffer() : Buffer::copy_of(inputs[0]);
+  const View dense = inputs[0].is_dense() ? inputs[0] : copy.view();
+  const std::int64_t size = dense.size();
+  visit_dtype(dense.dtype, [&](auto from) {
     using From = decltype(from);
     if constexpr (std::is_integral_v<From> && !std::is_same_v<From, bool>) {
-      const From* const values = static_cast<const From*>(dense.data());
+      const From* const values = static_cast<const From*>(dense.data);
       visit_dtype(to, [&](auto result) {
         using To = decltype(result);
         if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>) {

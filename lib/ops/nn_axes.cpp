@@ -14,9 +14,6 @@ using namespace functions;  // NOLINT
 
 namespace {
 
-// A size as a number beside x.
-Array number_for(const Array& x, Dim size) { return as_weak_as(x, number_of(size, x.dtype())); }
-
 std::vector<int> axes_of(const Params& attributes, int rank) {
   std::vector<int> axes = attributes.ints("axes");
   for (int& axis : axes) axis += rank;

@@ -331,19 +331,19 @@ Array random::choice(Operand key, const Population& population, const Shape& sha
   const Array a = is_number ? Array(counting(*population.count())) : population.array();
   const int dim = is_number ? 0 : normalize_axis(axis, a.ndim(), "choice");
   const Dim count = a.shape(dim), draws = shape.num_elements();
-  if (draws == Dim(0)) return numpy::zeros(shape, a.dtype());
-  if (less_equal(count, 0) == true)
-    throw ValueError("choice: nothing to choose from", "give at least one element");
-  if (!replace && less_equal(draws, count) == false)
-    throw ValueError(
-        "choice: " + draws.to_string() + " draws without replacement from " + count.to_string(),
-        "draw fewer, or with replace=True");
   Shape result = shape;
   if (!is_number) {
     result = Shape(a.shape().begin(), a.shape().begin() + dim);
     for (Dim size : shape) result.push_back(size);
     for (int i = dim + 1; i < a.ndim(); ++i) result.push_back(a.shape(i));
   }
+  if (draws == Dim(0)) return numpy::zeros(result, a.dtype());
+  if (less_equal(count, 0) == true)
+    throw ValueError("choice: nothing to choose from", "give at least one element");
+  if (!replace && less_equal(draws, count) == false)
+    throw ValueError(
+        "choice: " + draws.to_string() + " draws without replacement from " + count.to_string(),
+        "draw fewer, or with replace=True");
   Array index;
   if (!p && !replace) {
     const Array shuffled = permutation(key, a, dim);

@@ -423,3 +423,14 @@ def test_second_derivatives_of_sinc_and_power_at_zero():
     hessian = plait.hessian(lambda p: p[0] ** p[1])(np.array([2.0, 0.0]))
     np.testing.assert_allclose(hessian, [[0, 0.5], [0.5, np.log(2) ** 2]], rtol=1e-12)
     np.testing.assert_allclose(plait.grad(lambda p: p[0] ** p[1])(np.zeros(2)), [0, 0])
+
+
+def test_slopes_where_parts_of_a_rule_overflow():
+    for dtype, far in (("float32", 1e11), ("float16", 100.0), ("float64", 1e160)):
+        slope = plait.grad(pnp.sinc)(pnp.asarray(far, dtype))
+        assert abs(float(slope)) <= 2 / far * np.pi, (dtype, slope)
+    tiny = pnp.asarray(np.float32(1e-39))
+    assert float(plait.grad(lambda x: x**0.0)(tiny)) == 0
+    assert float(plait.grad(lambda x, y: x**y)(tiny, np.float32(0))) == 0
+    mixed = plait.grad(plait.grad(lambda x, y: x**y), argnums=1)(np.float64(3), np.float64(0))
+    assert float(mixed) == pytest.approx(1 / 3)

@@ -220,3 +220,31 @@ def test_a_device_that_is_not_there_is_an_error(make):
         pnp.ones(3).astype(np.int32, device="gpu")
     with pytest.raises(plait.ValueError, match="argument 'order' is 'F'"):
         pnp.asarray([1.0], order="F")
+
+
+def test_empty_lists_of_axes_and_of_draws():
+    x = pnp.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(pnp.roll(x, 1, axis=()), x)
+    np.testing.assert_array_equal(pnp.roll(x, (), axis=0), x)
+    key = plait.random.key(0)
+    assert plait.random.choice(key, pnp.zeros((5, 3)), (0,)).shape == (0, 3)
+    assert plait.random.choice(key, pnp.zeros((5, 3)), (2, 0), axis=1).shape == (5, 2, 0)
+
+
+def test_var_of_complex_numbers_is_real_with_where_too():
+    x = np.array([1 + 2j, 3 - 1j, 5j], np.complex64)
+    mask = np.array([True, True, False])
+    found = pnp.var(pnp.asarray(x), dtype="complex64", where=mask)
+    assert found.dtype == np.float32
+    assert float(found) == pytest.approx(np.var(x, where=mask), rel=1e-6)
+
+
+def test_unsigned_integers_beside_traced_numbers_below_zero():
+    x = pnp.asarray(np.array([0, 3, 2**63 + 1], np.uint64))
+    for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):
+        ours, theirs = getattr(pnp, name), getattr(np, name)
+        for number in (-1, 0, 3):
+            wanted = theirs(np.asarray(x), number)
+            np.testing.assert_array_equal(plait.jit(ours)(x, number), wanted)
+            wanted = theirs(number, np.asarray(x))
+            np.testing.assert_array_equal(plait.jit(ours)(number, x), wanted)
