@@ -5,7 +5,10 @@ Functions may close over arrays; every transform goes into them.
 SPDX-License-Identifier: Apache-2.0
 """
 
+import contextlib
 import operator
+
+import numpy as np
 
 from plait import _plait
 from plait._functions import (
@@ -129,6 +132,9 @@ def switch(index, branches, *operands, operand=_no_operand, mode=None):
 
 
 def _branches(transform, index, branches, operands, mode):
+    if _plait.is_jit_disabled():
+        with contextlib.suppress(_plait.TracerError):
+            return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
     fun = branches[-1]
     select = _select(transform, mode)
     arrays, structure, _ = _leaves(transform, fun, "the operand", operands)
@@ -200,6 +206,10 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None, checkpoints=None
         f"the result of `{name_of(cond_fun)}`",
         flatten(True)[1],
     )
+    if _plait.is_jit_disabled():
+        arrays, is_done, max_steps = _while_by_steps(condition, body, arrays, max_steps)
+        if is_done:
+            return unflatten(structure, arrays)
     outputs = _plait.flat_while(
         condition,
         body,
@@ -212,6 +222,38 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None, checkpoints=None
         select,
     )
     return unflatten(structure, outputs)
+
+
+# Under disable_jit, loops whose conditions and bounds are known are run as Python's; others, such as
+# those of a vmap whose examples differ, stay loops.
+
+
+def _while_by_steps(condition, body, arrays, max_steps):
+    """The carry, whether that is the last one, and how many steps there may still be."""
+    with contextlib.suppress(_plait.TracerError):
+        while bool(condition(arrays)[0]):
+            if max_steps == 0:
+                return arrays, False, 0
+            arrays = body(arrays)
+            max_steps = None if max_steps is None else max_steps - 1
+        return arrays, True, max_steps
+    return arrays, False, max_steps
+
+
+def _scan_by_steps(body, carry, arrays, length, reverse):
+    """The last carry and the ys stacked; None where no step says what these are, or values are not known."""
+    lengths = [array.shape[0] for array in arrays] or [length]
+    if not isinstance(lengths[0], int) or lengths[0] < 1 or set(lengths) != {lengths[0]}:
+        return None
+    count, found = len(carry), []
+    with contextlib.suppress(_plait.TracerError):
+        for step in range(lengths[0])[:: -1 if reverse else 1]:
+            results = body([*carry, *(array[step] for array in arrays)])
+            carry = results[:count]
+            found.append(results[count:])
+        stack = _plait.catalogue("numpy")["stack"]
+        return carry, [stack(each) for each in zip(*found[:: -1 if reverse else 1])]
+    return None
 
 
 def _num_unrolled(transform, unroll):
@@ -242,6 +284,12 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         structure,
     )
     steps = _num_unrolled("fori_loop", 1 if unroll is None else unroll)
+    if _plait.is_jit_disabled():
+        with contextlib.suppress(_plait.TracerError):
+            carry = arrays
+            for i in range(int(lower), int(upper)):
+                carry = body([_plait.to_array(np.int32(i)), *carry])
+            return unflatten(structure, carry)
     outputs = _plait.flat_fori_loop(lower, upper, body, arrays, steps, name_of(body_fun), place)
     return unflatten(structure, outputs)
 
@@ -295,6 +343,10 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoints=
     def place(index):
         return carry_place(index) if index < len(carry) else xs_place(index - len(carry))
 
+    if _plait.is_jit_disabled():
+        found = _scan_by_steps(body, carry, arrays, length, reverse)
+        if found is not None:
+            return unflatten(carry_structure, found[0]), unflatten(ys_structure, found[1])
     last, ys = _plait.flat_scan(
         body,
         carry,
@@ -316,6 +368,8 @@ def map(f, xs, *, batch_size=None):
     With batch_size so many slices are computed at a time, by vmap.
     """
     check_callable("map", f)
+    if _plait.is_jit_disabled():
+        return scan(lambda carry, x: (carry, f(x)), (), xs)[1]
     arrays, structure, place = _leaves("map", f, "xs", xs)
     call = _Result("map", _flat(f, structure), f"the result of `{name_of(f)}`")
     outputs = _plait.flat_map(call, arrays, batch_size, name_of(f), place)

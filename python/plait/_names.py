@@ -3,9 +3,16 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import functools
+
 
 def suggestion(name, names):
     """ "; did you mean 'x'?" for the name that is most like it, or nothing."""
+    return _most_like(name, tuple(names))
+
+
+@functools.lru_cache(256)  # hasattr asks again and again
+def _most_like(name, names):
     import difflib
 
     names = [each for each in names if not each.startswith("_")]

@@ -17,7 +17,8 @@ from plait._transforms import eval_shape
 def disable_jit(disable=True):
     """A context in which jitted functions run as they are written, so that a debugger sees every line.
 
-    It holds in this thread. Loops of plait.lax stay loops.
+    It holds in this thread. Loops and branches of plait.lax are Python's where their bounds and conditions are
+    known, so that these see every step; under vmap they may not be.
     """
     before = _plait.set_jit_disabled(bool(disable))
     try:

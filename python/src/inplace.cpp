@@ -244,8 +244,7 @@ bool write_where_it_lies(ArrayObject* self, ArrayObject* root, const Subscripts&
     return static_cast<const ConcreteNode*>(array.node())->buffer.storage().data();
   };
   if (memory_of(shown) != memory_of(root->array)) return false;  // what it shows is a copy
-  write_memory(shown, subscripts, values);
-  return true;
+  return write_memory(shown, subscripts, values);
 }
 
 int rank_of_kind(DType dtype) {
@@ -305,12 +304,14 @@ bool same_place(const Subscripts& a, const Subscripts& b) {
                     });
 }
 
-// Integers alone give an element, which is a value as in NumPy; arrays in an index copy.
+// Integers alone give an element, which is a value as in NumPy; arrays in an index copy, but for
+// integers that are traced.
 bool makes_view(const Subscripts& subscripts, const Array& result) {
   bool element = true;
   for (const Subscript& entry : subscripts) {
-    if (std::holds_alternative<Array>(entry)) return false;
-    element &= std::holds_alternative<Dim>(entry);
+    const Array* array = std::get_if<Array>(&entry);
+    if (array && (array->ndim() > 0 || !is_integer(array->dtype()))) return false;
+    element &= array || std::holds_alternative<Dim>(entry);
   }
   return !element || result.ndim() > 0;
 }

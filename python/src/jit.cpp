@@ -339,6 +339,7 @@ void add_jit(py::module_& module) {
              });
   module.def("set_jit_disabled",
              [](bool disabled) { return std::exchange(is_disabled, disabled); });
+  module.def("is_jit_disabled", [] { return is_disabled; });
   py::class_<CacheView>(module, "JitCache", "What a jitted function has kept.")
       .def_readonly("entries", &CacheView::entries)
       .def_readonly("captured", &CacheView::captured)

@@ -149,8 +149,20 @@ Array ViewMap::write(const Array& base, const Array& value) const {
   return result;
 }
 
+namespace {
+
+bool asks_for_copy(const FunctionInfo& info, std::span<const Argument> arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (info.parameters[i].name == "copy")
+      if (const bool* asks = std::get_if<bool>(&arguments[i].value)) return *asks;
+  return false;
+}
+
+}  // namespace
+
 py::object give_views(const FunctionInfo& info, Gives gives, PyObject* first,
                       std::vector<Argument> arguments, const Argument& result) {
+  if (asks_for_copy(info, arguments)) return to_python(std::get<Array>(result.value));
   const char* made_by = gives == Gives::unwritable ? info.name.c_str() : nullptr;
   // diag of a vector is a new matrix, imag of real numbers a new array of zeros.
   const bool is_new = info.name == "diag" && array_in(arguments[0])->ndim() == 1;
@@ -209,11 +221,14 @@ class MemoryTrace final : public Trace {
 
 }  // namespace
 
-void write_memory(const Array& array, const Subscripts& subscripts, const Array& values) {
-  if (write_item(array, subscripts, values)) return;
-  MemoryTrace trace(array.buffer().storage().data());
+bool write_memory(const Array& array, const Subscripts& subscripts, const Array& values) {
+  if (write_item(array, subscripts, values)) return true;
+  const void* memory = array.buffer().storage().data();
+  MemoryTrace trace(memory);
   TraceScope scope(&trace);
-  update_item(array, subscripts, values, UpdateKind::set);
+  // What is strided may have been copied first.
+  return update_item(array, subscripts, values, UpdateKind::set).buffer().storage().data() ==
+         memory;
 }
 
 }  // namespace plait::python

@@ -50,8 +50,8 @@ py::object give_views(const FunctionInfo& info, Gives gives, PyObject* first,
                       std::vector<Argument> arguments, const Argument& result);
 
 // Writes values over the elements of array that subscripts name, in its own memory. Nobody else
-// may see that, and nothing may be traced.
-void write_memory(const Array& array, const Subscripts& subscripts, const Array& values);
+// may see that, and nothing may be traced. Whether it could.
+bool write_memory(const Array& array, const Subscripts& subscripts, const Array& values);
 
 // A new reference to an array that shows a part of base. made_by: see ViewOf.
 PyObject* wrap_view(ArrayObject* base, ViewMap map, Array array, const char* made_by = nullptr);

@@ -12,6 +12,7 @@ import pytest
 
 import plait
 import plait.numpy as pnp
+from plait import lax
 
 
 @plait.jit
@@ -62,6 +63,35 @@ def test_jit_is_switched_off_within_a_context():
             f(pnp.asarray(1.0))
     with pytest.raises(plait.TracerError):
         f(pnp.asarray(1.0))
+
+
+def test_loops_are_python_loops_where_jit_is_switched_off():
+    seen = []
+
+    def noted(x):
+        seen.append(float(x))
+        return x
+
+    def program(x):
+        carry, ys = lax.scan(lambda c, v: (noted(c + v), c * v), x, pnp.arange(4.0), reverse=True)
+        carry = lax.fori_loop(1, 3, lambda i, c: noted(c * i), carry)
+        carry = lax.while_loop(lambda c: c < 100, lambda c: noted(2 * c), carry)
+        carry = lax.cond(carry > 3, lambda c: noted(c - 1), lambda c: c, carry)
+        return carry, ys, lax.map(lambda v: noted(v) * 2, ys)
+
+    with plait.disable_jit():
+        found = program(pnp.asarray(1.0))
+        slope = plait.grad(lambda x: program(x)[0])(1.0)
+    assert seen[:4] == [4.0, 6.0, 7.0, 7.0]
+    assert seen[4:14] == [7.0, 14.0, 28.0, 56.0, 112.0, 111.0, 0.0, 6.0, 8.0, 3.0]
+    np.testing.assert_array_equal(found[1], [0, 6, 8, 3])
+    np.testing.assert_array_equal(found[2], [0, 12, 16, 6])
+    assert float(found[0]) == 111.0 and float(slope) == 16.0
+    with plait.disable_jit(), pytest.raises(plait.ValueError, match="max_steps"):
+        lax.while_loop(lambda c: c < 100, lambda c: c + 1, pnp.asarray(0), max_steps=7)
+    with plait.disable_jit():  # which examples go on is not known
+        ends = plait.vmap(lambda x: lax.while_loop(lambda c: c < 10, lambda c: c * 2, x))
+        np.testing.assert_array_equal(ends(pnp.array([1.0, 3.0, 20.0])), [16, 12, 20])
 
 
 def test_jitted_functions_are_copied_and_pickled_by_reference():

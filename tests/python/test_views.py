@@ -449,3 +449,51 @@ def test_variables_and_their_views_are_written_under_no_grad_alone():
     assert row.requires_grad and row.tolist() == [6, 6.5] and w.requires_grad
     pnp.sum(row * row).backward()
     assert w.grad.tolist() == [[12, 13], [0, 0]]
+
+
+def test_writes_through_strided_views_by_arrays_reach_the_base():
+    for write in (
+        lambda m, x: x.T.__setitem__((m.array([0, 1]), slice(1, 3)), 9),
+        lambda m, x: x[:, 1:].__setitem__((m.array([2, 0]), slice(None, None, 2)), 7),
+        lambda m, x: x[::-1].__setitem__((slice(None, None, 2), m.array([3, 1])), 5),
+    ):
+        found, wanted = pnp.array(np.arange(12.0).reshape(3, 4)), np.arange(12.0).reshape(3, 4)
+        write(pnp, found), write(np, wanted)
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_row_at_a_traced_index_is_a_view():
+    def rows(n):
+        table = pnp.zeros((3, 2))
+        for i in range(n):
+            row = table[i]
+            row[...] = row + 1
+            table[i][0] += 1
+        return table
+
+    wanted = [[2, 1], [2, 1], [0, 0]]
+    np.testing.assert_array_equal(rows(2), wanted)
+    np.testing.assert_array_equal(jit(plait.script(rows))(2), wanted)
+
+    def put(x, i):
+        x = x.copy()
+        row = x[i]
+        row[1] = 5
+        return x.sum(), x
+
+    x = pnp.arange(6.0).reshape(3, 2)
+    wanted = [[0, 1], [2, 5], [4, 5]]
+    np.testing.assert_array_equal(put(x, 1)[1], wanted)
+    np.testing.assert_array_equal(jit(put)(x, 1)[1], wanted)
+    np.testing.assert_array_equal(vmap(put, in_axes=(None, 0))(x, pnp.array([1, 1]))[1][1], wanted)
+    slopes = grad(lambda x: put(x, 1)[0])(x)
+    np.testing.assert_array_equal(slopes, [[1, 1], [1, 0], [1, 1]])
+
+
+def test_reshape_makes_a_copy_that_is_asked_for():
+    x = pnp.zeros((2, 3))
+    copied, viewed = pnp.reshape(x, (6,), copy=True), pnp.reshape(x, (6,))
+    copied[0] = 1
+    viewed[1] = 2
+    np.testing.assert_array_equal(x, [[0, 2, 0], [0, 0, 0]])
+    np.testing.assert_array_equal(copied, [1, 0, 0, 0, 0, 0])
