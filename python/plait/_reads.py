@@ -1,7 +1,7 @@
 """What the code of a jitted function reads from outside, so that a call can tell whether it changed.
 
 The byte code is run on places instead of values (_bytecode.py): a name that leads to a captured object stands
-for its place, whatever else for nothing. What is done to a place says what has to stay as it was: an attribute
+for its place, whatever else for a mark. What is done to a place says what has to stay as it was: an attribute
 or a constant key leads on, iteration fixes how many there are, a call is followed into the user's function, and
 a place that goes where nobody looks (a library, a container) is fixed as a whole: every number below it, every
 length, every function, and those attributes of objects that any code here spells.
@@ -454,10 +454,10 @@ class Reader:
             return frozenset([Known(found)])
         if isinstance(item, Super):
             return self.of_super(item.cls, item.owner, name)
-        if isinstance(item, Mark) and item in TRACED:
-            return PLAIN if name in TYPE_ATTRIBUTES else TRACED
-        if isinstance(item, (Mark, Const)):
-            return frozenset([item]) if isinstance(item, Mark) else PLAIN
+        if isinstance(item, Const) or (item in TRACED and name in TYPE_ATTRIBUTES):
+            return PLAIN
+        if isinstance(item, Mark):
+            return frozenset([item])
         if not isinstance(item, Node):
             return UNKNOWN
         value = item.value
