@@ -66,13 +66,15 @@ class Frame:
         self.variables, self.stack, self.at_jumps = {}, [], {}
         self.result, self.names, self.nested = NOTHING, (), {}
         self.changed = False
+        self.given = set()  # code of functions that the frame gives to plait
 
     @property
     def function(self):
         return self.node.value if self.outer is None else self.outer.function
 
     def run(self, args, names=()):
-        self.bind(args, names)
+        traced, self.reader.gives_traced = self.reader.gives_traced, False
+        self.bind(args, names, TRACED if traced else UNKNOWN)
         if self.outer is None and args is None:
             self.reader.bind_defaults(self)
         for _ in range(MOST_PASSES):
@@ -94,9 +96,10 @@ class Frame:
                 self.reader.use(value)
         for code in list(self.nested):
             self.call_nested(code, None)
+        self.reader.gives_traced = traced
         return self.result
 
-    def bind(self, args, names):
+    def bind(self, args, names, unknown):
         """Parameters: of unknown arguments, those that jit was told of."""
         code = self.code
         count = code.co_argcount + code.co_kwonlyargcount
@@ -106,13 +109,12 @@ class Frame:
                 if name in self.reader.arguments and name not in names:
                     self.store(name, self.reader.arguments[name])
         if args is None:
-            is_entry = self.outer is None and self.node.value is self.reader.entry
             for name in code.co_varnames[
                 : count + bool(code.co_flags & 4) + bool(code.co_flags & 8)
             ]:
                 if name not in self.variables:
-                    traced = is_entry and name not in self.reader.plain
-                    self.store(name, TRACED if traced else PLAIN if is_entry else UNKNOWN)
+                    is_plain = unknown == TRACED and name in self.reader.plain
+                    self.store(name, PLAIN if is_plain else unknown)
             return
         positional = args[: len(args) - len(names)]
         for name, value in zip(code.co_varnames[: code.co_argcount], positional):
@@ -138,6 +140,9 @@ class Frame:
                     self.reader.use(arg)
                 return UNKNOWN
             frames[key] = NOTHING
+            if args is None and self.reader.gives_traced:
+                self.given.add(code)
+            self.reader.gives_traced = args is None and code in self.given
             frames[key] = Frame(self.reader, code, None, self).run(args, names)
         return frames[key]
 

@@ -127,7 +127,8 @@ class Reader:
         self.objects, self.wholes, self.alls = {}, set(), set()
         self.used, self.followed = set(), set()
         self.arrays = {}  # (node, ways of being used), of each place of each array
-        self.entry, self.plain = None, set()  # the jitted function, parameters that are not traced
+        self.plain = set()  # parameters of the jitted function that are not traced
+        self.gives_traced = False  # the next function that is followed gets arrays of the trace
         self.frames, self.depth, self.postponed = {}, 0, []
 
     # --- Places ---------------------------------------------------------------------------------
@@ -362,6 +363,14 @@ class Reader:
         self.use(value)
         self.alls |= {id(item.value) for item in value if isinstance(item, Node)}
 
+    def give_to_plait(self, function, args):
+        """Arguments of a function of plait; functions among them get arrays, but for those of trees."""
+        is_tree = (getattr(function, "__module__", None) or "").startswith("plait.tree")
+        for arg in args:
+            self.gives_traced = not is_tree
+            self.use(arg, "direct")
+        self.gives_traced = False
+
     def use_text(self, value):
         """The text of a value is read."""
         self.use(value)
@@ -373,9 +382,8 @@ class Reader:
 
     def start(self, function):
         """Follows a function that is called with unknown arguments."""
-        self.entry = unwrapped(function)
-        self.entry = getattr(self.entry, "__func__", self.entry)
         self.home = module_of(function)
+        self.gives_traced = True
         is_object = not isinstance(function, (types.FunctionType, functools.partial))
         is_object = is_object and not is_wrapper(function)
         is_method = isinstance(function, types.MethodType)
@@ -829,8 +837,11 @@ class Reader:
         if module == "numpy" or isinstance(item.value, numpy.ufunc):
             how = "numpy"
         self.use(frozenset([item]))
-        for arg in args:
-            self.use(arg, how)
+        if how == "direct":
+            self.give_to_plait(item.value, args)
+        else:
+            for arg in args:
+                self.use(arg, how)
         if any(item.value is function for function in PLAIN_CALLS):
             return PLAIN
         if how != "direct":
@@ -849,9 +860,11 @@ class Reader:
             return self.call(frozenset([node]), args or [], names)
         if not self.is_user(function):
             self.guard(node, SAME_OBJECT, function)
-            is_ours = module_of(function) == "plait"
+            if module_of(function) == "plait":
+                self.give_to_plait(function, args or ())
+                return UNKNOWN
             for arg in args or ():
-                self.use(arg, "direct") if is_ours else self.use_all(arg)
+                self.use_all(arg)
             return UNKNOWN
         # What plait.script rewrites spells the names of the original with other instructions.
         self.guard(node, CODE, function)
@@ -889,12 +902,6 @@ def is_wrapper(value):
     return isinstance(value, _plait.JitFunction) or (
         isinstance(value, types.FunctionType) and hasattr(value, "__plait_transform__")
     )
-
-
-def unwrapped(value):
-    while is_wrapper(value):
-        value = value.__wrapped__
-    return value
 
 
 def has_attributes(value):

@@ -407,6 +407,30 @@ def test_arrays_of_classes_and_modules_need_no_other_trace():
     jitted(1.0)
     params.W = pnp.zeros(3)
     assert jitted(1.0).tolist() == [0, 0, 0] and jitted.cache.misses == 1
+
+
+def test_functions_that_plait_is_given_get_arrays_and_not_numbers():
+    w = np.ones(3, np.float32)
+
+    def with_scan(x):
+        def body(carry, _):
+            return carry * w, None
+
+        return plait.lax.scan(body, x, None, length=1)[0] + np.arange(3.0)
+
+    def with_grad(x):
+        return plait.grad(lambda y: (y * w).sum())(x) + np.arange(3.0)
+
+    for function in (with_scan, with_grad):
+        jitted = plait.jit(function)
+        w[0] = 1
+        jitted(pnp.ones(3))
+        w[0] = 5
+        assert jitted(pnp.ones(3)).tolist() == [5, 2, 3] and jitted.cache.misses == 1
+
+
+def test_large_arrays_of_modules_are_inputs():
+    params = types.ModuleType("params")
     params.W = np.ones((600, 600), np.float32)  # above what is compared by bytes
     jitted = plait.jit(lambda x: (x @ params.W).sum())
     assert float(jitted(pnp.ones((1, 600)))) == 360_000
