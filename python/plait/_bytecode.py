@@ -1,7 +1,9 @@
 """A function's byte code, run on places instead of values; see _reads.py, which says what a place is.
 
-A value is a set of what it may be, empty for what did not come from outside. Branches are all taken, and a
-variable holds whatever the code stores in it anywhere, so the code is run until nothing is added.
+A value is a set of what it may be. What did not come from outside is a mark in it: a number of Python, a value of
+the trace, or unknown, so that a name that may be a constant or something else is not taken for the constant.
+Branches are all taken, and a variable holds whatever the code stores in it anywhere, so the code is run until
+nothing is added.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -10,7 +12,22 @@ import dis
 import functools
 import types
 
+
+class Mark:
+    """What is known of a value that did not come from outside."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __repr__(self):
+        return self.name
+
+
 NOTHING: frozenset = frozenset()
+UNKNOWN = frozenset([Mark("unknown")])
+PLAIN = frozenset([Mark("plain")])  # nothing of the trace: NumPy computes with it
+TRACED = frozenset([Mark("traced")])  # an array of plait
+MARKS = UNKNOWN | PLAIN | TRACED
 MOST_PASSES = 12
 MOST_ITEMS = 4096
 
@@ -18,11 +35,16 @@ STOPS = {
     "RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD",
     "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE",
 }  # fmt: skip
-# Instructions that only take from the stack, how many, and whether what they take is looked at.
+# Instructions that only take from the stack, and how many.
 POPS = {
-    "POP_TOP": 1, "END_FOR": None, "POP_EXCEPT": 1, "RERAISE": 1, "STORE_GLOBAL": 1, "STORE_NAME": 1,
-    "DELETE_SUBSCR": 2, "STORE_ATTR": 2, "STORE_SUBSCR": 3, "STORE_SLICE": 4, "DELETE_ATTR": 1,
+    "POP_TOP": 1, "END_FOR": None, "POP_EXCEPT": 1, "RERAISE": 1, "DELETE_SUBSCR": 2, "DELETE_ATTR": 1,
     "INTERPRETER_EXIT": 1,
+}  # fmt: skip
+# Those that store: which of what they take, counted from the deepest, is looked at. Where it is read again is
+# not followed. The object or container that is stored into is only written to.
+STORES = {
+    "STORE_GLOBAL": (1, [0]), "STORE_NAME": (1, [0]), "STORE_ATTR": (2, [0]), "STORE_SUBSCR": (3, [0, 2]),
+    "STORE_SLICE": (4, [0, 2, 3]),
 }  # fmt: skip
 NO_EFFECT = {
     "RESUME", "NOP", "CACHE", "PRECALL", "COPY_FREE_VARS", "MAKE_CELL", "SETUP_ANNOTATIONS",
@@ -44,13 +66,15 @@ class Frame:
         self.variables, self.stack, self.at_jumps = {}, [], {}
         self.result, self.names, self.nested = NOTHING, (), {}
         self.changed = False
+        self.given = set()  # code of functions that the frame gives to plait
 
     @property
     def function(self):
         return self.node.value if self.outer is None else self.outer.function
 
     def run(self, args, names=()):
-        self.bind(args, names)
+        traced, self.reader.gives_traced = self.reader.gives_traced, False
+        self.bind(args, names, TRACED if traced else UNKNOWN)
         if self.outer is None and args is None:
             self.reader.bind_defaults(self)
         for _ in range(MOST_PASSES):
@@ -72,9 +96,10 @@ class Frame:
                 self.reader.use(value)
         for code in list(self.nested):
             self.call_nested(code, None)
+        self.reader.gives_traced = traced
         return self.result
 
-    def bind(self, args, names):
+    def bind(self, args, names, unknown):
         """Parameters: of unknown arguments, those that jit was told of."""
         code = self.code
         count = code.co_argcount + code.co_kwonlyargcount
@@ -84,6 +109,12 @@ class Frame:
                 if name in self.reader.arguments and name not in names:
                     self.store(name, self.reader.arguments[name])
         if args is None:
+            for name in code.co_varnames[
+                : count + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+            ]:
+                if name not in self.variables:
+                    is_plain = unknown == TRACED and name in self.reader.plain
+                    self.store(name, PLAIN if is_plain else unknown)
             return
         positional = args[: len(args) - len(names)]
         for name, value in zip(code.co_varnames[: code.co_argcount], positional):
@@ -101,13 +132,17 @@ class Frame:
     def call_nested(self, code, args, names=()):
         """A function that this frame's code makes."""
         frames = self.nested.setdefault(code, {})
+        args = None if args is None else [arg or UNKNOWN for arg in args]
         key = None if args is None else (*args, names)
         if key not in frames:
             if len(frames) > 64:
                 for arg in args or ():
                     self.reader.use(arg)
-                return NOTHING
+                return UNKNOWN
             frames[key] = NOTHING
+            if args is None and self.reader.gives_traced:
+                self.given.add(code)
+            self.reader.gives_traced = args is None and code in self.given
             frames[key] = Frame(self.reader, code, None, self).run(args, names)
         return frames[key]
 
@@ -121,6 +156,15 @@ class Frame:
                 return
             self.variables[name] = before | value
             self.changed = True
+
+    def store_around(self, name, value):
+        """Stores a variable, which may be one of a function around this one."""
+        if name not in self.code.co_freevars:
+            self.store(name, value)
+            return
+        self.reader.use(value)
+        if self.outer is not None:
+            self.outer.store_around(name, value)
 
     def load(self, name):
         """A local variable, or one of a function around it."""
@@ -159,6 +203,11 @@ class Frame:
         elif name in POPS:
             count = POPS[name]
             self.pop(self.effect(instruction) if count is None else count)
+        elif name in STORES:
+            count, used = STORES[name]
+            values = self.pop(count)
+            for index in used:
+                self.reader.use(values[index])
         elif name in LOCALS:
             self.push(self.load(instruction.argval))
         elif "JUMP" in name:
@@ -179,7 +228,7 @@ class Frame:
         for value in self.pop(max(0, -effect) + (1 if effect <= 0 else 0)):
             self.reader.use(value)
         for _ in range(effect if effect > 0 else 1):
-            self.push(NOTHING)
+            self.push(UNKNOWN)
 
     def step_jump(self, instruction):
         name = instruction.opname
@@ -200,7 +249,7 @@ class Frame:
             return
         for value in values:
             self.reader.use(value, "numpy" if count == 1 else "any")
-        self.push(NOTHING)
+        self.push(self.reader.kind(values))
 
     def group(self, count):
         self.push(self.reader.group(self.pop(count)))
@@ -214,16 +263,19 @@ class Frame:
         args = self.pop(count)
         first, second = self.pop(2)
         self.names = ()
-        if not args and self.is_super(first | second):
+        if not args and self.calls(first | second, super):
             owner = self.code.co_varnames[:1]
-            args = [NOTHING, self.load(owner[0]) if owner else NOTHING]
+            args = [self.load("__class__"), self.load(owner[0]) if owner else UNKNOWN]
+        if self.calls(first | second, globals):
+            self.push(self.reader.scope(self.function))
+            return
         if first and second:  # a function and what it is bound to
             args = [second, *args]
             second = NOTHING
         self.push(self.reader.call(first | second, args, names))
 
-    def is_super(self, callee):
-        return any(getattr(item, "value", None) is super for item in callee)
+    def calls(self, callee, function):
+        return any(getattr(item, "value", None) is function for item in callee)
 
 
 def merged(stack, other):
@@ -282,7 +334,7 @@ def _load_two(frame, instruction):
 
 @rule("STORE_FAST", "STORE_DEREF", "STORE_FAST_MAYBE_NULL")
 def _store(frame, instruction):
-    frame.store(instruction.argval, frame.pop())
+    frame.store_around(instruction.argval, frame.pop())
 
 
 @rule("STORE_FAST_LOAD_FAST")
@@ -311,8 +363,8 @@ def _load_attribute(frame, instruction):
 
 @rule("LOAD_SUPER_ATTR")
 def _load_super(frame, instruction):
-    _, _, owner = frame.pop(3)
-    value = frame.reader.attribute(frame.reader.super_of(owner), instruction.argval)
+    _, cls, owner = frame.pop(3)
+    value = frame.reader.attribute(frame.reader.super_of(cls, owner), instruction.argval)
     if dis.stack_effect(instruction.opcode, instruction.arg) == -1:
         frame.push(NOTHING)
     frame.push(value)
@@ -351,7 +403,7 @@ def _is(frame, instruction):
     values = frame.pop(2)
     for value in values:
         frame.reader.use_type(value)
-    frame.push(NOTHING)
+    frame.push(PLAIN)
 
 
 @rule("TO_BOOL")
@@ -372,7 +424,7 @@ def _for_iter(frame, instruction):
     if taken < 0:
         frame.pop(-taken)
     else:
-        frame.stack += [NOTHING] * taken
+        frame.stack += [UNKNOWN] * taken
     frame.jump(instruction)
     frame.stack = stack
     frame.push(frame.reader.iterate(iterator))
@@ -401,7 +453,7 @@ def _build(frame, instruction):
 def _build_slice(frame, instruction):
     for value in frame.pop(instruction.arg):
         frame.reader.use(value, "numpy")
-    frame.push(NOTHING)
+    frame.push(UNKNOWN)
 
 
 @rule("BUILD_MAP")
@@ -424,7 +476,17 @@ def _build_const_map(frame, instruction):
 @rule("BUILD_STRING")
 def _build_string(frame, instruction):
     frame.pop(instruction.arg)
-    frame.push(NOTHING)
+    frame.push(PLAIN)
+
+
+@rule("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE")
+def _format(frame, instruction):
+    has_spec = instruction.opname == "FORMAT_WITH_SPEC"
+    has_spec |= instruction.opname == "FORMAT_VALUE" and bool(instruction.arg & 4)
+    if has_spec:
+        frame.reader.use(frame.pop())
+    frame.reader.use_text(frame.pop())
+    frame.push(PLAIN)
 
 
 @rule("LIST_APPEND", "SET_ADD")
@@ -472,7 +534,7 @@ def _call_spread(frame, instruction):
         frame.reader.use(value)
         frame.reader.iterate(value)
     frame.reader.use(first | second)
-    frame.push(NOTHING)
+    frame.push(UNKNOWN)
 
 
 @rule("MAKE_FUNCTION")
@@ -508,13 +570,48 @@ def _yield(frame, instruction):
     value = frame.pop()
     frame.reader.use(value)
     frame.result |= frame.reader.group([value])
-    frame.push(NOTHING)
+    frame.push(UNKNOWN)
+
+
+@rule("SEND")
+def _send(frame, instruction):
+    frame.pop()
+    item = frame.reader.iterate(frame.stack[-1] if frame.stack else UNKNOWN)
+    frame.push(item | UNKNOWN)
+    stack = list(frame.stack)
+    taken = dis.stack_effect(instruction.opcode, instruction.arg, jump=True)
+    if taken < 0:
+        frame.pop(-taken)
+        frame.pop()
+        frame.push(item | UNKNOWN)
+    frame.jump(instruction)
+    frame.stack = stack
+
+
+@rule("MATCH_CLASS")
+def _match_class(frame, instruction):
+    value, cls, names = frame.pop(3)
+    named = [name for item in names for name in item.value]
+    for item in cls:
+        named = [*getattr(item.value, "__match_args__", ())[: instruction.arg], *named]
+    frame.reader.use_type(value)
+    frame.reader.use(cls)
+    frame.push(frame.reader.group([frame.reader.attribute(value, name) for name in named]))
 
 
 @rule("IMPORT_NAME")
 def _import(frame, instruction):
-    frame.pop(2)
-    frame.push(frame.reader.module(instruction.argval))
+    level, names = ([item.value for item in value] for value in frame.pop(2))
+    scope = frame.function.__globals__
+    name = instruction.argval
+    if level and level[0]:
+        package = scope.get("__package__") or scope.get("__name__", "").rpartition(".")[0]
+        for _ in range(level[0] - 1):
+            package = package.rpartition(".")[0]
+        name = f"{package}.{name}" if name else package
+    elif names == [None]:
+        name = name.partition(".")[0]
+    frame.push(frame.reader.module(name))
 
 
 @rule("IMPORT_FROM")
@@ -526,7 +623,7 @@ def _import_from(frame, instruction):
 @rule("COPY")
 def _copy(frame, instruction):
     deep = instruction.arg <= len(frame.stack)
-    frame.push(frame.stack[-instruction.arg] if deep else NOTHING)
+    frame.push(frame.stack[-instruction.arg] if deep else UNKNOWN)
 
 
 @rule("SWAP")
@@ -539,4 +636,4 @@ def _swap(frame, instruction):
 @rule("GET_LEN")
 def _get_len(frame, instruction):
     frame.reader.use(frame.stack[-1] if frame.stack else NOTHING)
-    frame.push(NOTHING)
+    frame.push(PLAIN)

@@ -43,10 +43,11 @@ def find(function, wanted, arguments=(), converted=None):
     """
     paths, lengths = _find_arrays(function, wanted, arguments)
     if converted is None:
-        return paths, []
+        return [[path for _, path in found] for found in paths], []
     reader = Reader({})
     for name, value in arguments:
         if isinstance(value, VALUES):
+            reader.plain.add(name)
             continue
         place = reader.root(value, name)
         reader.arguments[name] = frozenset([place])
@@ -55,14 +56,28 @@ def find(function, wanted, arguments=(), converted=None):
     reader.start(function)
     for path, size in lengths:
         reader.guard(Node(None, *path), LENGTH, size)
+    paths = _with_read(reader, wanted, paths)
     _guard_arrays(reader, wanted, paths, converted, function, arguments)
     return paths, reader.guards
+
+
+def _with_read(reader, wanted, paths):
+    """Adds the places where the code reads the arrays. Of two paths through one object, the code's own stays."""
+    nodes = {node: index for index, (node, array) in enumerate(wanted) if array is None}
+    arrays = {id(array): index for index, (_, array) in enumerate(wanted) if array is not None}
+    found = [dict(path) for path in paths]
+    for node, _ in reader.arrays.values():
+        is_numpy = isinstance(node.value, numpy.ndarray)
+        index = arrays.get(id(node.value)) if is_numpy else nodes.get(_plait.node_of(node.value))
+        if index is not None:
+            found[index][node.holder] = node.path
+    return [list(path.values()) for path in found]
 
 
 def _guard_arrays(reader, wanted, paths, converted, function, arguments):
     """Guards bytes or types of the arrays that are no inputs of the program, or not only that."""
     inputs = {id(array) for (_, array), found in zip(wanted, paths) if array is not None and found}
-    nodes = {node for node, array in wanted if array is None}
+    nodes = {node for (node, array), found in zip(wanted, paths) if array is None and found}
     read = {_plait.node_of(value) for value, is_read in converted if is_read}
     made = [value for value, is_read in converted if not is_read]
     computed = any(id(value) not in inputs for value in made)
@@ -73,13 +88,15 @@ def _guard_arrays(reader, wanted, paths, converted, function, arguments):
             is_input = id(value) in inputs
             derived = [other for other in made if other is not value and _is_view(other, value)]
             fixed = derived or "numpy" in uses or ("index" in uses and value.dtype == bool)
+            fixed = fixed or ("either" in uses and computed)
             fixed = fixed or (not is_input and uses != {"type"})
             if fixed and value.nbytes > MOST_BYTES and ("numpy" in uses or derived or computed):
                 _refuse(node)
             fixed = fixed and value.nbytes <= MOST_BYTES
         else:
             number = _plait.node_of(value)
-            is_input, seen = number in nodes, seen | {number}
+            is_input = number in nodes
+            seen.add(number)
             fixed = number in read or ("index" in uses and value.dtype == bool)
         if fixed:
             reader.guard(node, BYTES, value)
@@ -91,7 +108,7 @@ def _guard_arrays(reader, wanted, paths, converted, function, arguments):
     values = {_plait.node_of(value): value for value, is_read in converted if is_read}
     for (number, _), found in zip(lost, places):
         if found:
-            reader.guard(Node(None, *found[0]), BYTES, values[number])
+            reader.guard(Node(None, *found[0][1]), BYTES, values[number])
 
 
 def _is_view(array, base):
@@ -115,7 +132,10 @@ def _refuse(node):
 
 
 def _find_arrays(function, wanted, arguments):
-    """Every path to each wanted array, and (path, size) of lists and dicts that hold one."""
+    """Every (holder, path) of each wanted array, and (path, size) of lists and dicts that hold one.
+
+    A holder is the id of the object that holds the array, and the steps from there.
+    """
     paths = [[] for _ in wanted]
     lengths = []
     nodes = {node: index for index, (node, array) in enumerate(wanted) if array is None}
@@ -144,7 +164,9 @@ def _find_arrays(function, wanted, arguments):
                 continue
             if index is not None:
                 holds = True
-                paths[index].append((child_root, child_steps, child_text))
+                tail = child_steps if other else child_steps[len(steps) :]
+                holder = (id(child_root if other else value), tail)
+                paths[index].append((holder, (child_root, child_steps, child_text)))
         if holds and type(value) in (list, dict):
             lengths.append(((root, steps, text), len(value)))
     return paths, lengths

@@ -1,7 +1,7 @@
 """What the code of a jitted function reads from outside, so that a call can tell whether it changed.
 
 The byte code is run on places instead of values (_bytecode.py): a name that leads to a captured object stands
-for its place, whatever else for nothing. What is done to a place says what has to stay as it was: an attribute
+for its place, whatever else for a mark. What is done to a place says what has to stay as it was: an attribute
 or a constant key leads on, iteration fixes how many there are, a call is followed into the user's function, and
 a place that goes where nobody looks (a library, a container) is fixed as a whole: every number below it, every
 length, every function, and those attributes of objects that any code here spells.
@@ -23,7 +23,7 @@ import types
 import numpy
 
 from plait import _plait
-from plait._bytecode import Frame
+from plait._bytecode import MARKS, PLAIN, TRACED, UNKNOWN, Frame, Mark
 
 # Steps of a path, as C++ knows them.
 CELL, ITEM, ATTRIBUTE, ELEMENT = range(4)
@@ -55,6 +55,8 @@ MEMORY = (array.array, bytearray)
 NOTHING: frozenset = frozenset()
 MISSING = object()  # no class has the attribute
 TYPE_ATTRIBUTES = {"shape", "ndim", "dtype", "size", "nbytes", "itemsize", "strides", "weak_type"}
+# Functions of the language that give nothing of the trace.
+PLAIN_CALLS = (int, float, complex, bool, range, hash, ord, chr)
 MUTATORS = {"append", "extend", "insert", "add", "update", "clear", "appendleft", "extendleft"}
 # Dunder methods that are not run by reading an object.
 UNREAD = {
@@ -67,12 +69,13 @@ UNREAD = {
 
 
 class Node:
-    """A place: the object there, and how it is reached from a root."""
+    """A place: the object there, and how it is reached from a root, and from what holds it."""
 
-    __slots__ = ("value", "root", "steps", "text")
+    __slots__ = ("value", "root", "steps", "text", "holder")
 
-    def __init__(self, value, root, steps, text):
+    def __init__(self, value, root, steps, text, holder=None):
         self.value, self.root, self.steps, self.text = value, root, steps, text
+        self.holder = holder  # the id of an object, and the steps from there
 
     @property
     def path(self):
@@ -102,7 +105,7 @@ class Known:
 
 Method = collections.namedtuple("Method", "name node")  # of a container, an array: by name
 Bound = collections.namedtuple("Bound", "function owner")  # a node of a function, an item
-Super = collections.namedtuple("Super", "owner")
+Super = collections.namedtuple("Super", "cls owner")
 Group = collections.namedtuple("Group", "parts")  # a tuple or list that the code makes
 Closure = collections.namedtuple("Closure", "code frame")
 
@@ -123,23 +126,30 @@ class Reader:
         self.names, self.reads_all = set(), False
         self.objects, self.wholes, self.alls = {}, set(), set()
         self.used, self.followed = set(), set()
-        self.arrays = {}  # by id: (node, ways of being used)
+        self.arrays = {}  # (node, ways of being used), of each place of each array
+        self.plain = set()  # parameters of the jitted function that are not traced
+        self.gives_traced = False  # the next function that is followed gets arrays of the trace
         self.frames, self.depth, self.postponed = {}, 0, []
 
     # --- Places ---------------------------------------------------------------------------------
 
     def root(self, value, text, root=None, steps=()):
-        return self._node(value, value if root is None else root, steps, text)
+        root = value if root is None else root
+        return self._node(value, root, steps, text, (id(root), steps))
 
     def child(self, node, step, key, value, text):
-        return self._node(value, node.root, (*node.steps, (step, key)), text)
+        return self.below(node, ((step, key),), value, text)
 
-    def _node(self, value, root, steps, text):
+    def below(self, node, steps, value, text):
+        """A place that several steps lead to."""
+        return self._node(value, node.root, (*node.steps, *steps), text, (id(node.value), steps))
+
+    def _node(self, value, root, steps, text, holder):
         place = (id(root), steps)
-        if isinstance(value, VALUES):
+        if isinstance(value, VALUES) or is_array(value):  # each place is compared by itself
             found = self.leaves.get(place)
             if found is None:
-                found = self.leaves[place] = Node(value, root, steps, text)
+                found = self.leaves[place] = Node(value, root, steps, text, holder)
             return found
         found = self.nodes.get(id(value))
         if found is None:
@@ -149,8 +159,8 @@ class Reader:
                     f"jit: the function reads more than {MOST_NODES} objects that it captured",
                     "pass what it works on as arguments",
                 )
-            found = self.nodes[id(value)] = Node(value, root, steps, text)
-        elif (id(found.root), found.steps) != place and not is_array(value):
+            found = self.nodes[id(value)] = Node(value, root, steps, text, holder)
+        elif (id(found.root), found.steps) != place:
             self.guard(Node(value, root, steps, text), ALIAS, found.path)
         return found
 
@@ -201,8 +211,8 @@ class Reader:
             content = function.__closure__[index].cell_contents
         except ValueError:
             return NOTHING
-        steps = (*node.steps, (ATTRIBUTE, "__closure__"), (ITEM, index), (CELL, None))
-        return self.of_module(content, name, node.root, steps)
+        steps = (ATTRIBUTE, "__closure__"), (ITEM, index), (CELL, None)
+        return self.of_module(content, name, node, steps)
 
     def bind_defaults(self, frame, given=()):
         """Parameters that the call of a captured function leaves to their defaults."""
@@ -218,20 +228,49 @@ class Reader:
         places += [(name, "__kwdefaults__", name, value) for name, value in named.items()]
         for name, attribute, key, value in places:
             if name not in given:
-                steps = (*node.steps, (ATTRIBUTE, attribute), (ITEM, key))
-                frame.store(name, self.of_module(value, name, node.root, steps))
+                steps = (ATTRIBUTE, attribute), (ITEM, key)
+                frame.store(name, self.of_module(value, name, node, steps))
 
     def constant(self, value):
         return frozenset([Const(type(value), value)])
 
     def group(self, values):
-        return frozenset([Group(tuple(values))]) if any(values) else NOTHING
+        values = tuple(values)
+        if any(value - MARKS for value in values):
+            return frozenset([Group(values)])
+        return union(values) or UNKNOWN
+
+    def kind(self, values):
+        """What may come out of a computation with values."""
+        kinds = {self._kind(item) for value in values for item in value}
+        if TRACED in kinds:
+            return TRACED
+        return PLAIN if kinds == {PLAIN} else UNKNOWN
+
+    def _kind(self, item):
+        if isinstance(item, Mark):
+            return frozenset([item])
+        if isinstance(item, Group):
+            return self.kind(item.parts)
+        if isinstance(item, (Const, Known)):
+            return PLAIN
+        if not isinstance(item, Node):
+            return UNKNOWN
+        if isinstance(item.value, _plait.Array):
+            return TRACED
+        return PLAIN if isinstance(item.value, (*VALUES, numpy.ndarray)) else UNKNOWN
+
+    def scope(self, function):
+        """What globals() gives."""
+        return frozenset([self.root(function.__globals__, "globals()")])
 
     def closure(self, code, frame):
         return frozenset([Closure(code, frame)])
 
-    def super_of(self, owner):
-        return frozenset(Super(item) for item in owner)
+    def super_of(self, cls, owner):
+        known = [item for item in cls if isinstance(item, Node)]
+        cls = known[0].value if len(known) == 1 else None
+        return frozenset(Super(cls, item) for item in owner if isinstance(item, Node))
 
     # --- Uses -----------------------------------------------------------------------------------
 
@@ -267,7 +306,7 @@ class Reader:
         if isinstance(value, VALUES):
             self.guard(node, VALUE, value)
         elif is_array(value):
-            self.arrays.setdefault(id(value), (node, set()))[1].add(how)
+            self.arrays.setdefault(node, (node, set()))[1].add(how)
         elif isinstance(value, MEMORY):
             self.guard(node, BYTES, value)
         elif isinstance(value, CONTAINERS):
@@ -319,9 +358,32 @@ class Reader:
                 else:
                     self.guard(item, TYPE, type(item.value))
 
+    def use_all(self, value):
+        """A library is given it, which reads what it likes."""
+        self.use(value)
+        self.alls |= {id(item.value) for item in value if isinstance(item, Node)}
+
+    def give_to_plait(self, function, args):
+        """Arguments of a function of plait; functions among them get arrays, but for those of trees."""
+        is_tree = (getattr(function, "__module__", None) or "").startswith("plait.tree")
+        for arg in args:
+            self.gives_traced = not is_tree
+            self.use(arg, "direct")
+        self.gives_traced = False
+
+    def use_text(self, value):
+        """The text of a value is read."""
+        self.use(value)
+        for item in value:
+            if isinstance(item, Node):
+                for name in ("__str__", "__repr__", "__format__"):
+                    if callable_of(type(item.value), name):
+                        self.call(self.data(item, name), [UNKNOWN] * (name == "__format__"))
+
     def start(self, function):
         """Follows a function that is called with unknown arguments."""
         self.home = module_of(function)
+        self.gives_traced = True
         is_object = not isinstance(function, (types.FunctionType, functools.partial))
         is_object = is_object and not is_wrapper(function)
         is_method = isinstance(function, types.MethodType)
@@ -369,18 +431,24 @@ class Reader:
         """A global of a function, or what the language calls so."""
         if name in function.__globals__:
             scope = function.__globals__
-            return self.of_module(scope[name], name, scope, ((ITEM, name),))
+            return self.of_module(scope[name], name, self.holding(scope), ((ITEM, name),))
         builtins = function.__builtins__
-        return frozenset([Known(builtins[name])]) if name in builtins else NOTHING
+        return frozenset([Known(builtins[name])]) if name in builtins else UNKNOWN
 
-    def of_module(self, value, text, root, steps):
+    def holding(self, scope):
+        """A dict of names, such as the globals of a function: a root."""
+        return Node(scope, scope, (), "")
+
+    def of_module(self, value, text, node, steps):
         if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in OURS:
             return frozenset([Known(value)])
-        return frozenset([self.root(value, text, root, steps)])
+        return frozenset([self.below(node, steps, value, text)])
 
     def module(self, name):
         module = sys.modules.get(name)
-        return self.of_module(module, name, module, ()) if module is not None else NOTHING
+        if module is None:
+            return UNKNOWN
+        return self.of_module(module, name, self.holding(sys.modules), ((ITEM, name),))
 
     def attribute(self, value, name):
         self.names.add(name)
@@ -393,15 +461,19 @@ class Reader:
                 return self.constant(found)
             return frozenset([Known(found)])
         if isinstance(item, Super):
-            return self.of_super(item.owner, name)
+            return self.of_super(item.cls, item.owner, name)
+        if isinstance(item, Const) or (item in TRACED and name in TYPE_ATTRIBUTES):
+            return PLAIN
+        if isinstance(item, Mark):
+            return frozenset([item])
         if not isinstance(item, Node):
-            return NOTHING
+            return UNKNOWN
         value = item.value
         if is_array(value):
             return self.of_array(item, name)
         if isinstance(value, VALUES):
             self.use_node(item, "any")
-            return NOTHING
+            return self.data(item, name) if self.is_user(type(value)) else PLAIN
         if isinstance(value, CONTAINERS) and hasattr(type(value), name):
             fields = getattr(value, "_fields", ())
             if name in fields:
@@ -415,98 +487,142 @@ class Reader:
     def of_array(self, node, name):
         if name in TYPE_ATTRIBUTES:
             self.use_node(node, "type")
-            return NOTHING
+            return PLAIN
         if isinstance(node.value, numpy.ndarray):
             self.use_node(node, "numpy")
-        else:
-            self.use_node(node, "direct")
-        return NOTHING
+            return PLAIN
+        self.use_node(node, "direct")
+        return TRACED
 
     def data(self, node, name):
         """An attribute where it lies, without running properties: those are followed."""
         value, text = node.value, f"{node.text}.{name}"
         if isinstance(value, types.ModuleType):
-            if name not in value.__dict__:
-                return NOTHING
-            return self.of_module(
-                value.__dict__[name], text, node.root, (*node.steps, (ATTRIBUTE, name))
-            )
+            if name in value.__dict__:
+                return self.of_module(value.__dict__[name], text, node, ((ATTRIBUTE, name),))
+            return self.missing(node, name, text)
         if isinstance(value, type):
             return self.of_class(node, value, name)
-        found = find_in_class(type(value), name)
+        kind = type(value)
+        hook = find_in_class(kind, "__getattribute__")
+        if isinstance(hook, types.FunctionType) and self.is_user(hook):
+            function = self.root(hook, "__getattribute__", kind, ((ATTRIBUTE, "__getattribute__"),))
+            self.use(self.call_function(function, [frozenset([node]), self.constant(name)]))
+        found = find_in_class(kind, name)
         own = getattr(value, "__dict__", {})
-        if isinstance(found, property):
-            return self.of_property(type(value), name, found, node)
-        if name in own:
+        if name in own and not is_data_descriptor(found):
             return frozenset([self.child(node, ATTRIBUTE, name, own[name], text)])
         if isinstance(found, (types.MemberDescriptorType, types.GetSetDescriptorType)):
             try:
                 return frozenset([self.child(node, ATTRIBUTE, name, getattr(value, name), text)])
             except Exception:
-                self.guard(Node(None, node.root, (*node.steps, (ATTRIBUTE, name)), text), ABSENT, 0)
-                return NOTHING
+                self.absent(node, name, text)
+                return UNKNOWN
         if found is MISSING:
             return self.missing(node, name, text)
-        self.guard(node, TYPE, type(value))
-        return self.of_method(type(value), name, found, node)
+        self.guard(node, TYPE, kind)
+        if not hasattr(type(found), "__get__"):  # the object may get one of its own
+            return frozenset([self.child(node, ATTRIBUTE, name, found, text)])
+        if isinstance(own, dict) and hasattr(value, "__dict__") and not is_data_descriptor(found):
+            self.absent(node, name, text)
+        return self.bound(kind, name, found, node)
+
+    def absent(self, node, name, text):
+        place = Node(None, node.root, (*node.steps, (ATTRIBUTE, name)), text)
+        self.guard(place, ABSENT, 0)
 
     def missing(self, node, name, text):
-        self.guard(Node(None, node.root, (*node.steps, (ATTRIBUTE, name)), text), ABSENT, 0)
+        self.absent(node, name, text)
         hook = find_in_class(type(node.value), "__getattr__")
         if isinstance(hook, types.FunctionType) and self.is_user(hook):
             function = self.root(
                 hook, "__getattr__", type(node.value), ((ATTRIBUTE, "__getattr__"),)
             )
             return self.call_function(function, [frozenset([node]), self.constant(name)])
-        return NOTHING
+        return UNKNOWN
 
-    def of_property(self, kind, name, found, node):
-        self.guard(node, TYPE, kind)
-        if isinstance(found.fget, types.FunctionType) and self.is_user(found.fget):
-            return self.call_function(self.root(found.fget, name), [frozenset([node])])
-        return NOTHING
-
-    def of_method(self, kind, name, found, node):
-        """What a class says of an attribute of its object."""
-        place = ((ATTRIBUTE, name),)
-        if isinstance(found, functools.cached_property):
-            return self.call_function(self.root(found.func, name), [frozenset([node])])
-        if isinstance(found, staticmethod):
-            return frozenset([self.root(found.__func__, name)])
-        if isinstance(found, classmethod):
-            owner = self.root(kind, kind.__name__)
-            return frozenset([Bound(self.root(found.__func__, name), owner)])
-        if isinstance(found, types.FunctionType):
-            return frozenset([Bound(self.root(found, name, kind, place), node)])
+    def bound(self, kind, name, found, node):
+        """What a class gives for an attribute of node: a method, or what a descriptor returns."""
+        if isinstance(found, types.FunctionType) and not is_wrapper(found):
+            return frozenset([Bound(self.root(found, name, kind, ((ATTRIBUTE, name),)), node)])
+        if isinstance(
+            found, (*BUILTINS, types.MethodDescriptorType, types.ClassMethodDescriptorType)
+        ):
+            return UNKNOWN
+        place = self.root(found, f"{kind.__name__}.{name}", kind, ((ATTRIBUTE, name),))
         if is_wrapper(found):
-            wrapped = unwrapped(found)
-            if isinstance(wrapped, types.FunctionType):
-                return frozenset([Bound(self.root(wrapped, name), node)])
-        if hasattr(type(found), "__get__"):
-            return NOTHING
-        return frozenset([self.root(found, f"{node.text}.{name}", kind, place)])
+            return frozenset([Bound(place, node)])
+        if isinstance(found, staticmethod):
+            return self.part(place, "__func__", name)
+        if isinstance(found, classmethod):
+            owner = node if isinstance(node.value, type) else self.root(kind, kind.__name__)
+            return self.bound_part(place, "__func__", name, owner)
+        if isinstance(found, property):
+            return self.call(self.part(place, "fget", name), [frozenset([node])])
+        if isinstance(found, functools.cached_property):
+            return self.call(self.part(place, "func", name), [frozenset([node])])
+        if isinstance(found, functools.partialmethod):
+            for attribute in ("func", "args", "keywords"):
+                self.use(self.part(place, attribute, name))
+            self.use_all(frozenset([node]))
+            return UNKNOWN
+        get = find_in_class(type(found), "__get__")
+        if isinstance(get, types.FunctionType) and self.is_user(type(found)):
+            function = self.root(get, "__get__", type(found), ((ATTRIBUTE, "__get__"),))
+            owner = frozenset([self.root(kind, kind.__name__)])
+            return self.call_function(function, [frozenset([place]), frozenset([node]), owner])
+        self.use(frozenset([node]))
+        return UNKNOWN
+
+    def part(self, place, attribute, text):
+        found = getattr(place.value, attribute)
+        return frozenset([self.child(place, ATTRIBUTE, attribute, found, text)])
+
+    def bound_part(self, place, attribute, text, owner):
+        (function,) = self.part(place, attribute, text)
+        return frozenset([Bound(function, owner)])
 
     def of_class(self, node, cls, name):
-        found = find_in_class(cls, name)
-        if found is MISSING:
-            return NOTHING
+        """An attribute of a class: its own, or what the class of the class says."""
+        text = f"{node.text}.{name}"
+        found, above = find_in_class(cls, name), find_in_class(type(cls), name)
+        if found is MISSING or is_data_descriptor(above):
+            if above is MISSING:
+                return self.missing(node, name, text)
+            if not self.is_user(type(cls)):
+                return UNKNOWN
+            if hasattr(type(above), "__get__"):
+                return self.bound(type(cls), name, above, node)
+            return frozenset([self.root(above, text, type(cls), ((ATTRIBUTE, name),))])
+        place = self.child(node, ATTRIBUTE, name, found, text)
         if isinstance(found, staticmethod):
-            return frozenset([self.root(found.__func__, name)])
+            return self.part(place, "__func__", name)
         if isinstance(found, classmethod):
-            return frozenset([Bound(self.root(found.__func__, name), node)])
-        if hasattr(type(found), "__get__") and not isinstance(found, types.FunctionType):
-            return NOTHING
-        return frozenset([self.child(node, ATTRIBUTE, name, found, f"{node.text}.{name}")])
+            return self.bound_part(place, "__func__", name, node)
+        if isinstance(find_in_class(type(found), "__get__"), types.FunctionType):
+            return self.bound(cls, name, found, node)
+        if isinstance(found, types.FunctionType) or is_wrapper(found):
+            return frozenset([place])
+        if hasattr(type(found), "__get__"):
+            return UNKNOWN
+        return frozenset([place])
 
-    def of_super(self, owner, name):
+    def of_super(self, cls, owner, name):
         kind = owner.value if isinstance(owner.value, type) else type(owner.value)
+        order = kind.__mro__
+        after = order.index(cls) + 1 if cls in order else 0
         found = NOTHING
-        for cls in kind.__mro__:
-            method = cls.__dict__.get(name)
-            if isinstance(method, types.FunctionType) and self.is_user(cls):
-                function = self.root(method, name, cls, ((ATTRIBUTE, name),))
-                found |= frozenset([Bound(function, owner)])
-        return found
+        for parent in order[after:]:
+            if name not in parent.__dict__ or not self.is_user(parent):
+                continue
+            own = parent.__dict__[name]
+            if hasattr(type(own), "__get__"):
+                found |= self.bound(parent, name, own, owner)
+            else:
+                found |= frozenset([self.root(own, name, parent, ((ATTRIBUTE, name),))])
+            if after:
+                break
+        return found or UNKNOWN
 
     def item(self, value, key):
         """value[key]."""
@@ -518,17 +634,18 @@ class Reader:
         keys = [k.value for k in key if isinstance(k, Const)]
         keys += [k.value for k in key if isinstance(k, Node) and isinstance(k.value, VALUES)]
         if isinstance(item, Group):
-            if len(keys) == 1 and type(keys[0]) is int and -1 < keys[0] < len(item.parts):
+            exact = len(keys) == len(key) == 1 and type(keys[0]) is int
+            if exact and -1 < keys[0] < len(item.parts):
                 return item.parts[keys[0]]
             return union(item.parts)
-        if not isinstance(item, Node):
-            self.use(key, "index")
-            return NOTHING
         self.use(key, "index")
+        if isinstance(item, Mark):
+            return frozenset([item])
+        if not isinstance(item, Node):
+            return PLAIN if isinstance(item, Const) else UNKNOWN
         value = item.value
         if is_array(value):
-            self.use_node(item, "numpy" if isinstance(value, numpy.ndarray) else "direct")
-            return NOTHING
+            return self.part_of_array(item, key)
         method = find_in_class(type(value), "__getitem__")
         if isinstance(method, types.FunctionType):
             return self.call(self.data(item, "__getitem__"), [key])
@@ -536,9 +653,16 @@ class Reader:
             if len(keys) == len(key) == 1:
                 return self.item_at(item, keys[0])
             self.use_node(item, "any")
-            return frozenset(self.children(item))
+            return frozenset(self.children(item)) or PLAIN
         self.use_node(item, "any")
-        return NOTHING
+        return UNKNOWN
+
+    def part_of_array(self, node, key=PLAIN):
+        if not isinstance(node.value, numpy.ndarray):
+            self.use_node(node, "direct")
+            return TRACED
+        self.use_node(node, "numpy")
+        return self.kind([key])
 
     def item_at(self, node, key):
         value = node.value
@@ -546,14 +670,14 @@ class Reader:
             self.use_node(node, "any")
             return frozenset([node])
         if isinstance(value, UNORDERED):
-            return frozenset(self.children(node))
+            return frozenset(self.children(node)) or PLAIN
         path = (*node.steps, (ITEM, key))
         text = f"{node.text}[{key!r:.40}]"
         try:
             found = value[key] if not isinstance(value, dict) else dict.__getitem__(value, key)
         except (LookupError, TypeError):
             self.guard(Node(None, node.root, path, text), ABSENT, 0)
-            return NOTHING
+            return UNKNOWN
         return frozenset([self.child(node, ITEM, key, found, text)])
 
     def iterate(self, value):
@@ -563,25 +687,25 @@ class Reader:
     def _iterate(self, item):
         if isinstance(item, Group):
             return union(item.parts)
+        if isinstance(item, Mark):
+            return frozenset([item])
         if isinstance(item, Method):
             self.use_node(item.node, "any")
-            return NOTHING
         if not isinstance(item, Node):
-            return NOTHING
+            return PLAIN if isinstance(item, Const) else UNKNOWN
         value = item.value
         if is_array(value):
-            self.use_node(item, "numpy" if isinstance(value, numpy.ndarray) else "direct")
-            return NOTHING
+            return self.part_of_array(item)
         for name in ("__iter__", "__getitem__"):
             if isinstance(find_in_class(type(value), name), types.FunctionType):
-                return self.iterate(self.call(self.data(item, name), [NOTHING]))
+                return self.iterate(self.call(self.data(item, name), [UNKNOWN]))
         if isinstance(value, dict):
             self.guard(item, KEYS, tuple(value))
-            return NOTHING
+            return UNKNOWN
         if isinstance(value, CONTAINERS):
-            return frozenset(self.children(item))
+            return frozenset(self.children(item)) or PLAIN
         self.use_node(item, "any")
-        return NOTHING
+        return UNKNOWN
 
     def unpack(self, value, count):
         """Each of count parts."""
@@ -595,7 +719,7 @@ class Reader:
                 if len(children) == count:
                     exact = [frozenset([child]) for child in children]
                 elif not children:
-                    continue
+                    exact = [PLAIN] * count
             if exact is None:
                 exact = [self._iterate(item)] * count
             parts = [part | more for part, more in zip(parts, exact)]
@@ -604,8 +728,10 @@ class Reader:
     def operate(self, left, right):
         """An operator between two values: NumPy's own where neither is traced."""
         for value, other in ((left, right), (right, left)):
-            self.use(value, "numpy" if other and not self.holds_plait(other) else "direct")
-        return NOTHING
+            known = other - UNKNOWN - TRACED
+            how = "numpy" if known and not self.holds_plait(known) else "direct"
+            self.use(value, "either" if how == "direct" and UNKNOWN <= other else how)
+        return self.kind([left, right])
 
     def holds_plait(self, value):
         return any(
@@ -616,10 +742,11 @@ class Reader:
 
     def call(self, callee, args, names=()):
         """callee(*args), the last of which are named."""
+        args = [arg or UNKNOWN for arg in args]
         if not callee:
             for arg in args:
                 self.use(arg)
-            return NOTHING
+            return UNKNOWN
         return union(self._call(item, args, names) for item in callee)
 
     def _call(self, item, args, names):
@@ -633,7 +760,8 @@ class Reader:
             return self.call_method(item, args)
         if isinstance(item, Node):
             return self.call_node(item, args, names)
-        return self.call((), args)
+        self.call((), args)
+        return frozenset([item]) if isinstance(item, Mark) else UNKNOWN
 
     def call_node(self, node, args, names):
         value = node.value
@@ -656,44 +784,51 @@ class Reader:
         else:
             self.use_node(node, "any")
         for arg in args:
-            self.use(arg)
-        return NOTHING
+            self.use_all(arg) if isinstance(value, operator.attrgetter) else self.use(arg)
+        return UNKNOWN
 
     def construct(self, node, args, names):
         self.guard(node, SAME_OBJECT, node.value)
+        if node.value is operator.attrgetter:
+            for item in union(args):
+                is_text = isinstance(item, Const) and isinstance(item.value, str)
+                self.reads_all |= not is_text
+                self.names |= set(item.value.split(".")) if is_text else set()
         method = find_in_class(node.value, "__init__")
         if isinstance(method, types.FunctionType) and self.is_user(node.value):
             function = self.root(method, "__init__", node.value, ((ATTRIBUTE, "__init__"),))
-            self.call_function(function, [NOTHING, *args], names)
+            self.call_function(function, [UNKNOWN, *args], names)
         for arg in args:
             self.use(arg)
         # What its methods read of the module is read.
         for name, found in list(vars(node.value).items()) if self.is_user(node.value) else ():
             if isinstance(found, types.FunctionType) and name != "__init__":
                 self.postponed.append(self.root(found, name, node.value, ((ATTRIBUTE, name),)))
-        return NOTHING
+        return UNKNOWN
 
     def call_method(self, item, args):
         """A method of a container."""
         node, value = item.node, item.node.value
         if item.name in MUTATORS:
-            return NOTHING
+            for arg in args:
+                self.use(arg)
+            return UNKNOWN
         if item.name in ("get", "setdefault", "pop", "__getitem__") and isinstance(value, dict):
             for arg in args[1:]:
                 self.use(arg)
-            return self._item(node, args[0]) | union(args[1:]) if args else NOTHING
+            return self._item(node, args[0]) | union(args[1:]) if args else UNKNOWN
         for arg in args:
             self.use(arg)
         if item.name in ("values", "items") and isinstance(value, dict):
             children = [frozenset([child]) for child in self.children(node)]
             if item.name == "items":
-                children = [self.group([NOTHING, child]) for child in children]
+                children = [self.group([UNKNOWN, child]) for child in children]
             return self.group([union(children)])
         if item.name == "keys":
             self.guard(node, KEYS, tuple(value))
-            return NOTHING
+            return UNKNOWN
         self.use_node(node, "any")
-        return frozenset([node]) if item.name == "copy" else NOTHING
+        return frozenset([node]) if item.name == "copy" else UNKNOWN
 
     def call_known(self, item, args):
         """A function of plait, NumPy or the language."""
@@ -702,9 +837,16 @@ class Reader:
         if module == "numpy" or isinstance(item.value, numpy.ufunc):
             how = "numpy"
         self.use(frozenset([item]))
-        for arg in args:
-            self.use(arg, how)
-        return NOTHING
+        if how == "direct":
+            self.give_to_plait(item.value, args)
+        else:
+            for arg in args:
+                self.use(arg, how)
+        if any(item.value is function for function in PLAIN_CALLS):
+            return PLAIN
+        if how != "direct":
+            return self.kind(args)
+        return UNKNOWN if getattr(item.value, "__name__", "") in TYPE_ATTRIBUTES else TRACED
 
     def call_function(self, node, args, names=()):
         """The user's function with these arguments, or with unknown ones; what it returns."""
@@ -713,17 +855,17 @@ class Reader:
             function = function.__wrapped__
             node = self.child(node, ATTRIBUTE, "__wrapped__", function, node.text)
         if function is not value and not isinstance(function, types.FunctionType):
-            return NOTHING
+            return self.call(frozenset([node]), args or [], names)
         if not isinstance(function, types.FunctionType):
             return self.call(frozenset([node]), args or [], names)
         if not self.is_user(function):
             self.guard(node, SAME_OBJECT, function)
-            is_ours = module_of(function) == "plait"
+            if module_of(function) == "plait":
+                self.give_to_plait(function, args or ())
+                return UNKNOWN
             for arg in args or ():
-                self.use(arg, "direct" if is_ours else "any")
-                if not is_ours:  # a library reads what it likes
-                    self.alls |= {id(item.value) for item in arg if isinstance(item, Node)}
-            return NOTHING
+                self.use_all(arg)
+            return UNKNOWN
         # What plait.script rewrites spells the names of the original with other instructions.
         self.guard(node, CODE, function)
         if hasattr(function, "source") and isinstance(
@@ -731,6 +873,7 @@ class Reader:
         ):
             node = self.child(node, ATTRIBUTE, "__wrapped__", function.__wrapped__, node.text)
             function = node.value
+        args = None if args is None else [arg or UNKNOWN for arg in args]
         key = id(function), None if args is None else (*args, names)
         if key in self.frames:
             return self.frames[key] or NOTHING
@@ -739,7 +882,7 @@ class Reader:
             for arg in args:
                 self.use(arg)
             self.postponed.append(node)
-            return NOTHING
+            return UNKNOWN
         self.frames[key] = None
         self.depth += 1
         try:
@@ -761,12 +904,6 @@ def is_wrapper(value):
     )
 
 
-def unwrapped(value):
-    while is_wrapper(value):
-        value = value.__wrapped__
-    return value
-
-
 def has_attributes(value):
     if hasattr(value, "__dict__"):
         return True
@@ -778,6 +915,10 @@ def find_in_class(kind, name):
         if name in cls.__dict__:
             return cls.__dict__[name]
     return MISSING
+
+
+def is_data_descriptor(found):
+    return hasattr(type(found), "__set__") or hasattr(type(found), "__delete__")
 
 
 def callable_of(kind, name):
@@ -814,20 +955,35 @@ def _len(reader, _, args):
                 reader.guard(item, LENGTH, len(item.value))
             else:
                 reader.use_node(item, "any")
-    return NOTHING
+        elif not isinstance(item, Mark):
+            reader.use(frozenset([item]), "type")
+    return PLAIN
+
+
+def _types(reader, _, args):
+    for arg in args:
+        reader.use_type(arg)
+    return PLAIN
 
 
 def _type(reader, _, args):
-    for arg in args:
-        reader.use_type(arg)
-    return NOTHING
+    _types(reader, None, args)
+    objects = [
+        item
+        for item in _first(args)
+        if isinstance(item, Node)
+        and not isinstance(item.value, VALUES)
+        and not is_array(item.value)
+    ]
+    found = [reader.child(o, ATTRIBUTE, "__class__", type(o.value), o.text) for o in objects]
+    return frozenset(found) or UNKNOWN
 
 
 def _getattr(reader, _, args):
     for arg in args[2:]:
         reader.use(arg)
     names = [k for k in (args[1] if len(args) > 1 else ()) if isinstance(k, (Const, Node))]
-    if len(names) == 1 and isinstance(names[0].value, str):
+    if len(names) == 1 == len(args[1]) and isinstance(names[0].value, str):
         if isinstance(names[0], Node):
             reader.use_node(names[0], "any")
         return reader.attribute(args[0], names[0].value) | union(args[2:])
@@ -836,7 +992,7 @@ def _getattr(reader, _, args):
 
 def _hasattr(reader, _, args):
     reader.use_type(_getattr(reader, None, args))
-    return NOTHING
+    return PLAIN
 
 
 def _vars(reader, _, args):
@@ -851,14 +1007,45 @@ def _vars(reader, _, args):
                 found.append(reader.root(item.value.__dict__, place[2], place[0], place[1]))
         else:
             reader.use(frozenset([item]))
-    return frozenset(found)
+    return frozenset(found) or UNKNOWN
 
 
 def _same(reader, _, args):
-    """list, tuple, reversed, iter: another way to the same items."""
+    """list, tuple, iter: another way to the same items, in their order."""
     value = _first(args)
     reader.iterate(value)
-    return value
+    return value or UNKNOWN
+
+
+def _reordered(reader, _, args):
+    for arg in args[1:]:
+        reader.use(arg)
+    return reader.group([reader.iterate(_first(args))])
+
+
+def _sorted(reader, _, args):
+    for arg in args:
+        reader.use(arg)
+    return _reordered(reader, None, args)
+
+
+def _filter(reader, _, args):
+    items = reader.iterate(args[1]) if len(args) > 1 else UNKNOWN
+    reader.use(reader.call(_first(args), [items]))
+    reader.use(items, "type")
+    return reader.group([items])
+
+
+def _next(reader, _, args):
+    for arg in args[1:]:
+        reader.use(arg)
+    return reader.iterate(_first(args)) | union(args[1:])
+
+
+def _text(reader, _, args):
+    for arg in args:
+        reader.use_text(arg)
+    return PLAIN
 
 
 def _zip(reader, _, args):
@@ -866,40 +1053,52 @@ def _zip(reader, _, args):
 
 
 def _enumerate(reader, _, args):
-    return reader.group([reader.group([NOTHING, reader.iterate(_first(args))])])
+    return reader.group([reader.group([PLAIN, reader.iterate(_first(args))])])
 
 
 def _map(reader, _, args):
     if not args:
-        return NOTHING
+        return UNKNOWN
     return reader.group([reader.call(args[0], [reader.iterate(arg) for arg in args[1:]])])
 
 
 def _super(reader, _, args):
-    return reader.super_of(args[1] if len(args) > 1 else NOTHING)
+    return reader.super_of(*args[:2]) if len(args) > 1 else UNKNOWN
 
 
 def _sum(reader, _, args):
+    items = [reader.iterate(arg) for arg in args]
     for arg in args:
         reader.use(arg)
-        reader.iterate(arg)
-    return NOTHING
+    return reader.kind(items)
+
+
+def _most(reader, _, args):
+    """min, max: one of the items, or of the arguments."""
+    return _sum(reader, None, args) | union(reader.iterate(arg) | arg for arg in args)
 
 
 BUILTIN_CALLS = {
     id(function): rule
     for functions, rule in (
         ((len,), _len),
-        ((isinstance, issubclass, type, id, callable), _type),
-        ((getattr, operator.attrgetter), _getattr),
+        ((isinstance, issubclass, id, callable), _types),
+        ((type,), _type),
+        ((getattr,), _getattr),
         ((hasattr,), _hasattr),
         ((vars, dir), _vars),
-        ((list, tuple, reversed, iter, sorted, set, frozenset), _same),
+        ((list, tuple, iter), _same),
+        ((reversed, set, frozenset), _reordered),
+        ((sorted,), _sorted),
+        ((next,), _next),
+        ((str, repr, format, ascii), _text),
         ((zip,), _zip),
         ((enumerate,), _enumerate),
-        ((map, filter), _map),
+        ((map,), _map),
+        ((filter,), _filter),
         ((super,), _super),
-        ((sum, min, max, any, all), _sum),
+        ((sum, any, all), _sum),
+        ((min, max), _most),
     )
     for function in functions
 }

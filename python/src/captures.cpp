@@ -8,6 +8,24 @@
 namespace plait::python {
 namespace {
 
+// The attributes of an object that keeps them elsewhere than others do, such as threading.local;
+// null for one that has none.
+py::object dict_of(PyObject* from) {
+  static PyObject* const name = PyUnicode_InternFromString("__dict__");
+  PyTypeObject* const type = Py_TYPE(from);
+  if (PyModule_Check(from)) return borrowed(PyModule_GetDict(from));
+  if (type->tp_dictoffset != 0)
+    return py::reinterpret_steal<py::object>(PyObject_GenericGetDict(from, nullptr));
+  if (type->tp_getattro == PyObject_GenericGetAttr) return {};
+  static PyObject* const hooks[] = {PyUnicode_InternFromString("__getattr__"),
+                                    PyUnicode_InternFromString("__getattribute__")};
+  for (PyObject* hook : hooks)
+    if (PyObject* found = _PyType_Lookup(type, hook); found && PyFunction_Check(found)) return {};
+  py::object dict = py::reinterpret_steal<py::object>(PyObject_GetAttr(from, name));
+  if (!dict) PyErr_Clear();
+  return dict && PyDict_Check(dict.ptr()) ? dict : py::object();
+}
+
 // An attribute of an object where it lies: in its own dict, or in its class. Properties and hooks
 // are not run.
 PyObject* look_up(PyObject* from, PyObject* name, PlaceValues& values) {
@@ -23,7 +41,12 @@ PyObject* look_up(PyObject* from, PyObject* name, PlaceValues& values) {
     PyErr_Clear();
   }
   PyObject* const found = _PyType_Lookup(type, name);
-  if (!found || !Py_TYPE(found)->tp_descr_get) return found;
+  if (!found || !Py_TYPE(found)->tp_descr_get) {
+    if (type->tp_dictoffset != 0) return found;
+    const py::object dict = dict_of(from);
+    PyObject* const own = dict ? PyDict_GetItemWithError(dict.ptr(), name) : nullptr;
+    return own ? own : found;
+  }
   if (Py_TYPE(found) != &PyMemberDescr_Type && Py_TYPE(found) != &PyGetSetDescr_Type)
     return nullptr;
   PyObject* const got =
@@ -58,9 +81,9 @@ std::string contents_of(PyObject* object) {
   } hold;
   if (PyObject_GetBuffer(object, &hold.buffer, PyBUF_FULL_RO) < 0) {
     PyErr_Clear();
-    const py::object data = borrowed(object).attr("tobytes")();
-    const py::object type =
-        py::make_tuple(borrowed(object).attr("dtype"), borrowed(object).attr("shape"));
+    const py::object array = py::module_::import("numpy").attr("asarray")(borrowed(object));
+    const py::object data = array.attr("tobytes")();
+    const py::object type = py::make_tuple(array.attr("dtype"), array.attr("shape"));
     return text_of(type.ptr()) + std::string(data.cast<py::bytes>());
   }
   const Py_buffer& buffer = hold.buffer;
@@ -88,7 +111,7 @@ py::tuple keys_of(PyObject* dict) {
 
 bool same_keys(PyObject* expected, PyObject* dict) {
   if (length_of(dict) != PyTuple_GET_SIZE(expected)) return false;
-  if (!PyDict_CheckExact(dict)) return keys_of(dict).equal(borrowed(expected));
+  if (!PyDict_CheckExact(dict)) return same_static(expected, keys_of(dict).ptr());
   Py_ssize_t position = 0, i = 0;
   PyObject *key, *value;
   while (PyDict_Next(dict, &position, &key, &value)) {
@@ -96,6 +119,31 @@ bool same_keys(PyObject* expected, PyObject* dict) {
     if (key != before && !same_static(before, key)) return false;
   }
   return true;
+}
+
+bool same_tuple(PyObject* a, PyObject* b) {
+  if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
+    if (!same_static(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
+  return true;
+}
+
+// Whether values that are equal may still differ in what a program makes of them: range(0) and
+// range(5, 5), Decimal('1') and Decimal('1.00'), frozenset({1}) and frozenset({1.0}).
+bool is_told_apart_by_text(PyObject* value) {
+  if (PyRange_Check(value) || PyAnySet_Check(value)) return true;
+  const std::string_view type = Py_TYPE(value)->tp_name;
+  return type.starts_with("decimal.") || type.starts_with("datetime.");
+}
+
+std::string sorted_text(PyObject* value) {
+  if (!PyAnySet_Check(value)) return std::string(py::repr(borrowed(value)));
+  std::vector<std::string> texts;
+  for (py::handle item : borrowed(value)) texts.push_back(std::string(py::repr(item)));
+  std::sort(texts.begin(), texts.end());
+  std::string text;
+  for (const std::string& item : texts) text += item + ", ";
+  return text;
 }
 
 bool same_items(PyObject* expected, PyObject* container) {
@@ -137,9 +185,10 @@ bool same_static(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (Py_TYPE(a) != Py_TYPE(b)) return false;
   // 0.0 and -0.0 are different constants, and NaN is itself.
-  if (PyFloat_CheckExact(a)) {
+  if (PyFloat_Check(a)) {
     const double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
-    return std::memcmp(&x, &y, sizeof x) == 0;
+    if (std::memcmp(&x, &y, sizeof x) != 0) return false;
+    if (PyFloat_CheckExact(a) || x != x) return true;
   }
   if (PyComplex_CheckExact(a)) {
     const Py_complex x = PyComplex_AsCComplex(a), y = PyComplex_AsCComplex(b);
@@ -147,9 +196,11 @@ bool same_static(PyObject* a, PyObject* b) {
   }
   if (is_numpy_scalar(a)) return contents_of(a) == contents_of(b);
   if (PySlice_Check(a)) return same_slice(a, b);
+  if (PyTuple_Check(a) && !same_tuple(a, b)) return false;
+  if (PyTuple_CheckExact(a)) return true;
   const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
   if (equal < 0) throw py::error_already_set();
-  return equal == 1;
+  return equal == 1 && (!is_told_apart_by_text(a) || sorted_text(a) == sorted_text(b));
 }
 
 // --- Places --------------------------------------------------------------------------------------
@@ -161,10 +212,13 @@ int Places::add(py::handle path) {
         py::make_tuple(parent, int(step), is_root ? py::int_(std::uintptr_t(key.ptr())) : key,
                        type_name_of(key.ptr()));
     if (numbers_.contains(name)) return numbers_[name].cast<int>();
-    Py_ssize_t index = -1;
-    if (PyLong_CheckExact(key.ptr())) {
-      index = PyLong_AsSsize_t(key.ptr());
-      if (PyErr_Occurred()) PyErr_Clear();
+    std::optional<Py_ssize_t> index;
+    if (!is_root && PyIndex_Check(key.ptr())) {
+      index = PyNumber_AsSsize_t(key.ptr(), PyExc_OverflowError);
+      if (PyErr_Occurred()) {
+        PyErr_Clear();
+        index.reset();
+      }
     }
     if (!is_root && !is_plain(key.ptr())) keeps_ = true;
     places_.push_back({step, parent, key, index});
@@ -183,6 +237,7 @@ int Places::add(py::handle path) {
       if (name == "__defaults__") step = Step::defaults;
       if (name == "__code__") step = Step::code;
       if (name == "__class__") step = Step::type;
+      if (name == "__dict__") step = Step::dict;
     }
     at = number(at, step, key);
   }
@@ -197,8 +252,9 @@ PyObject* Places::follow(const Place& place, PyObject* from, PlaceValues& values
     case Step::item:
       if (PyDict_Check(from)) return PyDict_GetItemWithError(from, place.key.ptr());
       if (PyList_Check(from) || PyTuple_Check(from)) {
+        if (!place.index) return nullptr;
         const Py_ssize_t size = PySequence_Fast_GET_SIZE(from);
-        const Py_ssize_t index = place.index < 0 ? place.index + size : place.index;
+        const Py_ssize_t index = *place.index < 0 ? *place.index + size : *place.index;
         return index >= 0 && index < size ? PySequence_Fast_GET_ITEM(from, index) : nullptr;
       }
       values.kept.push_back(
@@ -212,6 +268,9 @@ PyObject* Places::follow(const Place& place, PyObject* from, PlaceValues& values
       return is_function ? PyFunction_GET_DEFAULTS(from) : nullptr;
     case Step::code:
       return is_function ? PyFunction_GET_CODE(from) : nullptr;
+    case Step::dict:
+      values.kept.push_back(dict_of(from));
+      return values.kept.back().ptr();
     case Step::type:
       return reinterpret_cast<PyObject*>(Py_TYPE(from));
     default:
@@ -234,8 +293,8 @@ void Places::read(PlaceValues& values) const {
         if (list) values.kept.push_back(list);
         unordered = place.parent;
       }
-      if (list && place.index < PyList_GET_SIZE(list.ptr()))
-        found = PyList_GET_ITEM(list.ptr(), place.index);
+      if (list && place.index && *place.index < PyList_GET_SIZE(list.ptr()))
+        found = PyList_GET_ITEM(list.ptr(), *place.index);
     } else if (from) {
       found = follow(place, from, values);
     }

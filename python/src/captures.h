@@ -10,6 +10,7 @@
 #include "bindings.h"
 #include "numpy_memory.h"
 
+#include <optional>
 #include <span>
 
 namespace plait::python {
@@ -32,12 +33,24 @@ class Places {
  private:
   // The numbers of cell ... element are those of _reads.py; the others are attributes of the
   // language's own objects, which are read without looking them up.
-  enum class Step { cell, item, attribute, element, root, closure, globals, defaults, code, type };
+  enum class Step {
+    cell,
+    item,
+    attribute,
+    element,
+    root,
+    closure,
+    globals,
+    defaults,
+    code,
+    type,
+    dict
+  };
   struct Place {
     Step step;
     int parent;
     py::object key;
-    Py_ssize_t index;  // of a list or tuple
+    std::optional<Py_ssize_t> index;  // of a list or tuple, where the key is one
   };
   PyObject* follow(const Place& place, PyObject* from, PlaceValues& values) const;
   std::vector<Place> places_;

@@ -4,6 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import dataclasses
+import decimal
 import functools
 
 import numpy as np
@@ -332,3 +333,32 @@ def test_methods_that_call_each_other_are_followed_once():
     assert jitted(3.0) == -3
     odd.step = 2
     assert jitted(3.0) == -3 and jitted.cache.misses == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((2,), (2.0,)),
+        ((1,), (True,)),
+        ((0.0,), (-0.0,)),
+        (((2,), "a"), ((2.0,), "a")),
+        (range(0), range(5, 5)),
+        (frozenset([1]), frozenset([1.0])),
+        (decimal.Decimal("1"), decimal.Decimal("1.00")),
+        (type("Number", (float,), {}),) * 2,
+    ],
+    ids=repr,
+)
+def test_static_values_that_are_equal_but_not_the_same(first, second):
+    if isinstance(first, type):
+        first, second = first(0.0), first(-0.0)
+    jitted = plait.jit(lambda x, value: x, static_argnums=1)
+    for value in (first, second, first, second):
+        jitted(1.0, value)
+    assert jitted.cache.misses == 2
+    holder = [first]
+    captured = plait.jit(lambda x: x * len(str(holder[0])))
+    captured(1.0)
+    holder[0] = second
+    captured(1.0)
+    assert captured.cache.misses == 2
