@@ -4,6 +4,7 @@
 // linearize is the same interpreter, with tangents in a linear trace of their own.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/jvp_interpreter.h>
+#include <plait/lax.h>
 
 #include <plait/bodies.h>
 

@@ -361,8 +361,11 @@ std::string Guard::explain(const PlaceValues& values) const {
     case Kind::type:
       return changed(type_name_of(now), reinterpret_cast<PyTypeObject*>(expected.ptr())->tp_name);
     case Kind::length:
-      return changed(std::to_string(length_of(now)), std::to_string(length));
     case Kind::keys:
+      if (length_of(now) < 0)
+        return text + " is of type " + type_name_of(now) + ", and held others";
+      if (kind == Kind::length)
+        return changed(std::to_string(length_of(now)), std::to_string(length));
       return changed(text_of(py::list(borrowed(now)).ptr()), text_of(py::list(expected).ptr()));
     case Kind::aval:
       if (const std::optional<Aval> type = type_of_array(now); type && aval)

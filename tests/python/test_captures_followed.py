@@ -450,3 +450,24 @@ def test_imports_in_functions(statement, monkeypatch):
     monkeypatch.setitem(sys.modules, "package.m", m)
     source = f"def f(x):\n    {statement}\n    return x * s"
     run(source, "m.S = 3.0", m=m, __package__="package")
+
+
+def test_what_held_others_may_become_a_number():
+    nested = {"a": {"b": 1.0}}
+    f = jit(lambda x: x * (2.0 if nested == {"a": 1} else 3.0))
+    assert float(f(1.0)) == 3
+    nested["a"] = 1
+    assert float(f(1.0)) == 2
+
+    owner = types.SimpleNamespace(action={"act": 2.0})
+
+    @jit
+    def act(x):
+        match owner.action:
+            case {"act": factor}:
+                return x * factor
+        return x
+
+    assert float(act(1.0)) == 2
+    owner.action = None
+    assert float(act(1.0)) == 1
