@@ -454,14 +454,14 @@ def test_imports_in_functions(statement, monkeypatch):
 
 def test_what_held_others_may_become_a_number():
     nested = {"a": {"b": 1.0}}
-    f = jit(lambda x: x * (2.0 if nested == {"a": 1} else 3.0))
+    f = plait.jit(lambda x: x * (2.0 if nested == {"a": 1} else 3.0))
     assert float(f(1.0)) == 3
     nested["a"] = 1
     assert float(f(1.0)) == 2
 
     owner = types.SimpleNamespace(action={"act": 2.0})
 
-    @jit
+    @plait.jit
     def act(x):
         match owner.action:
             case {"act": factor}:
