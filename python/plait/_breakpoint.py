@@ -8,16 +8,14 @@ SPDX-License-Identifier: Apache-2.0
 
 import cmd
 import linecache
-import os
 import pprint
 import sys
 import traceback
 from typing import NamedTuple
 
 from plait import _plait
+from plait._functions import PACKAGE
 from plait._plait import flatten, unflatten
-
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Frame(NamedTuple):
@@ -35,7 +33,7 @@ def frames_here(depth, num_frames):
     frame = sys._getframe(depth)
     frames, inner, is_inner = [], 0, True
     while frame is not None and (num_frames is None or len(frames) < num_frames):
-        if frame.f_code.co_filename.startswith(_PACKAGE):
+        if frame.f_code.co_filename.startswith(PACKAGE):
             is_inner = False
         else:
             inner += is_inner

@@ -13,7 +13,7 @@ import os
 from plait import _plait
 from plait._plait import flatten, unflatten
 
-_PACKAGE = os.path.dirname(__file__) + os.sep
+PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def name_of(fun):
@@ -34,7 +34,7 @@ def name_of(fun):
 def _name_of_lambda(fun):
     """By its line; one of this package is no function of the user's."""
     code = getattr(fun, "__code__", None)
-    if code is None or code.co_filename.startswith(_PACKAGE):
+    if code is None or code.co_filename.startswith(PACKAGE):
         return "f"
     return f"<lambda:{code.co_firstlineno}>"
 
