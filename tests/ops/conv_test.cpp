@@ -251,11 +251,11 @@ TEST_CASE("dimension numbers are read from strings") {
   CHECK(numbers.lhs_spec == std::vector<int>{0, 3, 1, 2});
   CHECK(numbers.rhs_spec == std::vector<int>{3, 2, 0, 1});
   CHECK(numbers.out_spec == std::vector<int>{0, 1, 2, 3});
-  CHECK(problem([] { lax::conv_dimension_numbers("NHWC", "HWIO", "NCH"); }) ==
+  CHECK(problem_and_fix([] { lax::conv_dimension_numbers("NHWC", "HWIO", "NCH"); }) ==
         "conv: dimension_numbers ('NHWC', 'HWIO', 'NCH'): out has another length than rhs | write "
         "for instance ('NCHW', 'OIHW', 'NCHW') or "
         "('NHWC', 'HWIO', 'NHWC')");
-  CHECK(problem([] {
+  CHECK(problem_and_fix([] {
           lax::conv_dimension_numbers("NHHC", "HWIO", "NCHW");
         }).find("lhs does not have the dimension 'H' once") != std::string::npos);
 }
@@ -263,23 +263,23 @@ TEST_CASE("dimension numbers are read from strings") {
 TEST_CASE("convolution says what is wrong") {
   const Array x = lax::full({2, 3, 5, 5}, 1, DType::float32),
               w = lax::full({4, 2, 3, 3}, 1, DType::float32);
-  CHECK(problem([&] { lax::conv_general_dilated(x, w); }) ==
+  CHECK(problem_and_fix([&] { lax::conv_general_dilated(x, w); }) ==
         "conv: lhs of shape (2,3,5,5) has 3 features, and rhs of shape (4,2,3,3) reads 2 in each "
         "of 1 group | make the features of lhs those "
         "of rhs times feature_group_count, or check dimension_numbers");
-  CHECK(problem([&] {
+  CHECK(problem_and_fix([&] {
           lax::conv_general_dilated(x, lax::full({4, 1, 3, 3}, 1, DType::float32), {}, "VALID", {},
                                     {}, {}, 3);
         }) ==
         "conv: 3 groups do not divide the 4 out features of rhs | make the number of out features "
         "a multiple of the number of groups");
-  CHECK(problem([&] {
+  CHECK(problem_and_fix([&] {
           lax::conv_general_dilated(x, lax::full({4, 3, 3}, 1, DType::float32));
         }).find("conv: operands have shapes (2,3,5,5) and (4,3,3)") == 0);
-  CHECK(problem([&] {
+  CHECK(problem_and_fix([&] {
           lax::conv_general_dilated(x, lax::full({4, 3, 3, 3}, 1, DType::float64));
         }) == "conv: operands have dtypes float32 and float64 | convert one with astype");
-  CHECK(problem([&] {
+  CHECK(problem_and_fix([&] {
           lax::conv_general_dilated(x, lax::full({4, 3, 3, 3}, 1, DType::float32), {1, 0});
         }) == "conv: window_strides (1,0) has an entry below 1 | give entries of at least 1");
 }

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "../problem.h"
+
 namespace plait::test {
 
 template <class T>
@@ -68,15 +70,6 @@ inline void check_close(const Array& actual, const Array& expected, double toler
       CHECK(std::abs(a[i] - b[i]) <= tolerance * (1 + std::abs(b[i])));
     }
   }
-}
-
-inline std::string problem(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.problem() + " | " + error.fix();
-  }
-  return "";
 }
 
 // Deterministic inputs of a sample.

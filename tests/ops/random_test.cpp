@@ -96,20 +96,20 @@ TEST_CASE("bits do not depend on how the work is divided") {
 }
 
 TEST_CASE("random primitives say what is wrong") {
-  CHECK(problem([&] { lax::random_bits(array<std::int32_t>({0, 1}), {2}); }) ==
+  CHECK(problem_and_fix([&] { lax::random_bits(array<std::int32_t>({0, 1}), {2}); }) ==
         "random_bits: a key of dtype int32 | give a key of dtype uint32, as random.key makes it");
-  CHECK(problem([&] { lax::random_bits(array<std::uint32_t>({0, 1, 2}), {2}); }) ==
+  CHECK(problem_and_fix([&] { lax::random_bits(array<std::uint32_t>({0, 1, 2}), {2}); }) ==
         "random_bits: a key of shape (3) | give a key of shape (2), or an array of keys of shape "
         "(..., 2)");
-  CHECK(problem([&] { lax::random_bits(key(0), {2}, 24); }) ==
+  CHECK(problem_and_fix([&] { lax::random_bits(key(0), {2}, 24); }) ==
         "random_bits: there are no integers of 24 bits | choose 8, 16, 32 or 64");
-  CHECK(problem([&] {
+  CHECK(problem_and_fix([&] {
           lax::random_fold(array<std::uint32_t>({0, 1, 0, 2}, {2, 2}),
                            array<std::uint32_t>({1, 2, 3}));
         }) ==
         "random_fold: keys of shape (2) and data of shape (3) | give equal shapes, one key, or one "
         "datum");
-  CHECK(problem([&] { lax::random_fold(key(0), array<std::int32_t>({1})); }) ==
+  CHECK(problem_and_fix([&] { lax::random_fold(key(0), array<std::int32_t>({1})); }) ==
         "random_fold: data of dtype int32 | convert it to uint32 with astype");
 }
 

@@ -189,16 +189,16 @@ TEST_CASE("windows of named sizes have sizes by formula") {
 
 TEST_CASE("reduce_window says what is wrong") {
   const Array x = array<float>({1, 2, 3, 4}, {2, 2});
-  CHECK(problem([&] { lax::reduce_window_max(x, {2}); }) ==
+  CHECK(problem_and_fix([&] { lax::reduce_window_max(x, {2}); }) ==
         "reduce_window_max: the window (2) has 1 entry for the 2 windowed axes of an array of "
         "shape (2,2) | give one entry for each axis");
   CHECK(
-      problem([&] { lax::reduce_window_sum(x, {2, 2}, {0, 1}); }) ==
+      problem_and_fix([&] { lax::reduce_window_sum(x, {2, 2}, {0, 1}); }) ==
       "reduce_window_sum: window_strides (0,1) has an entry below 1 | give entries of at least 1");
-  CHECK(problem([&] { lax::reduce_window_sum(x, {2, 2}, {1, 1}, "same"); }) ==
+  CHECK(problem_and_fix([&] { lax::reduce_window_sum(x, {2, 2}, {1, 1}, "same"); }) ==
         "reduce_window_sum: there is no padding 'same' | choose VALID, SAME, SAME_LOWER, or give "
         "pairs of sizes");
-  CHECK(problem([&] {
+  CHECK(problem_and_fix([&] {
           lax::reduce_window_max(array<complex64>({{1, 2}}), {1});
         }).find("reduce_window_max: an operand of dtype complex64") == 0);
 }

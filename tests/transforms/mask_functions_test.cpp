@@ -46,7 +46,7 @@ TEST_CASE("mask of a C++ function over structs is the function of the real part"
     check_close(std::get<1>(gradients), refilled(by_x, {4, 2}, false));
   }
   const Array x = normal({4, 2}, 7);
-  CHECK(problem([&] { m(p, x, {}); }).starts_with("mask: the call gives no size"));
+  CHECK(problem_and_fix([&] { m(p, x, {}); }).starts_with("mask: the call gives no size"));
 }
 
 TEST_CASE("a ragged batch in C++ is a loop, in values and gradients, and compiles once") {
@@ -127,8 +127,9 @@ TEST_CASE("a declared output of mask that equals the traced one for sizes is acc
   const auto m = mask(tail, "n", "n-1");
   const std::vector<double> cut = elements<double>(m(x, {{"n", 3}})), all = elements<double>(x);
   CHECK(cut == std::vector<double>{all[1], all[2], 0});
-  CHECK(problem([&] { m(x, {{"n", 0}}).buffer(); }).find("needs 1 <= n") != std::string::npos);
-  CHECK(problem([&] {
+  CHECK(problem_and_fix([&] { m(x, {{"n", 0}}).buffer(); }).find("needs 1 <= n") !=
+        std::string::npos);
+  CHECK(problem_and_fix([&] {
           mask(tail, "n", "n-2")(x, {{"n", 3}});
         }).starts_with("mask: output 0 has shape (n-1), and out_shapes says \"n-2\""));
 }
@@ -137,25 +138,27 @@ TEST_CASE("errors of named sizes in C++ say what Python's say") {
   const Weights p = weights();
   const Array x = normal({4, 2}, 3);
   const auto m = mask(mean_of_tanh, {{"d k", "k"}, "n d"});
-  CHECK(problem([&] { m(p, x, {{"n", 5}}); }) ==
+  CHECK(problem_and_fix([&] { m(p, x, {{"n", 5}}); }) ==
         "mask: the size n is 5, and the arrays are padded to 4 | give a size that is at most that, "
         "or pad the arrays to a larger one");
   CHECK(
-      problem([&] { m(p, x, {{"m", 2}}); }) ==
+      problem_and_fix([&] { m(p, x, {{"m", 2}}); }) ==
       "mask: there is no size named 'm' in in_shapes | give values for some of its sizes: d, k, n");
-  CHECK(problem([&] { mask(mean_of_tanh, "n d")(p, x, {}); }) ==
+  CHECK(problem_and_fix([&] { mask(mean_of_tanh, "n d")(p, x, {}); }) ==
         "mask: in_shapes has 1 spec, and the function takes 2 arguments | give one spec for each "
         "argument");
-  CHECK(problem([&] {
+  CHECK(problem_and_fix([&] {
           mask(mean_of_tanh, {{"d k", "k", "k"}, "n d"})(p, x, {});
         }).starts_with("mask: in_shapes does not fit: a list of 3 for the 2 parts of "));
-  CHECK(problem([&] { mask(scores, {{"d k", "k"}, "n d"}, {"n", "1"})(p, x, {{"n", 2}}); }) ==
-        "mask: output 1 has shape (), and out_shapes says \"1\" | correct out_shapes, or leave it "
-        "away");
-  CHECK(problem([&] { make_jaxpr(mean_of_tanh, p, std::nullopt); }) ==
+  CHECK(
+      problem_and_fix([&] { mask(scores, {{"d k", "k"}, "n d"}, {"n", "1"})(p, x, {{"n", 2}}); }) ==
+      "mask: output 1 has shape (), and out_shapes says \"1\" | correct out_shapes, or leave it "
+      "away");
+  CHECK(problem_and_fix([&] { make_jaxpr(mean_of_tanh, p, std::nullopt); }) ==
         "make_jaxpr: argument 2: a spec of std::nullopt takes all from the call, and there is no "
         "value "
         "here | give a value, or a spec such as \"n d\"");
-  CHECK(problem([&] { instantiate(make_jaxpr(mean_of_tanh, p, "f64[n 2]").jaxpr, {{"m", 2}}); }) ==
-        "the program has no size named 'm' | name one of its sizes");
+  CHECK(problem_and_fix([&] {
+          instantiate(make_jaxpr(mean_of_tanh, p, "f64[n 2]").jaxpr, {{"m", 2}});
+        }) == "the program has no size named 'm' | name one of its sizes");
 }

@@ -211,7 +211,7 @@ TEST_CASE("sizes that the call does not give are those of the arrays") {
   auto f = [](std::span<const Array> in) { return Arrays{matmul(in[0], in[1])}; };
   const Array x = values_for({{{4, 3}, DType::float64}}, 1),
               w = values_for({{{3, 2}, DType::float64}}, 2);
-  CHECK(problem([&] {
+  CHECK(problem_and_fix([&] {
           flat::mask(f, Arrays{x, w}, {{"n d", "d _"}, {}, {}});
         }).starts_with("mask: the call gives no size, and in_shapes names n, d"));
   check_close(flat::mask(f, Arrays{x, w}, {{"_ _", "_ _"}, {}, {}})[0], f(Arrays{x, w})[0]);
@@ -241,7 +241,7 @@ TEST_CASE("errors of mask") {
   const Array x = lax::iota(DType::float64, {4, 3}, 0);
   auto message = [&](const std::vector<Spec>& specs, const Arrays& inputs, const Sizes& sizes,
                      std::function<std::vector<Spec>(std::size_t)> out = {}) {
-    return problem([&] { flat::mask(f, inputs, {specs, out, sizes}); });
+    return problem_and_fix([&] { flat::mask(f, inputs, {specs, out, sizes}); });
   };
   CHECK(message({"n 3"}, {x}, {{"n", 5}}) ==
         "mask: the size n is 5, and the arrays are padded to 4 | give a size that is at most that, "
@@ -294,9 +294,9 @@ TEST_CASE("sizes beyond their bounds are found when the program runs") {
   const std::string expected =
       "mask: the size n is 5 in example 1, and the arrays are padded to 4 | give a size that is at "
       "most that, or pad the arrays to a larger one";
-  CHECK(problem([&] { batch(Arrays{x, large}); }) == expected);
-  CHECK(problem([&] { flat::Jit(batch, "batch")(Arrays{x, large}); }) == expected);
-  CHECK(problem([&] { batch(Arrays{x, negative}); }) ==
+  CHECK(problem_and_fix([&] { batch(Arrays{x, large}); }) == expected);
+  CHECK(problem_and_fix([&] { flat::Jit(batch, "batch")(Arrays{x, large}); }) == expected);
+  CHECK(problem_and_fix([&] { batch(Arrays{x, negative}); }) ==
         "mask: the size n is -2 in example 2 | give a size of 0 or more");
   // A constraint that the sizes did not decide while tracing.
   auto first = [](std::span<const Array> in) {
@@ -308,7 +308,7 @@ TEST_CASE("sizes beyond their bounds are found when the program runs") {
                       {{"n", "m"}, {}, {{"n", Array(n)}, {"m", Array(m)}}});
   };
   CHECK(elements<double>(masked(4, 3)[0]) == std::vector<double>{0, 1, 2, 0});
-  CHECK(problem([&] { masked(2, 3); }) ==
+  CHECK(problem_and_fix([&] { masked(2, 3); }) ==
         "mask: the function needs m <= n, and here that is 3 <= 2 | call it with sizes that "
         "satisfy this");
 }
@@ -324,9 +324,10 @@ TEST_CASE("a primitive that refuses mask is named with its equation") {
       .refuse<Mask>("it sees the whole array");
   auto f = [](std::span<const Array> in) -> Arrays { return bind(whole_p, {in[0]}); };
   const Array x = lax::iota(DType::float64, {4, 3}, 0);
-  CHECK(problem([&] { flat::mask(f, Arrays{x}, {{"n 3"}, {}, {{"n", 2}}}); }).substr(0, 96) ==
-        "`whole` refuses mask: it sees the whole array; the equation is `whole[] f64[n,3]` | "
-        "rewrite the ");
+  CHECK(
+      problem_and_fix([&] { flat::mask(f, Arrays{x}, {{"n 3"}, {}, {{"n", 2}}}); }).substr(0, 96) ==
+      "`whole` refuses mask: it sees the whole array; the equation is `whole[] f64[n,3]` | "
+      "rewrite the ");
   // Where nothing is ragged it is what it is.
   auto g = [](std::span<const Array> in) -> Arrays {
     return {lax::exp(in[0]), Array(bind(whole_p, {in[1]}))};
