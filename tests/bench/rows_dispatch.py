@@ -244,7 +244,7 @@ ROWS = [
     Row(
         "captures/leaf",
         "jitted function of 600 captured arrays in a list of dicts, each",
-        microseconds(0.1),
+        microseconds(0.03),
         lambda: [random(1, seed=i) for i in range(3 * LAYERS)],
         layers_reference,
         calls={"plait": captured_layers},
