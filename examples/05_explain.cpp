@@ -15,7 +15,7 @@ Array loss(const Array& w, const Array& x, const Array& y) {
 
 int main() {
   // Whatever transforms were composed, the result is one program, and its text can be read: typed
-  // vars, then one equation a line. A composite such as mean is a call that shows its body.
+  // vars, then one equation a line. A composite such as mean shows its body.
   const Array w = jnp::ones({256, 128}), x = jnp::ones({64, 256}), y = jnp::ones({64, 128});
   const plait::Jaxpr program = plait::make_jaxpr(plait::grad(loss), w, x, y).jaxpr;
   std::puts(print(program).c_str());

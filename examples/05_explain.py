@@ -14,7 +14,7 @@ def loss(w, x, y):
 
 
 # Whatever transforms were composed, the result is one program, and its text can be read: typed vars, then
-# one equation a line. A composite such as mean is a call that shows its body.
+# one equation a line. A composite such as mean shows its body.
 w, x, y = jnp.ones((256, 128)), jnp.ones((64, 256)), jnp.ones((64, 128))
 program = make_jaxpr(grad(loss))(w, x, y)
 print(program)

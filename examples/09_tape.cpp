@@ -3,8 +3,8 @@
 //
 // Prints the same as its twin, 09_tape.py.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/numpy.h>
 #include <plait/plait.h>
-#include <plait/subscript.h>
 
 #include <cstdio>
 #include <cstring>

@@ -2,8 +2,8 @@
 //
 // Prints the same numbers as its twin, 10_saved.py.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/numpy.h>
 #include <plait/plait.h>
-#include <plait/subscript.h>
 
 #include <cstdio>
 #include <filesystem>

@@ -2,9 +2,9 @@
 //
 // Prints the same as its twin, 13_rewrite.py.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/numpy.h>
 #include <plait/plait.h>
 #include <plait/rewrite.h>
-#include <plait/subscript.h>
 
 #include <cstdio>
 

@@ -2,9 +2,9 @@
 //
 // Prints the same as its twin, 15_sizes.py.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/numpy.h>
 #include <plait/plait.h>
-#include <plait/sized.h>
-#include <plait/subscript.h>
+#include <plait/run.h>
 
 #include <cstdio>
 #include <filesystem>

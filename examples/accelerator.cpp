@@ -6,9 +6,8 @@
 // Prints how a training step is cut between it and the reference, and what the laws say of it; the
 // exit code is that of conformance.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/compile/backend.h>
-#include <plait/conformance.h>
-#include <plait/kernels.h>
+#include <plait/backend.h>
+#include <plait/families.h>
 #include <plait/plait.h>
 
 #include <algorithm>

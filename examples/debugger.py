@@ -130,8 +130,14 @@ COMMANDS = {
 }
 
 
+# Primitives that do what the program in their body does, and nothing else.
+APPLY_BODY = {
+    name for name, state, *_ in plait.rules("inline") if state.startswith(("rule", "family"))
+}
+
+
 def body_of(equation):
-    return equation.params.get("body") if equation.primitive == "call" else None
+    return equation.params["body"] if equation.primitive in APPLY_BODY else None
 
 
 def joined(outer, inner):

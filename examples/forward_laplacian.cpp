@@ -8,7 +8,7 @@
 // forward_laplacian.py.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/plait.h>
-#include <plait/trace/interpret.h>
+#include <plait/rules.h>
 
 #include <algorithm>
 #include <cstdio>

@@ -5,7 +5,7 @@
 // Prints the same as its twin, jet.py.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/plait.h>
-#include <plait/trace/interpret.h>
+#include <plait/rules.h>
 
 #include <algorithm>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // Recipe: a backend from outside. It claims the equations it is good at and compiles groups of
 // them; the rest stays where it was, and explain shows both.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/compile/backend.h>
+#include <plait/backend.h>
 #include <plait/plait.h>
 
 #include <cmath>

@@ -2,7 +2,7 @@
 // some primitives; what has none is reached through its decomposition, so calls work unheard of.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/plait.h>
-#include <plait/trace/interpret.h>
+#include <plait/rules.h>
 
 #include <cmath>
 #include <cstdio>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <plait/samples.h>
+#include <plait/inspect/samples.h>
 
 namespace plait {
 

@@ -4,36 +4,37 @@
 // casts are made where an equation needs the other one, once for each value. A program that an
 // equation holds keeps its types, so that carries and branches agree as before.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/autocast.h>
-#include <plait/composites.h>
-#include <plait/trace/interpret.h>
+#include <plait/rules/interpret.h>
+#include <plait/transforms/autocast.h>
+#include <plait/transforms/composites.h>
 
 #include <cmath>
-#include <set>
 
 namespace plait {
 namespace {
 
-using Names = std::set<std::string, std::less<>>;
-
-// In the policy's dtype always.
-const Names& usually_low() {
-  static const Names& names = *new const Names{"dot_general", "conv", "attention"};
-  return names;
-}
-// In the policy's dtype where every operand is: nothing here loses more than the last bit.
-const Names& following() {
-  static const Names& names = *new const Names{
-      "neg",   "abs",         "add",           "sub",      "mul",   "max",
-      "min",   "select",      "tanh",          "reshape",  "slice", "transpose",
-      "split", "concatenate", "pad",           "rev",      "relu",  "broadcast_in_dim",
-      "gelu",  "silu",        "dynamic_slice", "logistic", "tag",   "stop_gradient",
-      "gather"};
-  return names;
-}
-
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// What an equation is named, and in which precision it is computed: a composite says both.
+struct Precision {
+  std::string name;
+  Autocast::Rule usual;
+};
+
+Autocast::Rule usual_of_composite(std::string_view symbol) {
+  const Composite* composite = find_composite(symbol);
+  return composite ? composite->autocast : Autocast::full;
+}
+
+Precision precision_of(const Equation& equation) {
+  if (*equation.primitive == composite_p) {
+    const std::string& symbol = equation.params.text("symbol");
+    return {symbol, usual_of_composite(symbol)};
+  }
+  const Autocast::Rule* rule = Autocast::table().find(*equation.primitive);
+  return {std::string(equation.primitive->name()), rule ? *rule : Autocast::full};
 }
 
 struct AutocastInterpreter {
@@ -55,16 +56,14 @@ struct AutocastInterpreter {
   }
 
   std::vector<Value> process(const Equation& equation, std::span<const Value> inputs) {
-    const ParamValue* symbol = equation.params.find("symbol");
-    const std::string name = symbol && *equation.primitive == call_p
-                                 ? std::get<std::string>(*symbol)
-                                 : std::string(equation.primitive->name());
+    const Precision precision = precision_of(equation);
     const bool castable = std::any_of(inputs.begin(), inputs.end(), is_castable);
-    if (castable && is_low(name, equation.params, inputs)) return in_low(equation, inputs);
+    if (castable && is_low(precision, equation.params, inputs)) return in_low(equation, inputs);
     Arrays arrays;
     for (const Value& input : inputs) arrays.push_back(full(input));
     std::vector<Value> values;
-    for (const Array& output : bind(*equation.primitive, arrays, in_full(equation, name)))
+    const Equation full = in_full(equation, precision.name);
+    for (const Array& output : bind(*full.primitive, arrays, full.params))
       values.push_back(lift(output));
     return values;
   }
@@ -93,13 +92,14 @@ struct AutocastInterpreter {
     return std::abs(cast - exact) <= std::abs(exact) / 128;
   }
 
-  bool is_low(const std::string& name, const Params& params, std::span<const Value> inputs) const {
-    if (contains(policy.full, name)) return false;
+  bool is_low(const Precision& precision, const Params& params,
+              std::span<const Value> inputs) const {
+    if (contains(policy.full, precision.name)) return false;
     if (const ParamValue* dtype = params.find("dtype");
         dtype && std::get<DType>(*dtype) != DType::float32)
       return false;  // another type of results was asked for
-    if (usually_low().contains(name) || contains(policy.low, name)) return true;
-    if (!following().contains(name)) return false;
+    if (precision.usual == Autocast::low || contains(policy.low, precision.name)) return true;
+    if (precision.usual != Autocast::follows) return false;
     bool any = false;
     for (const Value& input : inputs) {
       if (!is_castable(input)) continue;
@@ -119,7 +119,7 @@ struct AutocastInterpreter {
     Params params = equation.params;
     if (params.has("dtype")) params = params.with("dtype", policy.dtype);
     const std::vector<Aval> outputs = infer(*equation.primitive, avals, equation.params);
-    const Arrays results = *equation.primitive == call_p
+    const Arrays results = *equation.primitive == composite_p
                                ? again(params, arrays)
                                : Arrays(bind(*equation.primitive, arrays, params));
     std::vector<Value> values;
@@ -133,25 +133,19 @@ struct AutocastInterpreter {
 
   // A composite, traced anew for operands of other dtypes.
   static Arrays again(const Params& params, const Arrays& arrays) {
-    Params attributes = params;
-    for (const char* name : {"body", "name", "sizes", "symbol"})
-      attributes = attributes.without(name);
-    return composite(*find_composite(params.text("symbol")), arrays, attributes);
+    return composite(*find_composite(params.text("symbol")), arrays, attributes_of(params));
   }
 
   // Programs that the equation holds, rewritten. Composites that are computed in float32 stay
   // whole; the derivatives of others become plain calls.
-  Params in_full(const Equation& equation, const std::string& name) const {
-    Params params = equation.params;
-    if (!holds_bodies(params)) return params;
-    if (params.has("symbol")) {
+  Equation in_full(const Equation& equation, const std::string& name) const {
+    if (!holds_bodies(equation.params)) return equation;
+    if (*equation.primitive == composite_p) {
       const std::string base = name.substr(0, name.find('.'));
-      if (base == name || !(usually_low().contains(base) || contains(policy.low, base)) ||
-          contains(policy.full, base))
-        return params;
-      params = params.without("symbol");
+      const bool is_low = usual_of_composite(base) == Autocast::low || contains(policy.low, base);
+      if (base == name || !is_low || contains(policy.full, base)) return equation;
     }
-    return map_bodies(params, [&](const Jaxpr& body) { return autocast_jaxpr(body, policy); });
+    return map_bodies(equation, [&](const Jaxpr& body) { return autocast_jaxpr(body, policy); });
   }
 };
 
@@ -187,25 +181,24 @@ Arrays flat::autocast(const Function& function, std::span<const Array> inputs,
 }
 
 Jaxpr autocast_jaxpr(const Jaxpr& jaxpr, const AutocastPolicy& policy) {
-  std::string key = "autocast " + std::string(name_of(policy.dtype));
-  for (const auto* names : {&policy.low, &policy.full}) {
-    key += " :";
-    for (const std::string& name : *names) key += " " + name;
-  }
-  return *std::static_pointer_cast<const Jaxpr>(
-      jaxpr->memo.get(key, [&]() -> std::shared_ptr<const void> {
-        return std::make_shared<Jaxpr>(make_closed_jaxpr(
-            [&](std::span<const Array> inputs) {
-              AutocastInterpreter interpreter{policy, Trace::current()};
-              std::vector<AutocastInterpreter::Value> values;
-              for (const Array& input : inputs) values.push_back(interpreter.lift(input));
-              Arrays outputs;
-              for (const auto& output : interpret(interpreter, jaxpr, std::move(values)))
-                outputs.push_back(interpreter.full(output));
-              return outputs;
-            },
-            jaxpr->input_avals(), jaxpr->sizes));
-      }));
+  struct InPolicy {
+    using Result = Jaxpr;
+    AutocastPolicy policy;
+    bool operator==(const InPolicy&) const = default;
+  };
+  return *jaxpr->memo.get(InPolicy{policy}, [&] {
+    return make_closed_jaxpr(
+        [&](std::span<const Array> inputs) {
+          AutocastInterpreter interpreter{policy, Trace::current()};
+          std::vector<AutocastInterpreter::Value> values;
+          for (const Array& input : inputs) values.push_back(interpreter.lift(input));
+          Arrays outputs;
+          for (const auto& output : interpret(interpreter, jaxpr, std::move(values)))
+            outputs.push_back(interpreter.full(output));
+          return outputs;
+        },
+        jaxpr->input_avals(), jaxpr->sizes);
+  });
 }
 
 }  // namespace plait

@@ -4,9 +4,10 @@
 //
 // See NOTE: [tape order] for the order of the steps.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/ops.h>
-#include <plait/tape_nodes.h>
-#include <plait/transforms.h>
+#include <plait/primitives/primitives.h>
+#include <plait/rules/interpret.h>
+#include <plait/transforms/tape_nodes.h>
+#include <plait/transforms/transforms.h>
 
 #include <pthread.h>
 

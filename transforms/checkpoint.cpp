@@ -1,37 +1,45 @@
 // checkpoint: a function whose linearization keeps its inputs, and what the policy says, instead of
-// every intermediate result; the linear part computes the rest again.
+// every intermediate result; the linear part computes the rest again. And its primitive:
 //
-// The linear equation is one call over tangents, primals and kept results. Transposing it runs the
-// equations that do not depend on tangents forward first: that is the recomputation.
+//   body     the function
+//   policy   which equations' results linearize keeps
+//   name     shown in text, profiles and pictures
+//   sizes    values of the body's named sizes, in order
+//
+// The linear equation is one checkpoint over tangents, primals and kept results. Transposing it
+// runs the equations that do not depend on tangents forward first: that is the recomputation.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/jvp_interpreter.h>
-
-#include <plait/bodies.h>
-#include <plait/ops.h>
-#include <plait/sizes.h>
+#include <plait/primitives/primitives.h>
+#include <plait/trace/sizes.h>
+#include <plait/transforms/applied.h>
+#include <plait/transforms/jvp_interpreter.h>
 
 namespace plait {
 namespace {
 
+using flat::CheckpointPolicy;
+
+// --- What is kept --------------------------------------------------------------------------------
+
 // Effects fire once: what has one is not run again, and its results are kept whatever the policy
-// says. A plain call that holds one is taken apart, and a loop is run again without it.
-bool keeps(const flat::CheckpointPolicy& policy, const Equation& equation) {
+// says. A function that holds one is taken apart, and a loop is run again without it.
+bool keeps(const CheckpointPolicy& policy, const Equation& equation) {
   return equation.primitive->is_effectful() || policy(equation);
 }
 bool is_taken_apart(const Equation& equation) {
-  return *equation.primitive == call_p && is_effectful(equation) && !equation.params.has("jvp") &&
-         !equation.params.has("bwd");
+  const Inline::Rule* rule = Inline::table().find(*equation.primitive);
+  return rule && rule->when != Inline::When::differentiated && is_effectful(equation);
 }
 
 // Runs the body and notes the results that the policy keeps, in order.
 struct KeepingInterpreter {
   using Value = Array;
-  const flat::CheckpointPolicy& policy;
+  const CheckpointPolicy& policy;
   Arrays& kept;
   Array lift(const Array& array) { return array; }
   Arrays process(const Equation& equation, std::span<const Array> inputs) {
     if (is_taken_apart(equation))
-      return interpret(*this, body_of_call(equation.params), Arrays(inputs.begin(), inputs.end()));
+      return interpret(*this, open_body(equation.params), Arrays(inputs.begin(), inputs.end()));
     Arrays outputs = bind(*equation.primitive, inputs, equation.params);
     if (keeps(policy, equation)) kept.insert(kept.end(), outputs.begin(), outputs.end());
     return outputs;
@@ -41,7 +49,7 @@ struct KeepingInterpreter {
 // jvp of the body in which a kept result stands in for its computation.
 struct RecomputingInterpreter {
   using Value = JvpInterpreter::Value;
-  const flat::CheckpointPolicy& policy;
+  const CheckpointPolicy& policy;
   std::span<const Array> kept;
   std::size_t next = 0;
   JvpInterpreter jvp;
@@ -49,7 +57,7 @@ struct RecomputingInterpreter {
   static bool has_rule(const Primitive& primitive) { return JvpInterpreter::has_rule(primitive); }
   std::vector<Value> process(const Equation& given, std::span<const Value> inputs) {
     if (is_taken_apart(given))
-      return interpret(*this, body_of_call(given.params), {inputs.begin(), inputs.end()});
+      return interpret(*this, open_body(given.params), {inputs.begin(), inputs.end()});
     const bool is_kept = keeps(policy, given);
     Equation equation = given;
     if (!given.primitive->is_effectful()) equation.params = without_effects(given.params);
@@ -71,106 +79,130 @@ struct RecomputingInterpreter {
   }
 };
 
-bool is_named(const Equation& equation, const std::vector<std::string>& names) {
-  return *equation.primitive == tag_p &&
-         std::find(names.begin(), names.end(), equation.params.text("name")) != names.end();
+// --- Linearize -----------------------------------------------------------------------------------
+
+const CheckpointPolicy& policy_of(const Params& params) {
+  return params.get<Callable>("policy").as<CheckpointPolicy>();
 }
 
-}  // namespace
+// Parts have the policy too: derivatives of derivatives keep no more.
+Arrays apply_part_of_checkpoint(const Params& of, const Jaxpr& part, std::string_view,
+                                std::span<const Array> operands) {
+  return bind(checkpoint_p, operands, with_body(of, part));
+}
+
+// Forward mode keeps nothing.
+Differentiated push_forward(std::span<const Array> primals, std::span<const Tangent> tangents,
+                            const Params& params) {
+  const Jaxpr body = open_body(params);
+  const auto jvp = jvp_jaxpr(body, nonzero(tangents));
+  const Arrays results = apply_part_of_checkpoint(params, jvp->jaxpr, ".jvp",
+                                                  concatenate(primals, nonzero_arrays(tangents)));
+  Differentiated result{slice(results, 0, body->outputs.size()), {}};
+  result.tangents = spread(slice(results, body->outputs.size(), results.size()),
+                           jvp->nonzero_outputs, avals_of(result.outputs));
+  return result;
+}
+
+// The body, which gives the kept results behind its own.
+Jaxpr keeping_program(const Jaxpr& body, const CheckpointPolicy& policy) {
+  return make_closed_jaxpr(
+      [&](std::span<const Array> inputs) {
+        Arrays kept;
+        const Arrays outputs =
+            interpret(KeepingInterpreter{policy, kept}, body, Arrays(inputs.begin(), inputs.end()));
+        return concatenate(outputs, kept);
+      },
+      body->input_avals(), body->sizes);
+}
+
+// The linear part of the body, which computes again what is not kept: tangents of the inputs that
+// have one, primals, kept results -> tangents of the outputs marked.
+class RecomputingProgram {
+ public:
+  Jaxpr jaxpr;
+  Flags has_tangent;
+
+  RecomputingProgram(const Jaxpr& body, const CheckpointPolicy& policy,
+                     std::span<const Tangent> tangents, std::span<const Aval> kept) {
+    const std::vector<Aval> pushed = avals_of(nonzero_arrays(tangents));
+    const std::size_t num_pushed = pushed.size(), num_primals = tangents.size();
+    jaxpr = make_closed_jaxpr(
+        [&](std::span<const Array> operands) {
+          const Traced linear = linearized(body, policy, operands.subspan(num_pushed, num_primals),
+                                           tangents, operands.subspan(num_pushed + num_primals));
+          return eval_jaxpr(with_sizes(linear.jaxpr, body->sizes),
+                            concatenate(operands.first(num_pushed), linear.captured));
+        },
+        concatenate(concatenate(pushed, body->input_avals()), kept), body->sizes);
+  }
+
+ private:
+  // The body's values are computed here, and captured by what is linear in the tangents.
+  Traced linearized(const Jaxpr& body, const CheckpointPolicy& policy,
+                    std::span<const Array> primals, std::span<const Tangent> tangents,
+                    std::span<const Array> kept) {
+    // Behind a barrier, so that the recomputation is not merged with the computation. It is in
+    // here, so that what is kept are the operands themselves: a loop keeps its constants once.
+    const Arrays again = bind(barrier_p, primals);
+    // Linearized, because a loop over values and tangents could not be transposed.
+    LinearTrace trace("checkpoint");
+    std::vector<JvpInterpreter::Value> values;
+    for (std::size_t i = 0; i < tangents.size(); ++i)
+      values.push_back({again[i], tangents[i].is_zero()
+                                      ? Tangent(again[i].aval())
+                                      : Tangent(trace.add_input(tangents[i].aval()))});
+    const JvpInterpreter jvp{.linear = &trace, .evaluate = {}};
+    Arrays pushed;
+    for (const JvpInterpreter::Value& value :
+         interpret(RecomputingInterpreter{policy, kept, 0, jvp}, body, std::move(values))) {
+      has_tangent.push_back(!value.tangent.is_zero());
+      if (!value.tangent.is_zero()) pushed.push_back(value.tangent.array());
+    }
+    return trace.close(pushed);
+  }
+};
 
 Differentiated linearize_checkpoint(std::span<const Array> primals,
                                     std::span<const Tangent> tangents, const Params& params,
                                     Trace* linear) {
-  const Jaxpr body = body_of_call(params);
-  const Callable& callable = params.get<Callable>("policy");
-  const auto& policy = callable.as<flat::CheckpointPolicy>();
-  // Each has the policy too: derivatives of derivatives keep no more.
-  auto with_body = [&](const Jaxpr& jaxpr) {
-    const Params now = params.without("sizes").with("body", jaxpr);
-    return jaxpr->sizes.empty()
-               ? now
-               : now.with("sizes", Shape(jaxpr->sizes.begin(), jaxpr->sizes.end()));
-  };
-  if (linear == Trace::current()) {  // forward mode keeps nothing
-    const auto jvp = jvp_jaxpr(body, nonzero(tangents));
-    const Arrays results =
-        bind(call_p, concatenate(Arrays(primals.begin(), primals.end()), nonzero_arrays(tangents)),
-             with_body(jvp->jaxpr));
-    Differentiated result{slice(results, 0, body->outputs.size()), {}};
-    result.tangents = spread(slice(results, body->outputs.size(), results.size()),
-                             jvp->nonzero_outputs, avals_of(result.outputs));
-    return result;
-  }
-
-  std::vector<Aval> kept_avals;
-  const Jaxpr known = make_closed_jaxpr(
-      [&](std::span<const Array> inputs) {
-        Arrays kept;
-        Arrays outputs =
-            interpret(KeepingInterpreter{policy, kept}, body, Arrays(inputs.begin(), inputs.end()));
-        for (const Array& array : kept) kept_avals.push_back(array.aval());
-        outputs.insert(outputs.end(), kept.begin(), kept.end());
-        return outputs;
-      },
-      body->input_avals(), body->sizes);
-  Differentiated result;
-  const Arrays computed = bind(call_p, Arrays(primals.begin(), primals.end()), with_body(known));
-  result.outputs.assign(computed.begin(), computed.begin() + body->outputs.size());
-
-  // Operands of the linear call: nonzero tangents, primals, kept results.
-  std::vector<Aval> avals;
-  Arrays operands;
-  for (const Tangent& tangent : tangents)
-    if (!tangent.is_zero()) {
-      avals.push_back(tangent.aval());
-      operands.push_back(tangent.array());
-    }
-  const std::size_t num_tangents = avals.size();
-  avals.insert(avals.end(), body->input_avals().begin(), body->input_avals().end());
-  avals.insert(avals.end(), kept_avals.begin(), kept_avals.end());
-  Flags has_tangent;
-  const Jaxpr recompute = make_closed_jaxpr(
-      [&](std::span<const Array> inputs) {
-        // Behind a barrier, so that the recomputation is not merged with the computation. It is in
-        // here, so that what is kept are the operands themselves: a loop keeps its constants once.
-        const Arrays again = bind(barrier_p, inputs.subspan(num_tangents, primals.size()));
-        // Linearized, because a loop over values and tangents could not be transposed.
-        LinearTrace tangent_trace("checkpoint");
-        std::vector<JvpInterpreter::Value> values;
-        for (std::size_t i = 0; i < primals.size(); ++i)
-          values.push_back({again[i], tangents[i].is_zero()
-                                          ? Tangent(primals[i].aval())
-                                          : Tangent(tangent_trace.add_input(tangents[i].aval()))});
-        RecomputingInterpreter interpreter{policy,
-                                           inputs.subspan(num_tangents + primals.size()),
-                                           0,
-                                           {.linear = &tangent_trace, .evaluate = {}}};
-        Arrays pushed;
-        for (const JvpInterpreter::Value& value : interpret(interpreter, body, std::move(values))) {
-          has_tangent.push_back(!value.tangent.is_zero());
-          if (!value.tangent.is_zero()) pushed.push_back(value.tangent.array());
-        }
-        const Traced traced = tangent_trace.close(pushed);
-        return eval_jaxpr(with_sizes(traced.jaxpr, body->sizes),
-                          concatenate(slice(inputs, 0, num_tangents), traced.captured));
-      },
-      avals, body->sizes);
-  operands.insert(operands.end(), primals.begin(), primals.end());
-  operands.insert(operands.end(), computed.begin() + body->outputs.size(), computed.end());
+  if (linear == Trace::current()) return push_forward(primals, tangents, params);
+  const Jaxpr body = open_body(params);
+  const CheckpointPolicy& policy = policy_of(params);
+  const Arrays computed =
+      apply_part_of_checkpoint(params, keeping_program(body, policy), ".fwd", primals);
+  const Arrays kept = slice(computed, body->outputs.size(), computed.size());
+  const RecomputingProgram recomputing(body, policy, tangents, avals_of(kept));
+  Differentiated result{slice(computed, 0, body->outputs.size()), {}};
+  const Arrays operands = concatenate(concatenate(nonzero_arrays(tangents), primals), kept);
   TraceScope scope(linear);
-  const Arrays outputs = bind(call_p, operands, with_body(recompute));
-  result.tangents = spread(outputs, has_tangent, avals_of(result.outputs));
+  const Arrays outputs = apply_part_of_checkpoint(params, recomputing.jaxpr, ".lin", operands);
+  result.tangents = spread(outputs, recomputing.has_tangent, avals_of(result.outputs));
   return result;
 }
 
+}  // namespace
+
+constinit const Primitive checkpoint_p{"checkpoint"};
+static const auto checkpoint_def =
+    define(checkpoint_p, "Applies a function of which derivatives keep what a policy says.")
+        .family(applies_body())
+        .rule<Linearize>(linearize_checkpoint)
+        .rule<Transpose>(transpose_body(apply_part_of_checkpoint))
+        .rule<Batch>(batch_body(checkpoint_p, BatchAxis::anywhere))
+        .rule<Samples>([] {
+          return std::vector{
+              sample_of_body({{"name", std::string("f")}, {"policy", flat::nothing_saveable()}})};
+        });
+
 Arrays flat::checkpoint(const Function& function, std::span<const Array> inputs,
                         const Callable& policy, const std::string& name) {
-  const std::vector<Aval> avals = avals_of(inputs);
-  const Traced traced = make_jaxpr(function, avals, "checkpoint");
-  Arrays operands(inputs.begin(), inputs.end());
-  operands.insert(operands.end(), traced.captured.begin(), traced.captured.end());
-  return call(traced.jaxpr, operands, {{"name", name}, {"policy", policy}});
+  const Traced traced = make_jaxpr(function, avals_of(inputs), "checkpoint");
+  return bind(checkpoint_p, concatenate(inputs, traced.captured),
+              with_body({{"name", name}, {"policy", policy}}, traced.jaxpr));
 }
+
+// --- Policies ------------------------------------------------------------------------------------
 
 Callable flat::make_policy(std::string name, CheckpointPolicy policy) {
   return Callable(std::move(name), std::make_shared<CheckpointPolicy>(std::move(policy)));
@@ -197,8 +229,10 @@ Callable flat::dots_saveable() {
 }
 
 Callable flat::save_only_these_names(const std::vector<std::string>& names) {
-  return make_policy("save_only_these_names",
-                     [names](const Equation& equation) { return is_named(equation, names); });
+  return make_policy("save_only_these_names", [names](const Equation& equation) {
+    return *equation.primitive == tag_p &&
+           std::find(names.begin(), names.end(), equation.params.text("name")) != names.end();
+  });
 }
 
 }  // namespace plait

@@ -1,69 +1,31 @@
 // custom_jvp and custom_vjp: functions with derivative rules of their own.
 //
 // Under an interpreter of derivatives a rule runs online: on the values themselves, as the function
-// would, so that Python's `if` works in it and it may call its own function. Elsewhere body and
-// rules are traced to a call with entries beside the body, which every other transform rewrites
-// alike (transforms/call.cpp).
+// would, so that Python's `if` works in it and it may call its own function. Elsewhere function and
+// rules are traced to a custom_derivative (transforms/custom_derivative.cpp), which every other
+// transform rewrites.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/jvp_interpreter.h>
-#include <plait/ops.h>
-#include <plait/tape_nodes.h>
+#include <plait/primitives/primitives.h>
 #include <plait/trace/suspended.h>
-#include <plait/transforms.h>
+#include <plait/transforms/custom_rules.h>
+#include <plait/transforms/jvp_interpreter.h>
+#include <plait/transforms/tape_nodes.h>
 
 #include <algorithm>
 
 namespace plait {
 namespace {
 
-// What body and rules captured, once each.
-void add_captured(const Traced& traced, Arrays& captured) {
-  for (const Array& array : traced.captured)
-    if (std::none_of(captured.begin(), captured.end(),
-                     [&](const Array& other) { return other.is_same(array); }))
-      captured.push_back(array);
-}
-
-// A traced rule as a jaxpr whose captured arrays are taken from the common list. Operands are those
-// of the rule; the captured list's avals follow the first `position` of them.
-Jaxpr with_captured(const Traced& traced, const std::vector<Aval>& operands, std::size_t position,
-                    const Arrays& captured, const std::vector<std::size_t>& repeats) {
-  std::vector<Aval> avals(operands.begin(), operands.begin() + position);
-  for (const Array& array : captured) avals.push_back(array.aval());
-  avals.insert(avals.end(), operands.begin() + position, operands.end());
-  for (std::size_t repeat : repeats) avals.push_back(captured[repeat].aval());
-  return make_closed_jaxpr(
-      [&](std::span<const Array> inputs) {
-        Arrays arguments(inputs.begin(), inputs.begin() + position);
-        arguments.insert(arguments.end(), inputs.begin() + position + captured.size(),
-                         inputs.begin() + operands.size() + captured.size());
-        for (const Array& array : traced.captured)
-          for (std::size_t i = 0; i < captured.size(); ++i)
-            if (captured[i].is_same(array)) arguments.push_back(inputs[position + i]);
-        return eval_jaxpr(traced.jaxpr, arguments);
-      },
-      avals);
-}
-
-void check_output(const char* what, const std::string& name, std::size_t index, const Aval& given,
-                  const Aval& wanted) {
-  if (given.shape == wanted.shape && given.dtype == wanted.dtype) return;
-  throw ShapeError(std::string(what) + " of `" + name + "` returned " + given.to_string() +
-                       " as number " + std::to_string(index) + ", where " + wanted.to_string() +
-                       " is needed",
-                   "return one of the shape and dtype of what it belongs to");
-}
-
-// --- Online --------------------------------------------------------------------------------------
-
 using JvpTrace = OnlineTrace<JvpInterpreter>;
+
+// --- Which way -----------------------------------------------------------------------------------
 
 enum class Way {
   plain,   // nothing asks for derivatives: the function alone
   taped,   // the tape records the function linearized, which asks again
   online,  // the rule runs for the current trace
   outer,   // the current trace is not concerned: ask the one around it
-  staged,  // a call with entries
+  staged,  // a custom_derivative
 };
 
 bool owns_any(const Trace& trace, std::span<const Array> inputs) {
@@ -71,22 +33,47 @@ bool owns_any(const Trace& trace, std::span<const Array> inputs) {
                      [&](const Array& input) { return trace.owns(input); });
 }
 
-Way way_of(Trace* current, std::span<const Array> inputs) {
-  bool traced = false, staging = false, wanted = may_record();
-  for (const Trace* trace = current; trace; trace = trace->parent()) {
-    traced |= owns_any(*trace, inputs);
-    staging |= !dynamic_cast<const LinearTrace*>(trace) && dynamic_cast<const JaxprTrace*>(trace);
-    wanted |= staging || dynamic_cast<const JvpTrace*>(trace);
-  }
-  if (!traced && is_recorded(inputs))
-    return staging ? Way::staged : current ? Way::outer : Way::taped;
-  if (!traced || !wanted) return Way::plain;
-  const bool differentiates = dynamic_cast<JvpTrace*>(current),
-             linear = dynamic_cast<LinearTrace*>(current);
-  if ((differentiates || linear) && !owns_any(*current, inputs)) return Way::outer;
-  if (linear) return Way::plain;  // a rule applies a linear function to tangents
-  return differentiates ? Way::online : Way::staged;
+// A trace that makes a program, of which derivatives may be taken later. That of linearize makes a
+// linear one.
+bool is_staging(const Trace& trace) {
+  return dynamic_cast<const JaxprTrace*>(&trace) && !dynamic_cast<const LinearTrace*>(&trace);
 }
+
+// What a trace and those around it are to some inputs.
+struct Surroundings {
+  bool traces_inputs = false;  // one of them owns an input
+  bool stages = false;         // one of them makes a program
+  bool derives = false;        // one of them takes derivatives
+
+  Surroundings(const Trace* current, std::span<const Array> inputs) {
+    for (const Trace* trace = current; trace; trace = trace->parent()) {
+      traces_inputs |= owns_any(*trace, inputs);
+      stages |= is_staging(*trace);
+      derives |= dynamic_cast<const JvpTrace*>(trace) != nullptr;
+    }
+  }
+};
+
+// Of inputs on the tape that are no tracers.
+Way way_of_recorded(const Trace* current, const Surroundings& around) {
+  if (around.stages) return Way::staged;
+  return current ? Way::outer : Way::taped;
+}
+
+Way way_of(Trace* current, std::span<const Array> inputs) {
+  const Surroundings around(current, inputs);
+  if (!around.traces_inputs)
+    return is_recorded(inputs) ? way_of_recorded(current, around) : Way::plain;
+  // Where there are variables, the tape may record what a trace such as vmap's does.
+  if (!around.stages && !around.derives && !may_record()) return Way::plain;
+  const bool is_linear = dynamic_cast<const LinearTrace*>(current),
+             is_jvp = dynamic_cast<const JvpTrace*>(current);
+  if (!is_linear && !is_jvp) return Way::staged;
+  if (!owns_any(*current, inputs)) return Way::outer;
+  return is_jvp ? Way::online : Way::plain;  // a rule applies a linear function to tangents
+}
+
+// --- Online --------------------------------------------------------------------------------------
 
 // The parts of the inputs of a trace of derivatives.
 struct Parts {
@@ -109,8 +96,8 @@ Array with_tangent(JvpTrace& trace, const Array& output, const Array& tangent) {
 
 // Under linearize the parent is the linear trace, which lets primals through to the trace around
 // it.
-Arrays custom_jvp_online(JvpTrace& trace, const Function& jvp, const Parts& parts,
-                         const std::string& name) {
+Arrays push_by_jvp(JvpTrace& trace, const Function& jvp, const Parts& parts,
+                   const std::string& name) {
   Arrays results;
   {
     const SuspendedTrace suspended(trace, name);
@@ -122,14 +109,15 @@ Arrays custom_jvp_online(JvpTrace& trace, const Function& jvp, const Parts& part
   const std::size_t n = results.size() / 2;
   Arrays outputs;
   for (std::size_t i = 0; i < n; ++i) {
-    check_output("the jvp rule", name, i, results[n + i].aval(), tangent_aval(results[i].aval()));
+    check_rule_output("the jvp rule", name, i, results[n + i].aval(),
+                      tangent_aval(results[i].aval()));
     outputs.push_back(with_tangent(trace, results[i], results[n + i]));
   }
   return outputs;
 }
 
-Arrays custom_vjp_online(JvpTrace& trace, const flat::ForwardRule& fwd, const Function& bwd,
-                         const Parts& parts, const std::string& name) {
+Arrays push_by_bwd(JvpTrace& trace, const flat::ForwardRule& fwd, const Function& bwd,
+                   const Parts& parts, const std::string& name) {
   flat::Forward forward;
   Arrays tangents;
   OnlineBackward backward{bwd, {}, {}, name};
@@ -176,30 +164,79 @@ bool is_reverse(const JvpTrace& trace, const Parts& parts) {
          });
 }
 
-// Rules being traced one inside another on this thread: one that applies its own function has no
-// end.
-class StagedRule {
- public:
-  explicit StagedRule(const std::string& name) {
-    constexpr int deepest = 50;
-    if (depth_ == deepest)
-      throw TracerError(
-          "the rule of `" + name + "` applies `" + name + "` again, and is traced without end",
-          "use in the rule a function without a rule of its own");
-    ++depth_;
-  }
-  ~StagedRule() { --depth_; }
-  StagedRule(const StagedRule&) = delete;
+// A function with its rule: how it is recorded, runs for a trace of derivatives, and is staged.
+struct CustomJvp {
+  const Function& function;
+  const Function& jvp;
+  const std::string& name;
 
- private:
-  inline static thread_local int depth_ = 0;
+  Function owned() const {
+    return [function = function, jvp = jvp, name = name](std::span<const Array> inputs) {
+      return flat::custom_jvp(function, jvp, inputs, name);
+    };
+  }
+  Arrays online(JvpTrace& trace, const Parts& parts, std::span<const Array>) const {
+    return push_by_jvp(trace, jvp, parts, name);
+  }
+  Arrays staged(std::span<const Array> inputs) const {
+    return stage_custom_jvp(function, jvp, inputs, name);
+  }
 };
 
-Arrays custom_jvp_staged(const Function& function, const Function& jvp,
-                         std::span<const Array> inputs, const std::string& name);
-Arrays custom_vjp_staged(const Function& function, const flat::ForwardRule& fwd,
-                         const Function& bwd, std::span<const Array> inputs,
-                         const std::string& name);
+struct CustomVjp {
+  const Function& function;
+  const flat::ForwardRule& fwd;
+  const Function& bwd;
+  const std::string& name;
+
+  Function owned() const {
+    return [function = function, fwd = fwd, bwd = bwd, name = name](std::span<const Array> inputs) {
+      return flat::custom_vjp(function, fwd, bwd, inputs, name);
+    };
+  }
+  Arrays online(JvpTrace& trace, const Parts& parts, std::span<const Array> inputs) const {
+    return is_reverse(trace, parts) ? push_by_bwd(trace, fwd, bwd, parts, name) : staged(inputs);
+  }
+  Arrays staged(std::span<const Array> inputs) const {
+    return stage_custom_vjp(function, fwd, bwd, inputs, name);
+  }
+};
+
+template <class Custom>
+Arrays apply_custom(const Custom& custom, std::span<const Array> inputs);
+
+// In the trace around one that has no part in it.
+template <class Custom>
+Arrays apply_outside(const Custom& custom, const Trace& trace, std::span<const Array> inputs) {
+  const SuspendedTrace suspended(trace, custom.name);
+  TraceScope scope(trace.parent());
+  return apply_custom(custom, inputs);
+}
+
+template <class Custom>
+Arrays apply_online(const Custom& custom, JvpTrace& trace, std::span<const Array> inputs) {
+  const Parts parts(trace, inputs);
+  return parts.has_tangents ? custom.online(trace, parts, inputs)
+                            : apply_outside(custom, trace, parts.primals);
+}
+
+template <class Custom>
+Arrays apply_custom(const Custom& custom, std::span<const Array> inputs) {
+  Trace* const current = Trace::current();
+  switch (way_of(current, inputs)) {
+    case Way::plain:
+      return run_plain(custom.function, inputs, custom.name);
+    case Way::taped:
+      return record_linearized(custom.owned(), inputs, custom.name);
+    case Way::online:
+      return apply_online(custom, static_cast<JvpTrace&>(*current), inputs);
+    case Way::outer:
+      return apply_outside(custom, *current, inputs);
+    case Way::staged:
+      break;
+  }
+  return custom.staged(inputs);
+}
 
 }  // namespace
 
@@ -212,171 +249,12 @@ bool flat::stages_custom_rules(std::span<const Array> inputs) {
 
 Arrays flat::custom_jvp(const Function& function, const Function& jvp,
                         std::span<const Array> inputs, const std::string& name) {
-  Trace* const current = Trace::current();
-  const Way way = way_of(current, inputs);
-  if (way == Way::plain) return run_plain(function, inputs, name);
-  if (way == Way::taped)
-    return record_linearized(
-        [=](std::span<const Array> again) { return custom_jvp(function, jvp, again, name); },
-        inputs, name);
-  if (way == Way::staged) return custom_jvp_staged(function, jvp, inputs, name);
-  if (way == Way::online) {
-    auto& trace = static_cast<JvpTrace&>(*current);
-    const Parts parts(trace, inputs);
-    if (parts.has_tangents) return custom_jvp_online(trace, jvp, parts, name);
-    const SuspendedTrace suspended(trace, name);
-    TraceScope scope(trace.parent());
-    return custom_jvp(function, jvp, parts.primals, name);
-  }
-  const SuspendedTrace suspended(*current, name);
-  TraceScope scope(current->parent());
-  return custom_jvp(function, jvp, inputs, name);
+  return apply_custom(CustomJvp{function, jvp, name}, inputs);
 }
 
 Arrays flat::custom_vjp(const Function& function, const ForwardRule& fwd, const Function& bwd,
                         std::span<const Array> inputs, const std::string& name) {
-  Trace* const current = Trace::current();
-  const Way way = way_of(current, inputs);
-  if (way == Way::plain) return run_plain(function, inputs, name);
-  if (way == Way::taped)
-    return record_linearized(
-        [=](std::span<const Array> again) { return custom_vjp(function, fwd, bwd, again, name); },
-        inputs, name);
-  if (way == Way::staged) return custom_vjp_staged(function, fwd, bwd, inputs, name);
-  if (way == Way::online) {
-    auto& trace = static_cast<JvpTrace&>(*current);
-    const Parts parts(trace, inputs);
-    if (parts.has_tangents)
-      return is_reverse(trace, parts) ? custom_vjp_online(trace, fwd, bwd, parts, name)
-                                      : custom_vjp_staged(function, fwd, bwd, inputs, name);
-    const SuspendedTrace suspended(trace, name);
-    TraceScope scope(trace.parent());
-    return custom_vjp(function, fwd, bwd, parts.primals, name);
-  }
-  const SuspendedTrace suspended(*current, name);
-  TraceScope scope(current->parent());
-  return custom_vjp(function, fwd, bwd, inputs, name);
+  return apply_custom(CustomVjp{function, fwd, bwd, name}, inputs);
 }
-
-Arrays OnlineBackward::pull(std::span<const Array> arguments) const {
-  const TransformScope scope("custom_vjp", name);
-  const auto is_some = [](const Aval& aval) { return is_differentiable(aval); };
-  std::size_t next = arguments.size() - std::count_if(outputs.begin(), outputs.end(), is_some);
-  Arrays all(arguments.begin(), arguments.begin() + next);
-  for (const Aval& aval : outputs)
-    all.push_back(is_differentiable(aval) ? arguments[next++] : lax::zeros_like(aval));
-  const Arrays cotangents = bwd(all);
-  if (cotangents.size() != inputs.size())
-    throw TreeError("the bwd rule of `" + name + "` returned " + std::to_string(cotangents.size()) +
-                        " cotangents for " + std::to_string(inputs.size()) + " inputs",
-                    "return one cotangent for each argument, in the structure of the arguments");
-  Arrays kept;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!is_differentiable(inputs[i])) continue;
-    check_output("the bwd rule", name, i, cotangents[i].aval(), inputs[i]);
-    kept.push_back(cotangents[i]);
-  }
-  return kept;
-}
-
-// --- Staged --------------------------------------------------------------------------------------
-
-namespace {
-
-Arrays custom_jvp_staged(const Function& function, const Function& jvp,
-                         std::span<const Array> inputs, const std::string& name) {
-  const StagedRule deeper(name);
-  const std::vector<Aval> avals = avals_of(inputs);
-  const Traced body = make_jaxpr(function, avals, "custom_jvp");
-  std::vector<Aval> both = avals;
-  both.insert(both.end(), avals.begin(), avals.end());
-  const Traced rule = make_jaxpr(jvp, both, "custom_jvp");
-  const std::vector<Aval> outputs = body.jaxpr->output_avals(),
-                          results = rule.jaxpr->output_avals();
-  if (results.size() != 2 * outputs.size())
-    throw TreeError("the jvp rule of `" + name + "` returned " + std::to_string(results.size()) +
-                        " arrays, and the function has " + std::to_string(outputs.size()) +
-                        " outputs",
-                    "return a pair: the outputs, and their tangents in the same structure");
-  for (std::size_t i = 0; i < results.size(); ++i)
-    check_output("the jvp rule", name, i, results[i], outputs[i % outputs.size()]);
-  Arrays captured;
-  add_captured(body, captured);
-  add_captured(rule, captured);
-  // The entry takes primals, captured, tangents, and tangents of captured, which are zero.
-  std::vector<std::size_t> repeats(captured.size());
-  for (std::size_t i = 0; i < repeats.size(); ++i) repeats[i] = i;
-  const Jaxpr entry = with_captured(rule, both, avals.size(), captured, repeats);
-  Arrays operands(inputs.begin(), inputs.end());
-  operands.insert(operands.end(), captured.begin(), captured.end());
-  return flat::call(
-      with_captured(body, avals, avals.size(), captured, {}), operands,
-      {{"name", name}, {"jvp", entry}, {"num_captured", Dim(std::int64_t(captured.size()))}});
-}
-
-Arrays custom_vjp_staged(const Function& function, const flat::ForwardRule& fwd,
-                         const Function& bwd, std::span<const Array> inputs,
-                         const std::string& name) {
-  const StagedRule deeper(name);
-  const std::vector<Aval> avals = avals_of(inputs);
-  const Traced body = make_jaxpr(function, avals, "custom_vjp");
-  const Traced forward = make_jaxpr(
-      [&](std::span<const Array> arguments) {
-        flat::Forward result = fwd(arguments);
-        if (result.outputs.size() != body.jaxpr->outputs.size())
-          throw TreeError(
-              "the fwd rule of `" + name + "` returned " + std::to_string(result.outputs.size()) +
-                  " outputs, and the function has " + std::to_string(body.jaxpr->outputs.size()),
-              "return a pair: the outputs, and residuals for bwd");
-        result.outputs.insert(result.outputs.end(), result.residuals.begin(),
-                              result.residuals.end());
-        return result.outputs;
-      },
-      avals, "custom_vjp");
-  const std::vector<Aval> outputs = body.jaxpr->output_avals(),
-                          results = forward.jaxpr->output_avals();
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    check_output("the fwd rule", name, i, results[i], outputs[i]);
-  // bwd takes residuals, then the cotangents of outputs that have one.
-  std::vector<Aval> backward_avals(results.begin() + outputs.size(), results.end());
-  const std::size_t num_residuals = backward_avals.size();
-  for (const Aval& aval : outputs)
-    if (is_differentiable(aval)) backward_avals.push_back(tangent_aval(aval));
-  const OnlineBackward rule{bwd, avals, outputs, name};
-  const Traced backward =
-      make_jaxpr([&](std::span<const Array> arguments) { return rule.pull(arguments); },
-                 backward_avals, "custom_vjp");
-  Arrays captured;
-  add_captured(body, captured);
-  add_captured(forward, captured);
-  add_captured(backward, captured);
-  // Captured arrays reach bwd as further residuals, and get zero cotangents.
-  const Jaxpr plain_fwd = with_captured(forward, avals, avals.size(), captured, {});
-  const Jaxpr fwd_entry = make_closed_jaxpr(
-      [&](std::span<const Array> arguments) {
-        Arrays all = eval_jaxpr(plain_fwd, arguments);
-        all.insert(all.end(), arguments.begin() + avals.size(), arguments.end());
-        return all;
-      },
-      plain_fwd->input_avals());
-  const Jaxpr plain_bwd = with_captured(backward, backward_avals, num_residuals, captured, {});
-  const Jaxpr bwd_entry = make_closed_jaxpr(
-      [&](std::span<const Array> arguments) {
-        Arrays all = eval_jaxpr(plain_bwd, arguments);
-        for (const Array& array : captured)
-          if (is_differentiable(array.aval())) all.push_back(lax::zeros_like(array.aval()));
-        return all;
-      },
-      plain_bwd->input_avals());
-  Arrays operands(inputs.begin(), inputs.end());
-  operands.insert(operands.end(), captured.begin(), captured.end());
-  return flat::call(with_captured(body, avals, avals.size(), captured, {}), operands,
-                    {{"name", name},
-                     {"fwd", fwd_entry},
-                     {"bwd", bwd_entry},
-                     {"num_captured", Dim(std::int64_t(captured.size()))}});
-}
-
-}  // namespace
 
 }  // namespace plait

@@ -1,8 +1,9 @@
 // grad, value_and_grad, jacfwd, jacrev: compositions of vjp, jvp and vmap.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
-#include <plait/ops.h>
-#include <plait/transforms.h>
+#include <plait/primitives/primitives.h>
+#include <plait/rules/interpret.h>
+#include <plait/transforms/transforms.h>
 
 namespace plait {
 namespace {

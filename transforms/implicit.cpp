@@ -5,9 +5,10 @@
 // and nobody differentiates the iteration that solves. custom_root is a custom_jvp whose rule does
 // the same for f(c, x) = 0: (df/dx) dx = -(df/dc) dc.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/bodies.h>
-#include <plait/implicit.h>
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
+#include <plait/rules/interpret.h>
+#include <plait/transforms/bodies.h>
+#include <plait/transforms/implicit.h>
 
 namespace plait {
 namespace {
@@ -126,9 +127,9 @@ std::vector<Batched> batch_linear_solve(Dim size, std::span<const Batched> input
   return results;
 }
 
-const auto jvp_rules = rules<Jvp>().on(linear_solve_p, jvp_linear_solve);
-const auto transpose_rules = rules<Transpose>().on(linear_solve_p, transpose_linear_solve);
-const auto batch_rules = rules<Batch>().on(linear_solve_p, batch_linear_solve);
+const auto linear_solve_jvp = rules<Jvp>().on(linear_solve_p, jvp_linear_solve);
+const auto linear_solve_transpose = rules<Transpose>().on(linear_solve_p, transpose_linear_solve);
+const auto linear_solve_batch = rules<Batch>().on(linear_solve_p, batch_linear_solve);
 
 // --- custom_root ---------------------------------------------------------------------------------
 

@@ -1,66 +1,85 @@
 // jit: a function becomes one `call`, traced once per signature, that every transform sees through
-// and that runs as one compiled executable.
+// and that runs as one compiled executable; and the primitive call, which applies any function.
+//
+//   body    the jaxpr; every operand and result is the body's
+//   name    shown in text, profiles and pictures; absent: none
+//   sizes   values of the body's named sizes, in order
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 #include <plait/trace/run_into.h>
-#include <plait/transforms.h>
+#include <plait/transforms/applied.h>
+
+#include <algorithm>
 
 namespace plait {
 namespace {
 
-Arrays concatenated(std::span<const Array> inputs, const Arrays& captured) {
-  Arrays arguments(inputs.begin(), inputs.end());
-  arguments.insert(arguments.end(), captured.begin(), captured.end());
-  return arguments;
+Arrays apply_part_of_call(const Params& of, const Jaxpr& part, std::string_view,
+                          std::span<const Array> operands) {
+  return bind(call_p, operands, with_body(of, part));
 }
 
 }  // namespace
 
+constinit const Primitive call_p{"call"};
+static const auto call_def =
+    define(call_p, "Applies the function that the parameter body holds.")
+        .family(applies_body())
+        .rule<Linearize>(linearize_body(apply_part_of_call))
+        .rule<Transpose>(transpose_body(apply_part_of_call))
+        .rule<Batch>(batch_body(call_p, BatchAxis::anywhere))
+        .rule<Samples>([] { return std::vector{sample_of_body({{"name", std::string("f")}})}; });
+
+Arrays flat::call(const Jaxpr& body, std::span<const Array> inputs,
+                  const std::optional<std::string>& name) {
+  const Params named = name ? Params{{"name", *name}} : Params();
+  return bind(call_p, inputs, with_body(named, body));
+}
+
 Arrays flat::Jit::call(const Entry& entry, std::span<const Array> inputs) {
   const Arrays& captured = entry.traced.captured;
   if (captured.empty()) return bind(call_p, inputs, entry.params);
-  return bind(call_p, concatenated(inputs, captured), entry.params);
+  return bind(call_p, concatenate(inputs, captured), entry.params);
 }
 
 void flat::Jit::run_into(const Entry& entry, std::span<const Array> inputs,
                          std::span<Array> outputs) const {
   const Arrays& captured = entry.traced.captured;
-  const Jaxpr program = body_of_call(entry.params);
+  const Jaxpr program = open_body(entry.params);
   if (captured.empty()) return plait::run_into(program, inputs, outputs, state_->name);
-  plait::run_into(program, concatenated(inputs, captured), outputs, state_->name);
+  plait::run_into(program, concatenate(inputs, captured), outputs, state_->name);
 }
 
-flat::Jit::EntryPointer flat::Jit::State::find(std::span<const Array> inputs) {
-  std::lock_guard lock(mutex);
-  for (const EntryPointer& entry : entries)
-    if (std::equal(inputs.begin(), inputs.end(), entry->avals.begin(), entry->avals.end(),
-                   [](const Array& input, const Aval& aval) { return input.aval() == aval; }))
-      return entry;
-  return nullptr;
+flat::Jit::EntryPointer flat::Jit::entry(std::span<const Array> inputs,
+                                         std::span<const TreeDef> arguments) const {
+  const auto fits = [&](const Entry& entry) {
+    return std::equal(inputs.begin(), inputs.end(), entry.avals.begin(), entry.avals.end(),
+                      [](const Array& input, const Aval& aval) { return input.aval() == aval; }) &&
+           std::equal(arguments.begin(), arguments.end(), entry.arguments.begin(),
+                      entry.arguments.end());
+  };
+  if (EntryPointer found = state_->traces.find(fits)) return found;
+  EntryPointer made = state_->trace(inputs, arguments);
+  const Arrays& captured = made->traced.captured;
+  // With tracers of an outer trace it is good for this call only.
+  const bool keeps = std::all_of(captured.begin(), captured.end(),
+                                 [](const Array& array) { return array.is_concrete(); });
+  return keeps ? state_->traces.add(std::move(made), fits) : made;
 }
 
-// No lock is held while user code runs; the first of racing traces wins.
-flat::Jit::EntryPointer flat::Jit::State::trace(std::span<const Array> inputs) {
-  constexpr std::size_t limit = 256;
+std::shared_ptr<flat::Jit::Entry> flat::Jit::State::trace(
+    std::span<const Array> inputs, std::span<const TreeDef> arguments) const {
   auto made = std::make_shared<Entry>();
+  made->arguments.assign(arguments.begin(), arguments.end());
   made->avals = avals_of(inputs);
   {
     TransformScope scope("jit", name);
     const auto traced = [&](std::span<const Array> tracers) {
-      return function(tracers, made->result);
+      return function(made->arguments, tracers, made->result);
     };
     made->traced = make_jaxpr(traced, made->avals, "jit");
   }
-  const Jaxpr& body = made->traced.jaxpr;
-  made->params = {{"body", body}, {"name", name}};
-  if (!body->sizes.empty())
-    made->params = made->params.with("sizes", Shape(body->sizes.begin(), body->sizes.end()));
-  for (const Array& array : made->traced.captured)
-    if (!array.is_concrete()) return made;  // an outer tracer: good for this call only
-  if (const EntryPointer first = find(inputs)) return first;
-  std::lock_guard lock(mutex);
-  if (entries.size() == limit) entries.erase(entries.begin());
-  entries.push_back(made);
+  made->params = with_body({{"name", name}}, made->traced.jaxpr);
   return made;
 }
 

@@ -3,10 +3,11 @@
 //
 // linearize is the same interpreter, with tangents in a linear trace of their own.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/jvp_interpreter.h>
-#include <plait/lax.h>
+#include <plait/transforms/jvp_interpreter.h>
 
-#include <plait/bodies.h>
+#include <plait/primitives/primitives.h>
+
+#include <plait/transforms/bodies.h>
 
 namespace plait {
 
@@ -82,8 +83,12 @@ Differentiated flat::jvp(const Function& function, std::span<const Array> primal
 
 std::shared_ptr<const ForwardJaxpr> jvp_jaxpr(const Jaxpr& jaxpr, const Flags& nonzero_inputs,
                                               const Flags& instantiate) {
-  const std::string key = "jvp " + text_of(nonzero_inputs) + " " + text_of(instantiate);
-  return memoised<ForwardJaxpr>(jaxpr, key, [&] {
+  struct ForwardOf {
+    using Result = ForwardJaxpr;
+    Flags nonzero_inputs, instantiate;
+    bool operator==(const ForwardOf&) const = default;
+  };
+  return jaxpr->memo.get(ForwardOf{nonzero_inputs, instantiate}, [&] {
     ForwardJaxpr result;
     std::vector<Aval> avals(jaxpr->input_avals().begin(), jaxpr->input_avals().end());
     for (std::size_t i = 0; i < nonzero_inputs.size(); ++i)

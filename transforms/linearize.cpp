@@ -1,20 +1,26 @@
 // linearize: jvp with the tangents in a linear trace. What the linear trace captures from outside
 // are the residuals; everything that does not depend on tangents runs once, in the enclosing trace.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/jvp_interpreter.h>
+#include <plait/transforms/jvp_interpreter.h>
 
-#include <plait/ops.h>
-#include <plait/prune.h>
-#include <plait/sizes.h>
+#include <plait/primitives/primitives.h>
+#include <plait/rules/prune.h>
+#include <plait/trace/sizes.h>
+#include <plait/transforms/transforms.h>
 
 namespace plait {
 namespace {
 
-std::string key(const char* name, const std::vector<bool>& flags) {
-  std::string text = name;
-  for (bool flag : flags) text += flag ? '1' : '0';
-  return text;
-}
+struct Linearized {
+  using Result = JvpJaxpr;
+  Flags nonzero_inputs, instantiate;
+  bool operator==(const Linearized&) const = default;
+};
+struct Split {
+  using Result = SplitJaxpr;
+  Flags inputs;
+  bool operator==(const Split&) const = default;
+};
 
 // Adds zeros for the marked outputs that have no tangent.
 void instantiate_outputs(JvpJaxpr& jaxprs, const Arrays& outputs,
@@ -93,60 +99,57 @@ flat::LinearMap flat::linearize(const Function& function, std::span<const Array>
 std::shared_ptr<const JvpJaxpr> linearize_jaxpr(const Jaxpr& jaxpr,
                                                 const std::vector<bool>& nonzero_inputs,
                                                 const std::vector<bool>& instantiate) {
-  const std::string name = key("linearize ", nonzero_inputs) + key(" ", instantiate);
-  return std::static_pointer_cast<const JvpJaxpr>(
-      jaxpr->memo.get(name, [&]() -> std::shared_ptr<const void> {
-        auto result = std::make_shared<JvpJaxpr>();
-        const Jaxpr program = prune(jaxpr);
-        result->known = make_closed_jaxpr(
-            [&](std::span<const Array> primals) {
-              flat::LinearMap map = flat::linearize(
-                  [&](std::span<const Array> inputs) { return eval_jaxpr(program, inputs); },
-                  primals, nonzero_inputs);
-              result->linear = with_sizes(map.jaxpr, jaxpr->sizes);
-              result->nonzero_outputs.assign(map.outputs.size(), false);
-              for (int output : map.outputs_with_tangent) result->nonzero_outputs[output] = true;
-              if (!instantiate.empty()) instantiate_outputs(*result, map.outputs, instantiate);
-              Arrays outputs = map.outputs;
-              outputs.insert(outputs.end(), map.residuals.begin(), map.residuals.end());
-              return outputs;
-            },
-            jaxpr->input_avals(), jaxpr->sizes);
-        prune_residuals(*result, jaxpr->outputs.size());
-        return result;
-      }));
+  return jaxpr->memo.get(Linearized{nonzero_inputs, instantiate}, [&] {
+    JvpJaxpr result;
+    const Jaxpr program = prune(jaxpr);
+    result.known = make_closed_jaxpr(
+        [&](std::span<const Array> primals) {
+          flat::LinearMap map = flat::linearize(
+              [&](std::span<const Array> inputs) { return eval_jaxpr(program, inputs); }, primals,
+              nonzero_inputs);
+          result.linear = with_sizes(map.jaxpr, jaxpr->sizes);
+          result.nonzero_outputs.assign(map.outputs.size(), false);
+          for (int output : map.outputs_with_tangent) result.nonzero_outputs[output] = true;
+          if (!instantiate.empty()) instantiate_outputs(result, map.outputs, instantiate);
+          Arrays outputs = map.outputs;
+          outputs.insert(outputs.end(), map.residuals.begin(), map.residuals.end());
+          return outputs;
+        },
+        jaxpr->input_avals(), jaxpr->sizes);
+    prune_residuals(result, jaxpr->outputs.size());
+    return result;
+  });
 }
 
 std::shared_ptr<const SplitJaxpr> split_jaxpr(const Jaxpr& jaxpr, const std::vector<bool>& inputs) {
-  return std::static_pointer_cast<const SplitJaxpr>(
-      jaxpr->memo.get(key("split ", inputs), [&]() -> std::shared_ptr<const void> {
-        auto result = std::make_shared<SplitJaxpr>();
-        std::vector<Aval> avals;
-        for (std::size_t i = 0; i < inputs.size(); ++i)
-          if (!inputs[i]) avals.push_back(jaxpr->avals[i]);
-        result->known = make_closed_jaxpr(
-            [&](std::span<const Array> known) {
-              LinearTrace rest("split");
-              Arrays arguments;
-              std::size_t next = 0;
-              for (std::size_t i = 0; i < inputs.size(); ++i)
-                arguments.push_back(inputs[i] ? rest.add_input(jaxpr->avals[i]) : known[next++]);
-              Arrays outputs, rest_outputs;
-              {
-                TraceScope scope(&rest);
-                for (const Array& output : eval_jaxpr(jaxpr, arguments)) {
-                  result->rest_outputs.push_back(rest.owns(output));
-                  (rest.owns(output) ? rest_outputs : outputs).push_back(output);
-                }
-              }
-              Traced traced = rest.close(rest_outputs);
-              result->rest = with_sizes(traced.jaxpr, jaxpr->sizes);
-              outputs.insert(outputs.end(), traced.captured.begin(), traced.captured.end());
-              return outputs;
-            },
-            avals, jaxpr->sizes);
-        return result;
-      }));
+  return jaxpr->memo.get(Split{inputs}, [&] {
+    SplitJaxpr result;
+    std::vector<Aval> avals;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!inputs[i]) avals.push_back(jaxpr->avals[i]);
+    result.known = make_closed_jaxpr(
+        [&](std::span<const Array> known) {
+          LinearTrace rest("split");
+          Arrays arguments;
+          std::size_t next = 0;
+          for (std::size_t i = 0; i < inputs.size(); ++i)
+            arguments.push_back(inputs[i] ? rest.add_input(jaxpr->avals[i]) : known[next++]);
+          Arrays outputs, rest_outputs;
+          {
+            TraceScope scope(&rest);
+            for (const Array& output : eval_jaxpr(jaxpr, arguments)) {
+              result.rest_outputs.push_back(rest.owns(output));
+              (rest.owns(output) ? rest_outputs : outputs).push_back(output);
+            }
+          }
+          Traced traced = rest.close(rest_outputs);
+          result.rest = with_sizes(traced.jaxpr, jaxpr->sizes);
+          outputs.insert(outputs.end(), traced.captured.begin(), traced.captured.end());
+          return outputs;
+        },
+        avals, jaxpr->sizes);
+    return result;
+  });
 }
 
 }  // namespace plait

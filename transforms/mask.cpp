@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/base/size_facts.h>
-#include <plait/ops.h>
-#include <plait/specs.h>
+#include <plait/primitives/primitives.h>
 #include <plait/trace/multiples.h>
+#include <plait/transforms/masked.h>
+#include <plait/transforms/specs.h>
 
 #include <deque>
 #include <mutex>

@@ -2,11 +2,11 @@
 // and its results remember a node: the derivative (made once per primitive, parameters and types),
 // what that needs, and the nodes it was made of. transforms/backward.cpp goes back over them.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/ops.h>
-#include <plait/tape_nodes.h>
-#include <plait/trace/interpret.h>
+#include <plait/primitives/primitives.h>
+#include <plait/rules/interpret.h>
 #include <plait/trace/suspended.h>
-#include <plait/transforms.h>
+#include <plait/transforms/tape_nodes.h>
+#include <plait/transforms/transforms.h>
 
 #include <algorithm>
 

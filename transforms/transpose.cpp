@@ -1,9 +1,9 @@
 // transpose: runs a linear jaxpr backwards, from cotangents of outputs to cotangents of inputs; and
 // vjp, which is linearize, then transpose.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/ops.h>
-#include <plait/trace/interpret.h>
-#include <plait/transforms.h>
+#include <plait/primitives/primitives.h>
+#include <plait/rules/interpret.h>
+#include <plait/transforms/transforms.h>
 
 namespace plait {
 namespace {
@@ -117,42 +117,42 @@ flat::Pullback flat::vjp(const Function& function, std::span<const Array> primal
 std::shared_ptr<const TransposedJaxpr> transpose_jaxpr(
     const Jaxpr& jaxpr, const std::vector<bool>& linear_inputs,
     const std::vector<bool>& nonzero_cotangents) {
-  std::string key = "transpose ";
-  for (bool flag : linear_inputs) key += flag ? '1' : '0';
-  key += ' ';
-  for (bool flag : nonzero_cotangents) key += flag ? '1' : '0';
-  return std::static_pointer_cast<const TransposedJaxpr>(
-      jaxpr->memo.get(key, [&]() -> std::shared_ptr<const void> {
-        auto result = std::make_shared<TransposedJaxpr>();
-        std::vector<Aval> avals;
-        for (std::size_t i = 0; i < linear_inputs.size(); ++i)
-          if (!linear_inputs[i]) avals.push_back(jaxpr->avals[i]);
-        const std::vector<Aval> outputs = jaxpr->output_avals();
-        for (std::size_t i = 0; i < outputs.size(); ++i)
-          if (nonzero_cotangents[i]) avals.push_back(outputs[i]);
-        result->jaxpr = make_closed_jaxpr(
-            [&](std::span<const Array> arguments) {
-              std::size_t next = 0;
-              std::vector<TransposeInput> inputs;
-              for (std::size_t i = 0; i < linear_inputs.size(); ++i)
-                inputs.push_back(linear_inputs[i] ? TransposeInput(jaxpr->avals[i])
-                                                  : TransposeInput(arguments[next++]));
-              Tangents cotangents;
-              for (std::size_t i = 0; i < outputs.size(); ++i)
-                cotangents.push_back(nonzero_cotangents[i] ? Tangent(arguments[next++])
-                                                           : Tangent(outputs[i]));
-              Arrays results;
-              const Tangents of_inputs = flat::transpose(jaxpr, inputs, cotangents);
-              for (std::size_t i = 0; i < of_inputs.size(); ++i) {
-                if (!linear_inputs[i]) continue;
-                result->nonzero_inputs.push_back(!of_inputs[i].is_zero());
-                if (!of_inputs[i].is_zero()) results.push_back(of_inputs[i].array());
-              }
-              return results;
-            },
-            avals, jaxpr->sizes);
-        return result;
-      }));
+  struct Transposed {
+    using Result = TransposedJaxpr;
+    std::vector<bool> linear_inputs, nonzero_cotangents;
+    bool operator==(const Transposed&) const = default;
+  };
+  return jaxpr->memo.get(Transposed{linear_inputs, nonzero_cotangents}, [&] {
+    TransposedJaxpr result;
+    std::vector<Aval> avals;
+    for (std::size_t i = 0; i < linear_inputs.size(); ++i)
+      if (!linear_inputs[i]) avals.push_back(jaxpr->avals[i]);
+    const std::vector<Aval> outputs = jaxpr->output_avals();
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (nonzero_cotangents[i]) avals.push_back(outputs[i]);
+    result.jaxpr = make_closed_jaxpr(
+        [&](std::span<const Array> arguments) {
+          std::size_t next = 0;
+          std::vector<TransposeInput> inputs;
+          for (std::size_t i = 0; i < linear_inputs.size(); ++i)
+            inputs.push_back(linear_inputs[i] ? TransposeInput(jaxpr->avals[i])
+                                              : TransposeInput(arguments[next++]));
+          Tangents cotangents;
+          for (std::size_t i = 0; i < outputs.size(); ++i)
+            cotangents.push_back(nonzero_cotangents[i] ? Tangent(arguments[next++])
+                                                       : Tangent(outputs[i]));
+          Arrays results;
+          const Tangents of_inputs = flat::transpose(jaxpr, inputs, cotangents);
+          for (std::size_t i = 0; i < of_inputs.size(); ++i) {
+            if (!linear_inputs[i]) continue;
+            result.nonzero_inputs.push_back(!of_inputs[i].is_zero());
+            if (!of_inputs[i].is_zero()) results.push_back(of_inputs[i].array());
+          }
+          return results;
+        },
+        avals, jaxpr->sizes);
+    return result;
+  });
 }
 
 }  // namespace plait

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/base/progress.h>
-#include <plait/ops.h>
-#include <plait/trace/interpret.h>
-#include <plait/transforms.h>
+#include <plait/primitives/primitives.h>
+#include <plait/rules/interpret.h>
+#include <plait/transforms/transforms.h>
 
 namespace plait {
 namespace {
@@ -199,33 +199,35 @@ Arrays flat::vmap(const Function& function, std::span<const Array> inputs,
 std::shared_ptr<const BatchedJaxpr> batch_jaxpr(const Jaxpr& jaxpr, Dim size,
                                                 const std::vector<std::optional<int>>& in_dims,
                                                 const std::vector<bool>& force) {
-  std::string key = "vmap " + size.to_string() + " ";
-  for (bool flag : force) key += flag ? '1' : '0';
-  for (const auto& dim : in_dims) key += dim ? " " + std::to_string(*dim) : " -";
-  return std::static_pointer_cast<const BatchedJaxpr>(
-      jaxpr->memo.get(key, [&]() -> std::shared_ptr<const void> {
-        auto result = std::make_shared<BatchedJaxpr>();
-        std::vector<Aval> avals(jaxpr->input_avals().begin(), jaxpr->input_avals().end());
-        for (std::size_t i = 0; i < avals.size(); ++i)
-          if (in_dims[i]) avals[i].shape.insert(*in_dims[i], size);
-        std::vector<Dim> sizes = jaxpr->sizes;
-        collect_sizes(Shape{size}, sizes);
-        result->jaxpr = make_closed_jaxpr(
-            [&](std::span<const Array> inputs) {
-              std::vector<Batched> values;
-              for (std::size_t i = 0; i < inputs.size(); ++i)
-                values.push_back({inputs[i], in_dims[i]});
-              Arrays outputs;
-              for (const Batched& output : interpret(BatchInterpreter{size}, jaxpr, values)) {
-                const bool forced = force[outputs.size()];
-                outputs.push_back(forced ? batch_to_front(output, size) : output.array);
-                result->out_dims.push_back(forced ? std::optional<int>(0) : output.dim);
-              }
-              return outputs;
-            },
-            avals, sizes);
-        return result;
-      }));
+  struct BatchedOver {
+    using Result = BatchedJaxpr;
+    Dim size;
+    std::vector<std::optional<int>> in_dims;
+    std::vector<bool> force;
+    bool operator==(const BatchedOver&) const = default;
+  };
+  return jaxpr->memo.get(BatchedOver{size, in_dims, force}, [&] {
+    BatchedJaxpr result;
+    std::vector<Aval> avals(jaxpr->input_avals().begin(), jaxpr->input_avals().end());
+    for (std::size_t i = 0; i < avals.size(); ++i)
+      if (in_dims[i]) avals[i].shape.insert(*in_dims[i], size);
+    std::vector<Dim> sizes = jaxpr->sizes;
+    collect_sizes(Shape{size}, sizes);
+    result.jaxpr = make_closed_jaxpr(
+        [&](std::span<const Array> inputs) {
+          std::vector<Batched> values;
+          for (std::size_t i = 0; i < inputs.size(); ++i) values.push_back({inputs[i], in_dims[i]});
+          Arrays outputs;
+          for (const Batched& output : interpret(BatchInterpreter{size}, jaxpr, values)) {
+            const bool forced = force[outputs.size()];
+            outputs.push_back(forced ? batch_to_front(output, size) : output.array);
+            result.out_dims.push_back(forced ? std::optional<int>(0) : output.dim);
+          }
+          return outputs;
+        },
+        avals, sizes);
+    return result;
+  });
 }
 
 }  // namespace plait

@@ -1,8 +1,8 @@
 // The caching allocator and reference-counted storage.
 //
 // Sizes are rounded up to classes, four per power of two. A freed block of at most 32 KiB goes to a
-// list of its thread, without locks; what overflows there, and every larger block, goes to the one
-// shared cache, which is bounded, gives up the blocks that were unused longest, and all of them
+// list of its thread, without locks. The overflow of these lists, and every larger block, goes to
+// one shared cache. It is bounded: it drops the least recently freed blocks first, and all of them
 // when memory runs short. A miss in both asks the system.
 //
 // Nothing here is ever destroyed: threads and static destructors free arrays until the very end.
@@ -31,7 +31,8 @@ namespace {
 
 using namespace memory;
 
-// Of a storage that is one block with its data; with more the rounding up would cost too much.
+// The largest storage that shares one block with its data; beyond, rounding up would waste too
+// much.
 constexpr std::size_t largest_inline = 1024;
 
 // A freed block holds its own links.
@@ -39,14 +40,14 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-// A larger one is in two lists.
+// A free larger block is in two lists.
 struct LargeBlock {
   LargeBlock *previous, *next;  // of the class; next was freed earlier
-  LargeBlock *newer, *older;    // of all, by when they were freed
+  LargeBlock *newer, *older;    // of all classes, by time of freeing
   int size_class;
 };
 
-// A number that one thread changes and any thread reads: no locked instructions.
+// A counter that one thread changes and any thread reads, without locked instructions.
 class OwnedCounter {
  public:
   std::int64_t get() const { return value_.load(std::memory_order_relaxed); }
@@ -80,8 +81,8 @@ std::size_t default_cache_limit() {
 
 enum class ThreadPhase : std::uint8_t { unseen, alive, exited };
 
-// What one thread keeps. Trivially destructible, so that frees which come after the thread's
-// destructors have run still find it.
+// The cache of one thread. Trivially destructible, so that frees after the thread's destructors
+// have run still find it.
 struct ThreadCache {
   std::array<FreeList, num_small_classes> lists;
   OwnedCounter live_bytes;
@@ -93,7 +94,7 @@ struct ThreadCache {
 
 constinit thread_local ThreadCache thread_cache;
 
-// How many blocks of a class a thread keeps: 64 KiB of each, at most 128 blocks.
+// How many blocks of a class a thread keeps: 64 KiB of each class, at most 128 blocks.
 constexpr std::int64_t thread_limit(int size_class) {
   return std::clamp<std::int64_t>((64 << 10) / static_cast<int>(class_bytes(size_class)), 2, 128);
 }
@@ -104,7 +105,7 @@ class SharedCache {
  public:
   std::mutex mutex;
   ThreadCache* threads = nullptr;
-  std::int64_t exited_live_bytes = 0;  // allocated less freed by threads that are no longer alive
+  std::int64_t exited_live_bytes = 0;  // allocated less freed by threads that have exited
 
   // A block of the class, or null.
   void* take(int size_class) {
@@ -119,7 +120,7 @@ class SharedCache {
     return list.pop();
   }
 
-  // False when the block is refused: the caller gives it to the system.
+  // False when the block is refused: the caller returns it to the system.
   bool keep_small(void* block, int size_class) {
     const std::size_t bytes = class_bytes(size_class);
     if (small_bytes_ + bytes > limit_ / 8) return false;  // the rest is for large ones
@@ -137,8 +138,7 @@ class SharedCache {
     large_bytes_ += class_bytes(size_class);
   }
 
-  // Shrinks the large blocks to at most bytes in total; returns those that were dropped, linked by
-  // next.
+  // Shrinks the large blocks to at most `bytes` in total. Returns the dropped ones, linked by next.
   LargeBlock* evict(std::size_t bytes) {
     LargeBlock* dropped = nullptr;
     while (large_bytes_ > bytes) {
@@ -183,9 +183,9 @@ std::int64_t live_bytes_of_other_threads() {
   return bytes;
 }
 
-// Around fork the mutex is held, so that the child does not inherit one locked by a thread it does
-// not have. In the child the lists of other threads are lost (one may be half changed); what those
-// threads allocated stays live.
+// The mutex is held around fork, so that the child does not inherit it locked by a thread that it
+// does not have. In the child the lists of other threads are lost (one may be half changed), and
+// what those threads allocated stays live.
 void before_fork() {
   shared().mutex.lock();
   shared().exited_live_bytes += live_bytes_of_other_threads();
@@ -234,7 +234,7 @@ void flush_all(ThreadCache& thread) noexcept {
     if (!thread.list(i).is_empty()) flush(thread.list(i), i, 0);
 }
 
-// Fills an empty list of the thread from the shared cache, by half so that the next frees fit.
+// Fills an empty list of the thread from the shared cache, to half, so that the next frees fit.
 [[gnu::noinline]] void refill(FreeList& list, int size_class) noexcept {
   const std::lock_guard lock(shared().mutex);
   while (list.length.get() < thread_limit(size_class) / 2) {
@@ -244,7 +244,7 @@ void flush_all(ThreadCache& thread) noexcept {
   }
 }
 
-// Puts the thread's cache among those that are counted, while the thread lives.
+// Registers the thread's cache for counting while the thread lives.
 struct ThreadRegistration {
   ThreadRegistration() {
     const std::lock_guard lock(shared().mutex);
@@ -271,8 +271,8 @@ struct ThreadRegistration {
   (void)registration;
 }
 
-// This thread's own lists; null once it exits, when nobody would flush them again. Asked for once
-// per call: in a shared library it costs as much as all the rest.
+// This thread's cache; null once the thread exits, when nothing would flush it again. Looked up
+// once per call: in a shared library the lookup costs as much as all the rest.
 ThreadCache* own_cache() {
   ThreadCache& cache = thread_cache;
   if (cache.phase == ThreadPhase::unseen) [[unlikely]]
@@ -290,7 +290,7 @@ void count_live(ThreadCache* thread, std::int64_t bytes) noexcept {
 }
 
 [[gnu::noinline]] void* take_from_system(int size_class, std::size_t bytes) noexcept {
-  // Without a cache the exact size lets a sanitizer see the first byte behind it.
+  // Without caching, the exact size lets a sanitizer detect an access one byte past the end.
   const std::size_t size = caching ? class_bytes(size_class) : std::max<std::size_t>(bytes, 1);
   if (void* block = allocate_from_system(size)) return block;
   release_cached_memory();
@@ -459,7 +459,7 @@ Storage Storage::foreign(void* data, std::size_t bytes, std::function<void()> re
   if (!release) release = [] {};
   void* block = take_block(own_cache(), sizeof(Block));
   if (!block) {
-    release();  // the memory was handed over, whatever happens next
+    release();  // the memory was handed over, so it is released in any case
     throw_out_of_memory(sizeof(Block));
   }
   return Storage(new (block) Block{1, data, bytes, std::move(release)});

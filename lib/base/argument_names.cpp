@@ -7,16 +7,16 @@
 namespace plait {
 namespace {
 
-constinit thread_local ArgumentNames* innermost = nullptr;
+constinit thread_local ArgumentNames* innermost_names = nullptr;
 
 }  // namespace
 
 ArgumentNames::ArgumentNames(Name name)
-    : name_(std::move(name)), outer_(std::exchange(innermost, this)) {}
-ArgumentNames::~ArgumentNames() { innermost = outer_; }
+    : name_(std::move(name)), outer_(std::exchange(innermost_names, this)) {}
+ArgumentNames::~ArgumentNames() { innermost_names = outer_; }
 
 std::string ArgumentNames::of(std::size_t index) {
-  if (innermost && innermost->name_) return innermost->name_(index);
+  if (innermost_names && innermost_names->name_) return innermost_names->name_(index);
   return "argument " + std::to_string(index);
 }
 

@@ -1,8 +1,7 @@
-// Whether the pool's threads still wait for work by spinning: see NOTE: [waiting threads] in
-// pool.cpp.
+// Whether the pool's threads are still spinning for work: see NOTE: [waiting threads] in pool.cpp.
 //
-// Between the products of a loop's step lie short kernels. Run by one thread, they last until the
-// other ones sleep, and each product then pays for waking them.
+// Short kernels lie between the products of a loop's step. If one thread ran them, the others would
+// fall asleep meanwhile, and each product would pay for waking them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,8 +9,8 @@
 
 namespace plait {
 
-// The grain of a loop whose results do not depend on its ranges: a fifth of it, about 4 us, just
-// after a loop of all threads on this one, where entering another takes 1 us.
+// The grain of a loop whose results do not depend on its ranges. Just after this thread has run a
+// loop on all threads, entering another takes 1 us, and the grain is a fifth: about 4 us.
 std::int64_t grain_while_awake(std::int64_t grain);
 
 }  // namespace plait

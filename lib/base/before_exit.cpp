@@ -21,14 +21,15 @@ struct Ends {
   std::vector<void (*)()> all;
   bool have_run = false;
 };
-// Never destroyed: at exit other threads may still ask for more.
+// Never destroyed: other threads may still register at exit.
 Ends& ends() {
   static Ends& ends = *new Ends;
   return ends;
 }
 
-// Exit destroys the objects of the thread that calls it first, then what libraries keep, the latest
-// made first. This one is made in the thread that loads the library, most often the main thread.
+// Exit first destroys the thread_local objects of the thread that calls it, then the static objects
+// of libraries, the latest made first. This object is made in the thread that loads the library,
+// most often the main thread.
 struct EndOfMain {
   bool is_watched = false;
   ~EndOfMain() {
@@ -45,10 +46,10 @@ struct EndOfMain {
 thread_local EndOfMain end_of_main;
 [[maybe_unused]] const bool watched = end_of_main.is_watched = true;
 
-// Of who loads a library.
+// Held while a library is loaded.
 constinit std::mutex loading;
 constinit bool may_load = true;
-// A forked child must not find them locked by a thread that it has not.
+// A forked child must not find them locked by a thread that it does not have.
 void lock_all() { loading.lock(), ends().mutex.lock(); }
 void unlock_all() { ends().mutex.unlock(), loading.unlock(); }
 [[maybe_unused]] const int guarded = pthread_atfork(lock_all, unlock_all, unlock_all);
@@ -59,7 +60,7 @@ void end_loading() {
 }
 [[maybe_unused]] const bool ends_before_exit = (before_exit(end_loading), true);
 
-// Uses of libraries, of all threads and of this one.
+// Uses of libraries, by all threads and by this one.
 constinit std::atomic<int> num_uses{0};
 constinit thread_local int num_own_uses = 0;
 constinit std::atomic<pid_t> exiting_thread{0};
@@ -69,13 +70,14 @@ void end_uses() {
   for (int uses = num_uses; uses > num_own_uses; uses = num_uses) num_uses.wait(uses);
 }
 [[maybe_unused]] const bool uses_end = (before_exit(end_uses), true);
-// In a forked child this thread alone goes on.
+// In a forked child only this thread continues.
 [[maybe_unused]] const int counted = pthread_atfork(nullptr, nullptr, [] {
   num_uses = num_own_uses;
   exiting_thread = 0;
 });
 
-// Libraries make their objects one by one, as they are used: more seldom from use to use.
+// Libraries make their static objects one by one, as they are used, but ever more rarely, so
+// end_uses is registered again at use number 1, 2, 4, 8, ...
 void end_uses_before_libraries() {
   static std::atomic<unsigned> uses{0};
   if (std::has_single_bit(++uses)) before_exit(end_uses);

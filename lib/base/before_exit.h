@@ -1,20 +1,21 @@
-// What must have ended before exit destroys the objects of libraries that threads use.
+// Work that must end before exit destroys the static objects of libraries that threads use.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 namespace plait {
 
-// Calls end when the main thread leaves main or calls exit, before any object with static storage
-// is destroyed, or at once when it has left already; where another thread calls exit, before the
-// objects that were made earlier than this call. end is called twice, and while other threads run.
+// Registers end, which is called when the main thread leaves main or calls exit, before any object
+// with static storage is destroyed; at once, if it has left already. Where another thread calls
+// exit, end is called before the objects that were made earlier than this call are destroyed. end
+// is called twice, and while other threads run.
 void before_exit(void (*end)());
 
-// dlopen, which that end waits for, and behind which nothing is loaded: a library is not made ready
-// while others are destroyed. nullptr where it fails; dlerror says why, or nothing at the end.
+// dlopen, for which exit waits, and after which nothing is loaded: a library must not initialise
+// while others are destroyed. nullptr on failure: dlerror gives the reason, or nothing during exit.
 void* open_library(const char* path, int flags);
 
-// A thread is about to use a library that keeps objects which exit destroys. Exit waits for uses
-// that have begun; one that comes later is refused, unless it is within another or of the thread
+// The use, by this thread, of a library whose static objects exit destroys. Exit waits for uses
+// that have begun. A later one is refused, unless it is nested in another or belongs to the thread
 // that exits.
 class LibraryUse {
  public:
@@ -24,7 +25,7 @@ class LibraryUse {
   LibraryUse& operator=(const LibraryUse&) = delete;
 
   bool is_refused() const { return is_refused_; }
-  // For who can do nothing else: the thread stops here, since the process ends.
+  // For callers that have no alternative: the thread stops here, since the process ends.
   void stop_if_refused() const;
 
  private:

@@ -28,8 +28,8 @@ struct alignas(8) Bytes16 {
   std::uint64_t low, high;
 };
 
-// Rows of a few elements, side by side or all the same: a call for each would take longer than the
-// copy. Whole blocks, of which the last overlaps the one before.
+// Rows of a few elements, contiguous or all the same: a call for each would take longer than the
+// copy. Whole blocks are copied, of which the last overlaps the one before.
 constexpr std::int64_t largest_short_row = 256;  // bytes
 
 template <int block>
@@ -54,8 +54,8 @@ void fill_short_rows(const T* src, std::int64_t src_step, T* dst, std::int64_t d
   }
 }
 
-// The loops of a copy after adjacent dimensions that are contiguous in both views are merged,
-// outermost first; the last is the inner run.
+// The loops of a copy, outermost first, once adjacent dimensions that are contiguous in both views
+// are merged; the last is the inner run.
 struct CopyPlan {
   Sizes64 shape, src, dst;
 };
@@ -83,8 +83,8 @@ CopyPlan plan_copy(const View& src, const View& dst) {
   return plan;
 }
 
-// A transposing copy of the two innermost loops in tiles that fit the first-level cache: of rows
-// that lie side by side in src. Whole squares of a tile are transposed in registers.
+// A transposing copy of the two innermost loops, in tiles that fit the first-level cache, for rows
+// that are contiguous in src. Whole squares of a tile are transposed in registers.
 template <class T>
 void copy_tiles(const T* src, T* dst, const CopyPlan& plan) {
   constexpr std::int64_t tile = 32, side = sizeof(T) == 4 ? 8 : 4;
@@ -119,7 +119,7 @@ void copy_tiles(const T* src, T* dst, const CopyPlan& plan) {
     }
 }
 
-// A short piece that is repeated: what is written doubles, until copies are long.
+// Repeats a short run: the written part doubles, until copies are long.
 template <class T>
 void repeat(T* dst, std::int64_t size, std::int64_t times) {
   const std::int64_t longest = std::max<std::int64_t>(size, (1 << 14) / sizeof(T) / size * size);
@@ -130,7 +130,7 @@ void repeat(T* dst, std::int64_t size, std::int64_t times) {
   }
 }
 
-// Whether it has copied the two innermost loops.
+// Copies the two innermost loops if it can; returns whether it did.
 template <class T>
 bool copied_short_rows(const T* src, T* dst, const CopyPlan& plan) {
   constexpr std::int64_t size = sizeof(T);

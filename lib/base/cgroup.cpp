@@ -1,6 +1,6 @@
-// Reads control group limits. A limit may be set on any ancestor of the group the process is in,
-// and inside a container the path that the kernel names may not be mounted, so every folder from
-// the group up to the mount point is asked and what cannot be read sets no limit.
+// Reads control group limits. A limit may be set on any ancestor of the group of the process, and
+// inside a container the path that the kernel names may not be mounted. So every folder from the
+// group up to the mount point is read; one that cannot be read sets no limit.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/cgroup.h"
 
@@ -39,7 +39,7 @@ std::vector<std::string> group_folders(std::string_view controller) {
   return {};
 }
 
-// The first two words of a file, as numbers; "max" and what cannot be read give none.
+// The first two words of a file as numbers; nullopt for "max" and for what cannot be read.
 std::vector<double> read_numbers(const std::string& path) {
   std::ifstream file(path);
   std::vector<double> numbers;
@@ -88,7 +88,8 @@ std::optional<std::int64_t> cgroup_memory_left() {
       if (limit.empty() || limit[0] >= no_limit) continue;
       const auto use = read_numbers(folder + use_file);
       if (use.empty()) continue;
-      // Cached files give way; those in use come back at a price, so that half of them count.
+      // Cached files can be dropped, but those in use are costly to read again, so half of them
+      // count.
       const std::string stat = folder + "/memory.stat";
       const double files = read_entry(stat, "inactive_file").value_or(0) +
                            read_entry(stat, "active_file").value_or(0) / 2;

@@ -1,5 +1,5 @@
-// The public face of size expressions: integers first, then the canonical forms of dim_node.h, with
-// failures told in terms of the operation that was asked for.
+// The public interface of size expressions: integers first, then the canonical forms of dim_node.h.
+// Errors name the operation that was asked for.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/dim.h>
 
@@ -61,7 +61,7 @@ Dim::Operation operation_of(const std::vector<WrittenTerm>& terms) {
                                                                       : terms[0].operation;
 }
 
-// All but the last part of a sum, a product or an operation of many operands, and the last.
+// All but the last part of a sum, product or n-ary operation, and the last part.
 Decomposition split_last(const Polynomial& polynomial, const std::vector<WrittenTerm>& terms) {
   const Dim::Operation operation = operation_of(terms);
   WrittenTerm term = terms.back();
@@ -81,8 +81,8 @@ Decomposition split_last(const Polynomial& polynomial, const std::vector<Written
   return {operation, to_dim(value_of(term)), to_dim(last)};
 }
 
-// As text writes the size, if that leads to smaller sizes; a part of a sum may be written in
-// another way on its own, and following the text could then go on for ever. The terms of the
+// The decomposition in the form of the text, if that leads to smaller sizes. A part of a sum may be
+// written differently on its own, so following the text could recurse forever. The terms of the
 // canonical form are always smaller.
 Decomposition decompose(Dim dim) {
   const DimNode& node = *DimNode::of(dim);
@@ -138,7 +138,7 @@ class SizeEvaluator {
     return value;
   }
 
-  // Sums of terms may leave 62 bits where the result does not: 128 bits hold what matters.
+  // Sums of terms may overflow 62 bits where the result does not: 128 bits suffice.
   __int128 sum_of_terms(const DimNode& node) {
     __int128 total = 0;
     bool overflows = false;

@@ -2,8 +2,7 @@
 // sizes, which are integers >= 0.
 //
 // The interval of each term alone is not enough: n - n//2 would have no bounds. So divisions and
-// minima are replaced by what bounds them, one after the other, and the sum is simplified in
-// between:
+// minima are replaced by their bounds, one after the other, and the sum is simplified in between:
 //   k*(x//k) = x - r with 0 <= r < k;   min(a, b) <= a, <= b, and is one of them.
 // The search is bounded in steps, so an answer may be weaker than the truth, never wrong, and is
 // the same in every process.
@@ -17,7 +16,7 @@ namespace {
 
 constexpr std::int64_t infinite = Interval::infinite;
 
-// The bound that value is or, outside 62 bits, the nearest weaker or equal one.
+// The bound itself or, outside 62 bits, the nearest one that is not stronger.
 std::int64_t saturated(__int128 value) {
   return static_cast<std::int64_t>(
       std::clamp<__int128>(value, -__int128{infinite}, __int128{infinite}));
@@ -62,7 +61,7 @@ struct Search {
 
 std::int64_t lower_bound(const Polynomial& p, Search& search);
 
-// Adds amount to a lower bound, which may be none.
+// Adds amount to a lower bound, which may be absent.
 std::int64_t shifted(std::int64_t bound, __int128 amount) {
   return bound == -infinite ? bound : saturated(bound + amount);
 }
@@ -126,7 +125,7 @@ std::int64_t lower_bound_through_division(const DimNode* atom, const Linear& p, 
 std::int64_t lower_bound(const Polynomial& p, Search& search) {
   std::int64_t best = interval_of(p).lower;
   if (best >= search.target || search.steps <= 0 || p.size() < 2) return best;
-  search.steps -= 1 + static_cast<int>(p.size() / 8);  // about as long as it takes
+  search.steps -= 1 + static_cast<int>(p.size() / 8);  // about proportional to the time
   const std::vector<const DimNode*> common = common_factors({&p, 1});
   const Interval factor = interval_of_factors(common);
   if (!common.empty() && factor.lower >= 0) {
@@ -146,7 +145,7 @@ std::int64_t lower_bound(const Polynomial& p, Search& search) {
                                 ? lower_bound_through_minimum(atom, *linear, search)
                                 : lower_bound_through_division(atom, *linear, search));
     } catch (DimFailure) {
-      // A step that leaves 62 bits proves nothing.
+      // A step that overflows 62 bits proves nothing.
     }
     if (best >= search.target || search.steps <= 0) break;
   }

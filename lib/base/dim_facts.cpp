@@ -1,6 +1,6 @@
-// Orders of sizes from declared ones: p >= value follows where p - k*(right - left) >= value does
-// for a fact left <= right and k >= 0, with minima that the facts decide replaced. The search is
-// bounded in depth, so an answer may be weaker than the truth, never wrong.
+// Orders of sizes that follow from declared ones: p >= value follows where p - k*(right - left) >=
+// value does, for a fact left <= right and k >= 0. Minima that the facts decide are replaced first.
+// The search is bounded in depth, so an answer may be weaker than the truth, never wrong.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/size_facts.h>
 
@@ -12,13 +12,13 @@
 namespace plait {
 namespace {
 
-thread_local std::vector<std::pair<Dim, Dim>> facts;
+thread_local std::vector<std::pair<Dim, Dim>> known_orders;
 
 constexpr int deepest = 3;
 
 using namespace sizes;
 
-// How often a fact is to be subtracted so that its first term in common with p goes; 0: none is.
+// How often to subtract a fact so that its first term in common with p cancels; 0: no such term.
 std::int64_t multiple_in(const Polynomial& p, const Polynomial& fact) {
   for (const DimTerm& term : fact) {
     if (term.factors.empty()) continue;
@@ -35,7 +35,7 @@ bool is_known_at_least(const Polynomial& p, std::int64_t value, int depth) {
   return is_at_least(p, value) || follows(p, value, depth);
 }
 
-// The least operand of a minimum, where it is known to be that.
+// The least operand of a minimum, where it is known.
 std::optional<Polynomial> least_operand(const DimNode* minimum, int depth) {
   for (const Dim candidate : minimum->operands) {
     const Polynomial least = to_polynomial(candidate);
@@ -62,7 +62,7 @@ Polynomial with_known_minima(Polynomial p, int depth) {
 
 bool follows(const Polynomial& p, std::int64_t value, int depth) {
   if (depth == 0) return false;
-  for (const auto& [left, right] : facts) {
+  for (const auto& [left, right] : known_orders) {
     const Polynomial fact = difference(to_polynomial(right), to_polynomial(left));
     const std::int64_t k = multiple_in(p, fact);
     if (k == 0) continue;
@@ -75,16 +75,16 @@ bool follows(const Polynomial& p, std::int64_t value, int depth) {
 }  // namespace
 
 bool sizes::follows_from_facts(const Polynomial& polynomial, std::int64_t value) {
-  return !facts.empty() &&
+  return !known_orders.empty() &&
          is_known_at_least(with_known_minima(polynomial, deepest), value, deepest);
 }
 
-SizeFacts::SizeFacts(std::span<const std::pair<Dim, Dim>> orders) : previous_(facts.size()) {
-  facts.insert(facts.end(), orders.begin(), orders.end());
+SizeFacts::SizeFacts(std::span<const std::pair<Dim, Dim>> orders) : previous_(known_orders.size()) {
+  known_orders.insert(known_orders.end(), orders.begin(), orders.end());
 }
-SizeFacts::~SizeFacts() { facts.resize(previous_); }
+SizeFacts::~SizeFacts() { known_orders.resize(previous_); }
 
-NoSizeFacts::NoSizeFacts() : kept_(std::exchange(facts, {})) {}
-NoSizeFacts::~NoSizeFacts() { facts = std::move(kept_); }
+NoSizeFacts::NoSizeFacts() : kept_(std::exchange(known_orders, {})) {}
+NoSizeFacts::~NoSizeFacts() { known_orders = std::move(kept_); }
 
 }  // namespace plait

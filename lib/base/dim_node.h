@@ -1,4 +1,4 @@
-// What an interned size expression is made of, for the files that implement Dim.
+// The structure of an interned size expression, for the files that implement Dim.
 //
 // NOTE: [canonical sizes] An expression is a polynomial: integer coefficients, and monomials over
 // three kinds of atoms: a named size, a floor division, a minimum. The rest is written with these:
@@ -24,7 +24,7 @@
 
 namespace plait::sizes {
 
-// What goes wrong inside size arithmetic; the public functions turn it into an error with values.
+// Failures inside size arithmetic; the public functions turn them into errors with values.
 enum class DimFailure { overflow, division_by_zero, too_long };
 
 struct DimTerm {
@@ -41,8 +41,8 @@ struct Interval {
   std::int64_t lower = -infinite, upper = infinite;
 };
 
-// A term as it is written: coefficient * factors, times one operation that is not an atom or is
-// shown with other operands than the atom has.
+// A term as it is written: coefficient * factors, times at most one operation that is not an atom
+// or whose operands are shown differently.
 struct WrittenTerm {
   std::int64_t coefficient;
   std::vector<const DimNode*> factors;
@@ -61,7 +61,7 @@ struct DimNode {
   std::vector<Dim> operands;  // dividend and divisor; two or more operands of minimum
   sizes::Polynomial terms;    // of a polynomial
 
-  // What follows from the above.
+  // Derived from the above.
   std::vector<const DimNode*> mentioned;  // named sizes, by name
   sizes::Interval bounds;
   std::vector<sizes::WrittenTerm> written;  // of a polynomial, in order
@@ -88,7 +88,7 @@ Polynomial to_polynomial(Dim dim);
 Polynomial to_polynomial(std::int64_t value);
 Polynomial to_polynomial(const DimNode* atom);
 Dim to_dim(const Polynomial& polynomial);
-const DimNode* intern(DimNode node);  // computes what follows from kind, name, operands and terms
+const DimNode* intern(DimNode node);  // computes the derived members
 bool is_constant(const Polynomial& polynomial);
 std::int64_t constant_term(const Polynomial& polynomial);
 Polynomial sum(const Polynomial& a, const Polynomial& b);
@@ -96,13 +96,13 @@ Polynomial difference(const Polynomial& a, const Polynomial& b);
 Polynomial product(const Polynomial& a, const Polynomial& b);
 Polynomial scaled(const Polynomial& a, std::int64_t factor);
 std::optional<Polynomial> exact_quotient(Polynomial a, const Polynomial& b);
-// The part of monomial that is left without factor; none if factor does not divide it.
+// The rest of a monomial divided by factor; nullopt if factor does not divide it.
 std::optional<std::vector<const DimNode*>> without_factors(
     const std::vector<const DimNode*>& monomial, const std::vector<const DimNode*>& factors);
 std::vector<const DimNode*> common_factors(std::span<const Polynomial> polynomials);
 // The floor divisions and minima of a polynomial, largest text first.
 std::vector<const DimNode*> compound_atoms(const Polynomial& polynomial);
-// polynomial = cofactor * atom + others; none unless atom occurs to the first power only.
+// polynomial = cofactor * atom + others; nullopt unless atom occurs to the first power only.
 struct Linear {
   Polynomial cofactor, others;
 };
@@ -110,7 +110,7 @@ std::optional<Linear> linear_in(const Polynomial& polynomial, const DimNode* ato
 
 // dim_bounds.cpp.
 Interval interval_of(const Polynomial& polynomial);  // term by term
-Interval bounds_of(const Polynomial& polynomial);    // seeing how terms depend on each other
+Interval bounds_of(const Polynomial& polynomial);    // with dependences between terms
 bool is_at_least(const Polynomial& polynomial, std::int64_t value);  // proven
 
 // dim_facts.cpp: the same by what the user declared (size_facts.h).

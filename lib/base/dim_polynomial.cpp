@@ -1,7 +1,7 @@
 // Arithmetic of polynomials over atoms, and the table of interned expressions.
 //
-// Polynomials are plain values, so that bounds and parsing can compute without leaving nodes
-// behind; only to_dim and the making of atoms intern.
+// Polynomials are plain values, so that bounds and parsing compute without leaving nodes behind.
+// Only to_dim and the making of atoms intern.
 // SPDX-License-Identifier: Apache-2.0
 #include <pthread.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t smallest = -(std::int64_t{1} << 62);
 constexpr std::int64_t largest = (std::int64_t{1} << 62) - 1;
-constexpr std::size_t most_terms = 5'000;  // no longer sum has a text within the limit
+constexpr std::size_t most_terms = 5'000;  // the text of a longer sum exceeds the limit
 
 std::int64_t checked(__int128 value) {
   if (value < smallest || value > largest) throw DimFailure::overflow;
@@ -102,7 +102,7 @@ struct NodeTable {
 };
 
 NodeTable& node_table() {
-  // Never destroyed, and held around fork, as the table of sources (source.cpp).
+  // Never destroyed, and locked around fork, like the table of sources (source.cpp).
   static NodeTable& table = *[] {
     pthread_atfork([] { node_table().mutex.lock(); }, [] { node_table().mutex.unlock(); },
                    [] { node_table().mutex.unlock(); });
@@ -146,7 +146,7 @@ Interval bounds_of_atom(const DimNode& atom) {
   }
   b = {std::max<std::int64_t>(b.lower, 1), std::max<std::int64_t>(b.upper, 1)};
   Interval result;
-  // x // b grows with x; in b it falls towards 0 for x >= 0 and rises towards -1 for x < 0.
+  // x // b grows with x. In b it falls towards 0 for x >= 0, and rises towards -1 for x < 0.
   if (a.lower != -infinite)
     result.lower = floor_divide_integers(a.lower, a.lower < 0 ? b.lower : b.upper);
   if (a.upper != infinite)
@@ -154,8 +154,8 @@ Interval bounds_of_atom(const DimNode& atom) {
   return result;
 }
 
-// One binary operation more between each two parts. Inner expressions count each time, so that the
-// number grows fast with depth: it stops growing at 2^60.
+// One binary operation between each two parts. Nested expressions count at each occurrence, so the
+// number grows fast with depth: it saturates at 2^60.
 std::int64_t weight_of_node(const DimNode& node) {
   std::int64_t weight = -1;
   const auto add = [&](std::int64_t more) {
@@ -229,7 +229,7 @@ const DimNode* intern(DimNode node) {
     const std::lock_guard lock(table.mutex);
     if (const auto found = table.nodes.find(node); found != table.nodes.end()) return *found;
   }
-  // Without the lock: two threads may both do this, and the second then drops its work.
+  // Without the lock: if two threads do this, the second drops its node.
   auto* made = new DimNode(std::move(node));
   try {
     if (made->kind == DimNode::Kind::size) {
@@ -301,8 +301,8 @@ std::optional<std::vector<const DimNode*>> without_factors(
 std::optional<Polynomial> exact_quotient(Polynomial a, const Polynomial& b) {
   Polynomial result;
   if (b.empty()) return std::nullopt;
-  // Long division: the first term of the rest is a multiple of the first term of b, or there is no
-  // exact quotient.
+  // Long division: the first term of the rest is a multiple of the first term of b, or the quotient
+  // is not exact.
   for (std::size_t steps = 0; !a.empty(); ++steps) {
     auto factors = without_factors(a[0].factors, b[0].factors);
     if (!factors || a[0].coefficient % b[0].coefficient != 0 || steps > 1000) return std::nullopt;

@@ -11,7 +11,7 @@
 namespace plait::sizes {
 namespace {
 
-// Or the constant that the atom is for all sizes: (-1)//n is -1.
+// An atom, or its value where that is the same for all sizes: (-1)//n is -1.
 Polynomial make_atom(DimNode::Kind kind, std::vector<Dim> operands) {
   const DimNode* atom = intern({.kind = kind,
                                 .name = {},
@@ -40,9 +40,9 @@ struct Division {
   Polynomial quotient, rest;
 };
 
-// a = quotient * (coefficient * factors) + rest, where what is left of the divisible terms has
+// a = quotient * (coefficient * factors) + rest, where the remainders of the divisible terms have
 // coefficients in [0, coefficient). Terms with a division in them move only when they divide
-// exactly: with x%6 = x - 6*(x//6), (x%6)//4 would else become (x + 2*(x//6))//4 - 2*(x//6).
+// exactly: with x%6 = x - 6*(x//6), (x%6)//4 would otherwise become (x + 2*(x//6))//4 - 2*(x//6).
 Division divide_terms(const Polynomial& a, std::int64_t coefficient,
                       const std::vector<const DimNode*>& factors) {
   Division result;
@@ -57,7 +57,7 @@ Division divide_terms(const Polynomial& a, std::int64_t coefficient,
   return result;
 }
 
-// The division x // j among the terms, when it is the only one and its coefficient is 1.
+// The division x // j among the terms, if it is the only one and its coefficient is 1.
 const DimNode* only_division(const Polynomial& polynomial) {
   const DimNode* found = nullptr;
   for (const DimTerm& term : polynomial) {
@@ -72,7 +72,7 @@ Polynomial quotient_by_constant(const Polynomial& a, std::int64_t k) {
   // (k*q + r) // k = q + r // k
   auto [whole, rest] = divide_terms(a, k, {});
   if (is_constant(rest)) return whole;
-  // Not before: of equal expressions, bounds may see through one and not the other.
+  // Computed only now: of equal expressions, bounds may be found for one and not for the other.
   const Interval bounds = bounds_of(rest);
   if (bounds.lower != -Interval::infinite && bounds.upper != Interval::infinite) {
     const std::int64_t lowest = floor_divide_integers(bounds.lower, k);
@@ -122,7 +122,7 @@ Polynomial quotient_by_sizes(const Polynomial& a, const Polynomial& b) {
     rest = std::move(left);
   }
   if (rest.empty()) return whole;
-  // A factor that dividend and divisor share drops out.
+  // A common factor of dividend and divisor cancels.
   Polynomial shared[] = {rest, b};
   const std::vector<const DimNode*> factors = common_factors(shared);
   const std::int64_t coefficient = common_coefficient(shared);
@@ -142,10 +142,10 @@ Polynomial quotient_by_sizes(const Polynomial& a, const Polynomial& b) {
   return quotient_atom(rest, b);
 }
 
-// The summand that all operands share. Of each monomial it holds the smallest coefficient, absent
-// ones counting as 0: min(n - m, 0) is min(n, m) - m, so that it meets -max(m - n, 0). Monomials
-// that hold minima are taken out only when every operand has them, or each maximum of two would
-// dissolve into a larger minimum.
+// The summand that all operands share: of each monomial the smallest coefficient, where absent ones
+// count as 0. min(n - m, 0) is min(n, m) - m, so that it matches -max(m - n, 0). Monomials that
+// hold minima are taken out only when every operand has them; otherwise each maximum of two would
+// turn into a larger minimum.
 Polynomial common_summand(const std::vector<Polynomial>& operands) {
   Polynomial all;
   for (const Polynomial& operand : operands)
@@ -187,7 +187,7 @@ const DimNode* outer_minimum(const Polynomial& operand) {
   return nullptr;
 }
 
-// c*min(s...) + rest becomes the operands c*s + rest, as long as they are not too many.
+// c*min(s...) + rest becomes the operands c*s + rest, unless they become too many.
 void flatten(std::vector<Polynomial>& operands) {
   for (std::size_t i = 0; i < operands.size();) {
     const DimNode* atom = outer_minimum(operands[i]);
@@ -202,7 +202,7 @@ void flatten(std::vector<Polynomial>& operands) {
   }
 }
 
-// Drops operands that are never smaller than another one.
+// Drops operands that are never smaller than another.
 void drop_bounded(std::vector<Polynomial>& operands) {
   for (std::size_t i = 0; i < operands.size();) {
     bool is_bounded = false;
@@ -247,7 +247,7 @@ Polynomial quotient(Polynomial a, Polynomial b) {
 }
 
 Polynomial minimum_of(std::vector<Polynomial> operands) {
-  // Before anything is taken apart: min(n, 3) <= min(n, 10) is seen here.
+  // Before any operand is rewritten: min(n, 3) <= min(n, 10) is decided here.
   operands = to_polynomials(in_order(operands));
   drop_bounded(operands);
   if (operands.size() == 1) return operands[0];
@@ -257,7 +257,7 @@ Polynomial minimum_of(std::vector<Polynomial> operands) {
   operands = to_polynomials(in_order(operands));
   drop_bounded(operands);
   if (operands.size() == 1) return sum(summand, operands[0]);
-  // What was flattened or dropped may leave more to share.
+  // Flattening and dropping may leave a larger common summand.
   if (!common_summand(operands).empty()) return sum(summand, minimum_of(std::move(operands)));
   // min(c*x, c*y) = c*min(x, y) for c >= 0
   std::vector<const DimNode*> factors = common_factors(operands);

@@ -1,10 +1,10 @@
 // Size expressions as text, and the parser that is its inverse.
 //
-// The canonical form has neither % nor max (see NOTE: [canonical sizes]), so writing finds them
-// again: wherever x - b*(x//b) or a + b - min(a, b) stands, the shorter form is written, and
-// summands that were taken out of a division or a minimum are put back when they would be
-// subtracted. What is written is always equal to the expression; which of several equal texts is a
-// matter of taste only, because parsing makes the canonical form again.
+// The canonical form has neither % nor max (see NOTE: [canonical sizes]), so writing restores them.
+// Wherever x - b*(x//b) or a + b - min(a, b) occurs, the shorter form is written, and summands that
+// were taken out of a division or a minimum are put back when they would be subtracted. The text
+// always equals the expression. Which of several equal texts is written is a matter of readability,
+// because parsing restores the canonical form.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/error.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using Operation = Dim::Operation;
 
-// Interned, so that the text of an operand is made once, however deep it lies.
+// Interned, so that the text of an operand is computed once, however deeply nested.
 std::string text_of_operand(const Polynomial& polynomial) { return to_dim(polynomial).to_string(); }
 
 std::int64_t coefficient_of(const Polynomial& polynomial,
@@ -28,8 +28,8 @@ std::int64_t coefficient_of(const Polynomial& polynomial,
   return 0;
 }
 
-// What writing an atom in another way does to the expression: terms that replace the atom's, and
-// what is left of the others.
+// The effect of writing an atom in another form: terms that replace the atom's, and the rest of the
+// others.
 struct Rewriting {
   std::vector<WrittenTerm> terms;
   Polynomial others;
@@ -81,7 +81,7 @@ std::optional<Rewriting> as_wider_division(const DimNode* atom, const Linear& li
 }
 
 // t*min(s...) + others = |t|*max(h - s...) + (others - |t|*h) for t < 0, and
-// t*min(s...) + others = t*min(s + h...) + (others - t*h) for any t, where h is what others hold.
+// t*min(s...) + others = t*min(s + h...) + (others - t*h) for any t, where h is a part of others.
 std::optional<Rewriting> with_summand(const DimNode* atom, const Linear& linear,
                                       const Polynomial& h) {
   const DimTerm& t = linear.cofactor[0];
@@ -93,7 +93,7 @@ std::optional<Rewriting> with_summand(const DimNode* atom, const Linear& linear,
   for (const Dim operand : atom->operands)
     term.operands.push_back(is_maximum ? difference(h, to_polynomial(operand))
                                        : sum(to_polynomial(operand), h));
-  // In order of text, constants last, as those of atoms.
+  // In order of text, constants last, like the operands of atoms.
   std::sort(term.operands.begin(), term.operands.end(),
             [](const Polynomial& a, const Polynomial& b) {
               return std::pair(is_constant(a), text_of_operand(a)) <
@@ -106,7 +106,7 @@ std::optional<Rewriting> with_summand(const DimNode* atom, const Linear& linear,
 std::optional<Rewriting> as_extreme(const DimNode* atom, const Linear& linear) {
   if (linear.cofactor.size() != 1) return std::nullopt;
   const DimTerm& t = linear.cofactor[0];
-  // What may be put inside: the monomials of the operands, as often as they occur in others.
+  // The candidates for h: the monomials of the operands, as often as they occur in others.
   Polynomial most, available, available_sizes;
   for (const Dim operand : atom->operands)
     for (const DimTerm& term : to_polynomial(operand)) {
@@ -169,7 +169,7 @@ std::string text_of_operation(Operation operation, const std::vector<Polynomial>
   return result + ")";
 }
 
-// Whether the canonical form comes back: it need not, where simplification gave up.
+// Whether parsing gives the canonical form back: it may not, where simplification gave up.
 bool is_equal(const Rewriting& rewriting, const Polynomial& polynomial) {
   try {
     Polynomial value = rewriting.others;
@@ -185,7 +185,8 @@ std::string text_of_term(const WrittenTerm& term, bool is_after_minus) {
   std::vector<std::string> parts;
   const std::int64_t size = std::abs(term.coefficient);
   if (size != 1 || num_parts(term) == 0) parts.push_back(std::to_string(size));
-  // A division stands alone or in parentheses: a unary minus would bind to its left operand.
+  // A division stands alone or in parentheses, because a unary minus would bind to its left
+  // operand.
   const bool is_alone = num_parts(term) == 1 && !is_after_minus;
   for (const DimNode* factor : term.factors)
     parts.push_back(factor->kind == DimNode::Kind::floor_divide && !is_alone
@@ -200,8 +201,8 @@ std::string text_of_term(const WrittenTerm& term, bool is_after_minus) {
   return result;
 }
 
-// Where a term stands in a sum: products before single sizes, what is added before what is
-// subtracted, the constant last; but "512-n" rather than "-n+512".
+// The order of the terms of a sum: products before single sizes, added terms before subtracted
+// ones, the constant last; but "512-n" instead of "-n+512".
 std::vector<WrittenTerm> in_written_order(std::vector<WrittenTerm> terms) {
   struct Ranked {
     int rank;
@@ -259,7 +260,7 @@ class Parser {
     fail(reason + " at position " + std::to_string(position));
   }
 
-  // Arithmetic on what was parsed, with failures told as faults of the text.
+  // Arithmetic on parsed values, with failures reported as errors of the text.
   template <class Function>
   Polynomial compute(const Function& function, std::size_t position) const {
     try {

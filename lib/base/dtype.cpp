@@ -15,7 +15,7 @@
 namespace plait {
 namespace {
 
-// In order: what Python scalars compare to decide whether a weak operand yields.
+// Ordered: weak operands yield by comparison of categories.
 enum class Category : std::uint8_t { boolean, integer, floating, complex };
 
 struct Facts {
@@ -51,7 +51,7 @@ constexpr bool is_in_enum_order() {
 }
 static_assert(is_in_enum_order());
 
-const Facts& facts(DType dtype) { return all_facts[static_cast<std::size_t>(dtype)]; }
+const Facts& facts_of(DType dtype) { return all_facts[static_cast<std::size_t>(dtype)]; }
 
 DType signed_integer_of_size(int size) {
   switch (size) {
@@ -76,8 +76,8 @@ DType promote_integers(const Facts& a, const Facts& b) {
   return signed_integer_of_size(std::max<int>(with_sign.size, 2 * without.size));
 }
 
-// Among floating dtypes the wider wins; float16 and bfloat16 hold neither each other's range nor
-// precision and meet in float32.
+// The wider floating dtype wins. float16 and bfloat16 do not hold each other's range or precision,
+// and promote to float32.
 DType promote_floating(const Facts& a, const Facts& b) {
   if (a.size == b.size && a.dtype != b.dtype) return DType::float32;
   return a.size >= b.size ? a.dtype : b.dtype;
@@ -116,9 +116,9 @@ bfloat16::bfloat16(float value) {
 
 bfloat16::operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 
-std::int64_t size_of(DType dtype) { return facts(dtype).size; }
-std::string_view name_of(DType dtype) { return facts(dtype).name; }
-std::string_view short_name_of(DType dtype) { return facts(dtype).short_name; }
+std::int64_t size_of(DType dtype) { return facts_of(dtype).size; }
+std::string_view name_of(DType dtype) { return facts_of(dtype).name; }
+std::string_view short_name_of(DType dtype) { return facts_of(dtype).short_name; }
 
 std::optional<DType> dtype_from_name(std::string_view name) {
   for (const Facts& row : all_facts)
@@ -127,12 +127,12 @@ std::optional<DType> dtype_from_name(std::string_view name) {
 }
 
 bool is_bool(DType dtype) { return dtype == DType::bool_; }
-bool is_integer(DType dtype) { return facts(dtype).category == Category::integer; }
-bool is_signed_integer(DType dtype) { return is_integer(dtype) && facts(dtype).is_signed; }
-bool is_unsigned_integer(DType dtype) { return is_integer(dtype) && !facts(dtype).is_signed; }
-bool is_floating(DType dtype) { return facts(dtype).category == Category::floating; }
-bool is_complex(DType dtype) { return facts(dtype).category == Category::complex; }
-bool is_inexact(DType dtype) { return facts(dtype).category >= Category::floating; }
+bool is_integer(DType dtype) { return facts_of(dtype).category == Category::integer; }
+bool is_signed_integer(DType dtype) { return is_integer(dtype) && facts_of(dtype).is_signed; }
+bool is_unsigned_integer(DType dtype) { return is_integer(dtype) && !facts_of(dtype).is_signed; }
+bool is_floating(DType dtype) { return facts_of(dtype).category == Category::floating; }
+bool is_complex(DType dtype) { return facts_of(dtype).category == Category::complex; }
+bool is_inexact(DType dtype) { return facts_of(dtype).category >= Category::floating; }
 
 DType real_dtype_of(DType dtype) {
   if (!is_complex(dtype)) return dtype;
@@ -146,9 +146,9 @@ DType complex_dtype_of(DType dtype) {
 
 DType promote_types(DType a, DType b) {
   if (a == b) return a;
-  if (facts(a).category < facts(b).category) std::swap(a, b);
-  const Facts& high = facts(a);
-  const Facts& low = facts(b);
+  if (facts_of(a).category < facts_of(b).category) std::swap(a, b);
+  const Facts& high = facts_of(a);
+  const Facts& low = facts_of(b);
   switch (high.category) {
     case Category::boolean:
       return DType::bool_;
@@ -162,13 +162,13 @@ DType promote_types(DType a, DType b) {
 }
 
 WeakDType promote_weak(WeakDType a, WeakDType b) {
-  // A Python bool is as precise as any bool: there is nothing for it to yield to.
+  // A Python bool is as precise as any bool: it has nothing to yield to.
   if (is_bool(a.dtype)) a.weak = false;
   if (is_bool(b.dtype)) b.weak = false;
   if (a.weak == b.weak) return {promote_types(a.dtype, b.dtype), a.weak};
   const DType strong = a.weak ? b.dtype : a.dtype;
-  const Category category = facts(a.weak ? a.dtype : b.dtype).category;
-  if (category <= facts(strong).category) return {strong, false};
+  const Category category = facts_of(a.weak ? a.dtype : b.dtype).category;
+  if (category <= facts_of(strong).category) return {strong, false};
   if (category == Category::complex && is_floating(strong))
     return {complex_dtype_of(strong), false};
   return {default_of(category), false};

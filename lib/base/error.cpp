@@ -1,7 +1,7 @@
-// The text of errors, and the stack of transforms a thread is inside of.
+// The text of errors, and the stack of transforms of a thread.
 //
 // The message is composed when the error is made, because the stack and the current source are gone
-// by the time somebody prints it.
+// by the time it is printed.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/internal_error.h>
 
@@ -12,9 +12,9 @@
 namespace plait {
 namespace {
 
-constinit thread_local TransformScope* innermost = nullptr;
+constinit thread_local TransformScope* innermost_scope = nullptr;
 
-// What quotes a program's own text may hold characters that would cut or garble the message.
+// Quotes from a program's text may hold characters that would cut or garble the message.
 std::string readable(std::string text) {
   constexpr std::string_view digits = "0123456789abcdef";
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -63,22 +63,22 @@ std::string problem_of(const InternalError& error) {
 }
 
 TransformScope::TransformScope(std::string_view transform, std::string_view function)
-    : outer_(innermost), transform_(transform), function_(function) {
-  innermost = this;
+    : outer_(innermost_scope), transform_(transform), function_(function) {
+  innermost_scope = this;
 }
 
-TransformScope::~TransformScope() { innermost = outer_; }
+TransformScope::~TransformScope() { innermost_scope = outer_; }
 
 std::string TransformScope::current() {
-  if (!innermost) return {};
+  if (!innermost_scope) return {};
   std::string_view function = "f";
-  for (const TransformScope* scope = innermost; scope; scope = scope->outer_) {
+  for (const TransformScope* scope = innermost_scope; scope; scope = scope->outer_) {
     if (scope->function_.empty()) continue;
     function = scope->function_;
     break;
   }
   std::string result(function);
-  for (const TransformScope* scope = innermost; scope; scope = scope->outer_)
+  for (const TransformScope* scope = innermost_scope; scope; scope = scope->outer_)
     result = std::string(scope->transform_) + "(" + result + ")";
   return result;
 }

@@ -1,4 +1,4 @@
-// When the check of interrupts is asked. See interrupt.h.
+// When the interrupt check runs. See interrupt.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/interrupt.h>
 
@@ -7,9 +7,9 @@
 namespace plait {
 namespace {
 
-// Ticks of the processor's clock, of which there are 2 to 5 in a nanosecond; reading it takes a
-// tenth of what the quickest step of a loop does. The check of Python waits for the interpreter,
-// which another thread may keep for 5 ms, so it is not asked more often.
+// Ticks of the processor's clock, of which there are 2 to 5 in a nanosecond. Reading it takes a
+// tenth of the time of the shortest loop step. Python's check waits for the interpreter, which
+// another thread may hold for 5 ms, so it must not run more often.
 constexpr std::uint64_t period = std::uint64_t(1) << 27;
 
 constinit thread_local std::uint64_t asked_at = 0;
@@ -24,7 +24,7 @@ InterruptCheck set_interrupt_check(InterruptCheck check) {
 
 void detail::check_interrupts_now_and_then() {
   const std::uint64_t now = __rdtsc();
-  // Unsigned, so that a clock that is set back asks at once.
+  // Unsigned, so that a clock that is set back triggers the check at once.
   if (now - asked_at < period) return;
   asked_at = now;
   if (const InterruptCheck check = interrupt_check.load(std::memory_order_acquire)) check();

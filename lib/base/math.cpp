@@ -36,7 +36,7 @@ constexpr std::array<std::uint64_t, 21> two_over_pi = {0,
 constexpr double pi = 3.141592653589793, pi_low = 1.2246467991473532e-16;
 using Wide = unsigned __int128;
 
-// 64 bits of 2/pi from the one that weighs 2^-(bit + 1) on; bit >= -64.
+// The 64 bits of 2/pi from the one of weight 2^-(bit + 1) on; bit >= -64.
 std::uint64_t window(int bit) {
   const int word = (bit + 64) / 64, offset = (bit + 64) % 64;
   const std::uint64_t high = two_over_pi[word] << offset;
@@ -85,7 +85,7 @@ QuarterTurns reduce_quarter_turns(double x) {
 namespace {
 
 // lgamma(x) / ((x - 1) (x - 2)) - 1/2 on [1/2, 5/2] in x - 1/2, a quotient: a value of at most
-// 0.27, whose errors weigh little in the sum with 1/2. All poles are far to the left, so that the
+// 0.27, whose error is small in the sum with 1/2. All poles are far to the left, so that the
 // denominator's coefficients are positive and nothing cancels.
 constexpr std::array gamma_p{0.2631532572329335,   1.1708570071740554,   1.4745256014629042,
                              -0.30771076290637467, -1.9555328864993173,  -1.4463640349472733,
@@ -121,8 +121,8 @@ constexpr std::array digamma_far{
     0.08333333333333333,  -0.008333333333316898, 0.003968253951812853, -0.004166659311138325,
     0.007574037683825566, -0.020872894289113857, 0.06851990318067076};
 
-// Horner's rule: slower than polynomial, but where all terms have one sign it rounds at full size
-// only once.
+// Horner's rule: slower than polynomial, but where all terms have one sign, only one rounding is at
+// full size.
 template <std::size_t n>
 double horner(double x, const std::array<double, n>& c) {
   double sum = c[n - 1];
@@ -222,7 +222,7 @@ std::complex<double> pow(std::complex<double> z, std::complex<double> w) {
     if (!std::isfinite(size)) size = exp(c * logarithm - d * angle);  // infinity times 0
     turn = fma(d, logarithm, turn);
   }
-  // A real power stays real, also where its size is infinite.
+  // A real power stays real, even where its magnitude is infinite.
   return {size * cos(turn), turn == 0 ? turn : size * sin(turn)};
 }
 

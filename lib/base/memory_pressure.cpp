@@ -33,7 +33,7 @@ bool memory_is_short() noexcept {
   const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
   std::int64_t due = next_question.load(std::memory_order_relaxed);
   if (now >= due && next_question.compare_exchange_strong(due, now + interval)) {
-    bool is_short = true;  // where not even the question has room
+    bool is_short = true;  // if there is not even memory to ask
     try {
       is_short = ask_system();
     } catch (const std::bad_alloc&) {

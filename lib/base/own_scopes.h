@@ -1,5 +1,5 @@
-// The scopes of a program are its own: while one is traced, those around it do not count. What
-// reads a body, or puts it in place of its equation, adds the scopes of that.
+// A program has its own named scopes: those around its tracing do not count. Code that reads a
+// body, or splices it in place of its equation, adds the scopes of that equation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace plait {
 
-// In its scope, on this thread, lines are in no named scope but those entered since.
+// In its scope, on this thread, lines belong only to named scopes entered since.
 class OwnScopes {
  public:
   OwnScopes();
@@ -16,7 +16,7 @@ class OwnScopes {
 
  private:
   const Source line_;       // of the equation being rewritten, if there is one
-  const std::string path_;  // of the scopes around
+  const std::string path_;  // the path of the enclosing scopes
 };
 
 }  // namespace plait

@@ -2,24 +2,25 @@
 // of threads.
 //
 // NOTE: [waiting threads] libgomp keeps the threads of a parallel region. They wait for the next
-// one, and the caller for the end of this one, by spinning and then sleeping, as OMP_WAIT_POLICY
-// and GOMP_SPINCOUNT say; it reads these when it is loaded and never again. By default it spins for
-// about 10 ms. On an idle machine that is fast. Where another process needs the core, everybody
-// waits for a thread that the spinning ones keep from running, and each region takes that long. So
-// plait loads libgomp itself and, when the environment says nothing, asks for 300 spins. Nothing
-// changes for a process that has libgomp already: there the pool is somebody else's. Measured, per
+// region, and the caller for the end of this one, by spinning and then sleeping, as OMP_WAIT_POLICY
+// and GOMP_SPINCOUNT say. libgomp reads these once, when it is loaded. By default it spins for
+// about 10 ms. On an idle machine that is fast. Where another process needs the core, all threads
+// wait for one that the spinning threads keep from running, and each region takes that long. So
+// plait loads libgomp itself and, when the environment says nothing, asks for 300 spins. A process
+// that has already loaded libgomp is unaffected: its pool belongs to other code. Measured, per
 // region:
+//
 //   on two cores                    idle, back to back   idle, after a pause   shared with others
 //   libgomp's default               0.6 us               1 to 2 us             10000 us
 //   2000 spins                      0.6 us               20 to 60 us           100 us
 //   300 spins                       0.7 us               20 to 60 us           20 us
 //   OMP_WAIT_POLICY=passive         7 to 40 us           10 to 80 us           7 to 100 us
-// A training step of 25 regions beside compilers took 7 ms with 300 spins, 10 to 30 ms with 2000.
-// A spin takes 15 to 40 ns.
+// A training step of 25 regions, run beside compilers, took 7 ms with 300 spins, and 10 to 30 ms
+// with 2000. A spin takes 15 to 40 ns.
 //
-// NOTE: [team size] Every region asks for all threads, and those without a range return at once.
-// libgomp ends the threads that a smaller region does not need and starts them again for the next
-// wide one, which costs more than any loop that is too short for all of them.
+// NOTE: [team size] Every region uses all threads; those without a range return at once. libgomp
+// ends the threads that a smaller region does not need and restarts them for the next wide one,
+// which costs more than any loop that is too short for all of them.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
 
@@ -81,7 +82,7 @@ std::optional<int> parse_thread_count(std::string_view text) {
 
 int usable_cores() {
   cpu_set_t cores;
-  // Fails on machines of more than 1024 cores, where the hardware's count is as good.
+  // Fails on machines of more than 1024 cores, where the hardware's count is good enough.
   int count = sched_getaffinity(0, sizeof cores, &cores) == 0
                   ? CPU_COUNT(&cores)
                   : static_cast<int>(std::thread::hardware_concurrency());
@@ -97,7 +98,7 @@ int initial_num_threads() {
         "PLAIT_THREADS is \"" + std::string(text) + "\", which is no number of threads",
         "set it to a number from 1 to " + std::to_string(max_threads));
   }
-  // A list has a number per level of nesting; ours is the outermost.
+  // A list has one number per level of nesting; plait's loops are the outermost.
   if (const char* text = std::getenv("OMP_NUM_THREADS")) {
     const std::string_view list = text;
     if (const auto count = parse_thread_count(list.substr(0, list.find(',')))) return *count;
@@ -126,7 +127,7 @@ void* load_libgomp() {
     return dlopen(name, RTLD_NOW);
   setenv("GOMP_SPINCOUNT", "300", 0);
   void* loaded = dlopen(name, RTLD_NOW);
-  unsetenv("GOMP_SPINCOUNT");  // it is not for the processes that this one starts
+  unsetenv("GOMP_SPINCOUNT");  // child processes must not inherit it
   return loaded;
 }
 
@@ -153,12 +154,12 @@ const std::optional<OpenMP>& openmp() {
   return found;
 }
 
-// When the library is loaded, before a backend can load libgomp in passing, and while the process
-// most likely has one thread, as a change of the environment should.
+// At load time, before a backend can load libgomp implicitly, and while the process most likely has
+// one thread, as changing the environment requires.
 [[maybe_unused]] const bool has_openmp = openmp().has_value();
 
-// The child of fork has none of the pool's threads, and libgomp would wait for them for ever.
-// Installed when the library is loaded: others may have used the pool before plait does.
+// The child of fork has none of the pool's threads, and libgomp would wait for them forever.
+// Installed when the library is loaded, because others may use the pool before plait does.
 [[maybe_unused]] const int fork_handler = pthread_atfork(
     nullptr, nullptr, [] { is_forked_child.store(true, std::memory_order_relaxed); });
 
@@ -169,7 +170,7 @@ bool take_permit() {
 
 void return_permit() { permit_is_taken.store(false, std::memory_order_release); }
 
-// When this thread left the last loop of all threads; libgomp has a team for each caller.
+// When this thread left the last loop on all threads; libgomp has a team for each caller.
 using Clock = std::chrono::steady_clock;
 constinit thread_local Clock::time_point left_at{};
 constexpr std::chrono::microseconds awake_for{4};
@@ -179,8 +180,8 @@ class Loop {
   Loop(RangeFunction function, void* state, std::int64_t count, std::int64_t grain)
       : function_(function), state_(state), count_(count), grain_(grain) {}
 
-  // Runs the range that falls to thread index of the team. The team may be smaller than asked for,
-  // so ranges are made here and not by the caller.
+  // Runs the range of thread index of the team. The team may be smaller than asked for, so ranges
+  // are computed here and not by the caller.
   void run_share(std::int64_t index, std::int64_t team_size) noexcept {
     const std::int64_t num_ranges = std::min(team_size, std::max<std::int64_t>(count_ / grain_, 1));
     if (index >= num_ranges) return;
@@ -189,13 +190,13 @@ class Loop {
     is_inside_loop = true;
     try {
       function_(state_, begin, end);
-    } catch (...) {  // it cannot leave a thread of the pool
+    } catch (...) {  // it must not leave a thread of the pool
       keep(index, std::current_exception());
     }
     is_inside_loop = false;
   }
 
-  // What a range has thrown, if any has: for the caller, when all have ended.
+  // Rethrows the exception of a range, if any, in the caller, when all have ended.
   void throw_first() const {
     if (thrown_) std::rethrow_exception(thrown_);
   }
@@ -209,7 +210,7 @@ class Loop {
   }
 
   // Ranges differ by at most one iteration. Long ones start at multiples of 64, so that vectors
-  // stay aligned and no cache line is written by two threads.
+  // stay aligned and no two threads write one cache line.
   std::int64_t start_of(std::int64_t index, std::int64_t num_ranges) const {
     const std::int64_t start = count_ / num_ranges * index + std::min(index, count_ % num_ranges);
     const bool is_long = count_ / num_ranges >= grain_ + 64;
@@ -219,13 +220,13 @@ class Loop {
   const RangeFunction function_;
   void* const state_;
   const std::int64_t count_, grain_;
-  std::mutex mutex_;  // over the exception of the first range that threw
+  std::mutex mutex_;  // guards the exception of the first range that threw
   std::exception_ptr thrown_;
   std::int64_t thrown_by_ = 0;
 };
 
-// Threads for where there is no libgomp. The caller is thread 0 of the team; never destroyed,
-// because the others outlive main.
+// The threads where there is no libgomp. The caller is thread 0 of the team. Never destroyed,
+// because the other threads outlive main.
 class OwnThreads {
  public:
   void run(Loop& loop, int team_size) {
@@ -246,7 +247,7 @@ class OwnThreads {
  private:
   void work(int index) {
     std::unique_lock lock(mutex_);
-    // A worker is made before the region that needs it begins, under the mutex.
+    // A worker is started before the region that needs it begins, under the mutex.
     for (std::uint64_t seen = generation_ - 1;;) {
       started_.wait(lock, [&] { return generation_ != seen; });
       seen = generation_;

@@ -1,4 +1,4 @@
-// See progress.h. How often the clock is read follows how fast the work goes.
+// See progress.h. The interval between reads of the clock adapts to the speed of the work.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/progress.h>
 
@@ -43,7 +43,7 @@ struct Listener {
   double after;
 };
 std::mutex mutex;
-// Never destroyed: work may go on while the process exits.
+// Never destroyed: work may continue while the process exits.
 std::shared_ptr<const Listener>& listener() {
   static auto& listener = *new std::shared_ptr<const Listener>(std::make_shared<Listener>(
       Listener{isatty(2) ? ProgressCallback(show_line) : ProgressCallback(), 1.0}));
@@ -56,7 +56,7 @@ std::shared_ptr<const Listener> current() {
 void install(ProgressCallback callback, double after) {
   auto made = std::make_shared<const Listener>(Listener{std::move(callback), after});
   const std::lock_guard lock(mutex);
-  std::swap(listener(), made);  // the old one goes when the lock is gone
+  std::swap(listener(), made);  // the old one is destroyed after the lock is released
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ ProgressScope::ProgressScope(const char* what, std::int64_t total)
     next_ = never;
     return;
   }
-  start_ = last_look_ = now();
+  start_ = last_poll_ = now();
   if (total == 0) of_unknown = this;
 }
 
@@ -86,15 +86,15 @@ void ProgressScope::step_of_unknown() {
   if (of_unknown) of_unknown->step();
 }
 
-void ProgressScope::look() {
+void ProgressScope::poll() {
   const double time = now();
-  // Looks come about ten times between messages.
-  if (time - last_look_ < between / 20)
+  // About ten polls fall between two messages.
+  if (time - last_poll_ < between / 20)
     stride_ = std::min<std::int64_t>(stride_ * 2, 1 << 20);
-  else if (time - last_look_ > between / 5)
+  else if (time - last_poll_ > between / 5)
     stride_ = std::max<std::int64_t>(stride_ / 2, 1);
   next_ = done_ + stride_;
-  last_look_ = time;
+  last_poll_ = time;
   if (time - last_told_ >= between) tell(false);
 }
 

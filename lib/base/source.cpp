@@ -1,7 +1,7 @@
 // The current source of a thread, and the table of interned lines.
 //
-// Recording a line must cost next to nothing, because every operation of an eager program does it:
-// a thread keeps the two words it was given, and only an equation or an error turns them into a
+// Recording a line must cost next to nothing, because every operation of an eager program does it.
+// So a thread keeps the two words it was given, and only an equation or an error turns them into a
 // Source. Lines live as long as the program, so a Source can be kept in a jaxpr that outlives its
 // module.
 // SPDX-License-Identifier: Apache-2.0
@@ -63,8 +63,8 @@ struct LineTable {
 };
 
 LineTable& line_table() {
-  // Never destroyed: a static jaxpr may print its sources while the process exits. Around fork the
-  // mutex is held, so that the child does not inherit one locked by a thread it does not have.
+  // Never destroyed: a static jaxpr may print its sources while the process exits. The mutex is
+  // held around fork, so that the child does not inherit it locked by a thread it does not have.
   static LineTable& table = *[] {
     pthread_atfork([] { line_table().mutex.lock(); }, [] { line_table().mutex.unlock(); },
                    [] { line_table().mutex.unlock(); });
@@ -77,8 +77,8 @@ struct ThreadState {
   const char* file = nullptr;  // the remembered line; null when there is none
   int line = 0;
   Source scope;                  // of the innermost SourceScope
-  std::size_t scope_length = 0;  // of the named scopes' path
-  // The remembered line that was interned last, for the many equations of one line.
+  std::size_t scope_length = 0;  // length of the path of named scopes
+  // The last remembered line that was interned: many equations share one line.
   const char* interned_file = nullptr;
   int interned_line = 0;
   Source interned;
@@ -124,7 +124,8 @@ const Source::Line* intern(const LineView& view) {
   return &*found;
 }
 
-// The names of the scopes that this thread is in, joined; ThreadState::scope_length of it.
+// The path of named scopes of this thread, of which the first ThreadState::scope_length bytes
+// count.
 std::string& scope_path() {
   thread_local std::string path;
   return path;
@@ -137,7 +138,7 @@ Source::Source(std::string_view file, int line, std::string_view function)
 
 Source::Source(const Line& line) : line_(intern(view_of(line))) {}
 
-// Neighbouring equations are mostly of one line, so the last answer is kept.
+// Neighbouring equations mostly share a line, so the last answer is kept.
 Source Source::under(std::string_view transform) const {
   struct Last {
     const Line* from = nullptr;
@@ -147,7 +148,7 @@ Source Source::under(std::string_view transform) const {
   thread_local Last last;
   if (!line_) return *this;
   if (last.from == line_ && last.transform == transform) return last.to;
-  constexpr std::size_t longest = 200;  // of a name that rewriting in a loop would let grow
+  constexpr std::size_t longest = 200;  // of a name that repeated rewriting would let grow
   Source result = *this;
   if (line_->transforms.size() < longest) {
     LineView view = view_of(*line_);
@@ -188,7 +189,7 @@ std::string Source::to_string() const {
 
 Source Source::current() {
   if (state.scope) return state.scope;
-  if (state.scope_length) {  // asked as if there were none
+  if (state.scope_length) {  // looked up as if there were none
     const std::size_t length = std::exchange(state.scope_length, 0);
     const Source line = current();
     state.scope_length = length;
@@ -222,8 +223,8 @@ bool Source::is_python() {
   return !state.file && source_provider.load(std::memory_order_acquire) != nullptr;
 }
 
-// An equation within another's rewriting is of a program that stands for that one, as a called
-// function or a decomposition does: it is in its scopes.
+// An equation inside the rewriting of another belongs to a program that stands for that one, such
+// as a called function or a decomposition: it takes its scopes.
 SourceScope::SourceScope(Source source) : previous_(state.scope) {
   if (!source) return;
   state.scope = source;

@@ -20,7 +20,7 @@ bool is_name_at(const std::string& text, std::size_t at, const std::string& name
   return (at == 0 || !is_in_name(text[at - 1])) && (end == text.size() || !is_in_name(text[end]));
 }
 
-// Where the digits of "8*" before a name begin, or the name itself.
+// The start of the digits of "8*" before a name, or of the name itself.
 std::size_t start_of_product(const std::string& text, std::size_t name) {
   if (name < 2 || text[name - 1] != '*') return name;
   std::size_t begin = name - 1;
@@ -30,7 +30,7 @@ std::size_t start_of_product(const std::string& text, std::size_t name) {
   return is_number ? begin : name;
 }
 
-// coefficient * part in terms of the whole.
+// coefficient * part in terms of the whole size.
 std::string in_wholes(std::int64_t coefficient, const SpokenSize& size, bool follows_product) {
   const auto [part, whole, factor] = size;
   if (coefficient % factor == 0)

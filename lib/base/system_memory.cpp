@@ -19,7 +19,7 @@ void* allocate_from_system(std::size_t bytes) noexcept {
     void* pointer = nullptr;
     return posix_memalign(&pointer, alignment, bytes) == 0 ? pointer : nullptr;
   }
-  // An aligned start is what lets the kernel back the block by huge pages: 512 times fewer faults.
+  // An aligned start lets the kernel use huge pages for the block: 512 times fewer faults.
   const std::size_t reserved = bytes + huge_page;
   void* mapping =
       mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

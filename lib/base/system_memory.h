@@ -1,4 +1,4 @@
-// Blocks of memory: the sizes that they have, and where they come from.
+// Blocks of memory: their size classes, and their allocation by the system.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -45,7 +45,7 @@ constexpr int num_small_classes = class_of(largest_small) + 1;
 constexpr int num_classes = class_of(largest_request) + 1;
 static_assert(class_bytes(num_small_classes - 1) == largest_small);
 
-// Memory that is asked for and given back as a whole; null when the system has none.
+// Memory allocated and freed as a whole; null when the system has none.
 void* allocate_from_system(std::size_t bytes) noexcept;
 void free_to_system(void* pointer, std::size_t bytes) noexcept;
 

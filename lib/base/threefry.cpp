@@ -25,7 +25,7 @@ template <int r0, int r1, int r2, int r3>
   x = x + y, y = rotate_left<r3>(y) ^ x;
 }
 
-// threefry2x32 of eight counters, in place. Out of line, g++ would pass both words through memory.
+// threefry2x32 of eight counters, in place. Not inlined, g++ would pass both words through memory.
 [[gnu::always_inline]] inline void mix(ThreefryKey key, Words& x, Words& y) {
   const std::uint32_t k0 = key[0], k1 = key[1], k2 = k0 ^ k1 ^ 0x1BD11BDAu;
   x = x + k0, y = y + k1;
@@ -41,7 +41,7 @@ template <int r0, int r1, int r2, int r3>
   x = x + k2, y = y + (k0 + 5);
 }
 
-// How the two output words become the bits of one element.
+// Forms the bits of one element from the two output words.
 template <class T>
 T combine(std::uint32_t x, std::uint32_t y) {
   if constexpr (sizeof(T) == 8)
@@ -56,7 +56,7 @@ void fill(ThreefryKey key, std::uint64_t first, std::span<T> dst) {
   constexpr std::uint32_t lanes[width] = {0, 1, 2, 3, 4, 5, 6, 7};
   std::size_t i = 0;
   while (i < dst.size()) {
-    // The high counter word is one value up to the next multiple of 2^32.
+    // The high counter word is constant up to the next multiple of 2^32.
     const std::uint64_t index = first + i;
     const std::uint64_t until_carry = (std::uint64_t{1} << 32) - (index & 0xFFFFFFFFu);
     const std::size_t end = i + std::min<std::uint64_t>(dst.size() - i, until_carry);

@@ -1,4 +1,4 @@
-// Squares of numbers in registers, transposed.
+// Transposes square matrices held in registers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace plait {
 
-// a and b as rows of a square: what lies beside its diagonal, `by` lanes wide, changes places.
+// For rows a and b of a square: swaps the off-diagonal blocks, which are `by` lanes wide.
 template <int by, class V, int... j>
 [[gnu::always_inline]] inline void exchange_lanes(V& a, V& b, std::integer_sequence<int, j...>) {
   constexpr int width = sizeof...(j);
@@ -17,7 +17,7 @@ template <int by, class V, int... j>
   a = low;
 }
 
-// rows[i][j] and rows[j][i] are exchanged.
+// Exchanges rows[i][j] and rows[j][i].
 template <int by = 1, class T, int N>
 [[gnu::always_inline]] inline void transpose_lanes(Pack<T, N> (&rows)[N]) {
   if constexpr (by < N) {

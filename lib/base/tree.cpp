@@ -181,7 +181,7 @@ void match_prefix(const TreeDef& prefix, const TreeDef& structure, const std::st
     result.insert(result.end(), structure.num_leaves(), leaf++);
     return;
   }
-  // A list and a tuple are both sequences here: in_axes=[0, None] is what users write.
+  // Lists and tuples both count as sequences here, because users write in_axes=[0, None].
   auto is_sequence = [](const TreeDef& def) {
     return def.kind() == TreeDef::Kind::tuple || def.kind() == TreeDef::Kind::list;
   };

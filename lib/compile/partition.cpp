@@ -7,7 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partition.h"
 
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include <queue>
 #include <unordered_map>

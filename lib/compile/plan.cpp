@@ -7,7 +7,8 @@
 #include "plan.h"
 
 #include <plait/base/progress.h>
-#include <plait/ops_control.h>
+#include <plait/compile/compile.h>
+#include <plait/control/primitives.h>
 
 #include "compile/arena.h"
 
@@ -239,14 +240,17 @@ class Planner {
             View{nullptr, in_memory(program_->aval(atom)).dtype, layout.shape, layout.strides}};
   }
 
+  static Step::Body body_of(std::string label, const Jaxpr& program) {
+    return {std::move(label), [program] { return compile(program); }};
+  }
   static void add_bodies(const Params& params, std::vector<Step::Body>& bodies) {
     for (const auto& [name, value] : open_bodies(params).entries()) {
       // One of named sizes is compiled when these are known.
       if (const Jaxpr* body = std::get_if<Jaxpr>(&value); body && (*body)->sizes.empty())
-        bodies.push_back({name, *body});
+        bodies.push_back(body_of(name, *body));
       if (const auto* list = std::get_if<std::vector<Jaxpr>>(&value))
         for (std::size_t i = 0; i < list->size(); ++i)
-          bodies.push_back({"branch " + std::to_string(i), (*list)[i]});
+          bodies.push_back(body_of("branch " + std::to_string(i), (*list)[i]));
     }
   }
 

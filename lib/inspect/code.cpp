@@ -1,15 +1,17 @@
 // A program as code: a function with a line for each equation, after those of the bodies in it. See
 // inspect.h.
 //
-// Bodies are written once, whoever holds them, and are made to jaxprs by `staged` (staged.h), which
-// fixes their inputs and sizes; a program with named sizes is one too. What plait::lax has no
-// function for is bound by name. Source lines and scopes are no part of a program: where the scope
-// changes, a comment names it.
+// A body is written once, however often it occurs, and becomes a jaxpr through `staged` (staged.h),
+// which fixes its inputs and sizes; so does a program with named sizes. An equation without a
+// function of plait::lax is bound by name. Source lines and scopes are not part of a program: where
+// the scope changes, a comment names it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <unordered_map>
 
 #include "inspect/code.h"
+
+#include <plait/rules/inline.h>
 
 namespace plait {
 namespace {
@@ -21,7 +23,7 @@ std::string identifier(std::string_view text) {
   return name;
 }
 
-// What stands between "lambda" and "let": sizes, inputs with their types, constraints.
+// The text between "lambda" and "let": sizes, inputs with their types, constraints.
 std::string header_of(const Jaxpr& jaxpr) {
   Builder builder;
   for (const Aval& aval : jaxpr->input_avals()) builder.add_binder(aval);
@@ -33,10 +35,11 @@ std::string header_of(const Jaxpr& jaxpr) {
 
 class ProgramWriter {
  public:
-  ProgramWriter(const Jaxpr& jaxpr, Language language, const std::string& name) : words_(language) {
+  ProgramWriter(const Jaxpr& jaxpr, Language language, const std::string& name)
+      : syntax_(language) {
     taken_.emplace(identifier(name), 1);
     const std::string own = function_of(jaxpr, identifier(name), Place::outermost);
-    if (words_.is_python()) {
+    if (syntax_.is_python()) {
       code_.text = "import plait\nfrom plait import lax\n";
     } else {
       code_.text = "#include <plait/plait.h>\n\n#include <vector>\n";
@@ -52,21 +55,21 @@ class ProgramWriter {
   enum class Place { outermost, body };
 
   std::string comment(const std::string& text) const {
-    return (words_.is_python() ? "# " : "// ") + text + "\n";
+    return (syntax_.is_python() ? "# " : "// ") + text + "\n";
   }
   std::string unique(const std::string& name) {
     const int count = ++taken_[name];
     return count == 1 ? name : unique(name + "_" + std::to_string(count));
   }
 
-  // The name of a body, which is written where it is new.
+  // The name of a body, which is written on its first use.
   std::string body_name(const Jaxpr& body, const std::string& wanted) {
     std::vector<std::pair<Jaxpr, std::string>>& same = bodies_[body.hash()];
     for (const auto& [known, name] : same)
       if (known == body) return name;
     const std::string name = unique(wanted);
     bodies_[body.hash()].emplace_back(body, name);
-    text_ += function_of(body, name, Place::body);  // those in it are written before
+    text_ += function_of(body, name, Place::body);  // nested bodies are written before it
     return name;
   }
 
@@ -84,17 +87,18 @@ class ProgramWriter {
         [&](const auto& v) -> std::string {
           using T = std::decay_t<decltype(v)>;
           if constexpr (std::is_same_v<T, bool>)
-            return words_.flag(v);
+            return syntax_.flag(v);
           else if constexpr (std::is_same_v<T, Dim>)
-            return words_.is_python() ? words_.dim(v) : "plait::Dim(" + words_.dim(v) + ")";
+            return syntax_.is_python() ? syntax_.dim(v) : "plait::Dim(" + syntax_.dim(v) + ")";
           else if constexpr (std::is_same_v<T, Shape>)
-            return words_.shape(v);
+            return syntax_.shape(v);
           else if constexpr (std::is_same_v<T, double>)
-            return words_.real(v);
+            return syntax_.real(v);
           else if constexpr (std::is_same_v<T, DType>)
-            return words_.dtype(v);
+            return syntax_.dtype(v);
           else if constexpr (std::is_same_v<T, std::string>)
-            return words_.is_python() ? words_.quoted(v) : "std::string(" + words_.quoted(v) + ")";
+            return syntax_.is_python() ? syntax_.quoted(v)
+                                       : "std::string(" + syntax_.quoted(v) + ")";
           else if constexpr (std::is_same_v<T, Jaxpr>)
             return body_name(v, identifier(owner + "_" + name));
           else if constexpr (std::is_same_v<T, Callable>)
@@ -103,26 +107,27 @@ class ProgramWriter {
             std::vector<std::string> names;
             for (const Jaxpr& body : v)
               names.push_back(body_name(body, identifier(owner + "_" + name)));
-            return (words_.is_python() ? "" : "std::vector<plait::Jaxpr>") + words_.list(names);
+            return (syntax_.is_python() ? "" : "std::vector<plait::Jaxpr>") + syntax_.list(names);
           }
         },
         value);
   }
 
-  // The equation by the name of its primitive.
+  // A call of bind with the name of the primitive.
   std::string bind_call(const Equation& equation) {
     const std::string primitive(equation.primitive->name());
-    const ParamValue* named = equation.params.find("name");
+    const Inline::Rule* inlining = Inline::table().find(*equation.primitive);
+    const ParamValue* named = equation.params.find(inlining ? inlining->title : "name");
     const std::string* owner = named ? std::get_if<std::string>(named) : nullptr;
     std::vector<std::string> arguments, operands, params;
-    for (const Atom& atom : equation.inputs) operands.push_back(words_.atom(atom));
+    for (const Atom& atom : equation.inputs) operands.push_back(syntax_.atom(atom));
     for (const auto& [name, value] : equation.params.entries()) {
       const std::string text = param_text(name, value, owner ? *owner : primitive);
-      params.push_back(words_.is_python() ? name + "=" + text
-                                          : "{" + words_.quoted(name) + ", " + text + "}");
+      params.push_back(syntax_.is_python() ? name + "=" + text
+                                           : "{" + syntax_.quoted(name) + ", " + text + "}");
     }
-    arguments.push_back(words_.quoted(primitive));
-    if (words_.is_python()) {
+    arguments.push_back(syntax_.quoted(primitive));
+    if (syntax_.is_python()) {
       arguments.insert(arguments.end(), operands.begin(), operands.end());
       arguments.insert(arguments.end(), params.begin(), params.end());
       return "plait.bind(" + joined(arguments) + ")";
@@ -133,16 +138,16 @@ class ProgramWriter {
   }
 
   std::string line_of(const JaxprData& jaxpr, const Equation& equation) {
-    const std::optional<std::string> lax = lax_call(jaxpr, equation, words_);
+    const std::optional<std::string> lax = lax_call(jaxpr, equation, syntax_);
     const std::string call = lax ? *lax : bind_call(equation);
     std::vector<std::string> names, types;
     for (const Var& var : equation.outputs) {
-      names.push_back(words_.name(var));
+      names.push_back(syntax_.name(var));
       types.push_back(jaxpr.aval(var).to_string());
     }
     const std::string type = types.empty() ? "" : "  " + comment(joined(types));
     const std::string end = type.empty() ? "\n" : type;
-    if (words_.is_python())
+    if (syntax_.is_python())
       return "    " + (names.empty() ? "" : joined(names) + " = ") + call + end;
     if (names.empty()) return "  " + call + ";" + end;
     if (names.size() == 1) return "  const plait::Array " + names[0] + " = " + call + ";" + end;
@@ -158,7 +163,7 @@ class ProgramWriter {
     for (const Equation& equation : jaxpr.equations) {
       const std::string now = equation.source ? equation.source->scope : "";
       if (now != scope)
-        text += (words_.is_python() ? "    " : "  ") + comment(now.empty() ? "in no scope" : now);
+        text += (syntax_.is_python() ? "    " : "  ") + comment(now.empty() ? "in no scope" : now);
       scope = now;
       text += line_of(jaxpr, equation);
     }
@@ -167,19 +172,19 @@ class ProgramWriter {
 
   std::string function_of(const Jaxpr& jaxpr, const std::string& name, Place place) {
     const bool is_staged = place == Place::body || !jaxpr->sizes.empty();
-    const std::string lines = lines_of(*jaxpr);  // first, for it names bodies
+    const std::string lines = lines_of(*jaxpr);  // first, because it names bodies
     std::vector<std::string> sizes, inputs, types, outputs;
-    for (const Dim size : jaxpr->sizes) sizes.push_back(words_.size_name(size));
+    for (const Dim size : jaxpr->sizes) sizes.push_back(syntax_.size_name(size));
     for (int i = 0; i < jaxpr->num_binders; ++i) {
-      inputs.push_back(words_.name(Var{i}));
+      inputs.push_back(syntax_.name(Var{i}));
       types.push_back(jaxpr->avals[std::size_t(i)].to_string());
     }
-    for (const Atom& atom : jaxpr->outputs) outputs.push_back(words_.atom(atom));
-    if (words_.is_python()) {
+    for (const Atom& atom : jaxpr->outputs) outputs.push_back(syntax_.atom(atom));
+    if (syntax_.is_python()) {
       std::vector<std::string> parameters = sizes;
       parameters.insert(parameters.end(), inputs.begin(), inputs.end());
       const std::string header =
-          is_staged ? "@plait.staged(" + words_.quoted(header_of(jaxpr)) + ")\n" : "";
+          is_staged ? "@plait.staged(" + syntax_.quoted(header_of(jaxpr)) + ")\n" : "";
       return "\n\n" + header + "def " + name + "(" + joined(parameters) +
              "):" + (is_staged ? "\n" : "  # " + joined(types) + "\n") + lines + "    return " +
              (outputs.empty() ? "()" : joined(outputs)) + "\n";
@@ -216,7 +221,7 @@ class ProgramWriter {
            (one ? outputs[0] : "{" + joined(outputs) + "}") + ";\n}\n";
   }
 
-  CodeWords words_;
+  CodeSyntax syntax_;
   Code code_;
   std::string text_;  // bodies
   std::unordered_map<std::string, int> taken_;

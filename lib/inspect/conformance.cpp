@@ -1,11 +1,12 @@
 // The laws of a backend over every primitive and dtype. See conformance.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/conformance.h>
+#include <plait/inspect/conformance.h>
 
-#include <plait/ops.h>
-#include <plait/run.h>
-#include <plait/tolerance.h>
-#include <plait/wait.h>
+#include <plait/compile/compile.h>
+#include <plait/inspect/tolerance.h>
+#include <plait/primitives/primitives.h>
+#include <plait/rules/inline.h>
+#include <plait/trace/wait.h>
 
 #include <dlfcn.h>
 
@@ -25,10 +26,12 @@ constexpr DType dtypes[] = {DType::float64, DType::float32,    DType::bfloat16, 
                             DType::int32,   DType::int64,      DType::int16,    DType::int8,
                             DType::uint64,  DType::uint32,     DType::uint16,   DType::uint8,
                             DType::bool_,   DType::complex128, DType::complex64};
-// Examples at once: vectors of every width, and a rest; and, in float32, what threads divide.
+// Examples at once: odd sizes for every vector width; and, for float32, enough to divide among
+// threads.
 constexpr std::int64_t many = 101, most = 20011;
 
-// The case in another dtype, in place of float64; where it has none, of int32 that is no index.
+// The case in another dtype in place of float64, or of int32 that is not an index where it has no
+// float64.
 std::optional<Case> in_dtype(const Case& one, DType dtype) {
   auto has = [&](DType own) {
     return std::any_of(one.inputs.begin(), one.inputs.end(),
@@ -44,7 +47,7 @@ std::optional<Case> in_dtype(const Case& one, DType dtype) {
     input.aval.dtype = dtype;
     changed = true;
   }
-  // What has nothing to change is tried as it is, once.
+  // A case without such inputs is tried unchanged, once.
   if (!changed) return dtype == DType::float64 ? std::optional<Case>(one) : std::nullopt;
   try {
     if (other.primitive) infer(*other.primitive, other.avals(), other.params);
@@ -60,7 +63,7 @@ DType dtype_of(const Case& one) {
   return one.inputs.empty() ? DType::float64 : one.inputs[0].aval.dtype;
 }
 
-// Values that arithmetic must hand on: NaN, infinities, signed zeros, at every so many places.
+// Values that arithmetic must propagate: NaN, infinities, signed zeros, every step elements.
 Array special_values(const Array& like, std::int64_t step) {
   const double special[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0};
   Array result = laws::converted(like, like.dtype());
@@ -75,13 +78,13 @@ Array special_values(const Array& like, std::int64_t step) {
   return result;
 }
 
-// What one primitive or composite is tried on, in one dtype.
+// Tries one primitive or composite in one dtype.
 class Trial {
  public:
   Trial(const Backend& backend, const ConformanceOptions& options, ConformanceRow& row)
       : backend_(backend), options_(options), row_(row) {}
 
-  // False when the case asks nothing: it holds no equation, or cannot be traced.
+  // False when the case tests nothing: it holds no equation, or cannot be traced.
   bool run(const Case& one) {
     if (row_.state == State::failed) return true;  // the first failure is enough
     Jaxpr program;
@@ -118,9 +121,9 @@ class Trial {
     ++row_.samples;
   }
 
-  // Of elementwise primitives, in all inputs at once; of others in one after the other, so few that
-  // most sums are numbers. Not in weights that padding meets: it is nothing to some libraries, and
-  // zero, times infinity, to others.
+  // For elementwise primitives, special values are in all inputs at once; for others, in one input
+  // at a time, and so few that most sums are numbers. Not in weights that padding multiplies: some
+  // libraries skip it, and others compute zero times infinity.
   static std::vector<Arrays> with_special_values(const Equation& equation, const Arrays& inputs) {
     if (Pointwise::table().find(*equation.primitive)) {
       Arrays special;
@@ -136,7 +139,7 @@ class Trial {
     return all;
   }
 
-  // Whether the backend takes an equation; notes why not.
+  // Whether the backend claims an equation; records the reason if not.
   bool takes(const JaxprData& program, const Equation& equation) {
     std::vector<Aval> inputs, outputs;
     for (const Atom& atom : equation.inputs) inputs.push_back(program.aval(atom));
@@ -147,9 +150,11 @@ class Trial {
     const Support support = backend_.supports(equation, inputs, outputs);
     if (support) return true;
     if (!row_.detail.empty()) return false;
-    row_.detail = Eval::table().find(*equation.primitive)                           ? "reference"
-                  : holds_bodies(equation.params) && !equation.params.has("symbol") ? "control"
-                                                                                    : "decomposed";
+    const Inline::Rule* inlining = Inline::table().find(*equation.primitive);
+    const bool is_claimable = inlining && inlining->when == Inline::When::unclaimed;
+    row_.detail = Eval::table().find(*equation.primitive)          ? "reference"
+                  : holds_bodies(equation.params) && !is_claimable ? "control"
+                                                                   : "decomposed";
     if (!support.reason.empty()) row_.detail += ": " + support.reason;
     return false;
   }
@@ -160,7 +165,7 @@ class Trial {
     return laws::kernel_violation(backend_, program, inputs, run_without(program, buffers));
   }
 
-  // What those give that run everything: the reference, and loops and branches over it.
+  // The reference backend, and loops and branches over it: these run everything.
   static std::vector<const Backend*> everything() {
     std::vector<const Backend*> backends;
     for (const char* name : {"control", "reference"})
@@ -174,7 +179,7 @@ class Trial {
     return results;
   }
 
-  // Programs that transforms make of the case.
+  // Programs that transforms make from the case.
   void add_transformed(const Case& one, const Arrays& inputs,
                        std::vector<std::pair<std::string, Jaxpr>>& programs) const {
     const Function f = one.function();
@@ -184,7 +189,7 @@ class Trial {
       try {
         programs.emplace_back(name, make());
       } catch (const Error&) {
-        // What is refused by name is no matter of backends.
+        // A named refusal does not concern the backend.
       }
     };
     add("vmap of f", [&] {
@@ -211,7 +216,7 @@ class Trial {
     });
   }
 
-  // The program on the backend and the reference gives what the reference alone gives.
+  // Requires the result of the backend with the reference to equal that of the reference alone.
   std::optional<std::string> program_law(const Jaxpr& program) const {
     std::vector<Buffer> inputs;
     for (std::size_t i = 0; i < program->input_avals().size(); ++i) {
@@ -245,7 +250,7 @@ class Trial {
   ConformanceRow& row_;
 };
 
-// A row for each dtype in which the cases can be.
+// A row for each dtype that the cases support.
 void try_cases(const Backend& backend, const ConformanceOptions& options, const std::string& name,
                const std::vector<Case>& cases, std::vector<ConformanceRow>& rows) {
   std::map<DType, ConformanceRow> by_dtype;
@@ -261,7 +266,7 @@ void try_cases(const Backend& backend, const ConformanceOptions& options, const 
       const bool asked = Trial(backend, options, row).run(*other);
       if (is_first && !asked) by_dtype.erase(at);
     }
-  // In float32, as many examples as several threads divide; kernels alone.
+  // In float32, enough examples for several threads; kernels only.
   for (const Case& one : cases) {
     const auto row = by_dtype.find(DType::float32);
     if (row == by_dtype.end() || row->second.samples == 0) break;

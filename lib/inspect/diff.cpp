@@ -1,11 +1,11 @@
 // How two programs differ, equation by equation. See inspect.h.
 //
-// Equations are aligned twice: first those that say the same of values that come from the same
-// primitives, by a longest common subsequence; then, in each gap that is left, those of the same
-// primitive. Which values correspond follows from that, and so which of the aligned equations are
-// the same: a change does not make what comes after it differ.
+// Equations are aligned in two passes. First, by a longest common subsequence, those with the same
+// text whose operands come from the same primitives; then, in each remaining gap, those of the same
+// primitive. The correspondence of values follows, and so does which of the aligned equations are
+// equal: a change does not make later equations differ.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/inspect.h>
+#include <plait/inspect/inspect.h>
 
 #include <algorithm>
 #include <ostream>
@@ -19,7 +19,7 @@ std::size_t combine(std::size_t hash, std::size_t more) {
   return hash * 0x9e3779b97f4a7c15U + more;
 }
 
-// The equation that makes each var; -1 for inputs.
+// The equation that defines each var; -1 for inputs.
 std::vector<int> definitions(const JaxprData& jaxpr) {
   std::vector<int> result(jaxpr.avals.size(), -1);
   for (std::size_t i = 0; i < jaxpr.equations.size(); ++i)
@@ -61,9 +61,9 @@ struct Range {
 };
 using Pairs = std::vector<std::pair<int, int>>;
 
-// A longest common subsequence of a[first] and b[second], appended to pairs in order: the ends,
-// then Myers, "An O(ND) difference algorithm and its variations" (1986). Ranges that have little in
-// common are given up on, and have nothing in common then.
+// Appends a longest common subsequence of a[first] and b[second] to pairs, in order: common ends
+// first, then Myers, "An O(ND) difference algorithm and its variations" (1986). Ranges with little
+// in common are abandoned, as if they had nothing in common.
 void align(const Keys& a, Range first, const Keys& b, Range second, Pairs& pairs) {
   while (first.size() > 0 && second.size() > 0 &&
          a[std::size_t(first.begin)] == b[std::size_t(second.begin)])
@@ -119,7 +119,7 @@ void align(const Keys& a, Range first, const Keys& b, Range second, Pairs& pairs
   pairs.insert(pairs.end(), tail.rbegin(), tail.rend());
 }
 
-// Pairs of equations that correspond.
+// Corresponding equations, in pairs.
 Pairs aligned(const JaxprData& first, const JaxprData& second) {
   const int n = int(first.equations.size()), m = int(second.equations.size());
   Pairs exact, all;
@@ -136,7 +136,7 @@ Pairs aligned(const JaxprData& first, const JaxprData& second) {
   return all;
 }
 
-// Which vars of the second program those of the first are.
+// For each var of the first program, the corresponding one of the second.
 using Correspondence = std::vector<int>;
 
 bool same_atom(const Atom& a, const Atom& b, const Correspondence& seconds) {
@@ -211,7 +211,7 @@ std::vector<Jaxpr> bodies_of(const ParamValue* value) {
   return value && is_body(*value) ? std::get<std::vector<Jaxpr>>(*value) : std::vector<Jaxpr>();
 }
 
-// What is different in parameters, a line for each, and the differences of bodies.
+// The differences of parameters, a line for each, and those of bodies.
 std::string params_text(const Params& first, const Params& second) {
   std::vector<std::string> names;
   for (const Params* params : {&first, &second})
@@ -245,7 +245,7 @@ std::string changed_text(const Equation& a, const JaxprData& second, const Equat
                          const Correspondence& seconds) {
   std::string text = "~ " + line_of(second, b) + "\n";
   if (!same_atoms(a.inputs, b.inputs, seconds)) {
-    // An operand of the first program under the name that it has in the second, where it is there.
+    // An operand of the first program, under its name in the second if it has one.
     const auto name = [&](const Atom& atom) {
       const int second_id = atom.is_var() ? seconds[std::size_t(atom.var().id)] : -1;
       if (second_id >= 0) return var_name(second_id);
@@ -289,7 +289,7 @@ std::string Difference::to_string() const {
   if (const std::string a = header_of(*first_), b = header_of(*second_); a != b)
     text += "~ inputs: " + a + " -> " + b + "\n";
   std::size_t same = 0;
-  const auto leave_out = [&] {  // equations that are the same
+  const auto leave_out = [&] {  // unchanged equations
     if (same > 0)
       text +=
           "  (" + std::to_string(same) + (same == 1 ? " equation" : " equations") + " the same)\n";

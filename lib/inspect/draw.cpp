@@ -20,7 +20,7 @@ constexpr const char* script =
 #include <draw.js.inc>
     ;
 
-// The lines of a program by number, each once.
+// The source lines of a program, numbered, each once.
 class Lines {
  public:
   int add(const Source& source) {
@@ -58,7 +58,7 @@ std::string_view name_of(DrawColor color) {
 
 std::string number(int value) { return std::to_string(value); }
 
-// One list for each thing that is known of nodes, so that their names are written once.
+// One list for each attribute of nodes, so that its name is written once.
 std::string nodes_json(const DrawGraph& graph, StringTable& strings, Lines& lines) {
   std::string json = "{";
   auto column = [&](const char* name, auto text) {

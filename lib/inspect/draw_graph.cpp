@@ -1,17 +1,19 @@
 // The boxes of a picture: a tree of named scopes, calls, loops and their branches, whose leaves are
 // equations, inputs and outputs.
 //
-// Values flow into the bodies of calls as if these were written where they are called; bodies of
-// loops and branches have inputs of their own. An input is drawn where it is used first. Scopes of
-// the forward and of the backward pass are apart, for else each would come before the other.
+// Values flow into the bodies of calls as if these were inlined; bodies of loops and branches have
+// inputs of their own. An input is drawn at its first use. The scopes of the forward and of the
+// backward pass are separate boxes, because otherwise each would precede the other.
 // SPDX-License-Identifier: Apache-2.0
 #include "inspect/draw_graph.h"
 #include "ir/equation_text.h"
 
-#include <plait/cost.h>
-#include <plait/ops.h>
-#include <plait/ops_control.h>
-#include <plait/transforms.h>
+#include <plait/control/primitives.h>
+#include <plait/primitives/primitives.h>
+#include <plait/rules/cost.h>
+#include <plait/rules/inline.h>
+#include <plait/rules/picture_group.h>
+#include <plait/transforms/transforms.h>
 
 #include <algorithm>
 #include <map>
@@ -22,9 +24,9 @@ namespace plait::inspect {
 namespace {
 
 using Kind = DrawNode::Kind;
-constexpr std::size_t max_nodes = 200'000;  // bodies beyond stay closed: each call draws its own
+constexpr std::size_t max_nodes = 200'000;  // further bodies stay closed: each call draws its own
 
-// As bytes_of, with named sizes as 1.
+// Like bytes_of, with named sizes as 1.
 double least_bytes_of(Aval aval) {
   for (Dim& dim : aval.shape)
     if (!dim.is_constant()) dim = 1;
@@ -32,16 +34,9 @@ double least_bytes_of(Aval aval) {
 }
 
 std::string group_of(const Equation& equation) {
-  const std::string_view name = equation.primitive->name();
-  if (equation.primitive->is_effectful()) return "effect";
-  if (name == "dot_general" || name == "conv" || name.ends_with("_solve")) return "product";
-  if (Pointwise::table().find(*equation.primitive)) return "elementwise";
-  for (std::string_view start : {"reduce", "arg", "cum", "sort", "top_k"})
-    if (name.starts_with(start)) return "reduction";
-  if (Alias::table().find(*equation.primitive)) return "movement";
-  for (std::string_view part : {"gather", "scatter", "slice", "pad", "concatenate", "broadcast"})
-    if (name.find(part) != std::string_view::npos) return "movement";
-  return "other";
+  if (equation.primitive->is_effectful()) return std::string(PictureGroup::effect);
+  const PictureGroup::Rule* group = PictureGroup::table().find(*equation.primitive);
+  return std::string(group ? *group : PictureGroup::other);
 }
 
 class GraphBuilder {
@@ -64,7 +59,7 @@ class GraphBuilder {
   }
 
  private:
-  // What a var stands for: the leaf that makes it, once that is drawn.
+  // The value of a var: the leaf that computes it, once drawn.
   struct Value {
     std::string name;
     Aval aval;
@@ -89,7 +84,7 @@ class GraphBuilder {
     return int(values_.size()) - 1;
   }
 
-  // The box of this line's scopes, in a box.
+  // The box for the scopes of this line, inside another box.
   int scope_of(int parent, const Source& source) {
     if (!source || source->scope.empty()) return parent;
     const auto key = std::pair(parent, &*source);
@@ -105,7 +100,7 @@ class GraphBuilder {
       if (is_new)
         place->second = add({Kind::scope, node, name, std::string(transforms), {}, {}, "scope"});
       node = place->second;
-      transforms = {};  // said by the outermost
+      transforms = {};  // shown by the outermost
     }
     return scope_of_line_[key] = node;
   }
@@ -121,7 +116,7 @@ class GraphBuilder {
                       0,
                       least_bytes_of(value.aval)});
   }
-  // Adds a node that reads values, after the inputs that are not drawn yet.
+  // Adds a node that reads values, after drawing its missing inputs.
   int add_reader(DrawNode made, const std::vector<int>& inputs) {
     for (int value : inputs)
       if (value >= 0 && values_[std::size_t(value)].node < 0)
@@ -141,7 +136,7 @@ class GraphBuilder {
     return place->second;
   }
 
-  // Draws a program whose binders have these values; gives those of its outputs, -1 for literals.
+  // Draws a program whose binders have these values; returns those of its outputs, -1 for literals.
   std::vector<int> add_program(const Jaxpr& jaxpr, int parent, std::vector<int> values) {
     values.resize(jaxpr->avals.size(), -1);
     for (const Equation& equation : jaxpr->equations) {
@@ -151,7 +146,7 @@ class GraphBuilder {
         inputs.push_back(atom.is_var() ? values[std::size_t(atom.var().id)] : -1);
       const bool is_open = holds_bodies(equation.params) && graph_.nodes.size() < max_nodes;
       const std::vector<int> results = !is_open ? add_equation(*jaxpr, equation, box, inputs)
-                                       : *equation.primitive == call_p
+                                       : Inline::table().find(*equation.primitive)
                                            ? add_call(*jaxpr, equation, box, inputs)
                                            : add_control(*jaxpr, equation, box, inputs);
       for (std::size_t i = 0; i < results.size(); ++i)
@@ -187,9 +182,9 @@ class GraphBuilder {
     return text_of(program, shown);
   }
 
-  // Calls are what their bodies do; loops and branches do more than what is drawn of them.
+  // A call costs what its body does; loops and branches cost more than their drawn bodies.
   void count_work(DrawNode& node, const JaxprData& program, const Equation& equation) const {
-    if (*equation.primitive == call_p && node.kind == Kind::body) return;
+    if (Inline::table().find(*equation.primitive) && node.kind == Kind::body) return;
     node.is_counted = true;
     if (has_numbers_) {
       const Work work = work_of(program, equation);
@@ -215,14 +210,10 @@ class GraphBuilder {
   std::vector<int> add_call(const JaxprData& program, const Equation& equation, int parent,
                             const std::vector<int>& inputs) {
     DrawNode made = node_of(program, equation, parent, Kind::body);
-    for (const char* key : {"symbol", "name"})
-      if (const ParamValue* text = equation.params.find(key))
-        if (const auto* name = std::get_if<std::string>(text); name && !name->empty()) {
-          made.name = *name;
-          break;
-        }
+    const std::string* title = title_of(*equation.primitive, equation.params);
+    if (title && !title->empty()) made.name = *title;
     const int node = add(std::move(made));
-    const Jaxpr body = body_of_call(equation.params);
+    const Jaxpr body = open_body(equation.params);
     std::vector<int> values = inputs;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i] < 0 && !equation.inputs[i].is_var())
@@ -253,7 +244,7 @@ class GraphBuilder {
   }
 
   void add_outputs(const Jaxpr& jaxpr, const std::vector<int>& results) {
-    constexpr std::size_t few = 4;  // which need no box of their own
+    constexpr std::size_t few = 4;  // too few for a box of their own
     const int box = results.size() <= few ? 0
                                           : add({Kind::scope,
                                                  0,
@@ -282,7 +273,7 @@ class GraphBuilder {
     }
   }
 
-  // Puts children that follow each other together where a box holds many.
+  // Groups consecutive children where a box holds many.
   void split(int root) {
     std::vector<int> open = {root};
     while (!open.empty()) {
@@ -309,7 +300,7 @@ class GraphBuilder {
       name_run(run);
     }
   }
-  // By what it has most of.
+  // Names a run after its most frequent content.
   void name_run(int run) {
     std::map<std::string, int> counts;
     Source line;
@@ -331,7 +322,7 @@ class GraphBuilder {
     graph_.nodes[std::size_t(run)].source = line;
   }
 
-  // Sums over what boxes hold, and boxes in the order of the program.
+  // Sums over the children of boxes, and boxes in program order.
   void count() {
     std::vector<int> order, open = {0};
     while (!open.empty()) {

@@ -1,8 +1,9 @@
-// The order of the children of every box: layers by longest path, then fewer crossings by the mean
-// place of neighbours (Sugiyama, Tagawa, Toda 1981), in time about linear in links and places.
+// Orders the children of every box: layers by longest path, then fewer crossings by the mean
+// position of neighbours (Sugiyama, Tagawa, Toda 1981), in time about linear in links and
+// positions.
 //
-// Boxes are laid out apart from what is around them, so that folding one changes sizes alone, and
-// the page places what it shows without doing this again.
+// Boxes are laid out independently of their surroundings, so that folding one changes sizes only,
+// and the page can place boxes without repeating this.
 // SPDX-License-Identifier: Apache-2.0
 #include "inspect/draw_graph.h"
 
@@ -14,7 +15,7 @@
 namespace plait::inspect {
 namespace {
 
-constexpr int longest_route = 10;  // layers; longer links go straight, and faint
+constexpr int longest_route = 10;  // layers; longer links are straight and faint
 constexpr int sweeps = 6;
 
 // The children of one box.
@@ -43,7 +44,7 @@ class Layering {
     double rank = 0;
   };
 
-  // Each after those that it reads, else in the order of the program. Of boxes that read each other
+  // Each child after those that it reads, otherwise in program order. Where boxes read each other,
   // the first one comes first.
   void add_in_order(const std::vector<int>& children) {
     std::map<int, std::vector<int>> readers;
@@ -69,7 +70,8 @@ class Layering {
     return place_.at(link.from) < place_.at(link.to);
   }
 
-  // Those after which nothing forces them come as late as they can: inputs beside their readers.
+  // Children that nothing forces earlier are placed as late as possible: inputs next to their
+  // readers.
   void choose_layers() {
     std::vector<DrawLayers::Link*> forward;
     for (DrawLayers::Link& link : result_.links)
@@ -142,9 +144,9 @@ class Layering {
   }
 
   DrawLayers& result_;
-  std::unordered_map<int, int> place_;  // of a node among the children
+  std::unordered_map<int, int> place_;  // by node, its index among the children
   std::vector<int> nodes_, layer_;
-  std::vector<Item> items_;  // those of nodes first
+  std::vector<Item> items_;  // nodes first, then links
   std::vector<std::vector<int>> layers_;
 };
 

@@ -1,8 +1,8 @@
-// Times and backends of a picture's equations: those of the executable's steps, found again by
-// line, transforms and primitive and scope, and shared among the equations that agree in these by
-// their cost. What the compiler made of a line otherwise is shared among all that the line wrote.
+// Times and backends of a picture's equations. Steps of the executable are matched by line,
+// transforms, primitive and scope, and their time is divided among matching equations by cost. The
+// time of code that the compiler derived from a line is divided among all equations of that line.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/profile.h>
+#include <plait/inspect/profile.h>
 
 #include <array>
 #include <map>
@@ -16,7 +16,7 @@ namespace {
 std::string line_of(const Source& source) {
   return source ? source->file + "\n" + std::to_string(source->line) : std::string();
 }
-// From the closest to the loosest.
+// From the most to the least specific.
 std::array<std::string, 3> keys_of(const Source& source, const std::string& primitive) {
   const std::string line = line_of(source);
   if (!source) return {line, line, line};
@@ -58,7 +58,7 @@ class Places {
 
   DrawGraph& graph_;
   std::map<std::string, std::vector<int>> nodes_;  // by key
-  std::map<int, double> most_;                     // of those that a node has time of
+  std::map<int, double> most_;                     // the largest share of a node's time
 };
 
 }  // namespace

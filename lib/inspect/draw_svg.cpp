@@ -1,5 +1,5 @@
-// A picture as an SVG without scripts, for papers and pages that show images: what the page shows
-// at first, placed as the page places it (page/draw.js), with widths of text that are guessed.
+// A picture as an SVG without scripts, for papers and pages that show images: the initial view of
+// the page, laid out like the page (page/draw.js), with estimated text widths.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 using namespace inspect;
 
 constexpr double gap_x = 22, gap_y = 42, margin = 16, head = 28;
-constexpr double letter = 7;  // about the width of one, in pixels
+constexpr double letter = 7;  // approximate width of a letter, in pixels
 
 struct Box {
   double x = 0, y = 0, width = 0, height = 0;  // x and y within the box around it, then absolute
@@ -27,7 +27,7 @@ struct Item {
   std::vector<Item*> near[2] = {};  // above, below
 };
 
-// UTF-8 characters, of which texts are cut to a number.
+// Cuts text to a number of UTF-8 characters.
 std::string cut(const std::string& text, std::size_t most) {
   std::size_t count = 0, end = 0;
   for (; end < text.size() && count <= most; ++end)
@@ -35,8 +35,8 @@ std::string cut(const std::string& text, std::size_t most) {
   return count <= most ? text : text.substr(0, end - 1) + "…";
 }
 
-// The nearest numbers, in least squares, of which each is at least its distance beyond the last
-// (pool adjacent violators).
+// The least-squares nearest positions in which each is at least its distance beyond the previous
+// one (pool adjacent violators).
 void spread(std::vector<Item>& row, const std::vector<double>& wanted) {
   struct Block {
     double sum;
@@ -83,7 +83,7 @@ class Picture {
         "\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12.5\">\n<title>" +
         html_text(graph_.nodes[0].name) +
         "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
-    for (int pass = 0; pass < 2; ++pass) {  // what is open lies below the edges
+    for (int pass = 0; pass < 2; ++pass) {  // open boxes are drawn below the edges
       for (std::size_t i = 1; i < boxes_.size(); ++i)
         if (boxes_[i].is_shown && boxes_[i].is_open == (pass == 0)) add_box(int(i), svg);
       if (pass == 0) add_edges(svg);
@@ -241,12 +241,12 @@ class Picture {
 
   using Point = std::pair<double, double>;
 
-  // What flows from one box that is seen to another.
+  // Values that flow from one visible box to another.
   struct Flow {
     int from, to;
-    std::set<std::pair<int, std::string>> arrays = {};  // by who makes them, with their types
+    std::set<std::pair<int, std::string>> arrays = {};  // by producer, with their types
     std::vector<Point> points = {};
-    bool is_far = false;  // goes straight, past what is between
+    bool is_far = false;  // straight, past the layers between
   };
 
   std::vector<Flow> flows() const {
@@ -264,7 +264,7 @@ class Picture {
       into[flow.to].push_back(result.size());
       result.push_back(std::move(flow));
     }
-    for (auto& entry : into) {  // those that end at one box end beside each other
+    for (auto& entry : into) {  // edges into one box end side by side
       std::vector<std::size_t>& numbers = entry.second;
       auto start = [&](std::size_t i) {
         return result[i].points[result[i].points.size() - 2].first;
@@ -302,7 +302,7 @@ class Picture {
            html_text(text) + "</text>\n";
   }
 
-  // Shapes stand where arrays begin, if a box makes one kind, and where they end otherwise.
+  // Shapes label the start of an edge if its box produces one kind, and its end otherwise.
   void add_edges(std::string& svg) const {
     const std::vector<Flow> all = flows();
     std::map<int, std::set<std::pair<int, std::string>>> made;
@@ -324,13 +324,13 @@ class Picture {
     }
   }
 
-  // The box that is seen where this one is.
+  // The visible box at the position of this one.
   int shown(int index) const {
     while (!box(index).is_shown) index = node(index).parent;
     return index;
   }
 
-  // Out of the boxes around its start, through its places, into those around its end.
+  // Routes out of the boxes around its start, through its positions, into those around its end.
   void route(Flow& flow) const {
     const int from = flow.from, to = flow.to;
     std::vector<int> out, into;

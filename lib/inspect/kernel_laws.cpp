@@ -1,4 +1,4 @@
-// The laws of kernels. Outputs and scratch lie between guards, whose bytes must stay.
+// The laws of kernels. Outputs and scratch lie between guard bytes, which must not change.
 // SPDX-License-Identifier: Apache-2.0
 #include "inspect/kernel_laws.h"
 
@@ -12,9 +12,9 @@ namespace {
 using Verdict = std::optional<std::string>;
 
 constexpr std::int64_t guard = 256;       // bytes before and after
-constexpr std::uint8_t untouched = 0xa5;  // what they hold
+constexpr std::uint8_t untouched = 0xa5;  // the content of guards
 
-// Memory between guards, 64-byte aligned as kernels are promised.
+// Memory between guards, with the promised 64-byte alignment.
 class Guarded {
  public:
   explicit Guarded(std::int64_t bytes)
@@ -116,8 +116,8 @@ Verdict threads_violation(const Kernel& kernel, const Jaxpr& group, std::span<co
 
 }  // namespace
 
-// Kernels are compiled for the strides of their inputs, as programs do; those of backends that run
-// single operations too are compiled without, and take any.
+// Kernels are compiled for the strides of their inputs, as in programs. Backends that also run
+// eager operations compile them without strides, for any layout.
 Verdict kernel_violation(const Backend& backend, const Jaxpr& group, const Arrays& inputs,
                          const Arrays& expected) {
   auto compiled_for = [&](const Arrays& arrays) {

@@ -1,13 +1,13 @@
-// What is asked of a kernel by itself, beside its results. See conformance.h.
+// The laws of a kernel besides its results. See conformance.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <plait/compile/backend.h>
-#include <plait/samples.h>
+#include <plait/inspect/samples.h>
 
 namespace plait::laws {
 
-// What is wrong with a backend's kernel of a group, on these inputs; expected are its results.
+// The violation by a backend's kernel of a group, on these inputs; expected are its results.
 std::optional<std::string> kernel_violation(const Backend& backend, const Jaxpr& group,
                                             const Arrays& inputs, const Arrays& expected);
 

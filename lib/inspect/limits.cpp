@@ -1,8 +1,9 @@
-// What the machine does at most: copies of memory that no cache holds, and sums of products in
-// registers, by all threads. Each the best of a few rounds, as others may take the cores meanwhile.
+// The peak rates of the machine: copies of memory that exceeds the caches, and multiply-adds in
+// registers, on all threads. Each is the best of a few rounds, because other processes may use the
+// cores meanwhile.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
-#include <plait/profile.h>
+#include <plait/inspect/profile.h>
 
 #include <immintrin.h>
 
@@ -16,9 +17,9 @@ namespace plait {
 namespace {
 
 constexpr int rounds = 5;
-constexpr int chains = 12, steps = 100'000;  // chains: as many as the units can hold in flight
+constexpr int chains = 12, steps = 100'000;  // chains: as many as the units can overlap
 
-// Sums of products that must not be optimised away.
+// Multiply-adds that must not be optimised away.
 #define PLAIT_CHAINS(name, isa, vector, set, fma)                       \
   __attribute__((target(isa))) void name() {                            \
     vector sum[chains];                                                 \
@@ -33,7 +34,7 @@ PLAIT_CHAINS(wide_products, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps)
 PLAIT_CHAINS(products, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps)
 #undef PLAIT_CHAINS
 
-// The least seconds in which each of so many threads does work(thread).
+// The least seconds in which this many threads each do work(thread).
 template <class Work>
 double seconds_of(int num_threads, const Work& work) {
   using Clock = std::chrono::steady_clock;

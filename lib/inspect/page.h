@@ -1,4 +1,4 @@
-// Pages: what draw and profile write as text for browsers and for other programs.
+// Text that draw and profile write for browsers and other programs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,13 +11,12 @@ namespace plait::inspect {
 
 // Text within HTML or SVG.
 std::string html_text(std::string_view text);
-// A JSON string with its quotes, which may also stand in a <script>: bytes that are no UTF-8 are
-// written as "?".
+// A quoted JSON string, safe inside a <script>; bytes that are not UTF-8 are written as "?".
 std::string json_text(std::string_view text);
-// The shortest text of a number that reads back as the same; 0 for what JSON cannot say.
+// The shortest text of a number that reads back as the same; 0 for values that JSON lacks.
 std::string json_number(double value);
 
-// Strings by number, each once.
+// Distinct strings, numbered.
 class StringTable {
  public:
   int add(const std::string& text);
@@ -28,7 +27,7 @@ class StringTable {
   std::vector<const std::string*> strings_;
 };
 
-// "[1,2,3]" of anything that can be counted through.
+// "[1,2,3]" from any range.
 template <class Range, class Text>
 std::string json_list(const Range& range, Text text) {
   std::string list = "[";

@@ -1,13 +1,13 @@
-// Profiles: a program runs under a recorder (run/recorder.h) some times, and what its steps took is
-// shared among their equations.
+// Profiles: a program runs under a recorder (run/recorder.h) several times, and the time of each
+// step is divided among its equations.
 //
-// An equation of a fused step is given the time that it would take at the machine's limits, with
-// what it reads and writes outside of the kernel, relative to the others.
+// An equation of a fused step gets a share in proportion to its time at the machine's limits,
+// counting the memory that it reads and writes outside the kernel.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/profile.h>
+#include <plait/inspect/profile.h>
 
-#include <plait/run.h>
-#include <plait/wait.h>
+#include <plait/compile/compile.h>
+#include <plait/trace/wait.h>
 
 #include <algorithm>
 #include <chrono>
@@ -31,7 +31,7 @@ double now() {
 
 bool is_double(DType dtype) { return dtype == DType::float64 || dtype == DType::complex128; }
 
-// What steps take at least, at these limits.
+// The least time of steps at these limits.
 class Roofline {
  public:
   explicit Roofline(const MachineLimits& limits) : limits_(limits) {}
@@ -51,7 +51,7 @@ DType dtype_of(const JaxprData& program) {
   return program.outputs.empty() ? DType::float32 : program.aval(program.outputs[0]).dtype;
 }
 
-// A kernel reads its inputs once and writes its outputs; what is between stays in it.
+// A kernel reads its inputs once and writes its outputs; intermediate values stay inside.
 Work work_of_step(const Jaxpr& program) {
   Work work;
   for (const Equation& equation : program->equations) work += work_of(*program, equation);
@@ -62,7 +62,7 @@ Work work_of_step(const Jaxpr& program) {
   return work;
 }
 
-// The weights of a step's equations in its time.
+// The shares of a step's equations in its time.
 std::vector<double> weights_of(const Jaxpr& program, const Roofline& roofline) {
   std::vector<bool> leaves(program->avals.size(), false);
   for (const Atom& atom : program->outputs)
@@ -144,7 +144,7 @@ class Profiler {
 
   void measure() {
     constexpr double enough = 0.3;  // seconds
-    call();                         // finds its memory and fills caches
+    call();                         // allocates memory and fills caches
     const double once = std::max(call(), 1e-7);
     profile_.num_runs =
         options_.num_runs > 0 ? options_.num_runs : int(std::clamp(enough / once, 5.0, 200.0));
@@ -165,7 +165,8 @@ class Profiler {
 
   void fill() {
     const Roofline roofline(profile_.limits);
-    // A body's steps were met after others of the program that runs it: in the order of a tree.
+    // A body's steps are recorded after later ones of the enclosing program: restores the order of
+    // a tree.
     std::vector<std::vector<int>> inner(steps_->size() + 1);
     for (std::size_t i = 0; i < steps_->size(); ++i)
       inner[std::size_t((*steps_)[i].parent + 1)].push_back(int(i));
@@ -226,7 +227,7 @@ class Profiler {
   Profile profile_;
   const std::vector<Recorder::Step>* steps_ = nullptr;
   std::vector<std::vector<double>> seconds_, counts_;  // by step, of each run
-  std::vector<int> place_;                             // by recorded step: in the profile
+  std::vector<int> place_;                             // by recorded step: its index in the profile
 };
 
 std::string key_of(const ProfileStep& step, const ProfileShare& share, ProfileBy what) {
@@ -253,7 +254,7 @@ Profile profile(const Jaxpr& jaxpr, std::span<const Array> inputs, const Profile
 }
 
 std::vector<std::pair<std::string, double>> Profile::by(ProfileBy what) const {
-  // Lines are many times the same, and their texts are read from files.
+  // Many equations share a line, and its text is read from a file.
   std::map<const Source::Line*, std::string> lines;
   std::map<std::string, double> sums;
   for (const ProfileStep& step : steps)

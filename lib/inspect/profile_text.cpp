@@ -1,6 +1,6 @@
 // Profiles as tables, JSON, traces and flame graphs.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/profile.h>
+#include <plait/inspect/profile.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -38,7 +38,7 @@ std::string percent(double part, double whole) {
   return whole > 0 ? format("%.1f", 100 * part / whole) : "";
 }
 
-// Lines of columns, all but the last few of which are as wide as their widest text.
+// Aligned columns; the last few are not padded.
 std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t num_right) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows)
@@ -67,7 +67,7 @@ std::string line_of(const ProfileStep& step) {
          std::to_string(source->line);
 }
 
-std::string cut(std::string text, std::size_t most) {
+std::string shortened(std::string text, std::size_t most) {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0U) == 0x80U) --most;  // UTF-8
   return text.substr(0, most) + "...";
@@ -75,7 +75,7 @@ std::string cut(std::string text, std::size_t most) {
 
 constexpr std::size_t most_rows = 30;  // of a table; JSON has all
 
-// Memory outside of caches is what the limit is made of.
+// The limit assumes memory outside caches.
 std::string limit_text(double limit) {
   if (limit > 1.05) return "cached";
   return limit > 0 ? format("%.0f", 100 * limit, " %") : "";
@@ -100,7 +100,7 @@ std::string steps_table(const Profile& profile) {
     rows.push_back({time_text(step.seconds), percent(step.seconds, profile.seconds),
                     format("%.0f", step.count), format("%.1f", step.work.bytes() * rate),
                     format("%.1f", step.work.flops * rate), limit_text(step.limit), step.backend,
-                    cut(step.name, 48), step.type, line_of(step)});
+                    shortened(step.name, 48), step.type, line_of(step)});
   }
   std::string text = table(rows, 6);
   if (steps.size() > most_rows)
@@ -115,7 +115,7 @@ std::string table_by(const Profile& profile, ProfileBy what, const char* title) 
   std::vector<std::vector<std::string>> rows = {{"time", "%", title}};
   for (std::size_t i = 0; i < std::min(sums.size(), most_rows); ++i)
     rows.push_back({time_text(sums[i].second), percent(sums[i].second, profile.seconds),
-                    cut(sums[i].first, 100)});
+                    shortened(sums[i].first, 100)});
   std::string text = "\n" + table(rows, 2);
   if (sums.size() > most_rows)
     text += "  and " + std::to_string(sums.size() - most_rows) + " more\n";

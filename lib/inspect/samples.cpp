@@ -1,23 +1,24 @@
 // Samples as arrays. See samples.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/samples.h>
+#include <plait/inspect/samples.h>
 
-#include <plait/control.h>
-#include <plait/lax.h>
-#include <plait/linear_solve.h>
-#include <plait/nn.h>
-#include <plait/numpy.h>
-#include <plait/numpy_linalg.h>
-#include <plait/numpy_shape.h>
-#include <plait/ops_linalg.h>
+#include <plait/control/control.h>
+#include <plait/functions/lax.h>
+#include <plait/functions/nn.h>
+#include <plait/functions/numpy.h>
+#include <plait/functions/numpy_linalg.h>
+#include <plait/functions/numpy_shape.h>
+#include <plait/primitives/linalg.h>
+#include <plait/primitives/linear_solve.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <random>
 
-#include <plait/tolerance.h>
+#include <plait/inspect/tolerance.h>
 
 namespace plait::laws {
 
@@ -57,7 +58,7 @@ Case make_case(const Primitive& primitive, Sample sample) {
 namespace {
 
 // custom_linear has no samples, because it holds a program that only custom_vjp makes: here that of
-// sin(x) y, whose backward rule is the true one.
+// sin(x) y, with the true backward rule.
 Case custom_vjp_case(const Primitive& primitive) {
   const Sample::Input input{{{2, 3}, DType::float64}};
   Case made{std::string(primitive.name()), nullptr, {input, input}, {}, {}};
@@ -77,7 +78,7 @@ Case custom_vjp_case(const Primitive& primitive) {
   return made;
 }
 
-// empty_stack is what a branch that is not taken gives for the loop of another one.
+// empty_stack is the result of a branch without the loop, where another branch has one.
 Case loop_in_branch_case(const Primitive& primitive) {
   const Sample::Input index{{{}, DType::int32}, Sample::Input::Values::indices, 2};
   const Sample::Input input{{{3}, DType::float64}};
@@ -101,7 +102,7 @@ Case loop_in_branch_case(const Primitive& primitive) {
   return made;
 }
 
-// A case of a primitive that is reached through a function, of these inputs.
+// A case of a primitive that is reached through a function, with these inputs.
 Case function_case(const Primitive& primitive, std::vector<Sample::Input> inputs,
                    std::function<Arrays(std::span<const Array>)> function) {
   Case made{std::string(primitive.name()), nullptr, std::move(inputs), {}, {}};
@@ -130,21 +131,36 @@ Arrays solved_system(std::span<const Array> inputs) {
   return linear_solve(matvec, inputs.subspan(1), solve, solve);
 }
 
+std::vector<Case> systems(const Primitive& primitive) {
+  const Sample::Input square{{{3, 3}, DType::float64}}, tall{{{3, 2}, DType::float64}};
+  return {function_case(primitive, {square, tall}, solved_system)};
+}
+std::vector<Case> factorizations(const Primitive& primitive) {
+  std::vector<Case> cases;
+  for (const Shape& shape : {Shape{3, 3}, Shape{2, 2, 2}})
+    cases.push_back(function_case(primitive, {{{shape, DType::float64}}},
+                                  [](std::span<const Array> x) -> Arrays {
+                                    return {lax::linalg::cholesky(positive_definite(x[0]), false)};
+                                  }));
+  return cases;
+}
+
+// Primitives whose equations only functions make, or whose operands have a structure that random
+// ones do not have.
+using CasesOf = std::vector<Case> (*)(const Primitive& primitive);
+const auto& through_functions = *new const std::map<std::string_view, CasesOf>{
+    {"cholesky", factorizations},
+    {"custom_linear", [](const Primitive& p) { return std::vector{custom_vjp_case(p)}; }},
+    {"empty_stack", [](const Primitive& p) { return std::vector{loop_in_branch_case(p)}; }},
+    {"linear_solve", systems},
+};
+
 }  // namespace
 
 std::vector<Case> cases_of(const Primitive& primitive) {
-  if (primitive.name() == "empty_stack") return {loop_in_branch_case(primitive)};
-  if (primitive.name() == "custom_linear") return {custom_vjp_case(primitive)};
-  const Sample::Input square{{{3, 3}, DType::float64}}, tall{{{3, 2}, DType::float64}};
-  if (primitive.name() == "linear_solve")
-    return {function_case(primitive, {square, tall}, solved_system)};
+  const auto found = through_functions.find(primitive.name());
   std::vector<Case> cases;
-  if (primitive.name() == "cholesky")
-    for (const Shape& shape : {Shape{3, 3}, Shape{2, 2, 2}})
-      cases.push_back(function_case(
-          primitive, {{{shape, DType::float64}}}, [](std::span<const Array> x) -> Arrays {
-            return {lax::linalg::cholesky(positive_definite(x[0]), false)};
-          }));
+  if (found != through_functions.end()) cases = found->second(primitive);
   for (Sample& sample : rule<Samples>(primitive)())
     cases.push_back(make_case(primitive, std::move(sample)));
   return cases;
@@ -160,7 +176,7 @@ std::vector<Sample::Input> inputs_of(const std::vector<Shape>& shapes) {
   return inputs;
 }
 
-// The application of the primitive that the function ends with.
+// A case of the primitive with which the function ends.
 Case applied(const Primitive& primitive, const std::vector<Shape>& shapes,
              const std::function<Array(Inputs)>& function) {
   Sample sample{inputs_of(shapes), {}};
@@ -198,7 +214,7 @@ std::vector<Case> large_cases() {
       dot({{33, 41}, {41, 37}}, {{1}, {0}, {}, {}}),
       dot({{41, 35}, {37, 41}}, {{0}, {1}, {}, {}}),
       dot({{3, 17, 45}, {3, 45, 23}}, {{2}, {1}, {0}, {0}}),
-      dot({{131, 133}, {133, 135}}, {{1}, {0}, {}, {}}),  // that several threads divide
+      dot({{131, 133}, {133, 135}}, {{1}, {0}, {}, {}}),  // divided among several threads
       conv({{2, 6, 11, 10}, {7, 6, 3, 3}}, {1, 1}, "SAME"),
       conv({{2, 6, 13, 11}, {9, 6, 3, 3}}, {2, 1}, "VALID"),
       conv({{2, 8, 11, 9}, {10, 4, 3, 3}}, {1, 1}, "SAME", {}, {2, 2}, 2),
@@ -218,7 +234,7 @@ std::vector<Case> large_cases() {
 std::optional<Case> enlarged(const Case& one, std::int64_t examples) {
   if (!one.primitive || one.inputs.empty()) return std::nullopt;
   Case larger = one;
-  // Numbers beside arrays stay as they are: values of padding, say.
+  // Scalars beside arrays stay as they are: padding values, say.
   const bool has_arrays =
       std::any_of(one.inputs.begin(), one.inputs.end(),
                   [](const Sample::Input& input) { return input.aval.rank() > 0; });
@@ -341,7 +357,7 @@ Array values_for(const Sample::Input& input, unsigned seed) {
       case Values::unit:
         value = 0.05 + 0.9 * part;
         break;
-      // Away from 0 and 1/2, where rounding jumps.
+      // Away from 0 and 1/2, where rounding is discontinuous.
       case Values::open_unit:
         value = sign * (part < 0.5 ? 0.1 + 0.6 * part : 0.3 + 0.6 * part);
         break;
@@ -378,7 +394,7 @@ Array converted(const Array& array, DType dtype) {
 Array strided(const Array& array) {
   const Sizes64 shape = array.shape().to_sizes();
   if (shape.empty()) return array;
-  // Every axis but the last backwards, in columns of which every third is used.
+  // Every axis but the last reversed, in columns of which every third is used.
   Sizes64 larger = shape;
   larger[larger.size() - 1] = 3 * larger[larger.size() - 1] + 1;
   Buffer buffer = Buffer::empty(array.dtype(), larger);

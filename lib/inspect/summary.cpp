@@ -1,11 +1,11 @@
 // The table of a program by named scope. See inspect.h.
 //
-// One walk over the equations and the bodies that they run. A value is an output of those scopes
-// around its equation that do not hold all of its uses. Memory is that of values from their
-// equation to their last use, in the order in which the equations stand.
+// One walk over the equations and the bodies that they run. A value is an output of the scopes
+// around its equation that do not contain all of its uses. A value occupies memory from its
+// equation to its last use, in program order.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/inspect.h>
-#include <plait/trace/interpret.h>
+#include <plait/inspect/inspect.h>
+#include <plait/rules/interpret.h>
 
 #include <algorithm>
 #include <cmath>
@@ -24,8 +24,8 @@ struct Node {
   std::vector<bool> reads;  // by input of the program
 };
 
-// A program on its way: which scope it is in, which inputs of the whole program its inputs are (-1:
-// none), how often it runs, and what memory values around it take.
+// The state of the walk over a program: its scope, the inputs of the whole program that its inputs
+// are (-1: none), the number of its runs, and the memory of values around it.
 struct Place {
   int scope = 0;
   std::vector<int> inputs = {};
@@ -54,7 +54,7 @@ class Scopes {
  private:
   Node& at(int scope) { return nodes_[std::size_t(scope)]; }
 
-  // The scope `path` within another.
+  // The nested scope `path` inside another.
   int within(int scope, std::string_view path) {
     while (!path.empty()) {
       const std::string_view name = path.substr(0, path.find('/'));
@@ -76,7 +76,7 @@ class Scopes {
     nodes_.push_back(std::move(node));
     return index;
   }
-  // The innermost scope that holds both.
+  // The innermost scope that contains both.
   int common(int a, int b) {
     while (a != b) {
       int& deeper = at(a).row.depth >= at(b).row.depth ? a : b;
@@ -84,7 +84,7 @@ class Scopes {
     }
     return a;
   }
-  // body(node) for a scope and those around it, the whole program too.
+  // Calls body(node) for a scope and all scopes around it, up to the whole program.
   template <class Body>
   void upwards(int scope, const Body& body) {
     for (; scope >= 0; scope = at(scope).parent) body(at(scope));
@@ -96,7 +96,7 @@ class Scopes {
       upwards(scope, [&](Node& node) { node.reads[std::size_t(input)] = true; });
   }
 
-  // Counts the equations of a program; the most memory that values take while it runs.
+  // Counts the equations of a program; returns its peak memory.
   double walk(const Jaxpr& jaxpr, const Place& place) {
     std::vector<int> scopes;
     for (const Equation& equation : jaxpr->equations)
@@ -120,7 +120,7 @@ class Scopes {
     return most;
   }
 
-  // Bytes of values that nobody needs after an equation.
+  // Bytes of values whose last use is an equation.
   static double ending_at(const JaxprData& jaxpr, const std::vector<int>& last, int index) {
     const Equation& equation = jaxpr.equations[std::size_t(index)];
     double bytes = 0;
@@ -135,7 +135,7 @@ class Scopes {
     return bytes;
   }
 
-  // One equation, with the bodies in it; the most memory while it runs.
+  // Counts one equation and its bodies; returns its peak memory.
   double count(const JaxprData& jaxpr, const Equation& equation, Place place) {
     const std::vector<BodyRun> runs = bodies_run(equation);
     Work work;
@@ -162,7 +162,7 @@ class Scopes {
     return most;
   }
 
-  // Adds each value to the scopes that do not hold all of its uses.
+  // Adds each value to the scopes that do not contain all of its uses.
   void add_outputs(const JaxprData& jaxpr, int root, const std::vector<int>& scopes) {
     std::vector<int> holder(jaxpr.avals.size(), -1);  // the innermost scope of all uses
     const auto use = [&](const Atom& atom, int scope) {
@@ -192,7 +192,7 @@ class Scopes {
     for (const int child : node.order) add_rows(child, rows);
   }
 
-  // Calls of calls can double what there is at each level.
+  // Nested calls can double the number of equations at each level.
   static constexpr std::int64_t most_equations = 10'000'000;
 
   Jaxpr program_;
@@ -256,7 +256,7 @@ std::string Summary::to_string() const {
   std::vector<std::vector<std::string>> table{
       {"scope", "outputs", "parameters", "equations", "FLOPs", "bytes", "live bytes"}};
   for (const ScopeSummary& row : rows_) {
-    const std::string about = row.work.known ? "" : "~";  // what data decide
+    const std::string about = row.work.known ? "" : "~";  // the estimate depends on data
     table.push_back(
         {std::string(std::size_t(2 * row.depth), ' ') + (row.depth == 0 ? title_ : row.name()),
          outputs_text(row.outputs), quantity(row.parameters), std::to_string(row.equations),

@@ -1,4 +1,4 @@
-// The Builder, and the canonical order into which closing puts equations. See jaxpr.h, close.h.
+// The Builder, and the canonical order that closing establishes. See jaxpr.h, close.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ir/abstract.h>
 #include <plait/ir/jaxpr.h>
@@ -12,8 +12,8 @@
 namespace plait {
 namespace {
 
-// The equations that are not dead: depth-first, without recursion, an equation after those that
-// define its inputs.
+// The live equations, depth-first, without recursion; each equation follows those that define its
+// inputs.
 class CanonicalOrder {
  public:
   explicit CanonicalOrder(const OpenJaxpr& open) : open_(open), seen_(open.equations.size()) {
@@ -42,7 +42,7 @@ class CanonicalOrder {
     }
   }
   const std::vector<int>& order() const { return order_; }
-  // Whether every equation and var stands where it belongs.
+  // Whether every equation and var is already in order.
   bool is_given() const {
     for (std::size_t i = 0; i < open_.binders.size(); ++i)
       if (open_.binders[i].id != int(i)) return false;
@@ -129,7 +129,7 @@ Jaxpr close(OpenJaxpr open, std::vector<Atom> outputs, std::vector<Dim> sizes) {
   for (const Constraint& constraint : open.constraints) {
     std::vector<Dim> used;
     collect_sizes(Shape{constraint.left, constraint.right}, used);
-    // A constraint over sizes that nothing binds here belongs to an enclosing program.
+    // A constraint over sizes that are not bound here belongs to an enclosing program.
     if (std::all_of(used.begin(), used.end(), [&](Dim size) {
           return std::find(data->sizes.begin(), data->sizes.end(), size) != data->sizes.end();
         }))

@@ -1,22 +1,23 @@
-// The checker: what must hold of every jaxpr, by the numbers that jaxpr.h lists.
+// The checker of the invariants of every jaxpr, by their numbers in jaxpr.h.
 //
-// Runs on the output of every transform in tests and in debug builds of users' own transforms.
+// Runs on the output of every transform in tests, and in debug builds of users' own transforms.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ir/abstract.h>
 #include <plait/ir/jaxpr.h>
-#include <plait/ir/remembered.h>
 
 #include <algorithm>
 
 namespace plait {
 namespace {
 
+struct Checked : Property<bool> {};
+
 [[noreturn]] void fail(const Jaxpr& jaxpr, std::string_view invariant, const std::string& what) {
   throw InternalError(std::string(invariant) + " is broken: " + what + "\n" + print(jaxpr));
 }
 
-// A binder may be weak where the rule says strong and the other way round only if a caller unified
-// them; the rule's shapes and dtypes are what must agree.
+// A binder's weakness may differ from that of the rule only if a caller unified the two; shapes and
+// dtypes must agree.
 bool agrees(const Aval& stated, const Aval& inferred) {
   return stated.dtype == inferred.dtype && stated.shape == inferred.shape &&
          stated.weak == inferred.weak;
@@ -68,8 +69,8 @@ void check(const Jaxpr& jaxpr) {
       avals.push_back(jaxpr->aval(atom));
     }
     for_each_body(equation.params, [&](const Jaxpr& body) {
-      if (body->sizes.empty())  // nothing around it bears on it, and equations share bodies
-        remembered(body, "checked", [&] { return check(body), true; });
+      if (body->sizes.empty())  // nothing around it affects it, and equations share bodies
+        body->memo.get(Checked{}, [&] { return check(body), true; });
       else
         check(body);
     });

@@ -1,4 +1,4 @@
-// A program while it is gathered, by the Builder and by the parser, and what closes it.
+// A program under construction, by the Builder and by the parser, and the function that closes it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,8 +20,8 @@ struct OpenJaxpr {
   }
 };
 
-// What Builder::close says. Nothing is copied where all is in canonical order already, as it is in
-// the text of a program.
+// Implements Builder::close. Nothing is copied where everything is already in canonical order, as
+// in the text of a program.
 Jaxpr close(OpenJaxpr open, std::vector<Atom> outputs, std::vector<Dim> sizes);
 
 }  // namespace plait

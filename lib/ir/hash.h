@@ -1,4 +1,4 @@
-// How the hashes of parts become one.
+// Combines hashes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,13 +1,12 @@
-// Programs: literals, equality, what equations give, constraints. See jaxpr.h.
+// Programs: literals, equality, inference and folding, constraints. See jaxpr.h.
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/environment.h"
 #include "ir/hash.h"
 #include "ir/operands.h"
 #include "ir/possible.h"
 
-#include <plait/base/size_facts.h>
 #include <plait/ir/abstract.h>
 #include <plait/ir/jaxpr.h>
-#include <plait/ir/remembered.h>
 
 #include <algorithm>
 #include <atomic>
@@ -119,26 +118,6 @@ Literal cast(const Literal& literal, DType dtype, bool weak) {
   return result;
 }
 
-std::shared_ptr<const void> Memo::get(
-    const std::string& key, const std::function<std::shared_ptr<const void>()>& make) const {
-  constexpr std::size_t limit = 64;
-  {
-    std::lock_guard lock(mutex_);
-    for (auto& [name, value] : entries_)
-      if (name == key) return value;
-  }
-  const auto made = [&] {
-    const NoSizeFacts nothing;  // is known of those who ask later
-    return make();
-  }();
-  std::lock_guard lock(mutex_);
-  for (auto& [name, value] : entries_)
-    if (name == key) return value;  // another thread was first
-  if (entries_.size() == limit) entries_.erase(entries_.begin());
-  entries_.emplace_back(key, made);
-  return made;
-}
-
 std::vector<Aval> JaxprData::output_avals() const {
   std::vector<Aval> avals;
   for (const Atom& atom : outputs) avals.push_back(aval(atom));
@@ -187,7 +166,8 @@ bool holds_callable(const Params& params) {
 }
 
 bool holds_callable(const Jaxpr& jaxpr) {
-  return remembered(jaxpr, "holds callable", [&] {
+  struct HoldsCallable : Property<bool> {};
+  return *jaxpr->memo.get(HoldsCallable{}, [&] {
     return std::ranges::any_of(
         jaxpr->equations, [](const Equation& equation) { return holds_callable(equation.params); });
   });
@@ -200,7 +180,7 @@ bool is_effectful(const Equation& equation) {
 }
 
 void require_possible(const Aval& aval, std::string_view who) {
-  constexpr int max_rank = 64;  // NumPy's, and that of Python's buffers
+  constexpr int max_rank = 64;  // the maximum of NumPy, and of Python's buffers
   constexpr std::int64_t max_bytes = std::int64_t(1) << 62;
   auto fail = [&](const std::string& what, const char* fix) {
     throw ShapeError(
@@ -221,17 +201,16 @@ void require_possible(const Aval& aval, std::string_view who) {
 
 namespace {
 
-// Whether a result of this dtype has it from an operand of that one: x, real(x), complex(x, y).
+// Whether a result of this dtype takes it from an operand of that one: x, real(x), complex(x, y).
 bool is_dtype_of(DType result, DType operand) {
   return result == operand || (is_inexact(result) && is_inexact(operand) &&
                                real_dtype_of(result) == real_dtype_of(operand));
 }
 
-// NOTE: [weakness] What is made of weak operands alone is weak, and of a strong one strong: the
-// operands that count are those that have the dtype of the result. Where none has it, as for
-// indices of extremes, the operation itself names the dtype, and Abstract says whether it is weak.
-// So do equations that state it (cast) and those that hold programs, whose outputs know. Bools are
-// strong: they yield to nothing.
+// NOTE: [weakness] A result is weak if all operands that count are weak: those with the dtype of
+// the result. Where none has it, as for indices of extremes, the operation itself names the dtype,
+// and Abstract says whether it is weak. So do equations that state a dtype (cast) and those that
+// hold programs, whose outputs know it. Bools are strong: they yield to nothing.
 bool states_weakness(const Params& params) {
   return params.has("weak") || holds_bodies(params) || holds_callable(params);
 }
@@ -325,49 +304,53 @@ Jaxpr instantiate(const Jaxpr& jaxpr, SizeSubstitution sizes) {
                            left.to_string() + " <= " + right.to_string(),
                        "call it with sizes that satisfy this");
   }
-  // What is still undecided is what the program's own constraints become, which are added below.
+  // Constraints still undecided follow from the program's own, which are added below.
   const GrantedConstraints granted(GrantedConstraints::All::granted);
   Builder builder;
-  std::vector<Atom> environment(jaxpr->avals.size(), Atom(Var{}));
+  Environment environment(jaxpr);
   for (int i = 0; i < jaxpr->num_binders; ++i) {
     Aval aval = jaxpr->avals[i];
     aval.shape = substitute(aval.shape, sizes);
     require_possible(aval, "instantiate");
-    environment[i] = builder.add_binder(std::move(aval));
+    environment.set(Var{i}, builder.add_binder(std::move(aval)));
   }
-  auto read = [&](const Atom& atom) { return atom.is_var() ? environment[atom.var().id] : atom; };
   for (const Equation& equation : jaxpr->equations) {
     SourceScope scope(equation.source);
-    std::vector<Atom> inputs;
+    std::vector<Atom> inputs = environment.read(equation.inputs);
     std::vector<Aval> avals;
-    for (const Atom& atom : equation.inputs) {
-      inputs.push_back(read(atom));
-      avals.push_back(builder.aval(inputs.back()));
-    }
+    for (const Atom& atom : inputs) avals.push_back(builder.aval(atom));
     Params params = instantiate_bodies(substitute(equation.params, sizes));
-    std::vector<Atom> outputs;
-    if (auto simplified = simplify(*equation.primitive, inputs, avals, params)) {
-      outputs = std::move(*simplified);
-    } else {
-      for (Var var :
-           builder.add(*equation.primitive, std::move(inputs), std::move(params), equation.source))
-        outputs.push_back(var);
-    }
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      environment[equation.outputs[i].id] = outputs[i];
+    if (const auto simplified = simplify(*equation.primitive, inputs, avals, params))
+      environment.set(equation.outputs, *simplified);
+    else
+      environment.set(equation.outputs, builder.add(*equation.primitive, std::move(inputs),
+                                                    std::move(params), equation.source));
   }
   for (const Constraint& constraint : jaxpr->constraints) {
     const Constraint now{constraint.left.substitute(sizes), constraint.right.substitute(sizes)};
     if (!less_equal(now.left, now.right)) builder.add_constraint(now);
   }
-  std::vector<Atom> outputs;
-  for (const Atom& atom : jaxpr->outputs) outputs.push_back(read(atom));
   std::vector<Dim> left;
   for (Dim size : jaxpr->sizes) collect_sizes(Shape{size.substitute(sizes)}, left);
-  return builder.close(std::move(outputs), std::move(left));
+  return builder.close(environment.read(jaxpr->outputs), std::move(left));
 }
 
-// Bodies whose sizes are fed by the parameter "sizes" get the constants among them put in.
+Jaxpr open_body(const Params& params, std::string_view name) {
+  const Jaxpr& body = params.get<Jaxpr>(name);
+  if (!params.has("sizes")) return body;
+  const Shape& values = params.get<Shape>("sizes");
+  if (values.size() < body->sizes.size())
+    throw InternalError(std::to_string(values.size()) + " values for the sizes of\n" + print(body));
+  std::vector<std::pair<Dim, Dim>> replacements;
+  bool trivial = true;
+  for (std::size_t i = 0; i < body->sizes.size(); ++i) {
+    replacements.emplace_back(body->sizes[i], values[i]);
+    trivial &= body->sizes[i] == values[i];
+  }
+  return trivial ? body : instantiate(body, replacements);
+}
+
+// Substitutes constant values of the parameter "sizes" into the bodies.
 Params instantiate_bodies(const Params& params) {
   const ParamValue* fed = params.find("sizes");
   const Shape* values = fed ? std::get_if<Shape>(fed) : nullptr;

@@ -1,4 +1,4 @@
-// The names in the text of a jaxpr: what they are made of, and what they stand for.
+// Names in the text of a jaxpr, and the vars for which they stand.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,7 @@ constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' &&
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_word(char c) { return is_letter(c) || is_digit(c) || c == '_' || c == '\''; }
 
-// Those that print gives, "a", ..., "z", "aa", ..., are numbers.
+// The names that print writes, "a", ..., "z", "aa", ..., are handled as numbers.
 class Names {
  public:
   std::optional<Var> find(std::string_view name) const {
@@ -22,7 +22,7 @@ class Names {
     const auto found = others_.find(name);
     return found == others_.end() ? std::nullopt : std::optional(found->second);
   }
-  // False where it stands for another var already.
+  // False where the name already stands for another var.
   bool bind(std::string_view name, Var var) {
     if (find(name)) return false;
     const std::size_t number = number_of(name);

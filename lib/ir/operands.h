@@ -1,4 +1,4 @@
-// How many operands a primitive takes, as its definition states it.
+// The number of operands of a primitive, as its definition states it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

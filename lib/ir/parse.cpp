@@ -1,11 +1,11 @@
 // Reads the text form of a jaxpr, the exact inverse of print. Untrusted text is safe: depth, length
-// and numbers of sizes are bounded, sizes and avals are checked, and what comes out is what the
-// checker accepts: names are bound once and before use (J1, J2), primitives are found (J3), the
-// stated avals are those that the rules infer (J4, J7), literals fit (J5), and the Builder puts
-// equations in order (J6). tests/fuzz asks the checker whether that is so.
+// and numbers of sizes are bounded, sizes and avals are checked, and the checker accepts the
+// result. Names are bound once and before use (J1, J2), primitives are found (J3), the stated avals
+// are those that the rules infer (J4, J7), literals fit (J5), and the Builder puts equations in
+// order (J6). tests/fuzz confirms this with the checker.
 //
-// Programs repeat themselves: types, parameters and comments that were read once are found again by
-// their text, and what the rules said of an equation holds for others of the same types.
+// Programs repeat themselves. Types, parameters and comments that were read once are found again by
+// their text, and a rule's answer for one equation holds for others of the same types.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ir/abstract.h>
 #include <plait/ir/jaxpr.h>
@@ -77,8 +77,8 @@ class Parser : Scanner {
     if (!found) fail_at(start, "a dtype");
     return *found;
   }
-  // The end of the brackets that open here, of what stands on one line and holds no jaxpr; the
-  // start where there is none.
+  // The end of the brackets that open here, if they close on this line and hold no jaxpr; otherwise
+  // the start.
   std::size_t end_of_brackets() const {
     int depth = 0;
     for (std::size_t i = at_; i < text_.size(); ++i) {
@@ -91,7 +91,7 @@ class Parser : Scanner {
     }
     return at_;
   }
-  // The number of a type in types_.
+  // The index of a type in types_.
   int aval() {
     skip();
     std::size_t end = end_of_brackets();
@@ -126,7 +126,7 @@ class Parser : Scanner {
     for (int i = 0; i < result.stack; ++i) expect("]");
     return result;
   }
-  // The mark of a weak dtype stands right behind it: a line may end here.
+  // The mark of a weak dtype follows it directly, because a line may end here.
   bool star() {
     const bool found = at_ < text_.size() && text_[at_] == '*';
     at_ += found;
@@ -136,7 +136,7 @@ class Parser : Scanner {
   Literal literal() {
     Literal result;
     const std::size_t start = (skip(), at_);
-    // The dtype stands behind the value, so the value's text is read once its kind is known.
+    // The dtype follows the value, whose text is read once its kind is known.
     std::size_t colon = text_.find(':', at_);
     if (colon == std::string_view::npos) fail("a literal such as 2.0:f32");
     at_ = colon + 1;
@@ -204,7 +204,7 @@ class Parser : Scanner {
     if (numeric && value.find_first_of(".e") != std::string_view::npos) return number();
     return dim();
   }
-  // "(1,2)" is a list; "(n+1)*m" is a size that starts with a bracket.
+  // "(1,2)" is a list; "(n+1)*m" is a size that starts with a parenthesis.
   bool is_list() {
     int depth = 0;
     for (std::size_t i = at_; i < text_.size(); ++i) {
@@ -217,7 +217,7 @@ class Parser : Scanner {
     return false;
   }
 
-  // Parameters, and their number where they were read before or may be found again.
+  // Parameters, and their number if they were read before or may recur.
   struct Numbered {
     Params params;
     std::optional<int> number;
@@ -251,7 +251,7 @@ class Parser : Scanner {
   Atom atom(const Names& names) {
     const char c = peek();
     if (!is_letter(c) && c != '_') return literal();
-    // "nan" may be a var; as a literal it has a colon.
+    // "nan" may be a var; the literal has a colon.
     for (std::string_view word : {"true", "false", "inf", "nan"})
       if (c == word[0] && at_word(word) && ahead(word.size()) == ":") return literal();
     const std::size_t start = at_;
@@ -277,7 +277,7 @@ class Parser : Scanner {
     if (!known->second) refuse_primitive(start);
     return *known->second;
   }
-  // Names the others that are not defined, too: what defines one may define all.
+  // Lists other undefined primitives too: one library may define them all.
   [[noreturn]] void refuse_primitive(std::size_t start) {
     constexpr std::size_t most = 10;
     std::vector<std::string_view> others;
@@ -297,12 +297,12 @@ class Parser : Scanner {
     refuse(problem, "load the library or module that defines it first");
   }
 
-  // A jaxpr while it is read, and what reading an equation needs, kept for the next one.
+  // A jaxpr being read, and buffers for reading equations, reused for the next one.
   struct Body {
     OpenJaxpr open;
     Names names;
     std::vector<int> types;    // of every var
-    char32_t constraints = 0;  // their number: which sets of them rules may take for granted
+    char32_t constraints = 0;  // the number of the set of constraints that rules may assume
     struct Output {
       std::string_view name;
       std::size_t place;
@@ -346,7 +346,7 @@ class Parser : Scanner {
     for (const auto& [name, place, type] : body.outputs)
       equation.outputs.push_back(add_var(body, name, place, type, number));
   }
-  // To the end of the line.
+  // Reads to the end of the line.
   void operands(Body& body) {
     body.inputs.clear();
     while (at_ < text_.size()) {
@@ -362,8 +362,8 @@ class Parser : Scanner {
     return atom.is_var() ? body.types[std::size_t(atom.var().id)] : type_of(atom.literal());
   }
 
-  // The stated types are those that the rule infers. A rule is asked once for the same primitive,
-  // parameters and types.
+  // Checks that the stated types are those that the rule infers. A rule runs once for the same
+  // primitive, parameters and types.
   void check_types(Body& body, std::size_t place, const Primitive& called,
                    const Numbered& parameters) {
     std::u32string& signature = body.signature;
@@ -389,7 +389,7 @@ class Parser : Scanner {
                              std::span<const Aval> inputs, const Params& parameters) {
     try {
       return infer(called, inputs, parameters);
-    } catch (const InternalError& error) {  // a rule takes its parameters for granted
+    } catch (const InternalError& error) {  // a rule does not check its parameters
       fail_at(place, "an equation that is possible: " + problem_of(error));
     } catch (const UserError& error) {
       at_ = place;
@@ -457,7 +457,7 @@ class Parser : Scanner {
   }
 
   std::vector<Aval> types_;
-  std::unordered_map<std::string_view, int> avals_;  // numbers in types_
+  std::unordered_map<std::string_view, int> avals_;  // indices in types_
   std::array<int, 2 * num_dtypes> literal_types_;    // the same, by dtype and weakness
   std::unordered_map<std::string_view, Numbered> params_;
   std::unordered_set<std::u32string> checked_;  // signatures of equations that rules accept

@@ -1,4 +1,4 @@
-// Which arrays there can be at all.
+// Which array types are possible.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace plait {
 
-// ShapeError for a shape that no array has: negative sizes, more than 64 axes, or more bytes than
-// 62 bits count. who is the function or primitive that would make it.
+// ShapeError for an impossible shape: negative sizes, more than 64 axes, or a number of bytes that
+// exceeds 62 bits. who is the function or primitive that would make it.
 void require_possible(const Aval& aval, std::string_view who);
 
 }  // namespace plait

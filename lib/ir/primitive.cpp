@@ -1,7 +1,7 @@
 // The registry of primitives and rule tables. See primitive.h.
 //
-// Everything here is made on first use and never destroyed, so registration from static
-// initialisers of any library, in any order, and use at exit are safe.
+// Everything here is made on first use and never destroyed. So registration is safe from static
+// initialisers of any library, in any order, and so is use at exit.
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/operands.h"
 
@@ -28,7 +28,7 @@ Registry& registry() {
   return *instance;
 }
 
-// "lib/ops/elementwise.cpp" from whatever path the compiler was given.
+// "lib/primitives/elementwise/unary.cpp" from any path given to the compiler.
 std::string short_path(std::string_view file) {
   for (std::string_view top : {"lib/", "transforms/", "examples/", "tests/"})
     if (auto at = file.rfind(top); at != std::string_view::npos)
@@ -178,12 +178,14 @@ std::vector<Coverage> coverage(std::string_view kind) {
     throw ValueError("there is no rule kind '" + std::string(kind) + "'", "choose one of " + kinds);
   }
   const AnyRuleTable* decompositions = AnyRuleTable::find("decompose");
-  const AnyRuleTable* linearize = kind == "jvp" ? AnyRuleTable::find("linearize") : nullptr;
+  // Primitives that hold jaxprs state jvp through linearize, and cost what their bodies cost.
+  const AnyRuleTable* instead = kind == "jvp"    ? AnyRuleTable::find("linearize")
+                                : kind == "cost" ? AnyRuleTable::find("bodies")
+                                                 : nullptr;
   std::vector<Coverage> lines;
   for (const PrimitiveInfo* info : all_primitives()) {
     const RuleOrigin* origin = table->origin(*info->primitive);
-    // Those that hold jaxprs say jvp and linearize together.
-    if (!origin && linearize) origin = linearize->origin(*info->primitive);
+    if (!origin && instead) origin = instead->origin(*info->primitive);
     Coverage line{std::string(info->primitive->name()), "missing", short_path(info->file),
                   info->line};
     if (origin) {

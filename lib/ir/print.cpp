@@ -10,9 +10,9 @@
 
 namespace plait {
 
-// a, b, ..., z, aa, ab, ... without the words of the text form.
+// a, b, ..., z, aa, ab, ... without the keywords of the text form.
 std::string var_name(int id) {
-  // The places of "in" and "let", words of the form that a long program would meet.
+  // The indices of "in" and "let", the only keywords that a long program would reach.
   constexpr int in_place = 9 * 26 + 14 - 1, let_place = 12 * 676 + 5 * 26 + 20 - 1;
   if (id >= in_place) ++id;
   if (id >= let_place) ++id;
@@ -27,7 +27,7 @@ class Printer {
  public:
   Printer(ShowSources sources, std::string& out) : sources_(sources), out_(out) {}
 
-  // indent is what its lines after the first start with.
+  // indent starts each of its lines after the first.
   void write(const Jaxpr& jaxpr, const std::string& indent) {
     write_head(*jaxpr);
     for (const Equation& equation : jaxpr->equations) {
@@ -139,7 +139,7 @@ class Printer {
     out_ += '\'';
   }
 
-  // Reading the text of a line opens its file, and many equations are of one line.
+  // Reading the text of a line opens its file, and many equations share a line.
   const std::string& comment(Source source) {
     std::string& known = comments_[&*source];
     if (known.empty()) known = comment_of(source);

@@ -1,4 +1,4 @@
-// Reads the text of a program: where it is, what stands there, and what was expected instead.
+// Scans the text of a program: position, tokens, and errors that name what was expected.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -67,7 +67,7 @@ class Scanner {
     skip();
     std::size_t end = at_;
     while (end < text_.size() && (is_word(text_[end]) || text_[end] == '.')) ++end;
-    // A dot belongs to a word only inside it.
+    // A dot belongs to a word only in its interior.
     while (end > at_ && text_[end - 1] == '.') --end;
     if (end == at_ || is_digit(text_[at_])) fail(what);
     const std::string_view result = text_.substr(at_, end - at_);

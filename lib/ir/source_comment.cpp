@@ -11,14 +11,14 @@ namespace {
 constexpr std::string_view in = " in ", scope = ", scope ", under = ", under ", text_mark = ":  ";
 constexpr std::size_t longest = 2000;
 
-// What a comment can hold: one line.
+// A comment holds one line.
 std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 127; }, ' ');
   return text;
 }
 
-// Cuts off what stands behind the last mark, and returns it.
+// Cuts off the text after the last mark, and returns it.
 std::string cut(std::string_view& text, std::string_view mark) {
   const std::size_t at = text.rfind(mark);
   if (at == std::string_view::npos) return {};

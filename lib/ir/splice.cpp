@@ -2,27 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/splice.h"
 
+#include "ir/environment.h"
+
 namespace plait {
 
 std::vector<Atom> splice(Builder& builder, const Jaxpr& program, std::vector<Atom> inputs) {
-  std::vector<Atom> environment = std::move(inputs);
-  environment.resize(program->avals.size(), Atom(Var{}));
-  auto read = [&](const Atom& atom) { return atom.is_var() ? environment[atom.var().id] : atom; };
-  for (const Equation& equation : program->equations) {
-    std::vector<Atom> operands;
-    std::vector<Aval> avals;
-    for (const Atom& atom : equation.inputs) operands.push_back(read(atom));
-    for (Var var : equation.outputs) avals.push_back(program->aval(var));
-    const std::vector<Var> results =
-        builder.add(*equation.primitive, std::move(operands), equation.params, equation.source,
-                    std::move(avals));
-    for (std::size_t i = 0; i < results.size(); ++i)
-      environment[equation.outputs[i].id] = results[i];
-  }
+  Environment environment(program, std::move(inputs));
+  for (const Equation& equation : program->equations)
+    environment.set(
+        equation.outputs,
+        builder.add(*equation.primitive, environment.read(equation.inputs), equation.params,
+                    equation.source, output_avals(*program, equation)));
   for (const Constraint& constraint : program->constraints) builder.add_constraint(constraint);
-  std::vector<Atom> outputs;
-  for (const Atom& atom : program->outputs) outputs.push_back(read(atom));
-  return outputs;
+  return environment.read(program->outputs);
 }
 
 }  // namespace plait

@@ -1,4 +1,4 @@
-// The equations of a program, added to another one that is being built.
+// Adds the equations of a program to another that is being built.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace plait {
 
-// Applied to inputs of the types of its binders: the program's outputs. What it asks of sizes is
+// Applied to inputs of the types of its binders; returns the program's outputs. Its constraints are
 // added too.
 std::vector<Atom> splice(Builder& builder, const Jaxpr& program, std::vector<Atom> inputs);
 

@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <plait/program.h>
+#include <plait/program/program.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,15 +61,13 @@ std::string text_of_error(int code) {
   return text;
 }
 
-constexpr std::size_t local_header = 30;
-
 }  // namespace
 
 struct ArchiveReader::Data {
   std::string path;
   ArchiveUse use;
   zip_t* archive = nullptr;
-  int file = -1;  // the same
+  int file = -1;  // the archive's file
   std::size_t file_size = 0;
   zip_uint64_t unpacked = 0;  // so far
 
@@ -94,7 +92,7 @@ struct ArchiveReader::Data {
     if (!file) fail("the member " + name + " cannot be read: " + zip().zip_strerror(archive));
     std::size_t done = 0;
     char past_end;
-    while (done <= size) {  // and once more, so that the checksum is compared
+    while (done <= size) {  // one extra read, so that libzip compares the checksum
       const std::size_t left = size - done;
       const zip_int64_t got = zip().zip_fread(file, left ? to + done : &past_end, left ? left : 1);
       if (got <= 0) {
@@ -108,7 +106,8 @@ struct ArchiveReader::Data {
     fail("the member " + name + " is longer than the archive says");
   }
 
-  // What unpacks to more than so many times the file was made to fill memories.
+  // Refuses archives that unpack to many times the size of the file, which are made to exhaust
+  // memory.
   void charge(const std::string& name, const zip_stat_t& stat) {
     constexpr zip_uint64_t harmless = 64 << 20, most_times = 100;
     if (stat.comp_size > file_size)
@@ -120,7 +119,7 @@ struct ArchiveReader::Data {
            " bytes, and the file has " + std::to_string(file_size));
   }
 
-  // Where a member lies that is the first of the file and stored as it is.
+  // The offset of a member that is the first of the file and not compressed.
   std::optional<std::size_t> offset_of_first(const std::string& name,
                                              const zip_stat_t& stat) const {
     if (stat.comp_method != ZIP_CM_STORE || stat.size != stat.comp_size) return std::nullopt;
@@ -137,9 +136,9 @@ struct ArchiveReader::Data {
     return is_it ? std::optional(offset) : std::nullopt;
   }
 
-  // Nothing where a file system maps no files.
+  // Null where the file system does not support mapping.
   std::optional<Storage> map(std::size_t offset, std::size_t size) const {
-    // Private and writable: nothing that donates such memory changes the file.
+    // Private and writable: a program that reuses donated memory does not change the file.
     const std::size_t length = file_size;
     void* bytes = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
     if (bytes == MAP_FAILED) return std::nullopt;
@@ -169,7 +168,7 @@ ArchiveReader::ArchiveReader(std::string path, ArchiveUse use) : data_(std::make
       data_->file_size = std::size_t(facts.st_size);
     return;
   }
-  // All other codes are of what the file holds; newer libraries have more of them.
+  // All other codes concern the content of the file; newer libraries have more of them.
   constexpr std::array unreadable{ZIP_ER_NOENT, ZIP_ER_OPEN, ZIP_ER_READ, ZIP_ER_SEEK,
                                   ZIP_ER_MEMORY};
   if (std::ranges::find(unreadable, code) == unreadable.end())

@@ -1,6 +1,6 @@
-// Zip archives. They are read by libzip and written here, since libzip writes in pieces of 8 KB
-// and sums them slowly; texts are packed by zlib. These libraries are loaded when a program is
-// first saved or loaded: what runs and saves nothing does not pay for them.
+// Zip archives. They are read by libzip and written here, because libzip writes in chunks of 8 KB
+// and checksums them slowly; texts are compressed by zlib. These libraries are loaded when a
+// program is first saved or loaded, so that other programs do not pay for them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,21 +15,24 @@
 
 namespace plait {
 
-// What messages say of an archive: who uses it, and what it ought to be.
+// How messages describe an archive: the operation, and the expected kind of file.
 struct ArchiveUse {
   const char *verb, *kind;
 };
+
+// Bytes of a member's local header before its name.
+inline constexpr std::size_t local_header = 30;
 
 class ArchiveWriter {
  public:
   explicit ArchiveWriter(std::string path, const char* verb = "save");
   ~ArchiveWriter();
   ArchiveWriter(const ArchiveWriter&) = delete;
-  // Names are of one member each. Texts are packed; data is stored as it is, at a multiple of 64
-  // bytes, so that it can be mapped, and read when the archive is committed.
+  // Names are unique. Texts are compressed. Data is stored uncompressed at a multiple of 64 bytes,
+  // so that it can be mapped; it is read when the archive is committed.
   void add_text(const std::string& name, std::string text);
   void add_data(const std::string& name, std::vector<std::string_view> parts);
-  // Writes a new file and puts it in the place of the old one.
+  // Writes a new file, then replaces the old one.
   void commit();
 
  private:
@@ -46,14 +49,15 @@ class ArchiveReader {
   bool has(const std::string& name) const;
   std::vector<std::string> names() const;  // of all members, in the order of the file
   // ValueError where a member is missing, damaged, or larger than the limit, and where members
-  // unpack to far more than the file holds.
+  // unpack to far more than the file's size.
   std::string text(const std::string& name, std::size_t limit) const;
-  // How a member comes into memory: compared with the archive's checksum, or mapped, which compares
-  // nothing, where it is the first of the file and stored as it is.
+  // How a member is read: with a check of the archive's checksum, or, where it is the first of the
+  // file and uncompressed, mapped, without a check.
   enum class Access { checked, mapped };
   Storage data(const std::string& name, Access access) const;
-  // The same for who compares on the way: memory, and what reads bytes of the member to their
-  // places in it, from several threads; false where the file ends. Nothing for what is not mapped.
+  // The same for readers that compare checksums themselves: memory, and a function that reads bytes
+  // of the member into it, from several threads; false at the end of the file. Null where the
+  // member cannot be mapped.
   struct Pieces {
     Storage storage;
     std::function<bool(std::size_t begin, std::size_t end)> read;

@@ -1,5 +1,5 @@
 // Writes archives. See archive.h. Source of the format: PKWARE's APPNOTE.TXT 6.3, with its section
-// 4.3.14 (zip64) for what 32 bits cannot count.
+// 4.3.14 (zip64) for sizes beyond 32 bits.
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -21,8 +21,8 @@ namespace plait {
 namespace {
 
 constexpr std::uint64_t most16 = 0xFFFF, most32 = 0xFFFFFFFF;
-constexpr std::uint64_t alignment = 64, local_header = 30;
-constexpr std::uint64_t padding_field = 0xD935;  // as Android's zipalign calls it
+constexpr std::uint64_t alignment = 64;
+constexpr std::uint64_t padding_field = 0xD935;  // the name in Android's zipalign
 constexpr std::uint64_t zip64_field = 1, stored = 0, deflated = 8;
 
 std::string number(std::uint64_t value, int bytes) {
@@ -36,14 +36,14 @@ std::string field(std::uint64_t id, std::string_view content) {
 
 struct Member {
   std::string name;
-  std::string text;                     // packed
+  std::string text;                     // compressed
   std::vector<std::string_view> parts;  // as they are stored
   std::uint64_t method = stored, size = 0, packed_size = 0, offset = 0;
   std::uint32_t checksum = 0;
 
   bool is_long() const { return size >= most32 || packed_size >= most32; }
 
-  // What stands before the data. The same length whatever the checksum.
+  // The local header. Its length does not depend on the checksum.
   std::string local() const {
     std::string extra;
     if (is_long()) extra = field(zip64_field, number(size, 8) + number(packed_size, 8));
@@ -54,7 +54,7 @@ struct Member {
     return "PK\3\4" + number(version(), 2) + facts(is_long()) + number(extra.size(), 2) + name +
            extra;
   }
-  // Its line in the directory.
+  // The entry in the central directory.
   std::string central() const {
     const bool is_far = is_long() || offset >= most32;
     std::string extra;
@@ -68,7 +68,7 @@ struct Member {
 
  private:
   std::uint64_t version() const { return is_long() || offset >= most32 ? 45 : 20; }
-  // The same bytes for the same program, whenever it is saved: of 1980-01-01, the first day of zip.
+  // Reproducible: the date is always 1980-01-01, the first of the format.
   std::string facts(bool elsewhere) const {
     constexpr std::uint64_t is_utf8 = 1 << 11, first_day = 0x21;
     return number(is_utf8, 2) + number(method, 2) + number(0, 2) + number(first_day, 2) +
@@ -130,7 +130,7 @@ struct Deflate {
   }
 };
 
-// A new file beside the one that it takes the place of when it is complete.
+// A new file beside the target, which it replaces once it is complete.
 class FreshFile {
  public:
   explicit FreshFile(const std::string& path) : path_(path) {
@@ -150,7 +150,7 @@ class FreshFile {
     if (is_unfinished_) unlink(fresh_.c_str());
   }
 
-  // Once something failed, nothing is done, and errno says why.
+  // After a failure nothing is done, and errno gives the reason.
   void write(std::string_view bytes) {
     while (is_good_ && !bytes.empty()) {
       const ssize_t done = ::write(file_, bytes.data(), bytes.size());
@@ -179,7 +179,7 @@ class FreshFile {
   bool is_good_ = false, is_unfinished_ = false;
 };
 
-// Sums data in pieces that a cache holds, and writes them from there.
+// Checksums data in chunks that fit a cache, and writes them from there.
 void write_member(FreshFile& file, Member& member) {
   constexpr std::size_t most = 256 << 10;
   member.offset = file.size();

@@ -13,7 +13,7 @@ namespace plait {
 
 void Checksum::add(std::string_view piece) {
   constexpr std::size_t word = 8;
-  std::uint64_t words[streams], sums[streams];  // in registers, which an unrolled loop lets them be
+  std::uint64_t words[streams], sums[streams];  // in registers, thanks to an unrolled loop
   std::copy(sums_, sums_ + streams, sums);
   const char* at = piece.data();
   std::size_t left = piece.size();
@@ -39,7 +39,7 @@ std::string Checksum::to_string() const {
 }
 
 std::int64_t checksum_grain(std::size_t num_arrays, std::size_t bytes) {
-  constexpr std::size_t worth = 1 << 20;  // to wake a thread for
+  constexpr std::size_t worth = 1 << 20;  // bytes that justify waking a thread
   return std::int64_t(1 + worth * num_arrays / (bytes + 1));
 }
 

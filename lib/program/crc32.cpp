@@ -1,8 +1,8 @@
-// See crc32.h. Bytes are a polynomial over two elements, the first bit of the first byte in front,
-// and the checksum is its remainder by P. Long ones are folded: with x^n mod P known, what stands n
-// bits further to the front is added to what stands here by two products of 64 bits (V. Gopal et
-// al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel, 2009). What
-// is left, 16 bytes and the end, takes a table.
+// See crc32.h. Bytes are a polynomial over GF(2) whose leading term is the first bit of the first
+// byte, and the checksum is its remainder modulo P. Long inputs are folded: with x^n mod P known,
+// the bits n positions before are added to the current ones by two 64-bit products (V. Gopal et
+// al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel, 2009). The
+// last 16 bytes and the tail use a table.
 // SPDX-License-Identifier: Apache-2.0
 #include "crc32.h"
 
@@ -14,7 +14,7 @@
 namespace plait {
 namespace {
 
-constexpr std::uint32_t polynomial = 0xEDB88320;  // bits from low powers to high ones: reflected
+constexpr std::uint32_t polynomial = 0xEDB88320;  // reflected: bits from low powers to high ones
 
 constexpr std::uint32_t times_x(std::uint32_t value) {
   return value & 1 ? polynomial ^ (value >> 1) : value >> 1;
@@ -35,7 +35,8 @@ std::uint32_t by_table(std::uint32_t sum, const char* at, std::size_t size) {
   return sum;
 }
 
-// x^n mod P, one bit up, as the product of reflected numbers is one bit down.
+// x^n mod P, shifted up by one bit, because the product of reflected numbers is shifted down by
+// one.
 constexpr std::int64_t power(int n) {
   std::uint32_t value = std::uint32_t(1) << 31;
   for (int i = 0; i < n; ++i) value = times_x(value);
@@ -53,7 +54,7 @@ __attribute__((target("pclmul"))) inline __m128i fold(__m128i folded, __m128i ne
   return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-// Of at least 64 bytes.
+// For at least 64 bytes.
 __attribute__((target("pclmul"))) std::uint32_t by_folding(std::uint32_t sum, const char* at,
                                                            std::size_t size) {
   const auto load = [](const char* from) {

@@ -1,5 +1,4 @@
-// The checksum of zip archives: CRC-32, by the processor's carry-less products, which keeps up with
-// what memory gives.
+// The checksum of zip archives: CRC-32, by carry-less multiplication, at the speed of memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,7 +7,7 @@
 
 namespace plait {
 
-// Of bytes that follow those of which `before` is the checksum; 0 is that of none.
+// Continues the checksum `before` over further bytes; 0 is that of no bytes.
 std::uint32_t crc32(std::uint32_t before, std::string_view bytes);
 
 }  // namespace plait

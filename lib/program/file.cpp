@@ -1,4 +1,4 @@
-// Programs to files and back. See program.h.
+// Saves programs to files and loads them. See program.h.
 //
 //   constants.safetensors      first, so that it can be mapped; shared by all entries
 //   manifest.json              see manifest.h
@@ -6,9 +6,9 @@
 //   examples/NAME.safetensors  inputs "in.0", ... and outputs "out.0", ...
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
-#include <plait/program.h>
+#include <plait/program/program.h>
+#include <plait/rules/interpret.h>
 #include <plait/trace/concrete.h>
-#include <plait/trace/interpret.h>
 
 #include <atomic>
 #include <cstring>
@@ -16,14 +16,14 @@
 
 #include "archive.h"
 #include "checksum.h"
-#include "look.h"
+#include "inspection.h"
 #include "manifest.h"
 #include "safetensors.h"
 #include "utf8.h"
 
 namespace plait {
 
-// What of a program's parts only files see.
+// The parts of a program that only files access.
 struct ProgramFile {
   static Entry make_entry(std::string name, TracedFunction function, Arrays expected) {
     Entry entry(std::move(name), std::move(function));
@@ -50,7 +50,7 @@ std::vector<std::string_view> all_bytes_of(const std::vector<NamedArray>& arrays
   return bytes;
 }
 
-// A name that is a file's, whatever extracts it.
+// A name that is safe as a file name, whatever tool extracts it.
 void check_name(const std::string& name) {
   const bool good = !name.empty() && name.size() <= 200 && name[0] != '.' &&
                     std::all_of(name.begin(), name.end(), [](unsigned char c) {
@@ -61,7 +61,7 @@ void check_name(const std::string& name) {
                      "use letters, digits, _, - and . in it");
 }
 
-// Every host function in a program, by name.
+// The names of all host functions in a program.
 void collect_callables(const Jaxpr& jaxpr, std::vector<std::string>& names) {
   for (const Equation& equation : jaxpr->equations) {
     for (const auto& [name, value] : equation.params.entries())
@@ -82,11 +82,12 @@ void refuse_callables(const std::string& entry, const Jaxpr& jaxpr) {
                    "write these parts with plait's functions, or save the function without them");
 }
 
-// Constants of all entries, each once.
+// The constants of all entries, each once.
 class Constants {
  public:
-  // The name under which an array is written; the wanted one, if it is free. An array is known
-  // again by its memory, and by its name and elements: NumPy arrays are read anew for each entry.
+  // The name under which an array is written: the wanted one, if it is free. An array is recognised
+  // by its memory, or by its name and elements, because NumPy arrays are converted anew for each
+  // entry.
   std::string add(const std::string& wanted, const Array& array) {
     const Buffer& buffer = array.buffer();
     for (std::size_t i = 0; i < arrays_.size(); ++i)
@@ -115,7 +116,7 @@ class Constants {
                        [&](const NamedArray& named) { return named.name == name; });
   }
   std::vector<NamedArray> arrays_;
-  std::vector<Buffer> sources_;  // as they were given
+  std::vector<Buffer> sources_;  // as they were passed
 };
 
 void add_arrays(ArchiveWriter& archive, const std::string& member,
@@ -203,8 +204,8 @@ class Loader {
     throw ValueError(where_ + ": " + what,
                      "the file is damaged, or is no .plait file; save it again");
   }
-  // The archive's checksum covers what is not mapped; where the manifest has one for each constant,
-  // as files of format 2 do, these are compared instead, which is faster.
+  // The archive's checksum covers data that is not mapped. Where the manifest has a checksum for
+  // each constant, as in files of format 2, those are compared instead, which is faster.
   void read_constants() {
     const bool has_own = manifest_.format >= 2, maps = options_.map_memory;
     std::vector<std::string> checksums;
@@ -227,7 +228,7 @@ class Loader {
       constants_.emplace(name, std::move(arrays[i].array));
     }
   }
-  // Sums what was read while a cache still holds it.
+  // Checksums data while it is still in a cache.
   std::vector<NamedArray> read_pieces(const ArchiveReader::Pieces& pieces,
                                       std::vector<std::string>& checksums) const {
     constexpr std::size_t most = 256 << 10;
@@ -266,11 +267,10 @@ class Loader {
   }
 
   Jaxpr jaxpr_of(const std::string& member) const {
-    std::string text = archive_.text(member, longest_text);
+    const std::string text = archive_.text(member, longest_text);
     if (!is_utf8(text)) fail("the member " + member + " is no text");
-    upgrade_text(manifest_.format, text);
     try {
-      return parse(text);
+      return upgrade_jaxpr(manifest_.format, parse(text));
     } catch (const Error& error) {
       throw ValueError(where_ + ", " + member + ": " + error.problem(), error.fix());
     }
@@ -320,7 +320,7 @@ class Loader {
     return make_concrete(aval, buffer);
   }
 
-  // One element, wherever it is read.
+  // One element, broadcast.
   Array zeros(const Aval& aval) const {
     if (!aval.shape.is_constant()) fail("a constant has the type " + aval.to_string());
     const Storage storage = Storage::allocate(std::size_t(size_of(aval.dtype)));
@@ -342,7 +342,7 @@ class Loader {
         known.empty() ? "give none: it has no constants" : "its constants are " + known);
   }
 
-  // Inputs and outputs of the test vector.
+  // The inputs and outputs of the test vector.
   void read_example(const std::string& name, TracedFunction& function, Arrays& expected) const {
     std::map<std::string, Buffer> arrays;
     for (NamedArray& named :
@@ -378,7 +378,7 @@ Program load(const std::string& path, const LoadOptions& options) {
   return Loader(path, options).load();
 }
 
-Program load_to_look_at(const std::string& path) {
+Program load_for_inspection(const std::string& path) {
   const LoadOptions options;
   return Loader(path, options, Loader::Absent::zeros).load();
 }

@@ -1,4 +1,4 @@
-// The manifest of a saved program: what is in the file besides jaxprs and arrays, as JSON.
+// The manifest of a saved program: everything in the file besides jaxprs and arrays, as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +19,7 @@ struct Manifest {
     std::vector<std::string> argument_names, constants;
     bool has_example = false;
   };
-  int format = program_format;  // of the file it was read from
+  int format = program_format;  // of the file from which it was read
   std::vector<Entry> entries;
   std::map<std::string, std::string> meta;
   std::string licence;
@@ -27,7 +27,7 @@ struct Manifest {
 };
 
 std::string to_json(const Manifest& manifest);
-// ValueError, which begins with `where`, says what is missing or of another kind.
+// ValueError, which begins with `where`, names a field that is missing or of another kind.
 Manifest parse_manifest(const std::string& text, const std::string& where);
 
 }  // namespace plait

@@ -1,5 +1,5 @@
-// See npy.h. Headers are limited and read by a parser of their own, which runs nothing; sizes are
-// multiplied with care, and must be those of the data.
+// See npy.h. Headers are bounded, and a dedicated parser reads them without running code; products
+// of sizes are checked for overflow, and must match the data.
 // SPDX-License-Identifier: Apache-2.0
 #include "npy.h"
 
@@ -15,12 +15,12 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 constexpr std::string_view magic = "\x93NUMPY";
-constexpr std::size_t longest_header = 1 << 16, alignment = 64;
+constexpr std::size_t longest_header = 1 << 16, header_alignment = 64;
 constexpr int max_rank = 64;
 
 struct Name {
   DType dtype;
-  const char* text;  // a kind and the bytes of an element
+  const char* text;  // kind and bytes of an element
 };
 constexpr Name names[] = {
     {DType::bool_, "b1"},   {DType::int8, "i1"},      {DType::int16, "i2"},
@@ -136,7 +136,7 @@ class HeaderReader {
       const auto [stop, error] = std::from_chars(text_.data() + at_, end, size);
       if (error != std::errc() || size < 0) fail("its shape is no shape of an array");
       at_ = std::size_t(stop - text_.data());
-      accepts('L');  // as Python 2 wrote
+      accepts('L');  // written by Python 2
       header_.shape.push_back(size);
       if (header_.shape.size() > std::size_t(max_rank))
         fail("its shape has more than " + std::to_string(max_rank) + " axes");
@@ -151,7 +151,7 @@ class HeaderReader {
   Header header_;
 };
 
-// Where the header's text begins and ends.
+// The offsets of the header's text.
 std::pair<std::size_t, std::size_t> header_range(std::string_view bytes, const std::string& where) {
   const auto fail = [&](const std::string& what) {
     throw ValueError(where + ": " + what, "give a file that numpy.save or numpy.savez wrote");
@@ -171,7 +171,7 @@ std::pair<std::size_t, std::size_t> header_range(std::string_view bytes, const s
 }
 
 std::uint64_t bytes_of(const Header& header, const std::string& where) {
-  // reach: the product without the sizes that are 0, which strides are made of.
+  // reach: the product of the nonzero sizes, from which strides are computed.
   std::uint64_t reach = std::uint64_t(size_of(header.dtype));
   bool is_empty = false;
   for (std::int64_t size : header.shape) {
@@ -183,8 +183,8 @@ std::uint64_t bytes_of(const Header& header, const std::string& where) {
   return is_empty ? 0 : reach;
 }
 
-// Memory of one's own, with the bytes of each number in the other order where they are swapped; a
-// bool is 0 or 1, for C++ reads nothing else.
+// A copy, with each number converted to native byte order. A bool becomes 0 or 1, because C++
+// allows no other value.
 Buffer copy_of(const Header& header, std::string_view data) {
   Buffer copy = Buffer::empty(header.dtype, {std::int64_t(data.size()) / size_of(header.dtype)});
   char* const bytes = static_cast<char*>(copy.mutable_data());
@@ -210,7 +210,8 @@ std::string npy_header(const Buffer& array) {
   std::string text = std::string("{'descr': '") + (size_of(array.dtype()) == 1 ? "|" : "<") +
                      known->text + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   const std::size_t before = magic.size() + 4;
-  text.append((alignment - (before + text.size() + 1) % alignment) % alignment, ' ');
+  text.append((header_alignment - (before + text.size() + 1) % header_alignment) % header_alignment,
+              ' ');
   text += '\n';
   const std::uint16_t length = std::uint16_t(text.size());
   std::string bytes(magic);

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/base/progress.h>
-#include <plait/narrow.h>
-#include <plait/ops.h>
-#include <plait/program.h>
-#include <plait/trace/interpret.h>
+#include <plait/primitives/narrow.h>
+#include <plait/primitives/primitives.h>
+#include <plait/program/program.h>
+#include <plait/rules/interpret.h>
 
 #include <algorithm>
 #include <cmath>
@@ -32,7 +32,7 @@ std::string place_of(const Entry& entry, int leaf) {
   return "argument " + std::to_string(leaf);
 }
 
-// The array as the program wants it: numbers as they are written take its dtype.
+// The array with the type that the program needs: number literals take its dtype.
 Array fitted(const Entry& entry, int leaf, const Array& array, const Aval& wanted) {
   const Aval& given = array.aval();
   if (given.shape.rank() != wanted.shape.rank())
@@ -57,9 +57,9 @@ bool is_sequence(const TreeDef& tree) {
   return tree.kind() == TreeDef::Kind::tuple || tree.kind() == TreeDef::Kind::list;
 }
 
-// Structures of the same containers with the same keys. A record, which a class of C++ or Python
-// is, stands for a dict or another record by the names of its parts, and by place where what is
-// stored has none: a sequence, or the numbered fields of earlier files.
+// Whether the structures have the same containers with the same keys. A record (a class of C++ or
+// Python) stands for a dict or another record by names, and by position where the stored one has
+// none: a sequence, or the numbered fields of earlier files.
 bool same_shape(const TreeDef& stored, const TreeDef& given) {
   using Kind = TreeDef::Kind;
   if (stored.children().size() != given.children().size()) return false;
@@ -69,7 +69,7 @@ bool same_shape(const TreeDef& stored, const TreeDef& given) {
   const bool is_alike = stored.kind() == given.kind() ||
                         (is_sequence(stored) && is_sequence(given)) || (is_record && !is_leaf);
   if (!is_alike || given.is_constant()) return false;
-  // A plain tuple has no names to be wrong, and is taken for a record by place; a dict is not.
+  // A plain tuple has no names to contradict, and stands for a record by position; a dict does not.
   if (stored.has_names() && !is_sequence(given) && !given.has_names()) return false;
   if (stored.kind() == Kind::dict && is_sequence(given)) return false;
   if (given.kind() == Kind::dict && !stored.has_names()) return false;
@@ -86,7 +86,7 @@ bool same_shape(const TreeDef& stored, const TreeDef& given) {
   return true;
 }
 
-// The leaves of `given`, from one number on, in the order of the structure that is stored.
+// The leaves of `given`, from index first on, in the order of the stored structure.
 void arrange(const TreeDef& stored, const TreeDef& given, int first, std::span<const Array> leaves,
              Arrays& arranged) {
   if (stored.kind() == TreeDef::Kind::leaf) {
@@ -169,7 +169,7 @@ Arrays Entry::operator()(std::span<const Array> leaves) const {
   const Arrays operands = this->operands(leaves);
   const ArgumentNames names([this](std::size_t leaf) { return place_of(*this, int(leaf)); });
   if (data_->sized) return (*data_->sized)(operands);
-  return flat::call(jaxpr(), operands, {{"name", name()}});
+  return flat::call(jaxpr(), operands, name());
 }
 
 Entry Entry::at_sizes(SizeOptions options) const {

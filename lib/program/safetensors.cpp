@@ -1,5 +1,5 @@
-// See safetensors.h. Headers are limited, offsets are checked against the data and each other, and
-// numbers that would overflow are refused, so that no file makes a reader leave its bytes.
+// See safetensors.h. Headers are bounded, offsets are checked against the data and each other, and
+// overflowing numbers are refused, so that no file causes an access outside its bytes.
 // SPDX-License-Identifier: Apache-2.0
 #include "safetensors.h"
 
@@ -13,7 +13,7 @@ namespace plait {
 namespace {
 
 using Json = nlohmann::json;
-constexpr std::size_t longest_header = 100'000'000;  // as the format's own reader has it
+constexpr std::size_t longest_header = 100'000'000;  // the limit of the format's own reader
 constexpr int max_rank = 64;
 
 struct Name {
@@ -59,7 +59,7 @@ class HeaderReader {
   }
 
  private:
-  // Depth and duplicates: a header is an object of flat objects, and a name occurs once.
+  // Checks depth and duplicates: a header is an object of flat objects, and names are unique.
   Json parse(std::string_view text) const {
     std::vector<std::string> keys;
     const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
@@ -91,7 +91,7 @@ class HeaderReader {
     const auto known = std::find_if(std::begin(names), std::end(names),
                                     [&](const Name& n) { return text == n.text; });
     if (known == std::end(names)) fail(place, "has the dtype '" + text + "', which plait has not");
-    // reach: the product without the sizes that are 0, which strides are made of.
+    // reach: the product of the nonzero sizes, from which strides are computed.
     std::uint64_t reach = std::uint64_t(size_of(known->dtype));
     bool is_empty = false;
     Sizes64 shape;
@@ -131,7 +131,7 @@ std::string safetensors_header(const std::vector<NamedArray>& arrays) {
     offset = end;
   }
   std::string text = header.dump();
-  text.append((64 - (text.size() + 8) % 64) % 64, ' ');  // so that data is aligned as memory is
+  text.append((64 - (text.size() + 8) % 64) % 64, ' ');  // aligns the data
   const std::uint64_t length = text.size();
   std::string bytes(8, '\0');
   std::memcpy(bytes.data(), &length, 8);
@@ -161,7 +161,7 @@ Buffer array_at(const ArrayPlace& place, const char* data, const Storage& owner)
   const bool is_bool = place.dtype == DType::bool_;
   if ((is_aligned && !is_bool) || place.first == place.last) return Buffer(owner, std::move(view));
   Buffer copy = Buffer::empty(place.dtype, place.shape);
-  if (is_bool)  // C++ reads nothing but 0 and 1
+  if (is_bool)  // C++ allows only 0 and 1
     std::transform(data + place.first, data + place.last, static_cast<char*>(copy.mutable_data()),
                    [](char byte) { return char(byte != 0); });
   else

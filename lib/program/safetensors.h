@@ -19,21 +19,21 @@ struct NamedArray {
 // The bytes of a file up to the data, and the arrays' dense memory that follows, in order.
 std::string safetensors_header(const std::vector<NamedArray>& arrays);
 
-// Arrays that lie in memory which `owner` keeps. ValueError, which begins with `where`, says at
-// which byte the bytes are no safetensors.
+// Arrays in memory that `owner` keeps alive. ValueError, which begins with `where`, gives the byte
+// at which the data is not in safetensors format.
 std::vector<NamedArray> read_safetensors(const char* bytes, std::size_t size, const Storage& owner,
                                          const std::string& where);
 
-// The same in steps, for who reads the data by and by. Each refuses as read_safetensors does.
+// The same in steps, for incremental readers. Each step refuses what read_safetensors refuses.
 struct ArrayPlace {
   std::string name;
   DType dtype;
   Sizes64 shape;
   std::size_t first, last;  // in the data
 };
-// Where the data begins, by the first 8 bytes of `size`.
+// The offset of the data, from the first 8 bytes of `size`.
 std::size_t safetensors_data(std::string_view begin, std::size_t size, const std::string& where);
-// By all that stands before the data; of arrays that together are the rest of `size` bytes.
+// The arrays, from the bytes before the data; together they cover the rest of `size` bytes.
 std::vector<ArrayPlace> safetensors_places(std::string_view head, std::size_t size,
                                            const std::string& where);
 Buffer array_at(const ArrayPlace& place, const char* data, const Storage& owner);

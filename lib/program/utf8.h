@@ -1,4 +1,4 @@
-// Whether bytes are text.
+// Validates UTF-8.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace plait {
 
-// UTF-8 as everybody reads it: no overlong forms, no surrogates, nothing beyond U+10FFFF.
+// Strict UTF-8: no overlong forms, no surrogates, nothing beyond U+10FFFF.
 inline bool is_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto byte = [&](std::size_t k) { return k < text.size() ? text[k] & 0xff : 0; };

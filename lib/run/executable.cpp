@@ -1,25 +1,18 @@
-// Executables: a flat list of steps over one arena. See run.h.
+// Executables: a flat list of steps over one arena. See run/executable.h.
 //
-// A call takes a frame, a copy of the steps' views that one call at a time points at its memory, so
-// that concurrent calls do not meet and the usual call allocates nothing but the arena and its
+// A call takes a frame: a copy of the steps' views that points at the memory of one call at a time.
+// So concurrent calls do not interfere, and the usual call allocates nothing but the arena and its
 // outputs.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/run.h>
-
 #include <plait/base/interrupt.h>
-#include <plait/cost.h>
-#include <plait/host_call.h>
-#include <plait/ops_control.h>
-#include <plait/widening.h>
+#include <plait/primitives/host_call.h>
+#include <plait/primitives/widening.h>
 
 #include <array>
 
-#include "compile/plan.h"
-#include "compile/prepare.h"
 #include "run/executable.h"
 #include "run/frame.h"
 #include "run/recorder.h"
-#include "run/tiers.h"
 
 namespace plait {
 namespace {
@@ -31,7 +24,7 @@ using Segment = PlannedView::Segment;
 
 using ExplainRow = std::array<std::string, 5>;  // a line of the table by columns
 
-class StepExecutable final : public Executable {
+class StepExecutable final : public PlannedExecutable {
  public:
   StepExecutable(Plan plan, Device device, const Jaxpr& program)
       : plan_(std::move(plan)),
@@ -94,9 +87,8 @@ class StepExecutable final : public Executable {
   std::int64_t arena_bytes() const override { return plan_.arena_bytes; }
   std::int64_t peak_bytes() const override { return plan_.arena_bytes + output_bytes(); }
   std::string explain() const override;
-  bool has_host_calls() const { return !host_calls_.empty(); }
-  // A line that explain ends with.
-  void remark(std::string text) { remark_ = std::move(text) + "\n"; }
+  bool has_host_calls() const override { return !host_calls_.empty(); }
+  void remark(const std::string& text) override { remarks_ += text + "\n"; }
   void add_rows(const std::string& indent, std::vector<ExplainRow>& rows) const;
 
  private:
@@ -123,7 +115,7 @@ class StepExecutable final : public Executable {
     }
   }
 
-  // What one call holds, given back however it ends.
+  // The resources of one call, released however it ends.
   struct Call {
     explicit Call(const StepExecutable& executable) : executable(executable) {
       frame = executable.spare_.exchange(nullptr, std::memory_order_acquire);
@@ -151,7 +143,7 @@ class StepExecutable final : public Executable {
     std::vector<Buffer> copies;
   };
 
-  // Results that fill memory of their own may be written where the caller wants them; others are
+  // Results that fill storage of their own may be written where the caller wants them; others are
   // copied there.
   void find_whole_results() {
     written_as_.assign(plan_.storages.size(), -1);
@@ -180,7 +172,7 @@ class StepExecutable final : public Executable {
     }
   }
 
-  // A result in the memory of a frame that has run.
+  // A result in the memory of a completed frame.
   View result_view(const PlannedView& planned, const Frame& frame) const {
     View view = planned.view;
     void* base = planned.segment == Segment::constant ? plan_.constants[planned.index].view().data
@@ -201,7 +193,7 @@ class StepExecutable final : public Executable {
                             " instead of " + plan_.inputs[i].to_string());
   }
 
-  // Memory of the caller's alone, and all of it.
+  // Whether the memory is owned by the caller alone, and is used completely.
   static bool can_donate(const Buffer& buffer) {
     return buffer.storage().is_unique() && !buffer.storage().is_foreign() &&
            buffer.data() == buffer.storage().data() && buffer.view().is_dense();
@@ -225,19 +217,19 @@ class StepExecutable final : public Executable {
   const Plan plan_;
   const Stream stream_;
   const std::vector<HostCallSite> host_calls_;
-  std::string remark_;
+  std::string remarks_;
   const std::vector<Widening> widenings_;
   std::vector<Sizes64> input_shapes_;
   std::vector<DType> input_dtypes_;
   std::vector<bool> is_read_;        // by input
   std::vector<int> written_as_;      // by storage: the output that fills it, or -1
-  std::vector<std::size_t> copied_;  // outputs that fill none
+  std::vector<std::size_t> copied_;  // outputs that do not fill their storage
   mutable std::atomic<Frame*> spare_{nullptr};
 };
 
-// A frame that stays, and its memory where that is small. Large memory goes back to the allocator
-// after each run: many sessions, as of the programs for each size of a ragged batch, then run in
-// the same, and a new one touches no pages for the first time.
+// A frame that is kept, and its memory where that is small. Large memory returns to the allocator
+// after each run. Many sessions, such as those for each size of a ragged batch, then share it, and
+// a new one causes no page faults.
 class StepSession final : public Session {
  public:
   explicit StepSession(const StepExecutable& executable)
@@ -302,14 +294,14 @@ class StepSession final : public Session {
   const Plan& plan_;
   const StepExecutable& executable_;
   Frame frame_;
-  Storage arena_;  // with handles of stacks in it; none where memory is not kept between calls
+  Storage arena_;  // including handles of stacks; empty where memory is not kept between calls
 };
 
 std::unique_ptr<Session> StepExecutable::open() const {
   return std::make_unique<StepSession>(*this);
 }
 
-// A loop's or a branch's program follows its step, indented.
+// The program of a loop or a branch follows its step, indented.
 void StepExecutable::add_rows(const std::string& indent, std::vector<ExplainRow>& rows) const {
   constexpr std::size_t width = 4;  // of "step"
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
@@ -331,9 +323,8 @@ void StepExecutable::add_rows(const std::string& indent, std::vector<ExplainRow>
         {indent + number, std::string(step.backend), types, std::to_string(bytes), what});
     for (const Step::Body& body : step.bodies) {
       rows.push_back({indent + std::string(width + 1, ' ') + body.label, "", "", "", ""});
-      const auto executable = compile(body.program);
-      const Executable* now = &tiers::current(*executable);
-      if (const auto* steps = dynamic_cast<const StepExecutable*>(now))
+      const std::shared_ptr<const Executable> executable = body.executable();
+      if (const auto* steps = dynamic_cast<const StepExecutable*>(&executable->current()))
         steps->add_rows(indent + "  ", rows);
     }
   }
@@ -364,109 +355,7 @@ std::string StepExecutable::explain() const {
     text += std::string(site.ordered ? "ordered " : "") + "host call: `" + site.name + "`" +
             (site.source ? ", " + site.source.to_string() : "") + "\n";
   for (const Widening& widening : widenings_) text += widening.to_string() + "\n";
-  for (const MissingBackend& missing : missing_backends())
-    text += "backend " + missing.name + " is not used: " + missing.reason + "\n";
-  return text + remark_;
-}
-
-// What a call of a program takes on quick backends, in nanoseconds, roughly. A loop of unknown
-// length counts as one step.
-double quick_time(const Jaxpr& program);
-double quick_time(const Jaxpr& program, const Equation& equation) {
-  constexpr double element = 0.2, equation_alone = 60;
-  double time = 0;
-  const std::vector<BodyRun> runs = bodies_run(equation);
-  for (const BodyRun& run : runs)
-    if (run.times > 0) time += run.times * quick_time(run.body);
-  if (!runs.empty()) return time;
-  std::int64_t elements = 0;
-  auto add = [&](const Aval& aval) {
-    elements = std::max(elements, num_elements(in_memory(aval).shape.to_sizes()));
-  };
-  for (const Atom& atom : equation.inputs) add(program->aval(atom));
-  for (Var var : equation.outputs) add(program->aval(var));
-  return equation_alone + element * double(elements);
-}
-double quick_time(const Jaxpr& program) {
-  if (!program->sizes.empty()) return 0;
-  double time = 0;
-  for (const Equation& equation : program->equations) time += quick_time(program, equation);
-  return time;
-}
-
-// What slow backends may gain of a program, if they take any of it.
-struct Gain {
-  tiers::Worth worth{};
-  bool has_long_loops = false;  // which take longer, in one call, than compiling the program
-};
-
-std::optional<Gain> gain_of(std::span<const Backend* const> slow, const Jaxpr& program) {
-  constexpr double of_equation = 90;  // ns beside its time
-  constexpr int sample = 64;          // equations, which stand for the others
-  double gain = 0, loops = 0;
-  int count = 0;
-  for (const Equation& equation : program->equations) {
-    const bool is_loop = *equation.primitive == scan_p || *equation.primitive == while_p;
-    if (count >= sample && !is_loop) continue;
-    std::vector<Aval> inputs, outputs;
-    for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
-    for (Var var : equation.outputs) outputs.push_back(program->aval(var));
-    if (!compile_passes::is_claimed(slow, equation, inputs, outputs)) continue;
-    const double time = quick_time(program, equation);
-    gain += of_equation + time;
-    if (is_loop) loops += time;
-    ++count;
-  }
-  if (count == 0) return {};
-  const auto compilation = tiers::compilation_time(program->equations.size());
-  // On another thread a tenth of it counts, and of so many equations. What runs once is not worth
-  // compiling.
-  const double cost = double(tiers::compilation_time(std::size_t(count)).count()) / 10;
-  return Gain{{int(std::clamp(cost / gain, 2.0, 1000.0)), compilation},
-              loops > double(compilation.count())};
-}
-
-// next: those that make the next tier of what this makes, if it is a first one.
-std::shared_ptr<StepExecutable> compile_with(std::span<const Backend* const> backends,
-                                             std::span<const Backend* const> next,
-                                             const Jaxpr& plain, std::vector<Aval> outputs,
-                                             const CompileOptions& options) {
-  const tiers::FirstTier scope(next);
-  Plan plan = compile_passes::make_plan(plain, compile_passes::partition_program(plain, backends),
-                                        options.donate, tiers::breathe);
-  plan.outputs = std::move(outputs);
-  return std::make_shared<StepExecutable>(std::move(plan), options.device, plain);
-}
-
-std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileOptions& options) {
-  if (!jaxpr->sizes.empty())
-    throw InternalError("compile: the program has named sizes; instantiate it first\n" +
-                        print(jaxpr));
-  std::vector<const Backend*> all = options.backends, quick, slow;
-  if (all.empty()) all = backends_of(options.device.kind);
-  for (const Backend* backend : all) (backend->runs_eagerly() ? quick : slow).push_back(backend);
-  const Jaxpr plain = compile_passes::prepare(jaxpr, quick);
-  const std::vector<Aval> outputs = jaxpr->output_avals();  // weak where the program says so
-  const std::optional<Gain> gain = gain_of(slow, plain);
-  std::string failure;
-  if (gain && (gain->has_long_loops || tiers::is_waiting())) try {
-      const bool was_asked = tiers::is_waiting();
-      const Waiting waiting;  // what the program holds is compiled with it
-      auto executable = compile_with(all, {}, plain, outputs, options);
-      if (!was_asked)
-        executable->remark("tier: last; compiled before the first call, which is long");
-      return executable;
-    } catch (const std::exception& error) {
-      failure = error.what();
-    }
-  // Those that take none of it are asked all the same, for explain tells why.
-  const std::shared_ptr<const StepExecutable> first =
-      compile_with(gain ? quick : all, slow, plain, outputs, options);
-  if (!failure.empty()) return tiers::make_failed(first, failure);
-  // What a host call captures belongs to Python, and the background thread never meets Python.
-  if (first->has_host_calls() || !gain) return first;
-  return tiers::make_tiered(
-      first, [=] { return compile_with(all, {}, plain, outputs, options); }, gain->worth);
+  return text + remarks_;
 }
 
 }  // namespace
@@ -479,35 +368,9 @@ std::vector<Buffer> Executable::run(std::span<const Buffer> inputs) const {
   return results;
 }
 
-std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr, const CompileOptions& options) {
-  std::string key = "executable";
-  if (options.exact) key += " exact";
-  if (!(options.device == Device{}))
-    key +=
-        " " + std::to_string(int(options.device.kind)) + ":" + std::to_string(options.device.index);
-  for (bool donated : options.donate) key += donated ? '1' : '0';
-  for (const Backend* backend : options.backends) key += " " + std::string(backend->name());
-  const auto executable = std::static_pointer_cast<const Executable>(jaxpr->memo.get(
-      key, [&]() -> std::shared_ptr<const void> { return compile_now(jaxpr, options); }));
-  if (tiers::is_waiting()) tiers::finish(*executable);
-  return executable;
-}
-
-std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr) { return compile(jaxpr, {}); }
-
-std::shared_ptr<const Executable> executable_of(const Jaxpr& jaxpr) {
-  struct Entry {
-    Jaxpr jaxpr;
-    std::shared_ptr<const Executable> executable;
-  };
-  static thread_local std::array<Entry, 8> entries;
-  const auto address = reinterpret_cast<std::uintptr_t>(&*jaxpr);
-  Entry& entry = entries[address / alignof(std::max_align_t) % entries.size()];
-  if (entry.jaxpr && &*entry.jaxpr == &*jaxpr) return entry.executable;
-  // Host functions are released by their owner, not by a cache of some thread.
-  if (holds_callable(jaxpr)) return compile(jaxpr);
-  entry = {jaxpr, compile(jaxpr)};
-  return entry.executable;
+std::shared_ptr<PlannedExecutable> make_executable(compile_passes::Plan plan, Device device,
+                                                   const Jaxpr& program) {
+  return std::make_shared<StepExecutable>(std::move(plan), device, program);
 }
 
 }  // namespace plait

@@ -1,13 +1,19 @@
-// The executable of a program, found without a lock by threads that asked for it lately: what eager
-// calls ask for each time.
+// Makes executables from plans. See executable.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <plait/run.h>
+#include "run/plan.h"
 
 namespace plait {
 
-// That of compile(jaxpr).
-std::shared_ptr<const Executable> executable_of(const Jaxpr& jaxpr);
+class PlannedExecutable : public Executable {
+ public:
+  virtual bool has_host_calls() const = 0;
+  // Adds a line at the end of the text of explain; must precede the first call.
+  virtual void remark(const std::string& text) = 0;
+};
+// program: the source of the plan, with its lines.
+std::shared_ptr<PlannedExecutable> make_executable(compile_passes::Plan plan, Device device,
+                                                   const Jaxpr& program);
 
 }  // namespace plait

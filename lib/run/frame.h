@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "compile/plan.h"
+#include "run/plan.h"
 
 #include <plait/base/stack.h>
 
@@ -37,7 +37,7 @@ class Frame {
 
   std::vector<View> views;  // of the steps in order: inputs, then outputs
   std::vector<void*> inputs, outputs;
-  std::vector<Storage> storages;  // of the outputs, where they are this call's
+  std::vector<Storage> storages;  // for outputs that this call owns
 
  private:
   struct Patch {
@@ -60,8 +60,8 @@ inline Storage allocate_output(const compile_passes::OutputStorage& wanted) {
   return wanted.is_stack ? allocate_handle() : Storage::allocate(std::size_t(wanted.bytes));
 }
 
-// For an arena that is given back after each run: those of like sizes share blocks, and of what is
-// not touched there are no pages.
+// For an arena that is released after each run: arenas of similar sizes share blocks, and pages
+// that are never touched are never committed.
 inline Storage allocate_shared_arena(std::int64_t bytes) {
   constexpr std::size_t several_huge_pages = 4 << 20;
   const auto size = std::size_t(bytes);

@@ -11,7 +11,7 @@
 namespace plait {
 namespace {
 
-constexpr std::size_t most_spans = 50'000;  // of one call; loops may have any number
+constexpr std::size_t most_spans = 50'000;  // per call; loops may have any number
 
 thread_local Recorder* recorder = nullptr;
 
@@ -35,8 +35,8 @@ Recorder::~Recorder() {
   recorder = outer_;
 }
 
-// Bodies are few, and a loop asks for the same one again. Another plan may be where one was: it is
-// the same if its first step is.
+// There are few bodies, and a loop asks for the same one again. Another plan may have the same
+// address: it is the same plan if its first step is.
 int Recorder::first_step_of(const compile_passes::Plan& plan) {
   const int num_steps = int(plan.steps.size());
   const auto found = std::find_if(programs_.rbegin(), programs_.rend(), [&](const Program& p) {
@@ -53,7 +53,7 @@ int Recorder::first_step_of(const compile_passes::Plan& plan) {
 
 void Recorder::run(const compile_passes::Plan& plan, const View* views, char* arena,
                    const Stream& stream) {
-  struct Restore {  // however it ends
+  struct Restore {  // on every exit
     ~Restore() { running = outer; }
     int& running;
     const int outer;

@@ -1,20 +1,20 @@
-// What the steps of executables take, on a thread that records: what profile is made of.
+// The time of each step of executables, on a thread that records: the raw data of profiles.
 //
-// A call asks once whether its thread records, and runs its steps through the recorder if it does;
-// else nothing is added to it. Time is read once between steps, from the processor's counter.
+// A call asks once whether its thread records, and runs its steps through the recorder if so;
+// otherwise it adds no cost. Time is read once between steps, from the processor's counter.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>
 
-#include "compile/plan.h"
+#include "run/plan.h"
 
 namespace plait {
 
 class Recorder {
  public:
-  // A step where it is run from: a body that two steps hold has steps of its own under each.
-  // What is known of it is copied: programs that a call of the host runs may be gone afterwards.
+  // A step, and the step that runs it: a body that two steps hold has separate steps under each.
+  // Its data is copied, because programs that a call of the host runs may be gone afterwards.
   struct Step {
     std::string names, note;
     std::string_view backend;
@@ -27,17 +27,18 @@ class Recorder {
     double begin, seconds;  // begin: since the recorder was made
   };
 
-  Recorder();  // records this thread; the one before is back when it goes
+  Recorder();  // records this thread, and restores the previous recorder when it is destroyed
   ~Recorder();
   Recorder(const Recorder&) = delete;
 
-  // That of this thread, if it has one.
+  // The recorder of this thread, or nullptr.
   static Recorder* current() {
     return num_recorders.load(std::memory_order_relaxed) ? of_thread() : nullptr;
   }
   void run(const compile_passes::Plan& plan, const View* views, char* arena, const Stream& stream);
 
-  // Since the last time: the sums by step, and events, up to a limit. Steps stay where they are.
+  // What was recorded since the last call: the sums by step, and events, up to a limit. Steps stay
+  // in place.
   const std::vector<Step>& take();
   const std::vector<Event>& events() const { return events_; }
 

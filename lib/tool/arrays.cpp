@@ -77,7 +77,7 @@ std::vector<NamedArray> read_npz(const std::string& path) {
   return arrays;
 }
 
-// Names that are members of an archive wherever it is unpacked: no folders, and each once.
+// Turns names into safe member names of an archive: without folders, and unique.
 void make_members(std::vector<NamedArray>& arrays) {
   std::set<std::string> seen;
   for (NamedArray& named : arrays) {

@@ -7,12 +7,13 @@
 namespace plait::tool {
 
 // The arrays of a file; that of an .npy file has no name. FileError where it cannot be read,
-// ValueError where it is damaged, holds what is no array of numbers, or is of another kind.
+// ValueError where it is damaged, is of another kind, or holds something other than arrays of
+// numbers.
 std::vector<NamedArray> read_arrays(const std::string& path);
 
-// Usage for a name that ends in none of the three, or in .npy where there is not one array.
+// Usage error for a name without one of these endings, or for .npy with other than one array.
 void check_arrays_path(const std::string& path, std::size_t num_arrays);
-// Whole or not at all: what was there stays until the new file is complete. FileError.
+// Atomic: an existing file stays until the new one is complete. FileError.
 void write_arrays(const std::string& path, std::vector<NamedArray> arrays);
 
 }  // namespace plait::tool

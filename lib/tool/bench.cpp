@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "run/tiers.h"
+#include "compile/tiers.h"
 #include "tool/inputs.h"
 
 namespace plait::tool {
@@ -18,15 +18,16 @@ double now() {
 
 class Bench {
  public:
-  Bench(const Inputs& inputs, const Words& words) : wanted_(words.number("--repeat", 0)) {
-    if (words.has("--repeat") && wanted_ < 1) throw Usage("--repeat needs 1 or more");
+  Bench(const Inputs& inputs, const Arguments& arguments)
+      : wanted_(arguments.number("--repeat", 0)) {
+    if (arguments.has("--repeat") && wanted_ < 1) throw Usage("--repeat needs 1 or more");
     for (const Array& array : inputs.operands) operands_.push_back(array.buffer().dense());
   }
 
-  // One line: the median of calls, after one that is not counted.
+  // One line: the median time of calls, after a warm-up call.
   void print(const char* what, double seconds_to_compile, const Executable& executable) const {
     const double first = seconds_of(executable);
-    // As many as take about half a second.
+    // As many calls as take about half a second.
     const std::int64_t count = wanted_ ? wanted_ : std::clamp<std::int64_t>(0.5 / first, 5, 10'000);
     std::vector<double> seconds;
     for (std::int64_t i = 0; i < count; ++i) seconds.push_back(seconds_of(executable));
@@ -49,23 +50,23 @@ class Bench {
 
 }  // namespace
 
-int bench(const Words& words) {
-  choose_threads(words);
-  const Program program = program_of(words);
-  const Entry& entry = entry_of(program, words);
-  const Inputs inputs = inputs_of(entry, words);
-  const Bench bench(inputs, words);
+int bench(const Arguments& arguments) {
+  choose_threads(arguments);
+  const Program program = program_of(arguments);
+  const Entry& entry = entry_of(program, arguments);
+  const Inputs inputs = inputs_of(entry, arguments);
+  const Bench bench(inputs, arguments);
   std::printf("%s: %s, %s%s\n", entry.name().c_str(),
               counted(std::int64_t(inputs.jaxpr->equations.size()), "equation").c_str(),
               counted(num_threads(), "thread").c_str(),
               inputs.is_example ? ", on its test vector" : "");
   double begin = now();
   const std::shared_ptr<const Executable> executable = plait::compile(inputs.jaxpr);
-  // The tier itself, which no number of calls replaces.
-  if (!tiers::is_waiting()) bench.print("first tier", now() - begin, tiers::current(*executable));
+  // The first tier itself, which is never replaced.
+  if (!tiers::is_waiting()) bench.print("first tier", now() - begin, executable->current());
   begin = now();
   tiers::finish(*executable);
-  bench.print("last tier", now() - begin, tiers::current(*executable));
+  bench.print("last tier", now() - begin, executable->current());
   return 0;
 }
 

@@ -1,25 +1,26 @@
-// What goes into a compiled object: decomposed programs, constants, and the list of what they need.
+// The content of a compiled object: decomposed programs, constants, and the list of what they need.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/compile/backend.h>
-#include <plait/sizes.h>
+#include <plait/rules/bodies.h>
+#include <plait/trace/sizes.h>
 
 #include <charconv>
 
-#include "compile/prepare.h"
+#include "compile/passes/pipeline.h"
 #include "tool/deploy.h"
 #include "tool/deployed/bundle.h"
 
 namespace plait::tool {
 namespace {
 
-// As compilation does it.
+// The same simplification as in compilation.
 Jaxpr simplified(const Jaxpr& jaxpr) {
   std::vector<const Backend*> eager = backends_of();
   std::erase_if(eager, [](const Backend* backend) { return !backend->runs_eagerly(); });
   return compile_passes::prepare(jaxpr, eager);
 }
 
-// Of a program with named sizes: some sizes at which it is one that can be compiled.
+// For a program with named sizes: sample sizes at which it can be compiled.
 std::map<std::string, Dim> sample_sizes(const DeployedEntry& deployed, std::int64_t size) {
   std::map<std::string, Dim> values;
   for (std::size_t i = 0; i < deployed.bounds.size(); ++i)
@@ -27,45 +28,43 @@ std::map<std::string, Dim> sample_sizes(const DeployedEntry& deployed, std::int6
   return values;
 }
 
-bool is_one_of(const Primitive* primitive, const std::set<std::string_view>& names) {
-  return names.count(primitive->name()) > 0;
-}
-// Whether equations of it hold programs that stay programs; calls do not.
-bool holds_programs(const Primitive* primitive) {
-  return is_one_of(primitive, {"scan", "while", "cond", "masked", "lanes"});
-}
-// Whether it makes programs while it runs: of a part of the examples, or of other sizes.
-bool makes_programs(const Primitive* primitive) {
-  return is_one_of(primitive, {"masked", "lanes"});
-}
+// What programs may meet while they are compiled at run time.
+struct Needs {
+  std::set<const Primitive*> primitives;
+  bool runs_bodies = false;     // holds programs that stay programs; calls do not
+  bool makes_programs = false;  // of a part of the examples, or of other sizes, while it runs
+};
 
 // Bodies are compiled as programs are.
-void collect(const Jaxpr& jaxpr, std::set<const Primitive*>& primitives) {
+void collect(const Jaxpr& jaxpr, Needs& needs) {
   for (const Equation& equation : jaxpr->equations) {
-    primitives.insert(equation.primitive);
+    needs.primitives.insert(equation.primitive);
+    for (const Body& body : bodies_of(equation)) {
+      needs.runs_bodies |= body.runs != Body::Runs::once;
+      needs.makes_programs |= body.runs == Body::Runs::per_example;
+    }
     for_each_body(equation.params, [&](const Jaxpr& body) {
-      collect(body, primitives);
-      if (body->sizes.empty()) collect(simplified(body), primitives);
+      collect(body, needs);
+      if (body->sizes.empty()) collect(simplified(body), needs);
     });
   }
 }
 
-// Everything that these programs may meet while they are compiled at run time.
-std::set<const Primitive*> primitives_of(std::span<const DeployedEntry> entries) {
-  std::set<const Primitive*> primitives;
+Needs needs_of(std::span<const DeployedEntry> entries) {
+  Needs needs;
   for (const DeployedEntry& deployed : entries) {
-    collect(deployed.jaxpr, primitives);
+    collect(deployed.jaxpr, needs);
     if (deployed.bounds.empty()) continue;
     for (std::int64_t size : tried_sizes) try {
-        collect(simplified(instantiate(deployed.jaxpr, sample_sizes(deployed, size))), primitives);
+        collect(simplified(instantiate(deployed.jaxpr, sample_sizes(deployed, size))), needs);
       } catch (const UserError&) {
-        // A size that the program refuses.
+        // a size that the program refuses
       }
   }
-  return primitives;
+  return needs;
 }
 
-// "lib/ops/dot.cpp" of the path that the compiler was given.
+// "lib/primitives/contraction/dot.cpp" from the path given to the compiler.
 void add_file(const std::string& path, std::set<std::string>& files) {
   for (const char* top : {"lib/", "transforms/"})
     if (const std::size_t at = path.rfind(top); at != std::string::npos)
@@ -133,7 +132,7 @@ std::string bundle_of(std::span<const DeployedEntry> entries) {
       bundle.add({static_cast<const char*>(dense.data()), std::size_t(dense.bytes())});
     }
   }
-  // Code reaches its data within 2 GB.
+  // Code addresses its data within 2 GB.
   if (bundle.bytes().size() > std::size_t(2000) << 20)
     throw ValueError("compile: the constants take " +
                          bytes_text(std::int64_t(bundle.bytes().size())) +
@@ -143,21 +142,21 @@ std::string bundle_of(std::span<const DeployedEntry> entries) {
 }
 
 SourceFiles files_for(std::span<const DeployedEntry> entries) {
-  const std::set<const Primitive*> primitives = primitives_of(entries);
-  std::vector<std::string_view> kinds = {"abstract", "alias", "decompose", "eval",
-                                         "fold",     "guard", "identity",  "pointwise"};
+  const Needs needs = needs_of(entries);
+  std::vector<std::string_view> kinds = {"abstract",  "alias",  "decompose", "eval",
+                                         "fold",      "guard",  "identity",  "inline",
+                                         "pointwise", "bodies", "prune"};
   SourceFiles files;
-  files.needed = {"lib/run/evaluate.cpp", "lib/trace/trace.cpp", "lib/ops/call.cpp",
+  files.needed = {"lib/compile/evaluate.cpp", "lib/trace/trace.cpp",
                   "lib/backends/reference/reference.cpp"};
   // Loops and branches are run by a backend of their own, which may map and pad their bodies.
-  const bool makes_any = std::any_of(primitives.begin(), primitives.end(), makes_programs);
-  if (std::any_of(primitives.begin(), primitives.end(), holds_programs))
-    files.needed.insert("lib/run/control.cpp");
-  if (makes_any) {
-    files.needed.insert({"lib/run/lanes.cpp", "lib/run/ragged.cpp"});
-    kinds.insert(kinds.end(), {"batch", "mask"});
+  if (needs.runs_bodies) files.needed.insert("lib/backends/control/control.cpp");
+  if (needs.makes_programs) {
+    files.needed.insert({"lib/backends/control/lanes.cpp", "lib/backends/control/ragged.cpp",
+                         "lib/control/cond.cpp"});
+    kinds.insert(kinds.end(), {"batch", "diverge", "mask"});
   }
-  for (const Primitive* primitive : primitives) {
+  for (const Primitive* primitive : needs.primitives) {
     add_file(info_of(*primitive).file, files.needed);
     for (std::string_view kind : kinds) {
       const AnyRuleTable* table = AnyRuleTable::find(kind);
@@ -165,7 +164,7 @@ SourceFiles files_for(std::span<const DeployedEntry> entries) {
       if (origin) add_file(origin->file, files.needed);
     }
   }
-  if (makes_any) return files;
+  if (needs.makes_programs) return files;
   for (const PrimitiveInfo* info : all_primitives()) {
     add_file(info->file, files.idle);
     for (const AnyRuleTable* table : AnyRuleTable::all())

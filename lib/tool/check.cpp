@@ -1,4 +1,4 @@
-// plait check: whether a file is sound. See command.h.
+// plait check: verifies a file. See command.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
@@ -6,8 +6,9 @@
 
 namespace plait::tool {
 
-int check(const Words& words) {
-  const std::vector<Entry> entries = entries_of(load(words[0], {.map_memory = false}), words, 1);
+int check(const Arguments& arguments) {
+  const std::vector<Entry> entries =
+      entries_of(load(arguments[0], {.map_memory = false}), arguments, 1);
   int code = 0;
   for (const Entry& entry : entries) {
     plait::check(entry.jaxpr());

@@ -1,17 +1,17 @@
-// plait code: a saved program as text that makes it again. See command.h.
+// plait code: a saved program as text that rebuilds it. See command.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/inspect.h>
+#include <plait/inspect/inspect.h>
 
 #include <cstdio>
 
-#include "program/look.h"
+#include "program/inspection.h"
 #include "tool/command.h"
 
 namespace plait::tool {
 
-int code(const Words& words) {
-  const Language language = words.has("--cpp") ? Language::cpp : Language::python;
-  for (const Entry& entry : entries_of(load_to_look_at(words[0]), words, 1))
+int code(const Arguments& arguments) {
+  const Language language = arguments.has("--cpp") ? Language::cpp : Language::python;
+  for (const Entry& entry : entries_of(load_for_inspection(arguments[0]), arguments, 1))
     std::printf("%s\n", plait::code(entry.jaxpr(), language, entry.name()).text.c_str());
   return 0;
 }

@@ -1,14 +1,14 @@
 // The command line `plait`: a table of verbs, each in a file of its own.
 //
-// A verb says its usage and its options, and gets the words that follow it, taken apart. It prints
-// to standard output and returns the exit code: 0 fine, 1 the answer is no. What it throws is
-// printed to standard error: Usage exits with 2, any other error with 1.
+// A verb states its usage and its options, and receives the parsed words that follow it. It prints
+// to standard output and returns the exit code: 0 for success, 1 for a negative answer. An
+// exception is printed to standard error: Usage exits with 2, any other error with 1.
 //
 // To add a verb: a file with its function, a line here, a row in verbs.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <plait/program.h>
+#include <plait/program/program.h>
 
 #include <map>
 #include <span>
@@ -18,7 +18,7 @@
 
 namespace plait::tool {
 
-// Words that make no command.
+// Words that do not form a valid command.
 struct Usage : std::exception {
   explicit Usage(std::string what) : text(std::move(what)) {}
   const char* what() const noexcept override { return text.c_str(); }
@@ -27,35 +27,35 @@ struct Usage : std::exception {
 
 struct Option {
   const char* name;   // "--sources", "-o"
-  const char* value;  // what follows it, "FILE"; nullptr for none
+  const char* value;  // the name of its argument, "FILE"; nullptr if it has none
   const char* help;
 };
 
-class Words;
+class Arguments;
 
 struct Verb {
   const char* name;
   const char* operands;  // "FILE [ENTRY]"
-  int least, most;       // how many operands
+  int least, most;       // the number of operands
   const char* summary;   // one line, for the list
   const char* details;   // more lines, for its own help; "" for none
   std::vector<Option> options;
-  int (*run)(const Words& words);
+  int (*run)(const Arguments& arguments);
 };
 
 std::span<const Verb> verbs();  // in the order of the help
 
-// What follows a verb: operands, and options in any order. "--name=value" is "--name value"; after
-// "--" all are operands.
-class Words {
+// The parsed words after a verb: operands, and options in any order. "--name=value" is "--name
+// value"; after "--" all words are operands.
+class Arguments {
  public:
-  Words(const Verb& verb, std::span<const std::string> words);  // Usage
+  Arguments(const Verb& verb, std::span<const std::string> words);  // Usage
   const std::string& operator[](std::size_t i) const { return operands_[i]; }
   std::size_t size() const { return operands_.size(); }
   bool has(std::string_view option) const { return options_.count(std::string(option)) > 0; }
   // All values of an option that may be given several times.
   std::vector<std::string> values(std::string_view option) const;
-  // The last one, or what is used without.
+  // The last value, or the default.
   std::string value(std::string_view option, std::string otherwise = {}) const;
   std::int64_t number(std::string_view option, std::int64_t otherwise) const;  // Usage
 
@@ -64,31 +64,31 @@ class Words {
   std::map<std::string, std::vector<std::string>> options_;
 };
 
-int info(const Words& words);
-int show(const Words& words);
-int check(const Words& words);
-int code(const Words& words);
-int conformance(const Words& words);
-int summary(const Words& words);
-int diff(const Words& words);
-int draw(const Words& words);
-int run(const Words& words);
-int profile(const Words& words);
-int bench(const Words& words);
-int strip(const Words& words);
-int upgrade(const Words& words);
-int completions(const Words& words);
+int info(const Arguments& arguments);
+int show(const Arguments& arguments);
+int check(const Arguments& arguments);
+int code(const Arguments& arguments);
+int conformance(const Arguments& arguments);
+int summary(const Arguments& arguments);
+int diff(const Arguments& arguments);
+int draw(const Arguments& arguments);
+int run(const Arguments& arguments);
+int profile(const Arguments& arguments);
+int bench(const Arguments& arguments);
+int strip(const Arguments& arguments);
+int upgrade(const Arguments& arguments);
+int completions(const Arguments& arguments);
 
-// The entries that the words ask for: the one named by operand `at`, or all.
-std::vector<Entry> entries_of(const Program& program, const Words& words, std::size_t at);
-// "weights['w']" of the i-th leaf of an entry's arguments, or of its result: "result[0]".
+// The requested entries: the one named by operand `at`, or all.
+std::vector<Entry> entries_of(const Program& program, const Arguments& arguments, std::size_t at);
+// "weights['w']" for the i-th leaf of an entry's arguments; "result[0]" for a leaf of its result.
 std::string input_name(const Entry& entry, int i);
 std::string output_name(const Entry& entry, int i);
 // "1 equation", "2 equations"
 std::string counted(std::int64_t count, const std::string& noun);
 std::string bytes_text(std::int64_t bytes);  // "12.3 MB"
 std::string seconds_text(double seconds);    // "12.3 us"
-// " (did you mean `show`?)" of `shwo`; "" where none of the names is near.
+// " (did you mean `show`?)" for `shwo`; "" where no name is close.
 std::string nearest(const std::string& word, std::span<const std::string> names);
 
 }  // namespace plait::tool

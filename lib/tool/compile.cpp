@@ -1,4 +1,4 @@
-// plait compile: a program as an object with a C interface, which needs no plait to run.
+// plait compile: a program as an object with a C interface, which runs without plait.
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 
@@ -27,14 +27,14 @@ std::string existing(const std::filesystem::path& path, const char* fix) {
   return std::filesystem::absolute(path).string();
 }
 
-// Backends that may be linked in, with the vendor's library.
+// Backends that can be linked in, with the vendor's library.
 struct Linkable {
   const char *name, *library;
 };
 constexpr Linkable linkables[] = {{"onednn", "-ldnnl"}, {"llvm", nullptr}};
 
-void add_backends(const Words& words, LinkOptions& options) {
-  const std::vector<std::string> wanted = words.values("--with");
+void add_backends(const Arguments& arguments, LinkOptions& options) {
+  const std::vector<std::string> wanted = arguments.values("--with");
   for (const std::string& name : wanted) {
     const auto* found = std::find_if(std::begin(linkables), std::end(linkables),
                                      [&](const Linkable& one) { return name == one.name; });
@@ -47,13 +47,13 @@ void add_backends(const Words& words, LinkOptions& options) {
   load_modules_only(wanted);
 }
 
-// "model" of "out/libmodel.so": what names in the header begin with.
-std::string name_of(const Words& words, const std::filesystem::path& output) {
+// "model" from "out/libmodel.so": the prefix of names in the header.
+std::string name_of(const Arguments& arguments, const std::filesystem::path& output) {
   std::string name = output.stem().string();
   if (name.starts_with("lib")) name = name.substr(3);
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  name = words.value("--name", name);
+  name = arguments.value("--name", name);
   const auto is_good = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) ||
       !std::all_of(name.begin(), name.end(), is_good))
@@ -63,32 +63,32 @@ std::string name_of(const Words& words, const std::filesystem::path& output) {
 
 }  // namespace
 
-int compile(const Words& words) {
-  const std::filesystem::path output = words.value("-o");
+int compile(const Arguments& arguments) {
+  const std::filesystem::path output = arguments.value("-o");
   if (output.empty()) throw Usage("-o is missing: model.so or model.a");
   if (output.extension() != ".so" && output.extension() != ".a")
     throw Usage("-o needs a name that ends in .so or .a, not `" + output.string() + "`");
   LinkOptions options;
   options.output = std::filesystem::absolute(output).string();
-  options.name = name_of(words, output);
+  options.name = name_of(arguments, output);
   options.runtime =
-      existing(words.value("--runtime", (library_folder() / "libplait_run.a").string()),
+      existing(arguments.value("--runtime", (library_folder() / "libplait_run.a").string()),
                "install it, or name it with --runtime");
   const TemporaryFolder kernels;
-  const std::vector<std::string> backends = words.values("--with");
+  const std::vector<std::string> backends = arguments.values("--with");
   const bool has_kernels = std::count(backends.begin(), backends.end(), "llvm") > 0;
   if (has_kernels) prepare_kernels(kernels.path());
-  add_backends(words, options);
-  const Program program = load(words[0]);
-  const SizeChoices sizes(words.values("--size"));
-  const std::vector<std::string> wanted = words.values("--entry");
+  add_backends(arguments, options);
+  const Program program = load(arguments[0]);
+  const SizeChoices sizes(arguments.values("--size"));
+  const std::vector<std::string> wanted = arguments.values("--entry");
   std::vector<DeployedEntry> entries;
   for (const Entry& entry : program.entries())
     if (wanted.empty()) entries.push_back(prepare_entry(entry, sizes));
   for (const std::string& name : wanted) entries.push_back(prepare_entry(program[name], sizes));
   name_entries(entries);
   options.header =
-      header_text(options.name, std::filesystem::path(words[0]).filename().string(), entries);
+      header_text(options.name, std::filesystem::path(arguments[0]).filename().string(), entries);
   if (has_kernels) options.kernels = kernels_for(entries, kernels.path());
   options.source = source_text(options.name, entries,
                                options.kernels.empty() ? Kernels::none : Kernels::embedded);
@@ -98,7 +98,7 @@ int compile(const Words& words) {
   link_object(options);
   std::filesystem::path header = output;
   header.replace_filename(options.name + ".h");
-  const std::string header_path = words.value("--header", header.string());
+  const std::string header_path = arguments.value("--header", header.string());
   inspect::write_file("compile", header_path, options.header);
   std::printf("%s: %s\n%s\n", output.c_str(),
               bytes_text(std::int64_t(std::filesystem::file_size(options.output))).c_str(),

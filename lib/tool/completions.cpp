@@ -1,5 +1,4 @@
-// plait completions: what a shell needs to complete commands, made from the table of verbs. See
-// command.h.
+// plait completions: shell completion, generated from the table of verbs. See command.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
@@ -8,7 +7,7 @@
 namespace plait::tool {
 namespace {
 
-// Within '...' of a shell.
+// Quoted for a shell's '...'.
 std::string quoted(const std::string& text) {
   std::string inside;
   for (char c : text) inside += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -52,7 +51,7 @@ std::string for_bash() {
          "complete -o filenames -F _plait plait\n";
 }
 
-// "--inputs[arrays]:FILE:_files", with what _arguments reads as syntax taken as it is.
+// "--inputs[arrays]:FILE:_files", with characters escaped that _arguments treats as syntax.
 std::string zsh_option(const Option& option) {
   std::string help;
   for (const char* c = option.help; *c; ++c)
@@ -89,7 +88,8 @@ std::string for_zsh() {
          cases +
          "  esac\n"
          "}\n"
-         // The first completion loads this file in place of the function; a shell may also read it.
+         // The first completion loads this file as the body of the function; a shell may also
+         // source it.
          "if [[ ${funcstack[1]} == _plait ]]; then _plait \"$@\"; else compdef _plait plait; fi\n";
 }
 
@@ -115,8 +115,8 @@ std::string for_fish() {
 
 }  // namespace
 
-int completions(const Words& words) {
-  const std::string& shell = words[0];
+int completions(const Arguments& arguments) {
+  const std::string& shell = arguments[0];
   if (shell != "bash" && shell != "zsh" && shell != "fish")
     throw Usage("there are completions for bash, zsh and fish, not for `" + shell + "`");
   const std::string text = shell == "bash" ? for_bash() : shell == "zsh" ? for_zsh() : for_fish();

@@ -1,4 +1,4 @@
-// The pieces of plait compile: what goes into an object, the C code around it, and the system's
+// The parts of plait compile: the content of an object, the C code around it, and the system's
 // compiler and linker.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -9,17 +9,17 @@
 
 namespace plait::tool {
 
-// One entry as it is compiled: sizes that were given are numbers in it, the others have bounds.
+// An entry prepared for compilation: given sizes are substituted, the others have bounds.
 struct DeployedEntry {
   Entry entry;
   Jaxpr jaxpr;
-  std::vector<std::int64_t> bounds;  // of the named sizes that are left
+  std::vector<std::int64_t> bounds;  // of the remaining named sizes
   std::string name = {};             // in C: see name_entries
 };
-// Gives every entry a name of its own in C, which is none of those that headers use.
+// Gives every entry a unique name in C that no header uses.
 void name_entries(std::span<DeployedEntry> entries);
 
-// The sizes of the command line: "n=32" fixes one, "n<=64" bounds it. Usage for other words.
+// Sizes of the command line: "n=32" fixes one, "n<=64" bounds it. Other words are a Usage error.
 struct SizeChoices {
   explicit SizeChoices(std::span<const std::string> words);
   std::map<std::string, std::int64_t> fixed, bounds;
@@ -29,13 +29,14 @@ struct SizeChoices {
 DeployedEntry prepare_entry(const Entry& entry, const SizeChoices& choices);
 // The bytes that deployed.cpp reads: see deployed/bundle.h.
 std::string bundle_of(std::span<const DeployedEntry> entries);
-// Source files, "lib/ops/dot.cpp": those whose definitions and rules these programs need, and those
-// that define what they do not.
+// Source files, "lib/primitives/contraction/dot.cpp": those whose definitions and rules these
+// programs need, and those that define primitives which they do not need.
 struct SourceFiles {
   std::set<std::string> needed, idle;
 };
 SourceFiles files_for(std::span<const DeployedEntry> entries);
-// Makes members of an archive, "lib_ops_dot.cpp.o", register nothing. See idle.cpp.
+// Disables the registrations of archive members, such as "lib_primitives_contraction_dot.cpp.o".
+// See idle.cpp.
 void make_idle(std::string& archive, const std::set<std::string>& members);
 
 // The header that users include, and the functions that it declares. name is an identifier.
@@ -50,23 +51,23 @@ struct LinkOptions {
   std::string header, source, bundle;  // their texts and bytes
   std::string runtime;                 // libplait_run.a
   std::string kernels;                 // for plait_embed_kernels, or nothing
-  std::vector<std::string> backends;   // more archives, whole
+  std::vector<std::string> backends;   // more archives, linked whole
   std::vector<std::string> libraries;  // "-ldnnl"
   SourceFiles files;
   std::vector<std::vector<std::int64_t>> bounds;  // of the named sizes, by entry
 };
-// The sizes at which entries with named sizes are tried: each decomposes as it runs, and may do so
-// differently where a size is 0 or 1.
+// Trial sizes of entries with named sizes: each decomposes at run time, and may do so differently
+// where a size is 0 or 1.
 inline constexpr std::int64_t tried_sizes[] = {0, 1, 2, 3, 64};
-// FileError where something cannot be written, BackendError where a program fails, with what it
-// said, or where the object does not open here.
+// FileError where a file cannot be written; BackendError where a command fails, with its output, or
+// where the object does not load on this machine.
 void link_object(const LinkOptions& options);
-// Generated loops for the entries whose sizes are numbers, as plait_embed_kernels reads them.
-// prepare_kernels comes before anything is compiled.
+// Generated loops for the entries without named sizes, in the form that plait_embed_kernels reads.
+// prepare_kernels must be called before anything is compiled.
 void prepare_kernels(const std::string& folder);
 std::string kernels_for(std::span<const DeployedEntry> entries, const std::string& folder);
 
-// A folder that is removed with it.
+// A temporary folder, removed by the destructor.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -78,6 +79,6 @@ class TemporaryFolder {
   std::string path_;
 };
 
-int compile(const Words& words);
+int compile(const Arguments& arguments);
 
 }  // namespace plait::tool

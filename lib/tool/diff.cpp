@@ -1,6 +1,6 @@
 // plait diff: how two programs differ, by equation. See command.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/inspect.h>
+#include <plait/inspect/inspect.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -18,7 +18,7 @@ bool same_array(const Array& a, const Array& b) {
          std::memcmp(left.data(), right.data(), std::size_t(left.bytes())) == 0;
 }
 
-// Constants by name; equations tell those that only one of them has.
+// Constants by name; equations show those that only one program has.
 std::string constants_text(const Entry& first, const Entry& second) {
   std::string text;
   for (std::size_t i = 0; i < first.constants().size(); ++i)
@@ -42,7 +42,7 @@ const Entry* find(const std::vector<Entry>& entries, const std::string& name) {
   return found == entries.end() ? nullptr : &*found;
 }
 
-// Nothing where they are equal.
+// Prints nothing where they are equal.
 bool print(const std::string& name, const std::string& difference) {
   if (!difference.empty()) std::printf("%s:\n%s", name.c_str(), difference.c_str());
   return difference.empty();
@@ -50,10 +50,10 @@ bool print(const std::string& name, const std::string& difference) {
 
 }  // namespace
 
-int diff(const Words& words) {
-  const std::vector<Entry> first = entries_of(load(words[0]), words, 2);
-  const std::vector<Entry> second = entries_of(load(words[1]), words, 2);
-  if (first.size() == 1 && second.size() == 1 && words.size() == 2)  // whatever their names
+int diff(const Arguments& arguments) {
+  const std::vector<Entry> first = entries_of(load(arguments[0]), arguments, 2);
+  const std::vector<Entry> second = entries_of(load(arguments[1]), arguments, 2);
+  if (first.size() == 1 && second.size() == 1 && arguments.size() == 2)  // whatever their names
     return print(first[0].name(), difference_text(first[0], second[0])) ? 0 : 1;
   bool is_equal = true;
   for (const Entry& entry : first) {

@@ -1,11 +1,11 @@
-// plait draw and plait profile: a program as a picture, and what its steps take. See command.h.
+// plait draw and plait profile: a program as a picture, and the time of its steps. See command.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/draw.h>
-#include <plait/profile.h>
+#include <plait/inspect/draw.h>
+#include <plait/inspect/profile.h>
 
 #include <cstdio>
 
-#include "program/look.h"
+#include "program/inspection.h"
 #include "tool/inputs.h"
 
 namespace plait::tool {
@@ -19,9 +19,9 @@ DrawColor color_of(const std::string& name) {
   throw Usage("--color knows kind, bytes, time and backend, not `" + name + "`");
 }
 
-Profile profile_of(const Entry& entry, const Inputs& inputs, const Words& words) {
-  const std::int64_t runs = words.number("--repeat", 0);
-  if (words.has("--repeat") && (runs < 1 || runs > 1'000'000))
+Profile profile_of(const Entry& entry, const Inputs& inputs, const Arguments& arguments) {
+  const std::int64_t runs = arguments.number("--repeat", 0);
+  if (arguments.has("--repeat") && (runs < 1 || runs > 1'000'000))
     throw Usage("--repeat needs 1 or more");
   return plait::profile(inputs.jaxpr, inputs.operands,
                         {.name = entry.name(), .num_runs = int(runs)});
@@ -29,13 +29,13 @@ Profile profile_of(const Entry& entry, const Inputs& inputs, const Words& words)
 
 }  // namespace
 
-int draw(const Words& words) {
-  if (!words.has("-o")) throw Usage("-o is missing: page.html, or picture.svg");
+int draw(const Arguments& arguments) {
+  if (!arguments.has("-o")) throw Usage("-o is missing: page.html, or picture.svg");
   DrawOptions options;
-  options.color = color_of(words.value("--color", "kind"));
+  options.color = color_of(arguments.value("--color", "kind"));
   const bool runs = options.color == DrawColor::time || options.color == DrawColor::backend;
-  const Program program = runs ? program_of(words) : load_to_look_at(words[0]);
-  const Entry& entry = entry_of(program, words);
+  const Program program = runs ? program_of(arguments) : load_for_inspection(arguments[0]);
+  const Entry& entry = entry_of(program, arguments);
   options.title = entry.name();
   for (std::size_t i = 0; i < entry.inputs().size(); ++i)
     options.input_names.push_back(input_name(entry, int(i)));
@@ -45,28 +45,28 @@ int draw(const Words& words) {
   std::optional<Profile> profile;
   Jaxpr jaxpr;
   if (runs) {
-    choose_threads(words);
-    const Inputs inputs = inputs_of(entry, words);
+    choose_threads(arguments);
+    const Inputs inputs = inputs_of(entry, arguments);
     jaxpr = inputs.jaxpr;
-    options.profile = &profile.emplace(profile_of(entry, inputs, words));
+    options.profile = &profile.emplace(profile_of(entry, inputs, arguments));
   } else {
-    check_sizes({&entry, 1}, words);
-    jaxpr = sized(entry, words);
+    check_sizes({&entry, 1}, arguments);
+    jaxpr = sized(entry, arguments);
   }
-  plait::draw(jaxpr, words.value("-o"), options);
+  plait::draw(jaxpr, arguments.value("-o"), options);
   return 0;
 }
 
-int profile(const Words& words) {
-  choose_threads(words);
-  const Program program = program_of(words);
-  const Entry& entry = entry_of(program, words);
-  const Inputs inputs = inputs_of(entry, words);
-  const Profile profile = profile_of(entry, inputs, words);
+int profile(const Arguments& arguments) {
+  choose_threads(arguments);
+  const Program program = program_of(arguments);
+  const Entry& entry = entry_of(program, arguments);
+  const Inputs inputs = inputs_of(entry, arguments);
+  const Profile profile = profile_of(entry, inputs, arguments);
   if (inputs.is_example) std::fprintf(stderr, "on the test vector of the file\n");
-  std::printf("%s\n", (words.has("--json") ? profile.json() : profile.to_string()).c_str());
-  if (words.has("--trace")) profile.write_trace(words.value("--trace"));
-  if (words.has("--flame")) profile.write_flame(words.value("--flame"));
+  std::printf("%s\n", (arguments.has("--json") ? profile.json() : profile.to_string()).c_str());
+  if (arguments.has("--trace")) profile.write_trace(arguments.value("--trace"));
+  if (arguments.has("--flame")) profile.write_flame(arguments.value("--flame"));
   return 0;
 }
 

@@ -39,7 +39,7 @@ const char* c_type(DType dtype) {
   return "void";
 }
 
-// What the type in C does not say.
+// What the C type does not express.
 const char* note_of(DType dtype) {
   if (is_complex(dtype)) return ", pairs of real and imaginary part";
   if (dtype == DType::bool_) return ", 0 or 1";
@@ -51,7 +51,7 @@ std::string upper(std::string text) {
   return text;
 }
 
-// Letters, digits and single underscores, not a word of C or C++, and new among the taken names.
+// Letters, digits and single underscores; not a keyword of C or C++, and not among the taken names.
 std::string identifier(const std::string& text, std::set<std::string>& taken) {
   static const std::set<std::string> words = {
       "auto",     "break",  "case",     "catch",  "char",      "class",    "const",    "continue",
@@ -207,7 +207,7 @@ std::string list_of(const std::vector<std::string>& names, const std::string& ot
 void name_entries(std::span<DeployedEntry> entries) {
   std::set<std::string> taken = {"open", "close", "message", "call"};
   for (DeployedEntry& deployed : entries) deployed.name = identifier(deployed.entry.name(), taken);
-  // Where one is called prepare_x beside an x that has sizes, both would declare prepare_x.
+  // An argument called prepare_x beside an x with sizes would declare prepare_x twice.
   for (DeployedEntry& deployed : entries)
     if (deployed.name.starts_with("prepare_"))
       deployed.name = identifier("run_" + deployed.name, taken);

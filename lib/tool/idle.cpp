@@ -1,10 +1,10 @@
-// An archive whose members register nothing, where nothing that they define is used.
+// Disables the registrations of archive members whose definitions are not used.
 //
 // NOTE: [idle members] The linker takes an object file out of the run-time library because some
 // function in it is called: reduce.cpp for lax::reduce_sum, which a derivative rule calls. Its
-// static initializers then register every kernel that it has, so none of them can be dropped.
-// Without its list of initializers (the section .init_array) nothing refers to the kernels, and
-// --gc-sections drops them.
+// static initialisers then register all of its kernels, so none of them can be dropped. Without its
+// list of initialisers (the section .init_array) nothing refers to the kernels, and --gc-sections
+// drops them.
 // SPDX-License-Identifier: Apache-2.0
 #include <elf.h>
 
@@ -19,8 +19,8 @@ namespace {
 constexpr std::string_view magic = "!<arch>\n";
 constexpr std::size_t header_size = 60, name_size = 16, length_at = 48, length_size = 10;
 
-// The sections by which a member runs code before main become data that nobody refers to: their
-// name loses its dot, and the linker keeps those of the usual name alone.
+// Turns the sections of initialisers of a member into unreferenced data: their names lose the dot,
+// and the linker keeps only those with the usual name.
 void drop_initializers(char* member) {
   Elf64_Ehdr header;
   std::memcpy(&header, member, sizeof header);

@@ -1,8 +1,8 @@
-// plait info: what a file holds. See command.h.
+// plait info: the content of a file. See command.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
-#include "program/look.h"
+#include "program/inspection.h"
 #include "tool/command.h"
 
 namespace plait::tool {
@@ -38,15 +38,15 @@ void print_entry(const Entry& entry) {
 
 }  // namespace
 
-int info(const Words& words) {
-  const Program program = load_to_look_at(words[0]);
-  std::map<const void*, std::int64_t> constants;  // shared ones once
+int info(const Arguments& arguments) {
+  const Program program = load_for_inspection(arguments[0]);
+  std::map<const void*, std::int64_t> constants;  // shared ones count once
   for (const Entry& entry : program.entries())
     for (const Array& array : entry.constants()) constants[array.buffer().data()] = bytes_of(array);
   std::int64_t bytes = 0;
   for (const auto& [place, size] : constants) bytes += size;
-  const bool are_absent = !constants.empty() && lacks_constants(words[0]);
-  std::printf("%s: %s, %s of %s%s\n", words[0].c_str(),
+  const bool are_absent = !constants.empty() && lacks_constants(arguments[0]);
+  std::printf("%s: %s, %s of %s%s\n", arguments[0].c_str(),
               counted(std::int64_t(program.entries().size()), "entry point").c_str(),
               counted(std::int64_t(constants.size()), "constant").c_str(),
               bytes_text(bytes).c_str(), are_absent ? ", which the file does not hold" : "");

@@ -4,7 +4,7 @@
 
 #include <plait/base/argument_names.h>
 #include <plait/base/pool.h>
-#include <plait/lax.h>
+#include <plait/functions/lax.h>
 
 #include <algorithm>
 #include <charconv>
@@ -15,7 +15,7 @@
 namespace plait::tool {
 namespace {
 
-// "weights.w.0" of "weights['w'][0]": two ways to write the name of a leaf.
+// "weights.w.0" from "weights['w'][0]": two spellings of the name of a leaf.
 std::string plain(const std::string& name) {
   std::string text;
   for (std::size_t i = 0; i < name.size(); ++i) {
@@ -35,7 +35,7 @@ std::optional<double> to_double(std::string_view text) {
   return number;
 }
 
-// A number as it is written in code: "3", "1e-3", "true", "2j".
+// A number in code notation: "3", "1e-3", "true", "2j".
 Array number_of(const std::string& text) {
   if (text == "true" || text == "false") return Array(text == "true");
   std::int64_t integer = 0;
@@ -49,7 +49,7 @@ Array number_of(const std::string& text) {
   throw Usage("--set needs a number, true or false, not `" + text + "`");
 }
 
-// A number takes the dtype of its argument, where that is of its kind: 3 may be a float32.
+// A number takes the dtype of its argument if the kind allows it: 3 may be a float32.
 Array as_wanted(const Array& number, DType wanted) {
   const bool fits = promote_weak({wanted, false}, {number.dtype(), true}).dtype == wanted;
   return fits ? lax::convert_element_type(number, wanted) : number;
@@ -57,11 +57,11 @@ Array as_wanted(const Array& number, DType wanted) {
 
 class Given {
  public:
-  Given(const Entry& entry, const Words& words)
-      : entry_(entry), arrays_(entry.inputs().size()), casts_(words.has("--cast")) {
+  Given(const Entry& entry, const Arguments& arguments)
+      : entry_(entry), arrays_(entry.inputs().size()), casts_(arguments.has("--cast")) {
     for (std::size_t i = 0; i < arrays_.size(); ++i) names_.push_back(input_name(entry, int(i)));
-    for (const std::string& word : words.values("--inputs")) add_file(word);
-    for (const std::string& word : words.values("--set")) {
+    for (const std::string& word : arguments.values("--inputs")) add_file(word);
+    for (const std::string& word : arguments.values("--set")) {
       const std::size_t equals = word.find('=');
       if (equals == std::string::npos) throw Usage("--set needs name=number, not `" + word + "`");
       const std::size_t i = known(word.substr(0, equals));
@@ -101,7 +101,7 @@ class Given {
     if (casts_ && array.dtype() != wanted) array = lax::convert_element_type(array, wanted);
     arrays_[i] = std::move(array);
   }
-  // "x.npz", "x.npy" of the next argument, "weights.w=w.npy".
+  // "x.npz", "x.npy" for the next argument, "weights.w=w.npy".
   void add_file(const std::string& word) {
     const std::size_t equals = word.find('=');
     if (equals != std::string::npos)
@@ -115,7 +115,7 @@ class Given {
     for (const NamedArray& named : read_arrays(word))
       set(place_of(named.name, word), Array(named.array));
   }
-  // By name, by the position that NumPy gives to arrays without a name, or the next one.
+  // By name, by the position that NumPy gives to unnamed arrays, or the next one.
   std::size_t place_of(const std::string& name, const std::string& path) const {
     if (const auto found = find(name)) return *found;
     std::size_t place = 0;
@@ -144,8 +144,8 @@ bool has_size(const Entry& entry, const std::string& name) {
                      [&](Dim size) { return size.to_string() == name; });
 }
 
-std::map<std::string, std::int64_t> numbers_of(const Words& words) {
-  SizeChoices choices(words.values("--size"));
+std::map<std::string, std::int64_t> numbers_of(const Arguments& arguments) {
+  SizeChoices choices(arguments.values("--size"));
   if (!choices.bounds.empty()) throw Usage("--size needs n=32 here, not a bound");
   return std::move(choices.fixed);
 }
@@ -162,22 +162,22 @@ std::span<const Option> input_options() {
   return options;
 }
 
-Program program_of(const Words& words) {
+Program program_of(const Arguments& arguments) {
   LoadOptions options;
-  for (const std::string& path : words.values("--constants"))
+  for (const std::string& path : arguments.values("--constants"))
     for (const NamedArray& named : read_arrays(path))
       options.constants.insert_or_assign(named.name, Array(named.array));
-  return load(words[0], options);
+  return load(arguments[0], options);
 }
 
-const Entry& entry_of(const Program& program, const Words& words) {
-  return words.size() > 1 ? program[words[1]] : program.only();
+const Entry& entry_of(const Program& program, const Arguments& arguments) {
+  return arguments.size() > 1 ? program[arguments[1]] : program.only();
 }
 
-Inputs inputs_of(const Entry& entry, const Words& words) {
-  const bool is_given = words.has("--inputs") || words.has("--set");
+Inputs inputs_of(const Entry& entry, const Arguments& arguments) {
+  const bool is_given = arguments.has("--inputs") || arguments.has("--set");
   const bool is_example = !is_given && !entry.function().example.empty();
-  const Arrays leaves = is_example ? entry.function().example : Given(entry, words).leaves();
+  const Arrays leaves = is_example ? entry.function().example : Given(entry, arguments).leaves();
   const ArgumentNames names([&](std::size_t i) { return "argument " + input_name(entry, int(i)); });
   Arrays operands;
   try {
@@ -189,8 +189,8 @@ Inputs inputs_of(const Entry& entry, const Words& words) {
   return {std::move(operands), std::move(jaxpr), is_example};
 }
 
-void check_sizes(std::span<const Entry> entries, const Words& words) {
-  for (const auto& [name, number] : numbers_of(words)) {
+void check_sizes(std::span<const Entry> entries, const Arguments& arguments) {
+  for (const auto& [name, number] : numbers_of(arguments)) {
     const std::string& wanted = name;
     if (std::none_of(entries.begin(), entries.end(),
                      [&](const Entry& entry) { return has_size(entry, wanted); }))
@@ -198,23 +198,23 @@ void check_sizes(std::span<const Entry> entries, const Words& words) {
   }
 }
 
-Jaxpr sized(const Entry& entry, const Words& words) {
+Jaxpr sized(const Entry& entry, const Arguments& arguments) {
   std::map<std::string, Dim> numbers;
-  for (const auto& [name, number] : numbers_of(words))
+  for (const auto& [name, number] : numbers_of(arguments))
     if (has_size(entry, name)) numbers.emplace(name, Dim(number));
   return numbers.empty() ? entry.jaxpr() : instantiate(entry.jaxpr(), numbers);
 }
 
-Jaxpr sized_whole(const Entry& entry, const Words& words) {
-  Jaxpr jaxpr = sized(entry, words);
+Jaxpr sized_whole(const Entry& entry, const Arguments& arguments) {
+  Jaxpr jaxpr = sized(entry, arguments);
   if (jaxpr->sizes.empty()) return jaxpr;
   const std::string name = jaxpr->sizes[0].to_string();
   throw ValueError("the size " + name + " of entry " + entry.name() + " has no number",
                    "add --size " + name + "=32");
 }
 
-void choose_threads(const Words& words) {
-  if (words.has("--threads")) set_num_threads(int(words.number("--threads", 1)));
+void choose_threads(const Arguments& arguments) {
+  if (arguments.has("--threads")) set_num_threads(int(arguments.number("--threads", 1)));
 }
 
 }  // namespace plait::tool

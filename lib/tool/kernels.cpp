@@ -1,8 +1,9 @@
-// Generated loops for a compiled object: the llvm backend compiles here what the object runs there.
+// Generated loops for a compiled object: the llvm backend compiles here the kernels that the object
+// runs.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/compile/backend.h>
-#include <plait/run.h>
-#include <plait/wait.h>
+#include <plait/compile/compile.h>
+#include <plait/trace/wait.h>
 
 #include <charconv>
 #include <cstdio>
@@ -29,7 +30,7 @@ void append(std::string& bytes, std::uint64_t number) {
 
 void prepare_kernels(const std::string& folder) {
   setenv("PLAIT_LLVM_EXPORT", folder.c_str(), 1);
-  setenv("PLAIT_CACHE_DIR", "0", 1);  // what is taken from there is not exported
+  setenv("PLAIT_CACHE_DIR", "0", 1);  // cached kernels are not exported
 }
 
 std::string kernels_for(std::span<const DeployedEntry> entries, const std::string& folder) {

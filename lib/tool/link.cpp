@@ -1,10 +1,10 @@
-// The system's compiler and linker: generated C code and the run-time library, as one object that
-// shows nothing but what its header declares.
+// The system's compiler and linker: generated C code and the run-time library become one object
+// that exports only what its header declares.
 //
-// NOTE: [what is linked] The run-time library is an archive. Linked as usual, it would lack what
-// nobody calls by name: primitives and rules register themselves. Linked whole, it would hold every
-// kernel there is. So the object files that define what the program uses are taken out of it and
-// linked for certain, and the linker takes from the rest what these call.
+// NOTE: [what is linked] The run-time library is an archive. Linked normally, it would lack
+// primitives and rules, which register themselves and which nothing calls by name. Linked whole, it
+// would contain every kernel. So the object files that define what the program uses are extracted
+// and linked unconditionally, and the linker takes from the rest what these call.
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <elf.h>
@@ -39,8 +39,8 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Runs a program without a shell, in the folder; what it prints is returned. BackendError with
-// that where it fails.
+// Runs a program without a shell, in the folder, and returns its output. BackendError with that
+// output where it fails.
 std::string run(const std::vector<std::string>& command, const std::string& folder) {
   const std::string log = folder + "/log";
   std::vector<char*> arguments;
@@ -80,7 +80,7 @@ std::vector<std::string> compiler() {
   return words;
 }
 
-// The archive's names of the object files that the source files became.
+// The archive's names of the object files compiled from the source files.
 std::set<std::string> members_of(const std::set<std::string>& files) {
   std::set<std::string> names;
   for (std::string file : files) {
@@ -97,7 +97,7 @@ std::vector<std::string> needed_members(const LinkOptions& options, const std::s
   return members;
 }
 
-// What leads the memory of the object to deployed/memory.cpp.
+// Redirects the memory functions of the object to deployed/memory.cpp.
 constexpr const char* own_memory[] = {"-Wl,--wrap=malloc", "-Wl,--wrap=free"};
 
 void link_shared(const LinkOptions& options, const std::vector<std::string>& objects,
@@ -122,8 +122,8 @@ void link_shared(const LinkOptions& options, const std::vector<std::string>& obj
   run(command, folder);
 }
 
-// Makes symbols that are to be unique in a process (of inline variables) ordinary ones, which can
-// be hidden: in each object they are its own.
+// Turns symbols that are unique in a process (inline variables) into ordinary ones, which can be
+// hidden: each object then has its own.
 void make_unique_symbols_ordinary(const std::string& path) {
   std::string bytes = read_file(path);
   auto* const header = reinterpret_cast<Elf64_Ehdr*>(bytes.data());
@@ -138,7 +138,7 @@ void make_unique_symbols_ordinary(const std::string& path) {
   write_file(path, bytes);
 }
 
-// One object file whose only global names are those of the header, in an archive.
+// One object file, in an archive, whose only global names are those of the header.
 void link_static(const LinkOptions& options, std::vector<std::string> objects,
                  const std::string& folder) {
   std::vector<std::string> command = compiler();
@@ -156,9 +156,9 @@ void link_static(const LinkOptions& options, std::vector<std::string> objects,
   run({"ar", "rcs", "object.a", options.name + ".o"}, folder);
 }
 
-// What is wrong with the object, or nothing: it is loaded and opened, and its entries with named
-// sizes are made ready at some. It stays loaded: the process ends next, and threads of the object
-// may still end in there.
+// The problem with the object, or nullopt. The object is loaded and opened, and its entries with
+// named sizes are prepared at several sizes. It stays loaded: the process ends next, and threads of
+// the object may still be exiting.
 std::string fault_of(const std::string& path, const LinkOptions& options) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) return std::string("cannot be loaded: ") + dlerror();
@@ -177,14 +177,14 @@ std::string fault_of(const std::string& path, const LinkOptions& options) {
       std::vector<std::int64_t> sizes = options.bounds[i];
       if (sizes.empty()) continue;
       for (std::int64_t& bound : sizes) bound = std::min(bound, size);
-      constexpr int broken = 4;  // a size that the program refuses is none of our errors
+      constexpr int broken = 4;  // a size that the program refuses is not an error here
       if (call(session, int(i), sizes.data(), nullptr, nullptr) == broken)
         return std::string("cannot be prepared: ") + message();
     }
   return {};
 }
 
-// The smallest object that works: where what it lacks is missed after all, one with everything that
+// The smallest object that works; where something is missing at run time, one with everything that
 // the linker would take by itself.
 std::string link_checked(const LinkOptions& options, const std::vector<std::string>& objects,
                          const std::string& folder) {

@@ -1,4 +1,5 @@
-// The program `plait`: finds the verb, and turns errors into words and exit codes. See command.h.
+// The program `plait`: finds the verb, and turns errors into messages and exit codes. See
+// command.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <cstring>
@@ -64,7 +65,7 @@ int run_verb(const Verb& verb, std::span<const std::string> words) {
     if (asks_for_help(word)) return print(help_of(verb));
   }
   try {
-    return verb.run(Words(verb, words));
+    return verb.run(Arguments(verb, words));
   } catch (const Usage& usage) {
     std::fprintf(stderr, "plait %s: %s\n  fix: %splait help %s says more\n", verb.name,
                  usage.what(), usage_of(verb).c_str(), verb.name);
@@ -86,7 +87,8 @@ int run_words(std::span<const std::string> words) {
   return run_verb(find_verb(words[0]), words.subspan(1));
 }
 
-// Output that could not be written is a failure: a full disk, not the reader that went away.
+// Output that could not be written is a failure if the disk is full, but not if the reader has gone
+// away.
 int flushed(int code) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
   std::fprintf(stderr, "plait: standard output cannot be written: %s\n", std::strerror(errno));

@@ -1,6 +1,6 @@
 // plait run: an entry on arrays from files. See command.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/run.h>
+#include <plait/compile/compile.h>
 
 #include <cstdio>
 
@@ -30,7 +30,7 @@ std::string text_of(double value) {
   return text;
 }
 
-// The first elements, in the order of rows.
+// The first elements in row-major order.
 std::string first_values(const Buffer& array) {
   constexpr std::int64_t most = 6;
   const Buffer dense = array.dense();
@@ -59,13 +59,13 @@ void print_table(const std::vector<NamedArray>& arrays) {
 
 }  // namespace
 
-int run(const Words& words) {
-  choose_threads(words);
-  const Program program = program_of(words);
-  const Entry& entry = entry_of(program, words);
-  const std::string path = words.value("-o");
-  if (words.has("-o")) check_arrays_path(path, std::size_t(entry.result().num_leaves()));
-  const Inputs inputs = inputs_of(entry, words);
+int run(const Arguments& arguments) {
+  choose_threads(arguments);
+  const Program program = program_of(arguments);
+  const Entry& entry = entry_of(program, arguments);
+  const std::string path = arguments.value("-o");
+  if (arguments.has("-o")) check_arrays_path(path, std::size_t(entry.result().num_leaves()));
+  const Inputs inputs = inputs_of(entry, arguments);
   std::vector<Buffer> operands;
   for (const Array& array : inputs.operands) operands.push_back(array.buffer());
   const std::vector<Buffer> outputs = plait::compile(inputs.jaxpr)->run(operands);
@@ -73,7 +73,7 @@ int run(const Words& words) {
   for (std::size_t i = 0; i < outputs.size(); ++i)
     arrays.push_back({output_name(entry, int(i)), outputs[i]});
   if (inputs.is_example) std::fprintf(stderr, "on the test vector of the file\n");
-  if (words.has("-o"))
+  if (arguments.has("-o"))
     write_arrays(path, std::move(arrays));
   else
     print_table(arrays);

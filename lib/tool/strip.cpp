@@ -1,4 +1,4 @@
-// plait strip and plait upgrade: a file read, and written again. See command.h.
+// plait strip and plait upgrade: read a file, and write it again. See command.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <filesystem>
@@ -23,30 +23,31 @@ std::string size_text(const std::string& path) {
 
 }  // namespace
 
-int strip(const Words& words) {
-  if (!words.has("-o")) throw Usage("-o is missing: the file to write");
+int strip(const Arguments& arguments) {
+  if (!arguments.has("-o")) throw Usage("-o is missing: the file to write");
   SaveOptions options;
-  options.constants = !words.has("--constants");
-  options.test_vectors = !words.has("--test-vectors");
-  options.sources = !words.has("--sources");
-  if (options.constants && options.test_vectors && options.sources && !words.has("--meta"))
+  options.constants = !arguments.has("--constants");
+  options.test_vectors = !arguments.has("--test-vectors");
+  options.sources = !arguments.has("--sources");
+  if (options.constants && options.test_vectors && options.sources && !arguments.has("--meta"))
     throw Usage("say what to leave out: --constants, --test-vectors, --sources or --meta");
-  const Program program = load(words[0], {.verify = options.test_vectors});
-  if (!words.has("--meta")) options.meta = program.meta();
+  const Program program = load(arguments[0], {.verify = options.test_vectors});
+  if (!arguments.has("--meta")) options.meta = program.meta();
   options.licence = program.licence();
-  const std::string before = size_text(words[0]), path = words.value("-o");
+  const std::string before = size_text(arguments[0]), path = arguments.value("-o");
   save_again(program, path, options);
   std::printf("%s: %s; it was %s\n", path.c_str(), size_text(path).c_str(), before.c_str());
   return 0;
 }
 
-int upgrade(const Words& words) {
-  const std::string path = words.value("-o", words[0]);
-  // Before the format: what is damaged is refused here, and the texts are those of the file.
-  const Program program = load(words[0], {.verify = true});
+int upgrade(const Arguments& arguments) {
+  const std::string path = arguments.value("-o", arguments[0]);
+  // Loaded first: damaged files are refused here, and the texts are those of the file.
+  const Program program = load(arguments[0], {.verify = true});
   const int format =
-      parse_manifest(ArchiveReader(words[0]).text("manifest.json", 1 << 30), words[0]).format;
-  if (format == program_format && path == words[0]) {
+      parse_manifest(ArchiveReader(arguments[0]).text("manifest.json", 1 << 30), arguments[0])
+          .format;
+  if (format == program_format && path == arguments[0]) {
     std::printf("%s: format %d, the newest\n", path.c_str(), format);
     return 0;
   }

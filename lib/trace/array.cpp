@@ -12,7 +12,7 @@ namespace {
 template <class T>
 constexpr bool is_complex_element = std::is_same_v<T, complex64> || std::is_same_v<T, complex128>;
 
-// Every eager operation makes one.
+// Made by every eager operation, so its memory is cached.
 class CachedNode final : public ConcreteNode {
  public:
   using ConcreteNode::ConcreteNode;
@@ -116,7 +116,8 @@ Buffer Array::buffer() const {
 
 namespace {
 
-// One element as another type of C++; complex numbers as their real part, where that is asked for.
+// One element converted to another C++ type; complex numbers give their real part, where that is
+// requested.
 template <class To, class From>
 To converted(From from) {
   if constexpr (std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>)

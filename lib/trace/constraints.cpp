@@ -1,6 +1,6 @@
-// Declared constraints: their text, and what they make of specs and traces. See constraints.h.
+// Declared constraints: their text, and their effect on specs and traces. See constraints.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/constraints.h>
+#include <plait/trace/constraints.h>
 
 #include <plait/base/argument_names.h>
 #include <plait/base/size_facts.h>
@@ -49,7 +49,7 @@ std::vector<Comparison> comparisons_of(const std::string& text) {
   return result;
 }
 
-// k and t of t % k == 0.
+// t and k for a comparison t % k == 0.
 std::optional<std::pair<Dim, std::int64_t>> multiple_of(const Comparison& one) {
   if (one.sign != "==" || !(one.right == Dim(0)) || one.left.is_constant() || one.left.is_size() ||
       one.left.operation() != Dim::Operation::modulo)
@@ -152,7 +152,7 @@ Function with_orders(Function function, std::vector<Constraint> orders) {
   };
 }
 
-// trace_with_specs once; naming gets what the specs' sizes are called.
+// trace_with_specs once; naming receives the names of the specs' sizes.
 static Traced trace_once(const Function& function, std::span<const Spec> specs,
                          std::span<const std::optional<Aval>> actual, std::string_view name,
                          const Constraints& constraints, SizeNaming& renamed) {
@@ -166,7 +166,7 @@ static Traced trace_once(const Function& function, std::span<const Spec> specs,
     taken.push_back(sizes.back());
     return std::pair(size, sizes.back());
   };
-  std::vector<std::pair<Dim, Dim>> parts;  // t_8 to t_8', where that is taken
+  std::vector<std::pair<Dim, Dim>> parts;  // t_8 to t_8', where that name is taken
   for (Dim size : named) {
     const auto multiple =
         std::find_if(constraints.multiples().begin(), constraints.multiples().end(),

@@ -1,8 +1,8 @@
-// What tracing asks of sizes, and starting again with it. See multiples.h.
+// The multiples that a trace asks for, and the restart with them. See multiples.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/trace/multiples.h>
 
-#include <plait/constraints.h>
+#include <plait/trace/constraints.h>
 
 #include <numeric>
 #include <optional>
@@ -17,7 +17,7 @@ struct Multiple {
   std::int64_t factor;
 };
 
-// What the traces of this thread that may start again were asked for, in order.
+// The multiples that restartable traces of this thread were asked for, in order.
 thread_local std::vector<Multiple> asked;
 thread_local int num_traces = 0;
 
@@ -29,12 +29,12 @@ std::pair<Dim, Dim> made_multiple(const Multiple& multiple) {
   return {multiple.size, multiple.size * multiple.factor};
 }
 
-// The value with every size 1: of 8*d, the 8 that a size may have to be a multiple of.
+// The value with every size 1: for 8*d it is 8, of which a size may have to be a multiple.
 std::int64_t content_of(Dim dim) {
   return dim.evaluate([](std::string_view) { return std::optional<std::int64_t>(1); });
 }
 
-// The one size, with the least factor, whose multiples make factor divide dim.
+// The only size, with the least factor, whose multiples make factor divide dim.
 std::optional<Multiple> multiple_for(Dim dim, Dim factor) {
   if (dim.is_constant()) return std::nullopt;
   const std::int64_t most = content_of(factor);
@@ -63,7 +63,7 @@ void add(std::vector<Multiple>& multiples, const Multiple& multiple) {
   multiples.push_back(multiple);
 }
 
-// What leaves quotients within dim no remainders.
+// Collects multiples that make the quotients within dim exact.
 void collect_quotients(Dim dim, std::vector<Multiple>& multiples) {
   if (dim.is_constant() || dim.is_size()) return;
   const auto [left, right] = dim.operands();
@@ -83,8 +83,8 @@ void ask(std::span<const Multiple> multiples) {
   if (num_traces > 0) asked.insert(asked.end(), multiples.begin(), multiples.end());
 }
 
-// The declared constraints with those that were asked for since; nothing where those are of other
-// traces' sizes.
+// The declared constraints and those asked for since; nullopt where these concern sizes of other
+// traces.
 std::optional<Constraints> with_asked(const Constraints& known, const SizeNaming& naming,
                                       std::size_t since) {
   std::vector<std::string> more;
@@ -139,7 +139,7 @@ std::vector<SpokenSize> spoken_sizes(const SizeNaming& naming) {
 
 void trace_with_multiples(const Constraints& declared,
                           const std::function<void(const Constraints&, SizeNaming&)>& trace) {
-  constexpr int most = 8;  // a function may ask for more and more
+  constexpr int most = 8;  // a bound, because a function may keep asking
   const std::size_t since = asked.size();
   struct Counted {
     Counted() { ++num_traces; }

@@ -23,7 +23,7 @@ void require_plain(std::span<const Array> arrays, std::string_view function, con
                         "call the function without run_into there");
 }
 
-// Makes an output ready to be written to.
+// Prepares an output for writing.
 void prepare(Array& output, const Aval& wanted, std::string_view function, std::size_t index) {
   auto what = [&] { return who(function) + "output " + std::to_string(index); };
   if (!output.is_valid()) {

@@ -1,6 +1,6 @@
-// Specs, the values of named sizes, and programs with their sizes put in. See sizes.h.
+// Specs, the values of named sizes, and instantiated programs. See sizes.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/constraints.h>
+#include <plait/trace/constraints.h>
 
 #include <plait/base/argument_names.h>
 #include <plait/base/spoken.h>
@@ -20,7 +20,7 @@ bool contains(std::span<const Dim> list, Dim dim) {
   return std::find(list.begin(), list.end(), dim) != list.end();
 }
 
-[[noreturn]] void fail(std::string_view text, const std::string& reason) {
+[[noreturn]] void fail_spec(std::string_view text, const std::string& reason) {
   throw ValueError("the spec \"" + std::string(text) + "\": " + reason,
                    "write sizes as \"n d\", \"2*n+1\", \"n+m\", \"_\" for one taken from the call, "
                    "and a dtype as \"i32[n d]\"");
@@ -41,14 +41,16 @@ Spec::Spec(std::string_view text) : dims_(std::in_place) {
     const std::string_view name = text.substr(begin, open - begin);
     dtype_ = dtype_from_name(name);
     if (!dtype_)
-      fail(text, "\"" + std::string(name) + "\" is no dtype, at position " + std::to_string(begin));
-    if (text[end - 1] != ']') fail(text, "\"]\" is expected at position " + std::to_string(end));
+      fail_spec(text,
+                "\"" + std::string(name) + "\" is no dtype, at position " + std::to_string(begin));
+    if (text[end - 1] != ']')
+      fail_spec(text, "\"]\" is expected at position " + std::to_string(end));
     begin = open + 1;
     --end;
     trim();
   } else if (dtype_from_name(text.substr(begin, end - begin))) {
-    fail(text, "a dtype alone; a scalar of it is \"" +
-                   std::string(text.substr(begin, end - begin)) + "[]\"");
+    fail_spec(text, "a dtype alone; a scalar of it is \"" +
+                        std::string(text.substr(begin, end - begin)) + "[]\"");
   }
   while (begin < end) {
     // A size ends at a space or comma outside parentheses.
@@ -62,17 +64,17 @@ Spec::Spec(std::string_view text) : dims_(std::in_place) {
       try {
         dims_->push_back(Dim::parse(size));
       } catch (const Error& error) {
-        fail(text, "at position " + std::to_string(begin) + ", " + error.problem());
+        fail_spec(text, "at position " + std::to_string(begin) + ", " + error.problem());
       }
       if (less_equal(0, *dims_->back()) == false)
-        fail(text, "the size at position " + std::to_string(begin) + " is negative");
+        fail_spec(text, "the size at position " + std::to_string(begin) + " is negative");
     }
     begin = at;
     while (begin < end && text[begin] == ' ') ++begin;
     if (begin < end && text[begin] == ',') {
       ++begin;
       while (begin < end && text[begin] == ' ') ++begin;
-      if (begin == end) fail(text, "a size is expected at position " + std::to_string(begin));
+      if (begin == end) fail_spec(text, "a size is expected at position " + std::to_string(begin));
     }
   }
 }
@@ -152,6 +154,7 @@ Dim fresh_size(Dim size, std::span<const Dim> taken) {
 
 namespace {
 
+// An axis of an input: the size that it has, and that it is to have.
 struct Extent {
   Dim formal, actual;
   std::size_t argument;
@@ -162,8 +165,8 @@ struct Extent {
   }
 };
 
-// dim = factor * unknown + offset once the known sizes are put in; none when dim is not linear in
-// it.
+// dim = factor * unknown + offset once the known sizes are substituted; nullopt when dim is not
+// linear in unknown.
 struct Line {
   Dim factor, offset;
 };
@@ -186,7 +189,7 @@ std::optional<Dim> solved(const Line& line, Dim actual) {
   return value;
 }
 
-// How a program's user speaks of its sizes: of t, where inputs have sizes 8*t_8.
+// The user's names for the sizes of a program: t, where inputs have sizes 8*t_8.
 std::vector<SpokenSize> spoken_sizes(std::span<const Dim> sizes, std::span<const Aval> formal) {
   std::vector<SpokenSize> result;
   for (Dim size : sizes) {
@@ -201,86 +204,133 @@ std::vector<SpokenSize> spoken_sizes(std::span<const Dim> sizes, std::span<const
   return result;
 }
 
-// Values of sizes, and the extent that told each.
+// Values of sizes, and the extent that determined each.
 struct Solution {
   std::vector<std::pair<Dim, Dim>> known;
   std::vector<Extent> origin;
 };
 
-Solution solution_of(std::span<const Dim> sizes, std::span<const Aval> formal,
-                     std::span<const Aval> actual, std::string_view function) {
-  const std::string name(function);
+// The extents of the inputs of a function; ShapeError where they have other ranks.
+std::vector<Extent> extents_of(std::span<const Aval> formal, std::span<const Aval> actual,
+                               const std::string& function) {
   std::vector<Extent> extents;
   for (std::size_t i = 0; i < formal.size(); ++i) {
     if (formal[i].rank() != actual[i].rank())
-      throw ShapeError(name + ": " + ArgumentNames::of(i) + " has shape (" +
+      throw ShapeError(function + ": " + ArgumentNames::of(i) + " has shape (" +
                            actual[i].shape.to_string() + ") where (" + formal[i].shape.to_string() +
                            ") is needed",
                        "give an array of " + std::to_string(formal[i].rank()) + " dimensions");
     for (int axis = 0; axis < formal[i].rank(); ++axis)
       extents.push_back({formal[i].shape[axis], actual[i].shape[axis], i, axis});
   }
-  const SpokenSizes speaking(spoken_sizes(sizes, formal));
-  Solution solution;
-  std::vector<std::pair<Dim, Dim>>& known = solution.known;
-  std::vector<Extent>& origin = solution.origin;
-  auto unknowns = [&](Dim dim) {
+  return extents;
+}
+
+// Solves for one size after the other, where an extent has but one that is unknown; then every
+// extent has to agree.
+class SizeSolver {
+ public:
+  SizeSolver(std::span<const Dim> sizes, const std::string& function)
+      : sizes_(sizes), function_(function) {}
+
+  Solution solve(std::span<const Extent> extents) {
+    // An extent that is a size tells its value best, also in errors.
+    for (const Extent& extent : extents)
+      if (extent.formal.is_size()) learn(extent);
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (const Extent& extent : extents) progress |= learn(extent);
+    }
+    for (const Extent& extent : extents) check(extent);
+    return std::move(solution_);
+  }
+
+ private:
+  std::vector<Dim> unknowns(Dim dim) const {
     std::vector<Dim> result;
-    for (Dim size : dim.is_constant() ? std::vector<Dim>() : dim.sizes())
-      if (contains(sizes, size) && std::none_of(known.begin(), known.end(), [&](const auto& pair) {
-            return pair.first == size;
-          }))
-        result.push_back(size);
+    for (Dim size : sizes_of(dim))
+      if (contains(sizes_, size) && !is_known(size)) result.push_back(size);
     return result;
-  };
-  auto learn = [&](const Extent& extent) {
+  }
+  bool is_known(Dim size) const {
+    return std::any_of(solution_.known.begin(), solution_.known.end(),
+                       [&](const auto& pair) { return pair.first == size; });
+  }
+  static std::vector<Dim> sizes_of(Dim dim) {
+    return dim.is_constant() ? std::vector<Dim>() : dim.sizes();
+  }
+
+  // Whether the extent tells the value of a size.
+  bool learn(const Extent& extent) {
     const std::vector<Dim> unknown = unknowns(extent.formal);
     if (unknown.size() != 1) return false;
-    const std::optional<Line> line = line_of(extent.formal, unknown[0], known);
+    const std::optional<Line> line = line_of(extent.formal, unknown[0], solution_.known);
     const std::optional<Dim> value = line ? solved(*line, extent.actual) : std::nullopt;
-    if (value) known.emplace_back(unknown[0], *value), origin.push_back(extent);
-    return value.has_value();
-  };
-  for (const Extent& extent : extents)
-    if (extent.formal.is_size()) learn(extent);
-  for (bool progress = true; progress;) {
-    progress = false;
-    for (const Extent& extent : extents) progress |= learn(extent);
+    if (!value) return false;
+    solution_.known.emplace_back(unknown[0], *value);
+    solution_.origin.push_back(extent);
+    return true;
   }
-  for (const Extent& extent : extents) {
+
+  // An extent with several unknown sizes tells nothing, and may be anything.
+  void check(const Extent& extent) const {
     const std::vector<Dim> unknown = unknowns(extent.formal);
-    if (unknown.size() > 1) continue;
-    if (unknown.size() == 1) {
-      const std::optional<Line> line = line_of(extent.formal, unknown[0], known);
-      if (line) ask_multiple(extent.actual - line->offset, line->factor);
-      if (line && line->offset == Dim(0) && line->factor.is_constant())
-        throw ShapeError(name + ": " + extent.place() + " has size " + extent.actual.to_string() +
-                             ", where " + extent.formal.to_string() + ", a multiple of " +
-                             line->factor.to_string() + ", is needed",
-                         "give an array of a size that " + line->factor.to_string() + " divides");
-      if (line)
-        throw ShapeError(name + ": " + extent.place() + " has size " + extent.actual.to_string() +
-                             ", and no " + unknown[0].to_string() + " makes " +
-                             extent.formal.to_string() + " that",
-                         "give an array of a size that fits");
-      continue;
-    }
-    const Dim expected = extent.formal.substitute(known);
-    if (expected == extent.actual) continue;
-    std::string why;
-    for (std::size_t i = 0; i < known.size(); ++i)
-      if (contains(extent.formal.is_constant() ? std::vector<Dim>() : extent.formal.sizes(),
-                   known[i].first))
-        why += (why.empty() ? ": " : ", and ") + known[i].first.to_string() + " is " +
-               known[i].second.to_string() + " in " + origin[i].place();
-    throw ShapeError(name + ": " + extent.place() + " has size " + extent.actual.to_string() +
-                         ", where " +
-                         (extent.formal.is_constant() ? "" : extent.formal.to_string() + " = ") +
-                         expected.to_string() + " is needed" + why,
-                     why.empty() ? "give an array of that size"
-                                 : "make the sizes agree, or give them different names");
+    if (unknown.size() == 1)
+      check_solvable(extent, unknown[0]);
+    else if (unknown.empty())
+      check_equal(extent);
   }
-  return solution;
+
+  void check_solvable(const Extent& extent, Dim unknown) const {
+    const std::optional<Line> line = line_of(extent.formal, unknown, solution_.known);
+    if (!line) return;
+    ask_multiple(extent.actual - line->offset, line->factor);
+    if (line->offset == Dim(0) && line->factor.is_constant())
+      throw ShapeError(has_size(extent) + ", where " + extent.formal.to_string() +
+                           ", a multiple of " + line->factor.to_string() + ", is needed",
+                       "give an array of a size that " + line->factor.to_string() + " divides");
+    throw ShapeError(has_size(extent) + ", and no " + unknown.to_string() + " makes " +
+                         extent.formal.to_string() + " that",
+                     "give an array of a size that fits");
+  }
+
+  void check_equal(const Extent& extent) const {
+    const Dim expected = extent.formal.substitute(solution_.known);
+    if (expected == extent.actual) return;
+    const std::string formal = extent.formal.is_constant() ? "" : extent.formal.to_string() + " = ";
+    const std::string why = origins_of(extent.formal);
+    throw ShapeError(
+        has_size(extent) + ", where " + formal + expected.to_string() + " is needed" + why,
+        why.empty() ? "give an array of that size"
+                    : "make the sizes agree, or give them different names");
+  }
+
+  std::string has_size(const Extent& extent) const {
+    return function_ + ": " + extent.place() + " has size " + extent.actual.to_string();
+  }
+  // What told the sizes of an expression: ": n is 3 in argument 0, axis 0, and m is ...".
+  std::string origins_of(Dim dim) const {
+    std::string text;
+    for (std::size_t i = 0; i < solution_.known.size(); ++i) {
+      const auto& [size, value] = solution_.known[i];
+      if (contains(sizes_of(dim), size))
+        text += (text.empty() ? ": " : ", and ") + size.to_string() + " is " + value.to_string() +
+                " in " + solution_.origin[i].place();
+    }
+    return text;
+  }
+
+  const std::span<const Dim> sizes_;
+  const std::string& function_;
+  Solution solution_;
+};
+
+Solution solution_of(std::span<const Dim> sizes, std::span<const Aval> formal,
+                     std::span<const Aval> actual, std::string_view function) {
+  const std::string name(function);
+  const std::vector<Extent> extents = extents_of(formal, actual, name);
+  const SpokenSizes speaking(spoken_sizes(sizes, formal));
+  return SizeSolver(sizes, name).solve(extents);
 }
 
 }  // namespace
@@ -381,8 +431,8 @@ Dim largest(Dim dim, SizeSubstitution bounds) {
   if (dim.is_constant()) return dim;
   const Dim high = interval_of(dim, bounds).high, at_bounds = dim.substitute(bounds);
   if (high == at_bounds) return maximum(high, 0);
-  // n - n//2: each operand's extreme alone is too much. Where the expression is proven not to fall,
-  // the bounds themselves give the largest value.
+  // n - n//2: the extremes of the operands alone give too large a value. Where the expression
+  // provably does not fall, the upper bounds give the largest value.
   std::vector<std::pair<Dim, Dim>> below;
   for (const auto& [size, bound] : bounds)
     below.emplace_back(size, bound - Dim::size("_below_" + std::string(size.name())));
@@ -410,27 +460,33 @@ Jaxpr instantiate(const Jaxpr& jaxpr, const std::map<std::string, Dim>& sizes) {
   return instantiate(jaxpr, replacements);
 }
 
+namespace {
+struct Instantiated {
+  using Result = Jaxpr;
+  std::vector<Dim> sizes;
+  bool operator==(const Instantiated&) const = default;
+};
+}  // namespace
+
 Jaxpr instantiate_for(const Jaxpr& jaxpr, std::span<const Aval> inputs) {
   if (jaxpr->sizes.empty()) return jaxpr;
   const std::vector<std::pair<Dim, Dim>> values = solve_program_sizes(jaxpr, inputs, "the program");
-  // A rewrite of the program runs it on its own avals: its sizes stay, also those that no input
-  // tells.
+  // A rewrite runs the program on its own avals, whose sizes stay, including those that no input
+  // determines.
   const bool same = std::all_of(values.begin(), values.end(),
                                 [](const auto& pair) { return pair.first == pair.second; });
   if (same && Trace::current()) return jaxpr;
-  std::string key = "sizes";
+  std::vector<Dim> sizes;
   for (Dim size : jaxpr->sizes) {
     const auto found = std::find_if(values.begin(), values.end(),
                                     [&](const auto& pair) { return pair.first == size; });
     if (found == values.end())
       throw ValueError("no argument tells the size " + size.to_string() + " of the program",
                        "instantiate the program with a value for it first");
-    key += " " + found->second.to_string();
+    sizes.push_back(found->second);
   }
-  return *std::static_pointer_cast<const Jaxpr>(
-      jaxpr->memo.get(key, [&]() -> std::shared_ptr<const void> {
-        return std::make_shared<Jaxpr>(instantiate(jaxpr, values));
-      }));
+  return *jaxpr->memo.get(Instantiated{std::move(sizes)},
+                          [&] { return instantiate(jaxpr, values); });
 }
 
 }  // namespace plait

@@ -1,9 +1,9 @@
-// Programs written down. See staged.h.
+// Programs as calls. See staged.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/own_scopes.h"
 
-#include <plait/sizes.h>
-#include <plait/staged.h>
+#include <plait/trace/sizes.h>
+#include <plait/trace/staged.h>
 
 namespace plait {
 
@@ -12,7 +12,7 @@ Array literal(std::string_view text) {
     const Jaxpr jaxpr = parse("{ lambda ; . let in (" + std::string(text) + ",) }");
     if (jaxpr->outputs.size() == 1 && !jaxpr->outputs[0].is_var())
       return Array::literal(jaxpr->outputs[0].literal());
-  } catch (const ValueError&) {  // said below, of the literal alone
+  } catch (const ValueError&) {  // the error below names the literal alone
   }
   throw ValueError("literal: '" + std::string(text) + "' is no literal",
                    "write one as jaxprs do: 2.0:f32, 1:i32, true:bool, (0.0,1.0):c64");

@@ -1,5 +1,5 @@
-// Arrays as text, as NumPy's str() writes them: columns aligned, at most eight digits after the
-// point, long arrays by their ends.
+// Arrays as text, in the format of NumPy's str(): columns aligned, at most eight digits after the
+// point, and only the ends of long arrays.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/trace/donated.h>
 #include <plait/trace/trace.h>
@@ -25,7 +25,7 @@ std::string chars(Format... format) {
   return {text, std::to_chars(text, text + sizeof text, format...).ptr};
 }
 
-// Digits after the point that tell the value from its neighbours, "" for none.
+// The digits after the point that distinguish the value from its neighbours; "" for none.
 template <class T>
 std::string fixed(T value) {
   std::string text = chars(value, std::chars_format::fixed);
@@ -46,7 +46,7 @@ std::string scientific(T value, std::optional<int> decimals) {
   return text;
 }
 
-// The shortest decimal number that a 16-bit float is the nearest of, as a double.
+// The shortest decimal number whose nearest 16-bit float is this one, as a double.
 template <class T>
 double shortest(T half) {
   for (int digits = 1; digits < 9; ++digits) {
@@ -58,7 +58,7 @@ double shortest(T half) {
   return double(float(half));
 }
 
-// Reals of one array, all of one width.
+// The real numbers of one array, all of one width.
 template <class T>
 class RealFormat {
  public:
@@ -178,7 +178,7 @@ std::string scalar_text(T value) {
     return texts_of(std::vector<T>{value})[0];
 }
 
-// The places along an axis that are shown; -1 stands for "...".
+// The indices along an axis that are shown; -1 stands for "...".
 std::vector<std::int64_t> shown(std::int64_t size, bool summarised) {
   std::vector<std::int64_t> places;
   for (std::int64_t i = 0; i < size; ++i) {

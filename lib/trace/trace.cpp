@@ -5,9 +5,8 @@
 #include "trace/usable.h"
 
 #include <plait/base/progress.h>
-#include <plait/sizes.h>
 #include <plait/trace/donated.h>
-#include <plait/trace/interpret.h>
+#include <plait/trace/sizes.h>
 #include <plait/trace/suspended.h>
 #include <plait/trace/trace.h>
 
@@ -23,7 +22,7 @@ std::atomic<std::uint64_t> traces_made{0};
 std::atomic<Evaluator> installed_evaluator{nullptr};
 std::atomic<Evaluator> installed_recorder{nullptr};
 
-// Undecided constraints go to the innermost program being traced on this thread.
+// Adds an undecided constraint to the innermost program being traced on this thread.
 bool add_to_program(const Constraint& constraint) {
   for (Trace* trace = Trace::current(); trace; trace = trace->parent())
     if (auto* program = dynamic_cast<JaxprTrace*>(trace);
@@ -52,7 +51,7 @@ TraceScope::TraceScope(Trace* trace) : previous_(current_trace) { current_trace 
 TraceScope::~TraceScope() { current_trace = previous_; }
 
 void check_usable(const Array& array) {
-  if (array.is_concrete()) return;  // an error for one that holds nothing
+  if (array.is_concrete()) return;  // throws for one that holds nothing
   for (Trace* trace = current_trace; trace; trace = trace->parent())
     if (trace->owns(array)) return;
   for (const SuspendedTrace* scope = innermost_suspended; scope; scope = scope->outer_)
@@ -137,7 +136,7 @@ Results bind(const Primitive& primitive, std::span<const Array> inputs, const Pa
 
 namespace {
 
-// How a scalar that depends on named sizes alone was made.
+// How to recompute a scalar that depends on named sizes alone.
 struct Recipe {
   const Primitive* primitive;
   Arrays inputs;
@@ -182,7 +181,7 @@ Atom JaxprTrace::atom_of(const Array& array) {
   if (owns(array)) return static_cast<const StagedNode*>(array.node())->var;
   check_alive(array);
   if (std::optional<Literal> literal = array.as_literal()) return *literal;
-  // Where sizes are numbers this is a literal, and no operand: made again here, it can become one.
+  // Where sizes are numbers, recomputing it here gives a literal instead of an operand.
   if (const auto* staged = dynamic_cast<const StagedNode*>(array.node());
       staged && staged->recipe) {
     for (const auto& [theirs, ours] : remade_)
@@ -210,7 +209,7 @@ Arrays JaxprTrace::record(const Primitive& primitive, std::span<const Array> inp
     atoms.push_back(atom_of(input));
     avals.push_back(input.aval());
   }
-  // First, so that what simplifies away is checked like everything else.
+  // First, so that equations that simplify away are checked too.
   std::vector<Aval> output_avals = infer(primitive, avals, params);
   Arrays results;
   if (auto simplified = simplify(primitive, atoms, avals, params)) {
@@ -250,7 +249,7 @@ Traced JaxprTrace::close(std::span<const Array> outputs, std::vector<Dim> sizes)
   std::vector<Atom> atoms;
   for (const Array& output : outputs) atoms.push_back(atom_of(output));
   Traced traced;
-  // An operand that only dead equations used is no operand.
+  // An operand that only dead equations used is dropped.
   traced.jaxpr = builder_.close(std::move(atoms), std::move(sizes));
   traced.captured = captures_;
   return traced;
@@ -290,59 +289,6 @@ Jaxpr make_closed_jaxpr(const Function& function, std::span<const Aval> inputs,
                          " that it was not given",
                      "pass it to the primitive as an operand, or make it inside the rule");
   return traced.jaxpr;
-}
-
-// --- Interpretation ------------------------------------------------------------------------------
-
-std::vector<int> last_uses(const Jaxpr& jaxpr) {
-  std::vector<int> last(jaxpr->avals.size(), -1);
-  for (std::size_t index = 0; index < jaxpr->equations.size(); ++index)
-    for (const Atom& atom : jaxpr->equations[index].inputs)
-      if (atom.is_var()) last[atom.var().id] = int(index);
-  for (const Atom& atom : jaxpr->outputs)
-    if (atom.is_var()) last[atom.var().id] = int(jaxpr->equations.size());
-  return last;
-}
-
-namespace {
-
-struct EvalInterpreter {
-  using Value = Array;
-  Array lift(const Array& array) { return array; }
-  Arrays process(const Equation& equation, std::span<const Array> inputs) {
-    return bind(*equation.primitive, inputs, equation.params);
-  }
-};
-
-}  // namespace
-
-Arrays eval_jaxpr(const Jaxpr& jaxpr, std::span<const Array> inputs) {
-  Arrays values(inputs.begin(), inputs.end());
-  if (jaxpr->sizes.empty()) return interpret(EvalInterpreter{}, jaxpr, std::move(values));
-  const std::vector<Aval> avals = avals_of(inputs);
-  return interpret(EvalInterpreter{}, instantiate_for(jaxpr, avals), std::move(values));
-}
-
-Jaxpr decomposition(const Primitive& primitive, std::span<const Aval> inputs,
-                    const Params& params) {
-  const Decompose::Rule& decompose = rule<Decompose>(primitive);
-  const Jaxpr jaxpr = make_closed_jaxpr(
-      [&](std::span<const Array> arrays) { return decompose(arrays, params); }, inputs);
-  const std::vector<Aval> wanted = infer(primitive, inputs, params), given = jaxpr->output_avals();
-  const bool fits = std::equal(
-      wanted.begin(), wanted.end(), given.begin(), given.end(),
-      [](const Aval& a, const Aval& b) { return a.shape == b.shape && a.dtype == b.dtype; });
-  if (!fits) {
-    auto text = [](const std::vector<Aval>& avals) {
-      std::string all;
-      for (const Aval& aval : avals) all += (all.empty() ? "" : ", ") + aval.to_string();
-      return "(" + all + ")";
-    };
-    throw ShapeError("the decomposition of `" + std::string(primitive.name()) + "` gives " +
-                         text(given) + " where its abstract rule says " + text(wanted),
-                     "return what the abstract rule says");
-  }
-  return jaxpr;
 }
 
 }  // namespace plait

@@ -1,4 +1,4 @@
-// Which arrays may be used here.
+// Checks that an array may be used here.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,6 +1,6 @@
-// Who waits for generated loops, and who compiles them. See wait.h.
+// Which threads wait for generated loops, and the hook that compiles them. See wait.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/wait.h>
+#include <plait/trace/wait.h>
 
 namespace plait {
 namespace {

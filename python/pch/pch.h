@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/base/tree.h>
-#include <plait/catalogue.h>
+#include <plait/functions/catalogue.h>
 #include <plait/trace/trace.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

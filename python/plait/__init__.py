@@ -7,7 +7,7 @@ Array([0., 2., 4.], dtype=float32)
 SPDX-License-Identifier: Apache-2.0
 """
 
-# The names are for users, and the order of imports is that of what they need.
+# The names are for users; imports are in the order of their dependencies.
 # ruff: noqa: E402, F401
 
 import os as _os
@@ -18,7 +18,7 @@ if not (3, 11) <= _sys.version_info[:2] <= (3, 13):
 
 
 def _refuse_other_machines():
-    """The library's first instruction may be one that the processor has not."""
+    """An instruction that the processor lacks may be the library's first one."""
     import platform
 
     found = f"{_sys.platform} on {platform.machine()}"
@@ -40,7 +40,7 @@ import numpy as _np
 
 from plait import _names, _plait, _scalars
 
-# Lines of the package are not the user's.
+# Lines of the package are not user lines.
 _plait.set_package_folders(
     [_os.path.dirname(path(__file__)) + "/" for path in (_os.path.abspath, _os.path.realpath)]
 )
@@ -132,7 +132,7 @@ from plait._transforms import eval_shape, explain, jit, make_jaxpr, vmap
 
 __version__ = _plait.__version__
 
-# The modules that are made from the catalogue of C++ functions.
+# The modules that are generated from the catalogue of C++ functions.
 from plait import debug, dtypes, flatten_util, lax, nn, numpy, optim, random, scipy, tree, tree_util
 
 from plait._stages import disable_jit
@@ -144,12 +144,12 @@ globals().update({name: getattr(numpy, name) for name in _scalars.NAMES})
 
 
 def block_until_ready(x):
-    """x, a tree of arrays, once it is computed."""
+    """x, a tree of arrays, once it has been computed."""
     return x
 
 
 def device_get(x):
-    """x, a tree of arrays, as NumPy arrays."""
+    """x, a tree of arrays, converted to NumPy arrays."""
     leaves, structure = _plait.flatten(x)
     return _plait.unflatten(structure, [_np.asarray(leaf) for leaf in leaves])
 
@@ -167,7 +167,7 @@ def __getattr__(name):
     _missing(name)
 
 
-# The builtin exceptions keep their names in programs that import everything.
+# The builtin exceptions keep their names in programs that use `import *`.
 __all__ = sorted(
     name
     for name in globals()

@@ -9,7 +9,7 @@ import sys
 
 
 def main():
-    """Replaces this process by the program. 127 where it is not installed."""
+    """Replaces this process with the program; exits with 127 where it is not installed."""
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "plait")
     if not os.path.exists(program):
         program = shutil.which("plait")

@@ -1,4 +1,4 @@
-"""autocast: products in 16 bits, everything delicate in float32.
+"""autocast: products in 16 bits, numerically sensitive operations in float32.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -14,9 +14,9 @@ __all__ = ["AutocastPolicy", "autocast"]
 class AutocastPolicy:
     """What autocast computes in which dtype.
 
-    dtype is that of products, convolutions and attention: bfloat16 or float16. low and full name primitives and
-    composites, as functions of plait.lax and plait.nn or by text, that compute in dtype, or in float32, whatever is
-    usual.
+    dtype is that of products, convolutions and attention: bfloat16 or float16. low and full list primitives and
+    composites, as functions of plait.lax and plait.nn or by name, that compute in dtype, or in float32, regardless of
+    the default.
     """
 
     def __init__(self, dtype="bfloat16", low=(), full=()):
@@ -34,12 +34,12 @@ def autocast(f, policy="bfloat16"):
     """f, with its float32 products computed in 16 bits; arguments and results keep their dtypes.
 
     policy is "bfloat16" or "float16" (or such a dtype), or an AutocastPolicy. Operands of matmul, conv and attention
-    are cast to it; movement, simple arithmetic and activations of results that are in it stay in it; reductions,
-    exponentials, softmax, normalisations and losses are computed in float32, and so is what takes parameters of
-    float32 beside results in 16 bits. Other dtypes are left alone. The casts are equations of the program; programs
-    inside it (jit, custom rules, loops) are rewritten alike. It composes with every transform in any order, and
-    gradients have the dtypes of the arguments. With float16, scale the loss: see plait.optim.loss_scale_init.
-    ValueError for another dtype, and for names of nothing.
+    are cast to it. Movement, simple arithmetic and activations stay in it where their operands are in it. Reductions,
+    exponentials, softmax, normalisations and losses are computed in float32, and so are operations that combine float32
+    parameters with 16-bit results. Other dtypes are left alone. The casts are equations of the program; programs inside
+    it (jit, custom rules, loops) are rewritten alike. It composes with every transform in any order, and gradients have
+    the dtypes of the arguments. With float16, scale the loss: see plait.optim.loss_scale_init. ValueError for another
+    dtype, and for unknown names.
     """
     check_callable("autocast", f)
     if not isinstance(policy, AutocastPolicy):

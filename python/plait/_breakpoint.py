@@ -1,7 +1,7 @@
-"""debug.breakpoint: a prompt in the middle of a program, with the values that its variables have there.
+"""debug.breakpoint: a prompt in the middle of a program, with the current values of its variables.
 
-The frames of the caller are noted when the function is traced; arrays among their variables are operands of a host
-call, which opens the prompt each time the program gets there.
+The frames of the caller are recorded when the function is traced. Arrays among their variables are operands of a host
+call, which opens the prompt each time the program reaches it.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -19,7 +19,7 @@ from plait._plait import flatten, unflatten
 
 
 class Frame(NamedTuple):
-    """A function of the user, stopped at a line; names are its variables, then those of its module."""
+    """A user function stopped at a line; names are its variables, then those of its module."""
 
     filename: str
     line: int
@@ -29,7 +29,7 @@ class Frame(NamedTuple):
 
 
 def frames_here(depth, num_frames):
-    """The user's frames, innermost first, and how many lie inside of plait's nearest transform."""
+    """The user's frames, innermost first, and how many of them are inside plait's nearest transform."""
     frame = sys._getframe(depth)
     frames, inner, is_inner = [], 0, True
     while frame is not None and (num_frames is None or len(frames) < num_frames):
@@ -54,7 +54,7 @@ def frames_here(depth, num_frames):
 def taken_apart(frames, inner):
     """(arrays, together): arrays of inner frames, and the function from their values to frames.
 
-    Nothing that together holds is a tracer: a program must not keep the trace alive that it comes from.
+    together must hold no tracer: a program must not keep alive the trace that made it.
     """
     arrays, parts = [], []
     for number, frame in enumerate(frames):
@@ -85,7 +85,7 @@ def taken_apart(frames, inner):
 
 
 class Prompt(cmd.Cmd):
-    """Commands on frames, as pdb has them; anything else is an expression or a statement."""
+    """Commands on frames, as in pdb; anything else is an expression or a statement."""
 
     prompt = "(plait) "
 
@@ -146,7 +146,7 @@ class Prompt(cmd.Cmd):
         self._move(1)
 
     def do_down(self, _):
-        """d(own): back to the frame that was called."""
+        """d(own): to the frame that was called."""
         self._move(-1)
 
     def _move(self, by):
@@ -173,7 +173,7 @@ class Prompt(cmd.Cmd):
             self._say(f"{name} = {value!r}")
 
     def do_continue(self, _):
-        """c(ontinue): goes on with the program."""
+        """c(ontinue): resumes the program."""
         return True
 
     def do_quit(self, _):

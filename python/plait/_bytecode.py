@@ -1,9 +1,9 @@
-"""A function's byte code, run on places instead of values; see _reads.py, which says what a place is.
+"""Abstract interpretation of a function's byte code, on places instead of values; _reads.py defines places.
 
-A value is a set of what it may be. What did not come from outside is a mark in it: a number of Python, a value of
-the trace, or unknown, so that a name that may be a constant or something else is not taken for the constant.
-Branches are all taken, and a variable holds whatever the code stores in it anywhere, so the code is run until
-nothing is added.
+A value is the set of what it may be. A value that did not come from outside is a mark in this set: a Python number, a
+value of the trace, or unknown. So a name that may be a constant or something else is not taken for the constant. All
+branches are taken, and a variable holds everything that the code stores in it anywhere, so the code is run until a
+fixed point.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -35,13 +35,13 @@ STOPS = {
     "RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD",
     "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE",
 }  # fmt: skip
-# Instructions that only take from the stack, and how many.
+# Instructions that only pop from the stack, and how many values.
 POPS = {
     "POP_TOP": 1, "END_FOR": None, "POP_EXCEPT": 1, "RERAISE": 1, "DELETE_SUBSCR": 2, "DELETE_ATTR": 1,
     "INTERPRETER_EXIT": 1,
 }  # fmt: skip
-# Those that store: which of what they take, counted from the deepest, is looked at. Where it is read again is
-# not followed. The object or container that is stored into is only written to.
+# Instructions that store: which of their operands, counted from the deepest, is a use. Later reads of the stored value
+# are not followed. The object or container that is stored into is only written to.
 STORES = {
     "STORE_GLOBAL": (1, [0]), "STORE_NAME": (1, [0]), "STORE_ATTR": (2, [0]), "STORE_SUBSCR": (3, [0, 2]),
     "STORE_SLICE": (4, [0, 2, 3]),
@@ -59,14 +59,14 @@ def instructions(code):
 
 
 class Frame:
-    """One run of code: of a function that was captured, or of one that a frame makes (outer)."""
+    """One interpretation of code: of a captured function, or of one that a frame makes (outer)."""
 
     def __init__(self, reader, code, node, outer):
         self.reader, self.code, self.node, self.outer = reader, code, node, outer
         self.variables, self.stack, self.at_jumps = {}, [], {}
         self.result, self.names, self.nested = NOTHING, (), {}
         self.changed = False
-        self.given = set()  # code of functions that the frame gives to plait
+        self.given = set()  # code of functions that the frame passes to plait
 
     @property
     def function(self):
@@ -100,7 +100,7 @@ class Frame:
         return self.result
 
     def bind(self, args, names, unknown):
-        """Parameters: of unknown arguments, those that jit was told of."""
+        """Parameters: for unknown arguments, the marks that jit was given."""
         code = self.code
         count = code.co_argcount + code.co_kwonlyargcount
         parameters = code.co_varnames[:count]
@@ -158,7 +158,7 @@ class Frame:
             self.changed = True
 
     def store_around(self, name, value):
-        """Stores a variable, which may be one of a function around this one."""
+        """Stores a variable, which may belong to an enclosing function."""
         if name not in self.code.co_freevars:
             self.store(name, value)
             return
@@ -167,7 +167,7 @@ class Frame:
             self.outer.store_around(name, value)
 
     def load(self, name):
-        """A local variable, or one of a function around it."""
+        """A local variable, or one of an enclosing function."""
         if name in self.variables:
             return self.variables[name]
         if name in self.code.co_freevars:
@@ -186,7 +186,7 @@ class Frame:
         return values[::-1]
 
     def jump(self, instruction):
-        """What the stack is at the target of a jump."""
+        """The stack at the target of a jump."""
         target = instruction.argval
         known = self.at_jumps.get(target)
         now = merged(self.stack, known) if known is not None else list(self.stack)
@@ -218,11 +218,11 @@ class Frame:
             self.step_unknown(instruction)
 
     def effect(self, instruction):
-        """How many the instruction takes off."""
+        """The number of values that the instruction pops."""
         return -dis.stack_effect(instruction.opcode, instruction.arg)
 
     def step_unknown(self, instruction):
-        """Whatever it takes or looks at is used."""
+        """Every value that it pops or inspects is used."""
         argument = instruction.arg if instruction.opcode >= dis.HAVE_ARGUMENT else None
         effect = dis.stack_effect(instruction.opcode, argument)
         for value in self.pop(max(0, -effect) + (1 if effect <= 0 else 0)):
@@ -232,7 +232,7 @@ class Frame:
 
     def step_jump(self, instruction):
         name = instruction.opname
-        if name.startswith("JUMP_IF"):  # the value stays where the jump is taken
+        if name.startswith("JUMP_IF"):  # the value stays on the stack where the jump is taken
             self.reader.use(self.stack[-1] if self.stack else NOTHING)
             self.jump(instruction)
             self.pop()
@@ -255,7 +255,7 @@ class Frame:
         self.push(self.reader.group(self.pop(count)))
 
     def add_to(self, depth, value):
-        """Adds to the list that a comprehension or a display makes."""
+        """Appends to the list that a comprehension or a display builds."""
         if 0 < depth <= len(self.stack):
             self.stack[-depth] |= self.reader.group([value])
 
@@ -279,14 +279,14 @@ class Frame:
 
 
 def merged(stack, other):
-    """Two stacks where ways meet; they are equally deep in code that Python compiled."""
+    """Joins two stacks where control flow meets; they are equally deep in code that Python compiled."""
     if len(stack) != len(other):
         return stack if len(stack) > len(other) else list(other)
     return [a | b for a, b in zip(stack, other)]
 
 
 def depth_of(value):
-    """How deep groups are nested in groups."""
+    """The nesting depth of groups."""
     return max((1 + max(map(depth_of, i.parts), default=0) for i in value if hasattr(i, "parts")),
                default=0)  # fmt: skip
 
@@ -540,7 +540,7 @@ def _call_spread(frame, instruction):
 @rule("MAKE_FUNCTION")
 def _make_function(frame, instruction):
     code = [item.value for item in frame.pop() if isinstance(item.value, types.CodeType)]
-    # Defaults, annotations and cells, where they are not set afterwards.
+    # Defaults, annotations and cells, where they are not assigned later.
     for value in frame.pop(-dis.stack_effect(instruction.opcode, instruction.arg)):
         frame.reader.use(value)
     if code:

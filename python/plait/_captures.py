@@ -1,9 +1,9 @@
-"""Where a jitted function's captured arrays can be found again, and what else has to stay as it was.
+"""Where the captured arrays of a jitted function can be found again, and what else must not change.
 
-jit makes captured arrays hidden inputs that are read again at each call. The search goes from the function,
-and from arguments that are no arrays, through what code names: closure cells, globals, defaults, `self`,
-functions, containers and attributes, breadth first and within a limit. What the code reads otherwise is guarded
-(_reads.py), so that a call after a change makes a new trace.
+jit makes captured arrays hidden inputs that are read again at each call. The search starts at the function, and at
+arguments that are not arrays, and follows the names in code: closure cells, globals, defaults, `self`, functions,
+containers and attributes, breadth first and up to a limit. Everything else that the code reads is guarded (_reads.py),
+so that a call after a change makes a new trace.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -37,9 +37,9 @@ OPAQUE = (types.ModuleType, type, types.BuiltinFunctionType, types.CodeType, *VA
 def find(function, wanted, arguments=(), converted=None):
     """Paths to each wanted (node, NumPy array or None), and guards as (path, kind, expected).
 
-    A path is (root, steps, text). arguments are (parameter, value) of those that belong to the signature: an
-    object whose method is jitted. converted are the (object, is_read) that the trace made arrays of or whose
-    values it read; without them there are no guards.
+    A path is (root, steps, text). arguments are (parameter, value) of the arguments that belong to the signature, such
+    as an object whose method is jitted. converted lists the (object, is_read) that the trace converted to arrays or
+    whose values it read; without them there are no guards.
     """
     paths, lengths = _find_arrays(function, wanted, arguments)
     if converted is None:
@@ -62,7 +62,7 @@ def find(function, wanted, arguments=(), converted=None):
 
 
 def _with_read(reader, wanted, paths):
-    """Adds the places where the code reads the arrays. Of two paths through one object, the code's own stays."""
+    """Adds the places where the code reads the arrays. Of two paths to one object, the code's own is kept."""
     nodes = {node: index for index, (node, array) in enumerate(wanted) if array is None}
     arrays = {id(array): index for index, (_, array) in enumerate(wanted) if array is not None}
     found = [dict(path) for path in paths]
@@ -75,7 +75,7 @@ def _with_read(reader, wanted, paths):
 
 
 def _guard_arrays(reader, wanted, paths, converted, function, arguments):
-    """Guards bytes or types of the arrays that are no inputs of the program, or not only that."""
+    """Guards the bytes or types of arrays that are not inputs of the program, or not only inputs."""
     inputs = {id(array) for (_, array), found in zip(wanted, paths) if array is not None and found}
     nodes = {node for (node, array), found in zip(wanted, paths) if array is None and found}
     read = {_plait.node_of(value) for value, is_read in converted if is_read}
@@ -102,7 +102,7 @@ def _guard_arrays(reader, wanted, paths, converted, function, arguments):
             reader.guard(node, BYTES, value)
         elif not is_input:
             reader.guard(node, AVAL, value)
-    # Values that were read where the code did not show it.
+    # Values that were read where the code does not show it.
     lost = [(number, None) for number in read - seen]
     places = _find_arrays(function, lost, arguments)[0] if lost else ()
     values = {_plait.node_of(value): value for value, is_read in converted if is_read}
@@ -112,7 +112,7 @@ def _guard_arrays(reader, wanted, paths, converted, function, arguments):
 
 
 def _is_view(array, base):
-    """Whether NumPy made array as a view of base."""
+    """Whether array is a NumPy view of base."""
     while isinstance(array, numpy.ndarray):
         if array is base:
             return True
@@ -134,7 +134,7 @@ def _refuse(node):
 def _find_arrays(function, wanted, arguments):
     """Every (holder, path) of each wanted array, and (path, size) of lists and dicts that hold one.
 
-    A holder is the id of the object that holds the array, and the steps from there.
+    A holder is the id of the object that holds the array, with the steps from there.
     """
     paths = [[] for _ in wanted]
     lengths = []
@@ -173,7 +173,7 @@ def _find_arrays(function, wanted, arguments):
 
 
 def _children(value, steps, text):
-    """What a value leads to, as (child, steps, text), and a root where it is another one."""
+    """The values reachable from a value, as (child, steps, text), and a root where it is another one."""
     if isinstance(value, types.FunctionType):
         yield from _of_function(value, steps, text)
     elif isinstance(value, types.MethodType):

@@ -15,9 +15,9 @@ __all__ = ["check", "first_nan", "grad_check"]
 def check(pred, message, *values):
     """Raises ValueError with message, when the program runs, unless pred, a bool array, is true everywhere.
 
-    Each "{}" in message stands for one of values, and values that are left follow it; those of the shape of pred are
-    shown at the first element that fails. It works under every transform, in the program's order: under vmap the error
-    names the example, padding under mask is not checked, and it has no derivative. DtypeError when pred is not bool.
+    Each "{}" in message stands for one of values; the remaining values follow the message. Values of the shape of pred
+    are shown at the first element that fails. It works under every transform, in program order: under vmap the error
+    names the example, under mask padding is not checked, and it has no derivative. DtypeError when pred is not bool.
     """
     if not isinstance(message, str):
         _plait.fail(
@@ -29,11 +29,12 @@ def check(pred, message, *values):
 
 
 class FirstNan:
-    """Where a function first made a NaN: what first_nan returns.
+    """Where a function first makes a NaN: the result of first_nan.
 
     equation is its text, source the user's line, and element the indices of the first NaN in the equation's result.
-    transforms is the path of what holds it, outermost first: the transforms of f, calls, "scan, step 3",
-    "cond, branch 1", "vmap, example 2", "mask, n = 2". Where vmap keeps no examples apart, element says which it is.
+    transforms is the path of enclosing equations, outermost first: the transforms of f, calls, "scan, step 3", "cond,
+    branch 1", "vmap, example 2", "mask, n = 2". Where vmap has merged the examples, element includes the index of the
+    example.
     """
 
     def __init__(self, text, equation, source, transforms, element):
@@ -47,9 +48,9 @@ class FirstNan:
 def first_nan(f, *args, **kwargs):
     """The first equation that makes a NaN when f(*args, **kwargs) runs, as a FirstNan, or None.
 
-    f is traced, with its transforms, and its program runs one equation at a time, on the kernels that jit compiles it
-    to. A loop, a branch or a call that makes one is looked into, and there runs again, with what it prints. An equation
-    that only passes on a NaN of its operands is not meant; where an argument holds one, that is said.
+    f is traced, with its transforms, and its program runs one equation at a time, on the kernels to which jit compiles
+    it. A loop, a branch or a call that makes one is searched: it runs again, and so do its prints. An equation that
+    only propagates a NaN of its operands does not count; if an argument holds one, the result names the argument.
     """
     check_callable("first_nan", f)
     from plait._transforms import make_jaxpr
@@ -72,7 +73,7 @@ def first_nan(f, *args, **kwargs):
 
 
 def _transforms_of(f):
-    """grad(vmap(loss)) of such a function."""
+    """The text "grad(vmap(loss))" for such a function."""
     names = []
     while getattr(f, "__plait_transform__", None) and hasattr(f, "__wrapped__"):
         names.append(f.__plait_transform__)
@@ -85,12 +86,12 @@ def _transforms_of(f):
 
 
 def grad_check(f, args, modes=("fwd", "rev"), order=1, *, rtol=1e-5, atol=1e-6, most=64):
-    """Compares derivatives of f(*args) by its floating arguments with differences in float64.
+    """Compares derivatives of f(*args) with respect to its floating arguments with finite differences in float64.
 
-    args is a tuple of trees, whose floating leaves are taken as float64; f returns a tree of arrays. modes says which
-    of forward mode (jvp) and reverse mode (vjp) are compared, order up to which derivative: each further one compares
-    those of the gradient along fixed random weights. Differences are central, of fourth order in the step; of arguments
-    with more than `most` elements that many are tried. ValueError names the argument's path and the worst element.
+    args is a tuple of trees, whose floating leaves are taken as float64; f returns a tree of arrays. modes selects
+    forward mode (jvp) and reverse mode (vjp). order is the highest derivative: each further one compares those of the
+    gradient along fixed random weights. Differences are central and of fourth order in the step. In arguments with more
+    than `most` elements, that many elements are tried. ValueError names the argument's path and the worst element.
     """
     check_callable("grad_check", f)
     if not isinstance(args, (tuple, list)):
@@ -204,7 +205,7 @@ def _compare(flat, values, places, modes, what, rtol, atol, most):
 
 
 def _difference(flat, values, number, element):
-    """The derivative of the outputs by one element: (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h."""
+    """The derivative of the outputs with respect to one element: (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h."""
     step = 1e-3 * max(1.0, abs(float(values[number][element])))
 
     def at(offset):
@@ -221,7 +222,7 @@ def _difference(flat, values, number, element):
 
 
 def _note(worst, mode, number, element, given, wanted, rtol, atol):
-    """Keeps the largest excess over the tolerance."""
+    """Records the largest excess over the tolerance."""
     error = np.abs(given - wanted) - (atol + rtol * np.abs(wanted))
     error = np.where(np.isnan(error), np.inf, error)
     if error.size == 0:

@@ -22,7 +22,7 @@ from plait._plait import flatten, unflatten
 
 
 def _leaves(transform, fun, what, tree):
-    """The leaves of a tree as arrays, its structure, and what messages call them."""
+    """The leaves of a tree as arrays, its structure, and their names in messages."""
     leaves, structure = flatten(tree)
 
     def place(index):
@@ -33,7 +33,7 @@ def _leaves(transform, fun, what, tree):
 
 
 def _flat(fun, *structures):
-    """fun of trees of these structures, one after the other, as a function of all their leaves."""
+    """fun of trees of these structures as a function of all their leaves, concatenated."""
     counts = [structure.num_leaves for structure in structures]
 
     def call(leaves):
@@ -47,7 +47,7 @@ def _flat(fun, *structures):
 
 
 class _Result:
-    """Calls fun and flattens what it returns; keeps the structure, which must always be the same."""
+    """Calls fun and flattens its result; keeps the structure, which must always be the same."""
 
     def __init__(self, transform, call, what, expected=None):
         self.transform, self.call, self.what, self.expected = transform, call, what, expected
@@ -69,7 +69,7 @@ _no_operand = object()
 
 
 def _operands(transform, operands, operand):
-    """The operands, or the one given by keyword, as in JAX."""
+    """The operands, or the one passed by keyword, as in JAX."""
     if operand is _no_operand:
         return operands
     if operands:
@@ -82,7 +82,7 @@ def _operands(transform, operands, operand):
 
 
 def _select(transform, mode):
-    """Whether all examples take part where they go different ways; None: as is cheaper."""
+    """Whether all examples take part where they diverge; None: whichever is cheaper."""
     modes = {None: None, "partition": False, "select": True}
     if not (mode is None or isinstance(mode, str)) or mode not in modes:
         _plait.fail(
@@ -96,14 +96,14 @@ def _select(transform, mode):
 def cond(pred, true_fun, false_fun, *operands, operand=_no_operand, mode=None):
     """true_fun(*operands) where pred, a bool scalar, is true; else false_fun(*operands).
 
-    A number is true where it is not zero. operand= is a name for the only operand. Both are traced, and one runs.
-    They return trees of the same structure, shapes and dtypes. The branch not taken contributes exactly zero to
-    gradients. Under vmap, with a pred for each example, each takes its own: mode="partition" runs each branch on the
-    examples that take it, mode="select" both on all of them, and None is the cheaper, as it seems. debug.lane_work
-    counts.
+    A number is true where it is not zero. operand= passes a single operand by keyword. Both functions are traced, and
+    one runs. They return trees of the same structure, shapes and dtypes. The branch not taken contributes exactly zero
+    to gradients. Under vmap, with a pred for each example, each takes its own branch: mode="partition" runs each branch
+    on the examples that take it, mode="select" runs both on all of them, and None chooses the cheaper by estimate.
+    debug.lane_work reports the cost.
 
-    ShapeError when pred is no scalar; ValueError for another mode; TreeError, ShapeError or DtypeError, which
-    name the leaf, when results differ.
+    ShapeError when pred is not a scalar; ValueError for another mode; TreeError, ShapeError or DtypeError, which name
+    the leaf, when results differ.
     """
     for fun in (true_fun, false_fun):
         check_callable("cond", fun)
@@ -117,7 +117,7 @@ def cond(pred, true_fun, false_fun, *operands, operand=_no_operand, mode=None):
 
 
 def switch(index, branches, *operands, operand=_no_operand, mode=None):
-    """branches[index](*operands); an index out of range is clamped. As cond."""
+    """branches[index](*operands); an index out of range is clamped. Otherwise like cond."""
     if not isinstance(branches, (tuple, list)):
         _plait.fail(
             "TreeError",
@@ -175,20 +175,19 @@ def _branches(transform, index, branches, operands, mode):
 def while_loop(cond_fun, body_fun, init_val, *, max_steps=None, checkpoints=None, mode=None):
     """Applies body_fun to a carry, starting with init_val, while cond_fun of it, a bool scalar, is true.
 
-    The carry is a tree whose structure, shapes and dtypes stay the same; a weak dtype yields to a strong one.
-    With max_steps a loop that has not ended after so many steps is a ValueError. Under vmap, examples that have
-    ended keep their carry and leave, so that the work is that of those that have not; with mode="select" all take
-    part until the last one ends.
+    The carry is a tree whose structure, shapes and dtypes stay the same; a weak dtype yields to a strong one. With
+    max_steps, a loop that has not ended after that many steps is a ValueError. Under vmap, examples that have ended
+    keep their carry and leave, so that only the others cost work; with mode="select" all take part until the last one
+    ends.
 
-    For reverse mode each step keeps what its derivative needs, however many steps there are. With checkpoints=k
-    the loop keeps max(2, k) carries at most: those that begin segments, whose length doubles whenever the store
-    is full. On the way back one segment at a time is computed again, and keeps what its steps need: of n steps,
-    for k > 1, it has at most n/(k // 2) + 1. So each step is computed once more; forward mode computes nothing
-    again (online checkpointing: Stumm and Walther 2010, New algorithms for optimal online checkpointing; here
-    with segments of equal length).
+    For reverse mode, each step keeps its residuals, however many steps there are. With checkpoints=k the loop keeps at
+    most max(2, k) carries: those that begin segments, whose length doubles whenever the store is full. The backward
+    pass recomputes one segment at a time and keeps its residuals: of n steps, for k > 1, a segment has at most n/(k //
+    2) + 1. So each step is computed once more; forward mode recomputes nothing (online checkpointing: Stumm and Walther
+    2010, New algorithms for optimal online checkpointing; here with segments of equal length).
 
-    TreeError, ShapeError or DtypeError, which name the leaf, for a carry that changes; ValueError for
-    checkpoints below 1, or another mode.
+    TreeError, ShapeError or DtypeError, which name the leaf, for a carry that changes; ValueError for checkpoints below
+    1, or another mode.
     """
     check_callable("while_loop", cond_fun)
     check_callable("while_loop", body_fun)
@@ -224,12 +223,12 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None, checkpoints=None
     return unflatten(structure, outputs)
 
 
-# Under disable_jit, loops whose conditions and bounds are known are run as Python's; others, such as
-# those of a vmap whose examples differ, stay loops.
+# Under disable_jit, loops whose conditions and bounds are known run as Python loops. Others stay loops, such as those
+# of a vmap whose examples differ.
 
 
 def _while_by_steps(condition, body, arrays, max_steps):
-    """The carry, whether that is the last one, and how many steps there may still be."""
+    """The carry, whether it is the last one, and how many steps may remain."""
     with contextlib.suppress(_plait.TracerError):
         while bool(condition(arrays)[0]):
             if max_steps == 0:
@@ -241,7 +240,7 @@ def _while_by_steps(condition, body, arrays, max_steps):
 
 
 def _scan_by_steps(body, carry, arrays, length, reverse):
-    """The last carry and the ys stacked; None where no step says what these are, or values are not known."""
+    """The last carry and the stacked ys; None where there is no step to give their types, or values are not known."""
     lengths = [array.shape[0] for array in arrays] or [length]
     if not isinstance(lengths[0], int) or lengths[0] < 1 or set(lengths) != {lengths[0]}:
         return None
@@ -257,7 +256,7 @@ def _scan_by_steps(body, carry, arrays, length, reverse):
 
 
 def _num_unrolled(transform, unroll):
-    """How many steps unroll means; 0 for all of them."""
+    """unroll as a number of steps; 0 for all of them."""
     if isinstance(unroll, bool):
         return 0 if unroll else 1
     if not hasattr(type(unroll), "__index__") or operator.index(unroll) < 0:
@@ -272,8 +271,8 @@ def _num_unrolled(transform, unroll):
 def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """The carry after body_fun(i, carry) for i from lower to upper - 1; it starts as init_val.
 
-    Where both bounds are known while tracing this is a scan, else a while_loop. i is int32, or of the bounds'
-    dtype. unroll as that of scan; ValueError where the bounds are not known.
+    Where both bounds are known while tracing, this is a scan, else a while_loop. i is int32, or of the bounds' dtype.
+    unroll is as in scan; ValueError where the bounds are not known.
     """
     check_callable("fori_loop", body_fun)
     arrays, structure, place = _leaves("fori_loop", body_fun, "the carry", init_val)
@@ -295,21 +294,21 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
 
 
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoints=None):
-    """carry, y = f(carry, x) for each slice x of xs along the first axis: the last carry, and the ys stacked.
+    """carry, y = f(carry, x) for each slice x of xs along the first axis: the last carry, and the stacked ys.
 
-    init and xs are trees; with xs=None, x is None and length says how many steps there are. reverse=True begins
-    with the last slice. unroll puts so many steps of f into one of the loop, and what is left over behind it;
-    True or 0 unrolls all. Results are the same; a length that is a named size is not unrolled.
+    init and xs are trees; with xs=None, x is None and length is the number of steps. reverse=True begins with the last
+    slice. unroll puts that many steps of f into one step of the loop, with the remainder after it; True or 0 unrolls
+    all. The results are the same; a length that is a named size is not unrolled.
 
-    For reverse mode each step keeps what its derivative needs. With checkpoints=k the loop is cut into k segments
-    of equal length and keeps their first carries alone; on the way back one segment at a time is computed again,
-    and keeps what its steps need. So each step is computed once more, and for n steps k = sqrt(n) needs the least
-    memory, about 2 sqrt(n) steps of it (Chen et al. 2016, Training deep nets with sublinear memory cost). To keep
-    every carry and nothing else, put f under plait.checkpoint.
+    For reverse mode, each step keeps its residuals. With checkpoints=k the loop is cut into k segments of equal length
+    and keeps only their first carries; the backward pass recomputes one segment at a time and keeps its residuals. So
+    each step is computed once more, and for n steps k = sqrt(n) needs the least memory, about that of 2 sqrt(n) steps
+    (Chen et al. 2016, Training deep nets with sublinear memory cost). To keep every carry and nothing else, put f under
+    plait.checkpoint.
 
-    ShapeError when the arrays of xs differ in their first axis, or for checkpoints with a length that is a named
-    size; TreeError, ShapeError or DtypeError, which name the leaf, for a carry that changes; ValueError for
-    checkpoints below 1.
+    ShapeError when the arrays of xs differ in their first axis, or for checkpoints with a length that is a named size;
+    TreeError, ShapeError or DtypeError, which name the leaf, for a carry that changes; ValueError for checkpoints below
+    1.
     """
     check_callable("scan", f)
     num_unrolled = _num_unrolled("scan", unroll)
@@ -365,7 +364,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoints=
 def map(f, xs, *, batch_size=None):
     """f of each slice of xs along the first axis, stacked: one after the other, with the memory of one.
 
-    With batch_size so many slices are computed at a time, by vmap.
+    With batch_size, that many slices are computed at a time, by vmap.
     """
     check_callable("map", f)
     if _plait.is_jit_disabled():
@@ -377,10 +376,10 @@ def map(f, xs, *, batch_size=None):
 
 
 def associative_scan(fn, elems, reverse=False, axis=0):
-    """Running results of an associative function fn(a, b) of trees along an axis, in logarithmic depth.
+    """Prefix results of an associative function fn(a, b) of trees along an axis, in logarithmic depth.
 
-    fn works on whole arrays, element by element along the axis (Blelloch 1990, Prefix sums and their
-    applications). ShapeError when the arrays of elems differ in the size of the axis.
+    fn works on whole arrays, element by element along the axis (Blelloch 1990, Prefix sums and their applications).
+    ShapeError when the arrays of elems differ in the size of the axis.
     """
     check_callable("associative_scan", fn)
     arrays, structure, place = _leaves("associative_scan", fn, "elems", elems)

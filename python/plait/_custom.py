@@ -1,4 +1,4 @@
-"""Functions with derivative rules of their own, and recomputation: custom_jvp, custom_vjp, checkpoint.
+"""Functions with their own derivative rules, and rematerialisation: custom_jvp, custom_vjp, checkpoint.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -23,11 +23,11 @@ from plait._plait import flatten, unflatten
 
 
 class _Custom:
-    """What custom_jvp and custom_vjp share: arguments by position, some of them not differentiated."""
+    """Shared by custom_jvp and custom_vjp: arguments by position, some of which are not differentiated."""
 
     transform = ""
-    # Where a rule is traced to a program (under jit), and mostly calls its function again, the program holds
-    # the rule so deep; in derivatives of derivatives beyond, the function's own equations are differentiated.
+    # The depth to which a program holds a rule that is traced (under jit) and calls its own function again. Derivatives
+    # of higher order differentiate the function's own equations.
     deepest = 3
 
     def __init__(self, fun, nondiff_argnums=()):
@@ -41,7 +41,7 @@ class _Custom:
         self.num_parameters = 0
         try:
             self.signature = inspect.signature(fun)
-        except (TypeError, ValueError):  # a builtin without one
+        except (TypeError, ValueError):  # a builtin without a signature
             return
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         parameters = self.signature.parameters.values()
@@ -54,7 +54,7 @@ class _Custom:
         return self if instance is None else functools.partial(self, instance)
 
     def arguments(self, args, kwargs):
-        """Positional arguments, those fixed by nondiff_argnums apart."""
+        """Positional arguments, separated from those fixed by nondiff_argnums."""
         if kwargs or len(args) < self.num_parameters:
             try:
                 bound = self.signature.bind(*args, **kwargs)
@@ -122,8 +122,8 @@ class _Custom:
 
 
 class custom_jvp(_Custom):
-    """A function whose derivative along tangents is given by f.defjvp(rule): rule(primals, tangents) returns
-    (outputs, tangents of the outputs)."""
+    """A function whose derivative along tangents is given by f.defjvp(rule): rule(primals, tangents) returns (outputs,
+    tangents of the outputs)."""
 
     transform = "custom_jvp"
 
@@ -132,13 +132,13 @@ class custom_jvp(_Custom):
         self.rule = None
 
     def defjvp(self, jvp, symbolic_zeros=False):
-        """Gives the rule; with nondiff_argnums it takes those arguments first."""
+        """Sets the rule; with nondiff_argnums it takes those arguments first."""
         _refuse_symbolic_zeros(self, symbolic_zeros)
         self.rule = jvp
         return jvp
 
     def defjvps(self, *jvps):
-        """One rule for each argument: jvp(tangent, output, *primals), or None for zero."""
+        """Sets one rule for each argument: jvp(tangent, output, *primals), or None for zero."""
         if self.nondiff_argnums:
             _plait.fail(
                 "ValueError",
@@ -220,8 +220,8 @@ class custom_jvp(_Custom):
 
 
 class custom_vjp(_Custom):
-    """A function whose reverse mode is given by f.defvjp(fwd, bwd): fwd returns (output, residuals), and
-    bwd(residuals, cotangent) a tuple with a cotangent for each argument."""
+    """A function whose reverse mode is given by f.defvjp(fwd, bwd): fwd returns (output, residuals), and bwd(residuals,
+    cotangent) returns a tuple with a cotangent for each argument."""
 
     transform = "custom_vjp"
 
@@ -230,7 +230,7 @@ class custom_vjp(_Custom):
         self.fwd = self.bwd = None
 
     def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
-        """Gives the rules; with nondiff_argnums bwd takes those arguments first, fwd in their places."""
+        """Sets the rules; with nondiff_argnums bwd takes those arguments first, and fwd in their positions."""
         _refuse_symbolic_zeros(self, symbolic_zeros)
         self.fwd, self.bwd = fwd, bwd
 
@@ -305,7 +305,7 @@ def _refuse_symbolic_zeros(function, symbolic_zeros):
 
 
 def _cotangents_of(name, number, argument, cotangent):
-    """The leaves of what a bwd rule returned for an argument, as arrays of the argument's types."""
+    """The leaves of a bwd rule's result for an argument, as arrays of the argument's types."""
     values, structure = flatten(argument)
     if cotangent is None:
         return [_zeros(value) for value in values]
@@ -331,7 +331,7 @@ def _cotangents_of(name, number, argument, cotangent):
 
 
 def _fresh(tree):
-    """The tree with arrays under handles of their own: what a function writes to is not its caller's."""
+    """A copy of the tree with new array handles: writes of the function do not reach its caller."""
     leaves, structure = flatten(tree)
     return unflatten(
         structure, [leaf.copy() if isinstance(leaf, _plait.Array) else leaf for leaf in leaves]
@@ -349,10 +349,10 @@ def _tree_add(a, b):
 
 
 def checkpoint(fun=None, *, policy=None, prevent_cse=True, static_argnums=()):
-    """fun, whose derivatives are computed from its arguments again instead of from stored results.
+    """fun with rematerialisation: its derivatives recompute results from its arguments instead of storing them.
 
-    policy says which results are stored all the same: one of plait.checkpoint_policies, or a function of
-    the name of a primitive.
+    policy says which results are stored nevertheless: one of plait.checkpoint_policies, or a function of the name of a
+    primitive.
     """
     if fun is None:
         return lambda fun: checkpoint(fun, policy=policy, static_argnums=static_argnums)
@@ -387,7 +387,7 @@ def checkpoint(fun=None, *, policy=None, prevent_cse=True, static_argnums=()):
 
 
 class checkpoint_policies:
-    """Policies for checkpoint: what is stored instead of being computed again."""
+    """Policies for checkpoint: which results are stored instead of being recomputed."""
 
     nothing_saveable = _plait.nothing_saveable()
     everything_saveable = _plait.everything_saveable()

@@ -34,12 +34,12 @@ def _selected(transform, fun, argnums, args, kwargs, has_aux, allow_int):
 
 
 def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
-    """A function that returns fun's value and its gradient by the arguments in argnums, as grad has it.
+    """A function that returns fun's value and its gradient with respect to the arguments in argnums, as in grad.
 
-    With has_aux=True fun returns (output, auxiliary data), and the value is that pair. With allow_int=True
-    integers may be among the arguments; their gradient is None.
+    With has_aux=True fun returns (output, auxiliary data), and the value is that pair. With allow_int=True integers may
+    be among the arguments; their gradient is None.
 
-    DtypeError as in grad, ShapeError when the output is no scalar.
+    DtypeError as in grad, ShapeError when the output is not a scalar.
     """
 
     def result(value, gradient):
@@ -49,15 +49,15 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
 
 
 def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
-    """A function that returns the gradient of fun, a real scalar, by the arguments in argnums.
+    """A function that returns the gradient of fun, a real scalar, with respect to the arguments in argnums.
 
-    The gradient by a complex x + iy is df/dx - i df/dy, as in JAX: its conjugate is the direction of steepest
-    ascent. With holomorphic=True arguments and output are complex, and the gradient is the complex derivative.
-    With has_aux=True fun returns (output, auxiliary data), and the result is (gradient, auxiliary data).
-    With allow_int=True integers may be among the arguments; their gradient is None.
+    The gradient with respect to a complex x + iy is df/dx - i df/dy, as in JAX: its conjugate is the direction of
+    steepest ascent. With holomorphic=True arguments and output are complex, and the gradient is the complex derivative.
+    With has_aux=True fun returns (output, auxiliary data), and the result is (gradient, auxiliary data). With
+    allow_int=True integers may be among the arguments; their gradient is None.
 
-    DtypeError when an argument is an integer, or the output an integer or complex; with holomorphic=True,
-    when one of them is not complex. ShapeError when the output is no scalar.
+    DtypeError when an argument is an integer, or the output an integer or complex; with holomorphic=True, when one of
+    them is not complex. ShapeError when the output is not a scalar.
     """
 
     def result(value, gradient):
@@ -210,7 +210,7 @@ def vjp(fun, *primals, has_aux=False):
 
 
 class _PullbackData(typing.NamedTuple):
-    """What a pullback knows beside its residuals."""
+    """The data of a pullback besides its residuals."""
 
     name: str
     jaxpr: _plait.Jaxpr
@@ -223,7 +223,7 @@ class _PullbackData(typing.NamedTuple):
 
 
 class Pullback:
-    """The function from cotangents of outputs to cotangents of primals that vjp gives.
+    """The result of vjp: the function from cotangents of outputs to cotangents of primals.
 
     It is a tree whose leaves are its residuals, so it can be a result and an argument of jit.
     """
@@ -244,7 +244,7 @@ class Pullback:
                 structure,
                 output_place(data.out_structure),
             )
-        fitted += [None] * (max(data.linear_outputs, default=0) + 1)  # of auxiliary data
+        fitted += [None] * (max(data.linear_outputs, default=0) + 1)  # for auxiliary data
         pulled = _plait.flat_transpose(
             data.jaxpr,
             [None] * len(data.linear_inputs) + self._residuals,
@@ -357,30 +357,30 @@ def _jacobian(transform, fun, argnums, has_aux, holomorphic, allow_int, chunk):
 
 
 def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False, *, chunk=None):
-    """The Jacobian of fun by the arguments in argnums, by forward mode: best for few inputs.
+    """The Jacobian of fun with respect to the arguments in argnums, by forward mode: best for few inputs.
 
-    Each block has the output's axes, then the input's. fun runs once. Arguments are real, outputs real or
-    complex; with holomorphic=True all are complex, and the Jacobian is of complex derivatives. With has_aux=True
-    fun returns (output, auxiliary data), and the result is (Jacobian, auxiliary data). chunk bounds how many
-    directions are in memory at once.
+    Each block has the output's axes, then the input's. fun runs once. Arguments are real, outputs real or complex; with
+    holomorphic=True all are complex, and the Jacobian is of complex derivatives. With has_aux=True fun returns (output,
+    auxiliary data), and the result is (Jacobian, auxiliary data). chunk limits the number of directions in memory at
+    once.
     """
     return _jacobian("jacfwd", fun, argnums, has_aux, holomorphic, False, chunk)
 
 
 def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, *, chunk=None):
-    """The Jacobian of fun by the arguments in argnums, by reverse mode: best for few outputs.
+    """The Jacobian of fun with respect to the arguments in argnums, by reverse mode: best for few outputs.
 
-    As jacfwd, but without holomorphic=True arguments may be complex and outputs are real: see grad. With
+    Like jacfwd, but without holomorphic=True arguments may be complex and outputs are real: see grad. With
     allow_int=True integers may be among the arguments; their block is None.
     """
     return _jacobian("jacrev", fun, argnums, has_aux, holomorphic, allow_int, chunk)
 
 
 def hessian(fun, argnums=0, has_aux=False, holomorphic=False, *, chunk=None):
-    """The second derivatives of fun by the arguments in argnums: jacfwd of jacrev.
+    """The second derivatives of fun with respect to the arguments in argnums: jacfwd of jacrev.
 
-    Arguments and outputs are real, or with holomorphic=True complex.
-    chunk bounds how many directions of each are in memory at once.
+    Arguments and outputs are real, or with holomorphic=True complex. chunk limits the number of directions of each in
+    memory at once.
     """
     first = jacrev(fun, argnums, has_aux, holomorphic, chunk=chunk)
     return jacfwd(first, argnums, has_aux, holomorphic, chunk=chunk)

@@ -10,7 +10,7 @@ from plait._functions import check_callable, name_of, text_of, wraps
 from plait._plait import Jaxpr, flatten, unflatten
 from plait._transforms import ClosedJaxpr
 
-# Functions of plait.lax that are not named as their primitive is.
+# Functions of plait.lax that are named differently from their primitive.
 _NAMES = {
     "convert_element_type": "cast",
     "bitcast_convert_type": "bitcast",
@@ -22,7 +22,7 @@ _NAMES = {
 
 
 def primitive_name(primitive):
-    """The name of a primitive given by text, a function of plait.lax, or a Primitive."""
+    """The name of a primitive, from a name, a function of plait.lax, or a Primitive."""
     name = primitive
     if not isinstance(primitive, str):
         name = getattr(primitive, "name", None) or name_of(primitive)
@@ -30,7 +30,7 @@ def primitive_name(primitive):
 
 
 def _place(function):
-    """File and line of a rule; cells of a notebook are one place, so that running one again replaces."""
+    """File and line of a rule; all cells of a notebook count as one place, so that rerunning one replaces the rule."""
     code = inspect.unwrap(function).__code__ if hasattr(function, "__code__") else None
     if code is None or code.co_filename.startswith("<") or "ipykernel" in code.co_filename:
         return "<interactive>", 0
@@ -38,7 +38,7 @@ def _place(function):
 
 
 def _taking(function):
-    """function called with those keyword arguments that it names."""
+    """Calls function with those keyword arguments that it names."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -54,7 +54,7 @@ def _taking(function):
 
 
 def _applied(rule):
-    """rule as a function of an equation and values: what it names among the parameters, and the equation, reach it."""
+    """rule as a function of an equation and values; it receives the parameters that it names, and the equation."""
     taking = _taking(rule)
     try:
         whole = "equation" in inspect.signature(rule).parameters
@@ -69,15 +69,15 @@ def _applied(rule):
 
 
 class Primitive:
-    """A new primitive. Rules are given by decorators; what has no rule runs through decompose.
+    """A new primitive. Rules are given by decorators; a kind without a rule runs through decompose.
 
     abstract(*avals) -> aval(s)                  decompose(*arrays) -> array(s)
     eval(*NumPy arrays) -> NumPy array(s)        jvp(primals, tangents, outputs) -> tangent(s)
     transpose(cotangents, inputs) -> cotangents  batch(size, arrays, axes) -> (outputs, axes)
     mask(padded, avals, outputs, size_value) -> padded outputs
 
-    Parameters of the call reach rules as keywords. An effectful primitive, such as one that prints, runs each time
-    the program does, in order; others run when their outputs are needed, once for equal inputs.
+    Parameters of the call reach rules as keywords. An effectful primitive, such as one that prints, runs each time the
+    program does, in order. Others run when their outputs are needed, once for equal inputs.
     """
 
     def __init__(self, name, doc="", effectful=False):
@@ -94,31 +94,31 @@ class Primitive:
         return function
 
     def abstract(self, function):
-        """Gives function(*avals) as the rule for the types of the outputs, ShapeDtypeStructs."""
+        """Sets function(*avals) as the rule for the types of the outputs, ShapeDtypeStructs."""
         return self._define("abstract", function)
 
     def eval(self, function):
-        """Gives function(*NumPy arrays) as the kernel."""
+        """Sets function(*NumPy arrays) as the kernel."""
         return self._define("eval", function)
 
     def jvp(self, function):
-        """Gives function(primals, tangents, outputs) as the rule for tangents of the outputs; None for zero."""
+        """Sets function(primals, tangents, outputs) as the rule for tangents of the outputs; None for zero."""
         return self._define("jvp", function)
 
     def transpose(self, function):
-        """Gives function(cotangents, inputs) as the rule for cotangents; linear inputs are given as types."""
+        """Sets function(cotangents, inputs) as the rule for cotangents; linear inputs are passed as types."""
         return self._define("transpose", function)
 
     def batch(self, function):
-        """Gives function(size, arrays, axes) as the rule for (outputs, axes); axis None is not mapped."""
+        """Sets function(size, arrays, axes) as the rule for (outputs, axes); axis None is not mapped."""
         return self._define("batch", function)
 
     def mask(self, function):
-        """Gives function(padded, avals, outputs, size_value) as the rule for padded outputs."""
+        """Sets function(padded, avals, outputs, size_value) as the rule for padded outputs."""
         return self._define("mask", function)
 
     def decompose(self, function):
-        """Gives the primitive by others. Its types follow from the decomposition where abstract is not given."""
+        """Defines the primitive by others. Its types follow from the decomposition where abstract is not given."""
         self._define("decompose", function)
         if not any(row[0] == self.name and row[1] == "rule" for row in _plait.coverage("abstract")):
             taking = _taking(function)
@@ -143,10 +143,10 @@ class Primitive:
 class Transform:
     """A new transform: an interpreter of jaxprs over values of its own.
 
-    lift makes a value of an array, aval tells the type that a value stands for; rules are given by
-    @transform.rule(primitive). A primitive without a rule is decomposed, and one without a decomposition goes to
-    the rule of @transform.otherwise. transform(f)(*values) traces f and interprets its jaxpr; where values are made
-    of arrays, it composes with every other transform.
+    lift makes a value from an array, aval gives the type of a value, and @transform.rule(primitive) sets a rule. A
+    primitive without a rule is decomposed; one without a decomposition goes to the rule of @transform.otherwise.
+    transform(f)(*values) traces f and interprets its jaxpr. Where values are made of arrays, it composes with every
+    other transform.
     """
 
     def __init__(self, name, lift, aval=None):
@@ -164,12 +164,12 @@ class Transform:
         self.last_resort = None
 
     def rule(self, *primitives):
-        """Gives the rule of some primitives, named by functions of plait.lax, text, or Primitive.
+        """Sets the rule of some primitives, given as functions of plait.lax, names, or Primitives.
 
-        A rule takes the values of the inputs and returns that of the output, or a list of one for each of several.
-        Parameters of the equation that it names come as keywords, and so does the equation itself, whose
-        equation.bind(*arrays) applies the same primitive to other arrays. One that returns NotImplemented has no
-        rule for these inputs: a MissingRuleError says so.
+        A rule takes the values of the inputs and returns that of the output, or a list if there are several. Parameters
+        of the equation that it names come as keywords, and so does the equation itself, whose equation.bind(*arrays)
+        applies the same primitive to other arrays. A rule that returns NotImplemented does not apply to these inputs: a
+        MissingRuleError says so.
         """
         if not primitives:
             _plait.fail(
@@ -198,7 +198,7 @@ class Transform:
         return define
 
     def otherwise(self, function):
-        """Gives the rule of every primitive that has neither a rule nor a decomposition."""
+        """Sets the rule of every primitive that has neither a rule nor a decomposition."""
         check_callable(f"{self.name}.otherwise", function)
         self.last_resort = (_applied(function), function)
         return function
@@ -222,7 +222,7 @@ class Transform:
         return wraps(self.name, fun, transformed)
 
     def interpret(self, jaxpr, values):
-        """The list of values of a jaxpr's outputs from those of its inputs, a Jaxpr or what make_jaxpr gives.
+        """Maps the values of a jaxpr's inputs to the list of those of its outputs; jaxpr is a Jaxpr or from make_jaxpr.
 
         TreeError when there are not as many values as inputs, MissingRuleError for a primitive without a rule.
         """
@@ -289,12 +289,13 @@ class Transform:
         """Rows (primitive, state, file, line) for plait.rules."""
         rows = []
         for name, state, file, line in _plait.coverage("decompose"):
+            decomposes = state.startswith(("rule", "family"))
             if name in self.table:
                 rows.append((name, "rule", *_place(self.table[name][1])))
-            elif state != "rule" and self.last_resort:
+            elif not decomposes and self.last_resort:
                 rows.append((name, "otherwise", *_place(self.last_resort[1])))
             else:
-                rows.append((name, "decompose" if state == "rule" else "missing", file, line))
+                rows.append((name, "decompose" if decomposes else "missing", file, line))
         return rows
 
     def __repr__(self):

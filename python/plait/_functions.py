@@ -1,7 +1,7 @@
-"""Python functions over trees as functions over flat lists of arrays, which is what the C++ side takes.
+"""Python functions over trees as functions over flat lists of arrays, the form that the C++ side takes.
 
-Every transform of the package is written with these: what a tree looks like, which leaves are arrays,
-and what is to be said when one is not, is decided here once.
+Every transform of the package is written with these. How trees flatten, which leaves are arrays, and the error when one
+is not, are decided here once.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -32,7 +32,7 @@ def name_of(fun):
 
 
 def _name_of_lambda(fun):
-    """By its line; one of this package is no function of the user's."""
+    """The name of a function by its line; one of this package is not a user function."""
     code = getattr(fun, "__code__", None)
     if code is None or code.co_filename.startswith(PACKAGE):
         return "f"
@@ -40,7 +40,7 @@ def _name_of_lambda(fun):
 
 
 def applying(transform, fun):
-    """A context in which errors say that transform is applied to fun: for looking at its arguments."""
+    """A context in which errors say that transform is applied to fun: for checks of its arguments."""
     return _plait.Applying(transform, name_of(fun))
 
 
@@ -65,7 +65,7 @@ def check_flag(what, name, flag):
 
 
 def file_path(what, path):
-    """The path as the operating system has it, bytes."""
+    """The path in the encoding of the operating system, as bytes."""
     if not isinstance(path, (str, bytes, os.PathLike)):
         refuse(what, "the path", path, "give the path of a file")
     encoded = os.fsencode(path)
@@ -79,7 +79,7 @@ def file_path(what, path):
 
 
 def plain_text(value):
-    """Its text, in characters that can be written."""
+    """The text of a path, in printable characters."""
     return str(value).encode("utf-8", "backslashreplace").decode()
 
 
@@ -87,7 +87,7 @@ def wraps(transform, fun, wrapper):
     """Makes wrapper look like fun."""
     try:
         functools.update_wrapper(wrapper, fun, updated=())
-    except Exception:  # an object whose attributes are no function's
+    except Exception:  # an object that lacks the attributes of a function
         wrapper.__wrapped__ = fun
     wrapper.__name__ = name_of(fun)
     wrapper.__plait_transform__ = transform
@@ -95,9 +95,9 @@ def wraps(transform, fun, wrapper):
 
 
 def call_place(structure, numbers=None):
-    """What the leaves of (args, kwargs) are called in messages: "argument 1['w']", "argument key".
+    """The names of the leaves of (args, kwargs) in messages: "argument 1['w']", "argument key".
 
-    numbers are those of the positional arguments, if not all are there.
+    numbers are those of the positional arguments, if not all are included.
     """
 
     def place(index):
@@ -113,7 +113,7 @@ def call_place(structure, numbers=None):
 
 
 def argument_place(structure, numbers=None):
-    """What the leaves of a tuple of arguments are called; numbers are those of the arguments, if not all."""
+    """The names of the leaves of a tuple of arguments; numbers are those of the arguments, if not all are included."""
 
     def place(index):
         number, _, rest = structure.path(index)[1:].partition("]")
@@ -123,12 +123,12 @@ def argument_place(structure, numbers=None):
 
 
 def output_place(structure):
-    """What the leaves of a result are called."""
+    """The names of the leaves of a result in messages."""
     return lambda index: f"the output{structure.path(index)}"
 
 
 def to_arrays(leaves, structure, what, place=None):
-    """The leaves as arrays; the error names the path of one that is none, or its place."""
+    """The leaves as arrays; the error names the path of one that is not an array, or its position."""
     arrays = []
     for index, leaf in enumerate(leaves):
         if not _plait.is_array_like(leaf):
@@ -164,7 +164,7 @@ class Flat:
         return self.finish(self.fun(*args, **kwargs))
 
     def held(self):
-        """Arguments that are no leaves, with what messages call them."""
+        """Arguments that are not leaves, with their names in messages."""
         return []
 
     def finish(self, result):
@@ -182,7 +182,7 @@ class Flat:
         self.num_outputs = len(leaves)
         arrays = to_arrays(leaves, self.outputs, f"{self.transform}: the output")
         if self.has_aux:
-            # Auxiliary arrays leave through the transform; other values as they are.
+            # Auxiliary arrays leave through the transform; other values are passed as they are.
             aux_leaves, self.aux = flatten(aux)
             self.aux_values = [None if _plait.is_array_like(leaf) else leaf for leaf in aux_leaves]
             arrays += [_plait.to_array(leaf) for leaf in aux_leaves if _plait.is_array_like(leaf)]
@@ -224,7 +224,7 @@ class Selected(Flat):
 
 
 def is_single(numbers):
-    """Whether one position is given, not several: the result is then no tuple."""
+    """Whether one position is given, not several: the result is then not a tuple."""
     return not isinstance(numbers, (tuple, list))
 
 
@@ -279,11 +279,11 @@ def check_argnums(transform, fun, argnums, args, what="argnums"):
 
 
 def differentiable(arrays, allow_int=False):
-    """Which leaves are differentiated: with allow_int no integers."""
+    """Which leaves are differentiated: with allow_int, integers are excluded."""
     return [not (allow_int and array.dtype.kind in "iub") for array in arrays]
 
 
 def spread(wrt, values):
-    """values at the places that wrt marks, None elsewhere."""
+    """values at the positions marked in wrt, None elsewhere."""
     values = iter(values)
     return [next(values) if marked else None for marked in wrt]

@@ -13,16 +13,16 @@ _functions = _plait.catalogue("random")
 
 
 class Generator:
-    """Random numbers without keys in the way: each draw splits the key that the generator keeps.
+    """Random numbers without explicit keys: each draw splits the key that the generator keeps.
 
-    generator.normal(shape) is random.normal(subkey, shape), where the generator's key has been replaced by the first of
-    random.split(key), and subkey is the second; so it is for every function of plait.random that takes a key. The same
-    seed gives the same bits, eagerly and in programs. seed is an integer, or key= a key.
+    generator.normal(shape) is random.normal(subkey, shape), where random.split(key) gives the generator's next key and
+    the subkey; the same holds for every function of plait.random that takes a key. The same seed gives the same bits,
+    eagerly and in programs. seed is an integer, or key= a key.
 
-    A generator is a tree with one leaf, its key. A function that is given one, under jit, vmap or scan, draws from a
-    copy: to go on from there, return it. One that was made outside a function being traced (by jit, say) cannot advance
-    inside, because the program would draw the same numbers each time: that is a TracerError. split(n) gives n of them
-    in one, to be mapped over by vmap or indexed.
+    A generator is a tree with one leaf, its key. A function that takes one, under jit, vmap or scan, draws from a copy:
+    to continue from there, return it. A generator made outside a function that is being traced (by jit, say) cannot
+    advance inside, because the program would draw the same numbers each time: that is a TracerError. split(n) gives n
+    generators in one, which vmap can map over or which can be indexed.
     """
 
     def __init__(self, seed=None, *, key=None):
@@ -44,7 +44,7 @@ class Generator:
             )
         self.key = key
 
-    if TYPE_CHECKING:  # the functions that are made methods below
+    if TYPE_CHECKING:  # the functions that are turned into methods below
 
         def __getattr__(self, name: str) -> Any: ...
 
@@ -53,7 +53,7 @@ class Generator:
         return self._split(2)[1]
 
     def split(self, num=2):
-        """num independent generators in one, with an axis in front: for vmap, or to be indexed."""
+        """num independent generators in one, with a leading axis: for vmap, or for indexing."""
         return Generator(key=self._split(num + 1)[1:])
 
     def _split(self, num):

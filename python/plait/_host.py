@@ -12,27 +12,27 @@ from plait._plait import flatten, unflatten
 
 __all__ = ["host_call", "no_host_calls"]
 
-# Derivatives of derivatives that vjp="plait" gives: where rules are traced, each holds that of the next order.
+# The order of derivatives up to which vjp="plait" works: where rules are traced, each holds that of the next order.
 _ORDERS = 3
 
 
 def host_call(fn, out_types, *args, ordered=False, batched=False, jvp=None, vjp=None, name=None):
-    """fn(*args), run by Python where the program runs: an island that plait does not look into.
+    """fn(*args), run by Python where the program runs: an island, which is opaque to plait.
 
-    Arrays in args, which are trees, reach fn as read-only NumPy arrays that it may keep; other leaves as they are.
-    out_types is a tree of anything with a shape and a dtype (plait.ShapeDtypeStruct), and fn returns arrays of these
-    types in the same tree. fn may call plait, from any thread.
+    Arrays in args, which are trees, reach fn as read-only NumPy arrays that it may keep; other leaves are passed as
+    they are. out_types is a tree of objects with a shape and a dtype (plait.ShapeDtypeStruct), and fn returns arrays of
+    these types in the same tree. fn may call plait, from any thread.
 
-    ordered: fn runs each time, in the program's order; otherwise it has no effect: it may run once for equal
-    arguments, and not at all where its result is not needed. Under vmap it runs once for each example; with
-    batched=True once for all, on arrays that have further leading axes, which its results have too. Under mask it is
-    given the real elements. It runs in its turn in compiled programs, and explain lists it.
+    ordered: fn runs each time, in program order. Otherwise it must have no effect: it may run once for equal arguments,
+    and not at all where its result is not needed. Under vmap it runs once for each example; with batched=True it runs
+    once for all, on arrays with further leading axes, which its results must have too. Under mask it gets the real
+    elements. In compiled programs it runs as a step, which explain lists.
 
-    Derivatives are given by one of: jvp(primals, tangents) -> (outputs, tangents), vjp=(fwd, bwd), both as custom_jvp
-    and custom_vjp take them, or vjp="plait", where fn is made of plait's functions: plait.vjp then runs on the host,
-    for reverse mode up to the third derivative.
-    A UserError is raised where fn returns other types (ShapeError, DtypeError), another tree (TreeError), where it
-    has no derivative (MissingRuleError), and HostError where it raises, with that as its cause.
+    Derivatives are given by one of: jvp(primals, tangents) -> (outputs, tangents); vjp=(fwd, bwd), both in the form of
+    custom_jvp and custom_vjp; or vjp="plait", where fn consists of plait's functions: plait.vjp then runs on the host,
+    for reverse mode up to the third derivative. A UserError is raised where fn returns other types (ShapeError,
+    DtypeError) or another tree (TreeError), or has no derivative (MissingRuleError); a HostError where it raises, with
+    that as its cause.
     """
     check_callable("host_call", fn)
     name = name_of(fn) if name is None else name
@@ -72,19 +72,19 @@ def host_call(fn, out_types, *args, ordered=False, batched=False, jvp=None, vjp=
 def no_host_calls(reason="the context"):
     """A context in which host calls are refused on this thread, traced or run: ValueError names the function.
 
-    reason says in the error where that is.
+    reason says in the error where this is.
     """
     return _plait.NoHostCalls(reason)
 
 
-# How deep a rule is being traced inside itself, which is counted across the calls that it makes.
+# How deep a rule is being traced inside itself, counted across nested calls.
 _depths: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def _depth_of(rule):
     try:
         return _depths.setdefault(rule, threading.local())
-    except TypeError:  # without weak references
+    except TypeError:  # no weak references to it
         return threading.local()
 
 
@@ -100,7 +100,7 @@ class _Island:
         places = [index for index, leaf in enumerate(leaves) if _plait.is_array_like(leaf)]
         arrays = [_plait.to_array(leaves[index], "host_call") for index in places]
         for index in places:
-            leaves[index] = None  # a trace may not be kept alive by the program that it made
+            leaves[index] = None  # a program must not keep alive the trace that made it
 
         def function(arrays):
             values = list(leaves)
@@ -114,7 +114,7 @@ class _Island:
         return unflatten(self.structure, outputs)
 
     def _finish(self, result):
-        """The leaves of what fn returned."""
+        """The leaves of the result of fn."""
         results, found = flatten(result)
         if found != self.structure:
             _plait.fail(
@@ -125,7 +125,7 @@ class _Island:
         return results
 
     def with_derivatives(self, orders):
-        """The island with plait.vjp of fn, itself an island, as its reverse mode."""
+        """The island whose reverse mode is plait.vjp of fn, itself an island."""
         if orders == 0:
             return self
         from plait._custom import custom_vjp

@@ -9,7 +9,7 @@ from plait._plait import flatten, unflatten
 
 
 class _Unknowns:
-    """The tree of unknowns of a system, and functions of it as functions of its leaves."""
+    """The tree of unknowns of a system, and its functions as functions of leaves."""
 
     def __init__(self, transform, argument, tree):
         self.transform = transform
@@ -53,11 +53,11 @@ def _refuse_aux(transform, has_aux):
 def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False, has_aux=False):
     """The x with matvec(x) = b, for a linear matvec, found by solve(matvec, b).
 
-    b and x are trees of arrays of the same shapes. Derivatives follow from the equation: they solve
-    the same system for other right-hand sides, and neither store nor differentiate how it was solved;
-    what solve uses beyond matvec and b has no tangent. Under a transform the functions are traced, and
-    values are not known in them. Reverse mode needs transpose_solve(vecmat, b),
-    where vecmat is the transpose of matvec, or symmetric=True; MissingRuleError otherwise.
+    b and x are trees of arrays of the same shapes. Derivatives follow from the equation: they solve the same system for
+    other right-hand sides, and neither store nor differentiate the steps of the solver. Arrays that solve uses beyond
+    matvec and b have no tangent. Under a transform the functions are traced, and values are not known in them. Reverse
+    mode needs transpose_solve(vecmat, b), where vecmat is the transpose of matvec, or symmetric=True; MissingRuleError
+    otherwise.
     """
     transform = "custom_linear_solve"
     _refuse_aux(transform, has_aux)
@@ -78,10 +78,10 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
 def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
     """The x with f(x) = 0, found by solve(f, initial_guess), and differentiated by the equation.
 
-    x is a tree like initial_guess, and f gives one like it. Derivatives are those of the arrays that f
-    uses beyond x: with g the linearization of f at x, tangent_solve(g, y) gives the t with g(t) = y. For
-    reverse mode it must be linear in y, as y / g(1.0) or custom_linear_solve(g, y, ...) is. The guess has
-    no derivative. Outside jit solve may look at values.
+    x is a tree like initial_guess, and f returns one like it. Derivatives are with respect to the arrays that f uses
+    beyond x: with g the linearization of f at x, tangent_solve(g, y) gives the t with g(t) = y. For reverse mode it
+    must be linear in y, as y / g(1.0) or custom_linear_solve(g, y, ...) is. The guess has no derivative. Outside jit,
+    solve may branch on values.
     """
     transform = "custom_root"
     _refuse_aux(transform, has_aux)

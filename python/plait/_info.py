@@ -1,4 +1,4 @@
-"""plait.info(): what this installation is and what it found on the machine.
+"""plait.info(): this installation, and what it found on the machine.
 
 SPDX-License-Identifier: Apache-2.0
 """

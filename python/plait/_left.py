@@ -1,7 +1,7 @@
-"""Values that a trace leaves behind: `self.mean += x`, globals, lists, where the traced function can reach them.
+"""Traced values that outlive their trace: `self.mean += x`, globals, lists that the traced function can reach.
 
-A trace computes no numbers, so what the function keeps of it would be lost without a word. The search is that for
-captured arrays, and runs only where arrays of the trace outlive the call.
+A trace computes no numbers, so values that the function stores would be lost silently. The search is that for captured
+arrays, and runs only where arrays of the trace outlive the call.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -19,7 +19,7 @@ from plait._functions import Flat, name_of
 def check(function, objects=()):
     """TracerError when a value of the current trace can be reached from function, which was traced.
 
-    objects are (parameter, value) of arguments that belong to the signature.
+    objects are (parameter, value) of the arguments that belong to the signature.
     """
     for text in _left(function, [(value, name) for name, value in objects]):
         text = re.sub(r"^.*\.__self__", "self", text)

@@ -1,4 +1,4 @@
-"""Names that are not there, and those that were meant.
+"""Misspelled names, and suggestions.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -7,11 +7,11 @@ import functools
 
 
 def suggestion(name, names):
-    """ "; did you mean 'x'?" for the name that is most like it, or nothing."""
+    """ "; did you mean 'x'?" for the most similar name, or nothing."""
     return _most_like(name, tuple(names))
 
 
-@functools.lru_cache(256)  # hasattr asks again and again
+@functools.lru_cache(256)  # hasattr asks repeatedly
 def _most_like(name, names):
     import difflib
 
@@ -22,7 +22,7 @@ def _most_like(name, names):
 
 
 def missing(module, namespace, lazy=()):
-    """The __getattr__ of a module for names that it has not; lazy ones are there without being in its namespace."""
+    """The __getattr__ of a module for missing names; lazy names exist without being in its namespace."""
 
     def __getattr__(name):
         text = f"module {module!r} has no attribute {name!r}"

@@ -21,15 +21,16 @@ def draw(fun, *args, path=None, color="kind", profile=None, title=None):
     """Draws the program of fun for these arguments: one page, or an SVG where the path ends in ".svg".
 
     Boxes are named scopes, calls, loops and branches, which fold; edges carry shapes. The page needs no network: it
-    searches (/), colours boxes by kind, bytes, time or backend, and shows an equation, with its line, when it is
-    clicked. Of large programs only what is unfolded is laid out.
+    searches (/), colours boxes by kind, bytes, time or backend, and shows an equation, with its line, on a click. In
+    large programs only the unfolded part is laid out.
 
-    Arguments are values or specs, as for make_jaxpr; fun may be a jaxpr, or an entry of a saved program. color is what boxes are coloured by at first:
-    "kind", "bytes", "time" or "backend". The last two need a profile: what plait.profile gave, or True, which measures
-    one; they measure one by themselves. Times and backends are those of the compiled steps, by line.
+    Arguments are values or specs, as for make_jaxpr; fun may be a jaxpr, or an entry of a saved program. color is the
+    initial colouring: "kind", "bytes", "time" or "backend". The last two need a profile: the result of plait.profile,
+    or True, which measures one; by default they measure one. Times and backends are those of the compiled steps, by
+    line.
 
-    Without a path, the page is returned as text. ValueError for a color that there is not, and for what is to be
-    measured and has specs for arguments; FileError (an OSError) where the path cannot be written.
+    Without a path, the page is returned as text. ValueError for an unknown color, and for a measurement with specs as
+    arguments; FileError (an OSError) where the path cannot be written.
     """
     if color not in COLORS:
         _plait.fail(
@@ -50,12 +51,12 @@ def draw(fun, *args, path=None, color="kind", profile=None, title=None):
 
 
 def profile(fun, *args, runs=None):
-    """What the steps of fun(*args) take when it runs compiled, as a Profile.
+    """The time of each step of fun(*args) when it runs compiled, as a Profile.
 
-    The program is compiled by every backend, generated loops included, and runs as jit runs it: as many times as take
-    about 0.3 s, or runs times. Figures are medians. Steps are set against the machine's limits (copies of memory,
-    sums of products), which are measured once; their time is attributed to lines, named scopes and transforms, that of
-    several equations in one kernel in proportion to what each costs. fun may be a jaxpr.
+    The program is compiled by every backend, generated loops included, and runs as under jit: for about 0.3 s, or runs
+    times. Figures are medians. Steps are compared with the machine's limits (memory copies, multiply-adds), which are
+    measured once. Their time is attributed to lines, named scopes and transforms; that of several equations in one
+    kernel in proportion to their cost. fun may be a jaxpr.
 
     ValueError for specs in place of arguments.
     """
@@ -78,7 +79,7 @@ def _measured(what, jaxpr, inputs, name, runs):
 
 
 def _traced(what, fun, args):
-    """The jaxpr of fun for arguments, its inputs if they have values, and what they are called."""
+    """The jaxpr of fun for arguments, its inputs if they have values, and their names."""
     options = {"title": "program", "input_names": [], "output_names": []}
     leaves, structure = flatten((args, {}))
     if isinstance(fun, (ClosedJaxpr, _plait.Jaxpr)):
@@ -119,18 +120,18 @@ def _input_name(names, path):
 
 
 class Profile:
-    """What the steps of a program took: what plait.profile returns. Its text is a table."""
+    """The time of each step of a program: the result of plait.profile. Its text is a table."""
 
     def __init__(self, data):
         self._data = data
 
     @property
     def seconds(self):
-        """What a call takes, in seconds: the median."""
+        """The time of a call, in seconds: the median."""
         return self._data.seconds
 
     def by(self, what):
-        """Seconds by "line", "scope", "transforms", "primitive" or "backend", as a dict, the most first."""
+        """Seconds by "line", "scope", "transforms", "primitive" or "backend", as a dict, in descending order."""
         if what not in GROUPS:
             _plait.fail(
                 "ValueError", f"profile: by is {what!r:.60}", f"give one of {', '.join(GROUPS)}"
@@ -138,7 +139,7 @@ class Profile:
         return dict(self._data.by(what))
 
     def json(self):
-        """All of it as JSON text: the machine's limits, and steps with their equations and lines."""
+        """The whole profile as JSON text: the machine's limits, and steps with their equations and lines."""
         return self._data.json()
 
     def trace(self, path):

@@ -35,18 +35,18 @@ def save(
 ):
     """Writes functions to a `.plait` file, which plait.load reads in Python and in C++.
 
-    save("model.plait", predict, weights, x) saves one function, traced on these arguments. Arguments are
-    trees of arrays, or of specs: "b 784" is float32 with a size named b, which the saved program takes at any
-    value. save("model.plait", {"train_step": (step, state, x, y), "predict": (predict, weights, x)}) saves
-    several, which share their constants (arrays that functions capture).
+    save("model.plait", predict, weights, x) saves one function, traced on these arguments. Arguments are trees of
+    arrays, or of specs: "b 784" is float32 with a size named b, for which the saved program accepts any value.
+    save("model.plait", {"train_step": (step, state, x, y), "predict": (predict, weights, x)}) saves several, which
+    share their constants (the arrays that functions capture).
 
-    constraints are texts on named sizes, "b > 0" or "t % 8 == 0", as for make_jaxpr: the file holds them, and
-    every call of a loaded function is checked. meta is a dict of texts that the file keeps. constants=False
-    leaves the constants out: load needs them then. test_vectors=False leaves out the arguments and their
-    results, which load(verify=True) compares; sources=False the lines that equations were traced from.
+    constraints are texts on named sizes, "b > 0" or "t % 8 == 0", as for make_jaxpr: the file holds them, and every
+    call of a loaded function is checked. meta is a dict of texts that the file stores. constants=False leaves the
+    constants out: load then needs them. test_vectors=False leaves out the arguments and their results, which
+    load(verify=True) compares; sources=False leaves out the source lines of equations.
 
-    The file is written whole or not at all. ValueError for functions that call back into Python
-    (host_call, islands of @script), FileError (an OSError) where the file cannot be written.
+    The file is written atomically. ValueError for functions that call back into Python (host_call, islands of @script),
+    FileError (an OSError) where the file cannot be written.
     """
     path = file_path("save", path)
     if meta is not None and not isinstance(meta, dict):
@@ -120,7 +120,7 @@ def _traced(constraints, fun, *args):
 
 
 def _is_value(leaf):
-    """Whether it has numbers, and is not only a shape and a dtype."""
+    """Whether it has values, and is not only a shape and a dtype."""
     return not hasattr(leaf, "shape") or hasattr(leaf, "__array__") or hasattr(leaf, "__dlpack__")
 
 
@@ -136,13 +136,13 @@ def _check_keys(args):
 
 
 def _constant_names(fun, origins):
-    """Where each constant is found from the function, "weights['w']"; c0, c1, ... where it is not."""
+    """The path of each constant from the function, "weights['w']"; c0, c1, ... where there is none."""
     paths, _ = _captures.find(fun, origins)
     return [found[0][2] if found else f"c{i}" for i, found in enumerate(paths)]
 
 
 def _argument_names(fun, count):
-    import inspect  # which takes milliseconds to import
+    import inspect  # takes milliseconds to import
 
     try:
         parameters = list(inspect.signature(fun).parameters.values())
@@ -155,15 +155,15 @@ def _argument_names(fun, count):
 def load(path, *, verify=False, constants=None, map_memory=True, types=None):
     """The program in a file that save wrote.
 
-    verify=True runs the test vectors of all entries and compares checksums. constants gives arrays, by name, in
-    place of the file's, or those that it leaves out. With map_memory, constants stay in the file until they are
-    read, and only verify compares them with checksums. types gives classes, by name, for the records that results
-    hold: types={"State": State} where State is a named tuple, a dataclass, or registered with data None. Without,
-    a record is a named tuple of its name and fields.
+    verify=True runs the test vectors of all entries and compares checksums. constants gives arrays, by name, that
+    replace the file's, or those that it leaves out. With map_memory, constants are read from the file on first use, and
+    only verify compares them with checksums. types gives classes, by name, for the records in results: types={"State":
+    State} where State is a named tuple, a dataclass, or registered with data None. Without it, a record is a named
+    tuple of its name and fields.
 
-    Loading runs no code of the file and bounds what it reads. ValueError says where in the file something is
-    wrong: damage, primitives that are not registered here, a format newer than this plait. FileError (an
-    OSError) where it cannot be read.
+    Loading runs no code of the file and bounds what it reads. ValueError gives the place and the problem: damage,
+    primitives that are not registered in this process, a format newer than this plait. FileError (an OSError) where it
+    cannot be read.
     """
     path = file_path("load", path)
     for name, flag in (("verify", verify), ("map_memory", map_memory)):
@@ -176,7 +176,7 @@ def load(path, *, verify=False, constants=None, map_memory=True, types=None):
 
 
 class Program:
-    """A loaded program: its functions by name, p["train_step"] or p.train_step; called itself when it has one."""
+    """A loaded program: its functions by name, p["train_step"] or p.train_step; callable itself when it has one."""
 
     def __init__(self, data, types):
         self._data = data
@@ -246,7 +246,7 @@ class Program:
 
 
 class Entry:
-    """A function of a loaded program: it runs, jits, differentiates and vmaps like any other."""
+    """A function of a loaded program: it runs, and can be jitted, differentiated and vmapped."""
 
     def __init__(self, data, types):
         self._data = data
@@ -262,8 +262,8 @@ class Entry:
 
     @property
     def code(self):
-        """The program as Python text that makes it; see plait.code."""
-        from plait._inspect import code  # which knows entries
+        """The program as Python text that rebuilds it; see plait.code."""
+        from plait._inspect import code  # knows entries
 
         return code(self)
 
@@ -284,15 +284,15 @@ class Entry:
 
     @property
     def argument_names(self):
-        """The names of the arguments, where the saved function had some."""
+        """The names of the arguments, where the saved function has names."""
         return list(self._data.argument_names)
 
     def with_constants(self, constants):
-        """The same function with other arrays for some constants, of the same shapes and dtypes."""
+        """The same function with some constants replaced by arrays of the same shapes and dtypes."""
         return Entry(self._data.with_constants(_by_name("with_constants", constants)), self._types)
 
     def with_jaxpr(self, jaxpr):
-        """The same function by another program, with inputs and outputs of the same types: what a pass gives."""
+        """The same function with another program of the same input and output types, such as the result of a pass."""
         return Entry(self._data.with_jaxpr(jaxpr), self._types)
 
     def verify(self):
@@ -322,7 +322,7 @@ class Entry:
 
 @functools.cache
 def _record(name, keys):
-    """The class of a record whose own class the file can only name: a named tuple of its fields."""
+    """The class of a record of which the file only has the name: a named tuple of its fields."""
     import collections
     import keyword
 
@@ -351,7 +351,7 @@ def _template(description, types):
 
 
 def _made(cls, keys, parts):
-    """An instance of a class of the user's with these parts."""
+    """An instance of a user's class with these parts."""
     names = None
     if isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields"):
         names = list(cls._fields)
@@ -367,7 +367,7 @@ def _made(cls, keys, parts):
         return _plait.make_registered(cls, tuple(parts))
     if issubclass(cls, tuple):
         return cls(**dict(zip(keys, parts)))
-    made = object.__new__(cls)  # __init__ may check what a template cannot answer
+    made = object.__new__(cls)  # __init__ may check what a template does not satisfy
     values = dict(zip(keys, parts))
     for field in dataclasses.fields(cls):
         if field.name not in values:

@@ -13,15 +13,15 @@ __all__ = ["set_progress"]
 
 
 def set_progress(callback="bar", after=1.0):
-    """Who is told how far long work is: tracing, compiling, maps in chunks, verifying files.
+    """Sets the receiver of the progress of long work: tracing, compiling, maps in chunks, verifying files.
 
-    At first, work that takes longer than a second is shown on standard error, where that is a terminal: as a bar
+    By default, work that takes longer than a second is shown on standard error, where that is a terminal: as a bar
     where the package rich is installed ("bar"), else as one line ("line"). None silences it. A function is called as
     callback(what, done, total, seconds, is_last), at most ten times a second and once at the end, for work that takes
-    longer than after seconds; total is None where it is not known. What it raises is reported as that of a finalizer
-    is, and the work goes on.
+    longer than after seconds; total is None where it is not known. Its exceptions are reported like those of a
+    finalizer, and the work continues.
 
-    DtypeError for what is none of these.
+    DtypeError for anything else.
     """
     if callback is None or callable(callback):
         _plait.set_progress(callback, float(after))
@@ -37,7 +37,7 @@ def set_progress(callback="bar", after=1.0):
 
 
 class _Bars:
-    """A bar for the work of each thread. rich is imported by the first message; without it there is the line."""
+    """A bar for the work of each thread. The first message imports rich; without it, progress is a line."""
 
     def __init__(self):
         self.lock = threading.Lock()

@@ -1,10 +1,10 @@
 """What the code of a jitted function reads from outside, so that a call can tell whether it changed.
 
-The byte code is run on places instead of values (_bytecode.py): a name that leads to a captured object stands
-for its place, whatever else for a mark. What is done to a place says what has to stay as it was: an attribute
-or a constant key leads on, iteration fixes how many there are, a call is followed into the user's function, and
-a place that goes where nobody looks (a library, a container) is fixed as a whole: every number below it, every
-length, every function, and those attributes of objects that any code here spells.
+The byte code is interpreted on places instead of values (_bytecode.py): a name that leads to a captured object stands
+for its place, any other value for a mark. The use of a place determines what must not change. An attribute or a
+constant key leads to another place; iteration fixes the length; a call is followed into the user's function. A place
+that escapes to where code is not analysed (a library, a container) is fixed as a whole: every number below it, every
+length, every function, and those attributes of objects that any analysed code names.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -25,9 +25,9 @@ import numpy
 from plait import _plait
 from plait._bytecode import MARKS, PLAIN, TRACED, UNKNOWN, Frame, Mark
 
-# Steps of a path, as C++ knows them.
+# Steps of a path, in C++'s encoding.
 CELL, ITEM, ATTRIBUTE, ELEMENT = range(4)
-# What a guard compares.
+# The properties that a guard compares.
 VALUE, SAME_OBJECT, TYPE, LENGTH, KEYS, ITEMS, BYTES, AVAL, CODE, ABSENT, ALIAS = range(11)
 
 MOST_BYTES = 1 << 20
@@ -55,10 +55,10 @@ MEMORY = (array.array, bytearray)
 NOTHING: frozenset = frozenset()
 MISSING = object()  # no class has the attribute
 TYPE_ATTRIBUTES = {"shape", "ndim", "dtype", "size", "nbytes", "itemsize", "strides", "weak_type"}
-# Functions of the language that give nothing of the trace.
+# Builtins whose results do not depend on the trace.
 PLAIN_CALLS = (int, float, complex, bool, range, hash, ord, chr)
 MUTATORS = {"append", "extend", "insert", "add", "update", "clear", "appendleft", "extendleft"}
-# Dunder methods that are not run by reading an object.
+# Dunder methods that reading an object does not run.
 UNREAD = {
     "__init__", "__new__", "__repr__", "__str__", "__del__", "__setattr__", "__delattr__",
     "__post_init__", "__init_subclass__", "__setitem__", "__delitem__", "__reduce__", "__setstate__",
@@ -69,13 +69,13 @@ UNREAD = {
 
 
 class Node:
-    """A place: the object there, and how it is reached from a root, and from what holds it."""
+    """A place: the object there, its path from a root, and its holder."""
 
     __slots__ = ("value", "root", "steps", "text", "holder")
 
     def __init__(self, value, root, steps, text, holder=None):
         self.value, self.root, self.steps, self.text = value, root, steps, text
-        self.holder = holder  # the id of an object, and the steps from there
+        self.holder = holder  # the id of the holding object, and the steps from there
 
     @property
     def path(self):
@@ -89,7 +89,7 @@ class Const(collections.namedtuple("Const", "kind value")):
 
 
 class Known:
-    """What belongs to plait, NumPy or the language, and is not guarded."""
+    """An object of plait, NumPy or the language, which is not guarded."""
 
     __slots__ = ("value",)
 
@@ -103,8 +103,10 @@ class Known:
         return hash(id(self.value))
 
 
-Method = collections.namedtuple("Method", "name node")  # of a container, an array: by name
-Bound = collections.namedtuple("Bound", "function owner")  # a node of a function, an item
+Method = collections.namedtuple("Method", "name node")  # of a container or array: by name
+Bound = collections.namedtuple(
+    "Bound", "function owner"
+)  # a function node, with an item as its owner
 Super = collections.namedtuple("Super", "cls owner")
 Group = collections.namedtuple("Group", "parts")  # a tuple or list that the code makes
 Closure = collections.namedtuple("Closure", "code frame")
@@ -126,7 +128,7 @@ class Reader:
         self.names, self.reads_all = set(), False
         self.objects, self.wholes, self.alls = {}, set(), set()
         self.used, self.followed = set(), set()
-        self.arrays = {}  # (node, ways of being used), of each place of each array
+        self.arrays = {}  # (node, ways in which it is used), of each place of each array
         self.plain = set()  # parameters of the jitted function that are not traced
         self.gives_traced = False  # the next function that is followed gets arrays of the trace
         self.frames, self.depth, self.postponed = {}, 0, []
@@ -141,12 +143,12 @@ class Reader:
         return self.below(node, ((step, key),), value, text)
 
     def below(self, node, steps, value, text):
-        """A place that several steps lead to."""
+        """A place to which several steps lead."""
         return self._node(value, node.root, (*node.steps, *steps), text, (id(node.value), steps))
 
     def _node(self, value, root, steps, text, holder):
         place = (id(root), steps)
-        if isinstance(value, VALUES) or is_array(value):  # each place is compared by itself
+        if isinstance(value, VALUES) or is_array(value):  # each place is compared separately
             found = self.leaves.get(place)
             if found is None:
                 found = self.leaves[place] = Node(value, root, steps, text, holder)
@@ -165,7 +167,7 @@ class Reader:
         return found
 
     def is_user(self, value):
-        """Whether code of the user defines it, and no library: code of those is not followed."""
+        """Whether a user's code, not a library's, defines it: only user code is followed."""
         module = module_of(value)
         if module in ("plait", "numpy"):
             return False
@@ -175,14 +177,14 @@ class Reader:
 
     def guard(self, node, kind, expected):
         if not node.steps and kind in (SAME_OBJECT, CODE, TYPE):
-            return  # the function that is jitted itself
+            return  # the jitted function itself
         place = (kind, id(node.root), node.steps)
         if place not in self.guarded:
             self.guarded.add(place)
             self.guards.append((node.path, kind, expected))
 
     def children(self, node):
-        """What a container holds, and that it holds so many; a guard fixes either."""
+        """The items of a container, and their number; a guard fixes either."""
         value = node.value
         if isinstance(value, (dict, types.MappingProxyType)):
             self.guard(node, KEYS, tuple(value))
@@ -202,7 +204,7 @@ class Reader:
         ]
 
     def cell(self, node, name):
-        """A variable of a function around a captured one."""
+        """A variable of a function that encloses a captured one."""
         function = node.value
         if name not in function.__code__.co_freevars:
             return NOTHING
@@ -215,7 +217,7 @@ class Reader:
         return self.of_module(content, name, node, steps)
 
     def bind_defaults(self, frame, given=()):
-        """Parameters that the call of a captured function leaves to their defaults."""
+        """Parameters that a call of a captured function leaves at their defaults."""
         node, code = frame.node, frame.code
         defaults = node.value.__defaults__ or ()
         first = code.co_argcount - len(defaults)
@@ -241,7 +243,7 @@ class Reader:
         return union(values) or UNKNOWN
 
     def kind(self, values):
-        """What may come out of a computation with values."""
+        """The possible results of a computation with values."""
         kinds = {self._kind(item) for value in values for item in value}
         if TRACED in kinds:
             return TRACED
@@ -261,7 +263,7 @@ class Reader:
         return PLAIN if isinstance(item.value, (*VALUES, numpy.ndarray)) else UNKNOWN
 
     def scope(self, function):
-        """What globals() gives."""
+        """The result of globals()."""
         return frozenset([self.root(function.__globals__, "globals()")])
 
     def closure(self, code, frame):
@@ -275,7 +277,7 @@ class Reader:
     # --- Uses -----------------------------------------------------------------------------------
 
     def use(self, value, how="any"):
-        """The value goes where nobody looks: what is below must stay as it is."""
+        """The value escapes: everything below it must not change."""
         for item in value:
             if isinstance(item, Node):
                 self.use_node(item, how)
@@ -348,7 +350,7 @@ class Reader:
             self.guard(node, TYPE, type(node.value))
 
     def use_type(self, value):
-        """Only whether it is there, and of which type."""
+        """Only its existence and type are used."""
         for item in value:
             if isinstance(item, Node):
                 if isinstance(item.value, VALUES):
@@ -359,12 +361,12 @@ class Reader:
                     self.guard(item, TYPE, type(item.value))
 
     def use_all(self, value):
-        """A library is given it, which reads what it likes."""
+        """It is passed to a library, which may read anything."""
         self.use(value)
         self.alls |= {id(item.value) for item in value if isinstance(item, Node)}
 
     def give_to_plait(self, function, args):
-        """Arguments of a function of plait; functions among them get arrays, but for those of trees."""
+        """Arguments of a function of plait; functions among them get arrays, except those over trees."""
         is_tree = (getattr(function, "__module__", None) or "").startswith("plait.tree")
         for arg in args:
             self.gives_traced = not is_tree
@@ -396,7 +398,7 @@ class Reader:
         self.finish()
 
     def finish(self):
-        """Follows what was put off, and expands objects until no code spells another attribute."""
+        """Follows deferred functions, and expands objects until no code names another attribute."""
         while True:
             while self.postponed:
                 self.call_function(self.postponed.pop(), None)
@@ -428,7 +430,7 @@ class Reader:
     # --- Operations -----------------------------------------------------------------------------
 
     def name(self, function, name):
-        """A global of a function, or what the language calls so."""
+        """A global of a function, or the builtin of that name."""
         if name in function.__globals__:
             scope = function.__globals__
             return self.of_module(scope[name], name, self.holding(scope), ((ITEM, name),))
@@ -495,7 +497,7 @@ class Reader:
         return TRACED
 
     def data(self, node, name):
-        """An attribute where it lies, without running properties: those are followed."""
+        """An attribute where it is stored, without running properties: those are followed."""
         value, text = node.value, f"{node.text}.{name}"
         if isinstance(value, types.ModuleType):
             if name in value.__dict__:
@@ -521,7 +523,7 @@ class Reader:
         if found is MISSING:
             return self.missing(node, name, text)
         self.guard(node, TYPE, kind)
-        if not hasattr(type(found), "__get__"):  # the object may get one of its own
+        if not hasattr(type(found), "__get__"):  # the object may have its own
             return frozenset([self.child(node, ATTRIBUTE, name, found, text)])
         if isinstance(own, dict) and hasattr(value, "__dict__") and not is_data_descriptor(found):
             self.absent(node, name, text)
@@ -542,7 +544,7 @@ class Reader:
         return UNKNOWN
 
     def bound(self, kind, name, found, node):
-        """What a class gives for an attribute of node: a method, or what a descriptor returns."""
+        """A class's value for an attribute of node: a method, or the result of a descriptor."""
         if isinstance(found, types.FunctionType) and not is_wrapper(found):
             return frozenset([Bound(self.root(found, name, kind, ((ATTRIBUTE, name),)), node)])
         if isinstance(
@@ -583,7 +585,7 @@ class Reader:
         return frozenset([Bound(function, owner)])
 
     def of_class(self, node, cls, name):
-        """An attribute of a class: its own, or what the class of the class says."""
+        """An attribute of a class: its own, or that of its metaclass."""
         text = f"{node.text}.{name}"
         found, above = find_in_class(cls, name), find_in_class(type(cls), name)
         if found is MISSING or is_data_descriptor(above):
@@ -681,7 +683,7 @@ class Reader:
         return frozenset([self.child(node, ITEM, key, found, text)])
 
     def iterate(self, value):
-        """What iteration over a value gives, one after the other."""
+        """The results of iteration over a value, one after the other."""
         return union(self._iterate(item) for item in value)
 
     def _iterate(self, item):
@@ -741,7 +743,7 @@ class Reader:
     # --- Calls ----------------------------------------------------------------------------------
 
     def call(self, callee, args, names=()):
-        """callee(*args), the last of which are named."""
+        """callee(*args); the last arguments are named."""
         args = [arg or UNKNOWN for arg in args]
         if not callee:
             for arg in args:
@@ -800,7 +802,7 @@ class Reader:
             self.call_function(function, [UNKNOWN, *args], names)
         for arg in args:
             self.use(arg)
-        # What its methods read of the module is read.
+        # What its methods read of the module counts as read.
         for name, found in list(vars(node.value).items()) if self.is_user(node.value) else ():
             if isinstance(found, types.FunctionType) and name != "__init__":
                 self.postponed.append(self.root(found, name, node.value, ((ATTRIBUTE, name),)))
@@ -849,7 +851,7 @@ class Reader:
         return UNKNOWN if getattr(item.value, "__name__", "") in TYPE_ATTRIBUTES else TRACED
 
     def call_function(self, node, args, names=()):
-        """The user's function with these arguments, or with unknown ones; what it returns."""
+        """Follows the user's function with these arguments, or with unknown ones; returns its result."""
         function = value = node.value
         while is_wrapper(function):
             function = function.__wrapped__
@@ -866,7 +868,7 @@ class Reader:
             for arg in args or ():
                 self.use_all(arg)
             return UNKNOWN
-        # What plait.script rewrites spells the names of the original with other instructions.
+        # Code rewritten by plait.script uses other instructions for the original's names.
         self.guard(node, CODE, function)
         if hasattr(function, "source") and isinstance(
             getattr(function, "__wrapped__", None), types.FunctionType
@@ -878,7 +880,7 @@ class Reader:
         if key in self.frames:
             return self.frames[key] or NOTHING
         if args is not None and (self.depth > DEEPEST or len(self.frames) > MOST_FRAMES):
-            # From here on each function is followed once, whatever it is called with.
+            # From here on each function is followed once, whatever its arguments.
             for arg in args:
                 self.use(arg)
             self.postponed.append(node)
@@ -898,7 +900,7 @@ def is_array(value):
 
 
 def is_wrapper(value):
-    """Whether a transform of plait made it of the function that it wraps."""
+    """Whether it is the result of a transform of plait on the function that it wraps."""
     return isinstance(value, _plait.JitFunction) or (
         isinstance(value, types.FunctionType) and hasattr(value, "__plait_transform__")
     )
@@ -937,7 +939,7 @@ def is_installed(module):
     return "/site-packages/" in file or "/dist-packages/" in file
 
 
-# --- Functions of the language that say what they do to their arguments --------------------------
+# --- Builtins with known effects on their arguments -----------------------------------------------
 
 
 def _first(args):
@@ -1011,7 +1013,7 @@ def _vars(reader, _, args):
 
 
 def _same(reader, _, args):
-    """list, tuple, iter: another way to the same items, in their order."""
+    """list, tuple, iter: the same items, in their order."""
     value = _first(args)
     reader.iterate(value)
     return value or UNKNOWN

@@ -1,4 +1,4 @@
-"""Passes: programs made from programs, as transforms of functions; rewriting by rules; builders.
+"""Passes: functions from programs to programs, as transforms of functions; rewrite rules; builders.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class PassStatistics:
-    """What a run of a pass did: equations before and after (those of bodies too), matches, seconds; and its parts.
+    """Statistics of one run of a pass: equations before and after (including bodies), matches, seconds; and its parts.
 
     Its text is a table.
     """
@@ -57,12 +57,12 @@ class PassStatistics:
 
 
 class Pass:
-    """A function from programs to programs. Made by apply_pass, rewrite and pipeline.
+    """A function from programs to programs, made by apply_pass, rewrite and pipeline.
 
-    Applied to a Jaxpr (or what make_jaxpr gives) it returns one; to a loaded program, or an entry of one, another
-    that keeps its test vectors. Applied to any other function it is a transform: the function is traced, and its
-    program, rewritten, runs in its place, under whatever transforms there are around and inside. The checker runs on every result: ValueError names a pass
-    whose program is ill-formed, has other inputs, or another number of outputs.
+    Applied to a Jaxpr (or the result of make_jaxpr) it returns one; applied to a loaded program, or an entry of one, it
+    returns another that keeps its test vectors. Applied to any other function it is a transform: the function is
+    traced, and its rewritten program runs instead, under any transforms around and inside. Every result is checked:
+    ValueError names a pass whose program is ill-formed, has other inputs, or another number of outputs.
     """
 
     def __init__(self, compiled):
@@ -100,11 +100,11 @@ class Pass:
 
 
 def apply_pass(pass_, name=None, *, verify=False):
-    """The Pass that a function from Jaxpr to Jaxpr is: apply_pass(mine)(f)(x). Also a decorator.
+    """Makes a Pass from a function from Jaxpr to Jaxpr: apply_pass(mine)(f)(x). Also a decorator.
 
     The function runs once per trace. It keeps the program's inputs, and their order, and the number of its outputs.
-    verify runs the programs before and after it on random numbers, in float64 where their equations take such; a
-    pair verify=(low, high) says which numbers. ValueError where results differ, and for programs with effects.
+    verify runs the programs before and after it on random numbers, in float64 where their equations allow it; a pair
+    verify=(low, high) gives their range. ValueError where results differ, and for programs with effects.
     """
     if not isinstance(pass_, Pass):
         check_callable("apply_pass", pass_)
@@ -117,14 +117,14 @@ def apply_pass(pass_, name=None, *, verify=False):
 def pipeline(*passes, name="pipeline", verify=False):
     """These passes, one after the other, as one Pass; functions from Jaxpr to Jaxpr are passes too.
 
-    `statistics` of the result has a part for each. verify is apply_pass's, of each.
+    `statistics` of the result has a part for each. verify is that of apply_pass, for each.
     """
     made = [apply_pass(pass_, verify=verify)._pass for pass_ in passes]
     return Pass(_plait.make_pipeline(made, _checked_name("pipeline", name) or "pipeline"))
 
 
 def _interval(verify):
-    """The numbers that verify draws from: low and high."""
+    """The range of verify's random numbers: low and high."""
     if isinstance(verify, bool):
         return -2.0, 2.0
     is_pair = isinstance(verify, tuple) and len(verify) == 2
@@ -146,7 +146,7 @@ def _checked_name(what, name):
 
 
 def _program(what, jaxpr):
-    """A Jaxpr, of what make_jaxpr gives too."""
+    """A Jaxpr, also from the result of make_jaxpr."""
     found = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
     if not isinstance(found, Jaxpr):
         refuse(what, "the program", jaxpr, "give a Jaxpr, such as plait.make_jaxpr(f)(x)")
@@ -200,25 +200,25 @@ def rewrite(
     repeat=True,
     verify=False,
 ):
-    """A Pass that puts replacement(*args) in place of what pattern(*args) computes, wherever a program does.
+    """A Pass that replaces what pattern(*args) computes by replacement(*args), wherever it occurs in a program.
 
-    Both are ordinary functions of the same arguments, traced as any: rewrite(lambda x: jnp.log(jnp.exp(x)),
-    lambda x: x)(f). Arguments match any value of any shape and dtype, numbers too; one that is used twice matches
-    equal values. Everything else must be the same: primitives, parameters, numbers; operands of what commutes may
-    be in any order. Results may be several (a tuple). A match is replaced only when nothing but its results is
-    used outside of it.
+    Both are ordinary functions of the same arguments, traced as usual: rewrite(lambda x: jnp.log(jnp.exp(x)), lambda x:
+    x)(f). Arguments match any value of any shape and dtype, numbers too; an argument that is used twice matches equal
+    values. Everything else must be the same: primitives, parameters, numbers; operands of commutative operations may be
+    in any order. There may be several results (a tuple). A match is replaced only when nothing but its results is used
+    outside it.
 
-    where(match) says whether to apply the rule, given a Match. any_params are primitives, such as
-    "conv", whose parameters may be any: the replacement's equation of the same primitive takes the match's. like
-    gives types of the arguments, as specs ("n c h w", "c"), to trace the pattern at where it cannot be at those of
-    the program. nested enters bodies of calls, loops and branches. repeat goes on until nothing matches. verify
-    runs pattern and replacement on random numbers at the types of each match, in float64 where both can be traced
-    so; a pair verify=(low, high) says which numbers.
+    where(match) says whether to apply the rule, given a Match. any_params are primitives, such as "conv", whose
+    parameters may be any: the replacement's equation of the same primitive takes those of the match. like gives types
+    of the arguments, as specs ("n c h w", "c"), at which to trace the pattern where those of the program are not
+    suitable. nested enters bodies of calls, loops and branches. repeat continues until nothing matches. verify runs
+    pattern and replacement on random numbers at the types of each match, in float64 where both can be traced so; a pair
+    verify=(low, high) gives their range.
 
     pattern may be a list of plait.Rule: the first that matches at an equation is applied.
 
-    ValueError for a pattern that matches everything or nothing, a replacement of other types, rules that match
-    without end, and where verify finds a difference, which shows both values.
+    ValueError for a pattern that matches everything or nothing, a replacement of other types, rules that match without
+    end, and where verify finds a difference, which shows both values.
     """
     if isinstance(pattern, (Rule, list, tuple)):
         rules = [pattern] if isinstance(pattern, Rule) else list(pattern)
@@ -246,7 +246,7 @@ def rewrite(
 
 
 def _flat(function):
-    """The function as one of a list of arrays; results are the leaves of what it returns."""
+    """The function as one of a list of arrays; results are the leaves of its return value."""
 
     def flat(leaves):
         return flatten(function(*leaves))[0]
@@ -255,7 +255,7 @@ def _flat(function):
 
 
 def _num_arguments(function):
-    """How many arguments it must be given; others keep their defaults."""
+    """The number of required arguments; others keep their defaults."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -281,11 +281,11 @@ def _rule_name(pattern):
 
 
 class Builder:
-    """A program in the making, which cannot be ill-formed: types are inferred and vars checked as it grows.
+    """A program under construction, which cannot be ill-formed: types are inferred and vars checked as it grows.
 
-    Builder() is empty, Builder(jaxpr) begins with the equations, inputs and outputs of a program, whose vars it
-    takes. Equations have no order but what their inputs need; close() drops what is not used, and effects stay in
-    the order in which they were added. ValueError for vars of another program.
+    Builder() is empty; Builder(jaxpr) begins with the equations, inputs and outputs of a program, whose vars it takes.
+    Equations have no order beyond their dependencies; close() drops unused ones, and effects stay in the order in which
+    they were added. ValueError for vars of another program.
     """
 
     def __init__(self, jaxpr=None):
@@ -296,9 +296,9 @@ class Builder:
         return self._builder.input(aval)
 
     def add(self, primitive, *inputs, **params):
-        """The results of a new equation, in a list: vars, or what is there already where it changes nothing.
+        """The results of a new equation, as a list: vars, or existing values where the equation would be an identity.
 
-        primitive is a name, or an equation whose parameters are taken, but for those given here.
+        primitive is a name, or an equation whose parameters are the defaults of those given here.
         """
         if callable(primitive):
             primitive = primitive_name(primitive)
@@ -308,7 +308,7 @@ class Builder:
 
     def splice(self, program, *inputs):
         """Adds a whole program, applied to inputs: a Jaxpr, which gives the list of its outputs, or a function of
-        arrays, which is traced at their types and gives what it returns."""
+        arrays, which is traced at their types and gives its result."""
         if isinstance(program, Jaxpr):
             return self._builder.splice(program, inputs)
         check_callable("splice", program)
@@ -324,11 +324,11 @@ class Builder:
         return unflatten(flat.outputs, self._builder.splice(jaxpr, inputs))
 
     def replace(self, var, value):
-        """Puts value, of the same type, in place of a var wherever it is used but in what value is computed from."""
+        """Replaces a var by value, of the same type, in all its uses except those from which value is computed."""
         self._builder.replace(var, value)
 
     def set_params(self, equation, **params):
-        """Other parameters for an equation, with which its outputs keep their types: ShapeError."""
+        """Sets the parameters of an equation; its outputs keep their types: ShapeError."""
         if not isinstance(equation, _plait.BuilderEquation):
             refuse("set_params", "the equation", equation, "give one of the builder's equations")
         self._builder.set_params(equation, **params)
@@ -340,7 +340,7 @@ class Builder:
 
     @property
     def outputs(self):
-        """What the program returns; assign a list of vars and numbers."""
+        """The results of the program; assign a list of vars and numbers."""
         return self._builder.outputs
 
     @outputs.setter
@@ -367,11 +367,11 @@ class Builder:
         return self._builder.definition_of(var)
 
     def depends_on(self, value, on):
-        """Whether value is the var `on`, or computed from it."""
+        """Whether value is the var `on`, or depends on it."""
         return self._builder.depends_on(value, on)
 
     def close(self, *outputs):
-        """The Jaxpr, checked and in canonical order; of these outputs where some are given."""
+        """The Jaxpr, checked and in canonical order, with these outputs if any are given."""
         if outputs:
             self.outputs = outputs
         return self._builder.close()
@@ -387,10 +387,10 @@ def walk(jaxpr, nested=True):
 
 
 def rebuild(jaxpr, rule, nested=True):
-    """The Jaxpr in which each equation is what rule(builder, equation, *inputs) makes of it.
+    """Rebuilds a Jaxpr with rule(builder, equation, *inputs) applied to each equation.
 
-    rule adds to the builder and returns the equation's result, a list of several, or None to keep the equation.
-    With nested, bodies of calls, loops and branches are rebuilt too, first.
+    rule adds to the builder and returns the equation's result, or a list if there are several, or None to keep the
+    equation. With nested, bodies of calls, loops and branches are rebuilt first.
     """
     jaxpr = _program("rebuild", jaxpr)
     check_callable("rebuild", rule)

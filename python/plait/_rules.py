@@ -1,12 +1,12 @@
-"""plait.rules(): which primitive has which rule, and where it is written.
+"""plait.rules(): the rules of each primitive, and where they are defined.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
 from plait import _plait
 
-# What transforms ask of primitives. A primitive that is not linear needs no transpose rule, and one that is not
-# made of others has no decomposition.
+# The rule kinds of the matrix. A primitive that is not linear needs no transpose rule, and a basic one has no
+# decomposition.
 KINDS = ("abstract", "eval", "jvp", "transpose", "batch", "mask", "decompose")
 OPTIONAL = ("transpose", "decompose")
 KIND_OF = {
@@ -32,7 +32,7 @@ class RuleTable(list):
 
 
 class RuleMatrix(dict):
-    """{primitive: {kind: (state, file, line)}}; its text is a table of where each rule is written."""
+    """{primitive: {kind: (state, file, line)}}; its text is a table of where each rule is defined."""
 
     def __repr__(self):
         rows, notes = [["primitive", *KINDS]], []
@@ -57,15 +57,14 @@ def _cell(kind, state, file, line):
 
 
 def rules(of=None):
-    """Who has which rule, with file and line: a rule, `family`, `decompose`, `refused: reason` or `missing`.
+    """The rules of primitives, with file and line: a rule, `family`, `decompose`, `refused: reason` or `missing`.
 
-    rules() is the matrix of primitives and kinds of rules; rules("mask"), rules(plait.vmap) or
-    rules(transform) list what each primitive says to one kind; rules(plait.lax.sin) or rules("sin") what one
-    primitive says to each.
+    rules() is the matrix of primitives and kinds of rules; rules("mask"), rules(plait.vmap) or rules(transform) list
+    each primitive's rule of one kind; rules(plait.lax.sin) or rules("sin") list one primitive's rules of each kind.
 
     ValueError when there is no such kind or primitive.
     """
-    # Here, because _extend and this file name each other's things.
+    # Imported here, because _extend and this file depend on each other.
     from plait._extend import Transform, primitive_name
 
     if of is None:

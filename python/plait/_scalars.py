@@ -1,6 +1,6 @@
-"""Dtypes that are called as NumPy's scalar types are: float32(x) is x as a float32 array, traced or not.
+"""Dtypes that can be called like NumPy's scalar types: float32(x) is x as a float32 array, traced or not.
 
-As a dtype each is NumPy's own: equal to it, with its hash, and taken by NumPy wherever a dtype is.
+As a dtype each is equal to NumPy's, with the same hash, and NumPy accepts it wherever it takes a dtype.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -41,7 +41,7 @@ NAMES = (
 
 
 def scalar_types():
-    """All of them by name; bfloat16, which needs ml_dtypes, is made when it is asked for."""
+    """All of them by name; bfloat16, which needs ml_dtypes, is made on demand."""
     return {name: scalar_type(name, _np.dtype(getattr(_np, name))) for name in NAMES}
 
 

@@ -11,9 +11,9 @@ from plait import _plait
 class named_scope(contextlib.ContextDecorator):  # noqa: N801, a function to its users
     """A context, or a decorator, in which traced equations belong to a scope of this name.
 
-    Scopes nest: with named_scope("encoder"), within it named_scope("attention"), equations are in
-    "encoder/attention". Transforms keep them. Summaries, pictures and profiles group by scope; what programs
-    compute does not depend on it. ValueError for an empty name, or one that is no text.
+    Scopes nest: inside named_scope("encoder") and named_scope("attention"), equations are in "encoder/attention".
+    Transforms keep them. Summaries, pictures and profiles group by scope; the results of programs do not depend on it.
+    ValueError for an empty name, or one that is not a string.
     """
 
     def __init__(self, name):

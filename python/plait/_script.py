@@ -1,8 +1,8 @@
-"""plait.script: Python's statements as they are written, on values that are traced.
+"""plait.script: Python's statements, as written, on traced values.
 
-The source of the function is read and compiled anew (_script_compile.py) with its branches, loops and jumps rewritten
-(_script_jumps.py, _script_rewrite.py): they call helpers (_script_runtime.py) that do what Python does while values are
-known, and trace where they are not. All of it is loaded when a function is scripted.
+The source of the function is read and recompiled (_script_compile.py) with its branches, loops and jumps rewritten
+(_script_jumps.py, _script_rewrite.py) to calls of helpers (_script_runtime.py), which do what Python does while values
+are known, and trace where they are not. All of it is loaded when a function is first scripted.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -62,7 +62,8 @@ def script(fun):
 
 
 def unscripted(fun):
-    """fun, which scripted functions call as it is written: its statements are not rewritten. DtypeError when it is none."""
+    """fun, unchanged when scripted functions call it: its statements are not rewritten. DtypeError unless it is a
+    function."""
     if not isinstance(fun, types.FunctionType):
         _plait.fail(
             "DtypeError",

@@ -1,4 +1,4 @@
-"""What scripted code calls: functions of its own package are scripted too, and what cannot be traced becomes an island.
+"""Calls in scripted code: functions of its own package are scripted too, and untraceable ones become islands.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -12,13 +12,13 @@ from plait._functions import name_of, text_of
 from plait._plait import flatten, is_known, unflatten
 from plait._script_items import REPLACED
 
-# Packages whose functions have no effect: they need not run where nobody reads the result.
+# Packages whose functions have no effect: they need not run where their result is not used.
 PURE = ("math", "cmath", "numpy", "scipy")
 
 
 def call(function):
-    """What scripted code calls where it spells a call of function."""
-    # Lists, strings, arrays and classes are asked what they are asked everywhere.
+    """The function to call where scripted code calls function."""
+    # Lists, strings, arrays and classes behave as usual.
     if isinstance(function, type) or isinstance(
         getattr(function, "__self__", None), (_plait.Array, list, dict, set, tuple, str, bytes)
     ):
@@ -36,7 +36,7 @@ def call(function):
 
 
 def _scripted(function, caller):
-    """function rewritten, where it is Python code of the caller's package and not marked to be left alone."""
+    """function rewritten, if it is Python code of the caller's package and not marked as unscripted."""
     from plait._script_compile import rewritten
 
     if isinstance(function, types.MethodType):
@@ -55,7 +55,7 @@ def _scripted(function, caller):
 
 
 def _is_near(one, other):
-    """Whether two modules, given by their globals, are one, or of one package."""
+    """Whether two modules, given by their globals, are the same or belong to one package."""
     if one is other:
         return True
     names = [str(module.get("__name__", "")).partition(".")[0] for module in (one, other)]
@@ -66,7 +66,7 @@ def _is_near(one, other):
 
 
 def _island(function):
-    """function, which becomes a host_call where it needs the values of traced arguments."""
+    """function, turned into a host_call where it needs the values of traced arguments."""
     if not _plait.is_tracing():
         return function
 
@@ -96,7 +96,7 @@ def _host_call(function, args, kwargs):
 
 
 def _result_types(name, apply, args, kwargs):
-    """The types of what a function returns, from a call with made-up arrays of the types of its arguments."""
+    """The types of a function's results, from a call with sample arrays of the types of its arguments."""
     leaves, structure = flatten((args, kwargs))
     sample = unflatten(structure, [_sample(leaf) for leaf in leaves])
     try:
@@ -121,7 +121,8 @@ def _result_types(name, apply, args, kwargs):
 
 
 def _sample(leaf):
-    """A NumPy array of the type of an array: different numbers around 1; matrices that have every decomposition."""
+    """A sample NumPy array of the type of an array: different numbers around 1; matrices that have every
+    decomposition."""
     import numpy
 
     if not _plait.is_array_like(leaf):

@@ -1,4 +1,4 @@
-"""Reads the source of a function and compiles it rewritten, at its lines, with its globals and its cells.
+"""Recompiles the rewritten source of a function at its lines, with its globals and its cells.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -17,7 +17,7 @@ from plait._script_flow import FUNCTIONS, SUSPENDS, suspends
 from plait._script_jumps import Refused, placed
 from plait._script_rewrite import Function, Names
 
-# Code that is rewritten already, with the code inside it, and what became of the code of users: by identity, and kept.
+# Rewritten code objects, with nested ones, and the rewritten form of user code: by identity, kept alive.
 _ours: dict[int, types.CodeType] = {}
 _made: dict[int, tuple] = {}
 
@@ -27,7 +27,7 @@ def is_rewritten(fun):
 
 
 def rewritten(fun):
-    """A function of the user's, called from scripted code, rewritten; as it is if it cannot be."""
+    """A user's function, called from scripted code, rewritten; unchanged if it cannot be."""
     if is_rewritten(fun):
         return fun
     done = fun.__dict__.get("__plait_scripted__")
@@ -49,7 +49,7 @@ def _body(node):
 
 @functools.lru_cache(maxsize=64)
 def _parsed(text, filename):
-    """Functions in a file, by their first line, each with the names of the classes around it."""
+    """Functions in a file, by their first line, each with the names of its enclosing classes."""
     found = {}
 
     def visit(node, owner):
@@ -86,7 +86,7 @@ def _definition(fun):
 
 
 def _places(node, fun):
-    """Where the instructions of a definition are in its file: what tells two lambdas of one line apart."""
+    """The source positions of a definition's instructions, which distinguish two lambdas of one line."""
     node = copy.deepcopy(node)
     node.decorator_list = []
     return list(_inner_code(node, fun, fun.__code__.co_freevars).co_positions())
@@ -116,7 +116,7 @@ class _Mangler(ast.NodeTransformer):
 
 
 def rewrite(fun):
-    """fun rewritten, and the text of that."""
+    """fun rewritten, and its rewritten text."""
     made = _made.get(id(fun.__code__))
     if made is None:
         made = _made[id(fun.__code__)] = (fun.__code__, *_compile(fun))
@@ -131,7 +131,7 @@ def rewrite(fun):
 
 
 def _compile(fun):
-    """The code of fun rewritten, its text, and the name of the helpers in it."""
+    """The rewritten code of fun, its text, and the name of the helpers in it."""
     name, node = name_of(fun), _definition(fun)
     if node is None:
         _plait.fail(
@@ -170,7 +170,7 @@ def _refuse_suspension(node):
 
 
 def _strip(arguments):
-    """Takes defaults and annotations away, which the function keeps as values."""
+    """Removes defaults and annotations, which the function keeps as values."""
     for argument in ast.walk(arguments):
         if isinstance(argument, ast.arg):
             argument.annotation = None
@@ -180,7 +180,7 @@ def _strip(arguments):
 
 
 def _resolver(fun):
-    """What a name that is no local of fun means now."""
+    """The current meaning of a name that is not a local of fun."""
     cells = dict(zip(fun.__code__.co_freevars, fun.__closure__ or ()))
 
     def resolve(name):
@@ -193,10 +193,10 @@ def _resolver(fun):
 
 
 def _inner_code(node, fun, free):
-    """The code of a definition inside a function that has the free names as parameters."""
+    """The code of a definition, nested in a function that has the free names as parameters."""
     if isinstance(node, ast.Lambda):
         inner = ast.Return(node)
-    else:  # its own name is not that of the global that it may call
+    else:  # its own name must not shadow a global that it may call
         inner = copy.copy(node)
         inner.name = "<scripted>"
     parameters = ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, [])
@@ -220,7 +220,7 @@ def _codes(code):
 
 
 def _named(code, made, name, qualified):
-    """Gives functions made of statements the name of the function around them, and marks the code as rewritten."""
+    """Renames functions made of statements after the enclosing function, and marks the code as rewritten."""
     new = []
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

@@ -1,4 +1,4 @@
-"""Rewrites the expressions of a statement for plait.script: what may not be evaluated becomes a function.
+"""Rewrites the expressions of a statement for plait.script: an operand that may not be evaluated becomes a function.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -15,7 +15,7 @@ COMPARISONS = {
 
 
 class Expressions(ast.NodeTransformer):
-    """Rewrites the expressions of one statement. What must be defined before it is collected."""
+    """Rewrites the expressions of one statement. Definitions that must precede it are collected."""
 
     def __init__(self, function, alone=False):
         self.function, self.alone = function, alone
@@ -115,7 +115,7 @@ class Expressions(ast.NodeTransformer):
 
 
 def assigned_by(nodes):
-    """The keyword that names what `:=` assigns in expressions that may not be evaluated."""
+    """The keyword with the names that `:=` assigns in expressions that may not be evaluated."""
     names = sorted({part.target.id for part in own_nodes(nodes) if isinstance(part, ast.NamedExpr)})
     return [ast.keyword("names", ast.Constant(tuple(names)))] if names else []
 

@@ -1,4 +1,4 @@
-"""What statements bind, what they need later, and where they jump: the analysis beneath plait.script.
+"""Bindings, live variables and jumps of statements: the analysis beneath plait.script.
 
 It is conservative: a name that may be bound counts as bound, one that may be read later as live.
 
@@ -9,7 +9,7 @@ import ast
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-# Methods of lists, dicts, sets and deques that change them.
+# Methods of lists, dicts, sets and deques that mutate them.
 MUTATORS = frozenset(
     "add append appendleft clear difference_update discard extend extendleft insert "
     "intersection_update pop popitem popleft remove reverse setdefault sort "
@@ -21,7 +21,7 @@ SUSPENDS |= {ast.AsyncFor: "async for", ast.AsyncWith: "async with"}
 
 
 class _Binder(ast.NodeVisitor):
-    """Names that code binds in its own scope, in order; what nested scopes bind is theirs."""
+    """Names that code binds in its own scope, in order, without those of nested scopes."""
 
     def __init__(self):
         self.names = {}
@@ -53,7 +53,7 @@ class _Binder(ast.NodeVisitor):
                 self.visit(part)
 
     def _visit_comprehension(self, node):
-        # Only `:=` inside binds outside.
+        # Only `:=` inside binds names outside.
         for part in ast.walk(node):
             if isinstance(part, ast.NamedExpr):
                 self._bind(part.target.id)
@@ -87,7 +87,7 @@ def bound(code):
 
 
 def own_nodes(code):
-    """The nodes of code without those of functions and classes inside it."""
+    """The nodes of code, without those of nested functions and classes."""
     queue = list(_nodes(code))
     while queue:
         node = queue.pop()
@@ -106,7 +106,7 @@ def root(node):
 
 
 def stores(statement):
-    """Attributes and items that a statement assigns or deletes, and receivers of methods that change them."""
+    """Attributes and items that a statement assigns or deletes, and receivers of mutating methods."""
     for node in own_nodes(statement):
         if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
             yield node, node.value if isinstance(node, ast.Subscript) else node
@@ -124,7 +124,7 @@ def is_mutator(node):
 
 
 def changed(code, local):
-    """Names among local whose containers code changes in place, as `names.append(x)` and `table[k] = v` do."""
+    """Names among local whose containers code mutates, as `names.append(x)` and `table[k] = v` do."""
     found = {}
     for statement in _nodes(code):
         for _, target in stores(statement):
@@ -143,7 +143,7 @@ def augmented(code, local):
 
 
 def written(code, local):
-    """Names among local of what code may change in place: `x += v` of lists, `x[k] = v`, `x.append(v)`."""
+    """Names among local whose objects code may mutate: `x += v` on lists, `x[k] = v`, `x.append(v)`."""
     return list(dict.fromkeys([*changed(code, local), *augmented(code, local)]))
 
 
@@ -153,7 +153,7 @@ class _Rebinder(_Binder):
 
 
 def rebinds(code):
-    """Names that code binds to other objects."""
+    """Names that code rebinds to other objects."""
     binder = _Rebinder()
     for node in _nodes(code):
         binder.visit(node)
@@ -185,7 +185,7 @@ def declared(code, kind):
 
 
 def captured(code):
-    """Names of this scope that functions and classes inside it read or bind: they live as long as those do."""
+    """Names of this scope that nested functions and classes read or bind: they live as long as those do."""
     names = set()
     for node in own_nodes(code):
         if isinstance(node, (*FUNCTIONS, ast.Lambda)):
@@ -216,7 +216,7 @@ def suspends(body):
 
 
 def live(statements, after):
-    """Names that may be read from the beginning of statements on, when those in after may be read later."""
+    """Names that are live before statements, given those that are live after."""
     for statement in reversed(statements):
         after = _live_before(statement, after)
     return after
@@ -249,7 +249,7 @@ def _live_before(node, after):
 
 
 def live_in_loop(node, after):
-    """Names that may be read when an iteration of a loop, or what follows it, begins."""
+    """Names that are live at the start of an iteration of a loop, or after the loop."""
     if isinstance(node, ast.While):
         head, target = after | used(node.test), set()
     else:
@@ -266,7 +266,7 @@ def live_in_loop(node, after):
 
 
 def _blocks(node):
-    """The blocks of statements inside a compound statement that is no loop, function or class."""
+    """The blocks of a compound statement that is not a loop, function or class."""
     for field in ("body", "orelse", "finalbody"):
         yield getattr(node, field, [])
     for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
@@ -315,7 +315,7 @@ def leaves_by_break(loop):
 
 
 def found_by(loop):
-    """Variables that every `break` of a loop leaves with a value, as does the loop's `else`, if it goes on."""
+    """Variables that have a value after every `break` of a loop, and after the loop's `else` if it is reached."""
     forever = (
         isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant) and loop.test.value
     )
@@ -329,7 +329,7 @@ def found_by(loop):
 
 
 def _assigned(statements, names, breaks):
-    """The names that surely have a value after statements, None if nothing comes after; those at each break."""
+    """Names that are definitely assigned after statements (None if nothing follows), and at each break."""
     for node in statements:
         if isinstance(node, ast.If):
             ends = [_assigned(block, names, breaks) for block in (node.body, node.orelse)]

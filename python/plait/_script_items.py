@@ -1,4 +1,4 @@
-"""What a scripted `for` can loop over in the program: ranges and arrays, together too.
+"""What a scripted `for` can loop over inside the program: ranges, arrays, and zips of both.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -17,7 +17,7 @@ def _is_array(value):
 
 
 def items_of(iterable):
-    """The items of a range, of arrays, or of both together; None for what Python has to iterate over."""
+    """The items of a range, of arrays, or of a zip; None for anything that Python has to iterate over."""
     if isinstance(iterable, (builtins.range, Range)):
         return iterable if isinstance(iterable, Range) else Range(iterable)
     if isinstance(iterable, Together):
@@ -157,7 +157,7 @@ def zip(*iterables, strict=False):
 
 
 def _has_length(part):
-    """Whether the number of items of a part is known; parts of a zip are no zips themselves."""
+    """Whether the number of items of a part is known; parts of a zip are not zips themselves."""
     return isinstance(part, (Range, Rows)) and isinstance(part.length, int)
 
 
@@ -170,7 +170,7 @@ def enumerate(iterable, start=0):
 
 
 def length_of(*args):
-    """len, which of an array whose first size is named is that size: Python's own has to be an integer."""
+    """len, which for an array whose first size is named is that size: Python's own must be an integer."""
     if builtins.len(args) == 1 and isinstance(args[0], _plait.Array) and args[0].shape:
         return args[0].shape[0]
     return builtins.len(*args)
@@ -205,7 +205,7 @@ def all(values):
 
 
 def _fold(values, decisive, name):
-    """any and all: a known value may decide, as soon as Python comes to it."""
+    """any and all: a known value may decide, as soon as it is reached."""
     result = not decisive
     for value in values:
         if not is_known(value):
@@ -216,7 +216,7 @@ def _fold(values, decisive, name):
 
 
 def _is_traced(args):
-    """Whether a number is to be made of an array whose value is not known, or whose derivative is being taken."""
+    """Whether the number comes from an array whose value is not known, or whose derivative is being taken."""
     return (
         len(args) == 1
         and isinstance(args[0], _plait.Array)
@@ -235,7 +235,7 @@ def _one_element(name, x):
 
 
 def as_float(*args):
-    """float, which of a traced array is the array: a scalar, in its own precision."""
+    """float, which on a traced array returns the array: a scalar, in its own precision."""
     if not _is_traced(args):
         return float(*args)
     x = _one_element("float", args[0])
@@ -243,7 +243,7 @@ def as_float(*args):
 
 
 def as_int(*args, **base):
-    """int, which of a traced array is the array rounded towards zero: a scalar."""
+    """int, which on a traced array returns the array rounded towards zero: a scalar."""
     if base or not _is_traced(args):
         return int(*args, **base)
     x = _one_element("int", args[0])

@@ -1,10 +1,10 @@
-"""Takes `return`, `break` and `continue` out of branches and loops, for plait.script.
+"""Removes `return`, `break` and `continue` from branches and loops, for plait.script.
 
-`if p: return a` followed by a rest becomes `if p: value = a` with the rest in its `else`; where both go on, a flag
-says that a jump was taken and what follows runs under `if not flag`. Loops get the flags into their tests. The flags
-are variables like any other: what Python knows of them stays known, and the others become values of the program.
-`exits` of an `if` says by which jumps each of its branches surely ends: what such a branch leaves in a variable that
-is not read after the jump does not matter.
+`if p: return a` with statements after it becomes `if p: value = a` with those statements in its `else`. Where both
+branches continue, a flag records the jump, and the following statements run under `if not flag`. Loops test the flags
+too. The flags are ordinary variables: what Python knows of them stays known, and the others become values of the
+program. `exits` of an `if` names the jumps that definitely end each of its branches: the value that such a branch
+leaves in a variable does not matter if it is not read after the jump.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -15,7 +15,7 @@ from plait._script_flow import FUNCTIONS, falls_through, found_by, jumps
 
 
 def placed(node, where):
-    """node, with every part that has no place in the source put at where."""
+    """node, in which parts without a source position get that of where."""
     for part in ast.walk(node):
         if "lineno" in part._attributes and getattr(part, "lineno", None) is None:
             ast.copy_location(part, where)
@@ -33,11 +33,11 @@ def assign(name, value, where):
 
 
 class Refused(Exception):
-    """A part of a function that cannot be scripted: the node, what it is, and the way out."""
+    """A part of a function that cannot be scripted: the node, the problem, and the fix."""
 
 
 class Jumps:
-    """Lowers the body of one function. fresh makes a name that the function does not use."""
+    """Lowers the body of one function. fresh makes an unused name."""
 
     def __init__(self, fresh):
         self.fresh = fresh
@@ -59,7 +59,7 @@ class Jumps:
         return self._clean(lowered)
 
     def _block(self, statements, flags):
-        """Statements without jumps; flags name the variables that say which were taken."""
+        """Statements without jumps; flags are the variables that record which jumps were taken."""
         done = []
         statements = list(statements)
         while statements:
@@ -103,7 +103,7 @@ class Jumps:
         return ast.copy_location(new, old)
 
     def _inside(self, statement, flags):
-        """A statement with the blocks inside it lowered."""
+        """A statement with its blocks lowered."""
         if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
             return statement
         if isinstance(statement, ast.Try) and jumps(statement.finalbody):
@@ -131,7 +131,7 @@ class Jumps:
     # --- Loops ---
 
     def _loop(self, loop, flags):
-        """What comes before a loop, the loop without `else`, and what comes after it."""
+        """The statements before a loop, the loop without `else`, and the statements after it."""
         kinds = jumps(loop.body)
         loop.inner = {kind: flags[kind] for kind in kinds & {"return"}}
         before = []
@@ -165,7 +165,7 @@ class Jumps:
             new.stop = placed(_any(stops), where)
         return new
 
-    # --- Flags that nobody reads ---
+    # --- Unused flags ---
 
     def _clean(self, body):
         read = {
@@ -179,7 +179,7 @@ class Jumps:
 
 
 class _Dropper(ast.NodeTransformer):
-    """Drops assignments of flags."""
+    """Removes assignments of flags."""
 
     def __init__(self, names):
         self.names = names
@@ -214,7 +214,7 @@ def _returns(statement):
 
 
 def _end(node):
-    """A place at the last line of a statement."""
+    """The position of the last line of a statement."""
     where = ast.Pass()
     where.lineno = where.end_lineno = node.end_lineno
     where.col_offset = where.end_col_offset = 0
@@ -227,7 +227,7 @@ def _any(names):
 
 
 def exits(statements):
-    """The jumps that end a block, of which one is surely taken; None if control may reach its end."""
+    """The jumps that end a block, one of which is definitely taken; None if control may reach its end."""
     return None if falls_through(statements) else jumps(statements)
 
 

@@ -1,8 +1,7 @@
 """A loop that plait.script traces: its variables become the carry of lax.while_loop or lax.scan.
 
-The body is traced once, on the variables as they are when the loop begins. Numbers of Python yield to the types that
-the body gives them, with one more trace; other changes of type are lax's error, which names the variable.
-
+The body is traced once, on the initial values of the variables. Python numbers yield to the types that the body gives
+them, with one more trace; other changes of type are lax's error, which names the variable.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -22,12 +21,12 @@ from plait._script_state import (
     where,
 )
 
-# A number meets a bool, an integer, a float: types only widen, and at most so often.
+# A number meets a bool, an integer, a float: types only widen, at most this often.
 MOST_TRACES = 4
 
 
 class _Entry:
-    """A variable at the beginning of the loop: a structure with leaves, of which arrays are carried."""
+    """A variable at the beginning of the loop: a structure with leaves, whose arrays are carried."""
 
     def __init__(self, value):
         self.leaves, self.structure = flatten(value)
@@ -39,7 +38,7 @@ class _Entry:
         return [array for array in self.arrays if array is not None]
 
     def value(self, arrays):
-        """The variable, with these arrays in the place of its own."""
+        """The variable, with its arrays replaced."""
         arrays = iter(arrays)
         leaves = [
             leaf if array is None else next(arrays) for leaf, array in zip(self.leaves, self.arrays)
@@ -48,7 +47,7 @@ class _Entry:
 
 
 class Loop:
-    """The body of a loop, and what it carries."""
+    """The body of a loop, and its carry."""
 
     def __init__(self, what, variables):
         self.what, self.variables = what, variables
@@ -91,7 +90,7 @@ class Loop:
         return values
 
     def _check(self):
-        """The variables have at the end of an iteration the structure that they had before."""
+        """The variables at the end of an iteration must have the structure that they had before."""
         for name, entry in self.entries.items():
             after = self.body.values[name]
             if not entry:
@@ -116,7 +115,7 @@ class Loop:
         )
 
     def _widen(self):
-        """Gives numbers of Python, which yield, the types that they have after an iteration."""
+        """Converts Python numbers, which yield, to the types that they have after an iteration."""
         from plait import numpy
 
         changed = False
@@ -169,7 +168,7 @@ class Loop:
         return outputs[: self.body.num_outputs], following
 
     def _finish(self, carry, ran):
-        """Writes the variables; ran says that there surely was an iteration."""
+        """Assigns the variables; ran says that there was definitely an iteration."""
         values = {}
         for name, entry in self.entries.items():
             arrays = unpacked(carry.get(self.variables.label(name), []))
@@ -194,7 +193,7 @@ class Loop:
     # --- Running ---
 
     def run_while(self, going):
-        """The step returns whether to go on; going says so for the first iteration."""
+        """step returns whether to continue; going is that for the first iteration."""
         from plait import lax
 
         def body(state):
@@ -205,7 +204,7 @@ class Loop:
         self._finish(carry, False)
 
     def run_indexed(self, items, *stopped):
-        """A loop with a number of the iteration; stopped, if given, is what the step returns: whether to stop."""
+        """A loop with an iteration counter; stopped, if given, is the result of the step: whether to stop."""
         from plait import lax, numpy
 
         def condition(state):

@@ -6,9 +6,9 @@
         y = -x                      def else_1(): ...
                                     script.if_(x > 0, then_1, else_1, "y")
 
-The functions share their variables with the function around them, so that a helper that knows which way to go just
-calls one of them, as Python would, and one that does not traces both (_script_runtime.py). The names at the end are
-the variables that the statement assigns and that are read later. Every part keeps its place in the user's file.
+The functions share their variables with the enclosing function. So a helper that knows the condition calls one of them,
+as Python would, and otherwise traces both (_script_runtime.py). The names at the end are the variables that the
+statement assigns and that are read later. Every part keeps its position in the user's file.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -38,7 +38,7 @@ from plait._script_flow import (
 )
 from plait._script_jumps import Jumps, load, placed
 
-# Builtins that are called as they are: they do nothing with the value of an array.
+# Builtins that are called unchanged, because they do not use the values of arrays.
 PLAIN = frozenset(
     "bytes callable delattr dict dir format frozenset getattr globals hasattr hash id isinstance issubclass "
     "iter list locals next object print property repr set setattr slice staticmethod classmethod str "
@@ -48,7 +48,7 @@ PLAIN = frozenset(
 
 
 class Names:
-    """Makes names that a function does not use. helpers is the name of the helpers."""
+    """Makes unused names. helpers is the name of the helpers."""
 
     def __init__(self, tree, resolve):
         self.taken = set(dir(builtins))
@@ -60,7 +60,7 @@ class Names:
             if isinstance(node, ast.alias):
                 self.taken.add(node.asname or node.name.partition(".")[0])
         self.resolve = resolve
-        self.functions = set()  # names of functions that were made of statements
+        self.functions = set()  # names of functions made of statements
         self.helpers = self.fresh("script")
 
     def fresh(self, name):
@@ -73,16 +73,16 @@ class Names:
 
 
 class State(NamedTuple):
-    """Variables of a statement: those that it assigns and that are read later, and what it does to them."""
+    """The variables of a statement that it assigns and that are read later, and how it changes them."""
 
     names: list
     written: list  # in place
     rebound: set
-    augmented: list  # by `x += v`, which changes lists in place and binds the names of arrays anew
+    augmented: list  # by `x += v`, which mutates lists and rebinds the names of arrays
 
 
 class Function:
-    """Rewrites one function, a FunctionDef or a Lambda, in place; functions inside it too."""
+    """Rewrites one function, a FunctionDef or a Lambda, in place, including nested functions."""
 
     def __init__(self, node, names, outer=()):
         self.names = names
@@ -92,13 +92,15 @@ class Function:
         self.outer = declared(body, ast.Nonlocal)
         own = {*self.parameters, *bound(body)} - self.globals - self.outer
         self.local = own - set(self.parameters)
-        self.visible = own | set(outer) | self.outer  # names that are no globals
-        self.regions = []  # what is bound in each branch and loop around, outermost first
+        self.visible = own | set(outer) | self.outer  # names that are not globals
+        self.regions = []  # the names bound in each enclosing branch and loop, outermost first
         self.tries = 0
         self.value, self.flags = None, set()
-        self.targets = {"return": frozenset()}  # what is live where a jump goes
-        self.found = set()  # what a loop around leaves with a value, although not every iteration
-        self.inside = set()  # what functions of branches and loops bind
+        self.targets = {"return": frozenset()}  # the names that are live at the target of a jump
+        self.found = (
+            set()
+        )  # names that an enclosing loop leaves with a value, although not every iteration does
+        self.inside = set()  # names bound by functions of branches and loops
         self.own = own
         if isinstance(node, ast.Lambda):
             node.body = Expressions(self, alone=True).visit(node.body)
@@ -109,7 +111,7 @@ class Function:
         lowered = jumps.lower(body)
         self.value, self.flags = jumps.value, jumps.flags
         self.local |= set(bound(lowered)) - self.globals - self.outer - set(self.parameters)
-        # What the caller gave and code changes in place is read by the caller.
+        # The caller may read objects that it passed and code mutates.
         kept = set(changed(lowered, self.parameters)) - rebinds(lowered)
         self.always = captured(lowered) | self.globals | self.outer | kept
         self.own = self.local | set(self.parameters)
@@ -118,7 +120,7 @@ class Function:
         node.body = [*documentation, *self._declarations(done, body[0]), *done]
 
     def _declarations(self, done, where):
-        """What makes variables of this function of those that only functions inside it assign."""
+        """Makes local variables of those that only nested functions assign."""
         at_top = set(bound([node for node in done if not getattr(node, "is_region", False)]))
         made = []
         for kind, declared_names in ((ast.Global, self.globals), (ast.Nonlocal, self.outer)):
@@ -132,7 +134,7 @@ class Function:
     # --- Statements -----------------------------------------------------------------------------
 
     def block(self, statements, after):
-        """The statements rewritten; names in after are read later."""
+        """The rewritten statements; names in after are live after them."""
         afters = []
         for statement in reversed(statements):
             afters.append(after)
@@ -189,7 +191,7 @@ class Function:
         return prelude.finish(*functions, placed(call, node.test))
 
     def _lost(self, state, exits):
-        """Variables whose values nobody reads after a branch that ends by these jumps."""
+        """Variables that are dead after a branch that ends by these jumps."""
         if exits is None:
             return []
         read = self.flags.union([self.value], *(self.targets[kind] for kind in exits))
@@ -231,11 +233,11 @@ class Function:
         return body
 
     def _found(self, node):
-        """Variables that a loop leaves with a value when it is left, and that its body does not read before."""
+        """Variables that have a value when a loop is left, and that its body does not read first."""
         return node.found - live(node.body, frozenset())
 
     def _region(self, kind, arguments, body, first, after, where):
-        """A function of a branch or loop, or None when there is nothing in it."""
+        """A function for a branch or loop, or None when it is empty."""
         if kind != "body" and all(isinstance(node, ast.Pass) for node in body):
             return None
         name = self.names.fresh(kind + "_")
@@ -261,14 +263,14 @@ class Function:
         return placed(function, where)
 
     def _state(self, code, after):
-        """Variables that code assigns and that are read later, in order of assignment."""
+        """Variables that code assigns and that are live after it, in order of assignment."""
         names = dict.fromkeys([*bound(code), *written(code, self.own)])
         names |= dict.fromkeys(sorted(self._reached(code)))
         names = [n for n in names if n in self.own and n in after | self.always]
         return State(names, written(code, self.own), rebinds(code), augmented(code, self.own))
 
     def _reached(self, code):
-        """Variables that code may assign by calling a function inside this one."""
+        """Variables that code may assign by calling a nested function."""
         has_call = any(isinstance(node, ast.Call) for top in code for node in ast.walk(top))
         return self.shared if has_call else set()
 
@@ -306,7 +308,7 @@ class Function:
         return prelude.finish(node)
 
     def _nested(self, node, after, prelude):
-        """`with`, `try` and `match` stay what they are; the blocks inside them are rewritten."""
+        """Keeps `with`, `try` and `match`, and rewrites the blocks inside them."""
         is_try = bool(getattr(node, "handlers", ()))
         self.tries += is_try
         if isinstance(node, ast.With):
@@ -369,14 +371,14 @@ class Function:
         ]
 
     def _depth(self, target):
-        """How many of the regions around change something that was made outside them."""
+        """How many of the enclosing regions mutate an object made outside them."""
         name, items = root(target)
         if name is None or (items and name in self.own):
             return 0
         return sum(name not in names for names in self.regions)
 
     def receiver(self, node):
-        """The receiver of a method that may change it."""
+        """The receiver of a method that may mutate it."""
         depth = self._depth(node)
         if not depth:
             return node
@@ -390,7 +392,7 @@ class Function:
         return self.helper("unchanged", [node, ast.Constant(text), ast.Constant(depth)])
 
     def is_bare(self, function):
-        """Whether a call of function stays as it is: plait's own and harmless builtins."""
+        """Whether a call of function stays unchanged: plait's own functions and harmless builtins."""
         name, _ = root(function)
         if name is None or name in self.visible:
             return False
@@ -420,6 +422,6 @@ def _is_plain(test):
 
 
 def _is_update(node):
-    """Whether node is `x.at[index]`, whose methods change nothing."""
+    """Whether node is `x.at[index]`, whose methods mutate nothing."""
     inner = node.value if isinstance(node, ast.Subscript) else None
     return isinstance(inner, ast.Attribute) and inner.attr == "at"

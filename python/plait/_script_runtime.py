@@ -1,7 +1,8 @@
-"""The helpers that code rewritten by plait.script calls: statements that trace where Python cannot decide.
+"""The helpers called by code that plait.script rewrites: statements that trace where Python cannot decide.
 
 Each does what Python does while it knows the values. Where a condition is traced, both branches, or the body of the
-loop, are traced once, on the variables that they share with the code around, and lax.cond and lax.while_loop run them.
+loop, are traced once, on the variables that they share with the enclosing code, and lax.cond or lax.while_loop runs
+them.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -39,12 +40,6 @@ OPERATORS = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
     "is": operator.is_, "is not": operator.is_not, "in": lambda x, y: x in y, "not in": lambda x, y: x not in y,
 }  # fmt: skip
-# What may be computed although Python would not have come to it: it cannot fail.
-HARMLESS = frozenset(
-    "abs add and atan2 broadcast_in_dim cast ceil cmp complex concatenate cos div erf exp expm1 floor imag "
-    "integer_pow iota log log1p max min mul neg not or pow real reduce rem reshape rev round select shift sin "
-    "slice sqrt stop_gradient sub tanh transpose xor".split()
-)
 
 
 def refuse_in_try(in_try, what):
@@ -62,7 +57,7 @@ def refuse_in_try(in_try, what):
 def if_(test, then, orelse, *names, lost=((), ()), in_try=False, **options):
     """`if test: then()`, `else: orelse()`; the functions assign names, which are read later.
 
-    lost are names whose values nobody reads when then, or orelse, ran: these end by a jump. options are those of
+    lost are names that are dead after then, or after orelse, because the branch ends by a jump. options are those of
     Variables.
     """
     if is_known(test):
@@ -84,7 +79,7 @@ def if_exp(test, then, orelse, names=()):
 
 
 def _branch(what, predicate, then, orelse, variables, lost=((), ())):
-    """Selects what then or orelse returns, and what they leave in the variables."""
+    """Selects the result of then or orelse, and the variables that they assign."""
     from plait import lax
 
     def trace(function, lost):
@@ -119,7 +114,7 @@ def _branch(what, predicate, then, orelse, variables, lost=((), ())):
 
 
 class _Choice:
-    """How the values that two traced branches leave become one."""
+    """How the values of two traced branches are merged."""
 
     def __init__(self, variables, what, sides, fillable):
         self.variables, self.what, self.fillable = variables, what, fillable
@@ -129,14 +124,14 @@ class _Choice:
             self.values[name], self.pairs[name] = self._plan(name, then, sides[1].values[name])
 
     def _plan(self, name, then, orelse):
-        """What is the same on both sides, and the pairs of leaves that are to be selected."""
+        """The part that is the same on both sides, and the pairs of leaves to select."""
         present = then or orelse
         if not present:
             return None, []
         if not (then and orelse):
             if name not in self.fillable:
                 return None, []
-            # Nobody reads it on the side that lacks it: a flag says so.
+            # It is dead on the side that lacks it: a flag says so.
             missing = [leaf if _is_static(leaf) else None for leaf in present.leaves]
             sides = (then.leaves, missing) if then else (missing, orelse.leaves)
             return present, list(zip(*sides))
@@ -163,7 +158,7 @@ class _Choice:
         )
 
     def arrays(self, index, outputs):
-        """What one side gives to lax.cond: the arrays of each variable."""
+        """The arrays of each variable that one side passes to lax.cond."""
         trees = {}
         for name, pairs in self.pairs.items():
             leaves = [
@@ -228,7 +223,7 @@ def while_(test, body, *names, in_try=False, **options):
 
 
 def for_(iterable, body, *names, stop=None, in_try=False, **options):
-    """`for item in iterable: body(item)` until stop(), if there is one, says so after an item."""
+    """`for item in iterable: body(item)`, ended by stop(), if given, after an item."""
     variables = lambda: Variables((body, stop), names, **options)  # noqa: E731
     items = items_of(iterable)
     if items is not None and not items.is_known:
@@ -268,7 +263,7 @@ def _run_items(items, body, stop, variables, stopped=False):
 
 
 def _run_each(iterator, body, stop, variables, stopped):
-    """The rest of a loop over Python objects, each under the condition that the loop goes on."""
+    """The rest of a loop over Python objects; each iteration runs under the condition that the loop continues."""
     for item in iterator:
         variables.before = {**variables.before, **variables.read()}
         _branch("`for`", truth(not_(stopped)), lambda: body(item), None, variables)  # noqa: B023
@@ -311,7 +306,7 @@ def _logical(name, *values):
 
 
 def _short_circuit(name, value, rest, names):
-    """`and` and `or` of a traced value: the rest is computed where Python would come to it."""
+    """`and` and `or` of a traced value: the rest is computed where Python would reach it."""
     joined = and_ if name == "logical_and" else or_
     first, *others = rest
     following = lambda: joined(first(), *others, names=names)  # noqa: E731
@@ -320,11 +315,10 @@ def _short_circuit(name, value, rest, names):
         with regions.tracing():
             jaxpr, consts = _plait.trace_region(lambda _: [following()], [])
         aval = jaxpr.out_avals[0]
-        harmless = all(equation.primitive in HARMLESS for equation in jaxpr.eqns)
         both_bools = (
             value.dtype.kind == aval.dtype.kind == "b" and value.ndim == len(aval.shape) == 0
         )
-        if harmless and both_bools:
+        if both_bools and _plait.may_speculate(jaxpr):
             return _logical(name, predicate, _plait.eval_jaxpr(jaxpr, consts)[0])
     sides = (following, lambda: value) if joined is and_ else (lambda: value, following)
     variables = Variables(rest, names)
@@ -351,7 +345,7 @@ def text(*parts):
 
 
 def assert_(test, message=None):
-    """`assert test, message()`; a traced test is checked each time that the program runs: see plait.check."""
+    """`assert test, message()`; a traced test is checked each time the program runs: see plait.check."""
     said = [message()] if message and not (is_known(test) and test) else []
     if is_known(test):
         if not test:
@@ -371,7 +365,7 @@ def assert_(test, message=None):
 
 
 def effect(kind, text, depth):
-    """Stands before a statement with an effect: an error if one of the depth statements around is traced."""
+    """Precedes a statement with an effect: an error if one of the depth enclosing statements is traced."""
     if not any(regions.traced[-depth:]):
         return
     if kind == "raise":
@@ -389,7 +383,7 @@ def effect(kind, text, depth):
 
 
 def unchanged(receiver, text, depth):
-    """The receiver of a method that may change it: an error if a traced branch would change a container."""
+    """The receiver of a method that may mutate it: an error if a traced branch would mutate a container."""
     if type(receiver) in (list, dict, set, deque, bytearray) and any(regions.traced[-depth:]):
         _plait.fail(
             "TracerError",

@@ -1,7 +1,8 @@
-"""The variables of branches and loops that plait.script traces, and what tracing leaves of them.
+"""The variables of branches and loops that plait.script traces, and their state after tracing.
 
-A branch or body is a function without arguments that shares its variables with the code around it, in cells. To trace
-it the cells are given tracers; afterwards they hold again what they held, until the statement has its results.
+A branch or body is a function without arguments that shares its variables with the enclosing code, in cells. For
+tracing, the cells are set to tracers; afterwards their previous values are restored, until the statement has its
+results.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -20,7 +21,7 @@ FUNCTION_RESULT = "the returned value"
 
 
 class Undefined:
-    """The value of a variable that a traced statement may have left without one; every use is an error."""
+    """The value of a variable that a traced statement may have left unassigned; every use is an error."""
 
     __slots__ = ("_name", "_why")
 
@@ -43,7 +44,7 @@ class Undefined:
     __str__ = __format__ = _use
 
     def __getattr__(self, attribute):
-        if attribute.startswith("__"):  # questions of libraries about what it is
+        if attribute.startswith("__"):  # introspection by libraries
             raise AttributeError(attribute)
         self._use()
 
@@ -60,7 +61,7 @@ def is_undefined(value):
 
 
 class _Regions(threading.local):
-    """The branches and loops that this thread is inside of: whether each is being traced."""
+    """The branches and loops that enclose the current code of this thread: whether each is being traced."""
 
     def __init__(self):
         self.traced = []
@@ -99,7 +100,7 @@ def type_of(value):
 
 
 def truth(value):
-    """What `if` asks of a value, as a bool array of no axes."""
+    """The truth of a value for `if`, as a bool scalar array."""
     if not isinstance(value, _plait.Array):
         return _plait.to_array(bool(value) if is_known(value) else value)
     if value.size != 1:
@@ -130,7 +131,7 @@ def _write(cell, value):
 
 
 def _own(name, value, refuse_views):
-    """A copy of a container or array that a branch may change in place, without the other seeing it."""
+    """A copy of a container or array that a branch may mutate, without effect on the other branch."""
     if type(value) is set:
         return set(value)
     if type(value) not in (list, dict, _plait.Array):
@@ -150,7 +151,7 @@ def _own(name, value, refuse_views):
 
 
 def _write_into(old, new):
-    """Changes an object in place to what new is, so that all who hold it see that; new, where it cannot be."""
+    """Mutates an object to equal new, so that all its holders see it; returns new where that is impossible."""
     if old is new or type(old) is not type(new):
         return new
     if type(old) is _plait.Array:
@@ -168,11 +169,11 @@ def _write_into(old, new):
 
 
 class Variables:
-    """The variables that functions share with the code around them.
+    """The variables that functions share with the enclosing code.
 
-    names are those that are read later, result one among them. What written names is changed in place and not bound
-    anew, what copied names may be. augmented are assigned by `x += v`, which changes containers in place and binds
-    the names of other values anew. found are those that have a value wherever they are read.
+    names are those that are read later, result one of them. Variables in written are mutated and not rebound; those in
+    copied may be both. augmented are assigned by `x += v`, which mutates containers and rebinds the names of other
+    values. found are those that have a value wherever they are read.
     """
 
     def __init__(
@@ -184,19 +185,19 @@ class Variables:
                 self.cells.update(zip(function.__code__.co_freevars, function.__closure__ or ()))
         self.names = [*names, result] if result else list(names)
         self.result = result
-        self.filled = {result, *found}  # nobody reads them where they have no value
+        self.filled = {result, *found}  # dead where they have no value
         self.before = {name: _read(cell) for name, cell in self.cells.items()}
         anew = {n for n in augmented if type(self.before.get(n)) not in CONTAINERS}
         self.written = [name for name in written if name not in anew]
         self.copied = [*copied, *(name for name in written if name in anew)]
 
     def restore(self):
-        """Gives every variable its value of before."""
+        """Restores the previous value of every variable."""
         for name, cell in self.cells.items():
             _write(cell, self.before[name])
 
     def renew(self, values):
-        """The same for the beginning of a branch or body: with these values, and containers of its own."""
+        """The same for the beginning of a branch or body: with these values, and copied containers."""
         for name, cell in self.cells.items():
             value = values.get(name, self.before[name])
             if name in self.written or name in self.copied:
@@ -213,7 +214,7 @@ class Variables:
         return {name: _read(self.cells[name]) for name in self.names}
 
     def label(self, name):
-        """What a variable is called in messages."""
+        """The name of a variable in messages."""
         return FUNCTION_RESULT if name == self.result else name or "value"
 
 
@@ -221,7 +222,7 @@ class Variables:
 
 
 class Output:
-    """An output of a traced function, by its number."""
+    """An output of a traced function, by index."""
 
     def __init__(self, index, aval):
         self.index, self.aval = index, aval
@@ -288,12 +289,12 @@ def aval_of(leaf):
 
 
 def is_same(a, b):
-    """Whether two leaves that are no arrays are one value, which nothing has to select."""
+    """Whether two leaves that are not arrays are the same value, which needs no selection."""
     return a is b or (type(a) is type(b) and isinstance(a, (*SCALARS, str, bytes)) and a == b)
 
 
 def filler(aval):
-    """Zeros of a type, for a value that nobody reads."""
+    """Zeros of a type, for a dead value."""
     from plait import numpy
 
     if aval.weak_type:

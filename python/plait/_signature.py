@@ -1,4 +1,4 @@
-"""inspect.signature of catalogued functions, made from their text when it is asked for.
+"""inspect.signature of catalogued functions, parsed from their text on demand.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -8,7 +8,7 @@ import inspect
 
 
 def signature_of(function):
-    """The inspect.Signature that the text of a builtin's signature says."""
+    """The inspect.Signature for the text of a builtin's signature."""
     text = function.__text_signature__
     arguments = ast.parse(f"def f{text}: pass").body[0].args
     parameters = []

@@ -1,4 +1,4 @@
-"""What users say of named sizes, as the C++ side takes it: constraints, buckets, bounds.
+"""Options on named sizes in the form that the C++ side takes: constraints, buckets, bounds.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -8,7 +8,7 @@ from plait._functions import integers, text_of
 
 
 def constraint_texts(transform, constraints):
-    """Texts such as "t % 8 == 0" as a list; one text stands for itself."""
+    """Texts such as "t % 8 == 0" as a list; a single text is allowed."""
     if isinstance(constraints, str):
         return [constraints]
     try:
@@ -36,7 +36,7 @@ def size_options(constraints, buckets, bound, executables):
 
 
 def _buckets(buckets):
-    """A list for each size, "" for all that have no name in it; an empty list is the powers of two."""
+    """A list for each size, "" for all others; an empty list means the powers of two."""
     if buckets is None or buckets is False:
         return {}
     if not isinstance(buckets, dict):

@@ -37,13 +37,13 @@ def instantiate(jaxpr, **sizes):
 def mask(fun, in_shapes, out_shapes=None, *, constraints=()):
     """fun on arrays padded to fixed sizes: mask(f, ["n d", "d k"])(x, w, n=3).
 
-    in_shapes has a spec for each argument (a spec alone stands for one argument), in trees like the
-    arguments' own. Values of sizes are keywords of the call; those that it does not give are the arrays' own, and ValueError
-    when it gives none. "_" is an axis that is never padded. Padding is never read and is zero in results.
-    out_shapes, specs in a tree like the results', is checked: "n-1" for max(n-1,0) too, with the constraint that
-    it is a size, n >= 1.
-    constraints say what the sizes satisfy ("n > 0", "n % 8 == 0"), as for make_jaxpr; they are checked when it
-    runs, for every example of a batch.
+    in_shapes has a spec for each argument (a single spec stands for one argument), in trees like the arguments' own.
+    Values of sizes are keywords of the call. Those that it does not give are the arrays' own; ValueError when it gives
+    none. "_" is an axis that is never padded. Padding is never read and is zero in results. out_shapes, specs in a tree
+    like the results', is checked; "n-1" also matches max(n-1,0), with the constraint n >= 1.
+
+    constraints restrict the sizes ("n > 0", "n % 8 == 0"), as for make_jaxpr; they are checked at run time, for every
+    example of a batch.
     """
     check_callable("mask", fun)
     constraints = constraint_texts("mask", constraints)

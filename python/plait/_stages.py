@@ -15,10 +15,10 @@ from plait._transforms import eval_shape
 
 @contextlib.contextmanager
 def disable_jit(disable=True):
-    """A context in which jitted functions run as they are written, so that a debugger sees every line.
+    """A context in which jitted functions run uncompiled, so that a debugger sees every line.
 
-    It holds in this thread. Loops and branches of plait.lax are Python's where their bounds and conditions are
-    known, so that these see every step; under vmap they may not be.
+    It applies to this thread. Loops and branches of plait.lax run as Python's where their bounds and conditions are
+    known, so that a debugger sees every step; under vmap they may not be known.
     """
     before = _plait.set_jit_disabled(bool(disable))
     try:
@@ -28,7 +28,7 @@ def disable_jit(disable=True):
 
 
 def _concrete(args, kwargs):
-    """The arguments with arrays in place of shapes and dtypes."""
+    """The arguments with shapes and dtypes replaced by arrays."""
     leaves, structure = flatten((args, kwargs))
     made = [
         numpy.zeros(leaf.shape, leaf.dtype) if isinstance(leaf, _plait.ShapeDtypeStruct) else leaf
@@ -61,7 +61,7 @@ class _Stage:
 
 
 class Traced(_Stage):
-    """What jit(f).trace(...) gives: .jaxpr, .out_info, .lower()."""
+    """The result of jit(f).trace(...): .jaxpr, .out_info, .lower()."""
 
     def lower(self):
         return Lowered(self._jitted, self._args, self._kwargs)
@@ -78,7 +78,7 @@ class _Program(_Stage):
 
 
 class Lowered(_Program):
-    """What jit(f).lower(...) gives: .as_text(), .cost_analysis(), .compile()."""
+    """The result of jit(f).lower(...): .as_text(), .cost_analysis(), .compile()."""
 
     def as_text(self):
         """The text of the jaxpr."""
@@ -90,7 +90,7 @@ class Lowered(_Program):
 
 @dataclasses.dataclass(frozen=True)
 class MemoryAnalysis:
-    """Bytes of one call: inputs (captured arrays among them), results, temporaries, and the peak beside inputs."""
+    """Bytes of one call: inputs (including captured arrays), results, temporaries, and the peak besides inputs."""
 
     argument_size_in_bytes: int
     output_size_in_bytes: int
@@ -99,7 +99,7 @@ class MemoryAnalysis:
 
 
 class Compiled(_Program):
-    """What .compile() gives: called with arguments of the same types, it never traces again."""
+    """The result of .compile(): called with arguments of the same types, it never traces again."""
 
     def __init__(self, jitted, args, kwargs):
         super().__init__(jitted, args, kwargs)

@@ -14,11 +14,11 @@ from plait import _plait
 def variable(value):
     """A variable with this value, a real floating-point array: operations on it are recorded.
 
-    y.backward() adds the derivative of y to x.grad for every variable x that y was made of. The numbers are
-    those of plait.grad, to the bit. vmap, grad and jit of functions that use variables are recorded too.
+    y.backward() adds the derivative of y to x.grad for every variable x on which y depends. The numbers are those of
+    plait.grad, to the bit. vmap, grad and jit of functions that use variables are recorded too.
 
-    Writing to a variable (x[i] = v, x += v) is an error while it is recorded, since its gradient is that of one
-    value; under plait.no_grad() it updates the variable.
+    Writing to a variable (x[i] = v, x += v) is an error while operations are recorded, because its gradient is that of
+    one value; under plait.no_grad() it updates the variable.
 
     DtypeError for integers and complex numbers, TracerError for a traced value.
     """

@@ -33,7 +33,7 @@ class ClosedJaxpr:
 
     @property
     def in_avals(self):
-        """Types of the arguments, without what was captured."""
+        """Types of the arguments, without captured arrays."""
         avals = self.jaxpr.in_avals
         return avals[: len(avals) - len(self.consts)]
 
@@ -56,12 +56,12 @@ class ClosedJaxpr:
 def make_jaxpr(fun, static_argnums=(), *, return_shape=False, constraints=()):
     """A function that returns the jaxpr of fun for arguments: arrays, shapes with dtypes, or specs.
 
-    A spec is text that names sizes: "n d" is float32, "i32[n d]" says the dtype, "_" is a size of the call.
-    With return_shape=True it returns the tree of the result's types too.
+    A spec is text that names sizes: "n d" is float32, "i32[n d]" gives the dtype, "_" is a size of the call. With
+    return_shape=True it returns the tree of the result's types too.
 
-    constraints are texts on these sizes: "b > 0", "t <= 512", "n <= m" are orders, which decide what fun asks
-    of sizes; they stand in the jaxpr, and calls are checked against them. "t % 8 == 0" makes t 8*t_8, so that
-    reshape(t // 8, 8) fits. ValueError for a text that is no comparison of these sizes.
+    constraints are texts on these sizes. "b > 0", "t <= 512", "n <= m" are orders, which decide comparisons that fun
+    makes of sizes; they are part of the jaxpr, and calls are checked against them. "t % 8 == 0" replaces t by 8*t_8, so
+    that reshape(t // 8, 8) fits. ValueError for a text that is not a comparison of these sizes.
     """
     check_callable("make_jaxpr", fun)
     constraints = constraint_texts("make_jaxpr", constraints)
@@ -92,20 +92,20 @@ def make_jaxpr(fun, static_argnums=(), *, return_shape=False, constraints=()):
 
 
 def eval_shape(fun, *args, **kwargs):
-    """The tree of shapes and dtypes that fun(*args, **kwargs) returns, computed without numbers."""
+    """The tree of shapes and dtypes that fun(*args, **kwargs) returns, inferred without computation."""
     return make_jaxpr(fun, return_shape=True)(*args, **kwargs)[1]
 
 
 def vmap(
     fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None, *, chunk=None
 ):
-    """fun applied to every example: in_axes says which axis of each argument counts examples.
+    """fun applied to every example: in_axes gives the batch axis of each argument.
 
-    in_axes and out_axes are integers, None (not mapped), or prefixes of the trees of arguments and results,
-    such as ({"w": None, "b": 0}, 1). Keyword arguments are mapped over axis 0. axis_size is needed when
-    nothing is mapped. chunk bounds how many examples are in memory at once.
+    in_axes and out_axes are integers, None (not mapped), or prefixes of the trees of arguments and results, such as
+    ({"w": None, "b": 0}, 1). Keyword arguments are mapped over axis 0. axis_size is needed when nothing is mapped.
+    chunk limits the number of examples in memory at once.
 
-    ShapeError when arguments disagree on the number of examples, IndexError for an axis that is not there.
+    ShapeError when arguments disagree on the number of examples, IndexError for an axis out of range.
     """
     check_callable("vmap", fun)
     del axis_name, spmd_axis_name
@@ -192,38 +192,37 @@ def jit(
 ):
     """fun, traced once for each signature of its arguments, and compiled.
 
-    What fun reads from outside is followed. Arrays that it captures are inputs, read again at every call. What
-    else its code and the functions that it calls read by name, attribute, key, index or iteration is compared at
-    every call, and a change makes a new trace, of which f.cache.last_miss speaks: numbers, strings, enums, slices,
-    dtypes, the lengths and keys of containers, classes of objects, functions by their code. NumPy arrays are read
-    where they lie; those that NumPy itself computes with (W * 2, W.sum(), a mask) are compared by their bytes, and
-    are an error above 1 MB. An array that fun reads through float(), bool() or np.asarray() is compared by its
-    bytes too. Not followed is what calls give that depend on more than these: iterators and generators, files,
-    clocks, random numbers, libraries; arrays from there are listed in f.cache.frozen.
+    What fun reads from outside is tracked. Arrays that it captures are inputs, which are read again at every call.
+    Everything else that its code and the functions it calls read by name, attribute, key, index or iteration is
+    compared at every call, and a change makes a new trace, which f.cache.last_miss explains: numbers, strings, enums,
+    slices, dtypes, the lengths and keys of containers, classes of objects, functions by their code. NumPy arrays are
+    read in place; those with which NumPy itself computes (W * 2, W.sum(), a mask) are compared by their bytes, and are
+    an error above 1 MB. An array that fun reads through float(), bool() or np.asarray() is compared by its bytes too.
+    Results of calls that depend on more than these are not tracked: iterators and generators, files, clocks, random
+    numbers, libraries; arrays from there are listed in f.cache.frozen.
 
-    Static arguments are part of the signature.
-    Donated arguments give their memory to results and cannot be used after the call. With sizes, a spec for
-    each argument ("n d", "i32[n]", "_", None for all from the call, or trees of them), one trace serves every
-    value of the named sizes: jit(f, sizes=("b 784", None)). constraints say what these satisfy, as for
-    make_jaxpr, and are checked at each call.
+    Static arguments are part of the signature. Donated arguments give their memory to results and cannot be used after
+    the call. With sizes, a spec for each argument ("n d", "i32[n]", "_", None for all from the call, or trees of them),
+    one trace serves every value of the named sizes: jit(f, sizes=("b 784", None)). constraints restrict these sizes, as
+    for make_jaxpr, and are checked at each call.
 
-    At the sizes of a call the trace runs as an executable of its own; so many as executables are kept, and
-    the one used longest ago goes first. buckets=True pads arrays to the next power of two and masks the
-    padding, so that few executables serve all sizes; a list [16, 64] says the buckets, a dict of lists or True
-    for which sizes. bound={"b": 512} pads to one executable. f.explain says which, and what padding costs. A
-    loaded function needs no sizes: jit(program.predict, buckets=True) takes those it was saved with.
+    At the sizes of a call the trace runs as an executable of its own; at most `executables` are kept, and the least
+    recently used goes first. buckets=True pads arrays to the next power of two and masks the padding, so that few
+    executables serve all sizes; a list [16, 64] gives the buckets, and a dict of lists or True gives them by size.
+    bound={"b": 512} pads to one executable. f.explain says which of these applies, and what padding costs. A loaded
+    function needs no sizes: jit(program.predict, buckets=True) takes those with which it was saved.
 
-    The first calls run at once, on libraries and loops compiled before; loops generated for the program
-    compile on a thread of their own once the program has run for as long as that takes, give the same bits, and
-    take over between calls, and between steps of a loop. A program whose loops are known to run longer than it
-    compiles is compiled first. With wait, every first call waits; f.compile_for(*args) compiles now and does not run.
+    The first calls run at once, on libraries and prebuilt loops. Once the program has run for as long as compilation
+    takes, generated loops compile on a separate thread. They give the same bits, and take over between calls, and
+    between steps of a loop. A program whose loops are known to run longer than compilation is compiled first. With
+    wait, every first call waits; f.compile_for(*args) compiles now without running.
 
-    Ctrl-C, and every other signal with a handler, is heard between kernels and between steps of loops, and what the
-    handler raises ends the call: results are lost, donated arguments too.
+    Ctrl-C, and every other signal with a handler, is handled between kernels and between steps of loops, and an
+    exception of the handler ends the call: results and donated arguments are lost.
 
-    ShapeError when an array does not fit its spec, sizes of one name disagree, a constraint does not hold, or
-    a size is beyond its bound or the last bucket. TracerError when fun reads more objects than can be compared,
-    or NumPy computes with a large array.
+    ShapeError when an array does not fit its spec, sizes of one name disagree, a constraint does not hold, or a size is
+    beyond its bound or the last bucket. TracerError when fun reads more objects than can be compared, or NumPy computes
+    with a large array.
     """
     if fun is None:
         return functools.partial(
@@ -269,17 +268,17 @@ def jit(
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
         try:
             setattr(jitted, attribute, getattr(fun, attribute))
-        except Exception:  # an object that has no such attribute, or fails to say
+        except Exception:  # an object that lacks the attribute, or fails to give it
             pass
     jitted.__wrapped__ = fun
     return jitted
 
 
 def _parameters(fun):
-    """Names of the parameters that can be given by position, and of all; None for those that are not known."""
+    """Names of the parameters that can be given by position, and of all; None where they are not known."""
     try:
         parameters = inspect.signature(fun).parameters.values()
-    except Exception:  # a function that does not say what it takes
+    except Exception:  # a function without a signature
         return [], None
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     positional = [parameter.name for parameter in parameters if parameter.kind in kinds]
@@ -289,7 +288,7 @@ def _parameters(fun):
 
 
 def _numbers_and_names(what, numbers, names, positional, known):
-    """Positions and names that mean the same arguments, however they are passed."""
+    """Positions and names that select the same arguments, however they are passed."""
     numbers = list(integers("jit", f"{what}_argnums", () if numbers is None else numbers))
     names = list(texts("jit", f"{what}_argnames", () if names is None else names))
     wrong = [

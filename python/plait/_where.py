@@ -10,11 +10,11 @@ from plait._plait import unflatten
 
 
 def where_functions(condition, f, g, *xs):
-    """f(*xs) where condition is true, else g(*xs), element by element: what numpy.where calls given functions.
+    """f(*xs) where condition is true, else g(*xs), element by element: numpy.where with functions.
 
     condition and the arrays of xs, which may be trees, are broadcast to one shape, and f and g get scalars. They return
-    trees of scalars of one structure and dtype; one of them may be an array or a number instead. The function that
-    an element does not take contributes exactly zero to derivatives, of any order, and never NaN.
+    trees of scalars of one structure and dtype; one of them may be an array or a number instead. The function that an
+    element does not take contributes exactly zero to derivatives of any order, and never NaN.
     """
     fun = f if callable(f) else g
     (condition,), _, _ = _leaves("where", fun, "the condition", condition)

@@ -22,21 +22,21 @@ class LaneWork(_NamedTuple):
 
 
 def lane_work():
-    """What vmapped cond, switch and while_loop have cost so far, in all threads, forwards and backwards.
+    """The cost of vmapped cond, switch and while_loop so far, in all threads, forwards and backwards.
 
-    Bodies run on the examples that need them, rounded up to the batch's size halved some times: `all` is at most
-    twice `live`, but for mode="select", which is not counted.
+    Bodies run on the examples that need them, padded to the batch's size halved a number of times: `all` is at most
+    twice `live`, except for mode="select", which is not counted.
     """
     return LaneWork(*_plait.lane_work())
 
 
 def callback(callback, *args, ordered=False, **kwargs):
-    """Calls callback(*args, **kwargs) each time the program runs, for its effect; what it returns is dropped.
+    """Calls callback(*args, **kwargs) each time the program runs, for its effect; its result is dropped.
 
-    Arrays in args and kwargs, which are trees, arrive as NumPy arrays; other leaves as they are. Under jit it is called
-    at each run, in the order of the program (ordered says nothing more); under vmap once for each example; under mask
-    with the real elements; under differentiation with the values. DtypeError when callback is no function; HostError,
-    when the program runs, where it raises, with that as its cause.
+    Arrays in args and kwargs, which are trees, arrive as NumPy arrays; other leaves are passed as they are. Under jit
+    it is called at each run, in program order (with or without ordered); under vmap once for each example; under mask
+    with the real elements; under differentiation with the values. DtypeError when callback is not a function; HostError
+    at run time where it raises, with that as its cause.
     """
     from plait._functions import check_callable, name_of
 
@@ -49,10 +49,10 @@ def callback(callback, *args, ordered=False, **kwargs):
 
 
 def print(fmt, *args, ordered=False, **kwargs):
-    """Prints fmt.format(*args, **kwargs) with the values of arrays each time the program runs, as callback does.
+    """Prints fmt.format(*args, **kwargs) with the values of arrays each time the program runs, like callback.
 
     Under jit the text appears at each run; under vmap once for each example; padding is not printed. DtypeError when
-    fmt is no string.
+    fmt is not a string.
     """
     if not isinstance(fmt, str):
         _plait.fail(
@@ -69,14 +69,13 @@ def print(fmt, *args, ordered=False, **kwargs):
 
 
 def breakpoint(*, num_frames=None, ordered=False, stdin=None, stdout=None):
-    """Opens a prompt each time the program gets here, under jit too, with the values that variables have there.
+    """Opens a prompt each time the program reaches this point, under jit too, with the current values of variables.
 
-    The prompt is that of pdb, as far as a compiled program goes: `p`, `pp`, `a` (variables), `l`, `w`, `u` and `d` (the
-    frames that called, num_frames of them at most), `c` goes on, `q` ends the call with KeyboardInterrupt; anything
-    else is evaluated. Arrays are NumPy arrays; changing one changes nothing in the program. Variables of frames outside
-    the transformed function are as they were when it was traced. As with callback, under vmap it opens once for each
-    example, under mask with the real elements, and under differentiation with the values. stdin and stdout stand for
-    the terminal.
+    The prompt is like pdb's, as far as a compiled program allows: `p`, `pp`, `a` (variables), `l`, `w`, `u` and `d`
+    (the calling frames, at most num_frames), `c` continues, `q` ends the call with KeyboardInterrupt; anything else is
+    evaluated. Arrays are NumPy arrays; changing one does not affect the program. Variables of frames outside the
+    transformed function have their values from tracing. As with callback, under vmap it opens once for each example,
+    under mask with the real elements, and under differentiation with the values. stdin and stdout replace the terminal.
     """
     frames, inner = _breakpoint.frames_here(2, num_frames)
     arrays, together = _breakpoint.taken_apart(frames, inner)

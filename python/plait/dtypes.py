@@ -1,4 +1,4 @@
-"""Dtypes: what they promote to, how they are ordered. They are NumPy's, and ml_dtypes' for bfloat16.
+"""Dtypes: their promotion and their hierarchy. They are NumPy's, and ml_dtypes' for bfloat16.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -16,21 +16,21 @@ __all__ = [
 
 
 class prng_key(_np.generic):
-    """The kind of dtypes of random keys in JAX. Keys are uint32[2] here, so that no dtype is of it."""
+    """The kind of random-key dtypes in JAX. Keys are uint32[2] here, so no dtype is of this kind."""
 
 
 def canonicalize_dtype(dtype, allow_extended_dtype=False):
-    """dtype as a NumPy dtype. plait never narrows: float64 stays float64. DtypeError for what is none."""
+    """dtype as a NumPy dtype. plait never narrows: float64 stays float64. DtypeError for anything else."""
     return _plait.as_dtype(dtype)
 
 
 def issubdtype(a, b):
-    """Whether a dtype lies below another in NumPy's tree, as numpy.issubdtype; no dtype lies below prng_key."""
+    """Whether a dtype is below another in NumPy's hierarchy, like numpy.issubdtype; no dtype is below prng_key."""
     return _numpy.issubdtype(a, b)
 
 
 def result_type(*args, return_weak_type_flag=False):
-    """The dtype of an operation on arrays, numbers and dtypes, with the flag whether it is weak if asked for."""
+    """The dtype of an operation on arrays, numbers and dtypes; with a flag for weakness if requested."""
     dtype = _plait.result_type(*args)
     if not return_weak_type_flag:
         return dtype

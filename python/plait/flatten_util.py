@@ -11,11 +11,11 @@ __all__ = ["ravel_pytree"]
 
 
 def ravel_pytree(pytree):
-    """(vector, unravel): the leaves of a tree in a row, and the function that gives the tree back.
+    """(vector, unravel): the leaves of a tree concatenated, and the function that restores the tree.
 
-    The leaves are arrays or numbers; the vector has the dtype that they promote to, float32 for a tree without
-    leaves. unravel(vector) takes a vector of that size and dtype (under any transform) and gives each leaf its own
-    shape and dtype; ShapeError or DtypeError for another vector. TreeError for a leaf that is no array.
+    The leaves are arrays or numbers; the vector has the dtype to which they promote, float32 for a tree without leaves.
+    unravel(vector) takes a vector of that size and dtype (under any transform) and gives each leaf its own shape and
+    dtype; ShapeError or DtypeError for another vector. TreeError for a leaf that is not an array.
     """
     from plait import numpy
     from plait._functions import to_arrays

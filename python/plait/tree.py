@@ -29,7 +29,7 @@ def flatten(tree, is_leaf=None):
 
 
 def unflatten(treedef, leaves):
-    """The tree of this structure with these leaves, a sequence. TreeError when there are not so many."""
+    """The tree of this structure with these leaves, a sequence. TreeError for a wrong number of leaves."""
     return _plait.unflatten(treedef, leaves)
 
 
@@ -64,14 +64,14 @@ def all_leaves(iterable, is_leaf=None):
 
 
 def map(f, tree, *rest, is_leaf=None):
-    """The tree of f(leaf, *leaves of the other trees at the same place)."""
+    """The tree of f(leaf, *corresponding leaves of the other trees)."""
     values, treedef = flatten(tree, is_leaf)
     columns = [values] + [treedef.flatten_up_to(other) for other in rest]
     return unflatten(treedef, [f(*row) for row in zip(*columns)])
 
 
 def reduce(function, tree, initializer=..., is_leaf=None):
-    """function folded over the leaves from the left."""
+    """Reduces the leaves with function, from the left."""
     values = leaves(tree, is_leaf)
     return (
         _functools.reduce(function, values)
@@ -81,7 +81,7 @@ def reduce(function, tree, initializer=..., is_leaf=None):
 
 
 def reduce_associative(operation, tree, *, identity=..., is_leaf=None):
-    """operation, which is associative, over the leaves, in pairs."""
+    """Reduces the leaves pairwise with operation, which is associative."""
     values = leaves(tree, is_leaf)
     if not values:
         if identity is ...:
@@ -104,7 +104,7 @@ def all(tree, *, is_leaf=None):
 
 
 def transpose(outer_treedef, inner_treedef, pytree_to_transpose):
-    """A tree of trees with the inner structure outside."""
+    """A tree of trees transposed, with the inner structure outside."""
     values, treedef = flatten(pytree_to_transpose)
     inner_size, outer_size = inner_treedef.num_leaves, outer_treedef.num_leaves
     if len(values) != inner_size * outer_size:
@@ -167,7 +167,7 @@ class GetAttrKey(_Key):
 
 
 class FlattenedIndexKey(_Key):
-    """The number of a child of a registered class without keys of its own."""
+    """The index of a child of a registered class without keys."""
 
     key = property(lambda self: self._value)
 
@@ -205,7 +205,7 @@ def flatten_with_path(tree, is_leaf=None):
 
 
 def map_with_path(f, tree, *rest, is_leaf=None):
-    """The tree of f(path, leaf, *leaves of the other trees at the same place)."""
+    """The tree of f(path, leaf, *corresponding leaves of the other trees)."""
     pairs, treedef = flatten_with_path(tree, is_leaf)
     columns = [treedef.flatten_up_to(other) for other in rest]
     return unflatten(

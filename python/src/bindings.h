@@ -9,7 +9,7 @@
 
 #include <plait/base/argument_names.h>
 #include <plait/base/tree.h>
-#include <plait/catalogue.h>
+#include <plait/functions/catalogue.h>
 #include <plait/trace/trace.h>
 
 #include <pybind11/pybind11.h>
@@ -77,12 +77,13 @@ inline py::object owned(PyObject* object) {
   return py::reinterpret_steal<py::object>(object);
 }
 inline py::object borrowed(PyObject* object) { return py::reinterpret_borrow<py::object>(object); }
-// A Python object kept by C++ that may be let go of by any thread.
+// A Python object that C++ holds. Any thread may release it, with the GIL or without.
 std::shared_ptr<void> share(py::object object);
 std::string type_name_of(PyObject* object);
-// A str of Python; what UTF-8 cannot say is written as an escape.
+// A str of Python; what UTF-8 cannot encode becomes an escape.
 std::string utf8_of(PyObject* text);
-// Makes a class one that only plait makes values of: Class.__new__(Class) would hold none.
+// Takes a class's constructor away: plait's functions make its values, and one that
+// Class.__new__(Class) made would hold none.
 void forbid_construction(py::handle type);
 // Python's text of an object, cut to a readable length.
 std::string text_of(PyObject* object);
@@ -111,8 +112,8 @@ inline const Array& array_of(PyObject* object) {
 }
 PyObject* wrap(Array array);  // new reference
 inline py::object to_python(Array array) { return owned(wrap(std::move(array))); }
-// Counts the arrays that are made in the current trace while it lives and are not let go of. Needs
-// the GIL throughout; counts of several threads may overlap.
+// Counts the arrays that were made in the current trace since it was constructed and are still
+// alive. Needs the GIL throughout; counts of several threads may overlap.
 class LivingArrays {
  public:
   LivingArrays();
@@ -137,13 +138,15 @@ void check_nothing_left(const py::object& function, const py::list& objects);
 struct Role {
   std::string_view function = {}, parameter = {};
   std::string to_string() const;
+  std::string prefix() const;  // of a message: "numpy.sum: argument 'a': ", or nothing
 };
 // An array from anything array-like. Numbers of Python are weak, and so are scalars of NumPy whose
 // dtype is float64, int64 or complex128. Lists are strong, of the default dtype unless something in
 // them has a strong one; ValueError where an integer does not fit. NumPy arrays are copied unless
-// nobody can write to them. DtypeError for what is none.
+// nobody can write to them. DtypeError for anything else.
 Array to_array(PyObject* object, const Role& role = {});
-// The same for what surely is one, such as an operand of an operator; nothing otherwise.
+// The same for an operand of an operator; nothing where its type does not say that it is an array,
+// so that Python asks the other operand.
 std::optional<Array> to_operand(PyObject* object);
 [[noreturn]] void throw_no_array(PyObject* object, const Role& role, const std::string& why = {});
 bool is_numpy_array(PyObject* object);
@@ -153,14 +156,14 @@ bool is_numpy_dtype(PyObject* object);
 bool is_array_like(PyObject* object);
 // A NumPy array of the value; memory is shared (read-only) unless copy is asked for.
 py::object to_numpy(const Array& array);
-// Arrays made of NumPy arrays while a jit trace runs, so that it can find them again, and arrays
-// whose values Python read meanwhile: see captures.
+// Recorded while jit traces: arrays made of NumPy arrays, so that they can be found again, and
+// arrays whose values Python read. See captures.h.
 struct Conversions {
   std::vector<std::pair<Array, py::object>> made;
   Arrays read;
 };
 extern thread_local Conversions* conversions;
-// The array, whose values become Python's.
+// The array; records that Python reads its values.
 inline const Array& read_by_python(const Array& array) {
   if (conversions && array.is_concrete()) conversions->read.push_back(array);
   return array;
@@ -188,7 +191,6 @@ py::object from_argument(const Argument& argument);
 
 // The catalogued function that a builtin object calls; null for other objects.
 const FunctionInfo* function_of(PyObject* object);
-py::object call_catalogue(const FunctionInfo& info, std::span<PyObject* const> arguments);
 
 // --- Trees (pytree.cpp) --------------------------------------------------------------------------
 
@@ -213,16 +215,17 @@ const Jaxpr& jaxpr_of(py::handle object);
 // others can only be named, as the text of a jaxpr names them.
 enum class Callables { objects, names };
 py::dict params_object(const Params& params, Callables callables);
-// A Python function of a list of arrays that returns a list of array-likes. Leaving values of the
-// trace behind, where the function can be reached, is an error, unless it is a part of a function.
+// A Python function of a list of arrays that returns a list of array-likes. It is an error when a
+// value of the trace can still be reached from a whole function afterwards; a part, such as the
+// body of a loop, may leave values to the function around it.
 enum class Traces { function, part };
 Function to_function(py::object callable, std::string what, Traces traces = Traces::function);
 // Names of arguments from a Python function of their number; it must outlive them.
 ArgumentNames::Name to_names(const py::object& place);
 Arrays to_arrays(py::handle sequence);
 py::list from_arrays(std::span<const Array> arrays);
-// Estimated work of a program in elements touched: whether to let go of the GIL.
-std::int64_t work_of(const Jaxpr& jaxpr);
+// Whether a program runs so long that other threads should have the GIL meanwhile.
+bool is_worth_releasing_gil(const Jaxpr& program);
 
 // --- Parts of the module -------------------------------------------------------------------------
 
@@ -236,6 +239,9 @@ void add_builtin(py::module_& module);
 void add_pytree(py::module_& module);
 void add_jaxpr(py::module_& module);
 void add_flat(py::module_& module);
+void add_custom(py::module_& module);
+void add_checkpoint(py::module_& module);
+void add_traced(py::module_& module);
 void add_control(py::module_& module);
 void add_jit(py::module_& module);
 void add_interchange(py::module_& module);
@@ -247,5 +253,9 @@ void add_host_call(py::module_& module);
 void add_checks(py::module_& module);
 void add_where(py::module_& module);
 void add_autocast(py::module_& module);
+void add_profile(py::module_& module);
+void add_inspect(py::module_& module);
+void add_rewrite(py::module_& module);
+void add_interrupts();
 
 }  // namespace plait::python

@@ -3,13 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
-namespace plait::python {
-void add_inspect(py::module_& module);  // inspect.cpp
-void add_interrupts();                  // interrupt.cpp
-void add_profile(py::module_& module);  // profile.cpp
-void add_rewrite(py::module_& module);  // rewrite.cpp
-}  // namespace plait::python
-
 PYBIND11_MODULE(_plait, module) {
   using namespace plait::python;
   module.doc() = "The C++ side of plait.";
@@ -24,6 +17,9 @@ PYBIND11_MODULE(_plait, module) {
   add_pytree(module);
   add_jaxpr(module);
   add_flat(module);
+  add_custom(module);
+  add_checkpoint(module);
+  add_traced(module);
   add_control(module);
   add_jit(module);
   add_interchange(module);

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <plait/compile/backend.h>
-#include <plait/kernels.h>
-#include <plait/ops.h>
 #include <plait/plait.h>
+#include <plait/primitives/kernels.h>
+#include <plait/primitives/primitives.h>
 
 #include <cstdlib>
 #include <cstring>

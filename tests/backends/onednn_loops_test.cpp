@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <plait/plait.h>
-#include <plait/transforms.h>
+#include <plait/transforms/transforms.h>
 
 #include <array>
 

@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <plait/base/pool.h>
-#include <plait/composites.h>
-#include <plait/nn.h>
+#include <plait/functions/nn.h>
 #include <plait/plait.h>
+#include <plait/rules/interpret.h>
+#include <plait/transforms/composites.h>
 
 #include <array>
 #include <atomic>

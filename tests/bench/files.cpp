@@ -4,9 +4,9 @@
 // trace.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
-#include <plait/numpy.h>
+#include <plait/functions/numpy.h>
 #include <plait/plait.h>
-#include <plait/program.h>
+#include <plait/program/program.h>
 #include <unistd.h>
 
 #include <algorithm>

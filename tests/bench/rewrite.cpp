@@ -3,7 +3,7 @@
 // none matches; and of a builder that begins with the program and closes it.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/plait.h>
-#include <plait/rewrite.h>
+#include <plait/rewriting/rewrite.h>
 
 #include <algorithm>
 #include <chrono>

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <plait/plait.h>
+#include <plait/rules/interpret.h>
 
 #include <cmath>
 #include <cstring>
 
 #include "../same_bits.h"
-#include "compile/outer_products.h"
+#include "compile/passes/outer_products.h"
 
 using namespace plait;
 

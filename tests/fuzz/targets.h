@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <plait/program.h>
+#include <plait/program/program.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -78,7 +78,7 @@ def control(path):
         )
 
     def mixed(x, i):
-        y = lax.cond(jnp.sum(x) > 0, jnp.cumsum, lambda v: v[::-1], x)
+        y = lax.cond(jnp.sum(x) > 0, jnp.cumsum, lambda v: clipped(v[::-1]), x)
         z = lax.switch(i, [jnp.sort, lambda v: -v, plait.jit(jnp.tanh)], y)
         return plait.grad(lambda v: jnp.sum(clipped(v) * z))(x), z.at[jnp.asarray([0, 2])].add(1.0)
 

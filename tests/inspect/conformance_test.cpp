@@ -1,7 +1,7 @@
 // Conformance: the backends that there are obey the laws, and a backend with one flaw does not.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
-#include <plait/conformance.h>
+#include <plait/inspect/conformance.h>
 #include <plait/plait.h>
 
 #include <cmath>

@@ -2,12 +2,12 @@
 // shared completely. What a browser makes of it is tested in tests/python/test_draw.py.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
-#include <plait/api.h>
 #include <plait/base/progress.h>
-#include <plait/draw.h>
-#include <plait/numpy.h>
-#include <plait/profile.h>
-#include <plait/specs.h>
+#include <plait/functions/numpy.h>
+#include <plait/inspect/draw.h>
+#include <plait/inspect/profile.h>
+#include <plait/transforms/api.h>
+#include <plait/transforms/specs.h>
 
 #include <chrono>
 #include <thread>

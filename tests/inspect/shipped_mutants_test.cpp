@@ -2,9 +2,9 @@
 // fault, of the kinds that such kernels have, and conformance must find and name it.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
-#include <plait/conformance.h>
-#include <plait/kernels.h>
+#include <plait/inspect/conformance.h>
 #include <plait/plait.h>
+#include <plait/primitives/kernels.h>
 
 #include <algorithm>
 #include <cmath>

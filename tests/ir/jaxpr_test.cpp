@@ -1,7 +1,7 @@
 // Jaxprs: canonical order, text and its inverse, the checker, instantiation.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include <string>
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <plait/plait.h>
+#include <plait/rules/interpret.h>
 
 #include <string>
 

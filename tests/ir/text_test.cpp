@@ -2,7 +2,7 @@
 // with the place in it.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include <string>
 

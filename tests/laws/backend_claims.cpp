@@ -10,9 +10,9 @@ Support accepts(const Backend& backend, const Case& one) {
   const Jaxpr program = make_jaxpr(one.function(), one.avals()).jaxpr;
   Support answer = Support::no("its program does not hold it");
   for (const Equation& equation : program->equations) {
-    const bool is_it =
-        one.primitive ? *equation.primitive == *one.primitive
-                      : equation.params.has("symbol") && equation.params.text("symbol") == one.name;
+    const bool is_it = one.primitive ? *equation.primitive == *one.primitive
+                                     : *equation.primitive == composite_p &&
+                                           equation.params.text("symbol") == one.name;
     if (!is_it) continue;
     std::vector<Aval> inputs, outputs;
     for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));

@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-#include <plait/tolerance.h>
+#include <plait/inspect/tolerance.h>
 #include "laws.h"
 
 namespace plait::laws {

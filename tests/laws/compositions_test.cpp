@@ -1,7 +1,7 @@
 // Random compositions of transforms to depth 3 agree with the plain function.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
-#include <plait/families.h>
+#include <plait/primitives/families.h>
 
 #include <cstdlib>
 

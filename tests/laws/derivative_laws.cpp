@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <plait/tolerance.h>
+#include <plait/inspect/tolerance.h>
 #include "laws.h"
 
 namespace plait::laws {

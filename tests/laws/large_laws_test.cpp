@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <plait/compile/backend.h>
-#include <plait/run.h>
-#include <plait/wait.h>
+#include <plait/compile/compile.h>
+#include <plait/trace/wait.h>
 
 #include <algorithm>
 #include <map>

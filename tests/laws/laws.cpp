@@ -19,6 +19,8 @@ const std::vector<Law> all_laws = {
     {"eval", bind_is_eval},
     {"fold", fold_is_eval},
     {"dtype", dtypes_agree},
+    {"commute", operands_commute},
+    {"put", put_is_shown},
     {"check", programs_check},
     {"text", text_is_exact},
     {"abstract", abstract_is_true},

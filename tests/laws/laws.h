@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/inspect/samples.h>
 #include <plait/plait.h>
-#include <plait/samples.h>
 
 namespace plait::laws {
 
@@ -52,6 +52,10 @@ Verdict bind_is_eval(const Case& one);
 Verdict fold_is_eval(const Case& one);
 // Other dtypes give what float64 gives.
 Verdict dtypes_agree(const Case& one);
+// Where the primitive commutes, its operands may change places, to the bit.
+Verdict operands_commute(const Case& one);
+// What is put into a view is what it shows then, and nothing else changes, to the bit.
+Verdict put_is_shown(const Case& one);
 
 // --- Programs (program_laws.cpp) -----------------------------------------------------------------
 

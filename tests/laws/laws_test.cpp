@@ -5,6 +5,14 @@
 #include <algorithm>
 #include <map>
 
+#include <plait/rules/bodies.h>
+#include <plait/rules/commute.h>
+#include <plait/rules/diverge.h>
+#include <plait/rules/interpret.h>
+#include <plait/rules/prune.h>
+#include <plait/rules/put.h>
+#include <plait/rules/steps.h>
+
 #include "laws.h"
 
 using namespace plait;
@@ -26,6 +34,50 @@ void check_law(std::string_view name) {
 }
 
 }  // namespace
+
+TEST_CASE("a primitive that holds jaxprs says which run, on what, and what of them is dead code") {
+  for (const PrimitiveInfo* info : primitives_under_law()) {
+    CAPTURE(info->primitive->name());
+    for (const Sample& sample : rule<Samples> (*info->primitive)()) {
+      if (!holds_bodies(sample.params)) continue;
+      REQUIRE(Bodies::table().find(*info->primitive));
+      CHECK(Prune::table().origin(*info->primitive));
+      CHECK(Diverge::table().origin(*info->primitive));
+      CHECK(Steps::table().origin(*info->primitive));
+      for (const Body& body : (*Bodies::table().find(*info->primitive))(sample.params)) {
+        CHECK(body.operands.size() == std::size_t(body.jaxpr->num_binders));
+        for (const int operand : body.operands) {
+          CHECK(operand >= Body::carried);
+          CHECK(operand < int(sample.inputs.size()));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the steps of every primitive that holds jaxprs are runs of its bodies") {
+  for (const PrimitiveInfo* info : primitives_under_law()) {
+    CAPTURE(info->primitive->name());
+    const Steps::Rule* steps = Steps::table().find(*info->primitive);
+    if (!steps) continue;
+    for (const Case& one : cases_of(*info->primitive)) {
+      const Arrays inputs = one.values();
+      const std::vector<std::int64_t> element(4, 0);
+      int num_runs = 0;
+      (*steps)(inputs, one.params, element, [&](const Steps::Run& run) {
+        ++num_runs;
+        const std::span<const Aval> wanted = run.body->input_avals();
+        REQUIRE(run.inputs.size() == wanted.size());
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+          CHECK(run.inputs[i].shape() == wanted[i].shape);
+          CHECK(run.inputs[i].dtype() == wanted[i].dtype);
+        }
+        return eval_jaxpr(run.body, run.inputs);
+      });
+      CHECK(num_runs > 0);
+    }
+  }
+}
 
 TEST_CASE("every primitive has samples") {
   for (const PrimitiveInfo* info : primitives_under_law()) {
@@ -56,6 +108,16 @@ TEST_CASE("every kernel agrees with the decomposition of its primitive") { check
 TEST_CASE("applying a primitive is running its kernel, whatever the strides") { check_law("eval"); }
 TEST_CASE("folding literals is running the kernel") { check_law("fold"); }
 TEST_CASE("every dtype that a primitive takes gives what float64 gives") { check_law("dtype"); }
+TEST_CASE("operands of what commutes may change places") { check_law("commute"); }
+TEST_CASE("what is put into a view is what it shows, and nothing else changes") {
+  check_law("put");
+}
+TEST_CASE("every primitive that aliases its operand says how it is written through") {
+  for (const PrimitiveInfo* info : primitives_under_law()) {
+    CAPTURE(info->primitive->name());
+    if (Alias::table().find(*info->primitive)) CHECK(Put::table().origin(*info->primitive));
+  }
+}
 TEST_CASE("check accepts what every transform makes of every primitive") { check_law("check"); }
 TEST_CASE("parse is the inverse of print for what every transform makes of every primitive") {
   check_law("text");
@@ -89,10 +151,31 @@ TEST_CASE("the tangent of stop_gradient is zero") {
   }
 }
 
+TEST_CASE("every primitive says what the program asks of all") {
+  for (const char* kind : {"cost", "autocast", "spelling", "group", "speculate", "motion"})
+    for (const Coverage& line : coverage(kind)) {
+      if (line.primitive.starts_with("mutant_")) continue;
+      CAPTURE(kind);
+      CAPTURE(line.primitive);
+      CHECK(line.state != "missing");
+    }
+}
+
+TEST_CASE("every elementwise primitive of two operands says whether they commute") {
+  for (const PrimitiveInfo* info : primitives_under_law()) {
+    CAPTURE(info->primitive->name());
+    if (Pointwise::table().find(*info->primitive) && info->primitive->min_operands() == 2)
+      CHECK(Commute::table().find(*info->primitive));
+  }
+}
+
 TEST_CASE("some axis of every primitive that takes arrays can have a named size") {
   // Parameters that hold a program of fixed sizes, or a list of them, stay as they are.
   const std::map<std::string, std::string, std::less<>> exceptions = {
       {"call", "the sample's body has fixed sizes"},
+      {"checkpoint", "the sample's body has fixed sizes"},
+      {"composite", "the sample's body has fixed sizes"},
+      {"custom_derivative", "the samples' bodies have fixed sizes"},
       {"cond", "the samples' branches have fixed sizes"},
       {"while", "the sample's body has fixed sizes"},
       {"masked", "the sample's bounds are the sizes of its arrays"},

@@ -1,6 +1,6 @@
 // Laws of programs: what transforms make is well-formed, prints and parses. See laws.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/trace/interpret.h>
+#include <plait/rules/interpret.h>
 
 #include <algorithm>
 

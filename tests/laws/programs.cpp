@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "programs.h"
 
-#include <plait/ops_linalg.h>
+#include <plait/primitives/linalg.h>
 
 #include <algorithm>
 

@@ -5,8 +5,8 @@
 
 #include <random>
 
+#include <plait/inspect/samples.h>
 #include <plait/plait.h>
-#include <plait/samples.h>
 
 namespace plait::laws {
 

@@ -1,12 +1,14 @@
 // Laws of running: jit, kernels, decompositions, folding, dtypes. See laws.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/run.h>
-#include <plait/trace/interpret.h>
+#include <plait/compile/compile.h>
+#include <plait/rules/commute.h>
+#include <plait/rules/interpret.h>
+#include <plait/rules/put.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include <plait/tolerance.h>
+#include <plait/inspect/tolerance.h>
 #include "laws.h"
 
 namespace plait::laws {
@@ -59,9 +61,10 @@ namespace {
 std::optional<Jaxpr> body_of(const Case& one) {
   const Jaxpr program = make_jaxpr(one.function(), one.avals()).jaxpr;
   if (program->equations.size() != 1) return std::nullopt;
-  const Params& params = program->equations[0].params;
-  if (!params.has("symbol") || params.text("symbol") != one.name) return std::nullopt;
-  return params.get<Jaxpr>("body");
+  const Equation& equation = program->equations[0];
+  if (!(*equation.primitive == composite_p) || equation.params.text("symbol") != one.name)
+    return std::nullopt;
+  return equation.params.get<Jaxpr>("body");
 }
 
 }  // namespace
@@ -229,6 +232,44 @@ Verdict dtypes_agree(const Case& one) {
       if (auto found = agrees(results[i], expected[i], dtype))
         return "as " + std::string(name_of(dtype)) + ", result " + std::to_string(i) + ": " +
                *found;
+  }
+  return std::nullopt;
+}
+
+Verdict operands_commute(const Case& one) {
+  const Commute::Rule* rule = one.primitive ? Commute::table().find(*one.primitive) : nullptr;
+  const Arrays inputs = one.values();
+  if (!rule || inputs.size() != 2 || !(*rule)(one.params)) return std::nullopt;
+  if (auto found = difference_in_bits(one(Arrays{inputs[1], inputs[0]}), one(inputs)))
+    return "its operands exchanged: " + *found;
+  return std::nullopt;
+}
+
+Verdict put_is_shown(const Case& one) {
+  if (!one.primitive || !Put::table().find(*one.primitive)) return std::nullopt;
+  const Array x = one.values()[0];
+  const Arrays shown = one(Arrays{x});
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    const Sample::Input like{shown[i].aval(), one.inputs[0].values, one.inputs[0].limit};
+    const Array value = values_for(like, 17);
+    const auto put = [&](const Array& written) {
+      return put_through([&](const Array& base) { return one(Arrays{base})[i]; }, x, written);
+    };
+    const std::int64_t size = num_elements(x.shape().to_sizes());
+    if (num_elements(value.shape().to_sizes()) > size) {  // elements are shown more than once
+      try {
+        put(value);
+        return "put of an element that is shown more than once does not throw";
+      } catch (const ValueError&) {
+        continue;
+      }
+    }
+    if (auto found = difference_in_bits(put(shown[i]), x))
+      return "put of what it shows: " + *found + " before";
+    Arrays expected = shown;
+    expected[i] = value;
+    if (auto found = difference_in_bits(one(Arrays{put(value)}), expected))
+      return "put of another value: " + *found + " as put";
   }
   return std::nullopt;
 }

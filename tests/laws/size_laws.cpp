@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include <plait/tolerance.h>
+#include <plait/inspect/tolerance.h>
 #include "laws.h"
 
 namespace plait::laws {

@@ -1,6 +1,6 @@
 // Laws of the tape. See laws.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/tolerance.h>
+#include <plait/inspect/tolerance.h>
 #include "laws.h"
 
 namespace plait::laws {

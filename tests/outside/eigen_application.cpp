@@ -2,7 +2,6 @@
 // compiled for AVX2: both compute the same, in turn, and each with its own code.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/numpy.h>
-#include <plait/numpy_linalg.h>
 
 #include <Eigen/Dense>
 #include <cstdio>

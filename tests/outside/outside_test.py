@@ -8,35 +8,15 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 
 import pytest
 
+from processes import run, tool
+
 ROOT = pathlib.Path(__file__).parent.parent.parent
 HERE = pathlib.Path(__file__).parent
 RECIPES = ["new_primitive", "new_transform", "new_backend"]
-
-
-def run(*command, **kwargs):
-    result = subprocess.run([str(c) for c in command], capture_output=True, text=True, **kwargs)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
-
-
-def tool(name):
-    beside = pathlib.Path(sys.executable).parent / name
-    return str(beside) if beside.exists() else shutil.which(name)
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """An installation of the build folder; yields its prefix."""
-    stage = tmp_path_factory.mktemp("stage")
-    build = pathlib.Path(os.environ.get("PLAIT_BUILD_DIR", ROOT / "build"))
-    run(tool("meson"), "install", "-C", build, "--no-rebuild", "--destdir", stage)
-    library = next(stage.rglob("libplait.so"))
-    return library.parent, next(stage.rglob("plait.pc")), stage
 
 
 @pytest.fixture(scope="module")
@@ -129,53 +109,3 @@ def test_find_package_finds_the_installation(installed, tmp_path):
     assert cmake, "cmake is among the requirements of dev"
     ninja = [f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}", "-G", "Ninja"]  # a bare system has no make
     run(cmake, "-S", HERE, "-B", tmp_path, *ninja, f"-Dplait_DIR={libdir / 'cmake' / 'plait'}")
-
-
-# --- The README ----------------------------------------------------------------------------------
-
-README = (ROOT / "README.md").read_text()
-# A block of code, and what it prints where a block of text follows.
-BLOCKS = re.findall(r"```(python|cpp)\n(.*?)```\n(?:\n```text\n(.*?)```)?", README, re.DOTALL)
-
-
-@pytest.mark.parametrize("code, printed", [b[1:] for b in BLOCKS if b[0] == "python"])
-def test_python_in_the_readme_prints_what_it_says(code, printed, tmp_path):
-    (tmp_path / "train.py").write_text(code)
-    result = subprocess.run(
-        [sys.executable, "train.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env=dict(os.environ, MPLBACKEND="Agg"),
-    )
-    error = result.stderr[result.stderr.find("\nplait.") + 1 :] if result.returncode else ""
-    assert result.stdout + error == printed, result.stderr
-    assert (result.returncode != 0) == printed.startswith("plait.")
-    if "savefig" in code:
-        assert next(tmp_path.glob("*.png")).stat().st_size > 5000
-
-
-@pytest.mark.parametrize("code, printed", [b[1:] for b in BLOCKS if b[0] == "cpp"])
-def test_cpp_in_the_readme_builds_as_it_says_and_prints(code, printed, installed, tmp_path):
-    libdir, pc, stage = installed
-    (tmp_path / "first.cpp").write_text(code)
-    command = re.search(r"^(g\+\+ first.cpp .*) -o first$", README, re.MULTILINE)[1]
-    environment = dict(
-        os.environ,
-        PKG_CONFIG_PATH=str(pc.parent),
-        PKG_CONFIG_SYSROOT_DIR=str(stage),
-        LD_LIBRARY_PATH=str(libdir),
-    )
-    run("sh", "-c", command + " -O0 -o first", cwd=tmp_path, env=environment)
-    assert run(tmp_path / "first", env=environment) == printed
-
-
-def test_the_readme_says_what_a_newcomer_must_know():
-    for name in ("PLAIT_LOG", "PLAIT_THREADS", "PLAIT_CACHE_DIR", "PLAIT_MAX_ISA"):
-        assert f"`{name}`" in README
-    for fact in ("Apache-2.0", "x86-64", "AVX2", "Python 3.11 to 3.13", "pip uninstall plait"):
-        assert fact in README
-    version = re.search(r"version: '([\d.]+)'", (ROOT / "meson.build").read_text())[1]
-    assert f"Version {version}" in README
-    glossary = README[README.index("## Glossary") : README.index("## Licence")]
-    assert 35 <= glossary.count("\n| ") - 1 <= 60

@@ -79,7 +79,7 @@ WRONG = {
     ),
     "the elements of a temporary": (
         "auto seen = jnp::zeros({3}).span<float>(); return int(seen.size());",
-        "the array would be gone: name it first",
+        "the array would be destroyed: name it first",
     ),
 }
 

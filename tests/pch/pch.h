@@ -1,7 +1,8 @@
-// The precompiled header of the C++ tests: doctest and the standard headers that most of them
-// include. Every file still includes what it uses.
+// The precompiled header of the C++ tests: doctest, and the headers of plait and of the standard
+// library that most of them include. Every file still includes what it uses.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <plait/plait.h>
 
 #include <algorithm>
 #include <atomic>

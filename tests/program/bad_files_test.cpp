@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <plait/plait.h>
-#include <plait/program.h>
+#include <plait/program/program.h>
 
 #include <filesystem>
 #include <fstream>
@@ -34,7 +34,7 @@ struct File {
   std::string path;
 };
 
-const std::string manifest = R"({"format": 2, "plait": "0", "licence": "", "meta": {},
+const std::string manifest = R"({"format": 3, "plait": "0", "licence": "", "meta": {},
  "checksums": {}, "entries": [{"name": "f", "arguments": {"tuple": ["*"]}, "result": "*",
  "argument_names": [], "constants": [], "example": false}]})";
 const std::string jaxpr =
@@ -122,10 +122,10 @@ TEST_CASE("a changed constant of a mapped file is found by verify, and always wh
 
 TEST_CASE("manifests that are none are refused with what is wrong") {
   CHECK(refusal(manifest, jaxpr) == "");
-  CHECK(has(manifest_refusal("\"format\": 2", "\"format\": 3"),
-            "the file has format 3, and this plait reads formats up to 2"));
-  CHECK(has(manifest_refusal("\"format\": 2", "\"format\": 0"), "the file has format 0"));
-  CHECK(has(manifest_refusal("\"format\": 2", "\"format\": \"2\""), "it says no format"));
+  CHECK(has(manifest_refusal("\"format\": 3", "\"format\": 4"),
+            "the file has format 4, and this plait reads formats up to 3"));
+  CHECK(has(manifest_refusal("\"format\": 3", "\"format\": 0"), "the file has format 0"));
+  CHECK(has(manifest_refusal("\"format\": 3", "\"format\": \"2\""), "it says no format"));
   CHECK(has(manifest_refusal("\"checksums\": {}, ", ""), "it has no proper 'checksums'"));
   CHECK(has(manifest_refusal("\"meta\": {}", "\"meta\": {\"a\": 1}"), "meta 'a' is no text"));
   CHECK(has(manifest_refusal("{\"tuple\": [\"*\"]}", "\"*\""), "are no tuple"));

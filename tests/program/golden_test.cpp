@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <plait/plait.h>
-#include <plait/program.h>
+#include <plait/program/program.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -47,6 +47,57 @@ TEST_CASE("golden files of every format load and compute what they did") {
     CHECK(count == 4);
     CHECK(vectors == 6);
   }
+}
+
+TEST_CASE("calls of format 2 become what they meant") {
+  const std::string body = "{ lambda ; a:f32[3] . let\n    b:f32[3] = sin a\n  in (b) }";
+  const std::string pushed =
+      "{ lambda ; a:f32[3] b:f32[3] . let\n"
+      "    c:f32[3] = sin a\n    d:f32[3] = mul a b\n  in (c, d) }";
+  const std::string pulled =
+      "{ lambda ; a:f32[3] b:f32[3] . let\n    c:f32[3] = mul a b\n  in (c) }";
+  const std::string kept = "{ lambda ; a:f32[3] . let\n    b:f32[3] = sin a\n  in (b, a) }";
+  auto program = [](const std::string& equation) {
+    return parse("{ lambda ; a:f32[3] . let\n    b:f32[3] = " + equation + " a\n  in (b) }");
+  };
+  auto held = [](const std::string& equation) {
+    return "{ lambda ; a:f32[3] . let\n    b:f32[3] = " + equation + " a\n  in (b) }";
+  };
+  const std::pair<std::string, std::string> changes[] = {
+      {"call[body=" + body + ", name='f']", "call[body=" + body + ", name='f']"},
+      {"call[axes=(-1), body=" + body + ", name='norm']", "call[body=" + body + ", name='norm']"},
+      {"call[axes=(-1), body=" + body + ", name='norm', symbol='norm.fwd']",
+       "composite[axes=(-1), body=" + body + ", symbol='norm.fwd']"},
+      {"call[body=" + body + ", jvp=" + pushed + ", name='f', num_captured=0]",
+       "custom_derivative[body=" + body + ", jvp=" + pushed + ", name='f']"},
+      {"call[body=" + body + ", bwd=" + pulled + ", fwd=" + kept + ", num_captured=1]",
+       "custom_derivative[body=" + body + ", bwd=" + pulled + ", fwd=" + kept +
+           ", name='f', num_captured=1]"},
+  };
+  for (const auto& [before, after] : changes) {
+    CAPTURE(before);
+    CHECK(upgrade_jaxpr(2, program(before)) == program(after));
+    CHECK(upgrade_jaxpr(1, program(before)) == program(after));
+    CHECK(upgrade_jaxpr(program_format, program(after)) == program(after));
+    // In the bodies of others, too.
+    CHECK(upgrade_jaxpr(2, program("call[body=" + held(before) + "]")) ==
+          program("call[body=" + held(after) + "]"));
+    CHECK(upgrade_jaxpr(2, program("call[body=" + held(before) + ", symbol='s']")) ==
+          program("composite[body=" + held(after) + ", symbol='s']"));
+  }
+}
+
+TEST_CASE("named sizes of calls of format 2 are fed as they were") {
+  const Jaxpr old = parse(R"({ lambda n ; a:f32[n] . let
+    b:f32[n] = call[body={ lambda m ; a:f32[m] . let
+          b:f32[m] = sin a
+        in (b) }, name='norm', sizes=(n), symbol='norm'] a
+  in (b) })");
+  const Jaxpr now = upgrade_jaxpr(2, old);
+  const Equation& equation = now->equations[0];
+  CHECK(*equation.primitive == composite_p);
+  CHECK(equation.params == old->equations[0].params.without("name"));
+  CHECK(now->sizes == old->sizes);
 }
 
 TEST_CASE("a file of an old format is saved in the newest") {

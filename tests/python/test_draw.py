@@ -44,11 +44,14 @@ def chain(x):
     return x
 
 
+APPLIES_BODY = ("call", "checkpoint", "composite", "custom_derivative")
+
+
 def leaf_equations(jaxpr):
     """How many equations a picture has leaves for: all but those that hold programs, whose parts it has."""
     count = 0
     for equation in jaxpr.eqns:
-        keys = ("body",) if equation.primitive == "call" else equation.params
+        keys = ("body",) if equation.primitive in APPLIES_BODY else equation.params
         held = [equation.params[key] for key in keys]
         bodies = [b for p in held for b in (p if isinstance(p, tuple) else (p,)) if isinstance(b, plait.Jaxpr)]  # fmt: skip
         count += sum(map(leaf_equations, bodies)) if bodies else 1

@@ -131,6 +131,14 @@ def test_a_wrong_result_is_reported():
         wrong(np.float32([1, 2]))
 
 
+def test_an_unknown_kind_of_rule_is_refused_with_those_that_there_are():
+    plait.Primitive("test_kinds")
+    kinds = "abstract, eval, jvp, transpose, batch, mask, decompose"
+    with pytest.raises(plait.ValueError, match="no rule kind 'shape'") as refused:
+        plait._plait.define_rule("test_kinds", "shape", abs, __file__, 1)
+    assert refused.value.fix == f"choose one of {kinds}"
+
+
 def test_a_rule_may_ask_for_the_equation():
     double = plait.Transform("double", lift=lambda c: c)
 

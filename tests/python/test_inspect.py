@@ -26,6 +26,9 @@ def mlp(x, w):
     return pnp.sum(h * h) + 3.0
 
 
+APPLIES_BODY = ("call", "checkpoint", "composite", "custom_derivative", "scan")
+
+
 # --- Summary -----------------------------------------------------------------------------------------------------
 
 
@@ -55,7 +58,7 @@ def flops_of(jaxpr):
             total += 2 * math.prod(out.shape) * math.prod(contracted)
         elif equation.primitive == "reduce":
             total += math.prod(equation.in_avals[0].shape)
-        elif equation.primitive in ("call", "scan"):
+        elif equation.primitive in APPLIES_BODY:
             total += flops_of(equation.params["body"]) * equation.params.get("length", 1)
         elif equation.primitive not in (
             "broadcast_in_dim",
@@ -71,7 +74,7 @@ def flops_of(jaxpr):
 def traffic_of(jaxpr):
     total = 0
     for equation in jaxpr.eqns:
-        if equation.primitive in ("call", "scan"):
+        if equation.primitive in APPLIES_BODY:
             total += traffic_of(equation.params["body"]) * equation.params.get("length", 1)
             continue
         names = {a: t for a, t in zip(equation.inputs, equation.in_avals) if isinstance(a, str)}

@@ -118,3 +118,24 @@ def test_importing_is_quiet():
         [sys.executable, "-c", "import plait"], capture_output=True, text=True, check=True
     )
     assert done.stdout == "" and done.stderr == ""
+
+
+def test_an_array_for_numpy_is_traced_now_or_of_a_trace_that_has_ended():
+    kept, said = [], []
+
+    def leak(x):
+        kept.append(x)
+        return x + 1
+
+    def convert_both(x):
+        for array in (kept[0], x):
+            with pytest.raises(plait.TracerError) as error:
+                np.asarray(array)
+            said.append(error.value.problem)
+        return x
+
+    with pytest.raises(plait.TracerError):
+        plait.vmap(leak)(np.ones(3))
+    plait.jit(convert_both)(np.ones(3))
+    assert said[0].startswith("a traced value of type f64[] was used after its trace had ended")
+    assert said[1].startswith("a traced array was given to NumPy or another library: the value of")

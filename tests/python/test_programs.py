@@ -162,8 +162,8 @@ def test_bad_files_are_errors(path, tmp_path):
     rewritten("entries/predict.jaxpr", lambda text: text.replace(b"tanh", b"tahn"))
     with pytest.raises(plait.ValueError, match=r"entries/predict.jaxpr: .*line 5.*tahn"):
         plait.load(path)
-    rewritten("manifest.json", lambda text: text.replace(b'"format": 2', b'"format": 99'))
-    with pytest.raises(plait.ValueError, match="format 99, and this plait reads formats up to 2"):
+    rewritten("manifest.json", lambda text: text.replace(b'"format": 3', b'"format": 99'))
+    with pytest.raises(plait.ValueError, match="format 99, and this plait reads formats up to 3"):
         plait.load(path)
     rewritten("examples/predict.safetensors", lambda data: data[:-8] + b"\0" * 8)
     plait.load(path)

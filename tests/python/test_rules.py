@@ -21,6 +21,17 @@ for name, cells in matrix.items():
             assert state != "missing", (name, kind)
         assert state != "rule" or (file.endswith((".cpp", ".py")) and line > 0), (name, kind, file, line)
         assert not state.startswith("refused") or len(state) > len("refused: "), (name, kind)
+# Facts that a block states beside the rules of transforms.
+for kind in ("cost", "autocast", "spelling", "group", "speculate", "motion"):
+    for name, state, file, line in plait.rules(kind):
+        assert state != "missing", (name, kind)
+# Facts about some primitives: what holds programs, what shows elements of its operand, what commutes.
+for kind in ("bodies", "prune", "steps", "diverge"):
+    stated = {name for name, state, file, line in plait.rules(kind) if state != "missing"}
+    assert {"call", "cond", "scan", "while", "lanes", "masked", "linear_solve"} <= stated, kind
+shown = {name for name, state, file, line in plait.rules("put") if state == "rule"}
+assert {"reshape", "transpose", "broadcast_in_dim", "rev", "slice", "split", "real", "imag"} <= shown
+assert {"add", "cmp"} <= {name for name, state, file, line in plait.rules("commute") if state == "rule"}
 # A linear primitive has a rule by which it is transposed; so does what jvp writes into linear programs.
 for name in ("add", "neg", "mul", "dot_general", "reduce", "gather", "transpose", "reshape", "call", "masked"):
     assert matrix[name]["transpose"][0] != "missing", name
@@ -46,8 +57,8 @@ def test_one_kind_and_one_primitive():
     assert plait.rules(plait.grad) == plait.rules("transpose")
     for sin in ("sin", plait.lax.sin):
         kinds = {row[0]: row for row in plait.rules(sin)}
-        assert kinds["jvp"][1] == "rule" and "elementwise.cpp:" in repr(plait.rules(sin))
-    assert "lib/ops/" in repr(plait.rules("jvp"))
+        assert kinds["jvp"][1] == "rule" and "unary.cpp:" in repr(plait.rules(sin))
+    assert "lib/primitives/" in repr(plait.rules("jvp"))
     with pytest.raises(plait.ValueError, match="no kind of rule and no primitive named 'sine'"):
         plait.rules("sine")
 

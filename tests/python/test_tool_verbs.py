@@ -3,11 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -301,20 +299,3 @@ def test_help_has_every_verb():
 def test_words_that_are_nearly_a_command(words, says):
     code, out, err = run(*words)
     assert code in (1, 2) and not out and says in err and "fix:" in err
-
-
-# --- The README ----------------------------------------------------------------------------------
-
-
-def test_commands_of_the_readme_print_what_it_says(tmp_path):
-    section = (ROOT / "README.md").read_text().split("## The command line\n")[1].split("\n## ")[0]
-    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    (console,) = re.findall(r"```console\n(.*?)```", section, re.DOTALL)
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
-    tool = str(pathlib.Path(BUILD).absolute() / "lib" / "tool")
-    environment = dict(os.environ, PATH=tool + os.pathsep + os.environ["PATH"])
-    for command, wanted in re.findall(r"^\$ (.*)\n((?:[^$].*\n)*)", console, re.MULTILINE):
-        result = subprocess.run(
-            command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
-        assert result.returncode == 0 and result.stdout == wanted, result.stdout + result.stderr

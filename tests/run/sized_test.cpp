@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <plait/base/size_facts.h>
+#include <plait/compile/sized.h>
 #include <plait/plait.h>
-#include <plait/sized.h>
 
 #include "../problem.h"
 

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <plait/compile/backend.h>
 #include <plait/plait.h>
-#include <plait/wait.h>
+#include <plait/trace/wait.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
 // Tracing: captured arrays, escaped tracers, unknown values, user lines.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
-#include <plait/ops.h>
-#include <plait/transforms.h>
+#include <plait/primitives/primitives.h>
+#include <plait/transforms/transforms.h>
 
 #include <string>
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <plait/autocast.h>
 #include <plait/plait.h>
+#include <plait/transforms/autocast.h>
 
 #include <cmath>
 

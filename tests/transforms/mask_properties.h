@@ -6,7 +6,7 @@
 
 #include <plait/plait.h>
 
-#include "../ops/properties.h"
+#include "../primitives/properties.h"
 
 namespace plait::test {
 

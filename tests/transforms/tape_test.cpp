@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <plait/plait.h>
-#include <plait/tape_nodes.h>
+#include <plait/transforms/tape_nodes.h>
 
 #include <string>
 #include <thread>

@@ -1,8 +1,8 @@
 // Memory for arrays: 64-byte aligned blocks from a caching allocator.
 //
-// Freed blocks are kept by size class and handed out again, so that large outputs do not pay page
-// faults at every call; the cache is bounded and can be emptied. Thread-safe. Failure is a
-// MemoryError that names the bytes asked for; nothing else changes.
+// Freed blocks are kept by size class and handed out again, so that large outputs do not incur page
+// faults at every call. The cache is bounded and can be emptied. Thread-safe. On failure, a
+// MemoryError names the number of bytes asked for, and nothing else changes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,12 +14,12 @@
 
 namespace plait {
 
-void* allocate(std::size_t bytes);  // for 0 bytes, too, a pointer of its own
+void* allocate(std::size_t bytes);                           // for 0 bytes too, a distinct pointer
 void deallocate(void* pointer, std::size_t bytes) noexcept;  // bytes as given to allocate
 std::size_t allocated_bytes();  // live: what was asked for and not yet given back
 std::size_t cached_bytes();     // freed and kept; at most a quarter of memory, and 4 GiB
-// Returns cached blocks to the system, but for the small ones (2 MiB at most) of each other thread.
-// Called before an allocation is given up as impossible.
+// Returns cached blocks to the system, except the small ones (at most 2 MiB) of each other thread.
+// Called before an allocation fails.
 void release_cached_memory();
 
 // Reference-counted memory: our own block, or foreign memory with a release function.

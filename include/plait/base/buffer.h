@@ -10,7 +10,7 @@
 
 namespace plait {
 
-// Typed, strided memory that somebody else keeps alive. Strides are in elements and may be 0
+// Typed, strided memory that something else keeps alive. Strides are in elements and may be 0
 // (broadcast) or negative (reversed).
 struct View {
   void* data = nullptr;
@@ -29,7 +29,7 @@ struct View {
 class Buffer {
  public:
   Buffer() = default;
-  // Uninitialised, dense. MemoryError when the bytes cannot be had.
+  // Uninitialised, dense. MemoryError when the memory cannot be allocated.
   static Buffer empty(DType dtype, const Sizes64& shape, Device device = {});
   static Buffer copy_of(const View& view);  // dense copy
   // One element of rank 0.
@@ -46,13 +46,13 @@ class Buffer {
   const Sizes64& shape() const { return view_.shape; }
   const Sizes64& strides() const { return view_.strides; }
   const void* data() const { return view_.data; }
-  // For who made the buffer and has shown it to nobody: what an Array holds never changes.
+  // For code that made the buffer and has not yet exposed it: what an Array holds never changes.
   void* mutable_data() { return view_.data; }
   const View& view() const { return view_; }
   const Storage& storage() const { return storage_; }
   Device device() const { return device_; }
   std::int64_t bytes() const { return num_elements(shape()) * size_of(dtype()); }
-  // This memory seen with other shape, strides and start (a byte offset): no copy.
+  // This memory with another shape, strides and start (a byte offset), without a copy.
   Buffer view_as(const Sizes64& shape, const Sizes64& strides, std::int64_t byte_offset) const;
   Buffer dense() const { return view_.is_dense() ? *this : copy_of(view_); }
 

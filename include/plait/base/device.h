@@ -1,6 +1,5 @@
-// Where memory lives and work runs. Kernels of this version run on the CPU; a GPU arrives as
-// another kind with its own backend folder, and every Buffer and executable already says where it
-// is.
+// Where memory lives and work runs. The kernels of this version run on the CPU. A GPU is another
+// kind with its own backend folder; every Buffer and executable already records its device.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

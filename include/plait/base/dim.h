@@ -30,8 +30,8 @@ class Dim {
   // A named size; the same name is the same size. ValueError unless it is a letter or "_", then
   // letters, digits, "_" and "'".
   static Dim size(std::string_view name);
-  // Reads "n", "4*n+4", "min(n, 512)", "n//2", "n%8", as Python would; ValueError when text is no
-  // size.
+  // Reads "n", "4*n+4", "min(n, 512)", "n//2", "n%8" with Python's meaning; ValueError when the
+  // text is not a size.
   static Dim parse(std::string_view text);
 
   bool is_constant() const { return (word_ & 1) == 0; }
@@ -39,7 +39,7 @@ class Dim {
   bool is_size() const;           // exactly one named size
   std::string_view name() const;  // of a named size; InternalError for others
 
-  // Interval bounds that hold for every value (>= 0) of the named sizes; none where there is no
+  // Interval bounds that hold for all values (>= 0) of the named sizes; nullopt where there is no
   // bound or none is known.
   std::optional<std::int64_t> lower_bound() const;
   std::optional<std::int64_t> upper_bound() const;
@@ -53,7 +53,7 @@ class Dim {
       const std::function<std::optional<std::int64_t>(std::string_view)>& value_of) const;
 
   // How an expression is built, for interpreters of sizes (mask): the operation and its operands,
-  // as to_string writes it. A sum or product of k terms is a left-nested chain of binary
+  // in the order of to_string. A sum or product of k terms is a left-nested chain of binary
   // operations.
   enum class Operation { constant, size, add, multiply, floor_divide, modulo, minimum, maximum };
   Operation operation() const;
@@ -88,7 +88,7 @@ class Dim {
   static Dim multiply(Dim a, Dim b);
 };
 
-// Words are doubled values, so that their overflow is that of 62 bits and sign.
+// A word is twice the value, so that its 64-bit overflow is that of a 63-bit integer.
 inline Dim operator+(Dim a, Dim b) {
   std::int64_t word = 0;
   const bool done = Dim::are_constant(a, b) && !__builtin_add_overflow(a.word_, b.word_, &word);
@@ -111,7 +111,7 @@ Dim ceil_divide(Dim a, Dim b);   // rounds up
 Dim minimum(Dim a, Dim b);
 Dim maximum(Dim a, Dim b);
 
-// Whether a <= b (a == b) for all sizes, for no sizes, or undecided.
+// Whether a <= b (a == b) for all sizes or for none; nullopt where it depends or cannot be decided.
 std::optional<bool> less_equal(Dim a, Dim b);
 std::optional<bool> equal(Dim a, Dim b);
 std::ostream& operator<<(std::ostream& out, Dim dim);

@@ -1,7 +1,7 @@
 // The element types of arrays: their names, sizes, categories and promotion.
 //
-// Sits at the bottom of the flow: everything above speaks of dtypes through this file. The set is
-// closed. Promotion follows the array-API standard, extended by JAX's lattice where kinds mix.
+// The bottom of the flow: all other code refers to dtypes through this file. The set is closed.
+// Promotion follows the array-API standard, extended by JAX's lattice where kinds mix.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -50,6 +50,10 @@ struct bfloat16 {
 
 using complex64 = std::complex<float>;
 using complex128 = std::complex<double>;
+template <class T>
+inline constexpr bool is_complex_v = false;
+template <class T>
+inline constexpr bool is_complex_v<std::complex<T>> = true;
 
 std::int64_t size_of(DType dtype);                            // bytes of one element
 std::string_view name_of(DType dtype);                        // NumPy's name: "float32"

@@ -1,9 +1,10 @@
 // The errors a user can meet. Each has four parts: what happened, with values; where, in the user's
 // own code; under which transforms; and the fix.
 //
-// The type says who must act: UserError and its kinds the caller, BackendError whoever installed
-// the machine, InternalError us. The where and the transforms are taken from the thread when the
-// error is made, so throwing code gives only what and fix.
+// The type says who must act: UserError and its kinds the caller, BackendError the person who
+// installed the machine, InternalError the developers of plait. The place and the transforms are
+// taken from the thread when the error is made, so throwing code gives only the problem and the
+// fix.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,7 +24,7 @@ class Error : public std::exception {
   const std::string& problem() const { return problem_; }
   const std::string& fix() const { return fix_; }
   Source source() const { return source_; }
-  // Replaces the place, for an error about a value whose birth line is known.
+  // Replaces the place, for an error about a value whose line of origin is known.
   Error& at(Source source);
 
  private:
@@ -63,8 +64,8 @@ struct MemoryError : UserError {
 struct FileError : UserError {
   using UserError::UserError;
 };  // OSError
-// A function of the user's that a program calls (host_call) raised: RuntimeError, whose cause is
-// what it raised.
+// A function of the user's that a program calls (host_call) raised an error: RuntimeError in
+// Python, whose cause is that error.
 struct HostError : UserError {
   HostError(std::string what, std::string fix, std::exception_ptr raised)
       : UserError(std::move(what), std::move(fix)), cause(std::move(raised)) {}
@@ -74,7 +75,7 @@ struct BackendError : Error {
   using Error::Error;
 };  // RuntimeError
 
-// A broken invariant of plait: our bug, never the user's.
+// A broken invariant of plait: never the user's fault.
 struct InternalError : Error {
   explicit InternalError(std::string what);
 };

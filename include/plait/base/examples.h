@@ -1,4 +1,5 @@
-// Numbers of examples: which of a batch a row is, where kernels bring some of them together.
+// The numbers of examples: which example of the batch each row is, where kernels gather some of
+// them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,16 +9,16 @@
 
 namespace plait {
 
-// While it lives, row i of what this thread computes is that of example rows[i], or i where rows
-// is null; an example is counted by several axes of these sizes. Scopes nest: an outer one says
-// what the first of those axes is.
+// While it lives, row i of what this thread computes belongs to example rows[i], or to example i
+// where rows is null. An example is numbered along several batch axes of these sizes. Scopes nest:
+// an outer one gives the meaning of the first of those axes.
 class ExampleScope {
  public:
   ExampleScope(const std::vector<std::int32_t>* rows, std::span<const std::int64_t> sizes);
   ~ExampleScope();
   ExampleScope(const ExampleScope&) = delete;
 
-  // The numbers of the example at this place: along the axes of the user's batches.
+  // The indices of the example at this place along the batch axes of the user.
   static std::vector<std::int64_t> numbers_of(std::span<const std::int64_t> place);
 
  private:

@@ -1,8 +1,8 @@
 // The fields of an aggregate: how many it has, references to them, and their names.
 //
-// They are found by structured bindings, which C++20 has no other form for than one line for each
-// number of fields. Names are read from what the compiler calls the address of a field, where it
-// says so: g++ does.
+// Fields are found by structured bindings, for which C++20 needs one line for each number of
+// fields. Names are read from the spelling of a field's address in __PRETTY_FUNCTION__, where the
+// compiler gives it: g++ does.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,8 +15,8 @@ namespace plait::detail {
 
 inline constexpr std::size_t max_fields = 32;
 
-// The number of fields, a base class with members counted as one; max_fields + 1 for more. Each is
-// initialised from {}, so that a field that is an array counts as one too.
+// The number of fields, where a base class with members counts as one; max_fields + 1 for more.
+// Each field is initialised from {}, so that an array field counts as one too.
 template <class T>
 constexpr std::size_t num_fields() {
   if constexpr (!requires { T{{}}; })
@@ -274,7 +274,8 @@ constexpr auto tie_fields(T& t) {
   }
 }
 
-// An object of the type that is named and never made, for the addresses of its fields.
+// An object of the type that is declared and never defined: only the addresses of its fields are
+// used.
 template <class T>
 struct Unmade {
   const T value;

@@ -1,5 +1,5 @@
-// What is a bug where plait calls a rule, and a mistake where a caller hands over what nobody has
-// looked at: parameters of an equation, text.
+// Errors that are bugs when plait calls a rule, but mistakes of the caller when it passes unchecked
+// input, such as the parameters of an equation or text.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace plait {
 
-// What went wrong, without the words that call it internal.
+// The problem, without the prefix that calls it internal.
 std::string problem_of(const InternalError& error);
 
 }  // namespace plait

@@ -1,10 +1,11 @@
 // Stopping a call that takes long: Ctrl-C, a time limit, a button.
 //
-// A process may install one function that what runs for long asks every fifty milliseconds or so,
-// on the thread that made the call, at places where nothing is half done: between kernels, between
-// steps of loops, and now and then within a loop that is one kernel. The function stops the call by
-// throwing, and the caller gets what it threw; results are lost, arguments that were donated too,
-// and everything else is as it was. Python's module installs one that runs handlers of signals.
+// A process may install one function, which long-running code calls every fifty milliseconds or so.
+// The call is made on the thread that made the user's call, where no work is half done: between
+// kernels, between steps of loops, and at times within a loop that is one kernel. The function
+// stops the call by throwing, and the caller receives the exception. Results and donated arguments
+// are lost; everything else is as it was. Python's module installs a function that runs signal
+// handlers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +16,7 @@
 namespace plait {
 
 using InterruptCheck = void (*)();
-// From now on, for all threads; nullptr asks nobody. Returns the one before.
+// Takes effect from now on for all threads; nullptr removes the check. Returns the previous one.
 InterruptCheck set_interrupt_check(InterruptCheck check);
 
 namespace detail {
@@ -23,14 +24,14 @@ extern std::atomic<InterruptCheck> interrupt_check;
 void check_interrupts_now_and_then();
 }  // namespace detail
 
-// Asks, if it is time to.
+// Calls the check if fifty milliseconds have passed.
 inline void check_interrupts() {
   if (detail::interrupt_check.load(std::memory_order_relaxed))
     detail::check_interrupts_now_and_then();
 }
 
-// For code that exceptions cannot pass, and that several threads run: the thread that made this
-// asks, and all hear of it.
+// For code that exceptions cannot cross and that several threads run: the thread that made the
+// watch calls the check, and all threads see its result.
 class InterruptWatch {
  public:
   InterruptWatch();
@@ -44,7 +45,7 @@ class InterruptWatch {
 
  private:
   const void* const thread_;
-  std::exception_ptr thrown_;  // written by that thread
+  std::exception_ptr thrown_;  // written by the thread that made the watch
   std::atomic<bool> is_stopped_{false};
 };
 

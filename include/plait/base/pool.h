@@ -17,10 +17,10 @@ void set_num_threads(int count);  // 1 <= count <= 1024; ValueError otherwise
 
 using RangeFunction = void (*)(void* state, std::int64_t begin, std::int64_t end);
 
-// Calls function on disjoint ranges that cover [0, count), in any order, each of at least grain
-// iterations but the last. Serial when there are not two such ranges. A grain should take 20 us or
-// more, about what it takes to wake a thread. Where function throws, the other ranges run to their
-// ends, and the exception of the range that begins first is thrown here.
+// Calls function on disjoint ranges that cover [0, count), in any order. Each range but the last
+// has at least grain iterations; with fewer than two such ranges the call is serial. A grain should
+// take 20 us or more, about the time that waking a thread takes. If function throws, the other
+// ranges run to their ends, and the exception of the range that begins first is thrown here.
 void parallel_for(std::int64_t count, std::int64_t grain, RangeFunction function, void* state);
 
 template <class Body>
@@ -35,7 +35,7 @@ void parallel_for(std::int64_t count, std::int64_t grain, const Body& body) {
 
 // Surrounds a call into a library that runs its own OpenMP loops on this thread (oneDNN). Inside,
 // OpenMP's thread count is num_threads(), at most max_threads, if no other caller runs wide, else
-// 1: a library obeys the same permit as parallel_for.
+// 1: the library obeys the same permit as parallel_for.
 class PoolScope {
  public:
   explicit PoolScope(int max_threads = 1024);

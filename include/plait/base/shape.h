@@ -33,7 +33,7 @@ class Shape : public InlineVector<Dim, 5> {
 std::int64_t num_elements(const Sizes64& sizes);
 Sizes64 dense_strides(const Sizes64& sizes);  // row-major, in elements
 
-// Axis lists as plain ints, the form that loops want.
+// Axis lists as plain ints, the form that loops use.
 std::vector<int> to_ints(const Shape& list);
 Shape to_shape(std::span<const int> list);
 

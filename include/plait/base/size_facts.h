@@ -1,5 +1,5 @@
-// What is known of named sizes while a program is traced: orders that its user declared. They
-// decide what less_equal and equal could not say of all sizes.
+// What is known of named sizes while a program is traced: the orders that its user declared. They
+// decide comparisons that less_equal and equal could not decide for all sizes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace plait {
 
-// In its scope, on this thread, left <= right holds for each pair, beside what held before.
+// In its scope, on this thread, left <= right holds for each pair, in addition to outer scopes.
 class SizeFacts {
  public:
   explicit SizeFacts(std::span<const std::pair<Dim, Dim>> orders);
@@ -18,7 +18,7 @@ class SizeFacts {
   std::size_t previous_;
 };
 
-// In its scope, on this thread, nothing is known: what is made there is kept for other callers.
+// In its scope, on this thread, no facts hold, because the result is cached for other callers.
 class NoSizeFacts {
  public:
   NoSizeFacts();

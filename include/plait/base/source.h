@@ -1,5 +1,5 @@
-// Where in the user's code something was written: file, line, function; in which named scopes, and
-// what transforms made of it since.
+// Where the user's code says something: file, line, function, the named scopes, and the transforms
+// that have rewritten it since.
 //
 // A thread has a current source: the last line of user code that called into plait, the line of an
 // equation being rewritten (SourceScope), or, under Python, the innermost user frame, asked for
@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-// Inside the library a default argument must not name the library's own line: the user's line,
-// which the thread remembers, is the one to report.
+// Inside the library, a default argument must not name the library's own line: the line to report
+// is the user's, which the thread remembers.
 #ifdef PLAIT_BUILDING
 #define PLAIT_HERE_FILE nullptr
 #define PLAIT_HERE_LINE 0
@@ -32,7 +32,7 @@ class Source {
     int line;
     std::string scope = {};       // "encoder/attention"
     std::string transforms = {};  // "transpose(jvp)": those that rewrote it, the last one first
-    std::string text = {};        // what the line says, where the file it is in may not be here
+    std::string text = {};        // of the line, as the file may not exist here
   };
   Source() = default;
   Source(std::string_view file, int line, std::string_view function = {});
@@ -43,9 +43,9 @@ class Source {
   const Line* operator->() const { return line_; }
   // "train.py:42 in loss:  y = x @ w"; the text of the line is read from the file when it exists.
   std::string to_string() const;
-  // What the line says, without indentation; "" where that is not known.
+  // The text of the line, without indentation; "" where it is not known.
   std::string text() const;
-  // The same line, rewritten by a transform of this name; in scopes, within those it is in.
+  // The same line, rewritten by a transform of this name; or inside one more named scope.
   Source under(std::string_view transform) const;
   Source in_scope(std::string_view scope) const;
 
@@ -54,11 +54,12 @@ class Source {
   // Remembers a line of user C++ code; file must outlive the program (a __FILE__ literal). A null
   // file, which is PLAIT_HERE_FILE inside the library, keeps the line that is remembered.
   static void remember(const char* file, int line);
-  // Asks provider for the current line from now on (the Python module installs one per process and
-  // calls forget_line when user Python code calls in).
+  // Asks provider for the current line from now on. The Python module installs one per process and
+  // calls forget_line when user Python code calls in.
   static void set_provider(Source (*provider)());
   static void forget_line();
-  // Whether it is Python that called into plait last: errors then name arguments as Python does.
+  // Whether Python was the last language to call into plait: errors then name arguments as Python
+  // does.
   static bool is_python();
 
  private:
@@ -66,7 +67,7 @@ class Source {
   const Line* line_ = nullptr;
 };
 
-// What stands for no value in the user's language: "None", "std::nullopt".
+// The name of a missing value in the user's language: "None", "std::nullopt".
 inline std::string_view none_text() { return Source::is_python() ? "None" : "std::nullopt"; }
 
 // A line of user code: the default of a function's last parameter, `Here here = PLAIT_HERE`.
@@ -75,7 +76,8 @@ struct Here {
   const char* file;
   int line;
   // A call through std::function or std::apply comes from a header of the standard library or of
-  // plait, whose line is not the user's. The compiler knows which, and leaves the search out.
+  // plait, whose line is not the user's. The compiler knows which lines these are, and omits the
+  // search.
   void remember() const {
     const bool is_library = file && (__builtin_strstr(file, "/include/c++/") ||
                                      __builtin_strstr(file, "include/plait/"));
@@ -95,8 +97,9 @@ class SourceScope {
   Source previous_;
 };
 
-// Equations recorded in its scope, on this thread, are in the named scope: "attention", within the
-// scopes around it. Summaries, pictures and profiles group by scope. ValueError for an empty name.
+// Equations recorded in its scope, on this thread, belong to the named scope ("attention") within
+// the scopes around it. Summaries, pictures and profiles group by scope. ValueError for an empty
+// name.
 class NamedScope {
  public:
   explicit NamedScope(std::string_view name);

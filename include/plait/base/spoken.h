@@ -1,5 +1,5 @@
-// How errors speak of sizes. Where a user said, or a trace found, that t % 8 == 0, programs have a
-// size t_8 and write 8*t_8; errors say t.
+// How errors write sizes. Where a user declared, or a trace found, that t % 8 == 0, programs have a
+// size t_8 and write 8*t_8; errors write t.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +15,7 @@ struct SpokenSize {
   std::int64_t factor;      // 8
 };
 
-// In its scope, errors made on this thread speak of these sizes so, beside those around it.
+// In its scope, errors made on this thread write these sizes so, in addition to outer scopes.
 class SpokenSizes {
  public:
   explicit SpokenSizes(std::span<const SpokenSize> sizes);
@@ -26,7 +26,7 @@ class SpokenSizes {
   std::size_t previous_;
 };
 
-// The text as errors say it here: "8*t_8" is t, "t_8" is t//8.
+// The text as errors write it here: "8*t_8" becomes t, "t_8" becomes t//8.
 std::string spoken(std::string text);
 
 }  // namespace plait

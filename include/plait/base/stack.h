@@ -1,8 +1,8 @@
-// Stacks: as many elements of equal size as a loop makes, in memory that grows without moving. What
-// lies in an array's place for one is a handle.
+// Stacks: one element of equal size for each step of a loop, in memory that grows without moving. A
+// handle stands where an array would.
 //
 // Where each example of a batch takes its own number of steps, an element holds one row for each
-// example that takes the step. The rows change from segment to segment of the stack.
+// example that takes the step. The set of rows changes from segment to segment of the stack.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,14 +16,14 @@ namespace plait {
 
 class Stack {
  public:
-  // Null stands for a stack of zeros. Whoever reads behind the end of a stack reads zeros, and so
-  // does who reads a row that is not there.
+  // Null stands for a stack of zeros. Reading beyond the end of a stack, or a row that does not
+  // exist, gives zeros.
   using Handle = std::shared_ptr<Stack>;
-  // Whose value each row of an element is, by the number of the example; -1: nobody's.
-  // Null: element holds a row for each example, in order.
+  // The example whose value each row of an element is; -1 for an unused row. Null: an element holds
+  // a row for each example, in order.
   using Rows = std::shared_ptr<const std::vector<std::int32_t>>;
 
-  // Elements of so many bytes, in chunks; or handles of stacks, which must be so many bytes then.
+  // Elements of element_bytes each, in chunks; or handles of stacks, which must have that size.
   class Elements {
    public:
     Elements(std::int64_t bytes, bool of_stacks)
@@ -55,13 +55,13 @@ class Stack {
   bool of_stacks() const { return of_stacks_; }
   std::int64_t size() const;
   std::span<const Segment> segments() const { return segments_; }
-  // Begins a segment at a step: what is pushed from now on has these rows, and so many bytes.
+  // Begins a segment at a step: later pushes have these rows and this many bytes.
   void begin(std::int64_t first, Rows rows, std::int64_t element_bytes);
   void* push();  // the new element: uninitialised memory, or a null handle
 
-  // The same elements with other numbers for the examples: to[i] for i, where -1 leaves one out.
+  // The same elements with the examples renumbered: example i becomes to[i]; -1 drops it.
   static Handle renumbered(const Handle& stack, std::span<const std::int32_t> to);
-  // The elements of stacks of different examples together.
+  // Joins the elements of stacks of different examples.
   static Handle merged(std::span<const Handle> stacks);
 
  private:
@@ -69,7 +69,7 @@ class Stack {
   std::vector<Segment> segments_;
 };
 
-// Memory for a handle, null at first, that is released with it.
+// Memory for a handle, initially null, which is released with the memory.
 Storage allocate_handle();
 
 }  // namespace plait

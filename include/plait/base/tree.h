@@ -31,7 +31,7 @@ class TreeDef {
   static TreeDef list(std::vector<TreeDef> children);
   // keys in the order of the leaves (sorted, by the caller).
   static TreeDef dict(std::vector<std::string> keys, std::vector<TreeDef> children);
-  // The same with the language's own keys in type.aux.
+  // The same, with the language's own keys in type.aux.
   static TreeDef dict(std::vector<std::string> keys, std::vector<TreeDef> children, Type type);
   // A field whose name starts with "[" is shown as an index.
   static TreeDef record(Type type, std::vector<std::string> fields, std::vector<TreeDef> children);
@@ -49,14 +49,15 @@ class TreeDef {
   std::string to_string() const;  // "{'b': *, 'w': (*, *)}"
   std::size_t hash() const;
   bool operator==(const TreeDef& other) const;
-  // Whether the parts have names, which say which is which: those of a dict, and of a record unless
-  // they are numbers.
+  // Whether the parts are identified by name: those of a dict, and of a record unless its fields
+  // are numbered.
   bool has_names() const;
-  // A value that belongs to the structure: no array, and no container of such.
+  // Whether it is a value that belongs to the structure: neither an array nor a container of
+  // arrays.
   bool is_constant() const;
-  // The parts that stand for so many fields of a struct: by name where there are names, by place in
+  // The index of the part for each field of a struct: by name where there are names, by position in
   // tuples, lists and records of numbered fields. TreeError where they do not fit, or where a
-  // struct without names is to stand for named parts.
+  // struct without names stands for named parts.
   std::vector<int> places_of(std::span<const std::string_view> names, std::size_t count) const;
 
  private:
@@ -73,14 +74,14 @@ struct Tree {
   std::vector<Leaf> leaves;
 };
 
-// One entry for each leaf of structure, from a prefix tree whose leaves stand for whole subtrees
-// (as in_axes=(0, None) does): index of the prefix's leaf. TreeError names the path that does not
-// fit.
+// For each leaf of structure, the index of the leaf of a prefix tree that stands for it: leaves of
+// a prefix stand for whole subtrees (as in_axes=(0, None) does). TreeError names the path that does
+// not fit.
 std::vector<int> broadcast_prefix(const TreeDef& prefix, const TreeDef& structure,
                                   const std::string& what);
 
-// TreeError: a value of this structure, which is not as needed, for a C++ type.
+// TreeError: a value of this structure is not what a C++ type needs.
 [[noreturn]] void throw_misfit(const TreeDef& structure, std::string_view what);
-std::string number_text(double value);  // the shortest that reads as the same
+std::string number_text(double value);  // the shortest text that reads back as the same number
 
 }  // namespace plait

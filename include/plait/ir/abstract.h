@@ -1,5 +1,5 @@
-// The rule kinds that the IR itself needs: the avals of results, when an equation does nothing, and
-// what it gives on literals.
+// The rule kinds that the IR itself needs: the avals of results, whether an equation is an
+// identity, and its value on literals.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,8 +24,8 @@ struct Identity {
   static RuleTable<Identity>& table();
 };
 
-// The result of an equation on scalars that are all literals, as literals; nothing when it must
-// stay an equation. Folding computes what the kernels would, to the bit.
+// The result of an equation whose inputs are all scalar literals, as literals; nullopt when it must
+// stay an equation. Folding gives the kernels' results, to the bit.
 struct Fold {
   static constexpr auto name = "fold";
   using Rule = std::function<std::optional<std::vector<Literal>>(std::span<const Literal> inputs,

@@ -9,8 +9,9 @@
 namespace plait {
 
 //
-// A stack is as many arrays as a loop whose number of steps is not known made: what reverse mode
-// keeps of it. shape and dtype are those of one of them; one of depth 2 holds stacks.
+// A stack holds one array for each step of a loop whose number of steps is not known: the residuals
+// that reverse mode keeps. shape and dtype are those of one element. A stack of depth 2 holds
+// stacks.
 struct Aval {
   Shape shape;
   DType dtype = DType::float32;
@@ -24,7 +25,8 @@ struct Aval {
   WeakDType type() const { return {dtype, weak}; }
 };
 
-// What lies in memory for a value: itself, or the bytes of a stack's handle (base/stack.h).
+// The aval of what is in memory for a value: itself, or the bytes of a stack's handle
+// (base/stack.h).
 Aval in_memory(const Aval& aval);
 
 }  // namespace plait

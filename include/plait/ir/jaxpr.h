@@ -1,10 +1,9 @@
 // The program form: a jaxpr is a list of equations over typed vars.
 //
-// A jaxpr is closed (it holds no arrays: constants are operands), immutable and checked, and its
+// A jaxpr is closed (it holds no arrays: constants are operands), immutable and checked. Its
 // equations are in canonical order: depth-first from effectful equations in program order, then
-// from the outputs. The Builder is the one place that puts them so, because C++ does not fix the
-// order in which operands are evaluated, and two compilers would otherwise trace different
-// programs.
+// from the outputs. The Builder alone establishes this order. C++ does not fix the order in which
+// operands are evaluated, so that two compilers would otherwise trace different programs.
 //
 //   { lambda n d ; a:f32[n,d] b:f32[d] . let
 //       c:f32[n] = dot_general[lhs_contract=(1), ...] a b
@@ -21,10 +20,9 @@
 
 #include <plait/base/source.h>
 #include <plait/ir/aval.h>
+#include <plait/ir/memo.h>
 #include <plait/ir/params.h>
 #include <plait/ir/primitive.h>
-
-#include <mutex>
 
 namespace plait {
 
@@ -74,22 +72,10 @@ struct Equation {
   Source source;
 };
 
-// left <= right was needed while tracing and the sizes did not decide it: checked at each call.
+// An order that tracing needed and the sizes did not decide: left <= right is checked at each call.
 struct Constraint {
   Dim left, right;
   bool operator==(const Constraint&) const = default;
-};
-
-// What was computed from a jaxpr before: (transform, parameters) -> result. Bounded, thread-safe.
-class Memo {
- public:
-  // The stored result for this key, or make()'s, stored. make runs without the lock held.
-  std::shared_ptr<const void> get(const std::string& key,
-                                  const std::function<std::shared_ptr<const void>()>& make) const;
-
- private:
-  mutable std::mutex mutex_;
-  mutable std::vector<std::pair<std::string, std::shared_ptr<const void>>> entries_;
 };
 
 struct JaxprData {
@@ -119,7 +105,7 @@ class Builder {
   // The outputs get the avals of the Abstract rule.
   std::vector<Var> add(const Primitive& primitive, std::vector<Atom> inputs, Params params,
                        Source source);
-  // The same, when the avals are known already.
+  // The same, when the avals are already known.
   std::vector<Var> add(const Primitive& primitive, std::vector<Atom> inputs, Params params,
                        Source source, std::vector<Aval> avals);
   void add_constraint(Constraint constraint);
@@ -128,7 +114,7 @@ class Builder {
     return atom.is_var() ? avals_[atom.var().id] : atom.literal().aval();
   }
   std::size_t num_equations() const { return equations_.size(); }
-  // sizes: the named sizes to bind, in order; those that outputs and equations use and the list
+  // sizes: the named sizes to bind, in order. Those that outputs and equations use and the list
   // lacks are appended.
   Jaxpr close(std::vector<Atom> outputs, std::vector<Dim> sizes = {}) const;
 
@@ -150,11 +136,11 @@ std::string var_name(int id);
 // The exact inverse of print; ValueError says line, column and what was expected.
 Jaxpr parse(std::string_view text);
 
-// The same program with integers, or other expressions, in place of named sizes: equal, as text, to
-// tracing at those sizes. ValueError names a size that the jaxpr does not bind.
+// The same program with integers, or other expressions, in place of named sizes: its text equals
+// that of tracing at those sizes. ValueError names a size that the jaxpr does not bind.
 Jaxpr instantiate(const Jaxpr& jaxpr, SizeSubstitution sizes);
 
-// Every jaxpr that parameters hold, in order, those in lists too; not what these hold in turn.
+// Visits every jaxpr that parameters hold, in order, including those in lists, but not nested ones.
 template <class Visit>
 void for_each_body(const Params& params, Visit&& visit) {
   for (const auto& [name, value] : params.entries()) {
@@ -166,36 +152,41 @@ void for_each_body(const Params& params, Visit&& visit) {
 // The parameters with f applied to each of these jaxprs.
 Params map_bodies(const Params& params, const std::function<Jaxpr(const Jaxpr&)>& f);
 bool holds_bodies(const Params& params);
-// Whether a Callable is among the parameters, or in what they hold at any depth.
+// Whether a Callable is among the parameters, or in their bodies at any depth.
 bool holds_callable(const Params& params);
 bool holds_callable(const Jaxpr& jaxpr);
 
-// True when it, or a jaxpr that it holds, has an effect: never merged, dropped or reordered.
+// True when the equation, or a jaxpr that it holds, has an effect: it is never merged, dropped or
+// reordered.
 bool is_effectful(const Equation& equation);
 
-// A nested jaxpr's sizes are fed by the parameter "sizes" of its equation, in order; this puts
-// those that are integers into the bodies.
+// The sizes of a nested jaxpr are the values of the parameter "sizes" of its equation, in order.
+// This is the jaxpr of a parameter over the enclosing program's sizes.
+Jaxpr open_body(const Params& params, std::string_view name = "body");
+// Substitutes those sizes that are integers into the bodies.
 Params instantiate_bodies(const Params& params);
 
 // Output avals of a primitive applied to inputs.
 std::vector<Aval> infer(const Primitive& primitive, std::span<const Aval> inputs,
                         const Params& params);
 
-// The atoms that an equation's outputs are without recording it: its first input when it is an
-// identity (reshape to the same shape, cast to the same dtype, ...), or literals when all inputs
-// are. Every way of adding equations asks this first, so that tracing and instantiate agree.
+// The outputs of an equation that need not be recorded: its first input when it is an identity
+// (reshape to the same shape, cast to the same dtype, ...), or literals when all inputs are
+// literals. Every way of adding equations asks this first, so that tracing and instantiate agree.
 std::optional<std::vector<Atom>> simplify(const Primitive& primitive, std::span<const Atom> inputs,
                                           std::span<const Aval> avals, const Params& params);
 
-// Requires left <= right: nothing when the sizes decide it, a ShapeError made by describe() when
-// they decide against it, else a constraint of the jaxpr being traced (an error outside tracing).
+// Requires left <= right. Does nothing when the sizes decide it, throws the ShapeError of
+// describe() when they decide against it, and else adds a constraint to the jaxpr being traced (an
+// error outside tracing).
 void require_less_equal(Dim left, Dim right, const std::function<ShapeError()>& describe);
-// Where undecided constraints go: false when nothing is being traced. The trace layer installs it.
+// Receives undecided constraints; returns false when nothing is being traced. Set by the trace
+// layer.
 void set_constraint_sink(bool (*sink)(const Constraint& constraint));
 
-// In its scope, on this thread, undecided constraints do not go there: those of a program that
-// exists already are granted, and others are errors. check, parse and instantiate ask its rules
-// again so.
+// In its scope, on this thread, undecided constraints bypass that function: those of an existing
+// program are granted, and others are errors. check, parse and instantiate run its rules again in
+// this scope.
 class GrantedConstraints {
  public:
   enum class All { granted };

@@ -51,7 +51,7 @@ class Callable {
   }
   const std::string& name() const { return name_; }
   int number() const { return number_; }
-  // Whether it was made of a T; as is an InternalError where it was not.
+  // Whether it was made from a T; as throws an InternalError where it was not.
   template <class T>
   bool holds() const {
     return target_ && type_ == typeid(T);
@@ -94,7 +94,7 @@ class Params {
   std::vector<int> ints(std::string_view name) const { return to_ints(get<Shape>(name)); }
   const std::string& text(std::string_view name) const { return get<std::string>(name); }
 
-  // A copy in which name has this value (added when absent), or is absent.
+  // A copy in which name has this value (added when absent), or is removed.
   Params with(std::string_view name, ParamValue value) const;
   Params without(std::string_view name) const;
 
@@ -123,7 +123,7 @@ void collect_sizes(const ParamValue& value, std::vector<Dim>& sizes);
 void collect_sizes(const Shape& shape, std::vector<Dim>& sizes);
 using SizeSubstitution = std::span<const std::pair<Dim, Dim>>;
 Shape substitute(const Shape& shape, SizeSubstitution replacements);
-// Sizes inside nested jaxprs are bound there and stay; the list "sizes" that feeds them changes.
+// Sizes inside nested jaxprs are bound there and stay; the list "sizes" of their values changes.
 Params substitute(const Params& params, SizeSubstitution replacements);
 
 }  // namespace plait

@@ -1,4 +1,4 @@
-// Primitives and the rules that say everything about them.
+// Primitives, and the rules that define them.
 //
 // A Primitive is a name with identity. A rule kind is a type K with `name`, `Rule`, and `table()`;
 // RuleTable<K> maps primitives to rules. Tables are keyed by the primitive's name, live as long as
@@ -37,8 +37,9 @@ class Primitive {
   std::string_view name() const { return name_; }
   // The place of this name in every rule table; the same for equal names.
   int index() const;
-  // What its definition says: never merged, dropped or reordered; how many operands it takes, at
-  // least and at most; and the operand that its Eval may write the result over, or -1.
+  // The facts that its definition states: whether it is never merged, dropped or reordered; the
+  // smallest and the largest number of operands; and the operand whose memory Eval may use for the
+  // result, or -1.
   bool is_effectful() const { return effectful_.load(std::memory_order_relaxed); }
   int min_operands() const { return min_operands_.load(std::memory_order_relaxed); }
   int max_operands() const { return max_operands_.load(std::memory_order_relaxed); }
@@ -54,7 +55,7 @@ class Primitive {
   mutable std::atomic<bool> effectful_{false};
 };
 
-// Where a rule comes from, for coverage tables and for catching double definitions.
+// The place where a rule is defined, for coverage tables and for detecting double definitions.
 struct RuleOrigin {
   enum class Kind { stated, family, refused } kind = Kind::stated;
   std::string file;
@@ -101,7 +102,7 @@ class RuleTable final : public AnyRuleTable {
       if (origin.kind == RuleOrigin::Kind::family) return;
       check_redefinition(primitive, old->origin, origin);
     }
-    // An old entry may be in use by another thread: it stays.
+    // The old entry stays, because another thread may be using it.
     slot.store(new Entry{std::move(rule), std::move(origin), old}, std::memory_order_release);
   }
 
@@ -114,7 +115,7 @@ class RuleTable final : public AnyRuleTable {
   std::array<std::atomic<const Entry*>, max_primitives> entries_{};
 };
 
-// What a definition says beyond rules.
+// What a definition says besides its rules.
 struct PrimitiveInfo {
   const Primitive* primitive = nullptr;
   std::string doc, file;
@@ -151,11 +152,11 @@ class Definition {
     return *this;
   }
   Definition& effectful();
-  // States how many operands there are, or how many at least, so that no rule meets others.
+  // States the number of operands, or the least number, so that no rule sees another.
   Definition& operands(int number);
   Definition& operands_at_least(int number);
-  // States that Eval may be given the memory of this operand for its result, which has as many
-  // bytes: it changes there what differs. Nobody reads the operand later.
+  // States that Eval may get the memory of this operand for its result, which has as many bytes,
+  // and then writes only what differs. Nothing reads the operand later.
   Definition& overwrites(int operand);
   const Primitive& primitive() const { return *primitive_; }
 
@@ -199,8 +200,8 @@ Rules<Kind> rules() {
   return {};
 }
 
-// One line a primitive: "tanh  rule lib/ops/elementwise.cpp:42", `family`, `decompose`,
-// `refused: reason` or `missing`.
+// One line a primitive: "tanh  rule lib/primitives/elementwise/unary.cpp:42", `family`,
+// `decompose`, `refused: reason` or `missing`.
 struct Coverage {
   std::string primitive, state, file;
   int line;

@@ -23,12 +23,12 @@ class At;
 class Brackets;
 class Trace;
 
-// Functions of <cmath> over Arrays, found by argument alone: numpy.h.
+// Functions of <cmath> over Arrays, found by argument-dependent lookup: numpy.h.
 namespace standard {
 struct Arguments {};
 }  // namespace standard
 
-// What an Array points to. Tracers of a transform derive from it and keep the transform's value.
+// The target of an Array. Tracers of a transform derive from it and hold the transform's value.
 class ArrayNode {
  public:
   ArrayNode(Aval aval, const Trace* trace) : aval_(std::move(aval)), trace_(trace) {}
@@ -36,7 +36,7 @@ class ArrayNode {
   virtual ~ArrayNode() = default;
   const Aval& aval() const { return aval_; }
   bool is_concrete() const { return trace_ == nullptr; }
-  // Whether the tape knows how it was made: a TapedNode (tape_nodes.h).
+  // Whether it is on the tape: a TapedNode (tape_nodes.h).
   bool is_taped() const { return !trace_ && trace_id_ != 0; }
   bool is_plain() const { return !trace_ && trace_id_ == 0; }  // concrete, and off the tape
 
@@ -44,15 +44,16 @@ class ArrayNode {
   friend class Array;
   friend class Trace;
   Aval aval_;
-  const Trace* trace_;  // null: concrete. Compared only; may dangle after an escape
-  // Tells a dead trace from a new one at the same address; not 0 in a concrete node on the tape.
+  const Trace* trace_;  // null: concrete. Only compared; dangles after an escape
+  // Distinguishes a dead trace from a new one at the same address; not 0 in a concrete node on the
+  // tape.
   std::uint64_t trace_id_ = 0;
   std::atomic<std::int64_t> references_{0};
   Source birth_;  // line where a tracer was born
 };
 
-// A number in memory. A scalar that was written as a C++ or Python number is a literal: tracing
-// puts it inline instead of making it an operand.
+// A value in memory. A scalar that was written as a C++ or Python number is a literal: tracing
+// inlines it instead of making it an operand.
 class ConcreteNode : public ArrayNode {
  public:
   ConcreteNode(Aval aval, Buffer value, bool literal)
@@ -101,7 +102,7 @@ class Array : public standard::Arguments {
   const Aval& aval() const { return used().aval_; }
   DType dtype() const { return aval().dtype; }
   const Shape& shape() const { return aval().shape; }
-  Dim shape(int axis) const {  // IndexError for one that it does not have
+  Dim shape(int axis) const {  // IndexError for an axis out of range
     if (axis < 0 || axis >= ndim()) throw_axis(axis);
     return aval().shape[axis];
   }
@@ -110,8 +111,8 @@ class Array : public standard::Arguments {
   ArrayNode* node() const { return node_; }
   bool is_same(const Array& other) const { return node_ == other.node_; }
 
-  // The value in memory. Under grad or vmap, the known value beneath a tracer; a TracerError, which
-  // names the line and the way out, when there is none.
+  // The value in memory. Under grad or vmap, the known value beneath a tracer. Where there is none,
+  // a TracerError names the line and the fix.
   Buffer buffer() const;
   std::optional<Buffer> known_buffer() const;
   // The value as an inline scalar, when it is a literal.
@@ -119,19 +120,19 @@ class Array : public standard::Arguments {
   // The only element, converted. ShapeError when there is not exactly one.
   template <class Element>
   Element item(Here here = PLAIT_HERE) const;
-  // All elements in the order of rows, converted; DtypeError from complex to real numbers.
+  // All elements in row-major order, converted; DtypeError from complex to real numbers.
   template <class Element>
   std::vector<Element> to_vector(Here here = PLAIT_HERE) const;
-  // The elements where they lie, for as long as this array lives. DtypeError for another dtype,
-  // ValueError where they do not lie in the order of rows, as those of a transpose may not.
+  // The elements in place, valid while this array lives. DtypeError for another dtype, ValueError
+  // where they are not in row-major order, as after a transpose.
   template <class Element>
   std::span<const Element> span(Here here = PLAIT_HERE) const& {
     const View view = dense_view(dtype_of<Element>(), here);
     return {static_cast<const Element*>(view.data), std::size_t(view.size())};
   }
   template <class Element>
-  std::span<const Element> span() && = delete;  // the array would be gone: name it first
-  // "[1. 2. 3.]", as NumPy prints; the type and the trace of what is not known.
+  std::span<const Element> span() && = delete;  // the array would be destroyed: name it first
+  // "[1. 2. 3.]", as NumPy prints; where the value is not known, the type and the trace.
   std::string to_string() const;
   friend std::ostream& operator<<(std::ostream& out, const Array& array);
 
@@ -176,7 +177,7 @@ class Array : public standard::Arguments {
   Array squeeze(const Axes& axis = {}, Here here = PLAIT_HERE) const;
   Array astype(DType dtype, Here here = PLAIT_HERE) const;
   Array copy(Here here = PLAIT_HERE) const;
-  // A default of max would have clang ask what an Array is before it is complete.
+  // A default argument for max would make clang require Array to be complete here.
   Array clip(const std::optional<Array>& min, const std::optional<Array>& max,
              Here here = PLAIT_HERE) const;
   Array clip(const std::optional<Array>& min, Here here = PLAIT_HERE) const;
@@ -230,7 +231,7 @@ class Operand : public Array {
       : Array(value) {
     Here(file, line).remember();
   }
-  // Of {x, 0} the 0 would be a file.
+  // In {x, 0} the 0 would convert to the file name.
   Operand(Array array, int, int = 0) = delete;
   template <class Number>
     requires(std::is_arithmetic_v<Number>)
@@ -241,7 +242,7 @@ class Operand : public Array {
 
 using Arrays = std::vector<Array>;
 
-// The types of arrays, or of other values that have one.
+// The avals of arrays, or of other values that have one.
 template <class Values>
 std::vector<Aval> avals_of(const Values& values) {
   std::vector<Aval> avals;

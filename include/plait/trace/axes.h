@@ -1,4 +1,4 @@
-// Axes: what NumPy's functions take as `axis`.
+// Axes: the `axis` argument of NumPy's functions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@ namespace plait {
 
 struct Argument;
 
-// None (all axes), an axis, or several; negative ones count from the back.
+// None (all axes), an axis, or several; negative ones count from the end.
 class Axes {
  public:
   static constexpr const char* argument_type = "int or sequence of int or None";
@@ -23,9 +23,9 @@ class Axes {
   Axes(std::initializer_list<int> axes) : axes_(axes) {}   // NOLINT
   Axes(std::vector<int> axes) : axes_(std::move(axes)) {}  // NOLINT
   bool is_none() const { return !axes_; }
-  const std::vector<int>& list() const { return *axes_; }  // as given, of axes that are not None
-  // In order, from 0; all of them for None. IndexError for one outside the rank, ValueError for one
-  // named twice.
+  const std::vector<int>& list() const { return *axes_; }  // as given; must not be None
+  // Ascending, from 0; all of them for None. IndexError for one outside the rank, ValueError for a
+  // duplicate.
   std::vector<int> of(int rank, std::string_view function) const;
 
  private:

@@ -1,4 +1,4 @@
-// Concrete arrays made where their type is known already.
+// Makes concrete arrays whose type is already known.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

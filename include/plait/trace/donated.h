@@ -1,4 +1,4 @@
-// What is left of an array whose memory was given to a program: its type, and who took it.
+// What remains of an array whose memory was donated to a program: its type, and the receiver.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,11 +17,11 @@ class DonatedNode final : public ArrayNode {
   }
   const std::string function;
 
-  // Whether one Array alone leads to this node.
+  // Whether only one Array points to this node.
   static bool is_unique(const ArrayNode& node) { return node.*(&DonatedNode::references_) == 1; }
 };
 
-// Takes the array out of its handle, which stands for nothing from then on.
+// Takes the array out of its handle, which from then on is donated.
 Array donate(Array& handle, const std::string& function);
 
 }  // namespace plait

@@ -1,4 +1,4 @@
-// Whether an argument may be given to a program of named sizes.
+// Whether an argument matches an input of a program with named sizes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace plait {
 
-// Whether a formal argument takes values of this type: the same but for sizes that have names,
-// which take any. Whether those agree with each other is for solve_sizes to say.
+// Whether an input of type formal accepts a value of this type: they are the same except for named
+// sizes, which accept any. Whether sizes agree with each other is for solve_sizes to check.
 bool fits(const Aval& formal, const Aval& actual);
 
 }  // namespace plait

@@ -1,5 +1,5 @@
-// Traces that are alive but not current: while a custom rule runs for a trace, in the trace around
-// it.
+// Traces that are alive but not current, while a custom rule runs for a trace in the enclosing
+// trace.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace plait {
 
-// While it lives, a tracer of trace that is used is reported as captured by function.
+// While it lives, any use of a tracer of trace is reported as captured by function.
 class SuspendedTrace {
  public:
   // function must outlive it.

@@ -1,10 +1,10 @@
-// Traces, and bind, the one door through which every primitive is applied.
+// Traces, and bind, through which every primitive is applied.
 //
-// A thread has a current trace, or none. bind hands the equation to it; a trace's own process runs
-// with the enclosing trace current; with no trace the evaluator computes now. So one user function
-// runs eagerly, is staged to a jaxpr, and is transformed, with no second interface.
+// A thread has a current trace, or none. bind hands the equation to it. A trace's own process runs
+// with the enclosing trace current. With no trace, the evaluator computes now. So one user function
+// runs eagerly, is staged to a jaxpr, and is transformed, with one interface.
 //
-// NOTE: [no levels] Nothing compares integer levels. A tracer belongs to the trace that made it; to
+// NOTE: [no levels] Nothing compares integer levels. A tracer belongs to the trace that made it. To
 // any other trace inside that one it is a constant, lifted or captured. Perturbation confusion
 // cannot arise, because each trace has an identity and each jaxpr is closed.
 // SPDX-License-Identifier: Apache-2.0
@@ -21,7 +21,7 @@ namespace plait {
 
 class Trace {
  public:
-  // Becomes the current trace of this thread when a TraceScope says so. parent is what was current.
+  // Becomes the current trace of this thread in a TraceScope. parent is the trace that was current.
   explicit Trace(std::string_view name);
   virtual ~Trace();
   Trace(const Trace&) = delete;
@@ -39,9 +39,9 @@ class Trace {
 
   Trace* parent() const { return parent_; }
   std::string_view name() const { return name_; }
-  std::uint64_t id() const { return id_; }  // of no other trace, dead or alive
+  std::uint64_t id() const { return id_; }  // unique among all traces, dead or alive
   bool owns(const Array& array) const {
-    if (!array.is_valid()) array.aval();  // an error
+    if (!array.is_valid()) array.aval();  // throws
     return array.node()->trace_ == this && array.node()->trace_id_ == id_;
   }
   static Trace* current();
@@ -60,8 +60,7 @@ class Trace {
   std::string_view name_;
 };
 
-// TracerError when the value of a traced array is needed: says why it is not known, and the way
-// out.
+// TracerError when the value of a traced array is needed: says why it is not known, and the fix.
 [[noreturn]] void throw_unknown_value(const Array& array);
 
 // Makes a trace (or none) the current one of this thread for a scope.
@@ -87,8 +86,8 @@ inline Results bind(const Primitive& primitive, std::initializer_list<Array> inp
                     const Params& params = {}) {
   return bind(primitive, std::span<const Array>(inputs.begin(), inputs.size()), params);
 }
-// A template as exact as std::bind, which argument-dependent lookup finds for a vector, and more
-// special.
+// A template, because argument-dependent lookup of bind on a vector also finds std::bind: this one
+// is as exact and more specialised.
 template <class Inputs, class P = Params>
   requires std::is_convertible_v<Inputs&&, std::span<const Array>> &&
            std::is_convertible_v<P&&, const Params&>
@@ -97,13 +96,12 @@ Results bind(const Primitive& primitive, Inputs&& inputs, P&& params = {}) {
   return bind(primitive, std::span<const Array>(inputs), same);
 }
 
-// Computes an equation on concrete arrays now; `run` installs it when the library is loaded.
+// Computes an equation on concrete arrays now. Set by `run` when the library is loaded.
 using Evaluator = Arrays (*)(const Primitive& primitive, std::span<const Array> inputs,
                              const Params& params);
 void set_evaluator(Evaluator evaluator);
 Evaluator evaluator();
-// What bind asks instead when an input is on the tape and nothing is being traced; the tape
-// installs it.
+// Called by bind instead when an input is on the tape and nothing is being traced. Set by the tape.
 void set_recorder(Evaluator recorder);
 
 // A function over a flat list of arrays: what every transform takes and gives. Trees of arguments
@@ -129,21 +127,20 @@ class JaxprTrace : public Trace {
   void add_constraint(Constraint constraint);
 
  protected:
-  Atom atom_of(const Array& array);  // captures what is not ours
+  Atom atom_of(const Array& array);  // captures arrays that are not of this trace
   Arrays record(const Primitive& primitive, std::span<const Array> inputs, const Params& params);
 
  private:
   Builder builder_;
-  Arrays captures_;  // operands behind the inputs, in this order
+  Arrays captures_;  // the operands after the inputs, in this order
   std::unordered_map<const ArrayNode*, Var> captured_as_;
   std::vector<std::pair<Array, Array>>
-      remade_;  // scalars of sizes alone: an enclosing trace's, and ours
+      remade_;  // scalars of sizes alone: an enclosing trace's, and this trace's
   int num_inputs_ = 0;
 };
 
-// A staging trace that keeps what is known out: an equation none of whose inputs are its own
-// tracers runs in the enclosing trace. Linear programs are traced so, and their captures are the
-// residuals.
+// A staging trace that leaves known values out: an equation without inputs among its own tracers
+// runs in the enclosing trace. Linear programs are traced so, and their captures are the residuals.
 class LinearTrace final : public JaxprTrace {
  public:
   explicit LinearTrace(std::string_view name) : JaxprTrace(name) {}
@@ -155,13 +152,9 @@ class LinearTrace final : public JaxprTrace {
 // lists the named sizes to bind, in order.
 Traced make_jaxpr(const Function& function, std::span<const Aval> inputs,
                   std::string_view name = "make_jaxpr", std::vector<Dim> sizes = {});
-// The same for a function that captures nothing that it does not take (rules, rewritten jaxprs);
-// InternalError otherwise.
+// The same for a function that captures no arrays (rules, rewritten jaxprs); InternalError
+// otherwise.
 Jaxpr make_closed_jaxpr(const Function& function, std::span<const Aval> inputs,
                         std::vector<Dim> sizes = {});
-
-// Runs a jaxpr's equations through bind, in the current trace. sizes gives values for its binders;
-// missing ones are found from the inputs' shapes.
-Arrays eval_jaxpr(const Jaxpr& jaxpr, std::span<const Array> inputs);
 
 }  // namespace plait

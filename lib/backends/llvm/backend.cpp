@@ -3,12 +3,12 @@
 // generated loops. It is used where PLAIT_LLVM asks for it: `1` for the newest libLLVM that is
 // installed, or the path of one.
 //
-// A kernel takes milliseconds to compile, which no call waits for: see lib/run/tiers.h. libLLVM is
-// loaded for the first kernel that no earlier process has compiled.
+// A kernel takes milliseconds to compile, which no call waits for: see lib/compile/tiers.h. libLLVM
+// is loaded for the first kernel that no earlier process has compiled.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/compile/backend.h>
 
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include <cstdlib>
 #include <numeric>

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "example_axes.h"
 
-#include <plait/ops.h>
-#include <plait/ops_indexing.h>
-#include <plait/ops_linalg.h>
-#include <plait/rules.h>
+#include <plait/primitives/indexing.h>
+#include <plait/primitives/linalg.h>
+#include <plait/primitives/primitives.h>
+#include <plait/rules/rules.h>
 
 #include <algorithm>
 
-#include "ops/dot.h"
+#include "primitives/contraction/dot.h"
 
 namespace plait::llvm {
 namespace {

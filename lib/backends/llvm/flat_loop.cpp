@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flat_loop.h"
 
-#include <plait/ops.h>
-#include <plait/ops_control.h>
-#include <plait/rules.h>
+#include <plait/control/primitives.h>
+#include <plait/primitives/primitives.h>
+#include <plait/rules/rules.h>
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include "functions.h"
 
 #include <plait/base/math.h>
-#include <plait/rules.h>
+#include <plait/rules/rules.h>
 
 namespace plait::llvm {
 namespace {

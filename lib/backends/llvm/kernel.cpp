@@ -7,8 +7,8 @@
 #include "kernel.h"
 
 #include <plait/base/pool.h>
-#include <plait/kernels.h>
-#include <plait/ops.h>
+#include <plait/primitives/kernels.h>
+#include <plait/primitives/primitives.h>
 
 #include <ctime>
 #include <numeric>

@@ -11,7 +11,7 @@
 
 #include <plait/base/interrupt.h>
 #include <plait/base/pool.h>
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include <algorithm>
 #include <bit>

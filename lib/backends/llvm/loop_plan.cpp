@@ -3,13 +3,13 @@
 #include "loop_plan.h"
 
 #include <plait/compile/backend.h>
-#include <plait/ops.h>
-#include <plait/ops_indexing.h>
+#include <plait/primitives/indexing.h>
+#include <plait/primitives/primitives.h>
 
 #include <algorithm>
 #include <set>
 
-#include "compile/simplify.h"
+#include "compile/passes/pipeline.h"
 #include "flat_loop.h"
 #include "small_windows.h"
 
@@ -264,7 +264,8 @@ LoopPlan plan_loop(const Equation& equation) {
 
 Jaxpr plain_body(const Jaxpr& body) {
   // Nothing where it is the body itself, which must not keep itself alive.
-  const auto memo = body->memo.get("llvm: plain body", [&]() -> std::shared_ptr<const void> {
+  struct PlainBody : Property<Jaxpr> {};
+  const Jaxpr found = *body->memo.get(PlainBody{}, [&] {
     const Jaxpr plain = compile_passes::simplify_program(
         body,
         [](const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs) {
@@ -273,10 +274,9 @@ Jaxpr plain_body(const Jaxpr& body) {
             return backend->runs_eagerly() && backend->supports(equation, inputs, outputs);
           });
         });
-    return std::make_shared<Jaxpr>(plain == body ? Jaxpr() : plain);
+    return plain == body ? Jaxpr() : plain;
   });
-  const Jaxpr plain = *std::static_pointer_cast<const Jaxpr>(memo);
-  return plain ? plain : body;
+  return found ? found : body;
 }
 
 }  // namespace plait::llvm

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <plait/ops_control.h>
+#include <plait/control/primitives.h>
 
 #include "example_axes.h"
 

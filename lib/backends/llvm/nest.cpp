@@ -3,7 +3,7 @@
 #include "nest.h"
 
 #include <plait/base/pool.h>
-#include <plait/kernels.h>
+#include <plait/primitives/kernels.h>
 
 #include <algorithm>
 

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "picks.h"
 
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include <cmath>
 
-#include "ops/index_rows.h"
+#include "primitives/indexing/index_rows.h"
 
 namespace plait::llvm {
 namespace {

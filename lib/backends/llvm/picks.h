@@ -25,7 +25,7 @@ class IndexChecks {
   std::vector<Check> checks_;
 };
 
-// An array's element for a window outside: see lib/ops/gather.cpp.
+// An array's element for a window outside: see lib/primitives/indexing/gather.cpp.
 Literal fill_literal(DType dtype, const Params& params);
 
 // Whether a gather takes, or a scatter sets or adds to, one element for each row along the last

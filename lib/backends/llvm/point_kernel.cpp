@@ -1,7 +1,7 @@
 // Groups of functions of places as kernels: a function for each nest. See point_plan.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include <deque>
 #include <numeric>

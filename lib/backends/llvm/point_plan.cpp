@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "point_plan.h"
 
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include <algorithm>
 #include <unordered_map>

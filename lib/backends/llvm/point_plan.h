@@ -9,8 +9,8 @@
 #include <optional>
 #include <span>
 
-#include "ops/reduce.h"
 #include "points.h"
+#include "primitives/reduction/reduce.h"
 
 namespace plait::llvm {
 

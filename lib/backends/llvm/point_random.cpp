@@ -1,7 +1,7 @@
 // Random bits where they are used: threefry2x32 of the key and an element's number, as
 // lib/base/threefry.cpp has it. See points.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include "points.h"
 

@@ -1,13 +1,13 @@
 // What elements of each primitive are made of. See points.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/error.h>
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
-#include "ops/index_rows.h"
-#include "ops/indexing.h"
-#include "ops/reduce.h"
 #include "picks.h"
 #include "points.h"
+#include "primitives/indexing/index_rows.h"
+#include "primitives/indexing/indexing.h"
+#include "primitives/reduction/reduce.h"
 #include "reduction.h"
 
 namespace plait::llvm {

@@ -7,7 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "point_writer.h"
 
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include "reduction.h"
 

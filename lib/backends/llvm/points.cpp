@@ -4,7 +4,7 @@
 #include "points.h"
 
 #include <plait/base/error.h>
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include "segments.h"
 

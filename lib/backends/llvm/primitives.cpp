@@ -1,12 +1,12 @@
-// One row for each primitive that is emitted: the expression of its block in lib/ops, over lanes.
-// See NOTE: [emitted mathematics]. Tests compare every row with the reference, bit by bit.
+// One row for each primitive that is emitted: the expression of its block in lib/primitives, over
+// lanes. See NOTE: [emitted mathematics]. Tests compare every row with the reference, bit by bit.
 // SPDX-License-Identifier: Apache-2.0
 #include "primitives.h"
 
 #include "trigonometry.h"
 
-#include <plait/kernels.h>
-#include <plait/ops.h>
+#include <plait/primitives/kernels.h>
+#include <plait/primitives/primitives.h>
 
 #include <unordered_map>
 

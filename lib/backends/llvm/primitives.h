@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <plait/rules.h>
+#include <plait/rules/rules.h>
 
 #include "emit.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reduction.h"
 
-#include <plait/kernels.h>
+#include <plait/primitives/kernels.h>
 
 #include <limits>
 

@@ -1,4 +1,5 @@
-// Reductions in registers, in the order of lib/ops/reduce.cpp: see NOTE: [reduction order].
+// Reductions in registers, in the order of lib/primitives/reduction/reduce.cpp: see NOTE:
+// [reduction order].
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,16 +1,16 @@
 // Groups with reductions as one generated function. See row_writer.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
-#include <plait/kernels.h>
-#include <plait/ops.h>
+#include <plait/primitives/kernels.h>
+#include <plait/primitives/primitives.h>
 
 #include <numeric>
 
 #include "base/awake.h"
 #include "kernel.h"
 #include "nest.h"
-#include "ops/reduce.h"
 #include "picks.h"
+#include "primitives/reduction/reduce.h"
 #include "reduction.h"
 #include "row_writer.h"
 #include "streams.h"

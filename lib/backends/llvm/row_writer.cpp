@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "row_writer.h"
 
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
-#include "ops/reduce.h"
 #include "picks.h"
+#include "primitives/reduction/reduce.h"
 #include "reduction.h"
 
 namespace plait::llvm {

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows.h"
 
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include <unordered_map>
 
-#include "ops/reduce.h"
 #include "picks.h"
 #include "primitives.h"
+#include "primitives/reduction/reduce.h"
 
 namespace plait::llvm {
 namespace {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "segments.h"
 
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include <unordered_map>
 #include <unordered_set>

@@ -3,14 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "small.h"
 
-#include <plait/kernels.h>
-#include <plait/narrow.h>
-#include <plait/ops.h>
+#include <plait/primitives/kernels.h>
+#include <plait/primitives/narrow.h>
+#include <plait/primitives/primitives.h>
 
 #include <algorithm>
 
-#include "ops/dot.h"
-#include "ops/reduce.h"
+#include "primitives/contraction/dot.h"
+#include "primitives/reduction/reduce.h"
 #include "random_bits.h"
 #include "reduction.h"
 #include "segments.h"
@@ -177,7 +177,8 @@ Small iota(const Lowering& l) {
 
 // --- reduce --------------------------------------------------------------------------------------
 
-// In the stages of lib/ops/reduce.cpp, see NOTE: [reduction order], which count the examples too.
+// In the stages of lib/primitives/reduction/reduce.cpp, see NOTE: [reduction order], which count
+// the examples too.
 Small reduce(const Lowering& l) {
   const std::vector<int> axes = l.params().ints("axes");
   const Small& in = l.in(0);

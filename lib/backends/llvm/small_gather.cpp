@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "small_gather.h"
 
-#include <plait/ops.h>
-#include <plait/ops_indexing.h>
+#include <plait/primitives/indexing.h>
+#include <plait/primitives/primitives.h>
 
 #include <algorithm>
 #include <functional>

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "small_linalg.h"
 
-#include <plait/ops.h>
-#include <plait/ops_linalg.h>
+#include <plait/primitives/linalg.h>
+#include <plait/primitives/primitives.h>
 
 #include <algorithm>
 
-#include "ops/small_factors.h"
+#include "primitives/linalg/small_factors.h"
 
 namespace plait::llvm {
 namespace {
@@ -71,7 +71,7 @@ void lower_cholesky(const Small& x, const Sizes64& batch, std::vector<Small>& re
   store<T>(l, results[0], batch);
 }
 
-// As solve_kernel in lib/ops/cholesky.cpp has it.
+// As solve_kernel in lib/primitives/linalg/cholesky.cpp has it.
 template <class T>
 void lower_solve(const Params& params, const Small& x, const Small& y, const Sizes64& batch,
                  std::vector<Small>& results) {

@@ -1,5 +1,5 @@
-// lu, cholesky and triangular_solve of small arrays: the code of lib/ops/small_factors.h over
-// registers.
+// lu, cholesky and triangular_solve of small arrays: the code of
+// lib/primitives/linalg/small_factors.h over registers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

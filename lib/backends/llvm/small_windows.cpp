@@ -3,8 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "small_windows.h"
 
-#include <plait/ops.h>
-#include <plait/ops_indexing.h>
+#include <plait/primitives/indexing.h>
+#include <plait/primitives/primitives.h>
+
+#include "control/bodies.h"
 
 #include <algorithm>
 

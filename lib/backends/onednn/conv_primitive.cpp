@@ -30,7 +30,7 @@ bool is_same_memory(const TensorSpec& spec, const Dims& strides) {
   return true;
 }
 
-// Images as primitives know them: groups of features are features.
+// Images in the form of primitives: groups of features are plain features.
 Memory::desc image_desc(const TensorSpec& spec) {
   Dims dims = spec.dims, strides = channels_last(dims);
   dims[2] *= dims[1];

@@ -1,6 +1,6 @@
-// A convolution, or its gradient by images or by kernels, by oneDNN's primitives. Images lie
-// channels last and kernels as oneDNN likes them; what lies otherwise is reordered on its way in
-// and out. So one kernel serves all layouts, and the bits do not depend on them.
+// A convolution, or its gradient with respect to images or kernels, by oneDNN's primitives. Images
+// are channels-last, and kernels have the layout that oneDNN prefers; other layouts are reordered
+// on the way in and out. So one kernel serves all layouts, and the bits do not depend on them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace plait::onednn {
 
-// What is computed: the results of images and kernels, or what these would have to be.
+// The computed quantity: the results, the images or the kernels of a convolution.
 enum class Form { forward, transposed, weights };
 
-// The convolution of which this is a form; lists by spatial axis.
+// The convolution of which this is a form; lists are by spatial axis.
 struct ConvolutionGeometry {
   Form form;
   Dims strides, dilations, begin, end;
@@ -21,8 +21,8 @@ struct ConvolutionGeometry {
 class ConvolutionPrimitive {
  public:
   // Images are [batch, group, feature, spatial ...], kernels [group, out feature, in feature,
-  // spatial ...]. operands: both of the form, then what the epilogues add. Nothing when oneDNN has
-  // only its reference; why is then in the log.
+  // spatial ...]. operands: both of the form, then those of the epilogues. Null when oneDNN only
+  // has its reference implementation; the log gives the reason.
   static std::shared_ptr<const ConvolutionPrimitive> make(const ConvolutionGeometry& geometry,
                                                           std::span<const TensorSpec> operands,
                                                           const TensorSpec& output,
@@ -40,9 +40,9 @@ class ConvolutionPrimitive {
     void run(void* src, void* dst) const;
   };
   struct Argument {
-    int number;                // the primitive's
-    Memory::desc taken;        // as the primitive takes it
-    std::optional<Move> move;  // there from the caller's memory, or back, where they differ
+    int number;                // the number in the primitive
+    Memory::desc taken;        // in the primitive's layout
+    std::optional<Move> move;  // converts from, or to, the caller's layout where they differ
   };
   static Argument argument(int number, Role role, const Memory::desc& lies,
                            const Memory::desc& moved, const Memory::desc& taken);

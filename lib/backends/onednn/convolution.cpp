@@ -1,14 +1,14 @@
-// conv as a convolution of oneDNN or one of its gradients. A transposed convolution reaches us as a
+// conv as a convolution of oneDNN or one of its gradients. A transposed convolution arrives as a
 // convolution again, and is recognised by its shape:
 //
-//   holes in lhs            the gradient by images of a strided convolution, with the kernel turned
-//                           around
-//   a kernel larger than    the gradient by kernels, where the cotangent is the kernel: strides and
-//   the result              dilations have changed places, and batch and features of lhs. Groups
-//                           are those of the features, and there lhs has them in its batch; or
-//                           of examples (vmap), and there they are in its features
+//   base dilation of lhs    the gradient with respect to images of a strided convolution, with the
+//                           kernel reversed
+//   a kernel larger than    the gradient with respect to kernels, where the cotangent is the
+//   the result              kernel: strides and dilations have changed places, and so have batch
+//                           and features of lhs. Groups are those of the features, which lhs has
+//                           in its batch, or those of examples (vmap), which it has in its features
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include <array>
 
@@ -19,8 +19,8 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-// An equation's parameters as numbers; axes of views by role: batch, feature, spatial ... (of the
-// kernel: out, in, spatial ...).
+// The parameters of an equation as numbers; axes of views by role: batch, feature, spatial ... (for
+// the kernel: out, in, spatial ...).
 struct Convolution {
   std::vector<int> lhs_spec, rhs_spec, out_spec;
   Sizes strides, low, high, lhs_dilation, rhs_dilation;
@@ -48,9 +48,9 @@ struct Convolution {
     return std::any_of(lhs_dilation.begin(), lhs_dilation.end(),
                        [](std::int64_t d) { return d != 1; });
   }
-  // Whether kernels of 16 bits, which sum features by pairs, would read a feature that is none of
-  // its own: times zero, which NaN and infinities survive. Those of one feature for each result and
-  // those of weights do not.
+  // Whether 16-bit kernels, which sum features in pairs, would read a feature outside the group: it
+  // is multiplied by zero, which does not cancel NaN and infinities. Kernels with one feature for
+  // each result, and kernels of weights, do not.
   bool splits_pairs() const {
     const bool is_depthwise = rhs[1] == 1 && rhs[0] == groups;
     return rhs[1] % 2 == 1 && !is_depthwise && form() != Form::weights;
@@ -79,7 +79,7 @@ struct Convolution {
   }
 };
 
-// Padding of the convolution of which this is a form; nothing when it has none.
+// The padding of the convolution of which this is a form; nullopt when there is none.
 struct Padding {
   Sizes begin, end;
 };
@@ -92,9 +92,9 @@ std::optional<Padding> padding_of(const Convolution& c) {
       if (c.strides[i] != 1) return std::nullopt;
       begin = reach - begin;
       end = reach - end;
-      if (end < 0 && -end < c.lhs_dilation[i]) end = 0;  // elements that no window read
+      if (end < 0 && -end < c.lhs_dilation[i]) end = 0;  // elements that no window reads
     } else if (c.form() == Form::weights) {
-      // The convolution that this is the gradient of: the result is its kernel, rhs its result.
+      // The convolution whose gradient this is: the result is its kernel, rhs its result.
       const std::int64_t kernel = c.strides[i] * (c.out[i + 2] - 1) + 1, stride = c.rhs_dilation[i];
       end = std::max<std::int64_t>(0, (c.rhs[i + 2] - 1) * stride + kernel - c.lhs[i + 2] - begin);
       if (begin < 0 || (c.lhs[i + 2] + begin + end - kernel) / stride + 1 != c.rhs[i + 2])
@@ -107,8 +107,8 @@ std::optional<Padding> padding_of(const Convolution& c) {
   return padding;
 }
 
-// The axes of a view by role, one of them split into [groups, rest]; the three that come of it in
-// the given order, spatial ones behind.
+// The axes of a view by role, one of them split into [groups, rest]; the first three come in the
+// given order, before the spatial ones.
 View by_role(const View& view, const std::vector<int>& spec, int grouped, std::int64_t groups,
              std::array<int, 3> order) {
   View roles{view.data, view.dtype, {}, {}};
@@ -126,7 +126,7 @@ View by_role(const View& view, const std::vector<int>& spec, int grouped, std::i
   return ordered;
 }
 
-// Images and kernels of an equation as [batch, group, feature, spatial ...] and [group, out
+// The images and kernels of an equation as [batch, group, feature, spatial ...] and [group, out
 // feature, in feature, spatial ...].
 struct Operands {
   View lhs, rhs, out;
@@ -159,8 +159,8 @@ TensorSpec spec_of(const View& view) {
           {view.strides.begin(), view.strides.end()}};
 }
 
-// The same of an operand, copied where it runs backwards or repeats itself, which oneDNN cannot
-// walk.
+// The same for an operand, copied where it has negative or zero strides, which oneDNN does not
+// support.
 TensorSpec spec_of_operand(View view, std::vector<Buffer>& copies, void*& memory) {
   for (int axis = 0; axis < view.rank(); ++axis)
     if (view.shape[axis] == 1) view.strides[axis] = 1;
@@ -216,7 +216,7 @@ class ConvolutionKernel final : public Kernel {
     const Form form = c.form();
     Padding padding = *padding_of(c);
     Sizes dilations = form == Form::weights ? c.strides : c.rhs_dilation;
-    for (std::int64_t& dilation : dilations) --dilation;  // oneDNN counts the elements between
+    for (std::int64_t& dilation : dilations) --dilation;  // oneDNN counts the elements in between
     return {form,
             form == Form::transposed ? c.lhs_dilation
             : form == Form::weights  ? c.rhs_dilation

@@ -1,9 +1,9 @@
-// Epilogues: additions, subtractions, multiplications and divisions behind a product, which oneDNN
-// does before it writes the result. Their bits are those of the equation alone, because a product
-// is complete when its post-operations start. An operand as large as the result is left to a loop
-// of its own: oneDNN would copy it first.
+// Epilogues: additions, subtractions, multiplications and divisions after a product, which oneDNN
+// applies before it writes the result. Their bits are those of the separate equations, because a
+// product is complete when its post-operations start. An operand as large as the result is left to
+// a separate loop, because oneDNN would copy it first.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include "graph.h"
 
@@ -12,26 +12,30 @@ namespace {
 
 constexpr std::size_t most_epilogues = 4;
 
-std::optional<dnnl::algorithm> algorithm_of(const Primitive& primitive) {
-  if (primitive == add_p) return dnnl::algorithm::binary_add;
-  if (primitive == sub_p) return dnnl::algorithm::binary_sub;
-  if (primitive == mul_p) return dnnl::algorithm::binary_mul;
-  if (primitive == div_p) return dnnl::algorithm::binary_div;
-  return std::nullopt;
-}
-bool commutes(dnnl::algorithm algorithm) {
-  return algorithm == dnnl::algorithm::binary_add || algorithm == dnnl::algorithm::binary_mul;
-}
+// The equations that are post-operations.
+struct PostOperation {
+  const Primitive* primitive;
+  dnnl::algorithm algorithm;
+  bool commutes;
+};
+const PostOperation operations[] = {
+    {&add_p, dnnl::algorithm::binary_add, true},
+    {&sub_p, dnnl::algorithm::binary_sub, false},
+    {&mul_p, dnnl::algorithm::binary_mul, true},
+    {&div_p, dnnl::algorithm::binary_div, false},
+};
 
-// The operand that is not the product: 1, or 0 where the operation commutes.
-int operand_of(const Equation& equation, dnnl::algorithm algorithm, Var product) {
-  const bool is_first = equation.inputs[0].is_var() && equation.inputs[0].var() == product;
-  return is_first || !commutes(algorithm) ? 1 : 0;
-}
+// The products that have them.
+struct Product {
+  const Primitive* primitive;
+  // Axes of the result along which a vector may lie.
+  std::vector<int> (*feature_axes)(const Jaxpr& program, const Equation& product);
+  // Whether oneDNN does epilogues behind it.
+  bool (*takes_epilogues)(const Jaxpr& program, const Equation& product);
+};
 
-// Axes of a product's result along which a vector may lie.
-std::vector<int> feature_axes(const Jaxpr& program, const Equation& product) {
-  if (*product.primitive == conv_p) return {product.params.ints("out_spec")[1]};
+// The free axes of the right factor, which come last.
+std::vector<int> columns_of(const Jaxpr& program, const Equation& product) {
   const int rank = program->avals[product.outputs[0].id].rank();
   const int free =
       program->aval(product.inputs[1]).rank() -
@@ -40,31 +44,54 @@ std::vector<int> feature_axes(const Jaxpr& program, const Equation& product) {
   for (int axis = rank - free; axis < rank; ++axis) axes.push_back(axis);
   return axes;
 }
-
-const Equation* definition_of(const Jaxpr& program, Var var) {
-  if (var.id < program->num_binders) return nullptr;
-  const auto& equations = program->equations;
-  const auto defines = [&](const Equation& equation) {  // one without outputs is an effect
-    return std::find(equation.outputs.begin(), equation.outputs.end(), var) !=
-           equation.outputs.end();
-  };
-  const auto found = std::find_if(equations.begin(), equations.end(), defines);
-  return found == equations.end() ? nullptr : &*found;
+std::vector<int> channels_of(const Jaxpr&, const Equation& product) {
+  return {product.params.ints("out_spec")[1]};
 }
 
-// Whether oneDNN does epilogues behind it. Its products of vectors add in another order when they
-// have epilogues, so rows and columns are to be more than one.
-bool takes_epilogues(const Jaxpr& program, const Equation& product) {
-  if (*product.primitive == conv_p) return has_post_operations(program, product);
+// Products of vectors add in another order when they have epilogues, so rows and columns are to be
+// more than one.
+bool is_matrix(const Jaxpr& program, const Equation& product) {
   Dim columns = 1, rows = 1;
   const Shape& shape = program->avals[product.outputs[0].id].shape;
-  const std::vector<int> features = feature_axes(program, product);
+  const std::vector<int> features = columns_of(program, product);
   const int num_batch = product.params.get<Shape>("lhs_batch").rank();
   for (int axis = num_batch; axis < shape.rank(); ++axis) {
     const bool is_feature = std::find(features.begin(), features.end(), axis) != features.end();
     (is_feature ? columns : rows) = (is_feature ? columns : rows) * shape[axis];
   }
   return !(rows == Dim(1)) && !(columns == Dim(1));
+}
+
+const Product products[] = {{&dot_general_p, columns_of, is_matrix},
+                            {&conv_p, channels_of, has_post_operations}};
+
+// The entry of an equation in one of these tables, or none.
+template <class Entry, std::size_t n>
+const Entry* entry_of(const Equation& equation, const Entry (&table)[n]) {
+  for (const Entry& entry : table)
+    if (*entry.primitive == *equation.primitive) return &entry;
+  return nullptr;
+}
+
+// The operand that is not the product: 1, or 0 where the operation commutes.
+int operand_of(const Equation& equation, const PostOperation& operation, Var product) {
+  const bool is_first = equation.inputs[0].is_var() && equation.inputs[0].var() == product;
+  return is_first || !operation.commutes ? 1 : 0;
+}
+
+std::vector<int> feature_axes(const Jaxpr& program, const Equation& product) {
+  return entry_of(product, products)->feature_axes(program, product);
+}
+
+const Equation* definition_of(const Jaxpr& program, Var var) {
+  if (var.id < program->num_binders) return nullptr;
+  const auto& equations = program->equations;
+  const auto defines = [&](const Equation& equation) {  // an equation without outputs is an effect
+    return std::find(equation.outputs.begin(), equation.outputs.end(), var) !=
+           equation.outputs.end();
+  };
+  const auto found = std::find_if(equations.begin(), equations.end(), defines);
+  return found == equations.end() ? nullptr : &*found;
 }
 
 // A scalar, or a vector repeated along all axes but those of the features.
@@ -85,13 +112,12 @@ bool joins_product(const Jaxpr& program, std::span<const int> uses, std::span<co
                    std::span<const int> more) {
   if (more.size() != 1 || group.size() > most_epilogues) return false;
   const Equation &product = program->equations[group[0]], &equation = program->equations[more[0]];
-  const std::optional<dnnl::algorithm> algorithm = algorithm_of(*equation.primitive);
-  if (!algorithm || (!(*product.primitive == dot_general_p) && !(*product.primitive == conv_p)))
-    return false;
-  if (!takes_epilogues(program, product)) return false;
+  const PostOperation* operation = entry_of(equation, operations);
+  const Product* kind = entry_of(product, products);
+  if (!operation || !kind || !kind->takes_epilogues(program, product)) return false;
   const Var last = program->equations[group.back()].outputs[0];
   if (uses[last.id] != 1 || program->avals[last.id].dtype != DType::float32) return false;
-  const int operand = operand_of(equation, *algorithm, last);
+  const int operand = operand_of(equation, *operation, last);
   const Atom& other = equation.inputs[1 - operand];
   return other.is_var() && other.var() == last &&
          is_small(program, equation.inputs[operand], product);
@@ -101,10 +127,10 @@ Epilogues::Epilogues(const Jaxpr& group)
     : group_(group), feature_axes_(feature_axes(group, group->equations[0])) {
   for (std::size_t i = 1; i < group->equations.size(); ++i) {
     const Equation& equation = group->equations[i];
-    Epilogue epilogue{*algorithm_of(*equation.primitive), -1, 0, &equation};
+    const PostOperation& operation = *entry_of(equation, operations);
+    Epilogue epilogue{operation.algorithm, -1, 0, &equation};
     const Atom& operand =
-        equation
-            .inputs[operand_of(equation, epilogue.algorithm, group->equations[i - 1].outputs[0])];
+        equation.inputs[operand_of(equation, operation, group->equations[i - 1].outputs[0])];
     if (operand.is_var())
       epilogue.input = operand.var().id;
     else

@@ -10,13 +10,13 @@ const dnnl::engine& engine() {
   return engine;
 }
 
-// A stream is for one thread.
+// A stream serves one thread.
 dnnl::stream& stream() {
   static thread_local dnnl::stream stream(engine());
   return stream;
 }
 
-// The attributes that oneDNN takes by itself are an object that exit destroys: these are not.
+// oneDNN's default attributes are an object that exit destroys; these are not destroyed.
 dnnl::reorder reorder_of(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
   return dnnl::reorder(
       dnnl::reorder::primitive_desc(engine(), from, engine(), to, dnnl::primitive_attr()));
@@ -32,7 +32,7 @@ void throw_failed(const dnnl::error& error) {
 
 namespace {
 
-// What goes through the Graph is float32.
+// Tensors of the Graph are float32.
 Tensor tensor_of(std::size_t id, const TensorSpec& spec) {
   return {id, Tensor::data_type::f32, spec.dims, spec.strides};
 }
@@ -76,7 +76,7 @@ std::shared_ptr<const Compiled> Compiled::make(std::span<const TensorSpec> input
     }
     compiled->partition_ = partitions[0].compile(compiled->inputs_, {compiled->output_}, engine());
     return compiled;
-  } catch (const std::exception& error) {  // of what it refuses twice, a std::future_error
+  } catch (const std::exception& error) {  // a std::future_error on a second refusal
     log_line(std::string("onednn: ") + error.what() + "; the reference runs the equation");
     return nullptr;
   }

@@ -1,13 +1,13 @@
-// dot_general as matmul: any layout whose groups of axes (batch, free, contracted) can be walked by
-// strides goes to oneDNN as it lies, so that a transposed operand costs no copy.
+// dot_general as matmul: any layout whose groups of axes (batch, free, contracted) have a common
+// stride goes to oneDNN in place, so that a transposed operand costs no copy.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
 
 #include <atomic>
 #include <mutex>
 
 #include "compile/loop_constants.h"
-#include "ops/dot.h"
+#include "primitives/contraction/dot.h"
 #include "product.h"
 
 namespace plait::onednn {
@@ -19,7 +19,7 @@ struct Range {
   std::int64_t size = 1, stride = 1;
 };
 
-// Axes walked as one, if strides allow it.
+// Axes merged into one, if strides allow it.
 std::optional<Range> merge(const View& view, const std::vector<int>& axes) {
   Range range;
   bool is_first = true;
@@ -36,14 +36,13 @@ std::optional<Range> merge(const View& view, const std::vector<int>& axes) {
   return range;
 }
 
-// An operand as [batch, rows, columns] that oneDNN takes as it lies; nothing when it must be
-// copied.
+// An operand as [batch, rows, columns] that oneDNN reads in place; nullopt when it must be copied.
 std::optional<TensorSpec> as_matrices(const View& view, const std::vector<int>& batch,
                                       const std::vector<int>& rows,
                                       const std::vector<int>& columns) {
   std::optional<Range> b = merge(view, batch), r = merge(view, rows), c = merge(view, columns);
   if (!b || !r || !c) return std::nullopt;
-  // Strides of axes of size 1 say nothing; these say what dense memory would.
+  // Strides of axes of size 1 are arbitrary; these are those of dense memory.
   if (c->size == 1) c->stride = r->size == 1 || r->stride != 1 ? 1 : r->size;
   if (r->size == 1) r->stride = c->stride == 1 ? c->size : 1;
   const bool is_row_major = c->stride == 1 && r->stride >= c->size;
@@ -105,19 +104,19 @@ class MatmulKernel final : public Kernel {
   }
 
  private:
-  // The first product that takes its operands as they lie, for calls with the same strides: all of
-  // a program's, where looking for it would take as long as a small product.
+  // The first product that reads its operands in place, for calls with the same strides: in a
+  // program, all of them. A lookup would take as long as a small product.
   struct Direct {
     Direct(const Sizes64& lhs, const Sizes64& rhs, std::shared_ptr<const Product> product)
         : lhs(lhs), rhs(rhs), product(std::move(product)) {}
     Sizes64 lhs, rhs;
     std::shared_ptr<const Product> product;
-    mutable std::once_flag once = {};  // of the product by a packed matrix, made when there is use
+    mutable std::once_flag once = {};  // for the packed matrix, made on first use
     mutable std::shared_ptr<const Product> packed = {};
   };
 
-  // Products by a matrix that a loop holds constant take it from a copy, packed when it has been
-  // read often enough to be read more often still.
+  // Multiplies by a copy of a loop-invariant matrix, packed once it has been read often enough that
+  // further reads are likely.
   bool run_packed(const Direct& direct, void* const (&operands)[2], void* output) const {
     constexpr int often = 3;
     LoopConstants::Derived* const derived = LoopConstants::find(number_, operands[1]);

@@ -2,16 +2,42 @@
 // products and convolutions with their gradients and epilogues, average pooling, layer_norm and
 // attention: products and convolutions as primitives, and the rest through the Graph API.
 //
-// What it leaves, although oneDNN has it: exp, log, relu, max, min, clip and gelu, which do not
-// keep NaN there; softmax and max pooling, for the same reason; products so small that entering a
-// primitive takes longer than Eigen.
+// It does not claim, although oneDNN has them: exp, log, relu, max, min, clip and gelu, which do
+// not propagate NaN there; softmax and max pooling, for the same reason; products so small that
+// entering a primitive takes longer than Eigen.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/ops.h>
+#include <plait/primitives/primitives.h>
+#include <plait/transforms/composites.h>
+
+#include <algorithm>
 
 #include "graph.h"
 
 namespace plait {
 namespace {
+
+// What it has kernels for, by primitive; without `make`, why it takes none.
+struct Offer {
+  const Primitive* primitive;
+  Support (*supports)(const Equation& equation, std::span<const Aval> inputs,
+                      std::span<const Aval> outputs);
+  std::unique_ptr<Kernel> (*make)(const Jaxpr& group);
+};
+Support supports_window(const Equation& equation, std::span<const Aval>, std::span<const Aval>) {
+  return equation.params.text("kind") == "max" ? Support::no("its max pooling drops NaN")
+                                               : Support::no();
+}
+const Offer offers[] = {
+    {&dot_general_p, onednn::supports_matmul, onednn::make_matmul},
+    {&conv_p, onednn::supports_convolution, onednn::make_convolution},
+    {&composite_p, onednn::supports_composite, onednn::make_composite},
+    {&reduce_window_p, supports_window, nullptr},
+};
+const Offer* find_offer(const Primitive& primitive) {
+  const auto* found = std::ranges::find_if(
+      offers, [&](const Offer& offer) { return *offer.primitive == primitive; });
+  return found == std::end(offers) ? nullptr : found;
+}
 
 class OneDnnBackend final : public Backend {
  public:
@@ -19,13 +45,8 @@ class OneDnnBackend final : public Backend {
 
   Support supports(const Equation& equation, std::span<const Aval> inputs,
                    std::span<const Aval> outputs) const override {
-    const Primitive& primitive = *equation.primitive;
-    if (primitive == dot_general_p) return onednn::supports_matmul(equation, inputs, outputs);
-    if (primitive == conv_p) return onednn::supports_convolution(equation, inputs, outputs);
-    if (primitive == call_p) return onednn::supports_composite(equation, inputs, outputs);
-    if (primitive == reduce_window_p && equation.params.text("kind") == "max")
-      return Support::no("its max pooling drops NaN");
-    return Support::no();
+    const Offer* offer = find_offer(*equation.primitive);
+    return offer ? offer->supports(equation, inputs, outputs) : Support::no();
   }
 
   bool joins(const Jaxpr& program, std::span<const int> uses, std::span<const int> group,
@@ -34,10 +55,7 @@ class OneDnnBackend final : public Backend {
   }
 
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
-    const Equation& equation = group->equations[0];
-    if (*equation.primitive == dot_general_p) return onednn::make_matmul(group);
-    if (*equation.primitive == conv_p) return onednn::make_convolution(group);
-    return onednn::make_composite(equation, group);
+    return find_offer(*group->equations[0].primitive)->make(group);
   }
 };
 

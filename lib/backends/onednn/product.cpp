@@ -9,15 +9,15 @@ namespace {
 
 using Memory = dnnl::memory;
 
-// A batch of one matrix is a matrix.
+// A batch of one matrix becomes a matrix.
 Memory::desc desc_of(const TensorSpec& spec, bool is_batched) {
   Dims dims = spec.dims, strides = spec.strides;
   if (!is_batched) dims.erase(dims.begin()), strides.erase(strides.begin());
   return {dims, element_of(spec.dtype), strides};
 }
 
-// Whether products of transposed matrices have the bits of others: before AVX-512 they are computed
-// by other kernels.
+// Whether products of transposed matrices have the same bits: before AVX-512 they use other
+// kernels.
 bool takes_transposed() {
   static const bool has_avx512 =
       (unsigned(dnnl::get_effective_cpu_isa()) & unsigned(dnnl::cpu_isa::avx512_core)) ==
@@ -25,7 +25,7 @@ bool takes_transposed() {
   return has_avx512;
 }
 
-// The best implementation of this product; nothing when there is only the reference.
+// The best implementation of this product; nullopt when there is only the reference implementation.
 std::optional<dnnl::matmul::primitive_desc> find(const Memory::desc& lhs, const Memory::desc& rhs,
                                                  const Memory::desc& output,
                                                  const dnnl::post_ops& behind) {
@@ -163,7 +163,7 @@ void Product::run(std::span<void* const> operands, void* output) const {
     }
     call->memories[arguments_.size()].set_data_handle(output);
     if (bytes > 0) call->memories.back().set_data_handle(scratch.data());
-    // Without the map of arguments that the C++ interface would build.
+    // Avoids the map of arguments that the C++ interface would build.
     dnnl::error::wrap_c_api(
         dnnl_primitive_execute(primitive_.get(), stream().get(), int(call->arguments.size()),
                                call->arguments.data()),

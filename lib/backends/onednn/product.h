@@ -1,5 +1,6 @@
-// A product of matrices by oneDNN's primitive, not by its Graph: the Graph copies the right operand
-// to a layout of its own at every call, which takes as long as the product of a small batch.
+// A product of matrices by oneDNN's primitive instead of its Graph: the Graph copies the right
+// operand to a layout of its own at every call, which takes as long as the product of a small
+// batch.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,18 +13,19 @@ namespace plait::onednn {
 // Compiled for given shapes and strides. Immutable; run from many threads at once.
 class Product {
  public:
-  // operands: both matrices as [batch, rows, columns], then what the epilogues add. Nothing when
-  // oneDNN has only its reference; why is then in the log.
+  // operands: both matrices as [batch, rows, columns], then those of the epilogues. Null when
+  // oneDNN only has its reference implementation; the log gives the reason.
   static std::shared_ptr<const Product> make(std::span<const TensorSpec> operands,
                                              const TensorSpec& output, const Epilogues& epilogues);
-  // Whether it does the epilogues, too: not where oneDNN would compute the product in another way.
+  // Whether it includes the epilogues: not where oneDNN would then compute the product differently.
   bool has_epilogues() const { return has_epilogues_; }
   void run(std::span<void* const> operands, void* output) const;
 
-  // The same product of a right operand in the layout that oneDNN chooses: nothing where there is
-  // none that is faster, or epilogues. Its bits are the same.
+  // The same product with a right operand in the layout that oneDNN chooses, with the same bits.
+  // Null where no layout is faster, or there are epilogues.
   std::shared_ptr<const Product> packed() const;
-  // Of a packed product: its right operand's memory, made of the one of the product it came from.
+  // For a packed product: the memory of its right operand, and its packing from the original
+  // layout.
   std::size_t packed_bytes() const { return arguments_[1].desc.get_size(); }
   void pack(void* from, void* to) const;
   Product() = default;
@@ -32,7 +34,7 @@ class Product {
 
  private:
   using Memory = dnnl::memory;
-  // What a call at a time points at its memory.
+  // The argument list of one call at a time, which points at its memory.
   struct Call {
     std::vector<Memory> memories;
     std::vector<dnnl_exec_arg_t> arguments;
@@ -40,9 +42,9 @@ class Product {
   std::unique_ptr<Call> take_call() const;
   dnnl::matmul primitive_;
   struct Argument {
-    int number;  // the primitive's
+    int number;  // the number in the primitive
     Memory::desc desc;
-    Memory::desc copied_as = {};  // where it is not taken as it lies
+    Memory::desc copied_as = {};  // where it is not read in place
     dnnl::reorder copy = {};
   };
   static Argument matrix(int number, const TensorSpec& spec, bool is_batched);

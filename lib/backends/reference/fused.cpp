@@ -1,20 +1,20 @@
-// A fused loop without generated code: a block of elements at a time goes through each equation's
-// own Pointwise loop, and what lies between them stays in the first-level cache. The loops are
-// those of eager evaluation, so the bits are too.
+// A fused loop without generated code. A block of elements at a time goes through the Pointwise
+// loop of each equation, and intermediate values stay in the first-level cache. The loops, and so
+// the bits, are those of eager evaluation.
 // SPDX-License-Identifier: Apache-2.0
 #include "fused.h"
 
 #include <plait/base/pool.h>
-#include <plait/kernels.h>
+#include <plait/primitives/kernels.h>
 
 namespace plait::reference {
 namespace {
 
 constexpr std::int64_t largest_block = 1024, smallest_block = 256;
-constexpr std::int64_t cache_bytes = 32 << 10;  // what the blocks of one thread may take
+constexpr std::int64_t cache_bytes = 32 << 10;  // for the blocks of one thread
 constexpr int max_operands = 4;
 
-// Where an instruction finds an operand or leaves its result.
+// The location of an instruction's operand or result.
 struct Place {
   enum class Kind : std::uint8_t { input, output, literal, scratch } kind;
   int index;                // of the input, output or literal
@@ -41,8 +41,8 @@ class FusedKernel final : public Kernel {
   void run(std::span<const View> inputs, std::span<const View> outputs, void*,
            const Stream&) const override;
 
-  // An output is written when its equation runs, block by block; an input may lie there when
-  // nothing reads it after that.
+  // An output is written when its equation runs, block by block; it may overwrite an input that is
+  // not read afterwards.
   bool may_overwrite(std::size_t input, std::size_t output) const override {
     if (sizes_[input] != size_of(output_dtypes_[output])) return false;
     return last_read_[input] <= written_[output];
@@ -100,8 +100,8 @@ class FusedKernel final : public Kernel {
     return at == literals.end() ? -1 : int(at - literals.begin());
   }
 
-  // Results that nobody else sees live in scratch blocks, which are used again once they are dead.
-  // Every input has a block of its own, for when it must be gathered.
+  // Intermediate results live in scratch blocks, which are reused once they are dead. Every input
+  // has a block of its own, in case it must be gathered.
   void assign_places() {
     places_.resize(sizes_.size());
     std::int64_t bytes = 0;  // for one element of the block
@@ -117,7 +117,7 @@ class FusedKernel final : public Kernel {
     std::vector<std::vector<std::int64_t>> free(17);  // by size of an element
     for (std::size_t i = 0; i < instructions_.size(); ++i) {
       const Instruction& instruction = instructions_[i];
-      // A loop may write over what it reads, if elements are of one size.
+      // A loop may overwrite its operand, if their elements have the same size.
       for (int k = 0; k < instruction.num_operands; ++k) {
         const int operand = instruction.operands[k];
         if (places_[operand].kind != Place::Kind::scratch || last_read_[operand] != int(i))
@@ -170,7 +170,7 @@ class FusedKernel final : public Kernel {
 
 bool is_splat(const View& view, std::int64_t n) { return view.size() == 1 && n > 1; }
 
-// Elements [at, at + count) where they lie, if they lie in one run.
+// Elements [at, at + count) in place, if they are contiguous.
 const void* run_in_place(const View& view, std::int64_t at, std::int64_t count) {
   const int last = view.rank() - 1;
   if (last < 0 || view.strides[last] != 1 || at % view.shape[last] + count > view.shape[last])
@@ -186,7 +186,7 @@ const void* run_in_place(const View& view, std::int64_t at, std::int64_t count) 
 void FusedKernel::run(std::span<const View> inputs, std::span<const View> outputs, void*,
                       const Stream&) const {
   if (size_ == 0) return;
-  // Blocks that end with rows let broadcast rows be read where they lie.
+  // Blocks that end with rows let broadcast rows be read in place.
   std::int64_t block = block_;
   for (const View& view : inputs) {
     if (view.rank() == 0 || view.is_dense() || view.strides.back() != 1) continue;

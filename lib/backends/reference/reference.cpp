@@ -1,10 +1,10 @@
-// The reference backend: every primitive, by its Eval rule, and runs of elementwise equations as
-// one loop. There is no second set of kernels: eager evaluation runs the same ones.
+// The reference backend: every primitive by its Eval rule, and runs of elementwise equations as one
+// loop. There is no second set of kernels: eager evaluation runs the same ones.
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/operands.h"
 
 #include <plait/compile/backend.h>
-#include <plait/kernels.h>
+#include <plait/primitives/kernels.h>
 
 #include "fused.h"
 
@@ -61,7 +61,7 @@ class EvalKernel final : public Kernel {
       std::vector<View> views(operands_.size());
       eval_(operands_.collect(inputs, views.data()), outputs, params_);
     } catch (Error& error) {
-      if (source_) error.at(source_);  // the equation's line, not that of the call that runs it
+      if (source_) error.at(source_);  // the line of the equation, not of the call that runs it
       throw;
     }
   }
@@ -87,7 +87,8 @@ class ReferenceBackend final : public Backend {
     return Support::no("`" + std::string(equation.primitive->name()) + "` has no Eval rule");
   }
 
-  // Elementwise equations of one shape. All of a group have it, so the first ones tell.
+  // Elementwise equations of one shape. All of a group have the same shape, so comparing the first
+  // ones suffices.
   bool joins(const Jaxpr& program, std::span<const int>, std::span<const int> group,
              std::span<const int> more) const override {
     if (group.size() + more.size() > reference::largest_group) return false;

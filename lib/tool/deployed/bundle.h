@@ -1,8 +1,8 @@
-// What plait compile puts into an object, as bytes: programs, constants and machine code. Written
-// on the machine that compiles, read in place by deployed.cpp.
+// The data of an object made by plait compile, as bytes: programs, constants and machine code.
+// Written on the compiling machine, read in place by deployed.cpp.
 //
-// A bundle is a list of pieces: 8 bytes of length, then as many bytes, padded so that every piece
-// begins at a multiple of 64. In order:
+// A bundle is a list of items: 8 bytes of length, then the bytes, padded so that every item begins
+// at a multiple of 64. In order:
 //
 //   format           "plait bundle 1"
 //   count            of entries; for each:
@@ -45,7 +45,7 @@ class BundleWriter {
   std::string bytes_;
 };
 
-// The bytes come from the writer, linked into the same object, so nothing is checked but the end.
+// The bytes come from the writer, linked into the same object, so only the end is checked.
 class BundleReader {
  public:
   BundleReader(const void* bytes, std::size_t size)

@@ -1,15 +1,16 @@
-// What runs inside an object that plait compile made: sessions, each with programs that are
-// compiled, memory that stays, and a place for the caller's buffers.
+// The run time of an object made by plait compile: sessions, each with compiled programs, memory
+// that is kept, and slots for the caller's buffers.
 //
-// The four functions with C names are what the generated code calls; they are hidden in the object.
-// Programs are parsed and compiled once for the process and shared by sessions. See bundle.h and
+// The generated code calls the four functions with C names, which the object hides. Programs are
+// parsed and compiled once per process and shared by sessions. See bundle.h and
 // lib/tool/header.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/deployed/bundle.h"
 
-#include <plait/run.h>
-#include <plait/sizes.h>
-#include <plait/wait.h>
+#include <plait/base/allocator.h>
+#include <plait/compile/compile.h>
+#include <plait/trace/sizes.h>
+#include <plait/trace/wait.h>
 
 #include <cxxabi.h>
 
@@ -24,7 +25,11 @@
 namespace plait::deployed {
 namespace {
 
-// As the generated header names them.
+// The thread that loads the object registers its cache of memory now: a C library that finds no
+// memory for that ends the process, instead of the call.
+[[maybe_unused]] const bool is_registered = (Storage::allocate(1), true);
+
+// The codes of the generated header.
 enum Code : int { ok = 0, bad_argument = 1, out_of_memory = 2, refused = 3, broken = 4 };
 
 struct Entry {
@@ -39,7 +44,7 @@ struct Program {
   std::vector<Entry> entries;
 };
 
-// The message of the last call on this thread that failed: no memory is asked for.
+// The message of the last failed call on this thread, without allocation.
 thread_local char message[1024] = "";
 
 int fail(Code code, std::initializer_list<std::string_view> parts) noexcept {
@@ -49,12 +54,12 @@ int fail(Code code, std::initializer_list<std::string_view> parts) noexcept {
   return code;
 }
 
-// An error that the program's own conditions made, or the caller's sizes.
+// An error caused by the program's own conditions, or by the caller's sizes.
 int fail(Code code, const Error& error) noexcept {
   return fail(code, {error.problem(), error.fix().empty() ? "" : "; ", error.fix()});
 }
 
-// Runs work; all that it throws becomes a code and a message, for C knows no exceptions.
+// Runs work and converts exceptions to a code and a message, because C has no exceptions.
 template <class Work>
 int guarded(const Work& work) {
   try {
@@ -70,7 +75,7 @@ int guarded(const Work& work) {
   } catch (const std::exception& error) {
     return fail(broken, {error.what()});
   } catch (const abi::__forced_unwind&) {
-    throw;  // the end of a thread that is cancelled goes on
+    throw;  // lets the cancellation of a thread proceed
   } catch (...) {
     return fail(broken, {"what was thrown is no error that plait knows"});
   }
@@ -94,10 +99,10 @@ Program read(const void* bundle, std::size_t size) {
   return program;
 }
 
-// The program of a bundle, read at the first call: an object has one bundle.
+// The program of the bundle, read at the first call: an object has one bundle.
 const Program& program_of(const void* bundle, std::size_t size) {
   static std::mutex mutex;
-  static const Program* program = nullptr;  // as long as the process: sessions may outlive main
+  static const Program* program = nullptr;  // never destroyed: sessions may outlive main
   const std::lock_guard lock(mutex);
   if (!program) {
     load_modules_only({});
@@ -123,7 +128,7 @@ class Prepared {
         values.emplace(jaxpr->sizes[i].to_string(), Dim(sizes[i]));
       jaxpr = instantiate(jaxpr, values);
     }
-    const Waiting waiting;  // all of it now: no thread of ours compiles later
+    const Waiting waiting;  // compiles everything now: no background thread compiles later
     executable_ = compile(jaxpr);
     session_ = executable_->open();
     for (const Aval& aval : jaxpr->input_avals()) inputs_.push_back(dense_view(aval));
@@ -150,7 +155,7 @@ class Prepared {
  private:
   struct Place {
     const char *begin, *end;
-    std::size_t index;  // of an input, or behind them of an output
+    std::size_t index;  // of an input or, after the inputs, of an output
   };
 
   const std::string& name_of(std::size_t index) const {
@@ -158,7 +163,7 @@ class Prepared {
                                         : entry_.outputs[index - entry_.inputs.size()];
   }
 
-  // Every buffer is there, and none is written that is read or written as another one.
+  // Checks that every buffer is set, and that no written buffer overlaps another.
   int check_places() {
     const std::size_t num_inputs = entry_.inputs.size();
     for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -170,7 +175,7 @@ class Prepared {
     }
     std::sort(places_.begin(), places_.end(),
               [](const Place& a, const Place& b) { return a.begin < b.begin; });
-    const Place* furthest[2] = {};  // of inputs, of outputs: that which ends last so far
+    const Place* furthest[2] = {};  // of inputs, of outputs: the one that ends last so far
     for (const Place& place : places_) {
       const bool is_output = place.index >= num_inputs;
       for (int other = is_output ? 0 : 1; other < 2; ++other)
@@ -191,7 +196,7 @@ class Prepared {
   std::vector<Place> places_;
 };
 
-// As long as a session, and longer than what it holds.
+// Lives as long as a session, and longer than its contents.
 struct Keeping {
   Keeping() { begin_keeping_memory(); }
   ~Keeping() { end_keeping_memory(); }
@@ -200,11 +205,11 @@ struct Keeping {
 
 struct Session {
   explicit Session(const Program& program) : program(program) {}
-  static constexpr std::size_t most = 16;  // entries at sizes, of those with named sizes
+  static constexpr std::size_t most = 16;  // of entries with named sizes, at distinct sizes
   const Keeping keeping;
   const Program& program;
   std::vector<std::unique_ptr<Prepared>> fixed;  // by entry; null where sizes are named
-  std::vector<std::unique_ptr<Prepared>> sized;  // used last first
+  std::vector<std::unique_ptr<Prepared>> sized;  // the most recently used first
 };
 
 Prepared& prepared(Session& session, const Entry& entry, std::size_t index,
@@ -230,7 +235,7 @@ using namespace plait::deployed;
 
 extern "C" {
 
-// embed makes kernels known, where there are any.
+// embed registers kernels, if there are any.
 int plait_deployed_open(const void* bundle, std::size_t size,
                         void (*embed)(const char* kernels, std::size_t size), const char* kernels,
                         std::size_t kernels_size, void** session) {

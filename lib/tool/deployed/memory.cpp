@@ -1,11 +1,12 @@
-// Memory inside an object that plait compile made: what was freed is kept for the next request of
-// its size, so that a program which has run once asks the system for nothing when it runs again.
+// Memory inside an object made by plait compile: freed blocks are kept for the next request of
+// their size, so that a program that has run once allocates nothing from the system when it runs
+// again.
 //
-// NOTE: [an object's heap] Kernels hold small lists, and factorizations hold workspaces, whose
-// sizes no plan knows. In an object all of them come from here: it defines operator new and delete,
-// and its linker leads malloc and free here (--wrap, in link.cpp). Both are hidden, so nothing
-// outside the object changes. Every block is one of malloc's own: libstdc++, which is shared, may
-// free what the object allocated, and the other way round.
+// NOTE: [an object's heap] Kernels allocate small lists, and factorizations allocate workspaces,
+// whose sizes no plan knows. In an object all of them come from here. It defines operator new and
+// delete, and its linker redirects malloc and free here (--wrap, in link.cpp). Both are hidden, so
+// nothing outside the object changes. Every block is one of malloc's own, because libstdc++, which
+// is shared, may free blocks of the object, and the reverse.
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/deployed/memory.h"
 
@@ -26,7 +27,7 @@ void __real_free(void* block);
 namespace plait::deployed {
 namespace {
 
-// Sizes in classes: multiples of 16 up to 64 bytes, then four in every power of two.
+// Size classes: multiples of 16 up to 64 bytes, then four in every power of two.
 constexpr int num_classes = 4 * 48;
 constexpr std::size_t largest = std::size_t{1} << 46;
 constexpr std::size_t bytes_of(int size_class) {
@@ -50,7 +51,7 @@ struct Class {
   std::mutex mutex;
   Block* first = nullptr;
 };
-// Neither made nor destroyed at run time: memory is asked for before main and after it.
+// Constant-initialised and never destroyed, because memory is requested before main and after it.
 constinit Class classes[num_classes];
 constinit std::atomic<int> num_owners{0};
 
@@ -70,7 +71,7 @@ void* take(std::size_t bytes) noexcept {
 
 void keep(void* block) noexcept {
   if (!block) return;
-  // Of a block that somebody else allocated, nothing is known but this.
+  // The only known property of a block that was allocated elsewhere.
   const std::size_t bytes = malloc_usable_size(block);
   if (bytes < bytes_of(0) || bytes > largest || num_owners.load(std::memory_order_relaxed) == 0)
     return __real_free(block);

@@ -2,9 +2,10 @@
 // laws must find every one.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
-#include <plait/host_call.h>
-#include <plait/laned.h>
-#include <plait/ops_linalg.h>
+#include <plait/control/primitives.h>
+#include <plait/primitives/host_call.h>
+#include <plait/primitives/linalg.h>
+#include <plait/transforms/laned.h>
 
 #include <deque>
 

@@ -2,7 +2,9 @@
 // primitives whose names begin with mutant_.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
-#include <plait/families.h>
+#include <plait/primitives/families.h>
+#include <plait/rules/commute.h>
+#include <plait/rules/put.h>
 
 #include <algorithm>
 #include <array>
@@ -320,6 +322,19 @@ const auto fold_wrong_def = define(fold_wrong, "sin, of which literals fold to t
                                   return std::optional(std::vector<Literal>{inputs[0]});
                                 });
 
+constinit const Primitive commute_wrong{"mutant_commute"};
+const auto commute_wrong_def =
+    define(commute_wrong, "x - y, which is said to commute")
+        .family(sum(commute_wrong))
+        .rule<Commute>(commute::always)
+        .rule<Pointwise>(binary_loops<floating>([](auto x, auto y) { return x - y; }));
+
+constinit const Primitive put_wrong{"mutant_put"};
+const auto put_wrong_def = define(put_wrong, "sin, into which values are put as they are")
+                               .family(sine())
+                               .rule<Put>([](const Array&, const Array& value, std::size_t,
+                                             const Params&) { return value; });
+
 constinit const Primitive pointwise_half{"mutant_pointwise_dtype"};
 const auto pointwise_half_def =
     define(pointwise_half, "sin, but cos of bfloat16")
@@ -423,6 +438,8 @@ const Mutant mutants[] = {
     {decompose_wrong, {"decompose"}},
     {alias_strides, {"eval"}},
     {fold_wrong, {"fold"}},
+    {commute_wrong, {"commute"}},
+    {put_wrong, {"put"}},
     {pointwise_half, {"dtype"}},
     {pointwise_other, {"eval"}},
     {abstract_weak, {"abstract", "weak"}},

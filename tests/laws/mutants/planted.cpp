@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planted.h"
 
-#include <plait/bodies.h>
+#include <plait/control/primitives.h>
+#include <plait/transforms/bodies.h>
 
 namespace plait::laws {
 namespace {

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <plait/guard.h>
 #include <plait/plait.h>
-#include <plait/trace/interpret.h>
+#include <plait/rules/guard.h>
+#include <plait/rules/interpret.h>
 
 #include <functional>
 #include <optional>

@@ -57,7 +57,7 @@ template <RealLanes V>
 }
 
 // Three ranges, as in Cephes: a, (a - 1) / (a + 1), -1 / a. The middle one begins where the result
-// passes 1/2, so that the error of its quotient, three roundings, weighs half.
+// passes 1/2, so that the error of its quotient (three roundings) counts half.
 template <RealLanes V>
 [[gnu::always_inline]] inline V atan(V x) {
   using T = ElementOf<V>;
@@ -77,7 +77,7 @@ V atan2(V y, V x) {
   V ax = abs(x), ay = abs(y);
   V a = lesser(ax, ay), b = greater(ax, ay);
   V shrink = select(b > V(std::numeric_limits<T>::max() / 4), V(T(0.25)), V(1));
-  a = a * shrink, b = b * shrink;  // a + b must not overflow
+  a = a * shrink, b = b * shrink;  // so that a + b does not overflow
   auto is_diagonal = a == V(Format<T>::infinity);
   a = select(is_diagonal, V(1), a), b = select(is_diagonal, V(1), b);
   auto is_middle = a * V(T(1 / 0.55)) > b;  // b * 0.55 would be coarse for denormals

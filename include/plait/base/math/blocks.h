@@ -3,7 +3,7 @@
 //
 // No product is an operand of + or - anywhere in math, unless it is exact: a compiler that
 // contracts such pairs to fma (g++ does by default) then gives the same bits as one that does not.
-// The cores are always inlined: a loop over packs keeps its constants in registers then, and g++
+// The cores are always inlined, so that a loop over packs keeps its constants in registers; g++
 // would not inline them at -O2 by itself.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -54,9 +54,9 @@ template <std::size_t first, std::size_t count, class V, std::size_t n, std::siz
   }
 }
 
-// c[0] + c[1] x + c[2] x^2 + ..., by Estrin's rule, fused: half the multiply-adds wait for nothing,
-// where Horner's rule is one chain that a processor's scheduler cannot overlap with the next
-// pack's.
+// c[0] + c[1] x + c[2] x^2 + ..., by Estrin's rule with fma: half of the multiply-adds have no
+// dependency, whereas Horner's rule is one chain that an out-of-order processor cannot overlap with
+// that of the next pack.
 template <class V, std::size_t n>
 [[gnu::always_inline]] inline V polynomial(V x, const std::array<ElementOf<V>, n>& c) {
   std::array<V, n == 1 ? 1 : std::bit_width(n - 1)> powers;
@@ -95,7 +95,7 @@ template <RealLanes V>
 template <RealLanes V>
 [[gnu::always_inline]] inline V scale(V x, BitLanesOf<V> k) {
   using I = BitLanesOf<V>;
-  I half = shift_right(k + I(4096), 1) - I(2048);  // the offset makes a logical shift do
+  I half = shift_right(k + I(4096), 1) - I(2048);  // the offset makes a logical shift suffice
   return (x * power_of_two<V>(half)) * power_of_two<V>(k - half);
 }
 

@@ -1,7 +1,7 @@
 // Functions of a complex scalar: exp, log, sin, cos, tanh, sqrt, pow.
 //
 // Annex G of C99 holds, because all but pow are the C library's. complex<float> is evaluated in
-// double: then hardly more error is left than the last rounding.
+// double, so that the error is little more than that of the last rounding.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -18,7 +18,7 @@ struct ExpConstants<float> {
   static constexpr float log2e = 1.442695f;
   static constexpr float ln2_high = 0.6931472f, ln2_low = -1.9046542e-09f;
   static constexpr float lowest = -104, highest = 89;     // exp is 0 below, infinity above
-  static constexpr float lowest2 = -151, highest2 = 129;  // the same of exp2
+  static constexpr float lowest2 = -151, highest2 = 129;  // the same for exp2
   static constexpr float lowest_m1 = -20;                 // expm1 is -1 below
   static constexpr float tanh_highest = 10;               // tanh is 1 above
   // (e^r - 1 - r) / r^2, for exp and, to a smaller error near 0, for expm1.
@@ -151,7 +151,7 @@ V sinh(V x) {
   V z = x * x;
   V small = fma(x * z, polynomial(z, C::sinh), x);
   V large = copysign(e - V(T(0.25)) / e, x);
-  return select(a < V(1), select(a < V(T(1e-9)), x, small), large);  // the inner one for -0
+  return select(a < V(1), select(a < V(T(1e-9)), x, small), large);  // preserves -0
 }
 
 // (e^|x| + e^-|x|) / 2.

@@ -83,7 +83,7 @@ template <RealLanes V>
   }
 }
 
-// y where x is positive and finite, else the value of every logarithm there.
+// y where x is positive and finite, else the value that every logarithm has there.
 template <RealLanes V>
 [[gnu::always_inline]] inline V log_special_cases(V x, V y) {
   using F = Format<ElementOf<V>>;

@@ -48,7 +48,7 @@ struct TrigConstants<double> {
 
 template <RealLanes V>
 struct TrigReduced {
-  V r, r_low;       // low is 0 where r is small, as it would not show
+  V r, r_low;       // 0 where r is small, because it would not change the result
   BitLanesOf<V> n;  // its two low bits are those of the quadrant; the others are arbitrary
 };
 

@@ -1,0 +1,48 @@
+// Executables: compiled programs, and sessions that run one many times.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/base/buffer.h>
+#include <plait/ir/aval.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace plait {
+
+// Runs an executable many times on memory of the caller, as loops do. One thread at a time.
+class Session {
+ public:
+  virtual ~Session() = default;
+  // Inputs are dense. Results are written to outputs, which are dense and do not overlap the
+  // inputs.
+  virtual void run(std::span<const View> inputs, std::span<const View> outputs) = 0;
+};
+
+// A compiled jaxpr: immutable, safe to call from many threads, never touches Python.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  // outputs has room for one Buffer per output. Propagates IndexError and MemoryError of kernels.
+  virtual void run(std::span<const Buffer* const> inputs, std::span<Buffer> outputs) const = 0;
+  std::vector<Buffer> run(std::span<const Buffer> inputs) const;
+  // The same with results written to these: dense, of the outputs' shapes and dtypes, not
+  // overlapping the inputs or each other.
+  virtual void run_into(std::span<const Buffer* const> inputs,
+                        std::span<const Buffer* const> outputs) const = 0;
+  virtual std::unique_ptr<Session> open() const = 0;  // must not outlive the executable
+  virtual const std::vector<Aval>& outputs() const = 0;
+  // Bytes of the arena of one call, without inputs and outputs.
+  virtual std::int64_t arena_bytes() const = 0;
+  // Peak bytes of one call without its inputs: the arena, kernels' scratch in it, and the outputs
+  // that do not reuse the memory of donated inputs.
+  virtual std::int64_t peak_bytes() const = 0;
+  // A table, one line a step: where it runs, how many bytes it writes, and why not elsewhere.
+  virtual std::string explain() const = 0;
+  // The executable that a call runs now: this one, or with tiers the current tier.
+  virtual const Executable& current() const { return *this; }
+};
+
+}  // namespace plait

@@ -1,0 +1,54 @@
+// What functions with derivative rules of their own are made of: the primitive custom_derivative,
+// programs of functions and rules, and rules that run as they are.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/transforms/transforms.h>
+
+namespace plait {
+
+extern const Primitive custom_derivative_p;
+
+// Its parameters: a function, and its jvp, or its fwd and bwd.
+struct CustomDerivative {
+  CustomDerivative() = default;
+  explicit CustomDerivative(const Params& params);
+  Params to_params() const;
+
+  // In the names of the program around it. Those that are not given are empty.
+  Jaxpr body;
+  Jaxpr jvp;       // primals, tangents -> outputs, tangents
+  Jaxpr fwd, bwd;  // primals -> outputs, residuals; residuals, cotangents -> cotangents of primals
+  std::string name;
+  // How many operands, the last ones, are arrays that function or rules captured, which must have
+  // no tangents.
+  std::int64_t num_captured = 0;
+};
+
+// Function and rules, traced and applied as one custom_derivative.
+Arrays stage_custom_jvp(const Function& function, const Function& jvp,
+                        std::span<const Array> inputs, const std::string& name);
+Arrays stage_custom_vjp(const Function& function, const flat::ForwardRule& fwd, const Function& bwd,
+                        std::span<const Array> inputs, const std::string& name);
+
+// The backward rule of a custom_vjp that runs as it is, without a program.
+struct OnlineBackward {
+  Function bwd;  // residuals, cotangents of every output -> cotangents of every input
+  std::vector<Aval> inputs, outputs;  // of the function
+  std::string name;
+  // Cotangents of the inputs that have one, from residuals and cotangents of the outputs that have
+  // one.
+  Arrays pull(std::span<const Array> arguments) const;
+};
+
+// The linear map from tangents of inputs to tangents of outputs whose transpose a backward rule is:
+// custom_linear. arguments are residuals, then tangents of the inputs that have one.
+Arrays bind_custom_linear(const OnlineBackward& backward, std::span<const Array> arguments);
+Arrays bind_custom_linear(const Jaxpr& bwd, std::size_t num_residuals, const std::string& name,
+                          std::span<const Array> arguments);
+
+// ShapeError where a rule returned what has another type than is needed.
+void check_rule_output(const char* rule, const std::string& name, std::size_t index,
+                       const Aval& given, const Aval& wanted);
+
+}  // namespace plait

@@ -1,0 +1,386 @@
+// How control flow runs: the backend of cond, scan and while, whose kernels hold executables of
+// their bodies. A loop opens its bodies once, and carries lie in two places in turn: what one step
+// writes the next one reads.
+// SPDX-License-Identifier: Apache-2.0
+#include "control.h"
+
+#include <plait/primitives/primitives.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "compile/loop_constants.h"
+#include "compile/tiers.h"
+#include "ir/splice.h"
+
+namespace plait {
+namespace {
+
+using compile_passes::LoopConstants;
+
+class CondKernel final : public Kernel {
+ public:
+  explicit CondKernel(const Jaxpr& group) : operands_(group) {
+    const CondParams cond(group->equations[0].params);
+    for (const Jaxpr& branch : cond.branches)
+      branches_.push_back(std::make_unique<CompiledBody>(branch));
+  }
+  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
+           const Stream&) const override {
+    std::vector<Buffer> copies;
+    const std::vector<View> operands = operands_.collect(inputs, copies);
+    const std::int32_t last = std::int32_t(branches_.size()) - 1;
+    const std::int32_t index = std::clamp(*operands[0].as<std::int32_t>(), 0, last);
+    CompiledBody::Lease(*branches_[std::size_t(index)])
+        .run(std::span(operands).subspan(1), outputs);
+  }
+
+ private:
+  DenseOperands operands_;
+  std::vector<std::unique_ptr<CompiledBody>> branches_;
+};
+
+// A while loop as a program of its own. One with a bound has none there: it counts its steps, in a
+// carry behind the others, while they are fewer than an operand behind those of the condition, so
+// that it serves from every step on.
+Jaxpr rest_program(const Equation& equation, std::span<const Aval> operands) {
+  const WhileParams loop(equation.params);
+  const std::size_t first_const = loop.num_carry + loop.num_cond_consts;
+  const Aval number{{}, DType::int64};
+  WhileParams counted = loop;
+  std::vector<Aval> avals(operands.begin(), operands.end());
+  if (loop.max_steps) {
+    avals.insert(avals.begin() + std::ptrdiff_t(first_const), number);
+    avals.insert(avals.begin() + std::ptrdiff_t(loop.num_carry), number);
+    counted.num_carry += 1, counted.num_cond_consts += 1;
+    counted.max_steps = {}, counted.checkpoints = {};
+    auto splice_into = [&](Builder& builder, const Jaxpr& body, std::span<const Aval> binders,
+                           std::vector<Var>& vars) {
+      for (const Aval& aval : binders) vars.push_back(builder.add_binder(aval));
+      std::vector<Atom> inputs(vars.begin(), vars.end());
+      inputs.erase(inputs.begin() + std::ptrdiff_t(loop.num_carry));
+      inputs.resize(std::size_t(body->num_binders), vars[0]);  // without the bound
+      return splice(builder, body, std::move(inputs));
+    };
+    Builder cond, body;
+    std::vector<Var> of_cond, of_body;
+    const std::span<const Aval> all(avals);
+    const Atom holds = splice_into(cond, loop.cond, all.first(first_const + 2), of_cond)[0];
+    const Var within = cond.add(cmp_p, {of_cond[loop.num_carry], of_cond.back()},
+                                {{"direction", std::string("lt")}}, equation.source)[0];
+    counted.cond = cond.close({cond.add(and_p, {holds, within}, {}, equation.source)[0]});
+    std::vector<Aval> binders(all.begin(), all.begin() + std::ptrdiff_t(loop.num_carry) + 1);
+    binders.insert(binders.end(), all.begin() + std::ptrdiff_t(first_const) + 2, all.end());
+    std::vector<Atom> outputs = splice_into(body, loop.body, binders, of_body);
+    const Literal one{DType::int64, false, 1, 0, 0};
+    outputs.push_back(body.add(add_p, {of_body[loop.num_carry], one}, {}, equation.source)[0]);
+    counted.body = body.close(std::move(outputs));
+  }
+  Builder builder;
+  std::vector<Atom> atoms;
+  for (const Aval& aval : avals) atoms.push_back(builder.add_binder(aval));
+  const std::vector<Var> outputs =
+      builder.add(while_p, std::move(atoms), counted.to_params(), equation.source);
+  return builder.close({outputs.begin(), outputs.end()});
+}
+
+// A loop of the first tier that a slow backend makes one kernel of: how it goes on from a step. See
+// NOTE: [tiers].
+class RestOfLoop {
+ public:
+  explicit RestOfLoop(const Jaxpr& group) {
+    const Equation& equation = group->equations[0];
+    std::vector<Aval> operands;
+    for (const Atom& atom : equation.inputs) operands.push_back(group->aval(atom));
+    const std::span<const Backend* const> slow = tiers::FirstTier::slow_backends();
+    if (slow.empty() || WhileParams(equation.params).num_pushes() > 0) return;
+    program_ = rest_program(equation, operands);
+    for (const Backend* backend : slow)
+      if (!backend_ && backend->supports(program_->equations[0], program_->input_avals(),
+                                         program_->output_avals()))
+        backend_ = backend;
+    std::size_t size = 0;
+    for_each_body(open_bodies(equation.params),
+                  [&](const Jaxpr& body) { size += body->equations.size(); });
+    compilation_ = tiers::compilation_time(size);
+  }
+
+  // Whether a run that began then has taken as long as compiling the rest would, or that is done.
+  bool pays(std::chrono::steady_clock::time_point start) const {
+    return backend_ && (is_compiled_.load(std::memory_order_acquire) ||
+                        std::chrono::steady_clock::now() - start >= compilation_);
+  }
+
+  // All remaining steps, from operands of the program: memory apart from its outputs. Whether it
+  // could.
+  bool run(std::span<const View> operands, std::span<const View> outputs,
+           const Stream& stream) const {
+    std::call_once(once_, [&] {
+      try {
+        kernel_ = backend_->compile(program_);
+        is_compiled_.store(true, std::memory_order_release);
+      } catch (const BackendError& error) {
+        log_line(std::string("a loop stays on its first tier: ") + error.what());
+      }
+    });
+    if (!kernel_) return false;
+    const Storage scratch = Storage::allocate(std::size_t(kernel_->scratch_bytes()));
+    kernel_->run(operands, outputs, scratch.data(), stream);
+    return true;
+  }
+
+ private:
+  Jaxpr program_;
+  const Backend* backend_ = nullptr;
+  std::chrono::nanoseconds compilation_{};
+  mutable std::once_flag once_;
+  mutable std::unique_ptr<Kernel> kernel_;
+  mutable std::atomic<bool> is_compiled_{false};
+};
+
+class WhileKernel final : public Kernel {
+ public:
+  explicit WhileKernel(const Jaxpr& group)
+      : source_(group->equations[0].source),
+        loop_(group->equations[0].params),
+        rest_(group),
+        operands_(group),
+        cond_(loop_.cond),
+        body_(loop_.body),
+        carries_(loop_.body->input_avals().first(loop_.num_carry)) {
+    const std::vector<Aval> outputs = loop_.body->output_avals();
+    pushed_.assign(outputs.begin() + std::ptrdiff_t(loop_.num_carry), outputs.end());
+  }
+
+  std::int64_t scratch_bytes() const override { return carries_.bytes(); }
+
+  void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
+           const Stream& stream) const override {
+    std::vector<Buffer> copies;
+    const std::vector<View> operands = operands_.collect(inputs, copies);
+    const std::size_t n = loop_.num_carry, first_const = n + loop_.num_cond_consts;
+    // (carry, consts) of the condition and of the body; the carry changes its place each step.
+    std::vector<View> of_cond(operands.begin(), operands.begin() + std::ptrdiff_t(first_const));
+    std::vector<View> of_body(operands.begin(), operands.begin() + std::ptrdiff_t(n));
+    of_body.insert(of_body.end(), operands.begin() + std::ptrdiff_t(first_const), operands.end());
+    std::vector<View> here(outputs.begin(), outputs.begin() + std::ptrdiff_t(n)),
+        there = carries_.views(here, scratch);
+    std::vector<std::shared_ptr<Stack>> stacks;
+    for (const Aval& aval : pushed_) {
+      stacks.push_back(make_stack(aval));
+      here.push_back(element_view(aval));
+      there.push_back(element_view(aval));
+    }
+    const LoopConstants constants{std::span(operands).subspan(n)};
+    CompiledBody::Lease cond(cond_), body(body_);
+    bool holds = false;
+    const View predicate{&holds, DType::bool_, {}, {}};
+    const auto start = std::chrono::steady_clock::now();
+    bool may_change = stacks.empty();
+    for (std::int64_t step = 0;; ++step) {
+      check_interrupts();
+      if (may_change && step % steps_between_looks == 0 && step > 0 && rest_.pays(start)) {
+        if (run_rest(step, of_cond, operands, outputs, cond, stream)) return;
+        may_change = false;
+      }
+      cond.run(of_cond, {&predicate, 1});
+      if (!holds) break;
+      if (loop_.max_steps && step == *loop_.max_steps) throw_endless(step, source_);
+      for (std::size_t i = 0; i < stacks.size(); ++i) here[n + i].data = stacks[i]->push();
+      body.run(of_body, here);
+      std::copy_n(here.begin(), n, of_body.begin());
+      std::copy_n(here.begin(), n, of_cond.begin());
+      std::swap(here, there);
+    }
+    for (std::size_t i = 0; i < n; ++i) copy_dense(of_cond[i], outputs[i]);
+    for (std::size_t i = 0; i < stacks.size(); ++i)
+      *outputs[n + i].as<Stack::Handle>() = std::move(stacks[i]);
+  }
+
+ private:
+  static constexpr std::int64_t steps_between_looks = 16;
+
+  // The steps from this one on, as one kernel. Whether it could.
+  bool run_rest(std::int64_t step, std::span<const View> carry, std::span<const View> operands,
+                std::span<const View> outputs, CompiledBody::Lease& cond,
+                const Stream& stream) const {
+    const std::size_t n = loop_.num_carry, first_const = n + loop_.num_cond_consts;
+    std::vector<Buffer> copies;
+    std::vector<View> from, to(outputs.begin(), outputs.end());
+    for (std::size_t i = 0; i < n; ++i) {
+      copies.push_back(Buffer::copy_of(carry[i]));
+      from.push_back(copies.back().view());
+    }
+    if (!loop_.max_steps) {
+      from.insert(from.end(), operands.begin() + std::ptrdiff_t(n), operands.end());
+      return rest_.run(from, to, stream);
+    }
+    std::int64_t none = 0, most = *loop_.max_steps - step, taken = 0;
+    auto number = [](std::int64_t& value) { return View{&value, DType::int64, {}, {}}; };
+    from.push_back(number(none));
+    from.insert(from.end(), operands.begin() + std::ptrdiff_t(n),
+                operands.begin() + std::ptrdiff_t(first_const));
+    from.push_back(number(most));
+    from.insert(from.end(), operands.begin() + std::ptrdiff_t(first_const), operands.end());
+    to.push_back(number(taken));
+    if (!rest_.run(from, to, stream)) return false;
+    if (taken < most) return true;
+    std::vector<View> of_cond(outputs.begin(), outputs.end());
+    of_cond.insert(of_cond.end(), operands.begin() + std::ptrdiff_t(n),
+                   operands.begin() + std::ptrdiff_t(first_const));
+    bool holds = false;
+    const View predicate{&holds, DType::bool_, {}, {}};
+    cond.run(of_cond, {&predicate, 1});
+    if (holds) throw_endless(*loop_.max_steps, source_);
+    return true;
+  }
+
+  const Source source_;
+  const WhileParams loop_;
+  const RestOfLoop rest_;
+  const DenseOperands operands_;
+  const CompiledBody cond_, body_;
+  const Carries carries_;
+  std::vector<Aval> pushed_;
+};
+
+// Slices of an array along its first axis, or the elements of a stack, one after the other.
+class Slices {
+ public:
+  Slices(const View& whole, const Aval& slice, bool is_stack)
+      : view_(element_view(slice)), bytes_(bytes_of(view_)) {
+    if (is_stack)
+      elements_.emplace(*whole.as<Stack::Handle>(), slice);
+    else
+      data_ = whole.as<char>();
+  }
+  // A stack to be filled.
+  Slices(const Aval& slice, std::int64_t length)
+      : view_(element_view(slice)), stack_(make_stack(slice)) {
+    for (std::int64_t i = 0; i < length; ++i) stack_->push();
+  }
+  const View& at(std::int64_t index) {
+    if (elements_) return elements_->at(index);
+    view_.data = stack_ ? stack_->segments()[0].elements->at(index) : data_ + index * bytes_;
+    return view_;
+  }
+  const Stack::Handle& stack() const { return stack_; }
+
+ private:
+  View view_;
+  std::int64_t bytes_ = 0;
+  char* data_ = nullptr;                 // of an array
+  std::optional<StackReader> elements_;  // of a stack that is read
+  Stack::Handle stack_;                  // that is written
+};
+
+class ScanKernel final : public Kernel {
+ public:
+  explicit ScanKernel(const Jaxpr& group)
+      : scan_(group->equations[0].params),
+        operands_(group),
+        body_(scan_.body),
+        outputs_(scan_.body->output_avals()),
+        carries_(scan_.body->input_avals().first(scan_.num_carry)) {}
+
+  std::int64_t scratch_bytes() const override { return carries_.bytes(); }
+
+  void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
+           const Stream&) const override {
+    std::vector<Buffer> copies;
+    std::vector<View> in = operands_.collect(inputs, copies);
+    const std::size_t n = scan_.num_carry;
+    const std::int64_t length = length_of(in);
+    const std::vector<View> last(outputs.begin(), outputs.begin() + std::ptrdiff_t(n)),
+        other = carries_.views(last, scratch);
+    std::vector<Slices> xs, ys;
+    for (std::size_t i = n; i < n + scan_.num_xs; ++i)
+      xs.emplace_back(in[i], scan_.body->avals[i], is_stack(scan_.body->avals[i]));
+    for (std::size_t i = n; i < outputs.size(); ++i)
+      ys.push_back(is_stack(outputs_[i]) ? Slices(outputs_[i], length)
+                                         : Slices(outputs[i], outputs_[i], false));
+    std::vector<View> out(outputs.begin(), outputs.end());
+    const LoopConstants constants{std::span(in).subspan(n + scan_.num_xs)};
+    CompiledBody::Lease body(body_);
+    for (std::int64_t step = 0; step < length; ++step) {
+      check_interrupts();
+      // So that the last step writes where the result is wanted.
+      const std::vector<View>& next = (length - 1 - step) % 2 == 0 ? last : other;
+      const std::int64_t index = scan_.reverse ? length - 1 - step : step;
+      for (std::size_t i = 0; i < xs.size(); ++i) in[n + i] = xs[i].at(index);
+      for (std::size_t i = 0; i < ys.size(); ++i) out[n + i] = ys[i].at(index);
+      std::copy(next.begin(), next.end(), out.begin());
+      body.run(in, out);
+      std::copy(next.begin(), next.end(), in.begin());
+    }
+    if (length == 0)
+      for (std::size_t i = 0; i < n; ++i) copy_dense(in[i], last[i]);
+    for (std::size_t i = 0; i < ys.size(); ++i)
+      if (is_stack(outputs_[n + i])) *outputs[n + i].as<Stack::Handle>() = ys[i].stack();
+  }
+
+ private:
+  // Whether slices of this kind are together a stack.
+  bool is_stack(const Aval& slice) const { return scan_.stacked(slice).stack > 0; }
+
+  std::int64_t length_of(std::span<const View> in) const {
+    if (scan_.length) return scan_.length->constant();
+    std::int64_t length = 0;
+    for (std::size_t i = 0; i < scan_.num_xs; ++i)
+      if (const auto& stack = *in[scan_.num_carry + i].as<Stack::Handle>())
+        length = std::max(length, stack->size());
+    return length;
+  }
+
+  const ScanParams scan_;
+  const DenseOperands operands_;
+  const CompiledBody body_;
+  const std::vector<Aval> outputs_;  // of the body
+  const Carries carries_;
+};
+
+std::vector<ControlKernel>& registered_kernels() {
+  static auto& all = *new std::vector<ControlKernel>{{&cond_p, make_kernel<CondKernel>},
+                                                     {&while_p, make_kernel<WhileKernel>},
+                                                     {&scan_p, make_kernel<ScanKernel>}};
+  return all;
+}
+// That of an equation, or none.
+const ControlKernel* find_kernel(const Equation& equation) {
+  for (const ControlKernel& kernel : registered_kernels())
+    if (*kernel.primitive == *equation.primitive && (!kernel.takes || kernel.takes(equation)))
+      return &kernel;
+  return nullptr;
+}
+
+class ControlBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "control"; }
+  Support supports(const Equation& equation, std::span<const Aval>,
+                   std::span<const Aval>) const override {
+    return find_kernel(equation) ? Support::yes() : Support::no();
+  }
+  std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
+    return find_kernel(group->equations[0])->compile(group);
+  }
+};
+
+const bool is_registered =
+    register_backend(std::make_unique<ControlBackend>(), Preference::reference);
+
+}  // namespace
+
+bool register_control(ControlKernel kernel) {
+  registered_kernels().push_back(kernel);
+  return true;
+}
+
+void throw_endless(std::int64_t steps, Source source) {
+  ValueError error(
+      "while_loop: the condition still holds after max_steps = " + std::to_string(steps) + " steps",
+      "let the condition become false, or raise max_steps");
+  if (source) error.at(source);  // else whoever called knows the line
+  throw error;
+}
+
+}  // namespace plait

@@ -1,0 +1,123 @@
+// What the kernels of control flow share: bodies that are executables, and operands in memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "compile/operands.h"
+#include "control/rows.h"
+
+#include <plait/base/interrupt.h>
+#include <plait/base/stack.h>
+#include <plait/compile/compile.h>
+#include <plait/control/primitives.h>
+
+#include <atomic>
+#include <cstring>
+
+namespace plait {
+
+// An executable with a session that the next call takes, if no other has it.
+class CompiledBody {
+ public:
+  explicit CompiledBody(const Jaxpr& jaxpr) : executable_(compile(jaxpr)) {}
+  ~CompiledBody() { delete spare_.load(); }
+  CompiledBody(const CompiledBody&) = delete;
+
+  class Lease {
+   public:
+    explicit Lease(const CompiledBody& body)
+        : body_(body), session_(body.spare_.exchange(nullptr, std::memory_order_acquire)) {
+      if (!session_) session_ = body.executable_->open().release();
+    }
+    ~Lease() {
+      Session* expected = nullptr;
+      if (!body_.spare_.compare_exchange_strong(expected, session_, std::memory_order_release))
+        delete session_;
+    }
+    Lease(const Lease&) = delete;
+    void run(std::span<const View> inputs, std::span<const View> outputs) {
+      session_->run(inputs, outputs);
+    }
+
+   private:
+    const CompiledBody& body_;
+    Session* session_;
+  };
+
+ private:
+  const std::shared_ptr<const Executable> executable_;
+  mutable std::atomic<Session*> spare_{nullptr};
+};
+
+// An equation's operands as dense memory.
+class DenseOperands {
+ public:
+  explicit DenseOperands(const Jaxpr& group) : operands_(group->equations[0], group) {}
+  std::vector<View> collect(std::span<const View> inputs, std::vector<Buffer>& copies) const {
+    std::vector<View> views(operands_.size());
+    operands_.collect(inputs, views.data());
+    for (View& view : views) {
+      if (view.is_dense()) continue;
+      copies.push_back(Buffer::copy_of(view));
+      view = copies.back().view();
+    }
+    return views;
+  }
+
+ private:
+  const GroupOperands operands_;
+};
+
+inline void copy_dense(const View& from, const View& to) {
+  if (const std::int64_t bytes = bytes_of(to); bytes > 0 && from.data != to.data)
+    std::memcpy(to.data, from.data, std::size_t(bytes));
+}
+
+// Places for carries in scratch memory.
+class Carries {
+ public:
+  explicit Carries(std::span<const Aval> avals) {
+    for (const Aval& aval : avals) {
+      offsets_.push_back(bytes_);
+      const std::int64_t bytes = num_elements(aval.shape.to_sizes()) * size_of(aval.dtype);
+      bytes_ += (bytes + 63) / 64 * 64;
+    }
+  }
+  std::int64_t bytes() const { return bytes_; }
+  std::vector<View> views(std::span<const View> like, void* scratch) const {
+    std::vector<View> views(like.begin(), like.end());
+    for (std::size_t i = 0; i < views.size(); ++i)
+      views[i].data = static_cast<char*>(scratch) + offsets_[i];
+    return views;
+  }
+
+ private:
+  std::vector<std::int64_t> offsets_;
+  std::int64_t bytes_ = 0;
+};
+
+// A stack to be filled with elements that have every row.
+inline Stack::Handle make_stack(const Aval& element) {
+  auto stack = std::make_shared<Stack>(element.stack > 0);
+  stack->begin(0, nullptr, bytes_of(element_view(element)));
+  return stack;
+}
+
+// The error of a loop that has not ended after max_steps.
+[[noreturn]] void throw_endless(std::int64_t steps, Source source);
+
+// The kernel of a primitive, registered by the file that holds it: no name leads there, so that a
+// compiled object holds the files of those alone that its program needs.
+struct ControlKernel {
+  const Primitive* primitive;
+  std::unique_ptr<Kernel> (*compile)(const Jaxpr& group);
+  bool (*takes)(const Equation& equation) = nullptr;  // none: every equation of it
+};
+bool register_control(ControlKernel kernel);
+
+// The kernel of this class for a group.
+template <class Made>
+std::unique_ptr<Kernel> make_kernel(const Jaxpr& group) {
+  return std::make_unique<Made>(group);
+}
+
+}  // namespace plait

@@ -1,0 +1,129 @@
+// The driver: which backends are asked, which tier comes first, and the executables of a program.
+// See compile.h.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/compile/compile.h>
+
+#include <plait/rules/bodies.h>
+#include <plait/rules/cost.h>
+
+#include <array>
+
+#include "compile/executable_of.h"
+#include "compile/passes/pipeline.h"
+#include "compile/plan.h"
+#include "compile/tiers.h"
+#include "run/executable.h"
+
+namespace plait {
+namespace {
+
+// What slow backends may gain of a program, if they take any of it.
+struct Gain {
+  tiers::Worth worth{};
+  bool has_long_loops = false;  // which take longer, in one call, than compiling the program
+};
+
+std::optional<Gain> gain_of(std::span<const Backend* const> slow, const Jaxpr& program) {
+  constexpr double of_equation = 90;  // ns beside its time
+  constexpr int sample = 64;          // equations, which stand for the others
+  double gain = 0, loops = 0;
+  int count = 0;
+  for (const Equation& equation : program->equations) {
+    const bool is_loop = has_loop_body(equation);
+    if (count >= sample && !is_loop) continue;
+    std::vector<Aval> inputs, outputs;
+    for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
+    for (Var var : equation.outputs) outputs.push_back(program->aval(var));
+    if (!compile_passes::is_claimed(slow, equation, inputs, outputs)) continue;
+    const double time = estimated_time(program, equation);
+    gain += of_equation + time;
+    if (is_loop) loops += time;
+    ++count;
+  }
+  if (count == 0) return {};
+  const auto compilation = tiers::compilation_time(program->equations.size());
+  // On another thread a tenth of it counts, and of so many equations. What runs once is not worth
+  // compiling.
+  const double cost = double(tiers::compilation_time(std::size_t(count)).count()) / 10;
+  return Gain{{int(std::clamp(cost / gain, 2.0, 1000.0)), compilation},
+              loops > double(compilation.count())};
+}
+
+// next: those that make the next tier of what this makes, if it is a first one.
+std::shared_ptr<PlannedExecutable> compile_with(std::span<const Backend* const> backends,
+                                                std::span<const Backend* const> next,
+                                                const Jaxpr& plain, std::vector<Aval> outputs,
+                                                const CompileOptions& options) {
+  const tiers::FirstTier scope(next);
+  compile_passes::Plan plan = compile_passes::make_plan(
+      plain, compile_passes::partition_program(plain, backends), options.donate, tiers::breathe);
+  plan.outputs = std::move(outputs);
+  auto executable = make_executable(std::move(plan), options.device, plain);
+  for (const MissingBackend& missing : missing_backends())
+    executable->remark("backend " + missing.name + " is not used: " + missing.reason);
+  return executable;
+}
+
+std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileOptions& options) {
+  if (!jaxpr->sizes.empty())
+    throw InternalError("compile: the program has named sizes; instantiate it first\n" +
+                        print(jaxpr));
+  std::vector<const Backend*> all = options.backends, quick, slow;
+  if (all.empty()) all = backends_of(options.device.kind);
+  for (const Backend* backend : all) (backend->runs_eagerly() ? quick : slow).push_back(backend);
+  const Jaxpr plain = compile_passes::prepare(jaxpr, quick);
+  const std::vector<Aval> outputs = jaxpr->output_avals();  // weak where the program says so
+  const std::optional<Gain> gain = gain_of(slow, plain);
+  std::string failure;
+  if (gain && (gain->has_long_loops || tiers::is_waiting())) try {
+      const bool was_asked = tiers::is_waiting();
+      const Waiting waiting;  // what the program holds is compiled with it
+      auto executable = compile_with(all, {}, plain, outputs, options);
+      if (!was_asked)
+        executable->remark("tier: last; compiled before the first call, which is long");
+      return executable;
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+  // Those that take none of it are asked all the same, for explain tells why.
+  const std::shared_ptr<const PlannedExecutable> first =
+      compile_with(gain ? quick : all, slow, plain, outputs, options);
+  if (!failure.empty()) return tiers::make_failed(first, failure);
+  // What a host call captures belongs to Python, and the background thread never meets Python.
+  if (first->has_host_calls() || !gain) return first;
+  return tiers::make_tiered(
+      first, [=] { return compile_with(all, {}, plain, outputs, options); }, gain->worth);
+}
+
+}  // namespace
+
+std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr, const CompileOptions& options) {
+  struct Compiled {
+    using Result = Executable;
+    CompileOptions options;
+    bool operator==(const Compiled&) const = default;
+  };
+  const auto executable =
+      jaxpr->memo.get(Compiled{options}, [&] { return compile_now(jaxpr, options); });
+  if (tiers::is_waiting()) tiers::finish(*executable);
+  return executable;
+}
+
+std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr) { return compile(jaxpr, {}); }
+
+std::shared_ptr<const Executable> executable_of(const Jaxpr& jaxpr) {
+  struct Entry {
+    Jaxpr jaxpr;
+    std::shared_ptr<const Executable> executable;
+  };
+  static thread_local std::array<Entry, 8> entries;
+  const auto address = reinterpret_cast<std::uintptr_t>(&*jaxpr);
+  Entry& entry = entries[address / alignof(std::max_align_t) % entries.size()];
+  if (entry.jaxpr && &*entry.jaxpr == &*jaxpr) return entry.executable;
+  // Host functions are released by their owner, not by a cache of some thread.
+  if (holds_callable(jaxpr)) return compile(jaxpr);
+  entry = {jaxpr, compile(jaxpr)};
+  return entry.executable;
+}
+
+}  // namespace plait

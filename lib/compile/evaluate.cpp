@@ -1,0 +1,257 @@
+// The evaluator: what bind does when nothing is being traced. One equation runs on the backend and
+// the kernel that jit would choose for it alone; a call runs its compiled body.
+//
+// What was found out about an equation is kept by each thread, so that the usual elementwise
+// operation costs a look-up, one allocation and one loop.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/stack.h>
+#include <plait/compile/compile.h>
+#include <plait/primitives/kernels.h>
+#include <plait/primitives/primitives.h>
+#include <plait/rules/bodies.h>
+#include <plait/rules/inline.h>
+#include <plait/rules/interpret.h>
+#include <plait/trace/concrete.h>
+#include <plait/trace/run_into.h>
+
+#include "compile/executable_of.h"
+
+namespace plait {
+namespace {
+
+constexpr std::size_t few_inputs = 3;
+constexpr std::int64_t serial_limit =
+    32768;  // elements of a loop that run_pointwise would not split
+
+const Buffer& buffer_of(const Array& array) {
+  return static_cast<const ConcreteNode*>(array.node())->buffer;
+}
+
+// How an equation runs, for inputs of these avals.
+struct Prepared {
+  const Primitive* primitive = nullptr;
+  Params params;
+  std::vector<Aval> inputs, outputs;
+  std::vector<Sizes64> shapes;  // of the outputs
+  bool is_identity = false;
+  const Alias::Rule* alias = nullptr;
+  Chunk chunk;                                   // with a loop: elementwise, on the reference
+  std::shared_ptr<const Kernel> kernel;          // otherwise
+  std::shared_ptr<const Executable> executable;  // of a decomposition
+
+  bool is_for(const Primitive& other, std::span<const Array> arrays,
+              const Params& other_params) const {
+    if (!primitive || !(*primitive == other) || arrays.size() != inputs.size()) return false;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!(arrays[i].aval() == inputs[i])) return false;
+    return params == other_params;
+  }
+};
+
+Jaxpr single_equation(const Primitive& primitive, std::span<const Aval> inputs,
+                      const Params& params) {
+  Builder builder;
+  std::vector<Atom> atoms;
+  for (const Aval& aval : inputs) atoms.push_back(builder.add_binder(aval));
+  // Without a line: it is kept for calls from other lines.
+  const std::vector<Var> outputs = builder.add(primitive, std::move(atoms), params, {});
+  return builder.close({outputs.begin(), outputs.end()});
+}
+
+// A named size that left its program has no value here.
+void require_numbers(const std::vector<Aval>& avals) {
+  for (const Aval& aval : avals)
+    for (Dim dim : aval.shape)
+      if (!dim.is_constant())
+        throw TracerError(
+            "the size " + dim.to_string() + " of an array of type " + aval.to_string() +
+                " has no value outside the program that names it",
+            "use it inside the function whose spec names it, or give numbers with instantiate");
+}
+
+Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
+  Prepared prepared;
+  prepared.primitive = &primitive;
+  prepared.params = params;
+  for (const Array& input : inputs) prepared.inputs.push_back(input.aval());
+  // First, so that what changes nothing is checked like everything else.
+  prepared.outputs = infer(primitive, prepared.inputs, params);
+  require_numbers(prepared.outputs);
+  const Identity::Rule* identity = Identity::table().find(primitive);
+  prepared.is_identity = identity && (*identity)(prepared.inputs, params);
+  if (prepared.is_identity) return prepared;
+  // Of a scan, equations may leave the loop, and loops have tiers.
+  if (has_loop_body({&primitive, {}, params, {}, {}}) ||
+      (!Eval::table().find(primitive) && Decompose::table().find(primitive))) {
+    prepared.executable = compile(single_equation(primitive, prepared.inputs, params));
+    return prepared;
+  }
+  for (const Aval& aval : prepared.outputs)
+    prepared.shapes.push_back(in_memory(aval).shape.to_sizes());
+  prepared.alias =
+      inputs.size() == prepared.outputs.size() ? Alias::table().find(primitive) : nullptr;
+  const Jaxpr alone = single_equation(primitive, prepared.inputs, params);
+  if (alone->equations.empty()) {  // without results and effects there is nothing to do
+    prepared.executable = compile(alone);
+    return prepared;
+  }
+  for (const Backend* backend : backends_of()) {
+    if (!backend->runs_eagerly() ||
+        !backend->supports(alone->equations[0], prepared.inputs, prepared.outputs))
+      continue;
+    const Pointwise::Rule* pointwise = Pointwise::table().find(primitive);
+    if (pointwise && backend->name() == "reference" && inputs.size() <= 4) {
+      std::vector<DType> dtypes;
+      for (const Aval& aval : prepared.inputs) dtypes.push_back(aval.dtype);
+      prepared.chunk = (*pointwise)(dtypes, params);
+    }
+    if (!prepared.chunk.loop) prepared.kernel = backend->compile(alone);
+    break;
+  }
+  if (!prepared.chunk.loop && !prepared.kernel) throw_missing_rule(Eval::table(), primitive);
+  return prepared;
+}
+
+Buffer empty_buffer(const Aval& aval, const Sizes64& shape) {
+  if (aval.stack == 0) return Buffer::empty(aval.dtype, shape);
+  const Storage storage = allocate_handle();
+  return Buffer(storage, View{storage.data(), in_memory(aval).dtype, shape, dense_strides(shape)});
+}
+
+InlineVector<const Buffer*, 16> buffers_of(std::span<const Array> arrays) {
+  InlineVector<const Buffer*, 16> buffers;
+  buffers.reserve(arrays.size());
+  for (const Array& array : arrays) buffers.push_back(&buffer_of(array));
+  return buffers;
+}
+
+Arrays run_executable(const Executable& executable, std::span<const Array> inputs) {
+  const InlineVector<const Buffer*, 16> buffers = buffers_of(inputs);
+  const std::vector<Aval>& avals = executable.outputs();
+  Arrays results;
+  results.reserve(avals.size());
+  if (avals.size() == 1) {
+    Buffer output;
+    executable.run(buffers, {&output, 1});
+    results.push_back(make_concrete(avals[0], std::move(output)));
+    return results;
+  }
+  std::vector<Buffer> outputs(avals.size());
+  executable.run(buffers, outputs);
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    results.push_back(make_concrete(avals[i], std::move(outputs[i])));
+  return results;
+}
+
+Arrays run_pointwise_now(const Prepared& prepared, std::span<const Array> inputs) {
+  const Aval& aval = prepared.outputs[0];
+  Buffer result = Buffer::empty(aval.dtype, prepared.shapes[0]);
+  const std::int64_t n = num_elements(prepared.shapes[0]);
+  const void* sources[4];
+  bool direct = n <= serial_limit;
+  for (std::size_t i = 0; direct && i < inputs.size(); ++i) {
+    const Buffer& buffer = buffer_of(inputs[i]);
+    sources[i] = buffer.data();
+    direct = (n == 1 || inputs[i].ndim() > 0) && buffer.view().is_dense();
+  }
+  if (direct) {
+    prepared.chunk.loop(sources, result.mutable_data(), n, prepared.chunk.argument);
+  } else {
+    View views[4];
+    for (std::size_t i = 0; i < inputs.size(); ++i) views[i] = buffer_of(inputs[i]).view();
+    run_pointwise(prepared.chunk, {views, inputs.size()}, result.view());
+  }
+  Arrays results;
+  results.push_back(make_concrete(aval, std::move(result)));
+  return results;
+}
+
+Storage scratch_of(const Kernel& kernel) {
+  const std::int64_t bytes = kernel.scratch_bytes();
+  return bytes > 0 ? Storage::allocate(std::size_t(bytes)) : Storage();
+}
+
+// What most kernels are: one result of a few operands.
+Arrays run_kernel_now(const Prepared& prepared, std::span<const Array> inputs) {
+  View sources[few_inputs];
+  for (std::size_t i = 0; i < inputs.size(); ++i) sources[i] = buffer_of(inputs[i]).view();
+  Buffer result = empty_buffer(prepared.outputs[0], prepared.shapes[0]);
+  const Storage scratch = scratch_of(*prepared.kernel);
+  prepared.kernel->run({sources, inputs.size()}, {&result.view(), 1}, scratch.data(), Stream{});
+  Arrays results;
+  results.push_back(make_concrete(prepared.outputs[0], std::move(result)));
+  return results;
+}
+
+Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
+  if (prepared.is_identity) return {inputs[0]};
+  if (prepared.executable) return run_executable(*prepared.executable, inputs);
+  if (prepared.chunk.loop) return run_pointwise_now(prepared, inputs);
+  Arrays results;
+  results.reserve(prepared.outputs.size());
+  if (prepared.alias) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const Buffer& input = buffer_of(inputs[i]);
+      const std::optional<View> view =
+          (*prepared.alias)(input.view(), prepared.shapes[i], prepared.params);
+      if (!view) break;
+      const std::int64_t offset =
+          static_cast<char*>(view->data) - static_cast<char*>(input.view().data);
+      results.push_back(
+          make_concrete(prepared.outputs[i], input.view_as(view->shape, view->strides, offset)));
+    }
+    if (results.size() == inputs.size()) return results;
+    results.clear();
+  }
+  if (inputs.size() <= few_inputs && prepared.outputs.size() == 1)
+    return run_kernel_now(prepared, inputs);
+  std::vector<View> sources, targets;
+  std::vector<Buffer> buffers;
+  sources.reserve(inputs.size());
+  for (const Array& input : inputs) sources.push_back(buffer_of(input).view());
+  for (std::size_t i = 0; i < prepared.outputs.size(); ++i) {
+    buffers.push_back(empty_buffer(prepared.outputs[i], prepared.shapes[i]));
+    targets.push_back(buffers.back().view());
+  }
+  const Storage scratch = scratch_of(*prepared.kernel);
+  prepared.kernel->run(sources, targets, scratch.data(), Stream{});
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    results.push_back(make_concrete(prepared.outputs[i], std::move(buffers[i])));
+  return results;
+}
+
+struct PreparedCache {
+  static constexpr std::size_t size = 256;
+  std::unique_ptr<Prepared> slots[size];
+};
+
+Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
+  // What a backend may claim is prepared as other equations are.
+  const Inline::Rule* inlining = Inline::table().find(primitive);
+  if (inlining && inlining->when != Inline::When::unclaimed)
+    return run_executable(*executable_of(open_body(params)), inputs);
+  static thread_local PreparedCache cache;
+  std::size_t hash = std::size_t(primitive.index()) * 0x9e3779b97f4a7c15u + params.hash();
+  for (const Array& input : inputs) {
+    const Aval& aval = input.aval();
+    hash = hash * 31 + std::size_t(aval.dtype) * 2 + aval.weak;
+    for (Dim dim : aval.shape) hash = (hash ^ dim.hash()) * 0x9e3779b97f4a7c15u;
+  }
+  std::unique_ptr<Prepared>& slot = cache.slots[(hash >> 32 ^ hash) % PreparedCache::size];
+  if (slot && slot->is_for(primitive, inputs, params)) return run(*slot, inputs);
+  Prepared prepared = prepare(primitive, inputs, params);
+  // Host functions are released by their owner, not by a cache of some thread.
+  if (holds_callable(params)) return run(prepared, inputs);
+  slot = std::make_unique<Prepared>(std::move(prepared));
+  return run(*slot, inputs);
+}
+
+void evaluate_into(const Jaxpr& program, std::span<const Array> inputs,
+                   std::span<const Array> outputs) {
+  executable_of(program)->run_into(buffers_of(inputs), buffers_of(outputs));
+}
+
+const bool installed = (set_evaluator(evaluate), set_evaluator_into(evaluate_into), true);
+
+}  // namespace
+}  // namespace plait

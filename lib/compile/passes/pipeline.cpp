@@ -1,0 +1,82 @@
+// The passes, in order. Each later one needs the form that simplification gives, and leaves
+// equations that simplification merges or drops.
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/passes/pipeline.h"
+
+#include <plait/rules/prune.h>
+
+#include <algorithm>
+
+#include "compile/passes/loop_invariant_code_motion.h"
+#include "compile/passes/loop_sums.h"
+#include "compile/passes/merge_masked.h"
+#include "compile/passes/outer_products.h"
+#include "compile/passes/rematerialize.h"
+#include "compile/passes/simplify.h"
+
+namespace plait::compile_passes {
+namespace {
+
+// Every program, bodies of loops too: all of these, one after the other.
+constexpr struct {
+  const char* name;
+  Jaxpr (*run)(const Jaxpr& program, const KeepWhole& keep);
+} simplification[] = {
+    {"simplify equations", simplify_equations},  // within it, passes over loops
+    {"merge masked equations", [](const Jaxpr& program, auto&) { return merge_masked(program); }},
+    {"dead-code elimination", [](const Jaxpr& program, auto&) { return prune(program); }},
+};
+
+// Every scan, once its body is simplified: the first that finds something.
+constexpr struct {
+  const char* name;
+  Jaxpr (*run)(const Params& scan, std::span<const Aval> operands,
+               const std::function<Jaxpr(const Jaxpr&)>& simplified);
+} passes_over_loops[] = {
+    {"loop-invariant code motion", move_code_out_of_loop},
+    {"sums behind loops", sum_behind_loop},
+};
+
+// The whole program, simplified: what one of these changes is simplified again.
+constexpr struct {
+  const char* name;
+  Jaxpr (*run)(const Jaxpr& program);  // empty: nothing changes
+} whole_program[] = {
+    {"outer products as multiplications", multiply_outer_products},
+    {"rematerialisation", rematerialize},
+};
+
+}  // namespace
+
+Jaxpr simplify_program(const Jaxpr& program, const KeepWhole& keep) {
+  Jaxpr result = program;
+  for (const auto& pass : simplification) result = pass.run(result, keep);
+  return result;
+}
+
+Jaxpr simplify_loop(const Params& params, std::span<const Aval> operands, const KeepWhole& keep) {
+  auto simplified = [&](const Jaxpr& body) { return simplify_program(body, keep); };
+  for (const auto& pass : passes_over_loops)
+    if (const Jaxpr smaller = pass.run(params, operands, simplified)) return smaller;
+  return {};
+}
+
+Jaxpr prepare(const Jaxpr& program, std::span<const Backend* const> backends) {
+  const KeepWhole keep = [&](const Equation& equation, std::span<const Aval> inputs,
+                             std::span<const Aval> outputs) {
+    return is_claimed(backends, equation, inputs, outputs);
+  };
+  Jaxpr plain = simplify_program(program, keep);
+  for (const auto& pass : whole_program)
+    if (const Jaxpr changed = pass.run(plain)) plain = simplify_program(changed, keep);
+  return plain;
+}
+
+bool is_claimed(std::span<const Backend* const> backends, const Equation& equation,
+                std::span<const Aval> inputs, std::span<const Aval> outputs) {
+  return std::any_of(backends.begin(), backends.end(), [&](const Backend* backend) {
+    return bool(backend->supports(equation, inputs, outputs));
+  });
+}
+
+}  // namespace plait::compile_passes

@@ -1,0 +1,143 @@
+// A scan in pieces of several steps: unrolled ones, or segments that reverse mode computes again.
+//
+// The xs are cut along their first axis: a scan goes over the whole pieces, and a shorter one takes
+// the steps that are left. Everything is made of scan and checkpoint, so that transforms see
+// nothing new.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/primitives/primitives.h>
+#include <plait/rules/interpret.h>
+#include <plait/transforms/bodies.h>
+
+#include "control/bodies.h"
+
+namespace plait {
+namespace {
+
+Array rows(const Array& x, std::int64_t begin, std::int64_t end) {
+  Shape start(x.ndim(), 0), limit = x.shape(), strides(x.ndim(), 1);
+  start[0] = begin;
+  limit[0] = end;
+  return bind(slice_p, {x}, {{"start", start}, {"limit", limit}, {"strides", strides}});
+}
+Arrays rows(std::span<const Array> xs, std::int64_t begin, std::int64_t end) {
+  Arrays results;
+  for (const Array& x : xs) results.push_back(rows(x, begin, end));
+  return results;
+}
+
+// n * size rows as n pieces of size rows, and back.
+Array cut(const Array& x, std::int64_t size) {
+  Shape shape = x.shape();
+  shape[0] = x.shape(0).constant() / size;
+  shape.insert(1, size);
+  return lax::reshape(x, shape);
+}
+Array joined(const Array& pieces) {
+  Shape shape = pieces.shape();
+  shape.erase(0);
+  shape[0] = pieces.shape(0).constant() * pieces.shape(1).constant();
+  return lax::reshape(pieces, shape);
+}
+
+// The steps of a scan over these carries and rows.
+using Piece =
+    std::function<flat::Scanned(const Arrays& carry, const Arrays& xs, std::int64_t size)>;
+
+flat::Scanned scan_pieces(const Piece& piece, const Arrays& init, const Arrays& xs,
+                          std::int64_t length, std::int64_t size, bool reverse,
+                          std::string_view name) {
+  const std::int64_t num_whole = length / size, rest = length % size;
+  const std::int64_t first = reverse ? rest : 0;  // the shorter piece comes last
+  const Arrays whole = rows(xs, first, first + num_whole * size);
+  flat::Scanned done;
+  if (num_whole == 1) {
+    done = piece(init, whole, size);
+  } else {
+    Arrays pieces;
+    for (const Array& x : whole) pieces.push_back(cut(x, size));
+    const std::size_t n = init.size();
+    const Function body = [&](std::span<const Array> now) {
+      const flat::Scanned step = piece(slice(now, 0, n), slice(now, n, now.size()), size);
+      return concatenate(step.carry, step.ys);
+    };
+    done = flat::scan(body, init, pieces, {Dim(num_whole), reverse}, name);
+    for (Array& y : done.ys) y = joined(y);
+  }
+  if (rest == 0) return done;
+  const std::int64_t begin = reverse ? 0 : length - rest;
+  const flat::Scanned last = piece(done.carry, rows(xs, begin, begin + rest), rest);
+  for (std::size_t i = 0; i < done.ys.size(); ++i)
+    done.ys[i] = lax::concatenate(
+        reverse ? Arrays{last.ys[i], done.ys[i]} : Arrays{done.ys[i], last.ys[i]}, 0);
+  return {last.carry, done.ys};
+}
+
+Array without_first(const Array& row) {
+  Shape shape = row.shape();
+  shape.erase(0);
+  return lax::reshape(row, shape);
+}
+
+flat::Scanned unrolled(const Function& step, const Arrays& init, const Arrays& xs,
+                       std::int64_t size, bool reverse) {
+  Arrays carry = init;
+  std::vector<Arrays> ys;  // by output, each by row
+  for (std::int64_t k = 0; k < size; ++k) {
+    const std::int64_t i = reverse ? size - 1 - k : k;
+    Arrays now = carry;
+    for (const Array& x : xs) now.push_back(without_first(rows(x, i, i + 1)));
+    const Arrays outputs = step(now);
+    carry = slice(outputs, 0, init.size());
+    ys.resize(outputs.size() - init.size(), Arrays(std::size_t(size)));
+    for (std::size_t y = 0; y < ys.size(); ++y) {
+      const Array& output = outputs[init.size() + y];
+      ys[y][std::size_t(i)] = batch_to_front({output, std::nullopt}, 1);
+    }
+  }
+  flat::Scanned done{carry, {}};
+  for (const Arrays& parts : ys) done.ys.push_back(lax::concatenate(parts, 0));
+  return done;
+}
+
+}  // namespace
+
+flat::Scanned scan_in_pieces(const Function& body, std::span<const Array> init,
+                             std::span<const Array> given, std::int64_t length,
+                             const flat::ScanOptions& options, std::string_view name) {
+  Arrays carry(init.begin(), init.end());
+  const Arrays xs(given.begin(), given.end());
+  const Traced traced = trace_carried(body, carry, slices_of(avals_of(xs)), name);
+  const Function step = [&](std::span<const Array> now) {
+    return eval_jaxpr(traced.jaxpr, concatenate(slice(now, 0, now.size()), traced.captured));
+  };
+  if (!options.checkpoints) {
+    const Piece piece = [&](const Arrays& carry, const Arrays& xs, std::int64_t size) {
+      return unrolled(step, carry, xs, size, options.reverse);
+    };
+    const std::int64_t size = options.unroll == 0 ? length : std::min(options.unroll, length);
+    return scan_pieces(piece, carry, xs, length, size, options.reverse, name);
+  }
+  // Chen et al. 2016, Training deep nets with sublinear memory cost: the carries that begin
+  // segments are kept, and one segment at a time is computed again.
+  const Piece segment = [&](const Arrays& carry, const Arrays& xs, std::int64_t size) {
+    const std::size_t n = carry.size();
+    const Function steps = [&](std::span<const Array> now) {
+      flat::ScanOptions inner{Dim(size), options.reverse, options.unroll};
+      const flat::Scanned done = flat::scan(step, now.first(n), now.subspan(n), inner, name);
+      return concatenate(done.carry, done.ys);
+    };
+    const Arrays outputs = flat::checkpoint(steps, concatenate(carry, xs), flat::nothing_saveable(),
+                                            std::string(name));
+    return flat::Scanned{slice(outputs, 0, n), slice(outputs, n, outputs.size())};
+  };
+  const std::int64_t size = (length - 1) / *options.checkpoints + 1;
+  return scan_pieces(segment, carry, xs, length, size, options.reverse, name);
+}
+
+void require_checkpoints(std::optional<std::int64_t> checkpoints, std::string_view name) {
+  if (checkpoints && *checkpoints < 1)
+    throw ValueError(std::string(name) + ": checkpoints is " + std::to_string(*checkpoints),
+                     "give how many carries to keep, 1 or more, or leave it out to keep all");
+}
+
+}  // namespace plait

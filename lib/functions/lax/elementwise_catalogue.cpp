@@ -1,0 +1,142 @@
+// The catalogue of plait.lax's elementwise functions; lax_catalogue.cpp has the others.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/functions/lax.h>
+
+#include "functions/functions.h"
+
+namespace plait {
+namespace {
+
+// A Python number takes the dtype of the other operand.
+template <Array (*function)(Operand, Operand)>
+Array binary(Operand x, Operand y) {
+  Arrays operands{x, y};
+  if (x.aval().weak || y.aval().weak) promote_dtypes(operands, "lax");
+  return function(operands[0], operands[1]);
+}
+Array convert_element_type(Operand operand, DType new_dtype) {
+  return lax::convert_element_type(operand, new_dtype);
+}
+Array select(Operand pred, Operand on_true, Operand on_false) {
+  Arrays cases{on_true, on_false};
+  if (on_true.aval().weak || on_false.aval().weak) promote_dtypes(cases, "select");
+  return lax::select(pred, cases[0], cases[1]);
+}
+
+Tree<Array> stop_gradient(Tree<Array> x) {
+  for (Array& leaf : x.leaves) leaf = lax::stop_gradient(leaf);
+  return x;
+}
+
+[[maybe_unused]] const FunctionInfo* const elementwise_catalogue[] = {
+    function("lax", "neg(x)",
+             "The negative, -x; of unsigned integers modulo 2**bits. Not of bools.", &lax::neg),
+    function("lax", "abs(x)", "|x|; of complex numbers the magnitude, real.", &lax::abs),
+    function("lax", "sign(x)", "-1, 0 or 1; NaN of NaN; x / |x| of complex numbers.", &lax::sign),
+    function("lax", "floor(x)", "The largest integer not above x, of floats.", &lax::floor),
+    function("lax", "ceil(x)", "The smallest integer not below x, of floats.", &lax::ceil),
+    function("lax", "round(x)", "The nearest integer, halves to the even one, of floats.",
+             &lax::round),
+    function("lax", "exp(x)", "The exponential, of floats or complex numbers.", &lax::exp),
+    function("lax", "exp2(x)", "2 to the power x, of floats or complex numbers.", &lax::exp2),
+    function("lax", "expm1(x)", "exp(x) - 1, exact near 0.", &lax::expm1),
+    function("lax", "log(x)",
+             "The natural logarithm of floats (NaN below 0, -inf at 0) or complex numbers.",
+             &lax::log),
+    function("lax", "log1p(x)", "log(1 + x), exact near 0.", &lax::log1p),
+    function("lax", "sqrt(x)", "The square root of floats (NaN below 0) or complex numbers.",
+             &lax::sqrt),
+    function("lax", "rsqrt(x)",
+             "The reciprocal root 1 / sqrt(x), of floats or complex numbers; NaN below 0.",
+             &lax::rsqrt),
+    function("lax", "cbrt(x)", "The real cube root of floats.", &lax::cbrt),
+    function("lax", "square(x)", "The square x * x of numbers.", &lax::square),
+    function("lax", "reciprocal(x)", "The reciprocal 1 / x, of floats or complex numbers.",
+             &lax::reciprocal),
+    function("lax", "integer_pow(x, y)", "x to a constant integer power.", &lax::integer_pow),
+    function("lax", "sin(x)", "The sine of x in radians, of floats or complex numbers.", &lax::sin),
+    function("lax", "cos(x)", "The cosine of x in radians, of floats or complex numbers.",
+             &lax::cos),
+    function("lax", "tan(x)", "The tangent of x in radians, of floats or complex numbers.",
+             &lax::tan),
+    function("lax", "asin(x)",
+             "The angle in [-pi/2, pi/2] whose sine is x, of floats; NaN outside [-1, 1].",
+             &lax::asin),
+    function("lax", "acos(x)",
+             "The angle in [0, pi] whose cosine is x, of floats; NaN outside [-1, 1].", &lax::acos),
+    function("lax", "atan(x)", "The angle in [-pi/2, pi/2] whose tangent is x, of floats.",
+             &lax::atan),
+    function("lax", "sinh(x)", "The hyperbolic sine of floats or complex numbers, exact near 0.",
+             &lax::sinh),
+    function("lax", "cosh(x)", "The hyperbolic cosine of floats or complex numbers.", &lax::cosh),
+    function("lax", "tanh(x)", "The hyperbolic tangent of floats or complex numbers.", &lax::tanh),
+    function("lax", "asinh(x)", "The inverse hyperbolic sine of floats, exact near 0.",
+             &lax::asinh),
+    function("lax", "acosh(x)", "The inverse hyperbolic cosine of floats; NaN below 1.",
+             &lax::acosh),
+    function("lax", "atanh(x)", "The inverse hyperbolic tangent of floats; NaN outside [-1, 1].",
+             &lax::atanh),
+    function("lax", "logistic(x)", "1 / (1 + exp(-x)).", &lax::logistic),
+    function("lax", "erf(x)", "The error function, of floats.", &lax::erf),
+    function("lax", "erf_inv(x)", "The inverse of erf on (-1, 1).", &lax::erf_inv),
+    function("lax", "lgamma(x)", "The logarithm of |gamma(x)|, of floats.", &lax::lgamma),
+    function("lax", "digamma(x)", "The derivative of lgamma; it has none of its own.",
+             &lax::digamma),
+    function("lax", "is_finite(x)", "Where x is neither NaN nor infinite.", &lax::is_finite),
+    function("lax", "real(x)", "The real part, of complex numbers.", &lax::real),
+    function("lax", "imag(x)", "The imaginary part, of complex numbers.", &lax::imag),
+    function("lax", "conj(x)", "The complex conjugate.", &lax::conj),
+    function("lax", "bitwise_not(x)", "The bits not set; of bools, not.", &lax::bitwise_not),
+    function("lax", "convert_element_type(operand, new_dtype)",
+             "operand in another dtype: floats truncate to integers and saturate.",
+             &convert_element_type),
+    function("lax", "bitcast_convert_type(operand, new_dtype)",
+             "The same bits as another dtype of equal width.", &lax::bitcast_convert_type),
+    function("lax", "stop_gradient(x)", "x, a tree of arrays, as constants for differentiation.",
+             &stop_gradient),
+    function("lax", "add(x, y)",
+             "x + y. Operands of lax have one dtype, and one shape unless one is a scalar; Python "
+             "numbers take the "
+             "other's dtype.",
+             &binary<lax::add>),
+    function("lax", "sub(x, y)", "The difference x - y; of integers modulo 2**bits.",
+             &binary<lax::sub>),
+    function("lax", "mul(x, y)", "The product x * y; of integers modulo 2**bits.",
+             &binary<lax::mul>),
+    function("lax", "div(x, y)", "x / y; of integers rounded to zero, and x / 0 is 0.",
+             &binary<lax::div>),
+    function("lax", "rem(x, y)", "The remainder of div, with the sign of x.", &binary<lax::rem>),
+    function("lax", "pow(x, y)", "x to the power y.", &binary<lax::pow>),
+    function("lax", "max(x, y)", "The larger one; NaN wins.", &binary<lax::max>),
+    function("lax", "min(x, y)", "The smaller one; NaN wins.", &binary<lax::min>),
+    function("lax", "atan2(x, y)", "The angle of the point (y, x), as C's atan2(x, y).",
+             &binary<lax::atan2>),
+    function("lax", "complex(x, y)", "Complex numbers x + iy of two float32 or two float64 arrays.",
+             &binary<lax::complex>),
+    function("lax", "bitwise_and(x, y)", "The bits set in both.", &binary<lax::bitwise_and>),
+    function("lax", "bitwise_or(x, y)", "The bits set in either.", &binary<lax::bitwise_or>),
+    function("lax", "bitwise_xor(x, y)", "The bits set in exactly one.", &binary<lax::bitwise_xor>),
+    function("lax", "shift_left(x, y)", "The bits of x moved up by y places.",
+             &binary<lax::shift_left>),
+    function("lax", "shift_right_arithmetic(x, y)",
+             "The bits of x moved down by y places, the sign copied.",
+             &binary<lax::shift_right_arithmetic>),
+    function("lax", "shift_right_logical(x, y)",
+             "The bits of x moved down by y places, zeros brought in.",
+             &binary<lax::shift_right_logical>),
+    function("lax", "eq(x, y)", "x == y, as bool.", &binary<lax::eq>),
+    function("lax", "ne(x, y)", "x != y, as bool.", &binary<lax::ne>),
+    function("lax", "lt(x, y)", "x < y, as bool.", &binary<lax::lt>),
+    function("lax", "le(x, y)", "x <= y, as bool.", &binary<lax::le>),
+    function("lax", "gt(x, y)", "x > y, as bool.", &binary<lax::gt>),
+    function("lax", "ge(x, y)", "x >= y, as bool.", &binary<lax::ge>),
+    function("lax", "clamp(min, x, max)", "x between min and max, scalars or of x's shape.",
+             &lax::clamp),
+    function("lax", "select(pred, on_true, on_false)",
+             "on_true where pred, bool, is true; on_false elsewhere.", &select),
+    function("lax", "select_n(which, *cases)",
+             "cases[which], element by element, for a bool or int32 array.", &lax::select_n),
+};
+
+}  // namespace
+}  // namespace plait

@@ -1,0 +1,18 @@
+// Complex extensions of real functions, with NumPy's branches.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "functions/functions.h"
+
+namespace plait::functions {
+
+Array complex_expm1(const Array& z);
+Array complex_log1p(const Array& z);
+Array complex_arcsin(const Array& z);
+Array complex_arccos(const Array& z);
+Array complex_arctan(const Array& z);
+Array complex_arcsinh(const Array& z);
+Array complex_arccosh(const Array& z);
+Array complex_arctanh(const Array& z);
+
+}  // namespace plait::functions

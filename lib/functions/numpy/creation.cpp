@@ -1,0 +1,418 @@
+// plait.numpy: arrays from sizes and numbers, triangles and diagonals.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/primitives/narrow.h>
+
+#include <cmath>
+
+#include "functions/functions.h"
+#include "primitives/linalg/places.h"
+
+namespace plait {
+using namespace functions;  // NOLINT
+
+// The array with dense memory of its own, where its value is known: a broadcast element would be
+// copied by every program that takes it.
+static Array own(const Array& array) {
+  if (!array.is_concrete() || array.buffer().view().is_dense()) return array;
+  return Array(array.buffer().dense());
+}
+static void require_sizes(const Shape& shape, std::string_view function) {
+  for (Dim size : shape)
+    if (size.is_constant() && size.constant() < 0)
+      throw ShapeError(
+          std::string(function) + ": the shape (" + shape.to_string() + ") has a negative size",
+          "give sizes >= 0");
+}
+static Array filled(const Shape& shape, double value, DType dtype, std::string_view function) {
+  require_sizes(shape, function);
+  return own(lax::full(shape, value, dtype));
+}
+
+static Array filled_like(const Array& a, double value, std::optional<DType> dtype,
+                         const std::optional<Shape>& shape, std::string_view function) {
+  const Array made = filled(shape.value_or(a.shape()), value, dtype.value_or(a.dtype()), function);
+  return dtype ? made : as_weak_as(a, made);
+}
+
+Array numpy::zeros(const Shape& shape, OptionalDType dtype) {
+  return filled(shape, 0, dtype.value_or(default_float), "zeros");
+}
+Array numpy::ones(const Shape& shape, OptionalDType dtype) {
+  return filled(shape, 1, dtype.value_or(default_float), "ones");
+}
+Array numpy::empty(const Shape& shape, OptionalDType dtype) { return zeros(shape, dtype); }
+
+Array numpy::full(const Shape& shape, Operand fill_value, OptionalDType dtype) {
+  // A Python float becomes float32 here, because an array holds strong numbers.
+  const DType to = dtype.value_or(default_dtype(fill_value));
+  require_sizes(shape, "full");
+  return own(broadcast_to(yielded(fill_value, to, false, "full"), shape));
+}
+
+Array numpy::zeros_like(Operand a, OptionalDType dtype, const std::optional<Shape>& shape) {
+  return filled_like(a, 0, dtype, shape, "zeros_like");
+}
+Array numpy::ones_like(Operand a, OptionalDType dtype, const std::optional<Shape>& shape) {
+  return filled_like(a, 1, dtype, shape, "ones_like");
+}
+Array numpy::empty_like(Operand a, OptionalDType dtype, const std::optional<Shape>& shape) {
+  return zeros_like(a, dtype, shape);
+}
+Array numpy::full_like(Operand a, Operand fill_value, OptionalDType dtype,
+                       const std::optional<Shape>& shape) {
+  const Array made = full(shape.value_or(a.shape()), fill_value, dtype.value_or(a.dtype()));
+  return dtype ? made : as_weak_as(a, made);
+}
+
+// --- Ranges --------------------------------------------------------------------------------------
+
+Array numpy::arange(Number start, std::optional<Number> stop, std::optional<Number> step,
+                    OptionalDType dtype) {
+  const Number first = stop ? start : Number(0), last = stop ? *stop : start,
+               stride = step.value_or(Number(1));
+  if (first.is_float() || last.is_float() || stride.is_float()) {
+    const double from = first.as_double(), by = stride.as_double(),
+                 count = std::ceil((last.as_double() - from) / by);
+    if (!(std::abs(count) < 1e15))
+      throw ValueError("arange: " + std::to_string(count) + " elements",
+                       "give a finite range, and a step that is not 0");
+    const DType to = dtype.value_or(default_float);
+    const DType compute = is_complex(to) ? to : DType::float64;  // rounded once, at the end
+    const Array index = counting(std::int64_t(std::max(count, 0.0)), compute);
+    return plait::functions::astype(
+        lax::add(lax::mul(index, constant(by, index)), constant(from, index)), to);
+  }
+  const Dim from = first.dim(), by = stride.dim();
+  if (by == Dim(0)) throw ValueError("arange: the step is 0", "give a step that is not 0");
+  const Dim count = maximum(0, ceil_divide(last.dim() - from, by));
+  DType to = dtype.value_or(default_int);
+  auto fits = [](Dim dim) { return !dim.is_constant() || std::abs(dim.constant()) <= INT32_MAX; };
+  if (!dtype && !(fits(from) && fits(last.dim()))) to = DType::int64;
+  if (is_bool(to)) return plait::functions::astype(arange(from, last, by, default_int), to);
+  Array result = counting(count, to);
+  auto literal = [&](Dim dim) {
+    return dim.is_constant()
+               ? Array::literal(cast(Literal{DType::int64, false, dim.constant(), 0, 0}, to, false))
+               : number_of(dim, to);
+  };
+  if (!(by == Dim(1))) result = lax::mul(result, literal(by));
+  if (!(from == Dim(0))) result = lax::add(result, literal(from));
+  return result;
+}
+
+Array numpy::linspace(Operand start, Operand stop, Dim num, bool endpoint, OptionalDType dtype,
+                      int axis) {
+  if (less_equal(0, num) == false)
+    throw ValueError("linspace: num is " + num.to_string(), "give a count >= 0");
+  Arrays ends = promoted_inexact("linspace", {start, stop});
+  if (ends[0].ndim() != ends[1].ndim())
+    for (Array& end : ends)
+      end = plait::broadcast_to(end, ends[0].ndim() ? ends[0].shape() : ends[1].shape());
+  const DType to = dtype.value_or(default_dtype(ends[0]));
+  const DType compute = ends[0].dtype();
+  const DType real = real_dtype_of(compute);
+  const Dim intervals = endpoint ? num - 1 : num;
+  // start (1 - t) + stop t, whose ends are exact.
+  const Array index = counting(num, real);
+  const Array divisor = lax::max(number_of(intervals, real), Array::literal(1, real));
+  Array t = plait::functions::astype(lax::div(index, divisor), compute);
+  Shape shape = ends[0].shape();
+  shape.insert(0, num);
+  std::vector<int> end_dims;
+  for (int i = 1; i < shape.rank(); ++i) end_dims.push_back(i);
+  t = lax::broadcast_in_dim(t, shape, std::vector<int>{0});
+  const Array first =
+      lax::broadcast_in_dim(plait::functions::astype(ends[0], compute), shape, end_dims);
+  const Array last =
+      lax::broadcast_in_dim(plait::functions::astype(ends[1], compute), shape, end_dims);
+  Array result =
+      lax::add(lax::mul(first, lax::sub(Array::literal(1, compute), t)), lax::mul(last, t));
+  if (endpoint) {
+    const Array at_end =
+        lax::broadcast_in_dim(lax::bitwise_and(lax::eq(index, number_of(num - 1, real)),
+                                               lax::gt(index, Array::literal(0, real))),
+                              shape, std::vector<int>{0});
+    result = lax::select(at_end, last, result);
+  }
+  if (is_integer(to) && is_floating(result.dtype())) result = lax::floor(result);
+  return moved(plait::functions::astype(result, to), 0,
+               normalize_axis(axis, shape.rank(), "linspace"));
+}
+
+Array numpy::logspace(Operand start, Operand stop, Dim num, bool endpoint, double base,
+                      OptionalDType dtype, int axis) {
+  // Exponents in float64 where the ends are Python numbers, so that powers are accurate.
+  const bool weak = start.aval().weak && stop.aval().weak && !is_complex(start.dtype()) &&
+                    !is_complex(stop.dtype());
+  const Array exponents = linspace(start, stop, num, endpoint,
+                                   weak ? OptionalDType(DType::float64) : OptionalDType(), axis);
+  return plait::functions::astype(lax::pow(constant(base, exponents), exponents),
+                                  dtype.value_or(weak ? default_float : exponents.dtype()));
+}
+
+Array numpy::geomspace(Operand start, Operand stop, Dim num, bool endpoint, OptionalDType dtype,
+                       int axis) {
+  const bool weak = start.aval().weak && stop.aval().weak;
+  const OptionalDType compute = weak ? OptionalDType(DType::float64) : OptionalDType();
+  const Arrays ends = promoted_inexact("geomspace", {start, stop});
+  floating_only("geomspace", ends[0]);
+  const Array signs = sign(ends[0]);
+  const Array result = lax::exp(linspace(lax::log(lax::abs(ends[0])), lax::log(lax::abs(ends[1])),
+                                         num, endpoint, compute, axis));
+  const Array signed_result = multiply(result, signs);
+  return plait::functions::astype(signed_result,
+                                  dtype.value_or(weak ? default_float : signed_result.dtype()));
+}
+
+// --- Triangles and diagonals ---------------------------------------------------------------------
+
+namespace {
+// row + k compared with column, over the last two axes of a matrix of n by m.
+void require_matrix(const Array& x, std::string_view function) {
+  if (x.ndim() < 2)
+    throw ShapeError(
+        std::string(function) + ": an array of shape (" + x.shape().to_string() + ") is no matrix",
+        "give an array of at least 2 axes");
+}
+}  // namespace
+
+Array numpy::eye(Dim N, std::optional<Dim> M, int k, OptionalDType dtype) {
+  return plait::functions::astype(matrices::compare_places(lax::eq, N, M.value_or(N), k),
+                                  dtype.value_or(default_float));
+}
+Array numpy::identity(Dim n, OptionalDType dtype) { return eye(n, {}, 0, dtype); }
+Array numpy::tri(Dim N, std::optional<Dim> M, int k, OptionalDType dtype) {
+  return plait::functions::astype(matrices::compare_places(lax::ge, N, M.value_or(N), k),
+                                  dtype.value_or(default_float));
+}
+Array numpy::tril(Operand m, int k) {
+  require_matrix(m, "tril");
+  return matrices::keep_places(
+      m, matrices::compare_places(lax::ge, m.shape(m.ndim() - 2), m.shape(m.ndim() - 1), k));
+}
+Array numpy::triu(Operand m, int k) {
+  require_matrix(m, "triu");
+  return matrices::keep_places(
+      m, matrices::compare_places(lax::le, m.shape(m.ndim() - 2), m.shape(m.ndim() - 1), k));
+}
+
+Array numpy::diag(Operand v, int k) {
+  if (v.ndim() == 2) return diagonal(v, k);
+  if (v.ndim() != 1)
+    throw ShapeError("diag: an array of " + std::to_string(v.ndim()) + " axes",
+                     "give a vector or a matrix");
+  const int below = std::abs(k);
+  const Array padded =
+      k == 0 ? Array(v) : lax::pad(v, constant(0, v), {{k > 0 ? below : 0, k > 0 ? 0 : below, 0}});
+  const Dim n = padded.shape(0);
+  // Column j of diagonal k holds v[j - k], or v[j] below the main diagonal.
+  const Array columns = lax::broadcast_in_dim(padded, Shape{n, n}, std::vector<int>{1});
+  return matrices::keep_places(columns, matrices::compare_places(lax::eq, n, n, k));
+}
+Array numpy::diagflat(Operand v, int k) { return diag(raveled(v), k); }
+
+Array numpy::diagonal(Operand a, int offset, int axis1, int axis2) {
+  require_matrix(a, "diagonal");
+  const int first = normalize_axis(axis1, a.ndim(), "diagonal"),
+            second = normalize_axis(axis2, a.ndim(), "diagonal");
+  if (first == second)
+    throw ValueError("diagonal: axis1 and axis2 are the same axis", "name two axes");
+  const int rank = a.ndim();
+  Array x = moveaxis(a, {first, second}, {-2, -1});
+  const Dim rows = x.shape(rank - 2), columns = x.shape(rank - 1);
+  const Dim row = offset < 0 ? -offset : 0, column = offset > 0 ? offset : 0;
+  const Dim size = maximum(0, minimum(rows - row, columns - column));
+  if (!size.is_constant()) {  // a named size: one element of each row
+    const Array picked =
+        matrices::keep_places(x, matrices::compare_places(lax::eq, rows, columns, offset));
+    const Array all_rows = lax::reduce_sum(picked, std::vector<int>{rank - 1});
+    return part(all_rows, rank - 2, row, row + size);
+  }
+  if (size == Dim(0)) {
+    Shape empty = x.shape();
+    empty.pop_back();
+    empty.back() = 0;
+    return lax::full(empty, 0, x.dtype());
+  }
+  // In a flattened square the diagonal is every (size + 1)th element.
+  x = part(part(x, rank - 2, row, row + size), rank - 1, column, column + size);
+  Shape row_shape = x.shape();
+  row_shape.pop_back();
+  row_shape.back() = size * size;
+  return part(lax::reshape(x, row_shape), rank - 2, 0, size * size, size + 1);
+}
+
+Array numpy::trace(Operand a, int offset, int axis1, int axis2, OptionalDType dtype) {
+  return sum(diagonal(a, offset, axis1, axis2), -1, dtype);
+}
+
+// --- Grids ---------------------------------------------------------------------------------------
+
+std::vector<Array> numpy::meshgrid(Operands xi, bool sparse, const std::string& indexing) {
+  if (indexing != "xy" && indexing != "ij")
+    throw ValueError("meshgrid: indexing is '" + indexing + "'", "choose 'xy' or 'ij'");
+  const int rank = int(xi.size());
+  auto place = [&](int i) { return indexing == "xy" && rank > 1 && i < 2 ? 1 - i : i; };
+  Shape shape(rank, 1);
+  for (int i = 0; i < rank; ++i) shape[place(i)] = xi[i].shape().num_elements();
+  std::vector<Array> grids;
+  for (int i = 0; i < rank; ++i) {
+    Shape own(rank, 1);
+    own[place(i)] = shape[place(i)];
+    grids.push_back(
+        lax::broadcast_in_dim(raveled(xi[i]), sparse ? own : shape, std::vector<int>{place(i)}));
+  }
+  return grids;
+}
+
+Array numpy::indices(const Shape& dimensions, DType dtype) {
+  Arrays grids;
+  for (int axis = 0; axis < dimensions.rank(); ++axis)
+    grids.push_back(lax::iota(dtype, dimensions, axis));
+  return stack(grids, 0);
+}
+
+namespace {
+std::vector<Array> places_where(const Array& keep, Dim count) {
+  return numpy::nonzero(keep, count);
+}
+// The number of positions of an n by m matrix on or below diagonal k.
+std::int64_t count_below(std::int64_t n, std::int64_t m, std::int64_t k) {
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < n; ++i) count += std::clamp<std::int64_t>(i + k + 1, 0, m);
+  return count;
+}
+}  // namespace
+std::vector<Array> numpy::tril_indices(Dim n, int k, std::optional<Dim> m) {
+  const Dim columns = m.value_or(n);
+  return places_where(matrices::compare_places(lax::ge, n, columns, k),
+                      count_below(n.constant(), columns.constant(), k));
+}
+std::vector<Array> numpy::triu_indices(Dim n, int k, std::optional<Dim> m) {
+  const Dim columns = m.value_or(n);
+  return places_where(matrices::compare_places(lax::le, n, columns, k),
+                      n * columns - count_below(n.constant(), columns.constant(), k - 1));
+}
+
+Array numpy::astype(Operand x, DType dtype) { return lax::convert_element_type(x, dtype); }
+Array numpy::copy(Operand a) {
+  // In row-major order, so that strided memory can be viewed as a span.
+  if (!a.is_valid() || !a.node()->is_plain() || a.buffer().view().is_dense()) return a;
+  return Array(Buffer::copy_of(a.buffer().view()), a.aval().weak);
+}
+
+// --- Windows -------------------------------------------------------------------------------------
+
+namespace {
+// a0 - a1 cos(2 pi i / (M - 1)) + a2 cos(4 pi i / (M - 1)).
+Array cosine_window(Dim M, double a0, double a1, double a2) {
+  const Array i = counting(M, DType::float64);
+  const Array angle =
+      lax::div(lax::mul(i, Array::literal(2 * M_PI, DType::float64)),
+               lax::max(number_of(M - 1, DType::float64), Array::literal(1, DType::float64)));
+  Array w = a0 - lax::cos(angle) * a1;
+  if (a2 != 0) w = w + lax::cos(angle * 2.0) * a2;
+  if (M == Dim(1)) w = lax::full({1}, 1, DType::float64);
+  return astype(w, default_float);
+}
+}  // namespace
+Array numpy::hamming(Dim M) { return cosine_window(M, 0.54, 0.46, 0); }
+Array numpy::hanning(Dim M) { return cosine_window(M, 0.5, 0.5, 0); }
+Array numpy::blackman(Dim M) { return cosine_window(M, 0.42, 0.5, 0.08); }
+Array numpy::bartlett(Dim M) {
+  const Array i = counting(M, default_float);
+  const Array last = lax::max(number_of(M - 1, default_float), Array::literal(1, default_float));
+  return M == Dim(1) ? lax::full({1}, 1, default_float)
+                     : Array(1.0 - lax::abs(i * 2.0 / last - 1.0));
+}
+
+namespace {
+
+// The step is that of the exact numbers, and NaN where there is only one number.
+Argument linspace_of(Operand start, Operand stop, Dim num, bool endpoint, bool retstep,
+                     std::optional<DType> dtype, int axis) {
+  const Array numbers = numpy::linspace(start, stop, num, endpoint, dtype, axis);
+  if (!retstep) return detail::give(numbers);
+  const Arrays ends = promoted_inexact("linspace", {start, stop});
+  const Array span = numpy::subtract(ends[1], ends[0]);
+  const Dim intervals = endpoint ? num - 1 : num;
+  const Array step = less_equal(1, intervals) == false
+                         ? filled(NAN, span)
+                         : numpy::divide(span, number_of(intervals, span.dtype()));
+  return detail::give(std::pair(numbers, step));
+}
+
+[[maybe_unused]] const FunctionInfo* const creation_functions[] = {
+    function("numpy", "zeros(shape, dtype=None, *, device=None!)",
+             "Zeros of a shape, float32 unless dtype says otherwise.", &numpy::zeros),
+    function("numpy", "ones(shape, dtype=None, *, device=None!)",
+             "Ones of a shape, float32 unless dtype says otherwise.", &numpy::ones),
+    function("numpy", "empty(shape, dtype=None, *, device=None!)",
+             "The same as zeros: arrays cannot be written to.", &numpy::empty),
+    function("numpy", "full(shape, fill_value, dtype=None, *, device=None!)",
+             "fill_value broadcast to a shape, in its own dtype unless dtype is given.",
+             &numpy::full),
+    function("numpy", "zeros_like(a, dtype=None, shape=None, *, device=None!)",
+             "Zeros of a's shape and dtype.", &numpy::zeros_like),
+    function("numpy", "ones_like(a, dtype=None, shape=None, *, device=None!)",
+             "Ones of a's shape and dtype.", &numpy::ones_like),
+    function("numpy", "empty_like(a, dtype=None, shape=None, *, device=None!)",
+             "The same as zeros_like.", &numpy::empty_like),
+    function("numpy", "full_like(a, fill_value, dtype=None, shape=None, *, device=None!)",
+             "fill_value broadcast to a's shape, in its dtype.", &numpy::full_like),
+    function("numpy", "arange(start, stop=None, step=None, dtype=None, *, device=None!)",
+             "start, start + step, ... below stop; arange(n) starts at 0. int32 for integers and "
+             "sizes, float32 when any is a float. "
+             "The numbers must be known, or named sizes.",
+             &numpy::arange),
+    function("numpy",
+             "linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, "
+             "device=None!)",
+             "num numbers from start to stop, evenly spaced, along a new axis; stop itself is last "
+             "unless endpoint is False. With retstep, also the step between them.",
+             &linspace_of),
+    function("numpy", "logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0)",
+             "base to the powers linspace(start, stop, num).", &numpy::logspace),
+    function("numpy", "geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0)",
+             "num numbers from start to stop, each the last times a constant.", &numpy::geomspace),
+    function("numpy", "eye(N, M=None, k=0, dtype=None, *, device=None!)",
+             "An N by M matrix with ones on diagonal k.", &numpy::eye),
+    function("numpy", "identity(n, dtype=None)",
+             "The n by n identity matrix, float32 unless dtype says otherwise.", &numpy::identity),
+    function("numpy", "tri(N, M=None, k=0, dtype=None)",
+             "An N by M matrix with ones on and below diagonal k.", &numpy::tri),
+    function("numpy", "tril(m, k=0)", "m with zeros above diagonal k of its last two axes.",
+             &numpy::tril),
+    function("numpy", "triu(m, k=0)", "m with zeros below diagonal k of its last two axes.",
+             &numpy::triu),
+    function("numpy", "diag(v, k=0)",
+             "The matrix with v on diagonal k, or diagonal k of the matrix v.", &numpy::diag),
+    function("numpy", "diagflat(v, k=0)",
+             "The matrix with the elements of v in a row on diagonal k.", &numpy::diagflat),
+    function("numpy", "diagonal(a, offset=0, axis1=0, axis2=1)",
+             "A diagonal of two axes, which a last axis replaces.", &numpy::diagonal),
+    function("numpy", "trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None!)",
+             "The sum of a diagonal of two axes.", &numpy::trace),
+    function("numpy", "meshgrid(*xi, sparse=False, indexing='xy')",
+             "Vectors broadcast against each other, a list of arrays: with 'xy' the first varies "
+             "along axis 1.",
+             &numpy::meshgrid),
+    function("numpy", "indices(dimensions, dtype=int32)",
+             "For each place of an array of these sizes, its indices along a first axis.",
+             &numpy::indices),
+    function("numpy", "tril_indices(n, k=0, m=None)",
+             "Rows and columns of the places on and below diagonal k.", &numpy::tril_indices),
+    function("numpy", "triu_indices(n, k=0, m=None)",
+             "Rows and columns of the places on and above diagonal k.", &numpy::triu_indices),
+    function("numpy", "astype(x, dtype, *, copy=False!, device=None!)",
+             "x in another dtype: floats truncate to integers and saturate.", &numpy::astype),
+    function("numpy", "copy(a, order=None!)",
+             "The value of a, which writing to a in Python leaves as it is.", &numpy::copy),
+    function("numpy", "hamming(M)", "The Hamming window of M points.", &numpy::hamming),
+    function("numpy", "hanning(M)", "The Hann window of M points.", &numpy::hanning),
+    function("numpy", "blackman(M)", "The Blackman window of M points.", &numpy::blackman),
+    function("numpy", "bartlett(M)", "The triangular window of M points.", &numpy::bartlett),
+};
+
+}  // namespace
+}  // namespace plait

@@ -1,0 +1,375 @@
+// plait.numpy: elements by index, positions of true elements, distinct elements.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/primitives/narrow.h>
+
+#include "functions/functions.h"
+
+namespace plait {
+using namespace functions;  // NOLINT
+
+namespace {
+
+using lax::GatherScatterMode;
+
+struct TakeMode {
+  bool wrap = false;
+  GatherScatterMode gather = GatherScatterMode::fill;
+};
+TakeMode take_mode(const std::optional<std::string>& mode, std::optional<double> fill_value,
+                   std::string_view function) {
+  if (mode ? *mode == "fill" : fill_value.has_value()) return {};
+  if (!mode || *mode == "raise") return {false, GatherScatterMode::check};
+  if (*mode == "wrap") return {true, GatherScatterMode::promise};
+  if (*mode == "clip") return {false, GatherScatterMode::clip};
+  if (*mode == "promise") return {false, GatherScatterMode::promise};
+  throw ValueError(std::string(function) + ": mode is '" + *mode + "'",
+                   "choose 'raise', 'fill', 'clip', 'wrap' or 'promise'");
+}
+
+void require_indices(std::string_view function, const Array& indices) {
+  if (!is_integer(indices.dtype()))
+    throw DtypeError(
+        std::string(function) + ": indices have dtype " + std::string(name_of(indices.dtype())),
+        is_bool(indices.dtype()) ? "use compress or nonzero for masks"
+                                 : "convert them with astype");
+}
+
+// Indices as strong integers from 0: negative ones count from the end, or all modulo the size.
+Array normalized(const Array& indices, Dim size, const TakeMode& mode) {
+  const DType dtype = index_dtype(indices);
+  const Array index =
+      astype(indices, is_unsigned_integer(dtype) && size_of(dtype) < 4 ? default_int : dtype);
+  const Array n = number_of(size, index.dtype());
+  if (mode.wrap) return numpy::remainder(index, n);
+  if (mode.gather == GatherScatterMode::clip || is_unsigned_integer(index.dtype())) return index;
+  return lax::select(lax::lt(index, constant(0, index)), lax::add(index, n), index);
+}
+
+Array as_rows(const Array& indices) {
+  Shape shape = indices.shape();
+  shape.push_back(1);
+  return lax::reshape(indices, shape);
+}
+
+}  // namespace
+
+Array numpy::take(Operand a, Operand indices, std::optional<int> axis,
+                  const std::optional<std::string>& mode, std::optional<double> fill_value) {
+  require_indices("take", indices);
+  const Array x = axis ? Array(a) : raveled(a);
+  const int dim = normalize_axis(axis.value_or(0), x.ndim(), "take");
+  const TakeMode how = take_mode(mode, fill_value, "take");
+  const Array index = normalized(indices, x.shape(dim), how);
+  Shape window = x.shape();
+  window[dim] = 1;
+  const Array rows =
+      lax::gather(x, as_rows(index), {{dim}, {dim}, 0}, window, how.gather, fill_value);
+  // The axes of the indices come first; they move to where the axis was.
+  const int count = index.ndim();
+  std::vector<int> order;
+  for (int i = 0; i < dim; ++i) order.push_back(count + i);
+  for (int i = 0; i < count; ++i) order.push_back(i);
+  for (int i = dim; i < x.ndim() - 1; ++i) order.push_back(count + i);
+  return lax::transpose(rows, order);
+}
+
+Array numpy::take_along_axis(Operand arr, Operand indices, std::optional<int> axis,
+                             const std::optional<std::string>& mode,
+                             std::optional<double> fill_value) {
+  require_indices("take_along_axis", indices);
+  if (!axis) return take_along_axis(raveled(arr), raveled(indices), 0, mode, fill_value);
+  if (arr.ndim() != indices.ndim())
+    throw ShapeError("take_along_axis: indices of shape (" + indices.shape().to_string() +
+                         ") for an array of shape (" + arr.shape().to_string() + ")",
+                     "give indices of as many axes");
+  const int dim = normalize_axis(*axis, arr.ndim(), "take_along_axis"), last = arr.ndim() - 1;
+  const TakeMode how = take_mode(mode, fill_value, "take_along_axis");
+  Array x = moved(arr, dim, last),
+        index = moved(normalized(indices, arr.shape(dim), how), dim, last);
+  const Shape shapes[] = {Shape(x.shape().begin(), x.shape().end() - 1),
+                          Shape(index.shape().begin(), index.shape().end() - 1)};
+  const Shape batch = plait::broadcast_shapes(shapes, "take_along_axis");
+  auto spread = [&](const Array& array) {
+    Shape shape = batch;
+    shape.push_back(array.shape(last));
+    return plait::broadcast_to(array, shape);
+  };
+  const Array picked = lax::gather(spread(x), as_rows(spread(index)), {{last}, {last}, last},
+                                   Shape{1}, how.gather, fill_value);
+  return moved(picked, last, dim);
+}
+
+// --- Places --------------------------------------------------------------------------------------
+
+namespace {
+
+// The number of true elements of a mask: given, or known now.
+Dim count_of(const Array& mask, std::optional<Dim> size, std::string_view function) {
+  if (size) return *size;
+  if (!mask.known_buffer())
+    throw TracerError(std::string(function) +
+                          ": the shape of the result depends on values, which are not known while "
+                          "the function is traced",
+                      "say how many elements with size=, use where(condition, x, y), which keeps "
+                      "the shape, or keep this code outside");
+  return Dim(numpy::count_nonzero(mask).item<std::int64_t>());
+}
+
+// The positions of true elements of a row, as int32, and which of them are real when there are
+// fewer than size.
+struct Places {
+  Array index, is_real;
+};
+Places places_of(const Array& mask, Dim size) {
+  const Array running = lax::cumsum(astype(mask, default_int), 0);
+  // Each true element goes to the position that its count gives; the others are dropped.
+  const Array target =
+      lax::select(mask, lax::sub(running, constant(1, running)),
+                  lax::broadcast_in_dim(number_of(size, default_int), mask.shape(), {}));
+  const Array index =
+      lax::scatter(lax::full({size}, 0, default_int), as_rows(target), counting(mask.shape(0)),
+                   {{0}, {0}, 0}, lax::ScatterKind::set, {GatherScatterMode::fill, true, false});
+  const Array total = mask.shape(0) == Dim(0)
+                          ? Array::literal(0, default_int)
+                          : lax::reduce_sum(astype(mask, default_int), std::vector<int>{0});
+  return {index, lax::lt(counting(size), total)};
+}
+
+Array filled_up(const Array& values, const Array& is_real, double fill_value) {
+  return lax::select(is_real, values, filled(fill_value, values));
+}
+
+}  // namespace
+
+std::vector<Array> numpy::nonzero(Operand a, std::optional<Dim> size, double fill_value) {
+  const Array x = atleast_1d(a), mask = raveled(truth(x));
+  const Places places = places_of(mask, count_of(mask, size, "nonzero"));
+  std::vector<Array> result = unravel_index(places.index, x.shape());
+  if (size)
+    for (Array& index : result) index = filled_up(index, places.is_real, fill_value);
+  return result;
+}
+Array numpy::flatnonzero(Operand a, std::optional<Dim> size, double fill_value) {
+  return nonzero(raveled(a), size, fill_value)[0];
+}
+Array numpy::argwhere(Operand a, std::optional<Dim> size, double fill_value) {
+  return stack(nonzero(a, size, fill_value), 1);
+}
+
+Array numpy::compress(Operand condition, Operand a, std::optional<int> axis,
+                      std::optional<Dim> size, double fill_value) {
+  const Array x = axis ? Array(a) : raveled(a);
+  const int dim = normalize_axis(axis.value_or(0), x.ndim(), "compress");
+  const Array mask = truth(condition);
+  if (mask.ndim() != 1 || less_equal(mask.shape(0), x.shape(dim)) == false)
+    throw ShapeError("compress: a condition of shape (" + mask.shape().to_string() +
+                         ") for an axis of size " + x.shape(dim).to_string(),
+                     "give a vector of at most that size");
+  const Places places = places_of(mask, count_of(mask, size, "compress"));
+  const Array taken = take(x, places.index, dim, "fill");
+  if (!size) return taken;
+  const Array is_real = lax::broadcast_in_dim(places.is_real, taken.shape(), std::vector<int>{dim});
+  return filled_up(taken, is_real, fill_value);
+}
+
+std::vector<Array> numpy::unravel_index(Operand indices, const Shape& shape) {
+  require_indices("unravel_index", indices);
+  std::vector<Array> result(shape.size());
+  Array rest = astype(indices, index_dtype(indices));
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    const Array size = number_of(shape[i], rest.dtype());
+    result[i] = i == 0 ? rest : remainder(rest, size);
+    if (i > 0) rest = floor_divide(rest, size);
+  }
+  return result;
+}
+
+Array numpy::ravel_multi_index(Operands multi_index, const Shape& dims) {
+  if (multi_index.size() != dims.size())
+    throw ValueError("ravel_multi_index: " + std::to_string(multi_index.size()) +
+                         " index arrays for " + std::to_string(dims.size()) + " axes",
+                     "give one for each axis");
+  Array result = constant(0, multi_index[0]);
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    result = add(multiply(result, number_of(dims[i], multi_index[i].dtype())), multi_index[i]);
+  return result;
+}
+
+// --- Choices -------------------------------------------------------------------------------------
+
+Array numpy::select(Operands condlist, Operands choicelist, Operand default_) {
+  if (condlist.size() != choicelist.size() || condlist.empty())
+    throw ValueError("select: " + std::to_string(condlist.size()) + " conditions and " +
+                         std::to_string(choicelist.size()) + " choices",
+                     "give as many of each, and at least one");
+  Array result = default_;
+  for (std::size_t i = condlist.size(); i-- > 0;)
+    result = where(condlist[i], choicelist[i], result);
+  return result;
+}
+
+Array numpy::choose(Operand a, Operands choices) {
+  require_indices("choose", a);
+  if (choices.empty()) throw ValueError("choose: no choices", "give at least one");
+  Array result = choices.back();
+  for (std::size_t i = choices.size() - 1; i-- > 0;)
+    result = where(less_equal(a, std::int64_t(i)), choices[i], result);
+  return result;
+}
+
+// --- Sets ----------------------------------------------------------------------------------------
+
+numpy::Unique numpy::unique_all(Operand x, bool equal_nan, std::optional<Dim> size,
+                                std::optional<double> fill_value) {
+  const Array row = raveled(x);
+  const Dim n = row.shape(0);
+  const Arrays sorted = lax::sort(Operands{row, counting(n)}, 0, true, 1);
+  const Array &values = sorted[0], &order = sorted[1];
+  // A sorted element is the first of its kind when it differs from its predecessor.
+  Array is_first = lax::full({n}, 1, DType::bool_);
+  if (!(n == Dim(0))) {
+    const Array before = part(values, 0, 0, n - 1), after = part(values, 0, 1, n);
+    Array differs = lax::ne(after, before);
+    if (equal_nan && is_inexact(values.dtype()))
+      differs = lax::bitwise_and(differs,
+                                 lax::bitwise_or(lax::eq(after, after), lax::eq(before, before)));
+    is_first = lax::concatenate({lax::full({1}, 1, DType::bool_), differs}, 0);
+  }
+  const Dim count = count_of(is_first, size, "unique");
+  const Places places = places_of(is_first, count);
+  const Array kind =
+      lax::sub(lax::cumsum(astype(is_first, default_int), 0), Array::literal(1, default_int));
+  Unique result;
+  result.values = take(values, places.index, 0, "fill");
+  if (size && fill_value) result.values = filled_up(result.values, places.is_real, *fill_value);
+  result.indices = take(order, places.index, 0, "fill");
+  result.inverse =
+      lax::reshape(lax::scatter(lax::full({n}, 0, default_int), as_rows(order), kind, {{0}, {0}, 0},
+                                lax::ScatterKind::set, {GatherScatterMode::promise, true, false}),
+                   x.shape());
+  result.counts = bincount(kind, {}, 0, count);
+  return result;
+}
+Array numpy::unique(Operand ar, bool equal_nan, std::optional<Dim> size,
+                    std::optional<double> fill_value) {
+  return unique_all(ar, equal_nan, size, fill_value).values;
+}
+std::pair<Array, Array> numpy::unique_counts(Operand x) {
+  const Unique unique = unique_all(x);
+  return {unique.values, unique.counts};
+}
+std::pair<Array, Array> numpy::unique_inverse(Operand x) {
+  const Unique unique = unique_all(x);
+  return {unique.values, unique.inverse};
+}
+Array numpy::unique_values(Operand x) { return unique_all(x).values; }
+
+Array numpy::isin(Operand element, Operand test_elements, bool invert) {
+  Arrays x{element, raveled(test_elements)};
+  promote_dtypes(x, "isin");
+  const Dim n = x[1].shape(0);
+  if (n == Dim(0)) return lax::full(element.shape(), invert, DType::bool_);
+  const Array sorted = lax::sort(x[1], 0);
+  const Array place = searchsorted(sorted, x[0]);
+  const Array found =
+      lax::eq(take(sorted, minimum(place, number_of(n - 1, place.dtype())), 0, "clip"), x[0]);
+  return invert ? lax::bitwise_not(found) : found;
+}
+
+// --- Catalogue -----------------------------------------------------------------------------------
+
+namespace {
+
+Argument where_of(Operand condition, std::optional<Array> x, std::optional<Array> y,
+                  std::optional<Dim> size, double fill_value) {
+  if (x.has_value() != y.has_value())
+    throw ValueError("where: x is given without y, or y without x", "give both, or neither");
+  if (x) return detail::give(numpy::where(condition, *x, *y));
+  return detail::give(numpy::nonzero(condition, size, fill_value));
+}
+
+Argument unique_of(Operand ar, bool return_index, bool return_inverse, bool return_counts,
+                   std::optional<int> axis, bool equal_nan, std::optional<Dim> size,
+                   std::optional<double> fill_value) {
+  if (axis && ar.ndim() != 1)
+    throw ValueError("unique: axis " + std::to_string(*axis) + " of an array of several axes",
+                     "leave axis out");
+  const numpy::Unique unique = numpy::unique_all(ar, equal_nan, size, fill_value);
+  if (!return_index && !return_inverse && !return_counts) return detail::give(unique.values);
+  Argument::List parts{unique.values};
+  if (return_index) parts.push_back(unique.indices);
+  if (return_inverse) parts.push_back(unique.inverse);
+  if (return_counts) parts.push_back(unique.counts);
+  return Argument(std::move(parts));
+}
+
+std::tuple<Array, Array, Array, Array> unique_all_of(Operand x) {
+  const numpy::Unique unique = numpy::unique_all(x);
+  return {unique.values, unique.indices, unique.inverse, unique.counts};
+}
+
+[[maybe_unused]] const FunctionInfo* const indexing_functions[] = {
+    function(
+        "numpy", "where(condition, x=None, y=None, *, size=None, fill_value=0)",
+        "x where the condition is true, y elsewhere, broadcast. Without x and y the places "
+        "where it is, as nonzero. where(condition, f, g, *xs) with functions is f(*xs) or g(*xs) "
+        "element by element; the one not taken contributes exactly zero to derivatives.",
+        &where_of),
+    function("numpy",
+             "take(a, indices, axis=None, out=None!, mode=None, unique_indices=False!, "
+             "indices_are_sorted=False!, fill_value=None)",
+             "Elements (or rows along an axis) at integer indices, whose axes replace it. An index "
+             "outside is an IndexError; with mode 'fill' it gives fill_value, NaN or the extreme "
+             "integer, 'clip' takes the nearest, 'wrap' counts modulo the size, and 'promise' "
+             "says that there is none.",
+             &numpy::take),
+    function(
+        "numpy", "take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None)",
+        "Elements at indices along an axis, of which each row has its own; other axes broadcast. "
+        "mode is as in take.",
+        &numpy::take_along_axis),
+    function("numpy", "compress(condition, a, axis=None, *, size=None, fill_value=0, out=None!)",
+             "Elements along an axis where the condition, a vector, is true. Without size their "
+             "number must be known.",
+             &numpy::compress),
+    function("numpy", "select(condlist, choicelist, default=0)",
+             "The choice of the first condition that is true, or the default.", &numpy::select),
+    function("numpy", "choose(a, choices, out=None!)",
+             "choices[a], element by element; indices outside take the first or last.",
+             &numpy::choose),
+    function("numpy", "nonzero(a, *, size=None, fill_value=0)",
+             "The indices of elements that are not 0, an array for each axis, int32. TracerError "
+             "under jit without size.",
+             &numpy::nonzero),
+    function("numpy", "flatnonzero(a, *, size=None, fill_value=0)",
+             "nonzero of the elements in a row.", &numpy::flatnonzero),
+    function("numpy", "argwhere(a, *, size=None, fill_value=0)", "nonzero as rows of indices.",
+             &numpy::argwhere),
+    function(
+        "numpy",
+        "unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, "
+        "equal_nan=True, size=None, fill_value=None)",
+        "Distinct elements in order; with the index of the first of each, the place of each "
+        "element among them, how many of "
+        "each. NaN are one kind unless equal_nan is False. TracerError under jit without size.",
+        &unique_of),
+    function("numpy", "unique_all(x)",
+             "(values, indices, inverse_indices, counts) of unique, where NaN are distinct.",
+             &unique_all_of),
+    function("numpy", "unique_counts(x)", "(values, counts) of unique, where NaN are distinct.",
+             &numpy::unique_counts),
+    function("numpy", "unique_inverse(x)",
+             "(values, inverse_indices) of unique, where NaN are distinct.",
+             &numpy::unique_inverse),
+    function("numpy", "unique_values(x)", "Distinct elements in order, where NaN are distinct.",
+             &numpy::unique_values),
+    function("numpy", "unravel_index(indices, shape)", "Places in a row as indices of each axis.",
+             &numpy::unravel_index),
+    function("numpy", "ravel_multi_index(multi_index, dims)",
+             "Indices of each axis as places in a row.", &numpy::ravel_multi_index),
+    function("numpy", "isin(element, test_elements, assume_unique=False!, invert=False)",
+             "Whether each element is among others, by sorting them.", &numpy::isin),
+};
+
+}  // namespace
+}  // namespace plait

@@ -1,0 +1,414 @@
+// plait.numpy: order, quantiles, counts, interpolation.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/primitives/narrow.h>
+#include <bit>
+#include <cmath>
+
+#include "functions/functions.h"
+#include "functions/one_program.h"
+
+namespace plait {
+using namespace functions;  // NOLINT
+
+Array numpy::sort(Operand a, std::optional<int> axis, bool stable, bool descending) {
+  const Array x = axis ? Array(a) : raveled(a);
+  return lax::sort(x, normalize_axis(axis.value_or(0), x.ndim(), "sort"), stable, descending);
+}
+
+Array numpy::argsort(Operand a, std::optional<int> axis, bool stable, bool descending) {
+  const Array x = axis ? Array(a) : raveled(a);
+  const int dim = normalize_axis(axis.value_or(0), x.ndim(), "argsort");
+  return lax::sort(Operands{x, lax::iota(default_int, x.shape(), dim)}, dim, stable, 1,
+                   descending)[1];
+}
+
+Array numpy::lexsort(Operands keys, int axis) {
+  if (keys.empty()) throw ValueError("lexsort: no keys", "give at least one");
+  Arrays operands(keys.rbegin(), keys.rend());
+  const int dim = normalize_axis(axis, operands[0].ndim(), "lexsort");
+  operands.push_back(lax::iota(default_int, operands[0].shape(), dim));
+  return lax::sort(Operands(operands), dim, true, int(keys.size())).back();
+}
+
+// --- Search --------------------------------------------------------------------------------------
+
+namespace {
+// x < y in the order of sort, where NaN is greatest.
+Array sorts_before(const Array& x, const Array& y) {
+  const Array less = lax::lt(x, y);
+  if (!is_inexact(x.dtype())) return less;
+  return lax::bitwise_or(less, lax::bitwise_and(lax::eq(x, x), lax::ne(y, y)));
+}
+
+// Bisection: as many steps as the size of the sorted array has bits.
+Array bisect(const Array& sorted, const Array& values, const std::string& side) {
+  const Dim n = sorted.shape(0);
+  const Shape& shape = values.shape();
+  const int steps = n.is_constant() ? std::bit_width(std::uint64_t(n.constant())) : 31;
+  Array low = lax::full(shape, 0, default_int),
+        high = plait::broadcast_to(number_of(n, default_int), shape);
+  const Array one = Array::literal(1, default_int);
+  for (int step = 0; step < steps; ++step) {
+    const Array middle = lax::shift_right_logical(lax::add(low, high), one);
+    const Array value = numpy::take(sorted, middle, 0, "clip");
+    Array goes_right = side == "left" ? sorts_before(value, values)
+                                      : lax::bitwise_not(sorts_before(values, value));
+    const Array active = lax::lt(low, high);
+    low = lax::select(lax::bitwise_and(active, goes_right), lax::add(middle, one), low);
+    high = lax::select(lax::bitwise_and(active, lax::bitwise_not(goes_right)), middle, high);
+  }
+  return low;
+}
+}  // namespace
+
+Array numpy::searchsorted(Operand a, Operand v, const std::string& side,
+                          const OptionalArray& sorter) {
+  if (side != "left" && side != "right")
+    throw ValueError("searchsorted: side is '" + side + "'", "choose 'left' or 'right'");
+  if (a.ndim() != 1)
+    throw ShapeError("searchsorted: a sorted array of shape (" + a.shape().to_string() + ")",
+                     "give a vector");
+  Arrays x{sorter ? take(a, *sorter, 0) : Array(a), v};
+  promote_dtypes(x, "searchsorted");
+  if (a.shape(0) == Dim(0)) return lax::full(v.shape(), 0, default_int);
+  return in_one_program(
+      "searchsorted", x, {{"side", side}}, v.shape().num_elements(),
+      [&](std::span<const Array> inputs) { return Arrays{bisect(inputs[0], inputs[1], side)}; });
+}
+
+Array numpy::digitize(Operand x, Operand bins, bool right) {
+  const char* const side = right ? "left" : "right";
+  const Array rising = searchsorted(bins, x, side);
+  if (bins.ndim() != 1 || less_equal(bins.shape(0), 1) != false) return rising;
+  // Descending bins are ascending ones reversed.
+  const Array first = lax::index_in_dim(bins, 0, 0, false),
+              last = lax::index_in_dim(bins, -1, 0, false);
+  const Array falls = lax::lt(last, first);
+  if (falls.known_buffer() && !falls.item<bool>()) return rising;
+  const Array from_end = searchsorted(lax::rev(bins, std::vector<int>{0}), x, side);
+  const Array falling = lax::sub(number_of(bins.shape(0), from_end.dtype()), from_end);
+  return lax::select(falls, falling, rising);
+}
+
+Array numpy::interp(Operand x, Operand xp, Operand fp, const OptionalArray& left,
+                    const OptionalArray& right) {
+  if (xp.ndim() != 1 || !(xp.shape() == fp.shape()) || xp.shape(0) == Dim(0))
+    throw ShapeError("interp: points of shapes (" + xp.shape().to_string() + ") and (" +
+                         fp.shape().to_string() + ")",
+                     "give two vectors of equal size, of at least one element");
+  Arrays points{x, xp};
+  promote_dtypes(points, "interp");
+  for (Array& array : points) array = floating_only("interp", array);
+  const Array &at = points[0], &grid = points[1], values = to_inexact(fp);
+  const Dim n = xp.shape(0);
+  const Array last = number_of(n - 1, default_int), place = searchsorted(grid, at, "right");
+  const Array upper = lax::min(lax::max(place, Array::literal(1, default_int)), last);
+  const Array lower =
+      lax::max(lax::sub(upper, Array::literal(1, default_int)), Array::literal(0, default_int));
+  auto pick = [&](const Array& from, const Array& index) { return take(from, index, 0, "clip"); };
+  const Array x0 = pick(grid, lower), dx = lax::sub(pick(grid, upper), x0),
+              f0 = pick(values, lower);
+  const Array df = subtract(pick(values, upper), f0), flat = lax::eq(dx, constant(0, dx));
+  const Array t = lax::div(lax::sub(at, x0), lax::select(flat, filled(1, dx), dx));
+  Array result = where(flat, f0, add(f0, multiply(t, df)));
+  const Array first = lax::index_in_dim(grid, 0, 0, false),
+              end = lax::index_in_dim(grid, -1, 0, false);
+  result = where(less(at, first), left ? *left : lax::index_in_dim(values, 0, 0, false), result);
+  return where(greater(at, end), right ? *right : lax::index_in_dim(values, -1, 0, false), result);
+}
+
+// --- Quantiles -----------------------------------------------------------------------------------
+
+namespace {
+
+enum class NanRows { propagate, ignore };
+
+// The reduced axes flattened to the last one, and sorted.
+Array sorted_rows(const Array& a, const std::vector<int>& axes) {
+  std::vector<int> order;
+  Shape shape;
+  for (int i = 0; i < a.ndim(); ++i)
+    if (std::find(axes.begin(), axes.end(), i) == axes.end())
+      order.push_back(i), shape.push_back(a.shape(i));
+  order.insert(order.end(), axes.begin(), axes.end());
+  shape.push_back(size_of_axes(a.shape(), axes));
+  return lax::sort(lax::reshape(lax::transpose(a, order), shape), shape.rank() - 1);
+}
+
+Array quantiles(std::string_view function, const Array& a, const Array& q, const Axes& axis,
+                const std::string& method, bool keepdims, NanRows nan_rows) {
+  const Array x = floating_only(function, a);
+  const std::vector<int> axes = axis.of(x.ndim(), function);
+  const Array rows = sorted_rows(x, axes);
+  const int last = rows.ndim() - 1;
+  const Dim n = rows.shape(last);
+  if (n == Dim(0))
+    throw ValueError(std::string(function) + ": of no elements", "give at least one");
+  // Positions among the sorted elements, in float64: [..., q].
+  const Array wanted = raveled(astype(q, DType::float64));
+  Shape spread(rows.shape().begin(), rows.shape().end() - 1);
+  spread.push_back(wanted.shape(0));
+  Array highest = number_of(n - 1, DType::float64);
+  if (nan_rows == NanRows::ignore) {
+    const Array count =
+        lax::reduce_sum(astype(lax::eq(rows, rows), default_int), std::vector<int>{last});
+    const Array top =
+        lax::max(lax::sub(count, Array::literal(1, default_int)), Array::literal(0, default_int));
+    std::vector<int> leading;
+    for (int i = 0; i < last; ++i) leading.push_back(i);
+    highest = lax::broadcast_in_dim(astype(top, DType::float64), spread, leading);
+  }
+  const Array place = lax::mul(plait::broadcast_to(wanted, spread), highest);
+  auto at = [&](const Array& index) {
+    return numpy::take_along_axis(rows, astype(index, default_int), last, "clip");
+  };
+  Array result;
+  if (method == "lower")
+    result = at(lax::floor(place));
+  else if (method == "higher")
+    result = at(lax::ceil(place));
+  else if (method == "nearest")
+    result = at(lax::round(place));
+  else if (method == "linear" || method == "midpoint") {
+    const Array below = at(lax::floor(place)), above = at(lax::ceil(place));
+    const Array t = lax::sub(place, lax::floor(place));
+    const Array whole = lax::eq(t, constant(0, t));
+    const Array weight =
+        method == "midpoint" ? filled(0.5, below) : as_weak_as(below, astype(t, below.dtype()));
+    const Array between =
+        lax::add(lax::mul(below, lax::sub(filled(1, below), weight)), lax::mul(above, weight));
+    result = lax::select(lax::bitwise_or(whole, lax::eq(below, above)), below,
+                         between);  // inf - inf, 0 * inf
+  } else {
+    throw ValueError(std::string(function) + ": method is '" + method + "'",
+                     "choose 'linear', 'lower', 'higher', 'nearest' or 'midpoint'");
+  }
+  if (nan_rows == NanRows::propagate) {  // NaN sorts last
+    const Array end = plait::broadcast_to(part(rows, last, n - 1, n), spread);
+    result = lax::select(lax::ne(end, end), end, result);
+  }
+  // The axes of q first, then the remaining ones, or all with size 1.
+  result = moved(result, last, 0);
+  Shape shape = q.shape();
+  for (int i = 0; i < x.ndim(); ++i) {
+    const bool reduced = std::find(axes.begin(), axes.end(), i) != axes.end();
+    if (!reduced)
+      shape.push_back(x.shape(i));
+    else if (keepdims)
+      shape.push_back(1);
+  }
+  return lax::reshape(result, shape);
+}
+
+Array from_percent(const Array& q) {
+  const Array x = astype(q, DType::float64);
+  return lax::div(x, constant(100, x));
+}
+
+}  // namespace
+
+Array numpy::quantile(Operand a, Operand q, const Axes& axis, const std::string& method,
+                      bool keepdims) {
+  return quantiles("quantile", a, q, axis, method, keepdims, NanRows::propagate);
+}
+Array numpy::percentile(Operand a, Operand q, const Axes& axis, const std::string& method,
+                        bool keepdims) {
+  return quantiles("percentile", a, from_percent(q), axis, method, keepdims, NanRows::propagate);
+}
+Array numpy::median(Operand a, const Axes& axis, bool keepdims) {
+  return quantiles("median", a, 0.5, axis, "linear", keepdims, NanRows::propagate);
+}
+Array numpy::nanquantile(Operand a, Operand q, const Axes& axis, const std::string& method,
+                         bool keepdims) {
+  return quantiles("nanquantile", a, q, axis, method, keepdims, NanRows::ignore);
+}
+Array numpy::nanpercentile(Operand a, Operand q, const Axes& axis, const std::string& method,
+                           bool keepdims) {
+  return quantiles("nanpercentile", a, from_percent(q), axis, method, keepdims, NanRows::ignore);
+}
+Array numpy::nanmedian(Operand a, const Axes& axis, bool keepdims) {
+  return quantiles("nanmedian", a, 0.5, axis, "linear", keepdims, NanRows::ignore);
+}
+
+// --- Counts --------------------------------------------------------------------------------------
+
+Array numpy::bincount(Operand x, const OptionalArray& weights, int minlength,
+                      std::optional<Dim> length) {
+  if (!is_integer(x.dtype()) && !is_bool(x.dtype()))
+    throw DtypeError("bincount: dtype " + std::string(name_of(x.dtype())) + " is not an integer",
+                     "convert it with astype");
+  if (x.ndim() != 1)
+    throw ShapeError("bincount: an array of shape (" + x.shape().to_string() + ")",
+                     "give a vector");
+  const Array bins = maximum(astype(x, size_of(x.dtype()) < 4 ? default_int : x.dtype()), 0);
+  Dim size = length.value_or(minlength);
+  if (!length && !(x.shape(0) == Dim(0)))
+    size = std::max<std::int64_t>(minlength, max(bins).item<std::int64_t>() + 1);
+  const Array ones = weights ? *weights : lax::full(x.shape(), 1, default_int);
+  if (!(ones.shape() == x.shape()))
+    throw ShapeError("bincount: weights of shape (" + ones.shape().to_string() + ") for " +
+                         x.shape(0).to_string() + " elements",
+                     "give one weight for each");
+  const Array rows = lax::reshape(bins, {x.shape(0), 1});
+  return lax::scatter(lax::full({size}, 0, ones.dtype()), rows, ones, {{0}, {0}, 0},
+                      lax::ScatterKind::add, {lax::GatherScatterMode::fill, false, false});
+}
+
+std::pair<Array, Array> numpy::histogram(Operand a, Operand bins,
+                                         const std::optional<Arrays>& range,
+                                         const OptionalArray& weights, bool density) {
+  const Array x = raveled(floating_only("histogram", a));
+  Array edges = bins;
+  if (bins.ndim() == 0) {
+    if (range && range->size() != 2)
+      throw ValueError("histogram: a range of " + std::to_string(range->size()) + " numbers",
+                       "give (low, high)");
+    const bool empty = x.shape(0) == Dim(0);
+    Array low = range ? (*range)[0] : empty ? Array::literal(0, x.dtype()) : min(x);
+    Array high = range ? (*range)[1] : empty ? Array::literal(1, x.dtype()) : max(x);
+    const Array same = equal(low, high);
+    low = where(same, subtract(low, 0.5), low);
+    high = where(same, add(high, 0.5), high);
+    edges = linspace(astype(low, x.dtype()), astype(high, x.dtype()),
+                     Dim(bins.item<std::int64_t>()) + 1);
+  }
+  edges = astype(edges, promote_types(to_inexact(edges).dtype(), x.dtype()));
+  const Dim count = edges.shape(0) - 1;
+  const Array points = astype(x, edges.dtype());
+  // The last bin includes its upper edge; values outside all bins are not counted.
+  const Array place =
+      lax::sub(searchsorted(edges, points, "right"), Array::literal(1, default_int));
+  const Array is_last = equal(points, lax::index_in_dim(edges, -1, 0, false));
+  const Array bin = where(is_last, number_of(count - 1, default_int), place);
+  const Array outside = logical_or(lax::lt(bin, Array::literal(0, default_int)), isnan(points));
+  const Array target = where(outside, number_of(count, default_int), bin);
+  Array counts =
+      bincount(target, weights ? OptionalArray(raveled(*weights)) : OptionalArray(), 0, count);
+  if (density) counts = divide(counts, multiply(diff(edges), sum(counts)));
+  return {counts, edges};
+}
+
+// --- Differences and correlation -----------------------------------------------------------------
+
+Array numpy::diff(Operand a, int n, int axis, const OptionalArray& prepend,
+                  const OptionalArray& append) {
+  if (n < 0) throw ValueError("diff: n is " + std::to_string(n), "give a count >= 0");
+  const int dim = normalize_axis(axis, a.ndim(), "diff");
+  Arrays parts;
+  auto add = [&](const OptionalArray& more) {  // a scalar stands for a slice
+    if (!more) return;
+    Shape slice = a.shape();
+    slice[dim] = 1;
+    parts.push_back(more->ndim() == 0 ? plait::broadcast_to(*more, slice) : *more);
+  };
+  add(prepend);
+  parts.push_back(a);
+  add(append);
+  Array result = parts.size() == 1 ? Array(a) : concatenate(parts, dim);
+  for (int i = 0; i < n; ++i) {
+    const Dim size = result.shape(dim);
+    if (size == Dim(0)) break;
+    const Dim one = minimum(1, size);  // a named size may be 0
+    const Array after = part(result, dim, one, size), before = part(result, dim, 0, size - one);
+    result = is_bool(result.dtype()) ? lax::ne(after, before) : lax::sub(after, before);
+  }
+  return result;
+}
+
+Array numpy::cov(Operand m, bool rowvar, double ddof) {
+  if (m.ndim() > 2)
+    throw ShapeError("cov: an array of shape (" + m.shape().to_string() + ")",
+                     "give a matrix of variables, or a vector");
+  Array x = to_inexact(atleast_2d(m));
+  if (!rowvar && m.ndim() == 2) x = transpose(x);
+  const Array centered = subtract(x, mean(x, 1, {}, true));
+  const Array products = matmul(centered, conj(transpose(centered)));
+  const Array divisor =
+      lax::sub(as_weak_as(x, number_of(x.shape(1), x.dtype())), constant(ddof, x));
+  const Array result = divide(products, divisor);
+  return m.ndim() < 2 ? lax::reshape(result, {}) : result;
+}
+
+Array numpy::corrcoef(Operand x) {
+  const Array c = cov(x);
+  if (c.ndim() == 0) return divide(c, c);
+  const Array deviation = sqrt(diagonal(c));
+  return divide(c, multiply(expand_dims(deviation, {1}), deviation));
+}
+
+namespace {
+
+Array lexsort_of(const Argument& keys, int axis) {
+  if (std::optional<Arrays> list = detail::as_arrays(keys)) return numpy::lexsort(*list, axis);
+  if (std::optional<Array> array = detail::as_array(keys); array && array->ndim() > 0)
+    return numpy::lexsort(numpy::unstack(*array), axis);
+  throw DtypeError("lexsort: keys are no sequence of arrays", "call it as lexsort(keys, axis=-1)");
+}
+
+[[maybe_unused]] const FunctionInfo* const sorting_functions[] = {
+    function("numpy", "sort(a, axis=-1, *, kind=None!, order=None!, stable=True, descending=False)",
+             "The elements in order along an axis (None: all in a row). NaN is greatest; complex "
+             "numbers are ordered as pairs.",
+             &numpy::sort),
+    function("numpy",
+             "argsort(a, axis=-1, *, kind=None!, order=None!, stable=True, descending=False)",
+             "The indices, int32, that sort along an axis.", &numpy::argsort),
+    function("numpy", "lexsort(keys, axis=-1)",
+             "The indices that sort by the last key, then by the one before it, and so on.",
+             &lexsort_of),
+    function("numpy", "searchsorted(a, v, side='left', sorter=None, *, method='scan'!)",
+             "Where v would keep the sorted vector a in order, int32: before ('left') or after "
+             "equal elements. By bisection.",
+             &numpy::searchsorted),
+    function("numpy", "digitize(x, bins, right=False, *, method=None!)",
+             "In which of the bins between rising (or falling) edges each element lies, int32: i "
+             "where edge i - 1 <= x < edge i, or with right edge i - 1 < x <= edge i.",
+             &numpy::digitize),
+    function("numpy", "interp(x, xp, fp, left=None, right=None)",
+             "The piecewise linear function through the points (xp, fp), xp rising, at x; left and "
+             "right of them fp[0] and fp[-1], or as given.",
+             &numpy::interp),
+    function("numpy",
+             "quantile(a, q, axis=None, out=None!, overwrite_input=False!, method='linear', "
+             "keepdims=False)",
+             "The element below which the part q of the elements over axes lies, between two as "
+             "method says: 'linear', 'lower', "
+             "'higher', 'nearest' or 'midpoint'. NaN when any is. The axes of q come first.",
+             &numpy::quantile),
+    function("numpy",
+             "percentile(a, q, axis=None, out=None!, overwrite_input=False!, method='linear', "
+             "keepdims=False)",
+             "quantile with q in percent.", &numpy::percentile),
+    function("numpy", "median(a, axis=None, out=None!, overwrite_input=False!, keepdims=False)",
+             "The middle element over axes, or the mean of two; NaN when any is.", &numpy::median),
+    function("numpy",
+             "nanquantile(a, q, axis=None, out=None!, overwrite_input=False!, method='linear', "
+             "keepdims=False)",
+             "quantile of elements that are not NaN.", &numpy::nanquantile),
+    function("numpy",
+             "nanpercentile(a, q, axis=None, out=None!, overwrite_input=False!, method='linear', "
+             "keepdims=False)",
+             "percentile of elements that are not NaN.", &numpy::nanpercentile),
+    function("numpy", "nanmedian(a, axis=None, out=None!, overwrite_input=False!, keepdims=False)",
+             "median of elements that are not NaN.", &numpy::nanmedian),
+    function("numpy", "bincount(x, weights=None, minlength=0, *, length=None)",
+             "How often each integer from 0 occurs, or the sum of its weights. Negative ones count "
+             "as 0. Without length the largest "
+             "must be known.",
+             &numpy::bincount),
+    function("numpy", "histogram(a, bins=10, range=None, weights=None, density=False)",
+             "(counts, edges): how many elements lie in each bin, of so many between the extremes "
+             "(or in range), or between given edges.",
+             &numpy::histogram),
+    function("numpy", "diff(a, n=1, axis=-1, prepend=None, append=None)",
+             "Differences of neighbours along an axis, n times; of bools, whether they differ. "
+             "prepend and append, arrays or numbers, are put before and after first.",
+             &numpy::diff),
+    function("numpy", "cov(m, rowvar=True, ddof=1)",
+             "The covariances of variables, which are rows of observations.", &numpy::cov),
+    function("numpy", "corrcoef(x)",
+             "The correlations of variables, which are rows of observations.", &numpy::corrcoef),
+};
+
+}  // namespace
+}  // namespace plait

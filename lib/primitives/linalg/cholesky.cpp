@@ -1,0 +1,284 @@
+// cholesky and triangular_solve.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/rules/autocast.h>
+#include <plait/rules/motion.h>
+#include <plait/rules/picture_group.h>
+#include <plait/rules/speculate.h>
+
+#include <Eigen/Cholesky>
+
+#include "primitives/linalg/cost.h"
+#include "primitives/linalg/matrices.h"
+#include "primitives/linalg/small_factors.h"
+#include "primitives/linalg/small_matrices.h"
+#include "primitives/spelling.h"
+
+namespace plait {
+namespace {
+
+using namespace matrices;  // NOLINT
+using Values = Sample::Input::Values;
+
+bool is_small(std::int64_t n, std::int64_t m) {
+  return std::min(n, m) > 0 && std::max(n, m) <= small::largest;
+}
+
+template <class T>
+void cholesky_kernel(std::span<const View> inputs, const View& out) {
+  const Stack stack(inputs[0]);
+  if constexpr (std::is_floating_point_v<T>)
+    if (is_small(stack.rows(), stack.rows()) && inputs.size() == 1)
+      return small_cholesky<T>(inputs[0], out);
+  const RealSizes sizes(inputs, 1);
+  const double n3 = std::pow(double(stack.rows()), 3);
+  for_matrices(stack.count(), n3 / 3, [&](std::int64_t begin, std::int64_t end) {
+    Matrix<T> l;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t n = sizes.at(0, i, stack.rows());
+      stack.load<T>(i, n, n, l);
+      if (n > 0) {
+        const Eigen::LLT<Eigen::Ref<Matrix<T>>> llt(l);
+        if (llt.info() != Eigen::Success || !l.diagonal().allFinite())
+          l.setConstant(not_a_number<T>());
+      }
+      l.template triangularView<Eigen::StrictlyUpper>().setZero();
+      store<T>(l, out, i);
+    }
+  });
+}
+
+// dL = L Phi(L^-1 dA L^-H), Phi the lower triangle with half the diagonal: Murray, "Differentiation
+// of the Cholesky decomposition" (2016), equation 8.
+Tangents cholesky_jvp(const Array&, const Array& dx, std::span<const Array> outputs,
+                      const Params&) {
+  const Array& l = outputs[0];
+  const Array right =
+      lax::linalg::triangular_solve(l, hermitian_of(dx, true), false, true, true, true);
+  const Array both = lax::linalg::triangular_solve(l, right, true, true);
+  return {matmul(l, half_lower(both))};
+}
+
+// --- triangular_solve ----------------------------------------------------------------------------
+
+struct Triangular {
+  bool left, lower, transpose, conjugate, unit;
+  explicit Triangular(const Params& params)
+      : left(params.flag("left_side")),
+        lower(params.flag("lower")),
+        transpose(params.flag("transpose_a")),
+        conjugate(params.flag("conjugate_a")),
+        unit(params.flag("unit_diagonal")) {}
+};
+
+// Every case is reduced to L X = B, by transposing and by reversing the order of the unknowns, so
+// that there is one solver for each dtype.
+template <class T>
+void solve_kernel(std::span<const View> inputs, const View& out, const Triangular& kind) {
+  const Stack a_stack(inputs[0]), b_stack(inputs[1]);
+  const RealSizes sizes(inputs, 2);
+  const double n = double(a_stack.rows());
+  const double m = double(kind.left ? b_stack.columns() : b_stack.rows());
+  const bool turned = kind.transpose == kind.left;  // op(a), or for X op(a) its transpose
+  const bool reversed = kind.lower == turned;       // the triangle to be solved is the upper one
+  if constexpr (std::is_floating_point_v<T>)
+    if (is_small(a_stack.rows(), std::int64_t(m)) && inputs.size() == 2)
+      return small_triangular_solve<T>(inputs[0], inputs[1], out,
+                                       {kind.left, turned, reversed, kind.unit});
+  for_matrices(a_stack.count(), n * n * m, [&](std::int64_t begin, std::int64_t end) {
+    Matrix<T> a, b, l, x;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t size = sizes.at(0, i, a_stack.rows());
+      a_stack.load<T>(i, size, size, a);
+      l = turned ? Matrix<T>(a.transpose()) : a;
+      if (kind.conjugate) l = l.conjugate().eval();
+      if (reversed) l = l.reverse().eval();
+      if (kind.unit) l.diagonal().setOnes();
+      if (kind.left)
+        b_stack.load<T>(i, size, b_stack.columns(), x);
+      else {
+        b_stack.load<T>(i, b_stack.rows(), size, b);
+        x = b.transpose();
+      }
+      if (reversed) x = x.colwise().reverse().eval();
+      if (x.size() > 0) l.template triangularView<Eigen::Lower>().solveInPlace(x);
+      if (reversed) x = x.colwise().reverse().eval();
+      if (kind.left)
+        store<T>(x, out, i);
+      else
+        store<T>(x.transpose(), out, i);
+    }
+  });
+}
+
+Array solved(const Array& a, const Array& b, const Params& params) {
+  return bind(triangular_solve_p, {a, b}, params);
+}
+
+// op(a) x = b: dx = op(a)^-1 (db - op(da) x), for the triangle of da.
+Tangents solve_jvp(std::span<const Array> primals, std::span<const Tangent> tangents,
+                   std::span<const Array> outputs, const Params& params) {
+  if (primals.size() != 2) throw InternalError("triangular_solve: differentiated after masking");
+  const Triangular kind(params);
+  Tangent rhs = tangents[1];
+  if (!tangents[0].is_zero()) {
+    const int k = kind.unit ? 1 : 0;
+    Array da = kind.lower ? lower(tangents[0].array(), -k) : upper(tangents[0].array(), k);
+    if (kind.transpose) da = transposed(da);
+    if (kind.conjugate && is_complex(da.dtype())) da = transposed(adjoint(da));
+    const Array moved = kind.left ? matmul(da, outputs[0]) : matmul(outputs[0], da);
+    rhs = add_tangents(rhs, lax::neg(moved));
+  }
+  return {solved(primals[0], rhs.array(), params)};
+}
+
+Tangents solve_transpose(std::span<const Tangent> cotangents,
+                         std::span<const TransposeInput> inputs, const Params& params) {
+  if (inputs[0].is_linear())
+    throw InternalError("triangular_solve: it is not linear in the triangular matrix");
+  const Params other = params.with("transpose_a", !params.flag("transpose_a"));
+  return {Tangent(inputs[0].aval()), solved(inputs[0].known(), cotangents[0].array(), other)};
+}
+
+// An unbatched matrix: the examples become more columns (or rows) of one right-hand side.
+std::vector<Batched> solve_batch(Dim size, std::span<const Batched> inputs, const Params& params) {
+  if (inputs[0].dim || inputs.size() != 2)
+    return batch_matrices(triangular_solve_p)(size, inputs, params);
+  const bool left = params.flag("left_side");
+  const Array front = batch_to_front(inputs[1], size);
+  const int rank = front.ndim() - 1, beside = left ? rank : rank - 1;
+  std::vector<int> order;  // the batch axis before the free axis
+  for (int i = 1; i <= rank; ++i) {
+    if (i == beside) order.push_back(0);
+    order.push_back(i);
+  }
+  const Array moved = lax::transpose(front, order);
+  Shape merged = example_aval(inputs[1]).shape;
+  merged[beside - 1] = size * merged[beside - 1];
+  const Array x = solved(inputs[0].array, lax::reshape(moved, merged), params);
+  return {{lax::reshape(x, moved.shape()), beside - 1}};
+}
+
+std::vector<Aval> solve_aval(std::span<const Aval> inputs, const Params& params) {
+  const Triangular kind(params);
+  require_matrices("triangular_solve", inputs, 2);
+  const Aval &a = inputs[0], &b = inputs[1];
+  require_square("triangular_solve", a);
+  if (a.dtype != b.dtype)
+    throw DtypeError("triangular_solve: operands have dtypes " + std::string(name_of(a.dtype)) +
+                         " and " + std::string(name_of(b.dtype)),
+                     "convert one with astype, or use plait.scipy.linalg.solve_triangular");
+  Shape wanted = a.shape;
+  if (wanted.rank() == b.rank())
+    wanted[b.rank() - (kind.left ? 1 : 2)] = b.shape[b.rank() - (kind.left ? 1 : 2)];
+  if (!(wanted == b.shape))
+    throw ShapeError("triangular_solve: matrices of shape (" + a.shape.to_string() +
+                         ") and right-hand sides of shape (" + b.shape.to_string() + ") do not fit",
+                     std::string("give b the batch axes of a, and as many ") +
+                         (kind.left ? "rows" : "columns") + " as a has");
+  return {{b.shape, b.dtype}};
+}
+
+}  // namespace
+
+constinit const Primitive cholesky_p{"cholesky"};
+static const auto cholesky_def =
+    define(
+        cholesky_p,
+        "The lower triangular L of A = L L^H, for stacks of matrices of which the lower triangle "
+        "is read; NaN where a matrix is not positive definite.")
+        .operands_at_least(1)
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
+          require_matrices("cholesky", inputs);
+          require_square("cholesky", inputs[0]);
+          return std::vector<Aval>{{inputs[0].shape, inputs[0].dtype}};
+        })
+        .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs, const Params&) {
+          visit_element(inputs[0].dtype, [&](auto element) {
+            cholesky_kernel<decltype(element)>(inputs, outputs[0]);
+          });
+        })
+        .rule<Cost>(cost::of_matrices(
+            [](const cost::MatrixSizes& x, const Params&) { return x.rows * x.rows * x.rows / 3; }))
+        .rule<Autocast>(Autocast::full)
+        .rule<Spelling>([](const EquationWriter& w) -> spelling::Text {
+          if (w.equation.inputs.size() != 1) return {};
+          return w.call("linalg.cholesky", {w.operand(0), w.truth(false)});
+        })
+        .rule<PictureGroup>(PictureGroup::other)
+        .refuse<Speculate>("it may cost more than a branch")
+        .refuse<Motion>("loops seldom repeat it")
+        .rule<Jvp>(matrix_jvp(cholesky_p, cholesky_jvp))
+        .rule<Batch>(batch_matrices(cholesky_p))
+        .rule<Mask>(mask_leading(cholesky_p, {1}))
+        .rule<Samples>([] {  // of positive definite matrices; the laws make larger ones
+          auto sample = [](Shape shape) {
+            return Sample{{{{shape, DType::float64}, Values::positive}}, {}};
+          };
+          return std::vector<Sample>{sample({1, 1}), sample({2, 1, 1}), sample({0, 0})};
+        });
+Array lax::linalg::cholesky(Operand x, bool symmetrize_input) {
+  if (!symmetrize_input) return bind(cholesky_p, {x});
+  const Aval aval = x.aval();
+  require_matrices("cholesky", std::span(&aval, 1));
+  require_square("cholesky", aval);
+  return bind(cholesky_p, {symmetrized(x)});
+}
+
+constinit const Primitive triangular_solve_p{"triangular_solve"};
+static const auto triangular_solve_def =
+    define(triangular_solve_p,
+           "X of op(a) X = b, or of X op(a) = b, for stacks of triangular matrices a, of which the "
+           "other triangle is not read.")
+        .operands_at_least(2)
+        .rule<Abstract>(solve_aval)
+        .rule<Eval>(
+            [](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
+              visit_element(inputs[0].dtype, [&](auto element) {
+                solve_kernel<decltype(element)>(inputs, outputs[0], Triangular(params));
+              });
+            })
+        .rule<Cost>(cost::arithmetic([](cost::Avals inputs, cost::Avals, const Params&) {
+          const cost::MatrixSizes a(inputs[0]);
+          return cost::multiply_add(inputs[0].dtype) / 2 * a.rows * elements_of(inputs[1]);
+        }))
+        .rule<Autocast>(Autocast::full)
+        .rule<Spelling>([](const EquationWriter& w) -> spelling::Text {
+          if (w.equation.inputs.size() != 2) return {};
+          return w.call("linalg.triangular_solve",
+                        {w.operand(0), w.operand(1), w.flag("left_side"), w.flag("lower"),
+                         w.flag("transpose_a"), w.flag("conjugate_a"), w.flag("unit_diagonal")});
+        })
+        .rule<PictureGroup>(PictureGroup::product)
+        .refuse<Speculate>("it may cost more than a branch")
+        .refuse<Motion>("loops seldom repeat it")
+        .rule<Jvp>(solve_jvp)
+        .rule<Transpose>(solve_transpose)
+        .rule<Batch>(solve_batch)
+        .rule<Mask>(mask_leading(triangular_solve_p, {1}))
+        .rule<Samples>([] {
+          auto sample = [](Shape a, Shape b, bool left, bool lower, bool transpose, bool unit) {
+            return Sample{{{{a, DType::float64}, Values::positive}, {{b, DType::float64}}},
+                          {{"left_side", left},
+                           {"lower", lower},
+                           {"transpose_a", transpose},
+                           {"conjugate_a", false},
+                           {"unit_diagonal", unit}}};
+          };
+          return std::vector<Sample>{sample({3, 3}, {3, 2}, true, true, false, false),
+                                     sample({3, 3}, {3, 2}, true, true, true, true),
+                                     sample({3, 3}, {2, 3}, false, false, true, false),
+                                     sample({2, 3, 3}, {2, 3, 2}, true, false, false, false),
+                                     sample({2, 2, 2}, {2, 3, 2}, false, true, false, true),
+                                     sample({0, 0}, {0, 2}, true, true, false, false)};
+        });
+Array lax::linalg::triangular_solve(Operand a, Operand b, bool left_side, bool lower,
+                                    bool transpose_a, bool conjugate_a, bool unit_diagonal) {
+  return bind(triangular_solve_p, {a, b},
+              {{"left_side", left_side},
+               {"lower", lower},
+               {"transpose_a", transpose_a},
+               {"conjugate_a", conjugate_a},
+               {"unit_diagonal", unit_diagonal}});
+}
+
+}  // namespace plait

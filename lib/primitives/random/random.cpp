@@ -1,0 +1,240 @@
+// Random bits by threefry, bit-exact with JAX: the bits of an element depend on the key and on the
+// element's row-major index alone. A key is uint32[2]; arrays of keys have leading dimensions.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/pool.h>
+#include <plait/base/threefry.h>
+#include <plait/primitives/families.h>
+#include <plait/primitives/order.h>
+#include <plait/primitives/primitives.h>
+#include <plait/rules/autocast.h>
+#include <plait/rules/motion.h>
+#include <plait/rules/picture_group.h>
+#include <plait/rules/speculate.h>
+
+#include "primitives/cost.h"
+#include "primitives/spelling.h"
+
+namespace plait {
+namespace {
+
+using Values = Sample::Input::Values;
+
+void require_keys(std::string_view name, const Aval& key) {
+  if (key.dtype != DType::uint32)
+    throw DtypeError(std::string(name) + ": a key of dtype " + std::string(name_of(key.dtype)),
+                     "give a key of dtype uint32, as random.key makes it");
+  if (key.rank() == 0 || !(key.shape[key.rank() - 1] == Dim(2)))
+    throw ShapeError(std::string(name) + ": a key of shape (" + key.shape.to_string() + ")",
+                     "give a key of shape (2), or an array of keys of shape (..., 2)");
+}
+
+Shape without_last(const Shape& shape) { return Shape(shape.begin(), shape.end() - 1); }
+
+ThreefryKey key_at(const Buffer& keys, std::int64_t index) {
+  const auto* words = static_cast<const std::uint32_t*>(keys.data()) + 2 * index;
+  return {words[0], words[1]};
+}
+
+DType bits_dtype(std::int64_t width) {
+  switch (width) {
+    case 8:
+      return DType::uint8;
+    case 16:
+      return DType::uint16;
+    case 32:
+      return DType::uint32;
+    case 64:
+      return DType::uint64;
+    default:
+      throw ValueError("random_bits: there are no integers of " + std::to_string(width) + " bits",
+                       "choose 8, 16, 32 or 64");
+  }
+}
+
+void bits_eval(std::span<const View> inputs, std::span<const View> outputs, const Params&) {
+  const View& out = outputs[0];
+  const std::int64_t total = num_elements(out.shape);
+  if (total == 0) return;
+  const Buffer keys = Buffer::copy_of(inputs[0]);
+  const std::int64_t each = total / (num_elements(inputs[0].shape) / 2);
+  visit_dtype(out.dtype, [&](auto element) {
+    using T = decltype(element);
+    if constexpr (unsigned_integers.has(dtype_of<T>()))
+      parallel_for(total, 16384, [&](std::int64_t begin, std::int64_t end) {
+        while (begin < end) {
+          const std::int64_t key = begin / each, first = begin % each,
+                             count = std::min(end - begin, each - first);
+          threefry_bits(key_at(keys, key), std::uint64_t(first),
+                        std::span<T>(out.as<T>() + begin, count));
+          begin += count;
+        }
+      });
+  });
+}
+
+}  // namespace
+
+constinit const Primitive random_bits_p{"random_bits"};
+static const auto random_bits_def =
+    define(random_bits_p,
+           "Random unsigned integers of bit_width 8, 16, 32 or 64 from a key: element i of shape, "
+           "counted row-major, is that of "
+           "jax.random.bits. An array of keys gives such an array for each.")
+        .operands(1)
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
+          require_keys("random_bits", inputs[0]);
+          Aval aval{without_last(inputs[0].shape), bits_dtype(params.integer("bit_width"))};
+          for (Dim dim : params.get<Shape>("shape")) {
+            require_less_equal(0, dim, [&] {
+              return ShapeError("random_bits: the shape (" +
+                                    params.get<Shape>("shape").to_string() +
+                                    ") has a negative size",
+                                "give sizes >= 0");
+            });
+            aval.shape.push_back(dim);
+          }
+          return std::vector<Aval>{aval};
+        })
+        .rule<Eval>(bits_eval)
+        .rule<Cost>(cost::for_each_result(1))
+        .rule<Autocast>(Autocast::full)
+        .refuse<Spelling>(spelling::no_function)
+        .rule<PictureGroup>(PictureGroup::other)
+        .refuse<Speculate>("it may cost more than a branch")
+        .refuse<Motion>("loops seldom repeat it")
+        .rule<Jvp>(zero_derivative())
+        .rule<Batch>([](Dim size, std::span<const Batched> inputs,
+                        const Params& params) -> std::vector<Batched> {
+          return {{Array(bind(random_bits_p, {batch_to_front(inputs[0], size)}, params)), 0}};
+        })
+        .rule<Mask>([](std::span<const Masked> inputs, std::span<const Aval> outputs,
+                       const Params& params, const SizeValues& sizes) -> Arrays {
+          // Elements are numbered by real sizes: as many as a row may have are generated, then
+          // reshaped like the real row.
+          const Shape& shape = params.get<Shape>("shape");
+          Aval flat{without_last(inputs[0].aval.shape), outputs[0].dtype};
+          flat.shape.push_back(shape.num_elements());
+          const Params row = params.with("shape", Shape{sizes.bound(shape.num_elements())});
+          const Masked bits{Array(bind(random_bits_p, {inputs[0].padded}, row)), flat};
+          if (shape.rank() == 1) return {bits.padded};
+          return rule<Mask>(reshape_p)(std::span(&bits, 1), outputs, {{"shape", outputs[0].shape}},
+                                       sizes);
+        })
+        .rule<Samples>([] {
+          const Sample::Input key{{{2}, DType::uint32}, Values::key},
+              keys{{{3, 2}, DType::uint32}, Values::key};
+          std::vector<Sample> samples;
+          for (int width : {8, 16, 32, 64})
+            samples.push_back({{key}, {{"shape", Shape{2, 3}}, {"bit_width", Dim(width)}}});
+          samples.push_back({{keys}, {{"shape", Shape{5}}, {"bit_width", Dim(32)}}});
+          samples.push_back({{key}, {{"shape", Shape{}}, {"bit_width", Dim(32)}}});
+          return samples;
+        });
+Array lax::random_bits(Operand key, const Shape& shape, int bit_width) {
+  return bind(random_bits_p, {key}, {{"shape", shape}, {"bit_width", Dim(bit_width)}});
+}
+
+constinit const Primitive random_fold_p{"random_fold"};
+static const auto random_fold_def =
+    define(random_fold_p,
+           "A new key from a key and uint32 data, that of jax.random.fold_in. Keys and data have "
+           "equal leading shapes, or there is "
+           "one key or one datum.")
+        .operands(2)
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params&) {
+          require_keys("random_fold", inputs[0]);
+          const Aval& data = inputs[1];
+          if (data.dtype != DType::uint32)
+            throw DtypeError("random_fold: data of dtype " + std::string(name_of(data.dtype)),
+                             "convert it to uint32 with astype");
+          const Shape keys = without_last(inputs[0].shape);
+          if (!keys.empty() && data.rank() > 0 && !(keys == data.shape))
+            throw ShapeError("random_fold: keys of shape (" + keys.to_string() +
+                                 ") and data of shape (" + data.shape.to_string() + ")",
+                             "give equal shapes, one key, or one datum");
+          Aval aval{keys.empty() ? data.shape : keys, DType::uint32};
+          aval.shape.push_back(2);
+          return std::vector<Aval>{aval};
+        })
+        .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs, const Params&) {
+          const std::int64_t count = num_elements(outputs[0].shape) / 2;
+          if (count == 0) return;
+          const Buffer keys = Buffer::copy_of(inputs[0]), data = Buffer::copy_of(inputs[1]);
+          const auto* words = static_cast<const std::uint32_t*>(data.data());
+          const bool one_key = inputs[0].rank() == 1, one_datum = inputs[1].rank() == 0;
+          auto* out = outputs[0].as<std::uint32_t>();
+          parallel_for(count, 4096, [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin; i < end; ++i) {
+              const ThreefryKey folded =
+                  threefry_fold_in(key_at(keys, one_key ? 0 : i), words[one_datum ? 0 : i]);
+              std::copy_n(folded.data(), 2, out + 2 * i);
+            }
+          });
+        })
+        .rule<Cost>(cost::for_each_result(1))
+        .rule<Autocast>(Autocast::full)
+        .refuse<Spelling>(spelling::no_function)
+        .rule<PictureGroup>(PictureGroup::other)
+        .refuse<Speculate>("it may cost more than a branch")
+        .refuse<Motion>("loops seldom repeat it")
+        .rule<Jvp>(zero_derivative())
+        .rule<Batch>([](Dim size, std::span<const Batched> inputs,
+                        const Params&) -> std::vector<Batched> {
+          const int keys = example_aval(inputs[0]).rank() - 1,
+                    data = example_aval(inputs[1]).rank();
+          Array key = inputs[0].dim ? batch_to_front(inputs[0], size) : inputs[0].array;
+          Array datum = inputs[1].dim ? batch_to_front(inputs[1], size) : inputs[1].array;
+          // A single unbatched key or datum is broadcast as it is; the others are expanded to the
+          // shape of the result.
+          const bool one_key = !inputs[0].dim && keys == 0, one_datum = !inputs[1].dim && data == 0;
+          Shape shape{size};
+          for (Dim dim : keys == 0 ? example_aval(inputs[1]).shape
+                                   : without_last(example_aval(inputs[0]).shape))
+            shape.push_back(dim);
+          auto grown = [&](const Array& array, bool batched, const Shape& to, int trailing) {
+            std::vector<int> dims;
+            for (int i = 0; i < array.ndim() - trailing;
+                 ++i)  // the batch axis if present, then the result's dimensions
+              dims.push_back(batched ? i : i + 1);
+            for (int i = 0; i < trailing; ++i) dims.push_back(to.rank() - trailing + i);
+            return lax::broadcast_in_dim(array, to, dims);
+          };
+          if (!one_datum) datum = grown(datum, inputs[1].dim.has_value(), shape, 0);
+          shape.push_back(2);
+          if (!one_key) key = grown(key, inputs[0].dim.has_value(), shape, 1);
+          return {{Array(bind(random_fold_p, {key, datum})), 0}};
+        })
+        .rule<Mask>(
+            [](std::span<const Masked> inputs, auto, const Params& params, const SizeValues&) {
+              return Arrays(bind(random_fold_p, {inputs[0].padded, inputs[1].padded}, params));
+            })
+        .rule<Samples>([] {
+          const Sample::Input key{{{2}, DType::uint32}, Values::key},
+              keys{{{3, 2}, DType::uint32}, Values::key};
+          const Sample::Input datum{{{}, DType::uint32}, Values::indices, 100},
+              data{{{3}, DType::uint32}, Values::indices, 100};
+          return std::vector<Sample>{
+              {{key, datum}, {}}, {{keys, datum}, {}}, {{key, data}, {}}, {{keys, data}, {}}};
+        });
+Array lax::random_fold(Operand key, Operand data) { return bind(random_fold_p, {key, data}); }
+
+// jax.random.split: child i, counted row-major, folds i in.
+Array lax::random_split(Operand key, const Shape& shape) {
+  require_keys("random_split", key.aval());
+  const Array children = lax::reshape(lax::iota(DType::uint32, {shape.num_elements()}, 0), shape);
+  const int leading = key.ndim() - 1;
+  if (leading == 0) return random_fold(key, children);
+  Shape all = without_last(key.shape());
+  std::vector<int> key_dims, child_dims;
+  for (int i = 0; i < leading; ++i) key_dims.push_back(i);
+  for (Dim dim : shape) {
+    child_dims.push_back(all.rank());
+    all.push_back(dim);
+  }
+  const Array data = lax::broadcast_in_dim(children, all, child_dims);
+  key_dims.push_back(all.rank());
+  all.push_back(2);
+  return random_fold(lax::broadcast_in_dim(key, all, key_dims), data);
+}
+
+}  // namespace plait

@@ -1,0 +1,479 @@
+// Cumulative reductions along an axis: cumreduce, and the linear recurrence of its derivative.
+//
+// NOTE: [cumulation order] An axis is cut into blocks, from where the scan starts. Elements within
+// a block are combined sequentially, and so are the totals of blocks. A result is the total of the
+// previous blocks combined with the prefix of its own block. So the result at a position depends
+// only on the elements before it, whatever the threads, rows and layout. An axis of one block gives
+// NumPy's bits, and the blocks of one long row are independent except for their totals.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/pool.h>
+#include <plait/rules/autocast.h>
+#include <plait/rules/motion.h>
+#include <plait/rules/picture_group.h>
+#include <plait/rules/speculate.h>
+
+#include <limits>
+
+#include "order.h"
+#include "primitives/cost.h"
+#include "primitives/spelling.h"
+
+namespace plait {
+namespace {
+
+using Values = Sample::Input::Values;
+
+struct Sum {
+  template <class T>
+  static T combine(T a, T b) {
+    return T(a + b);
+  }
+};
+struct Product {
+  template <class T>
+  static T combine(T a, T b) {
+    return T(a * b);
+  }
+};
+struct Maximum {  // NaN wins
+  template <class T>
+  static T combine(T a, T b) {
+    return a > b || a != a ? a : b;
+  }
+};
+struct Minimum {
+  template <class T>
+  static T combine(T a, T b) {
+    return a < b || a != a ? a : b;
+  }
+};
+
+// The accumulator type of T: float32 for 16-bit floats; integers wrap.
+template <class Op, class T>
+auto accumulator() {
+  constexpr bool wraps =
+      std::is_integral_v<T> && (std::is_same_v<Op, Sum> || std::is_same_v<Op, Product>);
+  if constexpr (wraps)
+    return std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>();
+  else
+    return detail::Compute<T>();
+}
+
+// Columns accumulated together: enough to fill vector registers, few enough for the first-level
+// cache.
+constexpr std::int64_t tile = 256;
+constexpr std::int64_t rows_at_once = 4;  // rows whose additions overlap
+
+// Calls body(outer, first column, columns) over all tiles, in parallel.
+template <class Body>
+void for_tiles(const AxisLoops& loops, const Body& body) {
+  const std::int64_t tiles = (loops.inner + tile - 1) / tile;
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, 32768 / (loops.size * std::min(loops.inner, tile)));
+  parallel_for(loops.outer * tiles, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t first = i % tiles * tile;
+      body(i / tiles, first, std::min(tile, loops.inner - first));
+    }
+  });
+}
+
+// Elements of a block, see NOTE: [cumulation order]. Not a power of two, because blocks that are
+// read together would map to the same lines of the first-level cache. Minimum and maximum do not
+// depend on the order, and a sequential loop is fastest for them: they rarely change, so that
+// branches are predicted well.
+template <class Op>
+constexpr std::int64_t block = std::is_same_v<Op, Maximum> || std::is_same_v<Op, Minimum>
+                                   ? std::numeric_limits<std::int64_t>::max()
+                                   : 1008;
+
+// Many rows, several at a time.
+template <class Op, class A, class T>
+void cumulate_rows(const T* x, T* out, std::int64_t rows, std::int64_t n, bool reverse) {
+  const std::int64_t start = reverse ? n - 1 : 0, step = reverse ? -1 : 1;
+  const std::int64_t groups = (rows + rows_at_once - 1) / rows_at_once;
+  auto run = [&](const T* src, T* dst, auto count) {
+    A before[count] = {}, total[count];  // of the previous blocks, and of this one so far
+    for (std::int64_t first = 0; first < n; first += block<Op>) {
+      const std::int64_t size = std::min(n - first, block<Op>);
+      for (int r = 0; r < count; ++r) {
+        if (first > 0) before[r] = first == block<Op> ? total[r] : Op::combine(before[r], total[r]);
+        total[r] = A(src[r * n]);
+        dst[r * n] = T(first == 0 ? total[r] : Op::combine(before[r], total[r]));
+      }
+      src += step, dst += step;
+      for (std::int64_t i = 1; i < size; ++i, src += step, dst += step)
+        for (int r = 0; r < count; ++r) {
+          total[r] = Op::combine(total[r], A(src[r * n]));
+          dst[r * n] = T(first == 0 ? total[r] : Op::combine(before[r], total[r]));
+        }
+    }
+  };
+  auto run_rows = [&](std::int64_t row, auto count) {
+    run(x + row * n + start, out + row * n + start, count);
+  };
+  parallel_for(groups, std::max<std::int64_t>(1, 32768 / (rows_at_once * n)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 std::int64_t row = begin * rows_at_once;
+                 const std::int64_t last = std::min(rows, end * rows_at_once);
+                 for (; row + rows_at_once <= last; row += rows_at_once)
+                   run_rows(row, std::integral_constant<int, rows_at_once>());
+                 for (; row < last; ++row) run_rows(row, std::integral_constant<int, 1>());
+               });
+}
+
+// Consecutive blocks, all at once, so that their chains of additions overlap. Unrolled by a fold,
+// so that the totals stay in registers.
+template <class Op, class A, class T, int step, std::int64_t... c>
+struct Blocks {
+  static constexpr std::int64_t size = block<Op>;
+
+  static void find_totals(const T* x, A* totals) {
+    A total[]{A(x[c * size * step])...};
+    for (std::int64_t i = 1; i < size; ++i)
+      ((total[c] = Op::combine(total[c], A(x[(c * size + i) * step]))), ...);
+    ((totals[c] = total[c]), ...);
+  }
+  // before: the total of the blocks before each.
+  static void cumulate(const T* x, T* out, const A* before, std::int64_t count) {
+    A total[]{A(x[c * size * step])...};
+    const A base[]{before[c]...};
+    ((out[c * size * step] = T(Op::combine(base[c], total[c]))), ...);
+    for (std::int64_t i = 1; i < count; ++i)
+      ((total[c] = Op::combine(total[c], A(x[(c * size + i) * step])),
+        out[(c * size + i) * step] = T(Op::combine(base[c], total[c]))),
+       ...);
+  }
+};
+
+// A row of several blocks, shared by threads: first the totals of blocks, then the results.
+template <class Op, class A, int step, class T>
+void cumulate_long_row(const T* x, T* out, std::int64_t n) {
+  using Eight = Blocks<Op, A, T, step, 0, 1, 2, 3, 4, 5, 6, 7>;
+  using One = Blocks<Op, A, T, step, 0>;
+  constexpr std::int64_t size = block<Op>, grain = 16;
+  const std::int64_t whole = n / size, rest = n % size;
+  const Storage memory = Storage::allocate(std::size_t(whole + 1) * sizeof(A));
+  A* const before = static_cast<A*>(memory.data());  // element b: the total before block b > 0
+  parallel_for(whole, grain, [&](std::int64_t b, std::int64_t end) {
+    for (; b + 8 <= end; b += 8) Eight::find_totals(x + b * size * step, before + b + 1);
+    for (; b < end; ++b) One::find_totals(x + b * size * step, before + b + 1);
+  });
+  for (std::int64_t b = 2; b <= whole; ++b) before[b] = Op::combine(before[b - 1], before[b]);
+  A total = A(x[0]);  // the first block has no predecessor
+  out[0] = T(total);
+  for (std::int64_t i = 1; i < size; ++i)
+    out[i * step] = T(total = Op::combine(total, A(x[i * step])));
+  parallel_for(whole - 1, grain, [&](std::int64_t b, std::int64_t end) {
+    for (++b, ++end; b + 8 <= end; b += 8)
+      Eight::cumulate(x + b * size * step, out + b * size * step, before + b, size);
+    for (; b < end; ++b)
+      One::cumulate(x + b * size * step, out + b * size * step, before + b, size);
+  });
+  if (rest > 0)
+    One::cumulate(x + whole * size * step, out + whole * size * step, before + whole, rest);
+}
+
+template <class Op, class T>
+void cumulate(const T* x, T* out, const AxisLoops& loops, bool reverse) {
+  using A = decltype(accumulator<Op, T>());
+  const std::int64_t n = loops.size;
+  if (loops.inner == 1) {
+    if constexpr (block<Op> < std::numeric_limits<std::int64_t>::max())
+      if (n > 8 * block<Op> && loops.outer < 2 * rows_at_once) {
+        for (std::int64_t row = 0; row < loops.outer; ++row)
+          if (reverse)
+            cumulate_long_row<Op, A, -1>(x + (row + 1) * n - 1, out + (row + 1) * n - 1, n);
+          else
+            cumulate_long_row<Op, A, 1>(x + row * n, out + row * n, n);
+        return;
+      }
+    return cumulate_rows<Op, A>(x, out, loops.outer, n, reverse);
+  }
+  for_tiles(loops, [&](std::int64_t outer, std::int64_t first, std::int64_t width) {
+    A before[tile], total[tile];  // of the previous blocks, and of this one so far
+    const std::int64_t base = outer * n * loops.inner + first;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t at = base + (reverse ? n - 1 - i : i) * loops.inner;
+      if (i > 0 && i % block<Op> == 0)
+        for (std::int64_t j = 0; j < width; ++j)
+          before[j] = i == block<Op> ? total[j] : Op::combine(before[j], total[j]);
+      if (i % block<Op> == 0)
+        for (std::int64_t j = 0; j < width; ++j) total[j] = A(x[at + j]);
+      else
+        for (std::int64_t j = 0; j < width; ++j) total[j] = Op::combine(total[j], A(x[at + j]));
+      if (i < block<Op>)
+        for (std::int64_t j = 0; j < width; ++j) out[at + j] = T(total[j]);
+      else
+        for (std::int64_t j = 0; j < width; ++j) out[at + j] = T(Op::combine(before[j], total[j]));
+    }
+  });
+}
+
+template <class Op, DTypes types>
+void cumulate_with(const View& input, const View& output, int axis, bool reverse) {
+  if (num_elements(output.shape) == 0) return;
+  const Buffer dense = input.is_dense() ? Buffer({}, input) : Buffer::copy_of(input);
+  visit_dtype(input.dtype, [&](auto element) {
+    using T = decltype(element);
+    if constexpr (types.has(dtype_of<T>()))
+      cumulate<Op>(static_cast<const T*>(dense.data()), output.as<T>(),
+                   AxisLoops(output.shape, axis), reverse);
+  });
+}
+
+DTypes types_of(const std::string& kind) {
+  if (kind == "sum" || kind == "prod") return numbers;
+  if (kind == "max" || kind == "min") return real_numbers | boolean;
+  throw ValueError("cumreduce: there is no kind '" + kind + "'", "choose sum, prod, max or min");
+}
+
+Array cumreduce(const char* kind, const Array& operand, int axis, bool reverse) {
+  const int normal = normalize_axis(axis, operand.ndim(), std::string("cum") + kind);
+  return bind(cumreduce_p, {operand},
+              {{"kind", std::string(kind)}, {"axis", Dim(normal)}, {"reverse", reverse}});
+}
+
+// The predecessor of each element in the direction of the scan; fill for the first.
+Array previous(const Array& x, int axis, bool reverse, double fill) {
+  Shape low(x.ndim(), 0), high(x.ndim(), 0), interior(x.ndim(), 0);
+  (reverse ? high : low)[axis] = 1;
+  (reverse ? low : high)[axis] = -1;
+  return bind(pad_p, {x, Array::literal(fill, x.dtype())},
+              {{"low", low}, {"high", high}, {"interior", interior}});
+}
+
+}  // namespace
+
+constinit const Primitive cumreduce_p{"cumreduce"};
+static const auto cumreduce_def =
+    define(cumreduce_p,
+           "Running reductions along an axis: kind sum, prod, max or min (NaN wins); from the end "
+           "when "
+           "reverse. Integers wrap.")
+        .operands(1)
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
+          const std::string& kind = params.text("kind");
+          require_dtype("cum" + kind, inputs[0], types_of(kind));
+          checked_axis(params, inputs[0], "cum" + kind);
+          return std::vector<Aval>{inputs[0]};
+        })
+        .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs,
+                       const Params& params) {
+          const std::string& kind = params.text("kind");
+          const int axis = int(params.integer("axis"));
+          const bool reverse = params.flag("reverse");
+          if (kind == "sum")
+            cumulate_with<Sum, numbers>(inputs[0], outputs[0], axis, reverse);
+          else if (kind == "prod")
+            cumulate_with<Product, numbers>(inputs[0], outputs[0], axis, reverse);
+          else if (kind == "max")
+            cumulate_with<Maximum, real_numbers | boolean>(inputs[0], outputs[0], axis, reverse);
+          else
+            cumulate_with<Minimum, real_numbers | boolean>(inputs[0], outputs[0], axis, reverse);
+        })
+        .rule<Cost>(cost::for_each_operand(1))
+        .rule<Autocast>(Autocast::full)
+        .rule<Spelling>([](const EquationWriter& w) -> spelling::Text {
+          return w.call("cum" + w.params().text("kind"),
+                        {w.operand(0), w.dim("axis"), w.flag("reverse")});
+        })
+        .rule<PictureGroup>(PictureGroup::reduction)
+        .refuse<Speculate>("it may cost more than a branch")
+        .refuse<Motion>("loops seldom repeat it")
+        .rule<Jvp>([](auto primals, auto tangents, auto outputs, const Params& params) -> Tangents {
+          const std::string& kind = params.text("kind");
+          const int axis = int(params.integer("axis"));
+          const bool reverse = params.flag("reverse");
+          const Array &x = primals[0], &y = outputs[0], &t = tangents[0].array();
+          if (kind == "sum") return {Array(bind(cumreduce_p, {t}, params))};
+          if (kind == "prod")  // y_i = x_i y_(i-1), so dy_i = x_i dy_(i-1) + y_(i-1) dx_i
+            return {lax::linear_recurrence(x, lax::mul(previous(y, axis, reverse, 1), t), axis,
+                                           reverse)};
+          // The tangent of the latest element that equals the current extreme, or NaN.
+          const Array sets = lax::bitwise_or(lax::eq(x, y), lax::ne(x, x));
+          const Array position = lax::iota(DType::int32, x.shape(), axis);
+          const Array other = reverse ? broadcast_to(highest_of(DType::int32), x.shape())
+                                      : lax::zeros_like(position.aval());
+          const Array candidates = lax::select(sets, position, other);
+          const Array latest =
+              reverse ? lax::cummin(candidates, axis, true) : lax::cummax(candidates, axis);
+          return {take_along(t, latest, axis)};
+        })
+        .rule<Transpose>([](auto cotangents, auto, const Params& params) -> Tangents {
+          return {Array(bind(cumreduce_p, {cotangents[0].array()},
+                             params.with("reverse", !params.flag("reverse"))))};
+        })
+        .rule<Batch>(
+            [](Dim, std::span<const Batched> inputs, const Params& params) -> std::vector<Batched> {
+              const int dim = *inputs[0].dim, axis = batched_axis(int(params.integer("axis")), dim);
+              return {{Array(bind(cumreduce_p, {inputs[0].array}, params.with("axis", Dim(axis)))),
+                       dim}};
+            })
+        .rule<Mask>([](std::span<const Masked> inputs, auto, const Params& params,
+                       const SizeValues& sizes) {
+          // Padding comes last: only a scan from the end reads it, and needs the identity there.
+          if (!params.flag("reverse")) return Arrays(bind(cumreduce_p, {inputs[0].padded}, params));
+          const std::string& kind = params.text("kind");
+          const int axis = int(params.integer("axis"));
+          const DType dtype = inputs[0].aval.dtype;
+          const Array identity = kind == "sum"
+                                     ? Array::literal(is_inexact(dtype) ? -0.0 : 0.0, dtype)
+                                 : kind == "prod" ? Array::literal(1, dtype)
+                                 : kind == "max"  ? lowest_of(dtype)
+                                                  : highest_of(dtype);
+          return Arrays(bind(cumreduce_p,
+                             {fill_padding(inputs[0], identity, sizes, std::span(&axis, 1))},
+                             params));
+        })
+        .rule<Samples>([] {
+          std::vector<Sample> samples;
+          const Sample::Input x{{{2, 3, 4}, DType::float64}, Values::distinct};
+          for (const char* kind : {"sum", "prod", "max", "min"})
+            for (int axis = 0; axis < 3; ++axis)
+              for (bool reverse : {false, true})
+                samples.push_back(
+                    {{x},
+                     {{"kind", std::string(kind)}, {"axis", Dim(axis)}, {"reverse", reverse}}});
+          samples.push_back({{{{{0, 2}, DType::float64}}},
+                             {{"kind", std::string("sum")}, {"axis", Dim(0)}, {"reverse", false}}});
+          return samples;
+        });
+Array lax::cumsum(Operand operand, int axis, bool reverse) {
+  return cumreduce("sum", operand, axis, reverse);
+}
+Array lax::cumprod(Operand operand, int axis, bool reverse) {
+  return cumreduce("prod", operand, axis, reverse);
+}
+Array lax::cummax(Operand operand, int axis, bool reverse) {
+  return cumreduce("max", operand, axis, reverse);
+}
+Array lax::cummin(Operand operand, int axis, bool reverse) {
+  return cumreduce("min", operand, axis, reverse);
+}
+
+namespace {
+
+template <class T>
+void recur(const T* a, const T* b, T* out, const AxisLoops& loops, bool reverse) {
+  using A = detail::Compute<T>;
+  for_tiles(loops, [&](std::int64_t outer, std::int64_t first, std::int64_t width) {
+    A h[tile];
+    const std::int64_t base = outer * loops.size * loops.inner + first;
+    for (std::int64_t i = 0; i < loops.size; ++i) {
+      const std::int64_t at = base + (reverse ? loops.size - 1 - i : i) * loops.inner;
+      if (i == 0)
+        for (std::int64_t j = 0; j < width; ++j) h[j] = A(b[at + j]);
+      else
+        for (std::int64_t j = 0; j < width; ++j) h[j] = A(a[at + j]) * h[j] + A(b[at + j]);
+      for (std::int64_t j = 0; j < width; ++j) out[at + j] = T(h[j]);
+    }
+  });
+}
+
+}  // namespace
+
+constinit const Primitive recurrence_p{"recurrence"};
+static const auto recurrence_def =
+    define(recurrence_p,
+           "h_i = a_i h_(i-1) + b_i along an axis, with h_0 = b_0; from the end of the axis when "
+           "reverse.")
+        .operands(2)
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
+          for (const Aval& input : inputs) require_dtype("linear_recurrence", input, inexact);
+          if (inputs[0].dtype != inputs[1].dtype)
+            throw DtypeError("linear_recurrence: operands have dtypes " +
+                                 std::string(name_of(inputs[0].dtype)) + " and " +
+                                 std::string(name_of(inputs[1].dtype)),
+                             "convert one with astype");
+          if (!(inputs[0].shape == inputs[1].shape))
+            throw ShapeError("linear_recurrence: operands have shapes (" +
+                                 inputs[0].shape.to_string() + ") and (" +
+                                 inputs[1].shape.to_string() + ")",
+                             "give operands of one shape");
+          checked_axis(params, inputs[0], "linear_recurrence");
+          return std::vector<Aval>{
+              {inputs[0].shape, inputs[0].dtype, inputs[0].weak && inputs[1].weak}};
+        })
+        .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs,
+                       const Params& params) {
+          if (num_elements(outputs[0].shape) == 0) return;
+          const Buffer a =
+              inputs[0].is_dense() ? Buffer({}, inputs[0]) : Buffer::copy_of(inputs[0]);
+          const Buffer b =
+              inputs[1].is_dense() ? Buffer({}, inputs[1]) : Buffer::copy_of(inputs[1]);
+          visit_dtype(outputs[0].dtype, [&](auto element) {
+            using T = decltype(element);
+            if constexpr (inexact.has(dtype_of<T>()))
+              recur(static_cast<const T*>(a.data()), static_cast<const T*>(b.data()),
+                    outputs[0].as<T>(), AxisLoops(outputs[0].shape, int(params.integer("axis"))),
+                    params.flag("reverse"));
+          });
+        })
+        .rule<Cost>(cost::for_each_operand(2))
+        .rule<Autocast>(Autocast::full)
+        .rule<Spelling>([](const EquationWriter& w) -> spelling::Text {
+          return w.call("linear_recurrence",
+                        {w.operand(0), w.operand(1), w.dim("axis"), w.flag("reverse")});
+        })
+        .rule<PictureGroup>(PictureGroup::other)
+        .refuse<Speculate>("it may cost more than a branch")
+        .refuse<Motion>("loops seldom repeat it")
+        .rule<Jvp>([](auto primals, auto tangents, auto outputs, const Params& params) -> Tangents {
+          // dh_i = a_i dh_(i-1) + (da_i h_(i-1) + db_i): the recurrence itself
+          Tangent forcing = tangents[1];
+          if (!tangents[0].is_zero()) {
+            const Array before =
+                previous(outputs[0], int(params.integer("axis")), params.flag("reverse"), 0);
+            forcing = add_tangents(Array(lax::mul(tangents[0].array(), before)), forcing);
+          }
+          return {Array(bind(recurrence_p, {primals[0], forcing.array()}, params))};
+        })
+        .rule<Transpose>([](auto cotangents, auto inputs, const Params& params) -> Tangents {
+          // Linear in b: g_i = ct_i + a_(i+1) g_(i+1), the recurrence in the opposite direction.
+          const bool reverse = params.flag("reverse");
+          const Array factors =
+              previous(inputs[0].known(), int(params.integer("axis")), !reverse, 0);
+          return {Tangent(inputs[0].aval()),
+                  Array(bind(recurrence_p, {factors, cotangents[0].array()},
+                             params.with("reverse", !reverse)))};
+        })
+        .rule<Batch>([](Dim size, std::span<const Batched> inputs,
+                        const Params& params) -> std::vector<Batched> {
+          const bool aligned = inputs[0].dim && inputs[0].dim == inputs[1].dim;
+          const int dim = aligned ? *inputs[0].dim : 0;
+          const Array a = aligned ? inputs[0].array : batch_to_front(inputs[0], size);
+          const Array b = aligned ? inputs[1].array : batch_to_front(inputs[1], size);
+          const int axis = batched_axis(int(params.integer("axis")), dim);
+          return {{Array(bind(recurrence_p, {a, b}, params.with("axis", Dim(axis)))), dim}};
+        })
+        .rule<Mask>([](std::span<const Masked> inputs, auto, const Params& params,
+                       const SizeValues& sizes) {
+          const int axis = int(params.integer("axis"));
+          const Dim size = inputs[0].aval.shape[axis];
+          if (!params.flag("reverse") || size.is_constant())
+            return Arrays(bind(recurrence_p, {inputs[0].padded, inputs[1].padded}, params));
+          // From the end: zero up to the last real element, so that its factor has no effect.
+          const Array& factors = inputs[0].padded;
+          const Array zero = Array::literal(0, factors.dtype());
+          const Array last = lax::sub(sizes.value(size), Array::literal(1, DType::int32));
+          const Array is_used = lax::lt(lax::iota(DType::int32, {factors.shape(axis)}, 0), last);
+          const Array used = lax::broadcast_in_dim(is_used, factors.shape(), std::span(&axis, 1));
+          const Array a = lax::select(used, factors, zero);
+          const Array b = fill_padding(inputs[1], zero, sizes, std::span(&axis, 1));
+          return Arrays(bind(recurrence_p, {a, b}, params));
+        })
+        .rule<Samples>([] {
+          const Sample::Input x{{{3, 4}, DType::float64}};
+          std::vector<Sample> samples;
+          for (int axis : {0, 1})
+            for (bool reverse : {false, true})
+              samples.push_back({{x, x}, {{"axis", Dim(axis)}, {"reverse", reverse}}});
+          return samples;
+        });
+Array lax::linear_recurrence(Operand a, Operand b, int axis, bool reverse) {
+  const int normal = normalize_axis(axis, b.ndim(), "linear_recurrence");
+  return bind(recurrence_p, {a, b}, {{"axis", Dim(normal)}, {"reverse", reverse}});
+}
+
+}  // namespace plait

@@ -1,0 +1,505 @@
+// reduce: sums, products, extremes and logic over axes.
+//
+// NOTE: [reduction order] The order of additions depends on the operand's shape and axes alone,
+// never on strides, threads or fusion, so that every way of running a program gives the same bits.
+// Reduced axes are taken from the last to the first. Each is a stage, whose partial results the
+// next one reduces; an axis shorter than 256 elements joins its reduced neighbour. A stage by rows,
+// where few elements follow the axis, sums blocks of 1024 elements, each with eight interleaved
+// accumulators. A stage by columns sums blocks of 64 rows in order. The partial results of blocks
+// are combined pairwise.
+// SPDX-License-Identifier: Apache-2.0
+#include "primitives/reduction/reduce.h"
+
+#include "primitives/axis.h"
+#include "primitives/cost.h"
+#include "primitives/last_params.h"
+#include "primitives/spelling.h"
+
+#include <plait/base/pool.h>
+#include <plait/primitives/families.h>
+#include <plait/primitives/primitives.h>
+#include <plait/rules/autocast.h>
+#include <plait/rules/motion.h>
+#include <plait/rules/picture_group.h>
+#include <plait/rules/speculate.h>
+
+#include <cmath>
+
+namespace plait {
+namespace {
+
+constexpr std::int64_t longest_joined = 256;  // of a stage that also covers the axis before it
+
+// A bool as a type of its own, because std::vector<bool> is not an array.
+struct Bool {
+  bool value;
+  Bool() = default;
+  explicit Bool(bool value) : value(value) {}
+  friend bool operator>(Bool a, Bool b) { return a.value > b.value; }
+  friend bool operator<(Bool a, Bool b) { return a.value < b.value; }
+  friend bool operator!=(Bool a, Bool b) { return a.value != b.value; }
+  friend bool operator&(Bool a, Bool b) { return a.value && b.value; }
+  friend bool operator|(Bool a, Bool b) { return a.value || b.value; }
+};
+
+struct Sum {
+  template <class T>
+  static T identity() {
+    return T(0);
+  }
+  template <class T>
+  static T combine(T a, T b) {
+    return T(a + b);
+  }
+};
+struct Product {
+  template <class T>
+  static T identity() {
+    return T(1);
+  }
+  template <class T>
+  static T combine(T a, T b) {
+    return T(a * b);
+  }
+};
+struct Maximum {
+  template <class T>
+  static T identity() {
+    if constexpr (std::is_same_v<T, Bool>)
+      return Bool(false);
+    else
+      return std::numeric_limits<T>::has_infinity ? T(-std::numeric_limits<T>::infinity())
+                                                  : std::numeric_limits<T>::lowest();
+  }
+  template <class T>
+  static T combine(T a, T b) {
+    return a > b || a != a ? a : b;
+  }  // NaN wins
+};
+struct Minimum {
+  template <class T>
+  static T identity() {
+    if constexpr (std::is_same_v<T, Bool>)
+      return Bool(true);
+    else
+      return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
+                                                  : std::numeric_limits<T>::max();
+  }
+  template <class T>
+  static T combine(T a, T b) {
+    return a < b || a != a ? a : b;
+  }
+};
+struct And {
+  template <class T>
+  static T identity() {
+    if constexpr (std::is_same_v<T, Bool>)
+      return Bool(true);
+    else
+      return T(~T(0));
+  }
+  template <class T>
+  static T combine(T a, T b) {
+    return T(a & b);
+  }
+};
+struct Or {
+  template <class T>
+  static T identity() {
+    return T(0);
+  }
+  template <class T>
+  static T combine(T a, T b) {
+    return T(a | b);
+  }
+};
+
+// One block of a row: eight accumulators, then a fixed tree.
+template <class Op, class T, class A>
+A reduce_block(const T* x, std::int64_t n, std::int64_t stride) {
+  A lanes[8];
+  for (A& lane : lanes) lane = Op::template identity<A>();
+  std::int64_t i = 0;
+  if (stride == 1)  // a loop of its own, which the compiler vectorises
+    for (; i + 8 <= n; i += 8)
+      for (int lane = 0; lane < 8; ++lane) lanes[lane] = Op::combine(lanes[lane], A(x[i + lane]));
+  for (int lane = 0; i < n; ++i, lane = (lane + 1) % 8)
+    lanes[lane] = Op::combine(lanes[lane], A(x[i * stride]));
+  for (int width = 4; width > 0; width /= 2)
+    for (int lane = 0; lane < width; ++lane)
+      lanes[lane] = Op::combine(lanes[lane], lanes[lane + width]);
+  return lanes[0];
+}
+
+template <class Op, class A>
+A combine_pairwise(const A* x, std::int64_t n) {
+  if (n == 1) return x[0];
+  const std::int64_t half = n / 2;
+  return Op::combine(combine_pairwise<Op>(x, half), combine_pairwise<Op>(x + half, n - half));
+}
+
+// The same for n rows of `width` columns. scratch holds a row for every halving.
+template <class Op, class A>
+void combine_rows(const A* x, std::int64_t n, std::int64_t columns, std::int64_t width, A* result,
+                  A* scratch) {
+  if (n == 1) {
+    std::copy_n(x, width, result);
+    return;
+  }
+  const std::int64_t half = n / 2;
+  combine_rows<Op>(x, half, columns, width, result, scratch);
+  combine_rows<Op>(x + half * columns, n - half, columns, width, scratch, scratch + width);
+  for (std::int64_t j = 0; j < width; ++j) result[j] = Op::combine(result[j], scratch[j]);
+}
+
+constexpr std::int64_t tile = 256;  // columns
+std::int64_t num_tiles(const ReductionStage& stage) { return (stage.inner + tile - 1) / tile; }
+
+// Combines the partial results of blocks, in the layout of finish_reduction, to one each.
+template <class Op, class A, class R>
+void combine_blocks(const ReductionStage& stage, const A* numbers, R* out) {
+  const std::int64_t blocks = stage.num_blocks();
+  if (stage.is_by_rows()) {
+    parallel_for(stage.outer * stage.inner, std::max<std::int64_t>(1, 16384 / blocks),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t i = begin; i < end; ++i)
+                     out[i] = R(combine_pairwise<Op>(numbers + i * blocks, blocks));
+                 });
+    return;
+  }
+  const std::int64_t tiles = num_tiles(stage);
+  parallel_for(stage.outer * tiles, std::max<std::int64_t>(1, 256 / blocks),
+               [&](std::int64_t begin, std::int64_t end) {
+                 A result[tile];
+                 std::unique_ptr<A[]> scratch(new A[tile * std::bit_width(std::uint64_t(blocks))]);
+                 for (std::int64_t t = begin; t < end; ++t) {
+                   const std::int64_t first = t % tiles * tile,
+                                      width = std::min(tile, stage.inner - first), o = t / tiles;
+                   combine_rows<Op>(numbers + o * blocks * stage.inner + first, blocks, stage.inner,
+                                    width, result, scratch.get());
+                   for (std::int64_t j = 0; j < width; ++j)
+                     out[o * stage.inner + first + j] = R(result[j]);
+                 }
+               });
+}
+
+// One block of every column of a tile.
+template <class Op, class T, class A>
+void reduce_tile(const T* x, std::int64_t n, std::int64_t columns, std::int64_t width, A* result) {
+  std::fill_n(result, width, Op::template identity<A>());
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < width; ++j)
+      result[j] = Op::combine(result[j], A(x[i * columns + j]));
+}
+
+template <class Op, class T, class A>
+void reduce_blocks(const ReductionStage& stage, const T* x, A* numbers) {
+  const std::int64_t blocks = stage.num_blocks(), size = stage.block(), inner = stage.inner;
+  if (stage.is_by_rows()) {
+    const std::int64_t count = stage.outer * inner * blocks;
+    parallel_for(
+        count, std::max<std::int64_t>(1, 131072 / std::clamp<std::int64_t>(stage.n, 1, size)),
+        [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) {
+            const std::int64_t row = i / blocks, first = i % blocks * size;
+            const T* const start = x + (row / inner * stage.n + first) * inner + row % inner;
+            numbers[i] = reduce_block<Op, T, A>(start, std::min(size, stage.n - first), inner);
+          }
+        });
+    return;
+  }
+  const std::int64_t tiles = num_tiles(stage);
+  parallel_for(stage.outer * blocks * tiles, 8, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t block = i / tiles, first = i % tiles * tile;
+      const std::int64_t row = block % blocks * size;
+      reduce_tile<Op, T, A>(x + (block / blocks * stage.n + row) * inner + first,
+                            std::min(size, stage.n - row), inner, std::min(tile, inner - first),
+                            numbers + block * inner + first);
+    }
+  });
+}
+
+// Memory for values of a type that has a dtype's size.
+template <class A>
+Buffer room_for(std::int64_t count) {
+  return Buffer::empty(DType::uint8, {count * std::int64_t(sizeof(A))});
+}
+
+template <class Op, class T, class A>
+void finish_stages(std::span<const ReductionStage> stages, const A* numbers, T* out) {
+  const ReductionStage& stage = stages[0];
+  if (stages.size() == 1) return combine_blocks<Op>(stage, numbers, out);
+  Buffer results = room_for<A>(stage.outer * stage.inner);
+  A* const x = static_cast<A*>(results.mutable_data());
+  combine_blocks<Op>(stage, numbers, x);
+  const ReductionStage& next = stages[1];
+  Buffer blocks = room_for<A>(next.outer * next.inner * next.num_blocks());
+  reduce_blocks<Op, A, A>(next, x, static_cast<A*>(blocks.mutable_data()));
+  finish_stages<Op, T, A>(stages.subspan(1), static_cast<const A*>(blocks.data()), out);
+}
+
+template <class Op, class T>
+void reduce_typed(const View& input, const View& output, std::span<const int> axes) {
+  using A = detail::Compute<T>;
+  if (num_elements(output.shape) == 0) return;
+  Buffer copy;
+  const T* x = input.as<T>();
+  if (!input.is_dense()) {
+    copy = Buffer::copy_of(input);
+    x = static_cast<const T*>(copy.data());
+  }
+  const ReductionStages stages = reduction_stages(input.shape, axes);
+  const ReductionStage& first = stages[0];
+  if constexpr (std::is_same_v<T, A>)
+    if (stages.size() == 1 && first.num_blocks() == 1)
+      return reduce_blocks<Op, T, A>(first, x, output.as<T>());
+  Buffer numbers = room_for<A>(first.outer * first.inner * first.num_blocks());
+  reduce_blocks<Op, T, A>(first, x, static_cast<A*>(numbers.mutable_data()));
+  finish_stages<Op, T, A>(stages, static_cast<const A*>(numbers.data()), output.as<T>());
+}
+
+// Calls f<Op, T>() for the operation of a kind and its element type.
+template <class F>
+void visit_reduction(const std::string& kind, DType dtype, const F& f) {
+  auto visit = [&]<class Op, DTypes types>() {
+    visit_dtype(dtype, [&](auto element) {
+      using T = decltype(element);
+      using Element = std::conditional_t<std::is_same_v<T, bool>, Bool, T>;
+      if constexpr (types.has(dtype_of<T>())) f.template operator()<Op, Element>();
+    });
+  };
+  if (kind == "sum") return visit.template operator()<Sum, numbers>();
+  if (kind == "prod") return visit.template operator()<Product, numbers>();
+  if (kind == "max") return visit.template operator()<Maximum, real_numbers | boolean>();
+  if (kind == "min") return visit.template operator()<Minimum, real_numbers | boolean>();
+  if (kind == "and") return visit.template operator()<And, integers | boolean>();
+  visit.template operator()<Or, integers | boolean>();
+}
+
+DTypes types_of(const std::string& kind) {
+  if (kind == "sum" || kind == "prod") return numbers;
+  if (kind == "max" || kind == "min") return real_numbers | boolean;
+  if (kind == "and" || kind == "or") return integers | boolean;
+  throw ValueError("reduce: there is no kind '" + kind + "'",
+                   "choose sum, prod, max, min, and, or");
+}
+
+// The identity of the operation, as a literal.
+Array identity_of(const std::string& kind, DType dtype) {
+  Literal literal{dtype, false, 0, 0, 0};
+  if (kind == "prod") return Array::literal(1, dtype);
+  if (kind == "and") literal.integer = dtype == DType::bool_ ? 1 : -1;
+  if (kind == "max" || kind == "min") {
+    const bool largest = kind == "min";
+    if (is_inexact(dtype))
+      literal.real = largest ? INFINITY : -INFINITY;
+    else
+      visit_dtype(dtype, [&](auto element) {
+        using T = decltype(element);
+        if constexpr (std::is_integral_v<T>)
+          literal.integer = std::int64_t(largest ? std::numeric_limits<T>::max()
+                                                 : std::numeric_limits<T>::lowest());
+      });
+  }
+  return Array::literal(cast(literal, dtype, false));
+}
+
+Array reduce(const char* kind, const Array& operand, std::span<const int> axes) {
+  if (axes.empty()) return operand;
+  std::vector<int> sorted(axes.begin(), axes.end());
+  for (int& axis : sorted)
+    if (axis < 0 || axis >= operand.ndim())
+      axis = normalize_axis(axis, operand.ndim(), std::string("reduce_") + kind);
+  std::sort(sorted.begin(), sorted.end());
+  const std::string_view name = kind;
+  const Params params =
+      last_params([&] { return Params{{"kind", std::string(name)}, {"axes", to_shape(sorted)}}; },
+                  name, sorted);
+  return bind(reduce_p, {operand}, params);
+}
+
+std::vector<int> unreduced_axes(int rank, const std::vector<int>& axes) {
+  std::vector<int> kept;
+  for (int i = 0; i < rank; ++i)
+    if (std::find(axes.begin(), axes.end(), i) == axes.end()) kept.push_back(i);
+  return kept;
+}
+
+// The derivative of a product with respect to each factor is the product of those before it and
+// those after it, which is exact where a factor is zero.
+Array product_tangent(const Array& x, const Array& t) {  // over axis 0
+  const Array one = Array::literal(1, x.dtype());
+  auto others = [&](bool reverse) {
+    const Array running = bind(
+        cumreduce_p, {x}, {{"kind", std::string("prod")}, {"axis", Dim(0)}, {"reverse", reverse}});
+    std::vector<lax::Padding> padding(x.ndim());
+    padding[0] = reverse ? lax::Padding{-1, 1, 0} : lax::Padding{1, -1, 0};
+    return lax::pad(running, one, padding);
+  };
+  const Array before = others(false), after = others(true);
+  return lax::reduce_sum(lax::mul(t, lax::mul(before, after)), std::vector<int>{0});
+}
+
+}  // namespace
+
+ReductionStages reduction_stages(const Sizes64& shape, std::span<const int> axes) {
+  ReductionStages stages;
+  std::int64_t inner = 1;  // kept
+  bool is_open = false, is_empty = false;
+  for (int axis = int(shape.size()); axis-- > 0;) {
+    const std::int64_t size = shape[axis];
+    const bool is_reduced = std::binary_search(axes.begin(), axes.end(), axis);
+    is_empty |= is_reduced && size == 0;
+    if (size == 1) continue;
+    if (!is_reduced)
+      inner *= size;
+    else if (is_open && stages.back().n < longest_joined)
+      stages.back().n *= size;
+    else
+      stages.push_back({1, size, inner});
+    is_open = is_reduced;
+  }
+  if (is_empty) return {ReductionStage{inner, 0, 1}};
+  if (stages.empty()) return {ReductionStage{inner, 1, 1}};
+  std::int64_t outer = num_elements(shape);
+  std::int64_t reduced = 1;
+  for (ReductionStage& stage : stages) {
+    reduced *= stage.n;
+    stage.outer = outer == 0 ? 0 : outer / (reduced * stage.inner);
+  }
+  return stages;
+}
+
+void finish_reduction(const std::string& kind, DType dtype, std::span<const ReductionStage> stages,
+                      const void* numbers, void* out) {
+  visit_reduction(kind, dtype, [&]<class Op, class T>() {
+    using A = detail::Compute<T>;
+    finish_stages<Op, T, A>(stages, static_cast<const A*>(numbers), static_cast<T*>(out));
+  });
+}
+
+constinit const Primitive reduce_p{"reduce"};
+static const auto reduce_def =
+    define(reduce_p,
+           "Combines the elements along axes: kind sum, prod, max, min (NaN wins), and, or. An "
+           "empty axis gives the "
+           "kind's identity.")
+        .operands(1)
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
+          const std::string& kind = params.text("kind");
+          require_dtype("reduce_" + kind, inputs[0], types_of(kind));
+          Aval aval{{}, inputs[0].dtype, inputs[0].weak};
+          const std::vector<int> axes = params.ints("axes");
+          for (std::size_t i = 0; i < axes.size(); ++i) {
+            equation_axis(axes[i], inputs[0].rank(), "reduce_" + kind);
+            if (i && axes[i] <= axes[i - 1])
+              throw ShapeError("reduce_" + kind + ": axes (" +
+                                   params.get<Shape>("axes").to_string() + ") are not increasing",
+                               "name each axis once");
+          }
+          for (int axis : unreduced_axes(inputs[0].rank(), axes))
+            aval.shape.push_back(inputs[0].shape[axis]);
+          return std::vector<Aval>{aval};
+        })
+        .rule<Identity>([](std::span<const Aval>, const Params& params) {
+          return params.get<Shape>("axes").empty();
+        })
+        .rule<Eval>(
+            [](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
+              const AxisList axes = axis_list(params, "axes");
+              visit_reduction(params.text("kind"), inputs[0].dtype, [&]<class Op, class T>() {
+                reduce_typed<Op, T>(inputs[0], outputs[0], axes);
+              });
+            })
+        .rule<Cost>(cost::for_each_operand(1))
+        .rule<Autocast>(Autocast::full)
+        .rule<Spelling>([](const EquationWriter& w) -> spelling::Text {
+          const std::vector<int> axes = w.params().ints("axes");
+          if (axes.empty() || !std::is_sorted(axes.begin(), axes.end())) return {};
+          return w.call("reduce_" + w.params().text("kind"), {w.operand(0), w.ints("axes")});
+        })
+        .rule<PictureGroup>(PictureGroup::reduction)
+        .rule<Speculate>({})
+        .rule<Motion>(Motion::moves)
+        .rule<Jvp>([](auto primals, auto tangents, auto outputs, const Params& params) -> Tangents {
+          const std::string& kind = params.text("kind");
+          const std::vector<int> axes = params.ints("axes");
+          const Array &x = primals[0], &t = tangents[0].array();
+          if (kind == "sum") return {Array(bind(reduce_p, {t}, params))};
+          if (kind == "prod") {
+            std::vector<int> order = axes;
+            Dim n = 1;
+            for (int axis : axes) n = n * x.shape(axis);
+            Shape folded{n};
+            for (int axis : unreduced_axes(x.ndim(), axes)) {
+              order.push_back(axis);
+              folded.push_back(x.shape(axis));
+            }
+            if (n == Dim(0)) return {Tangent(outputs[0].aval())};
+            return {product_tangent(lax::reshape(lax::transpose(x, order), folded),
+                                    lax::reshape(lax::transpose(t, order), folded))};
+          }
+          if (kind == "max" || kind == "min") {  // equal extremes share the tangent
+            const std::vector<int> kept = unreduced_axes(x.ndim(), axes);
+            const Array winners = lax::convert_element_type(
+                lax::eq(x, lax::broadcast_in_dim(outputs[0], x.shape(), kept)), x.dtype());
+            return {Array(lax::reduce_sum(t * winners, axes) / lax::reduce_sum(winners, axes))};
+          }
+          return {Tangent(outputs[0].aval())};
+        })
+        .rule<Transpose>([](auto cotangents, auto inputs, const Params& params) -> Tangents {
+          const Shape& shape = inputs[0].aval().shape;
+          return {lax::broadcast_in_dim(cotangents[0].array(), shape,
+                                        unreduced_axes(shape.rank(), params.ints("axes")))};
+        })
+        .rule<Batch>(
+            [](Dim, std::span<const Batched> inputs, const Params& params) -> std::vector<Batched> {
+              const int dim = *inputs[0].dim;
+              Shape axes;
+              int before = 0;
+              for (int axis : params.ints("axes")) {
+                axes.push_back(axis < dim ? axis : axis + 1);
+                before += axis < dim;
+              }
+              return {{Array(bind(reduce_p, {inputs[0].array}, params.with("axes", axes))),
+                       dim - before}};
+            })
+        .rule<Mask>([](std::span<const Masked> inputs, auto, const Params& params,
+                       const SizeValues& sizes) {
+          const std::vector<int> axes = params.ints("axes");
+          const Array filled = fill_padding(
+              inputs[0], identity_of(params.text("kind"), inputs[0].aval.dtype), sizes, axes);
+          return Arrays(bind(reduce_p, {filled}, params));
+        })
+        .rule<Samples>([] {
+          std::vector<Sample> samples;
+          const Sample::Input x{{{2, 3, 4}, DType::float64}, Sample::Input::Values::distinct};
+          const Sample::Input b{{{2, 3}, DType::bool_}, Sample::Input::Values::boolean};
+          for (const char* kind : {"sum", "prod", "max", "min"})
+            for (const Shape& axes : {Shape{0}, Shape{2}, Shape{1}, Shape{0, 2}, Shape{0, 1, 2}})
+              samples.push_back({{x}, {{"kind", std::string(kind)}, {"axes", axes}}});
+          for (const char* kind : {"and", "or"})
+            samples.push_back({{b}, {{"kind", std::string(kind)}, {"axes", Shape{1}}}});
+          return samples;
+        });
+Array lax::reduce_sum(Operand operand, std::span<const int> axes) {
+  return reduce("sum", operand, axes);
+}
+Array lax::reduce_prod(Operand operand, std::span<const int> axes) {
+  return reduce("prod", operand, axes);
+}
+Array lax::reduce_max(Operand operand, std::span<const int> axes) {
+  return reduce("max", operand, axes);
+}
+Array lax::reduce_min(Operand operand, std::span<const int> axes) {
+  return reduce("min", operand, axes);
+}
+Array lax::reduce_and(Operand operand, std::span<const int> axes) {
+  return reduce("and", operand, axes);
+}
+Array lax::reduce_or(Operand operand, std::span<const int> axes) {
+  return reduce("or", operand, axes);
+}
+
+}  // namespace plait

@@ -1,0 +1,37 @@
+// The order of reductions, for backends that fuse them with other equations: see NOTE: [reduction
+// order].
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/base/dtype.h>
+#include <plait/base/shape.h>
+
+#include <span>
+
+#include <string>
+#include <vector>
+
+namespace plait {
+
+// A stage of a reduction: reduces the middle axis of elements [outer, n, inner].
+struct ReductionStage {
+  static constexpr std::int64_t row_block = 1024, column_block = 64;
+  std::int64_t outer = 1, n = 1, inner = 1;
+  // Whether the elements of one result are contiguous and summed together, or rows of results are
+  // summed in turn.
+  bool is_by_rows() const { return inner < 8; }
+  std::int64_t block() const { return is_by_rows() ? row_block : column_block; }
+  std::int64_t num_blocks() const { return n <= block() ? 1 : (n + block() - 1) / block(); }
+};
+
+// The stages of a reduction, in order; at least one. axes are increasing.
+using ReductionStages = InlineVector<ReductionStage, 3>;
+ReductionStages reduction_stages(const Sizes64& shape, std::span<const int> axes);
+
+// Completes a reduction whose first stage has partial results by block. They have the operand's
+// dtype, float32 for 16-bit floats, and the layout [outer, inner, blocks] where the stage is by
+// rows, else [outer, blocks, inner].
+void finish_reduction(const std::string& kind, DType dtype, std::span<const ReductionStage> stages,
+                      const void* numbers, void* out);
+
+}  // namespace plait

@@ -1,0 +1,55 @@
+// Plans: the steps of an executable, and the place of every value in memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/ir/jaxpr.h>
+#include <plait/run/executable.h>
+#include <plait/run/kernel.h>
+
+#include <functional>
+#include <optional>
+
+namespace plait::compile_passes {
+
+// A view of a segment: memory that is known only when the program is called.
+struct PlannedView {
+  enum class Segment { arena, input, output, constant } segment = Segment::arena;
+  int index = 0;  // of the input, output or constant
+  std::int64_t byte_offset = 0;
+  View view;  // data: null
+};
+
+struct Step {
+  std::unique_ptr<Kernel> kernel;
+  std::string_view backend;
+  std::vector<PlannedView> inputs, outputs;
+  std::int64_t scratch_offset = 0;  // in the arena
+  Jaxpr program;                    // its equations, with their lines
+  // For explain: the equations, the answers of other backends, and the programs that the step
+  // holds.
+  struct Body {
+    std::string label;
+    std::function<std::shared_ptr<const Executable>()> executable;
+  };
+  std::string names, refusals;
+  std::vector<Body> bodies;
+};
+
+// Memory that is allocated for a result; several results may be views of it.
+struct OutputStorage {
+  std::int64_t bytes = 0;
+  bool is_stack = false;
+  std::optional<int> donor;  // an input whose memory it may reuse, when its owner is unique
+};
+
+struct Plan {
+  std::vector<Aval> inputs, outputs;
+  std::vector<Step> steps;
+  std::vector<OutputStorage> storages;
+  std::vector<PlannedView> results;  // segments input, output or constant
+  std::vector<Buffer> constants;     // literals that kernels or callers read as memory
+  std::int64_t arena_bytes = 0;
+  std::vector<std::int64_t> arena_stacks;  // offsets of stack handles, whose memory is never shared
+};
+
+}  // namespace plait::compile_passes

@@ -1,0 +1,365 @@
+// Arrays and the rest of the world: the buffer protocol, __array__, and DLPack both ways without
+// copies.
+//
+// Memory is given out read-only. What comes in by DLPack is shared: its owner must not write to it.
+// SPDX-License-Identifier: Apache-2.0
+#include "array/array.h"
+
+#include <plait/transforms/jvp_interpreter.h>
+
+namespace plait::python {
+namespace {
+
+// The C structures of DLPack (github.com/dmlc/dlpack), versions 0 and 1.
+struct DLDevice {
+  std::int32_t device_type, device_id;
+};
+struct DLDataType {
+  std::uint8_t code, bits;
+  std::uint16_t lanes;
+};
+struct DLTensor {
+  void* data;
+  DLDevice device;
+  std::int32_t ndim;
+  DLDataType dtype;
+  std::int64_t* shape;
+  std::int64_t* strides;
+  std::uint64_t byte_offset;
+};
+struct DLManagedTensor {
+  DLTensor tensor;
+  void* owner;
+  void (*deleter)(DLManagedTensor*);
+};
+struct DLManagedTensorVersioned {
+  std::uint32_t major, minor;
+  void* owner;
+  void (*deleter)(DLManagedTensorVersioned*);
+  std::uint64_t flags;
+  DLTensor tensor;
+};
+constexpr std::int32_t cpu_device = 1, cuda_host_device = 3;
+constexpr std::uint64_t read_only_flag = 1, copied_flag = 2;
+enum Code : std::uint8_t {
+  int_code = 0,
+  uint_code = 1,
+  float_code = 2,
+  bfloat_code = 4,
+  complex_code = 5,
+  bool_code = 6
+};
+
+DLDataType type_code(DType dtype) {
+  Code code = float_code;
+  if (dtype == DType::bool_)
+    code = bool_code;
+  else if (dtype == DType::bfloat16)
+    code = bfloat_code;
+  else if (is_signed_integer(dtype))
+    code = int_code;
+  else if (is_unsigned_integer(dtype))
+    code = uint_code;
+  else if (is_complex(dtype))
+    code = complex_code;
+  return {code, std::uint8_t(size_of(dtype) * 8), 1};
+}
+
+std::optional<DType> dtype_of_code(DLDataType type) {
+  if (type.lanes != 1) return std::nullopt;
+  for (int i = 0; i < num_dtypes; ++i) {
+    const DLDataType here = type_code(DType(i));
+    if (here.code == type.code && here.bits == type.bits) return DType(i);
+  }
+  return std::nullopt;
+}
+
+template <class Managed>
+struct Export {
+  Buffer buffer;
+  Sizes64 shape, strides;
+  Managed managed;
+};
+
+template <class Managed>
+Managed* make_export(const Buffer& buffer, bool copied) {
+  auto* made = new Export<Managed>{buffer, buffer.shape(), buffer.strides(), {}};
+  made->managed.tensor = {buffer.view().data,
+                          {cpu_device, 0},
+                          std::int32_t(made->shape.size()),
+                          type_code(buffer.dtype()),
+                          made->shape.begin(),
+                          made->strides.begin(),
+                          0};
+  made->managed.owner = made;
+  made->managed.deleter = [](Managed* self) { delete static_cast<Export<Managed>*>(self->owner); };
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
+    made->managed.major = 1;
+    made->managed.minor = 0;
+    made->managed.flags = copied ? copied_flag : read_only_flag;
+  }
+  return &made->managed;
+}
+
+template <class Managed>
+void destroy_capsule(PyObject* capsule) {
+  constexpr const char* name =
+      std::is_same_v<Managed, DLManagedTensor> ? "dltensor" : "dltensor_versioned";
+  if (!PyCapsule_IsValid(capsule, name)) return;  // taken over
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+  managed->deleter(managed);
+}
+
+// Refuses invalid tensors before their memory is read.
+void check_layout(const DLTensor& tensor, std::int64_t itemsize) {
+  auto fail = [](const std::string& what) {
+    throw ValueError("from_dlpack: " + what, "report this to the library that made the tensor");
+  };
+  if (tensor.ndim < 0 || tensor.ndim > 64)
+    fail("a tensor of " + std::to_string(tensor.ndim) + " axes");
+  if (tensor.ndim > 0 && !tensor.shape) fail("a tensor without sizes");
+  std::int64_t bytes = itemsize;
+  bool overflows = false, empty = false;
+  for (int i = 0; i < tensor.ndim; ++i) {
+    const std::int64_t size = tensor.shape[i];
+    if (size < 0) fail("axis " + std::to_string(i) + " has size " + std::to_string(size));
+    empty |= size == 0;
+    overflows |= size > 0 && __builtin_mul_overflow(bytes, size, &bytes);
+    std::int64_t reach = 0;
+    overflows |= tensor.strides && (__builtin_mul_overflow(tensor.strides[i], size, &reach) ||
+                                    __builtin_mul_overflow(reach, itemsize, &reach));
+  }
+  if (overflows) fail("a tensor whose elements do not fit into memory");
+  if (!empty && !tensor.data) fail("a tensor without memory");
+  const auto address = reinterpret_cast<std::uintptr_t>(tensor.data) + tensor.byte_offset;
+  if (!empty && address % std::uintptr_t(std::min<std::int64_t>(itemsize, 8)) != 0)
+    throw ValueError("from_dlpack: the memory is not aligned to its elements",
+                     "copy the array first");
+}
+
+template <class Managed>
+Array take_over(PyObject* capsule, const char* name, const char* used) {
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>)
+    if (managed->major != 1)
+      throw BackendError("from_dlpack: the tensor follows DLPack " + std::to_string(managed->major),
+                         "make it with DLPack 1 or older");
+  const DLTensor& tensor = managed->tensor;
+  if (tensor.device.device_type != cpu_device && tensor.device.device_type != cuda_host_device)
+    throw BackendError("from_dlpack: the memory is on a device of kind " +
+                           std::to_string(tensor.device.device_type),
+                       "copy it to the CPU first");
+  const std::optional<DType> dtype = dtype_of_code(tensor.dtype);
+  if (!dtype)
+    throw DtypeError("from_dlpack: elements of code " + std::to_string(tensor.dtype.code) +
+                         " and " + std::to_string(tensor.dtype.bits) + " bits",
+                     "convert them first");
+  View view{static_cast<char*>(tensor.data) + tensor.byte_offset, *dtype, {}, {}};
+  check_layout(tensor, size_of(*dtype));
+  for (int i = 0; i < tensor.ndim; ++i) view.shape.push_back(tensor.shape[i]);
+  if (tensor.strides)
+    for (int i = 0; i < tensor.ndim; ++i) view.strides.push_back(tensor.strides[i]);
+  else
+    view.strides = dense_strides(view.shape);
+  PyCapsule_SetName(capsule, used);
+  const std::size_t bytes = num_elements(view.shape) * size_of(*dtype);
+  auto release = [managed] {
+    if (!managed->deleter || !Py_IsInitialized()) return;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    managed->deleter(managed);
+    PyGILState_Release(state);
+  };
+  return Array(Buffer(Storage::foreign(view.data, bytes, release), view));
+}
+
+// The named arguments of a METH_FASTCALL|METH_KEYWORDS method.
+template <class Visit>
+void each_keyword(PyObject* const* arguments, Py_ssize_t count, PyObject* names, Visit&& visit) {
+  for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
+    visit(utf8_of(PyTuple_GET_ITEM(names, i)), arguments[count + i]);
+}
+
+const char* format_of(DType dtype) {
+  static constexpr const char* formats[] = {"?", "b", "h",     "i", "q", "B",  "H", "I",
+                                            "Q", "e", nullptr, "f", "d", "Zf", "Zd"};
+  return formats[int(dtype)];
+}
+
+bool is_of_running_trace(const Array& array) {
+  for (const Trace* trace = Trace::current(); trace; trace = trace->parent())
+    if (trace->owns(array)) return true;
+  return false;
+}
+
+// The array that another library asks for. TracerError where it is traced, or where the library
+// would lose its derivative.
+const Array& exported(PyObject* self) {
+  const Array& array = read_by_python(array_of(self));
+  if (carries_tangent(array))
+    throw TracerError("an array of type " + array.aval().to_string() +
+                          ", whose derivative is being taken, was given to NumPy or another "
+                          "library, which would lose the derivative",
+                      "use the function of plait.numpy, host_call with a rule, or "
+                      "plait.stop_gradient(x) where the value alone is meant");
+  if (!array.is_concrete() && !array.known_buffer()) {
+    try {
+      array.buffer();
+    } catch (const TracerError& error) {
+      if (!is_of_running_trace(array)) throw;  // it says why
+      throw TracerError("a traced array was given to NumPy or another library: " + error.problem(),
+                        "use the function of plait.numpy, plait.host_call, or plait.script on the "
+                        "function; or keep this code outside");
+    }
+  }
+  return array;
+}
+
+struct BufferExport {
+  Buffer buffer;
+  Py_ssize_t shape[64], strides[64];
+};
+
+}  // namespace
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  view->obj = nullptr;
+  if (flags & PyBUF_WRITABLE) {
+    PyErr_SetString(PyExc_BufferError, "plait arrays are read-only");
+    return -1;
+  }
+  return guarded_int([&]() -> int {
+    const Array& array = exported(self);
+    auto made = std::make_unique<BufferExport>();
+    if (array.ndim() > int(std::size(made->shape))) {
+      PyErr_SetString(PyExc_BufferError, "an array of more than 64 axes");
+      return -1;
+    }
+    made->buffer = array.buffer();
+    const bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
+    const bool contiguous = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS;
+    if (!strided || contiguous) made->buffer = made->buffer.dense();
+    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && array.ndim() > 1) {
+      PyErr_SetString(PyExc_BufferError, "the array is not in Fortran order");
+      return -1;
+    }
+    const Buffer& buffer = made->buffer;
+    const char* format = format_of(buffer.dtype());
+    if ((flags & PyBUF_FORMAT) && !format) {
+      PyErr_SetString(PyExc_BufferError, "the buffer protocol has no format for bfloat16");
+      return -1;
+    }
+    const std::int64_t size = size_of(buffer.dtype());
+    for (std::size_t i = 0; i < buffer.shape().size(); ++i) {
+      made->shape[i] = buffer.shape()[i];
+      made->strides[i] = buffer.strides()[i] * size;
+    }
+    view->buf = buffer.view().data;  // readonly
+    view->len = buffer.bytes();
+    view->itemsize = size;
+    view->readonly = 1;
+    view->format = (flags & PyBUF_FORMAT) ? const_cast<char*>(format) : nullptr;
+    view->ndim = int(buffer.shape().size());
+    view->shape = (flags & PyBUF_ND) ? made->shape : nullptr;
+    view->strides = strided ? made->strides : nullptr;
+    view->suboffsets = nullptr;
+    view->internal = made.release();
+    view->obj = Py_NewRef(self);
+    return 0;
+  });
+}
+
+void release_buffer(PyObject*, Py_buffer* view) {
+  delete static_cast<BufferExport*>(view->internal);
+}
+
+PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                       PyObject* names) {
+  return guarded([&] {
+    py::object dtype = count > 0 ? borrowed(arguments[0]) : py::none(), copy = py::none();
+    each_keyword(arguments, count, names, [&](const std::string& name, PyObject* value) {
+      (name == "dtype" ? dtype : copy) = borrowed(value);
+    });
+    py::object array = to_numpy(exported(self));
+    if (!dtype.is_none() &&
+        !py::object(array.attr("dtype")).equal(py::module_::import("numpy").attr("dtype")(dtype))) {
+      if (copy.is(py::bool_(false)))
+        throw ValueError("__array__: a conversion of dtype needs a copy", "leave out copy=False");
+      array = array.attr("astype")(dtype);
+    } else if (copy.is(py::bool_(true))) {
+      array = array.attr("copy")();
+    }
+    return array.release().ptr();
+  });
+}
+
+PyObject* to_dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    bool versioned = false, copied = false;
+    Buffer buffer = exported(self).buffer();
+    each_keyword(arguments, count, names, [&](const std::string& name, PyObject* value) {
+      if (value == Py_None) return;
+      if (name == "max_version")
+        versioned = borrowed(value) >= py::make_tuple(1);
+      else if (name == "copy")
+        copied = value == Py_True;
+      else if (name == "dl_device" && !borrowed(value).equal(py::make_tuple(int(cpu_device), 0)))
+        throw BackendError(
+            "__dlpack__: the memory is on the CPU, and " + text_of(value) + " is another device",
+            "ask for the device (1, 0)");
+      else if (name == "stream")
+        throw ValueError("__dlpack__: memory of the CPU has no stream", "leave stream out");
+    });
+    if (copied) buffer = Buffer::copy_of(buffer.view());
+    if (versioned)
+      return PyCapsule_New(make_export<DLManagedTensorVersioned>(buffer, copied),
+                           "dltensor_versioned", destroy_capsule<DLManagedTensorVersioned>);
+    return PyCapsule_New(make_export<DLManagedTensor>(buffer, copied), "dltensor",
+                         destroy_capsule<DLManagedTensor>);
+  });
+}
+
+PyObject* dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", int(cpu_device), 0); }
+
+void add_interchange(py::module_& module) {
+  module.def("carries_tangent", [](py::object object) {
+    return is_array(object.ptr()) && carries_tangent(array_of(object.ptr()));
+  });
+  module.def(
+      "from_dlpack",
+      [](py::object object, py::object device, py::object copy) {
+        if (!device.is_none() && !device.equal(py::str("cpu")) &&
+            !device.equal(py::make_tuple(int(cpu_device), 0)))
+          throw BackendError("from_dlpack: there is no device " + text_of(device.ptr()),
+                             "leave it out, or give 'cpu'");
+        py::object capsule = object;
+        if (is_array(object.ptr())) return object;
+        if (!PyCapsule_CheckExact(object.ptr())) {
+          if (!py::hasattr(object, "__dlpack__"))
+            throw DtypeError("from_dlpack: " + text_of(object.ptr()) + " of type " +
+                                 type_name_of(object.ptr()) + " has no __dlpack__",
+                             "pass an array of a library that has DLPack");
+          try {
+            capsule = object.attr("__dlpack__")(py::arg("max_version") = py::make_tuple(1, 0));
+          } catch (py::error_already_set& error) {
+            if (!error.matches(PyExc_TypeError)) throw;
+            capsule = object.attr("__dlpack__")();
+          }
+        }
+        Array array;
+        if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned"))
+          array = take_over<DLManagedTensorVersioned>(capsule.ptr(), "dltensor_versioned",
+                                                      "used_dltensor_versioned");
+        else if (PyCapsule_IsValid(capsule.ptr(), "dltensor"))
+          array = take_over<DLManagedTensor>(capsule.ptr(), "dltensor", "used_dltensor");
+        else
+          throw DtypeError("from_dlpack: the capsule was used before, or holds no tensor",
+                           "a capsule can be taken over once");
+        if (copy.is(py::bool_(true))) array = Array(Buffer::copy_of(array.buffer().view()));
+        return to_python(array);
+      },
+      "An array that shares the memory of another library's array, which must not be written to "
+      "from then on.",
+      py::arg("x"), py::kw_only(), py::arg("device") = py::none(), py::arg("copy") = py::none());
+}
+
+}  // namespace plait::python

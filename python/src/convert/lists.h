@@ -1,0 +1,15 @@
+// Conversions of numbers and lists to arrays for a purpose: a given dtype, or an index.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "bindings.h"
+
+namespace plait::python {
+
+// to_array with a given dtype. The numbers of a list are converted to it directly, not by way of
+// the default dtype. ValueError where an integer of Python does not fit.
+Array to_array_of(PyObject* object, DType dtype, const Role& role = {});
+// to_array of an index: lists of integers have 64 bits.
+Array to_index(PyObject* object);
+
+}  // namespace plait::python

@@ -1,0 +1,113 @@
+// What a jitted function keeps: entries, each for one signature. signature.cpp makes and describes
+// them; jit_call.cpp matches calls against them and runs them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "captures.h"
+#include "outputs.h"
+
+#include <plait/compile/sized.h>
+#include <plait/transforms/trace_store.h>
+
+namespace plait::python {
+
+struct ArgumentKey {
+  bool is_static = false;
+  py::object value;   // of a static argument
+  TreeDef structure;  // of others
+};
+struct LeafKey {
+  std::optional<Aval> aval;  // of an array or number; with named sizes where specs say so
+  py::object value;          // of a leaf that is neither: part of the key
+  bool is_donated = false;
+};
+
+// The program for inputs of these avals, and its executable, made at the first call outside traces.
+// Without named sizes an entry has one instance.
+struct Instance {
+  std::vector<Aval> avals;
+  Jaxpr jaxpr;
+  std::shared_ptr<const Executable> executable;
+  bool releases_gil = false;
+  std::optional<SizedProgram::Instance> sized;  // with named sizes
+  bool keeps_outputs = false;                   // writes to the spare arrays of outputs
+  bool calls_host = false;                      // host functions may keep their arguments
+  SpareOutputs outputs;
+};
+
+struct JitEntry {
+  std::size_t num_positional = 0;
+  std::vector<py::object> names;  // of keyword arguments, sorted
+  std::vector<ArgumentKey> arguments;
+  std::vector<LeafKey> leaves;
+
+  Jaxpr jaxpr;
+  std::shared_ptr<SizedProgram> sized;  // with named sizes
+  Captures captures;
+  TreeDef outputs;
+  std::vector<bool> donated;                         // by input of the jaxpr; empty when none is
+  std::vector<std::shared_ptr<Instance>> instances;  // the one used last comes first
+  std::int64_t hits = 0;
+
+  std::string to_string() const;  // "(x: f32[3], n=4)"
+  int visit(visitproc visit, void* arg) const;
+};
+
+// What a call hands to its program: arguments, then captured arrays. owners are the Python arrays
+// whose memory is given away, null for others; empty when there are none.
+struct JitInputs {
+  Arrays arrays;
+  std::vector<py::object> owners;
+  BorrowedMemory borrowed;
+};
+
+// The arguments of a call: values of positional, then of keyword arguments in order of name.
+struct JitCall {
+  std::size_t num_positional = 0;
+  InlineVector<PyObject*, 8> values, names;
+};
+
+// The GIL guards what a jitted function keeps. Comparing a call with an entry may run the user's
+// code, which may let another thread in, or call the same function.
+struct HeldGil {
+  void lock() {}
+  void unlock() {}
+};
+
+struct JitState {
+  py::object function;
+  std::string name;
+  std::vector<std::int64_t> static_argnums;
+  std::vector<py::object> static_argnames;
+  std::vector<std::int64_t> donate_argnums;
+  std::vector<py::object> donate_argnames;
+  bool waits = false;                   // for generated loops
+  py::object specs;                     // a tuple, one for each argument; null without named sizes
+  SizeOptions options;                  // of named sizes
+  std::vector<std::string> parameters;  // names of positional parameters, where known
+  TraceStore<JitEntry, HeldGil> traces;
+  std::int64_t hits = 0, misses = 0;
+  std::string last_miss;
+
+  bool is_static(const JitCall& call, std::size_t index) const;
+  bool is_donated(const JitCall& call, std::size_t index) const;
+  py::object spec_of(const JitCall& call, std::size_t index) const;  // None when there is none
+  std::string argument_name(const JitCall& call, std::size_t index) const;
+  // What messages call an input of an entry's jaxpr: "argument p['w']".
+  std::string input_name(const JitEntry& entry, std::size_t input) const;
+};
+
+// Traces the function for this call; keeps says whether the entry is good for later calls.
+std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool& keeps);
+// The entry for a call, traced when there is none, and its inputs.
+std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitInputs& inputs);
+// The entry's program for these inputs. ShapeError when sizes of one name disagree.
+std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
+                                        const Arrays& arrays);
+std::shared_ptr<const Executable> compile_for(const JitState& state, const JitEntry& entry,
+                                              const Instance& instance);
+PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs);
+// Why no entry fits, compared with the entry used last.
+std::string explain_miss(const JitState& state, const JitCall& call);
+
+}  // namespace plait::python

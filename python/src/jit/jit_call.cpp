@@ -1,0 +1,264 @@
+// Calls of jitted functions: matching a call against entries, and running an entry's program.
+//
+// A call is matched against the entries of a TraceStore, of which the one used last comes first;
+// nothing is allocated for a signature on the way. With no trace around and concrete inputs the
+// executable runs directly, else the jaxpr is applied as one `call` equation. The GIL is released
+// where the work is worth it.
+// SPDX-License-Identifier: Apache-2.0
+#include "array/views.h"
+#include "jit.h"
+
+#include <plait/trace/concrete.h>
+#include <plait/trace/donated.h>
+#include <plait/trace/fits.h>
+#include <plait/trace/wait.h>
+#include <plait/transforms/tape_nodes.h>
+#include <plait/transforms/transforms.h>
+
+#include <algorithm>
+
+namespace plait::python {
+
+namespace {
+
+// A program that is traced or recorded keeps its inputs; one that runs now only reads them.
+bool may_borrow() { return !Trace::current() && !conversions; }
+
+// Whether a leaf matches this key. If it is an array, it is added to the inputs.
+bool match_leaf(const LeafKey& key, PyObject* leaf, bool donates, JitInputs& inputs) {
+  if (is_array(leaf)) {
+    const Array& array = array_of(leaf);
+    if (!key.aval || !fits(*key.aval, array.aval())) return false;
+    inputs.arrays.push_back(array);
+    if (donates) inputs.owners.push_back(key.is_donated ? borrowed(leaf) : py::object());
+    return true;
+  }
+  if (!key.aval) return !is_array_like(leaf) && same_static(key.value.ptr(), leaf);
+  if (PyFloat_CheckExact(leaf)) {
+    if (key.aval->dtype != DType::float64 || !key.aval->weak || key.aval->rank() != 0) return false;
+  } else if (PyLong_CheckExact(leaf)) {
+    if (key.aval->dtype != DType::int64 || !key.aval->weak || key.aval->rank() != 0) return false;
+  } else if (!is_array_like(leaf)) {
+    return false;
+  }
+  std::optional<Array> array;
+  if (is_numpy_array(leaf) && may_borrow()) array = inputs.borrowed.read(leaf);
+  if (!array) array = to_array(leaf, {"jit"});
+  if (!fits(*key.aval, array->aval())) return false;
+  inputs.arrays.push_back(std::move(*array));
+  if (donates) inputs.owners.emplace_back();
+  return true;
+}
+
+bool match_arguments(const JitEntry& entry, const JitCall& call, JitInputs& inputs) {
+  if (entry.num_positional != call.num_positional || entry.names.size() != call.names.size())
+    return false;
+  for (std::size_t i = 0; i < call.names.size(); ++i)
+    if (entry.names[i].ptr() != call.names[i] &&
+        PyUnicode_Compare(entry.names[i].ptr(), call.names[i]) != 0)
+      return false;
+  inputs.arrays.clear();
+  inputs.arrays.reserve(entry.leaves.size() + entry.captures.arrays.size());
+  inputs.owners.clear();
+  inputs.borrowed.clear();
+  const bool donates = !entry.donated.empty();
+  if (donates) inputs.owners.reserve(entry.leaves.size());
+  std::size_t leaf = 0;
+  std::vector<PyObject*> leaves;
+  std::vector<py::object> keep;
+  for (std::size_t i = 0; i < call.values.size(); ++i) {
+    const ArgumentKey& key = entry.arguments[i];
+    PyObject* value = call.values[i];
+    if (key.is_static) {
+      if (!same_static(key.value.ptr(), value)) return false;
+      continue;
+    }
+    if (is_array(value)) {
+      if (key.structure.kind() != TreeDef::Kind::leaf ||
+          !match_leaf(entry.leaves[leaf++], value, donates, inputs))
+        return false;
+      continue;
+    }
+    leaves.clear();
+    leaves.reserve(std::size_t(key.structure.num_leaves()));
+    if (!flatten_as(key.structure, value, leaves, keep)) return false;
+    for (PyObject* object : leaves)
+      if (!match_leaf(entry.leaves[leaf++], object, donates, inputs)) return false;
+  }
+  return true;
+}
+
+// Adds the captured arrays of an entry just made, and drops the references to those that later
+// calls read again from the user's objects.
+void take_captured(JitEntry& entry, Arrays& arrays) {
+  for (Captured& item : entry.captures.arrays) {
+    arrays.push_back(item.value);
+    if (!item.places.empty()) item.value = Array();
+  }
+}
+
+PyObject* to_result(const JitEntry& entry, Arrays results) {
+  if (entry.outputs.kind() == TreeDef::Kind::leaf) return wrap(std::move(results[0]));
+  return unflatten_arrays(entry.outputs, std::move(results)).release().ptr();
+}
+
+const Buffer& buffer_of(const Array& array) {
+  return static_cast<const ConcreteNode*>(array.node())->buffer;
+}
+
+void make_executable(const JitState& state, const JitEntry& entry, Instance& instance) {
+  instance.executable = without_gil([&] { return compile_for(state, entry, instance); });
+  // Where the GIL is released, the call takes much longer than allocating its outputs.
+  instance.keeps_outputs =
+      !instance.releases_gil && SpareOutputs::can_keep(instance.executable->outputs());
+}
+
+// Takes donated arrays from their Python objects, which cannot be used from then on. Views of them
+// keep their values.
+void take_donated(const JitState& state, const JitInputs& inputs) {
+  if (inputs.owners.empty()) return;
+  const SourceScope line(Source::current());  // of what is left of each
+  for (const py::object& owner : inputs.owners)
+    if (owner && array_of(owner.ptr()).is_concrete()) {
+      auto* handle = reinterpret_cast<ArrayObject*>(owner.ptr());
+      show_views(handle);
+      if (handle->view) forget_view(handle);
+      donate(handle->array, state.name);
+    }
+}
+
+// The buffers of donated arrays to which something else still refers: another object, a captured
+// array, NumPy. The second reference keeps the executable from writing to them.
+std::vector<Buffer> shared_donations(const JitInputs& inputs) {
+  std::vector<Buffer> shared;
+  for (std::size_t i = 0; i < inputs.owners.size(); ++i)
+    if (inputs.owners[i] && !DonatedNode::is_unique(*inputs.arrays[i].node()))
+      shared.push_back(buffer_of(inputs.arrays[i]));
+  return shared;
+}
+
+Arrays run_into_kept(const JitState& state, const JitInputs& inputs, Instance& instance,
+                     const Executable& executable, std::span<const Buffer* const> buffers) {
+  Arrays results = instance.outputs.take(executable.outputs());
+  take_donated(state, inputs);
+  std::vector<const Buffer*> outputs;
+  outputs.reserve(results.size());
+  for (const Array& result : results) outputs.push_back(&buffer_of(result));
+  executable.run_into(buffers, outputs);
+  return results;
+}
+
+Arrays run_executable(const JitState& state, const JitInputs& inputs, const Instance& instance,
+                      const Executable& executable, std::span<const Buffer* const> buffers) {
+  take_donated(state, inputs);
+  const std::vector<Buffer> shared = shared_donations(inputs);
+  const std::vector<Aval>& avals = executable.outputs();
+  std::vector<Buffer> outputs(avals.size());
+  if (instance.releases_gil) {
+    without_gil([&] { executable.run(buffers, outputs); });
+  } else {
+    executable.run(buffers, outputs);
+  }
+  Arrays results;
+  results.reserve(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    results.push_back(make_concrete(avals[i], std::move(outputs[i])));
+  return results;
+}
+
+}  // namespace
+
+std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
+                                        const Arrays& arrays) {
+  if (entry.jaxpr->sizes.empty()) {
+    if (entry.instances.empty()) {
+      entry.instances.push_back(std::make_shared<Instance>());
+      entry.instances[0]->jaxpr = entry.jaxpr;
+      entry.instances[0]->releases_gil = is_worth_releasing_gil(entry.jaxpr);
+      entry.instances[0]->calls_host = holds_callable(entry.jaxpr);
+    }
+    return entry.instances[0];
+  }
+  auto& instances = entry.instances;
+  for (auto place = instances.begin(); place != instances.end(); ++place)
+    if (std::equal(arrays.begin(), arrays.end(), (*place)->avals.begin(),
+                   [](const Array& array, const Aval& aval) { return array.aval() == aval; })) {
+      std::rotate(instances.begin(), place, place + 1);
+      return instances[0];
+    }
+  TransformScope scope("jit", state.name);
+  ArgumentNames names([&](std::size_t input) { return state.input_name(entry, input); });
+  auto made = std::make_shared<Instance>();
+  made->avals = avals_of(arrays);
+  made->sized = entry.sized->instance_for(made->avals);
+  made->jaxpr = made->sized->program;
+  made->releases_gil = is_worth_releasing_gil(made->jaxpr);
+  made->calls_host = holds_callable(made->jaxpr);
+  if (instances.size() >= state.options.executables) instances.pop_back();
+  instances.insert(instances.begin(), made);
+  return made;
+}
+
+std::shared_ptr<const Executable> compile_for(const JitState& state, const JitEntry& entry,
+                                              const Instance& instance) {
+  std::optional<Waiting> waiting;
+  if (state.waits) waiting.emplace();
+  // Padded inputs are copies, so nothing is donated.
+  const bool is_padded = instance.sized && !instance.sized->padded.empty();
+  return compile(instance.jaxpr,
+                 CompileOptions{.donate = is_padded ? std::vector<bool>() : entry.donated});
+}
+
+PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
+  const bool direct = !Trace::current() && !(may_record() && is_recorded(inputs.arrays)) &&
+                      std::all_of(inputs.arrays.begin(), inputs.arrays.end(),
+                                  [](const Array& array) { return array.is_concrete(); });
+  const std::shared_ptr<Instance> instance = find_instance(state, entry, inputs.arrays);
+  // A trace, the tape or a host function may keep its inputs longer than the call.
+  if (!direct || instance->calls_host) inputs.borrowed.copy_all(inputs.arrays);
+  const bool is_padded = instance->sized && !instance->sized->padded.empty();
+  Arrays padded;
+  if (is_padded) padded = entry.sized->pad(*instance->sized, inputs.arrays);
+  const Arrays& arrays = is_padded ? padded : inputs.arrays;
+  auto cut = [&](Arrays results) {
+    return is_padded ? entry.sized->cut(*instance->sized, std::move(results)) : results;
+  };
+  if (!direct) return to_result(entry, cut(flat::call(instance->jaxpr, arrays, state.name)));
+  if (!instance->executable) make_executable(state, entry, *instance);
+  const std::shared_ptr<const Executable> executable = instance->executable;
+  std::vector<const Buffer*> buffers;
+  buffers.reserve(arrays.size());
+  for (const Array& array : arrays) buffers.push_back(&buffer_of(array));
+  Arrays results = instance->keeps_outputs
+                       ? run_into_kept(state, inputs, *instance, *executable, buffers)
+                       : run_executable(state, inputs, *instance, *executable, buffers);
+  inputs.borrowed.copy_all(results);
+  return to_result(entry, cut(std::move(results)));
+}
+
+std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitInputs& inputs) {
+  auto fits = [&](const JitEntry& entry) {
+    return match_arguments(entry, call, inputs) &&
+           entry.captures.match(inputs.arrays, may_borrow() ? &inputs.borrowed : nullptr);
+  };
+  if (const auto entry = state.traces.find(fits)) {
+    ++state.hits;
+    ++entry->hits;
+    return entry;
+  }
+  ++state.misses;
+  state.last_miss = explain_miss(state, call);
+  bool keeps = false;
+  const std::shared_ptr<JitEntry> made = make_entry(state, call, keeps);
+  JitInputs own;
+  if (!match_arguments(*made, call, own))
+    throw InternalError("jit: the entry just made does not fit its call");
+  const std::shared_ptr<JitEntry> entry = keeps ? state.traces.add(made, fits) : made;
+  if (entry == made) {
+    take_captured(*made, own.arrays);
+    inputs = std::move(own);
+  }
+  return entry;
+}
+
+}  // namespace plait::python

@@ -1,0 +1,33 @@
+// Classes of containers: what pytree.cpp and pytree_module.cpp share.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "bindings.h"
+
+#include <unordered_map>
+
+namespace plait::python {
+
+// A user's class of containers: the functions given to register_pytree_node.
+struct Registration {
+  py::object type, flatten, unflatten, flatten_with_keys;
+};
+std::unordered_map<PyTypeObject*, Registration>& registry();
+
+// The keys of a dict: in the order of leaves, and, as a dict of None, as they were written.
+struct DictKeys {
+  py::object sorted, prototype;
+};
+// The fields of a dataclass: those that hold children, and the values of static ones.
+struct Fields {
+  py::object names, static_names, static_values;
+};
+
+bool is_namedtuple(PyObject* object);
+PyObject* dataclass_fields(PyObject* object);  // borrowed; null for what is no dataclass
+// Which fields of a dataclass are children and which are static, by metadata.
+const Fields& fields_of(PyObject* object);
+
+bool is_true(const py::object& answer);
+
+}  // namespace plait::python
