@@ -74,7 +74,9 @@ TEST_CASE("calls of format 2 become what they meant") {
        "custom_derivative[body=" + body + ", bwd=" + pulled + ", fwd=" + kept +
            ", name='f', num_captured=1]"},
   };
-  for (const auto& [before, after] : changes) {
+  for (const auto& change : changes) {
+    const std::string& before = change.first;
+    const std::string& after = change.second;
     CAPTURE(before);
     CHECK(upgrade_jaxpr(2, program(before)) == program(after));
     CHECK(upgrade_jaxpr(1, program(before)) == program(after));
