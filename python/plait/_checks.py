@@ -6,7 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 import numpy as np
 
 from plait import _plait
-from plait._functions import argument_place, call_place, check_callable, name_of
+from plait._functions import argument_place, call_place, check_callable, composition_of, name_of
 from plait._plait import flatten, unflatten
 
 __all__ = ["check", "first_nan", "grad_check"]
@@ -56,7 +56,7 @@ def first_nan(f, *args, **kwargs):
     from plait._transforms import make_jaxpr
 
     leaves, structure = flatten((args, kwargs))
-    path = _transforms_of(f)
+    path = composition_of(f)
     for index, leaf in enumerate(leaves):
         value = np.asarray(leaf)
         if value.dtype.kind in "fc" and np.isnan(value).any():
@@ -70,19 +70,6 @@ def first_nan(f, *args, **kwargs):
         return None
     text, equation, source, calls, element = found
     return FirstNan(f"{text}\n  while applying {path}", equation, source, [path, *calls], element)
-
-
-def _transforms_of(f):
-    """The text "grad(vmap(loss))" for such a function."""
-    names = []
-    while getattr(f, "__plait_transform__", None) and hasattr(f, "__wrapped__"):
-        names.append(f.__plait_transform__)
-        f = f.__wrapped__
-    if isinstance(f, _plait.JitFunction):
-        inner = getattr(f, "__wrapped__", None)
-        names.append("jit")
-        return "".join(name + "(" for name in names) + _transforms_of(inner) + ")" * len(names)
-    return "".join(name + "(" for name in names) + name_of(f) + ")" * len(names)
 
 
 def grad_check(f, args, modes=("fwd", "rev"), order=1, *, rtol=1e-5, atol=1e-6, most=64):

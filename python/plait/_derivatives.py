@@ -13,6 +13,7 @@ from plait._functions import (
     argument_place,
     check_argnums,
     check_callable,
+    composition_of,
     differentiable,
     is_single,
     name_of,
@@ -83,7 +84,7 @@ def _gradient(transform, fun, argnums, has_aux, holomorphic, allow_int, result):
             return arrays
 
         outputs, gradients = _plait.flat_value_and_grad(
-            scalar, arrays, wrt, transform, name_of(fun), bool(holomorphic), flat.place
+            scalar, arrays, wrt, transform, composition_of(fun), bool(holomorphic), flat.place
         )
         value = unflatten(flat.outputs, outputs[:1])
         if has_aux:
@@ -170,7 +171,7 @@ def jvp(fun, primals, tangents, has_aux=False):
     )
     _, both = flatten((tuple(primals), {}))
     flat = Flat("jvp", fun, both, has_aux)
-    outputs, derivatives = _plait.flat_jvp(flat, arrays, directions, name_of(fun))
+    outputs, derivatives = _plait.flat_jvp(flat, arrays, directions, composition_of(fun))
     n = flat.num_outputs
     value = unflatten(flat.outputs, outputs[:n])
     derivative = unflatten(flat.outputs, _instantiate(derivatives[:n], outputs))
@@ -189,7 +190,7 @@ def vjp(fun, *primals, has_aux=False):
     _, both = flatten((primals, {}))
     flat = Flat("vjp", fun, both, has_aux)
     outputs, jaxpr, _, residuals, linear_inputs, linear_outputs = _plait.flat_linearize(
-        flat, arrays, "vjp", name_of(fun)
+        flat, arrays, "vjp", composition_of(fun)
     )
     n = flat.num_outputs
     pullback = Pullback(
@@ -275,7 +276,7 @@ def linearize(fun, *primals, has_aux=False):
         arrays = to_arrays(leaves, structure, "linearize", argument_place(structure))
     _, both = flatten((primals, {}))
     flat = Flat("linearize", fun, both, has_aux)
-    outputs, jaxpr, push, *_ = _plait.flat_linearize(flat, arrays, "linearize", name_of(fun))
+    outputs, jaxpr, push, *_ = _plait.flat_linearize(flat, arrays, "linearize", composition_of(fun))
     n = flat.num_outputs
     avals = [_plait.aval_of(output) for output in outputs[:n]]
 

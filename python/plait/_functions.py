@@ -39,9 +39,22 @@ def _name_of_lambda(fun):
     return f"<lambda:{code.co_firstlineno}>"
 
 
+def composition_of(fun):
+    """The text "grad(vmap(loss))" for such a function: its transforms and its name."""
+    names = []
+    while True:
+        if isinstance(fun, _plait.JitFunction):
+            names.append("jit")
+        elif getattr(fun, "__plait_transform__", None) and hasattr(fun, "__wrapped__"):
+            names.append(fun.__plait_transform__)
+        else:
+            return "".join(name + "(" for name in names) + name_of(fun) + ")" * len(names)
+        fun = fun.__wrapped__
+
+
 def applying(transform, fun):
     """A context in which errors say that transform is applied to fun: for checks of its arguments."""
-    return _plait.Applying(transform, name_of(fun))
+    return _plait.Applying(transform, composition_of(fun))
 
 
 def check_callable(transform, fun):

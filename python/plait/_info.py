@@ -26,7 +26,7 @@ def info():
     facts["python"] = f"{sys.version.split()[0]} on {platform.machine()}"
     facts["numpy"] = numpy.__version__
     facts.update(_plait.machine_info())
-    variables = ("LOG", "THREADS", "CACHE_DIR", "MAX_ISA", "LLVM", "WAIT")
+    variables = ("LOG", "THREADS", "CACHE_DIR", "MAX_ISA", "LLVM", "WAIT", "BY_SIZE")
     for name in ("PLAIT_" + variable for variable in variables):
         facts[name] = os.environ.get(name, "not set")
     return facts

@@ -15,6 +15,7 @@ from plait._functions import (
     call_place,
     check_argnums,
     check_callable,
+    composition_of,
     integers,
     name_of,
     texts,
@@ -128,7 +129,7 @@ def vmap(
             return dims
 
         outputs = _plait.flat_vmap(
-            flat, arrays, dims, out_dims, axis_size, chunk, name_of(fun), place
+            flat, arrays, dims, out_dims, axis_size, chunk, composition_of(fun), place
         )
         return unflatten(flat.outputs, outputs)
 

@@ -4,6 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import collections
+import re
 
 import numpy as np
 import pytest
@@ -119,3 +120,15 @@ def test_names_of_arguments_in_errors():
     for call, error, message in cases:
         with pytest.raises(error, match=message):
             call()
+
+
+@pytest.mark.parametrize("through_jit", [False, True])
+def test_errors_name_every_transform_of_the_function(through_jit):
+    def loss(w, x):
+        return pnp.sum(w * x)
+
+    gradients = plait.grad(loss)
+    gradients = plait.vmap(plait.jit(gradients) if through_jit else gradients)
+    path = "vmap(jit(grad(loss)))" if through_jit else "vmap(grad(loss))"
+    with pytest.raises(plait.ShapeError, match=re.escape(f"while applying {path}\n")):
+        gradients(pnp.ones((3, 2)), pnp.ones((4, 2)))
