@@ -16,6 +16,7 @@
 
 #include "order.h"
 #include "primitives/cost.h"
+#include "primitives/elementwise/wrapping.h"
 #include "primitives/spelling.h"
 
 namespace plait {
@@ -26,13 +27,13 @@ using Values = Sample::Input::Values;
 struct Sum {
   template <class T>
   static T combine(T a, T b) {
-    return T(a + b);
+    return T(wrapping(a) + wrapping(b));
   }
 };
 struct Product {
   template <class T>
   static T combine(T a, T b) {
-    return T(a * b);
+    return T(wrapping(a) * wrapping(b));
   }
 };
 struct Maximum {  // NaN wins

@@ -12,6 +12,7 @@
 
 #include "primitives/axis.h"
 #include "primitives/cost.h"
+#include "primitives/elementwise/wrapping.h"
 #include "primitives/last_params.h"
 #include "primitives/spelling.h"
 
@@ -49,7 +50,7 @@ struct Sum {
   }
   template <class T>
   static T combine(T a, T b) {
-    return T(a + b);
+    return T(wrapping(a) + wrapping(b));
   }
 };
 struct Product {
@@ -59,7 +60,7 @@ struct Product {
   }
   template <class T>
   static T combine(T a, T b) {
-    return T(a * b);
+    return T(wrapping(a) * wrapping(b));
   }
 };
 struct Maximum {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 
+#include "primitives/elementwise/wrapping.h"
 #include "window_extremes.h"
 
 namespace plait {
@@ -79,16 +80,13 @@ void for_runs(const Pass& p, const Start& start, const Body& body) {
 struct Sum {
   template <class T>
   static T combine(T a, T b) {
-    return T(a + b);
+    return T(wrapping(a) + wrapping(b));
   }
 };
 struct Product {
   template <class T>
   static T combine(T a, T b) {
-    if constexpr (std::is_integral_v<T> && sizeof(T) < 4)
-      return T(std::uint32_t(a) * b);
-    else
-      return T(a * b);
+    return T(wrapping(a) * wrapping(b));
   }
 };
 struct Maximum {  // NaN wins
