@@ -1,6 +1,4 @@
 // The checker of the invariants of every jaxpr, by their numbers in jaxpr.h.
-//
-// Runs on the output of every transform in tests, and in debug builds of users' own transforms.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/ir/abstract.h>
 #include <plait/ir/jaxpr.h>
@@ -16,8 +14,7 @@ struct Checked : Property<bool> {};
   throw InternalError(std::string(invariant) + " is broken: " + what + "\n" + print(jaxpr));
 }
 
-// A binder's weakness may differ from that of the rule only if a caller unified the two; shapes and
-// dtypes must agree.
+// The stated type of an output is the inferred one, its weakness too.
 bool agrees(const Aval& stated, const Aval& inferred) {
   return stated.dtype == inferred.dtype && stated.shape == inferred.shape &&
          stated.weak == inferred.weak;

@@ -26,7 +26,7 @@ Work Work::times(double count) const {
 
 double value_of(Dim size) {
   if (size.is_constant()) return double(size.constant());
-  throw ValueError("work_of: the size " + size.to_string() + " is not known",
+  throw ValueError("the work of a program depends on the size " + size.to_string(),
                    "instantiate the program first: instantiate(jaxpr, {{\"n\", 128}})");
 }
 double elements_of(const Shape& shape) {
@@ -39,12 +39,6 @@ double elements_of(const Aval& aval) { return elements_of(aval.shape); }
 // --- Bodies --------------------------------------------------------------------------------------
 
 namespace {
-
-double count_of(Dim size) {
-  if (size.is_constant()) return double(size.constant());
-  throw ValueError("how often a body runs depends on the size " + size.to_string(),
-                   "instantiate the program first, with a number for each size");
-}
 
 // Of several alternatives, the one with the most arithmetic counts. The cost is known where all
 // cost the same.
@@ -74,7 +68,7 @@ std::vector<BodyRun> bodies_run(const Equation& equation) {
   std::vector<BodyRun> runs;
   for (const Body& body : bodies)
     runs.push_back({body.sizes.empty() ? body.jaxpr : instantiate(body.jaxpr, body.sizes),
-                    count_of(body.times), body.is_known, body.runs == Body::Runs::repeatedly,
+                    value_of(body.times), body.is_known, body.runs == Body::Runs::repeatedly,
                     body.operands});
   std::vector<BodyRun*> alternatives;
   for (std::size_t i = 0; i < runs.size(); ++i)

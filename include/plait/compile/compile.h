@@ -11,8 +11,6 @@ struct CompileOptions {
   // By input: whether an output may reuse its memory, provided that the caller's Buffer is its only
   // owner. The caller must not read such an input again.
   std::vector<bool> donate = {};
-  // Excludes kernels whose bits may differ from those of the eager program.
-  bool exact = false;
   Device device = {};
   // Asked in this order instead of the registered backends; empty means those.
   std::vector<const Backend*> backends = {};

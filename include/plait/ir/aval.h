@@ -8,6 +8,7 @@
 
 namespace plait {
 
+// What is known of a value before it runs: shape, dtype, and whether the dtype is weak.
 //
 // A stack holds one array for each step of a loop whose number of steps is not known: the residuals
 // that reverse mode keeps. shape and dtype are those of one element. A stack of depth 2 holds

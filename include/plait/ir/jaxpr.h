@@ -1,6 +1,6 @@
 // The program form: a jaxpr is a list of equations over typed vars.
 //
-// A jaxpr is closed (it holds no arrays: constants are operands), immutable and checked. Its
+// A jaxpr is closed (it holds no arrays: constants are operands) and immutable. Its
 // equations are in canonical order: depth-first from effectful equations in program order, then
 // from the outputs. The Builder alone establishes this order. C++ does not fix the order in which
 // operands are evaluated, so that two compilers would otherwise trace different programs.
@@ -10,10 +10,11 @@
 //       e:f32[n] = mul c 2.0:f32
 //     in (e,) }
 //
-// Invariants, checked by check():
+// Invariants. check() tests them: tests call it on the output of every transform, ProgramBuilder and
+// Pass on what users make, `plait check` on files.
 //   J1 a var is bound once, before use          J4 output avals = Abstract rule of the inputs
 //   J2 vars and sizes used are bound            J5 literals fit their dtype
-//   J3 primitives are defined                   J6 order is canonical, nothing is dead
+//   J3 primitives are defined                   J6 nothing is dead
 //   J7 orders of sizes that its shapes need are decided, or among its constraints
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -98,7 +99,7 @@ struct JaxprData {
 };
 
 // Collects equations and closes them into a jaxpr: removes dead ones, puts the rest in canonical
-// order, numbers vars in order of definition, and checks.
+// order, and numbers vars in order of definition.
 class Builder {
  public:
   Var add_binder(Aval aval);

@@ -24,7 +24,7 @@ namespace plait {
 
 struct JaxprData;
 
-// A program: closed, immutable, checked; a counted pointer to its data (jaxpr.h). Equal when the
+// A program: closed and immutable; a counted pointer to its data (jaxpr.h). Equal when the
 // programs are structurally equal, whatever lines and names they came from.
 class Jaxpr {
  public:

@@ -2,8 +2,8 @@
 // own rules.
 //
 //   family          supplies
-//   elementwise     Abstract, Eval (from Pointwise), Fold, Cost, Autocast, PictureGroup, Speculate,
-//                   Motion, Batch, Mask, Samples
+//   elementwise     Abstract, Eval (from Pointwise), Fold, Commute (never), Cost, Autocast,
+//                   PictureGroup, Speculate, Motion, Batch, Mask, Samples
 //   movement        Eval (a copy, from Alias), Cost, Autocast, PictureGroup, Speculate, Motion;
 //                   Samples are the block's
 // SPDX-License-Identifier: Apache-2.0
@@ -56,11 +56,6 @@ Family movement();
 
 // Throws the DtypeError "name: dtype int32 is not float or complex".
 void require_dtype(std::string_view name, const Aval& aval, DTypes types);
-// Applies a primitive with these params, for rules: apply(reshape_p, params)(x).
-inline Array apply(const Primitive& primitive, const Params& params,
-                   std::initializer_list<Array> inputs) {
-  return bind(primitive, inputs, params);
-}
 
 // The smallest and the largest finite number of a dtype as a scalar literal.
 Array lowest_finite(DType dtype);

@@ -66,7 +66,8 @@ class Tangent {
 };
 using Tangents = std::vector<Tangent>;
 Tangent add_tangents(const Tangent& a, const Tangent& b);
-// The aval of a value's tangents; integers and bools have none (always symbolic zero).
+// The aval of a value's tangents: its own. Where is_differentiable is false (integers and bools), the
+// tangent is a symbolic zero.
 Aval tangent_aval(const Aval& primal);
 bool is_differentiable(const Aval& aval);
 

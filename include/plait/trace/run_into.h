@@ -14,7 +14,7 @@ namespace plait {
 void run_into(const Jaxpr& program, std::span<const Array> inputs, std::span<Array> outputs,
               std::string_view function);
 
-// The evaluator behind it. Set by `run` when the library is loaded.
+// The evaluator behind it. Set by lib/compile when the library is loaded.
 using EvaluatorInto = void (*)(const Jaxpr& program, std::span<const Array> inputs,
                                std::span<const Array> outputs);
 void set_evaluator_into(EvaluatorInto evaluator);

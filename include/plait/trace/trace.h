@@ -96,7 +96,7 @@ Results bind(const Primitive& primitive, Inputs&& inputs, P&& params = {}) {
   return bind(primitive, std::span<const Array>(inputs), same);
 }
 
-// Computes an equation on concrete arrays now. Set by `run` when the library is loaded.
+// Computes an equation on concrete arrays now. Set by lib/compile when the library is loaded.
 using Evaluator = Arrays (*)(const Primitive& primitive, std::span<const Array> inputs,
                              const Params& params);
 void set_evaluator(Evaluator evaluator);

@@ -29,7 +29,7 @@ namespace detail {
 void compile_calls(const Function& function, std::span<const Array> inputs);
 }  // namespace detail
 
-// Compiles the programs of all calls in a program. Set by `run` when the library is loaded.
+// Compiles the programs of all calls in a program. Set by lib/compile when the library is loaded.
 using CallCompiler = void (*)(const Jaxpr& program);
 void set_call_compiler(CallCompiler compiler);
 
