@@ -1,8 +1,8 @@
-// autocast: products in 16 bits, everything delicate in float32. See autocast.h.
+// autocast: products in 16 bits, everything numerically sensitive in float32. See autocast.h.
 //
-// Each value keeps the type that it had, and is held in float32, in the policy's dtype, or in both:
-// casts are made where an equation needs the other one, once for each value. A program that an
-// equation holds keeps its types, so that carries and branches agree as before.
+// Each value keeps its type, and is held in float32, in the policy's dtype, or in both. A cast is
+// made where an equation needs the other one, once for each value. A program that an equation holds
+// keeps its types, so that carries and branches agree as before.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/rules/interpret.h>
 #include <plait/transforms/autocast.h>
@@ -17,7 +17,7 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// What an equation is named, and in which precision it is computed: a composite says both.
+// The name of an equation, and its usual precision. A composite says both.
 struct Precision {
   std::string name;
   Autocast::Rule usual;
@@ -39,7 +39,7 @@ Precision precision_of(const Equation& equation) {
 
 struct AutocastInterpreter {
   static constexpr std::string_view name = "autocast";
-  // A value of this type: of the two arrays, one or both are made.
+  // A value of this type, held in one of the two arrays or in both.
   struct Held {
     Aval aval;
     Array full, low;
@@ -83,7 +83,8 @@ struct AutocastInterpreter {
     return value->low;
   }
 
-  // A scalar that the policy's dtype says nearly as well, and neither as 0 nor as infinity.
+  // Whether a scalar is nearly exact in the policy's dtype, where it neither underflows nor
+  // overflows.
   bool is_tame(const Value& value) const {
     const auto literal = value->full.is_valid() ? value->full.as_literal() : std::nullopt;
     if (!literal) return false;
@@ -97,7 +98,7 @@ struct AutocastInterpreter {
     if (contains(policy.full, precision.name)) return false;
     if (const ParamValue* dtype = params.find("dtype");
         dtype && std::get<DType>(*dtype) != DType::float32)
-      return false;  // another type of results was asked for
+      return false;  // another dtype of results was asked for
     if (precision.usual == Autocast::low || contains(policy.low, precision.name)) return true;
     if (precision.usual != Autocast::follows) return false;
     bool any = false;
@@ -131,13 +132,13 @@ struct AutocastInterpreter {
     return values;
   }
 
-  // A composite, traced anew for operands of other dtypes.
+  // A composite, traced again for operands of other dtypes.
   static Arrays again(const Params& params, const Arrays& arrays) {
     return composite(*find_composite(params.text("symbol")), arrays, attributes_of(params));
   }
 
-  // Programs that the equation holds, rewritten. Composites that are computed in float32 stay
-  // whole; the derivatives of others become plain calls.
+  // Rewrites the programs that the equation holds. Composites that are computed in float32 stay
+  // whole; derivatives of others become plain calls.
   Equation in_full(const Equation& equation, const std::string& name) const {
     if (!holds_bodies(equation.params)) return equation;
     if (*equation.primitive == composite_p) {

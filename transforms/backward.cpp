@@ -1,6 +1,6 @@
-// backward: collects the linear equations behind a value of the tape, and transposes them, last
-// first. What is found is described by numbers (slots for cotangents, steps for equations) before
-// anything runs: nodes are touched under one lock, and no lock is held while rules and hooks run.
+// backward: collects the linear equations that a value on the tape depends on, and transposes them
+// in reverse order. They are first described by indices (slots for cotangents, steps for
+// equations): nodes are accessed under one lock, and no lock is held while rules and hooks run.
 //
 // See NOTE: [tape order] for the order of the steps.
 // SPDX-License-Identifier: Apache-2.0
@@ -23,8 +23,8 @@ struct HookHandle::Entry {
 
 namespace {
 
-// Guards the marks, what is saved, and who frees it, of every node. Around fork it is held, so that
-// the child does not inherit it locked by a thread that it does not have.
+// Guards the visit marks and the saved values of every node, and their release. It is held across
+// fork, so that the child does not inherit it locked by a thread that the child does not have.
 std::mutex& tape_mutex() {
   static std::mutex* const mutex = [] {
     pthread_atfork([] { tape_mutex().lock(); }, [] { tape_mutex().unlock(); },
@@ -65,7 +65,8 @@ class Backward {
   }
 
  private:
-  // Where the cotangent of a tangent is summed up, and the step that makes the tangent; -1: none.
+  // The slot that accumulates the cotangent of a tangent, and the step that computes the tangent;
+  // -1: none.
   struct Place {
     int slot = -1, step = -1;
   };
@@ -73,13 +74,13 @@ class Backward {
     TapeNode* node;
     int first_slot, first_step, first_hook_slot;
     int steps_left = 0;
-    bool is_ready = false;  // whether residuals are made of what was saved
+    bool is_ready = false;  // whether residuals are computed from saved
     Arrays saved, residuals;
   };
-  // An equation of a node, or its hooks for one output.
+  // An equation of a node, or the hooks of one output.
   struct Step {
     int visited, equation, output, first_target;
-    char state = 0;  // 0 new, 1 open, 2 placed
+    char state = 0;  // 0 unvisited, 1 on the stack, 2 ordered
   };
 
   int visit(TapeNode* node) {
@@ -130,7 +131,8 @@ class Backward {
     return node.program->linear->outputs[node.program->tangent_of_output[output]];
   }
 
-  // The place of a var of a node's linear jaxpr; a parent when it is that one's output.
+  // Finds the place of a var of a node's linear jaxpr. If the var is a parent's output, returns
+  // that edge.
   const TapeEdge* follow(const Visited& visited, const Atom& atom, Place& place) const {
     const TapeProgram& program = *visited.node->program;
     if (!atom.is_var()) return nullptr;
@@ -208,7 +210,7 @@ class Backward {
     sum = sum.is_valid() ? add_tangents(Tangent(sum), cotangent).array() : cotangent.array();
   }
 
-  // A saved value; on the tape again when derivatives are recorded.
+  // A saved value. It is put back on the tape where derivatives are recorded.
   Array attached(const Array& plain, const TapeEdge& edge) const {
     return records_ && edge.node ? Array(new TapedNode(plain, edge)) : plain;
   }
@@ -325,7 +327,7 @@ class Backward {
     return gradient;
   }
 
-  // Every hook runs before the first gradient changes.
+  // Every hook runs before any gradient is stored.
   void finish() {
     std::vector<std::pair<std::shared_ptr<Variable>, Array>> gradients;
     for (int leaf : leaves_) {
@@ -350,7 +352,7 @@ class Backward {
         variable.grad = sum;
         return;
       }
-      before = variable.grad;  // another thread was faster
+      before = variable.grad;  // another thread updated it first
     }
   }
 
@@ -413,7 +415,7 @@ void check_place(const Array& y) {
 
 void backward(Operand y, const BackwardOptions& options) {
   check_place(y);
-  // Everything from here on is known.
+  // From here on, every value is concrete.
   TraceScope scope(nullptr);
   const RecordingScope recording(options.create_graph);
   const Array cotangent = checked_cotangent(y, options.cotangent);
@@ -432,7 +434,8 @@ TapeRef::~TapeRef() {
     TapeNode::free(node_);
 }
 
-// Freeing a node lets go of its parents, which come here again: they wait in a list.
+// Freeing a node releases its parents, which come here again. They wait in a list instead of
+// recursing.
 void TapeNode::free(TapeNode* node) {
   static thread_local bool is_freeing = false;
   static thread_local TapeNode* waiting = nullptr;
@@ -474,7 +477,7 @@ std::vector<GradientHook> TapeNode::hooks_of(int output) const {
 void HookHandle::remove() {
   const std::shared_ptr<Entry> entry = entry_.lock();
   if (!entry) return;
-  GradientHook last;  // let go of without the lock
+  GradientHook last;  // destroyed without the lock
   const std::lock_guard lock(entry->mutex);
   last.swap(entry->hook);
 }

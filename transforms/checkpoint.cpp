@@ -1,13 +1,13 @@
 // checkpoint: a function whose linearization keeps its inputs, and what the policy says, instead of
-// every intermediate result; the linear part computes the rest again. And its primitive:
+// every intermediate result; the linear part rematerialises the rest. Its primitive:
 //
 //   body     the function
-//   policy   which equations' results linearize keeps
+//   policy   the equations whose results linearize keeps
 //   name     shown in text, profiles and pictures
 //   sizes    values of the body's named sizes, in order
 //
-// The linear equation is one checkpoint over tangents, primals and kept results. Transposing it
-// runs the equations that do not depend on tangents forward first: that is the recomputation.
+// The linear equation is one checkpoint over tangents, primals and kept results. Its transpose
+// first runs the equations that do not depend on tangents: that is the rematerialisation.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
 #include <plait/trace/sizes.h>
@@ -21,8 +21,8 @@ using flat::CheckpointPolicy;
 
 // --- What is kept --------------------------------------------------------------------------------
 
-// Effects fire once: what has one is not run again, and its results are kept whatever the policy
-// says. A function that holds one is taken apart, and a loop is run again without it.
+// Effects happen once: an equation that has one is not run again, and its results are kept whatever
+// the policy says. A call that holds one is inlined. A loop that holds one runs again without it.
 bool keeps(const CheckpointPolicy& policy, const Equation& equation) {
   return equation.primitive->is_effectful() || policy(equation);
 }
@@ -31,7 +31,7 @@ bool is_taken_apart(const Equation& equation) {
   return rule && rule->when != Inline::When::differentiated && is_effectful(equation);
 }
 
-// Runs the body and notes the results that the policy keeps, in order.
+// Runs the body, and collects the results that the policy keeps, in order.
 struct KeepingInterpreter {
   using Value = Array;
   const CheckpointPolicy& policy;
@@ -46,7 +46,7 @@ struct KeepingInterpreter {
   }
 };
 
-// jvp of the body in which a kept result stands in for its computation.
+// jvp of the body, with kept results in place of their computation.
 struct RecomputingInterpreter {
   using Value = JvpInterpreter::Value;
   const CheckpointPolicy& policy;
@@ -85,13 +85,13 @@ const CheckpointPolicy& policy_of(const Params& params) {
   return params.get<Callable>("policy").as<CheckpointPolicy>();
 }
 
-// Parts have the policy too: derivatives of derivatives keep no more.
+// Parts have the policy, too: higher derivatives keep no more.
 Arrays apply_part_of_checkpoint(const Params& of, const Jaxpr& part, std::string_view,
                                 std::span<const Array> operands) {
   return bind(checkpoint_p, operands, with_body(of, part));
 }
 
-// Forward mode keeps nothing.
+// Forward mode keeps no residuals.
 Differentiated push_forward(std::span<const Array> primals, std::span<const Tangent> tangents,
                             const Params& params) {
   const Jaxpr body = open_body(params);
@@ -104,7 +104,7 @@ Differentiated push_forward(std::span<const Array> primals, std::span<const Tang
   return result;
 }
 
-// The body, which gives the kept results behind its own.
+// The body, which returns the kept results after its own.
 Jaxpr keeping_program(const Jaxpr& body, const CheckpointPolicy& policy) {
   return make_closed_jaxpr(
       [&](std::span<const Array> inputs) {
@@ -116,8 +116,8 @@ Jaxpr keeping_program(const Jaxpr& body, const CheckpointPolicy& policy) {
       body->input_avals(), body->sizes);
 }
 
-// The linear part of the body, which computes again what is not kept: tangents of the inputs that
-// have one, primals, kept results -> tangents of the outputs marked.
+// The linear part of the body, which rematerialises what is not kept: (tangents of the inputs that
+// have one, primals, kept results) -> tangents of the outputs marked in has_tangent.
 class RecomputingProgram {
  public:
   Jaxpr jaxpr;
@@ -138,14 +138,15 @@ class RecomputingProgram {
   }
 
  private:
-  // The body's values are computed here, and captured by what is linear in the tangents.
+  // The body's values are computed here, and captured by the program that is linear in the
+  // tangents.
   Traced linearized(const Jaxpr& body, const CheckpointPolicy& policy,
                     std::span<const Array> primals, std::span<const Tangent> tangents,
                     std::span<const Array> kept) {
-    // Behind a barrier, so that the recomputation is not merged with the computation. It is in
-    // here, so that what is kept are the operands themselves: a loop keeps its constants once.
+    // The barrier prevents merging the recomputation with the computation. It is inside the body,
+    // so that what is kept are the operands themselves: a loop keeps its consts once.
     const Arrays again = bind(barrier_p, primals);
-    // Linearized, because a loop over values and tangents could not be transposed.
+    // Linearized, because a loop over primals and tangents could not be transposed.
     LinearTrace trace("checkpoint");
     std::vector<JvpInterpreter::Value> values;
     for (std::size_t i = 0; i < tangents.size(); ++i)

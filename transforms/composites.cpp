@@ -1,13 +1,13 @@
 // Composites, their registry, and the store of their traced bodies; and the primitive composite:
 //
 //   body         the jaxpr that the composite decomposes to
-//   symbol       what it is registered as ("softmax"), which a backend may claim whole; with a
+//   symbol       its registered name ("softmax"), which a backend may claim whole; with a
 //                suffix, a part of its derivative ("softmax.lin")
 //   sizes        values of the body's named sizes, in order
-//   all others   attributes, which say what of its kind the composite is
+//   all others   attributes of the composite
 //
-// Eager calls pass here each time, so the store is asked with what is at hand, the avals, and gives
-// parameters that are ready to bind.
+// Every eager call looks into the store. So its key is what a call has at hand, the avals, and it
+// returns parameters that are ready to bind.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
 #include <plait/transforms/applied.h>
@@ -49,8 +49,8 @@ std::size_t mix(std::size_t hash, std::size_t value) {
   return (hash ^ value) * 0x9e3779b97f4a7c15u;
 }
 
-// A composite with a rule of its own applies one custom_derivative: linearize goes into the
-// composite, and meets the rule; its parts keep the symbol.
+// A composite with its own rule applies one custom_derivative: linearize goes into the composite
+// and finds the rule. The parts keep the symbol.
 Arrays apply_body(const Composite& composite, std::span<const Array> inputs,
                   const Params& attributes, const std::vector<Dim>& sizes) {
   if (!composite.jvp) return composite.body(inputs, attributes);
@@ -87,7 +87,7 @@ Arrays apply_part_of_composite(const Params& of, const Jaxpr& part, std::string_
   return bind(composite_p, operands, with_body(of.with("symbol", symbol), part));
 }
 
-// The body on padded arrays, where masking changes nothing but sizes: nothing where it reads them.
+// The body on padded arrays; nullopt if masking changes more than sizes, or reads real sizes.
 std::optional<Jaxpr> padded_body(const Jaxpr& body, std::span<const Masked> inputs,
                                  std::span<const std::pair<Dim, Dim>> bounds,
                                  const SizeValues& sizes) {
@@ -114,7 +114,7 @@ std::optional<Jaxpr> padded_body(const Jaxpr& body, std::span<const Masked> inpu
   return padded;
 }
 
-// A composite stays one, for a backend, where its padded body is the same function.
+// A composite stays whole, for a backend, if its padded body is the same function.
 Arrays mask_composite(std::span<const Masked> inputs, std::span<const Aval>, const Params& params,
                       const SizeValues& sizes) {
   const Jaxpr body = open_body(params);
@@ -138,7 +138,7 @@ static const auto composite_def =
         .refuse<Prune>("it is what its symbol says, as a whole")
         .rule<Linearize>(linearize_body(apply_part_of_composite))
         .rule<Transpose>(transpose_body(apply_part_of_composite))
-        .rule<Batch>(batch_body(composite_p, BatchAxis::in_front))  // attributes speak of axes
+        .rule<Batch>(batch_body(composite_p, BatchAxis::in_front))  // attributes refer to axes
         .rule<Mask>(mask_composite)
         .rule<Samples>([] { return std::vector{sample_of_body({{"symbol", std::string("f")}})}; });
 

@@ -1,9 +1,9 @@
 // custom_jvp and custom_vjp: functions with derivative rules of their own.
 //
-// Under an interpreter of derivatives a rule runs online: on the values themselves, as the function
-// would, so that Python's `if` works in it and it may call its own function. Elsewhere function and
-// rules are traced to a custom_derivative (transforms/custom_derivative.cpp), which every other
-// transform rewrites.
+// Under a trace of derivatives, a rule runs online: on the values themselves, like the function. So
+// Python's `if` works in it, and it may call its own function. Elsewhere function and rules are
+// traced to a custom_derivative (transforms/custom_derivative.cpp), which every other transform
+// rewrites.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
 #include <plait/trace/suspended.h>
@@ -22,9 +22,9 @@ using JvpTrace = OnlineTrace<JvpInterpreter>;
 
 enum class Way {
   plain,   // nothing asks for derivatives: the function alone
-  taped,   // the tape records the function linearized, which asks again
+  taped,   // the tape records the linearized function, which comes here again
   online,  // the rule runs for the current trace
-  outer,   // the current trace is not concerned: ask the one around it
+  outer,   // the current trace has no part in it: the one around it decides
   staged,  // a custom_derivative
 };
 
@@ -33,16 +33,16 @@ bool owns_any(const Trace& trace, std::span<const Array> inputs) {
                      [&](const Array& input) { return trace.owns(input); });
 }
 
-// A trace that makes a program, of which derivatives may be taken later. That of linearize makes a
+// A trace that records a program, which may be differentiated later. That of linearize records a
 // linear one.
 bool is_staging(const Trace& trace) {
   return dynamic_cast<const JaxprTrace*>(&trace) && !dynamic_cast<const LinearTrace*>(&trace);
 }
 
-// What a trace and those around it are to some inputs.
+// How a trace and those around it relate to some inputs.
 struct Surroundings {
   bool traces_inputs = false;  // one of them owns an input
-  bool stages = false;         // one of them makes a program
+  bool stages = false;         // one of them records a program
   bool derives = false;        // one of them takes derivatives
 
   Surroundings(const Trace* current, std::span<const Array> inputs) {
@@ -54,7 +54,7 @@ struct Surroundings {
   }
 };
 
-// Of inputs on the tape that are no tracers.
+// For inputs on the tape that are not tracers.
 Way way_of_recorded(const Trace* current, const Surroundings& around) {
   if (around.stages) return Way::staged;
   return current ? Way::outer : Way::taped;
@@ -64,7 +64,7 @@ Way way_of(Trace* current, std::span<const Array> inputs) {
   const Surroundings around(current, inputs);
   if (!around.traces_inputs)
     return is_recorded(inputs) ? way_of_recorded(current, around) : Way::plain;
-  // Where there are variables, the tape may record what a trace such as vmap's does.
+  // Where there are variables, the tape may record what a trace such as vmap's computes.
   if (!around.stages && !around.derives && !may_record()) return Way::plain;
   const bool is_linear = dynamic_cast<const LinearTrace*>(current),
              is_jvp = dynamic_cast<const JvpTrace*>(current);
@@ -75,7 +75,7 @@ Way way_of(Trace* current, std::span<const Array> inputs) {
 
 // --- Online --------------------------------------------------------------------------------------
 
-// The parts of the inputs of a trace of derivatives.
+// The primals and tangents of the inputs of a trace of derivatives.
 struct Parts {
   Arrays primals;
   Tangents tangents;
@@ -94,8 +94,8 @@ Array with_tangent(JvpTrace& trace, const Array& output, const Array& tangent) {
   return is_differentiable(output.aval()) ? trace.wrap({output, tangent}) : output;
 }
 
-// Under linearize the parent is the linear trace, which lets primals through to the trace around
-// it.
+// Under linearize, the parent is the linear trace, which passes operations on primals on to the
+// trace around it.
 Arrays push_by_jvp(JvpTrace& trace, const Function& jvp, const Parts& parts,
                    const std::string& name) {
   Arrays results;
@@ -140,8 +140,8 @@ Arrays push_by_bwd(JvpTrace& trace, const flat::ForwardRule& fwd, const Function
   return outputs;
 }
 
-// The function alone. Where it makes something with a tangent of nothing that has one, it captured
-// that.
+// The function alone. If an output has a tangent though no input has one, the function captured a
+// value that has one.
 Arrays run_plain(const Function& function, std::span<const Array> inputs, const std::string& name) {
   Arrays outputs = function(inputs);
   for (const Array& output : outputs)
@@ -155,7 +155,7 @@ Arrays run_plain(const Function& function, std::span<const Array> inputs, const 
   return outputs;
 }
 
-// Forward mode has no use for a backward rule as it runs: it transposes a program of it.
+// Forward mode does not run a backward rule online: it transposes a program of it.
 bool is_reverse(const JvpTrace& trace, const Parts& parts) {
   const auto* linear = dynamic_cast<const LinearTrace*>(trace.parent());
   return linear &&
@@ -164,7 +164,7 @@ bool is_reverse(const JvpTrace& trace, const Parts& parts) {
          });
 }
 
-// A function with its rule: how it is recorded, runs for a trace of derivatives, and is staged.
+// A function with its rule: how it is recorded, runs under a trace of derivatives, and is staged.
 struct CustomJvp {
   const Function& function;
   const Function& jvp;
@@ -205,7 +205,7 @@ struct CustomVjp {
 template <class Custom>
 Arrays apply_custom(const Custom& custom, std::span<const Array> inputs);
 
-// In the trace around one that has no part in it.
+// Runs in the trace around one that has no part in it.
 template <class Custom>
 Arrays apply_outside(const Custom& custom, const Trace& trace, std::span<const Array> inputs) {
   const SuspendedTrace suspended(trace, custom.name);

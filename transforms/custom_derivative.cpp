@@ -1,12 +1,12 @@
-// custom_derivative: the primitive of a function with a derivative rule of its own. Every transform
-// but differentiation rewrites function and rule alike, so that grad(vmap(custom_vjp f)) has the
-// rule; and custom_jvp and custom_vjp where they are traced to it.
+// custom_derivative: the primitive of a function with its own derivative rule. Every transform but
+// differentiation rewrites function and rule alike, so that grad(vmap(custom_vjp f)) has the rule.
+// Also traces custom_jvp and custom_vjp to it.
 //
 //   body           the function
 //   jvp            primals, tangents -> outputs, tangents
 //   fwd, bwd       primals -> outputs, residuals; residuals, cotangents -> cotangents of primals
 //   name           shown in text, profiles and errors
-//   num_captured   how many of the last operands were captured; absent: none
+//   num_captured   how many of the last operands are captured; absent: none
 //   sizes          values of named sizes, which all the programs list, in order
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
@@ -31,7 +31,7 @@ CustomDerivative::CustomDerivative(const Params& params)
 }
 
 Params CustomDerivative::to_params() const {
-  // The programs list the same sizes, so that one list of values feeds them all.
+  // The programs list the same sizes, so that one list of values serves them all.
   std::vector<Dim> sizes;
   for (const Jaxpr* program : {&body, &bwd, &fwd, &jvp})
     if (*program) collect_sizes(Shape((*program)->sizes.begin(), (*program)->sizes.end()), sizes);
@@ -52,8 +52,8 @@ void refuse_captured(const CustomDerivative& custom, std::span<const Array> prim
     if (!tangents[i].is_zero()) throw_captured(primals[i], custom.name);
 }
 
-// The user's rule computes outputs and tangents together. It is bound with the tangents; the part
-// of it that does not depend on them runs in the enclosing trace by itself.
+// The user's rule computes outputs and tangents together. It is evaluated in the linear trace; the
+// part of it that does not depend on tangents runs in the enclosing trace.
 Differentiated linearize_by_jvp(const CustomDerivative& custom, std::span<const Array> primals,
                                 std::span<const Tangent> tangents, Trace* linear) {
   Arrays arguments(primals.begin(), primals.end());
@@ -66,7 +66,7 @@ Differentiated linearize_by_jvp(const CustomDerivative& custom, std::span<const 
   return result;
 }
 
-// fwd runs now; the linear part is the map whose transpose bwd is.
+// fwd runs now. The linear part is the map of which bwd is the transpose.
 Differentiated linearize_by_bwd(const CustomDerivative& custom, std::span<const Array> primals,
                                 std::span<const Tangent> tangents, Trace* linear) {
   const std::size_t num_outputs = custom.body->outputs.size();
@@ -107,8 +107,8 @@ Jaxpr batched_jvp(const Jaxpr& jvp, Dim size, const Dims& dims) {
   return batch_jaxpr(jvp, size, concatenate(dims, dims), true)->jaxpr;
 }
 
-// Residuals and cotangents have an example each. The cotangent of an operand that all examples
-// share is the sum over them.
+// Residuals and cotangents are batched. The cotangent of an unbatched operand is summed over the
+// batch.
 Jaxpr batched_bwd(const CustomDerivative& custom, Dim size, const Dims& dims) {
   const Dims all(std::size_t(custom.bwd->num_binders), 0);
   const Jaxpr batched = batch_jaxpr(custom.bwd, size, all, true)->jaxpr;
@@ -126,7 +126,7 @@ Jaxpr batched_bwd(const CustomDerivative& custom, Dim size, const Dims& dims) {
       batched->input_avals(), batched->sizes);
 }
 
-// Function and rules must agree on every batch axis: all are in front.
+// Function and rules must agree on every batch axis, so all are first.
 std::vector<Batched> batch_custom(Dim size, std::span<const Batched> inputs, const Params& params) {
   const CustomDerivative custom(params);
   const BatchedInFront front(size, inputs);
@@ -145,7 +145,7 @@ std::vector<Batched> batch_custom(Dim size, std::span<const Batched> inputs, con
 
 // --- Samples -------------------------------------------------------------------------------------
 
-// The derivatives of the function, as rules.
+// The rules are the function's own derivatives.
 std::vector<Sample> custom_samples() {
   const Flags all{true, true};
   CustomDerivative forward;
@@ -182,7 +182,7 @@ static const auto custom_derivative_def =
 
 namespace {
 
-// What body and rules captured, once each.
+// Adds the arrays that a traced function captured, each once.
 void add_captured(const Traced& traced, Arrays& captured) {
   for (const Array& array : traced.captured)
     if (std::none_of(captured.begin(), captured.end(),
@@ -190,8 +190,9 @@ void add_captured(const Traced& traced, Arrays& captured) {
       captured.push_back(array);
 }
 
-// A traced rule as a jaxpr whose captured arrays are taken from the common list. Operands are those
-// of the rule; the captured list's avals follow the first `position` of them.
+// A traced rule as a jaxpr that takes captured arrays from the common list. Its inputs are the
+// rule's operands, with that list inserted at `position`; it ignores inputs for `repeats` at the
+// end.
 Jaxpr with_captured(const Traced& traced, const std::vector<Aval>& operands, std::size_t position,
                     const Arrays& captured, const std::vector<std::size_t>& repeats) {
   std::vector<Aval> avals(operands.begin(), operands.begin() + position);
@@ -211,8 +212,8 @@ Jaxpr with_captured(const Traced& traced, const std::vector<Aval>& operands, std
       avals);
 }
 
-// Rules being traced one inside another on this thread: one that applies its own function has no
-// end.
+// The depth of rules that are traced one inside another on this thread. A rule that applies its own
+// function would be traced without end.
 class StagedRule {
  public:
   explicit StagedRule(const std::string& name) {
@@ -230,17 +231,17 @@ class StagedRule {
   inline static thread_local int depth_ = 0;
 };
 
-// What a function and its rules became when they were traced.
+// A traced function, and what it and its rules captured.
 struct Staged {
   std::vector<Aval> avals;  // of the function's inputs
   Traced body;
-  Arrays captured;  // by any of them
+  Arrays captured;  // by the function or its rules
 
   explicit Staged(const Function& function, std::span<const Array> inputs, const char* transform)
       : avals(avals_of(inputs)), body(make_jaxpr(function, avals, transform)) {
     add_captured(body, captured);
   }
-  // With the captured arrays as operands behind its own.
+  // The program with the captured arrays as operands after its own.
   Jaxpr entry(const Traced& traced) const {
     return with_captured(traced, avals, avals.size(), captured, {});
   }
@@ -252,7 +253,7 @@ struct Staged {
   }
 };
 
-// fwd with what it returns in one list.
+// fwd, which returns outputs and residuals in one list.
 Traced traced_fwd(const flat::ForwardRule& fwd, const Staged& staged, const std::string& name) {
   const std::vector<Aval> outputs = staged.body.jaxpr->output_avals();
   Traced traced = make_jaxpr(
@@ -282,7 +283,7 @@ Jaxpr fwd_entry(const Staged& staged, const Traced& forward) {
       plain->input_avals());
 }
 
-// It takes the captured arrays behind the residuals, and gives them cotangents of zero.
+// bwd takes the captured arrays after the residuals, and returns zero cotangents for them.
 Jaxpr bwd_entry(const Staged& staged, const Traced& backward, std::size_t num_residuals) {
   const std::span<const Aval> avals = backward.jaxpr->input_avals();
   const std::vector<Aval> own(avals.begin(),
@@ -316,7 +317,8 @@ Arrays stage_custom_jvp(const Function& function, const Function& jvp,
   for (std::size_t i = 0; i < results.size(); ++i)
     check_rule_output("the jvp rule", name, i, results[i], outputs[i % outputs.size()]);
   add_captured(rule, staged.captured);
-  // The entry takes primals, captured, tangents, and tangents of captured, which are zero.
+  // The entry takes primals, captured arrays, tangents, and tangents of captured ones, which are
+  // zero.
   std::vector<std::size_t> repeats(staged.captured.size());
   std::iota(repeats.begin(), repeats.end(), std::size_t(0));
   CustomDerivative custom;

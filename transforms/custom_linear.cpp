@@ -1,7 +1,7 @@
-// custom_linear: the linearization of a function with a custom backward rule, a linear equation of
-// which only the transpose is known, the user's bwd. Its other rules transpose bwd on demand.
+// custom_linear: the linearization of a function with a custom backward rule. Of this linear
+// equation only the transpose is known, the user's bwd. Its other rules transpose bwd on demand.
 //
-//   bwd             a program, or a rule that runs as it is (OnlineBackward)
+//   bwd             a program, or a rule that runs online (OnlineBackward)
 //   num_residuals   how many operands come before the tangents
 //   name            of the function
 //   sizes           values of the program's named sizes, in order
@@ -21,13 +21,13 @@ namespace {
 
 constinit const Primitive custom_linear_p{"custom_linear"};
 
-// The backward rule that runs as it is, if the equation has one.
+// The backward rule, if it runs online.
 const OnlineBackward* online_backward(const Params& params) {
   const Callable* rule = std::get_if<Callable>(params.find("bwd"));
   return rule ? &rule->as<const OnlineBackward>() : nullptr;
 }
 
-// The backward rule as a program: residuals, cotangents of outputs -> cotangents of inputs.
+// The backward rule as a program: (residuals, cotangents of outputs) -> cotangents of inputs.
 Jaxpr backward_program(const Params& params, std::span<const Array> operands) {
   const OnlineBackward* online = online_backward(params);
   if (!online) return open_body(params, "bwd");
@@ -47,7 +47,7 @@ Jaxpr backward_program(const Params& params, std::span<const Array> operands) {
   return traced.jaxpr;
 }
 
-// bwd transposed: residuals, tangents -> tangents of outputs.
+// bwd transposed: (residuals, tangents) -> tangents of outputs.
 Jaxpr forward_of(const Jaxpr& bwd, std::size_t num_residuals) {
   std::vector<bool> linear(bwd->num_binders, true);
   for (std::size_t i = 0; i < num_residuals; ++i) linear[i] = false;

@@ -8,8 +8,8 @@
 namespace plait {
 namespace {
 
-// Derivatives of holomorphic functions are of complex numbers by complex numbers. Others are of
-// real ones: by cotangents also with respect to complex numbers, x + iy as two real ones.
+// A holomorphic function has complex derivatives by complex arguments. Other functions have real
+// ones: by cotangents also with respect to complex arguments, where x + iy counts as two real ones.
 enum class By { tangents, cotangents };
 
 void check_inputs(std::span<const Array> inputs, const std::vector<bool>& wrt,
@@ -44,7 +44,7 @@ void check_output(const std::string& what, DType dtype, By by, bool holomorphic,
                      "give holomorphic=True for one that is, else use vjp, or take real and imag");
 }
 
-// The basis of an array: one example for each element, 1 there and 0 elsewhere.
+// The standard basis of an array, as a batch: 1 at one element and 0 elsewhere.
 Array basis(const Aval& aval) {
   const Dim n = aval.shape.num_elements();
   const Array rows = lax::iota(DType::int32, {n, n}, 0),
@@ -60,7 +60,7 @@ Shape joined(const Shape& a, const Shape& b) {
   return shape;
 }
 
-// How many outputs are differentiated.
+// Checks the differentiated outputs, and returns their number.
 std::size_t check_outputs(const Arrays& outputs, const flat::JacobianOptions& options,
                           const std::string& transform, By by) {
   const std::size_t count =
@@ -81,7 +81,7 @@ std::size_t check_outputs(const Arrays& outputs, const flat::JacobianOptions& op
 flat::ValueAndGrad flat::value_and_grad(const Function& function, std::span<const Array> inputs,
                                         const std::vector<bool>& wrt, const GradOptions& options) {
   check_inputs(inputs, wrt, "grad", By::cotangents, options.holomorphic);
-  const ArgumentNames none({});  // what runs below has arguments of its own
+  const ArgumentNames none({});  // what runs below has its own arguments
   const Pullback pullback = vjp(function, inputs, wrt);
   const Array& value = pullback.outputs.at(0);
   if (value.ndim() != 0)
@@ -105,7 +105,7 @@ flat::ValueAndGrad flat::value_and_grad(const Function& function, std::span<cons
 flat::Jacobian flat::jacfwd(const Function& function, std::span<const Array> inputs,
                             const std::vector<bool>& wrt, const JacobianOptions& options) {
   check_inputs(inputs, wrt, "jacfwd", By::tangents, options.holomorphic);
-  const ArgumentNames none({});  // what runs below has arguments of its own
+  const ArgumentNames none({});  // what runs below has its own arguments
   const LinearMap map = linearize(function, inputs, wrt);
   Jacobian result{map.outputs, {}};
   const std::size_t count = check_outputs(map.outputs, options, "jacfwd", By::tangents);
@@ -141,7 +141,7 @@ flat::Jacobian flat::jacfwd(const Function& function, std::span<const Array> inp
 flat::Jacobian flat::jacrev(const Function& function, std::span<const Array> inputs,
                             const std::vector<bool>& wrt, const JacobianOptions& options) {
   check_inputs(inputs, wrt, "jacrev", By::cotangents, options.holomorphic);
-  const ArgumentNames none({});  // what runs below has arguments of its own
+  const ArgumentNames none({});  // what runs below has its own arguments
   const Pullback pullback = vjp(function, inputs, wrt);
   Jacobian result{pullback.outputs, {}};
   const std::size_t count = check_outputs(pullback.outputs, options, "jacrev", By::cotangents);

@@ -1,9 +1,9 @@
-// Implicit differentiation: what transforms do with linear_solve, and custom_root.
+// Implicit differentiation: the rules of linear_solve, and custom_root.
 //
-// linear_solve keeps its system under every transform but evaluation: A x = b has the derivative
-// A dx = db - dA x, and the transpose A^T, so that jvp, transpose and batch give linear_solve again
-// and nobody differentiates the iteration that solves. custom_root is a custom_jvp whose rule does
-// the same for f(c, x) = 0: (df/dx) dx = -(df/dc) dc.
+// linear_solve keeps its system under every transform but evaluation. A x = b has the derivative
+// A dx = db - dA x and the transpose A^T. So jvp, transpose and batch give linear_solve again, and
+// the iterations of the solver are never differentiated. custom_root is a custom_jvp whose rule
+// does the same for f(c, x) = 0: (df/dx) dx = -(df/dc) dc.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
 #include <plait/rules/interpret.h>
@@ -34,7 +34,7 @@ Tangents jvp_linear_solve(std::span<const Array> primals, std::span<const Tangen
         rhs[i] = add_tangents(rhs[i], lax::neg(moved.tangents[i].array()));
   }
   if (std::all_of(rhs.begin(), rhs.end(), [](const Tangent& tangent) { return tangent.is_zero(); }))
-    return rhs;  // of what only solve captured, the solution is no function
+    return rhs;  // the solution does not depend on what only solve captures
   Arrays operands;
   for (const Tangent& tangent : rhs) operands.push_back(tangent.instantiate());
   const Arrays dx =
@@ -42,7 +42,7 @@ Tangents jvp_linear_solve(std::span<const Array> primals, std::span<const Tangen
   return {dx.begin(), dx.end()};
 }
 
-// matvec transposed in its unknowns: cotangents, captured -> cotangents.
+// matvec transposed in its unknowns: (cotangents, captured) -> cotangents.
 Jaxpr transposed_matvec(const LinearSystem& system) {
   const auto given = system.matvec->input_avals();
   const std::vector<Aval> avals(given.begin(), given.end());
@@ -96,7 +96,7 @@ Tangents transpose_linear_solve(std::span<const Tangent> cotangents,
   return results;
 }
 
-// Unknowns always carry the batch; what is captured, where it does.
+// Unknowns are always batched. Captured arrays are batched only where they were before.
 std::vector<Batched> batch_linear_solve(Dim size, std::span<const Batched> inputs,
                                         const Params& params) {
   LinearSystem system(params);
@@ -133,14 +133,14 @@ const auto linear_solve_batch = rules<Batch>().on(linear_solve_p, batch_linear_s
 
 // --- custom_root ---------------------------------------------------------------------------------
 
-// The root as a function of what f captured and of the guess.
+// The root as a function of what f captures and of the guess.
 struct Root {
   Jaxpr f;  // x, captured -> f(x)
   std::size_t num_captured = 0;
   flat::Solver solve, tangent_solve;
   std::string name;
-  // Derivatives of so high an order go through the solver: where a rule is traced to a program, the
-  // program of the root in it holds the rule of the next order.
+  // Derivatives beyond this order differentiate the solver itself. Without a limit, tracing a rule
+  // to a program would not end: its program of the root holds the rule of the next order.
   static constexpr int deepest = 3;
   inline static thread_local int depth = 0;
 
@@ -150,7 +150,7 @@ struct Root {
     };
   }
   Arrays operator()(std::span<const Array> inputs) const {
-    // The tape keeps function and rule for longer than this call.
+    // The tape keeps function and rule beyond this call.
     const Function solved = [root = *this](std::span<const Array> inputs) {
       const std::size_t n = root.num_captured;
       return root.solve(root.f_with(inputs.first(n)), inputs.subspan(n));

@@ -1,7 +1,7 @@
-// jit: a function becomes one `call`, traced once per signature, that every transform sees through
-// and that runs as one compiled executable; and the primitive call, which applies any function.
+// jit: a function becomes one `call`, traced once per signature. Every transform sees through it,
+// and it runs as one compiled executable. Also the primitive call, which applies any function.
 //
-//   body    the jaxpr; every operand and result is the body's
+//   body    the jaxpr; operands and results are those of the body
 //   name    shown in text, profiles and pictures; absent: none
 //   sizes   values of the body's named sizes, in order
 // SPDX-License-Identifier: Apache-2.0
@@ -61,7 +61,7 @@ flat::Jit::EntryPointer flat::Jit::entry(std::span<const Array> inputs,
   if (EntryPointer found = state_->traces.find(fits)) return found;
   EntryPointer made = state_->trace(inputs, arguments);
   const Arrays& captured = made->traced.captured;
-  // With tracers of an outer trace it is good for this call only.
+  // A trace that captures tracers of an outer trace is valid for this call only.
   const bool keeps = std::all_of(captured.begin(), captured.end(),
                                  [](const Array& array) { return array.is_concrete(); });
   return keeps ? state_->traces.add(std::move(made), fits) : made;

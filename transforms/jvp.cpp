@@ -1,7 +1,7 @@
-// jvp: forward-mode differentiation. Each value carries a tangent; each equation pushes tangents
-// through its Jvp rule. Symbolic zeros stay symbolic.
+// jvp: forward-mode differentiation. Each value carries a tangent, and each equation propagates
+// tangents through its Jvp rule. Symbolic zeros stay symbolic.
 //
-// linearize is the same interpreter, with tangents in a linear trace of their own.
+// linearize uses the same interpreter, with tangents in a linear trace of their own.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/transforms/jvp_interpreter.h>
 

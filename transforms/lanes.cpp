@@ -7,7 +7,7 @@
 namespace plait {
 namespace {
 
-// The example of an array, or of each element of a stack.
+// One example of an array, or of each element of a stack.
 Array example_at(const Array& array, std::int64_t index) {
   if (array.aval().stack > 0)
     return map_stacks(std::span(&array, 1), [&](std::span<const Array> element) {

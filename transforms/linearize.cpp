@@ -1,5 +1,5 @@
-// linearize: jvp with the tangents in a linear trace. What the linear trace captures from outside
-// are the residuals; everything that does not depend on tangents runs once, in the enclosing trace.
+// linearize: jvp with the tangents in a linear trace. The values that the linear trace captures are
+// the residuals. What does not depend on tangents runs once, in the enclosing trace.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/transforms/jvp_interpreter.h>
 
@@ -22,7 +22,7 @@ struct Split {
   bool operator==(const Split&) const = default;
 };
 
-// Adds zeros for the marked outputs that have no tangent.
+// Instantiates the zero tangents of the marked outputs.
 void instantiate_outputs(JvpJaxpr& jaxprs, const Arrays& outputs,
                          const std::vector<bool>& instantiate) {
   const std::vector<bool> has = jaxprs.nonzero_outputs;
@@ -46,7 +46,7 @@ void instantiate_outputs(JvpJaxpr& jaxprs, const Arrays& outputs,
       linear->input_avals(), linear->sizes);
 }
 
-// Drops what loops of the linear part compute for nothing, and residuals that only it needed.
+// Eliminates dead code in loops of the linear part, and residuals that only the dead code read.
 void prune_residuals(JvpJaxpr& jaxprs, std::size_t num_outputs) {
   const std::size_t num_residuals = jaxprs.known->outputs.size() - num_outputs;
   const std::size_t num_tangents = std::size_t(jaxprs.linear->num_binders) - num_residuals;

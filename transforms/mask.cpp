@@ -1,5 +1,5 @@
-// mask: a function of named sizes runs on arrays padded to fixed ones. It is traced with its sizes
-// open, and becomes one `masked` equation around that program. What transforms make of it is in
+// mask: a function of named sizes runs on arrays padded to fixed sizes. It is traced with its sizes
+// open, and becomes one `masked` equation around that program. The rules of masked are in
 // masked.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
@@ -15,11 +15,11 @@
 namespace plait {
 namespace {
 
-// The first of equal programs, so that what was made from it is found again. Bounded.
+// The first of equal programs, so that what is memoized on it is found again. Bounded.
 Jaxpr interned(const Jaxpr& jaxpr) {
   constexpr std::size_t limit = 256;
   static std::mutex mutex;
-  static auto* seen = new std::deque<Jaxpr>;  // latest first
+  static auto* seen = new std::deque<Jaxpr>;  // most recent first
   std::lock_guard lock(mutex);
   for (auto at = seen->begin(); at != seen->end(); ++at)
     if (*at == jaxpr) {
@@ -37,7 +37,7 @@ std::string list_of(std::span<const Dim> sizes) {
   return text.empty() ? "none" : text;
 }
 
-// The operand for a size that the caller gives, checked as far as it is known.
+// The operand for a size that the caller gives, checked as far as its value is known.
 Array size_operand(const std::string& name, const Array& value, Dim bound) {
   if (value.ndim() != 0 || !is_integer(value.dtype()))
     throw ValueError(
@@ -59,8 +59,8 @@ Array size_operand(const std::string& name, const Array& value, Dim bound) {
   return lax::convert_element_type(value, DType::int32);
 }
 
-// The names of sizes in the specs of a call, and what the trace calls them: names that an enclosing
-// program uses are other sizes, so that ours take others while tracing.
+// The names of sizes in the specs of a call, and their names in the trace. A name that an enclosing
+// program uses is another size, so sizes of the specs are renamed while tracing.
 class SizeNames {
  public:
   SizeNames(std::span<const Spec> specs, std::span<const Aval> actual) {
@@ -88,8 +88,8 @@ class SizeNames {
   Pairs traced_, own_;
 };
 
-// The traced sizes of one call, with what they are padded to. Those that the call does not give are
-// the arrays' own.
+// The traced sizes of one call, and what they are padded to. Sizes that the call does not give are
+// those of the arrays.
 struct CallSizes {
   std::vector<std::pair<Dim, Dim>> fixed;
   std::vector<Dim> ragged;
@@ -98,7 +98,7 @@ struct CallSizes {
 };
 
 // A call without any size would take all padding for data. Axes whose sizes an enclosing program
-// names are as long as they say.
+// names have no padding.
 void require_given(std::span<const Dim> own, const CallSizes& call) {
   const bool all_numbers =
       std::ranges::all_of(call.fixed, [](const auto& pair) { return pair.second.is_constant(); });
@@ -140,8 +140,8 @@ CallSizes sizes_of_call(const SizeNames& names, SizeSubstitution solved, const S
   return call;
 }
 
-// Whether the sizes are equal where all of them are sizes, 0 or more: n-1 is max(n-1, 0) then.
-// Records what that needs in the program being traced.
+// Whether the shapes are equal if all declared dims are sizes, 0 or more: n-1 is max(n-1, 0) then.
+// Records this condition in the program being traced.
 bool are_equal(const Shape& declared, const Shape& traced) {
   if (declared == traced) return true;
   if (declared.rank() != traced.rank()) return false;
@@ -160,7 +160,7 @@ bool are_equal(const Shape& declared, const Shape& traced) {
   return true;
 }
 
-// Runs in the trace of the function, behind it.
+// Runs in the trace of the function, after it.
 void check_outputs(const std::vector<Aval>& outputs,
                    const std::function<std::vector<Spec>(std::size_t)>& out_shapes,
                    const SizeNames& names, const CallSizes& call) {
@@ -173,7 +173,7 @@ void check_outputs(const std::vector<Aval>& outputs,
     std::optional<Aval> declared;
     try {
       declared = specs[i].substitute(names.traced()).resolve(outputs[i]);
-    } catch (const ShapeError&) {  // another rank
+    } catch (const ShapeError&) {  // a different rank
     }
     const Shape& traced = outputs[i].shape;
     const Shape shape = declared ? substitute(declared->shape, call.fixed) : Shape();
@@ -187,8 +187,8 @@ void check_outputs(const std::vector<Aval>& outputs,
   }
 }
 
-// The equation's parameters: the body calls its ragged sizes by their own names again, and sizes of
-// the enclosing program that clash with them by others.
+// The parameters of the equation. Its body has the ragged sizes under their own names again, and
+// renames sizes of the enclosing program that clash with them.
 MaskedParams masked_params(const Jaxpr& program, const SizeNames& names, const CallSizes& call) {
   MaskedParams masked;
   masked.bounds = call.bounds;
@@ -211,7 +211,7 @@ MaskedParams masked_params(const Jaxpr& program, const SizeNames& names, const C
   return masked;
 }
 
-// The orders as the trace calls their sizes, with the numbers of the call.
+// The order constraints, with traced names of sizes and the numbers of the call.
 std::vector<Constraint> orders_of_call(const Constraints& constraints, const SizeNames& names,
                                        const CallSizes& call) {
   std::vector<Constraint> orders;
@@ -221,7 +221,7 @@ std::vector<Constraint> orders_of_call(const Constraints& constraints, const Siz
   return orders;
 }
 
-// naming gets what the specs' sizes are called while they are traced.
+// naming receives the traced names of the specs' sizes.
 Arrays mask_with(const Function& function, std::span<const Array> inputs,
                  const flat::MaskOptions& options, const Constraints& constraints,
                  SizeNaming& naming) {
@@ -261,7 +261,7 @@ Arrays mask_with(const Function& function, std::span<const Array> inputs,
   return bind(masked_p, operands, masked_params(traced.jaxpr, names, call).to_params());
 }
 
-// Takes the value of a size that is a multiple for that of its part: n for n_8 = n//8.
+// Replaces the value of a size that is a multiple by the value of its part: n by n_8 = n//8.
 void give_part(Sizes& sizes, Dim whole, Dim multiple) {
   const auto given = sizes.find(std::string(whole.name()));
   if (given == sizes.end()) return;
@@ -270,7 +270,7 @@ void give_part(Sizes& sizes, Dim whole, Dim multiple) {
               factor = Array::literal(multiple.operands().first.constant(), value.dtype());
   const std::string name(whole.name());
   sizes.erase(given);
-  if (value.ndim() != 0 || !is_integer(value.dtype())) {  // which mask says
+  if (value.ndim() != 0 || !is_integer(value.dtype())) {  // mask raises
     sizes.emplace(part.name(), value);
     return;
   }
@@ -282,7 +282,7 @@ void give_part(Sizes& sizes, Dim whole, Dim multiple) {
   sizes.emplace(part.name(), lax::div(value, factor));
 }
 
-// The options with 8*t_8 for every t that is known to be a multiple.
+// The options with 8*t_8 in place of t, for every size that is known to be a multiple.
 flat::MaskOptions in_parts(const flat::MaskOptions& options, const Constraints& constraints) {
   auto in_parts = [&](std::vector<Spec> specs) {
     for (Spec& spec : specs) spec = spec.substitute(constraints.multiples());

@@ -1,12 +1,12 @@
-// masked: the primitive that holds a function over named sizes and applies it to padded arrays,
-// which mask.cpp makes. Derivatives and batches rewrite body and lanes, so that they never meet
-// padding, and the decomposition (masked_program.cpp), which comes last, puts every equation of the
-// body through its Mask rule.
+// masked: the primitive that applies a function over named sizes to padded arrays. mask.cpp makes
+// it. Derivatives and batches rewrite its body and lanes, so that they never meet padding. Its
+// decomposition (masked_program.cpp) comes last, and applies the Mask rule of every equation of the
+// body.
 //
-// NOTE: [padding comes last] A rule that fills padding before differentiation would send a
-// cotangent of zero through exp(NaN), and NaN to real gradients. So Linearize, Transpose and Batch
-// give `masked` equations again. A vmap is a lane of the equation, and decomposes to a vmap of the
-// padded program.
+// NOTE: [padding comes last] A rule that fills padding before differentiation would send a zero
+// cotangent through exp(NaN), and NaN to real gradients. So Linearize, Transpose and Batch give
+// `masked` equations again. A vmap becomes a lane of the equation, which decomposes to a vmap of
+// the padded program.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
 #include <plait/primitives/stacks.h>
@@ -84,7 +84,7 @@ namespace {
 
 // --- One example ---------------------------------------------------------------------------------
 
-// The array, or each element of a stack, without padding.
+// Slices off the padding of an array, or of each element of a stack.
 Array without_padding(const Array& array, const Shape& real) {
   if (array.shape() == real) return array;
   if (array.aval().stack > 0)
@@ -94,7 +94,7 @@ Array without_padding(const Array& array, const Shape& real) {
   return lax::slice(array, Shape(array.ndim(), Dim(0)), real);
 }
 
-// The body at the real sizes of one example, on arrays without padding.
+// Visits the body at the real sizes of one example, on arrays without padding.
 void visit_masked(std::span<const Array> inputs, const Params& params,
                   std::span<const std::int64_t> element, const Steps::Visit& visit) {
   const MaskedParams masked(params);
@@ -147,7 +147,7 @@ std::vector<Batched> batch_masked(Dim size, std::span<const Batched> inputs, con
 
 // --- Masking what is masked ----------------------------------------------------------------------
 
-// The same array with other sizes: cut at the end, or padded there with zeros.
+// The array at other sizes: sliced at the end, or padded there with zeros.
 Array resized(const Array& array, const Shape& shape) {
   Shape least = array.shape();
   std::vector<lax::Padding> padding(array.ndim());
@@ -159,10 +159,10 @@ Array resized(const Array& array, const Shape& shape) {
   return lax::pad(cut, Array::literal(0, array.dtype()), padding);
 }
 
-// Which examples of lanes are real, where some are padding: a bool with an axis for each such lane.
+// Which examples of lanes are real and not padding: a bool with an axis for each padded lane.
 struct RealExamples {
   Array real;
-  std::vector<bool> lanes;  // which lanes have an axis
+  std::vector<bool> lanes;  // by lane: whether it has an axis
 };
 std::optional<RealExamples> real_examples(std::span<const Lane> lanes, const SizeValues& sizes) {
   RealExamples result;
@@ -177,7 +177,7 @@ std::optional<RealExamples> real_examples(std::span<const Lane> lanes, const Siz
   return result;
 }
 
-// What a body raises, and its effects, are not for examples that are padding.
+// Padded examples raise nothing and have no effects.
 void guard_padded_lanes(MaskedParams& masked, Arrays& operands, const RealExamples& examples) {
   masked.body = guarded_body(masked.body);
   operands.push_back(examples.real);
@@ -185,7 +185,7 @@ void guard_padded_lanes(MaskedParams& masked, Arrays& operands, const RealExampl
     masked.lanes[lane].batched.push_back(examples.lanes[lane]);
 }
 
-// An output that has every lane, summed over those that sum it. Padded examples add nothing.
+// An output with every lane, summed over the lanes that sum it. Padded examples add nothing.
 Array sum_of_real(const Array& output, const Aval& sum, std::span<const Lane> lanes,
                   std::size_t index, const SizeValues& sizes) {
   std::vector<int> axes;
@@ -200,8 +200,8 @@ Array sum_of_real(const Array& output, const Aval& sum, std::span<const Lane> la
   return lax::reduce_sum(fill_padding({output, real}, zero, sizes), axes);
 }
 
-// A masked function in a masked function: those sizes of the outer one that are ragged become
-// ragged sizes of the inner one. Padded examples of a lane have sizes of 0.
+// A masked function in a masked function: sizes that are ragged in the outer one become ragged
+// sizes of the inner one. Padded examples of a lane have sizes of 0.
 Arrays mask_masked(std::span<const Masked> inputs, std::span<const Aval> outputs,
                    const Params& params, const SizeValues& sizes) {
   const MaskedParams inner(params);
@@ -229,7 +229,7 @@ Arrays mask_masked(std::span<const Masked> inputs, std::span<const Aval> outputs
     lane.size = bound;
     lane.batched.insert(lane.batched.begin(), ragged.size(), false);
   }
-  if (pads_lanes)  // examples that are padding take no part in sums
+  if (pads_lanes)  // padded examples take no part in sums
     for (Lane& lane : masked.lanes) lane.summed.clear();
   ragged.insert(ragged.end(), inner.ragged.begin(), inner.ragged.end());
   names.insert(names.end(), ragged.begin(), ragged.end());
@@ -248,7 +248,7 @@ Arrays mask_masked(std::span<const Masked> inputs, std::span<const Aval> outputs
                                   : inputs[i].padded;
     operands.push_back(resized(operand, shape));
   }
-  if (pads_lanes) masked.checked &= inner.body->constraints.empty();  // sizes of 0 may break them
+  if (pads_lanes) masked.checked &= inner.body->constraints.empty();  // sizes of 0 may violate them
   if (needs_guard(masked.body))
     if (const std::optional<RealExamples> examples = real_examples(inner.lanes, sizes))
       guard_padded_lanes(masked, operands, *examples);
@@ -272,7 +272,7 @@ static const auto masked_def =
         .refuse<Prune>("its body is padded, and summed over examples, as a whole")
         .refuse<Diverge>("its examples differ in size, and all go one way")
         .rule<Steps>(visit_masked)
-        .rule<Bodies>([](const Params& params) {  // of the sizes that bounds allow
+        .rule<Bodies>([](const Params& params) {  // at sizes up to the bounds
           const MaskedParams masked(params);
           const Jaxpr body = masked.open_body();
           return std::vector<Body>{{body, Body::Runs::per_example, num_examples_of(masked.lanes),

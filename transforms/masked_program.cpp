@@ -1,5 +1,5 @@
-// Functions on padded arrays: the interpreter that puts every equation of a body through its Mask
-// rule, the values of sizes at run time, and the program that a `masked` equation decomposes to.
+// Functions on padded arrays: the interpreter that applies the Mask rule of every equation of a
+// body, the values of sizes at run time, and the program to which a `masked` equation decomposes.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
 #include <plait/rules/interpret.h>
@@ -122,8 +122,8 @@ class RuntimeSizes {
       default:
         break;
     }
-    // Integer division rounds to zero and sizes round down: where the remainder has the other sign
-    // than the divisor, it is one less.
+    // Integer division rounds to zero, and sizes round down: the quotient is one less if the
+    // remainder and the divisor have different signs.
     const Array rest = lax::rem(a, b);
     if (less_equal(0, left).value_or(false) && less_equal(0, right).value_or(false))
       return dim.operation() == Operation::modulo ? rest : lax::div(a, b);
@@ -157,9 +157,8 @@ void check_sizes(const MaskedParams& masked, const Jaxpr& body, std::span<const 
        {{"names", names}, {"bounds", masked.bounds}, {"constraints", constraints}});
 }
 
-// A value of a program summed over its first axis, which is of examples. A product of each
-// example's matrices becomes one product that contracts the examples too, and needs no memory for
-// each.
+// Sums a value of a program over its first axis, the batch axis. A batched matrix product becomes
+// one product that also contracts the batch axis, and needs no memory for each example.
 class SumOverExamples {
  public:
   SumOverExamples(const Jaxpr& program, std::span<const Array> inputs)
@@ -246,7 +245,7 @@ Jaxpr padded_program(const MaskedParams& masked) {
         Arrays outputs;
         for (const Masked& output : interpret(MaskInterpreter{sizes}, body, values)) {
           const Aval& aval = output.padded.aval();
-          if (aval.stack > 0) {  // nobody sees what its padding holds
+          if (aval.stack > 0) {  // its padding is never read
             outputs.push_back(output.padded);
             continue;
           }

@@ -1,6 +1,6 @@
 // Recording: what bind does with operations on variables outside every trace. The operation runs,
-// and its results remember a node: the derivative (made once per primitive, parameters and types),
-// what that needs, and the nodes it was made of. transforms/backward.cpp goes back over them.
+// and its results refer to a node: the derivative (made once per primitive, parameters and types),
+// the values that it needs, and the nodes of its operands. transforms/backward.cpp walks them.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
 #include <plait/rules/interpret.h>
@@ -45,7 +45,7 @@ Arrays nonzero_tangents(std::span<const Array> outputs, std::span<const Tangent>
   return nonzero;
 }
 
-// Tangents that the linear trace takes, for inputs that are on the tape.
+// Tangents in the linear trace for the inputs that are on the tape.
 template <class Values>
 Tangents tangent_inputs(LinearTrace& linear, const Values& avals, const std::vector<bool>& active) {
   Tangents tangents;
@@ -57,8 +57,8 @@ Tangents tangent_inputs(LinearTrace& linear, const Values& avals, const std::vec
 
 // --- Derivatives of primitives -------------------------------------------------------------------
 
-// Which of the binders the program reads are to be kept, and, where it computes nothing, which of
-// those each residual is.
+// Finds the binders to save, which the program reads. If it computes nothing, also finds which of
+// them each residual is.
 void set_saved(TapeProgram& program) {
   const Jaxpr& known = program.known;
   std::vector<int> place(known->num_binders, -1);
@@ -124,7 +124,7 @@ bool is_for(const TapeProgram& program, const Primitive& primitive, std::span<co
   return program.params == params;
 }
 
-// Host functions and programs are released by their owners, not by a cache of some thread.
+// Host functions and programs are released by their owners, not by the cache of a thread.
 bool is_cacheable(const Params& params) { return !holds_bodies(params) && !holds_callable(params); }
 
 std::shared_ptr<const TapeProgram> find_program(const Primitive& primitive,
@@ -146,7 +146,7 @@ std::shared_ptr<const TapeProgram> find_program(const Primitive& primitive,
 
 // --- Recording -----------------------------------------------------------------------------------
 
-// The outputs as values on the tape, where they have a tangent.
+// Puts the outputs that have a tangent on the tape.
 Arrays put_on_tape(Arrays outputs, const TapeProgram& program, TapeNode* node) {
   const TapeRef ref(node);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -164,7 +164,7 @@ Arrays off_tape(Arrays outputs) {
   return outputs;
 }
 
-// Linearize of a primitive that holds programs, with a linear trace of its own.
+// Linearizes a primitive that holds programs, with a linear trace of its own.
 LinearizedOperation linearize_operation(const Primitive& primitive, std::span<const Array> primals,
                                         const Params& params, const std::vector<bool>& active) {
   LinearTrace linear("the tape");
@@ -188,7 +188,7 @@ LinearizedOperation linearize_function(const Function& function, std::span<const
   return done;
 }
 
-// Runs linearize on the values of the inputs, off the tape, and puts the outputs on it.
+// Linearizes on the values of the inputs, off the tape, and puts the outputs on it.
 Arrays record_again(std::span<const Array> inputs,
                     std::function<LinearizedOperation(std::span<const Array>)> linearize) {
   Arrays primals;
@@ -208,7 +208,7 @@ Arrays record_again(std::span<const Array> inputs,
   return put_on_tape(std::move(done.outputs), *program, node.release());
 }
 
-// Primitives whose Jvp rule looks at values, so that no program can be made of it once for all.
+// Primitives whose Jvp rule reads values, so that it cannot be traced once to a program.
 class ValueRules {
  public:
   bool has(const Primitive& primitive) const { return flags_[primitive.index()].load(); }
@@ -229,8 +229,8 @@ Arrays record_with_values(const Primitive& primitive, std::span<const Array> inp
       });
 }
 
-// Nothing where the rule asks for values. In Python that is an exception of Python; one of another
-// kind is raised again when the rule has values.
+// Nullptr if the rule reads values. In Python that raises a Python exception. Any other exception
+// is raised again when the rule runs on values.
 std::shared_ptr<const TapeProgram> program_of_types(const Primitive& primitive,
                                                     std::span<const Array> inputs,
                                                     const Params& params) {
@@ -295,7 +295,7 @@ Arrays record_linearized(Function function, std::span<const Array> inputs,
   return record_again(inputs, [function = std::move(function), name,
                                active = active_of(inputs)](std::span<const Array> primals) {
     LinearizedOperation done = linearize_function(function, primals, active);
-    // Of values off the tape it can have made something on it only by what it captured.
+    // The inputs are off the tape, so results can be on it only by what the function captured.
     if (!is_recorded(primals))
       for (const Arrays* made : {&done.outputs, &done.linear.captured})
         for (const Array& array : *made)

@@ -1,5 +1,5 @@
 // transpose: runs a linear jaxpr backwards, from cotangents of outputs to cotangents of inputs; and
-// vjp, which is linearize, then transpose.
+// vjp, which is linearize followed by transpose.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
 #include <plait/rules/interpret.h>
@@ -8,7 +8,7 @@
 namespace plait {
 namespace {
 
-// Reverse mode has no tangents, only cotangents.
+// Reverse mode computes cotangents, not tangents.
 [[noreturn]] void throw_effect_on_tangents(const Equation& equation) {
   SourceScope scope(equation.source);
   throw MissingRuleError("`" + std::string(equation.primitive->name()) +

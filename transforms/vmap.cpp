@@ -1,6 +1,6 @@
 // vmap: a function of one example becomes a function of a batch, by the Batch rule of each
-// equation. A primitive without a rule or a decomposition is applied example by example, and
-// explain says so.
+// equation. A primitive without a rule or a decomposition runs example by example, and explain says
+// so.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/base/progress.h>
@@ -58,7 +58,7 @@ struct BatchInterpreter {
       throw MissingRuleError("`" + std::string(equation.primitive->name()) +
                                  "` has no batch rule, and there is no example to run it on",
                              "add .rule<Batch> to its definition");
-    std::vector<Arrays> rows;  // per output, per example, with a batch axis of one
+    std::vector<Arrays> rows;  // by output, then by example, with a batch axis of one
     for (std::int64_t i = 0; i < size.constant(); ++i) {
       Arrays arguments;
       for (const Value& input : inputs) {
@@ -93,7 +93,7 @@ Array move_batch(const Batched& value, Dim size, int to) {
   return lax::transpose(front, permutation);
 }
 
-// The batch in parts of at most chunk examples, so that memory stays bounded.
+// Runs the batch in chunks of at most `chunk` examples, so that memory stays bounded.
 Arrays vmap_chunks(const Function& function, std::span<const Array> inputs,
                    const flat::VmapOptions& options, std::int64_t size) {
   const std::int64_t chunk = *options.chunk;

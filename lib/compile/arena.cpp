@@ -1,9 +1,9 @@
-// Two ways to place values, of which the better one counts. In order of time, the smallest hole
-// that fits: linear, and good where values are alike. And the largest first, wherever nothing that
-// lives meanwhile is: what a program needs at most is often what it needs anyway (Pisarchyk and
-// Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, "greedy by size"), but it
-// costs the square of their number. It is tried where memory is worth it: where pages that nobody
-// touched before cost more than the search.
+// Places values by two methods and keeps the better result. By time: the smallest hole that fits.
+// It is linear, and good where values are alike. By size: the largest value first, wherever nothing
+// is live during its lifetime (Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net
+// Inference, 2020, "greedy by size"). It often reaches the lower bound, the most bytes live at
+// once, but it is quadratic. It is tried only where touching the excess pages for the first time
+// would cost more than the search.
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/arena.h"
 
@@ -16,12 +16,12 @@ namespace plait::compile_passes {
 namespace {
 
 constexpr std::int64_t alignment = 64;
-constexpr std::int64_t worth_a_search = 8 << 20;  // bytes that an arena has too many
+constexpr std::int64_t worth_a_search = 8 << 20;  // bytes of an arena above the lower bound
 constexpr std::size_t most_searched = 1024;
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-// Ranges of the arena: the smallest hole that fits, else at the end.
+// Ranges of the arena: best fit, else at the end.
 class Holes {
  public:
   std::int64_t take(std::int64_t bytes) {
@@ -38,7 +38,7 @@ class Holes {
       holes_.erase(best);
       if (left > 0) holes_.emplace(offset + bytes, left);
     } else {
-      // A hole at the end grows.
+      // A hole at the end of the arena grows.
       if (auto last = holes_.rbegin();
           last != holes_.rend() && last->first + last->second == size_) {
         offset = last->first;
@@ -67,7 +67,7 @@ class Holes {
     holes_.emplace(offset, bytes);
   }
   std::int64_t size() const { return size_; }
-  std::int64_t most_at_once() const { return most_at_once_; }  // no placement takes less
+  std::int64_t most_at_once() const { return most_at_once_; }  // a lower bound for every placement
 
  private:
   std::map<std::int64_t, std::int64_t> holes_;  // offset -> bytes; neighbours merged
@@ -85,7 +85,7 @@ Holes place_by_time(std::span<Lifetime* const> lifetimes) {
   }
   Holes holes;
   for (std::size_t step = 0; step < begins.size(); ++step) {
-    // Large ones first: they fit into fewer holes.
+    // Large ones first: fewer holes fit them.
     std::ranges::stable_sort(begins[step], std::ranges::greater(), &Lifetime::bytes);
     for (Lifetime* lifetime : begins[step]) lifetime->offset = holes.take(lifetime->bytes);
     for (Lifetime* lifetime : ends[step]) holes.give_back(lifetime->offset, lifetime->bytes);
@@ -93,7 +93,7 @@ Holes place_by_time(std::span<Lifetime* const> lifetimes) {
   return holes;
 }
 
-// These are in order of size, the largest first.
+// lifetimes: sorted by size, the largest first.
 std::int64_t place_by_size(std::span<Lifetime* const> lifetimes) {
   std::vector<const Lifetime*> placed;  // in order of offset
   std::int64_t size = 0;
@@ -128,7 +128,7 @@ std::int64_t place_in_arena(std::span<Lifetime> lifetimes) {
   std::vector<std::int64_t> offsets;
   for (const Lifetime& lifetime : lifetimes) offsets.push_back(lifetime.offset);
   std::ranges::stable_sort(all, std::ranges::greater(), &Lifetime::bytes);
-  // The many small ones of a long program come behind the others, by time.
+  // The many small values of a long program follow the searched ones, placed by time.
   const std::size_t searched = std::min(all.size(), most_searched);
   const std::span<Lifetime* const> small = std::span(all).subspan(searched);
   const std::int64_t large_size = place_by_size(std::span(all).first(searched));

@@ -1,4 +1,4 @@
-// Places in one piece of memory for values that do not all live at once. See arena.cpp.
+// Offsets in one block of memory for values that are not all live at once. See arena.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,15 +7,15 @@
 
 namespace plait::compile_passes {
 
-// What needs so many bytes from one step to another, both included.
+// A value that is live from one step to another, both included.
 struct Lifetime {
   std::int64_t bytes;
   int begin, end;
-  std::int64_t offset = 0;  // where it is placed
+  std::int64_t offset = 0;  // in the arena
 };
 
-// Places them, aligned, so that none overlaps another that lives at the same step; gives the bytes
-// of all together.
+// Assigns aligned offsets such that values live at the same step do not overlap. Returns the bytes
+// of the arena.
 std::int64_t place_in_arena(std::span<Lifetime> lifetimes);
 
 }  // namespace plait::compile_passes

@@ -24,7 +24,7 @@ struct Registry {
   std::mutex mutex;
   std::vector<Entry> entries;  // most preferred first; never shrinks
   std::vector<MissingBackend> missing;
-  std::optional<std::vector<std::string>> wanted;  // modules, by name; all without
+  std::optional<std::vector<std::string>> wanted;  // names of the modules to load; absent: all
 };
 
 // Never destroyed: executables that outlive main hold kernels of its backends.
@@ -56,7 +56,7 @@ std::vector<std::string> modules_in(const std::string& folder) {
 }
 
 void load_modules() {
-  // Libraries read their own limits on instruction sets when they are loaded.
+  // Libraries read their own limit on instruction sets when they are loaded.
   if (const char* isa = std::getenv("PLAIT_MAX_ISA"); isa && *isa)
     setenv("ONEDNN_MAX_CPU_ISA", isa, 0);
   const std::string folder = module_folder();
@@ -72,7 +72,7 @@ void load_modules() {
   };
   for (const std::string& name : modules_in(folder)) {
     if (!is_wanted(name)) continue;
-    // RTLD_LOCAL: a vendor library's symbols are nobody else's.
+    // RTLD_LOCAL: nothing else binds to the symbols of a vendor library.
     if (open_library((folder + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL)) {
       log_line("backend " + name.substr(6, name.size() - 9) + " is loaded from " + folder + "/" +
                name);

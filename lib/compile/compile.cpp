@@ -1,5 +1,5 @@
-// The driver: which backends are asked, which tier comes first, and the executables of a program.
-// See compile.h.
+// The driver: chooses the backends and the first tier, and makes the executables of a program. See
+// compile.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/compile/compile.h>
 
@@ -17,15 +17,15 @@
 namespace plait {
 namespace {
 
-// What slow backends may gain of a program, if they take any of it.
+// What a program may gain from slow backends, if they claim any of it.
 struct Gain {
   tiers::Worth worth{};
-  bool has_long_loops = false;  // which take longer, in one call, than compiling the program
+  bool has_long_loops = false;  // loops that take longer, in one call, than compilation
 };
 
 std::optional<Gain> gain_of(std::span<const Backend* const> slow, const Jaxpr& program) {
-  constexpr double of_equation = 90;  // ns beside its time
-  constexpr int sample = 64;          // equations, which stand for the others
+  constexpr double of_equation = 90;  // overhead in ns, beside its time
+  constexpr int sample = 64;          // the number of equations that stand for the others
   double gain = 0, loops = 0;
   int count = 0;
   for (const Equation& equation : program->equations) {
@@ -42,14 +42,14 @@ std::optional<Gain> gain_of(std::span<const Backend* const> slow, const Jaxpr& p
   }
   if (count == 0) return {};
   const auto compilation = tiers::compilation_time(program->equations.size());
-  // On another thread a tenth of it counts, and of so many equations. What runs once is not worth
-  // compiling.
+  // The cost is a tenth of the compilation time, as another thread spends it, and only that of the
+  // counted equations. A program that runs once is not worth compiling.
   const double cost = double(tiers::compilation_time(std::size_t(count)).count()) / 10;
   return Gain{{int(std::clamp(cost / gain, 2.0, 1000.0)), compilation},
               loops > double(compilation.count())};
 }
 
-// next: those that make the next tier of what this makes, if it is a first one.
+// next: the backends of the next tier, if this is a first tier.
 std::shared_ptr<PlannedExecutable> compile_with(std::span<const Backend* const> backends,
                                                 std::span<const Backend* const> next,
                                                 const Jaxpr& plain, std::vector<Aval> outputs,
@@ -77,7 +77,7 @@ std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileO
   std::string failure;
   if (gain && (gain->has_long_loops || tiers::is_waiting())) try {
       const bool was_asked = tiers::is_waiting();
-      const Waiting waiting;  // what the program holds is compiled with it
+      const Waiting waiting;  // the programs that it holds are compiled with it
       auto executable = compile_with(all, {}, plain, outputs, options);
       if (!was_asked)
         executable->remark("tier: last; compiled before the first call, which is long");
@@ -85,11 +85,11 @@ std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileO
     } catch (const std::exception& error) {
       failure = error.what();
     }
-  // Those that take none of it are asked all the same, for explain tells why.
+  // Slow backends that claim nothing are asked all the same, so that explain can say why.
   const std::shared_ptr<const PlannedExecutable> first =
       compile_with(gain ? quick : all, slow, plain, outputs, options);
   if (!failure.empty()) return tiers::make_failed(first, failure);
-  // What a host call captures belongs to Python, and the background thread never meets Python.
+  // What a host call captures belongs to Python, which the background thread must not touch.
   if (first->has_host_calls() || !gain) return first;
   return tiers::make_tiered(
       first, [=] { return compile_with(all, {}, plain, outputs, options); }, gain->worth);
@@ -120,7 +120,7 @@ std::shared_ptr<const Executable> executable_of(const Jaxpr& jaxpr) {
   const auto address = reinterpret_cast<std::uintptr_t>(&*jaxpr);
   Entry& entry = entries[address / alignof(std::max_align_t) % entries.size()];
   if (entry.jaxpr && &*entry.jaxpr == &*jaxpr) return entry.executable;
-  // Host functions are released by their owner, not by a cache of some thread.
+  // Host functions are released by their owner, not by the cache of a thread.
   if (holds_callable(jaxpr)) return compile(jaxpr);
   entry = {jaxpr, compile(jaxpr)};
   return entry.executable;

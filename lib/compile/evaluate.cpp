@@ -1,8 +1,8 @@
-// The evaluator: what bind does when nothing is being traced. One equation runs on the backend and
-// the kernel that jit would choose for it alone; a call runs its compiled body.
+// The evaluator: what bind does when nothing is traced. An equation runs on the backend and the
+// kernel that jit would choose for it alone. A call runs its compiled body.
 //
-// What was found out about an equation is kept by each thread, so that the usual elementwise
-// operation costs a look-up, one allocation and one loop.
+// Each thread caches how equations run, so that the usual elementwise operation costs a look-up,
+// one allocation and one loop.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/stack.h>
 #include <plait/compile/compile.h>
@@ -27,7 +27,7 @@ const Buffer& buffer_of(const Array& array) {
   return static_cast<const ConcreteNode*>(array.node())->buffer;
 }
 
-// How an equation runs, for inputs of these avals.
+// How an equation runs on inputs of these avals.
 struct Prepared {
   const Primitive* primitive = nullptr;
   Params params;
@@ -35,7 +35,7 @@ struct Prepared {
   std::vector<Sizes64> shapes;  // of the outputs
   bool is_identity = false;
   const Alias::Rule* alias = nullptr;
-  Chunk chunk;                                   // with a loop: elementwise, on the reference
+  Chunk chunk;                                   // its loop, if elementwise on the reference
   std::shared_ptr<const Kernel> kernel;          // otherwise
   std::shared_ptr<const Executable> executable;  // of a decomposition
 
@@ -53,12 +53,12 @@ Jaxpr single_equation(const Primitive& primitive, std::span<const Aval> inputs,
   Builder builder;
   std::vector<Atom> atoms;
   for (const Aval& aval : inputs) atoms.push_back(builder.add_binder(aval));
-  // Without a line: it is kept for calls from other lines.
+  // Without a source line: it is cached for calls from other lines.
   const std::vector<Var> outputs = builder.add(primitive, std::move(atoms), params, {});
   return builder.close({outputs.begin(), outputs.end()});
 }
 
-// A named size that left its program has no value here.
+// A named size has no value outside its program.
 void require_numbers(const std::vector<Aval>& avals) {
   for (const Aval& aval : avals)
     for (Dim dim : aval.shape)
@@ -74,13 +74,13 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
   prepared.primitive = &primitive;
   prepared.params = params;
   for (const Array& input : inputs) prepared.inputs.push_back(input.aval());
-  // First, so that what changes nothing is checked like everything else.
+  // First, so that identities are checked like everything else.
   prepared.outputs = infer(primitive, prepared.inputs, params);
   require_numbers(prepared.outputs);
   const Identity::Rule* identity = Identity::table().find(primitive);
   prepared.is_identity = identity && (*identity)(prepared.inputs, params);
   if (prepared.is_identity) return prepared;
-  // Of a scan, equations may leave the loop, and loops have tiers.
+  // A loop is compiled as a program: equations may leave it, and it has tiers.
   if (has_loop_body({&primitive, {}, params, {}, {}}) ||
       (!Eval::table().find(primitive) && Decompose::table().find(primitive))) {
     prepared.executable = compile(single_equation(primitive, prepared.inputs, params));
@@ -91,7 +91,7 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
   prepared.alias =
       inputs.size() == prepared.outputs.size() ? Alias::table().find(primitive) : nullptr;
   const Jaxpr alone = single_equation(primitive, prepared.inputs, params);
-  if (alone->equations.empty()) {  // without results and effects there is nothing to do
+  if (alone->equations.empty()) {  // without results and effects there is nothing to run
     prepared.executable = compile(alone);
     return prepared;
   }
@@ -171,7 +171,7 @@ Storage scratch_of(const Kernel& kernel) {
   return bytes > 0 ? Storage::allocate(std::size_t(bytes)) : Storage();
 }
 
-// What most kernels are: one result of a few operands.
+// The common case: one result of few operands.
 Arrays run_kernel_now(const Prepared& prepared, std::span<const Array> inputs) {
   View sources[few_inputs];
   for (std::size_t i = 0; i < inputs.size(); ++i) sources[i] = buffer_of(inputs[i]).view();
@@ -226,7 +226,7 @@ struct PreparedCache {
 };
 
 Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
-  // What a backend may claim is prepared as other equations are.
+  // A call that a backend may claim is prepared like any other equation.
   const Inline::Rule* inlining = Inline::table().find(primitive);
   if (inlining && inlining->when != Inline::When::unclaimed)
     return run_executable(*executable_of(open_body(params)), inputs);
@@ -240,7 +240,7 @@ Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const
   std::unique_ptr<Prepared>& slot = cache.slots[(hash >> 32 ^ hash) % PreparedCache::size];
   if (slot && slot->is_for(primitive, inputs, params)) return run(*slot, inputs);
   Prepared prepared = prepare(primitive, inputs, params);
-  // Host functions are released by their owner, not by a cache of some thread.
+  // Host functions are released by their owner, not by the cache of a thread.
   if (holds_callable(params)) return run(prepared, inputs);
   slot = std::make_unique<Prepared>(std::move(prepared));
   return run(*slot, inputs);

@@ -1,5 +1,5 @@
-// The executable of a program, found without a lock by threads that asked for it lately: what eager
-// calls ask for each time.
+// The executable of a program, from a cache per thread and without a lock: for eager calls, which
+// look it up each time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace plait {
 
-// That of compile(jaxpr).
+// Equal to compile(jaxpr).
 std::shared_ptr<const Executable> executable_of(const Jaxpr& jaxpr);
 
 }  // namespace plait

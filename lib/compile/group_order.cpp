@@ -1,12 +1,12 @@
-// A topological order of groups, kept while they merge (after Pearce and Kelly, A dynamic
+// A topological order of groups, maintained while they merge (after Pearce and Kelly, A dynamic
 // topological sort algorithm for directed acyclic graphs, 2007).
 //
 // NOTE: [merging groups] Let B read from A. Merging them closes a cycle if and only if B also
-// depends on A through a third group, which then lies between them in the order. What A's other
-// consumers lead to before B can be moved behind B, and then A can join B there; or what B's other
-// producers depend on after A can be moved before A, and B joins A. Either search proves that there
-// is no third, and the shorter one is enough: weights have few consumers and long ago, activations
-// few producers and just now.
+// depends on A through a third group, which then lies between them in the order. Two searches can
+// rule that out. Forward: if what depends on A does not reach B, it can be moved after B, where A
+// joins B. Backward: if what B depends on does not reach A, it can be moved before A, where B joins
+// A. One suffices, and one is usually short: weights have few consumers and are made early,
+// activations have few producers and are made just before.
 // SPDX-License-Identifier: Apache-2.0
 #include "group_order.h"
 
@@ -54,8 +54,8 @@ std::vector<int> GroupOrder::producers(int group) const {
   return roots;
 }
 
-// Collects what lies strictly between in the order and follows from `from` (or leads to it); found
-// when that leads to `to`, but for the direct step where one of them is fed by the other.
+// Collects the groups strictly between in the order that are reached from `from`. Returns found
+// when they reach `to`. Where is_fed, the direct edge between both does not count.
 GroupOrder::Search GroupOrder::reach(int from, int to, bool forward, bool is_fed,
                                      std::vector<int>& between) const {
   auto neighbours = [&](int group) -> const std::vector<int>& {
@@ -104,7 +104,7 @@ bool GroupOrder::merge(int producer, int consumer, bool is_fed) {
       insert_after(group, place);
       place = group;
     }
-    // The merged group stands where the consumer stood.
+    // The merged group takes the consumer's place.
     unlink(producer);
     insert_after(producer, consumer);
   } else {

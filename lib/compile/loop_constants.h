@@ -1,5 +1,5 @@
-// What stays the same while a loop runs, and what kernels of its body have made of it: a matrix of
-// weights in the layout that a product likes best, say.
+// Loop-invariant values of a running loop, and what kernels of its body derive from them: a matrix
+// of weights in the layout that a matrix product prefers, for example.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,24 +9,24 @@
 
 namespace plait::compile_passes {
 
-// On this thread, from when it is made until it ends, which is as long as the memory stays.
+// A scope of this thread. The memory of the constants outlives it.
 class LoopConstants {
  public:
   explicit LoopConstants(std::span<const View> constants);
   ~LoopConstants();
   LoopConstants(const LoopConstants&) = delete;
 
-  // What a kernel makes of a constant. It is freed with the loop.
+  // What a kernel derives from a constant. It is freed with the loop.
   struct Derived {
     std::uint64_t kernel;
     const void* constant;
-    int asked = 0;  // times; so that a kernel can wait until it is worth it
+    int asked = 0;  // number of requests, so that a kernel can wait until it pays
     Storage memory;
   };
-  // Of a constant that lies at data; nullptr where no loop of this thread has one there. Kernels
-  // are told apart by numbers, because another one may be made where one was freed.
+  // The entry for a constant at this address; nullptr if no loop of this thread has one there.
+  // Kernels are identified by numbers, because addresses of freed ones are reused.
   static Derived* find(std::uint64_t kernel, const void* data);
-  static std::uint64_t number_of_kernel();  // a new one
+  static std::uint64_t number_of_kernel();  // a new number
 
  private:
   std::vector<View> constants_;

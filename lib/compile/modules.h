@@ -7,8 +7,9 @@
 
 namespace plait {
 
-// From now on only these modules are loaded ("onednn"); to be called before the first program is
-// compiled. What plait compile makes is complete, and looks for nothing in the folder it is in.
+// From now on only these modules are loaded ("onednn"). It must be called before the first program
+// is compiled. An executable that plait compile makes is complete, and loads nothing from its
+// folder.
 void load_modules_only(std::vector<std::string> names);
 
 }  // namespace plait

@@ -1,5 +1,4 @@
-// An equation's operands as memory: the inputs of its group in their order, with literals between
-// them.
+// The operands of an equation as memory: inputs of its group, and literals.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +18,7 @@ class GroupOperands {
       if (!atom.is_var()) literals_.push_back(Array::literal(atom.literal()).buffer());
     }
   }
-  // Whether they are the inputs.
+  // Whether they are the inputs of the group, in order.
   bool is_plain() const { return plain_; }
   std::size_t size() const { return sources_.size(); }
   std::span<const View> collect(std::span<const View> inputs, View* views) const {

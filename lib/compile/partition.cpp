@@ -1,9 +1,9 @@
-// partition: the most preferred backend that supports an equation gets it; equations of one backend
-// that feed each other join into one group where the backend says so and no cycle arises; the
-// groups are put in order.
+// partition: an equation goes to the most preferred backend that supports it. Equations of one
+// backend that feed each other merge into a group where the backend says so and no cycle arises.
+// The groups are sorted topologically.
 //
-// It runs after simplify, whose merged equations would otherwise be fused twice, and before plan,
-// which needs to know what is one step.
+// It runs after simplify, because duplicates that simplify merges would be fused twice, and before
+// plan, which needs to know what is one step.
 // SPDX-License-Identifier: Apache-2.0
 #include "partition.h"
 
@@ -18,7 +18,7 @@
 namespace plait::compile_passes {
 namespace {
 
-// Where layouts pretend that roots lie, so that Alias rules can move pointers.
+// A fictitious address for roots, from which Alias rules compute offsets.
 char* const pretended_memory = reinterpret_cast<char*>(std::uintptr_t(1) << 40);
 
 class Partitioner {
@@ -41,8 +41,8 @@ class Partitioner {
  private:
   struct Work {
     Group group;
-    std::vector<int> seen_through;  // groups whose results it reads under another layout
-    int last = 0;                   // equation
+    std::vector<int> seen_through;  // groups whose results it reads through views
+    int last = 0;                   // its last equation
   };
 
   void find_layouts() {
@@ -114,7 +114,7 @@ class Partitioner {
     for (Var var : equation.outputs) group_of_var_[var.id] = mine;
     if (*equation.primitive == barrier_p) return;
     choose_backend(work_[mine].group, equation);
-    // A producer's backend may take the equation as its epilogue, even one that it does not run
+    // A producer's backend may take the equation as its epilogue, even one that it does not support
     // alone.
     for (const Backend* backend : backends_)
       for (int producer : producers) join(backend, order_.find(producer), order_.find(mine));
@@ -145,10 +145,10 @@ class Partitioner {
     absorb(producer, consumer);
   }
 
-  // What a group that was merged into another leaves to it.
+  // Moves the contents of a merged group into the remaining one.
   void absorb(int into, int group) {
     Work &a = work_[into], &b = work_[group];
-    for (int view : b.group.views)  // both may have looked through the same one
+    for (int view : b.group.views)  // both may read through the same view
       if (!contains(a.group.views, view)) a.group.views.push_back(view);
     a.group.equations.insert(a.group.equations.end(), b.group.equations.begin(),
                              b.group.equations.end());
@@ -158,7 +158,8 @@ class Partitioner {
     b = {};
   }
 
-  // Each group joins those before it of its key, while none leads to another.
+  // Merges each group with the previous one of the same sibling key, unless one depends on the
+  // other.
   void join_siblings() {
     std::unordered_map<std::string, int> before;
     for (std::size_t i = 0; i < work_.size(); ++i) {
@@ -179,7 +180,7 @@ class Partitioner {
     }
   }
 
-  // The equations through which these read what the producer computes.
+  // Adds the views through which these equations read what the producer computes.
   void add_views(std::span<const int> equations, int producer, std::vector<int>& views) {
     for (int index : equations)
       for (const Atom& atom : program_->equations[index].inputs) {
@@ -271,7 +272,7 @@ class Partitioner {
     std::unordered_map<int, int> inner_uses = count_inner_uses(group);
     std::vector<Atom> outputs;
     const bool is_single =
-        group.equations.size() == 1;  // keeps dead outputs: kernels write them all
+        group.equations.size() == 1;  // keeps unused outputs: kernels write them all
     for (int index : group.equations)
       for (Var var : program_->equations[index].outputs)
         if (is_single || uses_[var.id] > inner_uses[var.id]) {
@@ -281,7 +282,8 @@ class Partitioner {
     group.jaxpr = builder.close(std::move(outputs));
   }
 
-  // By var: its readers in the group. A view whose result is read elsewhere too reads for others.
+  // By var: the number of reads in the group. A view counts only if all its readers are in the
+  // group.
   std::unordered_map<int, int> count_inner_uses(const Group& group) const {
     std::unordered_map<int, int> uses;
     auto add = [&](int index) {
@@ -319,7 +321,7 @@ class Partitioner {
   struct Seen {
     int var, equation;
   };
-  std::unordered_map<int, Seen> alias_source_;  // by var: what it looks at, and by what
+  std::unordered_map<int, Seen> alias_source_;  // by var: what it views, by which equation
   std::vector<int> uses_;
   int last_effect_ = -1;
 };

@@ -7,8 +7,8 @@
 
 namespace plait::compile_passes {
 
-// How a var is seen in memory: the memory of its root, which is itself unless an equation only
-// looks at memory otherwise (Alias).
+// How a var lies in memory: as a view of its root. A var is its own root unless an equation with an
+// Alias rule computes it.
 struct Layout {
   int root = -1;
   Sizes64 shape, strides;
@@ -17,10 +17,10 @@ struct Layout {
 };
 
 struct Group {
-  const Backend* backend = nullptr;  // none: a barrier, which only orders
+  const Backend* backend = nullptr;  // null: a barrier, which only orders
   std::vector<int> equations;
-  std::vector<int> views;    // equations through which members read members (Alias)
-  std::string refusals;      // why preferred backends left it: "name: reason; ..."
+  std::vector<int> views;    // views through which members read members (Alias)
+  std::string refusals;      // why preferred backends refused it: "name: reason; ..."
   Jaxpr jaxpr;               // what the backend compiles
   std::vector<Atom> inputs;  // of the program, for the binders of jaxpr
   std::vector<Var> outputs;
@@ -28,7 +28,7 @@ struct Group {
 
 struct Partition {
   std::vector<Layout> layouts;  // by var
-  std::vector<bool> is_alias;   // by equation: costs nothing
+  std::vector<bool> is_alias;   // by equation: whether it is a view, which costs nothing
   std::vector<Group> groups;    // in the order in which they run
 };
 

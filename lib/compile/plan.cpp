@@ -1,8 +1,7 @@
-// plan: every root of memory gets a place: a program input, a freshly allocated output, a constant,
-// or a range of the one arena, which it shares with values that are dead before it is written or
-// after it is last read. What an elementwise kernel may overwrite, it overwrites.
+// plan: assigns memory to every root: a program input, a new output, a constant, or a range of the
+// arena, which values that are not live at the same time share. Kernels that may work in place do.
 //
-// It runs last, because only the order of the steps says what lives when.
+// It runs last, because lifetimes follow from the order of the steps.
 // SPDX-License-Identifier: Apache-2.0
 #include "plan.h"
 
@@ -44,14 +43,14 @@ class Planner {
   }
 
  private:
-  // A piece of memory that one root, or several in turn, live in.
+  // A block of memory for one root, or for several in turn.
   struct Memory {
     PlannedView::Segment segment;
     int index;
     std::int64_t bytes;
-    int root;                 // that lives in it last
+    int root;                 // the last one in it
     std::int64_t offset = 0;  // in the arena
-    int begin = 0, end = -1;  // steps that write it first and read it last
+    int begin = 0, end = -1;  // the steps that first write and last read it
   };
   struct Draft {
     Group* group;
@@ -131,8 +130,8 @@ class Planner {
     steps_.push_back(std::move(step));
   }
 
-  // The donated input that this step reads last and may write this result of the program over. It
-  // comes before memory of the arena, which has other uses.
+  // The donated input that this step reads last and may overwrite with this result of the program.
+  // It is preferred to memory of the arena, which has other uses.
   std::optional<int> input_to_overwrite(const Group& group, const Kernel& kernel,
                                         std::size_t output, int index) const {
     const int root = root_of(group.outputs[output]);
@@ -151,14 +150,14 @@ class Planner {
            !is_output_[input] && bytes_of(input) == bytes;
   }
 
-  // Whether no other input of the group looks at the same memory, under another layout.
+  // Whether no other input of the group is a view of the same memory.
   bool reads_alone(const Group& group, std::size_t input) const {
     const int root = root_of(group.inputs[input].var());
     return std::count_if(group.inputs.begin(), group.inputs.end(),
                          [&](const Atom& atom) { return root_of(atom.var()) == root; }) == 1;
   }
 
-  // The memory of a dying input that this output may be written over, or -1.
+  // The memory of an input that dies here and that this output may overwrite, or -1.
   int memory_to_overwrite(const Group& group, const Kernel& kernel, std::size_t output, int index,
                           const std::vector<int>& taken) const {
     const int out = group.outputs[output].id;
@@ -176,7 +175,7 @@ class Planner {
     return -1;
   }
 
-  // Packs what lives in the arena, and finds donors for outputs.
+  // Places values in the arena, and finds donors for outputs.
   void place() {
     std::vector<Lifetime> lifetimes;
     std::vector<Memory*> owners;
@@ -195,8 +194,7 @@ class Planner {
     find_donors();
   }
 
-  // An input may give its memory to an output that is written after the input was read for the last
-  // time.
+  // An output may take over the memory of a donated input if it is written after the last read.
   void find_donors() {
     for (const Memory& memory : memories_) {
       if (memory.segment != PlannedView::Segment::output || is_stack(memory.root)) continue;
@@ -211,7 +209,7 @@ class Planner {
     }
   }
 
-  // Whether the step that writes this memory first may write it over input i, which it reads.
+  // Whether the step that first writes this memory may overwrite input i, which it reads.
   bool overwrites_input(const Memory& memory, int input) const {
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       if (index_of_step_[s] != memory.begin) continue;
@@ -245,7 +243,7 @@ class Planner {
   }
   static void add_bodies(const Params& params, std::vector<Step::Body>& bodies) {
     for (const auto& [name, value] : open_bodies(params).entries()) {
-      // One of named sizes is compiled when these are known.
+      // A body with named sizes is compiled once these are known.
       if (const Jaxpr* body = std::get_if<Jaxpr>(&value); body && (*body)->sizes.empty())
         bodies.push_back(body_of(name, *body));
       if (const auto* list = std::get_if<std::vector<Jaxpr>>(&value))

@@ -1,4 +1,4 @@
-// The third pass of compilation: where every value lies in memory. See plan.cpp.
+// The third pass of compilation: assigns memory to every value. See plan.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace plait::compile_passes {
 
-// donate: by input, whether its memory may be taken over; empty for none. between is called before
+// donate: by input, whether its memory may be taken over; empty: none. between is called before
 // each kernel is compiled, while no lock is held.
 Plan make_plan(const Jaxpr& program, Partition partition, const std::vector<bool>& donate,
                const std::function<void()>& between);

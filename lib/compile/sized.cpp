@@ -1,8 +1,7 @@
-// Programs of named sizes at the sizes of their calls. See sized.h.
+// Runs programs with named sizes at the sizes of their calls. See sized.h.
 //
-// A padded call runs one `masked` equation around the program, whose bounds are the padded sizes:
-// arguments are padded before it and results cut after it, by ordinary operations, so that every
-// transform sees through all of it.
+// A padded call runs one `masked` equation around the program, whose bounds are the padded sizes.
+// Ordinary operations pad the arguments and slice the results, so transforms apply to all of it.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/base/size_facts.h>
@@ -26,7 +25,7 @@ const Dim* find(const Pairs& pairs, Dim size) {
   return nullptr;
 }
 
-// The name and the unit in which the options speak of a size: t and 8 for t_8.
+// The name and the unit by which the options refer to a size: t and 8 for t_8.
 std::pair<std::string, std::int64_t> spoken(Dim size) {
   return whole_of(size).value_or(std::pair(std::string(size.name()), std::int64_t(1)));
 }
@@ -47,7 +46,8 @@ std::string text_of_values(const Pairs& sizes) {
   return text;
 }
 
-// The program around one masked equation: values of the padded sizes, then padded inputs.
+// The program in one masked equation: (values of the padded sizes, padded inputs) -> padded
+// results.
 Jaxpr padded_program(const Jaxpr& program, const Pairs& fixed, const Pairs& padded) {
   MaskedParams masked;
   masked.body = fixed.empty() ? program : instantiate(program, fixed);
@@ -56,7 +56,7 @@ Jaxpr padded_program(const Jaxpr& program, const Pairs& fixed, const Pairs& padd
     masked.bounds.push_back(bound);
   }
   masked.body = with_sizes(masked.body, masked.ragged);
-  masked.checked = false;  // solve_program_sizes has
+  masked.checked = false;  // solve_program_sizes checks
   std::vector<Aval> avals(padded.size(), Aval{{}, DType::int32});
   for (const Aval& aval : masked.body->input_avals()) avals.push_back(masked.padded(aval));
   const Params params = masked.to_params();
@@ -87,7 +87,7 @@ double padding_share(const Jaxpr& program, SizeSubstitution sizes, SizeSubstitut
       if (name == size) value = bound;
   const Work real = work_of(instantiate(program, sizes)),
              all = work_of(instantiate(program, larger));
-  const bool computes = all.flops > 0;  // else it moves memory
+  const bool computes = all.flops > 0;  // else it only moves memory
   const double of = computes ? all.flops : all.bytes(),
                needed = computes ? real.flops : real.bytes();
   return of > needed ? 100 * (of - needed) / of : 0;
@@ -131,7 +131,7 @@ void SizedProgram::require_sizes() const {
     throw ValueError(who_ + ": no executables are to be kept", "keep 1 or more");
 }
 
-// What a size is padded to at this value; nothing when it is not.
+// What a size is padded to at this value; nullopt if it is not padded.
 std::optional<std::int64_t> SizedProgram::padded_value(Dim size, std::int64_t value) const {
   const auto whole = spoken(size);
   const std::string& name = whole.first;
@@ -158,11 +158,11 @@ std::optional<std::int64_t> SizedProgram::padded_value(Dim size, std::int64_t va
 }
 
 SizedProgram::Instance SizedProgram::instance_for(std::span<const Aval> inputs) {
-  const NoSizeFacts nothing;  // is known of those who ask later
+  const NoSizeFacts nothing;  // the instance is kept for later calls, of which other facts hold
   Instance instance;
   instance.sizes = solve_program_sizes(program_, inputs, who_);
   Pairs fixed;
-  // Inside a program that names sizes itself, nothing is padded yet.
+  // Inside a program with named sizes of its own, nothing is padded yet.
   const bool are_known = are_numbers(instance.sizes);
   for (const auto& [size, value] : instance.sizes) {
     std::optional<std::int64_t> larger;
@@ -263,7 +263,7 @@ std::shared_ptr<const SizedJit::Entry> SizedJit::entry_for(const Call& call) con
     if (auto found = find()) return found;
   }
   TransformScope scope("jit", state_->name);
-  // A number that a spec says, or extents of one name, are checked before the function runs.
+  // A number in a spec, and extents that share a name, are checked before the function runs.
   const Constraints constraints(state_->options.constraints);
   std::vector<Dim> sizes;
   std::vector<Aval> formal;
@@ -284,7 +284,7 @@ std::shared_ptr<const SizedJit::Entry> SizedJit::entry_for(const Call& call) con
   made->result = *call.result;
   made->program = std::make_shared<SizedProgram>(traced.jaxpr, state_->options, state_->name);
   for (const Array& array : made->captured)
-    if (!array.is_concrete()) return made;  // an outer tracer: good for this call only
+    if (!array.is_concrete()) return made;  // an outer tracer: valid for this call only
   std::lock_guard lock(state_->mutex);
   if (auto first = find()) return first;  // the first of racing traces wins
   if (state_->entries.size() == limit) state_->entries.erase(state_->entries.begin());

@@ -27,16 +27,16 @@ namespace {
 thread_local bool is_background = false;
 thread_local std::span<const Backend* const> slow_backends_here;
 
-struct Stopped {};  // thrown through the work that the process no longer wants
+struct Stopped {};  // thrown through work that the process no longer needs
 
-// One thread that does work in order, started with the first piece, joined at exit, forgotten by a
-// forked child, which stays on first tiers.
+// One thread that runs work in order. It starts with the first piece of work and is joined at exit.
+// A forked child has no such thread, and stays on first tiers.
 //
-// NOTE: [fork] A child has the locks of its parent's other threads and not the threads. So fork
-// waits until the work comes to where it holds none (breathe), which is never far.
+// NOTE: [fork] A child inherits the locks of its parent's other threads, but not the threads. So
+// fork waits until the work reaches a point where it holds no lock (breathe), which is never far.
 class Background {
  public:
-  // Never destroyed: at exit other threads may still ask for work, which is then dropped.
+  // Never destroyed: at exit other threads may still add work, which is then dropped.
   static Background& instance() {
     static Background& background = *new Background;
     return background;
@@ -53,7 +53,7 @@ class Background {
     changed_.notify_all();
   }
 
-  // The thread is joined, and what is asked for later is dropped.
+  // Joins the thread. Work that is added later is dropped.
   static void end() { instance().stop(); }
   void stop() {
     if (is_child()) return;
@@ -80,7 +80,7 @@ class Background {
     pthread_atfork([] { instance().before_fork(); }, [] { instance().after_fork(); },
                    [] { instance().in_child(); });
     before_exit(end);
-    // Signals are for the threads of the user.
+    // Signals are for the user's threads.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -108,7 +108,7 @@ class Background {
   void run() {
     is_background = true;
     const SilentProgress silent;
-    setpriority(PRIO_PROCESS, id_t(gettid()), 10);  // of this thread, on Linux
+    setpriority(PRIO_PROCESS, id_t(gettid()), 10);  // of this thread alone, on Linux
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [this] { return is_stopping_ || (num_forks_ == 0 && !queue_.empty()); });
@@ -132,12 +132,12 @@ class Background {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;
-  int num_forks_ = 0;  // that wait
+  int num_forks_ = 0;  // that are waiting
   bool is_working_ = false, is_stopping_ = false;
   std::thread thread_;
 };
 
-// Known from the start, so that no work begins when the process ends.
+// Registered from the start, so that no work begins while the process ends.
 [[maybe_unused]] const bool ends = (before_exit(Background::end), true);
 
 class TieredExecutable final : public Executable,
@@ -180,7 +180,7 @@ class TieredExecutable final : public Executable,
 
   const Executable& current() const override { return better() ? *better() : *first_; }
 
-  // One more call of the current tier.
+  // Runs a call on the current tier, and counts it.
   template <class Call>
   void counted(const Call& call) const {
     if (const Executable* better = this->better()) return call(*better);
@@ -201,7 +201,7 @@ class TieredExecutable final : public Executable,
   void promote() const {
     const std::lock_guard alone(promoting_);
     if (better() || !promote_) return;
-    const Waiting waiting;  // what the program holds is compiled with it
+    const Waiting waiting;  // the programs that it holds are compiled with it
     try {
       better_owner_ = promote_();
       better_.store(better_owner_.get(), std::memory_order_release);
@@ -218,10 +218,10 @@ class TieredExecutable final : public Executable,
 
   const std::shared_ptr<const Executable> first_;
   mutable std::mutex promoting_;
-  mutable Promote promote_;  // of who holds promoting_
+  mutable Promote promote_;  // guarded by promoting_
   const Worth worth_;
   mutable std::atomic<int> calls_{0};
-  mutable std::atomic<std::int64_t> spent_{0};  // nanoseconds, on the first
+  mutable std::atomic<std::int64_t> spent_{0};  // nanoseconds, on the first tier
   mutable std::atomic<bool> is_asked_for_{false};
   mutable std::shared_ptr<const Executable> better_owner_;  // written once, before better_
   mutable std::atomic<const Executable*> better_{nullptr};
@@ -229,7 +229,7 @@ class TieredExecutable final : public Executable,
   mutable std::string failure_;
 };
 
-// Nothing is kept from one run of a session to the next, so that the next may be another tier's.
+// A session keeps nothing between runs, so each run may use another tier.
 class TieredSession final : public Session {
  public:
   explicit TieredSession(const TieredExecutable& executable) : executable_(executable) {}
@@ -284,7 +284,7 @@ std::shared_ptr<const Executable> make_failed(std::shared_ptr<const Executable> 
 }
 
 void finish(const Executable& executable) {
-  // In a child of fork the one who was promoting may be gone.
+  // In a forked child, the thread that was promoting may be gone.
   if (Background::instance().is_child()) return;
   if (const auto* tiered = dynamic_cast<const TieredExecutable*>(&executable)) tiered->promote();
 }

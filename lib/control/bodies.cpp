@@ -1,4 +1,4 @@
-// What the blocks of control flow share. See bodies.h.
+// Shared by the blocks of control flow. See bodies.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "control/bodies.h"
 
@@ -126,7 +126,7 @@ Invariants eval_invariants(const Jaxpr& body, std::size_t num_varying, std::size
 
 namespace {
 
-// The type that a carry has from now on: its own, or a wider one where it or the body's is weak.
+// The type of a carry in the loop: its own, or the promoted type where it or the body's is weak.
 Aval agreed(const Aval& carry, const Jaxpr& body, std::size_t index, std::string_view name) {
   const Aval next = body->aval(body->outputs[index]);
   auto what = [&] {

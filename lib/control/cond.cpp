@@ -1,5 +1,6 @@
-// cond: the function that makes one, and what transforms make of it: a cond of the transformed
-// branches, whose results are made alike. Residuals of different branches share their places.
+// cond: the function that makes one, and its rules. A transform makes a cond of the transformed
+// branches, whose results are made alike. Residuals of different branches share outputs of the
+// cond.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/base/stack.h>
@@ -28,14 +29,14 @@ Arrays with_index(const Array& index, const Arrays& operands) {
   return concatenate(Arrays{index}, operands);
 }
 
-// A cond like another one, of other branches.
+// A cond with the parameters of another and these branches.
 Arrays bind_cond(CondParams cond, const Array& index, const Arrays& operands,
                  std::vector<Jaxpr> branches) {
   cond.branches = std::move(branches);
   return bind(cond_p, with_index(index, operands), cond.to_params());
 }
 
-// Outputs that any branch marks, where of(branch, {}) tells what one marks by itself.
+// The outputs that any branch marks. of(branch) returns the marks of one branch.
 template <class Of>
 Flags any_branch(const CondParams& cond, const Of& of) {
   Flags any(cond.branches[0]->outputs.size(), false);
@@ -63,12 +64,12 @@ Differentiated jvp_cond(const CondParams& cond, std::span<const Array> primals,
   return result;
 }
 
-// Where the residuals of a branch lie: at operands of the cond, or in places that branches share.
+// Where the residuals of a branch are: operands of the cond, or places that branches share.
 struct Places {
-  std::vector<int> operands;  // that any branch reads
+  std::vector<int> operands;  // operands that any branch reads
   std::vector<Aval> shared;
   std::vector<std::vector<int>>
-      of_branch;  // by branch and residual: a place, or ~(one of operands)
+      of_branch;  // by branch and residual: an index of shared, or ~(an index of operands)
 };
 
 Places places_of(std::span<const std::shared_ptr<const JvpJaxpr>> branches,
@@ -228,12 +229,12 @@ std::vector<Batched> batch_cond(Dim size, std::span<const Batched> inputs, const
   return results;
 }
 
-// Each branch on all examples: the results of an example are those of the branch that it takes.
+// Runs each branch on all examples. An example gets the results of the branch that it takes.
 std::vector<Batched> batch_cond_together(const LiveExamples& examples,
                                          std::span<const Batched> inputs, const Params& params) {
   const CondParams cond(params);
   const std::span<const Batched> operands = inputs.subspan(1);
-  if (!inputs[0].dim) {  // all go the same way
+  if (!inputs[0].dim) {  // all examples take the same branch
     std::vector<Function> branches;
     for (const Jaxpr& branch : cond.branches)
       branches.push_back([&](std::span<const Array>) {
@@ -381,7 +382,7 @@ static const auto cond_def =
             const Var second = builder.add(mul_p, {first, y}, {}, {})[0];
             return builder.close({second, first});
           };
-          auto other = [] {  // whose derivative is of another form
+          auto other = [] {  // its derivative has another form
             Builder builder;
             const Var x = builder.add_binder({{2, 3}, DType::float64});
             const Var y = builder.add_binder({{2, 3}, DType::float64});
@@ -401,7 +402,7 @@ namespace {
 
 // --- The function --------------------------------------------------------------------------------
 
-// The chosen branch as an int32 scalar, from a bool or an integer.
+// The index of the chosen branch as an int32 scalar, from a bool or an integer.
 Array index_of(const Array& index, std::size_t num_branches, std::string_view name) {
   const bool is_switch = name == "switch";
   const std::string what = std::string(name) + ": the " + (is_switch ? "index" : "predicate") +
@@ -413,13 +414,13 @@ Array index_of(const Array& index, std::size_t num_branches, std::string_view na
   if (index.dtype() != DType::bool_ && !is_integer(index.dtype()))
     throw DtypeError(what + "a bool or an integer", "compare it with a number");
   if (index.dtype() == DType::bool_) return lax::convert_element_type(index, DType::int32);
-  // Clamped before it could wrap.
+  // Clamped before the conversion, which could wrap.
   const Array last = Array::literal(double(num_branches) - 1, index.dtype());
   const Array first = Array::literal(0, index.dtype());
   return lax::convert_element_type(lax::max(lax::min(index, last), first), DType::int32);
 }
 
-// Branches on the operands and on everything that any of them captured.
+// Branches as functions of the operands and of every array that any of them captures.
 struct Branches {
   std::vector<Jaxpr> jaxprs;
   Arrays captured;
@@ -429,7 +430,7 @@ Branches trace_branches(const std::vector<Function>& functions, const std::vecto
                         std::string_view name) {
   std::vector<Traced> traced;
   Branches result;
-  std::vector<std::vector<std::size_t>> places;  // by branch: of what it captured
+  std::vector<std::vector<std::size_t>> places;  // by branch: of its captured arrays in `captured`
   for (const Function& function : functions) {
     traced.push_back(make_jaxpr(function, avals, name));
     auto& mine = places.emplace_back();
@@ -457,20 +458,20 @@ Branches trace_branches(const std::vector<Function>& functions, const std::vecto
   return result;
 }
 
-// Where a branch is taken, for messages.
+// Names the case in which a branch is taken, for messages.
 std::string place_of(std::string_view name, std::size_t branch) {
   if (name == "cond") return branch == 0 ? "where the predicate is false" : "where it is true";
   return "in branch " + std::to_string(branch);
 }
 
-// Where the wider of two results that differ got its dtype.
+// Where the wider of two differing results got its dtype, for messages.
 std::string where_one_widens(const Jaxpr& a, const Jaxpr& b, std::size_t output) {
   const DType of_a = a->output_avals()[output].dtype, of_b = b->output_avals()[output].dtype;
   return promote_types(of_a, of_b) == of_a ? where_it_widens(a, a->outputs[output], of_b)
                                            : where_it_widens(b, b->outputs[output], of_a);
 }
 
-// The type that a result has in every branch; a weak one yields to a strong one.
+// The types of the results common to all branches. A weak type yields to a strong one.
 std::vector<Aval> common_outputs(const std::vector<Jaxpr>& branches, std::string_view name,
                                  const flat::OutputName& output_name) {
   std::vector<Aval> common = branches[0]->output_avals();

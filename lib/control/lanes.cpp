@@ -1,12 +1,12 @@
-// lanes: a body of one example, applied to many that go different ways. It comes from vmap, and
-// stays a body of one example while it is differentiated and batched again.
+// lanes: a body of one example, applied to a batch whose examples diverge. vmap makes it.
+// Differentiation and further batching keep it a body of one example.
 //
-// Its decomposition comes last: rewritten earlier, a zero cotangent would meet the NaN of a branch
-// not taken. What does not diverge is applied to all examples together. Each equation that does
-// becomes a `lanes` equation of its own, which kernels run for the examples that need it
-// (lib/backends/control/lanes.cpp). Where they cannot, all examples take part in all of it, and
-// each takes its own results: a loop goes on while any example does, and examples that have ended
-// keep their carry; each branch runs on all.
+// Its decomposition comes last: rewritten earlier, a zero cotangent would be multiplied by the NaN
+// of a branch not taken. Equations that do not diverge run on all examples together. Each one that
+// does becomes a `lanes` equation of its own, which kernels run for the examples that need it
+// (lib/backends/control/lanes.cpp). Where they cannot, all examples run all of it, and each selects
+// its own results: a loop runs until its last example ends, examples that have ended keep their
+// carry, and each branch runs on all examples.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/stack.h>
 #include <plait/control/primitives.h>
@@ -40,7 +40,7 @@ std::vector<Aval> example_avals(std::span<const Batched> inputs) {
   return avals;
 }
 
-// vmap in which only some examples are live.
+// vmap where only some examples are live.
 struct LiveInterpreter final : LiveExamples {
   using Value = Batched;
   using LiveExamples::LiveExamples;
@@ -57,8 +57,8 @@ struct LiveInterpreter final : LiveExamples {
       return rule->batch(*this, inputs, equation.params);
     }
     if (live.is_valid()) {
-      // Where kernels part the examples, those that are not live have the values of one that is:
-      // what raises for them does so for that one, too.
+      // Where kernels run examples separately, dead examples hold the values of a live one: what
+      // raises for them raises for that one, too.
       const Guard::Rule* guard = guard_of(primitive, equation.params);
       if (guard && (together || !guard->only_raises))
         return process_guarded(*guard, equation, inputs);
@@ -95,8 +95,8 @@ struct LiveInterpreter final : LiveExamples {
     return diverges(equation, batched) && !is_cheap_together(equation);
   }
 
-  // What raises or has an effect does so for live examples only. Where all examples share the
-  // operands, it happens once if any is live.
+  // What raises or has an effect runs for live examples only. If all examples share the operands,
+  // it runs once if any example is live.
   std::vector<Value> process_guarded(const Guard::Rule& guard, const Equation& equation,
                                      std::span<const Value> inputs) {
     const bool shared =
@@ -116,7 +116,7 @@ struct LiveInterpreter final : LiveExamples {
     return interpret(LiveInterpreter{size, {}}, guarded, values);
   }
 
-  // One example after the other, those that are live.
+  // Runs the live examples one after another.
   std::vector<Value> process_effect(const Equation& equation, std::span<const Value> inputs) {
     const Arrays arrays = to_front(inputs, size);
     const std::vector<Aval> outputs =
@@ -136,7 +136,7 @@ struct LiveInterpreter final : LiveExamples {
   }
 };
 
-// A body over arrays with a first axis where batched says so.
+// Runs a body on all examples at once. The marked arrays have the batch axis first.
 Arrays run_together(LiveInterpreter interpreter, const Jaxpr& body, const Flags& batched,
                     std::span<const Array> arrays) {
   std::vector<Batched> values;
@@ -155,7 +155,7 @@ std::vector<Aval> with_lane(std::span<const Aval> examples, const Flags& batched
   return avals;
 }
 
-// The body over all examples: kernels part those of the outermost lane only.
+// The body over all examples. Kernels run examples separately along the outermost lane only.
 Jaxpr program_of(const LanesParams& lanes) {
   Jaxpr program = lanes.body;
   const bool is_last = program->equations.size() <= 1 && lanes.lanes.size() == 1;
@@ -176,8 +176,8 @@ Jaxpr program_of(const LanesParams& lanes) {
   return program;
 }
 
-// What several lanes are as one, or nothing where copies for those that share an operand would
-// take too much memory.
+// Merges several lanes into one. Nullopt for named sizes and stacks, and where broadcasting
+// operands that some lanes share would take too much memory.
 std::optional<Arrays> bind_as_one(const LanesParams& lanes, std::span<const Array> inputs) {
   constexpr std::int64_t few_bytes = 1 << 20;
   std::int64_t num_examples = 1, copied = 0, own = 0;
@@ -227,7 +227,7 @@ std::optional<Arrays> bind_as_one(const LanesParams& lanes, std::span<const Arra
   one.lanes = {{num_examples, batched}};
   one.axes = {};
   for (const Lane& lane : lanes.lanes) one.axes.push_back(lane.size);
-  if (lanes.axes.rank() > 0) {  // the innermost lane was several
+  if (lanes.axes.rank() > 0) {  // the innermost lane is itself a merge
     one.axes.erase(one.axes.rank() - 1);
     for (Dim size : lanes.axes) one.axes.push_back(size);
   }
@@ -241,7 +241,7 @@ std::optional<Arrays> bind_as_one(const LanesParams& lanes, std::span<const Arra
   return outputs;
 }
 
-// Several lanes of which some examples take part, as lanes of a branch that is the body.
+// Several guarded lanes, as unguarded lanes of a cond on the guard.
 Arrays bind_guard_as_branch(const LanesParams& lanes, std::span<const Array> inputs) {
   std::vector<Aval> avals(lanes.body->input_avals().begin(), lanes.body->input_avals().end());
   avals.insert(avals.begin(), Aval{{}, DType::bool_});
@@ -309,7 +309,7 @@ Tangents transpose_lanes(std::span<const Tangent> cotangents,
   return transpose_laned(lanes_p, LanesParams(params), cotangents, inputs);
 }
 
-// Lanes within these lanes.
+// Lanes nested in lanes.
 std::vector<Batched> batch_lanes_within(const LiveExamples& examples,
                                         std::span<const Batched> inputs, const Params& params) {
   if (examples.together)
@@ -337,7 +337,7 @@ void visit_lanes(std::span<const Array> inputs, const Params& params,
   visit({lanes.body, example, "vmap", example_text(lanes.lanes, element)});
 }
 
-// Lanes around one cheap equation are as cheap as that.
+// Lanes of a single cheap equation are cheap.
 bool are_cheap_lanes(const Params& params) {
   const Jaxpr body = LanesParams(params).body;
   return body->equations.size() == 1 && is_cheap_together(body->equations[0]);
@@ -349,7 +349,7 @@ std::vector<Batched> batch_lanes(Dim size, std::span<const Batched> inputs, cons
 
 PrunedEquation prune_lanes(const Params& params, Flags outputs) {
   LanesParams lanes(params);
-  if (lanes.is_divergent()) {  // a kernel runs a body that is one equation, with all of its outputs
+  if (lanes.is_divergent()) {  // a kernel runs a single equation with all of its outputs
     const Equation& equation = lanes.body->equations[0];
     outputs = rule<Prune>(*equation.primitive)(equation.params, outputs)->outputs;
   }
@@ -435,7 +435,7 @@ static const auto lanes_def =
         .refuse<Speculate>("what it holds may raise")
         .refuse<Motion>("what it holds may raise")
         .rule<Samples>(
-            [] {  // conds and a loop that differ between examples; their last operand does not
+            [] {  // conds and a loop that diverge; their last operand is unbatched
               std::vector<Sample> samples;
               auto add = [&](const Primitive& primitive, const Sample& one) {
                 Builder builder;
@@ -464,7 +464,7 @@ std::vector<Batched> bind_lanes(const Primitive& primitive, Dim size,
   lanes.body = make_closed_jaxpr(
       [&](std::span<const Array> arrays) { return Arrays(bind(primitive, arrays, params)); },
       avals);
-  // The batch becomes its only lane.
+  // The batch becomes the only lane.
   if (!live.is_valid()) return batch_laned(lanes_p, lanes, size, inputs);
   lanes.guarded = true;
   std::vector<Batched> operands{{live, 0}};

@@ -1,4 +1,4 @@
-// scan as a function, and loops made of scan and while: fori_loop, map, associative_scan.
+// scan as a function, and loops built from scan and while: fori_loop, map, associative_scan.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/primitives/narrow.h>
@@ -10,7 +10,7 @@
 namespace plait {
 namespace {
 
-// The dtype of an index that runs from lower to upper: theirs, or int32 where both are numbers.
+// The dtype of an index that runs from lower to upper: theirs, or int32 where both are weak.
 DType index_type(const Array& lower, const Array& upper, std::string_view name) {
   for (const Array* bound : {&lower, &upper})
     if (bound->ndim() != 0 || !is_integer(bound->dtype()))
@@ -22,7 +22,7 @@ DType index_type(const Array& lower, const Array& upper, std::string_view name) 
   return upper.aval().weak ? lower.dtype() : promote_types(lower.dtype(), upper.dtype());
 }
 
-// Elements begin, begin + step, ... of an axis, before end.
+// Elements begin, begin + step, ... of an axis, excluding end.
 Array every(const Array& array, int axis, Dim begin, Dim end, int step = 1) {
   Shape start(array.ndim(), 0), limit = array.shape(), strides(array.ndim(), 1);
   start[axis] = begin;
@@ -37,7 +37,7 @@ Arrays every(const Arrays& arrays, int axis, std::int64_t begin, std::int64_t en
   return results;
 }
 
-// even[0], odd[0], even[1], odd[1], ...; there are as many odd ones, or one less.
+// even[0], odd[0], even[1], odd[1], ...; there are as many odd elements as even ones, or one fewer.
 Array interleave(const Array& even, const Array& odd, int axis) {
   const std::int64_t n = even.shape(axis).constant(), m = odd.shape(axis).constant();
   auto spaced = [&](const Array& array, std::int64_t low, std::int64_t high) {
@@ -45,7 +45,7 @@ Array interleave(const Array& even, const Array& odd, int axis) {
     padding[std::size_t(axis)] = {low, high, 1};
     return lax::pad(array, Array::literal(0, array.dtype()), padding);
   };
-  // Places of one are zeros of the other.
+  // Each has zeros where the other has elements.
   const Array a = spaced(even, 0, n == m ? 1 : 0), b = spaced(odd, 1, n == m ? 0 : 1);
   return a.dtype() == DType::bool_ ? lax::bitwise_or(a, b) : lax::add(a, b);
 }
@@ -191,7 +191,7 @@ Arrays flat::map(const Function& function, std::span<const Array> xs,
   };
   Arrays batches, rest;
   for (const Array& x : xs) {
-    if (x.ndim() == 0 || !(x.shape(0) == Dim(n))) return one_by_one(function, xs);  // its error
+    if (x.ndim() == 0 || !(x.shape(0) == Dim(n))) return one_by_one(function, xs);  // raises
     Shape shape = x.shape();
     shape[0] = b;
     shape.insert(0, n / b);

@@ -1,8 +1,8 @@
-// A scan in pieces of several steps: unrolled ones, or segments that reverse mode computes again.
+// A scan in pieces of several steps: unrolled, or segments that reverse mode rematerialises.
 //
-// The xs are cut along their first axis: a scan goes over the whole pieces, and a shorter one takes
-// the steps that are left. Everything is made of scan and checkpoint, so that transforms see
-// nothing new.
+// The xs are cut along their first axis: a scan runs over the whole pieces, and a shorter piece
+// takes the remaining steps. It is built from scan and checkpoint alone, so transforms need no new
+// rules.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
 #include <plait/rules/interpret.h>
@@ -25,7 +25,7 @@ Arrays rows(std::span<const Array> xs, std::int64_t begin, std::int64_t end) {
   return results;
 }
 
-// n * size rows as n pieces of size rows, and back.
+// Reshapes n * size rows to n pieces of size rows, and back.
 Array cut(const Array& x, std::int64_t size) {
   Shape shape = x.shape();
   shape[0] = x.shape(0).constant() / size;
@@ -39,7 +39,7 @@ Array joined(const Array& pieces) {
   return lax::reshape(pieces, shape);
 }
 
-// The steps of a scan over these carries and rows.
+// Runs `size` steps of a scan on these carries and rows.
 using Piece =
     std::function<flat::Scanned(const Arrays& carry, const Arrays& xs, std::int64_t size)>;
 
@@ -47,7 +47,7 @@ flat::Scanned scan_pieces(const Piece& piece, const Arrays& init, const Arrays& 
                           std::int64_t length, std::int64_t size, bool reverse,
                           std::string_view name) {
   const std::int64_t num_whole = length / size, rest = length % size;
-  const std::int64_t first = reverse ? rest : 0;  // the shorter piece comes last
+  const std::int64_t first = reverse ? rest : 0;  // the shorter piece runs last
   const Arrays whole = rows(xs, first, first + num_whole * size);
   flat::Scanned done;
   if (num_whole == 1) {
@@ -117,8 +117,8 @@ flat::Scanned scan_in_pieces(const Function& body, std::span<const Array> init,
     const std::int64_t size = options.unroll == 0 ? length : std::min(options.unroll, length);
     return scan_pieces(piece, carry, xs, length, size, options.reverse, name);
   }
-  // Chen et al. 2016, Training deep nets with sublinear memory cost: the carries that begin
-  // segments are kept, and one segment at a time is computed again.
+  // Chen et al. 2016, Training deep nets with sublinear memory cost: the carries at the starts of
+  // segments are kept, and one segment at a time is rematerialised.
   const Piece segment = [&](const Arrays& carry, const Arrays& xs, std::int64_t size) {
     const std::size_t n = carry.size();
     const Function steps = [&](std::span<const Array> now) {

@@ -118,7 +118,7 @@ void StackReader::gather(std::int64_t index) {
        stack_ ? stack_->segments() : std::span<const Stack::Segment>()) {
     if (index < segment.first || index >= segment.end()) continue;
     const void* const element = segment.elements->at(index - segment.first);
-    // By row of the segment: the row that is read, or -1.
+    // By row of the segment: the row of the result, or -1.
     std::vector<std::int32_t> to(segment.rows ? segment.rows->size() : std::size_t(num_examples_));
     for (std::size_t row = 0; row < to.size(); ++row) {
       const std::int32_t number = segment.rows ? (*segment.rows)[row] : std::int32_t(row);

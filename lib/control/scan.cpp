@@ -1,5 +1,5 @@
-// What transforms make of a scan: a scan of the transformed body. Which carries have tangents,
-// depend on linear inputs, or have a batch axis is found by repetition until nothing changes.
+// The rules of scan: a transform makes a scan of the transformed body. Which carries have tangents,
+// depend on linear inputs, or have a batch axis is found by fixed-point iteration.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/stack.h>
 #include <plait/control/primitives.h>
@@ -23,7 +23,7 @@
 namespace plait {
 namespace {
 
-// What an input of a scan is to its loop.
+// The role of an operand of scan in the loop.
 enum class Role { carry, xs, consts };
 Role role_of(const ScanParams& scan, std::size_t input) {
   return input < scan.num_carry                 ? Role::carry
@@ -31,7 +31,7 @@ Role role_of(const ScanParams& scan, std::size_t input) {
                                                 : Role::consts;
 }
 
-// The inputs or outputs of a scan by role. A part of a list of arrays, avals or flags.
+// The inputs or outputs of a scan, split by role. List is a list of arrays, avals or flags.
 template <class List>
 struct Parts {
   List carry, xs, consts;
@@ -50,7 +50,7 @@ Parts<List> parts_of(const List& all, const ScanParams& scan) {
   return Parts<List>::of(all, scan.num_carry, scan.num_xs);
 }
 
-// A scan being made from another: operands by role, and the body as a function of slices by role.
+// A scan derived from another: operands by role, and the body as a function of slices by role.
 struct Draft {
   Parts<Arrays> operands;
   std::function<Parts<Arrays>(const Parts<std::span<const Array>>& slices)> body;  // carry, ys (xs)
@@ -114,11 +114,11 @@ Differentiated jvp_scan(const ScanParams& scan, std::span<const Array> primals,
   return result;
 }
 
-// Where a residual of the body comes from.
+// Where the linear scan reads a residual of the body from.
 struct Residuals {
-  enum class Kind { stacked, sliced, shared };  // one for each step; a slice of xs; one for all
+  enum class Kind { stacked, sliced, shared };  // one per step; a slice of xs; one for all steps
   std::vector<Kind> kinds;
-  std::vector<Array> sources;  // by residual: the xs or the shared value, nothing for stacked ones
+  std::vector<Array> sources;  // by residual: the xs or the shared value; empty for stacked ones
 };
 
 Residuals residuals_of(const ScanParams& scan, const Jaxpr& known, std::span<const Array> primals) {
@@ -143,7 +143,7 @@ Residuals residuals_of(const ScanParams& scan, const Jaxpr& known, std::span<con
   return residuals;
 }
 
-// Reverse mode: a scan of the primals that stacks residuals, and a linear one over them.
+// Reverse mode: a scan of the primals that stacks residuals, and a linear scan that reads them.
 Differentiated linearize_in_two(const ScanParams& scan, std::span<const Array> primals,
                                 const Tangents& tangents, const JvpJaxpr& jaxprs, Trace* linear) {
   const std::size_t num_outputs = scan.body->outputs.size();
@@ -169,7 +169,7 @@ Differentiated linearize_in_two(const ScanParams& scan, std::span<const Array> p
   const Parts<Tangents> of = parts_of(tangents, scan);
   Draft derivative;
   derivative.reverse = scan.reverse;
-  // The flags of a flagged scan stay first.
+  // The flags of a flagged scan remain the first of its xs.
   const std::size_t num_flags = scan.flagged ? 1 : 0;
   const Arrays flags = slice(primals, scan.num_carry, scan.num_carry + num_flags);
   derivative.operands = {nonzero_arrays(of.carry), concatenate(flags, nonzero_arrays(of.xs)),
@@ -221,9 +221,7 @@ Differentiated linearize_scan(std::span<const Array> primals, std::span<const Ta
                           linear);
 }
 
-// A scan whose carries are partly known: the known part runs first and stacks residuals; what is
-// left has linear carries only.
-// A linear input of a scan that is transposed.
+// A linear input of the scan that is transposed.
 struct LinearInput {
   std::size_t index;
   Role role;
@@ -238,13 +236,14 @@ std::vector<LinearInput> linear_inputs_of(const ScanParams& scan, const Flags& i
   return linear;
 }
 
-// Of a scan whose carries are all linear: a scan the other way round. It carries the cotangents of
-// the carries that get one, then sums of the cotangents of linear consts. Its xs are the known xs,
-// then the cotangents of the ys; what it stacks are the cotangents of linear xs.
+// Transposes a scan whose carries are all linear to a scan in the opposite direction. Its carries
+// are the cotangents of the carries that have one, then the accumulated cotangents of linear
+// consts. Its xs are the known xs, then the cotangents of the ys. Its ys are the cotangents of
+// linear xs.
 Tangents transpose_linear(const ScanParams& scan, const Flags& is_linear,
                           std::span<const Tangent> cotangents,
                           std::span<const TransposeInput> inputs) {
-  // A carry has a cotangent where one flows into it from behind, or from another's.
+  // A carry has a cotangent if its last value has one, or if the transposed body gives it one.
   Flags has_cotangent = nonzero(cotangents);
   auto transposed = transpose_jaxpr(scan.body, is_linear, has_cotangent);
   while (widen(has_cotangent, transposed->nonzero_inputs, scan.num_carry))
@@ -303,13 +302,13 @@ Tangents transpose_linear(const ScanParams& scan, const Flags& is_linear,
   return results;
 }
 
-// What the linear half of a body reads of the known one.
+// The residuals that the linear half of a body reads from the known half.
 struct SplitResiduals {
-  Arrays stacked;     // those of each step, as the scan of the known half stacked them
-  Invariants shared;  // which are the same for all steps; those are computed once, before the loop
+  Arrays stacked;     // one per step, stacked by the scan of the known half
+  Invariants shared;  // the same for all steps, computed once before the loop
 };
 
-// Runs the known half of a body, for its residuals.
+// Runs the known half of a body for its residuals.
 SplitResiduals run_known_half(const ScanParams& scan, const SplitJaxpr& split,
                               std::span<const TransposeInput> inputs, const Flags& is_linear) {
   Draft known;
@@ -334,15 +333,15 @@ SplitResiduals run_known_half(const ScanParams& scan, const SplitJaxpr& split,
   return residuals;
 }
 
-// The scan of the linear half of a body, as transpose_linear takes it. It is put together operand
-// by operand, carries first, then xs, then consts.
+// The scan of the linear half of a body, as transpose_linear takes it. Operands are appended one by
+// one: carries, then xs, then consts.
 struct LinearHalf {
   ScanParams scan;
   std::vector<TransposeInput> inputs;
   Flags is_linear;
-  std::vector<Aval> avals;  // of the body's inputs: of an x, that of a slice
+  std::vector<Aval> avals;  // of the body's inputs; for xs, of a slice
 
-  // The place of an operand that is added.
+  // Appends an operand and returns its position.
   std::size_t add(const TransposeInput& input, const Aval& aval, bool linear) {
     inputs.push_back(input);
     avals.push_back(aval);
@@ -351,9 +350,9 @@ struct LinearHalf {
   }
 };
 
-// Where the operands of a linear half stand among its inputs.
+// Positions of operands among the inputs of a linear half.
 struct LinearPlaces {
-  std::vector<std::size_t> linear;  // of the inputs of the whole scan that are linear, in order
+  std::vector<std::size_t> linear;  // of the linear inputs of the whole scan, in order
   std::vector<std::size_t> stacked, shared;  // of the residuals
 };
 
@@ -368,7 +367,7 @@ LinearPlaces add_operands(LinearHalf& half, const ScanParams& whole,
   };
   add_linear(Role::carry);
   half.scan.num_carry = half.inputs.size();
-  // The flags of a flagged scan are known, and stay first of its xs.
+  // The flags of a flagged scan are known, and remain the first of its xs.
   if (whole.flagged) half.add(inputs[whole.num_carry], whole.body->avals[whole.num_carry], false);
   add_linear(Role::xs);
   for (const Array& residual : residuals.stacked)
@@ -380,8 +379,8 @@ LinearPlaces add_operands(LinearHalf& half, const ScanParams& whole,
   return places;
 }
 
-// The body of the linear half in the order of its operands: the jaxpr takes the linear inputs, then
-// the residuals in the order in which the known half returns them.
+// The body of the linear half, with inputs in the order of its operands. The jaxpr `rest` takes the
+// linear inputs, then the residuals in the order in which the known half returns them.
 Jaxpr body_of_half(const LinearHalf& half, const LinearPlaces& places, const Jaxpr& rest,
                    const Flags& is_shared, const std::vector<Dim>& sizes) {
   return make_closed_jaxpr(
@@ -395,8 +394,8 @@ Jaxpr body_of_half(const LinearHalf& half, const LinearPlaces& places, const Jax
       half.avals, sizes);
 }
 
-// Of a scan some carries of which are known. Its body is cut in two: what does not depend on linear
-// inputs runs first and leaves residuals, and the linear rest is transposed.
+// Transposes a scan some of whose carries are known. Its body is split: what does not depend on
+// linear inputs runs first and leaves residuals, and the linear rest is transposed.
 Tangents transpose_split(const ScanParams& scan, const Flags& is_linear,
                          std::span<const Tangent> cotangents,
                          std::span<const TransposeInput> inputs) {
@@ -422,7 +421,7 @@ Tangents transpose_scan(std::span<const Tangent> cotangents, std::span<const Tra
   const ScanParams scan(params);
   Flags linear;
   for (const TransposeInput& input : inputs) linear.push_back(input.is_linear());
-  // A carry that starts known and becomes linear starts at a value that is added.
+  // A carry that starts known and becomes linear counts as linear: its start is an added constant.
   while (widen(linear, dependent_outputs(scan.body, linear), scan.num_carry)) {
   }
   const bool all_linear = count(part(linear, 0, scan.num_carry)) == scan.num_carry;
@@ -437,7 +436,7 @@ std::vector<Batched> batch_scan(Dim size, std::span<const Batched> inputs, const
   if (scan.flagged && inputs[scan.num_carry].dim) return bind_lanes(scan_p, size, inputs, params);
   Flags batched;
   for (const Batched& input : inputs) batched.push_back(input.dim.has_value());
-  // Slices of xs have the batch first, so that in the xs it is behind the scanned axis.
+  // In slices of xs the batch axis comes first, so in the xs it follows the scanned axis.
   auto dims = [&] {
     std::vector<std::optional<int>> result;
     for (bool flag : batched) result.push_back(flag ? std::optional<int>(0) : std::nullopt);
@@ -474,7 +473,8 @@ std::vector<Batched> batch_scan(Dim size, std::span<const Batched> inputs, const
   return results;
 }
 
-// All examples step together; where flags say whose step it is, the others keep their carry.
+// All examples step together. Where flags say which examples take a step, the others keep their
+// carry.
 std::vector<Batched> batch_scan_together(const LiveExamples& examples,
                                          std::span<const Batched> inputs, const Params& params) {
   const ScanParams scan(params);
@@ -496,7 +496,7 @@ std::vector<Batched> batch_scan_together(const LiveExamples& examples,
     if (!scan.flagged) return to_front(examples.run(scan.body, arguments), size);
     const Array mine = batch_to_front(arguments[scan.num_carry], size);
     const Arrays before = slice(now, 0, scan.num_carry);
-    std::vector<int> inner;  // lanes that were decomposed before
+    std::vector<int> inner;  // axes of inner lanes, already decomposed
     for (int i = 1; i < mine.ndim(); ++i) inner.push_back(i);
     const Array any = inner.empty() ? mine : lax::reduce_or(mine, inner);
     Arrays after = to_front(examples.run_marked(any, scan.body, arguments), size);
@@ -512,7 +512,7 @@ std::vector<Batched> batch_scan_together(const LiveExamples& examples,
   return results;
 }
 
-// Kernels part the examples of a scan over stacks, which may be of different heights.
+// Examples diverge in a scan over batched stacks, whose heights may differ.
 bool scan_diverges(const Params& params, const Flags& batched) {
   const ScanParams scan(params);
   return !scan.length && batched[scan.num_carry] &&
@@ -539,7 +539,7 @@ void visit_scan(std::span<const Array> inputs, const Params& params, std::span<c
   }
 }
 
-// The body masked. Where the scanned axis is ragged, steps in its padding leave the carry alone.
+// Masks the body. If the scanned axis is ragged, steps in its padding leave the carry unchanged.
 Arrays mask_scan(std::span<const Masked> inputs, std::span<const Aval>, const Params& params,
                  const SizeValues& sizes) {
   const ScanParams scan(params);
@@ -571,7 +571,7 @@ Arrays mask_scan(std::span<const Masked> inputs, std::span<const Aval>, const Pa
     return results;
   };
   const Arrays steps = is_ragged ? Arrays{lax::iota(DType::int32, {*now.length}, 0)} : Arrays{};
-  // Constants are operands already, but the sizes that the body asks for are captured.
+  // Consts are operands already, but the sizes that the body reads are captured.
   Function step = [&](std::span<const Array> carry_and_xs) {
     Arrays arguments(carry_and_xs.begin(), carry_and_xs.end());
     arguments.insert(arguments.end(), operands.consts.begin(), operands.consts.end());
@@ -584,7 +584,7 @@ Arrays mask_scan(std::span<const Masked> inputs, std::span<const Aval>, const Pa
 PrunedEquation prune_scan(const Params& params, Flags outputs) {
   ScanParams scan(params);
   Flags inputs = none_of(scan.body);
-  // Stacks know how long the loop is; where there are flags, these do.
+  // Stacks determine the length of the loop; in a flagged scan, the flags alone do.
   const std::size_t num_kept = scan.flagged ? 1 : scan.length ? 0 : scan.num_xs;
   std::fill_n(inputs.begin() + std::ptrdiff_t(scan.num_carry), num_kept, true);
   const auto pruned = prune_loop(scan.body, outputs, scan.num_carry, std::move(inputs));

@@ -1,5 +1,5 @@
-// where with functions: a cond under one vmap for each axis, so that every transform treats it as
-// what it is: which function an element takes is decided last. See where.h.
+// where with functions: a cond under one vmap for each axis, which every transform sees as such.
+// Which function an element takes is decided last. See where.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/control/where.h>
 #include <plait/primitives/primitives.h>

@@ -1,9 +1,8 @@
-// while: the function that makes one, and what transforms make of it.
+// while: the function that makes one, and its rules.
 //
-// Forward mode is a loop over primals and tangents. Reverse mode is a loop that pushes what each
-// step's derivative needs onto stacks, and a linear scan over the stacks, which transposes as any
-// scan does; so a loop is never transposed itself. Under vmap a loop whose condition differs
-// between examples becomes `lanes`.
+// Forward mode is a loop over primals and tangents. Reverse mode is a loop that pushes the
+// residuals of each step onto stacks, and a linear scan over the stacks. Only the scan is
+// transposed, never the loop. Under vmap, a loop whose condition is batched becomes `lanes`.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/argument_names.h>
 #include <plait/base/stack.h>
@@ -43,7 +42,7 @@ struct Parts {
   std::vector<T> joined() const { return concatenate(of_cond(), body_consts); }
 };
 
-// Flags of the body's inputs as flags of carry and of consts.
+// The flags of the carry among those of the body's inputs.
 Flags carry_of(const Flags& flags, const WhileParams& loop) {
   return {flags.begin(), flags.begin() + std::ptrdiff_t(loop.num_carry)};
 }
@@ -93,7 +92,7 @@ Differentiated linearize_in_two(const WhileParams& loop, const Parts<Array>& val
                                 const Parts<Tangent>& tangents, const JvpJaxpr& jaxprs,
                                 Trace* linear) {
   const std::size_t n = loop.num_carry, num_outputs = loop.body->outputs.size();
-  // Residuals that are the same for every step need no stack.
+  // Loop-invariant residuals need no stack.
   const Invariants shared = eval_invariants(jaxprs.known, n, num_outputs, values.body_consts);
   const bool has_flags = loop.num_pushes() > 0;
   WhileParams known = loop;
@@ -199,7 +198,7 @@ std::vector<Batched> batch_while(Dim size, std::span<const Batched> inputs, cons
   return results;
 }
 
-// A loop that goes on while any example does: those that have ended keep their carry.
+// A loop that runs until its last example ends. Examples that have ended keep their carry.
 std::vector<Batched> batch_while_together(const LiveExamples& examples,
                                           std::span<const Batched> inputs, const Params& params) {
   const WhileParams loop(params);
@@ -223,7 +222,7 @@ std::vector<Batched> batch_while_together(const LiveExamples& examples,
     for (std::size_t i = 0; i < before.size(); ++i)
       after[i] = choose_examples(now[0], after[i], before[i]);
     const Array holds = run(loop.cond, now[0], slice(after, 0, before.size()), of_cond)[0];
-    if (loop.num_pushes() > 0) {  // who takes this step
+    if (loop.num_pushes() > 0) {  // marks the examples that take this step
       Array& flags = after[before.size()];
       flags = choose_examples(now[0], flags, lax::zeros_like(flags.aval()));
     }
@@ -277,7 +276,7 @@ PrunedEquation prune_while(const Params& params, Flags outputs) {
   const std::size_t n = loop.num_carry;
   const auto cond = prune_jaxpr(loop.cond, {true}, none_of(loop.cond));
   widen(outputs, cond->inputs, n);
-  // What is pushed goes with the flags that say who takes a step.
+  // Pushed values need the flags that mark the examples that take a step.
   if (count(outputs) > count(part(outputs, 0, n))) outputs[n] = true;
   const auto body = prune_loop(loop.body, outputs, n, none_of(loop.body));
   const Flags carry = part(outputs, 0, n);

@@ -1,15 +1,15 @@
 // Reverse mode through a while loop that keeps a bounded number of carries, whatever its trip
-// count, instead of what every step needs.
+// count, instead of the residuals of every step.
 //
-// The loop runs in segments and keeps the carry that begins each. It fills half of a store with
-// segments of equal length; where it goes on then, neighbours in the store become one segment, the
-// length doubles, and the other half is filled. On the way back a scan goes over the store: it runs
-// each segment again, now as a loop that pushes what its steps need, and differentiates that one.
-// Of n steps a segment has at most n / h + 1, where h is half of the store. The store is online
+// The loop runs in segments and keeps the carry at the start of each. It fills half of a store with
+// segments of equal length. If the loop has not ended by then, neighbours in the store merge into
+// one segment, the length doubles, and the other half is filled. The linear part is a scan over the
+// store. It runs each segment again, as a loop that pushes residuals, and differentiates that loop.
+// Of n steps, a segment has at most n / h + 1, where h is half of the store. The store is online
 // checkpointing (Stumm and Walther 2010, New algorithms for optimal online checkpointing) with
 // segments of equal length.
 //
-// Both parts are under checkpoint, so that derivatives of derivatives run segments again, too.
+// Both parts are under checkpoint, so that higher derivatives rematerialise segments, too.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/check.h>
 #include <plait/rules/interpret.h>
@@ -24,7 +24,7 @@ Array int64(std::int64_t value) {
   return Array::literal(Literal{DType::int64, false, value, 0, 0});
 }
 
-// A function under checkpoint that keeps its operands alone.
+// A function under checkpoint that saves only its operands.
 Arrays again(const Function& function, const Arrays& inputs) {
   return flat::checkpoint(function, inputs, flat::nothing_saveable(), "while_loop");
 }
@@ -37,7 +37,8 @@ Array alternate(const Array& array, std::int64_t first) {
   return bind(slice_p, {array}, {{"start", start}, {"limit", array.shape()}, {"strides", strides}});
 }
 
-// Pairs of neighbours in the store as one segment: where the first is empty, the second.
+// Merges neighbours in the store into one segment. It starts where the first one does, or the
+// second where the first is empty.
 Arrays merged(const Arrays& store) {
   const Array steps = alternate(store[0], 0);
   const Array is_full = lax::gt(steps, int64(0));
@@ -53,7 +54,7 @@ Arrays merged(const Arrays& store) {
 
 struct Segmented {
   Arrays carry;
-  Arrays store;  // how many steps each segment has, and the carries that begin them
+  Arrays store;  // the number of steps of each segment, and the carries at their starts
 };
 
 class SegmentedLoop {
@@ -67,7 +68,7 @@ class SegmentedLoop {
 
   Segmented run() const {
     const std::size_t n = loop_.num_carry;
-    // (steps so far, length of a segment), the carry, the store
+    // (steps so far, segment length), the carry, the store
     Arrays init = concatenate(Arrays{int64(0), int64(1)}, carry_);
     init.push_back(lax::zeros_like(Aval{{2 * half_}, DType::int64}));
     for (const Array& array : carry_) {
@@ -106,7 +107,7 @@ class SegmentedLoop {
     return lax::bitwise_and(condition_holds, lax::lt(steps, int64(*loop_.max_steps)));
   }
 
-  // As many segments of that length as half of the store holds; those behind the end are empty.
+  // Runs as many segments of this length as half of the store holds. Those past the end are empty.
   flat::Scanned fill(const Arrays& state, const Array& length) const {
     const Function segment = [&](std::span<const Array> now) {
       const Array end = lax::add(now[0], now[now.size() - 1]);
@@ -137,7 +138,7 @@ class SegmentedLoop {
   const Arrays carry_, cond_consts_, body_consts_;
 };
 
-// steps steps of the body: (carry, steps, consts of the body) -> carry.
+// Runs a given number of steps: (carry, number of steps, consts of the body) -> carry.
 Jaxpr counted_loop(const WhileParams& loop) {
   const std::size_t n = loop.num_carry;
   const Jaxpr body = without_effects(loop.body);
@@ -175,7 +176,8 @@ Differentiated linearize_segmented(const WhileParams& loop, std::span<const Arra
 
   TraceScope scope(linear);
   const Arrays init = nonzero_arrays(carry_tangents);
-  // One segment: tangents of its first carry, how many steps, that carry -> tangents of the last.
+  // One segment: (tangents of its first carry, number of steps, first carry) -> tangents of the
+  // last.
   const Function segment = [&](std::span<const Array> in) {
     const std::size_t c = init.size();
     const Arrays start = slice(in, c + 1, in.size());

@@ -1,4 +1,4 @@
-// Lists by primitive, found by its number: how rewrites find what may start at an equation.
+// Lists by primitive, indexed by its number: how rewrites find what may start at an equation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,7 +18,7 @@ class ByPrimitive {
     if (index >= lists_.size()) lists_.resize(index + 1);
     lists_[index].push_back(std::move(value));
   }
-  // In the order in which they were added.
+  // In insertion order.
   std::span<const T> of(const Primitive& primitive) const {
     const auto index = std::size_t(primitive.index());
     return index < lists_.size() ? std::span<const T>(lists_[index]) : std::span<const T>();

@@ -99,7 +99,7 @@ std::vector<Var> ProgramBuilder::add_known(const Primitive& primitive, std::vect
 
 namespace {
 
-// Which parameters the samples of a primitive have, all of them, and of which kinds.
+// The parameters that all samples of a primitive have, and their kinds.
 using Kinds = std::map<std::string, std::set<std::size_t>, std::less<>>;
 const Kinds& kinds_of(const Primitive& primitive) {
   static std::mutex mutex;
@@ -120,14 +120,14 @@ const Kinds& kinds_of(const Primitive& primitive) {
   return kinds;
 }
 
-// Of the values of parameters, in the order of ParamValue.
+// The kinds of parameter values, in the order of ParamValue.
 constexpr const char* kind_names[] = {
     "a bool", "a size",    "a list of sizes",    "a number",  "a dtype",
     "text",   "a program", "a list of programs", "a function"};
 static_assert(std::size(kind_names) == std::variant_size_v<ParamValue>);
 
-// Parameters that rules of types leave alone are read when the program runs. Of what holds bodies,
-// some may be left out.
+// Abstract rules do not look at every parameter, and kernels read the others at run time.
+// Primitives that hold bodies may omit some.
 void require_kinds(const Primitive& primitive, const Params& params) {
   const Kinds& all = kinds_of(primitive);
   const bool may_miss = std::any_of(all.begin(), all.end(), [](const auto& entry) {
@@ -144,8 +144,8 @@ void require_kinds(const Primitive& primitive, const Params& params) {
   }
 }
 
-// Runs rules on parameters of which nobody knows yet that they are right: what a rule does not
-// understand is the caller's mistake.
+// Runs rules on parameters that are not yet checked: what a rule does not understand is the
+// caller's mistake.
 template <class F>
 auto with_given_params(const Primitive& primitive, const Params& params, const F& f) {
   auto fail = [&](const std::string& what) {
@@ -163,7 +163,7 @@ auto with_given_params(const Primitive& primitive, const Params& params, const F
   throw InternalError("unreachable");
 }
 
-// The types of an equation's outputs, and what it asks of named sizes.
+// The avals of an equation's outputs, and its constraints on named sizes.
 struct Inferred {
   std::vector<Aval> avals;
   std::vector<Constraint> constraints;
@@ -175,7 +175,7 @@ Inferred infer_outputs(const Primitive& primitive, const std::vector<Aval>& inpu
   for (const auto& [name, value] : params.entries()) collect_sizes(value, sizes);
   return with_given_params(primitive, params, [&] {
     require_kinds(primitive, params);
-    // Its types may not depend on the parameters, and its loop does.
+    // The avals may not depend on the parameters, but the loop does.
     if (const Pointwise::Rule* pointwise = Pointwise::table().find(primitive)) {
       std::vector<DType> dtypes;
       for (const Aval& aval : inputs) dtypes.push_back(aval.dtype);
@@ -279,7 +279,7 @@ void ProgramBuilder::replace(Var var, const Atom& with) {
         "replace: " + aval(var).to_string() + " cannot be replaced by " + aval(with).to_string(),
         "give an atom of the same shape and dtype");
   if (Atom(var) == with) return;
-  // What `with` is computed from keeps the var: everything else takes `with`.
+  // Equations that `with` is computed from keep the var. All others read `with`.
   std::vector<int> keep;
   std::erase_if(users_[var.id], [&](int user) {
     const bool feeds = !is_erased(user) && any_depends_on(std::span(&with, 1), std::span(&user, 1));
@@ -362,7 +362,7 @@ bool ProgramBuilder::is_output(Var var) const {
   return output_uses_[var.id] > 0;
 }
 
-// Whether what the values are computed from includes a target; nothing before least_order is one.
+// Whether the values depend on a target equation. No target comes before least_order.
 bool ProgramBuilder::reaches(std::span<const Atom> values, int least_order,
                              const std::function<bool(int)>& is_target) const {
   std::vector<int> open;
@@ -398,7 +398,7 @@ bool ProgramBuilder::depends_on(const Atom& value, Var on) const {
   require(on, "depends_on");
   if (value == Atom(on)) return true;
   const int definition = definition_[on.id];
-  // Of an output of a primitive with several, all are computed together.
+  // Targets are the readers of `on`, not its definition, whose other outputs do not depend on it.
   return reaches(std::span(&value, 1), definition < 0 ? 0 : order_[definition], [&](int e) {
     return std::find(equations_[e].inputs.begin(), equations_[e].inputs.end(), Atom(on)) !=
            equations_[e].inputs.end();
@@ -406,7 +406,7 @@ bool ProgramBuilder::depends_on(const Atom& value, Var on) const {
 }
 
 Jaxpr ProgramBuilder::close_unchecked(std::vector<Atom> outputs) const {
-  static const Primitive erased("erased");  // its equations are dead
+  static const Primitive erased("erased");  // for erased equations, which are dead
   OpenJaxpr open{inputs_, avals_, definition_, equations_, constraints_};
   for (Equation& equation : open.equations)
     if (!equation.primitive) equation.primitive = &erased;

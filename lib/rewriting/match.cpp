@@ -1,4 +1,4 @@
-// Where patterns match: a search with backtracking over the ways in which equations may correspond.
+// Finds matches of patterns: a backtracking search over the ways in which equations may correspond.
 // See patterns.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/rewriting/patterns.h>
@@ -9,7 +9,7 @@
 namespace plait {
 namespace {
 
-// Matches a pattern's equations with a program's, trying every way in which they may correspond.
+// Matches a pattern's equations with a program's, by backtracking.
 class Matcher {
  public:
   enum class Compare { shapes, exactly };
@@ -91,7 +91,7 @@ class Matcher {
     return false;
   }
 
-  // What a value of the pattern corresponds to, once that is known.
+  // The atom that corresponds to a value of the pattern, once it is known.
   std::optional<Atom> image(const Atom& atom) const {
     if (!atom.is_var()) return std::nullopt;
     const int equation = definition_[atom.var().id];
@@ -102,8 +102,8 @@ class Matcher {
     return program_.equation(matched_[equation]).outputs[place];
   }
 
-  // Every goal is met. Other results of the pattern are looked for among the users of what is
-  // known.
+  // All goals are met. Equations for other results of the pattern are searched among the users of
+  // known values.
   bool finish(std::size_t next) {
     bool complete = true;
     for (std::size_t e = 0; e < matched_.size(); ++e) {
@@ -138,8 +138,8 @@ class Matcher {
   int steps_ = 0;
 };
 
-// Whether a match may be taken out: nothing but its results is used elsewhere, and no argument
-// depends on a result.
+// Whether a match may be removed: only its results are used elsewhere, and no argument depends on a
+// result.
 bool is_separable(const Jaxpr& pattern, const ProgramBuilder& program,
                   const std::vector<int>& matched, std::span<const Atom> arguments) {
   std::vector<char> is_result(pattern->avals.size(), 0);
@@ -158,7 +158,7 @@ bool is_separable(const Jaxpr& pattern, const ProgramBuilder& program,
   return pattern->outputs.size() == 1 || !program.any_depends_on(arguments, matched);
 }
 
-// Whether the operands of the root can be what the pattern's are, at a glance.
+// A quick test whether the operands of the root can match those of the pattern.
 bool may_match(const Pattern& shape, const ProgramBuilder& program, int root) {
   const Equation &wanted = shape.jaxpr->equations[shape.root], &found = program.equation(root);
   if (wanted.inputs.size() != found.inputs.size()) return false;

@@ -1,5 +1,5 @@
-// Rules: what their patterns look like at types, and what replaces them. See patterns.h; match.cpp
-// finds matches.
+// Rules: their patterns traced at types, and their replacements. See patterns.h; match.cpp finds
+// matches.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/rewriting/patterns.h>
 
@@ -23,7 +23,7 @@ struct Rule::State {
   int num_arguments;
   RuleOptions options;
   std::vector<const Primitive*> wild;
-  // What was found out so far. No lock is held while functions are traced.
+  // Caches. No lock is held while functions are traced.
   std::mutex mutex;
   std::map<std::string, std::optional<Pattern>> tried;  // by types
   std::map<std::string, std::pair<std::shared_ptr<const RuleInstance>, Jaxpr>> instances;
@@ -44,7 +44,7 @@ std::string key_of(std::span<const Aval> avals, const WildParams& wild) {
   return key;
 }
 
-// Records a function in which equations of some primitives take other parameters.
+// Records a function, with given parameters for the equations of some primitives.
 class PatternTrace final : public JaxprTrace {
  public:
   PatternTrace(std::string_view name, const WildParams& wild) : JaxprTrace(name), wild_(wild) {}
@@ -59,7 +59,7 @@ class PatternTrace final : public JaxprTrace {
   const WildParams& wild_;
 };
 
-// Why a traced pattern is none; nothing for one that can match.
+// Why a traced pattern cannot match; nullopt if it can.
 std::optional<std::string> fault_of(const Pattern& given,
                                     const std::vector<const Primitive*>& wild) {
   const Jaxpr& pattern = given.jaxpr;
@@ -83,7 +83,8 @@ std::optional<std::string> fault_of(const Pattern& given,
       return "has " + std::to_string(count) + " equations of `" + std::string(primitive->name()) +
              "`, whose parameters are any, and may have one";
   }
-  // What is found from the first result on: its operands, and what shares an operand.
+  // The equations reachable from the first result: through its operands, and what shares an
+  // operand.
   std::fill(known.begin(), known.end(), 0);
   std::size_t num_matched = 0;
   std::vector<int> open{given.root};
@@ -110,7 +111,7 @@ std::optional<std::string> fault_of(const Pattern& given,
   return std::nullopt;
 }
 
-// The same text for shapes that match alike: primitives, and what their operands are.
+// Equal for patterns that match alike: their primitives, and what their operands are.
 std::string wiring_of(const Jaxpr& jaxpr) {
   std::string text;
   auto add = [&](const Atom& atom) {
@@ -125,7 +126,7 @@ std::string wiring_of(const Jaxpr& jaxpr) {
   return text;
 }
 
-// Arguments of these types in all ways, those with few different types first; not more than limit.
+// Combinations of these types as arguments, at most limit. Those of few different types come first.
 std::vector<std::vector<Aval>> combinations(std::span<const Aval> types, int num_arguments,
                                             std::size_t limit) {
   std::vector<std::vector<Aval>> result;
@@ -229,9 +230,9 @@ std::vector<Pattern> Rule::shapes(std::span<const Aval> types) const {
       Pattern traced(trace(Side::pattern, avals, {}));
       fault = fault_of(traced, state_->wild);
       if (!fault) shape = std::move(traced);
-    } catch (const TracerError&) {  // it asks for numbers, whatever the types
+    } catch (const TracerError&) {  // it asks for values, at any types
       throw;
-    } catch (const Error& error) {  // no pattern of these types
+    } catch (const Error& error) {  // no pattern at these types
       if (!state_->options.like.empty()) throw;
     }
     std::lock_guard lock(state_->mutex);
@@ -242,12 +243,12 @@ std::vector<Pattern> Rule::shapes(std::span<const Aval> types) const {
   for (const std::vector<Aval>& avals : candidates)
     if (std::optional<Pattern> shape = shape_at(avals))
       if (wirings.insert(wiring_of(shape->jaxpr)).second) result.push_back(std::move(*shape));
-  // What is an identity at some types is missing there: the longer ones first.
+  // An identity vanishes at some types, so longer patterns come first.
   std::stable_sort(result.begin(), result.end(), [](const Pattern& a, const Pattern& b) {
     return a.jaxpr->equations.size() > b.jaxpr->equations.size();
   });
   if (result.empty() && fault) {
-    // At other types it may be one.
+    // It may be a pattern at other types.
     for (DType dtype : {DType::float32, DType::float64, DType::int32, DType::bool_})
       for (const Shape& shape : {Shape{}, Shape{48}, Shape{48, 48}})
         if (shape_at(std::vector<Aval>(num_arguments(), Aval{shape, dtype, false}))) return {};
@@ -270,7 +271,7 @@ std::shared_ptr<const RuleInstance> Rule::instance(const std::vector<Aval>& aval
     Pattern pattern(trace(Side::pattern, avals, wild));
     if (!fault_of(pattern, state_->wild))
       made = std::make_shared<RuleInstance>(RuleInstance{avals, wild, std::move(pattern)});
-  } catch (const Error&) {  // no pattern of these types
+  } catch (const Error&) {  // no pattern at these types
   }
   constexpr std::size_t limit = 1024;
   std::lock_guard lock(state_->mutex);
@@ -299,7 +300,7 @@ Jaxpr Rule::replacement(const std::shared_ptr<const RuleInstance>& instance) con
                   : "gives " + text_of(given) + " where the pattern gives " + text_of(wanted)) +
             ", for arguments " + text_of(instance->avals),
         fits ? "leave it out" : "return results of the same shapes and dtypes");
-  if (wanted != given) {  // a dtype is as weak as it was
+  if (wanted != given) {  // results keep their weakness
     ProgramBuilder builder(made);
     std::vector<Atom> outputs = builder.outputs();
     for (std::size_t i = 0; i < outputs.size(); ++i)

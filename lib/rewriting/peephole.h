@@ -1,11 +1,11 @@
-// Peephole rewriting: while a program is built, the rules of a primitive say what each equation
-// becomes before it is added, and what is equal to an earlier equation is merged with it.
+// Peephole rewriting: while a program is built, rules rewrite each equation before it is added, and
+// an equation that is equal to an earlier one is merged with it.
 //
-// A rule sees an equation and those that define its operands, and nothing of what will use the
-// result. So one walk in order rewrites a program, and what a rule adds is rewritten in its turn.
-// Rules that take a whole piece of a program away, which nothing else may use, are those of
-// patterns.h: they need the program as it will be. Both are found by the primitive that they start
-// from (by_primitive.h), and both change a ProgramBuilder.
+// A rule sees an equation and the definitions of its operands, but not the uses of its results. So
+// one walk in order rewrites a program, and what a rule adds is rewritten in turn. Rules that
+// remove a whole subgraph, which nothing else may use, are those of patterns.h: they need the
+// complete program. Both are found by the primitive at which they start (by_primitive.h), and both
+// edit a ProgramBuilder.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,25 +21,25 @@ class PeepholeBuilder;
 
 // An equation that is about to be added.
 struct Peephole {
-  PeepholeBuilder& program;  // what was added so far
+  PeepholeBuilder& program;  // what is added so far
   const Primitive& primitive;
   std::span<const Atom> inputs;
   std::span<const Aval> avals;  // of the inputs
   const Params& params;
   Source source;
 
-  // The equation of this primitive that defines an input, if that is what defines it. It stays
-  // where it is until something is added.
+  // The equation that defines an input, if it is one of this primitive. The pointer is valid until
+  // something is added.
   const Equation* defined_by(std::size_t input, const Primitive& by) const;
   std::vector<Atom> operands() const { return {inputs.begin(), inputs.end()}; }
 };
 
-// An atom for each result, or nothing where a rule does not apply.
+// An atom for each result; nullopt if a rule does not apply.
 using Replacement = std::optional<std::vector<Atom>>;
 
 struct PeepholeRule {
   const char* law;
-  std::vector<const Primitive*> roots;  // where it starts; empty: anywhere
+  std::vector<const Primitive*> roots;  // where it starts; empty: at any primitive
   Replacement (*apply)(const Peephole&);
 };
 
@@ -54,33 +54,33 @@ class PeepholeRules {
  private:
   const std::vector<PeepholeRule> rules_;
   ByPrimitive<const PeepholeRule*> by_root_;
-  std::vector<const PeepholeRule*> anywhere_;  // those of primitives that no rule names
+  std::vector<const PeepholeRule*> anywhere_;  // for primitives that no rule names
 };
 
 class PeepholeBuilder {
  public:
-  // lower: what becomes of an equation to which no rule applies; nothing where it is added.
+  // lower: rewrites an equation to which no rule applies; nullopt: it is added as it is.
   using Lower = std::function<Replacement(const Peephole&)>;
   PeepholeBuilder(const PeepholeRules& rules, Lower lower)
       : rules_(rules), lower_(std::move(lower)) {}
 
   Var add_input(const Aval& aval) { return program_.add_input(aval); }
-  // The results of an equation, or of what it becomes.
+  // Adds an equation, or what it is rewritten to. Returns its results.
   std::vector<Atom> add(const Primitive& primitive, std::vector<Atom> inputs, const Params& params,
                         Source source);
-  // The results of a program, whose equations are added in the scopes of the equation that it
-  // stands for.
+  // Adds the equations of a program, in the scopes of the equation that it stands for. Returns its
+  // results.
   std::vector<Atom> add_program(const Jaxpr& program, std::vector<Atom> inputs, Source of = {});
 
-  // The equation as it is, or an equal one.
+  // Adds the equation as it is, unless there is an equal one.
   std::vector<Atom> keep(const Peephole& equation, std::vector<Aval> outputs);
-  // The equation as it is, apart from equal ones.
+  // Adds the equation as it is, even if there is an equal one.
   std::vector<Atom> keep_apart(const Peephole& equation);
 
   Aval aval(const Atom& atom) const {
     return atom.is_var() ? program_.known_aval(atom.var()) : atom.literal().aval();
   }
-  // The equation that defines an atom; nullptr: an input or a literal.
+  // The equation that defines an atom; nullptr for an input or a literal.
   const Equation* definition(const Atom& atom) const;
   Jaxpr close(std::vector<Atom> outputs) const;
 

@@ -1,8 +1,7 @@
 // Passes, pipelines, and rewriting by rules. See rewrite.h.
 //
-// A round goes over the equations in order; what a match is replaced by is added behind them, and
-// is looked at in the same round. Rounds are repeated until one finds nothing, because a match can
-// make room for another one before it.
+// A round visits the equations in order. Replacements are appended and visited in the same round.
+// Rounds repeat until one finds nothing, because a match can enable another one before it.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/rewriting/rewrite.h>
 #include <plait/rules/interpret.h>
@@ -132,7 +131,7 @@ std::string PassStatistics::to_string() const {
 
 namespace {
 
-// Types that stand for those of a program's values: one for each number of axes and dtype, whose
+// The types at which patterns are traced for a program's values: one for each rank and dtype, whose
 // sizes stand for any; or the values' own.
 enum class TypeSizes { any, own };
 
@@ -184,7 +183,7 @@ class Rewriter {
     std::vector<Aval> own;
     for (std::size_t r = 0; r < rules.size(); ++r) {
       std::vector<Pattern> shapes = rules[r].shapes(types);
-      if (shapes.empty()) {  // of sizes that the function itself says
+      if (shapes.empty()) {  // the function itself fixes sizes
         if (own.empty()) own = types_of(whole, TypeSizes::own);
         shapes = rules[r].shapes(own);
       }
@@ -198,7 +197,7 @@ class Rewriter {
   Jaxpr rewrite(const Jaxpr& jaxpr) {
     if (const auto found = done_.find(&*jaxpr); found != done_.end()) return found->second.after;
     Jaxpr result = jaxpr;
-    // Each round may find as much as there is; what goes on growing is caught here.
+    // Bounds the number of matches, to catch rules that let a program grow without end.
     limit_ = 1000 + 20 * num_equations(jaxpr);
     for (bool again = true; again;) again = run_round(result) && options_.repeat;
     done_.emplace(&*jaxpr, Done{jaxpr, result});
@@ -216,7 +215,7 @@ class Rewriter {
     Jaxpr before, after;
   };
 
-  // One round over a program: whether anything changed.
+  // Runs one round over a program. Returns whether anything changed.
   bool run_round(Jaxpr& jaxpr) {
     ProgramBuilder program(jaxpr);
     bool changed = false;
@@ -295,7 +294,7 @@ class Rewriter {
     }
     for (const Constraint& constraint : replacement->constraints)
       program.add_constraint(constraint);
-    // Results are found before the first is replaced.
+    // All results are looked up before the first is replaced.
     std::vector<Var> old;
     for (const Atom& atom : pattern->outputs) old.push_back(result_of(program, match, atom.var()));
     for (std::size_t i = 0; i < old.size(); ++i)

@@ -1,4 +1,4 @@
-// Whether a rule holds: pattern and replacement run on random numbers. See rewrite.h.
+// Verifies a rule or a pass: both sides run on random numbers. See rewrite.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/rewriting/rewrite.h>
 
@@ -18,7 +18,7 @@ DType widened(DType dtype) {
   return is_inexact(dtype) ? DType::float64 : dtype;
 }
 
-// Both functions at types of fixed sizes.
+// Both functions traced at types of fixed sizes.
 struct Sides {
   Jaxpr pattern, replacement;
   std::vector<Aval> avals;
@@ -41,7 +41,7 @@ std::optional<Sides> trace_sides(const Rule& rule, std::vector<Aval> avals, cons
   return std::nullopt;
 }
 
-// In 64 bits where the functions can be, with numbers for named sizes at which they can be.
+// Both sides, in 64 bits if possible, at numbers for named sizes at which they can be traced.
 Sides sides_of(const Rule& rule, const RuleInstance& instance) {
   std::vector<Dim> sizes;
   for (const Aval& aval : instance.avals) collect_sizes(aval.shape, sizes);
@@ -66,7 +66,7 @@ Sides sides_of(const Rule& rule, const RuleInstance& instance) {
                    "leave verify out for this rule");
 }
 
-// The narrowest dtype that numbers go through.
+// The narrowest inexact dtype of either side.
 DType narrowest(const Sides& sides) {
   DType found = DType::float64;
   auto bits = [](DType dtype) { return size_of(is_complex(dtype) ? real_dtype_of(dtype) : dtype); };
@@ -117,12 +117,12 @@ bool agree(complex128 a, complex128 b, double tolerance) {
   return same(a.real(), b.real()) && same(a.imag(), b.imag());
 }
 
-// What the two sides are called.
+// What messages call the two sides.
 struct Words {
   const char *before, *after, *fix;
 };
 
-// Runs both on the same numbers; whether any result was a number.
+// Runs both sides on the same arguments. Returns whether any result was not NaN.
 bool compare(const std::string& who, const Words& words, const Sides& sides,
              const Arrays& arguments, double tolerance) {
   const Arrays expected = eval_jaxpr(sides.pattern, arguments),
@@ -159,7 +159,7 @@ bool compare(const std::string& who, const Words& words, const Sides& sides,
 
 namespace {
 
-// Runs both sides on random numbers, but for arguments that are literals.
+// Runs both sides on random numbers. Arguments that are literals keep their values.
 void verify(const std::string& who, const Words& words, const Sides& sides,
             std::span<const Atom> arguments, double low, double high) {
   const double tolerance = tolerance_of(narrowest(sides));
@@ -175,11 +175,11 @@ void verify(const std::string& who, const Words& words, const Sides& sides,
   };
   bool any = false;
   for (std::int64_t trial = 0; trial < 3; ++trial) any |= run(trial, low, high);
-  // Where nothing but NaN came out, as of square roots, positive numbers say more.
+  // If all results are NaN, as of square roots, positive numbers say more.
   if (!any) run(3, 0.1, std::max(high, 1.0));
 }
 
-// Programs on fixed sizes; in 64 bits where their equations take these.
+// Programs at fixed sizes, in 64 bits if their equations take these.
 Sides sides_of(const Jaxpr& before, const Jaxpr& after) {
   auto at = [](const Jaxpr& jaxpr, const std::vector<Aval>& avals) {
     return make_closed_jaxpr([&](std::span<const Array> x) { return eval_jaxpr(jaxpr, x); }, avals);
@@ -203,7 +203,7 @@ Sides sides_of(const Jaxpr& before, const Jaxpr& after) {
 
 void verify_rule(const Rule& rule, const RuleInstance& instance, std::span<const Atom> arguments,
                  const RewriteOptions& options) {
-  TraceScope now(nullptr);  // whatever is being traced, this is computed
+  TraceScope now(nullptr);  // computes at once, even while something is traced
   verify("rewrite: `" + rule.name() + "`",
          {" by the pattern", " by the replacement",
           "correct the replacement, say where it holds, or verify on numbers for which it does"},

@@ -12,7 +12,7 @@ Uses::Uses(const Jaxpr& jaxpr)
       begin_(jaxpr->avals.size() + 1, 0),
       num_uses_(jaxpr->avals.size(), 0),
       is_output_(jaxpr->avals.size(), 0) {
-  // Users are counted, then placed; an equation that takes a var twice is one user.
+  // Users are counted, then placed. An equation that reads a var twice is one user.
   auto for_each_use = [&](const std::function<void(int var, int equation)>& use) {
     std::vector<int> last(jaxpr->avals.size(), -1);
     for (std::size_t e = 0; e < jaxpr->equations.size(); ++e)
@@ -69,7 +69,7 @@ bool Uses::depends_on(const Atom& value, Var on) const {
   require(on);
   if (!value.is_var()) return false;
   require(value.var());
-  // Vars are numbered in order of definition: what on is not before does not depend on it.
+  // Vars are numbered in order of definition: a var numbered before `on` does not depend on it.
   std::vector<char> seen(definition_.size(), 0);
   std::vector<int> open{value.var().id};
   while (!open.empty()) {

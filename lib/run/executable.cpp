@@ -22,7 +22,7 @@ using compile_passes::PlannedView;
 using compile_passes::Step;
 using Segment = PlannedView::Segment;
 
-using ExplainRow = std::array<std::string, 5>;  // a line of the table by columns
+using ExplainRow = std::array<std::string, 5>;  // a row of the table, by column
 
 class StepExecutable final : public PlannedExecutable {
  public:
@@ -115,7 +115,7 @@ class StepExecutable final : public PlannedExecutable {
     }
   }
 
-  // The resources of one call, released however it ends.
+  // The resources of one call, released on every exit.
   struct Call {
     explicit Call(const StepExecutable& executable) : executable(executable) {
       frame = executable.spare_.exchange(nullptr, std::memory_order_acquire);
@@ -143,8 +143,8 @@ class StepExecutable final : public PlannedExecutable {
     std::vector<Buffer> copies;
   };
 
-  // Results that fill storage of their own may be written where the caller wants them; others are
-  // copied there.
+  // Results that fill a storage of their own may be written directly to the caller's memory. The
+  // others are copied there.
   void find_whole_results() {
     written_as_.assign(plan_.storages.size(), -1);
     for (std::size_t i = 0; i < plan_.results.size(); ++i) {
@@ -160,7 +160,7 @@ class StepExecutable final : public PlannedExecutable {
     }
   }
 
-  // Points the frame at the inputs, or at dense copies where they are planned as dense.
+  // Points the frame at the inputs, or at dense copies where steps expect dense inputs.
   void read_inputs(std::span<const Buffer* const> inputs, Call& call) const {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (!is_read_[i] || inputs[i]->view().is_dense()) {
@@ -193,7 +193,7 @@ class StepExecutable final : public PlannedExecutable {
                             " instead of " + plan_.inputs[i].to_string());
   }
 
-  // Whether the memory is owned by the caller alone, and is used completely.
+  // Whether the caller alone owns the memory, and the buffer covers all of it.
   static bool can_donate(const Buffer& buffer) {
     return buffer.storage().is_unique() && !buffer.storage().is_foreign() &&
            buffer.data() == buffer.storage().data() && buffer.view().is_dense();
@@ -227,9 +227,9 @@ class StepExecutable final : public PlannedExecutable {
   mutable std::atomic<Frame*> spare_{nullptr};
 };
 
-// A frame that is kept, and its memory where that is small. Large memory returns to the allocator
-// after each run. Many sessions, such as those for each size of a ragged batch, then share it, and
-// a new one causes no page faults.
+// A session keeps a frame, and its memory where that is small. Large memory returns to the
+// allocator after each run. Many sessions, such as those for each size of a ragged batch, then
+// share it, and a new one causes no page faults.
 class StepSession final : public Session {
  public:
   explicit StepSession(const StepExecutable& executable)
@@ -294,14 +294,14 @@ class StepSession final : public Session {
   const Plan& plan_;
   const StepExecutable& executable_;
   Frame frame_;
-  Storage arena_;  // including handles of stacks; empty where memory is not kept between calls
+  Storage arena_;  // including handles of stacks; empty between runs where memory is not kept
 };
 
 std::unique_ptr<Session> StepExecutable::open() const {
   return std::make_unique<StepSession>(*this);
 }
 
-// The program of a loop or a branch follows its step, indented.
+// The rows of a loop's or a branch's program follow its step, indented.
 void StepExecutable::add_rows(const std::string& indent, std::vector<ExplainRow>& rows) const {
   constexpr std::size_t width = 4;  // of "step"
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) {

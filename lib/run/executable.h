@@ -9,10 +9,10 @@ namespace plait {
 class PlannedExecutable : public Executable {
  public:
   virtual bool has_host_calls() const = 0;
-  // Adds a line at the end of the text of explain; must precede the first call.
+  // Adds a line to the end of the text of explain. It must precede the first call.
   virtual void remark(const std::string& text) = 0;
 };
-// program: the source of the plan, with its lines.
+// program: the source of the plan, with its source lines.
 std::shared_ptr<PlannedExecutable> make_executable(compile_passes::Plan plan, Device device,
                                                    const Jaxpr& program);
 

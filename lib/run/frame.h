@@ -60,8 +60,8 @@ inline Storage allocate_output(const compile_passes::OutputStorage& wanted) {
   return wanted.is_stack ? allocate_handle() : Storage::allocate(std::size_t(wanted.bytes));
 }
 
-// For an arena that is released after each run: arenas of similar sizes share blocks, and pages
-// that are never touched are never committed.
+// Allocates an arena that is released after each run. Arenas of similar sizes share blocks, and
+// pages that are never touched are never committed.
 inline Storage allocate_shared_arena(std::int64_t bytes) {
   constexpr std::size_t several_huge_pages = 4 << 20;
   const auto size = std::size_t(bytes);

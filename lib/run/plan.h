@@ -1,4 +1,4 @@
-// Plans: the steps of an executable, and the place of every value in memory.
+// Plans: the steps of an executable, and the location of every value in memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace plait::compile_passes {
 
-// A view of a segment: memory that is known only when the program is called.
+// A view of a segment, whose memory is known only when the program is called.
 struct PlannedView {
   enum class Segment { arena, input, output, constant } segment = Segment::arena;
   int index = 0;  // of the input, output or constant
@@ -25,8 +25,8 @@ struct Step {
   std::vector<PlannedView> inputs, outputs;
   std::int64_t scratch_offset = 0;  // in the arena
   Jaxpr program;                    // its equations, with their lines
-  // For explain: the equations, the answers of other backends, and the programs that the step
-  // holds.
+  // For explain: the names of the equations, the refusals of other backends, and the programs that
+  // the step holds.
   struct Body {
     std::string label;
     std::function<std::shared_ptr<const Executable>()> executable;
@@ -39,7 +39,7 @@ struct Step {
 struct OutputStorage {
   std::int64_t bytes = 0;
   bool is_stack = false;
-  std::optional<int> donor;  // an input whose memory it may reuse, when its owner is unique
+  std::optional<int> donor;  // an input whose memory it may reuse, if that has no other owner
 };
 
 struct Plan {

@@ -35,8 +35,8 @@ Recorder::~Recorder() {
   recorder = outer_;
 }
 
-// There are few bodies, and a loop asks for the same one again. Another plan may have the same
-// address: it is the same plan if its first step is.
+// A linear search suffices: there are few bodies, and a loop asks for the same one again. A new
+// plan may have the address of an old one, so their first steps are compared, too.
 int Recorder::first_step_of(const compile_passes::Plan& plan) {
   const int num_steps = int(plan.steps.size());
   const auto found = std::find_if(programs_.rbegin(), programs_.rend(), [&](const Program& p) {

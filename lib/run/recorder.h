@@ -1,6 +1,6 @@
 // The time of each step of executables, on a thread that records: the raw data of profiles.
 //
-// A call asks once whether its thread records, and runs its steps through the recorder if so;
+// A call checks once whether its thread records. If so, it runs its steps through the recorder, and
 // otherwise it adds no cost. Time is read once between steps, from the processor's counter.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -13,8 +13,8 @@ namespace plait {
 
 class Recorder {
  public:
-  // A step, and the step that runs it: a body that two steps hold has separate steps under each.
-  // Its data is copied, because programs that a call of the host runs may be gone afterwards.
+  // A step, under the step that runs it: a body that two steps hold has separate steps under each.
+  // Its data is copied, because programs that a host call runs may be freed before take.
   struct Step {
     std::string names, note;
     std::string_view backend;
@@ -37,8 +37,8 @@ class Recorder {
   }
   void run(const compile_passes::Plan& plan, const View* views, char* arena, const Stream& stream);
 
-  // What was recorded since the last call: the sums by step, and events, up to a limit. Steps stay
-  // in place.
+  // What was recorded since the last call: the sums by step, and events, up to a limit. The indices
+  // of steps remain valid.
   const std::vector<Step>& take();
   const std::vector<Event>& events() const { return events_; }
 

@@ -1,9 +1,9 @@
-// What the files of the extension module share: Python's view of arrays, sizes, dtypes, trees and
+// Shared by the files of the extension module: Python's view of arrays, sizes, dtypes, trees and
 // errors.
 //
-// Everything here needs the GIL unless it says otherwise. C++ errors cross into Python in one place
-// (raise_current); Python's own exceptions cross C++ frames as pybind11::error_already_set,
-// unchanged.
+// Everything here needs the GIL unless it says otherwise. C++ errors become Python errors in one
+// place (raise_current). Python's own exceptions pass through C++ frames unchanged, as
+// pybind11::error_already_set.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,10 +30,10 @@ namespace plait::python {
 
 // --- Errors (error.cpp) --------------------------------------------------------------------------
 
-// Turns the C++ exception being handled into the Python error. Call it inside a catch block.
+// Turns the current C++ exception into the Python error. Call it inside a catch block.
 void raise_current() noexcept;
-// A daemon thread that asks for the GIL when the interpreter is gone is ended by unwinding its
-// stack, which must not be stopped.
+// A daemon thread that asks for the GIL when the interpreter is gone ends by unwinding its stack,
+// which must not be stopped.
 template <class Body>
 PyObject* guarded(Body&& body) {
   try {
@@ -56,7 +56,8 @@ int guarded_int(Body&& body) {
     return -1;
   }
 }
-// Runs body without the GIL. Lines of Python are looked up with it, so an error gets its own after.
+// Runs body without the GIL. An error gets its line of Python afterwards, when the GIL is held
+// again.
 template <class Body>
 auto without_gil(Body&& body) {
   struct Released {
@@ -80,30 +81,30 @@ inline py::object borrowed(PyObject* object) { return py::reinterpret_borrow<py:
 // A Python object that C++ holds. Any thread may release it, with the GIL or without.
 std::shared_ptr<void> share(py::object object);
 std::string type_name_of(PyObject* object);
-// A str of Python; what UTF-8 cannot encode becomes an escape.
+// The UTF-8 text of a str. What UTF-8 cannot encode becomes an escape.
 std::string utf8_of(PyObject* text);
-// Takes a class's constructor away: plait's functions make its values, and one that
-// Class.__new__(Class) made would hold none.
+// Forbids constructing a class in Python: plait's functions make its values, and
+// Class.__new__(Class) would make an object without one.
 void forbid_construction(py::handle type);
-// Python's text of an object, cut to a readable length.
+// Python's text of an object, shortened to a readable length.
 std::string text_of(PyObject* object);
 
 // --- Arrays (array.cpp) --------------------------------------------------------------------------
 
-// A handle: writing to an array (inplace.cpp) lets its handle stand for another value, and every
-// view of the handle too; see NOTE: [views].
+// A handle. Writing to an array (inplace.cpp) rebinds its handle to another value, and with it
+// every view of the handle; see NOTE: [views].
 struct ViewOf;
 struct ArrayObject {
-  PyObject_HEAD Array array;  // holds nothing in a view that must read its base again
+  PyObject_HEAD Array array;  // empty in a view that must read its base again
   PyObject* weak_references;
   std::uint64_t made_in;                    // the id of the trace that was current, or 0
-  ViewOf* view;                             // what it is a view of, if anything
-  ArrayObject *shown_views, *hidden_views;  // of it, alive: those that hold a value, and the others
+  ViewOf* view;                             // what it is a view of; null: nothing
+  ArrayObject *shown_views, *hidden_views;  // live views of it, with and without a value
   bool is_argument;                         // of a function that is being traced
 };
 extern PyTypeObject* array_type;  // final: exact type checks are complete
 inline bool is_array(PyObject* object) { return Py_TYPE(object) == array_type; }
-void show(ArrayObject* view);  // lets it hold its value
+void show(ArrayObject* view);  // makes it hold its value
 inline const Array& array_of(PyObject* object) {
   auto* self = reinterpret_cast<ArrayObject*>(object);
   if (!self->array.is_valid()) [[unlikely]]
@@ -112,8 +113,8 @@ inline const Array& array_of(PyObject* object) {
 }
 PyObject* wrap(Array array);  // new reference
 inline py::object to_python(Array array) { return owned(wrap(std::move(array))); }
-// Counts the arrays that were made in the current trace since it was constructed and are still
-// alive. Needs the GIL throughout; counts of several threads may overlap.
+// Counts the live arrays that were made in the current trace since it was constructed. Needs the
+// GIL throughout; counts of several threads may overlap.
 class LivingArrays {
  public:
   LivingArrays();
@@ -128,8 +129,8 @@ class LivingArrays {
   LivingArrays* outer_;
   static LivingArrays* innermost_;
 };
-// TracerError when a value of the current trace can be reached from a function that was traced, or
-// from objects that belong to its signature: pairs of a parameter's name and a value.
+// TracerError if a value of the current trace can be reached from a traced function, or from
+// objects of its signature: pairs of a parameter's name and a value.
 void check_nothing_left(const py::object& function, const py::list& objects);
 
 // --- Conversions (convert.cpp, argument.cpp, size.cpp) -------------------------------------------
@@ -140,13 +141,13 @@ struct Role {
   std::string to_string() const;
   std::string prefix() const;  // of a message: "numpy.sum: argument 'a': ", or nothing
 };
-// An array from anything array-like. Numbers of Python are weak, and so are scalars of NumPy whose
-// dtype is float64, int64 or complex128. Lists are strong, of the default dtype unless something in
-// them has a strong one; ValueError where an integer does not fit. NumPy arrays are copied unless
-// nobody can write to them. DtypeError for anything else.
+// An array from anything array-like. Python numbers are weak, and so are NumPy scalars of dtype
+// float64, int64 or complex128. Lists are strong. Their dtype is the default unless an item has a
+// strong one; ValueError if an integer does not fit. NumPy arrays are copied unless nobody can
+// write to them. DtypeError for anything else.
 Array to_array(PyObject* object, const Role& role = {});
-// The same for an operand of an operator; nothing where its type does not say that it is an array,
-// so that Python asks the other operand.
+// The same for an operand of an operator. Nullopt if its type does not say that it is an array, so
+// that Python asks the other operand.
 std::optional<Array> to_operand(PyObject* object);
 [[noreturn]] void throw_no_array(PyObject* object, const Role& role, const std::string& why = {});
 bool is_numpy_array(PyObject* object);
@@ -154,7 +155,7 @@ bool is_numpy_scalar(PyObject* object);
 bool is_numpy_dtype(PyObject* object);
 // Whether an object would be traced as an array: arrays and numbers of any library.
 bool is_array_like(PyObject* object);
-// A NumPy array of the value; memory is shared (read-only) unless copy is asked for.
+// A read-only NumPy array of the value, which shares its memory if that is dense.
 py::object to_numpy(const Array& array);
 // Recorded while jit traces: arrays made of NumPy arrays, so that they can be found again, and
 // arrays whose values Python read. See captures.h.
@@ -163,7 +164,7 @@ struct Conversions {
   Arrays read;
 };
 extern thread_local Conversions* conversions;
-// The array; records that Python reads its values.
+// Returns the array, and records that Python reads its values.
 inline const Array& read_by_python(const Array& array) {
   if (conversions && array.is_concrete()) conversions->read.push_back(array);
   return array;
@@ -189,21 +190,21 @@ py::object from_argument(const Argument& argument);
 
 // --- Catalogue (builtin.cpp) ---------------------------------------------------------------------
 
-// The catalogued function that a builtin object calls; null for other objects.
+// The catalogue's function that a builtin object calls; null for other objects.
 const FunctionInfo* function_of(PyObject* object);
 
 // --- Trees (pytree.cpp) --------------------------------------------------------------------------
 
-// Leaves of a tree, in order. is_leaf stops at nodes for which it returns true.
+// The structure of a tree, and its leaves in order. is_leaf stops at nodes for which it is true.
 TreeDef flatten(PyObject* tree, std::vector<py::object>& leaves, PyObject* is_leaf = nullptr);
 py::object unflatten(const TreeDef& structure, std::span<const py::object> leaves);
 py::object unflatten_arrays(const TreeDef& structure, Arrays leaves);
-// True when tree has this structure; leaves then holds its leaves (borrowed, or kept by keep).
+// Whether tree has this structure. leaves are then its leaves (borrowed, or kept alive by keep).
 bool flatten_as(const TreeDef& structure, PyObject* tree, std::vector<PyObject*>& leaves,
                 std::vector<py::object>& keep);
 py::object treedef_object(TreeDef structure);
 const TreeDef& treedef_of(py::handle object);
-// The leaves of a tree as arrays; a TreeError names the path of a leaf that is none.
+// The leaves of a tree as arrays. A TreeError names the path of a leaf that is not an array.
 Tree<Array> to_tree(PyObject* tree, const Role& role = {});
 py::object from_tree(const Tree<Array>& tree);
 
@@ -212,19 +213,19 @@ py::object from_tree(const Tree<Array>& tree);
 py::object jaxpr_object(const Jaxpr& jaxpr);
 const Jaxpr& jaxpr_of(py::handle object);
 // Parameters as a dict of Python values. Callables of primitives made in Python are Python objects;
-// others can only be named, as the text of a jaxpr names them.
+// others can only be named, as in the text of a jaxpr.
 enum class Callables { objects, names };
 py::dict params_object(const Params& params, Callables callables);
-// A Python function of a list of arrays that returns a list of array-likes. It is an error when a
-// value of the trace can still be reached from a whole function afterwards; a part, such as the
-// body of a loop, may leave values to the function around it.
+// A Python function of a list of arrays that returns a list of array-likes. It is an error if a
+// value of the trace can be reached after a whole function. A part, such as the body of a loop, may
+// leave values to the function around it.
 enum class Traces { function, part };
 Function to_function(py::object callable, std::string what, Traces traces = Traces::function);
-// Names of arguments from a Python function of their number; it must outlive them.
+// Names of arguments from a Python function of their index, which must outlive them.
 ArgumentNames::Name to_names(const py::object& place);
 Arrays to_arrays(py::handle sequence);
 py::list from_arrays(std::span<const Array> arrays);
-// Whether a program runs so long that other threads should have the GIL meanwhile.
+// Whether a program runs so long that other threads should have the GIL.
 bool is_worth_releasing_gil(const Jaxpr& program);
 
 // --- Parts of the module -------------------------------------------------------------------------

@@ -1,5 +1,4 @@
-// The extension module plait._plait: what each file adds, in the order in which they need each
-// other.
+// The extension module plait._plait: adds the parts in the order of their dependences.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 

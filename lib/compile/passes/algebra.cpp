@@ -1,5 +1,5 @@
-// The laws by which simplify rewrites, each of them exact to the bit, whatever the numbers are.
-// `x + 0 -> x` is not one of them: it turns -0 into 0. See rewriting/peephole.h.
+// The laws by which simplify rewrites. Each is exact to the bit for all values. `x + 0 -> x` is not
+// one of them: it turns -0 into 0. See rewriting/peephole.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
 
@@ -15,7 +15,7 @@ Replacement add(const Peephole& e, const Primitive& primitive, const Atom& opera
 }
 Replacement same_as(const Atom& atom) { return std::vector<Atom>{atom}; }
 
-// A value that is one scalar everywhere: the scalar's atom.
+// The scalar of a value that is a broadcast scalar.
 std::optional<Atom> splat_of(const Peephole& e, std::size_t input) {
   const Equation* found = e.defined_by(input, broadcast_in_dim_p);
   if (!found || e.program.aval(found->inputs[0]).rank() != 0) return std::nullopt;
@@ -51,7 +51,7 @@ Replacement broadcast_of_broadcast(const Peephole& e) {
              {{"shape", e.params.get<Shape>("shape")}, {"dims", dims}});
 }
 
-// A scalar everywhere looks the same from everywhere.
+// Moving the elements of a broadcast scalar gives a broadcast scalar.
 Replacement movement_of_splat(const Peephole& e) {
   const std::optional<Atom> scalar = splat_of(e, 0);
   if (!scalar) return std::nullopt;
@@ -59,7 +59,7 @@ Replacement movement_of_splat(const Peephole& e) {
   return shape.empty() ? same_as(*scalar) : splat(e, *scalar, shape);
 }
 
-// Elementwise equations take scalars as they are; where all operands are scalars, so is the result.
+// Elementwise equations take scalars as they are. If all operands are scalars, so is the result.
 Replacement pointwise_of_splats(const Peephole& e) {
   if (e.inputs.empty() || !Pointwise::table().find(e.primitive)) return std::nullopt;
   std::vector<Atom> scalars;
@@ -82,7 +82,7 @@ Replacement pointwise_of_splats(const Peephole& e) {
   return results;
 }
 
-// Whether every value of `from` is one of `to`.
+// Whether `to` represents every value of `from`.
 bool is_exact(DType from, DType to) {
   if (from == to || from == DType::bool_) return true;
   if (is_complex(from)) return to == DType::complex128 || from == to;
@@ -97,7 +97,7 @@ bool is_exact(DType from, DType to) {
       from == DType::int8 || from == DType::int16 || from == DType::int32 || from == DType::int64;
   const int bits = 8 * int(size_of(from)) - is_signed;
   if (is_inexact(from)) {
-    // bfloat16 has more exponents than float16, and fewer digits.
+    // bfloat16 has a wider exponent than float16, and a shorter mantissa.
     return to == DType::float64 || (to == DType::float32 && from != DType::float64);
   }
   if (is_inexact(to)) return to != DType::float16 && bits <= mantissa(to);
@@ -107,7 +107,7 @@ bool is_exact(DType from, DType to) {
          bits <= 8 * int(size_of(to)) - to_signed;
 }
 
-// Weakness means nothing to a running program.
+// Weakness has no meaning at run time.
 Replacement cast_to_same(const Peephole& e) {
   if (e.params.get<DType>("dtype") != e.avals[0].dtype) return std::nullopt;
   return same_as(e.inputs[0]);
@@ -138,7 +138,7 @@ Replacement involution(const Peephole& e) {
 
 Replacement pass_through(const Peephole& e) { return e.operands(); }
 
-// Of real numbers, to the bit.
+// Compares a real literal, to the bit.
 bool is_literal(const Peephole& e, std::size_t input, double value) {
   if (e.inputs[input].is_var()) return false;
   const Literal& literal = e.inputs[input].literal();
@@ -146,7 +146,7 @@ bool is_literal(const Peephole& e, std::size_t input, double value) {
   return std::bit_cast<std::uint64_t>(literal.as_double()) == std::bit_cast<std::uint64_t>(value);
 }
 
-// The other operand, where this one is the number that changes nothing.
+// The other operand, where this one is the neutral literal.
 Replacement without(const Peephole& e, std::size_t input, double neutral) {
   const DType dtype = e.avals[0].dtype;
   if (dtype == DType::bool_ || is_complex(dtype) || !is_literal(e, input, neutral))
@@ -156,7 +156,7 @@ Replacement without(const Peephole& e, std::size_t input, double neutral) {
 Replacement without_one_behind(const Peephole& e) { return without(e, 1, 1); }
 Replacement without_one_before(const Peephole& e) { return without(e, 0, 1); }
 Replacement without_zero_behind(const Peephole& e) { return without(e, 1, 0); }
-// -0; of integers 0.
+// The neutral element of addition: -0; of integers, 0.
 double nothing_to_add(const Peephole& e) { return is_inexact(e.avals[0].dtype) ? -0.0 : 0.0; }
 Replacement without_zero_added_behind(const Peephole& e) {
   return without(e, 1, nothing_to_add(e));

@@ -1,20 +1,19 @@
-// Loop-invariant code motion: equations leave the body of a scan where they give the same without
-// its order.
+// Loop-invariant code motion: equations leave the body of a scan if they need not run step by step.
 //   before   what depends on consts alone, once;
 //            x_t @ w, for all steps as one product
-//   behind   carry + x_t^T @ y_t, as one product that contracts the steps, too (gradients of
-//   weights)
-//            h_t @ w that only ys need, and what follows it, for all steps as one
-// Products of all steps are large where those of one step are small, and a sum of them needs no
-// carry as large as the weights.
+//   after    carry + x_t^T @ y_t, as one product that also contracts the steps (gradients of
+//            weights);
+//            h_t @ w that only ys need, and what depends on it, for all steps as one
+// One product of all steps is large where those of single steps are small. A sum of products needs
+// no carry as large as the weights.
 //
-// It runs within simplify, on bodies that are simplified: after all transforms, so that none meets
-// a scan in another form than the user's, and whether the scan is compiled or evaluated now, so
-// that both have the same bits. Effects stay where they are, and so does what could fail or reads
-// by computed indices. A scan without steps is left alone, so nothing runs that would not have run.
+// It runs within simplify, on simplified bodies: after all transforms, so that they see scans in
+// the user's form, and for compiled and eager scans alike, so that both have the same bits. Effects
+// stay in the loop, and so does what could fail or reads at computed indices. A scan without steps
+// is left alone, so nothing runs that would not have run.
 //
-// What moves is stacked. More memory is taken than the steps did, so there is a bound: what is
-// stacked may be `stack_bytes`, or else `stack_factor` times what flows in and out of the scan.
+// What moves is stacked, which takes memory. The stacks may take `stack_bytes`, or `stack_factor`
+// times what flows in and out of the scan if that is more.
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/passes/loop_invariant_code_motion.h"
 
@@ -30,7 +29,7 @@ namespace {
 
 constexpr std::int64_t stack_bytes = 16 << 20, stack_factor = 4;
 
-// Whether it may run elsewhere, for one step or, batched, for all of them.
+// Whether it may run outside of the loop, for one step or, batched, for all of them.
 bool is_movable(const Equation& equation) {
   return may_move(*equation.primitive) && !is_effectful(equation) &&
          Batch::table().find(*equation.primitive);
@@ -40,7 +39,7 @@ std::int64_t bytes_of(const Aval& aval) {
   return aval.stack > 0 ? 0 : aval.shape.num_elements().constant() * size_of(aval.dtype);
 }
 
-// Equations of a body, in order, and the vars that they take from elsewhere.
+// Equations of a body, in order, and the vars that they read from elsewhere.
 struct Part {
   std::vector<bool> equations;
   std::vector<int> leaves;
@@ -73,19 +72,19 @@ class CodeMotion {
   enum class Varies { never, by_step, by_carry };
   enum class Effects { left, kept };
   enum class Steps { one, all };
-  // A carry to which products are added, and nothing else happens.
+  // A carry that only accumulates products.
   struct Sum {
     std::size_t carry;
     struct Term {
       int product;
-      std::vector<int> movements;  // equations behind it, in order
+      std::vector<int> movements;  // equations after it, in order
     };
     std::vector<Term> terms;
   };
 
   const Equation& equation(int index) const { return body_->equations[std::size_t(index)]; }
   const Aval& aval_of(int var) const { return body_->avals[std::size_t(var)]; }
-  // Of a binder -1.
+  // -1 for a binder.
   int definition_of(int var) const { return uses_.definition_of(Var{var}).value_or(-1); }
   Varies varies(const Atom& atom) const {
     return atom.is_var() ? varies_[std::size_t(atom.var().id)] : Varies::never;
@@ -96,7 +95,7 @@ class CodeMotion {
   bool is_x(int var) const {
     return std::size_t(var) >= scan_.num_carry && std::size_t(var) < scan_.num_carry + scan_.num_xs;
   }
-  // Whether all steps of it are there as one array without the loop, or it is the same for all.
+  // Whether it is available outside of the loop, as an array of all steps or as an invariant.
   bool is_known(int var) const { return is_const(var) || is_x(var) || moved_[std::size_t(var)]; }
 
   bool is_y(const Atom& atom) const {
@@ -114,7 +113,7 @@ class CodeMotion {
     const bool is_slice = is_known(atom.var().id) && varies(atom) == Varies::by_step;
     return !is_slice && !is_behind(atom.var().id);
   }
-  // What the loop runs for, whatever becomes of its ys: carries, then what is read behind it.
+  // What the loop still computes besides ys: carries, then what equations after it read.
   std::vector<Atom> targets_of_loop() const {
     std::vector<Atom> targets;
     for (std::size_t carry = 0; carry < scan_.num_carry; ++carry)
@@ -169,8 +168,8 @@ class CodeMotion {
   std::vector<int> invariants_, sliced_;  // vars
   std::vector<Sum> sums_;
   std::vector<int> behind_;                   // vars, of the ys
-  std::vector<int> emitted_;                  // vars of the loop that what is behind it reads
-  std::vector<std::optional<Array>> arrays_;  // by var: what is known of it outside the loop
+  std::vector<int> emitted_;                  // vars of the loop that equations after it read
+  std::vector<std::optional<Array>> arrays_;  // by var: its value outside of the loop, if known
 };
 
 void CodeMotion::classify() {
@@ -187,7 +186,7 @@ void CodeMotion::classify() {
   }
 }
 
-// What only moves elements stays: it costs nothing there, or would grow.
+// Equations that only move elements stay: they cost nothing there, and could grow elsewhere.
 void CodeMotion::choose_invariants() {
   for (const Equation& equation : body_->equations) {
     if (moves_as(*equation.primitive, Motion::layout)) continue;
@@ -199,9 +198,9 @@ void CodeMotion::choose_invariants() {
   }
 }
 
-// A product of what varies and what does not, whose results for all steps are one product. Where
-// the second operand varies, the steps come behind the rows of the first: they are brought to the
-// front where that moves vectors, and not where it moves matrices.
+// A product of a varying and an invariant operand, whose results for all steps are one product. If
+// the second operand varies, the axis of steps follows the rows of the first and is moved to the
+// front. That is worth it where it moves vectors, not where it moves matrices.
 bool CodeMotion::is_product_of_all(const Equation& equation) const {
   if (!(*equation.primitive == dot_general_p)) return false;
   if (!equation.params.ints("lhs_batch").empty()) return false;
@@ -224,7 +223,7 @@ void CodeMotion::choose_sliced() {
   }
 }
 
-// Products of what varies, added up; each is read here alone.
+// Collects products of varying operands that are added up, and that nothing else reads.
 bool CodeMotion::add_terms(Sum& sum, const Atom& atom) {
   if (!atom.is_var()) return false;
   std::vector<int> movements;
@@ -280,7 +279,7 @@ bool CodeMotion::is_behind(int var) const {
   return index >= 0 && is_behind_[std::size_t(index)];
 }
 
-// Products that no carry needs, and all that follows them.
+// Products that no carry needs, and everything that depends on them.
 void CodeMotion::choose_behind() {
   const Part own = part_of(targets_of_loop(), [&](int var) { return moved_[std::size_t(var)]; });
   auto drop = [&] { is_behind_.assign(is_behind_.size(), false); };
@@ -317,7 +316,8 @@ void CodeMotion::choose_behind() {
 
 // --- The program around the smaller scan ---------------------------------------------------------
 
-// The equations that targets need, back to binders and to where it stops, and all effects.
+// The equations that compute the targets, back to binders and to where it stops. Effects::kept adds
+// all effects.
 Part CodeMotion::part_of(std::span<const Atom> targets, const std::function<bool(int)>& stops,
                          Effects effects) const {
   Part part{std::vector<bool>(body_->equations.size(), false), {}};
@@ -366,7 +366,7 @@ Jaxpr CodeMotion::program_of(const Part& part, std::span<const int> binders,
   return builder.close(std::move(atoms));
 }
 
-// Computes vars outside the loop from what is known there.
+// Computes vars outside of the loop from values known there.
 void CodeMotion::evaluate(std::span<const int> targets, const std::function<bool(int)>& stops,
                           Steps steps) {
   if (targets.empty()) return;
@@ -384,7 +384,7 @@ void CodeMotion::evaluate(std::span<const int> targets, const std::function<bool
   for (std::size_t i = 0; i < targets.size(); ++i) arrays_[std::size_t(targets[i])] = results[i];
 }
 
-// Carries that are not summed, then ys that are computed in the loop, then what else is read of it.
+// Carries that are not summed, then ys that the loop computes, then what else is read of it.
 Arrays CodeMotion::run_loop(std::span<const Array> operands) {
   std::vector<Atom> targets = targets_of_loop();
   ScanParams scan = scan_;
@@ -392,7 +392,7 @@ Arrays CodeMotion::run_loop(std::span<const Array> operands) {
   targets.erase(targets.begin() + std::ptrdiff_t(scan.num_carry), targets.end());
   for (std::size_t i = scan_.num_carry; i < body_->outputs.size(); ++i)
     if (is_in_loop(body_->outputs[i])) targets.push_back(body_->outputs[i]);
-  // A y that is read behind the loop, too, is stacked once.
+  // A y that is also read after the loop is stacked once.
   std::vector<std::size_t> places;
   const std::ptrdiff_t first_y = std::ptrdiff_t(scan.num_carry);
   for (int var : emitted_) {
@@ -428,7 +428,7 @@ Array CodeMotion::sum_of_steps(const Sum& sum, const Array& start) {
   for (const Sum::Term& term : sum.terms) {
     const Equation& product = equation(term.product);
     const SourceScope scope(product.source);
-    Params params = product.params;  // the first axis, of steps, is one more that is contracted
+    Params params = product.params;  // the first axis, of steps, is contracted, too
     for (const char* name : {"lhs_contract", "rhs_contract", "lhs_batch", "rhs_batch"}) {
       Shape axes;
       if (std::string_view(name).ends_with("contract")) axes.push_back(0);

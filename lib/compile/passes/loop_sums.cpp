@@ -1,11 +1,11 @@
-// loop_sums: a carry to which a step adds the sum of an array, and which nothing else reads, as a
-// carry to which it adds the array, summed once behind the loop:
-//   before   c' = c + sum(x)        (gradients of what all examples of a vmapped loop share)
-//   after    s' = s + x, with s = 0 at first; c + sum(s) behind
-// Elements then need nothing of each other within the loop, so that each can run through all steps
-// by itself; and fewer numbers are added one after the other.
+// loop_sums: a carry that accumulates the sum of an array, and that nothing else reads, becomes a
+// carry that accumulates the array, which is summed once after the loop:
+//   before   c' = c + sum(x)        (gradients of unbatched operands of a vmapped loop)
+//   after    s' = s + x, with s = 0 at first; c + sum(s) after the loop
+// Elements are then independent within the loop, so each can run through all steps by itself. Fewer
+// numbers are added one after the other.
 //
-// It runs after loop-invariant code motion, under its conditions: see there.
+// It runs after loop-invariant code motion, under the same conditions: see there.
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/passes/loop_sums.h"
 

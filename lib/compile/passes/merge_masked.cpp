@@ -1,6 +1,6 @@
-// Two `masked` equations become one where they mask the same sizes of the same batch, the second
-// reads results of the first, and nothing else leads from the first to the second. It runs behind
-// simplify, which leaves masked equations only where a backend runs them by their real sizes.
+// Merges two `masked` equations that mask the same sizes of the same batch, if the second reads
+// results of the first, and nothing else leads from the first to the second. It runs after
+// simplify, which leaves masked equations only where a backend runs them at their real sizes.
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/passes/merge_masked.h"
 
@@ -16,7 +16,7 @@
 namespace plait::compile_passes {
 namespace {
 
-// By equation: whether it reads results of `first`, at any distance.
+// By equation: whether it depends on `first`.
 std::vector<bool> readers_of(const JaxprData& program, int first) {
   std::vector<bool> reads(program.equations.size(), false), made(program.avals.size(), false);
   for (Var var : program.equations[first].outputs) made[var.id] = true;
@@ -48,14 +48,14 @@ std::vector<bool> lanes_of(const MaskedParams& masked, std::size_t operand) {
   return flags;
 }
 
-// Which result of an equation an atom is.
+// The index of an atom among the results of an equation.
 std::optional<std::size_t> result_of(const Equation& equation, const Atom& atom) {
   for (std::size_t i = 0; i < equation.outputs.size(); ++i)
     if (atom.is_var() && atom.var() == equation.outputs[i]) return i;
   return std::nullopt;
 }
 
-// The one equation in the making.
+// The merged equation under construction.
 class Merged {
  public:
   Merged(const Equation& a, const Equation& b) : a_(a), b_(b), first_(a.params), second_(b.params) {
@@ -66,7 +66,7 @@ class Merged {
       add_operand(a.inputs[i], lanes_of(first_, i));
   }
 
-  // outer: which results of the first are read by others than the second.
+  // outer: the results of the first that others than the second read.
   void build(const std::vector<bool>& outer) {
     const std::size_t n = first_.num_ragged();
     std::vector<Atom> of_first, of_second, outputs;
@@ -121,7 +121,7 @@ class Merged {
   std::vector<Var> replaced_;
 };
 
-// Whether nothing but results that are in every lane of both leads from the first to the second.
+// Whether the second depends on the first only by results that are batched in every lane of both.
 bool feeds_directly(const JaxprData& program, int first, int second,
                     const std::vector<bool>& readers) {
   const Equation &a = program.equations[first], &b = program.equations[second];
@@ -142,7 +142,7 @@ bool feeds_directly(const JaxprData& program, int first, int second,
   return true;
 }
 
-// The program with these two as one. What reads the first comes behind it.
+// The program with both merged. Equations that depend on the first follow the merged one.
 Jaxpr with_merged(const Jaxpr& program, int first, int second, const std::vector<bool>& readers) {
   const Equation &a = program->equations[first], &b = program->equations[second];
   std::vector<bool> outer(a.outputs.size(), false);

@@ -1,6 +1,5 @@
-// Masked equations on the same sizes, one of which reads what the other makes, as one: a function
-// and its derivative then run together, and what the derivative keeps of the function is never
-// padded. See merge_masked.cpp.
+// Merges masked equations on the same sizes, one of which reads what the other computes. A function
+// and its derivative then run together, and residuals are never padded. See merge_masked.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,10 +1,10 @@
-// outer_products: jaxpr -> jaxpr. A dot_general whose contracted axes hold one element, such as the
-// gradient of weights by a single example, adds nothing up: as a multiplication it is written in
-// the loop of what reads it, and a result as large as the weights is never in memory.
+// outer_products: jaxpr -> jaxpr. A dot_general whose contracted axes have one element, such as the
+// gradient of weights by a single example, sums nothing. As a multiplication it fuses into the loop
+// of its consumer, and a result as large as the weights is never in memory.
 //
-// It runs after simplify, whose loop-invariant code motion looks for products; simplify runs once
-// more on what comes out. The bits stay: kernels begin sums at +0, which the addition here says,
-// and round once.
+// It runs after simplify, whose loop-invariant code motion looks for products. Simplify then runs
+// once more on the result. The bits stay the same: kernels begin sums at +0, as the addition here
+// does, and round once.
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/passes/outer_products.h"
 
@@ -53,8 +53,8 @@ class Rewriter {
     return builder_.add(primitive, std::move(inputs), std::move(params), source)[0];
   }
 
-  // An operand's batch and free axes in order, broadcast to the result, where its free axes start
-  // at first_free.
+  // Transposes an operand to its batch and free axes and broadcasts it to the result, where its
+  // free axes start at first_free.
   Atom spread(const Atom& operand, const std::vector<int>& batch, const std::vector<int>& contract,
               int first_free, const Shape& result, Source source) {
     const Shape whole = builder_.aval(operand).shape;

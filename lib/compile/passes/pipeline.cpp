@@ -1,5 +1,5 @@
-// The passes, in order. Each later one needs the form that simplification gives, and leaves
-// equations that simplification merges or drops.
+// The passes, in order. Each later one needs simplified programs, and leaves equations that
+// simplification merges or drops.
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/passes/pipeline.h"
 
@@ -17,17 +17,17 @@
 namespace plait::compile_passes {
 namespace {
 
-// Every program, bodies of loops too: all of these, one after the other.
+// For every program, bodies of loops included: all of these, in order.
 constexpr struct {
   const char* name;
   Jaxpr (*run)(const Jaxpr& program, const KeepWhole& keep);
 } simplification[] = {
-    {"simplify equations", simplify_equations},  // within it, passes over loops
+    {"simplify equations", simplify_equations},  // it runs the passes over loops
     {"merge masked equations", [](const Jaxpr& program, auto&) { return merge_masked(program); }},
     {"dead-code elimination", [](const Jaxpr& program, auto&) { return prune(program); }},
 };
 
-// Every scan, once its body is simplified: the first that finds something.
+// For every scan whose body is simplified: the first that changes it.
 constexpr struct {
   const char* name;
   Jaxpr (*run)(const Params& scan, std::span<const Aval> operands,
@@ -37,7 +37,7 @@ constexpr struct {
     {"sums behind loops", sum_behind_loop},
 };
 
-// The whole program, simplified: what one of these changes is simplified again.
+// For the whole simplified program: all of these, each followed by simplification if it changed it.
 constexpr struct {
   const char* name;
   Jaxpr (*run)(const Jaxpr& program);  // empty: nothing changes

@@ -1,14 +1,14 @@
 // Rematerialisation: jaxpr -> jaxpr. A slice that a scan stacks for another scan, and that follows
-// from other slices by a few additions, multiplications or divisions, is computed there again:
+// from other slices by a few additions, multiplications or divisions, is recomputed there:
 //   before   n, p = 1 / (1 + n), -p / (1 + n)   stacked by the loop, read by its gradient's loop
-//   after    n                                  and the rest by the gradient's loop
-// A step of a recurrent net keeps some fifteen arrays for its gradient, which are written to
-// memory, read from there, and drive the weights out of the caches meanwhile.
+//   after    n                                  stacked; the gradient's loop computes the rest
+// A step of a recurrent net keeps some fifteen residuals. They are written to memory and read back,
+// and they evict the weights from the caches.
 //
-// It runs after simplify, which brings scans into the form in which they run; simplify runs once
-// more on what comes out, and drops the stacks that nobody reads. The bits stay, for elementwise
-// equations give the same wherever they run. Stacks that fit into caches stay too: to read them is
-// faster.
+// It runs after simplify, which brings scans into the form in which they run. Simplify then runs
+// once more on the result, and drops the stacks that nobody reads. The bits stay the same, because
+// elementwise equations give the same wherever they run. Stacks that fit into caches stay, too:
+// reading them is faster.
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/passes/rematerialize.h"
 
@@ -26,7 +26,7 @@ namespace plait::compile_passes {
 namespace {
 
 constexpr std::int64_t least_bytes = 1 << 20;  // of a stack
-constexpr std::size_t most_equations = 4;      // for one slice, beyond those of others
+constexpr std::size_t most_equations = 4;      // for one slice, beyond those chosen before
 
 bool is_large(const Aval& aval) {
   return aval.stack == 0 && aval.shape.is_constant() &&
@@ -40,7 +40,7 @@ std::optional<ScanParams> plain_scan(const Equation& equation) {
   return scan;
 }
 
-// What a later scan computes of the slices of an earlier one.
+// What a later scan recomputes of the slices of an earlier one.
 class Rematerialization {
  public:
   Rematerialization(const Jaxpr& program, const Equation& earlier, const ScanParams& from,
@@ -61,8 +61,8 @@ class Rematerialization {
         stack_of_[std::size_t(atom.var().id)] = Atom(earlier_.outputs[i]);
   }
 
-  // Whether the later one shall compute any, of those that it alone reads. From the last on, so
-  // that what one follows from may follow from others in its turn.
+  // Whether the later scan is to recompute any slice that it alone reads. The last come first, so
+  // that a slice may follow from slices that are recomputed themselves.
   bool choose(std::span<const int> reader, int later) {
     const Jaxpr& body = from_.body;
     for (std::size_t e = body->equations.size(); e-- > 0;)
@@ -84,7 +84,7 @@ class Rematerialization {
     return !computed_.empty();
   }
 
-  // The later scan with fewer operands.
+  // The later scan without the slices that it recomputes.
   std::vector<Var> rebuild(Builder& builder, const Environment& outer) const {
     const Jaxpr& body = to_.body;
     Builder inner;
@@ -134,7 +134,7 @@ class Rematerialization {
   }
 
  private:
-  // Whether a var of the earlier body follows from what is stacked; by these equations, too.
+  // Whether a var of the earlier body follows from stacked slices, by these equations and more.
   bool follows(Var var, std::vector<int>& more) const {
     if (stack_of_[std::size_t(var.id)]) return true;
     const std::optional<int> index = uses_.definition_of(var);
@@ -158,12 +158,12 @@ class Rematerialization {
   const Equation& later_;
   const ScanParams& to_;
   Uses uses_;                                  // of the earlier body
-  std::vector<std::optional<Atom>> stack_of_;  // by its var: all of its slices, in the program
+  std::vector<std::optional<Atom>> stack_of_;  // by its var: the stack of its slices
   std::unordered_map<int, int> computed_;      // var of the program -> var of the earlier body
-  std::vector<int> equations_;                 // of the earlier body, for the later one
+  std::vector<int> equations_;                 // of the earlier body, recomputed in the later one
 };
 
-// By var of the program: the only equation that reads it, and among the slices of a scan; or -1.
+// By var of the program: the scan that alone reads it, and only as slices; negative: none.
 std::vector<int> only_scan_of(const Jaxpr& program) {
   constexpr int none = -1, several = -2;
   std::vector<int> found(program->avals.size(), none);
@@ -183,7 +183,7 @@ std::vector<int> only_scan_of(const Jaxpr& program) {
 }
 
 using Found =
-    std::unordered_map<int, Rematerialization>;  // by the later scan; one earlier scan for each
+    std::unordered_map<int, Rematerialization>;  // by later scan; one earlier scan each
 
 Jaxpr rebuilt(const Jaxpr& program, const Found& found) {
   Builder builder;

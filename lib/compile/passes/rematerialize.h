@@ -6,8 +6,8 @@
 
 namespace plait::compile_passes {
 
-// The same program whose scans compute cheap slices again instead of reading what another scan
-// stacked for them; empty when there is none.
+// The program with scans that recompute cheap slices instead of reading what another scan stacked
+// for them. Empty if there are none.
 Jaxpr rematerialize(const Jaxpr& program);
 
 }  // namespace plait::compile_passes

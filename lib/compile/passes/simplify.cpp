@@ -1,9 +1,9 @@
 // simplify: jaxpr -> jaxpr, in one walk that inlines bodies and adds every equation through the
 // rules of algebra.cpp.
 //
-// It runs before partition, so that backends see plain equations whatever transforms left behind,
-// and after all differentiation, because decomposing masked programs earlier would let NaN of the
-// padding reach real gradients. Composites stay whole where a backend claims them.
+// It runs before partition, so that backends see plain equations, whatever transforms leave behind.
+// It runs after all differentiation, because decomposing masked programs earlier would let NaN of
+// the padding reach real gradients. Composites stay whole where a backend claims them.
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/passes/simplify.h"
 
@@ -16,8 +16,8 @@
 namespace plait::compile_passes {
 namespace {
 
-// Literals need no ordering, and have no memory that a barrier could pass on. A barrier keeps its
-// results apart from what is equal on its other side, and so from other barriers.
+// Literals need no ordering, and have no memory that a barrier could pass on. The results of a
+// barrier are not merged with equal values on its other side, and so not with other barriers.
 std::vector<Atom> barrier_of_vars(const Peephole& barrier) {
   std::vector<Atom> results = barrier.operands(), vars;
   std::copy_if(results.begin(), results.end(), std::back_inserter(vars),
@@ -32,7 +32,7 @@ std::vector<Atom> barrier_of_vars(const Peephole& barrier) {
   return results;
 }
 
-// What becomes of an equation that holds a body, or that no kernel runs.
+// Lowers an equation that holds a body, or that no kernel runs.
 Replacement lowered(const Peephole& e, const KeepWhole& keep) {
   auto is_whole = [&](std::span<const Aval> outputs) {
     return keep({&e.primitive, e.operands(), e.params, {}, e.source}, e.avals, outputs);

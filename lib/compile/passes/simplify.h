@@ -1,4 +1,4 @@
-// The first pass of compilation: the same program with fewer and plainer equations. See
+// The first pass of compilation: the same program with fewer and simpler equations. See
 // simplify.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -8,11 +8,11 @@
 
 namespace plait::compile_passes {
 
-// Calls inlined, primitives without kernels decomposed, common subexpressions merged, dead
-// equations dropped, scalars folded, algebra applied, and loops made smaller.
+// Inlines calls, decomposes primitives without kernels, merges common subexpressions, drops dead
+// equations, folds scalars, applies algebra, and makes loops smaller.
 Jaxpr simplify_equations(const Jaxpr& program, const KeepWhole& keep);
 
-// Rules of which each is one bit-exact law.
+// Rules, each of which is one bit-exact law.
 const PeepholeRules& algebra();
 
 }  // namespace plait::compile_passes

@@ -1,5 +1,5 @@
-// Properties, methods and subscripts of Array. Methods that are functions of numpy too are added
-// from the catalogue (builtin.cpp); here is what has no such function.
+// Properties, methods and subscripts of Array. Methods that are also functions of numpy come from
+// the catalogue (builtin.cpp); the others are here.
 // SPDX-License-Identifier: Apache-2.0
 #include "array.h"
 #include "convert/lists.h"
@@ -108,7 +108,7 @@ py::object device_of(const Array& array) {
   return py::str(device.to_string());
 }
 
-// The views that properties give.
+// The views that properties return.
 enum class Viewed { reversed, matrix_transposed, real, imag };
 
 Array transposed(const Array& array, int axes) {
@@ -293,7 +293,7 @@ PyObject* item(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
         subscripts = to_subscripts(arguments[0]);
       else
         for (Py_ssize_t i = 0; i < count; ++i) add_subscript(subscripts, arguments[i]);
-      // One integer is an index into the flattened array.
+      // A single integer indexes the flattened array.
       if (!spread && count == 1 && array.ndim() != 1)
         array = lax::reshape(array, {array.shape().num_elements()});
       array = getitem(array, subscripts);
@@ -521,7 +521,7 @@ PyObject* get_item(PyObject* self, PyObject* key) {
 void add_access(py::module_& module) {
   add_at(module);
   PyObject* type = reinterpret_cast<PyObject*>(array_type);
-  // Operators of NumPy arrays leave the operation to ours; its functions convert by __array__.
+  // Operators of NumPy arrays defer to ours. NumPy's functions convert by __array__.
   if (PyObject_SetAttrString(type, "__array_priority__", py::int_(100).ptr()) < 0)
     throw py::error_already_set();
   module.def("rebuild_array",

@@ -71,7 +71,7 @@ PyObject* matmul(PyObject* a, PyObject* b) {
   return with_operands(a, b, [](const Array& x, const Array& y) { return numpy::matmul(x, y); });
 }
 
-// x op= y is x = x op y. For a variable of the tape it writes to the variable.
+// x op= y rebinds x to x op y. Variables of the tape are written to instead.
 template <PyObject* (*function)(PyObject*, PyObject*)>
 PyObject* inplace(PyObject* a, PyObject* b) {
   PyObject* result = function(a, b);
@@ -212,7 +212,7 @@ int contains(PyObject* self, PyObject* value) {
 }
 
 PyObject* item_at(PyObject* self, Py_ssize_t index) {
-  // An IndexError ends an iteration, and nobody reads its message.
+  // The IndexError that ends an iteration needs no good message: nobody reads it.
   const bool is_end = guarded_int([&]() -> int {
     const Array& array = array_of(self);
     return array.ndim() > 0 && array.shape(0).is_constant() && index >= array.shape(0).constant();
@@ -244,7 +244,7 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
   PyObject* const found = PyObject_GenericGetAttr(self, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
   const Py_ssize_t length = PyUnicode_GetLength(name);
-  if (length == 0 || PyUnicode_READ_CHAR(name, 0) == '_') return nullptr;  // a protocol probes
+  if (length == 0 || PyUnicode_READ_CHAR(name, 0) == '_') return nullptr;  // a protocol probe
   PyErr_Clear();
   return guarded([&]() -> PyObject* {
     const py::object type = borrowed(reinterpret_cast<PyObject*>(array_type));

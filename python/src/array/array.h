@@ -15,14 +15,14 @@ PyObject* get_item(PyObject* self, PyObject* key);
 Subscripts to_subscripts(PyObject* key);
 
 // inplace.cpp
-// x[subscripts], a view unless it is an element or names elements by an array.
+// x[subscripts]: a view, unless it is a single element or an array selects the elements.
 PyObject* wrap_item(PyObject* base, Subscripts subscripts, Array array);
 int set_item(PyObject* self, PyObject* key, PyObject* value);
-// x.real = v: all that a view of x shows is written.
+// x.real = v: writes all that a view of x shows.
 int set_all(PyObject* view, PyObject* value);
-// Whether x op= y writes to x: a variable of the tape, or a view of one.
+// Whether x op= y writes to x, because it is a variable of the tape or a view of one.
 bool is_written_by_operators(PyObject* self);
-// x op= y of such an x, given the result of x op y.
+// Writes the result of x op y to such an x.
 PyObject* write_result(PyObject* self, PyObject* result);
 PyObject* copy(PyObject* self, PyObject*);
 PyObject* deepcopy(PyObject* self, PyObject*);

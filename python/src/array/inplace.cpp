@@ -1,9 +1,9 @@
 // Writing to arrays: x[i] = v, x op= v of variables, and the lists of views that a write hides.
 //
-// x[i] = v lets the handle stand for a new value (a scatter), so it is differentiated like any
-// other operation; what is written to a view is written to its base. Where nothing is traced or
-// taped and nobody else holds the memory, elements are written in place. x += v writes only to
-// variables of the tape. See NOTE: [views].
+// x[i] = v rebinds the handle to a new value (a scatter), so it is differentiated like any other
+// operation. A write to a view is a write to its base. Where nothing is traced or taped and nobody
+// else holds the memory, elements are written in place. x += v writes only to variables of the
+// tape. See NOTE: [views].
 // SPDX-License-Identifier: Apache-2.0
 #include "array.h"
 
@@ -52,7 +52,7 @@ void hide_views(ArrayObject* base) {
     ArrayObject* const at = bases.back();
     bases.pop_back();
     while (ArrayObject* handle = at->shown_views) {
-      // A view on the tape stays there, also when its base is updated under no_grad.
+      // A view on the tape stays there, even if its base is updated under no_grad.
       handle->view->records = is_recording() || requires_grad(handle->array);
       unlink(at->shown_views, handle);
       link(at->hidden_views, handle);
@@ -62,7 +62,7 @@ void hide_views(ArrayObject* base) {
   }
 }
 
-// Each handle of the tree of hidden views under base, bases before their views.
+// Visits every hidden view under base, bases before their views.
 template <class Visit>
 void each_hidden(ArrayObject* base, Visit&& visit) {
   std::vector<ArrayObject*> bases{base};
@@ -82,7 +82,7 @@ void hold(ArrayObject* handle, Array value) {
   link(handle->view->base->shown_views, handle);
 }
 
-// The trace that a handle was made in, if it still runs: the only one that may have written to it.
+// The trace that a handle was made in, if it is still active: no other one may have written to it.
 Trace* trace_of(const ArrayObject* handle) {
   Trace* trace = Trace::current();
   while (trace && trace->id() != handle->made_in) trace = trace->parent();
@@ -163,8 +163,7 @@ void forget_view(ArrayObject* self) {
 
 namespace {
 
-// A trace runs the function once for all calls, so what it wrote to arrays from outside would be
-// lost.
+// A trace runs the function once for all calls, so its writes to arrays from outside would be lost.
 void check_fresh(const ArrayObject* root) {
   const Trace* trace = Trace::current();
   if (!trace || root->made_in == trace->id()) return;
@@ -229,7 +228,7 @@ bool owns_memory(const ArrayObject* root) {
   return true;
 }
 
-// Writes values to elements of self in place, where nobody else can see that. Whether it did.
+// Writes values to elements of self in place, if nobody else can see that. Returns whether it did.
 bool write_in_place(ArrayObject* self, ArrayObject* root, const Subscripts& subscripts,
                     const Array& values) {
   if (Trace::current() || !values.node()->is_plain()) return false;
@@ -244,7 +243,7 @@ bool write_in_place(ArrayObject* self, ArrayObject* root, const Subscripts& subs
   const auto memory_of = [](const Array& array) {
     return static_cast<const ConcreteNode*>(array.node())->buffer.storage().data();
   };
-  if (memory_of(shown) != memory_of(root->array)) return false;  // what it shows is a copy
+  if (memory_of(shown) != memory_of(root->array)) return false;  // it shows a copy
   return write_memory(shown, subscripts, values);
 }
 
@@ -252,7 +251,7 @@ int rank_of_kind(DType dtype) {
   return dtype == DType::bool_ ? 0 : is_integer(dtype) ? 1 : is_floating(dtype) ? 2 : 3;
 }
 
-// Refuses values whose fraction or imaginary part would be dropped, as NumPy drops them.
+// Refuses values whose fraction or imaginary part would be lost. NumPy drops them.
 void require_kind(const Array& x, const Array& values) {
   const int kind = rank_of_kind(values.dtype());
   if (kind < 2 || kind <= rank_of_kind(x.dtype())) return;
@@ -305,8 +304,8 @@ bool same_place(const Subscripts& a, const Subscripts& b) {
                     });
 }
 
-// As in NumPy, an index of integers alone gives an element, which is a value, and an array in an
-// index makes a copy. A traced integer is an integer.
+// As in NumPy, an index of integers alone gives an element, which is a value, and an index with an
+// array makes a copy. A traced integer counts as an integer.
 bool makes_view(const Subscripts& subscripts, const Array& result) {
   bool element = true;
   for (const Subscript& entry : subscripts) {
@@ -322,8 +321,8 @@ bool makes_view(const Subscripts& subscripts, const Array& result) {
 PyObject* wrap_item(PyObject* base, Subscripts subscripts, Array array) {
   if (makes_view(subscripts, array))
     return wrap_view(handle_of(base), {std::move(subscripts)}, std::move(array));
-  // An element of a large array gets memory of its own: a write to an array whose memory is shared
-  // copies the array.
+  // An element of a large array gets memory of its own, because a write to an array whose memory is
+  // shared copies that array.
   if (array.ndim() == 0 && array.node()->is_plain()) {
     constexpr std::size_t many = 4096;
     const Buffer& buffer = static_cast<const ConcreteNode*>(array.node())->buffer;
@@ -339,7 +338,8 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     if (!value)
       throw DtypeError("elements of an array cannot be deleted", "use plait.numpy.delete");
     const Subscripts subscripts = to_subscripts(key);
-    // x[i] += v of a variable has written through the view x[i] already, and sets it once more.
+    // x[i] += v of a variable has written through the view x[i] already. Python then assigns it
+    // again.
     if (is_array(value)) {
       const ViewOf* view = handle_of(value)->view;
       if (view && view->base == handle_of(self) && !view->map.call && !view->made_by &&

@@ -1,5 +1,5 @@
-// The tape in Python: what plait.variable, no_grad and the methods of Array about gradients call.
-// backward runs without the GIL; hooks take it.
+// The tape in Python: what plait.variable, no_grad and the gradient methods of Array call. backward
+// runs without the GIL, and hooks acquire it.
 // SPDX-License-Identifier: Apache-2.0
 #include "array.h"
 
@@ -71,7 +71,7 @@ void add_tape(py::module_& module) {
   module.def("variable", [](py::object value) {
     return to_python(variable(to_array(value.ptr(), {"variable"})));
   });
-  // Returns what was set before.
+  // Returns the previous setting.
   module.def("set_recording", [](bool on) {
     const bool before = is_recording();
     set_recording(on);

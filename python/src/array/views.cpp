@@ -1,9 +1,8 @@
-// How views read their base, and how a write to a view reaches it, whatever function made the view.
+// How views read their base, and how writes to a view reach it, whatever function made the view.
 //
-// A view made by a catalogued function reads its base by calling the function again. A write goes
-// back through the primitives that lead from the base to the view, by their Put rules. So a
-// function needs no rule of its own. It is in the list below because NumPy says whether it gives
-// views.
+// A view made by a function of the catalogue reads its base by calling the function again. A write
+// goes back through the primitives from the base to the view, by their Put rules. So a function
+// needs no rule of its own. The list below exists because NumPy defines which functions give views.
 // SPDX-License-Identifier: Apache-2.0
 #include "views.h"
 
@@ -37,7 +36,7 @@ namespace {
 
 const Array* array_in(const Argument& argument) { return std::get_if<Array>(&argument.value); }
 
-// A call of a function of several arrays, as a call for one of them.
+// A call of a function of several arrays, as a call on one of them.
 ViewCall call_for_one(const FunctionInfo& info, const Array& result) {
   if (info.name != "broadcast_arrays") return {&info, {Argument()}};
   const FunctionInfo* one = find_function("numpy", "broadcast_to");
@@ -86,7 +85,7 @@ py::object give_views(const FunctionInfo& info, Gives gives, PyObject* first,
                       std::vector<Argument> arguments, const Argument& result) {
   if (asks_for_copy(info, arguments)) return to_python(std::get<Array>(result.value));
   const char* made_by = gives == Gives::unwritable ? info.name.c_str() : nullptr;
-  // diag of a vector is a new matrix, imag of real numbers a new array of zeros.
+  // diag of a vector is a new matrix, and imag of real numbers a new array of zeros.
   const bool is_new = info.name == "diag" && array_in(arguments[0])->ndim() == 1;
   if (info.name == "imag" && !is_complex(array_in(arguments[0])->dtype()))
     made_by = "imag of real numbers";
@@ -100,7 +99,7 @@ py::object give_views(const FunctionInfo& info, Gives gives, PyObject* first,
     PyObject* base = PyTuple_GET_ITEM(first, 0);
     return give(base, *single, {{}, std::make_shared<ViewCall>(call_for_one(info, *single))});
   }
-  arguments[0] = Argument();  // the base would keep itself alive
+  arguments[0] = Argument();  // the call would keep the base's value alive
   const auto call = std::make_shared<const ViewCall>(ViewCall{&info, std::move(arguments)});
   if (single) return give(first, *single, {{}, call});
   const auto& list = std::get<Argument::List>(result.value);
@@ -120,7 +119,7 @@ py::object give_views(const FunctionInfo& info, Gives gives, PyObject* first,
 
 namespace {
 
-// Updates of arrays in the given memory happen in place; other equations are unchanged.
+// Updates arrays in the given memory in place, and binds other equations unchanged.
 class MemoryTrace final : public Trace {
  public:
   explicit MemoryTrace(const void* memory) : Trace("x[...] = v"), memory_(memory) {}
@@ -147,7 +146,7 @@ bool write_memory(const Array& array, const Subscripts& subscripts, const Array&
   const void* memory = array.buffer().storage().data();
   MemoryTrace trace(memory);
   TraceScope scope(&trace);
-  // A strided array may have been copied first.
+  // False if a strided array was copied first.
   return update_item(array, subscripts, values, UpdateKind::set).buffer().storage().data() ==
          memory;
 }

@@ -1,5 +1,5 @@
-// Errors on their way from C++ to Python. Every class is a subclass of plait.Error and of the
-// builtin class that a Python user would catch; the message is all four parts.
+// Converts C++ errors to Python. Every class is a subclass of plait.Error and of the builtin class
+// that a Python user would catch. The message is all four parts.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
@@ -34,7 +34,7 @@ struct Applying {
   std::optional<TransformScope> scope;
 };
 
-// The Python object of the exception being raised by a C++ one; none where Python did not raise it.
+// The Python exception that caused a C++ one; None if Python did not raise it.
 py::object cause_of(const std::exception_ptr& cause) {
   try {
     if (cause) std::rethrow_exception(cause);
@@ -50,7 +50,7 @@ PyObject* decoded(std::string_view text) {
   return PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "replace");
 }
 
-// Adds its parts as attributes. Where that fails, the error is raised without them.
+// Adds the parts of an error as attributes. If that fails, it is raised without them.
 void add_parts(PyObject* made, const Error& error) {
   auto add = [made](const char* name, PyObject* value) {
     if (!value || PyObject_SetAttrString(made, name, value) != 0) PyErr_Clear();

@@ -1,5 +1,5 @@
-// Signals during calls that take long: their handlers run between kernels and between steps of
-// loops, and what they raise (KeyboardInterrupt, of Ctrl-C) ends the call.
+// Signals during long calls: their handlers run between kernels and between steps of loops, and
+// what they raise (KeyboardInterrupt, by Ctrl-C) ends the call.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
@@ -10,7 +10,7 @@
 namespace plait::python {
 namespace {
 
-// Python runs handlers on the main thread alone. The GIL may be held or not.
+// Python runs handlers on the main thread only. The GIL may be held or not.
 void run_signal_handlers() {
   if (gettid() != getpid() || !Py_IsInitialized()) return;
   const py::gil_scoped_acquire gil;

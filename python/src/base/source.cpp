@@ -13,11 +13,11 @@
 namespace plait::python {
 namespace {
 
-// plait's own threads have no Python thread state, and after the interpreter has ended
+// plait's own threads have no Python thread state. After the interpreter has ended,
 // PyGILState_Check is true on every thread.
 bool holds_gil() { return PyGILState_GetThisThreadState() && PyGILState_Check(); }
 
-std::vector<std::string> package_folders;  // with a trailing slash; links and what they lead to
+std::vector<std::string> package_folders;  // with a trailing slash; links and their targets
 
 struct CodeInfo {
   bool is_ours = false;
@@ -25,7 +25,7 @@ struct CodeInfo {
   std::unordered_map<int, Source> places;  // by instruction; finding its line is slow
 };
 
-// Code objects are kept alive while they are in the table, so that an address is one code object.
+// Code objects in the table are kept alive, so that their addresses stay unique.
 std::unordered_map<PyObject*, CodeInfo>& code_table() {
   static auto* table = new std::unordered_map<PyObject*, CodeInfo>;
   return *table;
@@ -85,7 +85,7 @@ Source current_line() {
   return result;
 }
 
-// An error may be made while a Python exception is set; looking for the line must not disturb it.
+// An error may be made while a Python exception is set, which looking up the line must not disturb.
 Source provide() {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   if (!holds_gil()) return {};
@@ -95,7 +95,7 @@ Source provide() {
   return source;
 }
 
-// A scope object of C++ as a context manager of Python.
+// A scope object of C++ as a Python context manager.
 template <class Scope, class Value>
 struct Entered {
   explicit Entered(Value value) : value(std::move(value)) {}

@@ -1,4 +1,4 @@
-// What the package's Python files ask about values: whether they are traced, known, viewed, or
+// Queries of the package's Python files about values: whether they are traced, known, viewed, or
 // differentiated; and the few operations that they need on one value.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
@@ -16,7 +16,7 @@ bool is_of_this_trace(py::object array) {
   return trace && is_array(array.ptr()) && trace->owns(array_of(array.ptr()));
 }
 
-// Whether the innermost trace that has either of two arrays has both.
+// Whether the innermost trace that owns either of two arrays owns both.
 bool have_same_trace(py::object a, py::object b) {
   const Array &x = array_of(a.ptr()), &y = array_of(b.ptr());
   for (const Trace* trace = Trace::current(); trace; trace = trace->parent())
@@ -28,20 +28,20 @@ bool is_concrete(py::object array) {
   return is_array(array.ptr()) && array_of(array.ptr()).is_concrete();
 }
 
-// Whether Python can ask for a value now: an array's number, or anything that is no array.
+// Whether Python can read a value now: a known array, or what is neither an array nor a size.
 bool is_known(py::object value) {
   if (is_array(value.ptr())) return array_of(value.ptr()).known_buffer().has_value();
   return !is_size(value.ptr());
 }
 
-// Whether a write to an array shows in another one, or the other way round.
+// Whether writes to an array are visible in another one, or the reverse.
 bool is_viewed(py::object array) {
   const auto* handle = reinterpret_cast<const ArrayObject*>(array.ptr());
   return is_array(array.ptr()) && (handle->view || handle->shown_views || handle->hidden_views);
 }
 
-// A write to one of these arrays warns: the function that is being traced got it in place of the
-// caller's array.
+// Makes writes to these arrays warn: the function that is being traced got them in place of the
+// caller's arrays.
 void mark_arguments(py::object arrays) {
   for (py::handle array : arrays)
     if (is_array(array.ptr())) reinterpret_cast<ArrayObject*>(array.ptr())->is_argument = true;

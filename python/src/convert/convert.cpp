@@ -1,8 +1,8 @@
-// Values of Python as arrays, dtypes and sizes, and back.
+// Python values as arrays, dtypes and sizes, and back.
 //
 // NOTE: [copies] A plait array never changes, so a NumPy array is copied unless nobody can write to
-// its memory: it and every array that it is a view of are read-only, or its memory is a plait
-// array's own. Memory is shared on request through DLPack.
+// its memory: it and every array that it is a view of are read-only, or its memory belongs to a
+// plait array. Memory is shared on request through DLPack.
 // SPDX-License-Identifier: Apache-2.0
 #include "lists.h"
 
@@ -131,8 +131,8 @@ Array from_numpy(PyObject* object, const Role& role) {
 
 // --- Scalars -------------------------------------------------------------------------------------
 
-// A scalar of NumPy is strong, unless its dtype is one that numbers of Python have: then it is as
-// weak as they are. np.float64 is a float of Python too, and is told by its dtype like the others.
+// A NumPy scalar is strong, unless its dtype is that of Python numbers: then it is weak, as they
+// are. np.float64, which is a Python float too, is treated by its dtype like the others.
 Array from_numpy_scalar(PyObject* object, const Role& role) {
   if (Py_TYPE(object) == float64_type) return Array(PyFloat_AS_DOUBLE(object));
   const Array value =
@@ -151,8 +151,8 @@ Array from_numpy_scalar(PyObject* object, const Role& role) {
 
 // --- Lists ---------------------------------------------------------------------------------------
 
-// What a list holds. type is the promoted type of its numbers and NumPy arrays; arrays of plait do
-// not count.
+// The contents of a list. type is the promoted type of its numbers and NumPy arrays; plait arrays
+// do not count.
 struct Contents {
   bool has_arrays = false, has_fractions = false;
   std::optional<WeakDType> type;
@@ -190,8 +190,8 @@ void add_contents(PyObject* list, Contents& contents, int depth) {
   }
 }
 
-// Converts known numbers outside of all traces, so that no equation is recorded. As in NumPy,
-// integers of Python that the dtype cannot hold are refused.
+// Converts concrete numbers outside of all traces, so that no equation is recorded. As in NumPy,
+// Python integers that the dtype cannot hold are refused.
 Array cast_now(const Array& array, DType dtype, bool weak, const Role& role) {
   TraceScope outside(nullptr);
   return narrowed(Array(array.buffer(), true), dtype, weak, role.to_string());
@@ -227,7 +227,7 @@ Array listed(PyObject* list, const Role& role) {
   Contents contents;
   add_contents(list, contents, 0);
   if (contents.has_arrays) return stacked(list, role);
-  // "O" alone would make the elements of a tuple the arguments.
+  // With "O" alone, the elements of a tuple would become the arguments.
   PyObject* made = PyObject_CallMethod(numpy_module, "array", "(O)", list);
   if (!made) {
     if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_TypeError))
@@ -239,7 +239,7 @@ Array listed(PyObject* list, const Role& role) {
   }
   const py::object array = py::reinterpret_steal<py::object>(made);
   if (!contents.type) return Array(from_numpy(made, role).buffer(), true);  // empty
-  // NumPy makes objects or floats of integers that no dtype of its own holds.
+  // NumPy makes objects or floats of integers that fit none of its integer dtypes.
   const std::string kind = py::str(array.attr("dtype").attr("kind"));
   if (is_integer(contents.type->dtype) && !contents.has_fractions && kind != "i" && kind != "u")
     throw ValueError(role.prefix() + "an integer of " + text_of(list) + " does not fit 64 bits",
@@ -249,7 +249,7 @@ Array listed(PyObject* list, const Role& role) {
   return cast_now(result, contents.type->dtype, false, role);
 }
 
-// Strong: a list is an array of its own, of the default dtype where nothing in it has a strong one.
+// Strong: a list is an array of its own. Its dtype is the default unless an item has a strong one.
 Array from_list(PyObject* list, const Role& role, std::optional<DType> dtype) {
   const Array result = listed(list, role);
   const DType target = dtype.value_or(default_dtype(result));
@@ -363,7 +363,7 @@ Array to_array_of(PyObject* object, DType dtype, const Role& role) {
   if (is_complex(array.dtype()) && !is_complex(dtype))
     throw DtypeError(role.prefix() + "complex values do not become " + std::string(name_of(dtype)),
                      "take .real first");
-  // Narrowing checks that numbers fit; for an array the caller asked for the conversion.
+  // Narrowing checks that numbers fit. For an array, the caller asked for the conversion.
   return is_array(object) ? lax::convert_element_type(array, dtype)
                           : yielded(array, dtype, false, role.function);
 }

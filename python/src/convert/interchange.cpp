@@ -1,7 +1,8 @@
-// Arrays and the rest of the world: the buffer protocol, __array__, and DLPack both ways without
-// copies.
+// Exchange of arrays with other libraries: the buffer protocol, __array__, and DLPack in both
+// directions without copies.
 //
-// Memory is given out read-only. What comes in by DLPack is shared: its owner must not write to it.
+// Exported memory is read-only. Memory that DLPack imports is shared: its owner must not write to
+// it.
 // SPDX-License-Identifier: Apache-2.0
 #include "array/array.h"
 
@@ -191,8 +192,8 @@ bool is_of_running_trace(const Array& array) {
   return false;
 }
 
-// The array that another library asks for. TracerError where it is traced, or where the library
-// would lose its derivative.
+// The array that another library asks for. TracerError if it is traced, or if the library would
+// lose its derivative.
 const Array& exported(PyObject* self) {
   const Array& array = read_by_python(array_of(self));
   if (carries_tangent(array))
@@ -205,7 +206,7 @@ const Array& exported(PyObject* self) {
     try {
       array.buffer();
     } catch (const TracerError& error) {
-      if (!is_of_running_trace(array)) throw;  // it says why
+      if (!is_of_running_trace(array)) throw;  // the error says why
       throw TracerError("a traced array was given to NumPy or another library: " + error.problem(),
                         "use the function of plait.numpy, plait.host_call, or plait.script on the "
                         "function; or keep this code outside");

@@ -6,10 +6,10 @@
 
 namespace plait::python {
 
-// to_array with a given dtype. The numbers of a list are converted to it directly, not by way of
-// the default dtype. ValueError where an integer of Python does not fit.
+// to_array with a given dtype. The numbers of a list are converted directly, not through the
+// default dtype. ValueError if a Python integer does not fit.
 Array to_array_of(PyObject* object, DType dtype, const Role& role = {});
-// to_array of an index: lists of integers have 64 bits.
+// to_array for an index: lists of integers have 64 bits.
 Array to_index(PyObject* object);
 
 }  // namespace plait::python

@@ -1,7 +1,7 @@
 // Memory of NumPy arrays. See numpy_memory.h.
 //
-// The fields are read by the layout of NumPy's binary interface, which is the same in NumPy 1 and
-// 2. The buffer protocol takes ten times as long.
+// The fields are read by the layout of NumPy's ABI, which is the same in NumPy 1 and 2. The buffer
+// protocol takes ten times as long.
 // SPDX-License-Identifier: Apache-2.0
 #include "numpy_memory.h"
 
@@ -23,7 +23,7 @@ constexpr int row_major = 0x1, aligned = 0x100;
 
 const NumpyArray& fields_of(PyObject* array) { return *reinterpret_cast<NumpyArray*>(array); }
 
-// NumPy has one dtype object for each of these in the machine's byte order.
+// NumPy has one dtype object for each of these in native byte order.
 std::optional<DType> known_dtype(PyObject* dtype) {
   for (int i = 0; i < num_dtypes; ++i)
     if (DType(i) != DType::bfloat16 && dtype_object(DType(i)).ptr() == dtype) return DType(i);

@@ -1,4 +1,4 @@
-// NumPy arrays that a call reads where they lie, without a copy.
+// NumPy arrays that a call reads in place, without a copy.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,14 +6,14 @@
 
 namespace plait::python {
 
-// The inputs of a call that are memory of NumPy arrays. Results that lie in that memory are copied.
+// The inputs of a call that are in NumPy's memory. Results in that memory are copied.
 class BorrowedMemory {
  public:
-  // The array in NumPy's memory, which it keeps alive; nothing where it has to be copied: memory
-  // that is not row-major, aligned and in the machine's byte order.
+  // An array in NumPy's memory, which it keeps alive. Nullopt if the memory must be copied: it is
+  // not row-major, aligned and in native byte order.
   std::optional<Array> read(PyObject* array);
   bool empty() const { return starts_.empty(); }
-  // Replaces arrays that lie in NumPy's memory by copies.
+  // Replaces arrays in NumPy's memory by copies.
   void copy_all(Arrays& arrays) const;
   void clear() { starts_.clear(); }
 
@@ -22,7 +22,7 @@ class BorrowedMemory {
   std::vector<const void*> starts_;
 };
 
-// The type of a NumPy array that plait can read as it is; nothing for others.
+// The type of a NumPy array whose dtype plait reads as it is; nullopt for others.
 std::optional<Aval> aval_of_numpy(PyObject* array);
 
 }  // namespace plait::python

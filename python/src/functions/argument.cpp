@@ -1,4 +1,4 @@
-// Values of Python as arguments of catalogued functions, and results back.
+// Python values as arguments of the catalogue's functions, and results back.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
@@ -55,7 +55,7 @@ Argument any_argument(PyObject* object, const FunctionInfo& info, std::size_t in
                    "call it as " + info.signature);
 }
 
-// function(*arrays), one array or a sequence of them, as a C++ function.
+// A Python function of arrays, which returns one array or a sequence of them, as a C++ function.
 Function to_function_of_arrays(py::object callable, std::string what) {
   return [shared = share(std::move(callable)), what = std::move(what)](std::span<const Array> x) {
     py::gil_scoped_acquire gil;

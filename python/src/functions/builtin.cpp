@@ -1,6 +1,7 @@
-// Catalogued functions as Python callables: one builtin object per function, called by vectorcall.
+// Functions of the catalogue as Python callables: one builtin object per function, called by
+// vectorcall.
 //
-// A function that is also a method of Array is the same object of a second type, which binds its
+// A function that is also a method of Array has another object, of a second type, which binds its
 // first argument as Python's own functions do.
 // SPDX-License-Identifier: Apache-2.0
 #include "array/views.h"
@@ -24,7 +25,7 @@ struct BuiltinObject {
   bool second_first;              // as a method: x.compress(c) is compress(c, x)
   bool takes_functions;           // where(p, f, g, *xs) is another function
   Gives gives;
-  PyObject* result;  // the named tuple that several results are given as, or null
+  PyObject* result;  // the named tuple type of several results, or null
   PyObject* dict;
 };
 PyTypeObject *builtin_type, *method_type;
@@ -72,7 +73,7 @@ PyObject* call(PyObject* callable, PyObject* const* values, std::size_t flags, P
     std::vector<Argument> arguments(size);
     std::uint64_t given = 0;
     Py_ssize_t next = 0;
-    py::object first;  // the first argument, where the result is views of it
+    py::object first;  // the first argument, if the result is views of it
     auto keep_first = [&](Py_ssize_t index, PyObject* value) {
       if (index == 0 && self.gives != Gives::values) first = borrowed(value);
     };
@@ -146,7 +147,7 @@ PyObject* make(const FunctionInfo& info, PyTypeObject* type, const std::string& 
   self->collects = type == method_type && (info.name == "reshape" || info.name == "transpose");
   self->second_first = type == method_type && info.name == "compress";
   self->takes_functions = info.module == "numpy" && info.name == "where";
-  self->gives = name == "flatten" ? Gives::values : given_by(info);  // that method copies
+  self->gives = name == "flatten" ? Gives::values : given_by(info);  // the method flatten copies
   self->result = self->dict = nullptr;
   for (std::size_t i = 0; i < info.parameters.size(); ++i) {
     const Parameter& parameter = info.parameters[i];
@@ -355,8 +356,7 @@ void add_builtin(py::module_& module) {
     }
     return result;
   });
-  // Functions of numpy that are methods of Array too. The type is immutable to Python, so they go
-  // into its dict here.
+  // Adds the functions of numpy that are also methods of Array to its type.
   module.def("add_methods", [](const std::map<std::string, std::string>& methods) {
     for (const auto& [method, function] : methods) {
       const FunctionInfo* info = find_function("numpy", function);

@@ -1,4 +1,4 @@
-// Vars, literals and parameters of programs as Python sees them.
+// Vars, literals and parameters of programs in Python.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,16 +6,16 @@
 
 namespace plait::python {
 
-// A plait.Var: the name that text gives it, a str, with `aval` and `id`; owner says which program
-// or builder it is of.
+// A plait.Var: a str, the name that text gives it, with `aval` and `id`. owner: the program or
+// builder that it belongs to.
 py::object var_object(Var var, const Aval& aval, std::uintptr_t owner);
 inline std::uintptr_t owner_of(const Jaxpr& jaxpr) {
   return reinterpret_cast<std::uintptr_t>(&*jaxpr);
 }
-// A plait.Var, or a literal as an Array of no axes.
+// A plait.Var, or a literal as an Array of rank 0.
 py::object atom_object(const Atom& atom, const JaxprData& jaxpr);
-// The other way round: numbers are literals. ValueError for a var of none of the owners, and for
-// arrays that are no numbers.
+// The inverse: numbers are literals. ValueError for a var of none of the owners, and for an array
+// that is not a literal.
 Atom to_atom(py::handle object, std::span<const std::uintptr_t> owners, const char* what);
 Var to_var(py::handle object, std::span<const std::uintptr_t> owners, const char* what);
 

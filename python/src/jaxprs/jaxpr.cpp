@@ -48,7 +48,7 @@ py::dict params_object(const Params& params, Callables callables) {
 
 namespace {
 
-// A subclass of str, so that a var in a dict or in text has the name of the printed program.
+// A subclass of str, so that a var as a dict key or in text is its name in the printed program.
 py::handle var_type() {
   static const py::handle type = [] {
     py::dict members;
@@ -116,7 +116,7 @@ py::list from_arrays(std::span<const Array> arrays) {
 
 Function to_function(py::object callable, std::string what, Traces traces) {
   const std::uint64_t around = Trace::current() ? Trace::current()->id() : 0;
-  // The last owner may let go of the callable without the GIL.
+  // The last owner may release the callable without the GIL.
   return [shared = share(std::move(callable)), what = std::move(what), traces,
           around](std::span<const Array> inputs) {
     py::gil_scoped_acquire gil;
@@ -144,8 +144,9 @@ ArgumentNames::Name to_names(const py::object& place) {
 
 bool is_worth_releasing_gil(const Jaxpr& program) {
   constexpr double some_time = 8000;  // ns
-  constexpr double many = 1000;       // steps of a loop of which nobody knows how many
-  // What an equation takes less in a compiled program than alone; steps of loops take it again.
+  constexpr double many = 1000;       // the steps of a loop of unknown length
+  // What an equation of a compiled program costs less than alone. It is subtracted once per
+  // equation, not once per step of a loop.
   constexpr double saved = 48;
   return estimated_time(program, many) - saved * double(num_equations(program)) > some_time;
 }

@@ -1,5 +1,5 @@
-// Builders of programs, queries about them, rules and passes. _rewrite.py puts functions and trees
-// around them.
+// Builders of programs, queries about them, rules and passes, for _rewrite.py, which handles
+// functions and trees.
 // SPDX-License-Identifier: Apache-2.0
 #include "atoms.h"
 
@@ -22,8 +22,8 @@ struct BuilderObject {
     owners.push_back(owner_of(origin));
   }
   static inline std::atomic<std::uintptr_t> made{0};
-  std::uintptr_t number;  // odd, which no address of a program is
-  Jaxpr origin;           // what it began with: its vars are the builder's
+  std::uintptr_t number;  // odd, unlike the address of any program
+  Jaxpr origin;           // the program it began with, whose vars it accepts
   std::vector<std::uintptr_t> owners;
   ProgramBuilder builder;
 
@@ -45,7 +45,8 @@ struct BuilderObject {
   Var var(py::handle object, const char* what) const { return to_var(object, owners, what); }
 };
 
-// Plain numbers take the dtype of the values beside them, where that can hold such.
+// Plain numbers take the dtype of the values beside them, if it is of their category or a wider
+// one.
 void fit_numbers(const ProgramBuilder& builder, std::vector<Atom>& inputs) {
   const auto value =
       std::find_if(inputs.begin(), inputs.end(), [](const Atom& atom) { return atom.is_var(); });
@@ -253,9 +254,9 @@ void add_uses(py::module_& module) {
 
 // --- Rules and passes ----------------------------------------------------------------------------
 
-// The function of a pattern. It is traced at the types of candidates, so an exception of Python may
-// only mean that these types do not match: it becomes a ValueError. A wrong name, or reading the
-// number of a traced value, is a mistake at all types and is raised.
+// The function of a pattern. It is traced at candidate types, so a Python exception may only mean
+// that these types do not match: it becomes a ValueError. A wrong name, or reading the value of a
+// tracer, is a mistake at all types and is raised.
 Function to_pattern(py::object callable, const std::string& name) {
   return [function = to_function(std::move(callable), name)](std::span<const Array> inputs) {
     try {

@@ -8,8 +8,8 @@
 namespace plait::python {
 namespace {
 
-// The attributes of an object that keeps them elsewhere than others do, such as threading.local;
-// null for one that has none.
+// The attribute dict of an object, also of one that keeps it elsewhere than others do, such as
+// threading.local; null if it has none.
 py::object dict_of(PyObject* from) {
   static PyObject* const name = PyUnicode_InternFromString("__dict__");
   PyTypeObject* const type = Py_TYPE(from);
@@ -26,8 +26,8 @@ py::object dict_of(PyObject* from) {
   return dict && PyDict_Check(dict.ptr()) ? dict : py::object();
 }
 
-// An attribute of an object where it lies: in its own dict, or in its class. Properties and hooks
-// are not run.
+// Looks up an attribute in the object's own dict or in its class, without running properties and
+// hooks.
 PyObject* look_up(PyObject* from, PyObject* name, PlaceValues& values) {
   if (PyModule_Check(from)) return PyDict_GetItemWithError(PyModule_GetDict(from), name);
   if (PyType_Check(from)) return _PyType_Lookup(reinterpret_cast<PyTypeObject*>(from), name);
@@ -35,7 +35,7 @@ PyObject* look_up(PyObject* from, PyObject* name, PlaceValues& values) {
   if (type->tp_dictoffset != 0) {
     if (PyObject* dict = PyObject_GenericGetDict(from, nullptr)) {
       PyObject* const found = PyDict_GetItemWithError(dict, name);
-      Py_DECREF(dict);  // its object holds it
+      Py_DECREF(dict);  // the object holds it
       if (found) return found;
     }
     PyErr_Clear();
@@ -55,7 +55,7 @@ PyObject* look_up(PyObject* from, PyObject* name, PlaceValues& values) {
   return got;
 }
 
-// Whether comparing values of this type, or looking them up, runs code of Python.
+// Whether comparing values of this type, or looking them up, runs no Python code.
 bool is_plain(PyObject* object) {
   if (object == Py_None || object == Py_Ellipsis) return true;
   for (PyTypeObject* type :
@@ -71,7 +71,7 @@ bool same_slice(PyObject* a, PyObject* b) {
          same_static(left->step, right->step);
 }
 
-// Memory of an array or a NumPy scalar with its type; empty for what has none.
+// The memory of an array or a NumPy scalar, with its type.
 std::string contents_of(PyObject* object) {
   struct Hold {
     Py_buffer buffer{};
@@ -166,11 +166,11 @@ std::optional<Aval> type_of_array(PyObject* object) {
   try {
     return to_aval(object);
   } catch (const DtypeError&) {
-    return std::nullopt;  // of a dtype that plait has not
+    return std::nullopt;  // a dtype that plait does not have
   }
 }
 
-// Whether a function does the same as another where their cells, defaults and globals agree.
+// Whether two functions do the same if their cells, defaults and globals agree.
 bool same_code(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (!PyFunction_Check(b)) return false;
@@ -280,7 +280,7 @@ PyObject* Places::follow(const Place& place, PyObject* from, PlaceValues& values
 
 void Places::read(PlaceValues& values) const {
   values.at.reserve(places_.size());
-  int unordered = -1;  // the container whose elements are in list
+  int unordered = -1;  // the container whose elements are in `list`
   py::object list;
   for (const Place& place : places_) {
     PyObject* found = nullptr;

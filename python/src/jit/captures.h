@@ -1,9 +1,9 @@
-// What a jitted function reads from outside: places in the user's objects, the arrays that lie
-// there, which are hidden inputs, and guards of what the program kept as it was when it was traced.
+// What a jitted function reads from outside: places in the user's objects, the arrays there, which
+// are hidden inputs, and guards of the values that its trace took as constants.
 //
-// Each place comes after the one that it is reached from, so that a prefix that many share is
-// followed once. Reading runs no code of the user and holds no references, unless keys or values
-// are of the user's classes.
+// Each place comes after the one that it is reached from, so that a prefix shared by many paths is
+// followed once. Reading runs no user code and holds no references, unless keys or values are of
+// user classes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,24 +15,24 @@
 
 namespace plait::python {
 
-// The objects that places lead to now, null where one leads nowhere.
+// The current objects at the places; null where a place leads nowhere.
 struct PlaceValues {
   InlineVector<PyObject*, 32> at;
-  std::vector<py::object> kept;  // what nobody else holds
+  std::vector<py::object> kept;  // objects that nobody else holds
 };
 
 class Places {
  public:
-  // The last place of a path, (root, ((step, key), ...), text).
+  // Adds a path, (root, ((step, key), ...), text), and returns its last place.
   int add(py::handle path);
   void read(PlaceValues& values) const;
   void keep_references() { keeps_ = true; }
-  void close() { numbers_ = py::dict(); }  // no place is added any more
+  void close() { numbers_ = py::dict(); }  // no more places are added
   int visit(visitproc visit, void* arg) const;
 
  private:
-  // The numbers of cell ... element are those of _reads.py; the others are attributes of the
-  // language's own objects, which are read without looking them up.
+  // The numbers of cell to element are those of _reads.py. The others are attributes of Python's
+  // own objects, which are read without a look-up.
   enum class Step {
     cell,
     item,
@@ -81,15 +81,15 @@ struct Guard {
   std::string bytes = {};      // of an array, with its type
   std::optional<Aval> aval{};  // of an array
   bool holds(const PlaceValues& values) const;
-  // What is different, for messages.
+  // How it differs, for messages.
   std::string explain(const PlaceValues& values) const;
 };
 
-// An array that the function captured. Every path must lead to the same object; with no path the
-// array is frozen.
+// An array that the function captured. Every path must lead to the same object. An array without a
+// path is frozen.
 struct Captured {
   Aval aval;
-  Array value;  // of a frozen one; of others for the first call only, so that it can be freed
+  Array value;  // if frozen; else for the first call only, so that it can be freed
   bool from_numpy = false;
   std::vector<int> places = {};
   std::vector<std::string> texts = {};  // of paths
@@ -102,10 +102,10 @@ class Captures {
   void add_path(Captured& array, py::handle path);
   void add_guard(py::handle guard);
   void close() { places_.close(); }
-  // Adds the captured arrays as they are now; false when the program no longer fits. With memory,
-  // NumPy arrays are read where they lie.
+  // Adds the captured arrays with their current values. False if the program no longer fits. With
+  // memory, NumPy arrays are read in place.
   bool match(Arrays& inputs, BorrowedMemory* memory) const;
-  // Why it does not fit; empty when nothing that it keeps is different.
+  // Why it does not fit; empty if everything that it keeps agrees.
   std::string explain_miss() const;
   int visit(visitproc visit, void* arg) const;
 
@@ -114,7 +114,7 @@ class Captures {
   std::vector<Guard> guards_;
 };
 
-// Whether two values are the same constant of a program.
+// Whether two values are the same constant to a program.
 bool same_static(PyObject* a, PyObject* b);
 
 }  // namespace plait::python

@@ -19,7 +19,7 @@ struct JitObject {
   PyObject *dict, *weak_references;
 };
 PyTypeObject* jit_type;
-thread_local bool is_disabled = false;  // jitted functions run as they are written
+thread_local bool is_disabled = false;  // jitted functions run as plain Python
 
 std::string counted(std::int64_t count, const char* noun, const char* plural) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : plural);
@@ -75,7 +75,7 @@ int traverse(PyObject* object, visitproc visit, void* arg) {
 int clear(PyObject* object) {
   auto* self = reinterpret_cast<JitObject*>(object);
   Py_CLEAR(self->dict);
-  // What an entry lets go of may call back into this object.
+  // What an entry releases may call back into this object.
   JitState* state = std::exchange(self->state, new JitState);
   delete state;
   return 0;
@@ -103,7 +103,7 @@ PyObject* repr(PyObject* self) {
                               counted(state.traces.entries().size(), "trace", "s").c_str());
 }
 
-// What f.cache shows.
+// The contents of f.cache.
 struct CacheView {
   std::vector<std::string> entries;
   std::vector<std::int64_t> entry_hits;
@@ -146,7 +146,7 @@ PyObject* get_jaxpr(PyObject* self, void*) {
   });
 }
 
-// f.code, which is plait.code of the last call.
+// f.code: plait.code of the last call.
 PyObject* get_code(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     return py::module_::import("plait").attr("code")(borrowed(self)).release().ptr();
@@ -193,7 +193,7 @@ PyObject* jaxpr_for(PyObject* self, PyObject* const* values, Py_ssize_t count, P
   });
 }
 
-// Bytes of arguments with captured arrays, of results, of the arena, and the most at any time.
+// Bytes of arguments with captured arrays, of results, of the arena, and at the peak.
 PyObject* memory_for(PyObject* self, PyObject* const* values, Py_ssize_t count,
                      PyObject* keywords) {
   return guarded([&] {
@@ -215,7 +215,7 @@ PyObject* memory_for(PyObject* self, PyObject* const* values, Py_ssize_t count,
   });
 }
 
-// What the package's Python side makes of a call that is not run.
+// Calls the package's _stages.py for a call that is not run.
 template <const char* name>
 PyObject* stage(PyObject* self, PyObject* values, PyObject* keywords) {
   return guarded([&] {
@@ -227,7 +227,7 @@ PyObject* stage(PyObject* self, PyObject* values, PyObject* keywords) {
 }
 constexpr char lower_name[] = "lower", trace_name[] = "trace";
 
-// Pickled, and copied, as functions are: by name.
+// Pickled and copied by name, as functions are.
 PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(self, "__qualname__"); }
 PyObject* same(PyObject* self, PyObject*) { return Py_NewRef(self); }
 

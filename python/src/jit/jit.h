@@ -1,5 +1,5 @@
-// What a jitted function keeps: entries, each for one signature. signature.cpp makes and describes
-// them; jit_call.cpp matches calls against them and runs them.
+// What a jitted function keeps: entries, one for each signature. signature.cpp makes and explains
+// them; jit_call.cpp matches calls with them and runs them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,7 +14,7 @@ namespace plait::python {
 struct ArgumentKey {
   bool is_static = false;
   py::object value;   // of a static argument
-  TreeDef structure;  // of others
+  TreeDef structure;  // of other arguments
 };
 struct LeafKey {
   std::optional<Aval> aval;  // of an array or number; with named sizes where specs say so
@@ -22,15 +22,15 @@ struct LeafKey {
   bool is_donated = false;
 };
 
-// The program for inputs of these avals, and its executable, made at the first call outside traces.
-// Without named sizes an entry has one instance.
+// The program for inputs of these avals, and its executable, which the first call outside of traces
+// makes. An entry without named sizes has one instance.
 struct Instance {
   std::vector<Aval> avals;
   Jaxpr jaxpr;
   std::shared_ptr<const Executable> executable;
   bool releases_gil = false;
   std::optional<SizedProgram::Instance> sized;  // with named sizes
-  bool keeps_outputs = false;                   // writes to the spare arrays of outputs
+  bool keeps_outputs = false;                   // writes to spare arrays of outputs
   bool calls_host = false;                      // host functions may keep their arguments
   SpareOutputs outputs;
 };
@@ -45,30 +45,30 @@ struct JitEntry {
   std::shared_ptr<SizedProgram> sized;  // with named sizes
   Captures captures;
   TreeDef outputs;
-  std::vector<bool> donated;                         // by input of the jaxpr; empty when none is
-  std::vector<std::shared_ptr<Instance>> instances;  // the one used last comes first
+  std::vector<bool> donated;                         // by input of the jaxpr; empty: none
+  std::vector<std::shared_ptr<Instance>> instances;  // the most recently used first
   std::int64_t hits = 0;
 
   std::string to_string() const;  // "(x: f32[3], n=4)"
   int visit(visitproc visit, void* arg) const;
 };
 
-// What a call hands to its program: arguments, then captured arrays. owners are the Python arrays
-// whose memory is given away, null for others; empty when there are none.
+// The inputs that a call gives to its program: arguments, then captured arrays. owners: the Python
+// arrays that are donated, null for other inputs; empty if none is.
 struct JitInputs {
   Arrays arrays;
   std::vector<py::object> owners;
   BorrowedMemory borrowed;
 };
 
-// The arguments of a call: values of positional, then of keyword arguments in order of name.
+// The arguments of a call: positional values, then values of keywords, sorted by name.
 struct JitCall {
   std::size_t num_positional = 0;
   InlineVector<PyObject*, 8> values, names;
 };
 
-// The GIL guards what a jitted function keeps. Comparing a call with an entry may run the user's
-// code, which may let another thread in, or call the same function.
+// The GIL guards the state of a jitted function. Comparing a call with an entry may run user code,
+// which may switch threads or call the same function.
 struct HeldGil {
   void lock() {}
   void unlock() {}
@@ -84,30 +84,30 @@ struct JitState {
   bool waits = false;                   // for generated loops
   py::object specs;                     // a tuple, one for each argument; null without named sizes
   SizeOptions options;                  // of named sizes
-  std::vector<std::string> parameters;  // names of positional parameters, where known
+  std::vector<std::string> parameters;  // names of positional parameters, if known
   TraceStore<JitEntry, HeldGil> traces;
   std::int64_t hits = 0, misses = 0;
   std::string last_miss;
 
   bool is_static(const JitCall& call, std::size_t index) const;
   bool is_donated(const JitCall& call, std::size_t index) const;
-  py::object spec_of(const JitCall& call, std::size_t index) const;  // None when there is none
+  py::object spec_of(const JitCall& call, std::size_t index) const;  // None if there is none
   std::string argument_name(const JitCall& call, std::size_t index) const;
-  // What messages call an input of an entry's jaxpr: "argument p['w']".
+  // The name of an input of an entry's jaxpr, for messages: "argument p['w']".
   std::string input_name(const JitEntry& entry, std::size_t input) const;
 };
 
-// Traces the function for this call; keeps says whether the entry is good for later calls.
+// Traces the function for this call. keeps: whether the entry is valid for later calls.
 std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool& keeps);
-// The entry for a call, traced when there is none, and its inputs.
+// The entry for a call, traced if there is none, and the inputs of the call.
 std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitInputs& inputs);
-// The entry's program for these inputs. ShapeError when sizes of one name disagree.
+// The entry's program for these inputs. ShapeError if sizes of one name disagree.
 std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
                                         const Arrays& arrays);
 std::shared_ptr<const Executable> compile_for(const JitState& state, const JitEntry& entry,
                                               const Instance& instance);
 PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs);
-// Why no entry fits, compared with the entry used last.
+// Why no entry fits, compared with the most recently used one.
 std::string explain_miss(const JitState& state, const JitCall& call);
 
 }  // namespace plait::python

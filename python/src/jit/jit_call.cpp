@@ -1,8 +1,9 @@
-// Calls of jitted functions: matching a call against entries, and running an entry's program.
+// Calls of jitted functions: matching a call with entries, and running an entry's program.
 //
-// A call is matched against the entries of a TraceStore, of which the one used last comes first;
-// nothing is allocated for a signature on the way. With no trace around and concrete inputs the
-// executable runs directly, else the jaxpr is applied as one `call` equation. The GIL is released
+// A call is matched with the entries of a TraceStore, the most recently used first, without
+// allocating for its signature. Outside of traces, concrete inputs run the executable directly.
+// Otherwise the jaxpr is applied as one `call` equation. The GIL is released where the work is
+// worth it.
 // where the work is worth it.
 // SPDX-License-Identifier: Apache-2.0
 #include "array/views.h"
@@ -21,7 +22,7 @@ namespace plait::python {
 
 namespace {
 
-// A program that is traced or recorded keeps its inputs; one that runs now only reads them.
+// A program that is traced or recorded keeps its inputs; one that runs directly only reads them.
 bool may_borrow() { return !Trace::current() && !conversions; }
 
 // Whether a leaf matches this key. If it is an array, it is added to the inputs.
@@ -88,8 +89,8 @@ bool match_arguments(const JitEntry& entry, const JitCall& call, JitInputs& inpu
   return true;
 }
 
-// Adds the captured arrays of an entry just made, and drops the references to those that later
-// calls read again from the user's objects.
+// Adds the captured arrays of a new entry, and drops the references to those that later calls read
+// again from the user's objects.
 void take_captured(JitEntry& entry, Arrays& arrays) {
   for (Captured& item : entry.captures.arrays) {
     arrays.push_back(item.value);
@@ -113,11 +114,11 @@ void make_executable(const JitState& state, const JitEntry& entry, Instance& ins
       !instance.releases_gil && SpareOutputs::can_keep(instance.executable->outputs());
 }
 
-// Takes donated arrays from their Python objects, which cannot be used from then on. Views of them
+// Takes donated arrays from their Python objects, which cannot be used afterwards. Views of them
 // keep their values.
 void take_donated(const JitState& state, const JitInputs& inputs) {
   if (inputs.owners.empty()) return;
-  const SourceScope line(Source::current());  // of what is left of each
+  const SourceScope line(Source::current());  // of the DonatedNode that replaces each
   for (const py::object& owner : inputs.owners)
     if (owner && array_of(owner.ptr()).is_concrete()) {
       auto* handle = reinterpret_cast<ArrayObject*>(owner.ptr());
@@ -128,7 +129,7 @@ void take_donated(const JitState& state, const JitInputs& inputs) {
 }
 
 // The buffers of donated arrays to which something else still refers: another object, a captured
-// array, NumPy. The second reference keeps the executable from writing to them.
+// array, NumPy. This second reference keeps the executable from overwriting them.
 std::vector<Buffer> shared_donations(const JitInputs& inputs) {
   std::vector<Buffer> shared;
   for (std::size_t i = 0; i < inputs.owners.size(); ++i)

@@ -35,7 +35,7 @@ bool SpareOutputs::can_keep(std::span<const Aval> avals) {
 
 Arrays SpareOutputs::take(std::span<const Aval> avals) {
   if (avals.empty()) return {};
-  // The first set where it is free: it is more likely to be in the CPU's cache.
+  // Prefers the first set, which is more likely to be in the CPU's cache.
   const bool is_first = sets_[0].empty() || is_spare(sets_[0].front());
   Arrays& set = sets_[is_first ? 0 : 1];
   set.resize(avals.size());

@@ -103,7 +103,8 @@ int JitEntry::visit(visitproc visit, void* arg) const {
 
 namespace {
 
-// Arguments that belong to the signature, with their parameters: what they lead to is captured.
+// Arguments that belong to the signature, with their names: the arrays that they lead to are
+// captured.
 py::list objects_of(const JitState& state, const JitCall& call, const JitEntry& entry) {
   py::list objects;
   std::size_t leaf = 0;
@@ -118,8 +119,7 @@ py::list objects_of(const JitState& state, const JitCall& call, const JitEntry& 
   return objects;
 }
 
-// Asks the package's Python side where the captured arrays can be found again, and what else the
-// code reads.
+// Asks plait._captures where the captured arrays can be found again, and what else the code reads.
 void find_captured(const py::object& function, const py::list& objects, const Arrays& captured,
                    const Conversions& made, Captures& captures) {
   py::list wanted, converted;
@@ -160,7 +160,7 @@ LeafKey key_of(const JitState& state, const JitCall& call, std::size_t index,
                   "register containers with plait.tree.register_pytree_node");
 }
 
-// Flattens the arguments of a call into the entry; leaves are those of all arguments.
+// Flattens the arguments of a call into the entry. leaves: those of all arguments.
 void add_arguments(const JitState& state, const JitCall& call, JitEntry& entry,
                    std::vector<py::object>& leaves) {
   entry.num_positional = call.num_positional;
@@ -207,7 +207,7 @@ std::vector<Spec> specs_of(const JitState& state, const JitCall& call, const Jit
   return specs;
 }
 
-// Checks the arrays of a call against specs: a number that a spec says, or sizes of one name.
+// Checks the arrays of a call against specs: numbers in specs, and sizes that share a name.
 void check_sizes(const JitState& state, const JitEntry& entry, std::span<const Spec> specs,
                  const Constraints& constraints, std::span<const Aval> avals) {
   ArgumentNames names([&](std::size_t input) { return state.input_name(entry, input); });
@@ -221,7 +221,7 @@ void check_sizes(const JitState& state, const JitEntry& entry, std::span<const S
   solve_sizes(sizes, formal, avals, "jit");
 }
 
-// Calls the function on traced arrays in place of the entry's; outputs gets their structure.
+// Calls the function with tracers in place of the entry's arrays. structure: that of the outputs.
 Arrays call_function(const JitState& state, const JitEntry& entry, std::vector<py::object> leaves,
                      std::span<const Array> tracers, TreeDef& structure) {
   std::size_t next = 0, at = 0;
@@ -264,7 +264,7 @@ Arrays call_function(const JitState& state, const JitEntry& entry, std::vector<p
   return arrays;
 }
 
-// The same; TracerError when the function leaves values of the trace behind.
+// The same. TracerError if the function leaves values of the trace behind.
 Arrays call_traced(const JitState& state, const JitCall& call, const JitEntry& entry,
                    const std::vector<py::object>& leaves, std::span<const Array> tracers,
                    TreeDef& structure) {
@@ -299,7 +299,7 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
     Conversions* outer;
     const Conversions& made;
     ~Restore() {
-      conversions = outer;  // whose program captures what this one does
+      conversions = outer;  // the outer program captures what this one does
       if (!outer) return;
       outer->made.insert(outer->made.end(), made.made.begin(), made.made.end());
       outer->read.insert(outer->read.end(), made.read.begin(), made.read.end());
@@ -332,7 +332,7 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
 }
 
 std::string explain_miss(const JitState& state, const JitCall& call) {
-  const std::shared_ptr<JitEntry> kept = state.traces.last();  // comparing runs the user's code
+  const std::shared_ptr<JitEntry> kept = state.traces.last();  // comparing runs user code
   if (!kept) return "the first call";
   const JitEntry& last = *kept;
   if (call.num_positional != last.num_positional)

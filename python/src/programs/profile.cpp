@@ -1,4 +1,4 @@
-// Pictures and profiles of programs for Python; _profile.py puts trees around them.
+// Pictures and profiles of programs for Python; _profile.py handles trees.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
@@ -33,7 +33,7 @@ void add_profile(py::module_& module) {
   module.def("draw_html", [](const Jaxpr& jaxpr, const py::dict& options) {
     return draw_html(jaxpr, to_draw_options(options));
   });
-  // The working thread calls back, and it may have released the GIL.
+  // The callback runs on the working thread, which may have released the GIL.
   module.def("set_progress", [](py::object callback, double after) {
     if (callback.is_none()) return set_progress({}, after);
     set_progress(

@@ -1,5 +1,5 @@
 // Saved programs for Python: files, programs and their entries over flat lists of arrays;
-// _programs.py puts trees around them.
+// _programs.py handles trees.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
@@ -39,8 +39,8 @@ std::map<std::string, Array> to_named_arrays(const py::dict& dict) {
 
 }  // namespace
 
-// What trace() returns, and a pair (node, NumPy array or None) for each of the constants, which are
-// its second item: _captures.py finds by them where the user keeps the arrays.
+// The result of trace(), and a pair (node, NumPy array or None) for each constant, which are its
+// second item. By these pairs _captures.py finds where the user keeps the arrays.
 py::tuple trace_with_origins(const py::function& trace) {
   struct Recording {
     Conversions made;

@@ -18,7 +18,7 @@ Callable save_only_these_names(const py::args& names) {
   return flat::save_only_these_names(list);
 }
 
-// A policy that asks a Python function of a primitive's name.
+// A policy that asks a Python function, by the name of the primitive.
 Callable make_policy(const std::string& name, py::object keep) {
   return flat::make_policy(name, [shared = share(std::move(keep))](const Equation& equation) {
     py::gil_scoped_acquire gil;

@@ -1,4 +1,4 @@
-// Control flow over flat lists of arrays, for the package's _control.py, which knows of trees.
+// Control flow over flat lists of arrays, for the package's _control.py, which handles trees.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
@@ -72,7 +72,7 @@ void add_control(py::module_& module) {
       "flat_fori_loop", [](py::object lower, py::object upper, py::object body, py::object init,
                            std::int64_t unroll, const std::string& name, py::object place) {
         TransformScope scope("fori_loop", name);
-        // The index is carried first.
+        // The index is the first carry.
         const ArgumentNames names([place](std::size_t index) {
           return index == 0 ? std::string("the index") : place(index - 1).cast<std::string>();
         });

@@ -1,4 +1,4 @@
-// Derivatives that the user states, over flat lists of arrays: rules of a function, of a linear
+// Derivatives that the user defines, over flat lists of arrays: rules of a function, of a linear
 // solve and of a root.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
@@ -32,7 +32,7 @@ py::list flat_custom_vjp(py::object function, py::object fwd, py::object bwd, py
 
 bool stages_custom_rules(py::object inputs) { return flat::stages_custom_rules(to_arrays(inputs)); }
 
-// A Python function of a function of leaves, and of leaves.
+// A Python solver: a function of (a function of leaves, leaves).
 flat::Solver to_solver(py::object solver) {
   if (solver.is_none()) return {};
   return [shared = share(std::move(solver))](const Function& f, std::span<const Array> y) {

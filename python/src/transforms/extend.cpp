@@ -1,5 +1,5 @@
-// Primitives made in Python: their rules are Python functions, put into the same tables as those of
-// the catalogue, so that every transform finds them.
+// Primitives made in Python. Their rules are Python functions, in the same tables as those of the
+// catalogue, so that every transform finds them.
 //
 // Rules run once per trace, except Eval, which computes on NumPy arrays each time the primitive
 // runs.
@@ -43,7 +43,7 @@ ParamValue to_param(py::handle value, const std::string& name) {
 
 namespace {
 
-// A rule that is a Python function. It is called with the parameters of the equation as keywords.
+// A rule that is a Python function. It gets the parameters of the equation as keywords.
 class PythonRule {
  public:
   PythonRule(const char* kind, const Primitive& primitive, py::object function)
@@ -57,7 +57,7 @@ class PythonRule {
     return owned(PyObject_Call(static_cast<PyObject*>(function_.get()), arguments.ptr(),
                                params_object(params, Callables::objects).ptr()));
   }
-  // The results as a list: one value stands for a list of one.
+  // The results as a list. A single value stands for a list of one.
   py::list call_listed(const py::tuple& arguments, const Params& params) const {
     return listed(call(arguments, params));
   }
@@ -123,7 +123,7 @@ void eval(const PythonRule& rule, std::span<const View> inputs, std::span<const 
   }
 }
 
-// A tangent or cotangent that fits its value; numbers take its dtype.
+// A tangent or cotangent, checked against the type of its value. Plain numbers take its dtype.
 Array fitted(const PythonRule& rule, const Array& tangent, const Aval& aval) {
   const Aval wanted = tangent_aval(aval);
   const bool fits =
@@ -159,7 +159,7 @@ Tangents jvp(const PythonRule& rule, std::span<const Array> primals,
       avals_of(outputs));
 }
 
-// rule(cotangents, inputs) -> cotangents; a linear input is its type.
+// rule(cotangents, inputs) -> cotangents; a linear input is passed as its type.
 Tangents transpose(const PythonRule& rule, std::span<const Tangent> cotangents,
                    std::span<const TransposeInput> inputs, const Params& params) {
   const py::list known = list_of(inputs, [](const TransposeInput& input) {
@@ -182,7 +182,7 @@ Batched batched_of(const PythonRule& rule, py::handle result, py::handle axis, D
   return {std::move(array), dim};
 }
 
-// rule(size, inputs, batch_axes) -> (outputs, batch_axes); None is the axis of an unbatched one.
+// rule(size, inputs, batch_axes) -> (outputs, batch_axes); the axis of an unbatched value is None.
 std::vector<Batched> batch(const PythonRule& rule, Dim size, std::span<const Batched> inputs,
                            const Params& params) {
   const py::list arrays =
@@ -272,7 +272,7 @@ void define_rule(const Primitive& primitive, const std::string& kind, py::object
   throw ValueError("there is no rule kind '" + kind + "'", "choose one of " + names);
 }
 
-// Primitives live as long as the program, as their rules do.
+// Primitives live as long as the process, as their rules do.
 const Primitive& make_primitive(const std::string& name, const std::string& doc,
                                 const std::string& file, int line, bool effectful) {
   static auto* primitives = new std::deque<Primitive>;

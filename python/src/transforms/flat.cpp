@@ -1,4 +1,4 @@
-// The transforms over flat lists of arrays, for the package's Python files, which know of trees,
+// The transforms over flat lists of arrays, for the package's Python files, which handle trees,
 // argument numbers and axes. None stands for a symbolic zero.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
@@ -31,8 +31,8 @@ py::tuple flat_make_jaxpr(py::object function, py::object avals, const std::stri
       make_jaxpr(to_function(function, name), to_avals(avals), transform, std::move(dims)));
 }
 
-// The jaxpr of a function of a list of arrays, and what it captured: a branch or the body of a
-// loop, which errors do not name as a transform.
+// Traces a branch or the body of a loop, which errors do not name as a transform. Returns the jaxpr
+// and what it captures.
 py::tuple trace_region(py::object function, py::object avals) {
   return traced_object(
       make_jaxpr(to_function(function, "script", Traces::part), to_avals(avals), "script"));
@@ -54,7 +54,7 @@ py::list tangent_list(std::span<const Tangent> tangents) {
   return list;
 }
 
-// Tangents that fit these values; an array is converted to the value's own dtype by the caller.
+// Tangents that fit these values. The caller has converted arrays to the values' dtypes.
 Tangents to_tangents(py::handle sequence, std::span<const Aval> avals) {
   Tangents tangents;
   std::size_t i = 0;

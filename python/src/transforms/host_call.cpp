@@ -1,5 +1,5 @@
-// host_call for Python: the function gets read-only NumPy arrays, and what it raises becomes the
-// cause of a HostError.
+// host_call for Python: the function gets read-only NumPy arrays, and an exception that it raises
+// becomes the cause of a HostError.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings.h"
 
@@ -8,8 +8,8 @@
 namespace plait::python {
 namespace {
 
-// Rethrows the Python exception that is being handled as a HostError. KeyboardInterrupt and its
-// like pass unchanged.
+// Rethrows the current Python exception as a HostError. KeyboardInterrupt and the like pass
+// unchanged.
 [[noreturn]] void rethrow_of(const std::string& name, const py::error_already_set& error) {
   if (!error.matches(PyExc_Exception)) throw;
   std::string text = utf8_of(py::str(error.value()).ptr());
@@ -20,7 +20,7 @@ namespace {
                   std::current_exception());
 }
 
-// function takes a list of NumPy arrays; finish makes a list of array-likes of what it returns.
+// function takes a list of NumPy arrays; finish converts what it returns to a list of array-likes.
 Callable to_host_function(const py::object& function, const py::object& finish,
                           const std::string& name) {
   auto run = [shared = share(py::make_tuple(function, finish)),
@@ -44,7 +44,7 @@ Callable to_host_function(const py::object& function, const py::object& finish,
   return Callable(name, std::make_shared<Function>(std::move(run)));
 }
 
-// Refuses host calls while it is entered.
+// A context manager: while it is entered, host calls are refused.
 struct NoHostCallsHere {
   explicit NoHostCallsHere(std::string reason) : reason(std::move(reason)) {}
   std::string reason;

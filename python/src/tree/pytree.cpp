@@ -1,9 +1,9 @@
 // Python containers as trees: tuple, list, dict, None, namedtuple and dataclass by default, other
 // classes by registration.
 //
-// NOTE: [dicts] Leaves of a dict come in sorted order of its keys, so that two dicts that are equal
-// have the same structure; keys that do not sort keep their order. Unflattening restores the order
-// in which the keys were written. The keys themselves live in the structure's aux.
+// NOTE: [dicts] The leaves of a dict are in sorted order of its keys, so that equal dicts have the
+// same structure. Keys that cannot be sorted keep their order. Unflattening restores the order of
+// insertion. The keys themselves are in the structure's aux.
 // SPDX-License-Identifier: Apache-2.0
 #include "pytree.h"
 
@@ -38,7 +38,7 @@ const Fields& fields_of(PyObject* object) {
   py::list names, static_names;
   const auto fields = borrowed(dataclass_fields(object)).cast<py::dict>();
   for (auto [name, field] : fields) {
-    // Pseudo-fields (ClassVar, InitVar) are no data.
+    // Pseudo-fields (ClassVar, InitVar) hold no data.
     if (std::string(py::str(py::object(field.attr("_field_type")).attr("name"))) != "_FIELD")
       continue;
     const bool is_static = field.attr("metadata").attr("get")("static", false).cast<bool>();
@@ -105,7 +105,7 @@ struct Flattener {
   std::vector<TreeDef> children_of(PyObject* sequence) {
     std::vector<TreeDef> children;
     children.reserve(PySequence_Fast_GET_SIZE(sequence));
-    // User code that runs meanwhile may change the list.
+    // Visiting may run user code that changes the list.
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i)
       children.push_back(visit(borrowed(PySequence_Fast_GET_ITEM(sequence, i)).ptr()));
     return children;
@@ -189,7 +189,7 @@ struct Flattener {
   }
 
   TreeDef visit_registered(PyObject* object, const Registration& registration) {
-    const py::object type = registration.type;  // the callback may register and move the table
+    const py::object type = registration.type;  // the callback may register, and so move the table
     const py::object result = registration.flatten(borrowed(object));
     if (!PyTuple_Check(result.ptr()) || PyTuple_GET_SIZE(result.ptr()) != 2)
       throw TreeError(
@@ -261,7 +261,7 @@ struct Unflattener {
   py::object dict_of(const TreeDef& def) {
     const std::vector<TreeDef>& children = def.children();
     const auto* keys = static_cast<const DictKeys*>(def.type().aux.get());
-    // A copy of a dict costs less than making one key by key, and has the order that was written.
+    // A copy of a dict costs less than inserting its keys, and has their original order.
     const py::object result = owned(keys ? PyDict_Copy(keys->prototype.ptr()) : PyDict_New());
     for (std::size_t i = 0; i < children.size(); ++i) {
       const py::object made = keys ? py::object() : py::str(def.keys()[i]);
@@ -287,7 +287,8 @@ struct Unflattener {
     }
     if (PyType_FastSubclass(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_TUPLE_SUBCLASS))
       return borrowed(type).attr("_make")(tuple_of(def));
-    // A dataclass: __init__ may check what tracers cannot answer, so fields are set directly.
+    // A dataclass: its fields are set directly, because __init__ may check what tracers cannot
+    // answer.
     const py::object result = borrowed(type).attr("__new__")(borrowed(type));
     const auto* fields = static_cast<const Fields*>(def.type().aux.get());
     auto set = [&](PyObject* name, PyObject* value) {
@@ -311,7 +312,7 @@ struct Matcher {
     leaves.push_back(leaf);
     if (keeps) keep.push_back(borrowed(leaf));
   }
-  // From now on the user's code can run and change the containers.
+  // From here on, user code may run and change the containers.
   void protect() {
     if (std::exchange(keeps, true)) return;
     for (PyObject* leaf : leaves) keep.push_back(borrowed(leaf));
@@ -334,7 +335,7 @@ struct Matcher {
     return true;
   }
 
-  // Most dicts are in the order of their sorted keys, and iterating costs less than looking up.
+  // Most dicts are in sorted order, and iterating costs less than looking keys up.
   bool match_dict(const std::vector<TreeDef>& children, PyObject* sorted, PyObject* dict) {
     bool is_in_order = true;
     Py_ssize_t position = 0;
@@ -342,7 +343,7 @@ struct Matcher {
       PyObject *wanted = PyTuple_GET_ITEM(sorted, i), *key = nullptr, *value = nullptr;
       is_in_order = is_in_order && PyDict_Next(dict, &position, &key, &value) && key == wanted;
       if (!is_in_order) {
-        protect();  // from what compares keys
+        protect();  // comparing keys may run user code
         value = PyDict_GetItemWithError(dict, wanted);
       }
       if (!value) {
@@ -364,7 +365,7 @@ struct Matcher {
               (!PyType_Check(object) && dataclass_fields(object)))
             return false;
         }
-        if (!is_array(object)) protect();  // converting or comparing it may run the user's code
+        if (!is_array(object)) protect();  // converting or comparing it may run user code
         add(object);
         return true;
       case TreeDef::Kind::none:

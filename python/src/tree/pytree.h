@@ -1,4 +1,4 @@
-// Classes of containers: what pytree.cpp and pytree_module.cpp share.
+// Shared by pytree.cpp and pytree_module.cpp: classes of containers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,17 +14,17 @@ struct Registration {
 };
 std::unordered_map<PyTypeObject*, Registration>& registry();
 
-// The keys of a dict: in the order of leaves, and, as a dict of None, as they were written.
+// The keys of a dict: in the order of leaves, and, as a dict of None, in the order of insertion.
 struct DictKeys {
   py::object sorted, prototype;
 };
-// The fields of a dataclass: those that hold children, and the values of static ones.
+// The fields of a dataclass: names of children, and names and values of static ones.
 struct Fields {
   py::object names, static_names, static_values;
 };
 
 bool is_namedtuple(PyObject* object);
-PyObject* dataclass_fields(PyObject* object);  // borrowed; null for what is no dataclass
+PyObject* dataclass_fields(PyObject* object);  // borrowed; null if it is no dataclass
 // Which fields of a dataclass are children and which are static, by metadata.
 const Fields& fields_of(PyObject* object);
 

@@ -11,9 +11,8 @@ std::vector<py::object> to_vector(py::handle sequence) {
   return result;
 }
 
-// The children of one node with their keys as the key classes of plait.tree take them:
-// ("dict", key), ("sequence", index), ("attribute", name), ("flattened", index), or a registered
-// key.
+// The children of one node with their keys, as the key classes of plait.tree take them: ("dict",
+// key), ("sequence", index), ("attribute", name), ("flattened", index), or a registered key.
 py::object node_keys(py::object node, py::object is_leaf) {
   if (!is_leaf.is_none() && is_true(is_leaf(node))) return py::none();
   PyObject* object = node.ptr();
@@ -66,7 +65,7 @@ int count_nodes(const TreeDef& def) {
   return total;
 }
 
-// A tree of this structure whose leaves are numbers.
+// A tree of this structure whose leaves are their numbers.
 py::object numbered(const TreeDef& def) {
   std::vector<py::object> leaves;
   for (int i = 0; i < def.num_leaves(); ++i) leaves.push_back(py::int_(i));
@@ -78,8 +77,8 @@ TreeDef structure_of(const py::object& tree) {
   return flatten(tree.ptr(), leaves);
 }
 
-// The class of the outermost container, and what it keeps besides children: the keys of a dict,
-// the data of a registered class.
+// The class of the outermost container, and its data besides children: the keys of a dict, the aux
+// of a registered class.
 py::object node_data(const TreeDef& def) {
   if (def.kind() == TreeDef::Kind::leaf) return py::none();
   const py::object node = numbered(def);
@@ -92,13 +91,13 @@ py::object node_data(const TreeDef& def) {
   return py::make_tuple(borrowed(reinterpret_cast<PyObject*>(Py_TYPE(node.ptr()))), data);
 }
 
-// Every leaf is in place of a tree of the other structure.
+// The outer structure with a tree of the inner one at every leaf.
 TreeDef compose(const TreeDef& outer, const TreeDef& inner) {
   const std::vector<py::object> trees(std::size_t(outer.num_leaves()), numbered(inner));
   return structure_of(unflatten(outer, trees));
 }
 
-// f_node(results of the children, node_data) from the leaves up, with f_leaf(leaf) at leaves.
+// Calls f_node(results of the children, node_data) from the leaves up, and f_leaf(leaf) at leaves.
 py::object walk(const TreeDef& def, const py::object& f_node, const py::object& f_leaf,
                 std::span<const py::object>& leaves) {
   if (def.kind() == TreeDef::Kind::leaf) {
@@ -240,7 +239,7 @@ void add_pytree(py::module_& module) {
       },
       py::arg("nodetype"), py::arg("flatten_func"), py::arg("unflatten_func"),
       py::arg("flatten_with_keys_func") = py::none());
-  // An instance of a registered class whose data, if it has any, is not known.
+  // Makes an instance of a registered class, with None for its aux.
   module.def("make_registered", [](py::object type, py::tuple children) {
     const auto found = registry().find(reinterpret_cast<PyTypeObject*>(type.ptr()));
     if (found == registry().end())
