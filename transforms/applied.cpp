@@ -29,7 +29,7 @@ std::vector<Aval> outputs_of_body(const Primitive& primitive, std::span<const Av
   for (const Constraint& constraint : body->constraints)
     require_less_equal(constraint.left, constraint.right, [&] {
       const std::string* title = title_of(primitive, params);
-      return ShapeError("call: the function `" + (title ? *title : "f") + "` needs " +
+      return ShapeError(what + ": the function `" + (title ? *title : "f") + "` needs " +
                             constraint.left.to_string() + " <= " + constraint.right.to_string() +
                             ", which its sizes do not decide",
                         "give it arrays of sizes that satisfy this");
@@ -93,7 +93,7 @@ Linearize::Rule linearize_body(ApplyPart apply) {
                  const Params& params, Trace* linear) {
     const Jaxpr body = open_body(params);
     const std::size_t num_outputs = body->outputs.size();
-    const std::shared_ptr<const JvpJaxpr> jaxprs = linearize_jaxpr(body, nonzero(tangents));
+    const std::shared_ptr<const LinearizedJaxpr> jaxprs = linearize_jaxpr(body, nonzero(tangents));
     const Arrays known = apply(params, jaxprs->known, ".fwd", primals);
     const Arrays residuals = slice(known, num_outputs, known.size());
     TraceScope scope(linear);

@@ -76,11 +76,11 @@ Way way_of(Trace* current, std::span<const Array> inputs) {
 // --- Online --------------------------------------------------------------------------------------
 
 // The primals and tangents of the inputs of a trace of derivatives.
-struct Parts {
+struct JvpInputs {
   Arrays primals;
   Tangents tangents;
   bool has_tangents = false;
-  Parts(JvpTrace& trace, std::span<const Array> inputs) {
+  JvpInputs(JvpTrace& trace, std::span<const Array> inputs) {
     for (const Array& input : inputs) {
       const JvpInterpreter::Value value = trace.value_of(input);
       primals.push_back(value.primal);
@@ -96,7 +96,7 @@ Array with_tangent(JvpTrace& trace, const Array& output, const Array& tangent) {
 
 // Under linearize, the parent is the linear trace, which passes operations on primals on to the
 // trace around it.
-Arrays push_by_jvp(JvpTrace& trace, const Function& jvp, const Parts& parts,
+Arrays push_by_jvp(JvpTrace& trace, const Function& jvp, const JvpInputs& parts,
                    const std::string& name) {
   Arrays results;
   {
@@ -117,7 +117,7 @@ Arrays push_by_jvp(JvpTrace& trace, const Function& jvp, const Parts& parts,
 }
 
 Arrays push_by_bwd(JvpTrace& trace, const flat::ForwardRule& fwd, const Function& bwd,
-                   const Parts& parts, const std::string& name) {
+                   const JvpInputs& parts, const std::string& name) {
   flat::Forward forward;
   Arrays tangents;
   OnlineBackward backward{bwd, {}, {}, name};
@@ -156,7 +156,7 @@ Arrays run_plain(const Function& function, std::span<const Array> inputs, const 
 }
 
 // Forward mode does not run a backward rule online: it transposes a program of it.
-bool is_reverse(const JvpTrace& trace, const Parts& parts) {
+bool is_reverse(const JvpTrace& trace, const JvpInputs& parts) {
   const auto* linear = dynamic_cast<const LinearTrace*>(trace.parent());
   return linear &&
          std::any_of(parts.tangents.begin(), parts.tangents.end(), [&](const Tangent& tangent) {
@@ -175,7 +175,7 @@ struct CustomJvp {
       return flat::custom_jvp(function, jvp, inputs, name);
     };
   }
-  Arrays online(JvpTrace& trace, const Parts& parts, std::span<const Array>) const {
+  Arrays online(JvpTrace& trace, const JvpInputs& parts, std::span<const Array>) const {
     return push_by_jvp(trace, jvp, parts, name);
   }
   Arrays staged(std::span<const Array> inputs) const {
@@ -194,7 +194,7 @@ struct CustomVjp {
       return flat::custom_vjp(function, fwd, bwd, inputs, name);
     };
   }
-  Arrays online(JvpTrace& trace, const Parts& parts, std::span<const Array> inputs) const {
+  Arrays online(JvpTrace& trace, const JvpInputs& parts, std::span<const Array> inputs) const {
     return is_reverse(trace, parts) ? push_by_bwd(trace, fwd, bwd, parts, name) : staged(inputs);
   }
   Arrays staged(std::span<const Array> inputs) const {
@@ -215,7 +215,7 @@ Arrays apply_outside(const Custom& custom, const Trace& trace, std::span<const A
 
 template <class Custom>
 Arrays apply_online(const Custom& custom, JvpTrace& trace, std::span<const Array> inputs) {
-  const Parts parts(trace, inputs);
+  const JvpInputs parts(trace, inputs);
   return parts.has_tangents ? custom.online(trace, parts, inputs)
                             : apply_outside(custom, trace, parts.primals);
 }

@@ -80,16 +80,16 @@ std::size_t check_outputs(const Arrays& outputs, const flat::JacobianOptions& op
 
 flat::ValueAndGrad flat::value_and_grad(const Function& function, std::span<const Array> inputs,
                                         const std::vector<bool>& wrt, const GradOptions& options) {
-  check_inputs(inputs, wrt, "grad", By::cotangents, options.holomorphic);
+  check_inputs(inputs, wrt, options.transform, By::cotangents, options.holomorphic);
   const ArgumentNames none({});  // what runs below has its own arguments
   const Pullback pullback = vjp(function, inputs, wrt);
   const Array& value = pullback.outputs.at(0);
   if (value.ndim() != 0)
-    throw ShapeError("grad: the function returns an array of shape (" + value.shape().to_string() +
-                         "), and a gradient is of a scalar",
+    throw ShapeError(options.transform + ": the function returns an array of shape (" +
+                         value.shape().to_string() + "), and a gradient is of a scalar",
                      "reduce the output, for example by sum or mean, or use jacrev or vjp");
-  check_output("grad: the function returns ", value.dtype(), By::cotangents, options.holomorphic,
-               "return a float");
+  check_output(options.transform + ": the function returns ", value.dtype(), By::cotangents,
+               options.holomorphic, "return a float");
   Tangents cotangents;
   for (std::size_t i = 0; i < pullback.outputs.size(); ++i) {
     const Aval& aval = pullback.outputs[i].aval();

@@ -52,19 +52,19 @@ void flat::Jit::run_into(const Entry& entry, std::span<const Array> inputs,
 
 flat::Jit::EntryPointer flat::Jit::entry(std::span<const Array> inputs,
                                          std::span<const TreeDef> arguments) const {
-  const auto fits = [&](const Entry& entry) {
+  const auto matches = [&](const Entry& entry) {
     return std::equal(inputs.begin(), inputs.end(), entry.avals.begin(), entry.avals.end(),
                       [](const Array& input, const Aval& aval) { return input.aval() == aval; }) &&
            std::equal(arguments.begin(), arguments.end(), entry.arguments.begin(),
                       entry.arguments.end());
   };
-  if (EntryPointer found = state_->traces.find(fits)) return found;
+  if (EntryPointer found = state_->traces.find(matches)) return found;
   EntryPointer made = state_->trace(inputs, arguments);
   const Arrays& captured = made->traced.captured;
   // A trace that captures tracers of an outer trace is valid for this call only.
   const bool keeps = std::all_of(captured.begin(), captured.end(),
                                  [](const Array& array) { return array.is_concrete(); });
-  return keeps ? state_->traces.add(std::move(made), fits) : made;
+  return keeps ? state_->traces.add(std::move(made), matches) : made;
 }
 
 std::shared_ptr<flat::Jit::Entry> flat::Jit::State::trace(

@@ -81,15 +81,15 @@ Differentiated flat::jvp(const Function& function, std::span<const Array> primal
   return result;
 }
 
-std::shared_ptr<const ForwardJaxpr> jvp_jaxpr(const Jaxpr& jaxpr, const Flags& nonzero_inputs,
-                                              const Flags& instantiate) {
+std::shared_ptr<const JvpJaxpr> jvp_jaxpr(const Jaxpr& jaxpr, const Flags& nonzero_inputs,
+                                          const Flags& instantiate) {
   struct ForwardOf {
-    using Result = ForwardJaxpr;
+    using Result = JvpJaxpr;
     Flags nonzero_inputs, instantiate;
     bool operator==(const ForwardOf&) const = default;
   };
   return jaxpr->memo.get(ForwardOf{nonzero_inputs, instantiate}, [&] {
-    ForwardJaxpr result;
+    JvpJaxpr result;
     std::vector<Aval> avals(jaxpr->input_avals().begin(), jaxpr->input_avals().end());
     for (std::size_t i = 0; i < nonzero_inputs.size(); ++i)
       if (nonzero_inputs[i]) avals.push_back(tangent_aval(jaxpr->avals[i]));

@@ -12,7 +12,7 @@ namespace plait {
 namespace {
 
 struct Linearized {
-  using Result = JvpJaxpr;
+  using Result = LinearizedJaxpr;
   Flags nonzero_inputs, instantiate;
   bool operator==(const Linearized&) const = default;
 };
@@ -23,7 +23,7 @@ struct Split {
 };
 
 // Instantiates the zero tangents of the marked outputs.
-void instantiate_outputs(JvpJaxpr& jaxprs, const Arrays& outputs,
+void instantiate_outputs(LinearizedJaxpr& jaxprs, const Arrays& outputs,
                          const std::vector<bool>& instantiate) {
   const std::vector<bool> has = jaxprs.nonzero_outputs;
   for (std::size_t i = 0; i < outputs.size(); ++i)
@@ -47,7 +47,7 @@ void instantiate_outputs(JvpJaxpr& jaxprs, const Arrays& outputs,
 }
 
 // Eliminates dead code in loops of the linear part, and residuals that only the dead code read.
-void prune_residuals(JvpJaxpr& jaxprs, std::size_t num_outputs) {
+void prune_residuals(LinearizedJaxpr& jaxprs, std::size_t num_outputs) {
   const std::size_t num_residuals = jaxprs.known->outputs.size() - num_outputs;
   const std::size_t num_tangents = std::size_t(jaxprs.linear->num_binders) - num_residuals;
   Flags inputs(num_tangents + num_residuals, false);
@@ -96,11 +96,11 @@ flat::LinearMap flat::linearize(const Function& function, std::span<const Array>
   return map;
 }
 
-std::shared_ptr<const JvpJaxpr> linearize_jaxpr(const Jaxpr& jaxpr,
-                                                const std::vector<bool>& nonzero_inputs,
-                                                const std::vector<bool>& instantiate) {
+std::shared_ptr<const LinearizedJaxpr> linearize_jaxpr(const Jaxpr& jaxpr,
+                                                       const std::vector<bool>& nonzero_inputs,
+                                                       const std::vector<bool>& instantiate) {
   return jaxpr->memo.get(Linearized{nonzero_inputs, instantiate}, [&] {
-    JvpJaxpr result;
+    LinearizedJaxpr result;
     const Jaxpr program = prune(jaxpr);
     result.known = make_closed_jaxpr(
         [&](std::span<const Array> primals) {

@@ -236,7 +236,7 @@ Arrays mask_with(const Function& function, std::span<const Array> inputs,
   for (const auto& [size, traced] : names.traced()) naming.emplace_back(size, traced);
   for (const auto& [whole, multiple] : constraints.multiples())
     naming.emplace_back(whole, multiple.substitute(names.traced()));
-  const SpokenSizes speaking(spoken_sizes(naming));
+  const SizesInErrors in_errors(size_multiples(naming));
   for (std::size_t i = 0; i < inputs.size(); ++i)
     formal.push_back(options.in_shapes[i]
                          .substitute(names.traced())

@@ -11,14 +11,6 @@
 namespace plait {
 namespace {
 
-// Elements [begin, end) of an axis.
-Array slice_axis(const Array& array, int axis, std::int64_t begin, std::int64_t end) {
-  Shape start(array.ndim(), 0), limit = array.shape(), strides(array.ndim(), 1);
-  start[axis] = begin;
-  limit[axis] = end;
-  return bind(slice_p, {array}, {{"start", start}, {"limit", limit}, {"strides", strides}});
-}
-
 struct BatchInterpreter {
   static constexpr std::string_view name = "vmap";
   using Value = Batched;
@@ -66,8 +58,7 @@ struct BatchInterpreter {
           arguments.push_back(input.array);
           continue;
         }
-        arguments.push_back(
-            lax::reshape(slice_axis(input.array, *input.dim, i, i + 1), example_aval(input).shape));
+        arguments.push_back(lax::index_in_dim(input.array, i, *input.dim, /*keepdims=*/false));
       }
       const Arrays outputs = bind(*equation.primitive, arguments, equation.params);
       rows.resize(outputs.size());
@@ -115,9 +106,9 @@ Arrays vmap_chunks(const Function& function, std::span<const Array> inputs,
     for (std::size_t i = 0; i < inputs.size(); ++i)
       arguments.push_back(
           options.in_dims[i]
-              ? slice_axis(inputs[i],
-                           normalize_axis(*options.in_dims[i], inputs[i].ndim(), "vmap: in_axes"),
-                           begin, std::min(size, begin + chunk))
+              ? lax::slice_in_dim(
+                    inputs[i], Dim(begin), Dim(std::min(size, begin + chunk)), 1,
+                    normalize_axis(*options.in_dims[i], inputs[i].ndim(), "vmap: in_axes"))
               : inputs[i]);
     const Arrays outputs = flat::vmap(function, arguments, part);
     parts.resize(outputs.size());

@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/internal_error.h>
 
-#include <plait/base/spoken.h>
+#include <plait/base/size_multiples.h>
 
 #include <utility>
 
@@ -29,8 +29,8 @@ std::string readable(std::string text) {
 }  // namespace
 
 Error::Error(std::string what, std::string fix)
-    : problem_(spoken(std::move(what))),
-      fix_(spoken(std::move(fix))),
+    : problem_(with_whole_sizes(std::move(what))),
+      fix_(with_whole_sizes(std::move(fix))),
       transforms_(TransformScope::current()),
       source_(Source::current()) {
   compose();

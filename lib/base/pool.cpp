@@ -46,8 +46,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/awake.h"
 #include "base/cgroup.h"
+#include "base/spinning.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define PLAIT_OWN_THREADS 1
@@ -173,7 +173,7 @@ void return_permit() { permit_is_taken.store(false, std::memory_order_release); 
 // When this thread left the last loop on all threads; libgomp has a team for each caller.
 using Clock = std::chrono::steady_clock;
 constinit thread_local Clock::time_point left_at{};
-constexpr std::chrono::microseconds awake_for{4};
+constexpr std::chrono::microseconds spinning_for{4};
 
 class Loop {
  public:
@@ -309,9 +309,9 @@ void parallel_for(std::int64_t count, std::int64_t grain, RangeFunction function
   loop.throw_first();
 }
 
-std::int64_t grain_while_awake(std::int64_t grain) {
+std::int64_t grain_while_spinning(std::int64_t grain) {
   constexpr std::int64_t part = 5;
-  if (grain == 1 || Clock::now() - left_at >= awake_for) return grain;
+  if (grain == 1 || Clock::now() - left_at >= spinning_for) return grain;
   return std::max<std::int64_t>(1, grain / part);
 }
 

@@ -49,7 +49,7 @@ std::int64_t Stack::size() const {
   return size;
 }
 
-void Stack::begin(std::int64_t first, Rows rows, std::int64_t element_bytes) {
+void Stack::begin(std::int64_t first, RowNumbers rows, std::int64_t element_bytes) {
   segments_.push_back(
       {first, std::move(rows), std::make_shared<Elements>(element_bytes, of_stacks_)});
 }

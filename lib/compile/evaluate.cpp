@@ -20,8 +20,9 @@ namespace plait {
 namespace {
 
 constexpr std::size_t few_inputs = 3;
-constexpr std::int64_t serial_limit =
-    32768;  // elements of a loop that run_pointwise would not split
+// Elements of a loop that is called directly. Longer ones go through run_pointwise, whose own cost
+// they hide, and which may use several threads.
+constexpr std::int64_t serial_limit = 32768;
 
 const Buffer& buffer_of(const Array& array) {
   return static_cast<const ConcreteNode*>(array.node())->buffer;
@@ -100,7 +101,7 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
         !backend->supports(alone->equations[0], prepared.inputs, prepared.outputs))
       continue;
     const Pointwise::Rule* pointwise = Pointwise::table().find(primitive);
-    if (pointwise && backend->name() == "reference" && inputs.size() <= 4) {
+    if (pointwise && backend->runs_pointwise_loops() && inputs.size() <= 4) {
       std::vector<DType> dtypes;
       for (const Aval& aval : prepared.inputs) dtypes.push_back(aval.dtype);
       prepared.chunk = (*pointwise)(dtypes, params);

@@ -1,5 +1,5 @@
-// The second pass of compilation: which backend runs which equations, and in what order. See
-// partition.cpp.
+// Partitioning, the step after the passes: which backend runs which equations, and in what order.
+// See partition.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

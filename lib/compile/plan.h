@@ -1,4 +1,4 @@
-// The third pass of compilation: assigns memory to every value. See plan.cpp.
+// Planning, the step after partitioning: assigns memory to every value. See plan.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -8,7 +8,7 @@
 #include <plait/compile/sized.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/cost.h>
-#include <plait/trace/fits.h>
+#include <plait/trace/accepts.h>
 #include <plait/transforms/masked.h>
 
 #include <bit>
@@ -26,13 +26,13 @@ const Dim* find(const Pairs& pairs, Dim size) {
 }
 
 // The name and the unit by which the options refer to a size: t and 8 for t_8.
-std::pair<std::string, std::int64_t> spoken(Dim size) {
+std::pair<std::string, std::int64_t> name_and_unit(Dim size) {
   return whole_of(size).value_or(std::pair(std::string(size.name()), std::int64_t(1)));
 }
 
 template <class Map>
 const typename Map::mapped_type* option_for(const Map& options, Dim size) {
-  for (const std::string& name : {std::string(size.name()), spoken(size).first})
+  for (const std::string& name : {std::string(size.name()), name_and_unit(size).first})
     if (const auto at = options.find(name); at != options.end()) return &at->second;
   return nullptr;
 }
@@ -40,7 +40,7 @@ const typename Map::mapped_type* option_for(const Map& options, Dim size) {
 std::string text_of_values(const Pairs& sizes) {
   std::string text;
   for (const auto& [size, value] : sizes) {
-    const auto [name, unit] = spoken(size);
+    const auto [name, unit] = name_and_unit(size);
     text += (text.empty() ? "" : ", ") + name + " = " + (value * unit).to_string();
   }
   return text;
@@ -105,7 +105,7 @@ void SizedProgram::require_sizes() const {
   auto check = [&](const std::string& size, const char* what) {
     const bool is_known =
         size.empty() || std::any_of(program_->sizes.begin(), program_->sizes.end(), [&](Dim one) {
-          return one.name() == size || spoken(one).first == size;
+          return one.name() == size || name_and_unit(one).first == size;
         });
     if (!is_known)
       throw ValueError(who_ + ": " + std::string(what) + " speaks of the size '" + size +
@@ -133,7 +133,7 @@ void SizedProgram::require_sizes() const {
 
 // What a size is padded to at this value; nullopt if it is not padded.
 std::optional<std::int64_t> SizedProgram::padded_value(Dim size, std::int64_t value) const {
-  const auto whole = spoken(size);
+  const auto whole = name_and_unit(size);
   const std::string& name = whole.first;
   const std::int64_t unit = whole.second;
   auto too_large = [&](const std::string& what, std::int64_t largest) {
@@ -248,20 +248,13 @@ std::string SizedProgram::explain(std::span<const Aval> inputs) {
 namespace flat {
 
 std::shared_ptr<const SizedJit::Entry> SizedJit::entry_for(const Call& call) const {
-  constexpr std::size_t limit = 256;
   const std::vector<Aval> actual = avals_of(call.inputs);
-  auto find = [&]() -> std::shared_ptr<const Entry> {
-    for (const auto& entry : state_->entries)
-      if (entry->structures == call.structures &&
-          std::equal(actual.begin(), actual.end(), entry->formal.begin(), entry->formal.end(),
-                     [](const Aval& a, const Aval& b) { return fits(b, a); }))
-        return entry;
-    return nullptr;
+  const auto matches = [&](const Entry& entry) {
+    return entry.structures == call.structures &&
+           std::equal(actual.begin(), actual.end(), entry.formal.begin(), entry.formal.end(),
+                      [](const Aval& a, const Aval& b) { return accepts(b, a); });
   };
-  {
-    std::lock_guard lock(state_->mutex);
-    if (auto found = find()) return found;
-  }
+  if (std::shared_ptr<const Entry> found = state_->traces.find(matches)) return found;
   TransformScope scope("jit", state_->name);
   // A number in a spec, and extents that share a name, are checked before the function runs.
   const Constraints constraints(state_->options.constraints);
@@ -285,11 +278,7 @@ std::shared_ptr<const SizedJit::Entry> SizedJit::entry_for(const Call& call) con
   made->program = std::make_shared<SizedProgram>(traced.jaxpr, state_->options, state_->name);
   for (const Array& array : made->captured)
     if (!array.is_concrete()) return made;  // an outer tracer: valid for this call only
-  std::lock_guard lock(state_->mutex);
-  if (auto first = find()) return first;  // the first of racing traces wins
-  if (state_->entries.size() == limit) state_->entries.erase(state_->entries.begin());
-  state_->entries.push_back(made);
-  return made;
+  return state_->traces.add(made, matches);
 }
 
 std::pair<Arrays, TreeDef> SizedJit::operator()(const Call& call) const {
@@ -306,10 +295,7 @@ std::string SizedJit::explain(const Call& call) const {
   return entry->program->explain(avals);
 }
 
-std::size_t SizedJit::num_traces() const {
-  std::lock_guard lock(state_->mutex);
-  return state_->entries.size();
-}
+std::size_t SizedJit::num_traces() const { return state_->traces.entries().size(); }
 
 }  // namespace flat
 }  // namespace plait

@@ -73,7 +73,7 @@ bool selects(const Params& params);
 flat::Scanned scan_like(const ScanParams& like, const Function& body, std::span<const Array> init,
                         std::span<const Array> xs, std::string_view name = "scan");
 // A scan whose body runs several steps: unrolled, or under checkpoint.
-flat::Scanned scan_in_pieces(const Function& body, std::span<const Array> init,
+flat::Scanned scan_in_chunks(const Function& body, std::span<const Array> init,
                              std::span<const Array> xs, std::int64_t length,
                              const flat::ScanOptions& options, std::string_view name);
 // A while loop whose body may push to stacks. Returns the carry, then the stacks.

@@ -72,7 +72,7 @@ struct Places {
       of_branch;  // by branch and residual: an index of shared, or ~(an index of operands)
 };
 
-Places places_of(std::span<const std::shared_ptr<const JvpJaxpr>> branches,
+Places places_of(std::span<const std::shared_ptr<const LinearizedJaxpr>> branches,
                  std::size_t num_outputs) {
   Places places;
   for (const auto& branch : branches) {
@@ -111,7 +111,7 @@ Differentiated linearize_cond(std::span<const Array> primals, std::span<const Ta
   const std::size_t num_outputs = cond.branches[0]->outputs.size();
   const Flags outputs = any_branch(
       cond, [&](const Jaxpr& branch) { return linearize_jaxpr(branch, has)->nonzero_outputs; });
-  std::vector<std::shared_ptr<const JvpJaxpr>> jaxprs;
+  std::vector<std::shared_ptr<const LinearizedJaxpr>> jaxprs;
   for (const Jaxpr& branch : cond.branches) jaxprs.push_back(linearize_jaxpr(branch, has, outputs));
   const Places places = places_of(jaxprs, num_outputs);
 

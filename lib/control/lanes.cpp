@@ -434,26 +434,25 @@ static const auto lanes_def =
         .rule<PictureGroup>(PictureGroup::control)
         .refuse<Speculate>("what it holds may raise")
         .refuse<Motion>("what it holds may raise")
-        .rule<Samples>(
-            [] {  // conds and a loop that diverge; their last operand is unbatched
-              std::vector<Sample> samples;
-              auto add = [&](const Primitive& primitive, const Sample& one) {
-                Builder builder;
-                std::vector<Atom> operands;
-                for (const Sample::Input& input : one.inputs)
-                  operands.push_back(builder.add_binder(input.aval));
-                const std::vector<Var> outputs = builder.add(primitive, operands, one.params, {});
-                LanesParams lanes;
-                lanes.body = builder.close({outputs.begin(), outputs.end()});
-                lanes.lanes = {{4, {true, true, false}}};
-                samples.push_back({one.inputs, lanes.to_params()});
-                Sample& sample = samples.back();
-                for (int i = 0; i < 2; ++i) sample.inputs[i].aval.shape.insert(0, 4);
-              };
-              for (const Sample& one : rule<Samples>(cond_p)()) add(cond_p, one);
-              add(while_p, rule<Samples>(while_p)()[0]);
-              return samples;
-            });
+        .rule<Samples>([] {  // conds and a loop that diverge; their last operand is unbatched
+          std::vector<Sample> samples;
+          auto add = [&](const Primitive& primitive, const Sample& one) {
+            Builder builder;
+            std::vector<Atom> operands;
+            for (const Sample::Input& input : one.inputs)
+              operands.push_back(builder.add_binder(input.aval));
+            const std::vector<Var> outputs = builder.add(primitive, operands, one.params, {});
+            LanesParams lanes;
+            lanes.body = builder.close({outputs.begin(), outputs.end()});
+            lanes.lanes = {{4, {true, true, false}}};
+            samples.push_back({one.inputs, lanes.to_params()});
+            Sample& sample = samples.back();
+            for (int i = 0; i < 2; ++i) sample.inputs[i].aval.shape.insert(0, 4);
+          };
+          for (const Sample& one : rule<Samples>(cond_p)()) add(cond_p, one);
+          add(while_p, rule<Samples>(while_p)()[0]);
+          return samples;
+        });
 
 std::vector<Batched> bind_lanes(const Primitive& primitive, Dim size,
                                 std::span<const Batched> inputs, const Params& params,

@@ -23,17 +23,10 @@ DType index_type(const Array& lower, const Array& upper, std::string_view name) 
 }
 
 // Elements begin, begin + step, ... of an axis, excluding end.
-Array every(const Array& array, int axis, Dim begin, Dim end, int step = 1) {
-  Shape start(array.ndim(), 0), limit = array.shape(), strides(array.ndim(), 1);
-  start[axis] = begin;
-  limit[axis] = end;
-  strides[axis] = step;
-  return bind(slice_p, {array}, {{"start", start}, {"limit", limit}, {"strides", strides}});
-}
-
 Arrays every(const Arrays& arrays, int axis, std::int64_t begin, std::int64_t end, int step = 1) {
   Arrays results;
-  for (const Array& array : arrays) results.push_back(every(array, axis, begin, end, step));
+  for (const Array& array : arrays)
+    results.push_back(lax::slice_in_dim(array, Dim(begin), Dim(end), Dim(step), axis));
   return results;
 }
 
@@ -61,7 +54,7 @@ Arrays scan_pairs(const Function& function, const Arrays& elements, int axis) {
   const Arrays rest = n == 2 ? Arrays{} : combine(before, every(elements, axis, 2, n, 2));
   Arrays results;
   for (std::size_t i = 0; i < elements.size(); ++i) {
-    Array even = every(elements[i], axis, 0, 1);
+    Array even = lax::slice_in_dim(elements[i], Dim(0), Dim(1), 1, axis);
     if (!rest.empty()) even = lax::concatenate(Arrays{even, rest[i]}, axis);
     results.push_back(interleave(even, odd[i], axis));
   }
@@ -119,7 +112,7 @@ flat::Scanned flat::scan(const Function& body, std::span<const Array> init,
                          "size " + scan.length->to_string(),
                      "leave checkpoints out, and put the body under checkpoint");
   if (is_number && scan.length->constant() > 0 && (options.checkpoints || options.unroll != 1))
-    return scan_in_pieces(body, init, xs, scan.length->constant(), options, name);
+    return scan_in_chunks(body, init, xs, scan.length->constant(), options, name);
   return scan_like(scan, body, init, xs, name);
 }
 
@@ -195,8 +188,8 @@ Arrays flat::map(const Function& function, std::span<const Array> xs,
     Shape shape = x.shape();
     shape[0] = b;
     shape.insert(0, n / b);
-    batches.push_back(lax::reshape(every(x, 0, 0, whole), shape));
-    rest.push_back(every(x, 0, whole, n));
+    batches.push_back(lax::reshape(lax::slice_in_dim(x, Dim(0), whole), shape));
+    rest.push_back(lax::slice_in_dim(x, whole, n));
   }
   Arrays results = one_by_one(batch, batches);
   for (Array& result : results) {

@@ -30,7 +30,8 @@ Buffer make_rows(const Aval& example, std::int64_t num_rows) {
   return Buffer::empty(example.dtype, shape.to_sizes());
 }
 
-Rows::Rows(std::vector<std::int32_t> numbers, std::int64_t num_rows, std::int64_t num_examples)
+ActiveRows::ActiveRows(std::vector<std::int32_t> numbers, std::int64_t num_rows,
+                       std::int64_t num_examples)
     : num_rows_(num_rows), places_(std::size_t(num_examples), -1) {
   bool is_all = std::int64_t(numbers.size()) == num_examples && num_rows == num_examples;
   for (std::size_t row = 0; row < numbers.size(); ++row) {
@@ -42,7 +43,7 @@ Rows::Rows(std::vector<std::int32_t> numbers, std::int64_t num_rows, std::int64_
   numbers_ = std::make_shared<const std::vector<std::int32_t>>(std::move(numbers));
 }
 
-Rows::Rows(Stack::Rows numbers, std::int64_t num_examples)
+ActiveRows::ActiveRows(Stack::RowNumbers numbers, std::int64_t num_examples)
     : num_rows_(numbers ? std::int64_t(numbers->size()) : num_examples),
       numbers_(std::move(numbers)),
       places_(std::size_t(num_examples), -1) {
@@ -50,7 +51,7 @@ Rows::Rows(Stack::Rows numbers, std::int64_t num_examples)
     if ((*this)[row] >= 0) places_[std::size_t((*this)[row])] = std::int32_t(row);
 }
 
-Buffer Rows::gather(const View& all, const Aval& example) const {
+Buffer ActiveRows::gather(const View& all, const Aval& example) const {
   Buffer rows = make_rows(example, num_rows_);
   if (example.stack > 0) {
     *rows.view().as<Stack::Handle>() = Stack::renumbered(*all.as<Stack::Handle>(), places_);
@@ -64,13 +65,13 @@ Buffer Rows::gather(const View& all, const Aval& example) const {
   return rows;
 }
 
-void Rows::scatter(const View& rows, const View& all, std::int64_t row_bytes) const {
+void ActiveRows::scatter(const View& rows, const View& all, std::int64_t row_bytes) const {
   for (std::int64_t row = 0; row < num_rows_; ++row)
     if (const std::int32_t number = (*this)[row]; number >= 0)
       copy_row(rows.data, row, all.data, number, row_bytes);
 }
 
-Stack::Handle Rows::scatter(const Stack::Handle& rows) const {
+Stack::Handle ActiveRows::scatter(const Stack::Handle& rows) const {
   return numbers_ ? Stack::renumbered(rows, *numbers_) : rows;
 }
 
@@ -79,7 +80,7 @@ StackReader::StackReader(Stack::Handle stack, const Aval& element)
   if (element.shape.rank() > 0) num_examples_ = element.shape[0].constant();
 }
 
-StackReader::StackReader(Stack::Handle stack, const Aval& example, const Rows& rows)
+StackReader::StackReader(Stack::Handle stack, const Aval& example, const ActiveRows& rows)
     : stack_(std::move(stack)),
       of_stacks_(example.stack > 0),
       num_examples_(std::int64_t(rows.places().size())),

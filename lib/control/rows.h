@@ -19,19 +19,19 @@ inline View element_view(const Aval& slice) {
 
 // The examples whose values the rows hold, by number; -1: padding. A padding row holds the values
 // of another example, so that computing on it fails only where that example's row does.
-class Rows {
+class ActiveRows {
  public:
-  Rows() = default;
-  // Rows for these examples, none twice, of num_examples; padded to num_rows.
-  Rows(std::vector<std::int32_t> numbers, std::int64_t num_rows, std::int64_t num_examples);
+  ActiveRows() = default;
+  // ActiveRows for these examples, none twice, of num_examples; padded to num_rows.
+  ActiveRows(std::vector<std::int32_t> numbers, std::int64_t num_rows, std::int64_t num_examples);
 
-  Rows(Stack::Rows numbers, std::int64_t num_examples);
+  ActiveRows(Stack::RowNumbers numbers, std::int64_t num_examples);
 
   std::int64_t size() const { return num_rows_; }
   std::int32_t operator[](std::int64_t row) const {
     return numbers_ ? (*numbers_)[std::size_t(row)] : std::int32_t(row);
   }
-  const Stack::Rows& numbers() const { return numbers_; }           // null: all examples, in order
+  const Stack::RowNumbers& numbers() const { return numbers_; }     // null: all examples, in order
   std::span<const std::int32_t> places() const { return places_; }  // by example: its row, or -1
 
   // Gathers the rows from `all`, which holds a value like `example`, or a stack of such, per
@@ -44,7 +44,7 @@ class Rows {
 
  private:
   std::int64_t num_rows_ = 0;
-  Stack::Rows numbers_;
+  Stack::RowNumbers numbers_;
   std::vector<std::int32_t> places_;
 };
 
@@ -61,7 +61,7 @@ class StackReader {
   // Without lanes: elements as they are. Examples, if any, are along the first axis.
   StackReader(Stack::Handle stack, const Aval& element);
   // Elements of rows, each like `example`.
-  StackReader(Stack::Handle stack, const Aval& example, const Rows& rows);
+  StackReader(Stack::Handle stack, const Aval& example, const ActiveRows& rows);
   const View& at(std::int64_t index);  // valid until the next call
 
  private:
@@ -71,7 +71,7 @@ class StackReader {
   View view_;
   bool of_stacks_;
   std::int64_t num_examples_ = 0;
-  Stack::Rows rows_;
+  Stack::RowNumbers rows_;
   std::vector<std::int32_t> places_;
   Storage memory_;          // of an element gathered from segments
   Stack::Handle together_;  // the same for an element that is a stack

@@ -33,12 +33,12 @@ Role role_of(const ScanParams& scan, std::size_t input) {
 
 // The inputs or outputs of a scan, split by role. List is a list of arrays, avals or flags.
 template <class List>
-struct Parts {
+struct ByRole {
   List carry, xs, consts;
   List& operator[](Role role) {
     return role == Role::carry ? carry : role == Role::xs ? xs : consts;
   }
-  static Parts of(const List& all, std::size_t num_carry, std::size_t num_xs) {
+  static ByRole of(const List& all, std::size_t num_carry, std::size_t num_xs) {
     const auto begin = all.begin(), xs = begin + std::ptrdiff_t(num_carry),
                consts = xs + std::ptrdiff_t(num_xs);
     return {List(begin, xs), List(xs, consts), List(consts, all.end())};
@@ -46,14 +46,15 @@ struct Parts {
   List joined() const { return concatenate(concatenate(carry, xs), consts); }
 };
 template <class List>
-Parts<List> parts_of(const List& all, const ScanParams& scan) {
-  return Parts<List>::of(all, scan.num_carry, scan.num_xs);
+ByRole<List> by_role(const List& all, const ScanParams& scan) {
+  return ByRole<List>::of(all, scan.num_carry, scan.num_xs);
 }
 
 // A scan derived from another: operands by role, and the body as a function of slices by role.
 struct Draft {
-  Parts<Arrays> operands;
-  std::function<Parts<Arrays>(const Parts<std::span<const Array>>& slices)> body;  // carry, ys (xs)
+  ByRole<Arrays> operands;
+  std::function<ByRole<Arrays>(const ByRole<std::span<const Array>>& slices)>
+      body;  // carry, ys (xs)
   bool reverse = false;
 };
 
@@ -62,12 +63,12 @@ flat::Scanned bind_scan(const ScanParams& like, const Draft& draft, const std::v
   scan.num_carry = draft.operands.carry.size();
   scan.num_xs = draft.operands.xs.size();
   scan.reverse = draft.reverse;
-  const Parts<std::vector<Aval>> avals{avals_of(draft.operands.carry),
-                                       slices_of(avals_of(draft.operands.xs)),
-                                       avals_of(draft.operands.consts)};
+  const ByRole<std::vector<Aval>> avals{avals_of(draft.operands.carry),
+                                        slices_of(avals_of(draft.operands.xs)),
+                                        avals_of(draft.operands.consts)};
   scan.body = make_closed_jaxpr(
       [&](std::span<const Array> inputs) {
-        const Parts<Arrays> results =
+        const ByRole<Arrays> results =
             draft.body({inputs.first(scan.num_carry), inputs.subspan(scan.num_carry, scan.num_xs),
                         inputs.subspan(scan.num_carry + scan.num_xs)});
         return results.joined();
@@ -81,18 +82,18 @@ flat::Scanned bind_scan(const ScanParams& like, const Draft& draft, const std::v
 
 // Forward mode: one scan over primals and tangents.
 Differentiated jvp_scan(const ScanParams& scan, std::span<const Array> primals,
-                        const Tangents& tangents, const ForwardJaxpr& jvp) {
+                        const Tangents& tangents, const JvpJaxpr& jvp) {
   const std::size_t num_outputs = scan.body->outputs.size();
   const Flags flags = nonzero(tangents);
-  const Parts<Flags> has = parts_of(flags, scan);
-  const Parts<Tangents> of = parts_of(tangents, scan);
-  const Parts<Arrays> values = parts_of(Arrays(primals.begin(), primals.end()), scan);
+  const ByRole<Flags> has = by_role(flags, scan);
+  const ByRole<Tangents> of = by_role(tangents, scan);
+  const ByRole<Arrays> values = by_role(Arrays(primals.begin(), primals.end()), scan);
   Draft draft;
   draft.reverse = scan.reverse;
   draft.operands = {concatenate(values.carry, nonzero_arrays(of.carry)),
                     concatenate(values.xs, nonzero_arrays(of.xs)),
                     concatenate(values.consts, nonzero_arrays(of.consts))};
-  draft.body = [&](const Parts<std::span<const Array>>& in) -> Parts<Arrays> {
+  draft.body = [&](const ByRole<std::span<const Array>>& in) -> ByRole<Arrays> {
     const std::size_t c = scan.num_carry, x = scan.num_xs, k = scan.num_consts();
     Arrays inputs;
     for (auto part : {in.carry.first(c), in.xs.first(x), in.consts.first(k), in.carry.subspan(c),
@@ -145,14 +146,15 @@ Residuals residuals_of(const ScanParams& scan, const Jaxpr& known, std::span<con
 
 // Reverse mode: a scan of the primals that stacks residuals, and a linear scan that reads them.
 Differentiated linearize_in_two(const ScanParams& scan, std::span<const Array> primals,
-                                const Tangents& tangents, const JvpJaxpr& jaxprs, Trace* linear) {
+                                const Tangents& tangents, const LinearizedJaxpr& jaxprs,
+                                Trace* linear) {
   const std::size_t num_outputs = scan.body->outputs.size();
   const Residuals residuals = residuals_of(scan, jaxprs.known, primals);
-  const Parts<Arrays> values = parts_of(Arrays(primals.begin(), primals.end()), scan);
+  const ByRole<Arrays> values = by_role(Arrays(primals.begin(), primals.end()), scan);
   Draft known;
   known.reverse = scan.reverse;
   known.operands = values;
-  known.body = [&](const Parts<std::span<const Array>>& in) -> Parts<Arrays> {
+  known.body = [&](const ByRole<std::span<const Array>>& in) -> ByRole<Arrays> {
     Arrays inputs;
     for (auto part : {in.carry, in.xs, in.consts})
       inputs.insert(inputs.end(), part.begin(), part.end());
@@ -166,7 +168,7 @@ Differentiated linearize_in_two(const ScanParams& scan, std::span<const Array> p
   const std::size_t num_ys = num_outputs - scan.num_carry;
   Differentiated result{concatenate(done.carry, slice(done.ys, 0, num_ys)), {}};
 
-  const Parts<Tangents> of = parts_of(tangents, scan);
+  const ByRole<Tangents> of = by_role(tangents, scan);
   Draft derivative;
   derivative.reverse = scan.reverse;
   // The flags of a flagged scan remain the first of its xs.
@@ -185,7 +187,7 @@ Differentiated linearize_in_two(const ScanParams& scan, std::span<const Array> p
     else
       derivative.operands.xs.push_back(done.ys[next_stacked++]);
   }
-  derivative.body = [&](const Parts<std::span<const Array>>& in) -> Parts<Arrays> {
+  derivative.body = [&](const ByRole<std::span<const Array>>& in) -> ByRole<Arrays> {
     Arrays inputs(in.carry.begin(), in.carry.end());
     inputs.insert(inputs.end(), in.xs.begin() + std::ptrdiff_t(num_flags),
                   in.xs.begin() + std::ptrdiff_t(num_tx));
@@ -267,13 +269,13 @@ Tangents transpose_linear(const ScanParams& scan, const Flags& is_linear,
     if (input.role == Role::consts && input.gets_cotangent)
       draft.operands.carry.push_back(lax::zeros_like(inputs[input.index].aval()));
 
-  draft.body = [&](const Parts<std::span<const Array>>& in) -> Parts<Arrays> {
+  draft.body = [&](const ByRole<std::span<const Array>>& in) -> ByRole<Arrays> {
     Arrays arguments;
     for (auto part : {in.xs.first(num_known_xs), in.consts, in.carry.first(num_pulled),
                       in.xs.subspan(num_known_xs)})
       arguments.insert(arguments.end(), part.begin(), part.end());
     const Arrays outputs = eval_jaxpr(transposed->jaxpr, arguments);
-    Parts<Arrays> results;
+    ByRole<Arrays> results;
     std::size_t next = 0, sum = num_pulled;
     for (const LinearInput& input : linear) {
       if (input.role == Role::carry && has_cotangent[input.index])
@@ -319,7 +321,7 @@ SplitResiduals run_known_half(const ScanParams& scan, const SplitJaxpr& split,
   const std::size_t num_outputs = split.rest_outputs.size() - count(split.rest_outputs);
   SplitResiduals residuals;
   residuals.shared = eval_invariants(split.known, num_varying, num_outputs, known.operands.consts);
-  known.body = [&](const Parts<std::span<const Array>>& in) -> Parts<Arrays> {
+  known.body = [&](const ByRole<std::span<const Array>>& in) -> ByRole<Arrays> {
     Arrays arguments;
     for (auto part : {in.carry, in.xs, in.consts})
       arguments.insert(arguments.end(), part.begin(), part.end());
@@ -352,7 +354,7 @@ struct LinearHalf {
 
 // Positions of operands among the inputs of a linear half.
 struct LinearPlaces {
-  std::vector<std::size_t> linear;  // of the linear inputs of the whole scan, in order
+  std::vector<std::size_t> linear;           // of the linear inputs of the whole scan, in order
   std::vector<std::size_t> stacked, shared;  // of the residuals
 };
 
@@ -549,7 +551,7 @@ Arrays mask_scan(std::span<const Masked> inputs, std::span<const Aval>, const Pa
   SizeValues outside = from_outside(sizes);
   outside.checked &= !is_ragged;
   std::vector<Aval> real(scan.body->input_avals().begin(), scan.body->input_avals().end());
-  Parts<Arrays> operands;
+  ByRole<Arrays> operands;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     operands[role_of(scan, i)].push_back(inputs[i].padded);
   auto body = [&](std::span<const Array> arguments) {
@@ -629,6 +631,7 @@ ScanParams::ScanParams(const Params& params)
       reverse(params.flag("reverse")) {
   if (params.has("length")) length = params.get<Dim>("length");
   if (params.has("flagged")) flagged = params.flag("flagged");
+  if (params.has("settled")) settled = params.flag("settled");
   if (num_carry + num_xs > std::size_t(body->num_binders) || num_carry > body->outputs.size())
     throw InternalError("scan: the parameters do not fit each other: " + params.to_string());
 }
@@ -640,6 +643,7 @@ Params ScanParams::to_params() const {
                                      {"reverse", reverse}};
   if (length) entries.emplace_back("length", *length);
   if (flagged) entries.emplace_back("flagged", true);
+  if (settled) entries.emplace_back("settled", true);
   return close_bodies(Params(std::move(entries)));
 }
 

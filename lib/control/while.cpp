@@ -27,16 +27,16 @@ namespace {
 
 // The operands of a loop: (carry, consts of cond, consts of body).
 template <class T>
-struct Parts {
+struct ByRole {
   std::vector<T> carry, cond_consts, body_consts;
-  Parts(std::span<const T> all, const WhileParams& loop) {
+  ByRole(std::span<const T> all, const WhileParams& loop) {
     const auto begin = all.begin(), cond = begin + std::ptrdiff_t(loop.num_carry),
                body = cond + std::ptrdiff_t(loop.num_cond_consts);
     carry.assign(begin, cond);
     cond_consts.assign(cond, body);
     body_consts.assign(body, all.end());
   }
-  Parts() = default;
+  ByRole() = default;
   std::vector<T> of_cond() const { return concatenate(carry, cond_consts); }
   std::vector<T> of_body() const { return concatenate(carry, body_consts); }
   std::vector<T> joined() const { return concatenate(of_cond(), body_consts); }
@@ -48,10 +48,10 @@ Flags carry_of(const Flags& flags, const WhileParams& loop) {
 }
 
 // Forward mode: one loop over primals and tangents.
-Differentiated jvp_while(const WhileParams& loop, const Parts<Array>& values,
-                         const Parts<Tangent>& tangents, const ForwardJaxpr& jvp) {
+Differentiated jvp_while(const WhileParams& loop, const ByRole<Array>& values,
+                         const ByRole<Tangent>& tangents, const JvpJaxpr& jvp) {
   const std::size_t n = loop.num_carry, num_outputs = loop.body->outputs.size();
-  Parts<Array> operands = values;
+  ByRole<Array> operands = values;
   operands.carry = concatenate(values.carry, nonzero_arrays(tangents.carry));
   operands.body_consts = concatenate(values.body_consts, nonzero_arrays(tangents.body_consts));
   WhileParams now = loop;
@@ -88,8 +88,8 @@ Differentiated jvp_while(const WhileParams& loop, const Parts<Array>& values,
 }
 
 // Reverse mode: a loop that pushes residuals, and a linear scan over them.
-Differentiated linearize_in_two(const WhileParams& loop, const Parts<Array>& values,
-                                const Parts<Tangent>& tangents, const JvpJaxpr& jaxprs,
+Differentiated linearize_in_two(const WhileParams& loop, const ByRole<Array>& values,
+                                const ByRole<Tangent>& tangents, const LinearizedJaxpr& jaxprs,
                                 Trace* linear) {
   const std::size_t n = loop.num_carry, num_outputs = loop.body->outputs.size();
   // Loop-invariant residuals need no stack.
@@ -141,8 +141,8 @@ Differentiated linearize_while(std::span<const Array> primals, std::span<const T
                                const Params& params, Trace* linear) {
   const WhileParams loop(params);
   const bool is_forward = linear == Trace::current();
-  const Parts<Array> values(primals, loop);
-  Parts<Tangent> of(tangents, loop);
+  const ByRole<Array> values(primals, loop);
+  ByRole<Tangent> of(tangents, loop);
   Flags has = nonzero(of.of_body());
   const Flags instantiate = mark_tangents(loop.body, has, loop.num_carry, is_forward);
   {
@@ -169,7 +169,7 @@ std::vector<Batched> batch_while(Dim size, std::span<const Batched> inputs, cons
     flags.push_back(input.dim.has_value());
     front.push_back(input.dim ? batch_to_front(input, size) : input.array);
   }
-  const Parts<char> has{std::span<const char>(flags), loop};
+  const ByRole<char> has{std::span<const char>(flags), loop};
   auto of = [](const std::vector<char>& chars) { return Flags(chars.begin(), chars.end()); };
   Flags body = of(has.of_body());
   auto next = [&] {
@@ -253,7 +253,7 @@ Arrays mask_while(std::span<const Masked> inputs, std::span<const Aval>, const P
                   const SizeValues& sizes) {
   const WhileParams loop(params);
   const SizeValues outside = from_outside(sizes);
-  const Parts<Masked> values(inputs, loop);
+  const ByRole<Masked> values(inputs, loop);
   auto masked = [&](const Jaxpr& jaxpr, const std::vector<Masked>& consts) {
     return [&, consts](std::span<const Array> carry) {
       std::vector<Masked> arguments;

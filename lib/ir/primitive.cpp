@@ -202,19 +202,8 @@ std::vector<Coverage> coverage(std::string_view kind) {
   return lines;
 }
 
-RuleTable<Abstract>& Abstract::table() {
-  static auto* table = new RuleTable<Abstract>;
-  return *table;
-}
-
-RuleTable<Identity>& Identity::table() {
-  static auto* table = new RuleTable<Identity>;
-  return *table;
-}
-
-RuleTable<Fold>& Fold::table() {
-  static auto* table = new RuleTable<Fold>;
-  return *table;
-}
+PLAIT_RULE_TABLE(Abstract)
+PLAIT_RULE_TABLE(Identity)
+PLAIT_RULE_TABLE(Fold)
 
 }  // namespace plait

@@ -222,16 +222,18 @@ Storage ArchiveReader::data(const std::string& name, Access access) const {
   return storage;
 }
 
-std::optional<ArchiveReader::Pieces> ArchiveReader::pieces(const std::string& name) const {
+std::optional<ArchiveReader::PartialReader> ArchiveReader::partial_reader(
+    const std::string& name) const {
   const zip_stat_t stat = data_->stat(name, data_->locate(name));
   const auto offset = data_->offset_of_first(name, stat);
   if (!offset) return std::nullopt;
   data_->charge(name, stat);
   const Storage storage = Storage::allocate(std::size_t(stat.size));
-  return Pieces{storage, [this, offset = *offset, storage](std::size_t begin, std::size_t end) {
-                  return data_->read_at(offset + begin, static_cast<char*>(storage.data()) + begin,
-                                        end - begin);
-                }};
+  return PartialReader{
+      storage, [this, offset = *offset, storage](std::size_t begin, std::size_t end) {
+        return data_->read_at(offset + begin, static_cast<char*>(storage.data()) + begin,
+                              end - begin);
+      }};
 }
 
 }  // namespace plait

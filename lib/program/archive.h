@@ -58,11 +58,11 @@ class ArchiveReader {
   // The same for readers that compare checksums themselves: memory, and a function that reads bytes
   // of the member into it, from several threads; false at the end of the file. Null where the
   // member cannot be mapped.
-  struct Pieces {
+  struct PartialReader {
     Storage storage;
     std::function<bool(std::size_t begin, std::size_t end)> read;
   };
-  std::optional<Pieces> pieces(const std::string& name) const;
+  std::optional<PartialReader> partial_reader(const std::string& name) const;
 
  private:
   struct Data;

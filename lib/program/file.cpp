@@ -210,9 +210,9 @@ class Loader {
     const bool has_own = manifest_.format >= 2, maps = options_.map_memory;
     std::vector<std::string> checksums;
     std::vector<NamedArray> arrays;
-    const auto pieces = has_own && !maps ? archive_.pieces(constants_member) : std::nullopt;
-    if (pieces) {
-      arrays = read_pieces(*pieces, checksums);
+    const auto reader = has_own && !maps ? archive_.partial_reader(constants_member) : std::nullopt;
+    if (reader) {
+      arrays = read_partially(*reader, checksums);
     } else {
       using Access = ArchiveReader::Access;
       arrays = arrays_of(constants_member, maps ? Access::mapped : Access::checked);
@@ -229,16 +229,16 @@ class Loader {
     }
   }
   // Checksums data while it is still in a cache.
-  std::vector<NamedArray> read_pieces(const ArchiveReader::Pieces& pieces,
-                                      std::vector<std::string>& checksums) const {
+  std::vector<NamedArray> read_partially(const ArchiveReader::PartialReader& reader,
+                                         std::vector<std::string>& checksums) const {
     constexpr std::size_t most = 256 << 10;
     const std::string where = where_ + ", " + constants_member;
-    const std::size_t size = pieces.storage.bytes(), begin = std::min<std::size_t>(size, 8);
-    const char* const bytes = static_cast<const char*>(pieces.storage.data());
+    const std::size_t size = reader.storage.bytes(), begin = std::min<std::size_t>(size, 8);
+    const char* const bytes = static_cast<const char*>(reader.storage.data());
     const auto fail_early = [this] { fail("it cannot be read to the end"); };
-    if (!pieces.read(0, begin)) fail_early();
+    if (!reader.read(0, begin)) fail_early();
     const std::size_t data = safetensors_data({bytes, begin}, size, where);
-    if (!pieces.read(begin, data)) fail_early();
+    if (!reader.read(begin, data)) fail_early();
     const std::vector<ArrayPlace> places = safetensors_places({bytes, data}, size, where);
     checksums.resize(places.size());
     std::atomic<bool> ends = false;
@@ -248,7 +248,7 @@ class Loader {
         Checksum sum;
         for (std::size_t at = data + places[i].first; at < data + places[i].last; at += most) {
           const std::size_t end = std::min(at + most, data + places[i].last);
-          if (!pieces.read(at, end)) ends = true;
+          if (!reader.read(at, end)) ends = true;
           sum.add({bytes + at, end - at});
         }
         checksums[i] = sum.to_string();
@@ -257,7 +257,7 @@ class Loader {
     if (ends) fail_early();
     std::vector<NamedArray> arrays;
     for (const ArrayPlace& place : places)
-      arrays.push_back({place.name, array_at(place, bytes + data, pieces.storage)});
+      arrays.push_back({place.name, array_at(place, bytes + data, reader.storage)});
     return arrays;
   }
   std::vector<NamedArray> arrays_of(const std::string& member, ArchiveReader::Access access) const {

@@ -118,12 +118,12 @@ bool agree(complex128 a, complex128 b, double tolerance) {
 }
 
 // What messages call the two sides.
-struct Words {
+struct Labels {
   const char *before, *after, *fix;
 };
 
 // Runs both sides on the same arguments. Returns whether any result was not NaN.
-bool compare(const std::string& who, const Words& words, const Sides& sides,
+bool compare(const std::string& who, const Labels& labels, const Sides& sides,
              const Arrays& arguments, double tolerance) {
   const Arrays expected = eval_jaxpr(sides.pattern, arguments),
                found = eval_jaxpr(sides.replacement, arguments);
@@ -143,13 +143,13 @@ bool compare(const std::string& who, const Words& words, const Sides& sides,
       throw ValueError(
           who + " changes results: on random arguments (" + types +
               "), element " + std::to_string(k) + " of result " + std::to_string(i) + " is " +
-              text_of(x[k], is_complex) + words.before + " and " + text_of(y[k], is_complex) +
-              words.after + "; the tolerance is " + (exact ? "0" : [&] {
+              text_of(x[k], is_complex) + labels.before + " and " + text_of(y[k], is_complex) +
+              labels.after + "; the tolerance is " + (exact ? "0" : [&] {
                 char text[16];
                 std::snprintf(text, sizeof text, "%g", tolerance);
                 return std::string(text);
               }()),
-          words.fix);
+          labels.fix);
     }
   }
   return any;
@@ -160,7 +160,7 @@ bool compare(const std::string& who, const Words& words, const Sides& sides,
 namespace {
 
 // Runs both sides on random numbers. Arguments that are literals keep their values.
-void verify(const std::string& who, const Words& words, const Sides& sides,
+void verify(const std::string& who, const Labels& labels, const Sides& sides,
             std::span<const Atom> arguments, double low, double high) {
   const double tolerance = tolerance_of(narrowest(sides));
   auto run = [&](std::int64_t trial, double least, double most) {
@@ -171,7 +171,7 @@ void verify(const std::string& who, const Words& words, const Sides& sides,
       values.push_back(fixed ? Array::literal(cast(arguments[i].literal(), aval.dtype, aval.weak))
                              : random_array(aval, 1000 * trial + std::int64_t(i), least, most));
     }
-    return compare(who, words, sides, values, tolerance);
+    return compare(who, labels, sides, values, tolerance);
   };
   bool any = false;
   for (std::int64_t trial = 0; trial < 3; ++trial) any |= run(trial, low, high);

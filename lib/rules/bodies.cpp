@@ -7,11 +7,6 @@
 
 namespace plait {
 
-RuleTable<Bodies>& Bodies::table() {
-  static auto* table = new RuleTable<Bodies>;
-  return *table;
-}
-
 std::vector<Body> bodies_of(const Equation& equation) {
   if (!holds_bodies(equation.params)) return {};
   const Bodies::Rule* rule = Bodies::table().find(*equation.primitive);

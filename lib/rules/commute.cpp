@@ -4,11 +4,6 @@
 
 namespace plait {
 
-RuleTable<Commute>& Commute::table() {
-  static auto* table = new RuleTable<Commute>;
-  return *table;
-}
-
 bool commutes(const Equation& equation) {
   const Commute::Rule* rule = Commute::table().find(*equation.primitive);
   return rule && equation.inputs.size() == 2 && (*rule)(equation.params);

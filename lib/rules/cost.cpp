@@ -7,11 +7,6 @@
 
 namespace plait {
 
-RuleTable<Cost>& Cost::table() {
-  static auto* table = new RuleTable<Cost>;
-  return *table;
-}
-
 Work& Work::operator+=(const Work& other) {
   flops += other.flops;
   bytes_read += other.bytes_read;

@@ -4,11 +4,6 @@
 
 namespace plait {
 
-RuleTable<Diverge>& Diverge::table() {
-  static auto* table = new RuleTable<Diverge>;
-  return *table;
-}
-
 bool diverges(const Equation& equation, const Flags& batched) {
   const Diverge::Rule* rule = Diverge::table().find(*equation.primitive);
   return rule && rule->diverges && rule->diverges(equation.params, batched);

@@ -6,11 +6,6 @@
 
 namespace plait {
 
-RuleTable<Guard>& Guard::table() {
-  static auto* table = new RuleTable<Guard>;
-  return *table;
-}
-
 const Guard::Rule* guard_of(const Primitive& primitive, const Params& params) {
   const Guard::Rule* rule = Guard::table().find(primitive);
   return rule && (!rule->needed || rule->needed(params)) ? rule : nullptr;

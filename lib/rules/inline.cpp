@@ -4,11 +4,6 @@
 
 namespace plait {
 
-RuleTable<Inline>& Inline::table() {
-  static auto* table = new RuleTable<Inline>;
-  return *table;
-}
-
 const std::string* title_of(const Primitive& primitive, const Params& params) {
   const Inline::Rule* rule = Inline::table().find(primitive);
   const ParamValue* title = rule ? params.find(rule->title) : nullptr;

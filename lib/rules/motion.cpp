@@ -4,11 +4,6 @@
 
 namespace plait {
 
-RuleTable<Motion>& Motion::table() {
-  static auto* table = new RuleTable<Motion>;
-  return *table;
-}
-
 bool moves_as(const Primitive& primitive, Motion::Rule rule) {
   const Motion::Rule* found = Motion::table().find(primitive);
   return found && *found == rule;

@@ -125,9 +125,4 @@ std::shared_ptr<const PrunedJaxpr> prune_jaxpr(const Jaxpr& jaxpr, const Flags& 
 
 Jaxpr prune(const Jaxpr& jaxpr) { return prune_jaxpr(jaxpr, {})->jaxpr; }
 
-RuleTable<Prune>& Prune::table() {
-  static auto* table = new RuleTable<Prune>;
-  return *table;
-}
-
 }  // namespace plait

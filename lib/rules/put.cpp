@@ -5,11 +5,6 @@
 
 namespace plait {
 
-RuleTable<Put>& Put::table() {
-  static auto* table = new RuleTable<Put>;
-  return *table;
-}
-
 namespace {
 
 // A value on the way from an array to a view of it, and the equation that made it from the one

@@ -1,32 +1,46 @@
-// The tables of the catalogue's rule kinds. See rules.h.
+// The tables of the rule kinds. Those that the checker needs are in lib/ir/primitive.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/rules/autocast.h>
+#include <plait/rules/bodies.h>
+#include <plait/rules/commute.h>
+#include <plait/rules/cost.h>
+#include <plait/rules/diverge.h>
+#include <plait/rules/guard.h>
+#include <plait/rules/inline.h>
+#include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
+#include <plait/rules/prune.h>
+#include <plait/rules/put.h>
 #include <plait/rules/rules.h>
+#include <plait/rules/speculate.h>
+#include <plait/rules/spelling.h>
 #include <plait/rules/steps.h>
 
 namespace plait {
 
-// One exported function per kind instead of a template static: with hidden visibility each library
-// would get its own table.
-#define PLAIT_TABLE(Kind)                     \
-  RuleTable<Kind>& Kind::table() {            \
-    static auto* table = new RuleTable<Kind>; \
-    return *table;                            \
-  }
-PLAIT_TABLE(Eval)
-PLAIT_TABLE(Alias)
-PLAIT_TABLE(Pointwise)
-PLAIT_TABLE(Decompose)
-PLAIT_TABLE(Jvp)
-PLAIT_TABLE(Linearize)
-PLAIT_TABLE(Transpose)
-PLAIT_TABLE(Batch)
-PLAIT_TABLE(Mask)
-PLAIT_TABLE(Samples)
-PLAIT_TABLE(Autocast)
-PLAIT_TABLE(PictureGroup)
-PLAIT_TABLE(Steps)
-#undef PLAIT_TABLE
+PLAIT_RULE_TABLE(Eval)
+PLAIT_RULE_TABLE(Alias)
+PLAIT_RULE_TABLE(Pointwise)
+PLAIT_RULE_TABLE(Decompose)
+PLAIT_RULE_TABLE(Jvp)
+PLAIT_RULE_TABLE(Linearize)
+PLAIT_RULE_TABLE(Transpose)
+PLAIT_RULE_TABLE(Batch)
+PLAIT_RULE_TABLE(Mask)
+PLAIT_RULE_TABLE(Samples)
+PLAIT_RULE_TABLE(Autocast)
+PLAIT_RULE_TABLE(PictureGroup)
+PLAIT_RULE_TABLE(Steps)
+PLAIT_RULE_TABLE(Bodies)
+PLAIT_RULE_TABLE(Commute)
+PLAIT_RULE_TABLE(Cost)
+PLAIT_RULE_TABLE(Diverge)
+PLAIT_RULE_TABLE(Guard)
+PLAIT_RULE_TABLE(Inline)
+PLAIT_RULE_TABLE(Motion)
+PLAIT_RULE_TABLE(Prune)
+PLAIT_RULE_TABLE(Put)
+PLAIT_RULE_TABLE(Speculate)
+PLAIT_RULE_TABLE(Spelling)
 
 }  // namespace plait

@@ -6,11 +6,6 @@
 
 namespace plait {
 
-RuleTable<Speculate>& Speculate::table() {
-  static auto* table = new RuleTable<Speculate>;
-  return *table;
-}
-
 bool may_speculate(const Jaxpr& jaxpr) {
   return std::ranges::all_of(jaxpr->equations, [](const Equation& equation) {
     return Speculate::table().find(*equation.primitive) != nullptr;

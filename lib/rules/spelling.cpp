@@ -6,11 +6,6 @@
 
 namespace plait {
 
-RuleTable<Spelling>& Spelling::table() {
-  static auto* table = new RuleTable<Spelling>;
-  return *table;
-}
-
 DType EquationWriter::operand_dtype(std::size_t index) const {
   return jaxpr.aval(equation.inputs[index]).dtype;
 }

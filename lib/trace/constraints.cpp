@@ -178,7 +178,7 @@ static Traced trace_once(const Function& function, std::span<const Spec> specs,
     parts.push_back(rename(multiple->second.sizes()[0]));
     renamed.emplace_back(size, multiple->second.substitute({&parts.back(), 1}));
   }
-  const SpokenSizes speaking(spoken_sizes(renamed));
+  const SizesInErrors in_errors(size_multiples(renamed));
   std::vector<Constraint> orders;
   std::vector<std::pair<Dim, Dim>> all = renamed;
   all.insert(all.end(), parts.begin(), parts.end());

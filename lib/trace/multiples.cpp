@@ -127,8 +127,8 @@ void ask_equal(Dim left, Dim right) {
   if (left.substitute(without) == right.substitute(without)) ask(multiples);
 }
 
-std::vector<SpokenSize> spoken_sizes(const SizeNaming& naming) {
-  std::vector<SpokenSize> result;
+std::vector<SizeMultiple> size_multiples(const SizeNaming& naming) {
+  std::vector<SizeMultiple> result;
   for (const auto& [size, traced] : naming) {
     if (traced.is_size()) continue;
     const auto [factor, part] = traced.operands();

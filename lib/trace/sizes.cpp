@@ -3,8 +3,8 @@
 #include <plait/trace/constraints.h>
 
 #include <plait/base/argument_names.h>
-#include <plait/base/spoken.h>
-#include <plait/trace/fits.h>
+#include <plait/base/size_multiples.h>
+#include <plait/trace/accepts.h>
 #include <plait/trace/multiples.h>
 
 #include <algorithm>
@@ -190,8 +190,8 @@ std::optional<Dim> solved(const Line& line, Dim actual) {
 }
 
 // The user's names for the sizes of a program: t, where inputs have sizes 8*t_8.
-std::vector<SpokenSize> spoken_sizes(std::span<const Dim> sizes, std::span<const Aval> formal) {
-  std::vector<SpokenSize> result;
+std::vector<SizeMultiple> size_multiples(std::span<const Dim> sizes, std::span<const Aval> formal) {
+  std::vector<SizeMultiple> result;
   for (Dim size : sizes) {
     const auto whole = whole_of(size);
     if (!whole) continue;
@@ -329,13 +329,13 @@ Solution solution_of(std::span<const Dim> sizes, std::span<const Aval> formal,
                      std::span<const Aval> actual, std::string_view function) {
   const std::string name(function);
   const std::vector<Extent> extents = extents_of(formal, actual, name);
-  const SpokenSizes speaking(spoken_sizes(sizes, formal));
+  const SizesInErrors in_errors(size_multiples(sizes, formal));
   return SizeSolver(sizes, name).solve(extents);
 }
 
 }  // namespace
 
-bool fits(const Aval& formal, const Aval& actual) {
+bool accepts(const Aval& formal, const Aval& actual) {
   if (formal == actual) return true;
   if (formal.dtype != actual.dtype || formal.weak != actual.weak || formal.rank() != actual.rank())
     return false;
@@ -356,9 +356,9 @@ std::vector<std::pair<Dim, Dim>> solve_program_sizes(const Jaxpr& jaxpr,
                                                      std::span<const Aval> inputs,
                                                      std::string_view function) {
   const auto [known, origin] = solution_of(jaxpr->sizes, jaxpr->input_avals(), inputs, function);
-  const std::vector<SpokenSize> words = spoken_sizes(jaxpr->sizes, jaxpr->input_avals());
+  const std::vector<SizeMultiple> words = size_multiples(jaxpr->sizes, jaxpr->input_avals());
   auto unit_of = [&](Dim size) {
-    for (const SpokenSize& word : words)
+    for (const SizeMultiple& word : words)
       if (word.part == size.name()) return word.factor;
     return std::int64_t(1);
   };
@@ -375,7 +375,7 @@ std::vector<std::pair<Dim, Dim>> solve_program_sizes(const Jaxpr& jaxpr,
       why += (why.empty() ? ", where " : ", and ") + (size * unit).to_string() + " is " +
              (value * unit).to_string() + " in " + origin[i].place();
     }
-    const SpokenSizes speaking(words);
+    const SizesInErrors in_errors(words);
     throw ShapeError(std::string(function) + ": " + to_string(constraint) + " is needed" + why,
                      "give arrays of sizes that satisfy this");
   }
@@ -449,7 +449,7 @@ Jaxpr with_sizes(const Jaxpr& jaxpr, const std::vector<Dim>& sizes) {
 }
 
 Jaxpr instantiate(const Jaxpr& jaxpr, const std::map<std::string, Dim>& sizes) {
-  const SpokenSizes speaking(spoken_sizes(jaxpr->sizes, jaxpr->input_avals()));
+  const SizesInErrors in_errors(size_multiples(jaxpr->sizes, jaxpr->input_avals()));
   std::vector<std::pair<Dim, Dim>> replacements;
   for (const auto& [name, value] : sizes) {
     if (less_equal(0, value) == false)

@@ -84,7 +84,9 @@ def rules(of=None):
             f"choose one of {kinds}, or a function of plait.lax",
         )
     kinds = [*KINDS, *(kind for kind in _plait.rule_kinds() if kind not in KINDS)]
-    cells = [(kind, *cell) for kind in kinds for found, *cell in _plait.coverage(kind) if found == name]
+    cells = [
+        (kind, *cell) for kind in kinds for found, *cell in _plait.coverage(kind) if found == name
+    ]
     # Of the other kinds, most primitives have nothing to say to most.
     return RuleTable(cell for cell in cells if cell[0] in KINDS or cell[1] != "missing")
 

@@ -48,11 +48,11 @@ TEST_CASE("members come back as they were added, and data lies at multiples of 6
   CHECK(archive.text("é.txt", text.size()) == text);
   CHECK(archive.data("none.bin", Access::checked).bytes() == 0);
   CHECK(text_of(archive.data("last.bin", Access::checked)) == "last");
-  const auto pieces = archive.pieces("first.bin");
-  REQUIRE(pieces);
-  CHECK(pieces->read(0, data.size() + 3));
-  CHECK(text_of(pieces->storage) == data + "end");
-  CHECK(!archive.pieces("last.bin"));
+  const auto reader = archive.partial_reader("first.bin");
+  REQUIRE(reader);
+  CHECK(reader->read(0, data.size() + 3));
+  CHECK(text_of(reader->storage) == data + "end");
+  CHECK(!archive.partial_reader("last.bin"));
   CHECK(std::filesystem::file_size(path) < data.size() + 2000);
   std::filesystem::remove(path);
 }

@@ -231,6 +231,9 @@ TEST_CASE("gradients refuse what has none, by name") {
   CHECK(problem([&] {
           grad(vector_valued)(full({3}, 1));
         }).find("grad: the function returns an array of shape (3)") == 0);
+  CHECK(problem([&] {
+          value_and_grad(vector_valued)(full({3}, 1));
+        }).find("value_and_grad: the function returns an array of shape (3)") == 0);
   auto f = [](const Array& x) -> Array {
     return sum(lax::convert_element_type(x, DType::float32));
   };

@@ -21,7 +21,7 @@ class Stack {
   using Handle = std::shared_ptr<Stack>;
   // The example whose value each row of an element is; -1 for an unused row. Null: an element holds
   // a row for each example, in order.
-  using Rows = std::shared_ptr<const std::vector<std::int32_t>>;
+  using RowNumbers = std::shared_ptr<const std::vector<std::int32_t>>;
 
   // Elements of element_bytes each, in chunks; or handles of stacks, which must have that size.
   class Elements {
@@ -44,7 +44,7 @@ class Stack {
   // steps have different examples.
   struct Segment {
     std::int64_t first;
-    Rows rows;
+    RowNumbers rows;
     std::shared_ptr<Elements> elements;
     std::int64_t end() const { return first + elements->size(); }
   };
@@ -56,7 +56,7 @@ class Stack {
   std::int64_t size() const;
   std::span<const Segment> segments() const { return segments_; }
   // Begins a segment at a step: later pushes have these rows and this many bytes.
-  void begin(std::int64_t first, Rows rows, std::int64_t element_bytes);
+  void begin(std::int64_t first, RowNumbers rows, std::int64_t element_bytes);
   void* push();  // the new element: uninitialised memory, or a null handle
 
   // The same elements with the examples renumbered: example i becomes to[i]; -1 drops it.

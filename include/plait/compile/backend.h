@@ -34,6 +34,9 @@ class Backend {
   // Whether it compiles faster than a call may wait. If not, eager operations run on other
   // backends, and programs start on other backends (tiers), whose kernels must give the same bits.
   virtual bool runs_eagerly() const { return true; }
+  // Whether it runs elementwise equations by the loops of their Pointwise rules. Eager operations
+  // then call such a loop themselves, without a kernel.
+  virtual bool runs_pointwise_loops() const { return false; }
   // Whether it runs this equation by itself. A composite is named by its parameter symbol; a
   // composite that no backend of the device claims is replaced by its body.
   virtual Support supports(const Equation& equation, std::span<const Aval> inputs,

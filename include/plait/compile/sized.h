@@ -11,6 +11,7 @@
 
 #include <plait/compile/compile.h>
 #include <plait/transforms/specs.h>
+#include <plait/transforms/trace_store.h>
 
 #include <list>
 
@@ -110,8 +111,7 @@ class SizedJit {
         : options(std::move(given)), name(std::move(called)) {}
     const SizeOptions options;
     const std::string name;
-    std::mutex mutex;
-    std::vector<std::shared_ptr<const Entry>> entries;
+    TraceStore<const Entry> traces;
   };
   std::shared_ptr<const Entry> entry_for(const Call& call) const;
   std::shared_ptr<State> state_;

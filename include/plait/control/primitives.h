@@ -15,6 +15,7 @@
 //     reverse    whether the last slice comes first
 //     flagged    whether the first of the xs, a stack of bools, says which examples take a step;
 //                the others keep their carry
+//     settled    set by the compiler where no more can leave the loop
 //
 //   while   (carry, consts of cond, consts of body) -> (last carry, stacks)
 //     cond       jaxpr: (carry, its consts) -> bool scalar
@@ -71,7 +72,7 @@ struct ScanParams {
   Jaxpr body;
   std::size_t num_carry = 0, num_xs = 0;
   std::optional<Dim> length;
-  bool reverse = false, flagged = false;
+  bool reverse = false, flagged = false, settled = false;
 
   std::size_t num_consts() const { return body->num_binders - num_carry - num_xs; }
   // The aval of an array of such slices: longer by an axis, or a stack.

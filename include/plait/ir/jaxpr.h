@@ -10,8 +10,8 @@
 //       e:f32[n] = mul c 2.0:f32
 //     in (e,) }
 //
-// Invariants. check() tests them: tests call it on the output of every transform, ProgramBuilder and
-// Pass on what users make, `plait check` on files.
+// Invariants. check() tests them: tests call it on the output of every transform, ProgramBuilder
+// and Pass on what users make, `plait check` on files.
 //   J1 a var is bound once, before use          J4 output avals = Abstract rule of the inputs
 //   J2 vars and sizes used are bound            J5 literals fit their dtype
 //   J3 primitives are defined                   J6 nothing is dead

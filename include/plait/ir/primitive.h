@@ -115,6 +115,14 @@ class RuleTable final : public AnyRuleTable {
   std::array<std::atomic<const Entry*>, max_primitives> entries_{};
 };
 
+// Defines the table of a kind that declares `static RuleTable<Kind>& table()`: in one source file,
+// so that every library shares it. A static of a template would be one for each library.
+#define PLAIT_RULE_TABLE(Kind)                               \
+  ::plait::RuleTable<Kind>& Kind::table() {                  \
+    static auto* const table = new ::plait::RuleTable<Kind>; \
+    return *table;                                           \
+  }
+
 // What a definition says besides its rules.
 struct PrimitiveInfo {
   const Primitive* primitive = nullptr;

@@ -27,8 +27,8 @@ DType default_dtype(const Array& x);
 // The dtype of indices: their own, or, where they are weak, one that holds them.
 DType index_dtype(const Array& indices);
 
-// Whether a Python or C++ integer fits an integer dtype; true for other numbers.
-bool fits(const Array& number, DType dtype);
+// Whether a Python or C++ integer is a value of an integer dtype; true for other numbers.
+bool is_representable(const Array& number, DType dtype);
 // ValueError unless it does.
 void require_fits(const Array& number, DType dtype, std::string_view function);
 // Whether an integer dtype holds every value of another.

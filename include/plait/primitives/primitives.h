@@ -146,4 +146,6 @@ Array broadcast_to(const Array& array, const Shape& shape);
 }  // namespace plait
 
 #include <plait/primitives/indexing.h>
-#include <plait/primitives/order.h>
+#include <plait/primitives/random.h>
+#include <plait/primitives/sorting.h>
+#include <plait/primitives/windows.h>

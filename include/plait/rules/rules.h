@@ -1,5 +1,13 @@
-// The rule kinds of the catalogue: what the block of a primitive may state. A transform from
-// outside declares its own kind in the same way, next to itself.
+// The rule kinds: what the block of a primitive may state. Those of running and of the transforms
+// are here. Abstract, Identity and Fold are in ir/abstract.h, and the others have a header each
+// beside this one:
+//
+//   programs that equations hold   Bodies, Inline, Steps, Prune, Diverge
+//   what a compiler may do         Motion, Speculate, Guard, Commute, Cost
+//   transforms and views           Autocast, Put
+//   people                         PictureGroup, Spelling
+//
+// A transform from outside declares its own kind in the same way, next to itself.
 //
 // VJP rules do not exist: they follow from Jvp and Transpose. A primitive without a rule for some
 // kind is run through its Decompose rule, by every interpreter.
@@ -66,8 +74,8 @@ class Tangent {
 };
 using Tangents = std::vector<Tangent>;
 Tangent add_tangents(const Tangent& a, const Tangent& b);
-// The aval of a value's tangents: its own. Where is_differentiable is false (integers and bools), the
-// tangent is a symbolic zero.
+// The aval of a value's tangents: its own. Where is_differentiable is false (integers and bools),
+// the tangent is a symbolic zero.
 Aval tangent_aval(const Aval& primal);
 bool is_differentiable(const Aval& aval);
 

@@ -6,7 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <plait/base/spoken.h>
+#include <plait/base/size_multiples.h>
 #include <plait/ir/aval.h>
 
 #include <functional>
@@ -26,7 +26,7 @@ void ask_equal(Dim left, Dim right);
 using SizeNaming = std::vector<std::pair<Dim, Dim>>;
 
 // How errors write them.
-std::vector<SpokenSize> spoken_sizes(const SizeNaming& naming);
+std::vector<SizeMultiple> size_multiples(const SizeNaming& naming);
 
 // Calls trace, with more constraints each time, until it ends without asking for a multiple of a
 // size in the naming, which trace makes before it may ask.

@@ -269,6 +269,7 @@ auto grad(F f, flat::GradOptions options = {}) {
 // The value and the gradient. f may return a pair of the value and auxiliary results.
 template <std::size_t... argnums, class F>
 auto value_and_grad(F f, flat::GradOptions options = {}) {
+  options.transform = "value_and_grad";
   if constexpr (!detail::Transformable<F>) {
     return detail::Refused();
   } else {

@@ -1,7 +1,7 @@
 // What a jitted function keeps: entries, one for each signature that it was called with.
 //
-// What a signature is says the caller, whose `fits` compares a call with an entry: structures and
-// avals in C++; in Python also static arguments and what the function reads around it. Tracing
+// What a signature is says the caller, whose `matches` compares a call with an entry: structures
+// and avals in C++; in Python also static arguments and what the function reads around it. Tracing
 // happens between find and add, with nothing locked, because it runs user code.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -22,20 +22,20 @@ class TraceStore {
   using Pointer = std::shared_ptr<Entry>;
   static constexpr std::size_t limit = 256;
 
-  // The entry that fits, or nothing. That of the call before is tried first.
-  template <class Fits>
-  Pointer find(const Fits& fits) {
+  // The entry that matches, or nothing. That of the call before is tried first.
+  template <class Matches>
+  Pointer find(const Matches& matches) {
     const std::lock_guard lock(mutex_);
-    return search(fits);
+    return search(matches);
   }
 
   // Keeps an entry just made, and gives it back. Of traces of one signature that race, the first
-  // stays: if another entry fits by now, that is given instead. The oldest makes room.
-  template <class Fits>
-  Pointer add(Pointer made, const Fits& fits) {
+  // stays: if another entry matches by now, that is given instead. The oldest makes room.
+  template <class Matches>
+  Pointer add(Pointer made, const Matches& matches) {
     Pointer oldest;  // let go of without the lock: it may hold what runs user code when it dies
     const std::lock_guard lock(mutex_);
-    if (Pointer first = search(fits)) return first;
+    if (Pointer first = search(matches)) return first;
     if (entries_.size() >= limit) {
       oldest = std::move(entries_.front());
       entries_.erase(entries_.begin());
@@ -66,13 +66,13 @@ class TraceStore {
 
  private:
   // By index, and on copies, because the store may change meanwhile.
-  template <class Fits>
-  Pointer search(const Fits& fits) {
+  template <class Matches>
+  Pointer search(const Matches& matches) {
     Pointer last = last_;
-    if (last && fits(*last)) return last;
+    if (last && matches(*last)) return last;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       Pointer entry = entries_[i];
-      if (entry == last || !fits(*entry)) continue;
+      if (entry == last || !matches(*entry)) continue;
       last_ = entry;
       return entry;
     }

@@ -64,6 +64,7 @@ struct ValueAndGrad {
 };
 struct GradOptions {
   bool holomorphic = false;
+  std::string transform = "grad";  // what errors call it
 };
 ValueAndGrad value_and_grad(const Function& function, std::span<const Array> inputs,
                             const std::vector<bool>& wrt, const GradOptions& options = {});
@@ -248,24 +249,24 @@ class Jit {
 namespace plait {
 
 // Jaxpr to jaxpr, memoised on the jaxpr: used by rules of primitives that hold jaxprs.
-struct JvpJaxpr {
+struct LinearizedJaxpr {
   Jaxpr known;  // primals -> outputs, residuals
   Jaxpr
       linear;  // tangents of the inputs marked nonzero, residuals -> tangents of the outputs marked
   std::vector<bool> nonzero_outputs;
 };
 // instantiate: outputs whose tangents are never left out, but are zeros.
-std::shared_ptr<const JvpJaxpr> linearize_jaxpr(const Jaxpr& jaxpr,
-                                                const std::vector<bool>& nonzero_inputs,
-                                                const std::vector<bool>& instantiate = {});
+std::shared_ptr<const LinearizedJaxpr> linearize_jaxpr(const Jaxpr& jaxpr,
+                                                       const std::vector<bool>& nonzero_inputs,
+                                                       const std::vector<bool>& instantiate = {});
 
-struct ForwardJaxpr {
+struct JvpJaxpr {
   Jaxpr jaxpr;  // primals, tangents of the inputs marked -> outputs, tangents of those marked
   std::vector<bool> nonzero_outputs;
 };
-std::shared_ptr<const ForwardJaxpr> jvp_jaxpr(const Jaxpr& jaxpr,
-                                              const std::vector<bool>& nonzero_inputs,
-                                              const std::vector<bool>& instantiate = {});
+std::shared_ptr<const JvpJaxpr> jvp_jaxpr(const Jaxpr& jaxpr,
+                                          const std::vector<bool>& nonzero_inputs,
+                                          const std::vector<bool>& instantiate = {});
 
 // A jaxpr split in two: the part that does not depend on the marked inputs, and the rest.
 struct SplitJaxpr {

@@ -42,7 +42,7 @@ class LaneCond final : public LaneKernel {
                   std::span<const View> operands, std::span<const View> outputs,
                   std::vector<std::vector<Stack::Handle>>& stacks, Count& count) const {
     const std::size_t num_takers = takers.size(), level = level_for(std::int64_t(num_takers));
-    const Rows rows = rows_of(std::move(takers));
+    const ActiveRows rows = rows_of(std::move(takers));
     count.add(std::int64_t(num_takers), rows.size());
     std::vector<Buffer> owned;
     std::vector<char> flags(std::size_t(rows.size()), false);

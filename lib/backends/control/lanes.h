@@ -101,9 +101,9 @@ class LaneKernel : public Kernel {
     while (sizes_[level] < count) --level;
     return level;
   }
-  Rows rows_of(std::vector<std::int32_t> numbers) const {
+  ActiveRows rows_of(std::vector<std::int32_t> numbers) const {
     const std::int64_t size = sizes_[level_for(std::int64_t(numbers.size()))];
-    return Rows(std::move(numbers), size, num_examples_);
+    return ActiveRows(std::move(numbers), size, num_examples_);
   }
   // Operands as dense memory, and the numbers of the examples that take part.
   std::vector<View> collect(std::span<const View> inputs, std::vector<Buffer>& copies,
@@ -117,7 +117,7 @@ class LaneKernel : public Kernel {
     return views;
   }
   // An operand as rows, or as it is where all examples share it.
-  View rows_of_operand(std::size_t operand, const View& all, const Rows& rows,
+  View rows_of_operand(std::size_t operand, const View& all, const ActiveRows& rows,
                        std::vector<Buffer>& owned) const {
     if (!is_batched(operand) || !rows.numbers()) return all;
     owned.push_back(rows.gather(all, example(operand)));

@@ -53,7 +53,7 @@ class LaneScan final : public LaneKernel {
   // Steps [first, end), which these examples take.
   struct Range {
     std::int64_t first, end;
-    Rows rows;
+    ActiveRows rows;
   };
 
   // The steps for which stacks have elements, parted where their rows change.
@@ -83,8 +83,8 @@ class LaneScan final : public LaneKernel {
   }
 
   // The examples of the segments that hold a step: with the rows of the segment, where it is one.
-  std::optional<Rows> rows_at(std::int64_t step, std::span<const Stack::Segment> segments,
-                              const std::vector<bool>& takes_part) const {
+  std::optional<ActiveRows> rows_at(std::int64_t step, std::span<const Stack::Segment> segments,
+                                    const std::vector<bool>& takes_part) const {
     std::vector<bool> seen(std::size_t(num_examples_), false);
     std::vector<std::int32_t> numbers;
     const Stack::Segment* last = nullptr;
@@ -93,7 +93,7 @@ class LaneScan final : public LaneKernel {
       if (step < segment.first || step >= segment.end()) continue;
       is_one &= !last || last->rows == segment.rows;
       last = &segment;
-      const Rows rows(segment.rows, num_examples_);
+      const ActiveRows rows(segment.rows, num_examples_);
       for (std::int64_t row = 0; row < rows.size(); ++row) {
         const std::int32_t number = rows[row];
         if (number < 0 || seen[std::size_t(number)] || !takes_part[std::size_t(number)]) continue;
@@ -102,15 +102,15 @@ class LaneScan final : public LaneKernel {
       }
     }
     if (numbers.empty()) return std::nullopt;
-    Rows rows = rows_of(std::move(numbers));
+    ActiveRows rows = rows_of(std::move(numbers));
     if (is_one && last->rows && std::int64_t(last->rows->size()) == rows.size())
-      return Rows(last->rows, num_examples_);
+      return ActiveRows(last->rows, num_examples_);
     return rows;
   }
 
   void run_range(const Range& range, std::span<const View> operands, std::span<const View> outputs,
                  std::span<Stack::Elements* const> ys, Count& count) const {
-    const Rows& rows = range.rows;
+    const ActiveRows& rows = range.rows;
     const std::size_t n = scan_.num_carry, first_const = n + scan_.num_xs;
     std::vector<Buffer> owned, here, there;
     std::vector<char> live(std::size_t(rows.size()), false);

@@ -227,7 +227,7 @@ class LaneWhile final : public LaneKernel {
 
   // What some examples have in rows: carries in two places, and constants.
   struct State {
-    Rows rows;
+    ActiveRows rows;
     std::vector<char> live;  // by row
     std::int64_t num_live = 0;
     std::vector<Buffer> here, there;
@@ -241,7 +241,7 @@ class LaneWhile final : public LaneKernel {
     return views;
   }
 
-  State gathered(const Rows& rows, std::span<const View> carry,
+  State gathered(const ActiveRows& rows, std::span<const View> carry,
                  std::span<const View> operands) const {
     State state;
     state.rows = rows;
@@ -275,8 +275,8 @@ class LaneWhile final : public LaneKernel {
     const std::int64_t size = sizes_[level_for(std::int64_t(rows.size()))];
     std::vector<View> operands = views_of(from.here);
     operands.insert(operands.end(), from.consts.begin(), from.consts.end());
-    State state = gathered(Rows(std::move(rows), size, from.rows.size()), operands, operands);
-    state.rows = Rows(std::move(numbers), size, num_examples_);
+    State state = gathered(ActiveRows(std::move(rows), size, from.rows.size()), operands, operands);
+    state.rows = ActiveRows(std::move(numbers), size, num_examples_);
     return state;
   }
 

@@ -13,7 +13,7 @@
 #include <ctime>
 #include <numeric>
 
-#include "base/awake.h"
+#include "base/spinning.h"
 #include "nest.h"
 #include "primitives.h"
 #include "segments.h"
@@ -214,7 +214,7 @@ class LoopKernel final : public Kernel {
                                     : pack(inputs[i], static_cast<char*>(scratch) + packed_at_[i]);
     for (std::size_t o = 0; o < outputs.size(); ++o) memory[inputs.size() + o] = outputs[o].data;
     Function* const function = code_->code_for(outputs).as<Function>();
-    parallel_for(units_, grain_while_awake(grain_), [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(units_, grain_while_spinning(grain_), [&](std::int64_t begin, std::int64_t end) {
       function(memory, begin * unit_, std::min(end * unit_, length_));
     });
   }

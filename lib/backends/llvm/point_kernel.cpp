@@ -6,7 +6,7 @@
 #include <deque>
 #include <numeric>
 
-#include "base/awake.h"
+#include "base/spinning.h"
 #include "kernel.h"
 #include "picks.h"
 #include "point_writer.h"
@@ -150,7 +150,7 @@ class PointKernel final : public Kernel {
                                               : scratch + nest.numbers_at[r]);
     auto* const function = nest.code->code_for(stored).as<Function>();
     parallel_for(
-        nest.units.count, grain_while_awake(nest.grain),
+        nest.units.count, grain_while_spinning(nest.grain),
         [&](std::int64_t begin, std::int64_t end) { function(memory.data(), begin, end); });
     for (std::size_t r = 0; r < nest.reduced.size(); ++r)
       if (nest.numbers_at[r] >= 0)

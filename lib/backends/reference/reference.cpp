@@ -80,6 +80,7 @@ class EvalKernel final : public Kernel {
 class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
+  bool runs_pointwise_loops() const override { return true; }
 
   Support supports(const Equation& equation, std::span<const Aval>,
                    std::span<const Aval>) const override {

@@ -417,7 +417,8 @@ Arrays CodeMotion::run_loop(std::span<const Array> operands) {
                                                         : *arrays_[std::size_t(var)]);
   scan.body = program_of(part, binders, targets);
   if (scan.body->outputs.empty() && !scan.body->effectful) return {};
-  Arrays results = bind(scan_p, inputs, scan.to_params().with("settled", true));
+  scan.settled = true;
+  Arrays results = bind(scan_p, inputs, scan.to_params());
   for (std::size_t i = 0; i < emitted_.size(); ++i)
     arrays_[std::size_t(emitted_[i])] = results[places[i]];
   return results;

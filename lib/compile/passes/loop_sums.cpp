@@ -108,7 +108,8 @@ Jaxpr sum_behind_loop(const Params& params, std::span<const Aval> operands,
   const Sums sums(scan, body);
   if (sums.found.empty()) return {};
   scan.body = sums.rewritten();
-  const Params rewritten = scan.to_params().with("settled", true);
+  scan.settled = true;
+  const Params rewritten = scan.to_params();
   return make_closed_jaxpr(
       [&](std::span<const Array> inputs) {
         Arrays starts(inputs.begin(), inputs.end());

@@ -128,9 +128,7 @@ class Rematerialization {
         if (const auto found = computed_.find(atom.var().id); found != computed_.end())
           of_later[i] = of_earlier.read(Var{found->second});
     scan.body = inner.close(splice(inner, body, std::move(of_later)));
-    Params params = scan.to_params();
-    if (later_.params.has("settled")) params = params.with("settled", true);
-    return builder.add(scan_p, std::move(inputs), std::move(params), later_.source);
+    return builder.add(scan_p, std::move(inputs), scan.to_params(), later_.source);
   }
 
  private:
@@ -182,8 +180,7 @@ std::vector<int> only_scan_of(const Jaxpr& program) {
   return found;
 }
 
-using Found =
-    std::unordered_map<int, Rematerialization>;  // by later scan; one earlier scan each
+using Found = std::unordered_map<int, Rematerialization>;  // by later scan; one earlier scan each
 
 Jaxpr rebuilt(const Jaxpr& program, const Found& found) {
   Builder builder;

@@ -1,4 +1,4 @@
-// The first pass of compilation: the same program with fewer and simpler equations. See
+// Simplification: the same program with fewer and simpler equations. See
 // simplify.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

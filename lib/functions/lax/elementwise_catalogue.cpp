@@ -1,4 +1,4 @@
-// The catalogue of plait.lax's elementwise functions; lax_catalogue.cpp has the others.
+// The catalogue of plait.lax's elementwise functions; catalogue.cpp has the others.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/functions/lax.h>
 

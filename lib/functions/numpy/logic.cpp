@@ -48,9 +48,9 @@ Array compared_above(const char* direction, std::string_view name, const Array& 
 Array compared(const char* direction, std::string_view name, const Operand& x1, const Operand& x2) {
   static const auto& turned = *new const std::map<std::string_view, std::string_view>{
       {"eq", "eq"}, {"ne", "ne"}, {"lt", "gt"}, {"le", "ge"}, {"gt", "lt"}, {"ge", "le"}};
-  if (is_integer(x1.dtype()) && !x1.aval().weak && !fits(x2, x1.dtype()))
+  if (is_integer(x1.dtype()) && !x1.aval().weak && !is_representable(x2, x1.dtype()))
     return beyond(direction, x1, x2);
-  if (is_integer(x2.dtype()) && !x2.aval().weak && !fits(x1, x2.dtype()))
+  if (is_integer(x2.dtype()) && !x2.aval().weak && !is_representable(x1, x2.dtype()))
     return beyond(turned.at(direction), x2, x1);
   if (may_lie_below(x1, x2)) return compared_above(direction, name, x1, x2);
   if (may_lie_below(x2, x1)) return compared_above(turned.at(direction).data(), name, x2, x1);

@@ -76,7 +76,8 @@ static const auto narrow_def =
         .rule<Fold>([](std::span<const Literal> inputs, const Params& params) {
           const Literal& x = inputs[0];
           const Literal there = cast(x, params.get<DType>("dtype"), params.flag("weak"));
-          if (!plait::fits(Array::literal({x.dtype, true, x.integer, 0, 0}), there.dtype))
+          if (!plait::is_representable(Array::literal({x.dtype, true, x.integer, 0, 0}),
+                                       there.dtype))
             return std::optional<std::vector<Literal>>();  // an error at run time
           return std::optional(std::vector<Literal>{there});
         })
@@ -127,7 +128,7 @@ DType default_dtype(const Array& x) {
 
 DType index_dtype(const Array& indices) {
   if (!indices.aval().weak) return indices.dtype();
-  const bool is_small = indices.as_literal() && plait::fits(indices, default_int);
+  const bool is_small = indices.as_literal() && plait::is_representable(indices, default_int);
   return is_small ? default_int : indices.dtype();
 }
 

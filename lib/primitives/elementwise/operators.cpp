@@ -6,7 +6,7 @@
 
 namespace plait {
 
-bool fits(const Array& number, DType dtype) {
+bool is_representable(const Array& number, DType dtype) {
   if (!is_integer(dtype) || !number.aval().weak || !is_integer(number.dtype())) return true;
   const std::optional<Literal> literal = number.as_literal();
   if (!literal) return true;
@@ -19,7 +19,7 @@ bool fits(const Array& number, DType dtype) {
 }
 
 void require_fits(const Array& number, DType dtype, std::string_view function) {
-  if (plait::fits(number, dtype)) return;
+  if (plait::is_representable(number, dtype)) return;
   const std::string text = number.as_literal()->to_string();
   throw_unfit(function, text.substr(0, text.find(':')), dtype);
 }

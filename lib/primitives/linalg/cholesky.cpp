@@ -25,17 +25,17 @@ bool is_small(std::int64_t n, std::int64_t m) {
 
 template <class T>
 void cholesky_kernel(std::span<const View> inputs, const View& out) {
-  const Stack stack(inputs[0]);
+  const MatrixBatch batch(inputs[0]);
   if constexpr (std::is_floating_point_v<T>)
-    if (is_small(stack.rows(), stack.rows()) && inputs.size() == 1)
+    if (is_small(batch.rows(), batch.rows()) && inputs.size() == 1)
       return small_cholesky<T>(inputs[0], out);
   const RealSizes sizes(inputs, 1);
-  const double n3 = std::pow(double(stack.rows()), 3);
-  for_matrices(stack.count(), n3 / 3, [&](std::int64_t begin, std::int64_t end) {
+  const double n3 = std::pow(double(batch.rows()), 3);
+  for_matrices(batch.count(), n3 / 3, [&](std::int64_t begin, std::int64_t end) {
     Matrix<T> l;
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t n = sizes.at(0, i, stack.rows());
-      stack.load<T>(i, n, n, l);
+      const std::int64_t n = sizes.at(0, i, batch.rows());
+      batch.load<T>(i, n, n, l);
       if (n > 0) {
         const Eigen::LLT<Eigen::Ref<Matrix<T>>> llt(l);
         if (llt.info() != Eigen::Success || !l.diagonal().allFinite())
@@ -74,29 +74,29 @@ struct Triangular {
 // that there is one solver for each dtype.
 template <class T>
 void solve_kernel(std::span<const View> inputs, const View& out, const Triangular& kind) {
-  const Stack a_stack(inputs[0]), b_stack(inputs[1]);
+  const MatrixBatch a_batch(inputs[0]), b_batch(inputs[1]);
   const RealSizes sizes(inputs, 2);
-  const double n = double(a_stack.rows());
-  const double m = double(kind.left ? b_stack.columns() : b_stack.rows());
+  const double n = double(a_batch.rows());
+  const double m = double(kind.left ? b_batch.columns() : b_batch.rows());
   const bool turned = kind.transpose == kind.left;  // op(a), or for X op(a) its transpose
   const bool reversed = kind.lower == turned;       // the triangle to be solved is the upper one
   if constexpr (std::is_floating_point_v<T>)
-    if (is_small(a_stack.rows(), std::int64_t(m)) && inputs.size() == 2)
+    if (is_small(a_batch.rows(), std::int64_t(m)) && inputs.size() == 2)
       return small_triangular_solve<T>(inputs[0], inputs[1], out,
                                        {kind.left, turned, reversed, kind.unit});
-  for_matrices(a_stack.count(), n * n * m, [&](std::int64_t begin, std::int64_t end) {
+  for_matrices(a_batch.count(), n * n * m, [&](std::int64_t begin, std::int64_t end) {
     Matrix<T> a, b, l, x;
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t size = sizes.at(0, i, a_stack.rows());
-      a_stack.load<T>(i, size, size, a);
+      const std::int64_t size = sizes.at(0, i, a_batch.rows());
+      a_batch.load<T>(i, size, size, a);
       l = turned ? Matrix<T>(a.transpose()) : a;
       if (kind.conjugate) l = l.conjugate().eval();
       if (reversed) l = l.reverse().eval();
       if (kind.unit) l.diagonal().setOnes();
       if (kind.left)
-        b_stack.load<T>(i, size, b_stack.columns(), x);
+        b_batch.load<T>(i, size, b_batch.columns(), x);
       else {
-        b_stack.load<T>(i, b_stack.rows(), size, b);
+        b_batch.load<T>(i, b_batch.rows(), size, b);
         x = b.transpose();
       }
       if (reversed) x = x.colwise().reverse().eval();

@@ -29,15 +29,15 @@ template <class T>
 void eigh_kernel(std::span<const View> inputs, std::span<const View> outputs, EighParams kind) {
   using W = Wide<T>;
   using Real = typename Eigen::NumTraits<T>::Real;
-  const Stack stack(inputs[0]);
+  const MatrixBatch batch(inputs[0]);
   const RealSizes sizes(inputs, 1);
-  const double n3 = std::pow(double(stack.rows()), 3);
-  for_matrices(stack.count(), 9 * n3, [&](std::int64_t begin, std::int64_t end) {
+  const double n3 = std::pow(double(batch.rows()), 3);
+  for_matrices(batch.count(), 9 * n3, [&](std::int64_t begin, std::int64_t end) {
     Matrix<W> x, vectors;
     Eigen::VectorXd values;
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t n = sizes.at(0, i, stack.rows());
-      stack.load<T>(i, n, n, x);
+      const std::int64_t n = sizes.at(0, i, batch.rows());
+      batch.load<T>(i, n, n, x);
       if (!kind.lower) x = x.adjoint().eval();
       x.template triangularView<Eigen::StrictlyUpper>().setZero();
       eigen_of_hermitian(x, kind.vectors, values, vectors);

@@ -45,20 +45,20 @@ int factor(Matrix<T>& x, Pivots& pivots) {
 
 template <class T>
 void lu_kernel(std::span<const View> inputs, std::span<const View> outputs) {
-  const Stack stack(inputs[0]);
+  const MatrixBatch batch(inputs[0]);
   const RealSizes sizes(inputs, 1);
-  const double rows = double(stack.rows()), columns = double(stack.columns());
+  const double rows = double(batch.rows()), columns = double(batch.columns());
   const double flops = rows * columns * std::min(rows, columns);
   if constexpr (std::is_floating_point_v<T>)
     if (inputs.size() == 1 && flops > 0 && std::max(rows, columns) <= small::largest_lu)
       return small_lu<T>(inputs[0], outputs[0], outputs[1], outputs[2]);
-  for_matrices(stack.count(), flops, [&](std::int64_t begin, std::int64_t end) {
+  for_matrices(batch.count(), flops, [&](std::int64_t begin, std::int64_t end) {
     Matrix<T> x;
     Pivots pivots;
     Eigen::Matrix<std::int32_t, Eigen::Dynamic, 1> order;
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t m = sizes.at(0, i, stack.rows()), n = sizes.at(1, i, stack.columns());
-      stack.load<T>(i, m, n, x);
+      const std::int64_t m = sizes.at(0, i, batch.rows()), n = sizes.at(1, i, batch.columns());
+      batch.load<T>(i, m, n, x);
       factor(x, pivots);
       order.resize(m);
       std::iota(order.data(), order.data() + m, 0);
@@ -73,15 +73,15 @@ void lu_kernel(std::span<const View> inputs, std::span<const View> outputs) {
 
 template <class T>
 void det_kernel(std::span<const View> inputs, const View& out) {
-  const Stack stack(inputs[0]);
+  const MatrixBatch batch(inputs[0]);
   const RealSizes sizes(inputs, 1);
-  const double flops = std::pow(double(stack.rows()), 3);
-  for_matrices(stack.count(), flops, [&](std::int64_t begin, std::int64_t end) {
+  const double flops = std::pow(double(batch.rows()), 3);
+  for_matrices(batch.count(), flops, [&](std::int64_t begin, std::int64_t end) {
     Matrix<T> x;
     Pivots pivots;
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t n = sizes.at(0, i, stack.rows());
-      stack.load<T>(i, n, n, x);
+      const std::int64_t n = sizes.at(0, i, batch.rows());
+      batch.load<T>(i, n, n, x);
       T product = factor(x, pivots) % 2 ? T(-1) : T(1);
       for (std::int64_t k = 0; k < n; ++k) product *= x(k, k);
       out.as<T>()[i] = product;

@@ -11,7 +11,7 @@ namespace plait::matrices {
 
 // --- Kernels -------------------------------------------------------------------------------------
 
-Stack::Stack(const View& view)
+MatrixBatch::MatrixBatch(const View& view)
     : view_(view),
       count_(1),
       rows_(view.shape[view.rank() - 2]),
@@ -21,7 +21,7 @@ Stack::Stack(const View& view)
   for (int i = 0; i < view.rank() - 2; ++i) count_ *= view.shape[i];
 }
 
-std::int64_t Stack::offset(std::int64_t index) const {
+std::int64_t MatrixBatch::offset(std::int64_t index) const {
   std::int64_t offset = 0;
   for (int i = view_.rank() - 2; i-- > 0; index /= view_.shape[i])
     offset += index % view_.shape[i] * view_.strides[i];

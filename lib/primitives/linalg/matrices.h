@@ -48,9 +48,9 @@ using Wide = std::conditional_t<std::is_same_v<T, float>, double,
                                 std::conditional_t<std::is_same_v<T, complex64>, complex128, T>>;
 
 // A view as a stack of matrices.
-class Stack {
+class MatrixBatch {
  public:
-  explicit Stack(const View& view);
+  explicit MatrixBatch(const View& view);
   std::int64_t count() const { return count_; }
   std::int64_t rows() const { return rows_; }
   std::int64_t columns() const { return columns_; }

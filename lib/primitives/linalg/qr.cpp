@@ -19,16 +19,16 @@ using namespace matrices;  // NOLINT
 template <class T>
 void qr_kernel(std::span<const View> inputs, std::span<const View> outputs, bool full) {
   using W = Wide<T>;
-  const Stack stack(inputs[0]);
+  const MatrixBatch batch(inputs[0]);
   const RealSizes sizes(inputs, 1);
-  const double rows = double(stack.rows()), columns = double(stack.columns());
+  const double rows = double(batch.rows()), columns = double(batch.columns());
   const double flops = 4 * rows * columns * std::min(rows, columns);
-  for_matrices(stack.count(), flops, [&](std::int64_t begin, std::int64_t end) {
+  for_matrices(batch.count(), flops, [&](std::int64_t begin, std::int64_t end) {
     Matrix<W> x, q;
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t m = sizes.at(0, i, stack.rows()), n = sizes.at(1, i, stack.columns());
+      const std::int64_t m = sizes.at(0, i, batch.rows()), n = sizes.at(1, i, batch.columns());
       const std::int64_t k = full ? m : std::min(m, n);
-      stack.load<T>(i, m, n, x);
+      batch.load<T>(i, m, n, x);
       q.setIdentity(m, k);
       if (m > 0 && n > 0) {
         Eigen::HouseholderQR<Eigen::Ref<Matrix<W>>> qr(x);

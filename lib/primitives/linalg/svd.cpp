@@ -16,20 +16,20 @@ namespace {
 using namespace matrices;  // NOLINT
 using Values = Sample::Input::Values;
 
-double work_of(const Stack& stack) {
-  const double rows = double(stack.rows()), columns = double(stack.columns());
+double work_of(const MatrixBatch& batch) {
+  const double rows = double(batch.rows()), columns = double(batch.columns());
   return 20 * rows * columns * std::min(rows, columns);
 }
 
 template <class T>
 void svd_kernel(std::span<const View> inputs, std::span<const View> outputs, Vectors vectors) {
-  const Stack stack(inputs[0]);
+  const MatrixBatch batch(inputs[0]);
   const RealSizes sizes(inputs, 1);
-  for_matrices(stack.count(), work_of(stack), [&](std::int64_t begin, std::int64_t end) {
+  for_matrices(batch.count(), work_of(batch), [&](std::int64_t begin, std::int64_t end) {
     Matrix<Wide<T>> x;
     Decomposed<Wide<T>> result;
     for (std::int64_t i = begin; i < end; ++i) {
-      stack.load<T>(i, sizes.at(0, i, stack.rows()), sizes.at(1, i, stack.columns()), x);
+      batch.load<T>(i, sizes.at(0, i, batch.rows()), sizes.at(1, i, batch.columns()), x);
       decompose(x, vectors, result);
       store_vector<typename Eigen::NumTraits<T>::Real>(result.s, outputs[0], i);
       if (vectors == Vectors::none) continue;
@@ -42,14 +42,14 @@ void svd_kernel(std::span<const View> inputs, std::span<const View> outputs, Vec
 template <class T>
 void pinv_kernel(std::span<const View> inputs, const View& out, double rtol) {
   using Real = typename Eigen::NumTraits<T>::Real;
-  const Stack stack(inputs[0]);
+  const MatrixBatch batch(inputs[0]);
   const RealSizes sizes(inputs, 1);
-  for_matrices(stack.count(), work_of(stack), [&](std::int64_t begin, std::int64_t end) {
+  for_matrices(batch.count(), work_of(batch), [&](std::int64_t begin, std::int64_t end) {
     Matrix<Wide<T>> x;
     Decomposed<Wide<T>> result;
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t m = sizes.at(0, i, stack.rows()), n = sizes.at(1, i, stack.columns());
-      stack.load<T>(i, m, n, x);
+      const std::int64_t m = sizes.at(0, i, batch.rows()), n = sizes.at(1, i, batch.columns());
+      batch.load<T>(i, m, n, x);
       decompose(x, Vectors::thin, result);
       const double relative =
           rtol >= 0 ? rtol : 10 * double(std::max(m, n)) * std::numeric_limits<Real>::epsilon();

@@ -4,8 +4,8 @@
 #include <plait/base/pool.h>
 #include <plait/base/threefry.h>
 #include <plait/primitives/families.h>
-#include <plait/primitives/order.h>
 #include <plait/primitives/primitives.h>
+#include <plait/primitives/random.h>
 #include <plait/rules/autocast.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <plait/primitives/families.h>
-#include <plait/primitives/order.h>
 #include <plait/primitives/primitives.h>
+#include <plait/primitives/sorting.h>
 
 #include <vector>
 

@@ -9,9 +9,9 @@
 #include "array/views.h"
 #include "jit.h"
 
+#include <plait/trace/accepts.h>
 #include <plait/trace/concrete.h>
 #include <plait/trace/donated.h>
-#include <plait/trace/fits.h>
 #include <plait/trace/wait.h>
 #include <plait/transforms/tape_nodes.h>
 #include <plait/transforms/transforms.h>
@@ -29,7 +29,7 @@ bool may_borrow() { return !Trace::current() && !conversions; }
 bool match_leaf(const LeafKey& key, PyObject* leaf, bool donates, JitInputs& inputs) {
   if (is_array(leaf)) {
     const Array& array = array_of(leaf);
-    if (!key.aval || !fits(*key.aval, array.aval())) return false;
+    if (!key.aval || !accepts(*key.aval, array.aval())) return false;
     inputs.arrays.push_back(array);
     if (donates) inputs.owners.push_back(key.is_donated ? borrowed(leaf) : py::object());
     return true;
@@ -45,7 +45,7 @@ bool match_leaf(const LeafKey& key, PyObject* leaf, bool donates, JitInputs& inp
   std::optional<Array> array;
   if (is_numpy_array(leaf) && may_borrow()) array = inputs.borrowed.read(leaf);
   if (!array) array = to_array(leaf, {"jit"});
-  if (!fits(*key.aval, array->aval())) return false;
+  if (!accepts(*key.aval, array->aval())) return false;
   inputs.arrays.push_back(std::move(*array));
   if (donates) inputs.owners.emplace_back();
   return true;
@@ -238,11 +238,11 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
 }
 
 std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitInputs& inputs) {
-  auto fits = [&](const JitEntry& entry) {
+  auto matches = [&](const JitEntry& entry) {
     return match_arguments(entry, call, inputs) &&
            entry.captures.match(inputs.arrays, may_borrow() ? &inputs.borrowed : nullptr);
   };
-  if (const auto entry = state.traces.find(fits)) {
+  if (const auto entry = state.traces.find(matches)) {
     ++state.hits;
     ++entry->hits;
     return entry;
@@ -254,7 +254,7 @@ std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitIn
   JitInputs own;
   if (!match_arguments(*made, call, own))
     throw InternalError("jit: the entry just made does not fit its call");
-  const std::shared_ptr<JitEntry> entry = keeps ? state.traces.add(made, fits) : made;
+  const std::shared_ptr<JitEntry> entry = keeps ? state.traces.add(made, matches) : made;
   if (entry == made) {
     take_captured(*made, own.arrays);
     inputs = std::move(own);

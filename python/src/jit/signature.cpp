@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jit.h"
 
-#include <plait/trace/fits.h>
+#include <plait/trace/accepts.h>
 #include <plait/trace/sizes.h>
 
 #include <algorithm>
@@ -364,7 +364,7 @@ std::string explain_miss(const JitState& state, const JitCall& call) {
         continue;
       }
       const Aval now = to_array(leaves[k].ptr()).aval();
-      if (!fits(*before.aval, now))
+      if (!accepts(*before.aval, now))
         return place + " is " + now.to_string() + " where the last call had " +
                before.aval->to_string();
     }

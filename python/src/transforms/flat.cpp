@@ -125,7 +125,7 @@ py::tuple flat_value_and_grad(py::object function, py::object primals, const std
   const ArgumentNames names(to_names(place));
   const Arrays arrays = to_arrays(primals);
   const flat::ValueAndGrad result =
-      flat::value_and_grad(to_function(function, name), arrays, wrt, {.holomorphic = holomorphic});
+      flat::value_and_grad(to_function(function, name), arrays, wrt, {holomorphic, transform});
   return py::make_tuple(from_arrays(result.outputs), from_arrays(result.gradients));
 }
 

@@ -8,6 +8,6 @@ namespace plait {
 
 // Whether an input of type formal accepts a value of this type: they are the same except for named
 // sizes, which accept any. Whether sizes agree with each other is for solve_sizes to check.
-bool fits(const Aval& formal, const Aval& actual);
+bool accepts(const Aval& formal, const Aval& actual);
 
 }  // namespace plait

@@ -1,6 +1,6 @@
-// Sizes in the text of errors. See spoken.h.
+// Sizes in the text of errors. See size_multiples.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/base/spoken.h>
+#include <plait/base/size_multiples.h>
 
 #include <charconv>
 #include <vector>
@@ -8,7 +8,7 @@
 namespace plait {
 namespace {
 
-thread_local std::vector<SpokenSize> spoken_sizes;
+thread_local std::vector<SizeMultiple> size_multiples;
 
 bool is_in_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -31,7 +31,7 @@ std::size_t start_of_product(const std::string& text, std::size_t name) {
 }
 
 // coefficient * part in terms of the whole size.
-std::string in_wholes(std::int64_t coefficient, const SpokenSize& size, bool follows_product) {
+std::string in_wholes(std::int64_t coefficient, const SizeMultiple& size, bool follows_product) {
   const auto [part, whole, factor] = size;
   if (coefficient % factor == 0)
     return coefficient == factor ? whole : std::to_string(coefficient / factor) + "*" + whole;
@@ -41,7 +41,7 @@ std::string in_wholes(std::int64_t coefficient, const SpokenSize& size, bool fol
   return follows_product ? "(" + text + ")" : text;
 }
 
-void speak_of(const SpokenSize& size, std::string& text) {
+void speak_of(const SizeMultiple& size, std::string& text) {
   for (std::size_t at = 0; (at = text.find(size.part, at)) != std::string::npos;) {
     if (!is_name_at(text, at, size.part)) {
       at += size.part.size();
@@ -61,13 +61,14 @@ void speak_of(const SpokenSize& size, std::string& text) {
 
 }  // namespace
 
-SpokenSizes::SpokenSizes(std::span<const SpokenSize> sizes) : previous_(spoken_sizes.size()) {
-  spoken_sizes.insert(spoken_sizes.end(), sizes.begin(), sizes.end());
+SizesInErrors::SizesInErrors(std::span<const SizeMultiple> sizes)
+    : previous_(size_multiples.size()) {
+  size_multiples.insert(size_multiples.end(), sizes.begin(), sizes.end());
 }
-SpokenSizes::~SpokenSizes() { spoken_sizes.resize(previous_); }
+SizesInErrors::~SizesInErrors() { size_multiples.resize(previous_); }
 
-std::string spoken(std::string text) {
-  for (const SpokenSize& size : spoken_sizes) speak_of(size, text);
+std::string with_whole_sizes(std::string text) {
+  for (const SizeMultiple& size : size_multiples) speak_of(size, text);
   return text;
 }
 

@@ -10,23 +10,23 @@
 
 namespace plait {
 
-struct SpokenSize {
+struct SizeMultiple {
   std::string part, whole;  // t_8 and t
   std::int64_t factor;      // 8
 };
 
 // In its scope, errors made on this thread write these sizes so, in addition to outer scopes.
-class SpokenSizes {
+class SizesInErrors {
  public:
-  explicit SpokenSizes(std::span<const SpokenSize> sizes);
-  ~SpokenSizes();
-  SpokenSizes(const SpokenSizes&) = delete;
+  explicit SizesInErrors(std::span<const SizeMultiple> sizes);
+  ~SizesInErrors();
+  SizesInErrors(const SizesInErrors&) = delete;
 
  private:
   std::size_t previous_;
 };
 
 // The text as errors write it here: "8*t_8" becomes t, "t_8" becomes t//8.
-std::string spoken(std::string text);
+std::string with_whole_sizes(std::string text);
 
 }  // namespace plait
