@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = (
     "functions/numpy functions/numpy_shape functions/numpy_linalg functions/lax functions/nn "
     "functions/random functions/optim functions/scipy functions/scipy_linalg "
-    "primitives/primitives primitives/indexing primitives/order primitives/linalg".split()
+    "primitives/primitives primitives/indexing primitives/sorting primitives/windows primitives/random primitives/linalg".split()
 )
 MODULES = (
     "numpy numpy.linalg lax lax.linalg nn nn.initializers random optim scipy.linalg scipy.special "
