@@ -24,7 +24,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("PLAIT_BUILD_DIR", ROOT / "build"))
 LAYERS = ["base", "ir", "trace", "rules", "primitives", "transforms", "control", "functions"]
-LAYERS += ["rewriting", "run", "compile", "backends", "inspect", "program", "tool"]
+LAYERS += ["rewriting", "run", "codegen", "compile", "backends", "inspect", "program", "tool"]
 VENDOR = re.compile(r"oneapi/|dnnl|mkl|llvm|cuda|cudnn|cublas|nvrtc|nccl|mpi\.h")
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # A line of nm: the object, the symbol, what it is there. Lower case is local or undefined.

@@ -1,13 +1,10 @@
 // See applied.h.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
-#include <plait/rules/autocast.h>
 #include <plait/rules/diverge.h>
 #include <plait/rules/interpret.h>
-#include <plait/rules/motion.h>
-#include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
-#include <plait/rules/spelling.h>
 #include <plait/rules/steps.h>
 #include <plait/transforms/applied.h>
 
@@ -53,7 +50,7 @@ std::vector<Body> bodies(const Params& params) {
 Family applies_body(Inline::Rule inlining) {
   return {"applies_body", [=](Definition& definition) {
             const Primitive& primitive = definition.primitive();
-            definition
+            definition.family(holds_programs())
                 .rule<Abstract>([&primitive](std::span<const Aval> inputs, const Params& params) {
                   return outputs_of_body(primitive, inputs, params);
                 })
@@ -73,12 +70,7 @@ Family applies_body(Inline::Rule inlining) {
                        const SizeValues& sizes) { return mask_body(inputs, params, sizes); })
                 .rule<Decompose>([](std::span<const Array> inputs, const Params& params) {
                   return eval_jaxpr(open_body(params), inputs);
-                })
-                .rule<Autocast>(Autocast::full)
-                .rule<PictureGroup>(PictureGroup::control)
-                .refuse<Spelling>(spelling::holds_programs)
-                .refuse<Speculate>("what it holds may raise")
-                .refuse<Motion>("what it holds may raise");
+                });
           }};
 }
 

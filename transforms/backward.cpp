@@ -381,17 +381,7 @@ Array checked_cotangent(const Array& y, const std::optional<Array>& cotangent) {
   if (!cotangent->is_concrete())
     throw TracerError("backward: the cotangent is traced, and the tape is for values",
                       "use vjp inside transforms");
-  if (!(cotangent->shape() == aval.shape))
-    throw ShapeError("backward: the cotangent has shape (" + cotangent->shape().to_string() +
-                         ") for a value of shape (" + aval.shape.to_string() + ")",
-                     "give a cotangent of the value's shape");
-  if (cotangent->dtype() == aval.dtype) return *cotangent;
-  if (!cotangent->aval().weak && is_inexact(cotangent->dtype()))
-    throw DtypeError("backward: the cotangent has dtype " +
-                         std::string(name_of(cotangent->dtype())) + " for a value of dtype " +
-                         std::string(name_of(aval.dtype)),
-                     "convert the cotangent with astype");
-  return lax::convert_element_type(*cotangent, aval.dtype);
+  return flat::fitting(aval, *cotangent, "cotangent", "backward: the cotangent");
 }
 
 void check_place(const Array& y) {

@@ -9,6 +9,7 @@
 // Every eager call looks into the store. So its key is what a call has at hand, the avals, and it
 // returns parameters that are ready to bind.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/hash.h>
 #include <plait/primitives/primitives.h>
 #include <plait/transforms/applied.h>
 #include <plait/transforms/composites.h>
@@ -43,10 +44,6 @@ struct Store {
 Store& store() {
   static Store* instance = new Store;
   return *instance;
-}
-
-std::size_t mix(std::size_t hash, std::size_t value) {
-  return (hash ^ value) * 0x9e3779b97f4a7c15u;
 }
 
 // A composite with its own rule applies one custom_derivative: linearize goes into the composite
@@ -174,8 +171,8 @@ const Composite* find_composite(std::string_view symbol) {
 
 Params composite_params(const Composite& composite, std::span<const Aval> inputs,
                         const Params& attributes) {
-  std::size_t hash = mix(attributes.hash(), std::hash<const void*>{}(&composite));
-  for (const Aval& aval : inputs) hash = mix(hash, aval.hash());
+  std::size_t hash = hash_combine(attributes.hash(), std::hash<const void*>{}(&composite));
+  for (const Aval& aval : inputs) hash = hash_combine(hash, aval.hash());
   {
     std::lock_guard lock(store().mutex);
     auto [entry, end] = store().equations.equal_range(hash);

@@ -6,13 +6,11 @@
 //   name            of the function
 //   sizes           values of the program's named sizes, in order
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
-#include <plait/rules/autocast.h>
 #include <plait/rules/interpret.h>
-#include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
-#include <plait/rules/spelling.h>
 #include <plait/transforms/applied.h>
 #include <plait/transforms/custom_rules.h>
 
@@ -74,6 +72,7 @@ const auto custom_linear_def =
         "The linearization of a function with a custom backward rule: operands are residuals and "
         "tangents; "
         "its transpose is the user's rule, and everything else follows from transposing that rule.")
+        .family(holds_programs())
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           if (const OnlineBackward* online = online_backward(params)) {
             std::vector<Aval> avals;
@@ -89,11 +88,7 @@ const auto custom_linear_def =
           return std::vector<Aval>(bwd->avals.begin() + params.integer("num_residuals"),
                                    bwd->avals.begin() + bwd->num_binders);
         })
-        .rule<Autocast>(Autocast::full)
-        .refuse<Spelling>(spelling::holds_programs)
         .rule<PictureGroup>(PictureGroup::other)
-        .refuse<Speculate>("what it holds may raise")
-        .refuse<Motion>("what it holds may raise")
         .rule<Decompose>([](std::span<const Array> inputs, const Params& params) {
           return eval_jaxpr(
               forward_of(backward_program(params, inputs), params.integer("num_residuals")),

@@ -116,6 +116,21 @@ std::shared_ptr<const JvpJaxpr> jvp_jaxpr(const Jaxpr& jaxpr, const Flags& nonze
   });
 }
 
+Array flat::fitting(const Aval& value, const Array& given, std::string_view what,
+                    const std::string& which) {
+  const Aval& aval = given.aval();
+  if (!(aval.shape == value.shape))
+    throw ShapeError(which + " has shape (" + aval.shape.to_string() + ") for a value of shape (" +
+                         value.shape.to_string() + ")",
+                     "give a " + std::string(what) + " of the value's shape");
+  if (aval.dtype == value.dtype) return given;
+  if (!aval.weak && is_inexact(aval.dtype))
+    throw DtypeError(which + " has dtype " + std::string(name_of(aval.dtype)) +
+                         " for a value of dtype " + std::string(name_of(value.dtype)),
+                     "convert the " + std::string(what) + " with astype");
+  return lax::convert_element_type(given, value.dtype);
+}
+
 Tangents flat::fitting(std::string_view transform, std::string_view what,
                        std::span<const Array> values, const TreeDef& structure,
                        std::span<const Array> given, const TreeDef& given_structure) {
@@ -132,22 +147,9 @@ Tangents flat::fitting(std::string_view transform, std::string_view what,
       result.emplace_back(tangent_aval(wanted));
       continue;
     }
-    const Aval& aval = given[i].aval();
-    const std::string which =
-        std::string(transform) + ": the " + of + " of value" + structure.path(int(i)) + " has ";
-    if (!(aval.shape == wanted.shape))
-      throw ShapeError(which + "shape (" + aval.shape.to_string() + ") for a value of shape (" +
-                           wanted.shape.to_string() + ")",
-                       "give a " + of + " of the value's shape");
-    if (aval.dtype == wanted.dtype) {
-      result.emplace_back(given[i]);
-      continue;
-    }
-    if (!aval.weak && is_inexact(aval.dtype))
-      throw DtypeError(which + "dtype " + std::string(name_of(aval.dtype)) +
-                           " for a value of dtype " + std::string(name_of(wanted.dtype)),
-                       "convert the " + of + " with astype");
-    result.emplace_back(lax::convert_element_type(given[i], wanted.dtype));
+    result.emplace_back(
+        fitting(wanted, given[i], what,
+                std::string(transform) + ": the " + of + " of value" + structure.path(int(i))));
   }
   return result;
 }

@@ -8,16 +8,13 @@
 // `masked` equations again. A vmap becomes a lane of the equation, which decomposes to a vmap of
 // the padded program.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
 #include <plait/primitives/stacks.h>
-#include <plait/rules/autocast.h>
 #include <plait/rules/diverge.h>
 #include <plait/rules/guard.h>
-#include <plait/rules/motion.h>
-#include <plait/rules/picture_group.h>
 #include <plait/rules/prune.h>
 #include <plait/rules/speculate.h>
-#include <plait/rules/spelling.h>
 #include <plait/rules/steps.h>
 #include <plait/transforms/laned.h>
 
@@ -269,6 +266,7 @@ static const auto masked_def =
     define(masked_p,
            "Applies a function of named sizes to padded arrays and the sizes' values; the padding "
            "of results is zero.")
+        .family(holds_programs())
         .refuse<Prune>("its body is padded, and summed over examples, as a whole")
         .refuse<Diverge>("its examples differ in size, and all go one way")
         .rule<Steps>(visit_masked)
@@ -310,11 +308,6 @@ static const auto masked_def =
         .rule<Transpose>(transpose_masked)
         .rule<Batch>(batch_masked)
         .rule<Mask>(mask_masked)
-        .rule<Autocast>(Autocast::full)
-        .refuse<Spelling>(spelling::holds_programs)
-        .rule<PictureGroup>(PictureGroup::control)
-        .refuse<Speculate>("what it holds may raise")
-        .refuse<Motion>("what it holds may raise")
         .rule<Samples>([] {
           Builder builder;  // sin(x) summed over n, times y
           const Dim n = Dim::size("n");

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
 #include <plait/rules/interpret.h>
+#include <plait/trace/equation_cache.h>
 #include <plait/trace/suspended.h>
 #include <plait/transforms/tape_nodes.h>
 #include <plait/transforms/transforms.h>
@@ -81,10 +82,7 @@ void set_saved(TapeProgram& program) {
 std::shared_ptr<const TapeProgram> make_program(const Primitive& primitive,
                                                 std::span<const Array> inputs,
                                                 const Params& params) {
-  auto program = std::make_shared<TapeProgram>();
-  program->primitive = &primitive;
-  program->params = params;
-  for (const Array& input : inputs) program->inputs.push_back(input.aval());
+  auto program = std::make_shared<TapeProgram>(primitive, inputs, params);
   program->active = active_of(inputs);
   if (!Jvp::table().find(primitive) && Decompose::table().find(primitive)) {
     program->decomposition = decomposition(primitive, program->inputs, params);
@@ -115,33 +113,18 @@ std::shared_ptr<const TapeProgram> make_program(const Primitive& primitive,
   return program;
 }
 
-bool is_for(const TapeProgram& program, const Primitive& primitive, std::span<const Array> inputs,
-            const Params& params) {
-  if (!(*program.primitive == primitive) || program.inputs.size() != inputs.size()) return false;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (program.active[i] != is_active(inputs[i]) || !(inputs[i].aval() == program.inputs[i]))
-      return false;
-  return program.params == params;
-}
-
-// Host functions and programs are released by their owners, not by the cache of a thread.
-bool is_cacheable(const Params& params) { return !holds_bodies(params) && !holds_callable(params); }
-
 std::shared_ptr<const TapeProgram> find_program(const Primitive& primitive,
                                                 std::span<const Array> inputs,
                                                 const Params& params) {
-  constexpr std::size_t size = 256;
-  static thread_local std::array<std::shared_ptr<const TapeProgram>, size> cache;
-  std::size_t hash = std::size_t(primitive.index()) * 0x9e3779b97f4a7c15u + params.hash();
-  for (const Array& input : inputs) {
-    const Aval& aval = input.aval();
-    hash = hash * 31 + std::size_t(aval.dtype) * 4 + aval.weak * 2 + is_active(input);
-    for (Dim dim : aval.shape) hash = (hash ^ dim.hash()) * 0x9e3779b97f4a7c15u;
-  }
-  std::shared_ptr<const TapeProgram>& slot = cache[(hash >> 32 ^ hash) % size];
-  if (slot && is_for(*slot, primitive, inputs, params)) return slot;
+  static thread_local EquationCache<std::shared_ptr<const TapeProgram>> cache;
+  std::shared_ptr<const TapeProgram>& place = cache.place_of(primitive, inputs, params);
+  if (place && place->is(primitive, inputs, params) &&
+      std::equal(inputs.begin(), inputs.end(), place->active.begin(),
+                 [](const Array& input, bool active) { return is_active(input) == active; }))
+    return place;
   std::shared_ptr<const TapeProgram> made = make_program(primitive, inputs, params);
-  return is_cacheable(params) ? slot = std::move(made) : made;
+  // Programs are released by their owners, as host functions are.
+  return holds_bodies(params) || holds_callable(params) ? made : place = std::move(made);
 }
 
 // --- Recording -----------------------------------------------------------------------------------

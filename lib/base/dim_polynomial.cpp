@@ -3,6 +3,8 @@
 // Polynomials are plain values, so that bounds and parsing compute without leaving nodes behind.
 // Only to_dim and the making of atoms intern.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/hash.h>
+
 #include <pthread.h>
 
 #include <algorithm>
@@ -72,10 +74,7 @@ struct NodeHash {
   using is_transparent = void;
   std::size_t operator()(const DimNode& node) const {
     std::size_t hash = std::hash<std::string>{}(node.name) + static_cast<std::size_t>(node.kind);
-    const auto mix = [&](std::size_t value) {
-      hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
-      hash ^= hash >> 29;
-    };
+    const auto mix = [&](std::size_t value) { hash = hash_combine(hash, value); };
     for (const Dim operand : node.operands) mix(operand.hash());
     for (const DimTerm& term : node.terms) {
       mix(static_cast<std::size_t>(term.coefficient));

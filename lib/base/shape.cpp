@@ -1,6 +1,7 @@
 // Shapes of programs and of memory. See shape.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/error.h>
+#include <plait/base/hash.h>
 #include <plait/base/shape.h>
 
 namespace plait {
@@ -28,7 +29,7 @@ std::string Shape::to_string() const {
 
 std::size_t Shape::hash() const {
   std::size_t hash = size();
-  for (Dim dim : *this) hash = hash * 0x9e3779b97f4a7c15u + dim.hash();
+  for (Dim dim : *this) hash = hash_combine(hash, dim.hash());
   return hash;
 }
 

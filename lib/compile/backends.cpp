@@ -114,14 +114,28 @@ bool report_missing_backend(std::string name, std::string reason) {
   return true;
 }
 
-std::vector<const Backend*> backends_of(Device::Kind device) {
+namespace {
+template <class Takes>
+std::vector<const Backend*> backends_that(const Takes& takes) {
   load_modules_once();
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   std::vector<const Backend*> found;
   for (const Registry::Entry& entry : all.entries)
-    if (entry.backend->device() == device) found.push_back(entry.backend.get());
+    if (takes(entry)) found.push_back(entry.backend.get());
   return found;
+}
+}  // namespace
+
+std::vector<const Backend*> backends_of(Device::Kind device) {
+  return backends_that(
+      [&](const Registry::Entry& entry) { return entry.backend->device() == device; });
+}
+
+std::vector<const Backend*> backends_of(Device::Kind device, Preference preference) {
+  return backends_that([&](const Registry::Entry& entry) {
+    return entry.backend->device() == device && entry.preference == preference;
+  });
 }
 
 const Backend* find_backend(std::string_view name) {

@@ -56,7 +56,7 @@ std::shared_ptr<PlannedExecutable> compile_with(std::span<const Backend* const> 
                                                 const CompileOptions& options) {
   const tiers::FirstTier scope(next);
   compile_passes::Plan plan = compile_passes::make_plan(
-      plain, compile_passes::partition_program(plain, backends), options.donate, tiers::breathe);
+      plain, compile_passes::partition_program(plain, backends), options, tiers::breathe);
   plan.outputs = std::move(outputs);
   auto executable = make_executable(std::move(plan), options.device, plain);
   for (const MissingBackend& missing : missing_backends())

@@ -12,6 +12,7 @@
 #include <plait/rules/inline.h>
 #include <plait/rules/interpret.h>
 #include <plait/trace/concrete.h>
+#include <plait/trace/equation_cache.h>
 #include <plait/trace/run_into.h>
 
 #include "compile/executable_of.h"
@@ -29,24 +30,15 @@ const Buffer& buffer_of(const Array& array) {
 }
 
 // How an equation runs on inputs of these avals.
-struct Prepared {
-  const Primitive* primitive = nullptr;
-  Params params;
-  std::vector<Aval> inputs, outputs;
+struct Prepared : TypedEquation {
+  using TypedEquation::TypedEquation;
+  std::vector<Aval> outputs;
   std::vector<Sizes64> shapes;  // of the outputs
   bool is_identity = false;
   const Alias::Rule* alias = nullptr;
   Chunk chunk;                                   // its loop, if elementwise on the reference
   std::shared_ptr<const Kernel> kernel;          // otherwise
   std::shared_ptr<const Executable> executable;  // of a decomposition
-
-  bool is_for(const Primitive& other, std::span<const Array> arrays,
-              const Params& other_params) const {
-    if (!primitive || !(*primitive == other) || arrays.size() != inputs.size()) return false;
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (!(arrays[i].aval() == inputs[i])) return false;
-    return params == other_params;
-  }
 };
 
 Jaxpr single_equation(const Primitive& primitive, std::span<const Aval> inputs,
@@ -71,10 +63,7 @@ void require_numbers(const std::vector<Aval>& avals) {
 }
 
 Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
-  Prepared prepared;
-  prepared.primitive = &primitive;
-  prepared.params = params;
-  for (const Array& input : inputs) prepared.inputs.push_back(input.aval());
+  Prepared prepared(primitive, inputs, params);
   // First, so that identities are checked like everything else.
   prepared.outputs = infer(primitive, prepared.inputs, params);
   require_numbers(prepared.outputs);
@@ -221,30 +210,18 @@ Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
   return results;
 }
 
-struct PreparedCache {
-  static constexpr std::size_t size = 256;
-  std::unique_ptr<Prepared> slots[size];
-};
-
 Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
   // A call that a backend may claim is prepared like any other equation.
   const Inline::Rule* inlining = Inline::table().find(primitive);
   if (inlining && inlining->when != Inline::When::unclaimed)
     return run_executable(*executable_of(open_body(params)), inputs);
-  static thread_local PreparedCache cache;
-  std::size_t hash = std::size_t(primitive.index()) * 0x9e3779b97f4a7c15u + params.hash();
-  for (const Array& input : inputs) {
-    const Aval& aval = input.aval();
-    hash = hash * 31 + std::size_t(aval.dtype) * 2 + aval.weak;
-    for (Dim dim : aval.shape) hash = (hash ^ dim.hash()) * 0x9e3779b97f4a7c15u;
-  }
-  std::unique_ptr<Prepared>& slot = cache.slots[(hash >> 32 ^ hash) % PreparedCache::size];
-  if (slot && slot->is_for(primitive, inputs, params)) return run(*slot, inputs);
+  static thread_local EquationCache<std::unique_ptr<Prepared>> cache;
+  std::unique_ptr<Prepared>& place = cache.place_of(primitive, inputs, params);
+  if (place && place->is(primitive, inputs, params)) return run(*place, inputs);
   Prepared prepared = prepare(primitive, inputs, params);
-  // Host functions are released by their owner, not by the cache of a thread.
   if (holds_callable(params)) return run(prepared, inputs);
-  slot = std::make_unique<Prepared>(std::move(prepared));
-  return run(*slot, inputs);
+  place = std::make_unique<Prepared>(std::move(prepared));
+  return run(*place, inputs);
 }
 
 void evaluate_into(const Jaxpr& program, std::span<const Array> inputs,

@@ -16,9 +16,13 @@ namespace {
 
 class Planner {
  public:
-  Planner(const Jaxpr& program, Partition partition, const std::vector<bool>& donate,
+  Planner(const Jaxpr& program, Partition partition, const CompileOptions& options,
           const std::function<void()>& between)
-      : program_(program), partition_(std::move(partition)), donate_(donate), between_(between) {}
+      : program_(program),
+        partition_(std::move(partition)),
+        donate_(options.donate),
+        num_carries_(options.num_carries),
+        between_(between) {}
 
   Plan run() {
     const std::size_t num_vars = program_->avals.size();
@@ -38,6 +42,7 @@ class Planner {
     for (const Atom& atom : program_->outputs) plan_.results.push_back(view_of(atom));
     const std::span<const Aval> inputs = program_->input_avals();
     plan_.inputs.assign(inputs.begin(), inputs.end());
+    plan_.num_carries = num_carries_;
     plan_.outputs = program_->output_avals();
     return std::move(plan_);
   }
@@ -100,7 +105,7 @@ class Planner {
         is_given_[*donor] = true;
         storage_of_[root] = make_storage(PlannedView::Segment::output, int(plan_.storages.size()),
                                          bytes_of(root), root);
-        plan_.storages.push_back({bytes_of(root), false, *donor});
+        plan_.storages.push_back({bytes_of(root), false, *donor, is_carry(*donor)});
         continue;
       }
       const int memory = memory_to_overwrite(group, *step.kernel, o, index, overwritten);
@@ -118,7 +123,7 @@ class Planner {
       if (is_output_[root] && home.segment == PlannedView::Segment::arena) {
         home.segment = PlannedView::Segment::output;
         home.index = int(plan_.storages.size());
-        plan_.storages.push_back({home.bytes, is_stack(root), std::nullopt});
+        plan_.storages.push_back({home.bytes, is_stack(root), std::nullopt, false});
       }
     }
     if (const std::int64_t scratch = step.kernel->scratch_bytes(); scratch > 0) {
@@ -138,16 +143,20 @@ class Planner {
     if (!is_output_[root] || is_stack(root)) return std::nullopt;
     for (std::size_t i = 0; i < group.inputs.size(); ++i) {
       const int in = group.inputs[i].var().id;
-      if (in >= program_->num_binders || !may_give(in, bytes_of(root))) continue;
+      if (in >= program_->num_binders || !may_give(in, bytes_of(root), root)) continue;
       if (last_read_[in] == index && reads_alone(group, i) && kernel.may_overwrite(i, output))
         return in;
     }
     return std::nullopt;
   }
 
-  bool may_give(int input, std::int64_t bytes) const {
-    return input < int(donate_.size()) && donate_[input] && !is_given_[input] &&
-           !is_output_[input] && bytes_of(input) == bytes;
+  bool is_carry(int input) const { return std::size_t(input) < num_carries_; }
+  // A carry may give its memory to its next value alone.
+  bool may_give(int input, std::int64_t bytes, int root) const {
+    if (is_given_[input] || is_output_[input] || bytes_of(input) != bytes) return false;
+    if (!is_carry(input)) return input < int(donate_.size()) && donate_[input];
+    const Atom& next = program_->outputs[std::size_t(input)];
+    return next.is_var() && root_of(next.var()) == root;
   }
 
   // Whether no other input of the group is a view of the same memory.
@@ -200,11 +209,12 @@ class Planner {
       if (memory.segment != PlannedView::Segment::output || is_stack(memory.root)) continue;
       std::optional<int>& donor = plan_.storages[memory.index].donor;
       for (int i = 0; i < program_->num_binders && !donor; ++i)
-        if (may_give(i, memory.bytes) &&
+        if (may_give(i, memory.bytes, memory.root) &&
             (last_read_[i] < memory.begin ||
              (last_read_[i] == memory.begin && overwrites_input(memory, i)))) {
           is_given_[i] = true;
           donor = i;
+          plan_.storages[memory.index].is_carry = is_carry(i);
         }
     }
   }
@@ -238,17 +248,26 @@ class Planner {
             View{nullptr, in_memory(program_->aval(atom)).dtype, layout.shape, layout.strides}};
   }
 
-  static Step::Body body_of(std::string label, const Jaxpr& program) {
-    return {std::move(label), [program] { return compile(program); }};
+  static std::size_t num_carries_of(std::span<const Body> held, const Jaxpr& program) {
+    for (const Body& body : held)
+      if (&*body.jaxpr == &*program) return num_replaced(body);
+    return 0;
   }
-  static void add_bodies(const Params& params, std::vector<Step::Body>& bodies) {
-    for (const auto& [name, value] : open_bodies(params).entries()) {
+  static Step::Body body_of(std::string label, const Jaxpr& program, std::size_t num_carries = 0) {
+    CompileOptions options;
+    options.num_carries = num_carries;
+    return {std::move(label), [=] { return compile(program, options); }};
+  }
+  static void add_bodies(const Equation& equation, std::vector<Step::Body>& bodies) {
+    const std::vector<Body> held = bodies_of(equation);
+    for (const auto& [name, value] : open_bodies(equation.params).entries()) {
       // A body with named sizes is compiled once these are known.
       if (const Jaxpr* body = std::get_if<Jaxpr>(&value); body && (*body)->sizes.empty())
-        bodies.push_back(body_of(name, *body));
+        bodies.push_back(body_of(name, *body, num_carries_of(held, *body)));
       if (const auto* list = std::get_if<std::vector<Jaxpr>>(&value))
         for (std::size_t i = 0; i < list->size(); ++i)
-          bodies.push_back(body_of("branch " + std::to_string(i), (*list)[i]));
+          bodies.push_back(
+              body_of("branch " + std::to_string(i), (*list)[i], num_carries_of(held, (*list)[i])));
     }
   }
 
@@ -260,7 +279,7 @@ class Planner {
     for (int index : planned.group->equations) {
       const Equation& equation = program_->equations[index];
       step.names += (step.names.empty() ? "" : " ") + std::string(equation.primitive->name());
-      if (!planned.kernel->is_whole()) add_bodies(equation.params, step.bodies);
+      if (!planned.kernel->is_whole()) add_bodies(equation, step.bodies);
     }
     step.program = planned.group->jaxpr;
     step.refusals = std::move(planned.group->refusals);
@@ -272,6 +291,7 @@ class Planner {
   const Jaxpr& program_;
   Partition partition_;
   const std::vector<bool>& donate_;
+  const std::size_t num_carries_;
   const std::function<void()>& between_;
   Plan plan_;
   std::vector<Memory> memories_;
@@ -286,9 +306,9 @@ class Planner {
 
 }  // namespace
 
-Plan make_plan(const Jaxpr& program, Partition partition, const std::vector<bool>& donate,
+Plan make_plan(const Jaxpr& program, Partition partition, const CompileOptions& options,
                const std::function<void()>& between) {
-  return Planner(program, std::move(partition), donate, between).run();
+  return Planner(program, std::move(partition), options, between).run();
 }
 
 }  // namespace plait::compile_passes

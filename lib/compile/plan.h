@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/compile/compile.h>
+
 #include "partition.h"
 #include "run/plan.h"
 
 namespace plait::compile_passes {
 
-// donate: by input, whether its memory may be taken over; empty: none. between is called before
-// each kernel is compiled, while no lock is held.
-Plan make_plan(const Jaxpr& program, Partition partition, const std::vector<bool>& donate,
+// between is called before each kernel is compiled, while no lock is held.
+Plan make_plan(const Jaxpr& program, Partition partition, const CompileOptions& options,
                const std::function<void()>& between);
 
 }  // namespace plait::compile_passes

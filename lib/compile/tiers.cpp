@@ -158,6 +158,7 @@ class TieredExecutable final : public Executable,
     counted([&](const Executable& executable) { executable.run_into(inputs, outputs); });
   }
   std::unique_ptr<Session> open() const override;
+  std::vector<bool> carries_in_place() const override { return first_->carries_in_place(); }
   const std::vector<Aval>& outputs() const override { return first_->outputs(); }
   std::int64_t arena_bytes() const override {
     return std::max(first_->arena_bytes(), better() ? better()->arena_bytes() : 0);

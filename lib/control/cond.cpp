@@ -9,18 +9,15 @@
 #include <plait/primitives/narrow.h>
 #include <plait/primitives/primitives.h>
 #include <plait/primitives/widening.h>
-#include <plait/rules/autocast.h>
 #include <plait/rules/bodies.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/interpret.h>
-#include <plait/rules/motion.h>
-#include <plait/rules/picture_group.h>
 #include <plait/rules/prune.h>
 #include <plait/rules/speculate.h>
 #include <plait/rules/steps.h>
 #include <plait/transforms/bodies.h>
 
 #include "control/bodies.h"
-#include "primitives/spelling.h"
 
 namespace plait {
 namespace {
@@ -335,6 +332,7 @@ Params CondParams::to_params() const {
 constinit const Primitive cond_p{"cond"};
 static const auto cond_def =
     define(cond_p, "Applies the branch that the first operand, an int32 scalar, chooses.")
+        .family(holds_programs())
         .operands_at_least(1)
         .refuse<Eval>(runs_elsewhere)
         .rule<Prune>(prune_cond)
@@ -348,6 +346,15 @@ static const auto cond_def =
                           return !selects(params) && batched[0];
                         },
                         is_cheap_cond})
+        .rule<Emit>([](loops::Writer& w, const Equation& equation,
+                       std::span<const loops::Tensor> inputs) {
+          const CondParams cond(equation.params);
+          Flags owned;
+          for (std::size_t i = 1; i < inputs.size(); ++i) owned.push_back(w.is_owned(i));
+          return w.branch(w.elements_of(inputs[0])[0], cond.branches.size(), [&](std::size_t i) {
+            return w.lower(cond.branches[i], {inputs.begin() + 1, inputs.end()}, owned);
+          });
+        })
         .rule<Bodies>([](const Params& params) {
           std::vector<Body> bodies;
           for (const Jaxpr& branch : CondParams(params).branches)
@@ -368,11 +375,6 @@ static const auto cond_def =
           }
           return outputs;
         })
-        .rule<Autocast>(Autocast::full)
-        .refuse<Spelling>(spelling::holds_programs)
-        .rule<PictureGroup>(PictureGroup::control)
-        .refuse<Speculate>("what it holds may raise")
-        .refuse<Motion>("what it holds may raise")
         .rule<Samples>([] {
           auto branch = [](const Primitive& primitive) {
             Builder builder;

@@ -12,13 +12,10 @@
 #include <plait/control/primitives.h>
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
-#include <plait/rules/autocast.h>
 #include <plait/rules/bodies.h>
 #include <plait/rules/guard.h>
 #include <plait/rules/inline.h>
 #include <plait/rules/interpret.h>
-#include <plait/rules/motion.h>
-#include <plait/rules/picture_group.h>
 #include <plait/rules/prune.h>
 #include <plait/rules/speculate.h>
 #include <plait/rules/steps.h>
@@ -26,7 +23,6 @@
 
 #include "control/bodies.h"
 #include "primitives/indexing/indexing.h"
-#include "primitives/spelling.h"
 
 namespace plait {
 
@@ -402,6 +398,7 @@ bool LanesParams::is_divergent() const {
 constinit const Primitive lanes_p{"lanes"};
 static const auto lanes_def =
     define(lanes_p, "Applies a body of one example to each, whichever way each one goes.")
+        .family(holds_programs())
         .rule<Prune>(prune_lanes)
         .rule<Decompose>(decompose_lanes)
         .rule<Linearize>(linearize_lanes)
@@ -429,11 +426,6 @@ static const auto lanes_def =
           require_inputs("lanes", inputs, wanted, lanes.body);
           return outputs;
         })
-        .rule<Autocast>(Autocast::full)
-        .refuse<Spelling>(spelling::holds_programs)
-        .rule<PictureGroup>(PictureGroup::control)
-        .refuse<Speculate>("what it holds may raise")
-        .refuse<Motion>("what it holds may raise")
         .rule<Samples>([] {  // conds and a loop that diverge; their last operand is unbatched
           std::vector<Sample> samples;
           auto add = [&](const Primitive& primitive, const Sample& one) {

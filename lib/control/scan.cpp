@@ -5,11 +5,9 @@
 #include <plait/control/primitives.h>
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
-#include <plait/rules/autocast.h>
 #include <plait/rules/bodies.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/interpret.h>
-#include <plait/rules/motion.h>
-#include <plait/rules/picture_group.h>
 #include <plait/rules/prune.h>
 #include <plait/rules/speculate.h>
 #include <plait/rules/steps.h>
@@ -18,7 +16,6 @@
 #include "control/bodies.h"
 #include "control/rows.h"
 #include "primitives/indexing/indexing.h"
-#include "primitives/spelling.h"
 
 namespace plait {
 namespace {
@@ -668,9 +665,58 @@ std::vector<Aval> slices_of(std::vector<Aval> avals) {
   return avals;
 }
 
+namespace {
+
+// By how much each carry grows in a step, where the body adds a literal to it.
+std::vector<std::optional<std::int64_t>> growth_of(const ScanParams& scan) {
+  std::vector<std::optional<std::int64_t>> growth(scan.num_carry);
+  for (const Equation& equation : scan.body->equations) {
+    if (!(*equation.primitive == add_p)) continue;
+    for (std::size_t i = 0; i < scan.num_carry; ++i) {
+      if (!(scan.body->outputs[i] == Atom(equation.outputs[0]))) continue;
+      for (std::size_t side = 0; side < 2; ++side)
+        if (equation.inputs[side] == Atom(Var{int(i)}) && !equation.inputs[1 - side].is_var() &&
+            is_integer(scan.body->avals[i].dtype))
+          growth[i] = equation.inputs[1 - side].literal().integer;
+    }
+  }
+  return growth;
+}
+
+loops::Tensors emit_scan(loops::Writer& w, const Equation& equation,
+                         std::span<const loops::Tensor> inputs) {
+  const ScanParams scan(equation.params);
+  if (!scan.length || scan.flagged) w.refuse("stacks");
+  const std::int64_t steps = scan.length->constant();
+  const std::size_t n = scan.num_carry, first_const = n + scan.num_xs;
+  const std::vector<Aval> outputs = scan.body->output_avals();
+  loops::Tensors xs, ys;
+  for (std::size_t i = n; i < first_const; ++i) xs.push_back(w.in_memory(inputs[i]));
+  for (std::size_t i = n; i < outputs.size(); ++i) ys.push_back(w.make(scan.stacked(outputs[i])));
+  Flags owned(std::size_t(scan.body->num_binders), false);
+  std::fill_n(owned.begin(), n, true);
+  loops::Tensors results = w.repeat(
+      steps, n, growth_of(scan), [&](loops::Value step, std::span<const loops::Tensor> carry) {
+        const loops::Value index =
+            scan.reverse ? w.compute(sub_p, {}, {w.integer(steps - 1), step}, {}) : step;
+        loops::Tensors operands(carry.begin(), carry.end());
+        for (const loops::Tensor& x : xs) operands.push_back(slice_at(x, index));
+        operands.insert(operands.end(), inputs.begin() + std::ptrdiff_t(first_const), inputs.end());
+        loops::Tensors next = w.lower(scan.body, std::move(operands), owned);
+        for (std::size_t i = 0; i < ys.size(); ++i) w.copy(next[n + i], slice_at(ys[i], index));
+        next.resize(n);
+        return next;
+      });
+  results.insert(results.end(), ys.begin(), ys.end());
+  return results;
+}
+
+}  // namespace
+
 constinit const Primitive scan_p{"scan"};
 static const auto scan_def =
     define(scan_p, "Applies a body to each slice of arrays along their first axis, with a carry.")
+        .family(holds_programs())
         .refuse<Eval>(runs_elsewhere)
         .rule<Prune>(prune_scan)
         .rule<Linearize>(linearize_scan)
@@ -679,6 +725,7 @@ static const auto scan_def =
         .rule<Mask>(mask_scan)
         .rule<Steps>(visit_scan)
         .rule<Diverge>({batch_scan_together, scan_diverges})
+        .rule<Emit>(emit_scan)
         .rule<Bodies>([](const Params& params) {
           const ScanParams scan(params);
           return std::vector<Body>{
@@ -701,11 +748,6 @@ static const auto scan_def =
             outputs[i] = i < scan.num_carry ? carry[i] : scan.stacked(outputs[i]);
           return outputs;
         })
-        .rule<Autocast>(Autocast::full)
-        .refuse<Spelling>(spelling::holds_programs)
-        .rule<PictureGroup>(PictureGroup::control)
-        .refuse<Speculate>("what it holds may raise")
-        .refuse<Motion>("what it holds may raise")
         .rule<Samples>([] {
           std::vector<Sample> samples;
           for (const bool reverse : {false, true}) {  // c' = sin(c * w) + x, y = c * x

@@ -9,18 +9,15 @@
 #include <plait/control/primitives.h>
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
-#include <plait/rules/autocast.h>
 #include <plait/rules/bodies.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/interpret.h>
-#include <plait/rules/motion.h>
-#include <plait/rules/picture_group.h>
 #include <plait/rules/prune.h>
 #include <plait/rules/speculate.h>
 #include <plait/rules/steps.h>
 #include <plait/transforms/bodies.h>
 
 #include "control/bodies.h"
-#include "primitives/spelling.h"
 
 namespace plait {
 namespace {
@@ -321,9 +318,39 @@ Params WhileParams::to_params() const {
   return close_bodies(Params(std::move(entries)));
 }
 
+namespace {
+
+loops::Tensors emit_while(loops::Writer& w, const Equation& equation,
+                          std::span<const loops::Tensor> inputs) {
+  const WhileParams loop(equation.params);
+  if (loop.num_pushes() > 0) w.refuse("stacks");
+  if (loop.max_steps) w.refuse("a bound of its steps");
+  const std::size_t n = loop.num_carry, first_of_body = n + loop.num_cond_consts;
+  auto run = [&](const Jaxpr& program, std::span<const loops::Tensor> carry, std::size_t first,
+                 std::size_t end, bool overwrites) {
+    loops::Tensors operands(carry.begin(), carry.end());
+    operands.insert(operands.end(), inputs.begin() + std::ptrdiff_t(first),
+                    inputs.begin() + std::ptrdiff_t(end));
+    Flags owned(operands.size(), false);
+    std::fill_n(owned.begin(), n, overwrites);
+    return w.lower(program, std::move(operands), owned);
+  };
+  return w.repeat_while(
+      n,
+      [&](std::span<const loops::Tensor> carry) {
+        return w.elements_of(run(loop.cond, carry, n, first_of_body, false)[0])[0];
+      },
+      [&](loops::Value, std::span<const loops::Tensor> carry) {
+        return run(loop.body, carry, first_of_body, inputs.size(), true);
+      });
+}
+
+}  // namespace
+
 constinit const Primitive while_p{"while"};
 static const auto while_def =
     define(while_p, "Applies a body to a carry while a condition of it holds.")
+        .family(holds_programs())
         .refuse<Eval>(runs_elsewhere)
         .rule<Prune>(prune_while)
         .rule<Linearize>(linearize_while)
@@ -336,6 +363,7 @@ static const auto while_def =
                           return !selects(params) &&
                                  are_arrays(loop.body->input_avals().first(loop.num_carry));
                         }})
+        .rule<Emit>(emit_while)
         .rule<Bodies>([](const Params& params) {
           const WhileParams loop(params);
           const std::size_t n = loop.num_carry;
@@ -366,11 +394,6 @@ static const auto while_def =
           }
           return outputs;
         })
-        .rule<Autocast>(Autocast::full)
-        .refuse<Spelling>(spelling::holds_programs)
-        .rule<PictureGroup>(PictureGroup::control)
-        .refuse<Speculate>("what it holds may raise")
-        .refuse<Motion>("what it holds may raise")
         .rule<Samples>([] {  // x = sin(x * w) for i steps: i counts down
           const Aval index{{}, DType::int32}, value{{3}, DType::float64};
           Builder cond, body;

@@ -5,6 +5,7 @@
 // primitive. The correspondence of values follows, and so does which of the aligned equations are
 // equal: a change does not make later equations differ.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/hash.h>
 #include <plait/inspect/inspect.h>
 
 #include <algorithm>
@@ -14,10 +15,6 @@ namespace plait {
 namespace {
 
 using Keys = std::vector<std::size_t>;
-
-std::size_t combine(std::size_t hash, std::size_t more) {
-  return hash * 0x9e3779b97f4a7c15U + more;
-}
 
 // The equation that defines each var; -1 for inputs.
 std::vector<int> definitions(const JaxprData& jaxpr) {
@@ -31,17 +28,18 @@ Keys strong_keys(const JaxprData& jaxpr) {
   const std::vector<int> defined = definitions(jaxpr);
   Keys keys;
   for (const Equation& equation : jaxpr.equations) {
-    std::size_t key = combine(std::size_t(equation.primitive->index()), equation.params.hash());
+    std::size_t key =
+        hash_combine(std::size_t(equation.primitive->index()), equation.params.hash());
     for (const Atom& atom : equation.inputs) {
       if (!atom.is_var()) {
-        key = combine(key, atom.literal().hash());
+        key = hash_combine(key, atom.literal().hash());
         continue;
       }
       const int from = defined[std::size_t(atom.var().id)];
       const std::size_t origin =
           from < 0 ? std::size_t(atom.var().id)
                    : std::size_t(jaxpr.equations[std::size_t(from)].primitive->index()) + 1000000;
-      key = combine(key, origin);
+      key = hash_combine(key, origin);
     }
     keys.push_back(key);
   }

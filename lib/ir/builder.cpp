@@ -1,5 +1,6 @@
 // The Builder, and the canonical order that closing establishes. See jaxpr.h, close.h.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/hash.h>
 #include <plait/ir/abstract.h>
 #include <plait/ir/jaxpr.h>
 
@@ -7,7 +8,6 @@
 #include <utility>
 
 #include "ir/close.h"
-#include "ir/hash.h"
 
 namespace plait {
 namespace {
@@ -93,14 +93,14 @@ std::size_t hash_of(const Atom& atom) {
 }
 
 std::size_t hash_of(const JaxprData& data) {
-  std::size_t hash = combine(std::size_t(data.num_binders), data.sizes.size());
-  for (const Aval& aval : data.avals) hash = combine(hash, aval.hash());
+  std::size_t hash = hash_combine(std::size_t(data.num_binders), data.sizes.size());
+  for (const Aval& aval : data.avals) hash = hash_combine(hash, aval.hash());
   for (const Equation& equation : data.equations) {
     const auto index = std::size_t(equation.primitive->index());
-    hash = combine(hash, combine(index, equation.params.hash()));
-    for (const Atom& atom : equation.inputs) hash = combine(hash, hash_of(atom));
+    hash = hash_combine(hash, hash_combine(index, equation.params.hash()));
+    for (const Atom& atom : equation.inputs) hash = hash_combine(hash, hash_of(atom));
   }
-  for (const Atom& atom : data.outputs) hash = combine(hash, hash_of(atom));
+  for (const Atom& atom : data.outputs) hash = hash_combine(hash, hash_of(atom));
   return hash;
 }
 

@@ -1,10 +1,10 @@
 // Programs: literals, equality, inference and folding, constraints. See jaxpr.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/environment.h"
-#include "ir/hash.h"
 #include "ir/operands.h"
 #include "ir/possible.h"
 
+#include <plait/base/hash.h>
 #include <plait/ir/abstract.h>
 #include <plait/ir/jaxpr.h>
 
@@ -85,9 +85,9 @@ std::string Literal::to_string() const {
 }
 
 std::size_t Literal::hash() const {
-  return combine(
-      combine(std::size_t(dtype) * 2 + weak, std::hash<std::int64_t>{}(integer)),
-      combine(std::bit_cast<std::uint64_t>(real), std::bit_cast<std::uint64_t>(imaginary)));
+  return hash_combine(
+      hash_combine(std::size_t(dtype) * 2 + weak, std::hash<std::int64_t>{}(integer)),
+      hash_combine(std::bit_cast<std::uint64_t>(real), std::bit_cast<std::uint64_t>(imaginary)));
 }
 
 bool Literal::operator==(const Literal& other) const {

@@ -1,13 +1,12 @@
 // The parameters of equations. See params.h.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/hash.h>
 #include <plait/ir/jaxpr.h>
 #include <plait/ir/params.h>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
-
-#include "ir/hash.h"
 
 namespace plait {
 
@@ -32,7 +31,7 @@ std::size_t hash_of(const ParamValue& value) {
           return std::hash<std::string>{}(v);
         else if constexpr (std::is_same_v<T, std::vector<Jaxpr>>) {
           std::size_t h = v.size();
-          for (const Jaxpr& jaxpr : v) h = combine(h, jaxpr.hash());
+          for (const Jaxpr& jaxpr : v) h = hash_combine(h, jaxpr.hash());
           return h;
         } else if constexpr (std::is_same_v<T, Callable>)
           return v.number();
@@ -40,7 +39,7 @@ std::size_t hash_of(const ParamValue& value) {
           return v.hash();
       },
       value);
-  return combine(value.index(), hash);
+  return hash_combine(value.index(), hash);
 }
 
 bool same(const ParamValue& a, const ParamValue& b) {
@@ -74,8 +73,8 @@ Params::Params(std::vector<Entry> entries) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (i && entries[i].first == entries[i - 1].first)
       throw InternalError("the parameter '" + entries[i].first + "' is given twice");
-    hash = combine(combine(hash, std::hash<std::string>{}(entries[i].first)),
-                   hash_of(entries[i].second));
+    hash = hash_combine(hash_combine(hash, std::hash<std::string>{}(entries[i].first)),
+                        hash_of(entries[i].second));
   }
   record_ = std::make_shared<const Record>(Record{std::move(entries), hash});
 }

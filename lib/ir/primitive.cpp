@@ -94,13 +94,11 @@ Definition::Definition(const Primitive& primitive, std::string doc, const char* 
 }
 
 Definition& Definition::family(const Family& family) {
-  {
-    std::lock_guard lock(registry().mutex);
-    registry().infos[std::string(primitive_->name())].family = family.name;
-  }
   const bool outer = std::exchange(in_family_, true);  // a family may build on another
   family.apply(*this);
   in_family_ = outer;
+  std::lock_guard lock(registry().mutex);
+  registry().infos[std::string(primitive_->name())].family = family.name;
   return *this;
 }
 

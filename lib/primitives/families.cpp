@@ -10,6 +10,7 @@
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
+#include <plait/rules/spelling.h>
 
 #include "primitives/cost.h"
 
@@ -306,6 +307,18 @@ Mask::Rule mask_elementwise(const Primitive& primitive) {
     for (const Masked& input : inputs) padded.push_back(input.padded);
     return Arrays(bind(primitive, padded, params));
   };
+}
+
+// --- Programs ------------------------------------------------------------------------------------
+
+Family holds_programs() {
+  return {"holds_programs", [](Definition& definition) {
+            definition.rule<Autocast>(Autocast::full)
+                .rule<PictureGroup>(PictureGroup::control)
+                .refuse<Spelling>("the programs that it holds are written as functions")
+                .refuse<Speculate>("what it holds may raise")
+                .refuse<Motion>("what it holds may raise");
+          }};
 }
 
 // --- Movement ------------------------------------------------------------------------------------

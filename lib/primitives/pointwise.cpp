@@ -3,6 +3,8 @@
 #include <plait/base/pool.h>
 #include <plait/primitives/kernels.h>
 
+#include "primitives/bytes16.h"
+
 #include <cstring>
 
 namespace plait {
@@ -50,10 +52,6 @@ void gather_typed(const View& view, std::int64_t begin, std::int64_t count, T* d
     }
   }
 }
-
-struct alignas(8) Bytes16 {
-  std::uint64_t low, high;
-};
 
 }  // namespace
 

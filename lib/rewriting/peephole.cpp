@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewriting/peephole.h"
 
+#include <plait/base/hash.h>
+
 #include <algorithm>
 #include <set>
 
@@ -11,10 +13,10 @@ namespace plait {
 namespace {
 
 std::size_t hash_of(const Peephole& equation) {
-  std::size_t hash =
-      std::size_t(equation.primitive.index()) * 0x9e3779b97f4a7c15u + equation.params.hash();
+  std::size_t hash = hash_combine(std::size_t(equation.primitive.index()), equation.params.hash());
   for (const Atom& atom : equation.inputs)
-    hash = hash * 31 + (atom.is_var() ? std::size_t(atom.var().id) : atom.literal().hash() * 2 + 1);
+    hash = hash_combine(
+        hash, atom.is_var() ? std::size_t(atom.var().id) * 2 : atom.literal().hash() * 2 + 1);
   return hash;
 }
 

@@ -18,6 +18,28 @@ bool has_loop_body(const Equation& equation) {
                              [](const Body& body) { return body.runs == Body::Runs::repeatedly; });
 }
 
+std::size_t num_replaced(const Body& body) {
+  const JaxprData& program = *body.jaxpr;
+  const bool is_step = body.runs == Body::Runs::repeatedly;
+  std::size_t most = std::min(program.outputs.size(), std::size_t(program.num_binders)), count = 0;
+  const auto is_alike = [&](std::size_t i) {
+    const Aval next = program.aval(program.outputs[i]);
+    return next.shape == program.avals[i].shape && next.dtype == program.avals[i].dtype &&
+           next.stack == program.avals[i].stack;
+  };
+  if (is_step) {
+    const auto end = std::find_if(body.operands.begin(), body.operands.end(),
+                                  [](int operand) { return operand != Body::carried; });
+    const auto carried = std::size_t(end - body.operands.begin());
+    if (most < carried) return 0;  // a condition
+    most = carried;
+  } else if (body.runs != Body::Runs::alternatively) {
+    return 0;
+  }
+  while (count < most && is_alike(count)) ++count;
+  return is_step && count < most ? 0 : count;
+}
+
 std::vector<int> operands_from(int first, const Jaxpr& body) {
   std::vector<int> operands(std::size_t(body->num_binders));
   std::iota(operands.begin(), operands.end(), first);

@@ -5,6 +5,7 @@
 #include <plait/rules/commute.h>
 #include <plait/rules/cost.h>
 #include <plait/rules/diverge.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/guard.h>
 #include <plait/rules/inline.h>
 #include <plait/rules/motion.h>
@@ -35,6 +36,7 @@ PLAIT_RULE_TABLE(Bodies)
 PLAIT_RULE_TABLE(Commute)
 PLAIT_RULE_TABLE(Cost)
 PLAIT_RULE_TABLE(Diverge)
+PLAIT_RULE_TABLE(Emit)
 PLAIT_RULE_TABLE(Guard)
 PLAIT_RULE_TABLE(Inline)
 PLAIT_RULE_TABLE(Motion)

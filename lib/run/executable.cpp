@@ -53,9 +53,8 @@ class StepExecutable final : public PlannedExecutable {
     read_inputs(inputs, call);
     for (std::size_t i = 0; i < plan_.storages.size(); ++i) {
       const auto& wanted = plan_.storages[i];
-      frame.storages[i] = wanted.donor && can_donate(*inputs[*wanted.donor])
-                              ? inputs[*wanted.donor]->storage()
-                              : allocate_output(wanted);
+      const bool is_given = wanted.donor && !wanted.is_carry && can_donate(*inputs[*wanted.donor]);
+      frame.storages[i] = is_given ? inputs[*wanted.donor]->storage() : allocate_output(wanted);
       frame.outputs[i] = frame.storages[i].data();
     }
     run_steps(frame, static_cast<char*>(call.arena));
@@ -83,6 +82,11 @@ class StepExecutable final : public PlannedExecutable {
   }
 
   std::unique_ptr<Session> open() const override;
+  std::vector<bool> carries_in_place() const override {
+    std::vector<bool> in_place;
+    for (std::size_t i = 0; i < plan_.num_carries; ++i) in_place.push_back(is_in_place(i));
+    return in_place;
+  }
   const std::vector<Aval>& outputs() const override { return plan_.outputs; }
   std::int64_t arena_bytes() const override { return plan_.arena_bytes; }
   std::int64_t peak_bytes() const override { return plan_.arena_bytes + output_bytes(); }
@@ -97,7 +101,7 @@ class StepExecutable final : public PlannedExecutable {
   std::int64_t output_bytes() const {
     std::int64_t bytes = 0;
     for (const auto& storage : plan_.storages)
-      if (!storage.donor) bytes += storage.bytes;
+      if (!storage.donor || storage.is_carry) bytes += storage.bytes;
     return bytes;
   }
 
@@ -158,6 +162,17 @@ class StepExecutable final : public PlannedExecutable {
       else
         copied_.push_back(i);
     }
+  }
+
+  // Whether a step writes the next value of a carry into the carry's memory, or it stays as it is.
+  bool is_in_place(std::size_t carry) const {
+    const PlannedView& next = plan_.results[carry];
+    if (plan_.inputs[carry].stack > 0 || next.byte_offset != 0 || !next.view.is_dense())
+      return false;
+    if (next.segment == Segment::input) return std::size_t(next.index) == carry;
+    if (next.segment != Segment::output || written_as_[next.index] != int(carry)) return false;
+    const auto& storage = plan_.storages[next.index];
+    return storage.is_carry && std::size_t(*storage.donor) == carry;
   }
 
   // Points the frame at the inputs, or at dense copies where steps expect dense inputs.
@@ -233,7 +248,10 @@ class StepExecutable final : public PlannedExecutable {
 class StepSession final : public Session {
  public:
   explicit StepSession(const StepExecutable& executable)
-      : plan_(executable.plan_), executable_(executable), frame_(plan_) {
+      : plan_(executable.plan_),
+        executable_(executable),
+        in_place_(executable.carries_in_place()),
+        frame_(plan_) {
     if (keeps_memory()) take_memory();
   }
   ~StepSession() override { give_memory(); }
@@ -255,6 +273,12 @@ class StepSession final : public Session {
     };
     const Lease lease(*this);
     for (std::size_t i = 0; i < inputs.size(); ++i) frame_.inputs[i] = inputs[i].data;
+    std::vector<Buffer> copies;
+    for (std::size_t i = 0; i < plan_.num_carries; ++i)
+      if (inputs[i].data == outputs[i].data && !in_place_[i]) {
+        copies.push_back(Buffer::copy_of(inputs[i]));
+        frame_.inputs[i] = copies.back().mutable_data();
+      }
     const std::vector<int>& written_as = executable_.written_as_;
     for (std::size_t i = 0; i < written_as.size(); ++i)
       if (written_as[i] >= 0) frame_.outputs[i] = outputs[written_as[i]].data;
@@ -263,7 +287,7 @@ class StepSession final : public Session {
       const View view = executable_.result_view(plan_.results[i], frame_);
       if (plan_.outputs[i].stack > 0)
         *outputs[i].as<Stack::Handle>() = *view.as<Stack::Handle>();
-      else
+      else if (view.data != outputs[i].data || i >= in_place_.size() || !in_place_[i])
         copy_elements(view, outputs[i]);
     }
   }
@@ -293,6 +317,7 @@ class StepSession final : public Session {
 
   const Plan& plan_;
   const StepExecutable& executable_;
+  const std::vector<bool> in_place_;  // by carry
   Frame frame_;
   Storage arena_;  // including handles of stacks; empty between runs where memory is not kept
 };

@@ -40,10 +40,12 @@ struct OutputStorage {
   std::int64_t bytes = 0;
   bool is_stack = false;
   std::optional<int> donor;  // an input whose memory it may reuse, if that has no other owner
+  bool is_carry = false;     // the donor is a carry: sessions alone may be told to reuse it
 };
 
 struct Plan {
   std::vector<Aval> inputs, outputs;
+  std::size_t num_carries = 0;
   std::vector<Step> steps;
   std::vector<OutputStorage> storages;
   std::vector<PlannedView> results;  // segments input, output or constant

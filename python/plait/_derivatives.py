@@ -121,22 +121,9 @@ def _fitting(transform, what, values, others, structure, other_structure, place)
                 f"which is no array",
                 f"give a {what} of the value's shape and dtype",
             )
-        other = _plait.to_array(other, f"{transform}: the {what}")
-        if other.shape != tuple(aval.shape):
-            _plait.fail(
-                "ShapeError",
-                f"{transform}: the {what} of {place(index)} has shape {other.shape} for a value of shape {tuple(aval.shape)}",
-                f"give a {what} of the value's shape",
-            )
-        if other.dtype != aval.dtype:
-            if not other.weak_type and other.dtype.kind not in "iub":
-                _plait.fail(
-                    "DtypeError",
-                    f"{transform}: the {what} of {place(index)} has dtype {other.dtype.name} for a value of dtype {aval.dtype.name}",
-                    f"convert the {what} with .astype",
-                )
-            other = _plait.convert(other, aval.dtype)
-        result.append(other)
+        result.append(
+            _plait.fitting(value, other, what, f"{transform}: the {what} of {place(index)}")
+        )
     return result
 
 

@@ -117,7 +117,7 @@ TEST_CASE("an integration of three variables is one kernel with the bits of a pl
   };
   const Arrays start{Array::literal(1.0, DType::float64), Array::literal(0.5, DType::float64),
                      Array::literal(-1.0, DType::float64)};
-  CHECK(explained(f, start).find("scan  [one kernel]") != std::string::npos);
+  CHECK(explained(f, start).find("scan  [one loop program]") != std::string::npos);
   std::array<double, 3> state{1, 0.5, -1};
   for (int step = 0; step < 300; ++step) state = rk4<double, double>(state, h, lorenz<double>);
   const Arrays got = compiled(f, start);
@@ -179,7 +179,7 @@ TEST_CASE("reverse mode through a loop is a loop in one kernel" * needs_backend(
   };
   const Arrays operands{random_array(DType::float64, {3}, 1),
                         random_array(DType::float64, {20, 3}, 2)};
-  check_loop(f, operands, "scan  [one kernel]");
+  check_loop(f, operands, "scan  [one loop program]");
   const std::string text = explained(f, operands);
   CHECK(text.find("control") == std::string::npos);
 }
@@ -193,7 +193,7 @@ TEST_CASE("while, nested loops and branches" * needs_backend("llvm")) {
         [&](std::span<const Array> s) -> Arrays { return {0.5 * (s[0] + in[0] / s[0]), s[1] + 1}; },
         Arrays{in[0], Array::literal(0, DType::int32)});
   };
-  check_loop(roots, {Array::literal(2.0, DType::float64)}, "while  [one kernel]");
+  check_loop(roots, {Array::literal(2.0, DType::float64)}, "while  [one loop program]");
   double x = 2;
   int steps = 0;
   for (; std::abs(x * x - 2) > 1e-12; ++steps) x = 0.5 * (x + 2.0 / x);
@@ -290,9 +290,9 @@ TEST_CASE("steps read and write at computed places, and what they refuse is the 
         {in[0], Array::literal(1, DType::int32)}, {}, 40));
   };
   check_loop(walk, {random_array(DType::float32, {4}, 1), random_array(DType::float32, {300}, 2)},
-             "scan  [one kernel]");
+             "scan  [one loop program]");
   const Arrays few{random_array(DType::float32, {4}, 1), random_array(DType::float32, {270}, 2)};
-  CHECK(explained(walk, few).find("one kernel") != std::string::npos);
+  CHECK(explained(walk, few).find("one loop program") != std::string::npos);
   CHECK_THROWS_AS(compiled(walk, few), IndexError);  // the last place is 274
 
   const Function bounded = [](std::span<const Array> in) {

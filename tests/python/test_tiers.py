@@ -32,7 +32,7 @@ def test_a_loop_that_is_known_to_be_long_is_compiled_before_its_first_call():
     x = jnp.asarray(np.float32(0))
     long, short = plait.jit(counted(1_000_000)), plait.jit(counted(10))
     assert "tier: last; compiled before the first call" in long.explain(x)
-    assert "one kernel" in long.explain(x)
+    assert "one loop program" in long.explain(x)
     assert "tier: first" in short.explain(x)
     assert float(long(x)) == 2
 

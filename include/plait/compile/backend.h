@@ -70,8 +70,9 @@ class Backend {
   }
 };
 
-// The order in which backends are asked: vendor libraries, generated loops, the reference.
-enum class Preference { library, loops, reference };
+// The order in which backends are asked: vendor libraries, generated loops, interpreted ones, the
+// reference.
+enum class Preference { library, loops, interpreted, reference };
 
 // Adds a backend permanently; equals keep the order of registration. Returns true, so that a static
 // variable can hold the call.
@@ -82,6 +83,7 @@ bool report_missing_backend(std::string name, std::string reason);
 
 // The backends of a device, most preferred first. Loads the modules at the first call.
 std::vector<const Backend*> backends_of(Device::Kind device = Device::Kind::cpu);
+std::vector<const Backend*> backends_of(Device::Kind device, Preference preference);
 const Backend* find_backend(std::string_view name);  // nullptr when there is none
 struct MissingBackend {
   std::string name, reason;

@@ -11,6 +11,9 @@ struct CompileOptions {
   // By input: whether an output may reuse its memory, provided that the caller's Buffer is its only
   // owner. The caller must not read such an input again.
   std::vector<bool> donate = {};
+  // How many leading inputs are carries of a loop: a session may be given the memory of such an
+  // input for the output of the same number, which is its next value.
+  std::size_t num_carries = 0;
   Device device = {};
   // Asked in this order instead of the registered backends; empty means those.
   std::vector<const Backend*> backends = {};

@@ -6,6 +6,7 @@
 //                   PictureGroup, Speculate, Motion, Batch, Mask, Samples
 //   movement        Eval (a copy, from Alias), Cost, Autocast, PictureGroup, Speculate, Motion;
 //                   Samples are the block's
+//   holds programs  Autocast, PictureGroup (control), and refuses Spelling, Speculate and Motion
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -53,6 +54,9 @@ std::optional<std::vector<Literal>> fold_pointwise(const Primitive& primitive,
 
 // Eval for primitives with an Alias rule: copies the aliased view.
 Family movement();
+
+// Primitives that apply programs among their parameters, as loops and calls do.
+Family holds_programs();
 
 // Throws the DtypeError "name: dtype int32 is not float or complex".
 void require_dtype(std::string_view name, const Aval& aval, DTypes types);

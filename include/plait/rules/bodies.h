@@ -45,6 +45,10 @@ std::vector<Body> bodies_of(const Equation& equation);
 // Whether a body runs more than once, sequentially.
 bool has_loop_body(const Equation& equation);
 
+// How many of its first inputs its first outputs may take the place of: the carries of a loop's
+// step, and the operands of a branch that have the types of its first results.
+std::size_t num_replaced(const Body& body);
+
 // Flags for inputs, outputs or carries.
 using Flags = std::vector<bool>;
 

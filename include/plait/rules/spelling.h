@@ -63,7 +63,6 @@ struct Spelling {
 // Reasons for a refusal: such an equation is written as bind by name.
 namespace spelling {
 inline constexpr auto no_function = "no function of plait::lax makes this equation and no other";
-inline constexpr auto holds_programs = "the programs that it holds are written as functions";
 }  // namespace spelling
 
 }  // namespace plait

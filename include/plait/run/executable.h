@@ -17,7 +17,7 @@ class Session {
  public:
   virtual ~Session() = default;
   // Inputs are dense. Results are written to outputs, which are dense and do not overlap the
-  // inputs.
+  // inputs, except that a carry's next value may be given the carry's memory.
   virtual void run(std::span<const View> inputs, std::span<const View> outputs) = 0;
 };
 
@@ -33,6 +33,8 @@ class Executable {
   virtual void run_into(std::span<const Buffer* const> inputs,
                         std::span<const Buffer* const> outputs) const = 0;
   virtual std::unique_ptr<Session> open() const = 0;  // must not outlive the executable
+  // By carry: whether its next value is written into its memory without a copy.
+  virtual std::vector<bool> carries_in_place() const = 0;
   virtual const std::vector<Aval>& outputs() const = 0;
   // Bytes of the arena of one call, without inputs and outputs.
   virtual std::int64_t arena_bytes() const = 0;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <plait/rules/rules.h>
+#include <plait/trace/equation_cache.h>
 #include <plait/transforms/tape.h>
 
 namespace plait {
@@ -73,10 +74,8 @@ inline const Array& untaped(const Array& array) {
 }
 
 // The derivative of one operation, made once for a primitive, its parameters and types.
-struct TapeProgram {
-  const Primitive* primitive = nullptr;
-  Params params;
-  std::vector<Aval> inputs;
+struct TapeProgram : TypedEquation {
+  using TypedEquation::TypedEquation;
   std::vector<bool> active;  // inputs that are on the tape
   Jaxpr decomposition;       // for a primitive without a derivative: its equations are recorded
 

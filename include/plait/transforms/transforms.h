@@ -35,9 +35,12 @@ struct LinearMap {
 LinearMap linearize(const Function& function, std::span<const Array> primals,
                     const std::vector<bool>& wrt);
 
-// Tangents of values (or cotangents, as `what` says), a tree of the same structure. Those of
-// integers are zeros, whatever is given; weak numbers take the values' dtypes. TreeError,
-// ShapeError or DtypeError where they do not fit.
+// The tangent (or cotangent, as `what` says) of a float or complex value. A weak number takes the
+// value's dtype. ShapeError or DtypeError, about `which`, where it does not fit.
+Array fitting(const Aval& value, const Array& given, std::string_view what,
+              const std::string& which);
+// Those of a tree of values, a tree of the same structure. Those of integers are zeros, whatever is
+// given. TreeError where the structures differ.
 Tangents fitting(std::string_view transform, std::string_view what, std::span<const Array> values,
                  const TreeDef& structure, std::span<const Array> given,
                  const TreeDef& given_structure);

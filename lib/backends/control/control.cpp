@@ -21,9 +21,13 @@ using compile_passes::LoopConstants;
 class CondKernel final : public Kernel {
  public:
   explicit CondKernel(const Jaxpr& group) : operands_(group) {
-    const CondParams cond(group->equations[0].params);
-    for (const Jaxpr& branch : cond.branches)
-      branches_.push_back(std::make_unique<CompiledBody>(branch));
+    for (const Body& branch : bodies_of(group->equations[0]))
+      branches_.push_back(std::make_unique<CompiledBody>(branch.jaxpr, num_replaced(branch)));
+  }
+  bool may_overwrite(std::size_t input, std::size_t output) const override {
+    return operands_.is_only(input, output + 1) &&
+           std::all_of(branches_.begin(), branches_.end(),
+                       [&](const auto& branch) { return branch->is_in_place(output); });
   }
   void run(std::span<const View> inputs, std::span<const View> outputs, void*,
            const Stream&) const override {
@@ -145,14 +149,18 @@ class WhileKernel final : public Kernel {
         loop_(group->equations[0].params),
         rest_(group),
         operands_(group),
-        cond_(loop_.cond),
-        body_(loop_.body),
+        cond_(loop_.cond, num_replaced(bodies_of(group->equations[0])[0])),
+        body_(loop_.body, num_replaced(bodies_of(group->equations[0])[1])),
         carries_(loop_.body->input_avals().first(loop_.num_carry)) {
     const std::vector<Aval> outputs = loop_.body->output_avals();
     pushed_.assign(outputs.begin() + std::ptrdiff_t(loop_.num_carry), outputs.end());
   }
 
   std::int64_t scratch_bytes() const override { return carries_.bytes(); }
+  bool may_overwrite(std::size_t input, std::size_t output) const override {
+    return output < loop_.num_carry && body_.is_in_place(output) &&
+           operands_.is_only(input, output);
+  }
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
            const Stream& stream) const override {
@@ -165,6 +173,11 @@ class WhileKernel final : public Kernel {
     of_body.insert(of_body.end(), operands.begin() + std::ptrdiff_t(first_const), operands.end());
     std::vector<View> here(outputs.begin(), outputs.begin() + std::ptrdiff_t(n)),
         there = carries_.views(here, scratch);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (!body_.is_in_place(i)) continue;
+      copy_dense(operands[i], here[i]);
+      there[i] = of_cond[i] = of_body[i] = here[i];
+    }
     std::vector<std::shared_ptr<Stack>> stacks;
     for (const Aval& aval : pushed_) {
       stacks.push_back(make_stack(aval));
@@ -279,11 +292,15 @@ class ScanKernel final : public Kernel {
   explicit ScanKernel(const Jaxpr& group)
       : scan_(group->equations[0].params),
         operands_(group),
-        body_(scan_.body),
+        body_(scan_.body, num_replaced(bodies_of(group->equations[0])[0])),
         outputs_(scan_.body->output_avals()),
         carries_(scan_.body->input_avals().first(scan_.num_carry)) {}
 
   std::int64_t scratch_bytes() const override { return carries_.bytes(); }
+  bool may_overwrite(std::size_t input, std::size_t output) const override {
+    return output < scan_.num_carry && body_.is_in_place(output) &&
+           operands_.is_only(input, output);
+  }
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
            const Stream&) const override {
@@ -291,8 +308,13 @@ class ScanKernel final : public Kernel {
     std::vector<View> in = operands_.collect(inputs, copies);
     const std::size_t n = scan_.num_carry;
     const std::int64_t length = length_of(in);
-    const std::vector<View> last(outputs.begin(), outputs.begin() + std::ptrdiff_t(n)),
-        other = carries_.views(last, scratch);
+    const std::vector<View> last(outputs.begin(), outputs.begin() + std::ptrdiff_t(n));
+    std::vector<View> other = carries_.views(last, scratch);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (!body_.is_in_place(i)) continue;
+      copy_dense(in[i], last[i]);
+      in[i] = other[i] = last[i];
+    }
     std::vector<Slices> xs, ys;
     for (std::size_t i = n; i < n + scan_.num_xs; ++i)
       xs.emplace_back(in[i], scan_.body->avals[i], is_stack(scan_.body->avals[i]));

@@ -18,9 +18,13 @@ namespace plait {
 // An executable with a session that the next call takes, if no other has it.
 class CompiledBody {
  public:
-  explicit CompiledBody(const Jaxpr& jaxpr) : executable_(compile(jaxpr)) {}
+  explicit CompiledBody(const Jaxpr& jaxpr, std::size_t num_carries = 0)
+      : executable_(compile_with(jaxpr, num_carries)), in_place_(executable_->carries_in_place()) {}
   ~CompiledBody() { delete spare_.load(); }
   CompiledBody(const CompiledBody&) = delete;
+
+  // Whether a carry's next value may be given the carry's memory, and is then not copied.
+  bool is_in_place(std::size_t carry) const { return carry < in_place_.size() && in_place_[carry]; }
 
   class Lease {
    public:
@@ -44,14 +48,28 @@ class CompiledBody {
   };
 
  private:
+  static std::shared_ptr<const Executable> compile_with(const Jaxpr& jaxpr,
+                                                        std::size_t num_carries) {
+    CompileOptions options;
+    options.num_carries = num_carries;
+    return compile(jaxpr, options);
+  }
   const std::shared_ptr<const Executable> executable_;
+  const std::vector<bool> in_place_;
   mutable std::atomic<Session*> spare_{nullptr};
 };
 
 // An equation's operands as dense memory.
 class DenseOperands {
  public:
-  explicit DenseOperands(const Jaxpr& group) : operands_(group->equations[0], group) {}
+  explicit DenseOperands(const Jaxpr& group)
+      : operands_(group->equations[0], group), atoms_(group->equations[0].inputs) {}
+  // Whether an input of the group is this operand of the equation, and no other.
+  bool is_only(std::size_t input, std::size_t operand) const {
+    const Atom atom = Var{int(input)};
+    return operand < atoms_.size() && atoms_[operand] == atom &&
+           std::count(atoms_.begin(), atoms_.end(), atom) == 1;
+  }
   std::vector<View> collect(std::span<const View> inputs, std::vector<Buffer>& copies) const {
     std::vector<View> views(operands_.size());
     operands_.collect(inputs, views.data());
@@ -65,6 +83,7 @@ class DenseOperands {
 
  private:
   const GroupOperands operands_;
+  const std::vector<Atom> atoms_;
 };
 
 inline void copy_dense(const View& from, const View& to) {

@@ -20,6 +20,7 @@
 #include "loop_plan.h"
 #include "point_plan.h"
 #include "primitives.h"
+#include "program_kernel.h"
 #include "rows.h"
 
 namespace plait {
@@ -38,7 +39,13 @@ class LlvmBackend final : public Backend {
                    std::span<const Aval> outputs) const override {
     if (llvm::is_compiler_missing()) return Support::no();
     if (llvm::is_elementwise(equation, inputs, outputs)) return Support::yes();
-    if (llvm::is_loop(equation)) return llvm::supports_loop(equation);
+    if (llvm::is_loop(equation)) {
+      const Support all_in_registers = llvm::supports_loop(equation);
+      if (all_in_registers) return all_in_registers;
+      const Support as_program = llvm::supports_program(equation, inputs);
+      if (as_program) return as_program;
+      return Support::no(all_in_registers.reason + "; " + as_program.reason);
+    }
     if (equation.inputs.size() == 1 && llvm::is_row_reduction(equation, inputs[0]))
       return Support::yes();
     for (const Aval& aval : inputs)
@@ -78,7 +85,12 @@ class LlvmBackend final : public Backend {
   }
   std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
                                       std::span<const Sizes64> strides) const override {
-    if (llvm::is_loop(group->equations[0])) return llvm::make_loop_kernel(group, strides);
+    if (const Equation& first = group->equations[0]; llvm::is_loop(first)) {
+      // Examples side by side are for vectors.
+      if (!llvm::has_examples(first))
+        if (std::unique_ptr<Kernel> kernel = llvm::make_program_kernel(group)) return kernel;
+      return llvm::make_loop_kernel(group, strides);
+    }
     std::vector<int> all(group->equations.size());
     std::iota(all.begin(), all.end(), 0);
     if (joins_elementwise(group, all, all)) return llvm::make_kernel(group, strides);

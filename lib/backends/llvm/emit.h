@@ -155,6 +155,16 @@ class Emitter {
       values[i] = merge(values[i], from_first, others[i], from_second);
     return values;
   }
+  // Leaves the function where a condition holds, after body.
+  template <class Body>
+  void return_if(Value condition, const Body& body) {
+    const Block then = new_block(), after = new_block();
+    api().BuildCondBr(builder_, condition, then, after);
+    api().PositionBuilderAtEnd(builder_, then);
+    body();
+    return_void();
+    api().PositionBuilderAtEnd(builder_, after);
+  }
   template <class Body>
   void branch_if(Value condition, const Body& body) {
     const Block then = new_block(), after = new_block();

@@ -95,6 +95,8 @@ using Flag = int;  // LLVMBool
   PLAIT_LLVM_BINARY(X, Add)                                                                      \
   PLAIT_LLVM_BINARY(X, Sub)                                                                      \
   PLAIT_LLVM_BINARY(X, Mul)                                                                      \
+  PLAIT_LLVM_BINARY(X, SDiv)                                                                     \
+  PLAIT_LLVM_BINARY(X, SRem)                                                                     \
   PLAIT_LLVM_BINARY(X, UDiv)                                                                     \
   PLAIT_LLVM_BINARY(X, URem)                                                                     \
   PLAIT_LLVM_BINARY(X, And)                                                                      \

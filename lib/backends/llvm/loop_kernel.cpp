@@ -9,7 +9,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop_kernel.h"
 
-#include <plait/base/interrupt.h>
 #include <plait/base/pool.h>
 #include <plait/primitives/primitives.h>
 
@@ -20,6 +19,7 @@
 #include "kernel.h"
 #include "loop_memory.h"
 #include "loop_plan.h"
+#include "watch.h"
 
 namespace plait::llvm {
 namespace {
@@ -27,17 +27,6 @@ namespace {
 using Function = void(void* const* memory, std::int64_t begin, std::int64_t end);
 using Smalls = std::vector<Small>;
 
-// What generated loops ask, and may look at between. Those that have begun leave steps out then.
-struct Watch {
-  std::atomic<std::int64_t> is_stopped{0};
-  InterruptWatch interrupts;
-
-  static std::int64_t ask(void* self) {
-    Watch& watch = *static_cast<Watch*>(self);
-    if (watch.interrupts.should_stop()) watch.is_stopped.store(1, std::memory_order_relaxed);
-    return watch.is_stopped.load(std::memory_order_relaxed);
-  }
-};
 // Behind the operands and the results in the memory of a loop.
 enum Extra { failed_slot, ask_slot, watch_slot, stopped_slot };
 
@@ -496,6 +485,11 @@ Support supports_loop(const Equation& equation) {
   LoopPlan plan = plan_loop(equation);
   if (plan.refusal.empty()) return Support::yes();
   return Support::no("its body has " + plan.refusal);
+}
+
+bool has_examples(const Equation& loop) {
+  const LoopPlan plan = plan_loop(loop);
+  return plan.refusal.empty() && plan.examples > 0;
 }
 
 std::unique_ptr<Kernel> make_loop_kernel(const Jaxpr& group, std::span<const Sizes64> strides) {

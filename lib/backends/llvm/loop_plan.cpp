@@ -18,6 +18,7 @@ namespace {
 
 // Instructions of all bodies, which compile in milliseconds.
 constexpr double largest_weight = 4000;
+constexpr std::int64_t largest_updated = 64;  // elements of an example
 constexpr std::int64_t fewest_examples = 16;
 constexpr double usual_steps = 16;  // of a while
 
@@ -130,6 +131,7 @@ class Planner {
       walk_cond(equation, operands, results);
     } else {
       if (is_effectful(equation)) throw Refusal{"effects"};
+      require_few_updated(equation, inputs, operands);
       require_claimed(equation, inputs, outputs);
       if (const std::string reason = small_refusal(equation, inputs, outputs, operands);
           !reason.empty())
@@ -146,6 +148,16 @@ class Planner {
       require_small(outputs[i], results[i]);
       axes[equation.outputs[i].id] = results[i];
     }
+  }
+
+  // In registers an update by computed places writes all elements; in memory, those that change.
+  static void require_few_updated(const Equation& equation, std::span<const Aval> inputs,
+                                  const ExampleAxes& axes) {
+    const int updated = equation.primitive->overwritten();
+    if (updated < 0) return;
+    const std::int64_t size =
+        example_size(inputs[std::size_t(updated)], axes[std::size_t(updated)]);
+    if (size > largest_updated) throw Refusal{"an update of " + std::to_string(size) + " elements"};
   }
 
   // What a library would run has the library's bits.

@@ -184,6 +184,36 @@ Register bitcast(Registers in, const Params&, DType output) {
   return {api().BuildBitCast(here(), in[0].v, vector_of(output), ""), output};
 }
 
+// Integers divided as div and rem say: what the processor refuses is replaced before and after.
+template <bool is_quotient>
+Register divide(Registers in, const Params& params, DType output) {
+  return same<integers>([](auto x, auto y) {
+    using T = ElementOf<decltype(x)>;
+    using X = decltype(x);
+    const X zero(T(0)), one(T(1));
+    const Mask by_zero = y == zero;
+    const auto apply = [&](auto build, X divisor) {
+      return X::of((api().*build)(here(), x.v, divisor.v, ""));
+    };
+    if constexpr (std::is_signed_v<T>) {
+      const Mask by_minus_one = y == X(T(-1));
+      const X divisor = select(by_zero | by_minus_one, one, y);
+      if constexpr (is_quotient)
+        return select(by_zero, zero, select(by_minus_one, -x, apply(&Api::BuildSDiv, divisor)));
+      else
+        return select(by_zero | by_minus_one, zero, apply(&Api::BuildSRem, divisor));
+    } else {
+      return select(
+          by_zero, zero,
+          apply(is_quotient ? &Api::BuildUDiv : &Api::BuildURem, select(by_zero, one, y)));
+    }
+  })(in, params, output);
+}
+Register divide_numbers(Registers in, const Params& params, DType output) {
+  if (is_integer(output)) return divide<true>(in, params, output);
+  return same<floating>([](auto x, auto y) { return x / y; })(in, params, output);
+}
+
 struct Row {
   DTypes types;  // of the first operand
   Emit emit;
@@ -230,7 +260,8 @@ const Rows& rows() {
       {add_p.index(), {real_numbers, same<real_numbers>([](auto x, auto y) { return x + y; })}},
       {sub_p.index(), {real_numbers, same<real_numbers>([](auto x, auto y) { return x - y; })}},
       {mul_p.index(), {real_numbers, same<real_numbers>([](auto x, auto y) { return x * y; })}},
-      {div_p.index(), {f, same<f>([](auto x, auto y) { return x / y; })}},
+      {div_p.index(), {real_numbers, divide_numbers}},
+      {rem_p.index(), {integers, divide<false>}},
       {pow_p.index(), {f, same<f>([](auto x, auto y) { return math::pow(x, y); })}},
       {atan2_p.index(), {f, same<f>([](auto x, auto y) { return math::atan2(x, y); })}},
       {max_p.index(), {real_numbers | boolean, extremum<true>}},

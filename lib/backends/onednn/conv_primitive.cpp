@@ -48,9 +48,21 @@ Memory::desc any_kernel(const TensorSpec& spec) {
   return {without_single_group(spec).dims, element_of(spec.dtype), Memory::format_tag::any};
 }
 
+[[noreturn]] void refuse() {
+  throw dnnl::error(dnnl_unimplemented, "no fast kernel for a convolution");
+}
+
 template <class Descriptor>
 bool is_fast(const Descriptor& found) {
   return found && std::string_view(found.impl_info_str()).substr(0, 3) != "ref";
+}
+
+// Kernels of windows of one pixel for AMX load tiles of 64 bytes from the channels of each, as
+// those of matrix products do: see product.cpp.
+bool reads_behind_pixels(std::string_view kernel, const TensorSpec& image) {
+  return image.dims[2] * size_of(image.dtype) % 64 != 0 &&
+         kernel.find("1x1") != std::string_view::npos &&
+         kernel.find("amx") != std::string_view::npos;
 }
 
 dnnl::primitive_attr attributes_with(const dnnl::post_ops& behind) {
@@ -58,10 +70,6 @@ dnnl::primitive_attr attributes_with(const dnnl::post_ops& behind) {
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   attributes.set_post_ops(behind);
   return attributes;
-}
-
-[[noreturn]] void refuse() {
-  throw dnnl::error(dnnl_unimplemented, "no fast kernel for a convolution");
 }
 
 }  // namespace
@@ -103,9 +111,12 @@ void ConvolutionPrimitive::add_forward(const ConvolutionGeometry& g,
                                        const TensorSpec& output, const Epilogues& epilogues) {
   const Memory::desc src = image_desc(operands[0]), dst = image_desc(output);
   auto find = [&](const dnnl::post_ops& behind) {
-    return dnnl::convolution_forward::primitive_desc(
+    dnnl::convolution_forward::primitive_desc found(
         engine(), dnnl::prop_kind::forward_training, direct, src, any_kernel(operands[1]), dst,
         g.strides, g.dilations, g.begin, g.end, attributes_with(behind), true);
+    while (found && reads_behind_pixels(found.impl_info_str(), operands[0]))
+      if (!found.next_impl()) refuse();
+    return found;
   };
   auto chosen = find({});
   if (!is_fast(chosen)) refuse();

@@ -26,7 +26,7 @@ const PostOperation operations[] = {
 };
 
 // The products that have them.
-struct Product {
+struct ProductKind {
   const Primitive* primitive;
   // Axes of the result along which a vector may lie.
   std::vector<int> (*feature_axes)(const Jaxpr& program, const Equation& product);
@@ -62,8 +62,8 @@ bool is_matrix(const Jaxpr& program, const Equation& product) {
   return !(rows == Dim(1)) && !(columns == Dim(1));
 }
 
-const Product products[] = {{&dot_general_p, columns_of, is_matrix},
-                            {&conv_p, channels_of, has_post_operations}};
+const ProductKind products[] = {{&dot_general_p, columns_of, is_matrix},
+                                {&conv_p, channels_of, has_post_operations}};
 
 // The entry of an equation in one of these tables, or none.
 template <class Entry, std::size_t n>
@@ -113,7 +113,7 @@ bool joins_product(const Jaxpr& program, std::span<const int> uses, std::span<co
   if (more.size() != 1 || group.size() > most_epilogues) return false;
   const Equation &product = program->equations[group[0]], &equation = program->equations[more[0]];
   const PostOperation* operation = entry_of(equation, operations);
-  const Product* kind = entry_of(product, products);
+  const ProductKind* kind = entry_of(product, products);
   if (!operation || !kind || !kind->takes_epilogues(program, product)) return false;
   const Var last = program->equations[group.back()].outputs[0];
   if (uses[last.id] != 1 || program->avals[last.id].dtype != DType::float32) return false;

@@ -37,6 +37,18 @@ std::optional<dnnl::matmul::primitive_desc> find(const Memory::desc& lhs, const 
   return found;
 }
 
+// Kernels for AMX load tiles of this many bytes of each row of lhs, and zeros from behind rhs.
+// Where a row ends within a tile, an infinity or NaN behind it times such a zero is NaN.
+constexpr std::int64_t tile_bytes = 64;
+
+bool reads_behind_rows(const dnnl::matmul::primitive_desc& found) {
+  const Memory::desc lhs = found.src_desc();
+  return lhs.get_dims().back() * std::int64_t(Memory::data_type_size(lhs.get_data_type())) %
+                 tile_bytes !=
+             0 &&
+         std::string_view(found.impl_info_str()).find("amx") != std::string_view::npos;
+}
+
 }  // namespace
 
 Product::Argument Product::matrix(int number, const TensorSpec& spec, bool is_batched) {
@@ -45,6 +57,19 @@ Product::Argument Product::matrix(int number, const TensorSpec& spec, bool is_ba
   const Dims& dims = spec.dims;
   argument.copied_as = desc_of({spec.dtype, dims, {dims[1] * dims[2], dims[2], 1}}, is_batched);
   argument.copy = reorder_of(argument.desc, argument.copied_as);
+  return argument;
+}
+
+// Rows that end with zeros, up to whole tiles.
+Product::Argument Product::tiled(int number, const TensorSpec& spec, bool is_batched) {
+  Argument argument{number, desc_of(spec, is_batched)};
+  const Dims& dims = spec.dims;
+  const auto bytes = std::int64_t(Memory::data_type_size(argument.desc.get_data_type()));
+  const std::int64_t row = (dims[2] * bytes + tile_bytes - 1) / tile_bytes * tile_bytes;
+  argument.copied_as =
+      desc_of({spec.dtype, dims, {dims[1] * row / bytes, row / bytes, 1}}, is_batched);
+  argument.copy = reorder_of(argument.desc, argument.copied_as);
+  argument.padding = {dims[0] * dims[1], row, dims[2] * bytes};
   return argument;
 }
 
@@ -65,7 +90,12 @@ std::shared_ptr<const Product> Product::make(std::span<const TensorSpec> operand
       descs.push_back(argument.copy ? argument.copied_as : argument.desc);
     for (const TensorSpec& spec : operands.subspan(2)) descs.push_back(desc_of(spec, is_batched));
     product->output_ = desc_of(output, is_batched);
-    const auto alone = find(descs[0], descs[1], product->output_, {});
+    auto alone = find(descs[0], descs[1], product->output_, {});
+    if (alone && reads_behind_rows(*alone)) {
+      product->arguments_[0] = tiled(DNNL_ARG_SRC, operands[0], is_batched);
+      descs[0] = product->arguments_[0].copied_as;
+      alone = find(descs[0], descs[1], product->output_, {});
+    }
     if (!alone) {
       log_line("onednn: no fast kernel for a product; the reference runs it");
       return nullptr;
@@ -156,8 +186,14 @@ void Product::run(std::span<void* const> operands, void* output) const {
         call->memories[i].set_data_handle(operands[i]);
         continue;
       }
-      copies.push_back(Storage::allocate(argument.copied_as.get_size()));
-      call->memories[i].set_data_handle(copies.back().data());
+      const Padding& padding = argument.padding;
+      copies.push_back(Storage::allocate(
+          std::max(argument.copied_as.get_size(), std::size_t(padding.rows * padding.row_bytes))));
+      char* const copy = static_cast<char*>(copies.back().data());
+      for (std::int64_t row = 0; row < padding.rows; ++row)
+        std::fill(copy + row * padding.row_bytes + padding.used_bytes,
+                  copy + (row + 1) * padding.row_bytes, 0);
+      call->memories[i].set_data_handle(copy);
       Memory lies(argument.desc, engine(), operands[i]);
       argument.copy.execute(stream(), lies, call->memories[i]);
     }

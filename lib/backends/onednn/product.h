@@ -41,13 +41,18 @@ class Product {
   };
   std::unique_ptr<Call> take_call() const;
   dnnl::matmul primitive_;
+  struct Padding {  // of rows in memory, by zeros
+    std::int64_t rows = 0, row_bytes = 0, used_bytes = 0;
+  };
   struct Argument {
     int number;  // the number in the primitive
     Memory::desc desc;
     Memory::desc copied_as = {};  // where it is not read in place
     dnnl::reorder copy = {};
+    Padding padding = {};  // of the copy
   };
   static Argument matrix(int number, const TensorSpec& spec, bool is_batched);
+  static Argument tiled(int number, const TensorSpec& spec, bool is_batched);
   std::vector<Argument> arguments_;
   Memory::desc output_, scratchpad_, unpacked_;
   dnnl::reorder pack_;

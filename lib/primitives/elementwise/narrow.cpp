@@ -8,10 +8,13 @@
 
 #include <plait/primitives/families.h>
 #include <plait/rules/autocast.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/guard.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
+
+#include <limits>
 
 #include "primitives/cost.h"
 #include "primitives/indexing/indexing.h"
@@ -44,6 +47,30 @@ void eval_narrow(std::span<const View> inputs, std::span<const View> outputs,
   });
 }
 
+loops::Tensors emit_narrow(loops::Writer& w, const Equation& equation,
+                           std::span<const loops::Tensor> inputs) {
+  const DType to = equation.params.get<DType>("dtype");
+  loops::Tensor result = inputs[0];
+  result.elements = w.elements_of(inputs[0]);
+  for (loops::Value& element : result.elements) {
+    visit_dtype(to, [&](auto type) {
+      using To = decltype(type);
+      if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>)
+        w.check(
+            w.index(element), std::int64_t(std::numeric_limits<To>::min()),
+            // The largest uint64 is beyond every index.
+            sizeof(To) == 8 ? std::numeric_limits<std::int64_t>::max()
+                            : std::int64_t(std::numeric_limits<To>::max()),
+            [=, name = equation.params.text("function")](std::int64_t integer) {
+              throw_unfit(name, std::to_string(integer), to);
+            },
+            equation.source);
+    });
+    element = w.compute(cast_p, {{"dtype", to}, {"weak", false}}, {element}, equation.source);
+  }
+  return {{inputs[0].aval, result.elements}};
+}
+
 }  // namespace
 
 void throw_unfit(std::string_view function, const std::string& integer, DType dtype) {
@@ -73,6 +100,7 @@ static const auto narrow_def =
           return std::vector<Aval>{{inputs[0].shape, to, params.flag("weak")}};
         })
         .rule<Eval>(eval_narrow)
+        .rule<Emit>(emit_narrow)
         .rule<Fold>([](std::span<const Literal> inputs, const Params& params) {
           const Literal& x = inputs[0];
           const Literal there = cast(x, params.get<DType>("dtype"), params.flag("weak"));

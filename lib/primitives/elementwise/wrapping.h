@@ -15,4 +15,16 @@ constexpr auto wrapping(T x) {
     return x;
 }
 
+// What a loop over T may be compiled for instead, where the sign makes no difference: it is
+// compiled once for both.
+template <class T>
+struct UnsignedOf {
+  using type = T;
+};
+template <class T>
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
+struct UnsignedOf<T> {
+  using type = std::make_unsigned_t<T>;
+};
+
 }  // namespace plait

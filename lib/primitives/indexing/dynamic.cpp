@@ -4,6 +4,7 @@
 // A batch of starts is a gather, or a scatter, with one row of indices for each example.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/rules/autocast.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
@@ -46,6 +47,15 @@ View window_of(View view, std::span<const View> starts, const Sizes64& sizes) {
     view = part_of(view, i, std::clamp<std::int64_t>(read_start(starts[i]), 0, last), sizes[i]);
   }
   return view;
+}
+
+loops::Tensor window_of(loops::Writer& w, const loops::Tensor& whole,
+                        std::span<const loops::Tensor> starts, const Shape& sizes) {
+  loops::Values inside;
+  for (std::size_t i = 0; i < starts.size(); ++i)
+    inside.push_back(w.clamped(w.index(w.elements_of(starts[i])[0]), 0,
+                               whole.aval.shape[int(i)].constant() - sizes[int(i)].constant()));
+  return loops::window(whole, inside, sizes);
 }
 
 void require_starts(std::string_view name, const Aval& x, std::span<const Aval> starts) {
@@ -235,6 +245,11 @@ static const auto dynamic_slice_def =
                    return is_integer(start.dtype) && start.rank() == 0;
                  });
         })
+        .rule<Emit>([](loops::Writer& w, const Equation& equation,
+                       std::span<const loops::Tensor> inputs) -> loops::Tensors {
+          return {window_of(w, w.in_memory(inputs[0]), inputs.subspan(1),
+                            equation.params.get<Shape>("slice_sizes"))};
+        })
         .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs, const Params&) {
           copy_elements(window_of(inputs[0], inputs.subspan(1), outputs[0].shape), outputs[0]);
         })
@@ -289,6 +304,12 @@ static const auto dynamic_update_slice_def =
             });
           aval.weak &= update.weak;
           return std::vector<Aval>{aval};
+        })
+        .rule<Emit>([](loops::Writer& w, const Equation&,
+                       std::span<const loops::Tensor> inputs) -> loops::Tensors {
+          const loops::Tensor whole = w.to_overwrite(0);
+          w.copy(inputs[1], window_of(w, whole, inputs.subspan(2), inputs[1].aval.shape));
+          return {whole};
         })
         .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs, const Params&) {
           if (inputs[0].data != outputs[0].data)

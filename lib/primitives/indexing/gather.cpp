@@ -20,6 +20,7 @@
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
 
+#include "primitives/bytes16.h"
 #include "primitives/cost.h"
 #include "primitives/indexing/index_rows.h"
 #include "primitives/spelling.h"
@@ -62,10 +63,6 @@ Element fill_element(DType dtype, const Params& params) {
   });
   return bytes;
 }
-
-struct alignas(8) Bytes16 {
-  std::uint64_t low, high;
-};
 
 // Elements are moved as integers of their width, so NaN payloads survive.
 template <class T>
@@ -266,6 +263,15 @@ static const auto gather_def =
             if (!contains(dimensions.collapse, dimensions.batch_dims + i))
               aval.shape.push_back(window[i]);
           return std::vector<Aval>{aval};
+        })
+        .rule<Emit>([](loops::Writer& w, const Equation& equation,
+                       std::span<const loops::Tensor> inputs) -> loops::Tensors {
+          const Shape& window = equation.params.get<Shape>("slice_sizes");
+          const lax::IndexDimensions dimensions = dimensions_of(equation.params);
+          Shape shape(inputs[1].aval.shape.begin(), inputs[1].aval.shape.end() - 1);
+          for (int i = 0; i < window.rank(); ++i)
+            if (!contains(dimensions.collapse, i)) shape.push_back(window[i]);
+          return {only_window(w, equation, w.in_memory(inputs[0]), inputs[1], window, shape)};
         })
         .rule<Eval>(eval_gather)
         .rule<Cost>(cost::moves_parts())

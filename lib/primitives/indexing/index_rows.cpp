@@ -176,6 +176,41 @@ void throw_outside(std::string_view primitive, int axis, std::int64_t start, std
       valid + ", or choose what happens outside with mode \"clip\" or \"fill\"");
 }
 
+loops::Tensor only_window(loops::Writer& w, const Equation& equation, const loops::Tensor& array,
+                          const loops::Tensor& indices, const Shape& sizes, const Shape& shape) {
+  const lax::IndexDimensions dimensions = dimensions_of(equation.params);
+  const lax::GatherScatterMode mode = mode_of(equation.params);
+  const std::string_view name = equation.primitive->name();
+  const Shape& rows = indices.aval.shape;
+  if (dimensions.batch_dims > 0 || rows.num_elements() != Dim(std::int64_t(dimensions.axes.size())))
+    w.refuse("`" + std::string(name) + "` of several windows");
+  if (mode == lax::GatherScatterMode::fill)
+    w.refuse("`" + std::string(name) + "` of windows that may lie outside");
+  const loops::Values numbers = w.elements_of(indices);
+  loops::Tensor window = array;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const int axis = dimensions.axes[i];
+    const std::int64_t size = array.aval.shape[axis].constant(),
+                       last = size - sizes[axis].constant();
+    loops::Value start = w.index(numbers[i]);
+    if (mode == lax::GatherScatterMode::check)
+      w.check(
+          start, 0, last,
+          [=](std::int64_t outside) { throw_outside(name, axis, outside, last, size); },
+          equation.source);
+    else
+      start = w.clamped(start, 0, last);
+    window.place.terms.push_back({start, array.strides[std::size_t(axis)]});
+  }
+  window.aval.shape = shape;
+  window.strides.clear();
+  for (int i = 0; i + 1 < rows.rank(); ++i) window.strides.push_back(0);
+  for (int axis = 0; axis < sizes.rank(); ++axis)
+    if (!contains(dimensions.collapse, axis))
+      window.strides.push_back(array.strides[std::size_t(axis)]);
+  return window;
+}
+
 Runs runs_of(const Sizes64& window, const Sizes64& array_strides, const Sizes64& values_strides) {
   struct Loop {
     std::int64_t size, array, values;

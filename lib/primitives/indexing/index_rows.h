@@ -5,6 +5,8 @@
 
 #include "primitives/indexing/indexing.h"
 
+#include <plait/rules/emit.h>
+
 #include <algorithm>
 
 namespace plait::indexing {
@@ -117,6 +119,10 @@ List window_sizes(int operand_rank, const List& updates, const lax::IndexDimensi
         contains(dimensions.collapse, axis) || next >= updates.size() ? 1 : updates[next++]);
   return sizes;
 }
+// The window of an array in a loop program that the only row of indices names; sizes has an entry
+// for each of its axes. It has the axes of the result of gather, and of the updates of scatter.
+loops::Tensor only_window(loops::Writer& w, const Equation& equation, const loops::Tensor& array,
+                          const loops::Tensor& indices, const Shape& sizes, const Shape& shape);
 lax::ScatterKind scatter_kind_of(const Params& params);
 // True when no two windows of a batch overlap: promised, and clipping moved none together.
 bool is_disjoint(const Params& params, const Shape& indices);

@@ -329,6 +329,32 @@ double scatter_flops(cost::Avals inputs, cost::Avals, const Params& params) {
   return params.text("kind") == "set" ? 0 : elements_of(inputs[2]);
 }
 
+loops::Tensors emit_scatter(loops::Writer& w, const Equation& equation,
+                            std::span<const loops::Tensor> inputs) {
+  const loops::Tensor &indices = inputs[1], &updates = inputs[2];
+  const Kind kind = scatter_kind_of(equation.params);
+  const DType dtype = updates.aval.dtype;
+  if (kind != Kind::set && kind != Kind::add && kind != Kind::mul)
+    w.refuse("`scatter` of kind " + equation.params.text("kind"));
+  if (kind != Kind::set && (dtype == DType::float16 || dtype == DType::bfloat16))
+    w.refuse("`scatter` of kind " + equation.params.text("kind") + " of 16-bit floats");
+  const loops::Tensor whole = w.to_overwrite(0);
+  const Shape window =
+      window_sizes(whole.aval.rank(), updates.aval.shape, dimensions_of(equation.params));
+  const loops::Tensor part = only_window(w, equation, whole, indices, window, updates.aval.shape);
+  if (kind == Kind::set) {
+    w.copy(updates, part);
+    return {whole};
+  }
+  const loops::Values now = w.elements_of(part), with = w.elements_of(updates);
+  loops::Tensor combined{updates.aval};
+  for (std::size_t i = 0; i < now.size(); ++i)
+    combined.elements.push_back(
+        w.compute(kind == Kind::add ? add_p : mul_p, {}, {now[i], with[i]}, equation.source));
+  w.copy(combined, part);
+  return {whole};
+}
+
 }  // namespace
 
 constinit const Primitive scatter_p{"scatter"};
@@ -367,6 +393,7 @@ static const auto scatter_def =
           aval.weak &= updates.weak;
           return std::vector<Aval>{aval};
         })
+        .rule<Emit>(emit_scatter)
         .rule<Eval>(eval_scatter)
         .rule<Cost>(cost::arithmetic(scatter_flops))
         .rule<Autocast>(Autocast::full)

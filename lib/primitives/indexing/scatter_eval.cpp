@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
 
+#include "primitives/bytes16.h"
 #include "primitives/indexing/index_rows.h"
 
 #include <algorithm>
@@ -62,10 +63,6 @@ struct Maximum {
     else
       return math::select(!(x == x), x, math::select(update <= x, x, update));
   }
-};
-
-struct alignas(8) Bytes16 {
-  std::uint64_t low, high;
 };
 
 template <class Op, class T>

@@ -3,20 +3,13 @@
 #include <plait/primitives/families.h>
 #include <plait/primitives/linear_solve.h>
 #include <plait/primitives/primitives.h>
-#include <plait/rules/autocast.h>
 #include <plait/rules/bodies.h>
 #include <plait/rules/diverge.h>
-#include <plait/rules/motion.h>
-#include <plait/rules/prune.h>
-
-#include <plait/rules/picture_group.h>
-
 #include <plait/rules/interpret.h>
-#include <plait/rules/speculate.h>
+#include <plait/rules/picture_group.h>
+#include <plait/rules/prune.h>
 #include <plait/rules/steps.h>
 #include <plait/trace/sizes.h>
-
-#include "primitives/spelling.h"
 
 namespace plait {
 
@@ -113,6 +106,7 @@ static const auto linear_solve_def =
         linear_solve_p,
         "The x of matvec(x) = b, found by solve(b). Its derivatives are those of the system: they "
         "solve it again for other right-hand sides.")
+        .family(holds_programs())
         .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
           const LinearSystem system(params);
           const int wanted =
@@ -132,11 +126,7 @@ static const auto linear_solve_def =
             operands[i] += system.num_matvec;
           return std::vector<Body>{{system.solve, Body::Runs::once, 1, true, std::move(operands)}};
         })
-        .rule<Autocast>(Autocast::full)
-        .refuse<Spelling>(spelling::holds_programs)
         .rule<PictureGroup>(PictureGroup::product)
-        .refuse<Speculate>("what it holds may raise")
-        .refuse<Motion>("what it holds may raise")
         .rule<Decompose>([](std::span<const Array> inputs, const Params& params) {
           const LinearSystem system(params);
           const auto b = system.unknowns(inputs), captured = system.of_solve(inputs);

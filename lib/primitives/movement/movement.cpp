@@ -78,12 +78,6 @@ std::vector<Group> groups_of(const Shape& from, const Shape& to) {
   return groups;
 }
 
-Shape bounds_of(const Shape& shape, const SizeValues& sizes) {
-  Shape bounds;
-  for (Dim dim : shape) bounds.push_back(sizes.bound(dim));
-  return bounds;
-}
-
 // True when only the first axis, ignoring those of size 1, is ragged.
 bool is_prefix(const Shape& shape, const Shape& bounds) {
   bool is_first = true;
@@ -105,7 +99,8 @@ Shape row_major(const Shape& shape) {
 // the padded operand: from positions to real indices, to the real linear index, and back on the
 // operand's side.
 Array relinearised(const Group& group, const SizeValues& sizes) {
-  const Shape to = bounds_of(group.to, sizes), from = bounds_of(group.from, sizes);
+  const Shape to = indexing::bounds_of(group.to, sizes),
+              from = indexing::bounds_of(group.from, sizes);
   const Shape padded_to = row_major(to), real_to = row_major(group.to),
               padded_from = row_major(from), real_from = row_major(group.from);
   const Array position = lax::iota(DType::int32, {to.num_elements()}, 0);
@@ -134,7 +129,8 @@ Arrays mask_reshape(std::span<const Masked> inputs, std::span<const Aval> output
   Shape flat;
   std::vector<std::size_t> gathered;
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const Shape from = bounds_of(groups[i].from, sizes), to = bounds_of(groups[i].to, sizes);
+    const Shape from = indexing::bounds_of(groups[i].from, sizes),
+                to = indexing::bounds_of(groups[i].to, sizes);
     flat.push_back(from.num_elements());
     const bool direct = is_prefix(groups[i].from, from) && is_prefix(groups[i].to, to) &&
                         from.num_elements() == to.num_elements();
@@ -143,7 +139,7 @@ Arrays mask_reshape(std::span<const Masked> inputs, std::span<const Aval> output
   Array x = inputs[0].padded;
   if (!gathered.empty()) x = lax::reshape(x, flat);
   for (std::size_t i : gathered) x = indexing::taken(x, int(i), relinearised(groups[i], sizes));
-  return {lax::reshape(x, bounds_of(outputs[0].shape, sizes))};
+  return {lax::reshape(x, indexing::bounds_of(outputs[0].shape, sizes))};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/narrow.h>
 #include <plait/rules/autocast.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/put.h>
@@ -289,6 +290,36 @@ static const auto concatenate_def =
         .rule<Abstract>(concatenate_aval)
         .rule<Identity>(
             [](std::span<const Aval> inputs, const Params&) { return inputs.size() == 1; })
+        .rule<Emit>([](loops::Writer& w, const Equation& equation,
+                       std::span<const loops::Tensor> inputs) -> loops::Tensors {
+          std::vector<Aval> avals;
+          for (const loops::Tensor& input : inputs) avals.push_back(input.aval);
+          const Aval aval = concatenate_aval(avals, equation.params)[0];
+          const int axis = axis_of(equation.params);
+          if (aval.shape.num_elements().constant() <= loops::few) {
+            std::int64_t outer = 1;
+            for (int i = 0; i < axis; ++i) outer *= aval.shape[i].constant();
+            loops::Tensor list{aval};
+            for (std::int64_t row = 0; row < outer; ++row)
+              for (const loops::Tensor& input : inputs) {
+                const loops::Values part = w.elements_of(input);
+                const auto size = std::ptrdiff_t(part.size()) / outer;
+                list.elements.insert(list.elements.end(), part.begin() + row * size,
+                                     part.begin() + (row + 1) * size);
+              }
+            return {list};
+          }
+          const loops::Tensor whole = w.make(aval);
+          Dim start = 0;
+          for (const loops::Tensor& input : inputs) {
+            loops::Tensor part = whole;
+            part.aval = input.aval;
+            part.place.offset += start.constant() * whole.strides[std::size_t(axis)];
+            start = start + input.aval.shape[axis];
+            w.copy(input, part);
+          }
+          return {whole};
+        })
         .rule<Eval>(
             [](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
               const int axis = axis_of(params);

@@ -216,8 +216,10 @@ void cumulate_with(const View& input, const View& output, int axis, bool reverse
   if (num_elements(output.shape) == 0) return;
   const Buffer dense = input.is_dense() ? Buffer({}, input) : Buffer::copy_of(input);
   visit_dtype(input.dtype, [&](auto element) {
-    using T = decltype(element);
-    if constexpr (types.has(dtype_of<T>()))
+    using E = decltype(element);
+    constexpr bool compares = std::is_same_v<Op, Maximum> || std::is_same_v<Op, Minimum>;
+    using T = std::conditional_t<compares, E, typename UnsignedOf<E>::type>;
+    if constexpr (types.has(dtype_of<E>()))
       cumulate<Op>(static_cast<const T*>(dense.data()), output.as<T>(),
                    AxisLoops(output.shape, axis), reverse);
   });

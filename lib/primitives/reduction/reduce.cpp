@@ -266,7 +266,9 @@ void visit_reduction(const std::string& kind, DType dtype, const F& f) {
   auto visit = [&]<class Op, DTypes types>() {
     visit_dtype(dtype, [&](auto element) {
       using T = decltype(element);
-      using Element = std::conditional_t<std::is_same_v<T, bool>, Bool, T>;
+      constexpr bool compares = std::is_same_v<Op, Maximum> || std::is_same_v<Op, Minimum>;
+      using Number = std::conditional_t<compares, T, typename UnsignedOf<T>::type>;
+      using Element = std::conditional_t<std::is_same_v<T, bool>, Bool, Number>;
       if constexpr (types.has(dtype_of<T>())) f.template operator()<Op, Element>();
     });
   };

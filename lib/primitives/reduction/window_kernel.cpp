@@ -298,16 +298,10 @@ void eval_reduce_window(std::span<const View> inputs, std::span<const View> outp
         return eval_extremes(kind, windows, inputs[0].shape, out.shape,
                              static_cast<const E*>(dense.data()),
                              *static_cast<const E*>(identity.data()), out.data);
-    // Integers wrap, so sums and products use unsigned arithmetic.
     if constexpr (!std::is_same_v<E, bool>) {
-      if constexpr (std::is_integral_v<E>) {
-        using U = std::make_unsigned_t<E>;
-        if (kind == "sum") return run.template operator()<Sum, U>();
-        if (kind == "prod") return run.template operator()<Product, U>();
-      } else {
-        if (kind == "sum") return run.template operator()<Sum, E>();
-        if (kind == "prod") return run.template operator()<Product, E>();
-      }
+      using U = typename UnsignedOf<E>::type;
+      if (kind == "sum") return run.template operator()<Sum, U>();
+      if (kind == "prod") return run.template operator()<Product, U>();
     }
     if constexpr (!is_complex_v<E>) {
       using A = detail::Compute<E>;

@@ -68,6 +68,13 @@ Tangents to_tangents(py::handle sequence, std::span<const Aval> avals) {
   return tangents;
 }
 
+// A tangent or cotangent that fits its value, an array or a type.
+py::object fitting(py::object value, py::object given, const std::string& what,
+                   const std::string& which) {
+  return to_python(
+      flat::fitting(to_aval(value.ptr()), to_array(given.ptr(), {which}), what, which));
+}
+
 py::tuple flat_jvp(py::object function, py::object primals, py::object tangents,
                    const std::string& name) {
   TransformScope scope("jvp", name);
@@ -188,6 +195,7 @@ void add_flat(py::module_& module) {
   module.def("trace_region", &trace_region);
   module.def("may_speculate", [](py::object jaxpr) { return may_speculate(jaxpr_of(jaxpr)); });
   module.def("flat_call", &flat_call);
+  module.def("fitting", &fitting);
   module.def("flat_jvp", &flat_jvp);
   module.def("flat_linearize", &flat_linearize);
   module.def("flat_transpose", &flat_transpose);

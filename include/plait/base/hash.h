@@ -6,7 +6,7 @@
 
 namespace plait {
 
-inline std::size_t combine(std::size_t seed, std::size_t value) {
+inline std::size_t hash_combine(std::size_t seed, std::size_t value) {
   return seed ^ (value + 0x9e3779b97f4a7c15u + (seed << 6) + (seed >> 2));
 }
 

@@ -1,0 +1,121 @@
+// The rule kind Emit: an equation as statements of a loop program (lib/codegen), in which a loop of
+// the user's, whatever its body, is one loop over numbers and memory.
+//
+// An array of few elements is a list of numbers; a larger one is a view of memory, whose start may
+// depend on numbers. A rule says what the results are made of. It decides nothing about memory: the
+// writer knows what may be written over, and copies the rest.
+//
+//   elementwise families   each element from the elements of the operands: nothing is stated
+//   movement               a view of the same memory, by the rule Alias: nothing is stated
+//   others                 state a rule, or loops that hold them run step by step
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/rules/bodies.h>
+#include <plait/rules/rules.h>
+
+namespace plait {
+namespace loops {
+
+using Value = int;  // a number, defined once; its number in the program
+using Values = std::vector<Value>;
+
+// An element of memory: at offset + sum(index * stride), in elements.
+struct Place {
+  struct Term {
+    Value index;  // an int64
+    std::int64_t stride;
+    bool operator==(const Term&) const = default;
+  };
+  int memory = -1;
+  std::int64_t offset = 0;
+  std::vector<Term> terms = {};
+  bool operator==(const Place&) const = default;
+};
+
+// An array.
+struct Tensor {
+  Aval aval;
+  Values elements = {};  // row-major, of an array of few
+  Place place = {};      // of any other: its first element, and the distance of the next ones
+  Sizes64 strides = {};
+
+  bool is_in_memory() const { return place.memory >= 0; }
+};
+using Tensors = std::vector<Tensor>;
+
+inline constexpr std::int64_t few = 8;
+
+// The smallest and the largest value of an integer, as far as they are known.
+struct Range {
+  std::int64_t low, high;
+};
+
+class Writer {
+ public:
+  virtual ~Writer() = default;
+
+  // --- Numbers -----------------------------------------------------------------------------------
+
+  virtual Value literal(const Literal& literal) = 0;
+  Value integer(std::int64_t value) { return literal(Literal{DType::int64, false, value, 0, 0}); }
+  // The result of an elementwise primitive.
+  virtual Value compute(const Primitive& primitive, const Params& params, Values operands,
+                        Source source) = 0;
+  virtual Value load(const Place& place) = 0;
+  virtual void store(const Place& place, Value value) = 0;
+  // An integer as an int64, and moved to the nearest one from low to high.
+  virtual Value index(Value integer) = 0;
+  virtual Value clamped(Value index, std::int64_t low, std::int64_t high) = 0;
+  // Calls raise with an index that is not from low to high, when the statement runs.
+  virtual void check(Value index, std::int64_t low, std::int64_t high,
+                     std::function<void(std::int64_t)> raise, Source source) = 0;
+
+  // --- Arrays ------------------------------------------------------------------------------------
+
+  virtual Values elements_of(const Tensor& tensor) = 0;
+  virtual Tensor in_memory(const Tensor& tensor) = 0;
+  // Memory of its own, not yet written.
+  virtual Tensor make(const Aval& aval) = 0;
+  virtual void copy(const Tensor& from, const Tensor& to) = 0;
+  // Memory that holds this operand of the equation, and may be written over: its own where nothing
+  // reads that later, else a copy.
+  virtual Tensor to_overwrite(std::size_t operand) = 0;
+
+  // --- Control flow ------------------------------------------------------------------------------
+
+  using Step = std::function<Tensors(Value step, std::span<const Tensor> carry)>;
+  // Runs step for 0 .. steps - 1, with the carries of the step before it. The carries are operands
+  // of the equation, in order, from the first on; each may grow by a known number at every step.
+  virtual Tensors repeat(std::int64_t steps, std::size_t num_carry,
+                         std::span<const std::optional<std::int64_t>> growth, const Step& step) = 0;
+  using Condition = std::function<Value(std::span<const Tensor> carry)>;
+  virtual Tensors repeat_while(std::size_t num_carry, const Condition& condition,
+                               const Step& step) = 0;
+  // The results of the alternative that index, an int32, chooses; it is clamped.
+  virtual Tensors branch(Value index, std::size_t count,
+                         const std::function<Tensors(std::size_t)>& alternative) = 0;
+  // The equations of a program. owned: the inputs whose memory it may write over.
+  virtual Tensors lower(const Jaxpr& program, Tensors inputs, const Flags& owned) = 0;
+  // Whether nothing reads the memory of this operand of the equation later.
+  virtual bool is_owned(std::size_t operand) const = 0;
+
+  // Ends lowering: the loop runs step by step. reason: for explain.
+  [[noreturn]] virtual void refuse(const std::string& reason) = 0;
+};
+
+// The part of an array that starts at these indices, which lie inside.
+Tensor window(const Tensor& tensor, std::span<const Value> starts, const Shape& shape);
+// The slice of an array at an index along its first axis.
+Tensor slice_at(const Tensor& tensor, Value index);
+
+}  // namespace loops
+
+struct Emit {
+  static constexpr auto name = "emit";
+  using Rule = std::function<loops::Tensors(loops::Writer& writer, const Equation& equation,
+                                            std::span<const loops::Tensor> inputs)>;
+  static RuleTable<Emit>& table();
+};
+
+}  // namespace plait

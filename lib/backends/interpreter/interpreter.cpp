@@ -1,0 +1,66 @@
+// Loops over single numbers, each as one loop program: a step that changes an element of an array
+// takes nanoseconds for every operation, and the array stays where it is.
+//
+// It serves until code is generated, and where none can be.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/compile/backend.h>
+
+#include "codegen/interpreter.h"
+#include "compile/loop_programs.h"
+#include "compile/tiers.h"
+
+namespace plait {
+namespace {
+
+class LoopKernel final : public Kernel {
+ public:
+  explicit LoopKernel(const codegen::LoopProgram& program) : interpreter_(program) {}
+
+  std::int64_t scratch_bytes() const override { return interpreter_.frame_bytes(); }
+  bool is_whole() const override { return true; }
+  std::string note() const override { return "one loop program, interpreted"; }
+
+  void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
+           const Stream&) const override {
+    std::vector<Buffer> copies;
+    std::vector<View> operands(inputs.begin(), inputs.end());
+    for (View& view : operands) {
+      if (view.is_dense()) continue;
+      copies.push_back(Buffer::copy_of(view));
+      view = copies.back().view();
+    }
+    interpreter_.run(operands, outputs, scratch);
+  }
+
+ private:
+  const codegen::Interpreter interpreter_;
+};
+
+class InterpreterBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "interpreter"; }
+
+  Support supports(const Equation& equation, std::span<const Aval> inputs,
+                   std::span<const Aval> outputs) const override {
+    if (!has_loop_body(equation)) return Support::no();
+    // A loop of unknown length changes over to generated code within a call: see control.cpp.
+    if (!bodies_of(equation)[0].is_known)
+      for (const Backend* slow : tiers::FirstTier::slow_backends())
+        if (slow->supports(equation, inputs, outputs)) return Support::no();
+    const compile_passes::LoopProgram lowered = compile_passes::loop_program(equation, inputs);
+    return lowered->program ? Support::yes() : Support::no("no loop program: " + lowered->reason);
+  }
+
+  std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
+    const compile_passes::LoopProgram lowered = compile_passes::loop_program(group);
+    if (!lowered->program)
+      throw InternalError("no loop program of a group: " + lowered->reason + "\n" + print(group));
+    return std::make_unique<LoopKernel>(*lowered->program);
+  }
+};
+
+const bool is_registered =
+    register_backend(std::make_unique<InterpreterBackend>(), Preference::interpreted);
+
+}  // namespace
+}  // namespace plait

@@ -1,0 +1,14 @@
+// Kernels for loop programs.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/compile/backend.h>
+
+namespace plait::llvm {
+
+// Whether an equation is a loop that has a loop program of numbers in registers.
+Support supports_program(const Equation& equation, std::span<const Aval> inputs);
+// The kernel of a group that is such a loop; else nullptr.
+std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group);
+
+}  // namespace plait::llvm

@@ -1,0 +1,73 @@
+// Runs loop programs without generated code.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "codegen/program.h"
+
+#include <array>
+
+namespace plait::codegen {
+
+// A program in the form that runs: values lie in a frame of bytes, and elementwise primitives are
+// the loops of their Pointwise rules, so that every number has the bits of eager evaluation.
+// Immutable; run from many threads at once.
+class Interpreter {
+ public:
+  explicit Interpreter(const LoopProgram& program);
+  std::int64_t frame_bytes() const { return frame_bytes_; }
+  // operands and results lie dense in memory, apart from each other; frame has frame_bytes() bytes.
+  // InternalError for an access outside of its memory. Propagates the errors of checks, and stops
+  // where an interrupt does.
+  void run(std::span<const View> operands, std::span<const View> results, void* frame) const;
+
+ private:
+  struct Access {
+    int memory = -1;
+    std::int64_t offset = 0, size = 0, bytes = 0;  // of the memory, and of an element
+    struct Term {
+      int index;  // in the frame
+      std::int64_t stride;
+    };
+    InlineVector<Term, 4> terms;
+  };
+  // Where a number is copied to, for carries.
+  struct Move {
+    int from, to, bytes;
+  };
+  struct Code {
+    Statement::Kind kind;
+    Chunk chunk;
+    std::array<int, 4> operands{};  // in the frame
+    int num_operands = 0, result = -1;
+    Access place, source_place;
+    const Statement* statement = nullptr;  // of checks and copies
+    std::int64_t steps = 0;
+    std::vector<Move> first, next, last;
+    bool moves_in_turn = true;  // no move overwrites what a later one reads
+    std::vector<std::vector<Code>> blocks;
+    std::vector<std::vector<Move>> results;  // of a branch, by alternative
+  };
+  struct Run {
+    char* frame;
+    char* const* memories;
+  };
+
+  int slot(Value value) const { return slots_[std::size_t(value)]; }
+  Move move(Value from, Value to) const;
+  Access access(const Place& place) const;
+  Code decode(const Statement& statement);
+  std::vector<Code> decode(const Block& block);
+  void execute(const std::vector<Code>& codes, const Run& run) const;
+  void step(const Code& code, const Run& run) const;
+  static std::int64_t element(const Access& access, const Run& run);
+  static void apply(const std::vector<Move>& moves, bool in_turn, char* frame);
+
+  const LoopProgram program_;
+  std::vector<int> slots_;               // by value: its place in the frame
+  std::vector<std::int64_t> memory_at_;  // by memory of the frame: its place there
+  std::vector<char> literals_;           // the beginning of the frame
+  std::int64_t frame_bytes_ = 0;
+  std::vector<Code> codes_;
+};
+
+}  // namespace plait::codegen

@@ -1,0 +1,727 @@
+// Lowering, and with it placing: which arrays share memory.
+//
+// A number is computed once, in the outermost loop in which its operands are known: what a loop
+// does not change leaves it as it is lowered. Integers whose range is known fold: the tests of an
+// index that counts from 0 to n are none.
+//
+// An array that a loop carries has one home, which the first value is copied to, or has itself
+// where nothing reads it later. An update writes into the memory of its operand where that dies,
+// else into a copy. At the end of a step what is not at home yet is copied there.
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/lower.h"
+
+#include <plait/base/hash.h>
+#include <plait/primitives/primitives.h>
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+namespace plait::codegen {
+namespace {
+
+using Kind = Statement::Kind;
+
+struct Refused {
+  std::string reason;
+};
+
+Sizes64 dense(const Aval& aval) { return dense_strides(aval.shape.to_sizes()); }
+std::int64_t size_of_array(const Aval& aval) { return aval.shape.num_elements().constant(); }
+bool is_few(const Aval& aval) { return size_of_array(aval) <= loops::few; }
+
+class Lowering final : public loops::Writer {
+ public:
+  explicit Lowering(const std::function<Jaxpr(const Jaxpr&)>& simplified)
+      : simplified_(simplified) {
+    open_.emplace_back();
+  }
+
+  LoopProgram run(const Jaxpr& group) {
+    Tensors operands;
+    for (const Aval& aval : group->input_avals()) {
+      require_plain(aval);
+      const int number = int(operands.size());
+      operands.push_back(
+          {aval, {}, {add_memory(Memory::Space::operand, number, aval)}, dense(aval)});
+    }
+    const Flags owned(operands.size(), false);
+    const Tensors results = lower_equations(group, std::move(operands), owned);
+    for (std::size_t i = 0; i < results.size(); ++i) write_result(int(i), results[i]);
+    program_.body = std::move(open_[0].block);
+    return std::move(program_);
+  }
+
+  // --- Numbers -----------------------------------------------------------------------------------
+
+  Value literal(const Literal& given) override {
+    Literal literal = given;
+    literal.weak = false;
+    for (const auto& [value, known] : program_.literals)
+      if (known == literal) return value;
+    std::optional<Range> range;
+    if (!is_inexact(literal.dtype) && literal.dtype != DType::uint64)
+      range = Range{literal.integer, literal.integer};
+    const Value value = define(literal.dtype, 0, range);
+    program_.literals.emplace_back(value, literal);
+    return value;
+  }
+
+  Value compute(const Primitive& primitive, const Params& params, Values operands,
+                Source source) override {
+    std::vector<Aval> avals;
+    for (Value operand : operands) avals.push_back({{}, dtype(operand)});
+    const DType result = infer(primitive, avals, params)[0].dtype;
+    if (primitive == cast_p && result == dtype(operands[0])) return operands[0];
+    if (primitive == select_p)
+      if (const std::optional<Range> chosen = info_[std::size_t(operands[0])].range)
+        if (chosen->low == chosen->high) return operands[chosen->low ? 1 : 2];
+    if (primitive == rem_p && is_inside_divisor(operands)) return operands[0];
+    const std::optional<Range> range = range_of(primitive, params, operands, result);
+    if (range && range->low == range->high)
+      return literal(Literal{result, false, range->low, 0, 0});
+    std::size_t level = 0;
+    for (Value operand : operands) level = std::max(level, info_[std::size_t(operand)].level);
+    std::size_t hash = hash_combine(std::size_t(primitive.index()), params.hash());
+    for (Value operand : operands) hash = hash_combine(hash, std::size_t(operand));
+    Open& open = open_[level];
+    const auto [first, last] = open.computed.equal_range(hash);
+    for (auto it = first; it != last; ++it) {
+      const Statement& same = open.block[it->second];
+      if (*same.primitive == primitive && same.operands == operands && same.params == params)
+        return same.value;
+    }
+    Statement statement;
+    statement.source = source;
+    statement.value = define(result, level, range);
+    statement.operands = std::move(operands);
+    statement.primitive = &primitive;
+    statement.params = params;
+    open.computed.emplace(hash, open.block.size());
+    open.block.push_back(std::move(statement));
+    return open.block.back().value;
+  }
+
+  Value load(const Place& place) override {
+    const Memory& memory = program_.memories[std::size_t(place.memory)];
+    const std::uint64_t version = versions_[std::size_t(place.memory)];
+    for (auto open = open_.rbegin(); open != open_.rend(); ++open)
+      for (const Loaded& loaded : open->loaded)
+        if (loaded.version == version && loaded.place == place) return loaded.value;
+    // What no statement writes may be read before the loop, if the element exists.
+    std::size_t level = open_.size() - 1;
+    if (memory.space == Memory::Space::operand && is_inside(place, memory)) {
+      level = 0;
+      for (const Place::Term& term : place.terms)
+        level = std::max(level, info_[std::size_t(term.index)].level);
+    }
+    Statement statement;
+    statement.kind = Kind::load;
+    statement.value = define(memory.dtype, level, {});
+    statement.place = place;
+    open_[level].loaded.push_back({place, version, statement.value});
+    open_[level].block.push_back(std::move(statement));
+    return open_[level].block.back().value;
+  }
+
+  void store(const Place& place, Value value) override {
+    Statement statement;
+    statement.kind = Kind::store;
+    statement.operands = {value};
+    statement.place = place;
+    ++versions_[std::size_t(place.memory)];
+    emit(std::move(statement));
+    open_.back().loaded.push_back({place, versions_[std::size_t(place.memory)], value});
+  }
+
+  Value index(Value integer) override {
+    if (!is_integer(dtype(integer)) || dtype(integer) == DType::uint64)
+      refuse("an index of dtype " + std::string(name_of(dtype(integer))));
+    return compute(cast_p, {{"dtype", DType::int64}, {"weak", false}}, {integer}, {});
+  }
+
+  Value clamped(Value index, std::int64_t low, std::int64_t high) override {
+    if (is_within(index, low, high)) return index;
+    return compute(min_p, {}, {compute(max_p, {}, {index, integer(low)}, {}), integer(high)}, {});
+  }
+
+  void check(Value index, std::int64_t low, std::int64_t high,
+             std::function<void(std::int64_t)> raise, Source source) override {
+    if (is_within(index, low, high)) return;
+    Statement statement;
+    statement.kind = Kind::check;
+    statement.source = source;
+    statement.operands = {index};
+    statement.low = low, statement.high = high;
+    statement.raise = std::move(raise);
+    emit(std::move(statement));
+  }
+
+  // --- Arrays ------------------------------------------------------------------------------------
+
+  Values elements_of(const Tensor& tensor) override {
+    if (!tensor.is_in_memory()) return tensor.elements;
+    if (!is_few(tensor.aval)) refuse("numbers of an array of type " + tensor.aval.to_string());
+    Values values;
+    for_each_element(tensor, [&](const Place& place) { values.push_back(load(place)); });
+    return values;
+  }
+
+  Tensor in_memory(const Tensor& tensor) override {
+    if (tensor.is_in_memory()) return tensor;
+    Tensor written = make(tensor.aval);
+    copy(tensor, written);
+    return written;
+  }
+
+  Tensor make(const Aval& aval) override {
+    const Tensor made{aval, {}, {add_memory(Memory::Space::frame, 0, aval)}, dense(aval)};
+    if (!scopes_.empty()) scopes_.back().owned[std::size_t(made.place.memory)] = true;
+    return made;
+  }
+
+  void copy(const Tensor& from, const Tensor& to) override {
+    if (!from.is_in_memory()) {
+      std::size_t next = 0;
+      for_each_element(to, [&](const Place& place) { store(place, from.elements[next++]); });
+      return;
+    }
+    if (from.place == to.place && from.strides == to.strides) return;
+    if (is_few(to.aval)) {
+      const Values values = elements_of(from);
+      return copy({from.aval, values}, to);
+    }
+    if (from.place.memory == to.place.memory) {  // they may overlap
+      const Tensor between = make(from.aval);
+      copy(from, between);
+      return copy(between, to);
+    }
+    Statement statement;
+    statement.kind = Kind::copy;
+    statement.place = to.place, statement.source_place = from.place;
+    statement.shape = to.aval.shape.to_sizes();
+    statement.strides = to.strides, statement.source_strides = from.strides;
+    ++versions_[std::size_t(to.place.memory)];
+    emit(std::move(statement));
+  }
+
+  Tensor to_overwrite(std::size_t operand) override {
+    const Tensor tensor = operand_of(operand);
+    if (tensor.is_in_memory() && is_whole(tensor) && is_owned(operand)) return tensor;
+    Tensor own = make(tensor.aval);
+    copy(tensor, own);
+    return own;
+  }
+
+  // --- Control flow ------------------------------------------------------------------------------
+
+  Tensors repeat(std::int64_t steps, std::size_t num_carry,
+                 std::span<const std::optional<std::int64_t>> growth, const Step& step) override {
+    Statement loop;
+    loop.kind = Kind::repeat;
+    loop.steps = steps;
+    Carried carried = begin_carries(loop, num_carry);
+    open();
+    loop.value = define(DType::int64, open_.size() - 1,
+                        steps > 0 ? std::optional(Range{0, steps - 1}) : std::nullopt);
+    std::vector<std::optional<Range>> ranges;
+    for (std::size_t i = 0; i < num_carry; ++i)
+      for (Value first : carried.firsts[i]) ranges.push_back(grown(first, growth[i], steps));
+    enter_carries(loop, carried, ranges);
+    end_step(loop, carried, step(loop.value, carried.inside));
+    loop.blocks.push_back(close());
+    return end_carries(std::move(loop), carried);
+  }
+
+  Tensors repeat_while(std::size_t num_carry, const Condition& condition,
+                       const Step& step) override {
+    Statement loop;
+    loop.kind = Kind::loop;
+    Carried carried = begin_carries(loop, num_carry);
+    open();
+    enter_carries(loop, carried, {});
+    const Value holds = condition(carried.inside);
+    loop.operands = {holds};
+    loop.blocks.push_back(close());
+    open();
+    end_step(loop, carried, step(-1, carried.inside));
+    loop.blocks.push_back(close());
+    return end_carries(std::move(loop), carried);
+  }
+
+  Tensors branch(Value index, std::size_t count,
+                 const std::function<Tensors(std::size_t)>& alternative) override {
+    Statement statement;
+    statement.kind = Kind::branch;
+    statement.operands = {clamped(this->index(index), 0, std::int64_t(count) - 1)};
+    std::vector<Open> opened;
+    std::vector<Tensors> outputs;
+    for (std::size_t i = 0; i < count; ++i) {
+      open();
+      outputs.push_back(alternative(i));
+      for (Tensor& output : outputs.back())
+        if (is_few(output.aval)) output = {output.aval, elements_of(output)};
+      opened.push_back(std::move(open_.back()));
+      open_.pop_back();
+    }
+    Tensors results;
+    for (std::size_t o = 0; o < outputs[0].size(); ++o) {
+      const Aval& aval = outputs[0][o].aval;
+      if (is_few(aval)) {
+        Tensor result{aval};
+        for (std::size_t e = 0; e < outputs[0][o].elements.size(); ++e) {
+          Statement::Carry carry{define(dtype(outputs[0][o].elements[e]), open_.size() - 1, {}), -1,
+                                 -1, -1};
+          for (const Tensors& of : outputs) carry.nexts.push_back(of[o].elements[e]);
+          result.elements.push_back(carry.value);
+          statement.carries.push_back(std::move(carry));
+        }
+        results.push_back(std::move(result));
+        continue;
+      }
+      const bool is_one = std::all_of(outputs.begin(), outputs.end(), [&](const Tensors& of) {
+        return of[o].place == outputs[0][o].place && of[o].strides == outputs[0][o].strides &&
+               of[o].place.terms.empty();
+      });
+      if (is_one) {
+        results.push_back(outputs[0][o]);
+        continue;
+      }
+      results.push_back(make(aval));
+      for (std::size_t i = 0; i < count; ++i) {
+        open_.push_back(std::move(opened[i]));
+        copy(outputs[i][o], results.back());
+        opened[i] = std::move(open_.back());
+        open_.pop_back();
+      }
+    }
+    for (Open& of : opened) statement.blocks.push_back(std::move(of.block));
+    forget_loads();
+    emit(std::move(statement));
+    return results;
+  }
+
+  Tensors lower(const Jaxpr& program, Tensors inputs, const Flags& owned) override {
+    const Jaxpr simple = simplified_(program);
+    if (!simple->sizes.empty()) refuse("named sizes");
+    return lower_equations(simple, std::move(inputs), owned);
+  }
+
+  bool is_owned(std::size_t operand) const override {
+    const Scope& scope = scopes_.back();
+    const Equation& equation = scope.program->equations[scope.equation];
+    if (!equation.inputs[operand].is_var()) return false;
+    const int memory = scope.vars[std::size_t(equation.inputs[operand].var().id)].place.memory;
+    if (memory < 0 || !is_owned_memory(scope, memory)) return false;
+    for (std::size_t var = 0; var < scope.vars.size(); ++var)
+      if (scope.vars[var].place.memory == memory && scope.last_use[var] > int(scope.equation))
+        return false;
+    int uses = 0;
+    for (const Atom& atom : equation.inputs)
+      uses += atom.is_var() && scope.vars[std::size_t(atom.var().id)].place.memory == memory;
+    return uses == 1;
+  }
+
+  [[noreturn]] void refuse(const std::string& reason) override { throw Refused{reason}; }
+
+ private:
+  struct Info {
+    std::size_t level;  // of the block that defines it
+    std::optional<Range> range;
+  };
+  struct Loaded {
+    Place place;
+    std::uint64_t version;
+    Value value;
+  };
+  // A block that is being written.
+  struct Open {
+    Block block;
+    std::unordered_multimap<std::size_t, std::size_t> computed;  // hash -> statement
+    std::vector<Loaded> loaded;
+  };
+  // A program that is being lowered.
+  struct Scope {
+    const JaxprData* program;
+    std::size_t equation;
+    std::vector<Tensor> vars;
+    std::vector<int> last_use;  // by var: an equation, or the number of equations for an output
+    std::unordered_map<std::size_t, bool> owned;  // memory
+  };
+  struct Carried {
+    std::vector<Values> firsts;  // of arrays of few elements
+    Tensors inside;              // in a step
+  };
+
+  // --- Values and blocks -------------------------------------------------------------------------
+
+  DType dtype(Value value) const { return program_.dtypes[std::size_t(value)]; }
+
+  Value define(DType dtype, std::size_t level, std::optional<Range> range) {
+    program_.dtypes.push_back(dtype);
+    info_.push_back({level, range});
+    return Value(program_.dtypes.size()) - 1;
+  }
+
+  void emit(Statement statement) { open_.back().block.push_back(std::move(statement)); }
+  void open() {
+    forget_loads();
+    open_.emplace_back();
+  }
+  Block close() {
+    Block block = std::move(open_.back().block);
+    open_.pop_back();
+    forget_loads();
+    return block;
+  }
+  // Elements that were read before a loop or a branch may be others within and behind it.
+  void forget_loads() {
+    for (std::size_t i = 0; i < versions_.size(); ++i)
+      if (program_.memories[i].space != Memory::Space::operand) ++versions_[i];
+  }
+
+  int add_memory(Memory::Space space, int index, const Aval& aval) {
+    require_plain(aval);
+    program_.memories.push_back({space, index, aval.dtype, size_of_array(aval)});
+    versions_.push_back(0);
+    return int(program_.memories.size()) - 1;
+  }
+
+  void require_plain(const Aval& aval) {
+    if (aval.stack > 0) refuse("a stack");
+    for (Dim dim : aval.shape)
+      if (!dim.is_constant()) refuse("named sizes");
+    if (size_of_array(aval) == 0) refuse("an array without elements");
+  }
+
+  // --- Ranges ------------------------------------------------------------------------------------
+
+  bool is_within(Value value, std::int64_t low, std::int64_t high) const {
+    const std::optional<Range>& range = info_[std::size_t(value)].range;
+    return range && low <= range->low && range->high <= high;
+  }
+
+  // Whether a remainder is the number itself.
+  bool is_inside_divisor(const Values& operands) const {
+    const std::optional<Range>& by = info_[std::size_t(operands[1])].range;
+    return by && by->low == by->high && is_within(operands[0], 0, by->low - 1);
+  }
+
+  bool is_inside(const Place& place, const Memory& memory) const {
+    __int128 low = place.offset, high = place.offset;
+    for (const Place::Term& term : place.terms) {
+      const std::optional<Range>& range = info_[std::size_t(term.index)].range;
+      if (!range) return false;
+      const __int128 a = __int128(range->low) * term.stride,
+                     b = __int128(range->high) * term.stride;
+      low += std::min(a, b), high += std::max(a, b);
+    }
+    return low >= 0 && high < memory.size;
+  }
+
+  static std::optional<Range> fitting(__int128 low, __int128 high, DType dtype) {
+    std::optional<Range> range;
+    if (dtype == DType::uint64) return range;
+    visit_dtype(dtype, [&](auto element) {
+      using T = decltype(element);
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+        if (low >= std::numeric_limits<T>::min() && high <= __int128(std::numeric_limits<T>::max()))
+          range = Range{std::int64_t(low), std::int64_t(high)};
+    });
+    return range;
+  }
+
+  // Of a carry that grows by a known number at every step.
+  std::optional<Range> grown(Value first, std::optional<std::int64_t> by,
+                             std::int64_t steps) const {
+    const std::optional<Range>& range = info_[std::size_t(first)].range;
+    if (!range || !by || steps == 0) return {};
+    const __int128 last = __int128(*by) * (steps - 1);
+    return fitting(range->low + std::min<__int128>(0, last),
+                   range->high + std::max<__int128>(0, last), dtype(first));
+  }
+
+  // The arithmetic of indices. Others have no range.
+  std::optional<Range> range_of(const Primitive& primitive, const Params& params,
+                                const Values& operands, DType result) const {
+    std::vector<Range> ranges;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const std::optional<Range>& range = info_[std::size_t(operands[i])].range;
+      if (!range && dtype(operands[i]) != DType::bool_) return {};
+      ranges.push_back(range.value_or(Range{0, 1}));
+    }
+    if (primitive == cmp_p) return compared(params.text("direction"), ranges[0], ranges[1]);
+    if (!is_integer(result)) return {};
+    const Range &a = ranges[0], &b = ranges.back();
+    if (primitive == cast_p)
+      return is_integer(dtype(operands[0])) ? fitting(a.low, a.high, result) : std::nullopt;
+    if (primitive == add_p)
+      return fitting(__int128(a.low) + b.low, __int128(a.high) + b.high, result);
+    if (primitive == sub_p)
+      return fitting(__int128(a.low) - b.high, __int128(a.high) - b.low, result);
+    if (primitive == mul_p) {
+      const __int128 ends[] = {__int128(a.low) * b.low, __int128(a.low) * b.high,
+                               __int128(a.high) * b.low, __int128(a.high) * b.high};
+      return fitting(*std::min_element(ends, ends + 4), *std::max_element(ends, ends + 4), result);
+    }
+    if ((primitive == div_p || primitive == rem_p) && b.low == b.high && b.low > 0) {
+      const std::int64_t by = b.low;
+      if (primitive == div_p) return Range{a.low / by, a.high / by};
+      if (a.low >= 0 && a.high < by) return a;
+      return Range{a.low < 0 ? std::max(a.low, 1 - by) : 0,
+                   a.high > 0 ? std::min(a.high, by - 1) : 0};
+    }
+    if (primitive == min_p) return Range{std::min(a.low, b.low), std::min(a.high, b.high)};
+    if (primitive == max_p) return Range{std::max(a.low, b.low), std::max(a.high, b.high)};
+    if (primitive == select_p)
+      return Range{std::min(ranges[1].low, b.low), std::max(ranges[1].high, b.high)};
+    return {};
+  }
+
+  static std::optional<Range> compared(const std::string& direction, const Range& a,
+                                       const Range& b) {
+    const auto known = [](bool truth) { return Range{truth, truth}; };
+    const bool is_less = a.high<b.low, is_greater = a.low> b.high, is_at_most = a.high <= b.low,
+               is_at_least = a.low >= b.high;
+    if (direction == "lt" && (is_less || is_at_least)) return known(is_less);
+    if (direction == "le" && (is_at_most || is_greater)) return known(is_at_most);
+    if (direction == "gt" && (is_greater || is_at_most)) return known(is_greater);
+    if (direction == "ge" && (is_at_least || is_less)) return known(is_at_least);
+    if ((direction == "eq" || direction == "ne") && (is_less || is_greater))
+      return known(direction == "ne");
+    return {};
+  }
+
+  // --- Arrays ------------------------------------------------------------------------------------
+
+  template <class F>
+  void for_each_element(const Tensor& tensor, const F& f) {
+    const Sizes64 shape = tensor.aval.shape.to_sizes();
+    Sizes64 at(shape.size(), 0);
+    for (std::int64_t i = 0, n = num_elements(shape); i < n; ++i) {
+      Place place = tensor.place;
+      for (std::size_t axis = 0; axis < shape.size(); ++axis)
+        place.offset += at[axis] * tensor.strides[axis];
+      f(place);
+      for (std::size_t axis = shape.size(); axis-- > 0 && ++at[axis] == shape[axis];) at[axis] = 0;
+    }
+  }
+
+  // Whether it is all of its memory, in order.
+  bool is_whole(const Tensor& tensor) const {
+    return tensor.place.offset == 0 && tensor.place.terms.empty() &&
+           tensor.strides == dense(tensor.aval) &&
+           size_of_array(tensor.aval) == program_.memories[std::size_t(tensor.place.memory)].size;
+  }
+
+  static bool is_owned_memory(const Scope& scope, int memory) {
+    const auto found = scope.owned.find(std::size_t(memory));
+    return found != scope.owned.end() && found->second;
+  }
+
+  Tensor tensor_of(const Atom& atom) {
+    if (atom.is_var()) return scopes_.back().vars[std::size_t(atom.var().id)];
+    return {atom.literal().aval(), {literal(atom.literal())}};
+  }
+  Tensor operand_of(std::size_t operand) {
+    const Scope& scope = scopes_.back();
+    return tensor_of(scope.program->equations[scope.equation].inputs[operand]);
+  }
+
+  // --- Carries -----------------------------------------------------------------------------------
+
+  Carried begin_carries(Statement& loop, std::size_t num_carry) {
+    Carried carried;
+    for (std::size_t i = 0; i < num_carry; ++i) {
+      const Tensor operand = operand_of(i);
+      if (is_few(operand.aval)) {
+        carried.firsts.push_back(elements_of(operand));
+        carried.inside.push_back({operand.aval});
+        for (Value first : carried.firsts.back()) loop.carries.push_back({-1, first, -1, -1});
+      } else {
+        carried.firsts.emplace_back();
+        carried.inside.push_back(to_overwrite(i));
+      }
+    }
+    return carried;
+  }
+
+  void enter_carries(Statement& loop, Carried& carried,
+                     const std::vector<std::optional<Range>>& ranges) {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < carried.inside.size(); ++i)
+      for (std::size_t e = 0; e < carried.firsts[i].size(); ++e, ++next) {
+        Statement::Carry& carry = loop.carries[next];
+        carry.value = define(dtype(carry.first), open_.size() - 1,
+                             ranges.empty() ? std::nullopt : ranges[next]);
+        carried.inside[i].elements.push_back(carry.value);
+      }
+  }
+
+  // The values of the next step go where those of this one were.
+  void end_step(Statement& loop, const Carried& carried, Tensors outputs) {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < carried.inside.size(); ++i)
+      if (!carried.inside[i].is_in_memory())
+        for (Value value : elements_of(outputs[i])) loop.carries[next++].next = value;
+    const auto is_home = [&](int memory) {
+      return std::any_of(carried.inside.begin(), carried.inside.end(),
+                         [&](const Tensor& home) { return home.place.memory == memory; });
+    };
+    const auto is_at_home = [&](std::size_t i) {
+      return outputs[i].place == carried.inside[i].place &&
+             outputs[i].strides == carried.inside[i].strides;
+    };
+    for (std::size_t i = 0; i < carried.inside.size(); ++i)
+      if (carried.inside[i].is_in_memory() && !is_at_home(i) && is_home(outputs[i].place.memory)) {
+        const Tensor between = make(outputs[i].aval);
+        copy(outputs[i], between);
+        outputs[i] = between;
+      }
+    for (std::size_t i = 0; i < carried.inside.size(); ++i)
+      if (carried.inside[i].is_in_memory()) copy(outputs[i], carried.inside[i]);
+  }
+
+  Tensors end_carries(Statement loop, const Carried& carried) {
+    Tensors results;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < carried.inside.size(); ++i) {
+      Tensor result = carried.inside[i];
+      for (Value& element : result.elements) {
+        Statement::Carry& carry = loop.carries[next++];
+        carry.last = element = define(dtype(carry.first), open_.size() - 1, {});
+      }
+      results.push_back(std::move(result));
+    }
+    emit(std::move(loop));
+    return results;
+  }
+
+  // --- Equations ---------------------------------------------------------------------------------
+
+  Tensors lower_equations(const Jaxpr& program, Tensors inputs, const Flags& owned) {
+    Scope scope{&*program, 0, std::vector<Tensor>(program->avals.size()), {}, {}};
+    scope.last_use.assign(program->avals.size(), -1);
+    const int end = int(program->equations.size());
+    for (int e = 0; e < end; ++e)
+      for (const Atom& atom : program->equations[std::size_t(e)].inputs)
+        if (atom.is_var()) scope.last_use[std::size_t(atom.var().id)] = e;
+    for (const Atom& atom : program->outputs)
+      if (atom.is_var()) scope.last_use[std::size_t(atom.var().id)] = end;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (owned[i] && inputs[i].is_in_memory())
+        scope.owned[std::size_t(inputs[i].place.memory)] = true;
+      scope.vars[i] = std::move(inputs[i]);
+    }
+    scopes_.push_back(std::move(scope));
+    for (int e = 0; e < end; ++e) {
+      scopes_.back().equation = std::size_t(e);
+      const Equation& equation = program->equations[std::size_t(e)];
+      for (Var var : equation.outputs) require_plain(program->avals[std::size_t(var.id)]);
+      Tensors operands;
+      for (const Atom& atom : equation.inputs) operands.push_back(tensor_of(atom));
+      Tensors outputs = lower_equation(*program, equation, operands);
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        const std::size_t var = std::size_t(equation.outputs[i].id);
+        outputs[i].aval = program->avals[var];
+        if (is_few(outputs[i].aval)) outputs[i] = {outputs[i].aval, elements_of(outputs[i])};
+        scopes_.back().vars[var] = std::move(outputs[i]);
+      }
+    }
+    Tensors results;
+    for (const Atom& atom : program->outputs) results.push_back(tensor_of(atom));
+    const Scope done = std::move(scopes_.back());
+    scopes_.pop_back();
+    if (!scopes_.empty()) scopes_.back().owned.insert(done.owned.begin(), done.owned.end());
+    return results;
+  }
+
+  Tensors lower_equation(const JaxprData& program, const Equation& equation,
+                         const Tensors& operands) {
+    if (const Emit::Rule* emit = Emit::table().find(*equation.primitive))
+      return (*emit)(*this, equation, operands);
+    if (equation.outputs.size() != 1 || is_effectful(equation))
+      refuse("`" + std::string(equation.primitive->name()) + "`");
+    const Aval& result = program.avals[std::size_t(equation.outputs[0].id)];
+    if (Pointwise::table().find(*equation.primitive) && is_few(result))
+      return {elementwise(equation, operands, result)};
+    const Alias::Rule* alias = Alias::table().find(*equation.primitive);
+    if (alias && operands.size() == 1 && operands[0].aval.dtype == result.dtype)
+      return {view_of(*alias, equation, operands[0], result)};
+    refuse("`" + std::string(equation.primitive->name()) + "` of type " + result.to_string());
+  }
+
+  Tensor elementwise(const Equation& equation, const Tensors& operands, const Aval& result) {
+    std::vector<Values> elements;
+    for (const Tensor& operand : operands) elements.push_back(elements_of(operand));
+    Tensor tensor{result};
+    for (std::size_t e = 0; e < std::size_t(size_of_array(result)); ++e) {
+      Values of_one;
+      for (const Values& values : elements) of_one.push_back(values[values.size() == 1 ? 0 : e]);
+      tensor.elements.push_back(
+          compute(*equation.primitive, equation.params, std::move(of_one), equation.source));
+    }
+    return tensor;
+  }
+
+  // A view of the operand, as the rule Alias makes it of memory that is not there.
+  Tensor view_of(const Alias::Rule& alias, const Equation& equation, const Tensor& operand,
+                 const Aval& result) {
+    static char* const pretended = reinterpret_cast<char*>(std::uintptr_t(1) << 40);
+    const bool is_list = !operand.is_in_memory();
+    if (is_list && !is_few(result)) return view_of(alias, equation, in_memory(operand), result);
+    const DType dtype = operand.aval.dtype;
+    const std::optional<View> view = alias(View{pretended, dtype, operand.aval.shape.to_sizes(),
+                                                is_list ? dense(operand.aval) : operand.strides},
+                                           result.shape.to_sizes(), equation.params);
+    if (!view) {
+      const Tensor own = make(operand.aval);
+      copy(operand, own);
+      return view_of(alias, equation, own, result);
+    }
+    Tensor seen{result, {}, operand.place, view->strides};
+    seen.place.offset += (static_cast<char*>(view->data) - pretended) / size_of(dtype);
+    if (!is_list) return seen;
+    Tensor list{result};
+    for_each_element(seen, [&](const Place& place) {
+      list.elements.push_back(operand.elements[std::size_t(place.offset)]);
+    });
+    return list;
+  }
+
+  // --- Results -----------------------------------------------------------------------------------
+
+  // The memory of the result, or a copy of what lies elsewhere or is a result already.
+  void write_result(int number, const Tensor& tensor) {
+    if (tensor.is_in_memory() && is_whole(tensor)) {
+      Memory& memory = program_.memories[std::size_t(tensor.place.memory)];
+      if (memory.space == Memory::Space::frame) {
+        memory.space = Memory::Space::result, memory.index = number;
+        return;
+      }
+    }
+    copy(tensor, {tensor.aval,
+                  {},
+                  {add_memory(Memory::Space::result, number, tensor.aval)},
+                  dense(tensor.aval)});
+  }
+
+  const std::function<Jaxpr(const Jaxpr&)>& simplified_;
+  LoopProgram program_;
+  std::vector<Info> info_;               // by value
+  std::vector<std::uint64_t> versions_;  // by memory: changes with every write
+  std::vector<Open> open_;               // by level
+  std::vector<Scope> scopes_;
+};
+
+}  // namespace
+
+Lowered lower(const Jaxpr& group, const std::function<Jaxpr(const Jaxpr&)>& simplified) {
+  try {
+    return {Lowering(simplified).run(group), {}};
+  } catch (Refused& refused) {
+    return {{}, std::move(refused.reason)};
+  }
+}
+
+}  // namespace plait::codegen

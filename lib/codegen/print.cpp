@@ -1,0 +1,244 @@
+// The text of loop programs, and their checker. See program.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/program.h"
+
+#include <plait/base/internal_error.h>
+
+namespace plait::codegen {
+namespace {
+
+using Kind = Statement::Kind;
+
+class Printer {
+ public:
+  explicit Printer(const LoopProgram& program) : program_(program) {
+    for (const auto& [value, literal] : program.literals) literals_[value] = literal.to_string();
+  }
+
+  std::string text() {
+    static constexpr const char* spaces[] = {" operand ", " result ", " frame"};
+    for (std::size_t i = 0; i < program_.memories.size(); ++i) {
+      const Memory& memory = program_.memories[i];
+      out_ += "memory m" + std::to_string(i) + ": " + std::string(name_of(memory.dtype)) + "[" +
+              std::to_string(memory.size) + "]" + spaces[int(memory.space)] +
+              (memory.space == Memory::Space::frame ? "" : std::to_string(memory.index)) + "\n";
+    }
+    write(program_.body, "");
+    return out_;
+  }
+
+ private:
+  std::string name(Value value) const {
+    const auto found = literals_.find(value);
+    return found == literals_.end() ? "v" + std::to_string(value) : found->second;
+  }
+  std::string typed(Value value) const {
+    return name(value) + ": " + std::string(name_of(program_.dtypes[std::size_t(value)]));
+  }
+  std::string text_of(const Place& place) const {
+    std::string text = "m" + std::to_string(place.memory) + "[";
+    for (const Place::Term& term : place.terms)
+      text += (text.back() == '[' ? "" : " + ") + name(term.index) +
+              (term.stride == 1 ? "" : " * " + std::to_string(term.stride));
+    if (place.offset != 0 || place.terms.empty())
+      text += (text.back() == '[' ? "" : " + ") + std::to_string(place.offset);
+    return text + "]";
+  }
+
+  void write(const Block& block, const std::string& indent) {
+    for (const Statement& s : block) write(s, indent);
+  }
+
+  void write(const Statement& s, const std::string& indent) {
+    out_ += indent;
+    switch (s.kind) {
+      case Kind::compute:
+        out_ += typed(s.value) + " = " + std::string(s.primitive->name());
+        if (!s.params.entries().empty()) out_ += "[" + s.params.to_string() + "]";
+        for (Value operand : s.operands) out_ += " " + name(operand);
+        break;
+      case Kind::load:
+        out_ += typed(s.value) + " = load " + text_of(s.place);
+        break;
+      case Kind::store:
+        out_ += "store " + text_of(s.place) + " = " + name(s.operands[0]);
+        break;
+      case Kind::copy:
+        out_ += "copy " + text_of(s.source_place) + " -> " + text_of(s.place) + " of (" +
+                Shape::of(s.shape).to_string() + ") by (" +
+                Shape::of(s.source_strides).to_string() + ") -> (" +
+                Shape::of(s.strides).to_string() + ")";
+        break;
+      case Kind::check:
+        out_ += "check " + std::to_string(s.low) + " <= " + name(s.operands[0]) +
+                " <= " + std::to_string(s.high);
+        break;
+      case Kind::repeat:
+        out_ += "for " + name(s.value) + " in 0.." + std::to_string(s.steps);
+        write_carries(s);
+        return write_blocks(s, indent, {""});
+      case Kind::loop:
+        out_ += "while " + name(s.operands[0]);
+        write_carries(s);
+        return write_blocks(s, indent, {"test", "step"});
+      case Kind::branch:
+        for (const Statement::Carry& carry : s.carries) {
+          out_ += typed(carry.value) + " (";
+          for (Value next : carry.nexts) out_ += (out_.back() == '(' ? "" : ", ") + name(next);
+          out_ += ") ";
+        }
+        out_ += (s.carries.empty() ? "branch " : "= branch ") + name(s.operands[0]);
+        return write_blocks(s, indent, {});
+    }
+    out_ += "\n";
+  }
+
+  void write_carries(const Statement& s) {
+    for (const Statement::Carry& carry : s.carries)
+      out_ += " (" + typed(carry.value) + " = " + name(carry.first) + ", then " + name(carry.next) +
+              ", at last " + name(carry.last) + ")";
+  }
+
+  void write_blocks(const Statement& s, const std::string& indent,
+                    const std::vector<std::string>& titles) {
+    out_ += "\n";
+    for (std::size_t i = 0; i < s.blocks.size(); ++i) {
+      const std::string title = i < titles.size() ? titles[i] : std::to_string(i);
+      if (!title.empty()) out_ += indent + " " + title + "\n";
+      write(s.blocks[i], indent + "  ");
+    }
+  }
+
+  const LoopProgram& program_;
+  std::unordered_map<Value, std::string> literals_;
+  std::string out_;
+};
+
+class Checker {
+ public:
+  explicit Checker(const LoopProgram& program)
+      : program_(program), known_(program.dtypes.size(), false) {}
+
+  void run() {
+    for (const auto& [value, literal] : program_.literals) {
+      define(value);
+      require(literal.dtype == dtype(value), "L2", "a literal of another dtype");
+    }
+    visit(program_.body);
+  }
+
+ private:
+  DType dtype(Value value) const { return program_.dtypes[std::size_t(value)]; }
+
+  void require(bool holds, const char* invariant, const std::string& what) const {
+    if (!holds)
+      throw InternalError(std::string(invariant) + " is broken: " + what + "\n" + print(program_));
+  }
+  void define(Value value) {
+    require(value >= 0 && std::size_t(value) < known_.size() && !known_[std::size_t(value)], "L1",
+            "v" + std::to_string(value) + " is defined twice");
+    known_[std::size_t(value)] = true;
+    defined_.push_back(value);
+  }
+  void use(Value value) const {
+    require(value >= 0 && std::size_t(value) < known_.size() && known_[std::size_t(value)], "L1",
+            "v" + std::to_string(value) + " is used where it is not known");
+  }
+  void use(const Place& place) const {
+    require(place.memory >= 0 && std::size_t(place.memory) < program_.memories.size(), "L3",
+            "there is no memory m" + std::to_string(place.memory));
+    for (const Place::Term& term : place.terms) {
+      use(term.index);
+      require(dtype(term.index) == DType::int64, "L3",
+              "v" + std::to_string(term.index) + " is no int64");
+    }
+  }
+  const Memory& memory(const Place& place) const {
+    return program_.memories[std::size_t(place.memory)];
+  }
+  void write_to(const Place& place) const {
+    use(place);
+    require(memory(place).space != Memory::Space::operand, "L4",
+            "m" + std::to_string(place.memory) + " is an operand");
+  }
+
+  void visit(const Block& block) {
+    for (const Statement& s : block) visit(s);
+  }
+  // What a block defines is not known behind it.
+  template <class Body>
+  void within(const Body& body) {
+    const std::size_t before = defined_.size();
+    body();
+    for (std::size_t i = before; i < defined_.size(); ++i) known_[std::size_t(defined_[i])] = false;
+    defined_.resize(before);
+  }
+
+  void visit(const Statement& s) {
+    for (Value operand : s.operands)
+      if (s.kind != Kind::loop) use(operand);
+    switch (s.kind) {
+      case Kind::compute: {
+        std::vector<Aval> avals;
+        for (Value operand : s.operands) avals.push_back({{}, dtype(operand)});
+        require(infer(*s.primitive, avals, s.params)[0].dtype == dtype(s.value), "L2",
+                "v" + std::to_string(s.value) + " has another dtype");
+        return define(s.value);
+      }
+      case Kind::load:
+        use(s.place);
+        require(memory(s.place).dtype == dtype(s.value), "L2", "a load of another dtype");
+        return define(s.value);
+      case Kind::store:
+        write_to(s.place);
+        return require(memory(s.place).dtype == dtype(s.operands[0]), "L2",
+                       "a store of another dtype");
+      case Kind::copy:
+        write_to(s.place);
+        use(s.source_place);
+        return require(memory(s.place).dtype == memory(s.source_place).dtype, "L2",
+                       "a copy between dtypes");
+      case Kind::check:
+        return require(dtype(s.operands[0]) == DType::int64, "L3", "a check of no int64");
+      case Kind::repeat:
+      case Kind::loop:
+        for (const Statement::Carry& carry : s.carries) use(carry.first);
+        within([&] {
+          if (s.kind == Kind::repeat) define(s.value);
+          for (const Statement::Carry& carry : s.carries) define(carry.value);
+          for (const Block& block : s.blocks)
+            within([&] {
+              visit(block);
+              if (s.kind == Kind::loop && &block == &s.blocks[0]) return use(s.operands[0]);
+              for (const Statement::Carry& carry : s.carries) {
+                use(carry.next);
+                require(dtype(carry.next) == dtype(carry.value) &&
+                            dtype(carry.first) == dtype(carry.value),
+                        "L2", "a carry of several dtypes");
+              }
+            });
+        });
+        for (const Statement::Carry& carry : s.carries) define(carry.last);
+        return;
+      case Kind::branch:
+        for (std::size_t i = 0; i < s.blocks.size(); ++i)
+          within([&] {
+            visit(s.blocks[i]);
+            for (const Statement::Carry& carry : s.carries) use(carry.nexts[i]);
+          });
+        for (const Statement::Carry& carry : s.carries) define(carry.value);
+        return;
+    }
+  }
+
+  const LoopProgram& program_;
+  std::vector<bool> known_;
+  std::vector<Value> defined_;
+};
+
+}  // namespace
+
+std::string print(const LoopProgram& program) { return Printer(program).text(); }
+void check(const LoopProgram& program) { Checker(program).run(); }
+
+}  // namespace plait::codegen

@@ -1,0 +1,95 @@
+// Loop programs: the form between equations and machine code. Loops over numbers and memory,
+// in which every access says where it goes.
+//
+//   memory m0: f64[64] operand 0
+//   memory m1: f64[64] result 0
+//   copy m0 -> m1 [64]
+//   for v3 in 0..62 (v4: i32 = v2, then v6)
+//     v6: i32 = add v4 v5
+//     v7: f64 = load m1[v3 + 1]
+//     store m1[v3] = v7
+//
+// Invariants, which check() tests:
+//   L1 a value is defined once, before its uses, in an enclosing block
+//   L2 operands have the dtypes that the primitive takes
+//   L3 an index of an access is an int64, and accesses name memory that there is
+//   L4 operands of the program are not written
+// The interpreter tests every offset besides.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/rules/emit.h>
+
+namespace plait::codegen {
+
+using loops::Place;
+using loops::Range;
+using loops::Tensor;
+using loops::Tensors;
+using loops::Value;
+using loops::Values;
+
+struct Memory {
+  enum class Space { operand, result, frame } space = Space::frame;
+  int index = 0;  // of the operand or the result
+  DType dtype = DType::float32;
+  std::int64_t size = 0;  // elements
+};
+
+struct Statement;
+using Block = std::vector<Statement>;
+
+struct Statement {
+  enum class Kind {
+    compute,  // value = primitive(operands)
+    load,     // value = place
+    store,    // place = operands[0]
+    copy,     // a block of elements, from source_place to place
+    check,    // an error unless low <= operands[0] <= high
+    repeat,   // blocks[0] for value = 0 .. steps - 1, with carries
+    loop,     // blocks[0] computes whether blocks[1] runs, again and again
+    branch,   // blocks[operands[0]]; the carries are results
+  } kind = Kind::compute;
+  Source source = {};
+  Value value = -1;
+  Values operands = {};
+  const Primitive* primitive = nullptr;
+  Params params = {};
+  Place place = {}, source_place = {};
+  Sizes64 shape = {}, strides = {}, source_strides = {};  // of a copy
+  std::int64_t low = 0, high = 0;                         // of a check
+  std::function<void(std::int64_t)> raise = {};
+  // A number that a loop carries: its value in a step and, at last, after the loop; the first one,
+  // and the next. For a branch: its result, and in `nexts` that of each alternative.
+  struct Carry {
+    Value value, first, next, last;
+    Values nexts = {};
+  };
+  std::vector<Carry> carries = {};
+  std::int64_t steps = 0;
+  std::vector<Block> blocks = {};
+};
+
+struct LoopProgram {
+  std::vector<Memory> memories;
+  std::vector<DType> dtypes;                        // of every value
+  std::vector<std::pair<Value, Literal>> literals;  // the values that are literals
+  Block body;
+};
+
+// Raises the error of a check that has failed, with its line.
+[[noreturn]] inline void raise(const Statement& check, std::int64_t index) {
+  try {
+    check.raise(index);
+  } catch (Error& error) {
+    if (check.source) error.at(check.source);
+    throw;
+  }
+  throw InternalError("a check of a loop program failed without an error");
+}
+
+// Throws InternalError that cites the broken invariant and prints the program.
+void check(const LoopProgram& program);
+std::string print(const LoopProgram& program);
+
+}  // namespace plait::codegen

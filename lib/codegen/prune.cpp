@@ -1,0 +1,100 @@
+// Dead code: numbers that nothing reads, and memory that is written only. Checks stay.
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/prune.h"
+
+namespace plait::codegen {
+namespace {
+
+using Kind = Statement::Kind;
+
+template <class F>
+void for_each_statement(const Block& block, const F& f) {
+  for (const Statement& statement : block) {
+    f(statement);
+    for (const Block& inner : statement.blocks) for_each_statement(inner, f);
+  }
+}
+
+class Pruner {
+ public:
+  explicit Pruner(LoopProgram& program) : program_(program) {}
+
+  // Whether anything went.
+  bool run() {
+    is_used_.assign(program_.dtypes.size(), false);
+    is_read_.assign(program_.memories.size(), false);
+    definition_.assign(program_.dtypes.size(), nullptr);
+    for (std::size_t i = 0; i < is_read_.size(); ++i)
+      is_read_[i] = program_.memories[i].space == Memory::Space::result;
+    for_each_statement(program_.body, [&](const Statement& s) {
+      if (s.kind == Kind::compute || s.kind == Kind::load) definition_[std::size_t(s.value)] = &s;
+    });
+    // What is stored counts where its memory is read, which more uses may show.
+    for (bool grows = true; std::exchange(grows, false);)
+      for_each_statement(program_.body, [&](const Statement& s) {
+        if (s.kind == Kind::compute || s.kind == Kind::load || is_dead(s)) return;
+        grows |= use(s);
+      });
+    return drop(program_.body);
+  }
+
+ private:
+  bool is_dead(const Statement& s) const {
+    if (s.kind == Kind::compute || s.kind == Kind::load) return !is_used_[std::size_t(s.value)];
+    return (s.kind == Kind::store || s.kind == Kind::copy) &&
+           !is_read_[std::size_t(s.place.memory)];
+  }
+
+  bool use(Value value) {
+    if (value < 0 || is_used_[std::size_t(value)]) return false;
+    is_used_[std::size_t(value)] = true;
+    if (const Statement* s = definition_[std::size_t(value)]) {
+      for (Value operand : s->operands) use(operand);
+      if (s->kind == Kind::load) {
+        use(s->place);
+        is_read_[std::size_t(s->place.memory)] = true;
+      }
+    }
+    return true;
+  }
+  bool use(const Place& place) {
+    bool grows = false;
+    for (const loops::Place::Term& term : place.terms) grows |= use(term.index);
+    return grows;
+  }
+  bool use(const Statement& s) {
+    bool grows = use(s.place);
+    grows |= use(s.source_place);
+    for (Value operand : s.operands) grows |= use(operand);
+    for (const Statement::Carry& carry : s.carries) {
+      grows |= use(carry.first);
+      grows |= use(carry.next);
+      for (Value next : carry.nexts) grows |= use(next);
+    }
+    if (s.kind == Kind::copy && !is_read_[std::size_t(s.source_place.memory)])
+      grows = is_read_[std::size_t(s.source_place.memory)] = true;
+    return grows;
+  }
+
+  bool drop(Block& block) {
+    const std::size_t before = block.size();
+    std::erase_if(block, [&](const Statement& s) { return is_dead(s); });
+    bool dropped = block.size() != before;
+    for (Statement& s : block)
+      for (Block& inner : s.blocks) dropped |= drop(inner);
+    return dropped;
+  }
+
+  LoopProgram& program_;
+  std::vector<bool> is_used_, is_read_;
+  std::vector<const Statement*> definition_;
+};
+
+}  // namespace
+
+void prune(LoopProgram& program) {
+  while (Pruner(program).run()) {
+  }
+}
+
+}  // namespace plait::codegen

@@ -1,0 +1,156 @@
+// The form of loop programs: its text, its checker, and its interpreter on programs written by
+// hand.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <plait/plait.h>
+#include <plait/primitives/primitives.h>
+
+#include "codegen/interpreter.h"
+#include "compile/loop_programs.h"
+
+using namespace plait;
+using codegen::LoopProgram;
+using codegen::Memory;
+using codegen::Statement;
+using Kind = Statement::Kind;
+using Space = Memory::Space;
+
+namespace {
+
+// y[i] = x[i] + y[i - 1], as a loop that carries the sum.
+LoopProgram running_sums() {
+  LoopProgram program;
+  program.memories = {{Space::operand, 0, DType::float64, 5},
+                      {Space::result, 0, DType::float64, 5}};
+  program.dtypes = {DType::float64, DType::int64,   DType::float64,
+                    DType::float64, DType::float64, DType::float64};
+  program.literals = {{0, Literal{DType::float64, false, 0, 0, 0}}};
+  Statement load, add, store, loop;
+  load.kind = Kind::load, load.value = 3, load.place = {0, 0, {{1, 1}}};
+  add.value = 4, add.primitive = &add_p, add.operands = {2, 3};
+  store.kind = Kind::store, store.operands = {4}, store.place = {1, 0, {{1, 1}}};
+  loop.kind = Kind::repeat, loop.value = 1, loop.steps = 5;
+  loop.carries = {{2, 0, 4, 5}};
+  loop.blocks = {{load, add, store}};
+  program.body = {loop};
+  return program;
+}
+
+std::vector<double> run(const LoopProgram& program, std::vector<double> x) {
+  std::vector<double> y(x.size(), -1);
+  const codegen::Interpreter interpreter(program);
+  const Storage frame = Storage::allocate(std::size_t(interpreter.frame_bytes()));
+  const View operand{x.data(), DType::float64, {std::int64_t(x.size())}, {1}},
+      result{y.data(), DType::float64, {std::int64_t(y.size())}, {1}};
+  interpreter.run({&operand, 1}, {&result, 1}, frame.data());
+  return y;
+}
+
+std::string complaint(const LoopProgram& program) {
+  try {
+    check(program);
+  } catch (const InternalError& error) {
+    const std::string what = error.problem();
+    return what.substr(0, what.find('\n'));
+  }
+  return "none";
+}
+
+}  // namespace
+
+TEST_CASE("a loop program has a text") {
+  CHECK(print(running_sums()) ==
+        "memory m0: float64[5] operand 0\n"
+        "memory m1: float64[5] result 0\n"
+        "for v1 in 0..5 (v2: float64 = 0.0:f64, then v4, at last v5)\n"
+        "  v3: float64 = load m0[v1]\n"
+        "  v4: float64 = add v2 v3\n"
+        "  store m1[v1] = v4\n");
+}
+
+TEST_CASE("the interpreter runs what is written") {
+  check(running_sums());
+  CHECK(run(running_sums(), {1, 2, 3, 4, 5}) == std::vector<double>{1, 3, 6, 10, 15});
+}
+
+TEST_CASE("the interpreter refuses to leave memory") {
+  LoopProgram program = running_sums();
+  program.body[0].steps = 6;
+  CHECK_THROWS_AS(run(program, {1, 2, 3, 4, 5}), InternalError);
+  program = running_sums();
+  program.body[0].blocks[0][0].place.offset = -1;
+  CHECK_THROWS_AS(run(program, {1, 2, 3, 4, 5}), InternalError);
+}
+
+TEST_CASE("the checker names the invariant that is broken") {
+  CHECK(complaint(running_sums()) == "none");
+  LoopProgram program = running_sums();
+  program.body[0].blocks[0][1].operands = {2, 4};
+  CHECK(complaint(program).find("L1 is broken: v4 is used where it is not known") !=
+        std::string::npos);
+  program = running_sums();
+  program.body[0].blocks[0][1].value = 3;
+  CHECK(complaint(program).find("L1 is broken: v3 is defined twice") != std::string::npos);
+  program = running_sums();
+  program.body.push_back(program.body[0].blocks[0][2]);  // behind the loop
+  CHECK(complaint(program).find("L1 is broken") != std::string::npos);
+  program = running_sums();
+  program.dtypes[3] = DType::float32;
+  CHECK(complaint(program).find("L2 is broken: a load of another dtype") != std::string::npos);
+  program = running_sums();
+  program.dtypes[1] = DType::int32;
+  CHECK(complaint(program).find("L3 is broken: v1 is no int64") != std::string::npos);
+  program = running_sums();
+  program.body[0].blocks[0][0].place.memory = 2;
+  CHECK(complaint(program).find("L3 is broken: there is no memory m2") != std::string::npos);
+  program = running_sums();
+  program.body[0].blocks[0][2].place.memory = 0;
+  CHECK(complaint(program).find("L4 is broken: m0 is an operand") != std::string::npos);
+}
+
+// A step that changes one element: the index counts, so that nothing tests it; the literal product
+// is computed once; the array has one home, the result.
+TEST_CASE("lowering leaves the work of the step, and copies once") {
+  const Jaxpr program = parse(
+      "{ lambda ; a:f64[32] w:f64[] . let\n"
+      "    b:i32[] c:f64[32] = scan[body={ lambda ; a:i32[] b:f64[32] c:f64[] . let\n"
+      "          d:i32[] = add a 1:i32\n"
+      "          e:bool[] = cmp[direction='lt'] a 0:i32\n"
+      "          f:i32[] = add a 32:i32\n"
+      "          g:i32[] = select e f a\n"
+      "          h:i32[1] = reshape[shape=(1)] g\n"
+      "          i:f64[] = gather[axes=(0), batch_dims=0, collapse=(0), mode='check', "
+      "slice_sizes=(1)] b h\n"
+      "          j:f64[] = mul c 2.0:f64\n"
+      "          k:f64[] = add i j\n"
+      "          l:f64[32] = scatter[axes=(0), batch_dims=0, collapse=(0), kind='set', "
+      "mode='check', sorted=false, unique=false] b h k\n"
+      "        in (d, l) }, carry=2, length=32, reverse=false, xs=0] 0:i32 a w\n"
+      "  in (c,) }");
+  const compile_passes::LoopProgram lowered = compile_passes::loop_program(program);
+  REQUIRE(lowered->program);
+  check(*lowered->program);
+  CHECK(print(*lowered->program) ==
+        "memory m0: float64[32] operand 0\n"
+        "memory m1: float64[1] operand 1\n"
+        "memory m2: float64[32] result 0\n"
+        "copy m0[0] -> m2[0] of (32) by (1) -> (1)\n"
+        "v11: float64 = load m1[0]\n"
+        "v12: float64 = mul v11 2.0:f64\n"
+        "for v1 in 0..32 (v2: int32 = 0:i32, then v4, at last v14)\n"
+        "  v4: int32 = add v2 1:i32\n"
+        "  v8: int64 = cast[dtype=i64, weak=false] v2\n"
+        "  v9: float64 = load m2[v8]\n"
+        "  v13: float64 = add v9 v12\n"
+        "  store m2[v8] = v13\n");
+}
+
+TEST_CASE("what cannot be a loop program says why") {
+  const Jaxpr program = parse(
+      "{ lambda ; a:f64[32] . let\n"
+      "    b:f64[32] = scan[body={ lambda ; a:f64[32] . let\n"
+      "          b:f64[32] = sin a\n"
+      "        in (b,) }, carry=1, length=32, reverse=false, xs=0] a\n"
+      "  in (b,) }");
+  CHECK(compile_passes::loop_program(program)->reason == "`sin` of type f64[32]");
+}
