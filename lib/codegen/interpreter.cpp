@@ -3,8 +3,10 @@
 #include "codegen/interpreter.h"
 
 #include <plait/base/interrupt.h>
+#include <plait/primitives/primitives.h>
 #include <plait/trace/array.h>
 
+#include <cmath>
 #include <cstring>
 
 namespace plait::codegen {
@@ -12,7 +14,8 @@ namespace {
 
 using Kind = Statement::Kind;
 
-constexpr std::int64_t slot_bytes = 8, line = 64;
+constexpr std::int64_t slot_bytes = 8, most_bytes = 16, line = 64;
+constexpr std::int64_t parts = 8;  // of a combination
 constexpr std::int64_t steps_between_interrupts = 1024;
 
 void copy_number(void* to, const void* from, std::int64_t bytes) {
@@ -34,6 +37,17 @@ void copy_number(void* to, const void* from, std::int64_t bytes) {
   }
 }
 
+void fill(char* to, const char* from, std::int64_t bytes, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) copy_number(to + i * bytes, from, bytes);
+}
+
+template <class T>
+void multiply_and_add(void* into, const void* a, const void* b, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i)
+    static_cast<T*>(into)[i] = std::fma(static_cast<const T*>(a)[i], static_cast<const T*>(b)[i],
+                                        static_cast<T*>(into)[i]);
+}
+
 [[noreturn, gnu::cold]] void throw_outside_memory(std::int64_t at, std::int64_t size) {
   throw InternalError("a loop program reads or writes element " + std::to_string(at) + " of " +
                       std::to_string(size));
@@ -42,12 +56,23 @@ void copy_number(void* to, const void* from, std::int64_t bytes) {
 }  // namespace
 
 Interpreter::Interpreter(const LoopProgram& program) : program_(program) {
+  has_lanes_.assign(program_.dtypes.size(), false);
+  find_lanes(program_.body, -1);
   std::int64_t bytes = 0;
-  for (DType dtype : program_.dtypes) {
-    slots_.push_back(int(bytes));
-    bytes += std::max(slot_bytes, size_of(dtype));
+  for (const bool lanes_wanted : {false, true}) {
+    slots_.resize(program_.dtypes.size());
+    for (std::size_t value = 0; value < slots_.size(); ++value)
+      if (has_lanes_[value] == lanes_wanted) {
+        slots_[value] = int(bytes);
+        bytes += (lanes_wanted ? lanes : 1) * std::max(slot_bytes, size_of(program_.dtypes[value]));
+      }
+    if (!lanes_wanted) literals_.assign(std::size_t(bytes), 0);
   }
-  literals_.assign(std::size_t(bytes), 0);
+  broadcast_at_ = int(bytes);
+  bytes += 4 * lanes * most_bytes;
+  frame_bytes_ = bytes;
+  codes_ = decode(program_.body);  // adds accumulators to the frame
+  bytes = frame_bytes_;
   for (const auto& [value, literal] : program_.literals) {
     const Buffer number = Array::literal(literal).buffer();
     copy_number(literals_.data() + slot(value), number.data(), size_of(literal.dtype));
@@ -58,7 +83,29 @@ Interpreter::Interpreter(const LoopProgram& program) : program_(program) {
     if (memory.space == Memory::Space::frame) bytes += memory.size * size_of(memory.dtype);
   }
   frame_bytes_ = bytes;
-  codes_ = decode(program_.body);
+}
+
+// Which values change within loops whose steps are lanes, of which the innermost counts here.
+void Interpreter::find_lanes(const Block& block, Value counter) {
+  const auto has = [&](Value value) { return bool(has_lanes_[std::size_t(value)]); };
+  for (const Statement& s : block) {
+    if (s.kind == Kind::combine) {
+      has_lanes_[std::size_t(s.counter)] = counter < 0;
+      find_lanes(s.blocks[0], counter < 0 ? s.counter : counter);
+      has_lanes_[std::size_t(s.value)] = counter >= 0;
+    } else if (s.is_parallel) {
+      has_lanes_[std::size_t(s.value)] = true;
+      find_lanes(s.blocks[0], s.value);
+    } else if (s.kind == Kind::compute) {
+      has_lanes_[std::size_t(s.value)] = std::any_of(s.operands.begin(), s.operands.end(), has);
+    } else if (s.kind == Kind::load) {
+      has_lanes_[std::size_t(s.value)] =
+          std::any_of(s.place.terms.begin(), s.place.terms.end(),
+                      [&](const Place::Term& term) { return has(term.index); });
+    } else {
+      for (const Block& inner : s.blocks) find_lanes(inner, -1);
+    }
+  }
 }
 
 Interpreter::Move Interpreter::move(Value from, Value to) const {
@@ -67,9 +114,16 @@ Interpreter::Move Interpreter::move(Value from, Value to) const {
 
 Interpreter::Access Interpreter::access(const Place& place) const {
   const Memory& memory = program_.memories[std::size_t(place.memory)];
-  Access access{place.memory, place.offset, memory.size, size_of(memory.dtype), {}};
-  for (const Place::Term& term : place.terms)
-    access.terms.push_back({slot(term.index), term.stride});
+  Access access{place.memory, place.offset, memory.size, size_of(memory.dtype), {}, {}};
+  for (const Place::Term& term : place.terms) {
+    if (term.index == counter_ && has_lanes_[std::size_t(term.index)]) {
+      access.counter_stride += term.stride;
+      access.terms.push_back({slot(term.index), term.stride});  // of the first lane
+    } else {
+      (has_lanes_[std::size_t(term.index)] ? access.lane_terms : access.terms)
+          .push_back({slot(term.index), term.stride});
+    }
+  }
   return access;
 }
 
@@ -90,10 +144,29 @@ Interpreter::Code Interpreter::decode(const Statement& s) {
     for (Value operand : s.operands) dtypes.push_back(program_.dtypes[std::size_t(operand)]);
     code.chunk = rule<Pointwise>(*s.primitive)(dtypes, s.params);
   }
-  for (Value operand : s.operands) code.operands[std::size_t(code.num_operands++)] = slot(operand);
+  if (s.kind == Kind::combine) {
+    const DType dtype = program_.dtypes[std::size_t(s.value)];
+    const DType dtypes[] = {dtype, dtype};
+    code.is_product = *s.primitive == dot_general_p;
+    code.chunk = rule<Pointwise>(code.is_product ? add_p : *s.primitive)(dtypes, {});
+    code.counter = slot(s.counter);
+    code.accumulators = int(frame_bytes_);
+    frame_bytes_ += parts * lanes * size_of(dtype);
+  }
+  if (s.value >= 0) code.has_lanes = has_lanes_[std::size_t(s.value)];
+  for (Value operand : s.operands) {
+    const auto i = std::size_t(code.num_operands++);
+    code.operands[i] = slot(operand);
+    code.is_lanes[i] = has_lanes_[std::size_t(operand)];
+    code.bytes[i] = int(size_of(program_.dtypes[std::size_t(operand)]));
+  }
+  const Value outer = counter_;
+  if (s.is_parallel) counter_ = s.value;
+  if (s.kind == Kind::combine && counter_ < 0) counter_ = s.counter;
   if (s.place.memory >= 0) code.place = access(s.place);
   if (s.source_place.memory >= 0) code.source_place = access(s.source_place);
   for (const Block& block : s.blocks) code.blocks.push_back(decode(block));
+  counter_ = outer;
   if (s.kind == Kind::branch) {
     for (std::size_t i = 0; i < s.blocks.size(); ++i) {
       code.results.emplace_back();
@@ -163,6 +236,149 @@ void Interpreter::execute(const std::vector<Code>& codes, const Run& run) const 
   }
 }
 
+// f(lane, element) for the elements that the lanes go to.
+template <class F>
+void Interpreter::for_each_lane(const Access& access, const Run& run, std::int64_t count,
+                                const F& f) {
+  std::int64_t at = access.offset;
+  for (const Access::Term& term : access.terms) {
+    std::int64_t index;
+    std::memcpy(&index, run.frame + term.index, sizeof index);
+    at += index * term.stride;
+  }
+  if (access.lane_terms.empty()) {
+    const std::int64_t last = at + (count - 1) * access.counter_stride;
+    for (const std::int64_t end : {at, last})
+      if (std::uint64_t(end) >= std::uint64_t(access.size)) throw_outside_memory(end, access.size);
+    for (std::int64_t lane = 0; lane < count; ++lane) f(lane, at + lane * access.counter_stride);
+    return;
+  }
+  for (std::int64_t lane = 0; lane < count; ++lane) {
+    std::int64_t here = at + lane * access.counter_stride;
+    for (const Access::Term& term : access.lane_terms) {
+      std::int64_t index;
+      std::memcpy(&index, run.frame + term.index + lane * std::int64_t(sizeof index), sizeof index);
+      here += index * term.stride;
+    }
+    if (std::uint64_t(here) >= std::uint64_t(access.size)) throw_outside_memory(here, access.size);
+    f(lane, here);
+  }
+}
+
+const char* Interpreter::lanes_of(const Code& code, int operand, const Run& run,
+                                  std::int64_t count) const {
+  const auto i = std::size_t(operand);
+  const char* const at = run.frame + code.operands[i];
+  if (code.is_lanes[i]) return at;
+  char* const filled = run.frame + broadcast_at_ + operand * lanes * most_bytes;
+  fill(filled, at, code.bytes[i], count);
+  return filled;
+}
+
+void Interpreter::execute_lanes(const std::vector<Code>& codes, const Run& run,
+                                std::int64_t count) const {
+  for (const Code& code : codes) {
+    if (code.kind == Kind::compute) {
+      const void* operands[4];
+      for (int i = 0; i < code.num_operands; ++i)
+        operands[i] = code.has_lanes ? lanes_of(code, i, run, count)
+                                     : run.frame + code.operands[std::size_t(i)];
+      code.chunk.loop(operands, run.frame + code.result, code.has_lanes ? count : 1,
+                      code.chunk.argument);
+    } else if (code.kind == Kind::load) {
+      const std::int64_t bytes = code.place.bytes;
+      const char* const memory = run.memories[code.place.memory];
+      for_each_lane(
+          code.place, run, code.has_lanes ? count : 1, [&](std::int64_t lane, std::int64_t at) {
+            copy_number(run.frame + code.result + lane * bytes, memory + at * bytes, bytes);
+          });
+    } else if (code.kind == Kind::store) {
+      const std::int64_t bytes = code.place.bytes;
+      char* const memory = run.memories[code.place.memory];
+      const char* const value = lanes_of(code, 0, run, count);
+      for_each_lane(code.place, run, count, [&](std::int64_t lane, std::int64_t at) {
+        copy_number(memory + at * bytes, value + lane * bytes, bytes);
+      });
+    } else {
+      combine_lanes(code, run, count);
+    }
+  }
+}
+
+void Interpreter::run_parallel(const Code& code, const Run& run) const {
+  for (std::int64_t first = 0; first < code.steps; first += lanes) {
+    if (first % (steps_between_interrupts * lanes) == 0) check_interrupts();
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      const std::int64_t step = first + lane;
+      std::memcpy(run.frame + code.result + lane * std::int64_t(sizeof step), &step, sizeof step);
+    }
+    execute_lanes(code.blocks[0], run, std::min(lanes, code.steps - first));
+  }
+}
+
+// Combines numbers with others, one by one.
+void Interpreter::take_in(const Code& code, char* into, const char* const* terms,
+                          std::int64_t count) {
+  if (code.is_product) {
+    (code.bytes[0] == 8 ? multiply_and_add<double> : multiply_and_add<float>)(into, terms[0],
+                                                                              terms[1], count);
+    return;
+  }
+  const void* operands[] = {into, terms[0]};
+  code.chunk.loop(operands, into, count, code.chunk.argument);
+}
+
+// The steps are lanes.
+void Interpreter::combine(const Code& code, const Run& run) const {
+  const std::int64_t bytes = code.bytes[0];
+  char* const sums = run.frame + code.accumulators;
+  fill(sums, run.frame + code.operands[0], bytes, parts);
+  for (std::int64_t first = 0; first < code.steps; first += lanes) {
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      const std::int64_t step = first + lane;
+      std::memcpy(run.frame + code.counter + lane * std::int64_t(sizeof step), &step, sizeof step);
+    }
+    const std::int64_t count = std::min(lanes, code.steps - first);
+    execute_lanes(code.blocks[0], run, count);
+    const char* terms[2] = {};
+    for (int i = 1; i < code.num_operands; ++i) terms[i - 1] = lanes_of(code, i, run, count);
+    const std::int64_t together = code.statement->is_in_order ? 1 : parts;
+    for (std::int64_t lane = 0; lane < count; lane += together) {
+      take_in(code, sums, terms, std::min(together, count - lane));
+      for (const char*& term : terms)
+        if (term) term += together * bytes;
+    }
+  }
+  if (!code.statement->is_in_order)
+    for (std::int64_t width = parts / 2; width > 0; width /= 2) {
+      const void* operands[] = {sums, sums + width * bytes};
+      code.chunk.loop(operands, sums, width, code.chunk.argument);
+    }
+  copy_number(run.frame + code.result, sums, bytes);
+}
+
+// One combination for each lane.
+void Interpreter::combine_lanes(const Code& code, const Run& run, std::int64_t count) const {
+  const std::int64_t bytes = code.bytes[0], apart = lanes * bytes;
+  const std::int64_t num_parts = code.statement->is_in_order ? 1 : parts;
+  char* const sums = run.frame + code.accumulators;
+  for (std::int64_t part = 0; part < num_parts; ++part)
+    fill(sums + part * apart, run.frame + code.operands[0], bytes, count);
+  for (std::int64_t step = 0; step < code.steps; ++step) {
+    std::memcpy(run.frame + code.counter, &step, sizeof step);
+    execute_lanes(code.blocks[0], run, count);
+    const char* terms[2] = {};
+    for (int i = 1; i < code.num_operands; ++i) terms[i - 1] = lanes_of(code, i, run, count);
+    take_in(code, sums + step % num_parts * apart, terms, count);
+  }
+  for (std::int64_t width = num_parts / 2; width > 0; width /= 2)
+    for (std::int64_t part = 0; part < width; ++part) {
+      const void* operands[] = {sums + part * apart, sums + (part + width) * apart};
+      code.chunk.loop(operands, sums + part * apart, count, code.chunk.argument);
+    }
+  std::memcpy(run.frame + code.result, sums, std::size_t(count * bytes));
+}
+
 void Interpreter::step(const Code& code, const Run& run) const {
   const auto int64_at = [&](int slot) {
     std::int64_t value;
@@ -190,7 +406,10 @@ void Interpreter::step(const Code& code, const Run& run) const {
       if (s.low <= index && index <= s.high) return;
       raise(s, index);
     }
+    case Kind::combine:
+      return combine(code, run);
     case Kind::repeat:
+      if (code.has_lanes) return run_parallel(code, run);
       apply(code.first, false, run.frame);
       for (std::int64_t i = 0; i < code.steps; ++i) {
         if (i % steps_between_interrupts == 0) check_interrupts();

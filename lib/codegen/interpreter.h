@@ -9,7 +9,9 @@
 namespace plait::codegen {
 
 // A program in the form that runs: values lie in a frame of bytes, and elementwise primitives are
-// the loops of their Pointwise rules, so that every number has the bits of eager evaluation.
+// the loops of their Pointwise rules, so that every number has the bits of eager evaluation. What
+// changes within a parallel loop or a combination has a lane for each of `lanes` steps, which run
+// together.
 // Immutable; run from many threads at once.
 class Interpreter {
  public:
@@ -28,7 +30,8 @@ class Interpreter {
       int index;  // in the frame
       std::int64_t stride;
     };
-    InlineVector<Term, 4> terms;
+    InlineVector<Term, 4> terms, lane_terms;
+    std::int64_t counter_stride = 0;  // of the loop whose steps are lanes
   };
   // Where a number is copied to, for carries.
   struct Move {
@@ -41,6 +44,11 @@ class Interpreter {
     int num_operands = 0, result = -1;
     Access place, source_place;
     const Statement* statement = nullptr;  // of checks and copies
+    bool has_lanes = false;                // the result; of loops, that their steps are lanes
+    std::array<bool, 4> is_lanes{};        // by operand
+    std::array<int, 4> bytes{};
+    int counter = -1, accumulators = -1;  // of combinations, in the frame
+    bool is_product = false;
     std::int64_t steps = 0;
     std::vector<Move> first, next, last;
     bool moves_in_turn = true;  // no move overwrites what a later one reads
@@ -51,19 +59,33 @@ class Interpreter {
     char* frame;
     char* const* memories;
   };
+  static constexpr std::int64_t lanes = 64;  // a multiple of the parts of a combination
 
   int slot(Value value) const { return slots_[std::size_t(value)]; }
   Move move(Value from, Value to) const;
   Access access(const Place& place) const;
+  void find_lanes(const Block& block, Value counter);
   Code decode(const Statement& statement);
   std::vector<Code> decode(const Block& block);
   void execute(const std::vector<Code>& codes, const Run& run) const;
   void step(const Code& code, const Run& run) const;
+  void execute_lanes(const std::vector<Code>& codes, const Run& run, std::int64_t count) const;
+  void run_parallel(const Code& code, const Run& run) const;
+  void combine(const Code& code, const Run& run) const;
+  void combine_lanes(const Code& code, const Run& run, std::int64_t count) const;
+  // An operand with a lane for each step.
+  const char* lanes_of(const Code& code, int operand, const Run& run, std::int64_t count) const;
+  static void take_in(const Code& code, char* into, const char* const* terms, std::int64_t count);
+  template <class F>
+  static void for_each_lane(const Access& access, const Run& run, std::int64_t count, const F& f);
   static std::int64_t element(const Access& access, const Run& run);
   static void apply(const std::vector<Move>& moves, bool in_turn, char* frame);
 
   const LoopProgram program_;
   std::vector<int> slots_;               // by value: its place in the frame
+  std::vector<bool> has_lanes_;          // by value
+  Value counter_ = -1;                   // whose steps are lanes, while decoding
+  int broadcast_at_ = 0;                 // in the frame: operands without lanes
   std::vector<std::int64_t> memory_at_;  // by memory of the frame: its place there
   std::vector<char> literals_;           // the beginning of the frame
   std::int64_t frame_bytes_ = 0;

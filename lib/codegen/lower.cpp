@@ -4,6 +4,9 @@
 // does not change leaves it as it is lowered. Integers whose range is known fold: the tests of an
 // index that counts from 0 to n are none.
 //
+// An array that no memory holds is a formula, and is computed where it is copied to its home, or
+// once for several uses. It is computed early where memory that it reads is about to be written.
+//
 // An array that a loop carries has one home, which the first value is copied to, or has itself
 // where nothing reads it later. An update writes into the memory of its operand where that dies,
 // else into a copy. At the end of a step what is not at home yet is copied there.
@@ -12,14 +15,21 @@
 
 #include <plait/base/hash.h>
 #include <plait/primitives/primitives.h>
+#include <plait/rules/cost.h>
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <unordered_map>
+
+#include "codegen/overlap.h"
 
 namespace plait::codegen {
 namespace {
 
+using loops::Formula;
+using loops::Index;
+using loops::Indices;
 using Kind = Statement::Kind;
 
 struct Refused {
@@ -102,7 +112,8 @@ class Lowering final : public loops::Writer {
     return open.block.back().value;
   }
 
-  Value load(const Place& place) override {
+  Value load(const Place& given) override {
+    const Place place = folded(given);
     const Memory& memory = program_.memories[std::size_t(place.memory)];
     const std::uint64_t version = versions_[std::size_t(place.memory)];
     for (auto open = open_.rbegin(); open != open_.rend(); ++open)
@@ -124,12 +135,13 @@ class Lowering final : public loops::Writer {
     return open_[level].block.back().value;
   }
 
-  void store(const Place& place, Value value) override {
+  void store(const Place& given, Value value) override {
+    const Place place = folded(given);
     Statement statement;
     statement.kind = Kind::store;
     statement.operands = {value};
     statement.place = place;
-    ++versions_[std::size_t(place.memory)];
+    ++versions_[std::size_t(place.memory)], ++writes_;
     emit(std::move(statement));
     open_.back().loaded.push_back({place, versions_[std::size_t(place.memory)], value});
   }
@@ -157,14 +169,116 @@ class Lowering final : public loops::Writer {
     emit(std::move(statement));
   }
 
+  Value combine(const Primitive& by, Value identity, std::int64_t count, bool in_order,
+                const std::function<Values(const Index&)>& terms, Source source) override {
+    Statement statement;
+    statement.kind = Kind::combine;
+    statement.source = source;
+    statement.primitive = &by;
+    statement.operands = {identity};
+    statement.steps = count;
+    statement.is_in_order = in_order;
+    open();
+    statement.counter = define(DType::int64, open_.size() - 1, Range{0, count - 1});
+    for (Value term : terms({0, {{statement.counter, 1}}})) statement.operands.push_back(term);
+    statement.blocks.push_back(close());
+    statement.value = define(dtype(identity), open_.size() - 1, {});
+    emit(std::move(statement));
+    return open_.back().block.back().value;
+  }
+
+  void check_each(const Shape& shape, const std::function<Value(std::span<const Index>)>& index_at,
+                  std::int64_t low, std::int64_t high, std::function<void(std::int64_t)> raise,
+                  Source source) override {
+    const auto check_all = [&] {
+      nest(shape.to_sizes(), -1,
+           [&](std::span<const Index> at) { check(index_at(at), low, high, raise, source); });
+    };
+    const std::int64_t last = shape.empty() ? 1 : (shape.end() - 1)->constant();
+    if (last < 2 * fewest_lanes) return check_all();
+    // By lanes first, whether there is one outside; then which.
+    const Value none = literal(Literal{DType::bool_, false, 0, 0, 0});
+    Sizes64 rows = shape.to_sizes();
+    rows.erase(rows.size() - 1);
+    nest(rows, -1, [&](std::span<const Index> row) {
+      bool may_fail = false;
+      const Value fails = combine(
+          or_p, none, last, false,
+          [&](const Index& index) {
+            Indices at(row.begin(), row.end());
+            at.push_back(index);
+            const Value value = index_at(at);
+            may_fail |= !is_within(value, low, high);
+            const auto compared = [&](const char* direction, std::int64_t bound) {
+              return compute(cmp_p, {{"direction", std::string(direction)}},
+                             {value, integer(bound)}, source);
+            };
+            return Values{compute(or_p, {}, {compared("lt", low), compared("gt", high)}, source)};
+          },
+          source);
+      if (!may_fail) return;
+      choose(compute(cast_p, {{"dtype", DType::int64}, {"weak", false}}, {fails}, source), 2,
+             [&](std::size_t is_failing) {
+               if (is_failing)
+                 nest(Sizes64{last}, -1, [&](std::span<const Index> index) {
+                   Indices at(row.begin(), row.end());
+                   at.push_back(index[0]);
+                   check(index_at(at), low, high, raise, source);
+                 });
+               return Tensors{};
+             });
+    });
+  }
+
   // --- Arrays ------------------------------------------------------------------------------------
 
+  Value element(const Tensor& tensor, std::span<const Index> indices) override {
+    if (tensor.is_in_memory()) return load(place_of(tensor, indices));
+    if (!tensor.formula) return tensor.elements[std::size_t(place_in_list(tensor, indices))];
+    const Indices at(indices.begin(), indices.end());
+    for (const Computed& known : open_.back().computed_elements)
+      if (known.formula == tensor.formula && known.writes == writes_ && known.indices == at)
+        return known.value;
+    const Value value = tensor.formula->element(indices);
+    open_.back().computed_elements.push_back({tensor.formula, at, writes_, value});
+    return value;
+  }
+
   Values elements_of(const Tensor& tensor) override {
-    if (!tensor.is_in_memory()) return tensor.elements;
+    if (!tensor.is_in_memory() && !tensor.formula) return tensor.elements;
     if (!is_few(tensor.aval)) refuse("numbers of an array of type " + tensor.aval.to_string());
     Values values;
-    for_each_element(tensor, [&](const Place& place) { values.push_back(load(place)); });
+    for_each_index(tensor.aval.shape.to_sizes(), [&](const Sizes64& at) {
+      Indices indices;
+      for (std::int64_t index : at) indices.push_back({index});
+      values.push_back(element(tensor, indices));
+    });
     return values;
+  }
+
+  Tensor computed(const Aval& aval, Formula formula) override {
+    require_plain(aval);
+    Tensor tensor{aval};
+    tensor.formula = std::make_shared<const Formula>(std::move(formula));
+    if (is_few(aval)) return {aval, elements_of(tensor)};
+    return tensor;
+  }
+
+  Tensor combined(const Aval& aval, const Formula& formula) override {
+    if (is_few(aval)) return computed(aval, formula);
+    const Tensor made = make(aval);
+    // Lanes go along an axis of the array, or along the index of combine: see LLVM's loops.
+    int inner = -1;
+    for (int axis = 0; axis < aval.rank() && inner < 0; ++axis)
+      if (aval.shape[axis].constant() >= fewest_lanes && !formula.reads.empty() &&
+          std::all_of(formula.reads.begin(), formula.reads.end(), [&](const Formula::Read& read) {
+            return !read.is_anywhere && std::abs(read.strides[std::size_t(axis)]) <= 1;
+          }))
+        inner = axis;
+    nest(aval.shape.to_sizes(), inner, [&](std::span<const Index> indices) {
+      store(place_of(made, indices), formula.element(indices));
+    });
+    return made;
   }
 
   Tensor in_memory(const Tensor& tensor) override {
@@ -180,7 +294,9 @@ class Lowering final : public loops::Writer {
     return made;
   }
 
-  void copy(const Tensor& from, const Tensor& to) override {
+  void copy(const Tensor& given_from, const Tensor& given_to) override {
+    const Tensor from = folded(given_from), to = folded(given_to);
+    if (from.formula) return compute_into(*from.formula, from, to);
     if (!from.is_in_memory()) {
       std::size_t next = 0;
       for_each_element(to, [&](const Place& place) { store(place, from.elements[next++]); });
@@ -191,7 +307,8 @@ class Lowering final : public loops::Writer {
       const Values values = elements_of(from);
       return copy({from.aval, values}, to);
     }
-    if (from.place.memory == to.place.memory) {  // they may overlap
+    if (from.place.memory == to.place.memory &&
+        may_overlap({from.place, from.strides}, {to.place, to.strides}, to.aval.shape.to_sizes())) {
       const Tensor between = make(from.aval);
       copy(from, between);
       return copy(between, to);
@@ -201,13 +318,20 @@ class Lowering final : public loops::Writer {
     statement.place = to.place, statement.source_place = from.place;
     statement.shape = to.aval.shape.to_sizes();
     statement.strides = to.strides, statement.source_strides = from.strides;
-    ++versions_[std::size_t(to.place.memory)];
+    ++versions_[std::size_t(to.place.memory)], ++writes_;
     emit(std::move(statement));
   }
 
   Tensor to_overwrite(std::size_t operand) override {
     const Tensor tensor = operand_of(operand);
-    if (tensor.is_in_memory() && is_whole(tensor) && is_owned(operand)) return tensor;
+    if (tensor.is_in_memory() && is_whole(tensor) && is_owned(operand)) {
+      compute_pending([&](const Formula& formula) {
+        return std::any_of(formula.reads.begin(), formula.reads.end(), [&](const auto& read) {
+          return read.place.memory == tensor.place.memory;
+        });
+      });
+      return tensor;
+    }
     Tensor own = make(tensor.aval);
     copy(tensor, own);
     return own;
@@ -220,6 +344,7 @@ class Lowering final : public loops::Writer {
     Statement loop;
     loop.kind = Kind::repeat;
     loop.steps = steps;
+    compute_pending();
     Carried carried = begin_carries(loop, num_carry);
     open();
     loop.value = define(DType::int64, open_.size() - 1,
@@ -237,6 +362,7 @@ class Lowering final : public loops::Writer {
                        const Step& step) override {
     Statement loop;
     loop.kind = Kind::loop;
+    compute_pending();
     Carried carried = begin_carries(loop, num_carry);
     open();
     enter_carries(loop, carried, {});
@@ -251,6 +377,12 @@ class Lowering final : public loops::Writer {
 
   Tensors branch(Value index, std::size_t count,
                  const std::function<Tensors(std::size_t)>& alternative) override {
+    compute_pending();
+    return choose(index, count, alternative);
+  }
+  // A branch whose alternatives write to no memory that is there before it.
+  Tensors choose(Value index, std::size_t count,
+                 const std::function<Tensors(std::size_t)>& alternative) {
     Statement statement;
     statement.kind = Kind::branch;
     statement.operands = {clamped(this->index(index), 0, std::int64_t(count) - 1)};
@@ -280,8 +412,8 @@ class Lowering final : public loops::Writer {
         continue;
       }
       const bool is_one = std::all_of(outputs.begin(), outputs.end(), [&](const Tensors& of) {
-        return of[o].place == outputs[0][o].place && of[o].strides == outputs[0][o].strides &&
-               of[o].place.terms.empty();
+        return of[o].is_in_memory() && of[o].place == outputs[0][o].place &&
+               of[o].strides == outputs[0][o].strides && of[o].place.terms.empty();
       });
       if (is_one) {
         results.push_back(outputs[0][o]);
@@ -334,9 +466,16 @@ class Lowering final : public loops::Writer {
     std::uint64_t version;
     Value value;
   };
+  struct Computed {
+    std::shared_ptr<const Formula> formula;
+    Indices indices;
+    std::uint64_t writes;
+    Value value;
+  };
   // A block that is being written.
   struct Open {
     Block block;
+    std::vector<Computed> computed_elements;
     std::unordered_multimap<std::size_t, std::size_t> computed;  // hash -> statement
     std::vector<Loaded> loaded;
   };
@@ -394,6 +533,21 @@ class Lowering final : public loops::Writer {
     if (size_of_array(aval) == 0) refuse("an array without elements");
   }
 
+  // With the indices that are known as part of the offset.
+  Place folded(Place place) const {
+    std::erase_if(place.terms, [&](const Place::Term& term) {
+      const std::optional<Range>& range = info_[std::size_t(term.index)].range;
+      const bool is_known = range && range->low == range->high;
+      if (is_known) place.offset += range->low * term.stride;
+      return is_known;
+    });
+    return place;
+  }
+  Tensor folded(Tensor tensor) const {
+    tensor.place = folded(std::move(tensor.place));
+    return tensor;
+  }
+
   // --- Ranges ------------------------------------------------------------------------------------
 
   bool is_within(Value value, std::int64_t low, std::int64_t high) const {
@@ -447,14 +601,15 @@ class Lowering final : public loops::Writer {
     std::vector<Range> ranges;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const std::optional<Range>& range = info_[std::size_t(operands[i])].range;
-      if (!range && dtype(operands[i]) != DType::bool_) return {};
-      ranges.push_back(range.value_or(Range{0, 1}));
+      const std::optional<Range> known = range ? range : range_of_dtype(dtype(operands[i]));
+      if (!known) return {};
+      ranges.push_back(*known);
     }
     if (primitive == cmp_p) return compared(params.text("direction"), ranges[0], ranges[1]);
     if (!is_integer(result)) return {};
     const Range &a = ranges[0], &b = ranges.back();
     if (primitive == cast_p)
-      return is_integer(dtype(operands[0])) ? fitting(a.low, a.high, result) : std::nullopt;
+      return is_inexact(dtype(operands[0])) ? std::nullopt : fitting(a.low, a.high, result);
     if (primitive == add_p)
       return fitting(__int128(a.low) + b.low, __int128(a.high) + b.high, result);
     if (primitive == sub_p)
@@ -478,6 +633,19 @@ class Lowering final : public loops::Writer {
     return {};
   }
 
+  // Of the integers that an index may be made of; an int64 may be any number.
+  static std::optional<Range> range_of_dtype(DType dtype) {
+    if (dtype == DType::bool_) return Range{0, 1};
+    if (!is_integer(dtype) || dtype == DType::uint64) return {};
+    return visit_dtype(dtype, [](auto element) -> std::optional<Range> {
+      using T = decltype(element);
+      if constexpr (std::is_integral_v<T>)
+        return Range{std::int64_t(std::numeric_limits<T>::min()),
+                     std::int64_t(std::numeric_limits<T>::max())};
+      return std::nullopt;
+    });
+  }
+
   static std::optional<Range> compared(const std::string& direction, const Range& a,
                                        const Range& b) {
     const auto known = [](bool truth) { return Range{truth, truth}; };
@@ -495,16 +663,107 @@ class Lowering final : public loops::Writer {
   // --- Arrays ------------------------------------------------------------------------------------
 
   template <class F>
-  void for_each_element(const Tensor& tensor, const F& f) {
-    const Sizes64 shape = tensor.aval.shape.to_sizes();
+  static void for_each_index(const Sizes64& shape, const F& f) {
     Sizes64 at(shape.size(), 0);
     for (std::int64_t i = 0, n = num_elements(shape); i < n; ++i) {
-      Place place = tensor.place;
-      for (std::size_t axis = 0; axis < shape.size(); ++axis)
-        place.offset += at[axis] * tensor.strides[axis];
-      f(place);
+      f(at);
       for (std::size_t axis = shape.size(); axis-- > 0 && ++at[axis] == shape[axis];) at[axis] = 0;
     }
+  }
+  template <class F>
+  static void for_each_element(const Tensor& tensor, const F& f) {
+    for_each_index(tensor.aval.shape.to_sizes(), [&](const Sizes64& at) {
+      Place place = tensor.place;
+      for (std::size_t axis = 0; axis < at.size(); ++axis)
+        place.offset += at[axis] * tensor.strides[axis];
+      f(place);
+    });
+  }
+  static std::int64_t place_in_list(const Tensor& tensor, std::span<const Index> indices) {
+    if (tensor.elements.size() == 1) return 0;
+    const Sizes64 strides = dense(tensor.aval);
+    std::int64_t place = 0;
+    for (std::size_t axis = 0; axis < indices.size(); ++axis) {
+      if (!indices[axis].terms.empty()) throw InternalError("a list is read by computed indices");
+      place += indices[axis].offset * strides[axis];
+    }
+    return place;
+  }
+  static Place place_of(const Tensor& tensor, std::span<const Index> indices) {
+    Place place = tensor.place;
+    for (std::size_t axis = 0; axis < indices.size(); ++axis)
+      loops::add_index(place, indices[axis], tensor.strides[axis]);
+    return place;
+  }
+
+  // Runs f with every index of a shape, in loops, of which that of the axis `inner` is the
+  // innermost and parallel; none where it is -1.
+  template <class F>
+  void nest(const Sizes64& shape, int inner, const F& f) {
+    Indices indices(shape.size());
+    std::vector<int> axes;
+    for (int axis = 0; axis < int(shape.size()); ++axis)
+      if (axis != inner && shape[std::size_t(axis)] != 1) axes.push_back(axis);
+    if (inner >= 0) axes.push_back(inner);
+    const auto run = [&](auto& self, std::size_t depth) -> void {
+      if (depth == axes.size()) return f(std::span<const Index>(indices));
+      const std::int64_t steps = shape[std::size_t(axes[depth])];
+      Statement loop;
+      loop.kind = Kind::repeat;
+      loop.steps = steps;
+      loop.is_parallel = axes[depth] == inner;
+      open();
+      loop.value = define(DType::int64, open_.size() - 1, Range{0, steps - 1});
+      indices[std::size_t(axes[depth])] = {0, {{loop.value, 1}}};
+      self(self, depth + 1);
+      loop.blocks.push_back(close());
+      emit(std::move(loop));
+    };
+    run(run, 0);
+  }
+
+  void compute_into(const Formula& formula, const Tensor& from, const Tensor& to) {
+    const Sizes64 shape = to.aval.shape.to_sizes();
+    const Formula::Read written{to.place, to.strides};
+    for (const Formula::Read& read : formula.reads)
+      if (read.place.memory == to.place.memory && !is_same(read, written, shape) &&
+          may_overlap(read, written, shape)) {
+        const Tensor between = make(from.aval);
+        compute_into(formula, from, between);
+        return copy(between, to);
+      }
+    // Lanes go along an axis that is contiguous, if it is long enough.
+    int inner = int(std::max_element(shape.begin(), shape.end()) - shape.begin());
+    for (int axis = 0; axis < int(shape.size()); ++axis)
+      if (to.strides[std::size_t(axis)] == 1 && shape[std::size_t(axis)] >= 2 * fewest_lanes)
+        inner = axis;
+    nest(shape, inner, [&](std::span<const Index> indices) {
+      const Value value = element(from, indices);
+      store(place_of(to, indices), value);
+    });
+  }
+
+  // The arrays that are formulas still, and that an equation after this one reads.
+  template <class Wanted>
+  void compute_pending(const Wanted& wanted) {
+    for (std::size_t s = 0; s < scopes_.size(); ++s)
+      for (std::size_t var = 0; var < scopes_[s].vars.size(); ++var) {
+        const Tensor tensor = scopes_[s].vars[var];
+        if (tensor.formula && scopes_[s].last_use[var] > int(scopes_[s].equation) &&
+            wanted(*tensor.formula))
+          compute_now(tensor);
+      }
+  }
+  void compute_pending() {
+    compute_pending([](const Formula&) { return true; });
+  }
+  // Wherever a formula stands, the array that it says.
+  Tensor compute_now(const Tensor& tensor) {
+    const Tensor made = in_memory(tensor);
+    for (Scope& scope : scopes_)
+      for (Tensor& var : scope.vars)
+        if (var.formula == tensor.formula) var = {var.aval, {}, made.place, made.strides};
+    return made;
   }
 
   // Whether it is all of its memory, in order.
@@ -564,16 +823,24 @@ class Lowering final : public loops::Writer {
     for (std::size_t i = 0; i < carried.inside.size(); ++i)
       if (!carried.inside[i].is_in_memory())
         for (Value value : elements_of(outputs[i])) loop.carries[next++].next = value;
-    const auto is_home = [&](int memory) {
-      return std::any_of(carried.inside.begin(), carried.inside.end(),
-                         [&](const Tensor& home) { return home.place.memory == memory; });
-    };
     const auto is_at_home = [&](std::size_t i) {
-      return outputs[i].place == carried.inside[i].place &&
+      return outputs[i].is_in_memory() && outputs[i].place == carried.inside[i].place &&
              outputs[i].strides == carried.inside[i].strides;
     };
+    // Whether what becomes carry i reads a home that another carry is about to be written to.
+    const auto reads_another_home = [&](std::size_t i) {
+      const std::vector<Formula::Read> reads = reads_of(outputs[i]);
+      for (std::size_t j = 0; j < carried.inside.size(); ++j)
+        if ((j != i || outputs[i].is_in_memory()) && carried.inside[j].is_in_memory() &&
+            !is_at_home(j) &&
+            std::any_of(reads.begin(), reads.end(), [&](const Formula::Read& read) {
+              return read.place.memory == carried.inside[j].place.memory;
+            }))
+          return true;
+      return false;
+    };
     for (std::size_t i = 0; i < carried.inside.size(); ++i)
-      if (carried.inside[i].is_in_memory() && !is_at_home(i) && is_home(outputs[i].place.memory)) {
+      if (carried.inside[i].is_in_memory() && !is_at_home(i) && reads_another_home(i)) {
         const Tensor between = make(outputs[i].aval);
         copy(outputs[i], between);
         outputs[i] = between;
@@ -618,14 +885,24 @@ class Lowering final : public loops::Writer {
       scopes_.back().equation = std::size_t(e);
       const Equation& equation = program->equations[std::size_t(e)];
       for (Var var : equation.outputs) require_plain(program->avals[std::size_t(var.id)]);
+      const bool holds_programs = !bodies_of(equation).empty();
       Tensors operands;
-      for (const Atom& atom : equation.inputs) operands.push_back(tensor_of(atom));
+      for (const Atom& atom : equation.inputs) {
+        operands.push_back(tensor_of(atom));
+        if (holds_programs && operands.back().formula)
+          operands.back() = compute_now(operands.back());
+      }
       Tensors outputs = lower_equation(*program, equation, operands);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         const std::size_t var = std::size_t(equation.outputs[i].id);
         outputs[i].aval = program->avals[var];
+        outputs[i] = folded(std::move(outputs[i]));
         if (is_few(outputs[i].aval)) outputs[i] = {outputs[i].aval, elements_of(outputs[i])};
+        const std::shared_ptr<const Formula> formula = outputs[i].formula;
         scopes_.back().vars[var] = std::move(outputs[i]);
+        if (formula && (formula->work > most_work ||
+                        (formula->work > cheap && num_uses(*program, Var{int(var)}) > 1)))
+          compute_now(scopes_.back().vars[var]);
       }
     }
     Tensors results;
@@ -643,7 +920,7 @@ class Lowering final : public loops::Writer {
     if (equation.outputs.size() != 1 || is_effectful(equation))
       refuse("`" + std::string(equation.primitive->name()) + "`");
     const Aval& result = program.avals[std::size_t(equation.outputs[0].id)];
-    if (Pointwise::table().find(*equation.primitive) && is_few(result))
+    if (Pointwise::table().find(*equation.primitive))
       return {elementwise(equation, operands, result)};
     const Alias::Rule* alias = Alias::table().find(*equation.primitive);
     if (alias && operands.size() == 1 && operands[0].aval.dtype == result.dtype)
@@ -651,7 +928,46 @@ class Lowering final : public loops::Writer {
     refuse("`" + std::string(equation.primitive->name()) + "` of type " + result.to_string());
   }
 
+  // In how many equations an array is read, the results of the program being one more each.
+  static int num_uses(const JaxprData& program, Var var) {
+    int uses = 0;
+    for (const Equation& equation : program.equations)
+      uses += std::count(equation.inputs.begin(), equation.inputs.end(), Atom(var)) > 0;
+    return uses + int(std::count(program.outputs.begin(), program.outputs.end(), Atom(var)));
+  }
+
+  Tensor elementwise_formula(const Equation& equation, Tensors operands, const Aval& result) {
+    for (Tensor& operand : operands)
+      if (is_few(operand.aval)) operand = {operand.aval, elements_of(operand)};
+    Formula formula;
+    formula.work = work_of_one(equation, operands, result);
+    for (const Tensor& operand : operands) {
+      const std::vector<Formula::Read> reads = reads_of(operand);
+      formula.reads.insert(formula.reads.end(), reads.begin(), reads.end());
+      if (operand.formula) formula.work += operand.formula->work;
+    }
+    formula.element = [this, operands, primitive = equation.primitive, params = equation.params,
+                       source = equation.source](std::span<const Index> indices) {
+      Values of_one;
+      for (const Tensor& operand : operands) of_one.push_back(element(operand, indices));
+      return compute(*primitive, params, std::move(of_one), source);
+    };
+    return computed(result, std::move(formula));
+  }
+
+  static double work_of_one(const Equation& equation, const Tensors& operands, const Aval& result) {
+    const Cost::Rule* cost = Cost::table().find(*equation.primitive);
+    if (!cost) return 1;
+    std::vector<Aval> avals;
+    for (const Tensor& operand : operands) avals.push_back({{}, operand.aval.dtype});
+    const Aval one{{}, result.dtype};
+    Work work{};
+    (*cost)(work, avals, {&one, 1}, equation.params);
+    return std::max(1.0, double(work.flops));
+  }
+
   Tensor elementwise(const Equation& equation, const Tensors& operands, const Aval& result) {
+    if (!is_few(result)) return elementwise_formula(equation, operands, result);
     std::vector<Values> elements;
     for (const Tensor& operand : operands) elements.push_back(elements_of(operand));
     Tensor tensor{result};
@@ -668,8 +984,13 @@ class Lowering final : public loops::Writer {
   Tensor view_of(const Alias::Rule& alias, const Equation& equation, const Tensor& operand,
                  const Aval& result) {
     static char* const pretended = reinterpret_cast<char*>(std::uintptr_t(1) << 40);
+    if (operand.formula) return view_of_formula(alias, equation, operand, result);
     const bool is_list = !operand.is_in_memory();
-    if (is_list && !is_few(result)) return view_of(alias, equation, in_memory(operand), result);
+    if (is_list && !is_few(result)) {
+      if (operand.elements.size() > 1) return view_of(alias, equation, in_memory(operand), result);
+      return computed(result,
+                      {[value = operand.elements[0]](std::span<const Index>) { return value; }});
+    }
     const DType dtype = operand.aval.dtype;
     const std::optional<View> view = alias(View{pretended, dtype, operand.aval.shape.to_sizes(),
                                                 is_list ? dense(operand.aval) : operand.strides},
@@ -689,6 +1010,30 @@ class Lowering final : public loops::Writer {
     return list;
   }
 
+  Tensor view_of_formula(const Alias::Rule& alias, const Equation& equation, const Tensor& operand,
+                         const Aval& result) {
+    static char* const pretended = reinterpret_cast<char*>(std::uintptr_t(1) << 40);
+    const DType dtype = operand.aval.dtype;
+    const Sizes64 shape = operand.aval.shape.to_sizes(), sizes = result.shape.to_sizes();
+    const std::optional<View> view =
+        alias(View{pretended, dtype, shape, dense(operand.aval)}, sizes, equation.params);
+    // A view that repeats elements would compute them again.
+    const bool repeats = num_elements(sizes) > num_elements(shape) && operand.formula->work > cheap;
+    std::optional<IndexMap> map;
+    if (view && !repeats)
+      map = index_map((static_cast<char*>(view->data) - pretended) / size_of(dtype), view->strides,
+                      sizes, shape);
+    if (!map) return view_of(alias, equation, compute_now(operand), result);
+    Formula formula;
+    formula.work = operand.formula->work;
+    for (const Formula::Read& read : operand.formula->reads)
+      formula.reads.push_back(through(*map, read));
+    formula.element = [this, operand, map = *map](std::span<const Index> indices) {
+      return element(operand, indices_through(map, indices));
+    };
+    return computed(result, std::move(formula));
+  }
+
   // --- Results -----------------------------------------------------------------------------------
 
   // The memory of the result, or a copy of what lies elsewhere or is a result already.
@@ -706,8 +1051,13 @@ class Lowering final : public loops::Writer {
                   dense(tensor.aval)});
   }
 
+  // Formulas that are computed again rather than kept, and those that are computed at once.
+  static constexpr double cheap = 2, most_work = 200;
+  static constexpr std::int64_t fewest_lanes = 4;
+
   const std::function<Jaxpr(const Jaxpr&)>& simplified_;
   LoopProgram program_;
+  std::uint64_t writes_ = 0;
   std::vector<Info> info_;               // by value
   std::vector<std::uint64_t> versions_;  // by memory: changes with every write
   std::vector<Open> open_;               // by level

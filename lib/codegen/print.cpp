@@ -3,6 +3,7 @@
 #include "codegen/program.h"
 
 #include <plait/base/internal_error.h>
+#include <plait/primitives/primitives.h>
 
 namespace plait::codegen {
 namespace {
@@ -74,9 +75,18 @@ class Printer {
                 " <= " + std::to_string(s.high);
         break;
       case Kind::repeat:
-        out_ += "for " + name(s.value) + " in 0.." + std::to_string(s.steps);
+        out_ += std::string(s.is_parallel ? "parallel " : "") + "for " + name(s.value) + " in 0.." +
+                std::to_string(s.steps);
         write_carries(s);
         return write_blocks(s, indent, {""});
+      case Kind::combine:
+        out_ += typed(s.value) + " = combine " + std::string(s.primitive->name()) +
+                (s.is_in_order ? " in order" : "") + " from " + name(s.operands[0]) + " of " +
+                name(s.counter) + " in 0.." + std::to_string(s.steps);
+        write_blocks(s, indent, {""});
+        out_ += indent + "  ->";
+        for (std::size_t i = 1; i < s.operands.size(); ++i) out_ += " " + name(s.operands[i]);
+        break;
       case Kind::loop:
         out_ += "while " + name(s.operands[0]);
         write_carries(s);
@@ -153,6 +163,14 @@ class Checker {
               "v" + std::to_string(term.index) + " is no int64");
     }
   }
+  void require_simple(const Statement& s) const {
+    bool is_simple = s.carries.empty();
+    for (const Statement& inner : s.blocks[0])
+      is_simple = is_simple && (inner.kind == Kind::compute || inner.kind == Kind::load ||
+                                inner.kind == Kind::combine ||
+                                (inner.kind == Kind::store && s.kind == Kind::repeat));
+    require(is_simple, "L5", "a parallel step that does more than compute");
+  }
   const Memory& memory(const Place& place) const {
     return program_.memories[std::size_t(place.memory)];
   }
@@ -176,7 +194,7 @@ class Checker {
 
   void visit(const Statement& s) {
     for (Value operand : s.operands)
-      if (s.kind != Kind::loop) use(operand);
+      if (s.kind != Kind::loop && s.kind != Kind::combine) use(operand);
     switch (s.kind) {
       case Kind::compute: {
         std::vector<Aval> avals;
@@ -200,8 +218,23 @@ class Checker {
                        "a copy between dtypes");
       case Kind::check:
         return require(dtype(s.operands[0]) == DType::int64, "L3", "a check of no int64");
+      case Kind::combine:
+        require_simple(s);
+        use(s.operands[0]);
+        within([&] {
+          define(s.counter);
+          visit(s.blocks[0]);
+          for (std::size_t i = 1; i < s.operands.size(); ++i) {
+            use(s.operands[i]);
+            require(dtype(s.operands[i]) == dtype(s.value), "L2", "a combination of other dtypes");
+          }
+        });
+        require(s.operands.size() == (*s.primitive == dot_general_p ? 3u : 2u), "L2",
+                "a combination of another number of terms");
+        return define(s.value);
       case Kind::repeat:
       case Kind::loop:
+        if (s.is_parallel) require_simple(s);
         for (const Statement::Carry& carry : s.carries) use(carry.first);
         within([&] {
           if (s.kind == Kind::repeat) define(s.value);

@@ -8,12 +8,17 @@
 //     v6: i32 = add v4 v5
 //     v7: f64 = load m1[v3 + 1]
 //     store m1[v3] = v7
+//   v9: f64 = combine add of v8 in 0..64
+//     v10: f64 = load m0[v8]
+//     -> v10
 //
 // Invariants, which check() tests:
 //   L1 a value is defined once, before its uses, in an enclosing block
 //   L2 operands have the dtypes that the primitive takes
 //   L3 an index of an access is an int64, and accesses name memory that there is
 //   L4 operands of the program are not written
+//   L5 the steps of a loop that is parallel, and of a combination, only compute, load, store and
+//      combine, and a step of it reads nothing that another one writes
 // The interpreter tests every offset besides.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -46,7 +51,8 @@ struct Statement {
     store,    // place = operands[0]
     copy,     // a block of elements, from source_place to place
     check,    // an error unless low <= operands[0] <= high
-    repeat,   // blocks[0] for value = 0 .. steps - 1, with carries
+    repeat,   // blocks[0] for value = 0 .. steps - 1, with carries, or in any order
+    combine,  // value = operands[0] combined with operands[1...] of blocks[0], for all counters
     loop,     // blocks[0] computes whether blocks[1] runs, again and again
     branch,   // blocks[operands[0]]; the carries are results
   } kind = Kind::compute;
@@ -67,6 +73,9 @@ struct Statement {
   };
   std::vector<Carry> carries = {};
   std::int64_t steps = 0;
+  bool is_parallel = false;  // of repeat: no step reads what another one writes
+  Value counter = -1;        // of combine
+  bool is_in_order = false;  // else in eight interleaved parts: see Writer::combine
   std::vector<Block> blocks = {};
 };
 

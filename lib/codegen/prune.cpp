@@ -15,6 +15,11 @@ void for_each_statement(const Block& block, const F& f) {
   }
 }
 
+// Whether it only defines a value.
+bool is_pure(const Statement& s) {
+  return s.kind == Kind::compute || s.kind == Kind::load || s.kind == Kind::combine;
+}
+
 class Pruner {
  public:
   explicit Pruner(LoopProgram& program) : program_(program) {}
@@ -27,12 +32,12 @@ class Pruner {
     for (std::size_t i = 0; i < is_read_.size(); ++i)
       is_read_[i] = program_.memories[i].space == Memory::Space::result;
     for_each_statement(program_.body, [&](const Statement& s) {
-      if (s.kind == Kind::compute || s.kind == Kind::load) definition_[std::size_t(s.value)] = &s;
+      if (is_pure(s)) definition_[std::size_t(s.value)] = &s;
     });
     // What is stored counts where its memory is read, which more uses may show.
     for (bool grows = true; std::exchange(grows, false);)
       for_each_statement(program_.body, [&](const Statement& s) {
-        if (s.kind == Kind::compute || s.kind == Kind::load || is_dead(s)) return;
+        if (is_pure(s) || is_dead(s)) return;
         grows |= use(s);
       });
     return drop(program_.body);
@@ -40,7 +45,8 @@ class Pruner {
 
  private:
   bool is_dead(const Statement& s) const {
-    if (s.kind == Kind::compute || s.kind == Kind::load) return !is_used_[std::size_t(s.value)];
+    if (is_pure(s)) return !is_used_[std::size_t(s.value)];
+    if (s.is_parallel) return s.blocks[0].empty();
     return (s.kind == Kind::store || s.kind == Kind::copy) &&
            !is_read_[std::size_t(s.place.memory)];
   }

@@ -216,7 +216,7 @@ TEST_CASE("while, nested loops and branches" * needs_backend("llvm")) {
         },
         {in[0]}, {}, 12));
   };
-  check_loop(branching, {random_array(DType::float64, {4}, 5)}, "scan  [one kernel]");
+  check_loop(branching, {random_array(DType::float64, {4}, 5)}, "scan  [one loop program]");
 }
 
 TEST_CASE("calls with several operands leave the rest of a loop's frame alone" *

@@ -1,9 +1,10 @@
 // The rule kind Emit: an equation as statements of a loop program (lib/codegen), in which a loop of
 // the user's, whatever its body, is one loop over numbers and memory.
 //
-// An array of few elements is a list of numbers; a larger one is a view of memory, whose start may
-// depend on numbers. A rule says what the results are made of. It decides nothing about memory: the
-// writer knows what may be written over, and copies the rest.
+// An array of few elements is a list of numbers. A larger one is a view of memory, whose start may
+// depend on numbers, or a formula: what each of its elements is made of. A rule says what the
+// results are made of. It decides nothing about memory: the writer knows what may be written over,
+// copies the rest, and computes a formula where its elements are needed.
 //
 //   elementwise families   each element from the elements of the operands: nothing is stated
 //   movement               a view of the same memory, by the rule Alias: nothing is stated
@@ -33,12 +34,34 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
+// An index along an axis: offset + sum(index * stride).
+struct Index {
+  std::int64_t offset = 0;
+  std::vector<Place::Term> terms = {};
+  bool operator==(const Index&) const = default;
+};
+using Indices = std::vector<Index>;
+
+// What the elements of an array are made of that no memory holds.
+struct Formula {
+  std::function<Value(std::span<const Index> indices)> element;
+  // What it reads: memory from a place on, with a distance for each of its axes, or anywhere.
+  struct Read {
+    Place place;
+    Sizes64 strides = {};
+    bool is_anywhere = false;
+  };
+  std::vector<Read> reads = {};
+  double work = 0;  // operations of an element
+};
+
 // An array.
 struct Tensor {
   Aval aval;
   Values elements = {};  // row-major, of an array of few
   Place place = {};      // of any other: its first element, and the distance of the next ones
   Sizes64 strides = {};
+  std::shared_ptr<const Formula> formula = {};  // of one that no memory holds
 
   bool is_in_memory() const { return place.memory >= 0; }
 };
@@ -71,9 +94,30 @@ class Writer {
   virtual void check(Value index, std::int64_t low, std::int64_t high,
                      std::function<void(std::int64_t)> raise, Source source) = 0;
 
+  Value number(const Index& index);  // as an int64
+  // Combines what `terms` gives for an index from 0 to count - 1: by an elementwise primitive whose
+  // `identity` that is, or, by dot_general, as the sum of products of two. in_order: one after the
+  // other, else in eight interleaved parts, as NOTE: [reduction order] says; at most 1024.
+  virtual Value combine(const Primitive& by, Value identity, std::int64_t count, bool in_order,
+                        const std::function<Values(const Index& index)>& terms, Source source) = 0;
+
+  // The same for an index at each index of a shape, in order.
+  virtual void check_each(const Shape& shape,
+                          const std::function<Value(std::span<const Index>)>& index_at,
+                          std::int64_t low, std::int64_t high,
+                          std::function<void(std::int64_t)> raise, Source source) = 0;
+
   // --- Arrays ------------------------------------------------------------------------------------
 
+  virtual Value element(const Tensor& tensor, std::span<const Index> indices) = 0;
   virtual Values elements_of(const Tensor& tensor) = 0;
+  // The array that a formula says.
+  virtual Tensor computed(const Aval& aval, Formula formula) = 0;
+  // The same now, for formulas that combine. reads: what they read, over the axes of the array and
+  // then the index of combine; where that is contiguous decides which loop is the inner one.
+  virtual Tensor combined(const Aval& aval, const Formula& formula) = 0;
+  // What the formula of an array reads that is made of this one.
+  static std::vector<Formula::Read> reads_of(const Tensor& tensor);
   virtual Tensor in_memory(const Tensor& tensor) = 0;
   // Memory of its own, not yet written.
   virtual Tensor make(const Aval& aval) = 0;
@@ -104,10 +148,15 @@ class Writer {
   [[noreturn]] virtual void refuse(const std::string& reason) = 0;
 };
 
+// Adds index * stride to a place.
+void add_index(Place& place, const Index& index, std::int64_t stride);
 // The part of an array that starts at these indices, which lie inside.
 Tensor window(const Tensor& tensor, std::span<const Value> starts, const Shape& shape);
 // The slice of an array at an index along its first axis.
 Tensor slice_at(const Tensor& tensor, Value index);
+// The same elements with some neighbouring axes, which are in order, as one: the last of them; the
+// others have the size 1. Copies them where memory is not laid out so.
+Tensor merged(Writer& writer, const Tensor& tensor, std::span<const int> axes);
 
 }  // namespace loops
 

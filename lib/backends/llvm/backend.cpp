@@ -86,9 +86,11 @@ class LlvmBackend final : public Backend {
   std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
                                       std::span<const Sizes64> strides) const override {
     if (const Equation& first = group->equations[0]; llvm::is_loop(first)) {
-      // Examples side by side are for vectors.
+      // Examples side by side are for vectors, and small arrays for registers.
       if (!llvm::has_examples(first))
-        if (std::unique_ptr<Kernel> kernel = llvm::make_program_kernel(group)) return kernel;
+        if (std::unique_ptr<Kernel> kernel =
+                llvm::make_program_kernel(group, bool(llvm::supports_loop(first))))
+          return kernel;
       return llvm::make_loop_kernel(group, strides);
     }
     std::vector<int> all(group->equations.size());

@@ -144,7 +144,7 @@ Value Emitter::frame_memory(Type element, std::int64_t count) const {
 
 Value Emitter::vector_memory(int slot) {
   while (int(vector_memory_.size()) <= slot)
-    vector_memory_.push_back(frame_memory(integer(64), std::max(lanes_, most_operands)));
+    vector_memory_.push_back(frame_memory(integer(64), std::max(lanes_, most_changed_lanes)));
   return vector_memory_[slot];
 }
 
@@ -193,6 +193,11 @@ Value Emitter::ramp(Value first) const {
   Value numbers[64];
   for (int i = 0; i < lanes_; ++i) numbers[i] = constant(i);
   return add(splat(first), api().ConstVector(numbers, unsigned(lanes_)));
+}
+
+Value Emitter::insert(Value v, Value scalar, int lane) const {
+  return api().BuildInsertElement(builder_, v, scalar,
+                                  api().ConstInt(integer(32), std::uint64_t(lane), false), "");
 }
 
 Value Emitter::extract(Value v, int lane) const {

@@ -15,6 +15,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jit.h"
@@ -31,6 +32,8 @@ class Emitter {
   static Emitter& current();
 
   int lanes() const { return lanes_; }
+  // Of what is written from here on; at most most_changed_lanes. Returns how many there were.
+  int set_lanes(int lanes) { return std::exchange(lanes_, lanes); }
   Builder builder() const { return builder_; }
   Context context() const { return context_; }
   Object compile() const;
@@ -72,7 +75,7 @@ class Emitter {
   Value frame_memory(Type element, std::int64_t count) const;
   // The same for one vector of elements of up to 8 bytes, or pointers to all operands of a call,
   // which calls share.
-  static constexpr int most_operands = 4;
+  static constexpr int most_operands = 4, most_changed_lanes = 16;
   Value vector_memory(int slot);
   Value any(Value mask) const;  // whether a lane is true
   Block here() const { return api().GetInsertBlock(builder_); }
@@ -80,6 +83,7 @@ class Emitter {
   // Lanes [first, first + count) of a vector, and one of them.
   Value slice(Value v, int first, int count) const;
   Value extract(Value v, int lane) const;
+  Value insert(Value v, Value scalar, int lane) const;
   Value reversed(Value v) const;
   Value ramp(Value first) const;  // first, first + 1, ... of int64
 
@@ -192,7 +196,7 @@ class Emitter {
   Block new_block() const { return api().AppendBasicBlockInContext(context_, function_, ""); }
   void add_attribute(unsigned place, const char* name) const;
 
-  const int lanes_;
+  int lanes_;
   Context context_;
   Module module_;
   Builder builder_;

@@ -184,6 +184,21 @@ Register bitcast(Registers in, const Params&, DType output) {
   return {api().BuildBitCast(here(), in[0].v, vector_of(output), ""), output};
 }
 
+// The quotient of lanes that processors divide one by one. One of float64 is within 2^-53 of it,
+// and it is at least 2^-32 away from an integer that it is not.
+template <class T>
+Lane<T> quotient_by_floats(Lane<T> x, Lane<T> y) {
+  const Emitter& emitter = Emitter::current();
+  const Type wide = vector_of(DType::float64);
+  const auto widened = [&](Lane<T> v) {
+    return (std::is_signed_v<T> ? api().BuildSIToFP : api().BuildUIToFP)(here(), v.v, wide, "");
+  };
+  const Value exact = api().BuildFDiv(here(), widened(x), widened(y), "");
+  const Value whole = api().BuildFPToSI(here(), exact, emitter.vector(emitter.integer(32)), "");
+  if constexpr (sizeof(T) == 4) return Lane<T>::of(whole);
+  return Lane<T>::of(api().BuildTrunc(here(), whole, vector_of(dtype_of<T>()), ""));
+}
+
 // Integers divided as div and rem say: what the processor refuses is replaced before and after.
 template <bool is_quotient>
 Register divide(Registers in, const Params& params, DType output) {
@@ -192,7 +207,12 @@ Register divide(Registers in, const Params& params, DType output) {
     using X = decltype(x);
     const X zero(T(0)), one(T(1));
     const Mask by_zero = y == zero;
-    const auto apply = [&](auto build, X divisor) {
+    const auto apply = [&](auto build, X divisor) -> X {
+      if constexpr (sizeof(T) < 4 || std::is_same_v<T, std::int32_t>)
+        if (Emitter::current().lanes() > 1) {
+          const X quotient = quotient_by_floats(x, divisor);
+          return is_quotient ? quotient : x - quotient * divisor;
+        }
       return X::of((api().*build)(here(), x.v, divisor.v, ""));
     };
     if constexpr (std::is_signed_v<T>) {

@@ -1,10 +1,15 @@
 // A loop program as one generated function: numbers are in registers, arrays lie where the program
 // says. What is decided was decided before; this file only writes it down.
 //
+// The steps of a parallel loop, and of a combination, are lanes of vectors; a value that is the
+// same in all of them stays a scalar.
+//
 // A check that fails leaves the function with its number and the index; the kernel then raises its
 // error. Loops that may take long ask now and then whether to stop, and leave the function too.
 // SPDX-License-Identifier: Apache-2.0
 #include "program_kernel.h"
+
+#include <plait/primitives/primitives.h>
 
 #include <bit>
 
@@ -31,6 +36,7 @@ enum Extra { failed_slot, ask_slot, watch_slot };
 using Failure = std::array<std::int64_t, 2>;
 
 constexpr std::size_t most_statements = 3000;
+constexpr int parts = 8;  // of a combination: see NOTE: [reduction order]
 // Statements that a piece of a loop runs: less than ten milliseconds. Then it asks whether to stop.
 constexpr double piece_of_loop = 1 << 20;
 
@@ -40,10 +46,10 @@ double work_of(const codegen::Block& block) {
   for (const Statement& s : block) {
     double inner = 0;
     for (const codegen::Block& each : s.blocks) inner += work_of(each);
-    work += s.kind == Kind::repeat ? double(s.steps) * inner
-            : s.kind == Kind::loop ? usual_steps * inner
-            : s.kind == Kind::copy ? double(num_elements(s.shape))
-                                   : 1 + inner;
+    work += s.kind == Kind::repeat || s.kind == Kind::combine ? double(s.steps) * inner
+            : s.kind == Kind::loop                            ? usual_steps * inner
+            : s.kind == Kind::copy                            ? double(num_elements(s.shape))
+                                                              : 1 + inner;
   }
   return work;
 }
@@ -53,6 +59,13 @@ std::size_t num_statements(const codegen::Block& block) {
   for (const Statement& s : block)
     for (const codegen::Block& inner : s.blocks) count += num_statements(inner);
   return count;
+}
+
+bool computes_arrays(const codegen::Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
+    return s.is_parallel || s.kind == Kind::combine ||
+           std::any_of(s.blocks.begin(), s.blocks.end(), computes_arrays);
+  });
 }
 
 void collect_checks(const codegen::Block& block, std::vector<const Statement*>& checks) {
@@ -65,7 +78,11 @@ void collect_checks(const codegen::Block& block, std::vector<const Statement*>& 
 class ProgramWriter {
  public:
   ProgramWriter(const LoopProgram& program, std::span<const Statement* const> checks)
-      : program_(program), checks_(checks), emitter_(1), values_(program.dtypes.size()) {
+      : program_(program),
+        checks_(checks),
+        emitter_(1),
+        values_(program.dtypes.size()),
+        has_lanes_(program.dtypes.size(), false) {
     for (std::size_t i = 0; i < program.memories.size() + 3; ++i)
       memories_.push_back(emitter_.load(
           emitter_.pointer(),
@@ -77,6 +94,18 @@ class ProgramWriter {
   Object compile() const { return emitter_.compile(); }
 
  private:
+  // Writes with a number of lanes.
+  class Lanes {
+   public:
+    Lanes(Emitter& emitter, int lanes) : emitter_(emitter), before_(emitter.set_lanes(lanes)) {}
+    ~Lanes() { emitter_.set_lanes(before_); }
+    Lanes(const Lanes&) = delete;
+
+   private:
+    Emitter& emitter_;
+    const int before_;
+  };
+
   Value constant(std::int64_t value) const { return emitter_.constant(value); }
   Value& at(Number number) { return values_[std::size_t(number)]; }
   Register number(Number number) { return {at(number), program_.dtypes[std::size_t(number)]}; }
@@ -138,35 +167,22 @@ class ProgramWriter {
 
   void write(const Statement& s) {
     switch (s.kind) {
-      case Kind::compute: {
-        Equation equation;
-        equation.primitive = s.primitive;
-        equation.params = s.params;
-        std::vector<Register> operands;
-        for (Number operand : s.operands) {
-          equation.inputs.push_back(Var{int(operands.size())});
-          operands.push_back(number(operand));
-        }
-        at(s.value) = lower(equation, operands, program_.dtypes[std::size_t(s.value)]).v;
-        return;
-      }
-      case Kind::load: {
-        const int memory = s.place.memory;
-        const Value loaded =
-            emitter_.load(element(memory), address(memory, offset(s.place)), alignment(memory));
-        at(s.value) = from_memory(loaded, program_.memories[std::size_t(memory)].dtype).v;
-        return;
-      }
-      case Kind::store: {
-        const int memory = s.place.memory;
-        return emitter_.store(to_memory(number(s.operands[0])), address(memory, offset(s.place)),
-                              alignment(memory));
-      }
+      case Kind::compute:
+        return write_compute(s);
+      case Kind::load:
+        return write_load(s);
+      case Kind::store:
+        return write_store(s);
+      case Kind::combine:
+        return count_ > 0      ? combine_in_lanes(s)
+               : s.is_in_order ? combine_in_order(s)
+                               : combine_steps(s);
       case Kind::copy:
         return write_copy(s, 0, offset(s.place), offset(s.source_place));
       case Kind::check:
         return write_check(s);
       case Kind::repeat: {
+        if (s.is_parallel) return write_parallel(s);
         const double work = work_of(s.blocks[0]);
         const std::vector<Value> last = emitter_.loop_carrying(
             constant(0), constant(s.steps), 1, numbers(s.carries, &Statement::Carry::first),
@@ -204,6 +220,244 @@ class ProgramWriter {
     }
   }
 
+  // --- Lanes -------------------------------------------------------------------------------------
+
+  bool has_lanes(Number number) const { return has_lanes_[std::size_t(number)]; }
+  bool goes_by_lanes(const Place& place) const {
+    return std::any_of(place.terms.begin(), place.terms.end(),
+                       [&](const Place::Term& term) { return has_lanes(term.index); });
+  }
+  void define(Number number, Value value, bool lanes) {
+    at(number) = value;
+    has_lanes_[std::size_t(number)] = lanes;
+  }
+  // With a value in each of the lanes.
+  Register in_lanes(Number number) {
+    const DType dtype = program_.dtypes[std::size_t(number)];
+    return {has_lanes(number) ? at(number) : emitter_.splat(at(number)), dtype};
+  }
+
+  void write_compute(const Statement& s) {
+    const bool lanes = std::any_of(s.operands.begin(), s.operands.end(),
+                                   [&](Number operand) { return has_lanes(operand); });
+    const Lanes with(emitter_, lanes ? emitter_.lanes() : 1);
+    std::vector<Register> operands;
+    for (Number operand : s.operands) operands.push_back(in_lanes(operand));
+    define(s.value, apply(*s.primitive, s.params, operands, s.value), lanes);
+  }
+  Value apply(const Primitive& primitive, const Params& params, std::span<const Register> operands,
+              Number result) const {
+    Equation equation;
+    equation.primitive = &primitive;
+    equation.params = params;
+    for (std::size_t i = 0; i < operands.size(); ++i) equation.inputs.push_back(Var{int(i)});
+    return lower(equation, operands, program_.dtypes[std::size_t(result)]).v;
+  }
+
+  void write_load(const Statement& s) {
+    const int memory = s.place.memory;
+    const DType dtype = program_.memories[std::size_t(memory)].dtype;
+    if (!goes_by_lanes(s.place)) {
+      const Lanes with(emitter_, 1);
+      const Value loaded =
+          emitter_.load(element(memory), address(memory, offset(s.place)), alignment(memory));
+      return define(s.value, from_memory(loaded, dtype).v, false);
+    }
+    const Steps steps = steps_of(s.place);
+    if (steps.is_linear && steps.stride == 1)
+      return define(s.value, load_lanes(dtype, address(memory, steps.first), count_).v, true);
+    Value vector = api().ConstNull(emitter_.vector(element(memory)));
+    for (int lane = 0; lane < count_; ++lane)
+      vector = emitter_.insert(
+          vector,
+          emitter_.load(element(memory), address(memory, steps.of(*this, lane)), alignment(memory)),
+          lane);
+    define(s.value, from_memory(vector, dtype).v, true);
+  }
+
+  void write_store(const Statement& s) {
+    const int memory = s.place.memory;
+    const Number stored = s.operands[0];
+    if (count_ == 0)
+      return emitter_.store(to_memory(number(stored)), address(memory, offset(s.place)),
+                            alignment(memory));
+    const Register value = in_lanes(stored);
+    const Steps steps = steps_of(s.place);
+    if (steps.is_linear && steps.stride == 1)
+      return store_lanes(value, address(memory, steps.first), count_);
+    const Value vector = to_memory(value);
+    for (int lane = 0; lane < count_; ++lane)
+      emitter_.store(emitter_.extract(vector, lane), address(memory, steps.of(*this, lane)),
+                     alignment(memory));
+  }
+
+  // Where the lanes of an access go: a stride apart, or each by a vector of its own.
+  struct Steps {
+    Value first = nullptr;
+    std::int64_t stride = 0;
+    bool is_linear = true;
+    Value offsets = nullptr;
+
+    Value of(const ProgramWriter& writer, int lane) const {
+      const Value here = writer.emitter_.add(first, writer.constant(lane * stride));
+      if (is_linear) return here;
+      return writer.emitter_.add(here, writer.emitter_.extract(offsets, lane));
+    }
+  };
+  Steps steps_of(const Place& place) {
+    Steps steps;
+    Place scalar = place;
+    scalar.terms.clear();
+    for (const Place::Term& term : place.terms) {
+      if (term.index == counter_) {
+        steps.stride += term.stride;
+      } else if (has_lanes(term.index)) {
+        steps.is_linear = false;
+        const Value part = emitter_.multiply(at(term.index), emitter_.splat(constant(term.stride)));
+        steps.offsets = steps.offsets ? emitter_.add(steps.offsets, part) : part;
+      } else {
+        scalar.terms.push_back(term);
+      }
+    }
+    steps.first = offset(scalar);
+    if (steps.stride != 0)
+      steps.first = emitter_.add(
+          steps.first,
+          steps.stride == 1 ? first_step_ : emitter_.multiply(first_step_, constant(steps.stride)));
+    return steps;
+  }
+
+  // Runs f with lanes that are the steps from `first` on, of which the first `count` exist.
+  template <class F>
+  void with_steps(Number counter, Value first, int lanes, int count, const F& f) {
+    const Lanes with(emitter_, lanes);
+    counter_ = counter, first_step_ = first, count_ = count;
+    define(counter, emitter_.ramp(first), true);
+    f();
+    counter_ = -1, first_step_ = nullptr, count_ = 0;
+  }
+
+  // As many as fill one or two registers with the widest elements, but one with eight parts of
+  // combinations; not many more than steps.
+  int lanes_for(const codegen::Block& block, std::int64_t steps) const {
+    std::int64_t widest = 1, bytes = 64;
+    const auto visit = [&](const auto& self, const codegen::Block& of) -> void {
+      for (const Statement& s : of) {
+        const bool counts = s.kind == Kind::compute || s.kind == Kind::combine;
+        if (s.kind == Kind::load || counts)
+          widest = std::max(widest, size_of(program_.dtypes[std::size_t(s.value)]));
+        if (s.kind == Kind::store)
+          widest = std::max(widest, size_of(program_.dtypes[std::size_t(s.operands[0])]));
+        if (s.kind == Kind::combine && !s.is_in_order) bytes = machine().vector_bytes;
+        for (const codegen::Block& inner : s.blocks) self(self, inner);
+      }
+    };
+    visit(visit, block);
+    const auto most = std::int64_t(std::bit_ceil(std::uint64_t(std::max<std::int64_t>(steps, 2))));
+    return int(std::min({bytes / widest, std::int64_t(Emitter::most_changed_lanes), most}));
+  }
+
+  void write_parallel(const Statement& s) {
+    const codegen::Block& block = s.blocks[0];
+    const int lanes = lanes_for(block, s.steps);
+    const std::int64_t whole = s.steps / lanes * lanes;
+    if (whole > 0)
+      emitter_.loop(constant(0), constant(whole), lanes, [&](Value first) {
+        with_steps(s.value, first, lanes, lanes, [&] { write(block); });
+      });
+    if (whole < s.steps)
+      with_steps(s.value, constant(whole), lanes, int(s.steps - whole), [&] { write(block); });
+  }
+
+  // --- Combinations ------------------------------------------------------------------------------
+
+  // Numbers with the terms of a step taken in; all have the lanes that are written.
+  Value take_in(const Statement& s, Value into) {
+    const DType dtype = program_.dtypes[std::size_t(s.value)];
+    std::vector<Register> terms{{into, dtype}};
+    for (std::size_t i = 1; i < s.operands.size(); ++i) terms.push_back(in_lanes(s.operands[i]));
+    if (*s.primitive == dot_general_p)
+      return detail::fused_multiply_add(terms[1].v, terms[2].v, into);
+    return apply(*s.primitive, s.params, terms, s.value);
+  }
+  Value join(const Statement& s, Value a, Value b) const {
+    const DType dtype = program_.dtypes[std::size_t(s.value)];
+    const Primitive& by = *s.primitive == dot_general_p ? add_p : *s.primitive;
+    const Register both[] = {{a, dtype}, {b, dtype}};
+    return apply(by, {}, both, s.value);
+  }
+
+  // The steps are lanes.
+  void combine_steps(const Statement& s) {
+    const Lanes with(emitter_, parts);
+    const codegen::Block& block = s.blocks[0];
+    const std::int64_t whole = s.steps / parts * parts;
+    Value sums = emitter_.splat(at(s.operands[0]));
+    if (whole > 0)
+      sums = emitter_.loop_carrying(constant(0), constant(whole), parts, {sums},
+                                    [&](Value first, const std::vector<Value>& carried) {
+                                      Value next = nullptr;
+                                      with_steps(s.counter, first, parts, parts, [&] {
+                                        write(block);
+                                        next = take_in(s, carried[0]);
+                                      });
+                                      return std::vector{next};
+                                    })[0];
+    if (whole < s.steps)
+      with_steps(s.counter, constant(whole), parts, int(s.steps - whole), [&] {
+        write(block);
+        sums = api().BuildSelect(emitter_.builder(), first_lanes(int(s.steps - whole)),
+                                 take_in(s, sums), sums, "");
+      });
+    for (int width = parts / 2; width > 0; width /= 2) {
+      const Lanes fewer(emitter_, width);
+      const bool is_last = width == 1;
+      sums = join(s, is_last ? emitter_.extract(sums, 0) : emitter_.slice(sums, 0, width),
+                  is_last ? emitter_.extract(sums, 1) : emitter_.slice(sums, width, width));
+    }
+    define(s.value, sums, false);
+  }
+
+  void combine_in_order(const Statement& s) {
+    const std::vector<Value> sum =
+        emitter_.loop_carrying(constant(0), constant(s.steps), 1, {at(s.operands[0])},
+                               [&](Value step, const std::vector<Value>& carried) {
+                                 define(s.counter, step, false);
+                                 write(s.blocks[0]);
+                                 return std::vector{take_in(s, carried[0])};
+                               });
+    define(s.value, sum[0], false);
+  }
+
+  // One combination for each lane.
+  void combine_in_lanes(const Statement& s) {
+    const int num_parts = s.is_in_order ? 1 : parts;
+    const std::int64_t whole = s.steps / num_parts * num_parts;
+    std::vector<Value> sums(std::size_t(num_parts), emitter_.splat(at(s.operands[0])));
+    const auto take_in_step = [&](Value step, Value& sum) {
+      define(s.counter, step, false);
+      write(s.blocks[0]);
+      sum = take_in(s, sum);
+    };
+    if (whole > 0)
+      sums = emitter_.loop_carrying(constant(0), constant(whole), num_parts, sums,
+                                    [&](Value first, std::vector<Value> carried) {
+                                      for (int part = 0; part < num_parts; ++part)
+                                        take_in_step(
+                                            part == 0 ? first : emitter_.add(first, constant(part)),
+                                            carried[std::size_t(part)]);
+                                      return carried;
+                                    });
+    for (std::int64_t step = whole; step < s.steps; ++step)
+      take_in_step(constant(step), sums[std::size_t(step - whole)]);
+    for (int width = num_parts / 2; width > 0; width /= 2)
+      for (int part = 0; part < width; ++part)
+        sums[std::size_t(part)] = join(s, sums[std::size_t(part)], sums[std::size_t(part + width)]);
+    define(s.value, sums[0], true);
+  }
+
+  // --- Control flow, copies, checks --------------------------------------------------------------
+
   // Those from an alternative on.
   std::vector<Value> write_alternative(const Statement& s, std::size_t first) {
     const auto results = [&] {
@@ -219,18 +473,42 @@ class ProgramWriter {
   }
 
   void write_copy(const Statement& s, std::size_t axis, Value to, Value from) {
-    if (axis == s.shape.size()) {
-      const int target = s.place.memory, source = s.source_place.memory;
+    const int target = s.place.memory, source = s.source_place.memory;
+    const bool is_last = axis + 1 == s.shape.size();
+    if (is_last && s.strides[axis] == 1 && s.source_strides[axis] == 1)
+      return write_run(s, s.shape[axis], to, from);
+    if (axis == s.shape.size())
       return emitter_.store(
           emitter_.load(element(source), address(source, from), alignment(source)),
           address(target, to), alignment(target));
-    }
     emitter_.loop(constant(0), constant(s.shape[axis]), 1, [&](Value index) {
       const auto moved = [&](Value offset, std::int64_t stride) {
         return emitter_.add(offset, emitter_.multiply(index, constant(stride)));
       };
       write_copy(s, axis + 1, moved(to, s.strides[axis]), moved(from, s.source_strides[axis]));
     });
+  }
+
+  // Contiguous elements of both.
+  void write_run(const Statement& s, std::int64_t size, Value to, Value from) {
+    const int target = s.place.memory, source = s.source_place.memory;
+    const std::int64_t lanes = std::max<std::int64_t>(4, 64 / alignment(target));
+    const auto move = [&](Value index, int count) {
+      const Lanes with(emitter_, count);
+      const Value vector =
+          emitter_.load(emitter_.vector(element(source)),
+                        address(source, emitter_.add(from, index)), alignment(source));
+      emitter_.store(vector, address(target, emitter_.add(to, index)), alignment(target));
+    };
+    const std::int64_t whole = size / lanes * lanes;
+    if (whole > 0)
+      emitter_.loop(constant(0), constant(whole), lanes,
+                    [&](Value index) { move(index, int(lanes)); });
+    for (std::int64_t done = whole, part = lanes; done < size; part /= 2)
+      if (size - done >= part) {
+        move(constant(done), int(part));
+        done += part;
+      }
   }
 
   void write_check(const Statement& s) {
@@ -249,6 +527,12 @@ class ProgramWriter {
   const std::span<const Statement* const> checks_;
   Emitter emitter_;
   std::vector<Value> values_;    // by number
+  std::vector<bool> has_lanes_;  // by number
+  // Of the loop whose steps are lanes: its counter, its value in the first lane, and how many of
+  // the lanes exist; 0 outside.
+  Number counter_ = -1;
+  Value first_step_ = nullptr;
+  int count_ = 0;
   std::vector<Value> memories_;  // by memory, then extras
 };
 
@@ -261,7 +545,7 @@ class ProgramKernel final : public Kernel {
         frame_bytes_ += (memory.size * size_of(memory.dtype) + 63) / 64 * 64;
     }
     collect_checks(program_.body, checks_);
-    code_ = make_code("loop program\n" + codegen::print(program_),
+    code_ = make_code("loop program, 2\n" + codegen::print(program_),
                       [&] { return ProgramWriter(program_, checks_).compile(); });
   }
 
@@ -323,9 +607,10 @@ Support supports_program(const Equation& equation, std::span<const Aval> inputs)
   return refusal.empty() ? Support::yes() : Support::no("no loop program: " + refusal);
 }
 
-std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group) {
+std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, bool numbers_only) {
   const compile_passes::LoopProgram lowered = compile_passes::loop_program(group);
   if (!refusal_of(*lowered).empty()) return nullptr;
+  if (numbers_only && computes_arrays(lowered->program->body)) return nullptr;
   return std::make_unique<ProgramKernel>(*lowered->program);
 }
 

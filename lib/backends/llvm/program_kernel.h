@@ -6,9 +6,10 @@
 
 namespace plait::llvm {
 
-// Whether an equation is a loop that has a loop program of numbers in registers.
+// Whether an equation is a loop that has a loop program.
 Support supports_program(const Equation& equation, std::span<const Aval> inputs);
-// The kernel of a group that is such a loop; else nullptr.
-std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group);
+// The kernel of a group that is such a loop; else nullptr. numbers_only: of one whose steps compute
+// no arrays.
+std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, bool numbers_only);
 
 }  // namespace plait::llvm

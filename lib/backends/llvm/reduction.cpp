@@ -115,7 +115,7 @@ Value Reduction::combine(Value a, Value b) const {
                                                         : detail::Kind::unsigned_integer;
   if (kind_ == "sum") return detail::binary(detail::Op::add, kind, a, b);
   if (kind_ == "prod") return detail::binary(detail::Op::mul, kind, a, b);
-  const auto better = kind_ == "max" ? detail::Compare::gt : detail::Compare::lt;
+  const auto better = kind_ == "max" ? detail::Compare::ge : detail::Compare::le;
   const Value chosen = detail::choose(detail::compare(better, kind, a, b), a, b);
   if (!is_float) return chosen;
   return detail::choose(detail::compare(detail::Compare::ne, kind, a, a), a, chosen);  // NaN wins

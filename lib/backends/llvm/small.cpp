@@ -219,17 +219,39 @@ Small reduce(const Lowering& l) {
 
 // --- dot_general ---------------------------------------------------------------------------------
 
+struct ProductSizes {
+  std::int64_t m = 1, k = 1, n = 1;
+};
+ProductSizes product_sizes(const Params& params, const Sizes64& lhs, const Sizes64& rhs) {
+  const DotAxes axes(params);
+  ProductSizes sizes;
+  for (int axis : free_axes(int(lhs.size()), axes.lhs_contract, axes.lhs_batch))
+    sizes.m *= lhs[std::size_t(axis)];
+  for (int axis : free_axes(int(rhs.size()), axes.rhs_contract, axes.rhs_batch))
+    sizes.n *= rhs[std::size_t(axis)];
+  for (int axis : axes.lhs_contract) sizes.k *= lhs[std::size_t(axis)];
+  return sizes;
+}
+ProductSizes product_sizes(const Params& params, std::span<const Aval> inputs) {
+  return product_sizes(params, inputs[0].shape.to_sizes(), inputs[1].shape.to_sizes());
+}
+
+// In so many interleaved parts.
 template <class T>
-Value sum_of_products(std::span<const Value> lhs, std::span<const Value> rhs) {
-  Lane<T> sum(T(0));
+Value sum_of_products(std::span<const Value> lhs, std::span<const Value> rhs, std::size_t parts) {
+  std::vector<Lane<T>> sums(parts, Lane<T>(T(0)));
   for (std::size_t k = 0; k < lhs.size(); ++k) {
     const Lane<T> a = Lane<T>::of(lhs[k]), b = Lane<T>::of(rhs[k]);
+    Lane<T>& sum = sums[k % parts];
     if constexpr (std::is_floating_point_v<T>)
       sum = fma(a, b, sum);
     else
       sum = sum + a * b;
   }
-  return sum.v;
+  for (; parts > 1; parts /= 2)
+    for (std::size_t part = 0; part < parts / 2; ++part)
+      sums[part] = sums[part] + sums[part + parts / 2];
+  return sums[0].v;
 }
 
 Small dot(const Lowering& l) {
@@ -239,6 +261,8 @@ Small dot(const Lowering& l) {
                              free_axes(int(lhs.shape.size()), axes.lhs_contract, axes.lhs_batch),
                          rhs_free =
                              free_axes(int(rhs.shape.size()), axes.rhs_contract, axes.rhs_batch);
+  const ProductSizes sizes = product_sizes(l.params(), lhs.shape, rhs.shape);
+  const bool by_parts = is_floating(lhs.dtype) && is_summed_by_parts(sizes.m, sizes.k, sizes.n);
   Sizes64 contracted;
   for (int axis : axes.lhs_contract) contracted.push_back(lhs.shape[axis]);
   Small result = l.result();
@@ -261,25 +285,11 @@ Small dot(const Lowering& l) {
       if constexpr (is_complex_v<T> || std::is_same_v<T, bool>)
         throw InternalError("llvm: a product of a dtype that has no registers");
       else
-        return sum_of_products<T>(left, right);
+        return sum_of_products<T>(left, right, by_parts ? Reduction::width : 1);
     });
     result.at(index) = {rounded(result.dtype, sum), result.dtype};
   });
   return result;
-}
-
-struct ProductSizes {
-  std::int64_t m = 1, k = 1, n = 1;
-};
-ProductSizes product_sizes(const Params& params, std::span<const Aval> inputs) {
-  const DotAxes axes(params);
-  ProductSizes sizes;
-  for (int axis : free_axes(inputs[0].rank(), axes.lhs_contract, axes.lhs_batch))
-    sizes.m *= inputs[0].shape[axis].constant();
-  for (int axis : free_axes(inputs[1].rank(), axes.rhs_contract, axes.rhs_batch))
-    sizes.n *= inputs[1].shape[axis].constant();
-  for (int axis : axes.lhs_contract) sizes.k *= inputs[0].shape[axis].constant();
-  return sizes;
 }
 
 // --- random numbers ------------------------------------------------------------------------------
@@ -381,7 +391,11 @@ std::string small_refusal(const Equation& equation, std::span<const Aval> inputs
     const ProductSizes sizes = product_sizes(equation.params, inputs);
     if (inputs[0].dtype != outputs[0].dtype || is_bool(inputs[0].dtype)) return "a mixed product";
     if (!is_floating(inputs[0].dtype)) return "";
-    return is_summed_in_order(sizes.m, sizes.k, sizes.n) ? "" : "a large product";
+    const bool by_parts = is_summed_by_parts(sizes.m, sizes.k, sizes.n);
+    return is_summed_in_order(sizes.m, sizes.k, sizes.n) ||
+                   (by_parts && sizes.k <= Reduction::block)
+               ? ""
+               : "a large product";
   }
   if (is_register_gather(equation, axes)) return register_gather_refusal(equation, inputs, axes);
   if (has_window(equation)) return window_refusal(equation, inputs, axes);

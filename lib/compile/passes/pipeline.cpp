@@ -13,6 +13,7 @@
 #include "compile/passes/outer_products.h"
 #include "compile/passes/rematerialize.h"
 #include "compile/passes/simplify.h"
+#include "compile/passes/unchanged_carries.h"
 
 namespace plait::compile_passes {
 namespace {
@@ -33,6 +34,7 @@ constexpr struct {
   Jaxpr (*run)(const Params& scan, std::span<const Aval> operands,
                const std::function<Jaxpr(const Jaxpr&)>& simplified);
 } passes_over_loops[] = {
+    {"unchanged carries", forward_unchanged_in_scan},
     {"loop-invariant code motion", move_code_out_of_loop},
     {"sums behind loops", sum_behind_loop},
 };

@@ -13,6 +13,9 @@
 #include <plait/rules/interpret.h>
 #include <plait/transforms/transforms.h>
 
+#include "compile/passes/pipeline.h"
+#include "compile/passes/unchanged_carries.h"
+
 namespace plait::compile_passes {
 namespace {
 
@@ -47,6 +50,12 @@ Replacement lowered(const Peephole& e, const KeepWhole& keep) {
   if (e.primitive == scan_p) {
     const SourceScope scope(e.source);
     if (const Jaxpr smaller = simplify_loop(e.params, e.avals, keep))
+      return e.program.add_program(smaller, e.operands(), e.source);
+  }
+  if (e.primitive == while_p) {
+    const SourceScope scope(e.source);
+    const auto simplified = [&](const Jaxpr& body) { return simplify_program(body, keep); };
+    if (const Jaxpr smaller = forward_unchanged_in_while(e.params, e.avals, simplified))
       return e.program.add_program(smaller, e.operands(), e.source);
   }
   if (Eval::table().find(e.primitive) || !Decompose::table().find(e.primitive)) return std::nullopt;

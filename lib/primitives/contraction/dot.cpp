@@ -7,6 +7,7 @@
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/autocast.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
@@ -18,6 +19,7 @@
 #include "primitives/contraction/vector_products.h"
 #include "primitives/cost.h"
 #include "primitives/last_params.h"
+#include "primitives/reduction/reduce.h"
 #include "primitives/spelling.h"
 
 namespace plait {
@@ -161,14 +163,14 @@ void multiply(const Matrices& a, const Matrices& b, T* out) {
   if constexpr (std::is_floating_point_v<T>) {
     if (is_small_product(M, K, N))
       return multiply_small(stack_of<T>(a), stack_of<T>(b), a.batch, M, K, N, out);
-    if (M == 1 || N == 1) {
+    if (is_summed_by_parts(M, K, N)) {
       const Matrices &row = M == 1 ? a : exchanged(b), &matrix = M == 1 ? b : exchanged(a);
       return multiply_vector(stack_of<T>(row), stack_of<T>(matrix), a.batch, K, matrix.columns,
                              out);
     }
   }
   if (N == 1) return multiply_in_order(exchanged(b), exchanged(a), out);
-  if (is_summed_in_order(M, K, N)) return multiply_in_order(a, b, out);
+  if (M == 1 || is_summed_in_order(M, K, N)) return multiply_in_order(a, b, out);
   // Chunks of rows of fixed size, so that Eigen's blocking does not depend on the number of
   // threads. No chunk has a single row, which would be a vector.
   constexpr std::int64_t chunk = 256;
@@ -313,6 +315,93 @@ Array transpose_operand(const Array& cotangent, const Array& other, const Aval& 
   return lax::transpose(product, position);
 }
 
+loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
+                        std::span<const loops::Tensor> inputs) {
+  const DotAxes axes(equation.params);
+  const DType dtype = equation.params.get<DType>("dtype");
+  if ((dtype != DType::float32 && dtype != DType::float64) || inputs[0].aval.dtype != dtype)
+    w.refuse("a product of " + std::string(name_of(inputs[0].aval.dtype)));
+  const std::vector<int> lhs_free =
+                             free_axes(inputs[0].aval.rank(), axes.lhs_contract, axes.lhs_batch),
+                         rhs_free =
+                             free_axes(inputs[1].aval.rank(), axes.rhs_contract, axes.rhs_batch);
+  const auto sizes = [&](int operand, const std::vector<int>& of) {
+    Shape shape;
+    for (int axis : of) shape.push_back(inputs[std::size_t(operand)].aval.shape[axis]);
+    return shape;
+  };
+  Shape shape = sizes(0, axes.lhs_batch);
+  const Shape lhs_sizes = sizes(0, lhs_free), rhs_sizes = sizes(1, rhs_free);
+  for (const Shape& part : {lhs_sizes, rhs_sizes})
+    for (Dim size : part) shape.push_back(size);
+  const std::int64_t m = lhs_sizes.num_elements().constant(),
+                     n = rhs_sizes.num_elements().constant(),
+                     k = sizes(0, axes.lhs_contract).num_elements().constant();
+  const bool by_parts = is_summed_by_parts(m, k, n);
+  if (!by_parts && !is_summed_in_order(m, k, n)) w.refuse("a product of matrices");
+  if (k == 1 || axes.lhs_contract.empty()) w.refuse("a product without sums");
+  const std::int64_t block = by_parts ? ReductionStage::row_block : k;
+  if (k > 16 * block) w.refuse("a product of long vectors");
+  loops::Tensor operands[2];
+  std::vector<int> free[2] = {lhs_free, rhs_free};
+  std::vector<loops::Formula::Read> reads;
+  for (int side = 0; side < 2; ++side) {
+    const std::vector<int>&contract = side ? axes.rhs_contract : axes.lhs_contract,
+          &batch = side ? axes.rhs_batch : axes.lhs_batch;
+    for (std::size_t i = 0; i + 1 < contract.size(); ++i)
+      if (contract[i + 1] != contract[i] + 1) w.refuse("a product over scattered axes");
+    loops::Tensor& operand = operands[side];
+    operand = inputs[std::size_t(side)];
+    // What several results read is computed once.
+    if (!operand.formula || (side ? m : n) > 1) operand = w.in_memory(operand);
+    operand = loops::merged(w, operand, contract);
+    for (loops::Formula::Read read : w.reads_of(operand)) {
+      Sizes64 strides;
+      if (!read.is_anywhere) {
+        for (int axis : batch) strides.push_back(read.strides[std::size_t(axis)]);
+        for (int of = 0; of < 2; ++of)
+          for (int axis : free[of])
+            strides.push_back(of == side ? read.strides[std::size_t(axis)] : 0);
+      }
+      read.strides = std::move(strides);
+      reads.push_back(std::move(read));
+    }
+  }
+  const std::size_t num_batch = axes.lhs_batch.size();
+  loops::Formula formula;
+  formula.reads = std::move(reads);
+  formula.element = [&](std::span<const loops::Index> indices) {
+    const auto term = [&](int side, const loops::Index& at) {
+      loops::Indices inside(std::size_t(operands[side].aval.rank()));
+      const std::vector<int>& batch = side ? axes.rhs_batch : axes.lhs_batch;
+      for (std::size_t i = 0; i < num_batch; ++i) inside[std::size_t(batch[i])] = indices[i];
+      const std::size_t first = num_batch + (side ? lhs_free.size() : 0);
+      for (std::size_t i = 0; i < free[side].size(); ++i)
+        inside[std::size_t(free[side][i])] = indices[first + i];
+      inside[std::size_t((side ? axes.rhs_contract : axes.lhs_contract).back())] = at;
+      return w.element(operands[side], inside);
+    };
+    const loops::Value zero = w.literal(Literal{dtype, false, 0, 0, 0});
+    loops::Values blocks;
+    for (std::int64_t first = 0; first < k; first += block)
+      blocks.push_back(w.combine(
+          dot_general_p, zero, std::min(block, k - first), !by_parts,
+          [&](const loops::Index& index) {
+            const loops::Index at{index.offset + first, index.terms};
+            return loops::Values{term(0, at), term(1, at)};
+          },
+          equation.source));
+    const auto pairwise = [&](auto& self, std::size_t begin, std::size_t count) -> loops::Value {
+      if (count == 1) return blocks[begin];
+      const loops::Value a = self(self, begin, count / 2);
+      return w.compute(add_p, {}, {a, self(self, begin + count / 2, count - count / 2)},
+                       equation.source);
+    };
+    return pairwise(pairwise, 0, blocks.size());
+  };
+  return {w.combined({shape, dtype}, formula)};
+}
+
 double dot_flops(cost::Avals inputs, cost::Avals outputs, const Params& params) {
   double terms = 1;
   for (const int axis : DotAxes(params).lhs_contract) terms *= value_of(inputs[0].shape[axis]);
@@ -389,6 +478,7 @@ static const auto dot_general_def =
           return std::vector<Aval>{out};
         })
         .rule<Eval>(dot_eval)
+        .rule<Emit>(emit_dot)
         .rule<Cost>(cost::arithmetic(dot_flops))
         .rule<Autocast>(Autocast::low)
         .rule<Spelling>(spell_dot)

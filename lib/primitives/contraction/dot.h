@@ -31,8 +31,8 @@ List free_axes(int rank, const List& contract, const List& batch) {
 }
 
 // Whether lhs [m, k] @ rhs [k, n] is summed term by term, each by one fma, on every backend: small
-// products, those of a small matrix with many rows or columns, and those of vectors. A backend that
-// cannot keep this order does not claim small products.
+// products, and those of a small matrix with many rows or columns. A backend that cannot keep this
+// order does not claim small products.
 inline bool is_small_product(std::int64_t m, std::int64_t k, std::int64_t n) {
   return k <= 32 && (m <= 32 || n <= 32);
 }
@@ -42,9 +42,14 @@ inline bool is_vector_product(std::int64_t m, std::int64_t k, std::int64_t n) {
   constexpr std::int64_t fewest = 16, longest = 1 << 14;
   return (m == 1 || n == 1) && m * n >= fewest && k <= longest;
 }
+// Whether real numbers are summed in the order of a reduction by rows instead: larger products of
+// vectors.
+inline bool is_summed_by_parts(std::int64_t m, std::int64_t k, std::int64_t n) {
+  return !is_small_product(m, k, n) && (m == 1 || n == 1);
+}
 inline bool is_summed_in_order(std::int64_t m, std::int64_t k, std::int64_t n) {
   constexpr std::int64_t small_sides = 20;  // n and k, together
-  return is_small_product(m, k, n) || m == 1 || n == 1 || n + k < small_sides;
+  return !is_summed_by_parts(m, k, n) && (is_small_product(m, k, n) || n + k < small_sides);
 }
 
 }  // namespace plait

@@ -1,7 +1,8 @@
-// Every sum stays in a lane of its own, so its terms are added in order, whatever the layout. Where
-// the columns of the matrix are contiguous, four rows at a time are added to a block of sums in the
-// first-level cache. Where its rows are contiguous, squares of it are transposed in registers. See
-// vector_products.h.
+// The order of a sum is that of a reduction by rows: eight interleaved parts for each block of 1024
+// terms, see NOTE: [reduction order]. Where the columns of the matrix are contiguous, a pack holds
+// a part of some terms of one column; where its rows are, a part of one term of some columns. Large
+// matrices of that kind are read by rows, with the parts of many columns in the first-level cache.
+// See vector_products.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "primitives/contraction/vector_products.h"
 
@@ -9,15 +10,19 @@
 #include <plait/base/pool.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/spinning.h"
-#include "base/transpose_lanes.h"
+#include "primitives/reduction/reduce.h"
 
 namespace plait {
 namespace {
 
-constexpr std::int64_t widest = 1024;  // sums in the first-level cache
 constexpr std::int64_t worth_a_thread = 1 << 16;
+constexpr std::int64_t block_terms = ReductionStage::row_block;
+constexpr int parts = 8;
+constexpr std::int64_t strip = 128;           // columns, whose parts are in the first-level cache
+constexpr std::int64_t near_bytes = 1 << 20;  // of a matrix that the second-level cache holds
 
 template <class T>
 using Lanes = Pack<T, sizeof(T) == 4 ? 8 : 4>;
@@ -41,86 +46,138 @@ struct Columns {
   T factor(std::int64_t i) const { return lhs[i * lhs_stride]; }
 };
 
-template <class T, int rows>
-void add_rows(const Columns<T>& c, std::int64_t i, T* sums) {
-  Lanes<T> factors[rows];
-  const T* terms[rows];
-  for (int r = 0; r < rows; ++r) {
-    factors[r] = Lanes<T>(c.factor(i + r));
-    terms[r] = c.rhs + (i + r) * c.row_stride;
-  }
-  std::int64_t j = 0;
-  for (; j + width<T> <= c.n; j += width<T>) {
-    Lanes<T> sum = Lanes<T>::load(sums + j);
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) sum = math::fma(factors[r], Lanes<T>::load(terms[r] + j), sum);
-    sum.store(sums + j);
-  }
-  for (; j < c.n; ++j)
-    for (int r = 0; r < rows; ++r) sums[j] = std::fma(c.factor(i + r), terms[r][j], sums[j]);
+// The parts of a sum as one number.
+template <class V>
+V joined(V (&sums)[parts]) {
+  for (int half = parts / 2; half > 0; half /= 2)
+    for (int part = 0; part < half; ++part) sums[part] = sums[part] + sums[part + half];
+  return sums[0];
 }
 
-// Contiguous columns, at most `widest`.
-template <class T>
-void multiply_by_rows(const Columns<T>& c) {
-  T sums[widest];
-  std::fill_n(sums, c.n, T(0));
-  std::int64_t i = 0;
-  for (; i + 4 <= c.k; i += 4) add_rows<T, 4>(c, i, sums);
-  for (; i < c.k; ++i) add_rows<T, 1>(c, i, sums);
-  std::copy_n(sums, c.n, c.out);
-}
+// --- One block of terms --------------------------------------------------------------------------
 
-// As many columns as `groups` packs hold; each column is contiguous in itself.
-template <class T, int groups>
-void multiply_by_columns(const Columns<T>& c) {
-  constexpr int W = width<T>;
-  Lanes<T> sums[groups];
-  for (Lanes<T>& sum : sums) sum = Lanes<T>(T(0));
+// Contiguous columns, as many as `columns`, and a contiguous vector.
+template <class T, int columns>
+void sum_columns(const Columns<T>& c, const T* factors, T* out) {
+  constexpr int packs = parts / width<T>;
+  Lanes<T> sums[columns][packs];
+  for (auto& of : sums)
+    for (Lanes<T>& sum : of) sum = Lanes<T>(T(0));
   std::int64_t i = 0;
-  for (; i + W <= c.k; i += W) {
+  for (; i + parts <= c.k; i += parts)
+#pragma GCC unroll 2
+    for (int p = 0; p < packs; ++p) {
+      const Lanes<T> factor = Lanes<T>::load(factors + i + p * width<T>);
 #pragma GCC unroll 4
-    for (int g = 0; g < groups; ++g) {
-      const T* const first = c.rhs + g * W * c.column_stride + i;
-      Lanes<T> terms[W];
-#pragma GCC unroll 8
-      for (int r = 0; r < W; ++r) terms[r] = Lanes<T>::load(first + r * c.column_stride);
-      transpose_lanes(terms);
-#pragma GCC unroll 8
-      for (int r = 0; r < W; ++r) sums[g] = math::fma(Lanes<T>(c.factor(i + r)), terms[r], sums[g]);
+      for (int j = 0; j < columns; ++j)
+        sums[j][p] = math::fma(
+            factor, Lanes<T>::load(c.rhs + j * c.column_stride + i + p * width<T>), sums[j][p]);
     }
+  for (int j = 0; j < columns; ++j) {
+    T numbers[parts];
+    for (int p = 0; p < packs; ++p) sums[j][p].store(numbers + p * width<T>);
+    for (std::int64_t rest = i; rest < c.k; ++rest)
+      numbers[rest - i] =
+          std::fma(factors[rest], c.rhs[j * c.column_stride + rest], numbers[rest - i]);
+    out[j] = joined(numbers);
   }
-  for (int g = 0; g < groups; ++g) sums[g].store(c.out + g * W);
-  for (; i < c.k; ++i)
-    for (std::int64_t j = 0; j < groups * W; ++j)
-      c.out[j] = std::fma(c.factor(i), c.rhs[j * c.column_stride + i], c.out[j]);
 }
 
+// A pack of neighbouring columns of contiguous rows, or one column.
+template <class T, class V>
+V sum_rows(const Columns<T>& c, const T* factors, std::int64_t first) {
+  V sums[parts];
+  for (V& sum : sums) sum = V(T(0));
+  const auto term = [&](std::int64_t i) {
+    const T* const at = c.rhs + i * c.row_stride + first * c.column_stride;
+    if constexpr (std::is_same_v<V, T>)
+      return *at;
+    else
+      return V::load(at);
+  };
+  std::int64_t i = 0;
+  for (; i + parts <= c.k; i += parts)
+#pragma GCC unroll 8
+    for (int part = 0; part < parts; ++part)
+      sums[part] = math::fma(V(factors[i + part]), term(i + part), sums[part]);
+  for (int part = 0; i < c.k; ++i, ++part)
+    sums[part] = math::fma(V(factors[i]), term(i), sums[part]);
+  return joined(sums);
+}
+
+// Contiguous rows of at most `strip` columns.
 template <class T>
-void multiply_plainly(const Columns<T>& c) {
-  for (std::int64_t j = 0; j < c.n; ++j) {
-    T sum(0);
-    for (std::int64_t i = 0; i < c.k; ++i)
-      sum = std::fma(c.factor(i), c.rhs[i * c.row_stride + j * c.column_stride], sum);
-    c.out[j] = sum;
+void sum_strip(const Columns<T>& c, const T* factors, T* out) {
+  T sums[parts][strip];
+  for (T(&part)[strip] : sums) std::fill_n(part, c.n, T(0));
+  for (std::int64_t i = 0; i < c.k; ++i) {
+    T* const sum = sums[i % parts];
+    const T* const row = c.rhs + i * c.row_stride;
+    std::int64_t j = 0;
+    for (; j + width<T> <= c.n; j += width<T>)
+      math::fma(Lanes<T>(factors[i]), Lanes<T>::load(row + j), Lanes<T>::load(sum + j))
+          .store(sum + j);
+    for (; j < c.n; ++j) sum[j] = std::fma(factors[i], row[j], sum[j]);
   }
+  for (int half = parts / 2; half > 0; half /= 2)
+    for (int part = 0; part < half; ++part)
+      for (std::int64_t j = 0; j < c.n; ++j) sums[part][j] += sums[part + half][j];
+  std::copy_n(sums[0], c.n, out);
+}
+
+// The sums over at most block_terms.
+template <class T>
+void sum_block(const Columns<T>& c, const T* factors, T* out) {
+  std::int64_t j = 0;
+  if (c.row_stride == 1 && c.column_stride != 1) {
+    for (; j + 4 <= c.n; j += 4) sum_columns<T, 4>(c.part(j, 4), factors, out + j);
+    for (; j < c.n; ++j) sum_columns<T, 1>(c.part(j, 1), factors, out + j);
+    return;
+  }
+  if (c.column_stride == 1 && c.n >= width<T>) {
+    if (c.k * c.row_stride * std::int64_t(sizeof(T)) > near_bytes) {
+      for (; j < c.n; j += strip) sum_strip(c.part(j, std::min(strip, c.n - j)), factors, out + j);
+      return;
+    }
+    for (; j + width<T> <= c.n; j += width<T>) sum_rows<T, Lanes<T>>(c, factors, j).store(out + j);
+  }
+  for (; j < c.n; ++j) out[j] = sum_rows<T, T>(c, factors, j);
+}
+
+// --- All of them ---------------------------------------------------------------------------------
+
+template <class T>
+T added_pairwise(const T* numbers, std::int64_t count, std::int64_t apart) {
+  if (count == 1) return *numbers;
+  const std::int64_t half = count / 2;
+  return added_pairwise(numbers, half, apart) +
+         added_pairwise(numbers + half * apart, count - half, apart);
 }
 
 template <class T>
 void multiply_columns(const Columns<T>& c) {
-  if (c.column_stride == 1) return multiply_by_rows(c);
-  if (c.row_stride != 1) return multiply_plainly(c);
-  constexpr std::int64_t wide = 2 * width<T>;
-  std::int64_t j = 0;
-  for (; j + wide <= c.n; j += wide) multiply_by_columns<T, 2>(c.part(j, wide));
-  for (; j + width<T> <= c.n; j += width<T>) multiply_by_columns<T, 1>(c.part(j, width<T>));
-  multiply_plainly(c.part(j, c.n - j));
+  std::vector<T> gathered;
+  const T* factors = c.lhs;
+  if (c.lhs_stride != 1 && c.k > 1) {
+    for (std::int64_t i = 0; i < c.k; ++i) gathered.push_back(c.factor(i));
+    factors = gathered.data();
+  }
+  if (c.k <= block_terms) return sum_block(c, factors, c.out);
+  const std::int64_t blocks = (c.k + block_terms - 1) / block_terms;
+  std::vector<T> numbers(std::size_t(blocks * c.n));
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    Columns<T> some = c;
+    some.rhs += block * block_terms * c.row_stride;
+    some.k = std::min(block_terms, c.k - block * block_terms);
+    sum_block(some, factors + block * block_terms, numbers.data() + block * c.n);
+  }
+  for (std::int64_t j = 0; j < c.n; ++j) c.out[j] = added_pairwise(numbers.data() + j, blocks, c.n);
 }
 
 template <class T>
 void multiply_all(const MatrixStack<T>& lhs, const MatrixStack<T>& rhs, std::int64_t batch,
                   std::int64_t k, std::int64_t n, T* out) {
-  constexpr std::int64_t line = 64 / sizeof(T);
+  constexpr std::int64_t line = 64 / sizeof(T), widest = 1024;
   // Blocks small enough that all threads have work, in whole cache lines.
   const std::int64_t shared = ((n + num_threads() - 1) / num_threads() + line - 1) / line * line;
   const std::int64_t block = std::clamp(batch > 1 ? n : shared, line, widest);

@@ -1,4 +1,5 @@
-// Products of vectors and matrices: each sum term by term, by one fma each, on every backend.
+// Products of vectors and matrices: each sum in eight interleaved parts, by one fma a term, on
+// every backend. See NOTE: [reduction order].
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,8 +7,8 @@
 
 namespace plait {
 
-// out [batch, n], dense, = lhs [batch, k] @ rhs [batch, k, n]; the rows of lhs are contiguous. Runs
-// on all threads, at the speed of memory.
+// out [batch, n], dense, = lhs [batch, k] @ rhs [batch, k, n]. Runs on all
+// threads, at the speed of memory.
 void multiply_vector(const MatrixStack<float>& lhs, const MatrixStack<float>& rhs,
                      std::int64_t batch, std::int64_t k, std::int64_t n, float* out);
 void multiply_vector(const MatrixStack<double>& lhs, const MatrixStack<double>& rhs,

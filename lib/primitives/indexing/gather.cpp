@@ -248,6 +248,66 @@ std::vector<Sample> gather_samples() {
       {{matrix, indices({2, 0}, 1)}, params({{}, {}, 0}, {2, 5}, Mode::clip)}};
 }
 
+loops::Tensors emit_gather(loops::Writer& w, const Equation& equation,
+                           std::span<const loops::Tensor> inputs) {
+  const Shape& window = equation.params.get<Shape>("slice_sizes");
+  const lax::IndexDimensions dimensions = dimensions_of(equation.params);
+  const loops::Tensor array = w.in_memory(inputs[0]);
+  const Shape& rows = inputs[1].aval.shape;
+  Shape shape(rows.begin(), rows.end() - 1);
+  std::vector<int> kept;  // axes of the array
+  for (int i = 0; i < window.rank(); ++i) {
+    if (contains(dimensions.collapse, dimensions.batch_dims + i)) continue;
+    shape.push_back(window[i]);
+    kept.push_back(dimensions.batch_dims + i);
+  }
+  if (rows.num_elements() == Dim(std::int64_t(dimensions.axes.size())) &&
+      dimensions.batch_dims == 0)
+    return {only_window(w, equation, array, inputs[1], window, shape)};
+  const Mode mode = mode_of(equation.params);
+  if (mode == Mode::fill) w.refuse("`gather` of windows that may lie outside");
+  loops::Tensor indices = inputs[1];
+  constexpr double most_work = 16;  // that is done for the test and for the element
+  if (!indices.formula || indices.formula->work > most_work) indices = w.in_memory(indices);
+  const auto last = [=, sizes = array.aval.shape](int axis) {
+    return sizes[axis].constant() - window[axis - dimensions.batch_dims].constant();
+  };
+  const auto start_of = [&w, indices](std::span<const loops::Index> row, std::size_t i) {
+    loops::Indices at(row.begin(), row.end());
+    at.push_back({std::int64_t(i)});
+    return w.index(w.element(indices, at));
+  };
+  if (mode == Mode::check)  // before any window is read, as an eager call does
+    for (std::size_t i = 0; i < dimensions.axes.size(); ++i) {
+      const int axis = dimensions.axes[i];
+      const std::int64_t size = array.aval.shape[axis].constant(), most = last(axis);
+      w.check_each(
+          {rows.begin(), rows.end() - 1},
+          [&](std::span<const loops::Index> row) { return start_of(row, i); }, 0, most,
+          [=](std::int64_t outside) { throw_outside("gather", axis, outside, most, size); },
+          equation.source);
+    }
+  loops::Formula formula;
+  formula.work = 4;
+  formula.reads = w.reads_of(indices);
+  for (loops::Formula::Read& read : formula.reads) read.is_anywhere = true;
+  formula.reads.push_back({array.place, {}, true});
+  const auto num_rows = std::size_t(rows.rank() - 1);
+  formula.element = [=, &w](std::span<const loops::Index> at) {
+    loops::Indices inside(std::size_t(array.aval.rank()));
+    for (int i = 0; i < dimensions.batch_dims; ++i) inside[std::size_t(i)] = at[std::size_t(i)];
+    for (std::size_t i = 0; i < kept.size(); ++i) inside[std::size_t(kept[i])] = at[num_rows + i];
+    for (std::size_t i = 0; i < dimensions.axes.size(); ++i) {
+      const int axis = dimensions.axes[i];
+      loops::Value start = start_of(at.first(num_rows), i);
+      if (mode != Mode::check) start = w.clamped(start, 0, last(axis));
+      inside[std::size_t(axis)].terms.push_back({start, 1});
+    }
+    return w.element(array, inside);
+  };
+  return {w.computed({shape, array.aval.dtype}, std::move(formula))};
+}
+
 }  // namespace
 
 constinit const Primitive gather_p{"gather"};
@@ -264,15 +324,7 @@ static const auto gather_def =
               aval.shape.push_back(window[i]);
           return std::vector<Aval>{aval};
         })
-        .rule<Emit>([](loops::Writer& w, const Equation& equation,
-                       std::span<const loops::Tensor> inputs) -> loops::Tensors {
-          const Shape& window = equation.params.get<Shape>("slice_sizes");
-          const lax::IndexDimensions dimensions = dimensions_of(equation.params);
-          Shape shape(inputs[1].aval.shape.begin(), inputs[1].aval.shape.end() - 1);
-          for (int i = 0; i < window.rank(); ++i)
-            if (!contains(dimensions.collapse, i)) shape.push_back(window[i]);
-          return {only_window(w, equation, w.in_memory(inputs[0]), inputs[1], window, shape)};
-        })
+        .rule<Emit>(emit_gather)
         .rule<Eval>(eval_gather)
         .rule<Cost>(cost::moves_parts())
         .rule<Autocast>(Autocast::follows)

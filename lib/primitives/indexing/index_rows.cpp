@@ -200,7 +200,7 @@ loops::Tensor only_window(loops::Writer& w, const Equation& equation, const loop
           equation.source);
     else
       start = w.clamped(start, 0, last);
-    window.place.terms.push_back({start, array.strides[std::size_t(axis)]});
+    loops::add_index(window.place, {0, {{start, 1}}}, array.strides[std::size_t(axis)]);
   }
   window.aval.shape = shape;
   window.strides.clear();

@@ -346,12 +346,15 @@ loops::Tensors emit_scatter(loops::Writer& w, const Equation& equation,
     w.copy(updates, part);
     return {whole};
   }
-  const loops::Values now = w.elements_of(part), with = w.elements_of(updates);
-  loops::Tensor combined{updates.aval};
-  for (std::size_t i = 0; i < now.size(); ++i)
-    combined.elements.push_back(
-        w.compute(kind == Kind::add ? add_p : mul_p, {}, {now[i], with[i]}, equation.source));
-  w.copy(combined, part);
+  loops::Formula combined;
+  combined.work = 1;
+  combined.reads = w.reads_of(part);
+  for (const loops::Formula::Read& read : w.reads_of(updates)) combined.reads.push_back(read);
+  combined.element = [&](std::span<const loops::Index> indices) {
+    return w.compute(kind == Kind::add ? add_p : mul_p, {},
+                     {w.element(part, indices), w.element(updates, indices)}, equation.source);
+  };
+  w.copy(w.computed(updates.aval, std::move(combined)), part);
   return {whole};
 }
 

@@ -7,6 +7,7 @@
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/autocast.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/put.h>
@@ -405,6 +406,19 @@ static const auto iota_def =
                   std::fill_n(dst, inner, T(detail::Compute<T>(i)));
               }
           });
+        })
+        .rule<Emit>([](loops::Writer& w, const Equation& equation,
+                       std::span<const loops::Tensor>) -> loops::Tensors {
+          const DType dtype = equation.params.get<DType>("dtype");
+          if (!is_integer(dtype) && dtype != DType::float32 && dtype != DType::float64)
+            w.refuse("`iota` of " + std::string(name_of(dtype)));
+          const auto axis = std::size_t(equation.params.integer("axis"));
+          return {w.computed(
+              {equation.params.get<Shape>("shape"), dtype},
+              {[&w, axis, dtype, source = equation.source](std::span<const loops::Index> indices) {
+                return w.compute(cast_p, {{"dtype", dtype}, {"weak", false}},
+                                 {w.number(indices[axis])}, source);
+              }})};
         })
         .rule<Cost>(cost::moves())
         .rule<Autocast>(Autocast::full)

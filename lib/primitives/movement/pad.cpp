@@ -2,6 +2,7 @@
 // at its ends.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/rules/autocast.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
@@ -174,6 +175,32 @@ Arrays mask_pad(std::span<const Masked> inputs, std::span<const Aval> outputs, c
   return {lax::pad(x, value, padding)};
 }
 
+loops::Tensors emit_pad(loops::Writer& w, const Equation& equation,
+                        std::span<const loops::Tensor> inputs) {
+  const Sizes64 low = equation.params.get<Shape>("low").to_sizes(),
+                high = equation.params.get<Shape>("high").to_sizes(),
+                interior = equation.params.get<Shape>("interior").to_sizes();
+  Aval aval = inputs[0].aval;
+  for (std::size_t axis = 0; axis < low.size(); ++axis) {
+    if (low[axis] < 0 || high[axis] < 0) w.refuse("`pad` that takes elements away");
+    const std::int64_t size = aval.shape[int(axis)].constant();
+    aval.shape[int(axis)] = low[axis] + size + interior[axis] * (size - 1) + high[axis];
+  }
+  const loops::Tensor whole = w.make(aval);
+  w.copy(w.computed(aval, {[value = w.elements_of(inputs[1])[0]](std::span<const loops::Index>) {
+                      return value;
+                    }}),
+         whole);
+  loops::Tensor part = whole;
+  part.aval = inputs[0].aval;
+  for (std::size_t axis = 0; axis < low.size(); ++axis) {
+    part.place.offset += low[axis] * whole.strides[axis];
+    part.strides[axis] *= interior[axis] + 1;
+  }
+  w.copy(inputs[0], part);
+  return {whole};
+}
+
 }  // namespace
 
 constinit const Primitive pad_p{"pad"};
@@ -219,6 +246,7 @@ static const auto pad_def =
                  (inputs[1].weak || !inputs[0].weak);
         })
         .rule<Eval>(eval_pad)
+        .rule<Emit>(emit_pad)
         .rule<Cost>(cost::moves())
         .rule<Autocast>(Autocast::follows)
         .rule<Spelling>([](const EquationWriter& w) -> spelling::Text {

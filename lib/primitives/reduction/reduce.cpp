@@ -6,7 +6,7 @@
 // next one reduces; an axis shorter than 256 elements joins its reduced neighbour. A stage by rows,
 // where few elements follow the axis, sums blocks of 1024 elements, each with eight interleaved
 // accumulators. A stage by columns sums blocks of 64 rows in order. The partial results of blocks
-// are combined pairwise.
+// are combined pairwise. Products of vectors add their terms in the order of a stage by rows.
 // SPDX-License-Identifier: Apache-2.0
 #include "primitives/reduction/reduce.h"
 
@@ -20,6 +20,7 @@
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/autocast.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
@@ -36,8 +37,8 @@ struct Bool {
   bool value;
   Bool() = default;
   explicit Bool(bool value) : value(value) {}
-  friend bool operator>(Bool a, Bool b) { return a.value > b.value; }
-  friend bool operator<(Bool a, Bool b) { return a.value < b.value; }
+  friend bool operator>=(Bool a, Bool b) { return a.value >= b.value; }
+  friend bool operator<=(Bool a, Bool b) { return a.value <= b.value; }
   friend bool operator!=(Bool a, Bool b) { return a.value != b.value; }
   friend bool operator&(Bool a, Bool b) { return a.value && b.value; }
   friend bool operator|(Bool a, Bool b) { return a.value || b.value; }
@@ -74,8 +75,8 @@ struct Maximum {
   }
   template <class T>
   static T combine(T a, T b) {
-    return a > b || a != a ? a : b;
-  }  // NaN wins
+    return a >= b || a != a ? a : b;
+  }  // NaN wins, then the first of equals, as in max
 };
 struct Minimum {
   template <class T>
@@ -88,7 +89,7 @@ struct Minimum {
   }
   template <class T>
   static T combine(T a, T b) {
-    return a < b || a != a ? a : b;
+    return a <= b || a != a ? a : b;
   }
 };
 struct And {
@@ -288,10 +289,10 @@ DTypes types_of(const std::string& kind) {
                    "choose sum, prod, max, min, and, or");
 }
 
-// The identity of the operation, as a literal.
-Array identity_of(const std::string& kind, DType dtype) {
+// The value that changes nothing.
+Literal identity_of(const std::string& kind, DType dtype) {
   Literal literal{dtype, false, 0, 0, 0};
-  if (kind == "prod") return Array::literal(1, dtype);
+  if (kind == "prod") return cast(Literal{DType::int64, false, 1, 0, 0}, dtype, false);
   if (kind == "and") literal.integer = dtype == DType::bool_ ? 1 : -1;
   if (kind == "max" || kind == "min") {
     const bool largest = kind == "min";
@@ -305,7 +306,7 @@ Array identity_of(const std::string& kind, DType dtype) {
                                                  : std::numeric_limits<T>::lowest());
       });
   }
-  return Array::literal(cast(literal, dtype, false));
+  return cast(literal, dtype, false);
 }
 
 Array reduce(const char* kind, const Array& operand, std::span<const int> axes) {
@@ -327,6 +328,125 @@ std::vector<int> unreduced_axes(int rank, const std::vector<int>& axes) {
   for (int i = 0; i < rank; ++i)
     if (std::find(axes.begin(), axes.end(), i) == axes.end()) kept.push_back(i);
   return kept;
+}
+
+// --- In loop programs ----------------------------------------------------------------------------
+
+const Primitive& combining(const std::string& kind) {
+  if (kind == "sum") return add_p;
+  if (kind == "prod") return mul_p;
+  if (kind == "max") return max_p;
+  if (kind == "min") return min_p;
+  return kind == "and" ? and_p : or_p;
+}
+
+// Few elements, in the order of one block.
+loops::Value combine_few(loops::Writer& w, const Primitive& by, loops::Value identity,
+                         const loops::Values& elements, bool in_order, Source source) {
+  const auto join = [&](loops::Value a, loops::Value b) {
+    return w.compute(by, {}, {a, b}, source);
+  };
+  loops::Values sums(in_order ? 1 : 8, identity);
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    sums[i % sums.size()] = join(sums[i % sums.size()], elements[i]);
+  for (std::size_t width = sums.size() / 2; width > 0; width /= 2)
+    for (std::size_t i = 0; i < width; ++i) sums[i] = join(sums[i], sums[i + width]);
+  return sums[0];
+}
+
+loops::Value pairwise(loops::Writer& w, const Primitive& by, const loops::Values& numbers,
+                      std::size_t first, std::size_t count, Source source) {
+  if (count == 1) return numbers[first];
+  const std::size_t half = count / 2;
+  const loops::Value a = pairwise(w, by, numbers, first, half, source);
+  return w.compute(by, {}, {a, pairwise(w, by, numbers, first + half, count - half, source)},
+                   source);
+}
+
+// One stage over some neighbouring axes, which stay with the size 1.
+loops::Tensor emit_stage(loops::Writer& w, const Equation& equation, const loops::Tensor& operand,
+                         std::span<const int> axes, const ReductionStage& stage) {
+  constexpr std::int64_t most_blocks = 32;
+  const std::string& kind = equation.params.text("kind");
+  const Primitive& by = combining(kind);
+  const DType dtype = operand.aval.dtype;
+  const bool in_order = !stage.is_by_rows();
+  const loops::Value identity = w.literal(identity_of(kind, dtype));
+  if (stage.num_blocks() > most_blocks) w.refuse("a reduction of many elements");
+  Aval result = operand.aval;
+  for (int axis : axes) result.shape[axis] = 1;
+  const int axis = axes.back();
+  if (!operand.is_in_memory() && !operand.formula) {  // few: each result from every n-th element
+    loops::Tensor list{result};
+    const auto size = std::int64_t(operand.elements.size());
+    for (std::int64_t i = 0; i < size / stage.n; ++i) {
+      const std::int64_t first = i / stage.inner * stage.inner * stage.n + i % stage.inner;
+      loops::Values terms;
+      for (std::int64_t r = 0; r < stage.n; ++r)
+        terms.push_back(operand.elements[std::size_t(first + r * stage.inner)]);
+      list.elements.push_back(combine_few(w, by, identity, terms, in_order, equation.source));
+    }
+    return list;
+  }
+  const loops::Tensor x = loops::merged(w, operand, axes);
+  loops::Formula formula;
+  formula.reads = w.reads_of(x);
+  formula.element = [&](std::span<const loops::Index> indices) {
+    loops::Values blocks;
+    for (std::int64_t first = 0; first < stage.n; first += stage.block())
+      blocks.push_back(w.combine(
+          by, identity, std::min(stage.block(), stage.n - first), in_order,
+          [&](const loops::Index& r) {
+            loops::Indices at(indices.begin(), indices.end());
+            at[std::size_t(axis)] = {r.offset + first, r.terms};
+            return loops::Values{w.element(x, at)};
+          },
+          equation.source));
+    return pairwise(w, by, blocks, 0, blocks.size(), equation.source);
+  };
+  return w.combined(result, formula);
+}
+
+loops::Tensors emit_reduce(loops::Writer& w, const Equation& equation,
+                           std::span<const loops::Tensor> inputs) {
+  const std::vector<int> axes = equation.params.ints("axes");
+  const DType dtype = inputs[0].aval.dtype;
+  if (dtype == DType::float16 || dtype == DType::bfloat16)
+    w.refuse("a reduction of " + std::string(name_of(dtype)));
+  const Sizes64 shape = inputs[0].aval.shape.to_sizes();
+  const ReductionStages stages = reduction_stages(shape, axes);
+  loops::Tensor x = inputs[0];
+  if (stages[0].n == 1) {  // of single elements, which the identity is added to
+    const std::string& kind = equation.params.text("kind");
+    loops::Formula formula;
+    formula.reads = w.reads_of(x);
+    formula.work = x.formula ? x.formula->work + 1 : 1;
+    formula.element =
+        [&w, x = inputs[0], by = &combining(kind), source = equation.source,
+         identity = w.literal(identity_of(kind, dtype))](std::span<const loops::Index> indices) {
+          return w.compute(*by, {}, {identity, w.element(x, indices)}, source);
+        };
+    x = w.in_memory(w.computed(x.aval, std::move(formula)));
+  }
+  // The axes of each stage, as reduction_stages chooses them: from the last one on.
+  std::size_t next = 0;
+  std::vector<int> group;
+  std::int64_t grouped = 1;
+  for (int axis = int(shape.size()); axis-- > 0;) {
+    if (!std::binary_search(axes.begin(), axes.end(), axis)) continue;
+    if (shape[std::size_t(axis)] == 1) continue;
+    group.insert(group.begin(), axis);
+    grouped *= shape[std::size_t(axis)];
+    if (grouped < stages[next].n) continue;
+    x = emit_stage(w, equation, x, group, stages[next++]);
+    group.clear(), grouped = 1;
+  }
+  loops::Tensor result = x;
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    result.aval.shape.erase(axes[i]);
+    if (x.is_in_memory()) result.strides.erase(std::size_t(axes[i]));
+  }
+  return {result};
 }
 
 // The derivative of a product with respect to each factor is the product of those before it and
@@ -415,6 +535,7 @@ static const auto reduce_def =
                 reduce_typed<Op, T>(inputs[0], outputs[0], axes);
               });
             })
+        .rule<Emit>(emit_reduce)
         .rule<Cost>(cost::for_each_operand(1))
         .rule<Autocast>(Autocast::full)
         .rule<Spelling>([](const EquationWriter& w) -> spelling::Text {
@@ -472,7 +593,8 @@ static const auto reduce_def =
                        const SizeValues& sizes) {
           const std::vector<int> axes = params.ints("axes");
           const Array filled = fill_padding(
-              inputs[0], identity_of(params.text("kind"), inputs[0].aval.dtype), sizes, axes);
+              inputs[0], Array::literal(identity_of(params.text("kind"), inputs[0].aval.dtype)),
+              sizes, axes);
           return Arrays(bind(reduce_p, {filled}, params));
         })
         .rule<Samples>([] {

@@ -1,0 +1,102 @@
+// See overlap.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/overlap.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace plait::codegen {
+namespace {
+
+// Whether distance = sum(d * stride), with |d| < size for each axis; axes in the order of falling
+// strides.
+bool is_reached(std::int64_t distance,
+                std::span<const std::pair<std::int64_t, std::int64_t>> axes) {
+  if (axes.empty()) return distance == 0;
+  const auto [stride, size] = axes[0];
+  std::int64_t rest = 0;  // what the axes after this one reach
+  for (const auto& [s, n] : axes.subspan(1)) rest += s * (n - 1);
+  for (std::int64_t d = (distance - rest) / stride - 1; d * stride <= distance + rest; ++d)
+    if (std::abs(d) < size && is_reached(distance - d * stride, axes.subspan(1))) return true;
+  return false;
+}
+
+}  // namespace
+
+bool is_same(const Read& a, const Read& b, const Sizes64& shape) {
+  if (a.is_anywhere || b.is_anywhere || !(a.place == b.place)) return false;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis)
+    if (shape[axis] > 1 && a.strides[axis] != b.strides[axis]) return false;
+  return true;
+}
+
+bool may_overlap(const Read& a, const Read& b, const Sizes64& shape) {
+  if (a.is_anywhere || b.is_anywhere || a.place.terms != b.place.terms) return true;
+  std::vector<std::pair<std::int64_t, std::int64_t>> axes;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] == 1) continue;
+    if (a.strides[axis] != b.strides[axis] || a.strides[axis] == 0) return true;
+    axes.emplace_back(std::abs(a.strides[axis]), shape[axis]);
+  }
+  std::sort(axes.rbegin(), axes.rend());
+  // Of axes that overlap each other there are too many ways to a distance.
+  for (std::size_t i = 0; i + 1 < axes.size(); ++i)
+    if (axes[i].first < axes[i + 1].first * axes[i + 1].second) return true;
+  return is_reached(std::abs(a.place.offset - b.place.offset), axes);
+}
+
+std::optional<IndexMap> index_map(std::int64_t offset, const Sizes64& strides, const Sizes64& sizes,
+                                  const Sizes64& shape) {
+  const Sizes64 dense = dense_strides(shape);
+  IndexMap map;
+  map.offsets.resize(shape.size(), 0);
+  map.steps.assign(shape.size(), Sizes64(sizes.size(), 0));
+  const auto split = [&](std::int64_t distance, const auto& digit) {
+    const std::int64_t sign = distance < 0 ? -1 : 1;
+    distance *= sign;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      if (shape[axis] == 1) continue;
+      digit(axis) = sign * (distance / dense[axis]);
+      distance %= dense[axis];
+    }
+  };
+  split(offset, [&](std::size_t axis) -> std::int64_t& { return map.offsets[axis]; });
+  for (std::size_t k = 0; k < sizes.size(); ++k)
+    if (sizes[k] > 1)
+      split(strides[k], [&](std::size_t axis) -> std::int64_t& { return map.steps[axis][k]; });
+  // Where every index stays inside, the elements are those, since each has one index.
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    std::int64_t low = map.offsets[axis], high = low;
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      const std::int64_t end = map.steps[axis][k] * (sizes[k] - 1);
+      low += std::min<std::int64_t>(0, end), high += std::max<std::int64_t>(0, end);
+    }
+    if (low < 0 || high >= shape[axis]) return {};
+  }
+  return map;
+}
+
+loops::Indices indices_through(const IndexMap& map, std::span<const loops::Index> indices) {
+  loops::Indices inside;
+  for (std::size_t axis = 0; axis < map.offsets.size(); ++axis) {
+    loops::Place sum;
+    sum.offset = map.offsets[axis];
+    for (std::size_t k = 0; k < indices.size(); ++k)
+      loops::add_index(sum, indices[k], map.steps[axis][k]);
+    inside.push_back({sum.offset, std::move(sum.terms)});
+  }
+  return inside;
+}
+
+Read through(const IndexMap& map, const Read& read) {
+  if (read.is_anywhere) return read;
+  Read seen{read.place, Sizes64(map.steps.empty() ? 0 : map.steps[0].size(), 0)};
+  for (std::size_t axis = 0; axis < map.offsets.size(); ++axis) {
+    seen.place.offset += map.offsets[axis] * read.strides[axis];
+    for (std::size_t k = 0; k < seen.strides.size(); ++k)
+      seen.strides[k] += map.steps[axis][k] * read.strides[axis];
+  }
+  return seen;
+}
+
+}  // namespace plait::codegen

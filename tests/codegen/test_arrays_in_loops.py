@@ -1,0 +1,329 @@
+"""Loops whose steps compute with arrays, as one loop program: interpreted, and as generated code.
+
+Each program runs as JAX's users write it, and as the loop in Python that calls NumPy in its place. What the cases are about:
+which memory a step reads after it was written, sizes that fill no vector, orders of axes, and indices that are computed.
+"""
+
+import numpy as np
+import plait
+import plait.numpy as jnp
+import pytest
+from plait import lax
+
+fori, where = lax.fori_loop, jnp.where
+random = np.random.default_rng(11)
+SIZES = [9, 16, 31, 64, 100]
+
+
+def both(program, *inputs, rtol=1e-10, wait=(False, True), refused=False):
+    """Compares jit with the loop that Python runs."""
+    arguments = [jnp.asarray(x) for x in inputs]
+    with plait.disable_jit():
+        expected = plait.tree.leaves(program(*arguments))
+    for is_waiting in wait:
+        jitted = plait.jit(program, wait=is_waiting)
+        for _ in range(2):
+            for got, wanted in zip(plait.tree.leaves(jitted(*arguments)), expected, strict=True):
+                got, wanted = np.asarray(got), np.asarray(wanted)
+                assert got.dtype == wanted.dtype
+                np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol)
+        text = str(jitted.explain(*arguments))
+        if "llvm" in text or not is_waiting:
+            is_one = "one loop program" in text or "one kernel" in text
+            assert is_one != refused, text
+    for argument, given in zip(arguments, inputs):
+        np.testing.assert_array_equal(np.asarray(argument), given)
+
+
+def numbers(*shape):
+    return random.standard_normal(shape)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_elementwise(n):
+    def program(x, y):
+        return fori(0, 5, lambda i, s: (s[0] * 0.5 + jnp.sin(s[1]), s[1] - s[0] * i), (x, y))
+
+    both(program, numbers(n), numbers(n))
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_a_swap_of_formulas(n):
+    both(lambda x, y: fori(0, 3, lambda i, s: (s[1] * 2, s[0] + 1), (x, y)), numbers(n), numbers(n))
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_neighbours_are_read_before_they_are_written(n):
+    def program(x):
+        return fori(0, 4, lambda i, x: x.at[1:].set(x[:-1] + x[1:]), x)
+
+    both(program, numbers(n))
+    both(lambda x: fori(0, 4, lambda i, x: x.at[:-1].add(0.5 * x[1:]), x), numbers(n))
+    both(lambda x: fori(0, 4, lambda i, x: x[::-1] * 1.5, x), numbers(n))
+
+
+def test_a_transposed_matrix_is_read_before_it_is_written():
+    both(lambda x: fori(0, 3, lambda i, x: x.T + 0.5 * x, x), numbers(17, 17))
+
+
+@pytest.mark.parametrize("shape", [(12, 33), (40, 5), (3, 4, 20), (20, 1)])
+def test_columns_and_rows(shape):
+    def program(x):
+        def column(j, x):
+            return x.at[..., j].set(x[..., j - 1] * 0.5 + jnp.sum(x[..., j]))
+
+        x = fori(1, x.shape[-1], column, x)
+        return fori(1, x.shape[0], lambda i, x: x.at[i].add(x[i - 1]), x)
+
+    both(program, numbers(*shape))
+
+
+def test_an_old_value_is_read_after_the_update():
+    def program(x, y):
+        def step(i, s):
+            x, y = s
+            old = x * 2 + 1
+            x = x.at[i].set(7.0)
+            return x + 0.5 * old, y + old
+
+        return fori(0, 6, step, (x, y))
+
+    both(program, numbers(20), numbers(20))
+
+
+def test_one_formula_in_several_carries():
+    def program(x, y):
+        def step(i, s):
+            x, y = s
+            z = jnp.exp(-x * x) + y
+            return z, z * 0.5
+
+        return fori(0, 6, step, (x, y))
+
+    both(program, numbers(20), numbers(20))
+
+
+def test_invariants_and_outer_products():
+    def program(x, y, m):
+        def step(i, m):
+            return m * 0.9 + jnp.sin(x)[:, None] * y[None, :] * i
+
+        return fori(0, 6, step, m)
+
+    both(program, numbers(11), numbers(23), numbers(11, 23))
+
+
+@pytest.mark.parametrize("kind", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("shape, axis", [((40,), 0), ((1,), 0), ((2100,), 0), ((12, 19), 0),
+                                         ((12, 19), 1), ((12, 19), None), ((130, 20), 0),
+                                         ((3, 300), None), ((4, 5, 6), (0, 2)), ((2, 2), 0)])  # fmt: skip
+def test_reductions(kind, shape, axis):
+    def program(x):
+        def step(i, s):
+            x, total = s
+            r = getattr(jnp, kind)(x, axis=axis)
+            return x * 1.0001, total + r
+
+        return fori(0, 3, step, (x, jnp.zeros_like(getattr(jnp, kind)(x, axis=axis))))
+
+    x = 1 + 0.01 * numbers(*shape)
+    both(program, x)
+
+
+def test_reductions_have_the_bits_of_eager_calls():
+    def program(x):
+        def step(i, s):
+            return s[0] * 1.5, s[1] + jnp.sum(s[0] * s[0]) + jnp.max(s[0], axis=0)
+
+        return fori(0, 4, step, (x, jnp.zeros(x.shape[1], x.dtype)))
+
+    for dtype in (np.float32, np.float64):
+        for shape in [(70, 30), (1500, 9), (5, 1100)]:
+            x = numbers(*shape).astype(dtype)
+            with plait.disable_jit():
+                expected = np.asarray(program(jnp.asarray(x))[1])
+            for wait in (False, True):
+                got = np.asarray(plait.jit(program, wait=wait)(jnp.asarray(x))[1])
+                np.testing.assert_array_equal(got, expected)
+
+
+def test_nan_and_signed_zeros_in_extremes():
+    def program(x):
+        def step(i, s):
+            return s[0], jnp.stack([jnp.max(s[0]), jnp.min(s[0]), jnp.max(s[0] * s[1][0] * 0)])
+
+        return fori(0, 3, step, (x, jnp.ones(3, x.dtype)))[1]
+
+    x = np.zeros(20)
+    x[3] = -0.0
+    both(program, x)
+    x[7] = np.nan
+    both(program, x)
+
+
+@pytest.mark.parametrize("k", [2, 8, 32, 33, 40, 600, 1500])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_of_vectors(k, dtype):
+    def program(a, b):
+        def step(i, s):
+            return s[0] * dtype(0.9), s[1] + s[0] @ b
+
+        return fori(0, 4, step, (a, jnp.zeros((), dtype)))[1]
+
+    a, b = numbers(k).astype(dtype), numbers(k).astype(dtype)
+    both(program, a, b, rtol=1e-10 if dtype == np.float64 else 1e-4)
+    with plait.disable_jit():
+        expected = np.asarray(program(jnp.asarray(a), jnp.asarray(b)))
+    for wait in (False, True):
+        got = np.asarray(plait.jit(program, wait=wait)(jnp.asarray(a), jnp.asarray(b)))
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("m, k", [(20, 40), (9, 100), (70, 33), (13, 12)])
+def test_products_of_vectors_and_matrices(m, k):
+    def program(a, x):
+        def step(i, x):
+            y = a @ x
+            return (y @ a) * 0.01 + a[i] + a.T @ y * 0.01
+
+        return fori(0, 4, step, x)
+
+    both(program, numbers(m, k), numbers(k))
+
+
+def test_products_with_scattered_axes_and_windows():
+    def program(x, kernel):
+        def at(i, out):
+            patch = lax.dynamic_slice(x, (0, i, i, 0), (2, 3, 3, 2))
+            new = jnp.einsum("nhwc,hwcd->nd", patch, kernel)[:, None]
+            return lax.dynamic_update_slice(out, new, (0, i, 0))
+
+        return fori(0, 5, at, jnp.zeros((2, 5, 4), x.dtype))
+
+    both(program, numbers(2, 8, 8, 2), numbers(3, 3, 2, 4))
+
+
+def test_iota_and_masks():
+    def program(a, b):
+        def row(i, x):
+            s = jnp.sum(where(jnp.arange(b.size) < i, a[i] * x, 0.0))
+            return x.at[i].set((b[i] - s) / a[i, i])
+
+        return fori(0, b.size, row, jnp.zeros_like(b))
+
+    both(program, numbers(30, 30) + 20 * np.eye(30), numbers(30))
+
+
+@pytest.mark.parametrize("mode", [None, "clip", "promise_in_bounds"])
+def test_gathers(mode):
+    def program(w, best):
+        def item(i, best):
+            k = jnp.arange(best.size)
+            other = best.at[jnp.maximum(k - w[i], 0)].get(mode=mode)
+            return where(k >= w[i], jnp.maximum(best, other + i), best)
+
+        return fori(0, w.size, item, best)
+
+    both(program, random.integers(1, 9, 12).astype(np.int32), np.zeros(50))
+
+
+def test_gathers_of_rows_and_elements():
+    def program(x, rows, columns):
+        def step(i, x):
+            return (
+                0.5 * x
+                + x[rows]
+                + x[rows, columns][:, None]
+                + jnp.take_along_axis(x, (rows[:, None] + i) % 7, axis=1)
+            )
+
+        return fori(0, 3, step, x)
+
+    rows = random.integers(0, 12, 12).astype(np.int32)
+    both(program, numbers(12, 7), rows, random.integers(0, 7, 12).astype(np.int32))
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_gather_outside_is_the_error_of_eager_evaluation(wait):
+    x, rows = jnp.asarray(numbers(20)), jnp.asarray(np.arange(20, dtype=np.int32))
+
+    def program(x, rows):
+        return fori(0, 4, lambda i, x: x[rows + i] * 2, x)
+
+    with pytest.raises(IndexError) as eager, plait.disable_jit():
+        program(x, rows)
+    with pytest.raises(IndexError) as compiled:
+        plait.jit(program, wait=wait)(x, rows)
+    assert str(compiled.value).split("\n")[0] == str(eager.value).split("\n")[0]
+
+
+def test_pad_concatenate_roll_and_reshape():
+    def program(x):
+        def step(i, x):
+            y = jnp.roll(x, 1) + jnp.pad(x[1:-1], (2, 0), constant_values=i)
+            z = jnp.concatenate([y[3:], y[:3]]).reshape(4, 6)
+            return (z.T * 0.5).reshape(-1) + z[1:3].reshape(-1).sum()
+
+        return fori(0, 4, step, x)
+
+    both(program, numbers(24))
+
+
+def test_branches_and_nested_loops():
+    def program(x, y):
+        def step(i, s):
+            x, y = s
+            x = lax.cond(x[i] > 0, lambda x: x + y, lambda x: x, x)
+            y = fori(0, 3, lambda j, y: y * 0.5 + x, y)
+            return lax.while_loop(
+                lambda s: jnp.sum(s[0] * s[0]) > 4, lambda s: (s[0] / 2, s[1] + s[0]), (x, y)
+            )
+
+        return fori(0, 5, step, (x, y))
+
+    both(program, numbers(20), numbers(20))
+
+
+def test_stacked_results():
+    def program(x, ys):
+        def step(x, y):
+            z = jnp.tanh(x * 0.5 + y)
+            return z, (z * 2, jnp.sum(z), x)
+
+        return lax.scan(step, x, ys)
+
+    both(program, numbers(20), numbers(7, 20))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int8, np.uint64, np.int64])
+def test_dtypes(dtype):
+    def program(x, y):
+        def step(i, s):
+            x, y = s
+            big = x > y
+            return where(big, x - y, x + x), where(big & (y > 1), y, y + x.astype(y.dtype))
+
+        return fori(0, 4, step, (x, y))
+
+    x, y = random.integers(0, 5, 37).astype(dtype), random.integers(0, 5, 37).astype(dtype)
+    both(program, x, y, rtol=0)
+    both(lambda x, n: fori(1, 4, lambda i, x: (x * 3 + i) % 7 + x // 2, x),
+         random.integers(0, 5, 37), np.int64(3), rtol=0)  # fmt: skip
+
+
+def test_bools():
+    def program(x):
+        def step(i, s):
+            b, n = s
+            return (b ^ jnp.roll(b, 1)) | (n > 2), n + b
+
+        return fori(0, 5, step, (x > 0, jnp.zeros(x.size, jnp.int32)))
+
+    both(program, numbers(45), rtol=0)
+
+
+def test_complex_numbers_are_interpreted():
+    def program(z):
+        return fori(0, 4, lambda i, z: z * z + 0.1j, z)
+
+    both(program, 0.3 * (numbers(20) + 1j * numbers(20)), wait=[False])
