@@ -439,6 +439,10 @@ class Lowering final : public loops::Writer {
     return lower_equations(simple, std::move(inputs), owned);
   }
 
+  void for_each(const Shape& shape, const std::function<void(std::span<const Index>)>& f) override {
+    nest(shape.to_sizes(), -1, f);
+  }
+
   bool is_owned(std::size_t operand) const override {
     const Scope& scope = scopes_.back();
     const Equation& equation = scope.program->equations[scope.equation];

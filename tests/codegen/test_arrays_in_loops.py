@@ -327,3 +327,76 @@ def test_complex_numbers_are_interpreted():
         return fori(0, 4, lambda i, z: z * z + 0.1j, z)
 
     both(program, 0.3 * (numbers(20) + 1j * numbers(20)), wait=[False])
+
+
+@pytest.mark.parametrize("kind", ["set", "add", "multiply", "min", "max"])
+@pytest.mark.parametrize("mode", [None, "drop", "clip"])
+def test_scatters_of_several_windows(kind, mode):
+    def program(x, i, v):
+        def step(k, x):
+            rows = (i + k) % (x.shape[0] if mode is None else x.shape[0] + 3)
+            return getattr(x.at[rows], kind)(v * 0.5, mode=mode) + x
+
+        return fori(0, 3, step, x)
+
+    i = random.integers(0, 12, 5).astype(np.int32)
+    both(program, numbers(12), i, numbers(5))
+    both(program, numbers(12, 10), i, numbers(5, 10))
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_scatter_outside_is_the_error_of_eager_evaluation(wait):
+    x, rows = jnp.asarray(numbers(20)), jnp.asarray(np.arange(20, dtype=np.int32))
+
+    def program(x, rows):
+        return fori(0, 4, lambda i, x: x.at[rows + i].add(x * 2), x)
+
+    with pytest.raises(IndexError) as eager, plait.disable_jit():
+        program(x, rows)
+    with pytest.raises(IndexError) as compiled:
+        plait.jit(program, wait=wait)(x, rows)
+    assert str(compiled.value).split("\n")[0] == str(eager.value).split("\n")[0]
+
+
+@pytest.mark.parametrize("shape, axis", [((40,), 0), ((12, 19), 0), ((12, 19), 1), ((5,), 0)])
+@pytest.mark.parametrize("kind", ["argmax", "argmin"])
+def test_positions_of_extremes(shape, axis, kind):
+    def program(x):
+        def step(i, s):
+            x, total = s
+            return jnp.roll(x, 1, axis) * 0.9, total * 3 + getattr(jnp, kind)(x, axis=axis)
+
+        start = jnp.zeros_like(getattr(jnp, kind)(x, axis=axis))
+        return fori(0, 4, step, (x, start))[1]
+
+    x = np.round(numbers(*shape), 1)
+    both(program, x, rtol=0)
+    x[(2,) * len(shape)] = np.nan
+    both(program, x, rtol=0)
+
+
+def test_pieces():
+    def program(x):
+        def step(i, x):
+            a, b, c = jnp.split(x, 3)
+            return jnp.concatenate([b + c, a * 0.5, jnp.tanh(a)])
+
+        return fori(0, 4, step, x)
+
+    both(program, numbers(36))
+
+
+@pytest.mark.parametrize("n", [5, 20, 33])
+def test_complex_numbers(n):
+    def program(z, w):
+        def step(i, s):
+            z, n, total = s
+            z = where(n > 1, z * z + w, z - w * 0.5j) ** 3 / 2.0
+            n = n + (jnp.abs(z) < 2)
+            return z.conj() * 0.3, n, total + z.real * z.imag - jnp.abs(z)
+
+        return fori(0, 5, step, (z, jnp.zeros(z.shape, jnp.int32), jnp.zeros_like(z.real)))
+
+    z = 0.3 * (numbers(n) + 1j * numbers(n))
+    both(program, z, z[::-1].copy())
+    both(lambda z: fori(1, n, lambda i, z: z.at[i].set(z[i] * z[i - 1] + 1j), z), z)

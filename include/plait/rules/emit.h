@@ -141,6 +141,9 @@ class Writer {
                          const std::function<Tensors(std::size_t)>& alternative) = 0;
   // The equations of a program. owned: the inputs whose memory it may write over.
   virtual Tensors lower(const Jaxpr& program, Tensors inputs, const Flags& owned) = 0;
+  // Runs f with every index of an array of this shape, in order.
+  virtual void for_each(const Shape& shape,
+                        const std::function<void(std::span<const Index>)>& f) = 0;
   // Whether nothing reads the memory of this operand of the equation later.
   virtual bool is_owned(std::size_t operand) const = 0;
 

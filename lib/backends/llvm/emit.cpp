@@ -181,6 +181,13 @@ Value Emitter::slice(Value v, int first, int count) const {
                                   api().ConstVector(lanes, unsigned(count)), "");
 }
 
+Value Emitter::shuffle(Value a, Value b, std::span<const int> lanes) const {
+  std::vector<Value> order;
+  for (int lane : lanes) order.push_back(api().ConstInt(integer(32), std::uint64_t(lane), false));
+  return api().BuildShuffleVector(builder_, a, b,
+                                  api().ConstVector(order.data(), unsigned(order.size())), "");
+}
+
 Value Emitter::reversed(Value v) const {
   Value order[64];
   for (int i = 0; i < lanes_; ++i)

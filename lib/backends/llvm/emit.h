@@ -14,6 +14,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,7 +86,9 @@ class Emitter {
   Value extract(Value v, int lane) const;
   Value insert(Value v, Value scalar, int lane) const;
   Value reversed(Value v) const;
-  Value ramp(Value first) const;  // first, first + 1, ... of int64
+  Value shuffle(Value a, Value b,
+                std::span<const int> lanes) const;  // those of b follow those of a
+  Value ramp(Value first) const;                    // first, first + 1, ... of int64
 
   Value intrinsic(const char* name, std::initializer_list<Type> types,
                   std::initializer_list<Value> arguments) const;

@@ -13,6 +13,7 @@
 
 #include <bit>
 
+#include "codegen/split_complex.h"
 #include "compile/loop_programs.h"
 #include "jit.h"
 #include "primitives.h"
@@ -266,6 +267,8 @@ class ProgramWriter {
     const Steps steps = steps_of(s.place);
     if (steps.is_linear && steps.stride == 1)
       return define(s.value, load_lanes(dtype, address(memory, steps.first), count_).v, true);
+    if (steps.is_linear && steps.stride == 2 && count_ == emitter_.lanes())
+      return define(s.value, from_memory(load_every_other(memory, steps.first), dtype).v, true);
     Value vector = api().ConstNull(emitter_.vector(element(memory)));
     for (int lane = 0; lane < count_; ++lane)
       vector = emitter_.insert(
@@ -273,6 +276,19 @@ class ProgramWriter {
           emitter_.load(element(memory), address(memory, steps.of(*this, lane)), alignment(memory)),
           lane);
     define(s.value, from_memory(vector, dtype).v, true);
+  }
+
+  // From two vectors, of which the second ends with the last element.
+  Value load_every_other(int memory, Value first) {
+    const int lanes = emitter_.lanes();
+    const Type type = emitter_.vector(element(memory));
+    const Value low = emitter_.load(type, address(memory, first), alignment(memory));
+    const Value high = emitter_.load(
+        type, address(memory, emitter_.add(first, constant(lanes - 1))), alignment(memory));
+    std::vector<int> order;
+    for (int lane = 0; lane < lanes; ++lane)
+      order.push_back(2 * lane < lanes ? 2 * lane : lanes + 2 * lane - (lanes - 1));
+    return emitter_.shuffle(low, high, order);
   }
 
   void write_store(const Statement& s) {
@@ -588,30 +604,32 @@ class ProgramKernel final : public Kernel {
   std::shared_ptr<const Code> code_;
 };
 
-// Why a program cannot be written.
-std::string refusal_of(const codegen::Lowered& lowered) {
-  if (!lowered.program) return lowered.reason;
-  for (DType dtype : lowered.program->dtypes)
-    if (!has_registers(dtype)) return "numbers of dtype " + std::string(name_of(dtype));
-  for (const Memory& memory : lowered.program->memories)
-    if (!has_registers(memory.dtype))
-      return "memory of dtype " + std::string(name_of(memory.dtype));
-  if (num_statements(lowered.program->body) > most_statements) return "too many statements";
-  return {};
+// The program of real numbers that is written, or the reason why none is.
+codegen::Split written(const codegen::Lowered& lowered) {
+  if (!lowered.program) return {{}, lowered.reason};
+  const bool has_complex =
+      std::any_of(lowered.program->memories.begin(), lowered.program->memories.end(),
+                  [](const Memory& memory) { return is_complex(memory.dtype); }) ||
+      std::any_of(lowered.program->dtypes.begin(), lowered.program->dtypes.end(),
+                  [](DType dtype) { return is_complex(dtype); });
+  codegen::Split split =
+      has_complex ? codegen::split_complex(*lowered.program) : codegen::Split{lowered.program, {}};
+  if (split.program && num_statements(split.program->body) > most_statements)
+    return {{}, "too many statements"};
+  return split;
 }
 
 }  // namespace
 
 Support supports_program(const Equation& equation, std::span<const Aval> inputs) {
-  const std::string refusal = refusal_of(*compile_passes::loop_program(equation, inputs));
-  return refusal.empty() ? Support::yes() : Support::no("no loop program: " + refusal);
+  const codegen::Split split = written(*compile_passes::loop_program(equation, inputs));
+  return split.program ? Support::yes() : Support::no("no loop program: " + split.reason);
 }
 
 std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, bool numbers_only) {
-  const compile_passes::LoopProgram lowered = compile_passes::loop_program(group);
-  if (!refusal_of(*lowered).empty()) return nullptr;
-  if (numbers_only && computes_arrays(lowered->program->body)) return nullptr;
-  return std::make_unique<ProgramKernel>(*lowered->program);
+  codegen::Split split = written(*compile_passes::loop_program(group));
+  if (!split.program || (numbers_only && computes_arrays(split.program->body))) return nullptr;
+  return std::make_unique<ProgramKernel>(std::move(*split.program));
 }
 
 }  // namespace plait::llvm

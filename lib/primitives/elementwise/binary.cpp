@@ -77,8 +77,7 @@ static const auto mul_def =
         .family(elementwise(numbers, 2))
         .rule<Commute>(commute::always)
         .rule<Motion>(Motion::cheap)
-        .rule<Pointwise>(
-            binary_loops<numbers>([](auto x, auto y) { return wrapping(x) * wrapping(y); }))
+        .rule<Pointwise>(binary_loops<numbers>([](auto x, auto y) { return product(x, y); }))
         .rule<Autocast>(Autocast::follows)
         .rule<Spelling>(spelling::function())
         .rule<Jvp>(

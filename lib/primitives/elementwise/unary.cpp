@@ -52,7 +52,14 @@ static const auto abs_def =
             else
               return math::abs(x);
           };
-          auto magnitude = [](auto x) { return std::hypot(x.real(), x.imag()); };
+          auto magnitude = [](auto z) {  // the larger part times a root, which never overflows
+            using T = typename decltype(z)::value_type;
+            const T a = math::abs(z.real()), b = math::abs(z.imag());
+            const T large = b <= a || a != a ? a : b, small = b >= a || a != a ? a : b;
+            const T ratio = small / large, length = large * std::sqrt(T(1) + ratio * ratio);
+            constexpr T infinity = std::numeric_limits<T>::infinity();
+            return a == infinity || b == infinity ? infinity : large == T(0) ? large : length;
+          };
           if (in[0] == DType::complex64)
             return {&detail::map_loop<decltype(magnitude), complex64, float>};
           if (in[0] == DType::complex128)
@@ -309,14 +316,14 @@ static const auto integer_pow_def =
           auto power = [](auto x, std::int64_t y) {
             using T = decltype(x);
             T result = T(1), square = x;
+            bool is_first = true;
             for (std::int64_t n = y < 0 ? -y : y; n > 0; n >>= 1) {
-              if (n & 1) result = T(wrapping(result) * wrapping(square));
-              square = T(wrapping(square) * wrapping(square));
+              if (n & 1) result = std::exchange(is_first, false) ? square : product(result, square);
+              square = product(square, square);
             }
             return y < 0 ? T(T(1) / result) : result;
           };
-          if (y == 2)
-            return unary_loops<numbers>([](auto x) { return wrapping(x) * wrapping(x); })(in, {});
+          if (y == 2) return unary_loops<numbers>([](auto x) { return product(x, x); })(in, {});
           return {detail::choose<numbers>(in[0],
                                           []<class T>() -> Chunk::Loop {
                                             return &detail::map_loop<decltype(power), T, T>;

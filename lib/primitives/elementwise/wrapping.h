@@ -15,6 +15,15 @@ constexpr auto wrapping(T x) {
     return x;
 }
 
+// Of complex numbers without the cases that would make infinities of NaNs.
+template <class T>
+constexpr T product(T x, T y) {
+  if constexpr (requires { x.imag(); })
+    return T(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real());
+  else
+    return T(wrapping(x) * wrapping(y));
+}
+
 // What a loop over T may be compiled for instead, where the sign makes no difference: it is
 // compiled once for both.
 template <class T>

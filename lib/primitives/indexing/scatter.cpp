@@ -329,32 +329,115 @@ double scatter_flops(cost::Avals inputs, cost::Avals, const Params& params) {
   return params.text("kind") == "set" ? 0 : elements_of(inputs[2]);
 }
 
+// Sets a window, or combines it with what it is updated by.
+void update_window(loops::Writer& w, const Equation& equation, const loops::Tensor& window,
+                   const loops::Tensor& updates) {
+  const Kind kind = scatter_kind_of(equation.params);
+  if (kind == Kind::set) return w.copy(updates, window);
+  const Primitive& by = kind == Kind::add   ? add_p
+                        : kind == Kind::mul ? mul_p
+                        : kind == Kind::min ? min_p
+                                            : max_p;
+  loops::Formula combined;
+  combined.work = 1;
+  combined.reads = w.reads_of(window);
+  for (const loops::Formula::Read& read : w.reads_of(updates)) combined.reads.push_back(read);
+  combined.element = [&](std::span<const loops::Index> indices) {
+    return w.compute(by, {}, {w.element(window, indices), w.element(updates, indices)},
+                     equation.source);
+  };
+  w.copy(w.computed(updates.aval, std::move(combined)), window);
+}
+
+// Several windows, one after the other.
+void update_windows(loops::Writer& w, const Equation& equation, const loops::Tensor& whole,
+                    const loops::Tensor& indices, const loops::Tensor& updates,
+                    const Shape& sizes) {
+  const lax::IndexDimensions dimensions = dimensions_of(equation.params);
+  const lax::GatherScatterMode mode = mode_of(equation.params);
+  const Shape rows(indices.aval.shape.begin(), indices.aval.shape.end() - 1);
+  const auto last = [&](std::size_t i) {
+    return whole.aval.shape[dimensions.axes[i]].constant() -
+           sizes[dimensions.axes[i] - dimensions.batch_dims].constant();
+  };
+  const auto start_of = [&](std::span<const loops::Index> row, std::size_t i) {
+    loops::Indices at(row.begin(), row.end());
+    at.push_back({std::int64_t(i)});
+    return w.index(w.element(indices, at));
+  };
+  if (mode == lax::GatherScatterMode::check)
+    for (std::size_t i = 0; i < dimensions.axes.size(); ++i)
+      w.check_each(
+          rows, [&](std::span<const loops::Index> row) { return start_of(row, i); }, 0, last(i),
+          [name = equation.primitive->name(), axis = dimensions.axes[i], most = last(i),
+           size = whole.aval.shape[dimensions.axes[i]].constant()](std::int64_t outside) {
+            throw_outside(name, axis, outside, most, size);
+          },
+          equation.source);
+  w.for_each(rows, [&](std::span<const loops::Index> row) {
+    loops::Tensor window = whole, update = updates;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      loops::add_index(update.place, row[i], update.strides[0]);
+      update.strides.erase(0);
+      update.aval.shape.erase(0);
+      if (int(i) < dimensions.batch_dims) loops::add_index(window.place, row[i], whole.strides[i]);
+    }
+    std::optional<loops::Value> lies_inside;
+    for (std::size_t i = 0; i < dimensions.axes.size(); ++i) {
+      loops::Value start = start_of(row, i);
+      if (mode == lax::GatherScatterMode::fill) {
+        const auto compared = [&](const char* direction, std::int64_t bound) {
+          return w.compute(cmp_p, {{"direction", std::string(direction)}},
+                           {start, w.integer(bound)}, equation.source);
+        };
+        const loops::Value fits =
+            w.compute(and_p, {}, {compared("ge", 0), compared("le", last(i))}, equation.source);
+        lies_inside =
+            lies_inside ? w.compute(and_p, {}, {*lies_inside, fits}, equation.source) : fits;
+      } else if (mode != lax::GatherScatterMode::check) {
+        start = w.clamped(start, 0, last(i));
+      }
+      loops::add_index(window.place, {0, {{start, 1}}},
+                       whole.strides[std::size_t(dimensions.axes[i])]);
+    }
+    window.strides.clear();
+    for (int axis = 0; axis < sizes.rank(); ++axis)
+      if (!contains(dimensions.collapse, dimensions.batch_dims + axis))
+        window.strides.push_back(whole.strides[std::size_t(dimensions.batch_dims + axis)]);
+    window.aval.shape = update.aval.shape;
+    if (!lies_inside) return update_window(w, equation, window, update);
+    w.branch(w.compute(cast_p, {{"dtype", DType::int32}, {"weak", false}}, {*lies_inside},
+                       equation.source),
+             2, [&](std::size_t is_inside) {
+               if (is_inside) update_window(w, equation, window, update);
+               return loops::Tensors{};
+             });
+  });
+}
+
 loops::Tensors emit_scatter(loops::Writer& w, const Equation& equation,
                             std::span<const loops::Tensor> inputs) {
   const loops::Tensor &indices = inputs[1], &updates = inputs[2];
-  const Kind kind = scatter_kind_of(equation.params);
+  const lax::IndexDimensions dimensions = dimensions_of(equation.params);
   const DType dtype = updates.aval.dtype;
-  if (kind != Kind::set && kind != Kind::add && kind != Kind::mul)
-    w.refuse("`scatter` of kind " + equation.params.text("kind"));
-  if (kind != Kind::set && (dtype == DType::float16 || dtype == DType::bfloat16))
+  if (scatter_kind_of(equation.params) != Kind::set &&
+      (dtype == DType::float16 || dtype == DType::bfloat16))
     w.refuse("`scatter` of kind " + equation.params.text("kind") + " of 16-bit floats");
-  const loops::Tensor whole = w.to_overwrite(0);
-  const Shape window =
-      window_sizes(whole.aval.rank(), updates.aval.shape, dimensions_of(equation.params));
-  const loops::Tensor part = only_window(w, equation, whole, indices, window, updates.aval.shape);
-  if (kind == Kind::set) {
-    w.copy(updates, part);
+  const bool is_one =
+      dimensions.batch_dims == 0 &&
+      indices.aval.shape.num_elements() == Dim(std::int64_t(dimensions.axes.size())) &&
+      mode_of(equation.params) != lax::GatherScatterMode::fill;
+  if (is_one) {
+    const loops::Tensor whole = w.to_overwrite(0);
+    const Shape sizes = window_sizes(whole.aval.rank(), updates.aval.shape, dimensions);
+    update_window(w, equation, only_window(w, equation, whole, indices, sizes, updates.aval.shape),
+                  updates);
     return {whole};
   }
-  loops::Formula combined;
-  combined.work = 1;
-  combined.reads = w.reads_of(part);
-  for (const loops::Formula::Read& read : w.reads_of(updates)) combined.reads.push_back(read);
-  combined.element = [&](std::span<const loops::Index> indices) {
-    return w.compute(kind == Kind::add ? add_p : mul_p, {},
-                     {w.element(part, indices), w.element(updates, indices)}, equation.source);
-  };
-  w.copy(w.computed(updates.aval, std::move(combined)), part);
+  const loops::Tensor rows = w.in_memory(indices), values = w.in_memory(updates);
+  const loops::Tensor whole = w.to_overwrite(0);
+  update_windows(w, equation, whole, rows, values,
+                 window_sizes(whole.aval.rank(), updates.aval.shape, dimensions));
   return {whole};
 }
 

@@ -404,6 +404,21 @@ static const auto split_def =
           return axis >= 0 && axis < inputs[0].rank() &&
                  params.get<Shape>("pieces") == Shape{inputs[0].shape[axis]};
         })
+        .rule<Emit>(
+            [](loops::Writer& w, const Equation& equation, std::span<const loops::Tensor> inputs) {
+              const int axis = axis_of(equation.params);
+              const loops::Tensor whole = w.in_memory(inputs[0]);
+              loops::Tensors pieces;
+              std::int64_t start = 0;
+              for (Dim size : equation.params.get<Shape>("pieces")) {
+                loops::Tensor piece = whole;
+                piece.aval.shape[axis] = size;
+                piece.place.offset += start * whole.strides[std::size_t(axis)];
+                start += size.constant();
+                pieces.push_back(std::move(piece));
+              }
+              return pieces;
+            })
         .rule<Eval>(
             [](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {
               const int axis = axis_of(params);

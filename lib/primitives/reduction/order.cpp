@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "order.h"
 #include "primitives/axis.h"
+#include "primitives/reduction/reduce.h"
 
 #include "primitives/cost.h"
 #include "primitives/indexing/indexing.h"
@@ -212,6 +213,43 @@ Array argreduce(const char* kind, const Array& operand, int axis, DType index_dt
               {{"kind", std::string(kind)}, {"axis", Dim(normal)}, {"dtype", index_dtype}});
 }
 
+// The least index of those where the extreme is, or where NaNs are.
+loops::Tensors emit_argreduce(loops::Writer& w, const Equation& equation,
+                              std::span<const loops::Tensor> inputs) {
+  const DType dtype = inputs[0].aval.dtype;
+  const int axis = int(equation.params.integer("axis"));
+  const Source source = equation.source;
+  const loops::Tensor x = w.in_memory(inputs[0]);
+  const loops::Tensor extreme =
+      emit_reduction(w, equation.params.text("kind"), x, std::span(&axis, 1), source);
+  const loops::Value none = w.integer(std::numeric_limits<std::int64_t>::max());
+  loops::Formula formula;
+  formula.reads = w.reads_of(x);
+  formula.element = [&w, x, extreme, axis, none, source,
+                     is_float = is_floating(dtype)](std::span<const loops::Index> indices) {
+    loops::Indices kept(indices.begin(), indices.end());
+    kept.erase(kept.begin() + axis);
+    const auto compared = [&](const char* direction, loops::Value a, loops::Value b) {
+      return w.compute(cmp_p, {{"direction", std::string(direction)}}, {a, b}, source);
+    };
+    const loops::Value value = w.element(x, indices);
+    loops::Value wins = compared("eq", value, w.element(extreme, kept));
+    if (is_float) wins = w.compute(or_p, {}, {wins, compared("ne", value, value)}, source);
+    return w.compute(select_p, {}, {wins, w.number(indices[std::size_t(axis)]), none}, source);
+  };
+  const loops::Tensor indices =
+      emit_reduction(w, "min", w.computed({x.aval.shape, DType::int64}, std::move(formula)),
+                     std::span(&axis, 1), source);
+  loops::Formula narrowed;
+  narrowed.reads = w.reads_of(indices);
+  narrowed.element = [&w, indices, source,
+                      to = equation.params.get<DType>("dtype")](std::span<const loops::Index> at) {
+    return w.compute(cast_p, {{"dtype", to}, {"weak", false}}, {w.element(indices, at)}, source);
+  };
+  return {
+      w.computed({indices.aval.shape, equation.params.get<DType>("dtype")}, std::move(narrowed))};
+}
+
 }  // namespace
 
 constinit const Primitive argreduce_p{"argreduce"};
@@ -247,6 +285,7 @@ static const auto argreduce_def =
           return std::vector<Aval>{aval};
         })
         .rule<Eval>(argreduce_eval)
+        .rule<Emit>(emit_argreduce)
         .rule<Cost>(cost::for_each_operand(1))
         .rule<Autocast>(Autocast::full)
         .rule<Spelling>([](const EquationWriter& w) -> spelling::Text {

@@ -61,7 +61,7 @@ struct Product {
   }
   template <class T>
   static T combine(T a, T b) {
-    return T(wrapping(a) * wrapping(b));
+    return product(a, b);
   }
 };
 struct Maximum {
@@ -364,10 +364,10 @@ loops::Value pairwise(loops::Writer& w, const Primitive& by, const loops::Values
 }
 
 // One stage over some neighbouring axes, which stay with the size 1.
-loops::Tensor emit_stage(loops::Writer& w, const Equation& equation, const loops::Tensor& operand,
-                         std::span<const int> axes, const ReductionStage& stage) {
+loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source source,
+                         const loops::Tensor& operand, std::span<const int> axes,
+                         const ReductionStage& stage) {
   constexpr std::int64_t most_blocks = 32;
-  const std::string& kind = equation.params.text("kind");
   const Primitive& by = combining(kind);
   const DType dtype = operand.aval.dtype;
   const bool in_order = !stage.is_by_rows();
@@ -384,7 +384,7 @@ loops::Tensor emit_stage(loops::Writer& w, const Equation& equation, const loops
       loops::Values terms;
       for (std::int64_t r = 0; r < stage.n; ++r)
         terms.push_back(operand.elements[std::size_t(first + r * stage.inner)]);
-      list.elements.push_back(combine_few(w, by, identity, terms, in_order, equation.source));
+      list.elements.push_back(combine_few(w, by, identity, terms, in_order, source));
     }
     return list;
   }
@@ -401,28 +401,29 @@ loops::Tensor emit_stage(loops::Writer& w, const Equation& equation, const loops
             at[std::size_t(axis)] = {r.offset + first, r.terms};
             return loops::Values{w.element(x, at)};
           },
-          equation.source));
-    return pairwise(w, by, blocks, 0, blocks.size(), equation.source);
+          source));
+    return pairwise(w, by, blocks, 0, blocks.size(), source);
   };
   return w.combined(result, formula);
 }
 
-loops::Tensors emit_reduce(loops::Writer& w, const Equation& equation,
-                           std::span<const loops::Tensor> inputs) {
-  const std::vector<int> axes = equation.params.ints("axes");
-  const DType dtype = inputs[0].aval.dtype;
+}  // namespace
+
+loops::Tensor emit_reduction(loops::Writer& w, const std::string& kind,
+                             const loops::Tensor& operand, std::span<const int> axes,
+                             Source source) {
+  const DType dtype = operand.aval.dtype;
   if (dtype == DType::float16 || dtype == DType::bfloat16)
     w.refuse("a reduction of " + std::string(name_of(dtype)));
-  const Sizes64 shape = inputs[0].aval.shape.to_sizes();
+  const Sizes64 shape = operand.aval.shape.to_sizes();
   const ReductionStages stages = reduction_stages(shape, axes);
-  loops::Tensor x = inputs[0];
+  loops::Tensor x = operand;
   if (stages[0].n == 1) {  // of single elements, which the identity is added to
-    const std::string& kind = equation.params.text("kind");
     loops::Formula formula;
     formula.reads = w.reads_of(x);
     formula.work = x.formula ? x.formula->work + 1 : 1;
     formula.element =
-        [&w, x = inputs[0], by = &combining(kind), source = equation.source,
+        [&w, x = operand, by = &combining(kind), source,
          identity = w.literal(identity_of(kind, dtype))](std::span<const loops::Index> indices) {
           return w.compute(*by, {}, {identity, w.element(x, indices)}, source);
         };
@@ -438,7 +439,7 @@ loops::Tensors emit_reduce(loops::Writer& w, const Equation& equation,
     group.insert(group.begin(), axis);
     grouped *= shape[std::size_t(axis)];
     if (grouped < stages[next].n) continue;
-    x = emit_stage(w, equation, x, group, stages[next++]);
+    x = emit_stage(w, kind, source, x, group, stages[next++]);
     group.clear(), grouped = 1;
   }
   loops::Tensor result = x;
@@ -446,8 +447,10 @@ loops::Tensors emit_reduce(loops::Writer& w, const Equation& equation,
     result.aval.shape.erase(axes[i]);
     if (x.is_in_memory()) result.strides.erase(std::size_t(axes[i]));
   }
-  return {result};
+  return result;
 }
+
+namespace {
 
 // The derivative of a product with respect to each factor is the product of those before it and
 // those after it, which is exact where a factor is zero.
@@ -535,7 +538,11 @@ static const auto reduce_def =
                 reduce_typed<Op, T>(inputs[0], outputs[0], axes);
               });
             })
-        .rule<Emit>(emit_reduce)
+        .rule<Emit>([](loops::Writer& w, const Equation& equation,
+                       std::span<const loops::Tensor> inputs) -> loops::Tensors {
+          return {emit_reduction(w, equation.params.text("kind"), inputs[0],
+                                 equation.params.ints("axes"), equation.source)};
+        })
         .rule<Cost>(cost::for_each_operand(1))
         .rule<Autocast>(Autocast::full)
         .rule<Spelling>([](const EquationWriter& w) -> spelling::Text {

@@ -5,6 +5,7 @@
 
 #include <plait/base/dtype.h>
 #include <plait/base/shape.h>
+#include <plait/rules/emit.h>
 
 #include <span>
 
@@ -33,5 +34,10 @@ ReductionStages reduction_stages(const Sizes64& shape, std::span<const int> axes
 // rows, else [outer, blocks, inner].
 void finish_reduction(const std::string& kind, DType dtype, std::span<const ReductionStage> stages,
                       const void* numbers, void* out);
+
+// The reduction of an array in a loop program.
+loops::Tensor emit_reduction(loops::Writer& w, const std::string& kind,
+                             const loops::Tensor& operand, std::span<const int> axes,
+                             Source source);
 
 }  // namespace plait

@@ -86,7 +86,7 @@ struct Sum {
 struct Product {
   template <class T>
   static T combine(T a, T b) {
-    return T(wrapping(a) * wrapping(b));
+    return product(a, b);
   }
 };
 struct Maximum {  // NaN wins

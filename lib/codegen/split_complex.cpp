@@ -1,0 +1,245 @@
+// Every complex number becomes its real part, under its number, and an imaginary part. The
+// arithmetic is that of the Pointwise rules, operation by operation, so bits do not change.
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/split_complex.h"
+
+#include <plait/primitives/primitives.h>
+
+#include "codegen/prune.h"
+
+namespace plait::codegen {
+namespace {
+
+using Kind = Statement::Kind;
+
+struct Unsplit {
+  std::string reason;
+};
+
+class Splitter {
+ public:
+  explicit Splitter(const LoopProgram& from) : from_(from) {}
+
+  LoopProgram run() {
+    to_.dtypes = from_.dtypes;
+    imaginary_.assign(from_.dtypes.size(), -1);
+    for (std::size_t value = 0; value < from_.dtypes.size(); ++value)
+      if (is_complex(from_.dtypes[value])) {
+        to_.dtypes[value] = real_dtype_of(from_.dtypes[value]);
+        imaginary_[value] = define(to_.dtypes[value]);
+      }
+    for (const auto& [value, literal] : from_.literals) {
+      Literal part = literal;
+      part.dtype = to_.dtypes[std::size_t(value)];
+      part.imaginary = 0;
+      to_.literals.emplace_back(value, part);
+      if (part.dtype == literal.dtype) continue;
+      part.real = literal.imaginary;
+      to_.literals.emplace_back(imaginary(value), part);
+    }
+    to_.memories = from_.memories;
+    for (Memory& memory : to_.memories)
+      if (is_complex(memory.dtype)) {
+        memory.dtype = real_dtype_of(memory.dtype);
+        memory.size *= 2;
+      }
+    to_.body = split(from_.body);
+    return std::move(to_);
+  }
+
+ private:
+  Value define(DType dtype) {
+    to_.dtypes.push_back(dtype);
+    return Value(to_.dtypes.size()) - 1;
+  }
+  Value imaginary(Value value) const { return imaginary_[std::size_t(value)]; }
+  bool is_split(Value value) const { return value >= 0 && imaginary(value) >= 0; }
+  bool is_split(const Place& place) const {
+    return place.memory >= 0 && is_complex(from_.memories[std::size_t(place.memory)].dtype);
+  }
+  static Place part(Place place, int which) {
+    place.offset = 2 * place.offset + which;
+    for (Place::Term& term : place.terms) term.stride *= 2;
+    return place;
+  }
+
+  Block split(const Block& block) {
+    Block outer = std::exchange(out_, {});
+    for (const Statement& statement : block) split(statement);
+    return std::exchange(out_, std::move(outer));
+  }
+
+  void split(const Statement& s) {
+    if (s.kind == Kind::compute) {
+      bool splits = is_split(s.value);
+      for (Value operand : s.operands) splits = splits || is_split(operand);
+      if (!splits) return out_.push_back(s);
+      return compute(s);
+    }
+    if (s.kind == Kind::combine && is_split(s.value)) throw Unsplit{"sums of complex numbers"};
+    if (s.kind == Kind::load || s.kind == Kind::store) {
+      if (!is_split(s.place)) return out_.push_back(s);
+      for (int which = 0; which < 2; ++which) {
+        Statement moved = s;
+        moved.place = part(s.place, which);
+        if (which == 1 && s.kind == Kind::load) moved.value = imaginary(s.value);
+        if (which == 1 && s.kind == Kind::store) moved.operands[0] = imaginary(s.operands[0]);
+        out_.push_back(std::move(moved));
+      }
+      return;
+    }
+    Statement copied = s;
+    if (s.kind == Kind::copy && is_split(s.place)) {
+      copied.place = part(s.place, 0), copied.source_place = part(s.source_place, 0);
+      copied.shape.push_back(2);
+      for (Sizes64* strides : {&copied.strides, &copied.source_strides}) {
+        for (std::int64_t& stride : *strides) stride *= 2;
+        strides->push_back(1);
+      }
+    }
+    copied.carries.clear();
+    for (const Statement::Carry& carry : s.carries) {
+      copied.carries.push_back(carry);
+      if (!is_split(carry.value)) continue;
+      Statement::Carry other = carry;
+      for (Value* value : {&other.value, &other.first, &other.next, &other.last})
+        if (*value >= 0) *value = imaginary(*value);
+      for (Value& next : other.nexts) next = imaginary(next);
+      copied.carries.push_back(std::move(other));
+    }
+    for (Block& block : copied.blocks) block = split(block);
+    out_.push_back(std::move(copied));
+  }
+
+  // --- Arithmetic --------------------------------------------------------------------------------
+
+  Value literal(DType dtype, double number) {
+    const Literal wanted = cast(Literal{DType::float64, false, 0, number, 0}, dtype, false);
+    for (const auto& [value, literal] : to_.literals)
+      if (literal == wanted) return value;
+    const Value value = define(dtype);
+    to_.literals.emplace_back(value, wanted);
+    return value;
+  }
+  // result: where it goes; -1 for a new value.
+  Value add(const Primitive& primitive, Values operands, Value result = -1, Params params = {}) {
+    Statement statement;
+    statement.source = source_;
+    std::vector<Aval> avals;
+    for (Value operand : operands) avals.push_back({{}, to_.dtypes[std::size_t(operand)]});
+    statement.value = result >= 0 ? result : define(infer(primitive, avals, params)[0].dtype);
+    statement.primitive = &primitive;
+    statement.params = std::move(params);
+    statement.operands = std::move(operands);
+    out_.push_back(std::move(statement));
+    return out_.back().value;
+  }
+  Value same(Value value, Value result) {
+    return add(cast_p, {value}, result,
+               {{"dtype", to_.dtypes[std::size_t(value)]}, {"weak", false}});
+  }
+  Value compare(const char* direction, Value a, Value b, Value result = -1) {
+    return add(cmp_p, {a, b}, result, {{"direction", std::string(direction)}});
+  }
+
+  struct Number {
+    Value real, imag;
+  };
+  Number number(Value value) const { return {value, imaginary(value)}; }
+  Number multiply(Number a, Number b, Value real = -1, Value imag = -1) {
+    const Value rr = add(mul_p, {a.real, b.real}), ii = add(mul_p, {a.imag, b.imag});
+    const Value ri = add(mul_p, {a.real, b.imag}), ir = add(mul_p, {a.imag, b.real});
+    return {add(sub_p, {rr, ii}, real), add(add_p, {ri, ir}, imag)};
+  }
+
+  void compute(const Statement& s) {
+    source_ = s.source;
+    const Primitive& p = *s.primitive;
+    const Value real = s.value, imag = imaginary(s.value), first = s.operands[0];
+    if (p == add_p || p == sub_p) {
+      add(p, {first, s.operands[1]}, real);
+      add(p, {imaginary(first), imaginary(s.operands[1])}, imag);
+    } else if (p == neg_p) {
+      add(p, {first}, real);
+      add(p, {imaginary(first)}, imag);
+    } else if (p == mul_p) {
+      multiply(number(first), number(s.operands[1]), real, imag);
+    } else if (p == integer_pow_p && s.params.integer("y") > 0) {
+      power(number(first), s.params.integer("y"), real, imag);
+    } else if (p == select_p) {
+      add(p, {first, s.operands[1], s.operands[2]}, real);
+      add(p, {first, imaginary(s.operands[1]), imaginary(s.operands[2])}, imag);
+    } else if (p == complex_p) {
+      same(first, real);
+      same(s.operands[1], imag);
+    } else if (p == real_p) {
+      same(first, real);
+    } else if (p == imag_p) {
+      same(imaginary(first), real);
+    } else if (p == abs_p) {
+      magnitude(number(first), real);
+    } else if (p == cmp_p &&
+               (s.params.text("direction") == "eq" || s.params.text("direction") == "ne")) {
+      const std::string direction = s.params.text("direction");
+      const Value a = compare(direction.c_str(), first, s.operands[1]),
+                  b = compare(direction.c_str(), imaginary(first), imaginary(s.operands[1]));
+      add(direction == "eq" ? and_p : or_p, {a, b}, real);
+    } else if (p == cast_p && !is_bool(to_.dtypes[std::size_t(real)])) {
+      Params params{{"dtype", to_.dtypes[std::size_t(real)]}, {"weak", false}};
+      add(p, {first}, real, params);
+      if (imag < 0) return;
+      if (is_split(first))
+        add(p, {imaginary(first)}, imag, params);
+      else
+        same(literal(to_.dtypes[std::size_t(imag)], 0), imag);
+    } else {
+      throw Unsplit{"`" + std::string(p.name()) + "` of complex numbers"};
+    }
+  }
+
+  // Squaring from the low bit up, as integer_pow does.
+  void power(Number square, std::int64_t n, Value real, Value imag) {
+    std::optional<Number> result;
+    for (; n > 0; n >>= 1) {
+      if (n & 1) result = result ? multiply(*result, square) : square;
+      if (n > 1) square = multiply(square, square);
+    }
+    same(result->real, real);
+    same(result->imag, imag);
+  }
+
+  // As detail::magnitude.
+  void magnitude(Number z, Value result) {
+    const DType dtype = to_.dtypes[std::size_t(result)];
+    const Value a = add(abs_p, {z.real}), b = add(abs_p, {z.imag});
+    const Value large = add(max_p, {a, b}), small = add(min_p, {a, b});
+    const Value ratio = add(div_p, {small, large});
+    const Value root = add(sqrt_p, {add(add_p, {literal(dtype, 1), add(mul_p, {ratio, ratio})})});
+    const Value infinite = literal(dtype, INFINITY);
+    const Value is_infinite = add(or_p, {compare("eq", a, infinite), compare("eq", b, infinite)});
+    const Value is_zero = compare("eq", large, literal(dtype, 0));
+    add(select_p,
+        {is_infinite, infinite, add(select_p, {is_zero, large, add(mul_p, {large, root})})},
+        result);
+  }
+
+  const LoopProgram& from_;
+  LoopProgram to_;
+  std::vector<Value> imaginary_;  // by value of from_; -1 of real numbers
+  Block out_;
+  Source source_ = {};
+};
+
+}  // namespace
+
+Split split_complex(const LoopProgram& program) {
+  try {
+    LoopProgram split = Splitter(program).run();
+    prune(split);
+    return {std::move(split), {}};
+  } catch (const Unsplit& unsplit) {
+    return {{}, unsplit.reason};
+  }
+}
+
+}  // namespace plait::codegen
