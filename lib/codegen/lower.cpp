@@ -15,7 +15,7 @@
 
 #include <plait/base/hash.h>
 #include <plait/primitives/primitives.h>
-#include <plait/rules/cost.h>
+#include <plait/rules/motion.h>
 
 #include <algorithm>
 #include <limits>
@@ -944,7 +944,7 @@ class Lowering final : public loops::Writer {
     for (Tensor& operand : operands)
       if (is_few(operand.aval)) operand = {operand.aval, elements_of(operand)};
     Formula formula;
-    formula.work = work_of_one(equation, operands, result);
+    formula.work = work_of_one(*equation.primitive);
     for (const Tensor& operand : operands) {
       const std::vector<Formula::Read> reads = reads_of(operand);
       formula.reads.insert(formula.reads.end(), reads.begin(), reads.end());
@@ -959,15 +959,11 @@ class Lowering final : public loops::Writer {
     return computed(result, std::move(formula));
   }
 
-  static double work_of_one(const Equation& equation, const Tensors& operands, const Aval& result) {
-    const Cost::Rule* cost = Cost::table().find(*equation.primitive);
-    if (!cost) return 1;
-    std::vector<Aval> avals;
-    for (const Tensor& operand : operands) avals.push_back({{}, operand.aval.dtype});
-    const Aval one{{}, result.dtype};
-    Work work{};
-    (*cost)(work, avals, {&one, 1}, equation.params);
-    return std::max(1.0, double(work.flops));
+  // In additions: what is slow to compute is computed once.
+  static double work_of_one(const Primitive& primitive) {
+    constexpr double division = 4, function = 10;
+    if (primitive == div_p || primitive == rem_p) return division;
+    return moves_as(primitive, Motion::cheap) || moves_as(primitive, Motion::layout) ? 1 : function;
   }
 
   Tensor elementwise(const Equation& equation, const Tensors& operands, const Aval& result) {
@@ -1022,7 +1018,7 @@ class Lowering final : public loops::Writer {
     const std::optional<View> view =
         alias(View{pretended, dtype, shape, dense(operand.aval)}, sizes, equation.params);
     // A view that repeats elements would compute them again.
-    const bool repeats = num_elements(sizes) > num_elements(shape) && operand.formula->work > cheap;
+    const bool repeats = num_elements(sizes) > num_elements(shape) && operand.formula->work > 0;
     std::optional<IndexMap> map;
     if (view && !repeats)
       map = index_map((static_cast<char*>(view->data) - pretended) / size_of(dtype), view->strides,

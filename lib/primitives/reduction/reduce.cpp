@@ -367,7 +367,7 @@ loops::Value pairwise(loops::Writer& w, const Primitive& by, const loops::Values
 loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source source,
                          const loops::Tensor& operand, std::span<const int> axes,
                          const ReductionStage& stage) {
-  constexpr std::int64_t most_blocks = 32;
+  constexpr std::int64_t most_blocks = 128, few_blocks = 8;
   const Primitive& by = combining(kind);
   const DType dtype = operand.aval.dtype;
   const bool in_order = !stage.is_by_rows();
@@ -391,17 +391,43 @@ loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source sourc
   const loops::Tensor x = loops::merged(w, operand, axes);
   loops::Formula formula;
   formula.reads = w.reads_of(x);
+  const auto combine_block = [&](std::span<const loops::Index> indices,
+                                 const loops::Index& first, std::int64_t count) {
+    return w.combine(
+        by, identity, count, in_order,
+        [&](const loops::Index& r) {
+          loops::Indices at(indices.begin(), indices.end());
+          at[std::size_t(axis)] = {r.offset + first.offset, r.terms};
+          for (const loops::Place::Term& term : first.terms)
+            at[std::size_t(axis)].terms.push_back(term);
+          return loops::Values{w.element(x, at)};
+        },
+        source);
+  };
+  const std::int64_t block = stage.block(), rest = stage.n % block;
+  const bool in_loop = stage.num_blocks() > few_blocks;
+  if (in_loop && result.shape.num_elements() != Dim(1)) w.refuse("reductions of many elements");
   formula.element = [&](std::span<const loops::Index> indices) {
     loops::Values blocks;
-    for (std::int64_t first = 0; first < stage.n; first += stage.block())
-      blocks.push_back(w.combine(
-          by, identity, std::min(stage.block(), stage.n - first), in_order,
-          [&](const loops::Index& r) {
-            loops::Indices at(indices.begin(), indices.end());
-            at[std::size_t(axis)] = {r.offset + first, r.terms};
-            return loops::Values{w.element(x, at)};
-          },
-          source));
+    if (!in_loop) {
+      for (std::int64_t first = 0; first < stage.n; first += block)
+        blocks.push_back(combine_block(indices, {first}, std::min(block, stage.n - first)));
+    } else {
+      const loops::Tensor numbers = w.make({{Dim(stage.num_blocks())}, dtype});
+      w.for_each({Dim(stage.n / block)}, [&](std::span<const loops::Index> at) {
+        loops::Index first{at[0].offset * block, at[0].terms};
+        for (loops::Place::Term& term : first.terms) term.stride *= block;
+        loops::Place place = numbers.place;
+        loops::add_index(place, at[0], 1);
+        w.store(place, combine_block(indices, first, block));
+      });
+      for (std::int64_t i = 0; i < stage.n / block; ++i) {
+        const loops::Index at{i};
+        blocks.push_back(w.element(numbers, std::span(&at, 1)));
+      }
+      if (rest > 0)
+        blocks.push_back(combine_block(indices, {stage.n - rest}, rest));
+    }
     return pairwise(w, by, blocks, 0, blocks.size(), source);
   };
   return w.combined(result, formula);
