@@ -296,7 +296,7 @@ class Lowering final : public loops::Writer {
 
   void copy(const Tensor& given_from, const Tensor& given_to) override {
     const Tensor from = folded(given_from), to = folded(given_to);
-    if (from.formula) return compute_into(*from.formula, from, to);
+    if (from.formula) return copy_together({{from, to}});
     if (!from.is_in_memory()) {
       std::size_t next = 0;
       for_each_element(to, [&](const Place& place) { store(place, from.elements[next++]); });
@@ -397,6 +397,7 @@ class Lowering final : public loops::Writer {
       open_.pop_back();
     }
     Tensors results;
+    std::vector<std::vector<Copy>> copies(count);
     for (std::size_t o = 0; o < outputs[0].size(); ++o) {
       const Aval& aval = outputs[0][o].aval;
       if (is_few(aval)) {
@@ -420,12 +421,13 @@ class Lowering final : public loops::Writer {
         continue;
       }
       results.push_back(make(aval));
-      for (std::size_t i = 0; i < count; ++i) {
-        open_.push_back(std::move(opened[i]));
-        copy(outputs[i][o], results.back());
-        opened[i] = std::move(open_.back());
-        open_.pop_back();
-      }
+      for (std::size_t i = 0; i < count; ++i) copies[i].push_back({outputs[i][o], results.back()});
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      open_.push_back(std::move(opened[i]));
+      copy_together(std::move(copies[i]));
+      opened[i] = std::move(open_.back());
+      open_.pop_back();
     }
     for (Open& of : opened) statement.blocks.push_back(std::move(of.block));
     forget_loads();
@@ -726,24 +728,68 @@ class Lowering final : public loops::Writer {
     run(run, 0);
   }
 
-  void compute_into(const Formula& formula, const Tensor& from, const Tensor& to) {
-    const Sizes64 shape = to.aval.shape.to_sizes();
-    const Formula::Read written{to.place, to.strides};
-    for (const Formula::Read& read : formula.reads)
-      if (read.place.memory == to.place.memory && !is_same(read, written, shape) &&
-          may_overlap(read, written, shape)) {
-        const Tensor between = make(from.aval);
-        compute_into(formula, from, between);
-        return copy(between, to);
-      }
+  struct Copy {
+    Tensor from, to;
+  };
+  static bool reads_before_written(const Formula::Read& read, const Copy& copy, bool together) {
+    if (read.place.memory != copy.to.place.memory) return false;
+    const Sizes64 shape = copy.to.aval.shape.to_sizes();
+    const Formula::Read written{copy.to.place, copy.to.strides};
+    if (read.strides.size() != shape.size()) return true;
+    return !(together && is_same(read, written, shape)) && may_overlap(read, written, shape);
+  }
+
+  // Copies at once, to places that do not overlap: what one of them reads is what was there before
+  // all of them. Formulas of one shape are computed together, index by index.
+  void copy_together(std::vector<Copy> copies) {
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      Copy& copy = copies[i];
+      copy.from = folded(std::move(copy.from)), copy.to = folded(std::move(copy.to));
+      const std::vector<Formula::Read> reads = reads_of(copy.from);
+      bool must_wait = false;
+      for (const Formula::Read& read : reads)
+        for (std::size_t j = 0; j < copies.size(); ++j) {
+          const Copy& other = copies[j];
+          // What lies in memory is copied after formulas, one by one.
+          if (!copy.from.formula && j == i) continue;
+          const bool together =
+              copy.from.formula && other.from.formula && copy.to.aval.shape == other.to.aval.shape;
+          must_wait = must_wait || reads_before_written(read, other, together);
+        }
+      if (!must_wait) continue;
+      const Tensor between = make(copy.from.aval);
+      this->copy(copy.from, between);
+      copy.from = between;
+    }
+    std::vector<bool> is_done(copies.size(), false);
+    for (std::size_t first = 0; first < copies.size(); ++first) {
+      if (is_done[first] || !copies[first].from.formula) continue;
+      std::vector<Copy> group;
+      for (std::size_t i = first; i < copies.size(); ++i)
+        if (copies[i].from.formula && copies[i].to.aval.shape == copies[first].to.aval.shape) {
+          group.push_back(copies[i]);
+          is_done[i] = true;
+        }
+      compute_into(group);
+    }
+    for (std::size_t i = 0; i < copies.size(); ++i)
+      if (!is_done[i]) copy(copies[i].from, copies[i].to);
+  }
+
+  // Formulas of one shape, none of which reads what another one writes at another index.
+  void compute_into(const std::vector<Copy>& copies) {
+    const Sizes64 shape = copies[0].to.aval.shape.to_sizes();
     // Lanes go along an axis that is contiguous, if it is long enough.
     int inner = int(std::max_element(shape.begin(), shape.end()) - shape.begin());
     for (int axis = 0; axis < int(shape.size()); ++axis)
-      if (to.strides[std::size_t(axis)] == 1 && shape[std::size_t(axis)] >= 2 * fewest_lanes)
+      if (copies[0].to.strides[std::size_t(axis)] == 1 &&
+          shape[std::size_t(axis)] >= 2 * fewest_lanes)
         inner = axis;
     nest(shape, inner, [&](std::span<const Index> indices) {
-      const Value value = element(from, indices);
-      store(place_of(to, indices), value);
+      Values values;
+      for (const Copy& copy : copies) values.push_back(element(copy.from, indices));
+      for (std::size_t i = 0; i < copies.size(); ++i)
+        store(place_of(copies[i].to, indices), values[i]);
     });
   }
 
@@ -822,7 +868,14 @@ class Lowering final : public loops::Writer {
   }
 
   // The values of the next step go where those of this one were.
-  void end_step(Statement& loop, const Carried& carried, Tensors outputs) {
+  void end_step(Statement& loop, const Carried& carried, Next step) {
+    const Tensors& outputs = step.carries;
+    std::vector<Copy> copies;
+    for (const auto& [from, to] : step.copies)
+      if (from.formula)
+        copies.push_back({from, to});
+      else
+        copy(from, to);
     std::size_t next = 0;
     for (std::size_t i = 0; i < carried.inside.size(); ++i)
       if (!carried.inside[i].is_in_memory())
@@ -831,26 +884,10 @@ class Lowering final : public loops::Writer {
       return outputs[i].is_in_memory() && outputs[i].place == carried.inside[i].place &&
              outputs[i].strides == carried.inside[i].strides;
     };
-    // Whether what becomes carry i reads a home that another carry is about to be written to.
-    const auto reads_another_home = [&](std::size_t i) {
-      const std::vector<Formula::Read> reads = reads_of(outputs[i]);
-      for (std::size_t j = 0; j < carried.inside.size(); ++j)
-        if ((j != i || outputs[i].is_in_memory()) && carried.inside[j].is_in_memory() &&
-            !is_at_home(j) &&
-            std::any_of(reads.begin(), reads.end(), [&](const Formula::Read& read) {
-              return read.place.memory == carried.inside[j].place.memory;
-            }))
-          return true;
-      return false;
-    };
     for (std::size_t i = 0; i < carried.inside.size(); ++i)
-      if (carried.inside[i].is_in_memory() && !is_at_home(i) && reads_another_home(i)) {
-        const Tensor between = make(outputs[i].aval);
-        copy(outputs[i], between);
-        outputs[i] = between;
-      }
-    for (std::size_t i = 0; i < carried.inside.size(); ++i)
-      if (carried.inside[i].is_in_memory()) copy(outputs[i], carried.inside[i]);
+      if (carried.inside[i].is_in_memory() && !is_at_home(i))
+        copies.push_back({outputs[i], carried.inside[i]});
+    copy_together(std::move(copies));
   }
 
   Tensors end_carries(Statement loop, const Carried& carried) {
@@ -885,6 +922,7 @@ class Lowering final : public loops::Writer {
       scope.vars[i] = std::move(inputs[i]);
     }
     scopes_.push_back(std::move(scope));
+    const Flags ends_in_results = for_results_only(*program);
     for (int e = 0; e < end; ++e) {
       scopes_.back().equation = std::size_t(e);
       const Equation& equation = program->equations[std::size_t(e)];
@@ -904,8 +942,10 @@ class Lowering final : public loops::Writer {
         if (is_few(outputs[i].aval)) outputs[i] = {outputs[i].aval, elements_of(outputs[i])};
         const std::shared_ptr<const Formula> formula = outputs[i].formula;
         scopes_.back().vars[var] = std::move(outputs[i]);
-        if (formula && (formula->work > most_work ||
-                        (formula->work > cheap && num_uses(*program, Var{int(var)}) > 1)))
+        const bool is_for_results = ends_in_results[var] && formula && formula->work <= most_work;
+        if (formula && !is_for_results &&
+            (formula->work > most_work ||
+             (formula->work > cheap && num_uses(*program, Var{int(var)}) > 1)))
           compute_now(scopes_.back().vars[var]);
       }
     }
@@ -932,6 +972,25 @@ class Lowering final : public loops::Writer {
     refuse("`" + std::string(equation.primitive->name()) + "` of type " + result.to_string());
   }
 
+  // By var: whether only results of the program are made of it, element by element. They are
+  // computed together.
+  static Flags for_results_only(const JaxprData& program) {
+    Flags ends(program.avals.size(), true);
+    for (std::size_t e = program.equations.size(); e-- > 0;) {
+      const Equation& equation = program.equations[e];
+      const bool is_elementwise =
+          equation.outputs.size() == 1 && Pointwise::table().find(*equation.primitive);
+      for (const Atom& atom : equation.inputs) {
+        if (!atom.is_var()) continue;
+        const auto var = std::size_t(atom.var().id);
+        const auto result = std::size_t(equation.outputs.empty() ? 0 : equation.outputs[0].id);
+        if (!is_elementwise || !ends[result] ||
+            program.avals[var].shape != program.avals[result].shape)
+          ends[var] = false;
+      }
+    }
+    return ends;
+  }
   // In how many equations an array is read, the results of the program being one more each.
   static int num_uses(const JaxprData& program, Var var) {
     int uses = 0;
@@ -1052,7 +1111,7 @@ class Lowering final : public loops::Writer {
   }
 
   // Formulas that are computed again rather than kept, and those that are computed at once.
-  static constexpr double cheap = 2, most_work = 200;
+  static constexpr double cheap = 2, most_work = 1000;
   static constexpr std::int64_t fewest_lanes = 4;
 
   const std::function<Jaxpr(const Jaxpr&)>& simplified_;

@@ -702,9 +702,10 @@ loops::Tensors emit_scan(loops::Writer& w, const Equation& equation,
         loops::Tensors operands(carry.begin(), carry.end());
         for (const loops::Tensor& x : xs) operands.push_back(slice_at(x, index));
         operands.insert(operands.end(), inputs.begin() + std::ptrdiff_t(first_const), inputs.end());
-        loops::Tensors next = w.lower(scan.body, std::move(operands), owned);
-        for (std::size_t i = 0; i < ys.size(); ++i) w.copy(next[n + i], slice_at(ys[i], index));
-        next.resize(n);
+        loops::Writer::Next next{w.lower(scan.body, std::move(operands), owned)};
+        for (std::size_t i = 0; i < ys.size(); ++i)
+          next.copies.emplace_back(next.carries[n + i], slice_at(ys[i], index));
+        next.carries.resize(n);
         return next;
       });
   results.insert(results.end(), ys.begin(), ys.end());

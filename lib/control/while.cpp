@@ -341,7 +341,7 @@ loops::Tensors emit_while(loops::Writer& w, const Equation& equation,
         return w.elements_of(run(loop.cond, carry, n, first_of_body, false)[0])[0];
       },
       [&](loops::Value, std::span<const loops::Tensor> carry) {
-        return run(loop.body, carry, first_of_body, inputs.size(), true);
+        return loops::Writer::Next{run(loop.body, carry, first_of_body, inputs.size(), true)};
       });
 }
 

@@ -128,7 +128,12 @@ class Writer {
 
   // --- Control flow ------------------------------------------------------------------------------
 
-  using Step = std::function<Tensors(Value step, std::span<const Tensor> carry)>;
+  // What a step gives: the next carries, and arrays that are written elsewhere.
+  struct Next {
+    Tensors carries;
+    std::vector<std::pair<Tensor, Tensor>> copies = {};  // from, to
+  };
+  using Step = std::function<Next(Value step, std::span<const Tensor> carry)>;
   // Runs step for 0 .. steps - 1, with the carries of the step before it. The carries are operands
   // of the equation, in order, from the first on; each may grow by a known number at every step.
   virtual Tensors repeat(std::int64_t steps, std::size_t num_carry,

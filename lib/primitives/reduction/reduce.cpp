@@ -391,8 +391,8 @@ loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source sourc
   const loops::Tensor x = loops::merged(w, operand, axes);
   loops::Formula formula;
   formula.reads = w.reads_of(x);
-  const auto combine_block = [&](std::span<const loops::Index> indices,
-                                 const loops::Index& first, std::int64_t count) {
+  const auto combine_block = [&](std::span<const loops::Index> indices, const loops::Index& first,
+                                 std::int64_t count) {
     return w.combine(
         by, identity, count, in_order,
         [&](const loops::Index& r) {
@@ -425,8 +425,7 @@ loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source sourc
         const loops::Index at{i};
         blocks.push_back(w.element(numbers, std::span(&at, 1)));
       }
-      if (rest > 0)
-        blocks.push_back(combine_block(indices, {stage.n - rest}, rest));
+      if (rest > 0) blocks.push_back(combine_block(indices, {stage.n - rest}, rest));
     }
     return pairwise(w, by, blocks, 0, blocks.size(), source);
   };
