@@ -264,7 +264,7 @@ class Lowering final : public loops::Writer {
     return tensor;
   }
 
-  Tensor combined(const Aval& aval, const Formula& formula) override {
+  Tensor combined(const Aval& aval, const Formula& formula, bool in_order) override {
     if (is_few(aval)) return computed(aval, formula);
     const Tensor made = make(aval);
     // Lanes go along an axis of the array, or along the index of combine: see LLVM's loops.
@@ -275,7 +275,11 @@ class Lowering final : public loops::Writer {
             return !read.is_anywhere && std::abs(read.strides[std::size_t(axis)]) <= 1;
           }))
         inner = axis;
-    nest(aval.shape.to_sizes(), inner, [&](std::span<const Index> indices) {
+    // A chain of dependent steps has nothing for lanes: several chains have.
+    const Sizes64 shape = aval.shape.to_sizes();
+    const auto longest = std::max_element(shape.begin(), shape.end());
+    if (inner < 0 && in_order && *longest >= fewest_lanes) inner = int(longest - shape.begin());
+    nest(shape, inner, [&](std::span<const Index> indices) {
       store(place_of(made, indices), formula.element(indices));
     });
     return made;

@@ -113,9 +113,9 @@ class Writer {
   virtual Values elements_of(const Tensor& tensor) = 0;
   // The array that a formula says.
   virtual Tensor computed(const Aval& aval, Formula formula) = 0;
-  // The same now, for formulas that combine. reads: what they read, over the axes of the array and
-  // then the index of combine; where that is contiguous decides which loop is the inner one.
-  virtual Tensor combined(const Aval& aval, const Formula& formula) = 0;
+  // The same now, for formulas that combine, in_order or not. Where what they read is contiguous
+  // along an axis of the array decides which loop is the inner one.
+  virtual Tensor combined(const Aval& aval, const Formula& formula, bool in_order) = 0;
   // What the formula of an array reads that is made of this one.
   static std::vector<Formula::Read> reads_of(const Tensor& tensor);
   virtual Tensor in_memory(const Tensor& tensor) = 0;

@@ -399,7 +399,7 @@ loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
     };
     return pairwise(pairwise, 0, blocks.size());
   };
-  return {w.combined({shape, dtype}, formula)};
+  return {w.combined({shape, dtype}, formula, !by_parts)};
 }
 
 double dot_flops(cost::Avals inputs, cost::Avals outputs, const Params& params) {

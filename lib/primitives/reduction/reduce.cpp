@@ -429,7 +429,7 @@ loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source sourc
     }
     return pairwise(w, by, blocks, 0, blocks.size(), source);
   };
-  return w.combined(result, formula);
+  return w.combined(result, formula, in_order);
 }
 
 }  // namespace
