@@ -103,7 +103,11 @@ void Interpreter::find_lanes(const Block& block, Value counter) {
           std::any_of(s.place.terms.begin(), s.place.terms.end(),
                       [&](const Place::Term& term) { return has(term.index); });
     } else {
-      for (const Block& inner : s.blocks) find_lanes(inner, -1);
+      for (const Statement::Carry& carry : s.carries) {
+        has_lanes_[std::size_t(carry.value)] = counter >= 0;
+        if (carry.last >= 0) has_lanes_[std::size_t(carry.last)] = counter >= 0;
+      }
+      for (const Block& inner : s.blocks) find_lanes(inner, counter);
     }
   }
 }
@@ -299,10 +303,51 @@ void Interpreter::execute_lanes(const std::vector<Code>& codes, const Run& run,
       for_each_lane(code.place, run, count, [&](std::int64_t lane, std::int64_t at) {
         copy_number(memory + at * bytes, value + lane * bytes, bytes);
       });
+    } else if (code.kind == Kind::loop) {
+      loop_in_lanes(code, run, count);
     } else {
       combine_lanes(code, run, count);
     }
   }
+}
+
+// A while loop in each lane, until none goes on. Lanes that have ended keep their numbers.
+void Interpreter::loop_in_lanes(const Code& code, const Run& run, std::int64_t count) const {
+  const std::vector<Statement::Carry>& carries = code.statement->carries;
+  const auto gather = [&](Value from, const Move& move, char* to) {
+    const char* const at = run.frame + slot(from);
+    if (has_lanes_[std::size_t(from)])
+      std::memcpy(to, at, std::size_t(count * move.bytes));
+    else
+      fill(to, at, move.bytes, count);
+  };
+  for (std::size_t i = 0; i < carries.size(); ++i)
+    gather(carries[i].first, code.first[i], run.frame + code.first[i].to);
+  std::array<bool, lanes> goes_on;
+  goes_on.fill(true);
+  std::vector<char> next(carries.size() * std::size_t(lanes * most_bytes));
+  for (std::int64_t step = 0;; ++step) {
+    if (step % steps_between_interrupts == 0) check_interrupts();
+    execute_lanes(code.blocks[0], run, count);
+    const char* const holds = lanes_of(code, 0, run, count);
+    bool any = false;
+    for (std::int64_t lane = 0; lane < count; ++lane)
+      any |= goes_on[std::size_t(lane)] = goes_on[std::size_t(lane)] && holds[lane];
+    if (!any) break;
+    execute_lanes(code.blocks[1], run, count);
+    for (std::size_t i = 0; i < carries.size(); ++i)
+      gather(carries[i].next, code.next[i], next.data() + i * std::size_t(lanes * most_bytes));
+    for (std::size_t i = 0; i < carries.size(); ++i) {
+      const std::int64_t bytes = code.next[i].bytes;
+      const char* const from = next.data() + i * std::size_t(lanes * most_bytes);
+      for (std::int64_t lane = 0; lane < count; ++lane)
+        if (goes_on[std::size_t(lane)])
+          copy_number(run.frame + code.next[i].to + lane * bytes, from + lane * bytes, bytes);
+    }
+  }
+  for (std::size_t i = 0; i < carries.size(); ++i)
+    std::memcpy(run.frame + code.last[i].to, run.frame + code.last[i].from,
+                std::size_t(count * code.last[i].bytes));
 }
 
 void Interpreter::run_parallel(const Code& code, const Run& run) const {

@@ -71,6 +71,7 @@ class Interpreter {
   void step(const Code& code, const Run& run) const;
   void execute_lanes(const std::vector<Code>& codes, const Run& run, std::int64_t count) const;
   void run_parallel(const Code& code, const Run& run) const;
+  void loop_in_lanes(const Code& code, const Run& run, std::int64_t count) const;
   void combine(const Code& code, const Run& run) const;
   void combine_lanes(const Code& code, const Run& run, std::int64_t count) const;
   // An operand with a lane for each step.

@@ -449,6 +449,13 @@ class Lowering final : public loops::Writer {
     nest(shape.to_sizes(), -1, f);
   }
 
+  void for_each_apart(std::int64_t count, const std::function<void(const Index&)>& f) override {
+    compute_pending();
+    nest(Sizes64{count}, 0, [&](std::span<const Index> at) { f(at[0]); });
+    Statement& loop = open_.back().block.back();
+    loop.is_parallel = is_simple(loop);  // else the steps run one after the other
+  }
+
   bool is_owned(std::size_t operand) const override {
     const Scope& scope = scopes_.back();
     const Equation& equation = scope.program->equations[scope.equation];

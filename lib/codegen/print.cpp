@@ -164,12 +164,7 @@ class Checker {
     }
   }
   void require_simple(const Statement& s) const {
-    bool is_simple = s.carries.empty();
-    for (const Statement& inner : s.blocks[0])
-      is_simple = is_simple && (inner.kind == Kind::compute || inner.kind == Kind::load ||
-                                inner.kind == Kind::combine ||
-                                (inner.kind == Kind::store && s.kind == Kind::repeat));
-    require(is_simple, "L5", "a parallel step that does more than compute");
+    require(is_simple(s), "L5", "a parallel step that does more than compute");
   }
   const Memory& memory(const Place& place) const {
     return program_.memories[std::size_t(place.memory)];
@@ -271,6 +266,33 @@ class Checker {
 
 }  // namespace
 
+namespace {
+
+bool is_simple(const Block& block, bool may_store, bool may_loop) {
+  return std::all_of(block.begin(), block.end(), [&](const Statement& s) {
+    switch (s.kind) {
+      case Kind::compute:
+      case Kind::load:
+        return true;
+      case Kind::combine:
+        return is_simple(s.blocks[0], false, false);
+      case Kind::store:
+        return may_store;
+      case Kind::loop:
+        return may_loop && is_simple(s.blocks[0], false, true) &&
+               is_simple(s.blocks[1], false, true);
+      default:
+        return false;
+    }
+  });
+}
+
+}  // namespace
+
+bool is_simple(const Statement& loop) {
+  const bool is_combination = loop.kind == Kind::combine;
+  return loop.carries.empty() && is_simple(loop.blocks[0], !is_combination, !is_combination);
+}
 std::string print(const LoopProgram& program) { return Printer(program).text(); }
 void check(const LoopProgram& program) { Checker(program).run(); }
 

@@ -17,8 +17,9 @@
 //   L2 operands have the dtypes that the primitive takes
 //   L3 an index of an access is an int64, and accesses name memory that there is
 //   L4 operands of the program are not written
-//   L5 the steps of a loop that is parallel, and of a combination, only compute, load, store and
-//      combine, and a step of it reads nothing that another one writes
+//   L5 the steps of a loop that is parallel only compute, load, combine, store and run while loops
+//      that do not store, and read nothing that another one writes; those of a combination do not
+//      store or loop
 // The interpreter tests every offset besides.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -97,6 +98,8 @@ struct LoopProgram {
   throw InternalError("a check of a loop program failed without an error");
 }
 
+// Whether the steps of a loop may be parallel, or those of a combination are what L5 says.
+bool is_simple(const Statement& loop);
 // Throws InternalError that cites the broken invariant and prints the program.
 void check(const LoopProgram& program);
 std::string print(const LoopProgram& program);

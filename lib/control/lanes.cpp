@@ -13,6 +13,7 @@
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/bodies.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/guard.h>
 #include <plait/rules/inline.h>
 #include <plait/rules/interpret.h>
@@ -395,6 +396,41 @@ bool LanesParams::is_divergent() const {
   return diverges(equation, {lanes[0].batched.begin() + (guarded ? 1 : 0), lanes[0].batched.end()});
 }
 
+namespace {
+
+loops::Tensors emit_lanes(loops::Writer& w, const Equation& equation,
+                          std::span<const loops::Tensor> inputs) {
+  const LanesParams lanes(equation.params);
+  if (lanes.lanes.size() != 1 || lanes.guarded || lanes.lanes[0].sums_any())
+    w.refuse("`lanes` of several kinds");
+  const Lane& lane = lanes.lanes[0];
+  const std::vector<Aval> outputs = lanes.body->output_avals();
+  for (const std::vector<Aval>& avals :
+       {outputs, std::vector(lanes.body->input_avals().begin(), lanes.body->input_avals().end())})
+    for (const Aval& aval : avals)
+      if (aval.rank() != 0) w.refuse("`lanes` of arrays");
+  loops::Tensors results, operands(inputs.begin(), inputs.end());
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (lane.batched[i]) operands[i] = w.in_memory(operands[i]);
+  for (const Aval& output : outputs) results.push_back(w.make({{lane.size}, output.dtype}));
+  w.for_each_apart(lane.size.constant(), [&](const loops::Index& example) {
+    loops::Tensors ones;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      ones.push_back(lane.batched[i] ? loops::Tensor{{{}, operands[i].aval.dtype},
+                                                     {w.element(operands[i], {&example, 1})}}
+                                     : operands[i]);
+    const loops::Tensors next = w.lower(lanes.body, std::move(ones), Flags(operands.size(), false));
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      loops::Place place = results[i].place;
+      loops::add_index(place, example, results[i].strides[0]);
+      w.store(place, w.elements_of(next[i])[0]);
+    }
+  });
+  return results;
+}
+
+}  // namespace
+
 constinit const Primitive lanes_p{"lanes"};
 static const auto lanes_def =
     define(lanes_p, "Applies a body of one example to each, whichever way each one goes.")
@@ -406,6 +442,7 @@ static const auto lanes_def =
         .rule<Batch>(batch_lanes)
         .rule<Steps>(visit_lanes)
         .rule<Diverge>({batch_lanes_within, {}, are_cheap_lanes})
+        .rule<Emit>(emit_lanes)
         .rule<Bodies>([](const Params& params) {
           const LanesParams lanes(params);
           return std::vector<Body>{{lanes.body, Body::Runs::per_example,

@@ -18,6 +18,11 @@ bool has_loop_body(const Equation& equation) {
                              [](const Body& body) { return body.runs == Body::Runs::repeatedly; });
 }
 
+bool runs_examples(const Equation& equation) {
+  return std::ranges::any_of(bodies_of(equation),
+                             [](const Body& body) { return body.runs == Body::Runs::per_example; });
+}
+
 std::size_t num_replaced(const Body& body) {
   const JaxprData& program = *body.jaxpr;
   const bool is_step = body.runs == Body::Runs::repeatedly;

@@ -400,3 +400,49 @@ def test_complex_numbers(n):
     z = 0.3 * (numbers(n) + 1j * numbers(n))
     both(program, z, z[::-1].copy())
     both(lambda z: fori(1, n, lambda i, z: z.at[i].set(z[i] * z[i - 1] + 1j), z), z)
+
+
+@pytest.mark.parametrize("n", [9, 64, 1003])
+def test_loops_of_examples(n):
+    def root(t):
+        def step(s):
+            low, high, n = s
+            middle = (low + high) / 2
+            is_below = middle * middle * middle < t
+            return where(is_below, middle, low), where(is_below, high, middle), n + 1
+
+        return lax.while_loop(lambda s: s[1] - s[0] > 1e-9 * (1 + t), step, (t * 0, 1 + t, 0))
+
+    both(plait.vmap(root), 10 * random.random(n))
+
+    def collatz(k, limit):
+        def step(s):
+            k, steps = s
+            return where(k % 2 == 0, k // 2, 3 * k + 1), steps + 1
+
+        return lax.while_loop(lambda s: (s[0] > 1) & (s[1] < limit), step, (k, 0))
+
+    k = random.integers(0, 500, n).astype(np.int32)
+    both(lambda k, m: plait.vmap(collatz, in_axes=(0, None))(k, m), k, np.int32(60), rtol=0)
+
+
+def test_loops_of_examples_that_hold_loops_and_branches():
+    def one(x):
+        def step(s):
+            x, n = s
+            x = lax.cond(x > 2, lambda x: x / 2, lambda x: x + 0.3, x)
+            return fori(0, 3, lambda i, x: x * 1.01, x), n + 1
+
+        return lax.while_loop(lambda s: (s[0] < 5) & (s[1] < 20), step, (x, 0))
+
+    both(plait.vmap(one), 4 * random.random(50))
+
+
+def test_loops_of_examples_inside_a_loop():
+    def program(x):
+        def halve(t):
+            return lax.while_loop(lambda t: t > 1, lambda t: t / 3, t)
+
+        return fori(0, 4, lambda i, x: plait.vmap(halve)(x * 5) + 0.1 * i, x)
+
+    both(program, 10 * random.random(30))

@@ -44,6 +44,7 @@ struct Bodies {
 std::vector<Body> bodies_of(const Equation& equation);
 // Whether a body runs more than once, sequentially.
 bool has_loop_body(const Equation& equation);
+bool runs_examples(const Equation& equation);  // each by itself
 
 // How many of its first inputs its first outputs may take the place of: the carries of a loop's
 // step, and the operands of a branch that have the types of its first results.

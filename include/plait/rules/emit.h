@@ -149,6 +149,8 @@ class Writer {
   // Runs f with every index of an array of this shape, in order.
   virtual void for_each(const Shape& shape,
                         const std::function<void(std::span<const Index>)>& f) = 0;
+  // Runs f with every index below a count, in any order: what it writes is different for each.
+  virtual void for_each_apart(std::int64_t count, const std::function<void(const Index&)>& f) = 0;
   // Whether nothing reads the memory of this operand of the equation later.
   virtual bool is_owned(std::size_t operand) const = 0;
 

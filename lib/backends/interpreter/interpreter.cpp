@@ -42,7 +42,7 @@ class InterpreterBackend final : public Backend {
 
   Support supports(const Equation& equation, std::span<const Aval> inputs,
                    std::span<const Aval> outputs) const override {
-    if (!has_loop_body(equation)) return Support::no();
+    if (!has_loop_body(equation) && !runs_examples(equation)) return Support::no();
     // A loop of unknown length changes over to generated code within a call: see control.cpp.
     if (!bodies_of(equation)[0].is_known)
       for (const Backend* slow : tiers::FirstTier::slow_backends())

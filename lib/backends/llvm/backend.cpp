@@ -7,6 +7,7 @@
 // is loaded for the first kernel that no earlier process has compiled.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/compile/backend.h>
+#include <plait/rules/bodies.h>
 
 #include <plait/primitives/primitives.h>
 
@@ -46,6 +47,7 @@ class LlvmBackend final : public Backend {
       if (as_program) return as_program;
       return Support::no(all_in_registers.reason + "; " + as_program.reason);
     }
+    if (runs_examples(equation)) return llvm::supports_program(equation, inputs);
     if (equation.inputs.size() == 1 && llvm::is_row_reduction(equation, inputs[0]))
       return Support::yes();
     for (const Aval& aval : inputs)
@@ -57,8 +59,10 @@ class LlvmBackend final : public Backend {
   bool joins(const Jaxpr& program, std::span<const int> uses, std::span<const int> group,
              std::span<const int> more) const override {
     if (group.size() + more.size() > largest_group) return false;
-    if (llvm::is_loop(program->equations[group[0]]) || llvm::is_loop(program->equations[more[0]]))
-      return false;
+    for (int index : {group[0], more[0]})
+      if (const Equation& equation = program->equations[std::size_t(index)];
+          llvm::is_loop(equation) || runs_examples(equation))
+        return false;
     const bool reduces = has_reduction(program, group) || has_reduction(program, more);
     if (!reduces && joins_elementwise(program, group, more)) return true;
     std::vector<int> all(group.begin(), group.end());
@@ -93,6 +97,7 @@ class LlvmBackend final : public Backend {
           return kernel;
       return llvm::make_loop_kernel(group, strides);
     }
+    if (runs_examples(group->equations[0])) return llvm::make_program_kernel(group, false);
     std::vector<int> all(group->equations.size());
     std::iota(all.begin(), all.end(), 0);
     if (joins_elementwise(group, all, all)) return llvm::make_kernel(group, strides);

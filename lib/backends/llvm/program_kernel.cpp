@@ -197,6 +197,7 @@ class ProgramWriter {
         return set(s.carries, &Statement::Carry::last, last);
       }
       case Kind::loop: {
+        if (count_ > 0) return loop_in_lanes(s);
         const double work = work_of(s.blocks[0]) + work_of(s.blocks[1]);
         std::vector<Value> start = numbers(s.carries, &Statement::Carry::first);
         start.push_back(constant(0));  // steps
@@ -383,6 +384,47 @@ class ProgramWriter {
       });
     if (whole < s.steps)
       with_steps(s.value, constant(whole), lanes, int(s.steps - whole), [&] { write(block); });
+  }
+
+  // A while loop in each lane, until none goes on. Lanes that have ended keep their numbers.
+  void loop_in_lanes(const Statement& s) {
+    const int count = count_;
+    const auto set_all = [&](std::span<const Value> values) {
+      for (std::size_t i = 0; i < s.carries.size(); ++i)
+        define(s.carries[i].value, values[i], true);
+    };
+    const auto holds = [&](std::span<const Value> values) {
+      set_all(values);
+      write(s.blocks[0]);
+      return in_lanes(s.operands[0]).v;
+    };
+    std::vector<Value> start;
+    for (const Statement::Carry& carry : s.carries) start.push_back(in_lanes(carry.first).v);
+    const auto both = [&](Value a, Value b) {
+      return api().BuildAnd(emitter_.builder(), a, b, "");
+    };
+    const Value exists = count < emitter_.lanes() ? first_lanes(count) : nullptr;
+    Value goes_on = holds(start);
+    if (exists) goes_on = both(goes_on, exists);
+    start.push_back(goes_on);
+    start.push_back(constant(0));  // steps
+    const double work = work_of(s.blocks[0]) + work_of(s.blocks[1]);
+    const std::size_t n = s.carries.size();
+    const std::vector<Value> last = emitter_.while_carrying(
+        start, [&](const std::vector<Value>& carried) { return emitter_.any(carried[n]); },
+        [&](const std::vector<Value>& carried) {
+          ask(carried[n + 1], work);
+          set_all(std::span(carried).first(n));
+          write(s.blocks[1]);
+          std::vector<Value> next;
+          for (std::size_t i = 0; i < n; ++i)
+            next.push_back(api().BuildSelect(emitter_.builder(), carried[n],
+                                             in_lanes(s.carries[i].next).v, carried[i], ""));
+          next.push_back(both(carried[n], holds(next)));
+          next.push_back(emitter_.add(carried[n + 1], constant(1)));
+          return next;
+        });
+    for (std::size_t i = 0; i < n; ++i) define(s.carries[i].last, last[i], true);
   }
 
   // --- Combinations ------------------------------------------------------------------------------
