@@ -300,6 +300,12 @@ class Backward {
       else
         inputs.emplace_back(linear->aval(atom.var()));
     }
+    if (const int slot = targets_[step.first_target]; slot >= 0 && slots_[slot].is_valid())
+      if (std::optional<Array> sum =
+              accumulated_cotangent(slots_[slot], equation, inputs, cotangents)) {
+        slots_[slot] = std::move(*sum);
+        return;
+      }
     const Tangents results = transpose_equation(equation, inputs, cotangents);
     for (std::size_t i = 0; i < results.size(); ++i)
       accumulate(targets_[step.first_target + i], results[i]);

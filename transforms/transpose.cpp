@@ -29,8 +29,23 @@ Tangents transpose_equation(const Equation& equation, std::span<const TransposeI
                          cotangents);
 }
 
+std::optional<Array> accumulated_cotangent(const Array& sum, const Equation& equation,
+                                           std::span<const TransposeInput> inputs,
+                                           std::span<const Tangent> cotangents) {
+  const Accumulate::Rule* accumulate = Accumulate::table().find(*equation.primitive);
+  if (!accumulate || !inputs[0].is_linear() || cotangents.size() != 1 || cotangents[0].is_zero())
+    return std::nullopt;
+  for (const TransposeInput& input : inputs.subspan(1))
+    if (input.is_linear()) return std::nullopt;
+  const Aval &aval = inputs[0].aval(), &of_sum = sum.aval();
+  const DType dtype = cotangents[0].aval().dtype;
+  if (of_sum.shape != aval.shape || of_sum.dtype != dtype || of_sum.stack != aval.stack)
+    return std::nullopt;
+  return (*accumulate)(sum, cotangents[0].array(), inputs, equation.params);
+}
+
 Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inputs,
-                         std::span<const Tangent> cotangents) {
+                         std::span<const Tangent> cotangents, std::span<const Tangent> sums) {
   const std::size_t num_vars = jaxpr->avals.size();
   std::vector<Array> known(num_vars);
   std::vector<char> linear(num_vars, 0);
@@ -62,6 +77,7 @@ Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inp
     std::optional<Tangent>& slot = environment[atom.var().id];
     slot = slot ? add_tangents(*slot, cotangent) : cotangent;
   };
+  for (std::size_t i = 0; i < sums.size(); ++i) accumulate(Var{int(i)}, sums[i]);
   for (std::size_t i = 0; i < jaxpr->outputs.size(); ++i)
     accumulate(jaxpr->outputs[i], cotangents[i]);
   for (std::size_t index = jaxpr->equations.size(); index-- > 0;) {
@@ -81,6 +97,13 @@ Tangents flat::transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inp
     for (const Atom& atom : equation.inputs)
       arguments.push_back(is_linear(atom) ? TransposeInput(jaxpr->aval(atom))
                                           : TransposeInput(read(atom)));
+    if (is_linear(equation.inputs[0]))
+      if (std::optional<Tangent>& slot = environment[equation.inputs[0].var().id])
+        if (const std::optional<Array> sum =
+                accumulated_cotangent(slot->array(), equation, arguments, outputs)) {
+          slot = *sum;
+          continue;
+        }
     const Tangents results = transpose_equation(equation, arguments, outputs);
     for (std::size_t i = 0; i < results.size(); ++i) accumulate(equation.inputs[i], results[i]);
   }
@@ -114,15 +137,16 @@ flat::Pullback flat::vjp(const Function& function, std::span<const Array> primal
   return pullback;
 }
 
-std::shared_ptr<const TransposedJaxpr> transpose_jaxpr(
-    const Jaxpr& jaxpr, const std::vector<bool>& linear_inputs,
-    const std::vector<bool>& nonzero_cotangents) {
+std::shared_ptr<const TransposedJaxpr> transpose_jaxpr(const Jaxpr& jaxpr,
+                                                       const std::vector<bool>& linear_inputs,
+                                                       const std::vector<bool>& nonzero_cotangents,
+                                                       const std::vector<bool>& sums) {
   struct Transposed {
     using Result = TransposedJaxpr;
-    std::vector<bool> linear_inputs, nonzero_cotangents;
+    std::vector<bool> linear_inputs, nonzero_cotangents, sums;
     bool operator==(const Transposed&) const = default;
   };
-  return jaxpr->memo.get(Transposed{linear_inputs, nonzero_cotangents}, [&] {
+  return jaxpr->memo.get(Transposed{linear_inputs, nonzero_cotangents, sums}, [&] {
     TransposedJaxpr result;
     std::vector<Aval> avals;
     for (std::size_t i = 0; i < linear_inputs.size(); ++i)
@@ -130,6 +154,8 @@ std::shared_ptr<const TransposedJaxpr> transpose_jaxpr(
     const std::vector<Aval> outputs = jaxpr->output_avals();
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (nonzero_cotangents[i]) avals.push_back(outputs[i]);
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      if (sums[i]) avals.push_back(jaxpr->avals[i]);
     result.jaxpr = make_closed_jaxpr(
         [&](std::span<const Array> arguments) {
           std::size_t next = 0;
@@ -141,8 +167,11 @@ std::shared_ptr<const TransposedJaxpr> transpose_jaxpr(
           for (std::size_t i = 0; i < outputs.size(); ++i)
             cotangents.push_back(nonzero_cotangents[i] ? Tangent(arguments[next++])
                                                        : Tangent(outputs[i]));
+          Tangents added;
+          for (std::size_t i = 0; i < sums.size(); ++i)
+            added.push_back(sums[i] ? Tangent(arguments[next++]) : Tangent(jaxpr->avals[i]));
           Arrays results;
-          const Tangents of_inputs = flat::transpose(jaxpr, inputs, cotangents);
+          const Tangents of_inputs = flat::transpose(jaxpr, inputs, cotangents, added);
           for (std::size_t i = 0; i < of_inputs.size(); ++i) {
             if (!linear_inputs[i]) continue;
             result.nonzero_inputs.push_back(!of_inputs[i].is_zero());

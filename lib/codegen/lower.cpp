@@ -458,7 +458,7 @@ class Lowering final : public loops::Writer {
 
   bool is_owned(std::size_t operand) const override {
     const Scope& scope = scopes_.back();
-    const Equation& equation = scope.program->equations[scope.equation];
+    const Equation& equation = *scope.equations[scope.equation];
     if (!equation.inputs[operand].is_var()) return false;
     const int memory = scope.vars[std::size_t(equation.inputs[operand].var().id)].place.memory;
     if (memory < 0 || !is_owned_memory(scope, memory)) return false;
@@ -498,7 +498,7 @@ class Lowering final : public loops::Writer {
   };
   // A program that is being lowered.
   struct Scope {
-    const JaxprData* program;
+    std::vector<const Equation*> equations;
     std::size_t equation;
     std::vector<Tensor> vars;
     std::vector<int> last_use;  // by var: an equation, or the number of equations for an output
@@ -845,7 +845,7 @@ class Lowering final : public loops::Writer {
   }
   Tensor operand_of(std::size_t operand) {
     const Scope& scope = scopes_.back();
-    return tensor_of(scope.program->equations[scope.equation].inputs[operand]);
+    return tensor_of(scope.equations[scope.equation]->inputs[operand]);
   }
 
   // --- Carries -----------------------------------------------------------------------------------
@@ -918,12 +918,47 @@ class Lowering final : public loops::Writer {
 
   // --- Equations ---------------------------------------------------------------------------------
 
+  // The equations of a program, with what overwrites an operand behind what reads it, where nothing
+  // else decides.
+  static std::vector<const Equation*> readers_first(const JaxprData& program) {
+    std::vector<const Equation*> equations;
+    for (const Equation& equation : program.equations) equations.push_back(&equation);
+    for (std::size_t e = 0; e < equations.size(); ++e) {
+      const int operand = equations[e]->primitive->overwritten();
+      if (operand < 0 || !equations[e]->inputs[std::size_t(operand)].is_var()) continue;
+      const Atom whole = equations[e]->inputs[std::size_t(operand)];
+      const auto reads = [](const Equation& equation, const Atom& atom) {
+        return std::find(equation.inputs.begin(), equation.inputs.end(), atom) !=
+               equation.inputs.end();
+      };
+      std::size_t last = e;
+      for (std::size_t later = e + 1; later < equations.size(); ++later)
+        if (reads(*equations[later], whole)) last = later;
+      // What depends on the new array stays behind it.
+      std::vector<Var> known(equations[e]->outputs.begin(), equations[e]->outputs.end());
+      std::vector<const Equation*> before, behind{equations[e]};
+      bool may_move = last > e;
+      for (std::size_t i = e + 1; may_move && i <= last; ++i) {
+        const Equation& equation = *equations[i];
+        const bool depends = std::any_of(known.begin(), known.end(),
+                                         [&](Var var) { return reads(equation, Atom(var)); });
+        may_move = !is_effectful(equation) && !(depends && reads(equation, whole));
+        if (depends) known.insert(known.end(), equation.outputs.begin(), equation.outputs.end());
+        (depends ? behind : before).push_back(&equation);
+      }
+      if (!may_move || before.empty()) continue;
+      before.insert(before.end(), behind.begin(), behind.end());
+      std::copy(before.begin(), before.end(), equations.begin() + std::ptrdiff_t(e));
+    }
+    return equations;
+  }
+
   Tensors lower_equations(const Jaxpr& program, Tensors inputs, const Flags& owned) {
-    Scope scope{&*program, 0, std::vector<Tensor>(program->avals.size()), {}, {}};
+    Scope scope{readers_first(*program), 0, std::vector<Tensor>(program->avals.size()), {}, {}};
     scope.last_use.assign(program->avals.size(), -1);
     const int end = int(program->equations.size());
     for (int e = 0; e < end; ++e)
-      for (const Atom& atom : program->equations[std::size_t(e)].inputs)
+      for (const Atom& atom : scope.equations[std::size_t(e)]->inputs)
         if (atom.is_var()) scope.last_use[std::size_t(atom.var().id)] = e;
     for (const Atom& atom : program->outputs)
       if (atom.is_var()) scope.last_use[std::size_t(atom.var().id)] = end;
@@ -936,7 +971,7 @@ class Lowering final : public loops::Writer {
     const Flags ends_in_results = for_results_only(*program);
     for (int e = 0; e < end; ++e) {
       scopes_.back().equation = std::size_t(e);
-      const Equation& equation = program->equations[std::size_t(e)];
+      const Equation& equation = *scopes_.back().equations[std::size_t(e)];
       for (Var var : equation.outputs) require_plain(program->avals[std::size_t(var.id)]);
       const bool holds_programs = !bodies_of(equation).empty();
       Tensors operands;

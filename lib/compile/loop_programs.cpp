@@ -44,21 +44,21 @@ codegen::Lowered lower(const Jaxpr& group) {
 
 // A loop is asked for several times in turn: by each backend, as one that may be claimed and as a
 // group.
-LoopProgram loop_program(const Jaxpr& group) {
+SharedLowered loop_program(const Jaxpr& group) {
   struct Entry {
     Jaxpr group;
-    LoopProgram program;
+    SharedLowered program;
   };
   static thread_local std::array<Entry, 8> entries;
   Entry& entry = entries[group.hash() % entries.size()];
   if (entry.group && entry.group == group) return entry.program;
-  LoopProgram program = std::make_shared<const codegen::Lowered>(lower(group));
+  SharedLowered program = std::make_shared<const codegen::Lowered>(lower(group));
   // Host functions are released by their owner, not by the cache of a thread.
   if (!holds_callable(group)) entry = {group, program};
   return program;
 }
 
-LoopProgram loop_program(const Equation& equation, std::span<const Aval> inputs) {
+SharedLowered loop_program(const Equation& equation, std::span<const Aval> inputs) {
   Builder builder;
   std::vector<Atom> atoms = equation.inputs;
   std::unordered_map<int, Var> binders;

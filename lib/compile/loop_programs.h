@@ -6,11 +6,11 @@
 
 namespace plait::compile_passes {
 
-using LoopProgram = std::shared_ptr<const codegen::Lowered>;
+using SharedLowered = std::shared_ptr<const codegen::Lowered>;
 
 // The loop program of a group whose inputs lie dense in memory, or why there is none.
-LoopProgram loop_program(const Jaxpr& group);
+SharedLowered loop_program(const Jaxpr& group);
 // That of one equation.
-LoopProgram loop_program(const Equation& equation, std::span<const Aval> inputs);
+SharedLowered loop_program(const Equation& equation, std::span<const Aval> inputs);
 
 }  // namespace plait::compile_passes

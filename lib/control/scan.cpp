@@ -235,6 +235,14 @@ std::vector<LinearInput> linear_inputs_of(const ScanParams& scan, const Flags& i
   return linear;
 }
 
+// Whether a part of an input has a cotangent that is added where it belongs.
+bool accumulates(const Jaxpr& body, std::size_t input) {
+  return std::any_of(body->equations.begin(), body->equations.end(), [&](const Equation& e) {
+    return !e.inputs.empty() && e.inputs[0] == Atom(Var{int(input)}) &&
+           Accumulate::table().find(*e.primitive);
+  });
+}
+
 // Transposes a scan whose carries are all linear to a scan in the opposite direction. Its carries
 // are the cotangents of the carries that have one, then the accumulated cotangents of linear
 // consts. Its xs are the known xs, then the cotangents of the ys. Its ys are the cotangents of
@@ -248,6 +256,12 @@ Tangents transpose_linear(const ScanParams& scan, const Flags& is_linear,
   while (widen(has_cotangent, transposed->nonzero_inputs, scan.num_carry))
     transposed = transpose_jaxpr(scan.body, is_linear, has_cotangent);
   const std::vector<LinearInput> linear = linear_inputs_of(scan, is_linear, *transposed);
+  Flags sums(is_linear.size(), false);  // consts whose cotangents are added where they belong
+  for (const LinearInput& input : linear)
+    sums[input.index] =
+        input.role == Role::consts && input.gets_cotangent && accumulates(scan.body, input.index);
+  if (std::find(sums.begin(), sums.end(), true) != sums.end())
+    transposed = transpose_jaxpr(scan.body, is_linear, has_cotangent, sums);
 
   Draft draft;
   draft.reverse = !scan.reverse;
@@ -271,9 +285,15 @@ Tangents transpose_linear(const ScanParams& scan, const Flags& is_linear,
     for (auto part : {in.xs.first(num_known_xs), in.consts, in.carry.first(num_pulled),
                       in.xs.subspan(num_known_xs)})
       arguments.insert(arguments.end(), part.begin(), part.end());
+    std::size_t next = 0, sum = num_pulled;
+    for (const LinearInput& input : linear) {
+      if (input.role != Role::consts || !input.gets_cotangent) continue;
+      if (sums[input.index]) arguments.push_back(in.carry[sum]);
+      ++sum;
+    }
     const Arrays outputs = eval_jaxpr(transposed->jaxpr, arguments);
     ByRole<Arrays> results;
-    std::size_t next = 0, sum = num_pulled;
+    sum = num_pulled;
     for (const LinearInput& input : linear) {
       if (input.role == Role::carry && has_cotangent[input.index])
         results.carry.push_back(input.gets_cotangent ? outputs[next++]
@@ -281,7 +301,9 @@ Tangents transpose_linear(const ScanParams& scan, const Flags& is_linear,
       else if (input.role == Role::xs && input.gets_cotangent)
         results.xs.push_back(outputs[next++]);
       else if (input.role == Role::consts && input.gets_cotangent)
-        results.carry.push_back(lax::add(in.carry[sum++], outputs[next++]));
+        results.carry.push_back(sums[input.index] ? outputs[next++]
+                                                  : lax::add(in.carry[sum], outputs[next++]));
+      sum += input.role == Role::consts && input.gets_cotangent;
     }
     return results;
   };

@@ -127,7 +127,7 @@ TEST_CASE("lowering leaves the work of the step, and copies once") {
       "mode='check', sorted=false, unique=false] b h k\n"
       "        in (d, l) }, carry=2, length=32, reverse=false, xs=0] 0:i32 a w\n"
       "  in (c,) }");
-  const compile_passes::LoopProgram lowered = compile_passes::loop_program(program);
+  const compile_passes::SharedLowered lowered = compile_passes::loop_program(program);
   REQUIRE(lowered->program);
   check(*lowered->program);
   CHECK(print(*lowered->program) ==
@@ -143,6 +143,72 @@ TEST_CASE("lowering leaves the work of the step, and copies once") {
         "  v9: float64 = load m2[v8]\n"
         "  v13: float64 = add v9 v12\n"
         "  store m2[v8] = v13\n");
+}
+
+namespace {
+
+// y[i] = 2 x[i] in parallel, then y[0] = the sum of x.
+LoopProgram doubled_and_summed() {
+  LoopProgram program;
+  program.memories = {{Space::operand, 0, DType::float64, 20},
+                      {Space::result, 0, DType::float64, 20}};
+  program.dtypes = {DType::float64, DType::int64,   DType::float64, DType::float64,
+                    DType::int64,   DType::float64, DType::float64};
+  program.literals = {{0, Literal{DType::float64, false, 0, 0, 0}}};
+  Statement load, add, store, loop, term, sum, store_sum;
+  load.kind = Kind::load, load.value = 2, load.place = {0, 0, {{1, 1}}};
+  add.value = 3, add.primitive = &add_p, add.operands = {2, 2};
+  store.kind = Kind::store, store.operands = {3}, store.place = {1, 0, {{1, 1}}};
+  loop.kind = Kind::repeat, loop.value = 1, loop.steps = 20, loop.is_parallel = true;
+  loop.blocks = {{load, add, store}};
+  term.kind = Kind::load, term.value = 5, term.place = {0, 0, {{4, 1}}};
+  sum.kind = Kind::combine, sum.value = 6, sum.primitive = &add_p, sum.operands = {0, 5};
+  sum.counter = 4, sum.steps = 20;
+  sum.blocks = {{term}};
+  store_sum.kind = Kind::store, store_sum.operands = {6}, store_sum.place = {1, 0, {}};
+  program.body = {loop, sum, store_sum};
+  return program;
+}
+
+}  // namespace
+
+TEST_CASE("parallel loops and combinations print, check and run") {
+  const LoopProgram program = doubled_and_summed();
+  check(program);
+  CHECK(print(program) ==
+        "memory m0: float64[20] operand 0\n"
+        "memory m1: float64[20] result 0\n"
+        "parallel for v1 in 0..20\n"
+        "  v2: float64 = load m0[v1]\n"
+        "  v3: float64 = add v2 v2\n"
+        "  store m1[v1] = v3\n"
+        "v6: float64 = combine add from 0.0:f64 of v4 in 0..20\n"
+        "  v5: float64 = load m0[v4]\n"
+        "  -> v5\n"
+        "store m1[0] = v6\n");
+  std::vector<double> x;
+  for (int i = 0; i < 20; ++i) x.push_back(1.0 / (i + 3));
+  const std::vector<double> y = run(program, x);
+  double parts[8] = {};
+  for (int i = 0; i < 20; ++i) parts[i % 8] += x[std::size_t(i)];
+  CHECK(y[0] == ((parts[0] + parts[4]) + (parts[2] + parts[6])) +
+                    ((parts[1] + parts[5]) + (parts[3] + parts[7])));
+  for (std::size_t i = 1; i < y.size(); ++i) CHECK(y[i] == 2 * x[i]);
+}
+
+TEST_CASE("a parallel step that does more than compute breaks L5") {
+  LoopProgram program = doubled_and_summed();
+  program.body[0].carries = {{2, 0, 3, 6}};
+  CHECK(complaint(program) ==
+        "internal error: L5 is broken: a parallel step that does more than compute");
+  program = doubled_and_summed();
+  program.body[1].blocks[0].push_back(program.body[2]);  // a store
+  CHECK(complaint(program) ==
+        "internal error: L5 is broken: a parallel step that does more than compute");
+  program = doubled_and_summed();
+  program.body[1].operands.push_back(5);
+  CHECK(complaint(program) ==
+        "internal error: L2 is broken: a combination of another number of terms");
 }
 
 TEST_CASE("what cannot be a loop program says why") {

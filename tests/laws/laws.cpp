@@ -21,6 +21,7 @@ const std::vector<Law> all_laws = {
     {"dtype", dtypes_agree},
     {"commute", operands_commute},
     {"put", put_is_shown},
+    {"accumulate", accumulate_is_transpose},
     {"check", programs_check},
     {"text", text_is_exact},
     {"abstract", abstract_is_true},

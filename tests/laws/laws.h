@@ -56,6 +56,7 @@ Verdict dtypes_agree(const Case& one);
 Verdict operands_commute(const Case& one);
 // What is put into a view is what it shows then, and nothing else changes, to the bit.
 Verdict put_is_shown(const Case& one);
+Verdict accumulate_is_transpose(const Case& one);
 
 // --- Programs (program_laws.cpp) -----------------------------------------------------------------
 

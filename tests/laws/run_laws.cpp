@@ -274,4 +274,21 @@ Verdict put_is_shown(const Case& one) {
   return std::nullopt;
 }
 
+Verdict accumulate_is_transpose(const Case& one) {
+  const Accumulate::Rule* rule = one.primitive ? Accumulate::table().find(*one.primitive) : nullptr;
+  const Arrays inputs = one.values();
+  if (!rule || inputs.empty() || !is_differentiable(inputs[0].aval())) return std::nullopt;
+  const Array result = one(inputs)[0];
+  const Array cotangent = values_for({result.aval()}, 31), sum = values_for({inputs[0].aval()}, 32);
+  std::vector<TransposeInput> operands{TransposeInput(inputs[0].aval())};
+  operands.insert(operands.end(), inputs.begin() + 1, inputs.end());
+  const Tangent given(cotangent);
+  const Tangents apart =
+      (*Transpose::table().find(*one.primitive))({&given, 1}, operands, one.params);
+  const Array wanted = lax::add(sum, apart[0].instantiate());
+  const Array got = (*rule)(sum, cotangent, operands, one.params);
+  if (auto found = agrees(got, wanted, wanted.dtype())) return "a sum of cotangents: " + *found;
+  return std::nullopt;
+}
+
 }  // namespace plait::laws

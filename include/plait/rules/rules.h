@@ -112,6 +112,16 @@ struct Transpose {
   static RuleTable<Transpose>& table();
 };
 
+// For primitives whose one result shows part of their first operand, which alone is linear: a sum
+// of cotangents of that operand with that of this equation added, where it belongs. Transpose gives
+// an array of zeros elsewhere, which takes as long as the operand is large.
+struct Accumulate {
+  static constexpr auto name = "accumulate";
+  using Rule = std::function<Array(const Array& sum, const Array& cotangent,
+                                   std::span<const TransposeInput> inputs, const Params& params)>;
+  static RuleTable<Accumulate>& table();
+};
+
 // Only for primitives that hold jaxprs: outputs and tangents together. Runs with the trace of the
 // primals current. Values that depend on tangents must be bound with `linear` current (the same
 // trace in forward mode).

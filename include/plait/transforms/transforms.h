@@ -46,9 +46,10 @@ Tangents fitting(std::string_view transform, std::string_view what, std::span<co
                  const TreeDef& given_structure);
 
 // Runs a linear jaxpr backwards: cotangents of its linear inputs from those of its outputs.
-// Equations that do not depend on linear inputs run forward first.
+// Equations that do not depend on linear inputs run forward first. sums: by input, what its
+// cotangent is added to; empty: nothing.
 Tangents transpose(const Jaxpr& jaxpr, std::span<const TransposeInput> inputs,
-                   std::span<const Tangent> cotangents);
+                   std::span<const Tangent> cotangents, std::span<const Tangent> sums = {});
 
 // The outputs, and the function from their cotangents to cotangents of the inputs marked in wrt.
 struct Pullback {
@@ -284,9 +285,12 @@ struct TransposedJaxpr {
                 // marked
   std::vector<bool> nonzero_inputs;
 };
+// sums: linear inputs whose cotangents are added to those that the jaxpr takes behind its other
+// inputs.
 std::shared_ptr<const TransposedJaxpr> transpose_jaxpr(const Jaxpr& jaxpr,
                                                        const std::vector<bool>& linear_inputs,
-                                                       const std::vector<bool>& nonzero_cotangents);
+                                                       const std::vector<bool>& nonzero_cotangents,
+                                                       const std::vector<bool>& sums = {});
 
 struct BatchedJaxpr {
   Jaxpr jaxpr;
@@ -309,5 +313,10 @@ std::vector<Masked> eval_masked(const Jaxpr& body, std::span<const Masked> input
 // Cotangents of one linear equation's inputs: by its Transpose rule, or of its decomposition.
 Tangents transpose_equation(const Equation& equation, std::span<const TransposeInput> inputs,
                             std::span<const Tangent> cotangents);
+// The sum of cotangents of its first input with that of this equation, by its Accumulate rule;
+// nullopt where it has none, or where other inputs are linear too.
+std::optional<Array> accumulated_cotangent(const Array& sum, const Equation& equation,
+                                           std::span<const TransposeInput> inputs,
+                                           std::span<const Tangent> cotangents);
 
 }  // namespace plait

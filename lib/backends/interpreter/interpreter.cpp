@@ -47,12 +47,12 @@ class InterpreterBackend final : public Backend {
     if (!bodies_of(equation)[0].is_known)
       for (const Backend* slow : tiers::FirstTier::slow_backends())
         if (slow->supports(equation, inputs, outputs)) return Support::no();
-    const compile_passes::LoopProgram lowered = compile_passes::loop_program(equation, inputs);
+    const compile_passes::SharedLowered lowered = compile_passes::loop_program(equation, inputs);
     return lowered->program ? Support::yes() : Support::no("no loop program: " + lowered->reason);
   }
 
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
-    const compile_passes::LoopProgram lowered = compile_passes::loop_program(group);
+    const compile_passes::SharedLowered lowered = compile_passes::loop_program(group);
     if (!lowered->program)
       throw InternalError("no loop program of a group: " + lowered->reason + "\n" + print(group));
     return std::make_unique<LoopKernel>(*lowered->program);

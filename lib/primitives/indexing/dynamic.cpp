@@ -260,6 +260,14 @@ static const auto dynamic_slice_def =
         .refuse<Speculate>("it may cost more than a branch")
         .refuse<Motion>("it reads by computed indices")
         .rule<Jvp>(linear_through(dynamic_slice_p))
+        .rule<Accumulate>([](const Array& sum, const Array& cotangent,
+                             std::span<const TransposeInput> inputs, const Params& params) {
+          Arrays read{sum};
+          for (const TransposeInput& start : inputs.subspan(1)) read.push_back(start.known());
+          Arrays written{sum, lax::add(Array(bind(dynamic_slice_p, read, params)), cotangent)};
+          written.insert(written.end(), read.begin() + 1, read.end());
+          return Array(bind(dynamic_update_slice_p, written));
+        })
         .rule<Transpose>([](std::span<const Tangent> cotangents,
                             std::span<const TransposeInput> inputs, const Params&) {
           Arrays operands{lax::zeros_like(inputs[0].aval()), cotangents[0].array()};

@@ -336,6 +336,11 @@ static const auto gather_def =
                       std::span<const Array>, const Params& params) -> Tangents {
           return {Array(bind(gather_p, {tangents[0].array(), primals[1]}, linear_params(params)))};
         })
+        .rule<Accumulate>([](const Array& sum, const Array& cotangent,
+                             std::span<const TransposeInput> inputs, const Params& params) {
+          return lax::scatter(sum, inputs[1].known(), cotangent, dimensions_of(params),
+                              lax::ScatterKind::add, {mode_of(params)});
+        })
         .rule<Transpose>([](std::span<const Tangent> cotangents,
                             std::span<const TransposeInput> inputs,
                             const Params& params) -> Tangents {

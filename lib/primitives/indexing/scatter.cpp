@@ -421,8 +421,9 @@ loops::Tensors emit_scatter(loops::Writer& w, const Equation& equation,
   const lax::IndexDimensions dimensions = dimensions_of(equation.params);
   const DType dtype = updates.aval.dtype;
   if (scatter_kind_of(equation.params) != Kind::set &&
-      (dtype == DType::float16 || dtype == DType::bfloat16))
-    w.refuse("`scatter` of kind " + equation.params.text("kind") + " of 16-bit floats");
+      (dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::bool_))
+    w.refuse("`scatter` of kind " + equation.params.text("kind") + " of " +
+             std::string(name_of(dtype)));
   const bool is_one =
       dimensions.batch_dims == 0 &&
       indices.aval.shape.num_elements() == Dim(std::int64_t(dimensions.axes.size())) &&

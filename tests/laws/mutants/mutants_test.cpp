@@ -329,6 +329,13 @@ const auto commute_wrong_def =
         .rule<Commute>(commute::always)
         .rule<Pointwise>(binary_loops<floating>([](auto x, auto y) { return x - y; }));
 
+constinit const Primitive accumulate_wrong{"mutant_accumulate"};
+const auto accumulate_wrong_def =
+    define(accumulate_wrong, "x + y, whose cotangents are added to nothing")
+        .family(sum(accumulate_wrong))
+        .rule<Accumulate>([](const Array& sum, const Array&, std::span<const TransposeInput>,
+                             const Params&) { return sum; });
+
 constinit const Primitive put_wrong{"mutant_put"};
 const auto put_wrong_def = define(put_wrong, "sin, into which values are put as they are")
                                .family(sine())
@@ -439,6 +446,7 @@ const Mutant mutants[] = {
     {alias_strides, {"eval"}},
     {fold_wrong, {"fold"}},
     {commute_wrong, {"commute"}},
+    {accumulate_wrong, {"accumulate"}},
     {put_wrong, {"put"}},
     {pointwise_half, {"dtype"}},
     {pointwise_other, {"eval"}},
