@@ -328,6 +328,7 @@ class Lowering final : public loops::Writer {
 
   Tensor to_overwrite(std::size_t operand) override {
     const Tensor tensor = operand_of(operand);
+    if (tensor.is_in_memory() && is_whole(tensor)) keep_parts(operand, tensor);
     if (tensor.is_in_memory() && is_whole(tensor) && is_owned(operand)) {
       compute_pending([&](const Formula& formula) {
         return std::any_of(formula.reads.begin(), formula.reads.end(), [&](const auto& read) {
@@ -802,6 +803,31 @@ class Lowering final : public loops::Writer {
       for (std::size_t i = 0; i < copies.size(); ++i)
         store(place_of(copies[i].to, indices), values[i]);
     });
+  }
+
+  // Small parts of an array that are read after this equation get memory of their own, where the
+  // array can be written over then.
+  void keep_parts(std::size_t operand, const Tensor& whole) {
+    Scope& scope = scopes_.back();
+    const Equation& equation = *scope.equations[scope.equation];
+    const int memory = whole.place.memory;
+    if (!equation.inputs[operand].is_var() || !is_owned_memory(scope, memory)) return;
+    int uses = 0;
+    for (const Atom& atom : equation.inputs)
+      uses += atom.is_var() && scope.vars[std::size_t(atom.var().id)].place.memory == memory;
+    std::vector<std::size_t> parts;
+    std::int64_t size = 0;
+    for (std::size_t var = 0; var < scope.vars.size(); ++var)
+      if (scope.vars[var].place.memory == memory && scope.last_use[var] > int(scope.equation)) {
+        parts.push_back(var);
+        size += size_of_array(scope.vars[var].aval);
+      }
+    if (uses != 1 || 2 * size > size_of_array(whole.aval)) return;
+    for (std::size_t var : parts) {
+      const Tensor own = make(scopes_.back().vars[var].aval);
+      copy(scopes_.back().vars[var], own);
+      scopes_.back().vars[var] = own;
+    }
   }
 
   // The arrays that are formulas still, and that an equation after this one reads.

@@ -446,3 +446,52 @@ def test_loops_of_examples_inside_a_loop():
         return fori(0, 4, lambda i, x: plait.vmap(halve)(x * 5) + 0.1 * i, x)
 
     both(program, 10 * random.random(30))
+
+
+def relaxation(x):
+    def cell(j, s):
+        i, x = s
+        return i, x.at[i, j].set(0.3 * (x[i - 1, j] + x[i, j - 1] + x[i + 1, j]) + x[i, j] ** 2)
+
+    return fori(1, 4, lambda i, x: fori(1, 6, cell, (i, x))[1], x)
+
+
+def columns(x):
+    return fori(2, 6, lambda j, x: x.at[:, j].set(x[:, j] * x[:, j - 1] + 0.2 * x[:, j - 2]), x)
+
+
+def constants(x):
+    def step(i, s):
+        return jnp.sin(s + x[i]) * lax.dynamic_slice(x, (i, 0), (2, 6))[1] + x[:, i].sum()
+
+    return fori(0, 4, step, jnp.ones(6, x.dtype))
+
+
+def rows_at_computed_places(x):
+    rows = jnp.asarray([3, 1, 3, 0])
+    return fori(0, 3, lambda i, x: x.at[(rows + i) % 5].multiply(0.5 + x[rows] ** 2), x)
+
+
+@pytest.mark.parametrize("program", [relaxation, columns, constants, rows_at_computed_places])
+@pytest.mark.parametrize("wait", [False, True])
+def test_gradients_through_parts_of_arrays(program, wait):
+    x, direction = 0.5 * numbers(5, 6), numbers(5, 6)
+
+    def loss(x):
+        return jnp.sum(jnp.cos(program(x)))
+
+    gradient = np.asarray(plait.jit(plait.grad(loss), wait=wait)(jnp.asarray(x)))
+    h = 1e-6
+    ahead, behind = (float(loss(jnp.asarray(x + s * h * direction))) for s in (1, -1))
+    assert np.sum(gradient * direction) == pytest.approx((ahead - behind) / (2 * h), rel=1e-6)
+
+
+def test_a_part_is_read_after_the_array_was_overwritten():
+    def program(x):
+        def step(i, x):
+            row = x[i]
+            return x.at[i].set(0.0).at[i + 1].add(row * 0.5 + x[0])
+
+        return fori(0, 5, step, x)
+
+    both(program, numbers(8, 20))
