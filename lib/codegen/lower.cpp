@@ -152,6 +152,18 @@ class Lowering final : public loops::Writer {
     return compute(cast_p, {{"dtype", DType::int64}, {"weak", false}}, {integer}, {});
   }
 
+  Value number(const Index& index) override {
+    std::optional<Value> sum;
+    for (const Place::Term& term : index.terms) {
+      const Value part = term.stride == 1
+                             ? term.index
+                             : compute(mul_p, {}, {term.index, integer(term.stride)}, {});
+      sum = sum ? compute(add_p, {}, {*sum, part}, {}) : part;
+    }
+    if (!sum) return integer(index.offset);
+    return index.offset == 0 ? *sum : compute(add_p, {}, {*sum, integer(index.offset)}, {});
+  }
+
   Value clamped(Value index, std::int64_t low, std::int64_t high) override {
     if (is_within(index, low, high)) return index;
     return compute(min_p, {}, {compute(max_p, {}, {index, integer(low)}, {}), integer(high)}, {});
@@ -995,6 +1007,7 @@ class Lowering final : public loops::Writer {
     }
     scopes_.push_back(std::move(scope));
     const Flags ends_in_results = for_results_only(*program);
+    const std::vector<int> uses = num_uses(*program);
     for (int e = 0; e < end; ++e) {
       scopes_.back().equation = std::size_t(e);
       const Equation& equation = *scopes_.back().equations[std::size_t(e)];
@@ -1016,8 +1029,7 @@ class Lowering final : public loops::Writer {
         scopes_.back().vars[var] = std::move(outputs[i]);
         const bool is_for_results = ends_in_results[var] && formula && formula->work <= most_work;
         if (formula && !is_for_results &&
-            (formula->work > most_work ||
-             (formula->work > cheap && num_uses(*program, Var{int(var)}) > 1)))
+            (formula->work > most_work || (formula->work > cheap && uses[var] > 1)))
           compute_now(scopes_.back().vars[var]);
       }
     }
@@ -1063,12 +1075,17 @@ class Lowering final : public loops::Writer {
     }
     return ends;
   }
-  // In how many equations an array is read, the results of the program being one more each.
-  static int num_uses(const JaxprData& program, Var var) {
-    int uses = 0;
-    for (const Equation& equation : program.equations)
-      uses += std::count(equation.inputs.begin(), equation.inputs.end(), Atom(var)) > 0;
-    return uses + int(std::count(program.outputs.begin(), program.outputs.end(), Atom(var)));
+  // By var: in how many equations it is read, the results of the program being one more each.
+  static std::vector<int> num_uses(const JaxprData& program) {
+    std::vector<int> uses(program.avals.size(), 0);
+    std::vector<int> last(program.avals.size(), -1);
+    for (std::size_t e = 0; e < program.equations.size(); ++e)
+      for (const Atom& atom : program.equations[e].inputs)
+        if (atom.is_var() && std::exchange(last[std::size_t(atom.var().id)], int(e)) != int(e))
+          ++uses[std::size_t(atom.var().id)];
+    for (const Atom& atom : program.outputs)
+      if (atom.is_var()) ++uses[std::size_t(atom.var().id)];
+    return uses;
   }
 
   Tensor elementwise_formula(const Equation& equation, Tensors operands, const Aval& result) {

@@ -403,6 +403,9 @@ loops::Tensors emit_lanes(loops::Writer& w, const Equation& equation,
   const LanesParams lanes(equation.params);
   if (lanes.lanes.size() != 1 || lanes.guarded || lanes.lanes[0].sums_any())
     w.refuse("`lanes` of several kinds");
+  // Fewer leave their loops one by one, so that no more than twice the work is done.
+  constexpr std::int64_t many = 4096;
+  if (lanes.lanes[0].size.constant() < many) w.refuse("`lanes` of few examples");
   const Lane& lane = lanes.lanes[0];
   const std::vector<Aval> outputs = lanes.body->output_avals();
   for (const std::vector<Aval>& avals :

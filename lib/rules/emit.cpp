@@ -1,22 +1,10 @@
 // Parts of arrays in loop programs. See emit.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/primitives/primitives.h>
 #include <plait/rules/emit.h>
 
 #include <algorithm>
 
 namespace plait::loops {
-
-Value Writer::number(const Index& index) {
-  std::optional<Value> sum;
-  for (const Place::Term& term : index.terms) {
-    const Value part =
-        term.stride == 1 ? term.index : compute(mul_p, {}, {term.index, integer(term.stride)}, {});
-    sum = sum ? compute(add_p, {}, {*sum, part}, {}) : part;
-  }
-  if (!sum) return integer(index.offset);
-  return index.offset == 0 ? *sum : compute(add_p, {}, {*sum, integer(index.offset)}, {});
-}
 
 std::vector<Formula::Read> Writer::reads_of(const Tensor& tensor) {
   if (tensor.is_in_memory()) return {{tensor.place, tensor.strides}};

@@ -402,7 +402,7 @@ def test_complex_numbers(n):
     both(lambda z: fori(1, n, lambda i, z: z.at[i].set(z[i] * z[i - 1] + 1j), z), z)
 
 
-@pytest.mark.parametrize("n", [9, 64, 1003])
+@pytest.mark.parametrize("n", [4096, 4103])
 def test_loops_of_examples(n):
     def root(t):
         def step(s):
@@ -435,7 +435,7 @@ def test_loops_of_examples_that_hold_loops_and_branches():
 
         return lax.while_loop(lambda s: (s[0] < 5) & (s[1] < 20), step, (x, 0))
 
-    both(plait.vmap(one), 4 * random.random(50))
+    both(plait.vmap(one), 4 * random.random(4100))
 
 
 def test_loops_of_examples_inside_a_loop():
@@ -445,7 +445,7 @@ def test_loops_of_examples_inside_a_loop():
 
         return fori(0, 4, lambda i, x: plait.vmap(halve)(x * 5) + 0.1 * i, x)
 
-    both(program, 10 * random.random(30))
+    both(program, 10 * random.random(4099))
 
 
 def relaxation(x):

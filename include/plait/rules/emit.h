@@ -94,7 +94,7 @@ class Writer {
   virtual void check(Value index, std::int64_t low, std::int64_t high,
                      std::function<void(std::int64_t)> raise, Source source) = 0;
 
-  Value number(const Index& index);  // as an int64
+  virtual Value number(const Index& index) = 0;  // as an int64
   // Combines what `terms` gives for an index from 0 to count - 1: by an elementwise primitive whose
   // `identity` that is, or, by dot_general, as the sum of products of two. in_order: one after the
   // other, else in eight interleaved parts, as NOTE: [reduction order] says; at most 1024.
