@@ -6,6 +6,7 @@
 #include <plait/primitives/primitives.h>
 #include <plait/trace/array.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -217,6 +218,20 @@ void Interpreter::apply(const std::vector<Move>& moves, bool in_turn, char* fram
     copy_number(held[i].data(), frame + moves[i].from, moves[i].bytes);
   for (std::size_t i = 0; i < moves.size(); ++i)
     copy_number(frame + moves[i].to, held[i].data(), moves[i].bytes);
+}
+
+void Interpreter::exchange(const Code& code, const Run& run) {
+  for (const auto& [a, b] : code.statement->exchanged) std::swap(run.memories[a], run.memories[b]);
+}
+
+void Interpreter::exchange_back(const Code& code, const Run& run, std::int64_t steps) const {
+  if (steps % 2 == 0) return;
+  exchange(code, run);
+  for (const auto& [a, b] : code.statement->exchanged) {
+    const Memory& memory = program_.memories[std::size_t(a)];
+    std::swap_ranges(run.memories[a], run.memories[a] + memory.size * size_of(memory.dtype),
+                     run.memories[b]);
+  }
 }
 
 void Interpreter::execute(const std::vector<Code>& codes, const Run& run) const {
@@ -461,18 +476,24 @@ void Interpreter::step(const Code& code, const Run& run) const {
         std::memcpy(run.frame + code.result, &i, sizeof i);
         execute(code.blocks[0], run);
         apply(code.next, code.moves_in_turn, run.frame);
+        exchange(code, run);
       }
+      exchange_back(code, run, code.steps);
       return apply(code.last, false, run.frame);
-    case Kind::loop:
+    case Kind::loop: {
       apply(code.first, false, run.frame);
-      for (std::int64_t i = 0;; ++i) {
-        if (i % steps_between_interrupts == 0) check_interrupts();
+      std::int64_t steps = 0;
+      for (;; ++steps) {
+        if (steps % steps_between_interrupts == 0) check_interrupts();
         execute(code.blocks[0], run);
         if (!run.frame[code.operands[0]]) break;
         execute(code.blocks[1], run);
         apply(code.next, code.moves_in_turn, run.frame);
+        exchange(code, run);
       }
+      exchange_back(code, run, steps);
       return apply(code.last, false, run.frame);
+    }
     case Kind::branch: {
       const auto chosen = std::size_t(int64_at(code.operands[0]));
       execute(code.blocks[chosen], run);

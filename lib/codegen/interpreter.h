@@ -57,7 +57,7 @@ class Interpreter {
   };
   struct Run {
     char* frame;
-    char* const* memories;
+    char** memories;
   };
   static constexpr std::int64_t lanes = 64;  // a multiple of the parts of a combination
 
@@ -80,6 +80,9 @@ class Interpreter {
   template <class F>
   static void for_each_lane(const Access& access, const Run& run, std::int64_t count, const F& f);
   static std::int64_t element(const Access& access, const Run& run);
+  // At the end of a step; and behind the loop.
+  static void exchange(const Code& code, const Run& run);
+  void exchange_back(const Code& code, const Run& run, std::int64_t steps) const;
   static void apply(const std::vector<Move>& moves, bool in_turn, char* frame);
 
   const LoopProgram program_;

@@ -104,6 +104,7 @@ class Lowering final : public loops::Writer {
     Statement statement;
     statement.source = source;
     statement.value = define(result, level, range);
+    if (range) find_linear(primitive, operands, statement.value);
     statement.operands = std::move(operands);
     statement.primitive = &primitive;
     statement.params = params;
@@ -164,6 +165,19 @@ class Lowering final : public loops::Writer {
     return index.offset == 0 ? *sum : compute(add_p, {}, {*sum, integer(index.offset)}, {});
   }
 
+  Range range(const Index& index) const override {
+    __int128 low = index.offset, high = index.offset;
+    for (const Place::Term& term : index.terms) {
+      const Range known = info_[std::size_t(term.index)].range.value_or(all_int64);
+      const __int128 a = __int128(known.low) * term.stride, b = __int128(known.high) * term.stride;
+      low += std::min(a, b), high += std::max(a, b);
+    }
+    const auto nearest = [](__int128 value) {
+      return std::int64_t(std::clamp<__int128>(value, all_int64.low, all_int64.high));
+    };
+    return {nearest(low), nearest(high)};
+  }
+
   Value clamped(Value index, std::int64_t low, std::int64_t high) override {
     if (is_within(index, low, high)) return index;
     return compute(min_p, {}, {compute(max_p, {}, {index, integer(low)}, {}), integer(high)}, {});
@@ -179,6 +193,7 @@ class Lowering final : public loops::Writer {
     statement.low = low, statement.high = high;
     statement.raise = std::move(raise);
     emit(std::move(statement));
+    open_.back().checked.push_back({index, {low, high}});
   }
 
   Value combine(const Primitive& by, Value identity, std::int64_t count, bool in_order,
@@ -276,6 +291,34 @@ class Lowering final : public loops::Writer {
     return tensor;
   }
 
+  Tensor composed(const Aval& aval, const std::vector<Part>& given, std::optional<Value> elsewhere,
+                  Source source) override {
+    std::vector<Part> parts = given;
+    Formula formula;
+    for (Part& part : parts) {
+      if (part.tensor.elements.size() > 1 && !is_few(aval)) part.tensor = in_memory(part.tensor);
+      const Shape& shape = part.tensor.aval.shape;
+      for (int axis = 0; axis < aval.rank(); ++axis)
+        for (const std::int64_t at : {std::int64_t(0), shape[axis].constant()})
+          add_cut(formula, {axis, part.start[std::size_t(axis)] + at}, aval);
+      if (part.tensor.formula) {
+        formula.work = std::max(formula.work, part.tensor.formula->work);
+        for (const Formula::Cut& cut : part.tensor.formula->cuts)
+          add_cut(formula, {cut.axis, part.start[std::size_t(cut.axis)] + cut.at}, aval);
+      }
+      for (Formula::Read read : reads_of(part.tensor)) {
+        for (std::size_t axis = 0; axis < read.strides.size(); ++axis)
+          read.place.offset -= part.start[axis] * read.strides[axis];
+        formula.reads.push_back(std::move(read));
+      }
+    }
+    formula.work += cheap;
+    formula.element = [this, parts, elsewhere, source](std::span<const Index> indices) {
+      return element_of_parts(parts, elsewhere, indices, source);
+    };
+    return computed(aval, std::move(formula));
+  }
+
   Tensor combined(const Aval& aval, const Formula& formula, bool in_order) override {
     if (is_few(aval)) return computed(aval, formula);
     const Tensor made = make(aval);
@@ -291,9 +334,12 @@ class Lowering final : public loops::Writer {
     const Sizes64 shape = aval.shape.to_sizes();
     const auto longest = std::max_element(shape.begin(), shape.end());
     if (inner < 0 && in_order && *longest >= fewest_lanes) inner = int(longest - shape.begin());
-    nest(shape, inner, [&](std::span<const Index> indices) {
-      store(place_of(made, indices), formula.element(indices));
-    });
+    nest(
+        shape, inner,
+        [&](std::span<const Index> indices) {
+          store(place_of(made, indices), formula.element(indices));
+        },
+        {}, true);
     return made;
   }
 
@@ -478,10 +524,7 @@ class Lowering final : public loops::Writer {
     for (std::size_t var = 0; var < scope.vars.size(); ++var)
       if (scope.vars[var].place.memory == memory && scope.last_use[var] > int(scope.equation))
         return false;
-    int uses = 0;
-    for (const Atom& atom : equation.inputs)
-      uses += atom.is_var() && scope.vars[std::size_t(atom.var().id)].place.memory == memory;
-    return uses == 1;
+    return is_read_once(scope, equation, memory);
   }
 
   [[noreturn]] void refuse(const std::string& reason) override { throw Refused{reason}; }
@@ -508,6 +551,7 @@ class Lowering final : public loops::Writer {
     std::vector<Computed> computed_elements;
     std::unordered_multimap<std::size_t, std::size_t> computed;  // hash -> statement
     std::vector<Loaded> loaded;
+    std::vector<std::pair<Value, Range>> checked;  // what lies in a range from here on
   };
   // A program that is being lowered.
   struct Scope {
@@ -520,6 +564,7 @@ class Lowering final : public loops::Writer {
   struct Carried {
     std::vector<Values> firsts;  // of arrays of few elements
     Tensors inside;              // in a step
+    int first_memory = 0;        // of those that a step makes
   };
 
   // --- Values and blocks -------------------------------------------------------------------------
@@ -563,15 +608,43 @@ class Lowering final : public loops::Writer {
     if (size_of_array(aval) == 0) refuse("an array without elements");
   }
 
-  // With the indices that are known as part of the offset.
-  Place folded(Place place) const {
-    std::erase_if(place.terms, [&](const Place::Term& term) {
-      const std::optional<Range>& range = info_[std::size_t(term.index)].range;
-      const bool is_known = range && range->low == range->high;
-      if (is_known) place.offset += range->low * term.stride;
-      return is_known;
-    });
-    return place;
+  // The sum that an integer is, of int64s; none where it is not known.
+  std::optional<Index> linear(Value value) const {
+    const std::optional<Range>& range = info_[std::size_t(value)].range;
+    if (range && range->low == range->high) return Index{range->low};
+    if (const auto found = linear_.find(value); found != linear_.end()) return found->second;
+    if (dtype(value) == DType::int64) return Index{0, {{value, 1}}};
+    return {};
+  }
+  // Of a result that its dtype holds.
+  void find_linear(const Primitive& primitive, const Values& operands, Value result) {
+    if (primitive != cast_p && primitive != add_p && primitive != sub_p && primitive != mul_p)
+      return;
+    std::vector<Index> terms;
+    for (Value operand : operands) {
+      if (!is_integer(dtype(operand))) return;
+      const std::optional<Index> found = linear(operand);
+      if (!found) return;
+      terms.push_back(*found);
+    }
+    Place sum{0, terms[0].offset, terms[0].terms};
+    if (primitive == mul_p) {
+      if (!terms[0].terms.empty() && !terms[1].terms.empty()) return;
+      const bool is_first = terms[1].terms.empty();
+      sum = {0};
+      loops::add_index(sum, terms[is_first ? 0 : 1], terms[is_first ? 1 : 0].offset);
+    } else if (primitive != cast_p) {
+      loops::add_index(sum, terms[1], primitive == add_p ? 1 : -1);
+    }
+    linear_[result] = {sum.offset, std::move(sum.terms)};
+  }
+
+  // With sums as their terms, and those that are known as part of the offset.
+  Place folded(const Place& place) const {
+    Place sum{place.memory, place.offset};
+    for (const Place::Term& term : place.terms)
+      loops::add_index(sum, *linear(term.index), term.stride);
+    return sum;
   }
   Tensor folded(Tensor tensor) const {
     tensor.place = folded(std::move(tensor.place));
@@ -582,7 +655,11 @@ class Lowering final : public loops::Writer {
 
   bool is_within(Value value, std::int64_t low, std::int64_t high) const {
     const std::optional<Range>& range = info_[std::size_t(value)].range;
-    return range && low <= range->low && range->high <= high;
+    if (range && low <= range->low && range->high <= high) return true;
+    for (const Open& open : open_)
+      for (const auto& [checked, inside] : open.checked)
+        if (checked == value && low <= inside.low && inside.high <= high) return true;
+    return false;
   }
 
   // Whether a remainder is the number itself.
@@ -592,15 +669,8 @@ class Lowering final : public loops::Writer {
   }
 
   bool is_inside(const Place& place, const Memory& memory) const {
-    __int128 low = place.offset, high = place.offset;
-    for (const Place::Term& term : place.terms) {
-      const std::optional<Range>& range = info_[std::size_t(term.index)].range;
-      if (!range) return false;
-      const __int128 a = __int128(range->low) * term.stride,
-                     b = __int128(range->high) * term.stride;
-      low += std::min(a, b), high += std::max(a, b);
-    }
-    return low >= 0 && high < memory.size;
+    const Range reached = range({place.offset, place.terms});
+    return reached.low >= 0 && reached.high < memory.size;
   }
 
   static std::optional<Range> fitting(__int128 low, __int128 high, DType dtype) {
@@ -727,9 +797,12 @@ class Lowering final : public loops::Writer {
   }
 
   // Runs f with every index of a shape, in loops, of which that of the axis `inner` is the
-  // innermost and parallel; none where it is -1.
+  // innermost and parallel; none where it is -1. bounds: by axis, where its loop is cut in several,
+  // with both ends; or none. is_apart: no step reads what another one writes.
+  using Bounds = std::vector<std::vector<std::int64_t>>;
   template <class F>
-  void nest(const Sizes64& shape, int inner, const F& f) {
+  void nest(const Sizes64& shape, int inner, const F& f, const Bounds& bounds = {},
+            bool is_apart = false) {
     Indices indices(shape.size());
     std::vector<int> axes;
     for (int axis = 0; axis < int(shape.size()); ++axis)
@@ -737,19 +810,150 @@ class Lowering final : public loops::Writer {
     if (inner >= 0) axes.push_back(inner);
     const auto run = [&](auto& self, std::size_t depth) -> void {
       if (depth == axes.size()) return f(std::span<const Index>(indices));
-      const std::int64_t steps = shape[std::size_t(axes[depth])];
-      Statement loop;
-      loop.kind = Kind::repeat;
-      loop.steps = steps;
-      loop.is_parallel = axes[depth] == inner;
-      open();
-      loop.value = define(DType::int64, open_.size() - 1, Range{0, steps - 1});
-      indices[std::size_t(axes[depth])] = {0, {{loop.value, 1}}};
-      self(self, depth + 1);
-      loop.blocks.push_back(close());
-      emit(std::move(loop));
+      const auto axis = std::size_t(axes[depth]);
+      const auto loop_from = [&](std::int64_t begin, std::int64_t end) {
+        Statement loop;
+        loop.kind = Kind::repeat;
+        loop.steps = end - begin;
+        loop.is_parallel = int(axis) == inner;
+        loop.is_apart = is_apart;
+        open();
+        loop.value = define(DType::int64, open_.size() - 1, Range{0, loop.steps - 1});
+        indices[axis] = {begin, {{loop.value, 1}}};
+        self(self, depth + 1);
+        loop.blocks.push_back(close());
+        emit(std::move(loop));
+      };
+      if (bounds.empty()) return loop_from(0, shape[axis]);
+      for (std::size_t i = 0; i + 1 < bounds[axis].size(); ++i) {
+        const std::int64_t begin = bounds[axis][i], end = bounds[axis][i + 1];
+        if (end - begin > 2) {
+          loop_from(begin, end);
+          continue;
+        }
+        for (std::int64_t index = begin; index < end; ++index) {
+          indices[axis] = {index};
+          self(self, depth + 1);
+        }
+      }
     };
     run(run, 0);
+  }
+
+  // Where to cut the loops over formulas. Loops are cut everywhere if the statements stay few, else
+  // around the longest part, so that most steps of the innermost loop have no tests.
+  static Bounds bounds_for(const Sizes64& shape, int inner,
+                           std::span<const Formula* const> formulas) {
+    constexpr double few_operations = 256, most_operations = 1024;
+    double work = 0;
+    bool has_cuts = false;
+    for (const Formula* formula : formulas) {
+      work += formula->work;
+      has_cuts = has_cuts || !formula->cuts.empty();
+    }
+    if (!has_cuts) return {};
+    Bounds all(shape.size());
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) all[axis] = {0, shape[axis]};
+    for (const Formula* formula : formulas)
+      for (const Formula::Cut& cut : formula->cuts) all[std::size_t(cut.axis)].push_back(cut.at);
+    std::vector<std::size_t> order{std::size_t(inner)};
+    for (std::size_t axis = shape.size(); axis-- > 0;)
+      if (int(axis) != inner) order.push_back(axis);
+    for (std::size_t axis : order) {
+      std::vector<std::int64_t>& at = all[axis];
+      std::sort(at.begin(), at.end());
+      at.erase(std::unique(at.begin(), at.end()), at.end());
+      const auto pieces = [&] { return double(at.size()) - 1; };
+      if (work * pieces() > few_operations) {
+        std::size_t longest = 0;
+        for (std::size_t i = 0; i + 1 < at.size(); ++i)
+          if (at[i + 1] - at[i] > at[longest + 1] - at[longest]) longest = i;
+        at = {0, at[longest], at[longest + 1], shape[axis]};
+        at.erase(std::unique(at.begin(), at.end()), at.end());
+        if (int(axis) != inner && work * pieces() > most_operations) at = {0, shape[axis]};
+      }
+      work *= pieces();
+    }
+    return all;
+  }
+
+  static void add_cut(Formula& formula, const Formula::Cut& cut, const Aval& aval) {
+    if (cut.at > 0 && cut.at < aval.shape[cut.axis].constant() &&
+        std::find(formula.cuts.begin(), formula.cuts.end(), cut) == formula.cuts.end())
+      formula.cuts.push_back(cut);
+  }
+
+  // A part that an index may lie in: where in it, and the number that says whether it does, if that
+  // is not known.
+  struct Candidate {
+    const Part* part;
+    Indices clamped, moved;
+    std::optional<Value> is_inside;
+  };
+  std::optional<Candidate> candidate(const Part& part, std::span<const Index> indices,
+                                     Source source) {
+    Candidate found{&part, {}, {}, {}};
+    for (std::size_t axis = 0; axis < indices.size(); ++axis) {
+      Index index = indices[axis];
+      index.offset -= part.start[axis];
+      const std::int64_t last = part.tensor.aval.shape[int(axis)].constant() - 1;
+      const Range known = range(index);
+      if (known.high < 0 || known.low > last) return {};
+      found.moved.push_back(index);
+      const auto test = [&](const char* direction, std::int64_t bound) {
+        const Value holds = compute(cmp_p, {{"direction", std::string(direction)}},
+                                    {number(index), integer(bound)}, source);
+        found.is_inside =
+            found.is_inside ? compute(and_p, {}, {*found.is_inside, holds}, source) : holds;
+      };
+      if (known.low < 0) test("ge", 0);
+      if (known.high > last) test("le", last);
+      if (known.low < 0 || known.high > last) index = {0, {{clamped(number(index), 0, last), 1}}};
+      found.clamped.push_back(std::move(index));
+    }
+    return found;
+  }
+
+  Value element_of_parts(const std::vector<Part>& parts, std::optional<Value> elsewhere,
+                         std::span<const Index> indices, Source source) {
+    std::vector<Candidate> candidates;
+    for (const Part& part : parts)
+      if (std::optional<Candidate> found = candidate(part, indices, source)) {
+        if (!found->is_inside) return element(part.tensor, found->clamped);
+        candidates.push_back(std::move(*found));
+      }
+    if (!elsewhere && !candidates.empty())
+      if (const std::optional<Value> one = element_of_one_memory(candidates, source)) return *one;
+    std::optional<Value> value = elsewhere;
+    for (const Candidate& found : candidates) {
+      const Value inside = element(found.part->tensor, found.clamped);
+      value = value ? compute(select_p, {}, {*found.is_inside, inside, *value}, source) : inside;
+    }
+    if (!value) throw InternalError("an element of no part of an array");
+    return *value;
+  }
+
+  // Of parts that lie in one memory by the same strides, as those of roll do: one place is chosen,
+  // not one of several numbers.
+  std::optional<Value> element_of_one_memory(const std::vector<Candidate>& candidates,
+                                             Source source) {
+    const auto place = [&](const Candidate& found) {
+      return folded(place_of(found.part->tensor, found.moved));
+    };
+    const Tensor& first = candidates[0].part->tensor;
+    for (const Candidate& found : candidates)
+      if (!found.part->tensor.is_in_memory() || found.part->tensor.strides != first.strides ||
+          place(found).memory != first.place.memory ||
+          place(found).terms != place(candidates[0]).terms)
+        return {};
+    Place chosen = place(candidates[0]);
+    Value offset = integer(chosen.offset);
+    for (const Candidate& found : std::span(candidates).subspan(1))
+      offset =
+          compute(select_p, {}, {*found.is_inside, integer(place(found).offset), offset}, source);
+    chosen.offset = 0;
+    loops::add_index(chosen, {0, {{offset, 1}}}, 1);
+    return load(chosen);
   }
 
   struct Copy {
@@ -763,24 +967,29 @@ class Lowering final : public loops::Writer {
     return !(together && is_same(read, written, shape)) && may_overlap(read, written, shape);
   }
 
+  // Whether what a copy reads is overwritten before, where all are made at once.
+  bool must_wait(const std::vector<Copy>& copies, std::size_t i) const {
+    const Copy& copy = copies[i];
+    for (const Formula::Read& read : reads_of(copy.from))
+      for (std::size_t j = 0; j < copies.size(); ++j) {
+        const Copy& other = copies[j];
+        // What lies in memory is copied after formulas, one by one.
+        if (!copy.from.formula && j == i) continue;
+        const bool together =
+            copy.from.formula && other.from.formula && copy.to.aval.shape == other.to.aval.shape;
+        if (reads_before_written(read, other, together)) return true;
+      }
+    return false;
+  }
+
   // Copies at once, to places that do not overlap: what one of them reads is what was there before
   // all of them. Formulas of one shape are computed together, index by index.
   void copy_together(std::vector<Copy> copies) {
-    for (std::size_t i = 0; i < copies.size(); ++i) {
-      Copy& copy = copies[i];
+    for (Copy& copy : copies)
       copy.from = folded(std::move(copy.from)), copy.to = folded(std::move(copy.to));
-      const std::vector<Formula::Read> reads = reads_of(copy.from);
-      bool must_wait = false;
-      for (const Formula::Read& read : reads)
-        for (std::size_t j = 0; j < copies.size(); ++j) {
-          const Copy& other = copies[j];
-          // What lies in memory is copied after formulas, one by one.
-          if (!copy.from.formula && j == i) continue;
-          const bool together =
-              copy.from.formula && other.from.formula && copy.to.aval.shape == other.to.aval.shape;
-          must_wait = must_wait || reads_before_written(read, other, together);
-        }
-      if (!must_wait) continue;
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      if (!must_wait(copies, i)) continue;
+      Copy& copy = copies[i];
       const Tensor between = make(copy.from.aval);
       this->copy(copy.from, between);
       copy.from = between;
@@ -809,12 +1018,17 @@ class Lowering final : public loops::Writer {
       if (copies[0].to.strides[std::size_t(axis)] == 1 &&
           shape[std::size_t(axis)] >= 2 * fewest_lanes)
         inner = axis;
-    nest(shape, inner, [&](std::span<const Index> indices) {
-      Values values;
-      for (const Copy& copy : copies) values.push_back(element(copy.from, indices));
-      for (std::size_t i = 0; i < copies.size(); ++i)
-        store(place_of(copies[i].to, indices), values[i]);
-    });
+    std::vector<const Formula*> formulas;
+    for (const Copy& copy : copies) formulas.push_back(copy.from.formula.get());
+    nest(
+        shape, inner,
+        [&](std::span<const Index> indices) {
+          Values values;
+          for (const Copy& copy : copies) values.push_back(element(copy.from, indices));
+          for (std::size_t i = 0; i < copies.size(); ++i)
+            store(place_of(copies[i].to, indices), values[i]);
+        },
+        bounds_for(shape, inner, formulas));
   }
 
   // Small parts of an array that are read after this equation get memory of their own, where the
@@ -824,9 +1038,6 @@ class Lowering final : public loops::Writer {
     const Equation& equation = *scope.equations[scope.equation];
     const int memory = whole.place.memory;
     if (!equation.inputs[operand].is_var() || !is_owned_memory(scope, memory)) return;
-    int uses = 0;
-    for (const Atom& atom : equation.inputs)
-      uses += atom.is_var() && scope.vars[std::size_t(atom.var().id)].place.memory == memory;
     std::vector<std::size_t> parts;
     std::int64_t size = 0;
     for (std::size_t var = 0; var < scope.vars.size(); ++var)
@@ -834,7 +1045,7 @@ class Lowering final : public loops::Writer {
         parts.push_back(var);
         size += size_of_array(scope.vars[var].aval);
       }
-    if (uses != 1 || 2 * size > size_of_array(whole.aval)) return;
+    if (!is_read_once(scope, equation, memory) || 2 * size > size_of_array(whole.aval)) return;
     for (std::size_t var : parts) {
       const Tensor own = make(scopes_.back().vars[var].aval);
       copy(scopes_.back().vars[var], own);
@@ -858,10 +1069,11 @@ class Lowering final : public loops::Writer {
   }
   // Wherever a formula stands, the array that it says.
   Tensor compute_now(const Tensor& tensor) {
+    const std::shared_ptr<const Formula> formula = tensor.formula;  // tensor may be one of the vars
     const Tensor made = in_memory(tensor);
     for (Scope& scope : scopes_)
       for (Tensor& var : scope.vars)
-        if (var.formula == tensor.formula) var = {var.aval, {}, made.place, made.strides};
+        if (var.formula == formula) var = {var.aval, {}, made.place, made.strides};
     return made;
   }
 
@@ -870,6 +1082,13 @@ class Lowering final : public loops::Writer {
     return tensor.place.offset == 0 && tensor.place.terms.empty() &&
            tensor.strides == dense(tensor.aval) &&
            size_of_array(tensor.aval) == program_.memories[std::size_t(tensor.place.memory)].size;
+  }
+
+  // Whether one operand of the equation alone lies in a memory.
+  static bool is_read_once(const Scope& scope, const Equation& equation, int memory) {
+    return std::count_if(equation.inputs.begin(), equation.inputs.end(), [&](const Atom& atom) {
+             return atom.is_var() && scope.vars[std::size_t(atom.var().id)].place.memory == memory;
+           }) == 1;
   }
 
   static bool is_owned_memory(const Scope& scope, int memory) {
@@ -901,6 +1120,7 @@ class Lowering final : public loops::Writer {
         carried.inside.push_back(to_overwrite(i));
       }
     }
+    carried.first_memory = int(program_.memories.size());
     return carried;
   }
 
@@ -936,7 +1156,69 @@ class Lowering final : public loops::Writer {
     for (std::size_t i = 0; i < carried.inside.size(); ++i)
       if (carried.inside[i].is_in_memory() && !is_at_home(i))
         copies.push_back({outputs[i], carried.inside[i]});
+    exchange(loop, carried, copies);
     copy_together(std::move(copies));
+  }
+
+  // An array that a step makes, or that must wait for others to be read, is not copied to its home:
+  // the home becomes another one. Removes the copies that need not be.
+  void exchange(Statement& loop, const Carried& carried, std::vector<Copy>& copies) {
+    std::vector<int> taken;  // memories that change places already
+    const auto is_free = [&](int memory) {
+      return std::find(taken.begin(), taken.end(), memory) == taken.end();
+    };
+    const auto is_home = [&](int memory) {
+      return std::any_of(carried.inside.begin(), carried.inside.end(), [&](const Tensor& home) {
+        return home.is_in_memory() && home.place.memory == memory;
+      });
+    };
+    const auto uses = [&](int memory) {
+      return std::count_if(copies.begin(), copies.end(), [&](const Copy& copy) {
+        return copy.from.is_in_memory() && copy.from.place.memory == memory;
+      });
+    };
+    const auto moves = [&](const Copy& copy) {
+      return is_whole(copy.to) && is_home(copy.to.place.memory) && is_free(copy.to.place.memory) &&
+             size_of_array(copy.to.aval) >= fewest_moved;
+    };
+    // What is written where it will be is computed before anything that lies in memory is copied.
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      Copy& copy = copies[i];
+      if (!copy.from.formula || !moves(copy) || !must_wait(copies, i)) continue;
+      const int home = copy.to.place.memory;
+      // Another carry becomes what this one was: each takes the other's memory.
+      const auto other = std::find_if(copies.begin(), copies.end(), [&](const Copy& each) {
+        return each.from.is_in_memory() && is_whole(each.from) && each.from.place.memory == home &&
+               moves(each);
+      });
+      const bool is_pair = other != copies.end() && uses(home) == 1;
+      const Tensor target = is_pair ? other->to : make(copy.to.aval);
+      if (is_pair) {
+        const Tensor old = std::exchange(copy.to, target);
+        if (must_wait(copies, i)) {
+          copy.to = old;
+          continue;
+        }
+        other->to = other->from;
+      } else {
+        copy.to = target;
+      }
+      taken.insert(taken.end(), {home, target.place.memory});
+      loop.exchanged.push_back({home, target.place.memory});
+    }
+    for (Copy& copy : copies) {
+      if (!copy.from.is_in_memory() || !is_whole(copy.from) || !moves(copy)) continue;
+      const int made = copy.from.place.memory, home = copy.to.place.memory;
+      if (made < carried.first_memory || uses(made) > 1 || !is_free(made) ||
+          program_.memories[std::size_t(made)].space != Memory::Space::frame)
+        continue;
+      copy.to = copy.from;
+      taken.insert(taken.end(), {home, made});
+      loop.exchanged.push_back({home, made});
+    }
+    std::erase_if(copies, [](const Copy& copy) {
+      return copy.from.is_in_memory() && copy.from.place == copy.to.place;
+    });
   }
 
   Tensors end_carries(Statement loop, const Carried& carried) {
@@ -1016,7 +1298,9 @@ class Lowering final : public loops::Writer {
       Tensors operands;
       for (const Atom& atom : equation.inputs) {
         operands.push_back(tensor_of(atom));
-        if (holds_programs && operands.back().formula)
+        const Formula* const formula = operands.back().formula.get();
+        if (formula &&
+            (holds_programs || (!formula->cuts.empty() && !keeps_cuts(*equation.primitive))))
           operands.back() = compute_now(operands.back());
       }
       Tensors outputs = lower_equation(*program, equation, operands);
@@ -1054,6 +1338,12 @@ class Lowering final : public loops::Writer {
     if (alias && operands.size() == 1 && operands[0].aval.dtype == result.dtype)
       return {view_of(*alias, equation, operands[0], result)};
     refuse("`" + std::string(equation.primitive->name()) + "` of type " + result.to_string());
+  }
+
+  // Whether the result's loops are cut where those of an operand would be.
+  static bool keeps_cuts(const Primitive& primitive) {
+    return Pointwise::table().find(primitive) || Alias::table().find(primitive) ||
+           primitive == pad_p || primitive == concatenate_p;
   }
 
   // By var: whether only results of the program are made of it, element by element. They are
@@ -1096,7 +1386,10 @@ class Lowering final : public loops::Writer {
     for (const Tensor& operand : operands) {
       const std::vector<Formula::Read> reads = reads_of(operand);
       formula.reads.insert(formula.reads.end(), reads.begin(), reads.end());
-      if (operand.formula) formula.work += operand.formula->work;
+      if (!operand.formula) continue;
+      formula.work += operand.formula->work;
+      for (const Formula::Cut& cut : operand.formula->cuts)
+        if (operand.aval.shape == result.shape) add_cut(formula, cut, result);
     }
     formula.element = [this, operands, primitive = equation.primitive, params = equation.params,
                        source = equation.source](std::span<const Index> indices) {
@@ -1171,11 +1464,20 @@ class Lowering final : public loops::Writer {
     if (view && !repeats)
       map = index_map((static_cast<char*>(view->data) - pretended) / size_of(dtype), view->strides,
                       sizes, shape);
+    const auto is_lost = [&](const Formula::Cut& cut) {  // a cut that goes along several axes
+      const Sizes64& steps = map->steps[std::size_t(cut.axis)];
+      return std::count(steps.begin(), steps.end(), 0) + 1 < std::ptrdiff_t(steps.size());
+    };
+    if (map && std::any_of(operand.formula->cuts.begin(), operand.formula->cuts.end(), is_lost))
+      map.reset();
     if (!map) return view_of(alias, equation, compute_now(operand), result);
     Formula formula;
     formula.work = operand.formula->work;
     for (const Formula::Read& read : operand.formula->reads)
       formula.reads.push_back(through(*map, read));
+    for (const Formula::Cut& cut : operand.formula->cuts)
+      if (const std::optional<Formula::Cut> seen = through(*map, cut))
+        add_cut(formula, *seen, result);
     formula.element = [this, operand, map = *map](std::span<const Index> indices) {
       return element(operand, indices_through(map, indices));
     };
@@ -1202,13 +1504,17 @@ class Lowering final : public loops::Writer {
   // Formulas that are computed again rather than kept, and those that are computed at once.
   static constexpr double cheap = 2, most_work = 1000;
   static constexpr std::int64_t fewest_lanes = 4;
+  static constexpr std::int64_t fewest_moved = 64;  // elements of what changes places
+  static constexpr Range all_int64{std::numeric_limits<std::int64_t>::min(),
+                                   std::numeric_limits<std::int64_t>::max()};
 
   const std::function<Jaxpr(const Jaxpr&)>& simplified_;
   LoopProgram program_;
   std::uint64_t writes_ = 0;
-  std::vector<Info> info_;               // by value
-  std::vector<std::uint64_t> versions_;  // by memory: changes with every write
-  std::vector<Open> open_;               // by level
+  std::vector<Info> info_;                   // by value
+  std::unordered_map<Value, Index> linear_;  // of values that are sums of others
+  std::vector<std::uint64_t> versions_;      // by memory: changes with every write
+  std::vector<Open> open_;                   // by level
   std::vector<Scope> scopes_;
 };
 

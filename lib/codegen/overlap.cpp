@@ -88,6 +88,22 @@ loops::Indices indices_through(const IndexMap& map, std::span<const loops::Index
   return inside;
 }
 
+std::optional<loops::Formula::Cut> through(const IndexMap& map, const loops::Formula::Cut& cut) {
+  const Sizes64& steps = map.steps[std::size_t(cut.axis)];
+  int along = -1;
+  for (std::size_t k = 0; k < steps.size(); ++k)
+    if (steps[k] != 0) {
+      if (along >= 0) return {};
+      along = int(k);
+    }
+  if (along < 0) return {};
+  // The first index from which on the place is behind the cut, or before it.
+  const std::int64_t step = steps[std::size_t(along)],
+                     distance = cut.at - map.offsets[std::size_t(cut.axis)];
+  if (step > 0) return loops::Formula::Cut{along, (distance + step - 1) / step};
+  return loops::Formula::Cut{along, distance / step + 1};
+}
+
 Read through(const IndexMap& map, const Read& read) {
   if (read.is_anywhere) return read;
   Read seen{read.place, Sizes64(map.steps.empty() ? 0 : map.steps[0].size(), 0)};

@@ -26,5 +26,7 @@ std::optional<IndexMap> index_map(std::int64_t offset, const Sizes64& strides, c
                                   const Sizes64& shape);
 loops::Indices indices_through(const IndexMap& map, std::span<const loops::Index> indices);
 Read through(const IndexMap& map, const Read& read);
+// nothing where it is on no axis of the view, or on several.
+std::optional<loops::Formula::Cut> through(const IndexMap& map, const loops::Formula::Cut& cut);
 
 }  // namespace plait::codegen

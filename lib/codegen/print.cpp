@@ -75,8 +75,10 @@ class Printer {
                 " <= " + std::to_string(s.high);
         break;
       case Kind::repeat:
-        out_ += std::string(s.is_parallel ? "parallel " : "") + "for " + name(s.value) + " in 0.." +
-                std::to_string(s.steps);
+        out_ += std::string(s.is_parallel ? "parallel "
+                            : s.is_apart  ? "apart "
+                                          : "") +
+                "for " + name(s.value) + " in 0.." + std::to_string(s.steps);
         write_carries(s);
         return write_blocks(s, indent, {""});
       case Kind::combine:
@@ -107,6 +109,8 @@ class Printer {
     for (const Statement::Carry& carry : s.carries)
       out_ += " (" + typed(carry.value) + " = " + name(carry.first) + ", then " + name(carry.next) +
               ", at last " + name(carry.last) + ")";
+    for (const auto& [a, b] : s.exchanged)
+      out_ += " (m" + std::to_string(a) + " and m" + std::to_string(b) + " change places)";
   }
 
   void write_blocks(const Statement& s, const std::string& indent,
@@ -164,7 +168,21 @@ class Checker {
     }
   }
   void require_simple(const Statement& s) const {
-    require(is_simple(s), "L5", "a parallel step that does more than compute");
+    require(is_simple(s), "L6", "a parallel step that does more than compute");
+  }
+  void require_exchange(const Statement& s) const {
+    std::vector<int> seen;
+    for (const auto& pair : s.exchanged)
+      for (const int memory : pair) {
+        use(Place{memory});
+        const Memory &a = program_.memories[std::size_t(memory)],
+                     &b = program_.memories[std::size_t(pair[0])];
+        require(a.space != Memory::Space::operand, "L4", "an operand changes places");
+        require(a.dtype == b.dtype && a.size == b.size &&
+                    std::find(seen.begin(), seen.end(), memory) == seen.end(),
+                "L5", "m" + std::to_string(memory) + " cannot change places");
+        seen.push_back(memory);
+      }
   }
   const Memory& memory(const Place& place) const {
     return program_.memories[std::size_t(place.memory)];
@@ -230,6 +248,7 @@ class Checker {
       case Kind::repeat:
       case Kind::loop:
         if (s.is_parallel) require_simple(s);
+        require_exchange(s);
         for (const Statement::Carry& carry : s.carries) use(carry.first);
         within([&] {
           if (s.kind == Kind::repeat) define(s.value);
@@ -291,7 +310,8 @@ bool is_simple(const Block& block, bool may_store, bool may_loop) {
 
 bool is_simple(const Statement& loop) {
   const bool is_combination = loop.kind == Kind::combine;
-  return loop.carries.empty() && is_simple(loop.blocks[0], !is_combination, !is_combination);
+  return loop.carries.empty() && loop.exchanged.empty() &&
+         is_simple(loop.blocks[0], !is_combination, !is_combination);
 }
 std::string print(const LoopProgram& program) { return Printer(program).text(); }
 void check(const LoopProgram& program) { Checker(program).run(); }

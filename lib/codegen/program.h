@@ -17,7 +17,8 @@
 //   L2 operands have the dtypes that the primitive takes
 //   L3 an index of an access is an int64, and accesses name memory that there is
 //   L4 operands of the program are not written
-//   L5 the steps of a loop that is parallel only compute, load, combine, store and run while loops
+//   L5 memories that change places have one dtype and size, none twice
+//   L6 the steps of a loop that is parallel only compute, load, combine, store and run while loops
 //      that do not store, and read nothing that another one writes; those of a combination do not
 //      store or loop
 // The interpreter tests every offset besides.
@@ -25,6 +26,8 @@
 #pragma once
 
 #include <plait/rules/emit.h>
+
+#include <array>
 
 namespace plait::codegen {
 
@@ -73,8 +76,12 @@ struct Statement {
     Values nexts = {};
   };
   std::vector<Carry> carries = {};
+  // Pairs of memories that change places at the end of every step of a loop. Behind the loop each
+  // has its own place again, with what it holds then.
+  std::vector<std::array<int, 2>> exchanged = {};
   std::int64_t steps = 0;
-  bool is_parallel = false;  // of repeat: no step reads what another one writes
+  bool is_parallel = false;  // of repeat: no step reads what another one writes, and L6
+  bool is_apart = false;     // of repeat: no step reads what another one writes
   Value counter = -1;        // of combine
   bool is_in_order = false;  // else in eight interleaved parts: see Writer::combine
   std::vector<Block> blocks = {};
@@ -98,7 +105,7 @@ struct LoopProgram {
   throw InternalError("a check of a loop program failed without an error");
 }
 
-// Whether the steps of a loop may be parallel, or those of a combination are what L5 says.
+// Whether the steps of a loop may be parallel, or those of a combination are what L6 says.
 bool is_simple(const Statement& loop);
 // Throws InternalError that cites the broken invariant and prints the program.
 void check(const LoopProgram& program);

@@ -77,6 +77,9 @@ class Pruner {
       grows |= use(carry.next);
       for (Value next : carry.nexts) grows |= use(next);
     }
+    for (const auto& [a, b] : s.exchanged)
+      if (is_read_[std::size_t(a)] != is_read_[std::size_t(b)])
+        grows = is_read_[std::size_t(a)] = is_read_[std::size_t(b)] = true;
     if (s.kind == Kind::copy && !is_read_[std::size_t(s.source_place.memory)])
       grows = is_read_[std::size_t(s.source_place.memory)] = true;
     return grows;

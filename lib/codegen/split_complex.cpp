@@ -1,5 +1,8 @@
 // Every complex number becomes its real part, under its number, and an imaginary part. The
 // arithmetic is that of the Pointwise rules, operation by operation, so bits do not change.
+//
+// Memory of the program's own holds all real parts and then all imaginary ones, so that lanes read
+// and write what lies side by side; operands and results hold pairs.
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/split_complex.h"
 
@@ -37,6 +40,10 @@ class Splitter {
       part.real = literal.imaginary;
       to_.literals.emplace_back(imaginary(value), part);
     }
+    for (const Memory& memory : from_.memories)
+      is_planar_.push_back(is_complex(memory.dtype) && memory.space == Memory::Space::frame);
+    while (exchange_pairs(from_.body)) {
+    }
     to_.memories = from_.memories;
     for (Memory& memory : to_.memories)
       if (is_complex(memory.dtype)) {
@@ -57,9 +64,28 @@ class Splitter {
   bool is_split(const Place& place) const {
     return place.memory >= 0 && is_complex(from_.memories[std::size_t(place.memory)].dtype);
   }
-  static Place part(Place place, int which) {
-    place.offset = 2 * place.offset + which;
-    for (Place::Term& term : place.terms) term.stride *= 2;
+  // What changes places with pairs holds pairs. Returns whether it did not before.
+  bool exchange_pairs(const Block& block) {
+    bool changed = false;
+    for (const Statement& s : block) {
+      for (const auto& [a, b] : s.exchanged)
+        if (is_planar_[std::size_t(a)] != is_planar_[std::size_t(b)]) {
+          is_planar_[std::size_t(a)] = is_planar_[std::size_t(b)] = false;
+          changed = true;
+        }
+      for (const Block& inner : s.blocks) changed |= exchange_pairs(inner);
+    }
+    return changed;
+  }
+  bool is_planar(const Place& place) const { return is_planar_[std::size_t(place.memory)]; }
+  // From a real part to its imaginary one.
+  std::int64_t apart(const Place& place) const {
+    return is_planar(place) ? from_.memories[std::size_t(place.memory)].size : 1;
+  }
+  Place part(Place place, int which) const {
+    const std::int64_t distance = is_planar(place) ? 1 : 2;
+    place.offset = distance * place.offset + which * apart(place);
+    for (Place::Term& term : place.terms) term.stride *= distance;
     return place;
   }
 
@@ -91,11 +117,16 @@ class Splitter {
     Statement copied = s;
     if (s.kind == Kind::copy && is_split(s.place)) {
       copied.place = part(s.place, 0), copied.source_place = part(s.source_place, 0);
-      copied.shape.push_back(2);
-      for (Sizes64* strides : {&copied.strides, &copied.source_strides}) {
-        for (std::int64_t& stride : *strides) stride *= 2;
-        strides->push_back(1);
-      }
+      const bool has_planes = is_planar(s.place) || is_planar(s.source_place);
+      const std::size_t axis = has_planes ? 0 : copied.shape.size();
+      copied.shape.insert(axis, 2);
+      const auto split_strides = [&](Sizes64& strides, const Place& place) {
+        if (!is_planar(place))
+          for (std::int64_t& stride : strides) stride *= 2;
+        strides.insert(axis, apart(place));
+      };
+      split_strides(copied.strides, s.place);
+      split_strides(copied.source_strides, s.source_place);
     }
     copied.carries.clear();
     for (const Statement::Carry& carry : s.carries) {
@@ -164,6 +195,8 @@ class Splitter {
       add(p, {imaginary(first)}, imag);
     } else if (p == mul_p) {
       multiply(number(first), number(s.operands[1]), real, imag);
+    } else if (p == div_p) {
+      divide(number(first), number(s.operands[1]), real, imag);
     } else if (p == integer_pow_p && s.params.integer("y") > 0) {
       power(number(first), s.params.integer("y"), real, imag);
     } else if (p == select_p) {
@@ -208,6 +241,29 @@ class Splitter {
     same(result->imag, imag);
   }
 
+  // As quotient.
+  void divide(Number a, Number b, Value real, Value imag) {
+    const DType dtype = to_.dtypes[std::size_t(real)];
+    const Value size = add(abs_p, {b.real});
+    const Value is_real = compare("ge", size, add(abs_p, {b.imag}));
+    const auto choose = [&](Value x, Value y) { return add(select_p, {is_real, x, y}); };
+    const Value large = choose(b.real, b.imag), small = choose(b.imag, b.real);
+    const Value p = choose(a.real, a.imag), q = choose(a.imag, a.real);
+    const Value ratio = add(div_p, {small, large});
+    const Value scale =
+        add(div_p, {literal(dtype, 1), add(add_p, {large, add(mul_p, {small, ratio})})});
+    const Value across = add(sub_p, {q, add(mul_p, {p, ratio})});
+    const Value is_zero = compare("eq", large, literal(dtype, 0));
+    add(select_p,
+        {is_zero, add(div_p, {a.real, size}),
+         add(mul_p, {add(add_p, {p, add(mul_p, {q, ratio})}), scale})},
+        real);
+    add(select_p,
+        {is_zero, add(div_p, {a.imag, size}),
+         add(mul_p, {choose(across, add(neg_p, {across})), scale})},
+        imag);
+  }
+
   // As detail::magnitude.
   void magnitude(Number z, Value result) {
     const DType dtype = to_.dtypes[std::size_t(result)];
@@ -226,6 +282,7 @@ class Splitter {
   const LoopProgram& from_;
   LoopProgram to_;
   std::vector<Value> imaginary_;  // by value of from_; -1 of real numbers
+  std::vector<bool> is_planar_;   // by memory
   Block out_;
   Source source_ = {};
 };

@@ -196,15 +196,46 @@ TEST_CASE("parallel loops and combinations print, check and run") {
   for (std::size_t i = 1; i < y.size(); ++i) CHECK(y[i] == 2 * x[i]);
 }
 
-TEST_CASE("a parallel step that does more than compute breaks L5") {
+TEST_CASE("memories change places at the end of every step") {
+  LoopProgram program;
+  program.memories = {{Space::operand, 0, DType::float64, 5},
+                      {Space::result, 0, DType::float64, 5},
+                      {Space::frame, 0, DType::float64, 5}};
+  program.dtypes = {DType::float64, DType::int64, DType::int64, DType::float64, DType::float64};
+  program.literals = {{0, Literal{DType::float64, false, 0, 1, 0}}};
+  Statement copy, load, add, store, inner, loop;
+  copy.kind = Kind::copy, copy.place = {1}, copy.source_place = {0};
+  copy.shape = {5}, copy.strides = {1}, copy.source_strides = {1};
+  load.kind = Kind::load, load.value = 3, load.place = {1, 0, {{2, 1}}};
+  add.value = 4, add.primitive = &add_p, add.operands = {3, 0};
+  store.kind = Kind::store, store.operands = {4}, store.place = {2, 0, {{2, 1}}};
+  inner.kind = Kind::repeat, inner.value = 2, inner.steps = 5, inner.is_parallel = true;
+  inner.blocks = {{load, add, store}};
+  loop.kind = Kind::repeat, loop.value = 1, loop.exchanged = {{1, 2}};
+  loop.blocks = {{inner}};
+  for (std::int64_t steps : {0, 1, 2, 3}) {
+    loop.steps = steps;
+    program.body = {copy, loop};
+    check(program);
+    const double by = double(steps);
+    CHECK(run(program, {1, 2, 3, 4, 5}) == std::vector{1 + by, 2 + by, 3 + by, 4 + by, 5 + by});
+  }
+  CHECK(print(program).find("for v1 in 0..3 (m1 and m2 change places)") != std::string::npos);
+  program.body[1].exchanged = {{1, 2}, {2, 1}};
+  CHECK(complaint(program) == "internal error: L5 is broken: m2 cannot change places");
+  program.body[1].exchanged = {{0, 2}};
+  CHECK(complaint(program) == "internal error: L4 is broken: an operand changes places");
+}
+
+TEST_CASE("a parallel step that does more than compute breaks L6") {
   LoopProgram program = doubled_and_summed();
   program.body[0].carries = {{2, 0, 3, 6}};
   CHECK(complaint(program) ==
-        "internal error: L5 is broken: a parallel step that does more than compute");
+        "internal error: L6 is broken: a parallel step that does more than compute");
   program = doubled_and_summed();
   program.body[1].blocks[0].push_back(program.body[2]);  // a store
   CHECK(complaint(program) ==
-        "internal error: L5 is broken: a parallel step that does more than compute");
+        "internal error: L6 is broken: a parallel step that does more than compute");
   program = doubled_and_summed();
   program.body[1].operands.push_back(5);
   CHECK(complaint(program) ==

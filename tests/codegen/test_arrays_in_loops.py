@@ -495,3 +495,181 @@ def test_a_part_is_read_after_the_array_was_overwritten():
         return fori(0, 5, step, x)
 
     both(program, numbers(8, 20))
+
+
+# --- Arrays made of parts ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("shift", [1, -1, 5, -7])
+def test_roll(n, shift):
+    both(lambda x: fori(0, 3, lambda i, x: x + 0.5 * jnp.roll(x, shift), x), numbers(n))
+
+
+@pytest.mark.parametrize("shape", [(9, 13), (16, 5), (3, 40)])
+def test_rolls_along_both_axes(shape):
+    def step(i, x):
+        moved = [jnp.roll(x, (a, b), (0, 1)) for a in (-1, 0, 1) for b in (-1, 0, 2) if a or b]
+        return 0.1 * sum(moved) + jnp.roll(jnp.roll(x * x, 1, 1), -2, 0)
+
+    both(lambda x: fori(0, 3, step, x), numbers(*shape))
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_pads_with_any_signs(n):
+    def step(i, x):
+        zero = jnp.zeros((), x.dtype)
+        wide = lax.pad(x, zero + 2, [(2, 3, 0)])
+        return x + lax.pad(wide, zero, [(-1, -4, 0)]) * lax.pad(x, zero, [(3, -3, 0)])
+
+    both(lambda x: fori(0, 3, step, x), numbers(n))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_many_parts_of_unequal_sizes(axis):
+    def step(i, x):
+        parts = [x[:3], x[3:4] * 2, x[4:11] + x[:7], x[11:]]
+        if axis == 1:
+            parts = [x[:, :3], x[:, 3:4] * 2, x[:, 4:11] + x[:, :7], x[:, 11:]]
+        return jnp.concatenate(parts[::-1], axis) + jnp.tanh(x)
+
+    both(lambda x: fori(0, 3, step, x), numbers(20, 20))
+
+
+def test_a_stack_of_moved_arrays():
+    def step(i, f):
+        mean = jnp.sum(f, 0) / 5
+        moves = [(0, 0), (1, 0), (0, 1), (-1, 0), (0, -1)]
+        out = f - 0.3 * (f - mean)
+        return jnp.stack([jnp.roll(out[k], move, (0, 1)) for k, move in enumerate(moves)])
+
+    both(lambda f: fori(0, 4, step, f), numbers(5, 12, 17))
+
+
+def test_parts_that_are_read_at_computed_indices():
+    def step(i, s):
+        x, y = s
+        z = jnp.concatenate([x[5:], x[:5]])
+        return x + 1, y.at[i].set(z[(3 * i) % 20] + jnp.sum(z * z) + jnp.max(z[::2]))
+
+    both(lambda x: fori(0, 9, step, (x, jnp.zeros(9, x.dtype))), numbers(20))
+
+
+def test_parts_that_are_numbers():
+    def step(i, s):
+        x, a = s
+        edge = jnp.stack([a, a + 1, a * 2])
+        return jnp.concatenate([edge, x[3:], a[None]])[:-1] * 0.9, a + x[-1]
+
+    both(lambda x: fori(0, 5, step, (x, x[0])), numbers(30))
+
+
+# --- Memories that change places --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5])
+@pytest.mark.parametrize("n", [63, 64, 65, 200])
+def test_a_stencil(steps, n):
+    def program(x):
+        y = fori(0, steps, lambda i, x: 0.5 * (jnp.roll(x, 1) + jnp.roll(x, -1)), x)
+        return y, y + x
+
+    both(program, numbers(n))
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_a_wave_that_keeps_two_states(steps):
+    def step(i, s):
+        u, old = s
+        return 2 * u - old + 0.1 * (jnp.roll(u, 1) - 2 * u + jnp.roll(u, -1)), u
+
+    both(lambda u, v: fori(0, steps, step, (u, v)), numbers(100), numbers(100))
+
+
+@pytest.mark.parametrize("inner", [1, 2, 3])
+def test_stencils_within_loops(inner):
+    def smooth(x):
+        return fori(0, inner, lambda i, x: 0.5 * (jnp.roll(x, 1) + x), x)
+
+    def step(i, s):
+        x, y = s
+        return smooth(x) + y, lax.cond(i % 2 == 0, smooth, lambda y: y * 2, y)
+
+    both(lambda x, y: fori(0, 3, step, (x, y)), numbers(80), numbers(80))
+
+
+@pytest.mark.parametrize("end", [1, 4, 7])
+def test_a_stencil_until_it_ends(end):
+    def program(x):
+        go = lambda s: (jnp.max(s[0]) > 0) & (s[1] < end)
+        step = lambda s: (0.5 * (jnp.roll(s[0], 1) + jnp.roll(s[0], -1)), s[1] + 1)
+        return lax.while_loop(go, step, (x, jnp.zeros((), jnp.int32)))
+
+    both(program, np.abs(numbers(90)), wait=(True,))
+
+
+def test_elimination_that_moves_rows():
+    def step(k, a):
+        pivot = a[k] / a[k, k]
+        return (a - a[:, k, None] * pivot[None]).at[k].set(pivot)
+
+    both(lambda a: fori(0, 12, step, a), numbers(12, 24) + 10 * np.eye(12, 24))
+
+
+# --- Others -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [3, 5, 8, 13])
+def test_rows_that_are_summed_together(n):
+    both(
+        lambda a, x: fori(0, 4, lambda i, x: jnp.tanh(a @ x) + jnp.max(a * x, 1), x),
+        numbers(n * 3, n * 3),
+        numbers(n * 3),
+    )
+
+
+@pytest.mark.parametrize("n", [9, 70])
+def test_quotients_of_complex_numbers(n):
+    z = numbers(n) + 1j * numbers(n)
+    both(lambda z: fori(0, 5, lambda i, z: z - (z**3 - 1) / (3 * z**2), z), z, rtol=1e-6)
+    roll = lambda z: (jnp.roll(z, 1) + 1) / (jnp.roll(z, -1) * 1j + 2.5)
+    both(lambda z: fori(0, 3, lambda i, z: roll(z), z), z, rtol=1e-8)
+
+
+def test_the_first_of_few_wins():
+    x = np.array([[1, 3, 3], [np.nan, 5, 1], [2, np.nan, np.nan], [-1, -1, -1]], float)
+
+    def program(x):
+        step = lambda i, s: s + i + jnp.argmax(x + 0 * i, 1) + 10 * jnp.argmin(x[i])
+        return fori(0, 4, step, jnp.zeros(4, jnp.int32))
+
+    both(program, x)
+    assert list(np.asarray(plait.jit(lambda x: jnp.argmax(x, 1))(x))) == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("n", [10, 41, 64])
+def test_every_other_element(n):
+    def step(i, x):
+        a, b = x[0 : n - 1 : 2], x[1::2]
+        x = x.at[0 : 2 * a.size : 2].set(jnp.minimum(a, b[: a.size]))
+        return x.at[1 : 2 * b.size : 2].add(x[-1::-2][: b.size])
+
+    both(lambda x: fori(0, 3, step, x), numbers(n))
+
+
+@pytest.mark.parametrize("n", [10, 41])
+def test_gradient_of_an_exchange_of_neighbours(n):
+    def passing(i, x):
+        for first in (0, 1):
+            a = x[first : n - 1 : 2]
+            b = x[first + 1 :: 2]
+            x = x.at[first : first + 2 * a.size : 2].set(jnp.minimum(a, b))
+            x = x.at[first + 1 : first + 1 + 2 * b.size : 2].set(jnp.maximum(a, b))
+        return x
+
+    loss = lambda x: jnp.sum(jnp.sin(fori(0, n // 2, passing, x)) * jnp.arange(n, dtype=x.dtype))
+    x = numbers(n)
+    rank = np.argsort(np.argsort(x))  # enough passes sort, and each element keeps its weight
+    full = lambda x: jnp.sum(jnp.sin(fori(0, n, passing, x)) * jnp.arange(n, dtype=x.dtype))
+    np.testing.assert_allclose(plait.grad(full)(x), np.cos(x) * rank, rtol=1e-12)
+    both(plait.grad(loss), x)

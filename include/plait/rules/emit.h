@@ -53,6 +53,13 @@ struct Formula {
   };
   std::vector<Read> reads = {};
   double work = 0;  // operations of an element
+  // Where along an axis it begins to be made of something else: loops are split there.
+  struct Cut {
+    int axis;
+    std::int64_t at;
+    bool operator==(const Cut&) const = default;
+  };
+  std::vector<Cut> cuts = {};
 };
 
 // An array.
@@ -95,6 +102,7 @@ class Writer {
                      std::function<void(std::int64_t)> raise, Source source) = 0;
 
   virtual Value number(const Index& index) = 0;  // as an int64
+  virtual Range range(const Index& index) const = 0;
   // Combines what `terms` gives for an index from 0 to count - 1: by an elementwise primitive whose
   // `identity` that is, or, by dot_general, as the sum of products of two. in_order: one after the
   // other, else in eight interleaved parts, as NOTE: [reduction order] says; at most 1024.
@@ -116,6 +124,14 @@ class Writer {
   // The same now, for formulas that combine, in_order or not. Where what they read is contiguous
   // along an axis of the array decides which loop is the inner one.
   virtual Tensor combined(const Aval& aval, const Formula& formula, bool in_order) = 0;
+  // An array in which others lie, each from an index on, apart from each other. elsewhere: the
+  // number that the rest holds, if there is any.
+  struct Part {
+    Tensor tensor;
+    Sizes64 start;
+  };
+  virtual Tensor composed(const Aval& aval, const std::vector<Part>& parts,
+                          std::optional<Value> elsewhere, Source source) = 0;
   // What the formula of an array reads that is made of this one.
   static std::vector<Formula::Read> reads_of(const Tensor& tensor);
   virtual Tensor in_memory(const Tensor& tensor) = 0;

@@ -175,51 +175,105 @@ class ProgramWriter {
       case Kind::store:
         return write_store(s);
       case Kind::combine:
-        return count_ > 0      ? combine_in_lanes(s)
-               : s.is_in_order ? combine_in_order(s)
-                               : combine_steps(s);
+        return count_ > 0 ? combine_in_lanes(s) : combine_one(s);
       case Kind::copy:
         return write_copy(s, 0, offset(s.place), offset(s.source_place));
       case Kind::check:
         return write_check(s);
       case Kind::repeat: {
         if (s.is_parallel) return write_parallel(s);
+        if (combines_apart(s)) return write_rows(s);
         const double work = work_of(s.blocks[0]);
-        const std::vector<Value> last = emitter_.loop_carrying(
-            constant(0), constant(s.steps), 1, numbers(s.carries, &Statement::Carry::first),
-            [&](Value step, const std::vector<Value>& carried) {
-              at(s.value) = step;
-              set(s.carries, &Statement::Carry::value, carried);
-              if (double(s.steps) * work > piece_of_loop) ask(step, work);
-              write(s.blocks[0]);
-              return numbers(s.carries, &Statement::Carry::next);
-            });
-        return set(s.carries, &Statement::Carry::last, last);
+        const std::vector<Value> start = start_of(s);
+        const std::vector<Value> last =
+            emitter_.loop_carrying(constant(0), constant(s.steps), 1, start,
+                                   [&](Value step, const std::vector<Value>& carried) {
+                                     at(s.value) = step;
+                                     enter(s, carried);
+                                     if (double(s.steps) * work > piece_of_loop) ask(step, work);
+                                     write(s.blocks[0]);
+                                     return next_of(s);
+                                   });
+        return leave(s, last, start);
       }
       case Kind::loop: {
         if (count_ > 0) return loop_in_lanes(s);
         const double work = work_of(s.blocks[0]) + work_of(s.blocks[1]);
-        std::vector<Value> start = numbers(s.carries, &Statement::Carry::first);
+        std::vector<Value> start = start_of(s);
         start.push_back(constant(0));  // steps
         const std::vector<Value> last = emitter_.while_carrying(
             start,
             [&](const std::vector<Value>& carried) {
-              set(s.carries, &Statement::Carry::value, std::span(carried).first(s.carries.size()));
+              enter(s, carried);
               write(s.blocks[0]);
               return at(s.operands[0]);
             },
             [&](const std::vector<Value>& carried) {
               ask(carried.back(), work);
               write(s.blocks[1]);
-              std::vector<Value> next = numbers(s.carries, &Statement::Carry::next);
+              std::vector<Value> next = next_of(s);
               next.push_back(emitter_.add(carried.back(), constant(1)));
               return next;
             });
-        return set(s.carries, &Statement::Carry::last, std::span(last).first(s.carries.size()));
+        return leave(s, last, start);
       }
       case Kind::branch:
         return set(s.carries, &Statement::Carry::value, write_alternative(s, 0));
     }
+  }
+
+  // What a loop carries: numbers, and the places of memories that change places.
+  std::vector<Value> carried_of(const Statement& s, Number Statement::Carry::* which) {
+    std::vector<Value> values = numbers(s.carries, which);
+    for (const auto& pair : s.exchanged)
+      for (const int memory : pair) values.push_back(memories_[std::size_t(memory)]);
+    return values;
+  }
+  std::vector<Value> start_of(const Statement& s) {
+    return carried_of(s, &Statement::Carry::first);
+  }
+  std::vector<Value> next_of(const Statement& s) {
+    std::vector<Value> values = carried_of(s, &Statement::Carry::next);
+    for (std::size_t i = s.carries.size(); i < values.size(); i += 2)
+      std::swap(values[i], values[i + 1]);
+    return values;
+  }
+  void place_memories(const Statement& s, std::span<const Value> values) {
+    std::size_t next = s.carries.size();
+    for (const auto& pair : s.exchanged)
+      for (const int memory : pair) memories_[std::size_t(memory)] = values[next++];
+  }
+  void enter(const Statement& s, std::span<const Value> values) {
+    set(s.carries, &Statement::Carry::value, values.first(s.carries.size()));
+    place_memories(s, values);
+  }
+  // start: where the memories belong.
+  void leave(const Statement& s, std::span<const Value> last, std::span<const Value> start) {
+    set(s.carries, &Statement::Carry::last, last.first(s.carries.size()));
+    place_memories(s, start);
+    if (s.exchanged.empty() || (s.kind == Kind::repeat && s.steps % 2 == 0)) return;
+    const std::size_t first = s.carries.size();
+    emitter_.branch_if(emitter_.is_unequal(last[first], start[first]), [&] {
+      for (const auto& [a, b] : s.exchanged) swap_contents(a, b);
+    });
+  }
+  void swap_contents(int a, int b) {
+    const std::int64_t size = program_.memories[std::size_t(a)].size;
+    const auto swap = [&](Value index, int count) {
+      const Lanes with(emitter_, count);
+      const Type type = count == 1 ? element(a) : emitter_.vector(element(a));
+      const Value of_a = emitter_.load(type, address(a, index), alignment(a)),
+                  of_b = emitter_.load(type, address(b, index), alignment(b));
+      emitter_.store(of_b, address(a, index), alignment(a));
+      emitter_.store(of_a, address(b, index), alignment(b));
+    };
+    constexpr int together = 8;
+    const std::int64_t whole = size / together * together;
+    if (whole > 0)
+      emitter_.loop(constant(0), constant(whole), together,
+                    [&](Value index) { swap(index, together); });
+    if (whole < size)
+      emitter_.loop(constant(whole), constant(size), 1, [&](Value index) { swap(index, 1); });
   }
 
   // --- Lanes -------------------------------------------------------------------------------------
@@ -445,46 +499,132 @@ class ProgramWriter {
     return apply(by, {}, both, s.value);
   }
 
-  // The steps are lanes.
-  void combine_steps(const Statement& s) {
+  // Numbers of one of several steps that are written together.
+  using Own = std::vector<std::pair<Number, Value>>;
+  void enter(const Own& own) {
+    for (const auto& [number, value] : own) define(number, value, false);
+  }
+
+  // The steps are lanes. For each of some rows, whose chains of sums do not wait for each other.
+  std::vector<Value> combine_rows(const Statement& s, std::span<const Own> rows) {
+    return s.is_in_order ? combine_in_order(s, rows) : combine_steps(s, rows);
+  }
+  void combine_one(const Statement& s) {
+    const Own none;
+    define(s.value, combine_rows(s, std::span(&none, 1))[0], false);
+  }
+
+  std::vector<Value> combine_steps(const Statement& s, std::span<const Own> rows) {
     const Lanes with(emitter_, parts);
     const codegen::Block& block = s.blocks[0];
     const std::int64_t whole = s.steps / parts * parts;
-    Value sums = emitter_.splat(at(s.operands[0]));
-    if (whole > 0)
-      sums = emitter_.loop_carrying(constant(0), constant(whole), parts, {sums},
-                                    [&](Value first, const std::vector<Value>& carried) {
-                                      Value next = nullptr;
-                                      with_steps(s.counter, first, parts, parts, [&] {
-                                        write(block);
-                                        next = take_in(s, carried[0]);
-                                      });
-                                      return std::vector{next};
-                                    })[0];
-    if (whole < s.steps)
-      with_steps(s.counter, constant(whole), parts, int(s.steps - whole), [&] {
-        write(block);
-        sums = api().BuildSelect(emitter_.builder(), first_lanes(int(s.steps - whole)),
-                                 take_in(s, sums), sums, "");
-      });
-    for (int width = parts / 2; width > 0; width /= 2) {
-      const Lanes fewer(emitter_, width);
-      const bool is_last = width == 1;
-      sums = join(s, is_last ? emitter_.extract(sums, 0) : emitter_.slice(sums, 0, width),
-                  is_last ? emitter_.extract(sums, 1) : emitter_.slice(sums, width, width));
+    const int rest = int(s.steps - whole);
+    std::vector<Value> sums;
+    for (const Own& row : rows) {
+      enter(row);
+      sums.push_back(emitter_.splat(at(s.operands[0])));
     }
-    define(s.value, sums, false);
+    const auto take_in_all = [&](Value first, int count, std::vector<Value>& into) {
+      for (std::size_t row = 0; row < rows.size(); ++row) {
+        enter(rows[row]);
+        with_steps(s.counter, first, parts, count, [&] {
+          write(block);
+          const Value taken = take_in(s, into[row]);
+          into[row] = count == parts ? taken
+                                     : api().BuildSelect(emitter_.builder(), first_lanes(count),
+                                                         taken, into[row], "");
+        });
+      }
+    };
+    if (whole > 0)
+      sums = emitter_.loop_carrying(constant(0), constant(whole), parts, sums,
+                                    [&](Value first, std::vector<Value> carried) {
+                                      take_in_all(first, parts, carried);
+                                      return carried;
+                                    });
+    if (rest > 0) take_in_all(constant(whole), rest, sums);
+    for (Value& sum : sums)
+      for (int width = parts / 2; width > 0; width /= 2) {
+        const Lanes fewer(emitter_, width);
+        const bool is_last = width == 1;
+        sum = join(s, is_last ? emitter_.extract(sum, 0) : emitter_.slice(sum, 0, width),
+                   is_last ? emitter_.extract(sum, 1) : emitter_.slice(sum, width, width));
+      }
+    return sums;
   }
 
-  void combine_in_order(const Statement& s) {
-    const std::vector<Value> sum =
-        emitter_.loop_carrying(constant(0), constant(s.steps), 1, {at(s.operands[0])},
-                               [&](Value step, const std::vector<Value>& carried) {
-                                 define(s.counter, step, false);
-                                 write(s.blocks[0]);
-                                 return std::vector{take_in(s, carried[0])};
-                               });
-    define(s.value, sum[0], false);
+  std::vector<Value> combine_in_order(const Statement& s, std::span<const Own> rows) {
+    std::vector<Value> start;
+    for (const Own& row : rows) {
+      enter(row);
+      start.push_back(at(s.operands[0]));
+    }
+    return emitter_.loop_carrying(constant(0), constant(s.steps), 1, start,
+                                  [&](Value step, std::vector<Value> carried) {
+                                    for (std::size_t row = 0; row < rows.size(); ++row) {
+                                      enter(rows[row]);
+                                      define(s.counter, step, false);
+                                      write(s.blocks[0]);
+                                      carried[row] = take_in(s, carried[row]);
+                                    }
+                                    return carried;
+                                  });
+  }
+
+  // Whether each step of a loop is a combination, and what is computed before and behind it.
+  bool combines_apart(const Statement& s) const {
+    if (!s.is_apart || count_ > 0 || s.steps < 2 || !s.carries.empty()) return false;
+    const auto is_plain = [](const Statement& each) {
+      return each.kind == Kind::compute || each.kind == Kind::load || each.kind == Kind::store;
+    };
+    int combinations = 0;
+    return std::all_of(s.blocks[0].begin(), s.blocks[0].end(),
+                       [&](const Statement& each) {
+                         if (each.kind != Kind::combine) return is_plain(each);
+                         return ++combinations == 1 &&
+                                std::all_of(each.blocks[0].begin(), each.blocks[0].end(), is_plain);
+                       }) &&
+           combinations == 1;
+  }
+
+  // Several such steps together: one waits for the sums of the step before it, and the others use
+  // the time.
+  void write_rows(const Statement& s) {
+    constexpr int together = 4;
+    const codegen::Block& block = s.blocks[0];
+    const auto combination = std::find_if(block.begin(), block.end(), [](const Statement& each) {
+      return each.kind == Kind::combine;
+    });
+    const auto write_from = [&](Value first, int count) {
+      std::vector<Own> rows(static_cast<std::size_t>(count));
+      for (int row = 0; row < count; ++row) {
+        Own& own = rows[std::size_t(row)];
+        own.emplace_back(s.value, row == 0 ? first : emitter_.add(first, constant(row)));
+        enter(own);
+        for (auto each = block.begin(); each != combination; ++each) {
+          write(*each);
+          if (each->value >= 0) own.emplace_back(each->value, at(each->value));
+        }
+      }
+      const std::vector<Value> sums = combine_rows(*combination, rows);
+      for (std::size_t row = 0; row < rows.size(); ++row) {
+        rows[row].emplace_back(combination->value, sums[row]);
+        enter(rows[row]);
+        for (auto each = combination + 1; each != block.end(); ++each) write(*each);
+      }
+    };
+    const double work = work_of(block);
+    const auto loop = [&](std::int64_t from, std::int64_t to, int count) {
+      if (from == to) return;
+      emitter_.loop(constant(from), constant(to), count, [&](Value first) {
+        if (double(s.steps) * work > piece_of_loop)
+          ask(emitter_.add(first, constant(count - 1)), work);
+        write_from(first, count);
+      });
+    };
+    const std::int64_t whole = s.steps / together * together;
+    loop(0, whole, together);
+    loop(whole, s.steps, 1);
   }
 
   // One combination for each lane.
@@ -603,7 +743,7 @@ class ProgramKernel final : public Kernel {
         frame_bytes_ += (memory.size * size_of(memory.dtype) + 63) / 64 * 64;
     }
     collect_checks(program_.body, checks_);
-    code_ = make_code("loop program, 2\n" + codegen::print(program_),
+    code_ = make_code("loop program, 4\n" + codegen::print(program_),
                       [&] { return ProgramWriter(program_, checks_).compile(); });
   }
 

@@ -337,6 +337,8 @@ Array update_item(Operand array, const Subscripts& subscripts, Operand values, U
   const Array numbered = lax::reshape(lax::iota(DType::int64, Shape{count}, 0), operand.shape());
   const double outside = count.is_constant() ? double(count.constant()) : 4611686018427387904.0;
   const GatherScatterMode mode = scatter_options.mode;
+  // Slices name no element twice, and none outside.
+  const bool is_apart = scatter_options.unique_indices || !plan.has_arrays;
   const bool fills = mode == GatherScatterMode::fill || mode == GatherScatterMode::promise;
   const Array places =
       getitem(numbered, subscripts,
@@ -347,7 +349,8 @@ Array update_item(Operand array, const Subscripts& subscripts, Operand values, U
   const Array updated =
       lax::scatter(lax::reshape(operand, Shape{count}), lax::reshape(places, Shape{updates, 1}),
                    lax::reshape(fitted, Shape{updates}), IndexDimensions{{0}, {0}, 0}, scatter_kind,
-                   scatter_options);
+                   {plan.has_arrays ? mode : GatherScatterMode::promise, is_apart,
+                    scatter_options.indices_are_sorted});
   return lax::reshape(updated, operand.shape());
 }
 

@@ -391,13 +391,7 @@ loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
             return loops::Values{term(0, at), term(1, at)};
           },
           equation.source));
-    const auto pairwise = [&](auto& self, std::size_t begin, std::size_t count) -> loops::Value {
-      if (count == 1) return blocks[begin];
-      const loops::Value a = self(self, begin, count / 2);
-      return w.compute(add_p, {}, {a, self(self, begin + count / 2, count - count / 2)},
-                       equation.source);
-    };
-    return pairwise(pairwise, 0, blocks.size());
+    return emit_pairwise(w, add_p, blocks, equation.source);
   };
   return {w.combined({shape, dtype}, formula, !by_parts)};
 }

@@ -111,7 +111,7 @@ static const auto div_def =
           else if constexpr (std::is_integral_v<T>)
             return y == 0 ? T(0) : T(x / y);
           else
-            return x / y;
+            return quotient(x, y);
         }))
         .rule<Spelling>(spelling::function())
         .rule<Jvp>([](auto primals, auto tangents, auto outputs, const Params&) -> Tangents {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <type_traits>
 
 namespace plait {
@@ -22,6 +23,23 @@ constexpr T product(T x, T y) {
     return T(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real());
   else
     return T(wrapping(x) * wrapping(y));
+}
+
+// Of complex numbers by the larger part of the divisor, as NumPy does (Smith 1962).
+template <class T>
+T quotient(T x, T y) {
+  if constexpr (requires { x.imag(); }) {
+    const auto size_of_real = std::abs(y.real()), size_of_imag = std::abs(y.imag());
+    const bool is_real = size_of_real >= size_of_imag;
+    const auto large = is_real ? y.real() : y.imag(), small = is_real ? y.imag() : y.real(),
+               p = is_real ? x.real() : x.imag(), q = is_real ? x.imag() : x.real();
+    if (large == 0) return T(x.real() / size_of_real, x.imag() / size_of_real);
+    const auto ratio = small / large, scale = 1 / (large + small * ratio);
+    const auto across = q - p * ratio;
+    return T((p + q * ratio) * scale, (is_real ? across : -across) * scale);
+  } else {
+    return x / y;
+  }
 }
 
 // What a loop over T may be compiled for instead, where the sign makes no difference: it is

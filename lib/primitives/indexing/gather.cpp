@@ -269,24 +269,8 @@ loops::Tensors emit_gather(loops::Writer& w, const Equation& equation,
   loops::Tensor indices = inputs[1];
   constexpr double most_work = 16;  // that is done for the test and for the element
   if (!indices.formula || indices.formula->work > most_work) indices = w.in_memory(indices);
-  const auto last = [=, sizes = array.aval.shape](int axis) {
-    return sizes[axis].constant() - window[axis - dimensions.batch_dims].constant();
-  };
-  const auto start_of = [&w, indices](std::span<const loops::Index> row, std::size_t i) {
-    loops::Indices at(row.begin(), row.end());
-    at.push_back({std::int64_t(i)});
-    return w.index(w.element(indices, at));
-  };
   if (mode == Mode::check)  // before any window is read, as an eager call does
-    for (std::size_t i = 0; i < dimensions.axes.size(); ++i) {
-      const int axis = dimensions.axes[i];
-      const std::int64_t size = array.aval.shape[axis].constant(), most = last(axis);
-      w.check_each(
-          {rows.begin(), rows.end() - 1},
-          [&](std::span<const loops::Index> row) { return start_of(row, i); }, 0, most,
-          [=](std::int64_t outside) { throw_outside("gather", axis, outside, most, size); },
-          equation.source);
-    }
+    check_windows(w, equation, array, indices, window);
   loops::Formula formula;
   formula.work = 4;
   formula.reads = w.reads_of(indices);
@@ -299,8 +283,9 @@ loops::Tensors emit_gather(loops::Writer& w, const Equation& equation,
     for (std::size_t i = 0; i < kept.size(); ++i) inside[std::size_t(kept[i])] = at[num_rows + i];
     for (std::size_t i = 0; i < dimensions.axes.size(); ++i) {
       const int axis = dimensions.axes[i];
-      loops::Value start = start_of(at.first(num_rows), i);
-      if (mode != Mode::check) start = w.clamped(start, 0, last(axis));
+      loops::Value start = start_of_window(w, indices, at.first(num_rows), i);
+      if (mode != Mode::check)
+        start = w.clamped(start, 0, last_start(array, dimensions, window, i));
       inside[std::size_t(axis)].terms.push_back({start, 1});
     }
     return w.element(array, inside);

@@ -211,6 +211,36 @@ loops::Tensor only_window(loops::Writer& w, const Equation& equation, const loop
   return window;
 }
 
+loops::Value start_of_window(loops::Writer& w, const loops::Tensor& indices,
+                             std::span<const loops::Index> row, std::size_t i) {
+  loops::Indices at(row.begin(), row.end());
+  at.push_back({std::int64_t(i)});
+  return w.index(w.element(indices, at));
+}
+
+std::int64_t last_start(const loops::Tensor& array, const lax::IndexDimensions& dimensions,
+                        const Shape& sizes, std::size_t i) {
+  const int axis = dimensions.axes[i];
+  return array.aval.shape[axis].constant() - sizes[axis - dimensions.batch_dims].constant();
+}
+
+void check_windows(loops::Writer& w, const Equation& equation, const loops::Tensor& array,
+                   const loops::Tensor& indices, const Shape& sizes) {
+  const lax::IndexDimensions dimensions = dimensions_of(equation.params);
+  const Shape& rows = indices.aval.shape;
+  for (std::size_t i = 0; i < dimensions.axes.size(); ++i) {
+    const int axis = dimensions.axes[i];
+    const std::int64_t last = last_start(array, dimensions, sizes, i);
+    w.check_each(
+        {rows.begin(), rows.end() - 1},
+        [&](std::span<const loops::Index> row) { return start_of_window(w, indices, row, i); }, 0,
+        last,
+        [=, name = equation.primitive->name(), size = array.aval.shape[axis].constant()](
+            std::int64_t outside) { throw_outside(name, axis, outside, last, size); },
+        equation.source);
+  }
+}
+
 Runs runs_of(const Sizes64& window, const Sizes64& array_strides, const Sizes64& values_strides) {
   struct Loop {
     std::int64_t size, array, values;

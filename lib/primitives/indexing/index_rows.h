@@ -123,6 +123,15 @@ List window_sizes(int operand_rank, const List& updates, const lax::IndexDimensi
 // for each of its axes. It has the axes of the result of gather, and of the updates of scatter.
 loops::Tensor only_window(loops::Writer& w, const Equation& equation, const loops::Tensor& array,
                           const loops::Tensor& indices, const Shape& sizes, const Shape& shape);
+// Where the window of a row of indices starts, along the axis that column i of them is for.
+loops::Value start_of_window(loops::Writer& w, const loops::Tensor& indices,
+                             std::span<const loops::Index> row, std::size_t i);
+// The largest start along that axis; sizes as above, but without batch axes.
+std::int64_t last_start(const loops::Tensor& array, const lax::IndexDimensions& dimensions,
+                        const Shape& sizes, std::size_t i);
+// The error of an eager call where a window lies outside.
+void check_windows(loops::Writer& w, const Equation& equation, const loops::Tensor& array,
+                   const loops::Tensor& indices, const Shape& sizes);
 lax::ScatterKind scatter_kind_of(const Params& params);
 // True when no two windows of a batch overlap: promised, and clipping moved none together.
 bool is_disjoint(const Params& params, const Shape& indices);

@@ -356,25 +356,8 @@ void update_windows(loops::Writer& w, const Equation& equation, const loops::Ten
   const lax::IndexDimensions dimensions = dimensions_of(equation.params);
   const lax::GatherScatterMode mode = mode_of(equation.params);
   const Shape rows(indices.aval.shape.begin(), indices.aval.shape.end() - 1);
-  const auto last = [&](std::size_t i) {
-    return whole.aval.shape[dimensions.axes[i]].constant() -
-           sizes[dimensions.axes[i] - dimensions.batch_dims].constant();
-  };
-  const auto start_of = [&](std::span<const loops::Index> row, std::size_t i) {
-    loops::Indices at(row.begin(), row.end());
-    at.push_back({std::int64_t(i)});
-    return w.index(w.element(indices, at));
-  };
-  if (mode == lax::GatherScatterMode::check)
-    for (std::size_t i = 0; i < dimensions.axes.size(); ++i)
-      w.check_each(
-          rows, [&](std::span<const loops::Index> row) { return start_of(row, i); }, 0, last(i),
-          [name = equation.primitive->name(), axis = dimensions.axes[i], most = last(i),
-           size = whole.aval.shape[dimensions.axes[i]].constant()](std::int64_t outside) {
-            throw_outside(name, axis, outside, most, size);
-          },
-          equation.source);
-  w.for_each(rows, [&](std::span<const loops::Index> row) {
+  if (mode == lax::GatherScatterMode::check) check_windows(w, equation, whole, indices, sizes);
+  const auto update_at = [&](std::span<const loops::Index> row) {
     loops::Tensor window = whole, update = updates;
     for (std::size_t i = 0; i < row.size(); ++i) {
       loops::add_index(update.place, row[i], update.strides[0]);
@@ -384,18 +367,19 @@ void update_windows(loops::Writer& w, const Equation& equation, const loops::Ten
     }
     std::optional<loops::Value> lies_inside;
     for (std::size_t i = 0; i < dimensions.axes.size(); ++i) {
-      loops::Value start = start_of(row, i);
+      loops::Value start = start_of_window(w, indices, row, i);
+      const std::int64_t last = last_start(whole, dimensions, sizes, i);
       if (mode == lax::GatherScatterMode::fill) {
         const auto compared = [&](const char* direction, std::int64_t bound) {
           return w.compute(cmp_p, {{"direction", std::string(direction)}},
                            {start, w.integer(bound)}, equation.source);
         };
         const loops::Value fits =
-            w.compute(and_p, {}, {compared("ge", 0), compared("le", last(i))}, equation.source);
+            w.compute(and_p, {}, {compared("ge", 0), compared("le", last)}, equation.source);
         lies_inside =
             lies_inside ? w.compute(and_p, {}, {*lies_inside, fits}, equation.source) : fits;
       } else if (mode != lax::GatherScatterMode::check) {
-        start = w.clamped(start, 0, last(i));
+        start = w.clamped(start, 0, last);
       }
       loops::add_index(window.place, {0, {{start, 1}}},
                        whole.strides[std::size_t(dimensions.axes[i])]);
@@ -412,7 +396,12 @@ void update_windows(loops::Writer& w, const Equation& equation, const loops::Ten
                if (is_inside) update_window(w, equation, window, update);
                return loops::Tensors{};
              });
-  });
+  };
+  if (rows.rank() == 1 && is_disjoint(equation.params, indices.aval.shape))
+    w.for_each_apart(rows[0].constant(),
+                     [&](const loops::Index& row) { update_at(std::span(&row, 1)); });
+  else
+    w.for_each(rows, update_at);
 }
 
 loops::Tensors emit_scatter(loops::Writer& w, const Equation& equation,
@@ -435,7 +424,10 @@ loops::Tensors emit_scatter(loops::Writer& w, const Equation& equation,
                   updates);
     return {whole};
   }
-  const loops::Tensor rows = w.in_memory(indices), values = w.in_memory(updates);
+  constexpr double most_work = 16;  // that is done for the test and for the window
+  const bool is_cheap = indices.formula && indices.formula->work <= most_work;
+  const loops::Tensor rows = is_cheap ? indices : w.in_memory(indices),
+                      values = w.in_memory(updates);
   const loops::Tensor whole = w.to_overwrite(0);
   update_windows(w, equation, whole, rows, values,
                  window_sizes(whole.aval.rank(), updates.aval.shape, dimensions));

@@ -180,17 +180,19 @@ loops::Tensors emit_pad(loops::Writer& w, const Equation& equation,
   const Sizes64 low = equation.params.get<Shape>("low").to_sizes(),
                 high = equation.params.get<Shape>("high").to_sizes(),
                 interior = equation.params.get<Shape>("interior").to_sizes();
+  const bool is_dilated =
+      std::any_of(interior.begin(), interior.end(), [](std::int64_t size) { return size != 0; });
   Aval aval = inputs[0].aval;
   for (std::size_t axis = 0; axis < low.size(); ++axis) {
-    if (low[axis] < 0 || high[axis] < 0) w.refuse("`pad` that takes elements away");
+    if (is_dilated && (low[axis] < 0 || high[axis] < 0))
+      w.refuse("`pad` that takes elements away between others");
     const std::int64_t size = aval.shape[int(axis)].constant();
     aval.shape[int(axis)] = low[axis] + size + interior[axis] * (size - 1) + high[axis];
   }
+  const loops::Value value = w.elements_of(inputs[1])[0];
+  if (!is_dilated) return {w.composed(aval, {{inputs[0], low}}, value, equation.source)};
   const loops::Tensor whole = w.make(aval);
-  w.copy(w.computed(aval, {[value = w.elements_of(inputs[1])[0]](std::span<const loops::Index>) {
-                      return value;
-                    }}),
-         whole);
+  w.copy(w.computed(aval, {[value](std::span<const loops::Index>) { return value; }}), whole);
   loops::Tensor part = whole;
   part.aval = inputs[0].aval;
   for (std::size_t axis = 0; axis < low.size(); ++axis) {

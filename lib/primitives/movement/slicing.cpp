@@ -296,29 +296,13 @@ static const auto concatenate_def =
           for (const loops::Tensor& input : inputs) avals.push_back(input.aval);
           const Aval aval = concatenate_aval(avals, equation.params)[0];
           const int axis = axis_of(equation.params);
-          if (aval.shape.num_elements().constant() <= loops::few) {
-            std::int64_t outer = 1;
-            for (int i = 0; i < axis; ++i) outer *= aval.shape[i].constant();
-            loops::Tensor list{aval};
-            for (std::int64_t row = 0; row < outer; ++row)
-              for (const loops::Tensor& input : inputs) {
-                const loops::Values part = w.elements_of(input);
-                const auto size = std::ptrdiff_t(part.size()) / outer;
-                list.elements.insert(list.elements.end(), part.begin() + row * size,
-                                     part.begin() + (row + 1) * size);
-              }
-            return {list};
-          }
-          const loops::Tensor whole = w.make(aval);
-          Dim start = 0;
+          std::vector<loops::Writer::Part> parts;
+          Sizes64 start(std::size_t(aval.rank()), 0);
           for (const loops::Tensor& input : inputs) {
-            loops::Tensor part = whole;
-            part.aval = input.aval;
-            part.place.offset += start.constant() * whole.strides[std::size_t(axis)];
-            start = start + input.aval.shape[axis];
-            w.copy(input, part);
+            parts.push_back({input, start});
+            start[std::size_t(axis)] += input.aval.shape[axis].constant();
           }
-          return {whole};
+          return {w.composed(aval, parts, {}, equation.source)};
         })
         .rule<Eval>(
             [](std::span<const View> inputs, std::span<const View> outputs, const Params& params) {

@@ -213,12 +213,52 @@ Array argreduce(const char* kind, const Array& operand, int axis, DType index_dt
               {{"kind", std::string(kind)}, {"axis", Dim(normal)}, {"dtype", index_dtype}});
 }
 
+// Along a short axis: one after the other, by element of the result.
+loops::Tensors emit_few(loops::Writer& w, const Equation& equation, const loops::Tensor& x,
+                        int axis) {
+  const DType to = equation.params.get<DType>("dtype");
+  loops::Formula formula;
+  const std::int64_t size = x.aval.shape[axis].constant();
+  formula.work = 4 * double(size) * (1 + (x.formula ? x.formula->work : 0));
+  formula.reads = w.reads_of(x);
+  for (loops::Formula::Read& read : formula.reads) read.is_anywhere = true;
+  formula.element = [&w, x, axis, size, to, source = equation.source,
+                     direction = std::string(equation.params.text("kind") == "max" ? "gt" : "lt"),
+                     is_float = is_floating(x.aval.dtype)](std::span<const loops::Index> at) {
+    const auto compared = [&](const std::string& how, loops::Value a, loops::Value b) {
+      return w.compute(cmp_p, {{"direction", how}}, {a, b}, source);
+    };
+    loops::Indices indices(at.begin(), at.end());
+    indices.insert(indices.begin() + axis, loops::Index{0});
+    loops::Value best = w.element(x, indices), found = w.integer(0);
+    for (std::int64_t i = 1; i < size; ++i) {
+      indices[std::size_t(axis)] = {i};
+      const loops::Value value = w.element(x, indices);
+      loops::Value wins = compared(direction, value, best);
+      if (is_float)  // the first NaN
+        wins = w.compute(
+            or_p, {},
+            {wins, w.compute(and_p, {}, {compared("ne", value, value), compared("eq", best, best)},
+                             source)},
+            source);
+      best = w.compute(select_p, {}, {wins, value, best}, source);
+      found = w.compute(select_p, {}, {wins, w.integer(i), found}, source);
+    }
+    return w.compute(cast_p, {{"dtype", to}, {"weak", false}}, {found}, source);
+  };
+  Aval aval{x.aval.shape, to};
+  aval.shape.erase(axis);
+  return {w.computed(aval, std::move(formula))};
+}
+
 // The least index of those where the extreme is, or where NaNs are.
 loops::Tensors emit_argreduce(loops::Writer& w, const Equation& equation,
                               std::span<const loops::Tensor> inputs) {
   const DType dtype = inputs[0].aval.dtype;
   const int axis = int(equation.params.integer("axis"));
   const Source source = equation.source;
+  if (inputs[0].aval.shape[axis].constant() <= loops::few)
+    return emit_few(w, equation, inputs[0], axis);
   const loops::Tensor x = w.in_memory(inputs[0]);
   const loops::Tensor extreme =
       emit_reduction(w, equation.params.text("kind"), x, std::span(&axis, 1), source);

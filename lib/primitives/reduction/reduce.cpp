@@ -354,14 +354,17 @@ loops::Value combine_few(loops::Writer& w, const Primitive& by, loops::Value ide
   return sums[0];
 }
 
-loops::Value pairwise(loops::Writer& w, const Primitive& by, const loops::Values& numbers,
-                      std::size_t first, std::size_t count, Source source) {
-  if (count == 1) return numbers[first];
-  const std::size_t half = count / 2;
-  const loops::Value a = pairwise(w, by, numbers, first, half, source);
-  return w.compute(by, {}, {a, pairwise(w, by, numbers, first + half, count - half, source)},
-                   source);
+}  // namespace
+
+loops::Value emit_pairwise(loops::Writer& w, const Primitive& by,
+                           std::span<const loops::Value> blocks, Source source) {
+  if (blocks.size() == 1) return blocks[0];
+  const std::size_t half = blocks.size() / 2;
+  const loops::Value a = emit_pairwise(w, by, blocks.first(half), source);
+  return w.compute(by, {}, {a, emit_pairwise(w, by, blocks.subspan(half), source)}, source);
 }
+
+namespace {
 
 // One stage over some neighbouring axes, which stay with the size 1.
 loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source source,
@@ -427,7 +430,7 @@ loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source sourc
       }
       if (rest > 0) blocks.push_back(combine_block(indices, {stage.n - rest}, rest));
     }
-    return pairwise(w, by, blocks, 0, blocks.size(), source);
+    return emit_pairwise(w, by, blocks, source);
   };
   return w.combined(result, formula, in_order);
 }

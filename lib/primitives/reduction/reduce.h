@@ -35,6 +35,9 @@ ReductionStages reduction_stages(const Sizes64& shape, std::span<const int> axes
 void finish_reduction(const std::string& kind, DType dtype, std::span<const ReductionStage> stages,
                       const void* numbers, void* out);
 
+// The partial results of blocks, combined by halves, in a loop program.
+loops::Value emit_pairwise(loops::Writer& w, const Primitive& by,
+                           std::span<const loops::Value> blocks, Source source);
 // The reduction of an array in a loop program.
 loops::Tensor emit_reduction(loops::Writer& w, const std::string& kind,
                              const loops::Tensor& operand, std::span<const int> axes,
