@@ -56,7 +56,7 @@ void multiply_and_add(void* into, const void* a, const void* b, std::int64_t cou
 
 }  // namespace
 
-Interpreter::Interpreter(const LoopProgram& program) : program_(program) {
+Interpreter::Interpreter(const LoopProgram& program) : program_(program), calls_(program_) {
   has_lanes_.assign(program_.dtypes.size(), false);
   find_lanes(program_.body, -1);
   std::int64_t bytes = 0;
@@ -83,7 +83,8 @@ Interpreter::Interpreter(const LoopProgram& program) : program_(program) {
     memory_at_.push_back(bytes);
     if (memory.space == Memory::Space::frame) bytes += memory.size * size_of(memory.dtype);
   }
-  frame_bytes_ = bytes;
+  scratch_at_ = (bytes + line - 1) / line * line;
+  frame_bytes_ = scratch_at_ + calls_.scratch_bytes();
 }
 
 // Which values change within loops whose steps are lanes, of which the innermost counts here.
@@ -170,6 +171,8 @@ Interpreter::Code Interpreter::decode(const Statement& s) {
   if (s.kind == Kind::combine && counter_ < 0) counter_ = s.counter;
   if (s.place.memory >= 0) code.place = access(s.place);
   if (s.source_place.memory >= 0) code.source_place = access(s.source_place);
+  if (s.kind == Kind::call) code.call = calls_.number_of(s);
+  for (const Place& place : s.places) code.places.push_back(access(place));
   for (const Block& block : s.blocks) code.blocks.push_back(decode(block));
   counter_ = outer;
   if (s.kind == Kind::branch) {
@@ -468,6 +471,12 @@ void Interpreter::step(const Code& code, const Run& run) const {
     }
     case Kind::combine:
       return combine(code, run);
+    case Kind::call: {
+      std::vector<void*> addresses;
+      for (const Access& place : code.places)
+        addresses.push_back(run.memories[place.memory] + element(place, run) * place.bytes);
+      return run.calls->run(code.call, addresses.data());
+    }
     case Kind::repeat:
       if (code.has_lanes) return run_parallel(code, run);
       apply(code.first, false, run.frame);
@@ -504,8 +513,8 @@ void Interpreter::step(const Code& code, const Run& run) const {
   }
 }
 
-void Interpreter::run(std::span<const View> operands, std::span<const View> results,
-                      void* frame) const {
+void Interpreter::run(std::span<const View> operands, std::span<const View> results, void* frame,
+                      const Stream& stream) const {
   char* const base = static_cast<char*>(frame);
   if (!literals_.empty()) std::memcpy(base, literals_.data(), literals_.size());
   std::vector<char*> memories;
@@ -516,7 +525,8 @@ void Interpreter::run(std::span<const View> operands, std::span<const View> resu
                        : memory.space == Memory::Space::result ? results[index].as<char>()
                                                                : base + memory_at_[i]);
   }
-  execute(codes_, {base, memories.data()});
+  RunningCalls calls(calls_, base + scratch_at_, stream);
+  execute(codes_, {base, memories.data(), &calls});
 }
 
 }  // namespace plait::codegen

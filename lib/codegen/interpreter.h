@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "codegen/program.h"
+#include "codegen/calls.h"
 
 #include <array>
 
@@ -20,7 +20,8 @@ class Interpreter {
   // operands and results lie dense in memory, apart from each other; frame has frame_bytes() bytes.
   // InternalError for an access outside of its memory. Propagates the errors of checks, and stops
   // where an interrupt does.
-  void run(std::span<const View> operands, std::span<const View> results, void* frame) const;
+  void run(std::span<const View> operands, std::span<const View> results, void* frame,
+           const Stream& stream = {}) const;
 
  private:
   struct Access {
@@ -54,10 +55,13 @@ class Interpreter {
     bool moves_in_turn = true;  // no move overwrites what a later one reads
     std::vector<std::vector<Code>> blocks;
     std::vector<std::vector<Move>> results;  // of a branch, by alternative
+    int call = -1;
+    std::vector<Access> places;  // of a call
   };
   struct Run {
     char* frame;
     char** memories;
+    RunningCalls* calls;
   };
   static constexpr std::int64_t lanes = 64;  // a multiple of the parts of a combination
 
@@ -86,6 +90,7 @@ class Interpreter {
   static void apply(const std::vector<Move>& moves, bool in_turn, char* frame);
 
   const LoopProgram program_;
+  const Calls calls_;
   std::vector<int> slots_;               // by value: its place in the frame
   std::vector<bool> has_lanes_;          // by value
   Value counter_ = -1;                   // whose steps are lanes, while decoding
@@ -93,6 +98,7 @@ class Interpreter {
   std::vector<std::int64_t> memory_at_;  // by memory of the frame: its place there
   std::vector<char> literals_;           // the beginning of the frame
   std::int64_t frame_bytes_ = 0;
+  std::int64_t scratch_at_ = 0;  // in the frame, of calls
   std::vector<Code> codes_;
 };
 

@@ -42,10 +42,7 @@ bool is_few(const Aval& aval) { return size_of_array(aval) <= loops::few; }
 
 class Lowering final : public loops::Writer {
  public:
-  explicit Lowering(const std::function<Jaxpr(const Jaxpr&)>& simplified)
-      : simplified_(simplified) {
-    open_.emplace_back();
-  }
+  explicit Lowering(const Setting& setting) : setting_(setting) { open_.emplace_back(); }
 
   LoopProgram run(const Jaxpr& group) {
     Tensors operands;
@@ -108,6 +105,7 @@ class Lowering final : public loops::Writer {
     statement.operands = std::move(operands);
     statement.primitive = &primitive;
     statement.params = params;
+    ++changes_;
     open.computed.emplace(hash, open.block.size());
     open.block.push_back(std::move(statement));
     return open.block.back().value;
@@ -131,6 +129,7 @@ class Lowering final : public loops::Writer {
     statement.kind = Kind::load;
     statement.value = define(memory.dtype, level, {});
     statement.place = place;
+    ++changes_;
     open_[level].loaded.push_back({place, version, statement.value});
     open_[level].block.push_back(std::move(statement));
     return open_[level].block.back().value;
@@ -499,7 +498,7 @@ class Lowering final : public loops::Writer {
   }
 
   Tensors lower(const Jaxpr& program, Tensors inputs, const Flags& owned) override {
-    const Jaxpr simple = simplified_(program);
+    const Jaxpr simple = setting_.simplified(program);
     if (!simple->sizes.empty()) refuse("named sizes");
     return lower_equations(simple, std::move(inputs), owned);
   }
@@ -577,7 +576,10 @@ class Lowering final : public loops::Writer {
     return Value(program_.dtypes.size()) - 1;
   }
 
-  void emit(Statement statement) { open_.back().block.push_back(std::move(statement)); }
+  void emit(Statement statement) {
+    ++changes_;
+    open_.back().block.push_back(std::move(statement));
+  }
   void open() {
     forget_loads();
     open_.emplace_back();
@@ -596,6 +598,7 @@ class Lowering final : public loops::Writer {
 
   int add_memory(Memory::Space space, int index, const Aval& aval) {
     require_plain(aval);
+    ++changes_;
     program_.memories.push_back({space, index, aval.dtype, size_of_array(aval)});
     versions_.push_back(0);
     return int(program_.memories.size()) - 1;
@@ -1028,7 +1031,7 @@ class Lowering final : public loops::Writer {
           for (std::size_t i = 0; i < copies.size(); ++i)
             store(place_of(copies[i].to, indices), values[i]);
         },
-        bounds_for(shape, inner, formulas));
+        bounds_for(shape, inner, formulas), true);
   }
 
   // Small parts of an array that are read after this equation get memory of their own, where the
@@ -1327,17 +1330,65 @@ class Lowering final : public loops::Writer {
 
   Tensors lower_equation(const JaxprData& program, const Equation& equation,
                          const Tensors& operands) {
-    if (const Emit::Rule* emit = Emit::table().find(*equation.primitive))
-      return (*emit)(*this, equation, operands);
-    if (equation.outputs.size() != 1 || is_effectful(equation))
-      refuse("`" + std::string(equation.primitive->name()) + "`");
-    const Aval& result = program.avals[std::size_t(equation.outputs[0].id)];
-    if (Pointwise::table().find(*equation.primitive))
-      return {elementwise(equation, operands, result)};
+    std::vector<Aval> inputs, outputs;
+    for (const Tensor& operand : operands) inputs.push_back(operand.aval);
+    for (Var var : equation.outputs) outputs.push_back(program.avals[std::size_t(var.id)]);
+    const bool may_call = !is_effectful(equation) && bodies_of(equation).empty() &&
+                          !holds_callable(equation.params) && !equation.outputs.empty();
+    if (setting_.is_taken(equation, inputs, outputs)) {
+      if (!may_call) refuse("a library takes `" + std::string(equation.primitive->name()) + "`");
+      return call(equation, operands, outputs);
+    }
+    if (const Emit::Rule* emit = Emit::table().find(*equation.primitive)) {
+      const std::size_t before = changes_;
+      try {
+        return (*emit)(*this, equation, operands);
+      } catch (const Refused&) {
+        if (!may_call || changes_ != before) throw;
+      }
+      return call(equation, operands, outputs);
+    }
+    if (outputs.size() == 1 && Pointwise::table().find(*equation.primitive))
+      return {elementwise(equation, operands, outputs[0])};
     const Alias::Rule* alias = Alias::table().find(*equation.primitive);
-    if (alias && operands.size() == 1 && operands[0].aval.dtype == result.dtype)
-      return {view_of(*alias, equation, operands[0], result)};
-    refuse("`" + std::string(equation.primitive->name()) + "` of type " + result.to_string());
+    if (alias && operands.size() == 1 && outputs.size() == 1 &&
+        operands[0].aval.dtype == outputs[0].dtype)
+      return {view_of(*alias, equation, operands[0], outputs[0])};
+    if (!may_call) refuse("`" + std::string(equation.primitive->name()) + "`");
+    return call(equation, operands, outputs);
+  }
+
+  // A kernel that reads its operands where they lie.
+  Tensors call(const Equation& equation, const Tensors& operands,
+               const std::vector<Aval>& outputs) {
+    std::vector<Aval> inputs;
+    for (const Tensor& operand : operands) inputs.push_back(operand.aval);
+    Call call{program_of(equation, inputs), {}, {}};
+    Statement statement;
+    statement.kind = Kind::call;
+    statement.source = equation.source;
+    std::vector<int> seen;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const Atom& atom = equation.inputs[i];
+      if (!atom.is_var() || std::find(seen.begin(), seen.end(), atom.var().id) != seen.end())
+        continue;
+      seen.push_back(atom.var().id);
+      const Tensor operand =
+          operands[i].formula ? compute_now(tensor_of(atom)) : in_memory(operands[i]);
+      call.strides.push_back(operand.strides);
+      statement.places.push_back(folded(operand.place));
+    }
+    call.kernel = setting_.kernel(call.program, call.strides);
+    if (!call.kernel) refuse("`" + std::string(equation.primitive->name()) + "`");
+    Tensors results;
+    for (const Aval& aval : outputs) {
+      results.push_back(make(aval));
+      statement.places.push_back(results.back().place);
+    }
+    statement.call = std::make_shared<const Call>(std::move(call));
+    ++writes_;
+    emit(std::move(statement));
+    return results;
   }
 
   // Whether the result's loops are cut where those of an operand would be.
@@ -1508,9 +1559,10 @@ class Lowering final : public loops::Writer {
   static constexpr Range all_int64{std::numeric_limits<std::int64_t>::min(),
                                    std::numeric_limits<std::int64_t>::max()};
 
-  const std::function<Jaxpr(const Jaxpr&)>& simplified_;
+  const Setting& setting_;
   LoopProgram program_;
   std::uint64_t writes_ = 0;
+  std::size_t changes_ = 0;                  // statements and memories that were added
   std::vector<Info> info_;                   // by value
   std::unordered_map<Value, Index> linear_;  // of values that are sums of others
   std::vector<std::uint64_t> versions_;      // by memory: changes with every write
@@ -1520,9 +1572,24 @@ class Lowering final : public loops::Writer {
 
 }  // namespace
 
-Lowered lower(const Jaxpr& group, const std::function<Jaxpr(const Jaxpr&)>& simplified) {
+Jaxpr program_of(const Equation& equation, std::span<const Aval> inputs) {
+  Builder builder;
+  std::vector<Atom> atoms = equation.inputs;
+  std::unordered_map<int, Var> binders;
+  for (std::size_t i = 0; i < atoms.size(); ++i) {
+    if (!atoms[i].is_var()) continue;
+    const auto [binder, is_new] = binders.try_emplace(atoms[i].var().id);
+    if (is_new) binder->second = builder.add_binder(inputs[i]);
+    atoms[i] = binder->second;
+  }
+  const std::vector<Var> outputs =
+      builder.add(*equation.primitive, std::move(atoms), equation.params, equation.source);
+  return builder.close({outputs.begin(), outputs.end()});
+}
+
+Lowered lower(const Jaxpr& group, const Setting& setting) {
   try {
-    return {Lowering(simplified).run(group), {}};
+    return {Lowering(setting).run(group), {}};
   } catch (Refused& refused) {
     return {{}, std::move(refused.reason)};
   }

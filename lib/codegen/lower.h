@@ -6,12 +6,26 @@
 
 namespace plait::codegen {
 
+// What lowering is given.
+struct Setting {
+  // Applied to the programs that equations hold.
+  std::function<Jaxpr(const Jaxpr&)> simplified;
+  // Whether a library runs the equation better than loops do.
+  std::function<bool(const Equation&, std::span<const Aval> inputs, std::span<const Aval> outputs)>
+      is_taken;
+  // A kernel for the program of one equation, whose inputs have these strides; none where nothing
+  // but a slow compiler has one.
+  std::function<std::shared_ptr<const Kernel>(const Jaxpr&, std::span<const Sizes64> strides)>
+      kernel;
+};
 // A group of equations, whose inputs are the operands of the program and lie dense in memory, or
-// the reason why it is none. simplified: applied to the programs that equations hold.
+// the reason why it is none.
 struct Lowered {
   std::optional<LoopProgram> program;
   std::string reason;
 };
-Lowered lower(const Jaxpr& group, const std::function<Jaxpr(const Jaxpr&)>& simplified);
+Lowered lower(const Jaxpr& group, const Setting& setting);
+// An equation as a program of its operands that are no literals.
+Jaxpr program_of(const Equation& equation, std::span<const Aval> inputs);
 
 }  // namespace plait::codegen

@@ -93,6 +93,13 @@ class Printer {
         out_ += "while " + name(s.operands[0]);
         write_carries(s);
         return write_blocks(s, indent, {"test", "step"});
+      case Kind::call: {
+        const std::size_t operands = s.call->strides.size();
+        for (std::size_t i = operands; i < s.places.size(); ++i) out_ += text_of(s.places[i]) + " ";
+        out_ += "= call " + std::string(s.call->program->equations[0].primitive->name());
+        for (std::size_t i = 0; i < operands; ++i) out_ += " " + text_of(s.places[i]);
+        break;
+      }
       case Kind::branch:
         for (const Statement::Carry& carry : s.carries) {
           out_ += typed(carry.value) + " (";
@@ -266,6 +273,10 @@ class Checker {
             });
         });
         for (const Statement::Carry& carry : s.carries) define(carry.last);
+        return;
+      case Kind::call:
+        for (std::size_t i = 0; i < s.places.size(); ++i)
+          i < s.call->strides.size() ? use(s.places[i]) : write_to(s.places[i]);
         return;
       case Kind::branch:
         for (std::size_t i = 0; i < s.blocks.size(); ++i)

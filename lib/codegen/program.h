@@ -25,7 +25,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/ir/jaxpr.h>
 #include <plait/rules/emit.h>
+#include <plait/run/kernel.h>
 
 #include <array>
 
@@ -45,6 +47,13 @@ struct Memory {
   std::int64_t size = 0;  // elements
 };
 
+// A kernel that runs one equation, as it is called at every step.
+struct Call {
+  Jaxpr program;                 // the equation
+  std::vector<Sizes64> strides;  // of the operands
+  std::shared_ptr<const Kernel> kernel;
+};
+
 struct Statement;
 using Block = std::vector<Statement>;
 
@@ -59,6 +68,7 @@ struct Statement {
     combine,  // value = operands[0] combined with operands[1...] of blocks[0], for all counters
     loop,     // blocks[0] computes whether blocks[1] runs, again and again
     branch,   // blocks[operands[0]]; the carries are results
+    call,     // a kernel: its operands and then its results begin at `places`
   } kind = Kind::compute;
   Source source = {};
   Value value = -1;
@@ -85,6 +95,8 @@ struct Statement {
   Value counter = -1;        // of combine
   bool is_in_order = false;  // else in eight interleaved parts: see Writer::combine
   std::vector<Block> blocks = {};
+  std::shared_ptr<const Call> call = {};
+  std::vector<Place> places = {};
 };
 
 struct LoopProgram {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/prune.h"
 
+#include <algorithm>
+
 namespace plait::codegen {
 namespace {
 
@@ -47,6 +49,9 @@ class Pruner {
   bool is_dead(const Statement& s) const {
     if (is_pure(s)) return !is_used_[std::size_t(s.value)];
     if (s.is_parallel) return s.blocks[0].empty();
+    if (s.kind == Kind::call)
+      return std::none_of(s.places.begin() + std::ptrdiff_t(s.call->strides.size()), s.places.end(),
+                          [&](const Place& place) { return is_read_[std::size_t(place.memory)]; });
     return (s.kind == Kind::store || s.kind == Kind::copy) &&
            !is_read_[std::size_t(s.place.memory)];
   }
@@ -76,6 +81,11 @@ class Pruner {
       grows |= use(carry.first);
       grows |= use(carry.next);
       for (Value next : carry.nexts) grows |= use(next);
+    }
+    for (std::size_t i = 0; i < s.places.size(); ++i) {
+      grows |= use(s.places[i]);
+      if (i < s.call->strides.size() && !is_read_[std::size_t(s.places[i].memory)])
+        grows = is_read_[std::size_t(s.places[i].memory)] = true;
     }
     for (const auto& [a, b] : s.exchanged)
       if (is_read_[std::size_t(a)] != is_read_[std::size_t(b)])

@@ -42,6 +42,7 @@ class Splitter {
     }
     for (const Memory& memory : from_.memories)
       is_planar_.push_back(is_complex(memory.dtype) && memory.space == Memory::Space::frame);
+    keep_pairs_of_calls(from_.body);
     while (exchange_pairs(from_.body)) {
     }
     to_.memories = from_.memories;
@@ -63,6 +64,12 @@ class Splitter {
   bool is_split(Value value) const { return value >= 0 && imaginary(value) >= 0; }
   bool is_split(const Place& place) const {
     return place.memory >= 0 && is_complex(from_.memories[std::size_t(place.memory)].dtype);
+  }
+  void keep_pairs_of_calls(const Block& block) {
+    for (const Statement& s : block) {
+      for (const Place& place : s.places) is_planar_[std::size_t(place.memory)] = false;
+      for (const Block& inner : s.blocks) keep_pairs_of_calls(inner);
+    }
   }
   // What changes places with pairs holds pairs. Returns whether it did not before.
   bool exchange_pairs(const Block& block) {
@@ -115,6 +122,8 @@ class Splitter {
       return;
     }
     Statement copied = s;
+    for (Place& place : copied.places)
+      if (is_split(place)) place = part(place, 0);
     if (s.kind == Kind::copy && is_split(s.place)) {
       copied.place = part(s.place, 0), copied.source_place = part(s.source_place, 0);
       const bool has_planes = is_planar(s.place) || is_planar(s.source_place);

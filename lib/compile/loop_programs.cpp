@@ -3,24 +3,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/loop_programs.h"
 
+#include <algorithm>
 #include <array>
-#include <unordered_map>
 
+#include "codegen/fuse.h"
 #include "codegen/prune.h"
 #include "compile/passes/pipeline.h"
 
 namespace plait::compile_passes {
 namespace {
 
-// The first equation that a library takes, which then runs it better than a loop over numbers.
-const Equation* taken_by(std::span<const Backend* const> libraries, const Jaxpr& program) {
-  for (const Equation& equation : program->equations) {
-    std::vector<Aval> inputs, outputs;
-    for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
-    for (Var var : equation.outputs) outputs.push_back(program->aval(var));
-    if (is_claimed(libraries, equation, inputs, outputs)) return &equation;
-  }
+// A kernel of what neither compiles slowly nor is a loop itself.
+std::shared_ptr<const Kernel> kernel_for(const Jaxpr& program, std::span<const Sizes64> strides) {
+  const Equation& equation = program->equations[0];
+  std::vector<Aval> inputs, outputs;
+  for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
+  for (Var var : equation.outputs) outputs.push_back(program->aval(var));
+  for (const Backend* backend : backends_of(Device::Kind::cpu))
+    if (backend->runs_eagerly() && backend->supports(equation, inputs, outputs))
+      return backend->compile_for(program, strides);
   return nullptr;
+}
+
+// What a step does beside its calls, in operations.
+double work_beside_calls(const codegen::Block& block) {
+  using Kind = codegen::Statement::Kind;
+  double work = 0;
+  for (const codegen::Statement& s : block) {
+    double inner = 0;
+    for (const codegen::Block& each : s.blocks) inner += work_beside_calls(each);
+    work += s.kind == Kind::repeat || s.kind == Kind::combine ? double(s.steps) * inner
+            : s.kind == Kind::copy                            ? double(num_elements(s.shape))
+                                                              : 1 + inner;
+  }
+  return work;
+}
+bool has_calls(const codegen::Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const codegen::Statement& s) {
+    return s.call || std::any_of(s.blocks.begin(), s.blocks.end(), has_calls);
+  });
+}
+// Whether steps that call kernels leave too much to one thread: step by step, they use several.
+bool are_long_beside_calls(const codegen::Block& block) {
+  constexpr double most_work = 1 << 20;
+  return std::any_of(block.begin(), block.end(), [](const codegen::Statement& s) {
+    return std::any_of(s.blocks.begin(), s.blocks.end(), [](const codegen::Block& step) {
+      return has_calls(step) &&
+             (work_beside_calls(step) > most_work || are_long_beside_calls(step));
+    });
+  });
 }
 
 codegen::Lowered lower(const Jaxpr& group) {
@@ -28,15 +59,17 @@ codegen::Lowered lower(const Jaxpr& group) {
     return false;
   };
   const std::vector<const Backend*> libraries = backends_of(Device::Kind::cpu, Preference::library);
-  std::string taken;
-  codegen::Lowered lowered = codegen::lower(group, [&](const Jaxpr& body) {
-    const Jaxpr simple = simplify_program(body, keep_none);
-    if (const Equation* equation = taken_by(libraries, simple); equation && taken.empty())
-      taken = "a library takes `" + std::string(equation->primitive->name()) + "`";
-    return simple;
-  });
-  if (!taken.empty()) return {{}, taken};
-  if (lowered.program) codegen::prune(*lowered.program);
+  codegen::Lowered lowered = codegen::lower(
+      group,
+      {[&](const Jaxpr& body) { return simplify_program(body, keep_none); },
+       [&](const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs) {
+         return is_claimed(libraries, equation, inputs, outputs);
+       },
+       kernel_for});
+  if (!lowered.program) return lowered;
+  if (are_long_beside_calls(lowered.program->body)) return {{}, "its steps are long"};
+  codegen::fuse(*lowered.program);
+  codegen::prune(*lowered.program);
   return lowered;
 }
 
@@ -59,18 +92,7 @@ SharedLowered loop_program(const Jaxpr& group) {
 }
 
 SharedLowered loop_program(const Equation& equation, std::span<const Aval> inputs) {
-  Builder builder;
-  std::vector<Atom> atoms = equation.inputs;
-  std::unordered_map<int, Var> binders;
-  for (std::size_t i = 0; i < atoms.size(); ++i) {
-    if (!atoms[i].is_var()) continue;
-    const auto [binder, is_new] = binders.try_emplace(atoms[i].var().id);
-    if (is_new) binder->second = builder.add_binder(inputs[i]);
-    atoms[i] = binder->second;
-  }
-  const std::vector<Var> outputs =
-      builder.add(*equation.primitive, std::move(atoms), equation.params, equation.source);
-  return loop_program(builder.close({outputs.begin(), outputs.end()}));
+  return loop_program(codegen::program_of(equation, inputs));
 }
 
 }  // namespace plait::compile_passes

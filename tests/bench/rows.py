@@ -27,6 +27,7 @@ FAMILIES = (
     "rows_finance",
     "rows_indexing",
     "rows_programs",
+    "rows_users",
 )
 
 

@@ -242,12 +242,25 @@ TEST_CASE("a parallel step that does more than compute breaks L6") {
         "internal error: L2 is broken: a combination of another number of terms");
 }
 
-TEST_CASE("what cannot be a loop program says why") {
+TEST_CASE("what no statement says is a call") {
   const Jaxpr program = parse(
       "{ lambda ; a:f64[32] . let\n"
       "    b:f64[32] = scan[body={ lambda ; a:f64[32] . let\n"
       "          b:f64[32] = sort[axis=0, num_keys=1, stable=true] a\n"
       "        in (b,) }, carry=1, length=32, reverse=false, xs=0] a\n"
       "  in (b,) }");
-  CHECK(compile_passes::loop_program(program)->reason == "`sort` of type f64[32]");
+  const auto lowered = compile_passes::loop_program(program);
+  REQUIRE(lowered->program);
+  check(*lowered->program);
+  CHECK(print(*lowered->program).find("m2[0] = call sort m1[0]\n") != std::string::npos);
+}
+
+TEST_CASE("what cannot be a loop program says why") {
+  const Jaxpr program = parse(
+      "{ lambda ; a:f64[0] . let\n"
+      "    b:f64[0] = scan[body={ lambda ; a:f64[0] . let\n"
+      "          b:f64[0] = sort[axis=0, num_keys=1, stable=true] a\n"
+      "        in (b,) }, carry=1, length=32, reverse=false, xs=0] a\n"
+      "  in (b,) }");
+  CHECK(compile_passes::loop_program(program)->reason == "an array without elements");
 }

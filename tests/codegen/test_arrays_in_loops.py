@@ -673,3 +673,96 @@ def test_gradient_of_an_exchange_of_neighbours(n):
     full = lambda x: jnp.sum(jnp.sin(fori(0, n, passing, x)) * jnp.arange(n, dtype=x.dtype))
     np.testing.assert_allclose(plait.grad(full)(x), np.cos(x) * rank, rtol=1e-12)
     both(plait.grad(loss), x)
+
+
+# --- Calls ------------------------------------------------------------------------------------------
+
+
+def test_products_of_matrices_are_called():
+    def step(k, s):
+        total, t = s
+        t = t @ s[1].T / (k + 1.0)
+        return total + t, t
+
+    both(lambda a: fori(0, 6, step, (a, a))[0], 0.2 * numbers(40, 40))
+
+
+@pytest.mark.parametrize("n", [3, 12])
+def test_factorizations_are_called(n):
+    def step(i, a):
+        q, r = jnp.linalg.qr(a)
+        return r @ q + 0.1 * a.T
+
+    both(lambda a: fori(0, 4, step, a), numbers(n, n), rtol=1e-8)
+    spd = numbers(n, n)
+    spd = spd @ spd.T + n * np.eye(n)
+    both(lambda a: fori(0, 4, lambda i, x: jnp.linalg.cholesky(x + a), a), spd)
+
+
+def test_sorted_and_cumulative_arrays():
+    def step(x, i):
+        order = jnp.argsort(x)
+        c = jnp.cumsum(jnp.abs(x)) / jnp.sum(jnp.abs(x))
+        return jnp.sin(x[order] + c), (jnp.sort(x)[i], jnp.searchsorted(c, 0.3 + 0 * x[0]))
+
+    both(lambda x: lax.scan(step, x, jnp.arange(5)), numbers(33))
+
+
+def test_views_and_numbers_are_given_to_calls():
+    def step(i, s):
+        x, y = s
+        part = lax.dynamic_slice(x, (i, 0), (3, 8)).T
+        few = jnp.cumsum(jnp.stack([x[0, 0], y[0], x[i, i]]))
+        return x.at[i].set(jnp.sort(x[i] + few[2])), y + jnp.cumsum(part, 1)[:, 2]
+
+    both(lambda x, y: fori(0, 5, step, (x, y)), numbers(8, 8), numbers(8))
+
+
+def test_complex_arrays_are_called():
+    def step(i, z):
+        return jnp.cumsum(z) / (1 + jnp.abs(z)) + jnp.roll(z, 1)
+
+    both(lambda z: fori(0, 4, step, z), numbers(20) + 1j * numbers(20), rtol=1e-8)
+
+
+def test_calls_within_branches_and_nested_loops():
+    def inner(j, x):
+        return lax.cond(j % 2 == 0, lambda x: jnp.cumsum(x), lambda x: jnp.sort(x) * 0.5, x)
+
+    both(lambda x: fori(0, 3, lambda i, x: fori(0, 4, inner, x) - x, x), numbers(25))
+
+
+# --- Loops that become one --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (3, 50), (20, 20), (5, 4, 3)])
+def test_neighbouring_loops(shape):
+    def step(i, s):
+        x, y = s
+        a = jnp.exp(-x * x) + y  # used three times, so it is an array
+        b = jnp.tanh(a) / (1 + a * a)
+        m = jnp.max(b, 0)
+        c = jnp.sum(a * b, -1, keepdims=True)
+        return (a - b * m + c) * 0.3, b + jnp.flip(a, 0) - m
+
+    both(lambda x, y: fori(0, 3, step, (x, y)), numbers(*shape), numbers(*shape))
+
+
+def test_neighbours_that_must_not_become_one():
+    def step(i, x):
+        a = jnp.sin(x) + x * x
+        b = a[::-1] * a + a
+        c = jnp.roll(b, 2) + b * a
+        d = c.at[1:].add(b[:-1] * c[1:])
+        return 0.2 * d + 0.1 * jnp.roll(d, -1) * c
+
+    both(lambda x: fori(0, 4, step, x), numbers(37))
+
+
+def test_searches_in_sorted_arrays():
+    def step(x, u):
+        c = jnp.cumsum(jnp.abs(x) + 0.1)
+        at = jnp.searchsorted(c, (jnp.arange(x.size) + u) / x.size * c[-1])
+        return x[at.clip(0, x.size - 1)] + jnp.cos(x), jnp.mean(x)
+
+    both(lambda x, u: lax.scan(step, x, u), numbers(45), random.random(4))

@@ -21,7 +21,7 @@ class LoopKernel final : public Kernel {
   std::string note() const override { return "one loop program, interpreted"; }
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
-           const Stream&) const override {
+           const Stream& stream) const override {
     std::vector<Buffer> copies;
     std::vector<View> operands(inputs.begin(), inputs.end());
     for (View& view : operands) {
@@ -29,7 +29,7 @@ class LoopKernel final : public Kernel {
       copies.push_back(Buffer::copy_of(view));
       view = copies.back().view();
     }
-    interpreter_.run(operands, outputs, scratch);
+    interpreter_.run(operands, outputs, scratch, stream);
   }
 
  private:

@@ -13,6 +13,7 @@
 
 #include <bit>
 
+#include "codegen/calls.h"
 #include "codegen/split_complex.h"
 #include "compile/loop_programs.h"
 #include "jit.h"
@@ -32,7 +33,7 @@ using Place = codegen::Place;
 using Function = void(void* const* memory, std::int64_t begin, std::int64_t end);
 
 // Behind the memory of the program.
-enum Extra { failed_slot, ask_slot, watch_slot };
+enum Extra { failed_slot, ask_slot, watch_slot, call_slot, calls_slot, num_extras };
 // What a check that fails leaves: its number from 1 on, and the index.
 using Failure = std::array<std::int64_t, 2>;
 
@@ -78,13 +79,15 @@ void collect_checks(const codegen::Block& block, std::vector<const Statement*>& 
 
 class ProgramWriter {
  public:
-  ProgramWriter(const LoopProgram& program, std::span<const Statement* const> checks)
+  ProgramWriter(const LoopProgram& program, std::span<const Statement* const> checks,
+                const codegen::Calls& calls)
       : program_(program),
         checks_(checks),
+        calls_(calls),
         emitter_(1),
         values_(program.dtypes.size()),
         has_lanes_(program.dtypes.size(), false) {
-    for (std::size_t i = 0; i < program.memories.size() + 3; ++i)
+    for (std::size_t i = 0; i < program.memories.size() + num_extras; ++i)
       memories_.push_back(emitter_.load(
           emitter_.pointer(),
           emitter_.at(emitter_.pointer(), emitter_.parameter(0), constant(std::int64_t(i))), 8));
@@ -219,6 +222,8 @@ class ProgramWriter {
       }
       case Kind::branch:
         return set(s.carries, &Statement::Carry::value, write_alternative(s, 0));
+      case Kind::call:
+        return write_call(s);
     }
   }
 
@@ -709,6 +714,19 @@ class ProgramWriter {
       }
   }
 
+  void write_call(const Statement& s) {
+    Value addresses = emitter_.frame_memory(emitter_.pointer(), std::int64_t(s.places.size()));
+    for (std::size_t i = 0; i < s.places.size(); ++i)
+      emitter_.store(address(s.places[i].memory, offset(s.places[i])),
+                     emitter_.at(emitter_.pointer(), addresses, constant(std::int64_t(i))), 8);
+    Type parameters[] = {emitter_.pointer(), emitter_.integer(64), emitter_.pointer()};
+    const Type type = api().FunctionType(emitter_.integer(64), parameters, 3, false);
+    Value arguments[] = {extra(calls_slot), constant(calls_.number_of(s)), addresses};
+    const Value fails =
+        api().BuildCall2(emitter_.builder(), type, extra(call_slot), arguments, 3, "");
+    emitter_.return_if(emitter_.is_unequal(fails, constant(0)), [] {});
+  }
+
   void write_check(const Statement& s) {
     const Value index = at(s.operands[0]);
     const Value is_outside =
@@ -723,6 +741,7 @@ class ProgramWriter {
 
   const LoopProgram& program_;
   const std::span<const Statement* const> checks_;
+  const codegen::Calls& calls_;
   Emitter emitter_;
   std::vector<Value> values_;    // by number
   std::vector<bool> has_lanes_;  // by number
@@ -734,17 +753,35 @@ class ProgramWriter {
   std::vector<Value> memories_;  // by memory, then extras
 };
 
+// What generated code calls kernels through: errors wait until it has returned.
+struct CallsOfRun {
+  codegen::RunningCalls calls;
+  std::exception_ptr error = {};
+
+  static std::int64_t run(CallsOfRun* self, std::int64_t call, void* const* addresses) {
+    try {
+      self->calls.run(int(call), addresses);
+      return 0;
+    } catch (...) {
+      self->error = std::current_exception();
+      return 1;
+    }
+  }
+};
+
 class ProgramKernel final : public Kernel {
  public:
-  explicit ProgramKernel(LoopProgram program) : program_(std::move(program)) {
+  explicit ProgramKernel(LoopProgram program) : program_(std::move(program)), calls_(program_) {
     for (const Memory& memory : program_.memories) {
       frame_at_.push_back(frame_bytes_);
       if (memory.space == Memory::Space::frame)
         frame_bytes_ += (memory.size * size_of(memory.dtype) + 63) / 64 * 64;
     }
+    scratch_at_ = frame_bytes_;
+    frame_bytes_ += calls_.scratch_bytes();
     collect_checks(program_.body, checks_);
-    code_ = make_code("loop program, 4\n" + codegen::print(program_),
-                      [&] { return ProgramWriter(program_, checks_).compile(); });
+    code_ = make_code("loop program, 5\n" + codegen::print(program_),
+                      [&] { return ProgramWriter(program_, checks_, calls_).compile(); });
   }
 
   std::int64_t scratch_bytes() const override { return frame_bytes_; }
@@ -752,7 +789,7 @@ class ProgramKernel final : public Kernel {
   std::string note() const override { return "one loop program"; }
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
-           const Stream&) const override {
+           const Stream& stream) const override {
     std::vector<Buffer> copies;
     std::vector<void*> memory;
     for (std::size_t i = 0; i < program_.memories.size(); ++i) {
@@ -773,16 +810,21 @@ class ProgramKernel final : public Kernel {
     memory.push_back(failure.data());
     memory.push_back(reinterpret_cast<void*>(&Watch::ask));
     memory.push_back(&watch);
+    CallsOfRun calls{{calls_, static_cast<char*>(scratch) + scratch_at_, stream}};
+    memory.push_back(reinterpret_cast<void*>(&CallsOfRun::run));
+    memory.push_back(&calls);
     code_->as<Function>()(memory.data(), 0, 1);
+    if (calls.error) std::rethrow_exception(calls.error);
     watch.interrupts.rethrow();
     if (failure[0] > 0) codegen::raise(*checks_[std::size_t(failure[0] - 1)], failure[1]);
   }
 
  private:
   const LoopProgram program_;
+  const codegen::Calls calls_;
   std::vector<const Statement*> checks_;
   std::vector<std::int64_t> frame_at_;  // by memory
-  std::int64_t frame_bytes_ = 0;
+  std::int64_t frame_bytes_ = 0, scratch_at_ = 0;
   std::shared_ptr<const Code> code_;
 };
 

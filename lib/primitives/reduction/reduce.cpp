@@ -370,7 +370,7 @@ namespace {
 loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source source,
                          const loops::Tensor& operand, std::span<const int> axes,
                          const ReductionStage& stage) {
-  constexpr std::int64_t most_blocks = 128, few_blocks = 8;
+  constexpr std::int64_t most_blocks = 128, few_blocks = 8, most_unrolled = 16;
   const Primitive& by = combining(kind);
   const DType dtype = operand.aval.dtype;
   const bool in_order = !stage.is_by_rows();
@@ -394,6 +394,21 @@ loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source sourc
   const loops::Tensor x = loops::merged(w, operand, axes);
   loops::Formula formula;
   formula.reads = w.reads_of(x);
+  if (stage.n <= most_unrolled) {
+    for (loops::Formula::Read& read : formula.reads) read.is_anywhere = true;
+    formula.work = double(stage.n) * (1 + (x.formula ? x.formula->work : 0));
+    formula.element = [&w, &by, x, axis, identity, in_order, source,
+                       n = stage.n](std::span<const loops::Index> indices) {
+      loops::Indices at(indices.begin(), indices.end());
+      loops::Values terms;
+      for (std::int64_t r = 0; r < n; ++r) {
+        at[std::size_t(axis)] = {r};
+        terms.push_back(w.element(x, at));
+      }
+      return combine_few(w, by, identity, terms, in_order, source);
+    };
+    return w.computed(result, std::move(formula));
+  }
   const auto combine_block = [&](std::span<const loops::Index> indices, const loops::Index& first,
                                  std::int64_t count) {
     return w.combine(
@@ -475,7 +490,18 @@ loops::Tensor emit_reduction(loops::Writer& w, const std::string& kind,
     result.aval.shape.erase(axes[i]);
     if (x.is_in_memory()) result.strides.erase(std::size_t(axes[i]));
   }
-  return result;
+  if (!x.formula) return result;
+  loops::Formula formula;
+  formula.work = x.formula->work;
+  formula.reads = x.formula->reads;
+  for (loops::Formula::Read& read : formula.reads) read.is_anywhere = true;
+  formula.element = [&w, x, removed = std::vector<int>(axes.begin(), axes.end())](
+                        std::span<const loops::Index> indices) {
+    loops::Indices at(indices.begin(), indices.end());
+    for (int axis : removed) at.insert(at.begin() + axis, loops::Index{0});
+    return w.element(x, at);
+  };
+  return w.computed(result.aval, std::move(formula));
 }
 
 namespace {

@@ -1,0 +1,41 @@
+// The kernels that a loop program calls: what no statement says, a library does.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "codegen/program.h"
+
+namespace plait::codegen {
+
+// The calls of a program, in the order in which it prints them.
+class Calls {
+ public:
+  explicit Calls(const LoopProgram& program);
+  std::size_t size() const { return calls_.size(); }
+  int number_of(const Statement& call) const;
+  const Statement& operator[](std::size_t call) const { return *calls_[call]; }
+  // Memory that any of the calls may need while it runs.
+  std::int64_t scratch_bytes() const { return scratch_bytes_; }
+
+ private:
+  std::vector<const Statement*> calls_;
+  std::int64_t scratch_bytes_ = 0;
+};
+
+// The calls of one run.
+class RunningCalls {
+ public:
+  RunningCalls(const Calls& calls, void* scratch, const Stream& stream);
+  // addresses: where the operands begin, and then the results.
+  void run(int call, void* const* addresses);
+
+ private:
+  struct Views {
+    const Kernel* kernel;
+    std::vector<View> operands, results;
+  };
+  std::vector<Views> views_;
+  void* const scratch_;
+  const Stream& stream_;
+};
+
+}  // namespace plait::codegen

@@ -1,0 +1,303 @@
+// Nests of loops whose steps are independent, with the same numbers of steps, become one where what
+// one of them writes the other one reads or writes at the same indices alone. What is stored and
+// read again stays a number; memory that nothing else reads goes with the dead code.
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/fuse.h"
+
+#include <algorithm>
+
+namespace plait::codegen {
+namespace {
+
+using Kind = Statement::Kind;
+
+// More in one body fill no registers better.
+constexpr std::size_t most_statements = 160, farthest = 64;
+
+bool is_plain(const Statement& s) {
+  return s.kind == Kind::compute || s.kind == Kind::load || s.kind == Kind::store;
+}
+
+// Loops in loops, of which the innermost is parallel; outer ones only compute and load beside.
+bool is_nest(const Statement& s) {
+  if (s.kind != Kind::repeat || !s.carries.empty() || !s.exchanged.empty()) return false;
+  const Block& block = s.blocks[0];
+  if (s.is_parallel) return std::all_of(block.begin(), block.end(), is_plain);
+  return s.is_apart && !block.empty() && is_nest(block.back()) &&
+         std::all_of(block.begin(), block.end() - 1, [](const Statement& each) {
+           return each.kind == Kind::compute || each.kind == Kind::load;
+         });
+}
+
+bool have_equal_steps(const Statement& a, const Statement& b) {
+  return a.steps == b.steps && a.is_parallel == b.is_parallel &&
+         (a.is_parallel || have_equal_steps(a.blocks[0].back(), b.blocks[0].back()));
+}
+
+std::size_t num_statements(const Statement& nest) {
+  return nest.blocks[0].size() + (nest.is_parallel ? 0 : num_statements(nest.blocks[0].back()));
+}
+
+// Whether it reads or writes at indices that it computes: one after the other, such accesses wait
+// for each other, while those of loops apart overlap.
+bool has_computed_places(const Statement& nest) {
+  const Block& block = nest.blocks[0];
+  return std::any_of(block.begin(), block.end(), [&](const Statement& s) {
+    if (s.kind == Kind::repeat) return has_computed_places(s);
+    return std::any_of(s.place.terms.begin(), s.place.terms.end(), [&](const Place::Term& term) {
+      return std::any_of(block.begin(), block.end(),
+                         [&](const Statement& other) { return other.value == term.index; });
+    });
+  });
+}
+
+// What a statement, with those in it, reads and writes.
+struct Effects {
+  std::vector<int> reads, writes;
+  std::vector<Value> used, defined;
+
+  void add(const Statement& s) {
+    const auto use = [&](const Place& place) {
+      for (const Place::Term& term : place.terms) used.push_back(term.index);
+    };
+    used.insert(used.end(), s.operands.begin(), s.operands.end());
+    use(s.place);
+    use(s.source_place);
+    if (s.kind == Kind::load) reads.push_back(s.place.memory);
+    if (s.kind == Kind::store || s.kind == Kind::copy) writes.push_back(s.place.memory);
+    if (s.kind == Kind::copy) reads.push_back(s.source_place.memory);
+    for (std::size_t i = 0; i < s.places.size(); ++i) {
+      use(s.places[i]);
+      (i < s.call->strides.size() ? reads : writes).push_back(s.places[i].memory);
+    }
+    for (const auto& pair : s.exchanged) {
+      reads.insert(reads.end(), pair.begin(), pair.end());
+      writes.insert(writes.end(), pair.begin(), pair.end());
+    }
+    defined.push_back(s.value);
+    for (const Statement::Carry& carry : s.carries) {
+      for (Value value : {carry.first, carry.next}) used.push_back(value);
+      used.insert(used.end(), carry.nexts.begin(), carry.nexts.end());
+      for (Value value : {carry.value, carry.last}) defined.push_back(value);
+    }
+    for (const Block& block : s.blocks)
+      for (const Statement& inner : block) add(inner);
+  }
+};
+
+template <class T>
+bool have_common(const std::vector<T>& a, const std::vector<T>& b) {
+  return std::any_of(a.begin(), a.end(),
+                     [&](const T& each) { return std::find(b.begin(), b.end(), each) != b.end(); });
+}
+
+// Two loops, of which the outer one does nothing else, as one over both indices, where every place
+// goes on from one to the other alike.
+class Merger {
+ public:
+  static void run(Block& block) {
+    for (Statement& s : block) {
+      for (Block& inner : s.blocks) run(inner);
+      if (!is_nest(s) || s.is_parallel || s.blocks[0].size() != 1) continue;
+      Statement& inner = s.blocks[0][0];
+      if (!inner.is_parallel) continue;
+      for (const bool outer_is_first : {true, false})
+        if (goes_on(s, inner, outer_is_first)) {
+          merge(s, outer_is_first);
+          break;
+        }
+    }
+  }
+
+ private:
+  static std::int64_t stride_of(const Place& place, const Statement& loop) {
+    for (const Place::Term& term : place.terms)
+      if (term.index == loop.value) return term.stride;
+    return 0;
+  }
+  static bool goes_on(const Statement& outer, const Statement& inner, bool outer_is_first) {
+    return std::all_of(inner.blocks[0].begin(), inner.blocks[0].end(), [&](const Statement& s) {
+      for (Value operand : s.operands)
+        if (operand == outer.value || operand == inner.value) return false;
+      const std::int64_t a = stride_of(s.place, outer), b = stride_of(s.place, inner);
+      return s.kind == Kind::compute ||
+             (outer_is_first ? a == b * inner.steps : b == a * outer.steps);
+    });
+  }
+  static void merge(Statement& outer, bool outer_is_first) {
+    Statement inner = std::move(outer.blocks[0][0]);
+    for (Statement& s : inner.blocks[0]) {
+      const std::int64_t stride = stride_of(s.place, outer_is_first ? inner : outer);
+      std::erase_if(s.place.terms, [&](const Place::Term& term) {
+        return term.index == inner.value || term.index == outer.value;
+      });
+      loops::add_index(s.place, {0, {{inner.value, 1}}}, stride);
+    }
+    inner.steps *= outer.steps;
+    outer = std::move(inner);
+  }
+};
+
+class Fuser {
+ public:
+  explicit Fuser(LoopProgram& program) : names_(program.dtypes.size()) {
+    for (std::size_t i = 0; i < names_.size(); ++i) names_[i] = Value(i);
+  }
+
+  void run(Block& block) {
+    for (std::size_t i = 1; i < block.size(); ++i)
+      if (const int before = loop_to_join(block, i); before >= 0) {
+        join(block[std::size_t(before)], block[i]);
+        block.erase(block.begin() + std::ptrdiff_t(i));
+        --i;
+      }
+    for (Statement& s : block)
+      if (!is_nest(s))
+        for (Block& inner : s.blocks) run(inner);
+  }
+
+ private:
+  // A nest before this one that it may become a part of, or -1.
+  int loop_to_join(const Block& block, std::size_t index) {
+    const Statement& loop = block[index];
+    if (!is_nest(loop)) return -1;
+    Effects mine;
+    mine.add(loop);
+    const std::size_t end = index > farthest ? index - farthest : 0;
+    for (std::size_t i = index; i-- > end;) {
+      const Statement& other = block[i];
+      if (is_nest(other) && have_equal_steps(other, loop) &&
+          num_statements(other) + num_statements(loop) <= most_statements &&
+          !(has_computed_places(other) && has_computed_places(loop)) && may_join(other, loop))
+        return int(i);
+      Effects theirs;
+      theirs.add(other);
+      if (have_common(mine.used, theirs.defined) || have_common(mine.reads, theirs.writes) ||
+          have_common(mine.writes, theirs.reads) || have_common(mine.writes, theirs.writes))
+        return -1;
+    }
+    return -1;
+  }
+
+  struct Access {
+    Place place;
+    bool is_write;
+  };
+  static void collect(const Statement& nest, std::vector<Access>& accesses) {
+    for (const Statement& s : nest.blocks[0]) {
+      if (s.kind == Kind::load || s.kind == Kind::store)
+        accesses.push_back({s.place, s.kind == Kind::store});
+      if (s.kind == Kind::repeat) collect(s, accesses);
+    }
+  }
+  // The counters of a nest, from the outermost on.
+  static std::vector<const Statement*> loops_of(const Statement& nest) {
+    std::vector<const Statement*> loops{&nest};
+    while (!loops.back()->is_parallel) loops.push_back(&loops.back()->blocks[0].back());
+    return loops;
+  }
+
+  static bool may_join(const Statement& first, const Statement& second) {
+    const std::vector<const Statement*> loops = loops_of(first), others = loops_of(second);
+    std::vector<Access> a, b;
+    collect(first, a);
+    collect(second, b);
+    for (Access& access : b) {
+      Place renamed{access.place.memory, access.place.offset};
+      for (const Place::Term& term : access.place.terms) {
+        Value index = term.index;
+        for (std::size_t i = 0; i < loops.size(); ++i)
+          if (index == others[i]->value) index = loops[i]->value;
+        loops::add_index(renamed, {0, {{index, 1}}}, term.stride);
+      }
+      access.place = std::move(renamed);
+    }
+    for (const Access& x : a)
+      for (const Access& y : b)
+        if (x.place.memory == y.place.memory && (x.is_write || y.is_write) &&
+            !(x.place == y.place && is_injective(x.place, loops)))
+          return false;
+    return true;
+  }
+
+  // Whether no two steps of a nest go to the same element.
+  static bool is_injective(const Place& place, const std::vector<const Statement*>& loops) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> strides;  // and steps
+    for (const Statement* loop : loops) {
+      const auto term =
+          std::find_if(place.terms.begin(), place.terms.end(),
+                       [&](const Place::Term& each) { return each.index == loop->value; });
+      if (term != place.terms.end())
+        strides.emplace_back(std::abs(term->stride), loop->steps);
+      else if (loop->steps > 1)
+        return false;
+    }
+    std::sort(strides.begin(), strides.end());
+    std::int64_t reached = 0;
+    for (const auto& [stride, steps] : strides) {
+      if (stride <= reached) return false;
+      reached += stride * (steps - 1);
+    }
+    return true;
+  }
+
+  // --- Joining -----------------------------------------------------------------------------------
+
+  Value name(Value value) const { return value < 0 ? value : names_[std::size_t(value)]; }
+  void rename(Statement& s) const {
+    for (Value& operand : s.operands) operand = name(operand);
+    Place place{s.place.memory, s.place.offset};
+    for (const Place::Term& term : s.place.terms)
+      loops::add_index(place, {0, {{name(term.index), 1}}}, term.stride);
+    s.place = std::move(place);
+  }
+
+  void join(Statement& into, Statement& loop) {
+    names_[std::size_t(loop.value)] = into.value;
+    Block& block = into.blocks[0];
+    std::optional<Statement> inner;
+    if (!into.is_parallel) {
+      inner = std::move(block.back());
+      block.pop_back();
+    }
+    for (Statement& s : loop.blocks[0]) {
+      if (s.kind == Kind::repeat) {
+        join(*inner, s);
+        continue;
+      }
+      rename(s);
+      if (const std::optional<Value> same = known(block, s))
+        names_[std::size_t(s.value)] = *same;
+      else
+        block.push_back(std::move(s));
+    }
+    if (inner) block.push_back(std::move(*inner));
+  }
+
+  // The number that a block has already.
+  static std::optional<Value> known(const Block& block, const Statement& s) {
+    if (s.kind == Kind::store) return {};
+    for (auto other = block.rbegin(); other != block.rend(); ++other) {
+      if (s.kind == Kind::compute && other->kind == Kind::compute &&
+          *other->primitive == *s.primitive && other->operands == s.operands &&
+          other->params == s.params)
+        return other->value;
+      if (s.kind != Kind::load || other->place.memory != s.place.memory) continue;
+      if (other->place == s.place)
+        return other->kind == Kind::store ? other->operands[0] : other->value;
+      if (other->kind == Kind::store) return {};
+    }
+    return {};
+  }
+
+  std::vector<Value> names_;  // by value: of the nests that were joined
+};
+
+}  // namespace
+
+void fuse(LoopProgram& program) {
+  Fuser(program).run(program.body);
+  Merger::run(program.body);
+}
+
+}  // namespace plait::codegen

@@ -1,0 +1,11 @@
+// Fusion: neighbouring loops over the same indices become one. See fuse.cpp.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "codegen/program.h"
+
+namespace plait::codegen {
+
+void fuse(LoopProgram& program);
+
+}  // namespace plait::codegen
