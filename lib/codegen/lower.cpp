@@ -290,10 +290,17 @@ class Lowering final : public loops::Writer {
     return tensor;
   }
 
-  Tensor composed(const Aval& aval, const std::vector<Part>& given, std::optional<Value> elsewhere,
-                  Source source) override {
+  Tensor composed(const Aval& aval, const std::vector<Part>& given,
+                  const std::optional<Tensor>& elsewhere, Source source) override {
     std::vector<Part> parts = given;
     Formula formula;
+    if (elsewhere) {
+      formula.reads = reads_of(*elsewhere);
+      if (elsewhere->formula) {
+        formula.work = elsewhere->formula->work;
+        formula.cuts = elsewhere->formula->cuts;
+      }
+    }
     for (Part& part : parts) {
       if (part.tensor.elements.size() > 1 && !is_few(aval)) part.tensor = in_memory(part.tensor);
       const Shape& shape = part.tensor.aval.shape;
@@ -917,7 +924,7 @@ class Lowering final : public loops::Writer {
     return found;
   }
 
-  Value element_of_parts(const std::vector<Part>& parts, std::optional<Value> elsewhere,
+  Value element_of_parts(const std::vector<Part>& parts, const std::optional<Tensor>& elsewhere,
                          std::span<const Index> indices, Source source) {
     std::vector<Candidate> candidates;
     for (const Part& part : parts)
@@ -927,7 +934,8 @@ class Lowering final : public loops::Writer {
       }
     if (!elsewhere && !candidates.empty())
       if (const std::optional<Value> one = element_of_one_memory(candidates, source)) return *one;
-    std::optional<Value> value = elsewhere;
+    std::optional<Value> value;
+    if (elsewhere) value = element(*elsewhere, indices);
     for (const Candidate& found : candidates) {
       const Value inside = element(found.part->tensor, found.clamped);
       value = value ? compute(select_p, {}, {*found.is_inside, inside, *value}, source) : inside;
@@ -1394,7 +1402,8 @@ class Lowering final : public loops::Writer {
   // Whether the result's loops are cut where those of an operand would be.
   static bool keeps_cuts(const Primitive& primitive) {
     return Pointwise::table().find(primitive) || Alias::table().find(primitive) ||
-           primitive == pad_p || primitive == concatenate_p;
+           primitive == pad_p || primitive == concatenate_p || primitive == dynamic_slice_p ||
+           primitive == dynamic_update_slice_p;
   }
 
   // By var: whether only results of the program are made of it, element by element. They are

@@ -73,7 +73,8 @@ def test_bodies_of_loops_have_steps_of_their_own():
 
         return lax.scan(body, x, None, length=13)[0]
 
-    data = json.loads(plait.profile(f, jnp.ones(50), runs=3).json())
+    many = 400_000  # too much for one thread, so the loop runs step by step
+    data = json.loads(plait.profile(f, jnp.ones(many), runs=3).json())
     inner = [step for step in data["steps"] if step["parent"] is not None]
     assert inner and {step["count"] for step in inner} == {13}
     parents = {step["parent"] for step in inner}

@@ -98,7 +98,8 @@ def test_cholesky_factors_in_a_loop_are_those_of_numpy(n):
     a = a @ a.transpose(0, 2, 1) + n * np.eye(n)
     f = plait.jit(lambda a: lax.map(jnp.linalg.cholesky, a), wait=True)
     if n < 16:
-        assert "one kernel" in f.explain(jnp.asarray(a))
+        text = f.explain(jnp.asarray(a))
+        assert "one kernel" in text or "one loop program" in text
     np.testing.assert_allclose(np.asarray(f(jnp.asarray(a))), np.linalg.cholesky(a), atol=1e-10)
 
 

@@ -124,14 +124,14 @@ class Writer {
   // The same now, for formulas that combine, in_order or not. Where what they read is contiguous
   // along an axis of the array decides which loop is the inner one.
   virtual Tensor combined(const Aval& aval, const Formula& formula, bool in_order) = 0;
-  // An array in which others lie, each from an index on, apart from each other. elsewhere: the
-  // number that the rest holds, if there is any.
+  // An array in which others lie, each from an index on, apart from each other. elsewhere: what the
+  // rest holds, if there is any: an array of the same shape, or one number.
   struct Part {
     Tensor tensor;
     Sizes64 start;
   };
   virtual Tensor composed(const Aval& aval, const std::vector<Part>& parts,
-                          std::optional<Value> elsewhere, Source source) = 0;
+                          const std::optional<Tensor>& elsewhere, Source source) = 0;
   // What the formula of an array reads that is made of this one.
   static std::vector<Formula::Read> reads_of(const Tensor& tensor);
   virtual Tensor in_memory(const Tensor& tensor) = 0;

@@ -49,13 +49,47 @@ View window_of(View view, std::span<const View> starts, const Sizes64& sizes) {
   return view;
 }
 
-loops::Tensor window_of(loops::Writer& w, const loops::Tensor& whole,
-                        std::span<const loops::Tensor> starts, const Shape& sizes) {
+loops::Values starts_of(loops::Writer& w, const Aval& whole, std::span<const loops::Tensor> starts,
+                        const Shape& sizes) {
   loops::Values inside;
   for (std::size_t i = 0; i < starts.size(); ++i)
     inside.push_back(w.clamped(w.index(w.elements_of(starts[i])[0]), 0,
-                               whole.aval.shape[int(i)].constant() - sizes[int(i)].constant()));
-  return loops::window(whole, inside, sizes);
+                               whole.shape[int(i)].constant() - sizes[int(i)].constant()));
+  return inside;
+}
+// Where each start is one number.
+std::optional<Sizes64> known_starts(const loops::Writer& w, const loops::Values& starts) {
+  Sizes64 known;
+  for (loops::Value start : starts) {
+    const loops::Range range = w.range({0, {{start, 1}}});
+    if (range.low != range.high) return {};
+    known.push_back(range.low);
+  }
+  return known;
+}
+
+loops::Tensors emit_slice(loops::Writer& w, const Equation& equation,
+                          std::span<const loops::Tensor> inputs) {
+  const Shape& sizes = equation.params.get<Shape>("slice_sizes");
+  const loops::Values starts = starts_of(w, inputs[0].aval, inputs.subspan(1), sizes);
+  if (std::optional<Sizes64> known = known_starts(w, starts); known && inputs[0].formula) {
+    for (std::int64_t& start : *known) start = -start;
+    return {w.composed({sizes, inputs[0].aval.dtype}, {{inputs[0], *known}}, {}, equation.source)};
+  }
+  return {loops::window(w.in_memory(inputs[0]), starts, sizes)};
+}
+
+// Most of an array is not written over where it lies, but made anew as what follows needs it.
+loops::Tensors emit_update(loops::Writer& w, const Equation& equation,
+                           std::span<const loops::Tensor> inputs) {
+  const Shape &sizes = inputs[1].aval.shape, &shape = inputs[0].aval.shape;
+  const loops::Values starts = starts_of(w, inputs[0].aval, inputs.subspan(2), sizes);
+  if (const std::optional<Sizes64> known = known_starts(w, starts);
+      known && 2 * sizes.num_elements().constant() >= shape.num_elements().constant())
+    return {w.composed(inputs[0].aval, {{inputs[1], *known}}, inputs[0], equation.source)};
+  const loops::Tensor whole = w.to_overwrite(0);
+  w.copy(inputs[1], loops::window(whole, starts, sizes));
+  return {whole};
 }
 
 void require_starts(std::string_view name, const Aval& x, std::span<const Aval> starts) {
@@ -245,11 +279,7 @@ static const auto dynamic_slice_def =
                    return is_integer(start.dtype) && start.rank() == 0;
                  });
         })
-        .rule<Emit>([](loops::Writer& w, const Equation& equation,
-                       std::span<const loops::Tensor> inputs) -> loops::Tensors {
-          return {window_of(w, w.in_memory(inputs[0]), inputs.subspan(1),
-                            equation.params.get<Shape>("slice_sizes"))};
-        })
+        .rule<Emit>(emit_slice)
         .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs, const Params&) {
           copy_elements(window_of(inputs[0], inputs.subspan(1), outputs[0].shape), outputs[0]);
         })
@@ -313,12 +343,7 @@ static const auto dynamic_update_slice_def =
           aval.weak &= update.weak;
           return std::vector<Aval>{aval};
         })
-        .rule<Emit>([](loops::Writer& w, const Equation&,
-                       std::span<const loops::Tensor> inputs) -> loops::Tensors {
-          const loops::Tensor whole = w.to_overwrite(0);
-          w.copy(inputs[1], window_of(w, whole, inputs.subspan(2), inputs[1].aval.shape));
-          return {whole};
-        })
+        .rule<Emit>(emit_update)
         .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs, const Params&) {
           if (inputs[0].data != outputs[0].data)
             copy_elements(inputs[0], outputs[0]);  // otherwise in place

@@ -189,8 +189,8 @@ loops::Tensors emit_pad(loops::Writer& w, const Equation& equation,
     const std::int64_t size = aval.shape[int(axis)].constant();
     aval.shape[int(axis)] = low[axis] + size + interior[axis] * (size - 1) + high[axis];
   }
+  if (!is_dilated) return {w.composed(aval, {{inputs[0], low}}, inputs[1], equation.source)};
   const loops::Value value = w.elements_of(inputs[1])[0];
-  if (!is_dilated) return {w.composed(aval, {{inputs[0], low}}, value, equation.source)};
   const loops::Tensor whole = w.make(aval);
   w.copy(w.computed(aval, {[value](std::span<const loops::Index>) { return value; }}), whole);
   loops::Tensor part = whole;
