@@ -460,10 +460,14 @@ def stockham(x):  # a radix-2 transform by reshapes
     single=True,
 )
 def small_convnet(x, w1, w2, w3, w4):  # digits-sized images, channels last, valid windows
-    conv = lambda x, w: lax.conv_general_dilated(
-        x, w, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
-    )
-    pool = lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+    def conv(x, w):
+        return lax.conv_general_dilated(
+            x, w, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+
+    def pool(x):
+        return lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+
     x = pool(jax.nn.relu(conv(x, w1)))
     x = pool(jax.nn.relu(conv(x, w2)))
     return jax.nn.relu(x.reshape(x.shape[0], -1) @ w3) @ w4
@@ -480,12 +484,14 @@ def small_convnet(x, w1, w2, w3, w4):  # digits-sized images, channels last, val
     single=True,
 )
 def residual_block(x, w1, w2, w3):
-    conv = lambda x, w, p: lax.conv_general_dilated(
-        x, w, (1, 1), p, dimension_numbers=("NHWC", "HWIO", "NHWC")
-    )
-    norm = lambda x: (x - jnp.mean(x, (1, 2), keepdims=True)) / jnp.sqrt(
-        jnp.var(x, (1, 2), keepdims=True) + 1e-5
-    )
+    def conv(x, w, p):
+        return lax.conv_general_dilated(x, w, (1, 1), p, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    def norm(x):
+        return (x - jnp.mean(x, (1, 2), keepdims=True)) / jnp.sqrt(
+            jnp.var(x, (1, 2), keepdims=True) + 1e-5
+        )
+
     y = jax.nn.relu(norm(conv(x, w1, "VALID")))
     y = jax.nn.relu(norm(conv(y, w2, "SAME")))
     return jax.nn.relu(norm(conv(y, w3, "VALID")) + x)
@@ -588,9 +594,12 @@ def shallow_water(h, hu, hv):  # Lax-Friedrichs fluxes on a periodic grid
 
     def step(t, s):
         fx, fy = fluxes(*s)
-        mean = lambda q: 0.25 * (
-            jnp.roll(q, 1, 0) + jnp.roll(q, -1, 0) + jnp.roll(q, 1, 1) + jnp.roll(q, -1, 1)
-        )
+
+        def mean(q):
+            return 0.25 * (
+                jnp.roll(q, 1, 0) + jnp.roll(q, -1, 0) + jnp.roll(q, 1, 1) + jnp.roll(q, -1, 1)
+            )
+
         return tuple(
             mean(q)
             - 0.02
@@ -801,7 +810,9 @@ def alignment_path(s, t):  # Needleman-Wunsch, then the way back through the tab
         i, j = where(diagonal | up, i - 1, i), where(diagonal | ~up, j - 1, j)
         return i, j, k + 1, path
 
-    whole = lambda x: jnp.asarray(x, dtype=jnp.int32)
+    def whole(x):
+        return jnp.asarray(x, dtype=jnp.int32)
+
     start = (whole(n), whole(m), whole(0), jnp.full(n + m, 3, jnp.int32))
     return lax.while_loop(lambda c: (c[0] > 0) & (c[1] > 0), back, start)[3]
 
@@ -825,7 +836,8 @@ def compensated_sum(x):  # Kahan's
 
 @program(lambda r: [r.normal(24), r.normal(24, 24), r.normal(300, 24)], by=(0, 1, 2))
 def forward_backward(start, trans, emit):  # a chain of hidden states, in logarithms
-    lse = lambda x: jax.nn.logsumexp(x, axis=-1)
+    def lse(x):
+        return jax.nn.logsumexp(x, axis=-1)
 
     def forth(a, e):
         a = lse(a[None] + trans.T) + e

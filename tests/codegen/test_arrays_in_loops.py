@@ -601,8 +601,12 @@ def test_stencils_within_loops(inner):
 @pytest.mark.parametrize("end", [1, 4, 7])
 def test_a_stencil_until_it_ends(end):
     def program(x):
-        go = lambda s: (jnp.max(s[0]) > 0) & (s[1] < end)
-        step = lambda s: (0.5 * (jnp.roll(s[0], 1) + jnp.roll(s[0], -1)), s[1] + 1)
+        def go(s):
+            return (jnp.max(s[0]) > 0) & (s[1] < end)
+
+        def step(s):
+            return (0.5 * (jnp.roll(s[0], 1) + jnp.roll(s[0], -1)), s[1] + 1)
+
         return lax.while_loop(go, step, (x, jnp.zeros((), jnp.int32)))
 
     both(program, np.abs(numbers(90)), wait=(True,))
@@ -632,7 +636,10 @@ def test_rows_that_are_summed_together(n):
 def test_quotients_of_complex_numbers(n):
     z = numbers(n) + 1j * numbers(n)
     both(lambda z: fori(0, 5, lambda i, z: z - (z**3 - 1) / (3 * z**2), z), z, rtol=1e-6)
-    roll = lambda z: (jnp.roll(z, 1) + 1) / (jnp.roll(z, -1) * 1j + 2.5)
+
+    def roll(z):
+        return (jnp.roll(z, 1) + 1) / (jnp.roll(z, -1) * 1j + 2.5)
+
     both(lambda z: fori(0, 3, lambda i, z: roll(z), z), z, rtol=1e-8)
 
 
@@ -640,7 +647,9 @@ def test_the_first_of_few_wins():
     x = np.array([[1, 3, 3], [np.nan, 5, 1], [2, np.nan, np.nan], [-1, -1, -1]], float)
 
     def program(x):
-        step = lambda i, s: s + i + jnp.argmax(x + 0 * i, 1) + 10 * jnp.argmin(x[i])
+        def step(i, s):
+            return s + i + jnp.argmax(x + 0 * i, 1) + 10 * jnp.argmin(x[i])
+
         return fori(0, 4, step, jnp.zeros(4, jnp.int32))
 
     both(program, x)
@@ -667,10 +676,15 @@ def test_gradient_of_an_exchange_of_neighbours(n):
             x = x.at[first + 1 : first + 1 + 2 * b.size : 2].set(jnp.maximum(a, b))
         return x
 
-    loss = lambda x: jnp.sum(jnp.sin(fori(0, n // 2, passing, x)) * jnp.arange(n, dtype=x.dtype))
+    def loss(x):
+        return jnp.sum(jnp.sin(fori(0, n // 2, passing, x)) * jnp.arange(n, dtype=x.dtype))
+
     x = numbers(n)
     rank = np.argsort(np.argsort(x))  # enough passes sort, and each element keeps its weight
-    full = lambda x: jnp.sum(jnp.sin(fori(0, n, passing, x)) * jnp.arange(n, dtype=x.dtype))
+
+    def full(x):
+        return jnp.sum(jnp.sin(fori(0, n, passing, x)) * jnp.arange(n, dtype=x.dtype))
+
     np.testing.assert_allclose(plait.grad(full)(x), np.cos(x) * rank, rtol=1e-12)
     both(plait.grad(loss), x)
 
