@@ -19,6 +19,9 @@ std::shared_ptr<const Kernel> kernel_for(const Jaxpr& program, std::span<const S
   std::vector<Aval> inputs, outputs;
   for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
   for (Var var : equation.outputs) outputs.push_back(program->aval(var));
+  // Of what a slow library takes, neither: such a loop changes over between its steps.
+  for (const Backend* library : backends_of(Device::Kind::cpu, Preference::library))
+    if (!library->runs_eagerly() && library->supports(equation, inputs, outputs)) return nullptr;
   for (const Backend* backend : backends_of(Device::Kind::cpu))
     if (backend->runs_eagerly() && backend->supports(equation, inputs, outputs))
       return backend->compile_for(program, strides);
