@@ -25,20 +25,22 @@ template <int r0, int r1, int r2, int r3>
   x = x + y, y = rotate_left<r3>(y) ^ x;
 }
 
-// threefry2x32 of eight counters, in place. Not inlined, g++ would pass both words through memory.
-[[gnu::always_inline]] inline void mix(ThreefryKey key, Words& x, Words& y) {
-  const std::uint32_t k0 = key[0], k1 = key[1], k2 = k0 ^ k1 ^ 0x1BD11BDAu;
+// threefry2x32 of eight counters, in place, and a key that is one for all or has lanes too. Not
+// inlined, g++ would pass both words through memory.
+template <class Key>
+[[gnu::always_inline]] inline void mix(Key k0, Key k1, Words& x, Words& y) {
+  const Key k2 = k0 ^ k1 ^ Key(0x1BD11BDAu);
   x = x + k0, y = y + k1;
   mix_four<13, 15, 26, 6>(x, y);
-  x = x + k1, y = y + (k2 + 1);
+  x = x + k1, y = y + (k2 + Key(1));
   mix_four<17, 29, 16, 24>(x, y);
-  x = x + k2, y = y + (k0 + 2);
+  x = x + k2, y = y + (k0 + Key(2));
   mix_four<13, 15, 26, 6>(x, y);
-  x = x + k0, y = y + (k1 + 3);
+  x = x + k0, y = y + (k1 + Key(3));
   mix_four<17, 29, 16, 24>(x, y);
-  x = x + k1, y = y + (k2 + 4);
+  x = x + k1, y = y + (k2 + Key(4));
   mix_four<13, 15, 26, 6>(x, y);
-  x = x + k2, y = y + (k0 + 5);
+  x = x + k2, y = y + (k0 + Key(5));
 }
 
 // Forms the bits of one element from the two output words.
@@ -64,7 +66,7 @@ void fill(ThreefryKey key, std::uint64_t first, std::span<T> dst) {
     std::uint32_t counter = low;
     for (; i + width <= end; i += width, counter += width) {
       Words x = high, y = Words::load(lanes) + counter;
-      mix(key, x, y);
+      mix(key[0], key[1], x, y);
       if constexpr (sizeof(T) == 4) {
         (x ^ y).store(dst.data() + i);
       } else if constexpr (sizeof(T) == 8) {
@@ -94,6 +96,22 @@ void threefry_bits(ThreefryKey key, std::uint64_t first, std::span<std::uint32_t
 }
 void threefry_bits(ThreefryKey key, std::uint64_t first, std::span<std::uint64_t> dst) {
   fill(key, first, dst);
+}
+
+void threefry_each(const std::uint32_t* k0, const std::uint32_t* k1, const std::uint32_t* high,
+                   const std::uint32_t* low, std::span<std::uint64_t> dst) {
+  constexpr std::size_t width = 8;
+  std::size_t i = 0;
+  for (; i + width <= dst.size(); i += width) {
+    Words x = Words::load(high + i), y = Words::load(low + i);
+    mix(Words::load(k0 + i), Words::load(k1 + i), x, y);
+    for (std::size_t j = 0; j < width; ++j)
+      dst[i + j] = combine<std::uint64_t>(x[int(j)], y[int(j)]);
+  }
+  for (; i < dst.size(); ++i) {
+    const auto [x, y] = threefry2x32({k0[i], k1[i]}, {high[i], low[i]});
+    dst[i] = combine<std::uint64_t>(x, y);
+  }
 }
 
 }  // namespace plait

@@ -56,4 +56,8 @@ void threefry_bits(ThreefryKey key, std::uint64_t first, std::span<std::uint16_t
 void threefry_bits(ThreefryKey key, std::uint64_t first, std::span<std::uint32_t> dst);
 void threefry_bits(ThreefryKey key, std::uint64_t first, std::span<std::uint64_t> dst);
 
+// Both words of threefry2x32 of as many keys and counters, the first one in the high half.
+void threefry_each(const std::uint32_t* k0, const std::uint32_t* k1, const std::uint32_t* high,
+                   const std::uint32_t* low, std::span<std::uint64_t> dst);
+
 }  // namespace plait

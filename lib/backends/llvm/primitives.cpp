@@ -3,8 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitives.h"
 
+#include "random_bits.h"
 #include "trigonometry.h"
 
+#include <plait/primitives/emitted.h>
 #include <plait/primitives/kernels.h>
 #include <plait/primitives/primitives.h>
 
@@ -234,6 +236,32 @@ Register divide_numbers(Registers in, const Params& params, DType output) {
   return same<floating>([](auto x, auto y) { return x / y; })(in, params, output);
 }
 
+// By counts that may be as large as the width, which the processor refuses: every bit is shifted
+// out.
+Register shift(Registers in, const Params& params, DType output) {
+  const std::string& kind = params.text("kind");
+  return same<integers>([&kind](auto x, auto y) {
+    using X = decltype(x);
+    using T = ElementOf<X>;
+    const X width(T(8 * sizeof(T))), zero(T(0));
+    const Mask is_all =
+        detail::compare(detail::Compare::ge, detail::Kind::unsigned_integer, y.v, width.v);
+    if (kind == "right_arithmetic")
+      return X::of(api().BuildAShr(here(), x.v, select(is_all, width - X(T(1)), y).v, ""));
+    const Value count = select(is_all, zero, y).v;
+    const Value shifted =
+        (kind == "left" ? api().BuildShl : api().BuildLShr)(here(), x.v, count, "");
+    return select(is_all, zero, X::of(shifted));
+  })(in, params, output);
+}
+
+Register random_words(Registers in, const Params&, DType output) {
+  using Word = std::uint32_t;
+  const auto [x, y] =
+      threefry(lane<Word>(in[0]), lane<Word>(in[1]), lane<Word>(in[2]), lane<Word>(in[3]));
+  return {random_word(output, x, y), output};
+}
+
 struct Row {
   DTypes types;  // of the first operand
   Emit emit;
@@ -289,8 +317,10 @@ const Rows& rows() {
       {and_p.index(), {bits, binary_bits(&Api::BuildAnd)}},
       {or_p.index(), {bits, binary_bits(&Api::BuildOr)}},
       {xor_p.index(), {bits, binary_bits(&Api::BuildXor)}},
+      {shift_p.index(), {integers, shift}},
       {cmp_p.index(), {real_numbers | boolean, compare}},
       {select_p.index(), {boolean, choose}},
+      {threefry_p.index(), {dtypes<std::uint32_t>(), random_words}},
   };
   return rows;
 }

@@ -3,13 +3,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
 #include <plait/base/threefry.h>
+#include <plait/primitives/emitted.h>
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
 #include <plait/primitives/random.h>
 #include <plait/rules/autocast.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
+
+#include <numeric>
 
 #include "primitives/cost.h"
 #include "primitives/spelling.h"
@@ -72,7 +76,154 @@ void bits_eval(std::span<const View> inputs, std::span<const View> outputs, cons
   });
 }
 
+// --- In loop programs ----------------------------------------------------------------------------
+
+constexpr double work_of_words = 70;  // in additions
+
+// Both words of the generator, as a uint64, and each of them.
+loops::Value emit_words(loops::Writer& w, loops::Value k0, loops::Value k1, loops::Value low,
+                        Source source) {
+  const loops::Value zero = w.literal(Literal{DType::uint32, false, 0, 0, 0});
+  return w.compute(threefry_p, {}, {k0, k1, zero, low}, source);
+}
+loops::Value emit_cast(loops::Writer& w, loops::Value value, DType dtype) {
+  return w.compute(cast_p, {{"dtype", dtype}, {"weak", false}}, {value}, {});
+}
+std::array<loops::Value, 2> emit_split(loops::Writer& w, loops::Value words, Source source) {
+  const loops::Value half = w.literal(Literal{DType::uint64, false, 32, 0, 0});
+  const loops::Value high =
+      w.compute(shift_p, {{"kind", std::string("right_logical")}}, {words, half}, source);
+  return {emit_cast(w, high, DType::uint32), emit_cast(w, words, DType::uint32)};
+}
+
+// Lists are read by numbers that are known: what loops go over lies in memory, or is a formula.
+loops::Tensor in_loops(loops::Writer& w, const loops::Tensor& tensor) {
+  return tensor.formula ? tensor : w.in_memory(tensor);
+}
+
+// The leading axes as one, at axis `last`, in order.
+loops::Tensor merged_to(loops::Writer& w, const loops::Tensor& tensor, int last) {
+  std::vector<int> axes(std::size_t(last + 1));
+  std::iota(axes.begin(), axes.end(), 0);
+  return loops::merged(w, in_loops(w, tensor), axes);
+}
+
+loops::Tensors emit_bits(loops::Writer& w, const Equation& equation,
+                         std::span<const loops::Tensor> inputs) {
+  // Beyond, the kernel shares the work between threads.
+  constexpr std::int64_t most = 4096;
+  const Shape& shape = equation.params.get<Shape>("shape");
+  const DType dtype = bits_dtype(equation.params.integer("bit_width"));
+  Aval aval{without_last(inputs[0].aval.shape), dtype};
+  const auto num_keys = std::size_t(aval.rank());  // axes
+  for (Dim dim : shape) aval.shape.push_back(dim);
+  if (aval.shape.num_elements().constant() > most) w.refuse("many random numbers");
+  const loops::Tensor keys = num_keys == 0 ? loops::Tensor{inputs[0].aval, w.elements_of(inputs[0])}
+                                           : w.in_memory(inputs[0]);
+  loops::Formula formula;
+  formula.work = work_of_words;
+  formula.reads = w.reads_of(keys);
+  for (loops::Formula::Read& read : formula.reads) read.is_anywhere = true;
+  formula.element = [=, &w, strides = dense_strides(shape.to_sizes()),
+                     source = equation.source](std::span<const loops::Index> at) {
+    loops::Indices place(at.begin(), at.begin() + std::ptrdiff_t(num_keys));
+    place.push_back({0});
+    const loops::Value k0 = w.element(keys, place);
+    place.back() = {1};
+    const loops::Value k1 = w.element(keys, place);
+    loops::Place number{0};
+    for (std::size_t i = 0; i < strides.size(); ++i)
+      loops::add_index(number, at[num_keys + i], strides[i]);
+    const loops::Value counter =
+        emit_cast(w, w.number({number.offset, number.terms}), DType::uint32);
+    const loops::Value words = emit_words(w, k0, k1, counter, source);
+    if (dtype == DType::uint64) return words;
+    const auto [x, y] = emit_split(w, words, source);
+    return emit_cast(w, w.compute(xor_p, {}, {x, y}, source), dtype);
+  };
+  return {w.computed(aval, std::move(formula))};
+}
+
+loops::Tensors emit_fold(loops::Writer& w, const Equation& equation,
+                         std::span<const loops::Tensor> inputs) {
+  const loops::Tensor &keys = inputs[0], &data = inputs[1];
+  const bool one_key = keys.aval.rank() == 1, one_datum = data.aval.rank() == 0;
+  Aval aval{one_key ? data.aval.shape : without_last(keys.aval.shape), DType::uint32};
+  const std::int64_t count = aval.shape.num_elements().constant();
+  aval.shape.push_back(2);
+  const auto folded = [&](loops::Value k0, loops::Value k1, loops::Value datum) {
+    return emit_split(w, emit_words(w, k0, k1, datum, equation.source), equation.source);
+  };
+  if (2 * count <= loops::few) {
+    const loops::Values words = w.elements_of(keys), numbers = w.elements_of(data);
+    loops::Tensor result{aval};
+    for (std::size_t i = 0; i < std::size_t(count); ++i) {
+      const std::size_t key = one_key ? 0 : 2 * i;
+      for (loops::Value word : folded(words[key], words[key + 1], numbers[one_datum ? 0 : i]))
+        result.elements.push_back(word);
+    }
+    return {result};
+  }
+  const int last = aval.rank() - 2;  // axis of the keys
+  const loops::Tensor result = w.make(aval);
+  const loops::Tensor list = one_key ? keys : merged_to(w, w.in_memory(keys), last),
+                      numbers = one_datum ? data : merged_to(w, data, last);
+  const loops::Values key = one_key ? w.elements_of(keys) : loops::Values{},
+                      datum = one_datum ? w.elements_of(data) : loops::Values{};
+  w.for_each_apart(count, [&](const loops::Index& index) {
+    loops::Indices at(std::size_t(last) + 1, loops::Index{0});
+    at.back() = index;
+    const loops::Value number = one_datum ? datum[0] : w.element(numbers, at);
+    const auto word = [&](std::int64_t which) {
+      loops::Indices place = at;
+      place.push_back({which});
+      return one_key ? key[std::size_t(which)] : w.element(list, place);
+    };
+    const loops::Value k0 = word(0), k1 = word(1);
+    loops::Place to = result.place;
+    loops::add_index(to, index, 2);
+    for (loops::Value value : folded(k0, k1, number)) {
+      w.store(to, value);
+      ++to.offset;
+    }
+  });
+  return {result};
+}
+
 }  // namespace
+
+constinit const Primitive threefry_p{"threefry"};
+static const auto threefry_def =
+    define(
+        threefry_p,
+        "Both words of threefry2x32 of a key of two words and a counter of two, the first one in "
+        "the high half.")
+        .family(elementwise(dtypes<std::uint32_t>(), 4))
+        .rule<Abstract>([](std::span<const Aval> inputs, const Params& params) {
+          Aval aval = inputs[0];
+          for (const Aval& input : inputs) {
+            require_dtype("threefry", input, dtypes<std::uint32_t>());
+            const Aval both[] = {aval, input};
+            aval = infer(xor_p, both, params)[0];
+          }
+          return std::vector<Aval>{{aval.shape, DType::uint64}};
+        })
+        .rule<Pointwise>([](std::span<const DType>, const Params&) -> Chunk {
+          return {[](const void* const* inputs, void* output, std::int64_t n, std::int64_t) {
+            const auto words = [&](int i) { return static_cast<const std::uint32_t*>(inputs[i]); };
+            threefry_each(words(0), words(1), words(2), words(3),
+                          {static_cast<std::uint64_t*>(output), std::size_t(n)});
+          }};
+        })
+        .refuse<Spelling>(spelling::no_function)
+        .rule<Jvp>(zero_derivative())
+        .rule<Samples>([] {
+          const Sample::Input words{{{2, 3}, DType::uint32}, Values::indices, 1000},
+              word{{{}, DType::uint32}, Values::indices, 1000};
+          return std::vector<Sample>{{{words, words, words, words}, {}},
+                                     {{word, word, words, words}, {}},
+                                     {{word, word, word, word}, {}}};
+        });
 
 constinit const Primitive random_bits_p{"random_bits"};
 static const auto random_bits_def =
@@ -96,6 +247,7 @@ static const auto random_bits_def =
           return std::vector<Aval>{aval};
         })
         .rule<Eval>(bits_eval)
+        .rule<Emit>(emit_bits)
         .rule<Cost>(cost::for_each_result(1))
         .rule<Autocast>(Autocast::full)
         .refuse<Spelling>(spelling::no_function)
@@ -156,6 +308,7 @@ static const auto random_fold_def =
           aval.shape.push_back(2);
           return std::vector<Aval>{aval};
         })
+        .rule<Emit>(emit_fold)
         .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs, const Params&) {
           const std::int64_t count = num_elements(outputs[0].shape) / 2;
           if (count == 0) return;

@@ -1,0 +1,115 @@
+"""What rules write out in loop programs: random numbers.
+
+Each program has the bits of the loop that Python runs over eager calls, interpreted and as generated code.
+"""
+
+import numpy as np
+import plait
+import plait.numpy as jnp
+import pytest
+from plait import lax, random
+
+WIDTHS = {8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32, 64: jnp.uint64}
+SHAPES = [(), (1,), (3,), (2, 3), (9,), (5, 7), (64,), (3, 4, 6)]
+
+
+def exactly(program, *inputs):
+    arguments = [jnp.asarray(x) for x in inputs]
+    with plait.disable_jit():
+        expected = plait.tree.leaves(program(*arguments))
+    for is_waiting in (False, True):
+        jitted = plait.jit(program, wait=is_waiting)
+        for got, wanted in zip(plait.tree.leaves(jitted(*arguments)), expected, strict=True):
+            got, wanted = np.asarray(got), np.asarray(wanted)
+            assert got.dtype == wanted.dtype
+            np.testing.assert_array_equal(got, wanted)
+        text = str(jitted.explain(*arguments))
+        is_interpreted = not is_waiting and "while" not in text  # or step by step, at first
+        if "llvm" in text or is_interpreted:
+            assert "one loop program" in text or "one kernel" in text, text
+
+
+# --- Random numbers -----------------------------------------------------------------------------------
+
+
+def key(seed=7):
+    return np.array([0x9E3779B9, seed], np.uint32)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_bits_of_every_width_and_shape(width, shape):
+    def step(k, _):
+        k = random.fold_in(k, 3)
+        return k, random.bits(k, shape, WIDTHS[width])
+
+    exactly(lambda k: lax.scan(step, k, None, length=4), key())
+
+
+@pytest.mark.parametrize("num", [2, 3, 4, 5, 16])
+def test_keys_that_are_split(num):
+    def step(k, x):
+        keys = random.split(k, num)
+        return keys[-1], (keys, random.fold_in(k, x))
+
+    exactly(lambda k, x: lax.scan(step, k, x), key(), np.arange(5, dtype=np.uint32))
+
+
+@pytest.mark.parametrize("num", [2, 4, 5, 33])
+def test_a_key_for_each_example(num):
+    """Keys with data of their own, keys with one datum, and bits behind the axes of the keys."""
+
+    def step(k, x):
+        folded = jnp.stack([random.fold_in(k[i], x + i) for i in range(num)])
+        all_of_them = plait.vmap(random.fold_in, (0, None))(folded, x)
+        both = plait.vmap(random.fold_in)(all_of_them, jnp.arange(num, dtype=jnp.uint32))
+        return both, plait.vmap(lambda k: random.bits(k, (3,), jnp.uint32))(both)
+
+    keys = np.asarray(random.split(jnp.asarray(key()), num))
+    exactly(lambda k, x: lax.scan(step, k, x), keys, np.arange(3, dtype=np.uint32))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(), (6,), (50,)])
+def test_draws_from_distributions(dtype, shape):
+    def step(i, s):
+        k, x = s
+        k, a, b, c = random.split(k, 4)
+        x = x + random.normal(a, shape, dtype) * random.uniform(b, shape, dtype)
+        return k, jnp.where(random.bernoulli(c, 0.3, shape), x, -x)
+
+    exactly(lambda k, x: lax.fori_loop(0, 6, step, (k, x)), key(), np.zeros(shape, dtype))
+
+
+def test_a_walk_that_ends_and_accepts():
+    def go(s):
+        return (jnp.abs(s[1]) < 3) & (s[2] < 40)
+
+    def step(s):
+        k, x, i = s
+        k, a, b = random.split(k, 3)
+        y = x + random.normal(a, (), jnp.float64)
+        accepts = jnp.log(random.uniform(b, (), jnp.float64)) < 0.5 * (x * x - y * y)
+        return k, lax.cond(accepts, lambda: y, lambda: x + random.normal(b, (), jnp.float64)), i + 1
+
+    exactly(lambda k, x: lax.while_loop(go, step, (k, x, 0)), key(), np.float64(0.5))
+
+
+def test_shifts_by_the_width_and_more():
+    counts = np.array([0, 1, 7, 8, 31, 32, 63, 64, 100, -1], np.int32)
+
+    def program(x):
+        def step(i, x):
+            for shift in (lax.shift_left, lax.shift_right_logical, lax.shift_right_arithmetic):
+                x = (
+                    x
+                    ^ shift(x, jnp.asarray(counts).astype(x.dtype))
+                    ^ shift(x, (i + 3).astype(x.dtype))
+                )
+            return x
+
+        return lax.fori_loop(0, 5, step, x)
+
+    for dtype in (np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64):
+        numbers = np.random.default_rng(1).integers(0, 2**63, counts.size).astype(np.uint64)
+        exactly(program, numbers.astype(dtype))
