@@ -1,4 +1,4 @@
-"""What rules write out in loop programs: random numbers.
+"""What rules write out in loop programs: random numbers, and factorizations of small matrices.
 
 Each program has the bits of the loop that Python runs over eager calls, interpreted and as generated code.
 """
@@ -9,8 +9,11 @@ import plait.numpy as jnp
 import pytest
 from plait import lax, random
 
+numbers_of = np.random.default_rng(5)
 WIDTHS = {8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32, 64: jnp.uint64}
 SHAPES = [(), (1,), (3,), (2, 3), (9,), (5, 7), (64,), (3, 4, 6)]
+BATCHES = [(), (1,), (2,), (11,), (3, 5)]
+DTYPES = [np.float32, np.float64]
 
 
 def exactly(program, *inputs):
@@ -113,3 +116,101 @@ def test_shifts_by_the_width_and_more():
     for dtype in (np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64):
         numbers = np.random.default_rng(1).integers(0, 2**63, counts.size).astype(np.uint64)
         exactly(program, numbers.astype(dtype))
+
+
+# --- Small matrices -----------------------------------------------------------------------------------
+
+
+def numbers(*shape, dtype=np.float64):
+    return numbers_of.standard_normal(shape).astype(dtype)
+
+
+def positive(*shape, dtype=np.float64):
+    x = numbers(*shape)
+    return (x @ np.swapaxes(x, -1, -2) + np.eye(shape[-1])).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7])
+def test_cholesky(n, batch, dtype):
+    a = positive(*batch, n, n, dtype=dtype)
+
+    def program(a):
+        def step(i, s):
+            x, total = s
+            factor = lax.linalg.cholesky(x)
+            return x * 0.5 + a, total + factor
+
+        return lax.fori_loop(0, 3, step, (a, a))
+
+    exactly(program, a)
+    exactly(program, -a)  # not positive definite
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (2, 4), (4, 2)])
+def test_lu(shape, batch, dtype):
+    def step(a, _):
+        lu, pivots, order = lax.linalg.lu(a)
+        return jnp.roll(lu, 1, -2) + a, (lu, pivots, order)
+
+    a = numbers(*batch, *shape, dtype=dtype)
+    exactly(lambda a: lax.scan(step, a, None, length=3), a)
+    exactly(lambda a: lax.scan(step, a, None, length=3), np.round(a) * 0)  # nothing to eliminate
+    exactly(lambda a: lax.scan(step, a, None, length=3), np.round(2 * a))  # pivots of equal size
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize(
+    "n, m, batch", [(1, 1, ()), (2, 1, ()), (3, 2, (2,)), (4, 3, (7,)), (5, 9, ())]
+)
+def test_triangular_solve(left, lower, transposed, unit, n, m, batch):
+    for dtype in DTYPES:
+        b = numbers(*batch, *((n, m) if left else (m, n)), dtype=dtype)
+
+        def step(x, a):
+            x = lax.linalg.triangular_solve(
+                a, x, left_side=left, lower=lower, transpose_a=transposed, unit_diagonal=unit
+            )
+            return x, x
+
+        exactly(lambda a, b: lax.scan(step, b, a), positive(3, *batch, n, n, dtype=dtype), b)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_systems_in_branches_and_while_loops(n):
+    def program(a, b):
+        def go(s):
+            return (s[1] < 5) & (jnp.max(jnp.abs(s[0])) < 1e6)
+
+        def step(s):
+            x, i = s
+            x = lax.cond(
+                i % 2 == 0,
+                lambda x: jnp.linalg.solve(a + i * x[0], x),
+                lambda x: lax.linalg.triangular_solve(a, x[:, None], left_side=True)[:, 0],
+                x,
+            )
+            return x, i + 1
+
+        return lax.while_loop(go, step, (b, 0))
+
+    exactly(program, positive(n, n), numbers(n))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_systems_for_each_example(n):
+    def program(a, b):
+        def step(x, _):
+            x = jnp.linalg.solve(a, x)
+            return x, x
+
+        return lax.scan(step, b, None, length=4)
+
+    exactly(plait.vmap(program), positive(6, n, n), numbers(6, n))
+    exactly(plait.vmap(program, (None, 0)), positive(n, n), numbers(6, n))

@@ -6,7 +6,7 @@
 
 namespace plait {
 
-// threefry2x32 of a key and a counter, both two words.
-extern const Primitive threefry_p;
+// x * y + z with one rounding; and threefry2x32 of a key and a counter, both two words.
+extern const Primitive fma_p, threefry_p;
 
 }  // namespace plait

@@ -255,6 +255,11 @@ Register shift(Registers in, const Params& params, DType output) {
   })(in, params, output);
 }
 
+Register multiply_and_add(Registers in, const Params&, DType output) {
+  const Value sum = detail::fused_multiply_add(in[0].v, in[1].v, in[2].v);
+  return {is_half(output) ? round_to_half(output, sum) : sum, output};
+}
+
 Register random_words(Registers in, const Params&, DType output) {
   using Word = std::uint32_t;
   const auto [x, y] =
@@ -320,6 +325,7 @@ const Rows& rows() {
       {shift_p.index(), {integers, shift}},
       {cmp_p.index(), {real_numbers | boolean, compare}},
       {select_p.index(), {boolean, choose}},
+      {fma_p.index(), {f, multiply_and_add}},
       {threefry_p.index(), {dtypes<std::uint32_t>(), random_words}},
   };
   return rows;

@@ -8,6 +8,7 @@
 #include <Eigen/Cholesky>
 
 #include "primitives/linalg/cost.h"
+#include "primitives/linalg/emit_factors.h"
 #include "primitives/linalg/matrices.h"
 #include "primitives/linalg/small_factors.h"
 #include "primitives/linalg/small_matrices.h"
@@ -197,6 +198,7 @@ static const auto cholesky_def =
             cholesky_kernel<decltype(element)>(inputs, outputs[0]);
           });
         })
+        .rule<Emit>(emit_cholesky)
         .rule<Cost>(cost::of_matrices(
             [](const cost::MatrixSizes& x, const Params&) { return x.rows * x.rows * x.rows / 3; }))
         .rule<Autocast>(Autocast::full)
@@ -237,6 +239,7 @@ static const auto triangular_solve_def =
                 solve_kernel<decltype(element)>(inputs, outputs[0], Triangular(params));
               });
             })
+        .rule<Emit>(emit_triangular_solve)
         .rule<Cost>(cost::arithmetic([](cost::Avals inputs, cost::Avals, const Params&) {
           const cost::MatrixSizes a(inputs[0]);
           return cost::multiply_add(inputs[0].dtype) / 2 * a.rows * elements_of(inputs[1]);

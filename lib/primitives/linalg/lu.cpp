@@ -12,6 +12,7 @@
 
 #include "primitives/cost.h"
 #include "primitives/linalg/cost.h"
+#include "primitives/linalg/emit_factors.h"
 #include "primitives/linalg/matrices.h"
 #include "primitives/linalg/small_factors.h"
 #include "primitives/linalg/small_matrices.h"
@@ -266,6 +267,7 @@ static const auto lu_def =
           visit_element(inputs[0].dtype,
                         [&](auto element) { lu_kernel<decltype(element)>(inputs, outputs); });
         })
+        .rule<Emit>(emit_lu)
         .rule<Cost>(cost::of_matrices(cost::lu_flops))
         .rule<Autocast>(Autocast::full)
         .refuse<Spelling>(spelling::no_function)
