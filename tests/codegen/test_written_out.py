@@ -1,4 +1,4 @@
-"""What rules write out in loop programs: random numbers, and factorizations of small matrices.
+"""What rules write out in loop programs: random numbers, factorizations of small matrices, and running sums.
 
 Each program has the bits of the loop that Python runs over eager calls, interpreted and as generated code.
 """
@@ -214,3 +214,18 @@ def test_systems_for_each_example(n):
 
     exactly(plait.vmap(program), positive(6, n, n), numbers(6, n))
     exactly(plait.vmap(program, (None, 0)), positive(n, n), numbers(6, n))
+
+
+@pytest.mark.parametrize("kind", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("shape", [(1,), (5,), (32,), (2, 3), (3, 2, 5), (40,)])
+def test_cumulative_arrays(kind, shape):
+    cumulate = getattr(lax, "cum" + kind)
+
+    def step(i, x):
+        for axis in range(len(shape)):
+            x = cumulate(x, axis) - cumulate(-x * 0, axis, True) + 1
+        return x
+
+    for dtype in (np.float32, np.float64, np.int8, np.int32, np.uint64):
+        x = (10 * numbers(*shape)).astype(np.int64).astype(dtype)
+        exactly(lambda x: lax.fori_loop(0, 3, step, x), x)

@@ -3,6 +3,7 @@
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/autocast.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/put.h>
@@ -30,6 +31,9 @@ Family pass_through() {
                 })
             .rule<Alias>([](const View& input, const Sizes64&, const Params&) {
               return std::optional(input);
+            })
+            .rule<Emit>([](loops::Writer&, const Equation&, std::span<const loops::Tensor> inputs) {
+              return loops::Tensors(inputs.begin(), inputs.end());
             })
             .refuse<Put>("it marks a value, and shows no part of it")
             .rule<Cost>(cost::moves())

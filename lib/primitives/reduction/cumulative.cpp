@@ -8,6 +8,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
 #include <plait/rules/autocast.h>
+#include <plait/rules/emit.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
@@ -237,6 +238,86 @@ Array cumreduce(const char* kind, const Array& operand, int axis, bool reverse) 
               {{"kind", std::string(kind)}, {"axis", Dim(normal)}, {"reverse", reverse}});
 }
 
+// --- In loop programs ----------------------------------------------------------------------------
+
+// Arrays of at most this many elements are written out: beyond, the kernel costs less than numbers
+// one by one.
+constexpr std::int64_t most_written = 32;
+
+// Runs along an axis of arrays of one shape. combine gives a result from the one before it, which
+// the first has not, and the elements of the operands there.
+using Combine =
+    std::function<loops::Value(std::optional<loops::Value> before, const loops::Values& elements)>;
+loops::Tensor emit_running(loops::Writer& w, std::span<const loops::Tensor> operands,
+                           const Params& params, const Combine& combine) {
+  const Aval& aval = operands[0].aval;
+  const std::int64_t size = aval.shape.num_elements().constant();
+  const AxisLoops loops(aval.shape.to_sizes(), int(params.integer("axis")));
+  const Sizes64 strides = dense_strides(aval.shape.to_sizes());
+  loops::Tensors arrays;
+  for (const loops::Tensor& operand : operands)
+    arrays.push_back(operand.formula ? w.in_memory(operand) : operand);
+  const auto elements_at = [&](std::int64_t place) {
+    loops::Indices at;
+    for (std::size_t axis = 0; axis < strides.size(); ++axis)
+      at.push_back({place / strides[axis] % aval.shape[int(axis)].constant()});
+    loops::Values elements;
+    for (const loops::Tensor& array : arrays) elements.push_back(w.element(array, at));
+    return elements;
+  };
+  loops::Values results((std::size_t(size)));
+  for (std::int64_t row = 0; row < size / loops.size; ++row) {
+    std::optional<loops::Value> before;
+    for (std::int64_t i = 0; i < loops.size; ++i) {
+      const std::int64_t along = params.flag("reverse") ? loops.size - 1 - i : i;
+      const std::int64_t place =
+          (row / loops.inner * loops.size + along) * loops.inner + row % loops.inner;
+      before = results[std::size_t(place)] = combine(before, elements_at(place));
+    }
+  }
+  if (size <= loops::few) return {aval, results};
+  const loops::Tensor made = w.make(aval);
+  for (std::int64_t place = 0; place < size; ++place)
+    w.store({made.place.memory, place}, results[std::size_t(place)]);
+  return made;
+}
+
+void require_written(loops::Writer& w, const Equation& equation, const Aval& aval) {
+  const std::string name = "`" + std::string(equation.primitive->name()) + "`";
+  if (aval.shape.num_elements().constant() > most_written) w.refuse(name + " of many elements");
+  if (aval.dtype == DType::float16 || aval.dtype == DType::bfloat16)  // kept in float32
+    w.refuse(name + " of " + std::string(name_of(aval.dtype)));
+}
+
+loops::Tensors emit_cumulation(loops::Writer& w, const Equation& equation,
+                               std::span<const loops::Tensor> inputs) {
+  require_written(w, equation, inputs[0].aval);
+  const std::string& kind = equation.params.text("kind");
+  const Primitive& by = kind == "sum"    ? add_p
+                        : kind == "prod" ? mul_p
+                        : kind == "max"  ? max_p
+                                         : min_p;
+  return {emit_running(w, inputs, equation.params,
+                       [&](std::optional<loops::Value> before, const loops::Values& elements) {
+                         if (!before) return elements[0];
+                         // Of equal zeros the later one is the extreme.
+                         return w.compute(by, {}, {elements[0], *before}, equation.source);
+                       })};
+}
+
+loops::Tensors emit_recurrence(loops::Writer& w, const Equation& equation,
+                               std::span<const loops::Tensor> inputs) {
+  require_written(w, equation, inputs[0].aval);
+  if (is_complex(inputs[0].aval.dtype)) w.refuse("`recurrence` of complex numbers");
+  return {emit_running(w, inputs, equation.params,
+                       [&](std::optional<loops::Value> before, const loops::Values& elements) {
+                         if (!before) return elements[1];
+                         const loops::Value grown =
+                             w.compute(mul_p, {}, {elements[0], *before}, equation.source);
+                         return w.compute(add_p, {}, {grown, elements[1]}, equation.source);
+                       })};
+}
+
 // The predecessor of each element in the direction of the scan; fill for the first.
 Array previous(const Array& x, int axis, bool reverse, double fill) {
   Shape low(x.ndim(), 0), high(x.ndim(), 0), interior(x.ndim(), 0);
@@ -261,6 +342,7 @@ static const auto cumreduce_def =
           checked_axis(params, inputs[0], "cum" + kind);
           return std::vector<Aval>{inputs[0]};
         })
+        .rule<Emit>(emit_cumulation)
         .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs,
                        const Params& params) {
           const std::string& kind = params.text("kind");
@@ -398,6 +480,7 @@ static const auto recurrence_def =
           return std::vector<Aval>{
               {inputs[0].shape, inputs[0].dtype, inputs[0].weak && inputs[1].weak}};
         })
+        .rule<Emit>(emit_recurrence)
         .rule<Eval>([](std::span<const View> inputs, std::span<const View> outputs,
                        const Params& params) {
           if (num_elements(outputs[0].shape) == 0) return;
