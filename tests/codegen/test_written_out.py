@@ -229,3 +229,43 @@ def test_cumulative_arrays(kind, shape):
     for dtype in (np.float32, np.float64, np.int8, np.int32, np.uint64):
         x = (10 * numbers(*shape)).astype(np.int64).astype(dtype)
         exactly(lambda x: lax.fori_loop(0, 3, step, x), x)
+
+
+@pytest.mark.parametrize("shape", [(6,), (4, 5), (70,)])
+def test_linear_recurrences_and_barriers(shape):
+    """Which the derivatives of running products are, and of what is computed again."""
+
+    def step(i, x):
+        for axis in range(len(shape)):
+
+            @plait.checkpoint
+            def loss(x):
+                return lax.cumprod(jnp.cos(x), axis, axis == 0)
+
+            x = 0.5 * x + plait.vjp(loss, x)[1](x)[0] + plait.jvp(loss, (x,), (x,))[1]
+        return x
+
+    for dtype in DTYPES:
+        exactly(lambda x: lax.fori_loop(0, 3, step, x), numbers(*shape, dtype=dtype))
+
+
+# --- Products ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "m, k, n", [(2, 2, 2), (1, 3, 1), (2, 8, 1), (1, 4, 3), (3, 3, 3), (4, 8, 4), (5, 2, 9)]
+)
+@pytest.mark.parametrize("batch", [(), (2,), (6,)])
+def test_products_of_few_terms(m, k, n, batch):
+    def step(a, b):
+        product = a @ b
+        return a + 0.5 * (product[..., :1, :1] - a), (
+            product,
+            jnp.swapaxes(b, -1, -2) @ jnp.swapaxes(a, -1, -2),
+        )
+
+    for dtype in DTYPES:
+        a, b = numbers(*batch, m, k, dtype=dtype), numbers(3, *batch, k, n, dtype=dtype)
+        b[0] *= np.finfo(dtype).tiny  # products that are rounded to zeros with signs
+        a[..., 0] *= np.finfo(dtype).eps
+        exactly(lambda a, b: lax.scan(step, a, b), a, b)

@@ -4,6 +4,7 @@
 #include "primitives/contraction/dot.h"
 
 #include <plait/base/pool.h>
+#include <plait/primitives/emitted.h>
 #include <plait/primitives/families.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/autocast.h>
@@ -315,6 +316,32 @@ Array transpose_operand(const Array& cotangent, const Array& other, const Aval& 
   return lax::transpose(product, position);
 }
 
+// Distances along the axes of the result, which are the batch axes and the free ones of both sides.
+Sizes64 strides_in_result(const Sizes64& of_operand, const std::vector<int>& batch,
+                          const std::vector<int> (&free)[2], int side) {
+  Sizes64 strides;
+  for (int axis : batch) strides.push_back(of_operand[std::size_t(axis)]);
+  for (int of = 0; of < 2; ++of)
+    for (int axis : free[of]) strides.push_back(of == side ? of_operand[std::size_t(axis)] : 0);
+  return strides;
+}
+
+// A sum of few products, as the kernels add them: in order, or in eight interleaved parts.
+loops::Value emit_few_products(loops::Writer& w, loops::Value zero, std::int64_t count,
+                               const std::function<loops::Values(const loops::Index&)>& terms,
+                               bool by_parts, Source source) {
+  loops::Values sums(by_parts ? 8 : 1, zero);
+  for (std::int64_t i = 0; i < count; ++i) {
+    loops::Value& sum = sums[std::size_t(i) % sums.size()];
+    const loops::Values factors = terms({i});
+    sum = w.compute(fma_p, {}, {factors[0], factors[1], sum}, source);
+  }
+  for (std::size_t width = sums.size() / 2; width > 0; width /= 2)
+    for (std::size_t i = 0; i < width; ++i)
+      sums[i] = w.compute(add_p, {}, {sums[i], sums[i + width]}, source);
+  return sums[0];
+}
+
 loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
                         std::span<const loops::Tensor> inputs) {
   const DotAxes axes(equation.params);
@@ -342,6 +369,8 @@ loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
   if (k == 1 || axes.lhs_contract.empty()) w.refuse("a product without sums");
   const std::int64_t block = by_parts ? ReductionStage::row_block : k;
   if (k > 16 * block) w.refuse("a product of long vectors");
+  const bool is_written = k <= loops::few,
+             is_of_numbers = is_written && shape.num_elements().constant() <= loops::few;
   loops::Tensor operands[2];
   std::vector<int> free[2] = {lhs_free, rhs_free};
   std::vector<loops::Formula::Read> reads;
@@ -352,18 +381,14 @@ loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
       if (contract[i + 1] != contract[i] + 1) w.refuse("a product over scattered axes");
     loops::Tensor& operand = operands[side];
     operand = inputs[std::size_t(side)];
-    // What several results read is computed once.
-    if (!operand.formula || (side ? m : n) > 1) operand = w.in_memory(operand);
+    // What several results read is computed once; numbers that are known stay as they are.
+    const bool is_list = !operand.formula && !operand.is_in_memory();
+    if (is_list ? !is_of_numbers : !operand.formula || (side ? m : n) > 1)
+      operand = w.in_memory(operand);
     operand = loops::merged(w, operand, contract);
-    for (loops::Formula::Read read : w.reads_of(operand)) {
-      Sizes64 strides;
-      if (!read.is_anywhere) {
-        for (int axis : batch) strides.push_back(read.strides[std::size_t(axis)]);
-        for (int of = 0; of < 2; ++of)
-          for (int axis : free[of])
-            strides.push_back(of == side ? read.strides[std::size_t(axis)] : 0);
-      }
-      read.strides = std::move(strides);
+    for (loops::Formula::Read& read : w.reads_of(operand)) {
+      read.strides =
+          read.is_anywhere ? Sizes64{} : strides_in_result(read.strides, batch, free, side);
       reads.push_back(std::move(read));
     }
   }
@@ -381,15 +406,16 @@ loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
       inside[std::size_t((side ? axes.rhs_contract : axes.lhs_contract).back())] = at;
       return w.element(operands[side], inside);
     };
+    const auto terms = [&](const loops::Index& at) {
+      return loops::Values{term(0, at), term(1, at)};
+    };
     const loops::Value zero = w.literal(Literal{dtype, false, 0, 0, 0});
+    if (is_written) return emit_few_products(w, zero, k, terms, by_parts, equation.source);
     loops::Values blocks;
     for (std::int64_t first = 0; first < k; first += block)
       blocks.push_back(w.combine(
           dot_general_p, zero, std::min(block, k - first), !by_parts,
-          [&](const loops::Index& index) {
-            const loops::Index at{index.offset + first, index.terms};
-            return loops::Values{term(0, at), term(1, at)};
-          },
+          [&](const loops::Index& index) { return terms({index.offset + first, index.terms}); },
           equation.source));
     return emit_pairwise(w, add_p, blocks, equation.source);
   };
