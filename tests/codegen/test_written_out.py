@@ -269,3 +269,10 @@ def test_products_of_few_terms(m, k, n, batch):
         b[0] *= np.finfo(dtype).tiny  # products that are rounded to zeros with signs
         a[..., 0] *= np.finfo(dtype).eps
         exactly(lambda a, b: lax.scan(step, a, b), a, b)
+
+
+@pytest.mark.parametrize("m, k, n", [(2, 2, 2), (1, 5, 1), (3, 9, 4), (1, 40, 3), (6, 33, 5)])
+def test_products_of_integers(m, k, n):
+    for dtype in (np.int8, np.uint16, np.int32, np.int64, np.uint64):
+        a, b = (numbers_of.integers(0, 2**62, shape).astype(dtype) for shape in [(m, k), (3, k, n)])
+        exactly(lambda a, b: lax.scan(lambda a, b: (a + (a @ b)[0, 0], a @ b), a, b), a, b)

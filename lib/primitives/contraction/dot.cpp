@@ -326,28 +326,77 @@ Sizes64 strides_in_result(const Sizes64& of_operand, const std::vector<int>& bat
   return strides;
 }
 
-// A sum of few products, as the kernels add them: in order, or in eight interleaved parts.
-loops::Value emit_few_products(loops::Writer& w, loops::Value zero, std::int64_t count,
-                               const std::function<loops::Values(const loops::Index&)>& terms,
-                               bool by_parts, Source source) {
-  loops::Values sums(by_parts ? 8 : 1, zero);
-  for (std::int64_t i = 0; i < count; ++i) {
-    loops::Value& sum = sums[std::size_t(i) % sums.size()];
-    const loops::Values factors = terms({i});
-    sum = w.compute(fma_p, {}, {factors[0], factors[1], sum}, source);
+// A sum of products, as the kernels add them: in order, or in eight interleaved parts. Integers
+// wrap, whatever the order.
+struct SumOfProducts {
+  loops::Writer& w;
+  DType dtype;
+  std::int64_t count;
+  bool by_parts;
+  Source source;
+  using Factors = std::function<std::array<loops::Value, 2>(const loops::Index&)>;
+
+  bool is_of_integers() const { return is_integer(dtype); }
+  bool is_written() const { return count <= loops::few; }
+  std::int64_t block() const {
+    return by_parts || is_of_integers() ? ReductionStage::row_block : count;
   }
-  for (std::size_t width = sums.size() / 2; width > 0; width /= 2)
-    for (std::size_t i = 0; i < width; ++i)
-      sums[i] = w.compute(add_p, {}, {sums[i], sums[i + width]}, source);
-  return sums[0];
+  loops::Value zero() const { return w.literal(Literal{dtype, false, 0, 0, 0}); }
+
+  loops::Value of(const Factors& factors) const {
+    if (is_written()) return written(factors);
+    const Primitive& by = is_of_integers() ? add_p : dot_general_p;
+    loops::Values blocks;
+    for (std::int64_t first = 0; first < count; first += block())
+      blocks.push_back(w.combine(
+          by, zero(), std::min(block(), count - first), !by_parts && !is_of_integers(),
+          [&](const loops::Index& index) {
+            const auto [a, b] = factors({index.offset + first, index.terms});
+            if (!is_of_integers()) return loops::Values{a, b};
+            return loops::Values{w.compute(mul_p, {}, {a, b}, source)};
+          },
+          source));
+    return emit_pairwise(w, add_p, blocks, source);
+  }
+
+ private:
+  loops::Value written(const Factors& factors) const {
+    loops::Values sums(by_parts ? 8 : 1, zero());
+    for (std::int64_t i = 0; i < count; ++i) {
+      loops::Value& sum = sums[std::size_t(i) % sums.size()];
+      const auto [a, b] = factors({i});
+      sum = is_of_integers()
+                ? w.compute(add_p, {}, {w.compute(mul_p, {}, {a, b}, source), sum}, source)
+                : w.compute(fma_p, {}, {a, b, sum}, source);
+    }
+    for (std::size_t width = sums.size() / 2; width > 0; width /= 2)
+      for (std::size_t part = 0; part < width; ++part)
+        sums[part] = w.compute(add_p, {}, {sums[part], sums[part + width]}, source);
+    return sums[0];
+  }
+};
+
+// Refuses what the kernels compute otherwise, or with more threads. count: of the terms of a sum.
+void require_sums(loops::Writer& w, const DotAxes& axes, std::span<const loops::Tensor> inputs,
+                  const SumOfProducts& sum, std::int64_t m, std::int64_t n) {
+  constexpr double most_integers = 1 << 16;
+  if (inputs[0].aval.dtype != sum.dtype ||
+      !(sum.is_of_integers() || sum.dtype == DType::float32 || sum.dtype == DType::float64))
+    w.refuse("a product of " + std::string(name_of(inputs[0].aval.dtype)));
+  if (sum.is_of_integers() ? double(m) * double(n) * double(sum.count) > most_integers
+                           : !sum.by_parts && !is_summed_in_order(m, sum.count, n))
+    w.refuse("a product of matrices");
+  if (sum.count == 1 || axes.lhs_contract.empty()) w.refuse("a product without sums");
+  if (sum.count > 16 * sum.block()) w.refuse("a product of long vectors");
+  for (const std::vector<int>* contract : {&axes.lhs_contract, &axes.rhs_contract})
+    for (std::size_t i = 0; i + 1 < contract->size(); ++i)
+      if ((*contract)[i + 1] != (*contract)[i] + 1) w.refuse("a product over scattered axes");
 }
 
 loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
                         std::span<const loops::Tensor> inputs) {
   const DotAxes axes(equation.params);
   const DType dtype = equation.params.get<DType>("dtype");
-  if ((dtype != DType::float32 && dtype != DType::float64) || inputs[0].aval.dtype != dtype)
-    w.refuse("a product of " + std::string(name_of(inputs[0].aval.dtype)));
   const std::vector<int> lhs_free =
                              free_axes(inputs[0].aval.rank(), axes.lhs_contract, axes.lhs_batch),
                          rhs_free =
@@ -364,21 +413,16 @@ loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
   const std::int64_t m = lhs_sizes.num_elements().constant(),
                      n = rhs_sizes.num_elements().constant(),
                      k = sizes(0, axes.lhs_contract).num_elements().constant();
-  const bool by_parts = is_summed_by_parts(m, k, n);
-  if (!by_parts && !is_summed_in_order(m, k, n)) w.refuse("a product of matrices");
-  if (k == 1 || axes.lhs_contract.empty()) w.refuse("a product without sums");
-  const std::int64_t block = by_parts ? ReductionStage::row_block : k;
-  if (k > 16 * block) w.refuse("a product of long vectors");
-  const bool is_written = k <= loops::few,
-             is_of_numbers = is_written && shape.num_elements().constant() <= loops::few;
+  const bool by_parts = !is_integer(dtype) && is_summed_by_parts(m, k, n);
+  const SumOfProducts sum{w, dtype, k, by_parts, equation.source};
+  require_sums(w, axes, inputs, sum, m, n);
+  const bool is_of_numbers = sum.is_written() && shape.num_elements().constant() <= loops::few;
   loops::Tensor operands[2];
   std::vector<int> free[2] = {lhs_free, rhs_free};
   std::vector<loops::Formula::Read> reads;
   for (int side = 0; side < 2; ++side) {
     const std::vector<int>&contract = side ? axes.rhs_contract : axes.lhs_contract,
           &batch = side ? axes.rhs_batch : axes.lhs_batch;
-    for (std::size_t i = 0; i + 1 < contract.size(); ++i)
-      if (contract[i + 1] != contract[i] + 1) w.refuse("a product over scattered axes");
     loops::Tensor& operand = operands[side];
     operand = inputs[std::size_t(side)];
     // What several results read is computed once; numbers that are known stay as they are.
@@ -406,18 +450,7 @@ loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
       inside[std::size_t((side ? axes.rhs_contract : axes.lhs_contract).back())] = at;
       return w.element(operands[side], inside);
     };
-    const auto terms = [&](const loops::Index& at) {
-      return loops::Values{term(0, at), term(1, at)};
-    };
-    const loops::Value zero = w.literal(Literal{dtype, false, 0, 0, 0});
-    if (is_written) return emit_few_products(w, zero, k, terms, by_parts, equation.source);
-    loops::Values blocks;
-    for (std::int64_t first = 0; first < k; first += block)
-      blocks.push_back(w.combine(
-          dot_general_p, zero, std::min(block, k - first), !by_parts,
-          [&](const loops::Index& index) { return terms({index.offset + first, index.terms}); },
-          equation.source));
-    return emit_pairwise(w, add_p, blocks, equation.source);
+    return sum.of([&](const loops::Index& at) { return std::array{term(0, at), term(1, at)}; });
   };
   return {w.combined({shape, dtype}, formula, !by_parts)};
 }
