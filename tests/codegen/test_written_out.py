@@ -162,6 +162,18 @@ def test_lu(shape, batch, dtype):
     exactly(lambda a: lax.scan(step, a, None, length=3), np.round(2 * a))  # pivots of equal size
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_determinants(n, batch, dtype):
+    def step(a, _):
+        det = jnp.linalg.det(a)
+        return 0.5 * a + jnp.roll(a, 1, -2) * jnp.tanh(det)[..., None, None], det
+
+    for a in (numbers(*batch, n, n, dtype=dtype), np.zeros((*batch, n, n), dtype)):
+        exactly(lambda a: lax.scan(step, a, None, length=3), a)
+
+
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("transposed", [False, True])

@@ -204,14 +204,17 @@ Aval with_last(const Aval& matrices, std::initializer_list<std::int64_t> sizes, 
   return aval;
 }
 
+double statements_of_lu(std::int64_t m, std::int64_t n) {
+  return double(std::min(m, n) * m) * (1.5 * double(n) + 5);
+}
+
 }  // namespace
 
 loops::Tensors emit_lu(loops::Writer& w, const Equation& equation,
                        std::span<const loops::Tensor> inputs) {
   const Aval& x = inputs[0].aval;
   const std::int64_t m = rows_of(x), n = columns_of(x), k = std::min(m, n);
-  require_small(w, equation, inputs, 1, small::largest_lu,
-                double(k) * double(m) * (1.5 * double(n) + 5));
+  require_small(w, equation, inputs, 1, small::largest_lu, statements_of_lu(m, n));
   const Stack stack(w, inputs[0]);
   std::vector<Parts> parts;
   parts.emplace_back(w, with_last(x, {m, n}, x.dtype), stack.count());
@@ -225,6 +228,22 @@ loops::Tensors emit_lu(loops::Writer& w, const Equation& equation,
         parts[0].store(number, a);
         parts[1].store(number, pivots);
         parts[2].store(number, order);
+      });
+}
+
+loops::Tensors emit_det(loops::Writer& w, const Equation& equation,
+                        std::span<const loops::Tensor> inputs) {
+  const Aval& x = inputs[0].aval;
+  const std::int64_t n = rows_of(x);
+  require_small(w, equation, inputs, 1, small::largest_lu, statements_of_lu(n, n));
+  const Stack stack(w, inputs[0]);
+  std::vector<Parts> parts;
+  parts.emplace_back(w, with_last(x, {}, x.dtype), stack.count());
+  return for_matrices(
+      w, equation, x, stack.count(), parts, [&]<class T>(const loops::Index& number) {
+        std::vector<Number<T>> a = stack.load<T>(number);
+        const Number<T> product = small::det<T>(small::Elements<Number<T>>{a.data(), n, 1}, n);
+        parts[0].store(number, std::vector{product});
       });
 }
 

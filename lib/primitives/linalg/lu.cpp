@@ -77,6 +77,9 @@ void det_kernel(std::span<const View> inputs, const View& out) {
   const MatrixBatch batch(inputs[0]);
   const RealSizes sizes(inputs, 1);
   const double flops = std::pow(double(batch.rows()), 3);
+  if constexpr (std::is_floating_point_v<T>)
+    if (inputs.size() == 1 && flops > 0 && batch.rows() <= small::largest_lu)
+      return small_det<T>(inputs[0], out);
   for_matrices(batch.count(), flops, [&](std::int64_t begin, std::int64_t end) {
     Matrix<T> x;
     Pivots pivots;
@@ -300,6 +303,7 @@ static const auto det_def =
           visit_element(inputs[0].dtype,
                         [&](auto element) { det_kernel<decltype(element)>(inputs, outputs[0]); });
         })
+        .rule<Emit>(emit_det)
         .rule<Cost>(cost::of_matrices(cost::lu_flops))
         .rule<Autocast>(Autocast::full)
         .refuse<Spelling>(spelling::no_function)

@@ -141,4 +141,15 @@ void lu(const Elements<V>& a, V* pivots, V* order, std::int64_t m, std::int64_t 
   }
 }
 
+// The determinant of n rows and columns, which are overwritten.
+template <class T, class V>
+V det(const Elements<V>& a, std::int64_t n) {
+  V pivots[largest_lu], order[largest_lu], product(T(1));
+  lu<T>(a, pivots, order, n, n);
+  for (std::int64_t j = 0; j < n; ++j)  // each exchange changes the sign
+    product = select(pivots[j] == V(T(j)), product, -product);
+  for (std::int64_t j = 0; j < n; ++j) product = product * a(j, j);
+  return product;
+}
+
 }  // namespace plait::small

@@ -211,6 +211,19 @@ void small_lu(const View& matrices, const View& out, const View& pivots, const V
   });
 }
 
+template <class T>
+void small_det(const View& matrices, const View& out) {
+  const Matrices<T> from(matrices);
+  const std::int64_t n = from.rows;
+  for_blocks<T>(from.count(), double(n * n * n), [&](std::int64_t first, std::int64_t count) {
+    Tile<T> tile;
+    const LanePack<T> product = small::det<T>(Block<T>(from, first, count).load(tile), n);
+    product.store(out.as<T>() + first, int(count));
+  });
+}
+
+template void small_det<float>(const View&, const View&);
+template void small_det<double>(const View&, const View&);
 template void small_lu<float>(const View&, const View&, const View&, const View&);
 template void small_lu<double>(const View&, const View&, const View&, const View&);
 template void small_cholesky<float>(const View&, const View&);

@@ -15,6 +15,10 @@ void small_cholesky(const View& matrices, const View& out);
 template <class T>
 void small_lu(const View& matrices, const View& out, const View& pivots, const View& order);
 
+// The determinant of each matrix: a dense result.
+template <class T>
+void small_det(const View& matrices, const View& out);
+
 // The position of element (i, j) of lower triangular L in L X = B, and of the result: see
 // solve_kernel in cholesky.cpp.
 struct SmallSystem {
