@@ -295,9 +295,7 @@ class Fuser {
 
 }  // namespace
 
-void fuse(LoopProgram& program) {
-  Fuser(program).run(program.body);
-  Merger::run(program.body);
-}
+void fuse(LoopProgram& program) { Fuser(program).run(program.body); }
+void merge(Block& block) { Merger::run(block); }
 
 }  // namespace plait::codegen

@@ -7,5 +7,7 @@
 namespace plait::codegen {
 
 void fuse(LoopProgram& program);
+// Loops without a gap between them become one.
+void merge(Block& block);
 
 }  // namespace plait::codegen

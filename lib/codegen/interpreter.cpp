@@ -10,6 +10,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "codegen/lanes.h"
+
 namespace plait::codegen {
 namespace {
 
@@ -57,8 +59,7 @@ void multiply_and_add(void* into, const void* a, const void* b, std::int64_t cou
 }  // namespace
 
 Interpreter::Interpreter(const LoopProgram& program) : program_(program), calls_(program_) {
-  has_lanes_.assign(program_.dtypes.size(), false);
-  find_lanes(program_.body, -1);
+  has_lanes_ = find_lanes(program_);
   std::int64_t bytes = 0;
   for (const bool lanes_wanted : {false, true}) {
     slots_.resize(program_.dtypes.size());
@@ -87,35 +88,9 @@ Interpreter::Interpreter(const LoopProgram& program) : program_(program), calls_
   frame_bytes_ = scratch_at_ + calls_.scratch_bytes();
 }
 
-// Which values change within loops whose steps are lanes, of which the innermost counts here.
-void Interpreter::find_lanes(const Block& block, Value counter) {
-  const auto has = [&](Value value) { return bool(has_lanes_[std::size_t(value)]); };
-  for (const Statement& s : block) {
-    if (s.kind == Kind::combine) {
-      has_lanes_[std::size_t(s.counter)] = counter < 0;
-      find_lanes(s.blocks[0], counter < 0 ? s.counter : counter);
-      has_lanes_[std::size_t(s.value)] = counter >= 0;
-    } else if (s.is_parallel) {
-      has_lanes_[std::size_t(s.value)] = true;
-      find_lanes(s.blocks[0], s.value);
-    } else if (s.kind == Kind::compute) {
-      has_lanes_[std::size_t(s.value)] = std::any_of(s.operands.begin(), s.operands.end(), has);
-    } else if (s.kind == Kind::load) {
-      has_lanes_[std::size_t(s.value)] =
-          std::any_of(s.place.terms.begin(), s.place.terms.end(),
-                      [&](const Place::Term& term) { return has(term.index); });
-    } else {
-      for (const Statement::Carry& carry : s.carries) {
-        has_lanes_[std::size_t(carry.value)] = counter >= 0;
-        if (carry.last >= 0) has_lanes_[std::size_t(carry.last)] = counter >= 0;
-      }
-      for (const Block& inner : s.blocks) find_lanes(inner, counter);
-    }
-  }
-}
-
 Interpreter::Move Interpreter::move(Value from, Value to) const {
-  return {slot(from), slot(to), int(size_of(program_.dtypes[std::size_t(to)]))};
+  return {slot(from), slot(to), int(size_of(program_.dtypes[std::size_t(to)])),
+          has_lanes_[std::size_t(from)], has_lanes_[std::size_t(to)]};
 }
 
 Interpreter::Access Interpreter::access(const Place& place) const {
@@ -156,6 +131,7 @@ Interpreter::Code Interpreter::decode(const Statement& s) {
     code.is_product = *s.primitive == dot_general_p;
     code.chunk = rule<Pointwise>(code.is_product ? add_p : *s.primitive)(dtypes, {});
     code.counter = slot(s.counter);
+    code.is_one_product = code.is_product && s.steps == 1 && s.is_in_order && s.blocks[0].empty();
     code.accumulators = int(frame_bytes_);
     frame_bytes_ += parts * lanes * size_of(dtype);
   }
@@ -173,6 +149,7 @@ Interpreter::Code Interpreter::decode(const Statement& s) {
   if (s.source_place.memory >= 0) code.source_place = access(s.source_place);
   if (s.kind == Kind::call) code.call = calls_.number_of(s);
   for (const Place& place : s.places) code.places.push_back(access(place));
+  for (const Statement::Region& region : s.regions) code.regions.push_back(access(region.place));
   for (const Block& block : s.blocks) code.blocks.push_back(decode(block));
   counter_ = outer;
   if (s.kind == Kind::branch) {
@@ -230,11 +207,46 @@ void Interpreter::exchange(const Code& code, const Run& run) {
 void Interpreter::exchange_back(const Code& code, const Run& run, std::int64_t steps) const {
   if (steps % 2 == 0) return;
   exchange(code, run);
-  for (const auto& [a, b] : code.statement->exchanged) {
+  const Statement& s = *code.statement;
+  for (std::size_t i = 0; i < s.exchanged.size(); ++i) {
+    const auto [a, b] = s.exchanged[i];
     const Memory& memory = program_.memories[std::size_t(a)];
-    std::swap_ranges(run.memories[a], run.memories[a] + memory.size * size_of(memory.dtype),
-                     run.memories[b]);
+    const std::int64_t bytes = size_of(memory.dtype);
+    if (s.regions.empty()) {
+      std::swap_ranges(run.memories[a], run.memories[a] + memory.size * bytes, run.memories[b]);
+      continue;
+    }
+    const Statement::Region& region = s.regions[i];
+    const std::int64_t first = element(code.regions[i], run);
+    const auto swap = [&](const auto& self, std::size_t axis, std::int64_t at) -> void {
+      if (axis == region.shape.size()) {
+        std::swap_ranges(run.memories[a] + at * bytes, run.memories[a] + (at + 1) * bytes,
+                         run.memories[b] + at * bytes);
+        return;
+      }
+      for (std::int64_t i = 0; i < region.shape[axis]; ++i)
+        self(self, axis + 1, at + i * region.strides[axis]);
+    };
+    swap(swap, 0, first);
   }
+}
+
+void Interpreter::apply_in_lanes(const std::vector<Move>& moves, const Run& run,
+                                 std::int64_t count) const {
+  const auto stride = std::size_t(lanes * most_bytes);
+  std::vector<char> held(moves.size() * stride);
+  for (std::size_t i = 0; i < moves.size(); ++i)
+    gather(moves[i], run.frame, held.data() + i * stride, count);
+  for (std::size_t i = 0; i < moves.size(); ++i)
+    std::memcpy(run.frame + moves[i].to, held.data() + i * stride,
+                std::size_t((moves[i].to_lanes ? count : 1) * moves[i].bytes));
+}
+
+void Interpreter::gather(const Move& move, const char* frame, char* to, std::int64_t count) {
+  if (move.from_lanes || !move.to_lanes)
+    std::memcpy(to, frame + move.from, std::size_t((move.to_lanes ? count : 1) * move.bytes));
+  else
+    fill(to, frame + move.from, move.bytes, count);
 }
 
 void Interpreter::execute(const std::vector<Code>& codes, const Run& run) const {
@@ -252,6 +264,12 @@ void Interpreter::execute(const std::vector<Code>& codes, const Run& run) const 
       const std::int64_t at = element(code.place, run);
       copy_number(run.memories[code.place.memory] + at * code.place.bytes,
                   run.frame + code.operands[0], code.place.bytes);
+    } else if (code.is_one_product) {
+      copy_number(run.frame + code.result, run.frame + code.operands[0], code.bytes[0]);
+      const void* terms[] = {run.frame + code.operands[1], run.frame + code.operands[2]};
+      (code.bytes[0] == 8
+           ? multiply_and_add<double>
+           : multiply_and_add<float>)(run.frame + code.result, terms[0], terms[1], 1);
     } else {
       step(code, run);
     }
@@ -321,29 +339,54 @@ void Interpreter::execute_lanes(const std::vector<Code>& codes, const Run& run,
       for_each_lane(code.place, run, count, [&](std::int64_t lane, std::int64_t at) {
         copy_number(memory + at * bytes, value + lane * bytes, bytes);
       });
-    } else if (code.kind == Kind::loop) {
-      loop_in_lanes(code, run, count);
-    } else {
+    } else if (code.kind == Kind::combine) {
       combine_lanes(code, run, count);
+    } else {
+      step_in_lanes(code, run, count);
     }
+  }
+}
+
+// What goes the same way in all lanes, and while loops that do not.
+void Interpreter::step_in_lanes(const Code& code, const Run& run, std::int64_t count) const {
+  switch (code.kind) {
+    case Kind::repeat:
+      apply_in_lanes(code.first, run, count);
+      for (std::int64_t i = 0; i < code.steps; ++i) {
+        if (i % steps_between_interrupts == 0) check_interrupts();
+        std::memcpy(run.frame + code.result, &i, sizeof i);
+        execute_lanes(code.blocks[0], run, count);
+        apply_in_lanes(code.next, run, count);
+      }
+      return apply_in_lanes(code.last, run, count);
+    case Kind::loop:
+      if (code.is_lanes[0]) return loop_in_lanes(code, run, count);
+      apply_in_lanes(code.first, run, count);
+      for (std::int64_t steps = 0;; ++steps) {
+        if (steps % steps_between_interrupts == 0) check_interrupts();
+        execute_lanes(code.blocks[0], run, count);
+        if (!run.frame[code.operands[0]]) break;
+        execute_lanes(code.blocks[1], run, count);
+        apply_in_lanes(code.next, run, count);
+      }
+      return apply_in_lanes(code.last, run, count);
+    case Kind::branch: {
+      std::int64_t chosen;
+      std::memcpy(&chosen, run.frame + code.operands[0], sizeof chosen);
+      execute_lanes(code.blocks[std::size_t(chosen)], run, count);
+      return apply_in_lanes(code.results[std::size_t(chosen)], run, count);
+    }
+    default:
+      step(code, run);
   }
 }
 
 // A while loop in each lane, until none goes on. Lanes that have ended keep their numbers.
 void Interpreter::loop_in_lanes(const Code& code, const Run& run, std::int64_t count) const {
-  const std::vector<Statement::Carry>& carries = code.statement->carries;
-  const auto gather = [&](Value from, const Move& move, char* to) {
-    const char* const at = run.frame + slot(from);
-    if (has_lanes_[std::size_t(from)])
-      std::memcpy(to, at, std::size_t(count * move.bytes));
-    else
-      fill(to, at, move.bytes, count);
-  };
-  for (std::size_t i = 0; i < carries.size(); ++i)
-    gather(carries[i].first, code.first[i], run.frame + code.first[i].to);
+  for (const Move& first : code.first) gather(first, run.frame, run.frame + first.to, count);
   std::array<bool, lanes> goes_on;
   goes_on.fill(true);
-  std::vector<char> next(carries.size() * std::size_t(lanes * most_bytes));
+  std::vector<char> next(code.next.size() * std::size_t(lanes * most_bytes));
   for (std::int64_t step = 0;; ++step) {
     if (step % steps_between_interrupts == 0) check_interrupts();
     execute_lanes(code.blocks[0], run, count);
@@ -353,9 +396,9 @@ void Interpreter::loop_in_lanes(const Code& code, const Run& run, std::int64_t c
       any |= goes_on[std::size_t(lane)] = goes_on[std::size_t(lane)] && holds[lane];
     if (!any) break;
     execute_lanes(code.blocks[1], run, count);
-    for (std::size_t i = 0; i < carries.size(); ++i)
-      gather(carries[i].next, code.next[i], next.data() + i * std::size_t(lanes * most_bytes));
-    for (std::size_t i = 0; i < carries.size(); ++i) {
+    for (std::size_t i = 0; i < code.next.size(); ++i)
+      gather(code.next[i], run.frame, next.data() + i * std::size_t(lanes * most_bytes), count);
+    for (std::size_t i = 0; i < code.next.size(); ++i) {
       const std::int64_t bytes = code.next[i].bytes;
       const char* const from = next.data() + i * std::size_t(lanes * most_bytes);
       for (std::int64_t lane = 0; lane < count; ++lane)
@@ -363,9 +406,8 @@ void Interpreter::loop_in_lanes(const Code& code, const Run& run, std::int64_t c
           copy_number(run.frame + code.next[i].to + lane * bytes, from + lane * bytes, bytes);
     }
   }
-  for (std::size_t i = 0; i < carries.size(); ++i)
-    std::memcpy(run.frame + code.last[i].to, run.frame + code.last[i].from,
-                std::size_t(count * code.last[i].bytes));
+  for (const Move& last : code.last)
+    std::memcpy(run.frame + last.to, run.frame + last.from, std::size_t(count * last.bytes));
 }
 
 void Interpreter::run_parallel(const Code& code, const Run& run) const {
@@ -424,9 +466,14 @@ void Interpreter::combine(const Code& code, const Run& run) const {
 void Interpreter::combine_lanes(const Code& code, const Run& run, std::int64_t count) const {
   const std::int64_t bytes = code.bytes[0], apart = lanes * bytes;
   const std::int64_t num_parts = code.statement->is_in_order ? 1 : parts;
-  char* const sums = run.frame + code.accumulators;
+  char* const sums = code.is_one_product ? run.frame + code.result : run.frame + code.accumulators;
+  const char* const identity = lanes_of(code, 0, run, count);
   for (std::int64_t part = 0; part < num_parts; ++part)
-    fill(sums + part * apart, run.frame + code.operands[0], bytes, count);
+    std::memcpy(sums + part * apart, identity, std::size_t(count * bytes));
+  if (code.is_one_product) {
+    const char* const terms[] = {lanes_of(code, 1, run, count), lanes_of(code, 2, run, count)};
+    return take_in(code, sums, terms, count);
+  }
   for (std::int64_t step = 0; step < code.steps; ++step) {
     std::memcpy(run.frame + code.counter, &step, sizeof step);
     execute_lanes(code.blocks[0], run, count);
@@ -478,7 +525,7 @@ void Interpreter::step(const Code& code, const Run& run) const {
       return run.calls->run(code.call, addresses.data());
     }
     case Kind::repeat:
-      if (code.has_lanes) return run_parallel(code, run);
+      if (code.statement->is_parallel) return run_parallel(code, run);
       apply(code.first, false, run.frame);
       for (std::int64_t i = 0; i < code.steps; ++i) {
         if (i % steps_between_interrupts == 0) check_interrupts();

@@ -37,6 +37,7 @@ class Interpreter {
   // Where a number is copied to, for carries.
   struct Move {
     int from, to, bytes;
+    bool from_lanes, to_lanes;
   };
   struct Code {
     Statement::Kind kind;
@@ -48,15 +49,16 @@ class Interpreter {
     bool has_lanes = false;                // the result; of loops, that their steps are lanes
     std::array<bool, 4> is_lanes{};        // by operand
     std::array<int, 4> bytes{};
-    int counter = -1, accumulators = -1;  // of combinations, in the frame
-    bool is_product = false;
+    int counter = -1, accumulators = -1;              // of combinations, in the frame
+    bool is_product = false, is_one_product = false;  // of combinations
     std::int64_t steps = 0;
     std::vector<Move> first, next, last;
     bool moves_in_turn = true;  // no move overwrites what a later one reads
     std::vector<std::vector<Code>> blocks;
     std::vector<std::vector<Move>> results;  // of a branch, by alternative
     int call = -1;
-    std::vector<Access> places;  // of a call
+    std::vector<Access> places;   // of a call
+    std::vector<Access> regions;  // of memories that change places
   };
   struct Run {
     char* frame;
@@ -68,12 +70,12 @@ class Interpreter {
   int slot(Value value) const { return slots_[std::size_t(value)]; }
   Move move(Value from, Value to) const;
   Access access(const Place& place) const;
-  void find_lanes(const Block& block, Value counter);
   Code decode(const Statement& statement);
   std::vector<Code> decode(const Block& block);
   void execute(const std::vector<Code>& codes, const Run& run) const;
   void step(const Code& code, const Run& run) const;
   void execute_lanes(const std::vector<Code>& codes, const Run& run, std::int64_t count) const;
+  void step_in_lanes(const Code& code, const Run& run, std::int64_t count) const;
   void run_parallel(const Code& code, const Run& run) const;
   void loop_in_lanes(const Code& code, const Run& run, std::int64_t count) const;
   void combine(const Code& code, const Run& run) const;
@@ -88,6 +90,9 @@ class Interpreter {
   static void exchange(const Code& code, const Run& run);
   void exchange_back(const Code& code, const Run& run, std::int64_t steps) const;
   static void apply(const std::vector<Move>& moves, bool in_turn, char* frame);
+  void apply_in_lanes(const std::vector<Move>& moves, const Run& run, std::int64_t count) const;
+  // What a move moves, with a number for each lane where it has lanes there.
+  static void gather(const Move& move, const char* frame, char* to, std::int64_t count);
 
   const LoopProgram program_;
   const Calls calls_;

@@ -56,6 +56,8 @@ class Lowering final : public loops::Writer {
     const Tensors results = lower_equations(group, std::move(operands), owned);
     for (std::size_t i = 0; i < results.size(); ++i) write_result(int(i), results[i]);
     program_.body = std::move(open_[0].block);
+    for (std::size_t value = 0; value < info_.size(); ++value)
+      if (info_[value].range) program_.know(Value(value), *info_[value].range);
     return std::move(program_);
   }
 
@@ -193,6 +195,12 @@ class Lowering final : public loops::Writer {
     statement.raise = std::move(raise);
     emit(std::move(statement));
     open_.back().checked.push_back({index, {low, high}});
+  }
+
+  void know(Value index, std::int64_t low, std::int64_t high) override {
+    std::optional<Range>& range = info_[std::size_t(index)].range;
+    if (range) low = std::max(low, range->low), high = std::min(high, range->high);
+    if (low <= high) range = Range{low, high};
   }
 
   Value combine(const Primitive& by, Value identity, std::int64_t count, bool in_order,

@@ -1,9 +1,10 @@
 // The text of loop programs, and their checker. See program.h.
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/program.h"
-
 #include <plait/base/internal_error.h>
 #include <plait/primitives/primitives.h>
+
+#include "codegen/lanes.h"
+#include "codegen/walk.h"
 
 namespace plait::codegen {
 namespace {
@@ -116,8 +117,16 @@ class Printer {
     for (const Statement::Carry& carry : s.carries)
       out_ += " (" + typed(carry.value) + " = " + name(carry.first) + ", then " + name(carry.next) +
               ", at last " + name(carry.last) + ")";
-    for (const auto& [a, b] : s.exchanged)
-      out_ += " (m" + std::to_string(a) + " and m" + std::to_string(b) + " change places)";
+    for (std::size_t i = 0; i < s.exchanged.size(); ++i) {
+      const auto [a, b] = s.exchanged[i];
+      out_ += " (m" + std::to_string(a) + " and m" + std::to_string(b) + " change places";
+      if (!s.regions.empty()) {
+        const Statement::Region& region = s.regions[i];
+        out_ += " from " + text_of(region.place) + " of (" + Shape::of(region.shape).to_string() +
+                ") by (" + Shape::of(region.strides).to_string() + ")";
+      }
+      out_ += ")";
+    }
   }
 
   void write_blocks(const Statement& s, const std::string& indent,
@@ -146,6 +155,11 @@ class Checker {
       require(literal.dtype == dtype(value), "L2", "a literal of another dtype");
     }
     visit(program_.body);
+    const std::vector<bool> has_lanes = find_lanes(program_);
+    for_each_statement(program_.body, [&](const Statement& s) {
+      require(!s.is_parallel || runs_in_lanes(s, has_lanes), "L6",
+              "a parallel step that lanes cannot run");
+    });
   }
 
  private:
@@ -173,9 +187,6 @@ class Checker {
       require(dtype(term.index) == DType::int64, "L3",
               "v" + std::to_string(term.index) + " is no int64");
     }
-  }
-  void require_simple(const Statement& s) const {
-    require(is_simple(s), "L6", "a parallel step that does more than compute");
   }
   void require_exchange(const Statement& s) const {
     std::vector<int> seen;
@@ -239,7 +250,7 @@ class Checker {
       case Kind::check:
         return require(dtype(s.operands[0]) == DType::int64, "L3", "a check of no int64");
       case Kind::combine:
-        require_simple(s);
+        require(is_simple(s), "L6", "a combination that does more than compute");
         use(s.operands[0]);
         within([&] {
           define(s.counter);
@@ -254,7 +265,6 @@ class Checker {
         return define(s.value);
       case Kind::repeat:
       case Kind::loop:
-        if (s.is_parallel) require_simple(s);
         require_exchange(s);
         for (const Statement::Carry& carry : s.carries) use(carry.first);
         within([&] {

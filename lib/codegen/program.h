@@ -18,9 +18,8 @@
 //   L3 an index of an access is an int64, and accesses name memory that there is
 //   L4 operands of the program are not written
 //   L5 memories that change places have one dtype and size, none twice
-//   L6 the steps of a loop that is parallel only compute, load, combine, store and run while loops
-//      that do not store, and read nothing that another one writes; those of a combination do not
-//      store or loop
+//   L6 the steps of a loop that is parallel are what lanes can run (see lanes.h), and read nothing
+//      that another one writes; those of a combination only compute, load and combine
 // The interpreter tests every offset besides.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -89,6 +88,12 @@ struct Statement {
   // Pairs of memories that change places at the end of every step of a loop. Behind the loop each
   // has its own place again, with what it holds then.
   std::vector<std::array<int, 2>> exchanged = {};
+  // By pair, the part of them that the loop uses, or none for all.
+  struct Region {
+    Place place;  // in either memory
+    Sizes64 shape, strides;
+  };
+  std::vector<Region> regions = {};
   std::int64_t steps = 0;
   bool is_parallel = false;  // of repeat: no step reads what another one writes, and L6
   bool is_apart = false;     // of repeat: no step reads what another one writes
@@ -103,7 +108,17 @@ struct LoopProgram {
   std::vector<Memory> memories;
   std::vector<DType> dtypes;                        // of every value
   std::vector<std::pair<Value, Literal>> literals;  // the values that are literals
+  std::vector<std::optional<Range>> ranges = {};  // of values, where known; the last ones may lack
   Block body;
+
+  std::optional<Range> range(Value value) const {
+    const auto i = std::size_t(value);
+    return i < ranges.size() ? ranges[i] : std::nullopt;
+  }
+  void know(Value value, Range range) {
+    if (ranges.size() <= std::size_t(value)) ranges.resize(std::size_t(value) + 1);
+    ranges[std::size_t(value)] = range;
+  }
 };
 
 // Raises the error of a check that has failed, with its line.

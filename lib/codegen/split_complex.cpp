@@ -137,6 +137,18 @@ class Splitter {
       split_strides(copied.strides, s.place);
       split_strides(copied.source_strides, s.source_place);
     }
+    for (Statement::Region& region : copied.regions) {
+      if (!is_split(region.place)) continue;
+      const Place place = std::exchange(region.place, part(region.place, 0));
+      if (is_planar(place)) {
+        region.shape.insert(std::size_t(0), 2);
+        region.strides.insert(std::size_t(0), apart(place));
+      } else {
+        for (std::int64_t& stride : region.strides) stride *= 2;
+        region.shape.push_back(2);
+        region.strides.push_back(1);
+      }
+    }
     copied.carries.clear();
     for (const Statement::Carry& carry : s.carries) {
       copied.carries.push_back(carry);

@@ -7,6 +7,8 @@
 #include <array>
 
 #include "codegen/fuse.h"
+#include "codegen/outward.h"
+#include "codegen/promote.h"
 #include "codegen/prune.h"
 #include "compile/passes/pipeline.h"
 
@@ -72,6 +74,9 @@ codegen::Lowered lower(const Jaxpr& group) {
   if (!lowered.program) return lowered;
   if (are_long_beside_calls(lowered.program->body)) return {{}, "its steps are long"};
   codegen::fuse(*lowered.program);
+  codegen::move_outward(*lowered.program);
+  codegen::promote(*lowered.program);
+  codegen::merge(lowered.program->body);
   codegen::prune(*lowered.program);
   return lowered;
 }

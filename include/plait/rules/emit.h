@@ -101,6 +101,9 @@ class Writer {
   virtual void check(Value index, std::int64_t low, std::int64_t high,
                      std::function<void(std::int64_t)> raise, Source source) = 0;
 
+  // What checks have shown of an index.
+  virtual void know(Value index, std::int64_t low, std::int64_t high) = 0;
+
   virtual Value number(const Index& index) = 0;  // as an int64
   virtual Range range(const Index& index) const = 0;
   // Combines what `terms` gives for an index from 0 to count - 1: by an elementwise primitive whose

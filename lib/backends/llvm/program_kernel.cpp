@@ -14,6 +14,7 @@
 #include <bit>
 
 #include "codegen/calls.h"
+#include "codegen/lanes.h"
 #include "codegen/split_complex.h"
 #include "compile/loop_programs.h"
 #include "jit.h"
@@ -63,6 +64,16 @@ std::size_t num_statements(const codegen::Block& block) {
   return count;
 }
 
+// Of the serial loops of a block.
+std::size_t most_carries(const codegen::Block& block) {
+  std::size_t most = 0;
+  for (const Statement& s : block) {
+    if (s.kind == Kind::repeat || s.kind == Kind::loop) most = std::max(most, s.carries.size());
+    for (const codegen::Block& inner : s.blocks) most = std::max(most, most_carries(inner));
+  }
+  return most;
+}
+
 bool computes_arrays(const codegen::Block& block) {
   return std::any_of(block.begin(), block.end(), [](const Statement& s) {
     return s.is_parallel || s.kind == Kind::combine ||
@@ -86,7 +97,8 @@ class ProgramWriter {
         calls_(calls),
         emitter_(1),
         values_(program.dtypes.size()),
-        has_lanes_(program.dtypes.size(), false) {
+        has_lanes_(program.dtypes.size(), false),
+        differs_(codegen::find_lanes(program)) {
     for (std::size_t i = 0; i < program.memories.size() + num_extras; ++i)
       memories_.push_back(emitter_.load(
           emitter_.pointer(),
@@ -113,15 +125,23 @@ class ProgramWriter {
   Value constant(std::int64_t value) const { return emitter_.constant(value); }
   Value& at(Number number) { return values_[std::size_t(number)]; }
   Register number(Number number) { return {at(number), program_.dtypes[std::size_t(number)]}; }
+  // Whether a loop or a branch carries a number for each lane.
+  bool carries_lanes(const Statement::Carry& carry) const {
+    return count_ > 0 && differs_[std::size_t(carry.value)];
+  }
+  Value carried(const Statement::Carry& carry, Number number) {
+    return carries_lanes(carry) ? in_lanes(number).v : at(number);
+  }
   std::vector<Value> numbers(const std::vector<Statement::Carry>& carries,
                              Number Statement::Carry::* which) {
     std::vector<Value> values;
-    for (const Statement::Carry& carry : carries) values.push_back(at(carry.*which));
+    for (const Statement::Carry& carry : carries) values.push_back(carried(carry, carry.*which));
     return values;
   }
-  void set(const std::vector<Statement::Carry>& carries, Number Statement::Carry::* which,
-           std::span<const Value> values) {
-    for (std::size_t i = 0; i < carries.size(); ++i) at(carries[i].*which) = values[i];
+  void set_carried(const std::vector<Statement::Carry>& carries, Number Statement::Carry::* which,
+                   std::span<const Value> values) {
+    for (std::size_t i = 0; i < carries.size(); ++i)
+      define(carries[i].*which, values[i], carries_lanes(carries[i]));
   }
   Value extra(Extra slot) const { return memories_[program_.memories.size() + std::size_t(slot)]; }
 
@@ -200,7 +220,7 @@ class ProgramWriter {
         return leave(s, last, start);
       }
       case Kind::loop: {
-        if (count_ > 0) return loop_in_lanes(s);
+        if (count_ > 0 && differs_[std::size_t(s.operands[0])]) return loop_in_lanes(s);
         const double work = work_of(s.blocks[0]) + work_of(s.blocks[1]);
         std::vector<Value> start = start_of(s);
         start.push_back(constant(0));  // steps
@@ -221,7 +241,7 @@ class ProgramWriter {
         return leave(s, last, start);
       }
       case Kind::branch:
-        return set(s.carries, &Statement::Carry::value, write_alternative(s, 0));
+        return set_carried(s.carries, &Statement::Carry::value, write_alternative(s, 0));
       case Kind::call:
         return write_call(s);
     }
@@ -249,28 +269,42 @@ class ProgramWriter {
       for (const int memory : pair) memories_[std::size_t(memory)] = values[next++];
   }
   void enter(const Statement& s, std::span<const Value> values) {
-    set(s.carries, &Statement::Carry::value, values.first(s.carries.size()));
+    set_carried(s.carries, &Statement::Carry::value, values.first(s.carries.size()));
     place_memories(s, values);
   }
   // start: where the memories belong.
   void leave(const Statement& s, std::span<const Value> last, std::span<const Value> start) {
-    set(s.carries, &Statement::Carry::last, last.first(s.carries.size()));
+    set_carried(s.carries, &Statement::Carry::last, last.first(s.carries.size()));
     place_memories(s, start);
     if (s.exchanged.empty() || (s.kind == Kind::repeat && s.steps % 2 == 0)) return;
     const std::size_t first = s.carries.size();
     emitter_.branch_if(emitter_.is_unequal(last[first], start[first]), [&] {
-      for (const auto& [a, b] : s.exchanged) swap_contents(a, b);
+      for (std::size_t i = 0; i < s.exchanged.size(); ++i) {
+        const auto [a, b] = s.exchanged[i];
+        if (s.regions.empty())
+          swap_contents(a, b, constant(0), program_.memories[std::size_t(a)].size);
+        else
+          swap_region(a, b, s.regions[i], 0, offset(s.regions[i].place));
+      }
     });
   }
-  void swap_contents(int a, int b) {
-    const std::int64_t size = program_.memories[std::size_t(a)].size;
+  void swap_region(int a, int b, const Statement::Region& region, std::size_t axis, Value first) {
+    if (axis + 1 == region.shape.size()) return swap_contents(a, b, first, region.shape[axis]);
+    emitter_.loop(constant(0), constant(region.shape[axis]), 1, [&](Value index) {
+      swap_region(a, b, region, axis + 1,
+                  emitter_.add(first, emitter_.multiply(index, constant(region.strides[axis]))));
+    });
+  }
+  // Elements side by side.
+  void swap_contents(int a, int b, Value first, std::int64_t size) {
     const auto swap = [&](Value index, int count) {
       const Lanes with(emitter_, count);
       const Type type = count == 1 ? element(a) : emitter_.vector(element(a));
-      const Value of_a = emitter_.load(type, address(a, index), alignment(a)),
-                  of_b = emitter_.load(type, address(b, index), alignment(b));
-      emitter_.store(of_b, address(a, index), alignment(a));
-      emitter_.store(of_a, address(b, index), alignment(b));
+      const Value place = emitter_.add(first, index);
+      const Value of_a = emitter_.load(type, address(a, place), alignment(a)),
+                  of_b = emitter_.load(type, address(b, place), alignment(b));
+      emitter_.store(of_b, address(a, place), alignment(a));
+      emitter_.store(of_a, address(b, place), alignment(b));
     };
     constexpr int together = 8;
     const std::int64_t whole = size / together * together;
@@ -429,6 +463,14 @@ class ProgramWriter {
       }
     };
     visit(visit, block);
+    // A serial loop waits for the step before it: several registers of a number use the time, as
+    // long as all that is carried fits them.
+    constexpr std::size_t most_carried = 8, most_written = 64;
+    if (const std::size_t carried = most_carries(block); carried > 0)
+      for (std::size_t times = 2; times <= 4 && carried * times <= most_carried &&
+                                  num_statements(block) * times <= most_written * 4;
+           times *= 2)
+        bytes *= 2;
     const auto most = std::int64_t(std::bit_ceil(std::uint64_t(std::max<std::int64_t>(steps, 2))));
     return int(std::min({bytes / widest, std::int64_t(Emitter::most_changed_lanes), most}));
   }
@@ -563,7 +605,12 @@ class ProgramWriter {
     for (const Own& row : rows) {
       enter(row);
       start.push_back(at(s.operands[0]));
+      if (s.steps > 1) continue;
+      define(s.counter, constant(0), false);
+      write(s.blocks[0]);
+      start.back() = take_in(s, start.back());
     }
+    if (s.steps == 1) return start;
     return emitter_.loop_carrying(constant(0), constant(s.steps), 1, start,
                                   [&](Value step, std::vector<Value> carried) {
                                     for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -636,13 +683,13 @@ class ProgramWriter {
   void combine_in_lanes(const Statement& s) {
     const int num_parts = s.is_in_order ? 1 : parts;
     const std::int64_t whole = s.steps / num_parts * num_parts;
-    std::vector<Value> sums(std::size_t(num_parts), emitter_.splat(at(s.operands[0])));
+    std::vector<Value> sums(std::size_t(num_parts), in_lanes(s.operands[0]).v);
     const auto take_in_step = [&](Value step, Value& sum) {
       define(s.counter, step, false);
       write(s.blocks[0]);
       sum = take_in(s, sum);
     };
-    if (whole > 0)
+    if (s.steps > 1 && whole > 0)
       sums = emitter_.loop_carrying(constant(0), constant(whole), num_parts, sums,
                                     [&](Value first, std::vector<Value> carried) {
                                       for (int part = 0; part < num_parts; ++part)
@@ -651,8 +698,8 @@ class ProgramWriter {
                                             carried[std::size_t(part)]);
                                       return carried;
                                     });
-    for (std::int64_t step = whole; step < s.steps; ++step)
-      take_in_step(constant(step), sums[std::size_t(step - whole)]);
+    for (std::int64_t step = s.steps > 1 ? whole : 0; step < s.steps; ++step)
+      take_in_step(constant(step), sums[std::size_t(step % num_parts)]);
     for (int width = num_parts / 2; width > 0; width /= 2)
       for (int part = 0; part < width; ++part)
         sums[std::size_t(part)] = join(s, sums[std::size_t(part)], sums[std::size_t(part + width)]);
@@ -666,7 +713,8 @@ class ProgramWriter {
     const auto results = [&] {
       write(s.blocks[first]);
       std::vector<Value> values;
-      for (const Statement::Carry& carry : s.carries) values.push_back(at(carry.nexts[first]));
+      for (const Statement::Carry& carry : s.carries)
+        values.push_back(carried(carry, carry.nexts[first]));
       return values;
     };
     if (first + 1 == s.blocks.size()) return results();
@@ -743,8 +791,9 @@ class ProgramWriter {
   const std::span<const Statement* const> checks_;
   const codegen::Calls& calls_;
   Emitter emitter_;
-  std::vector<Value> values_;    // by number
-  std::vector<bool> has_lanes_;  // by number
+  std::vector<Value> values_;        // by number
+  std::vector<bool> has_lanes_;      // by number
+  const std::vector<bool> differs_;  // by number: whether it has lanes within a parallel loop
   // Of the loop whose steps are lanes: its counter, its value in the first lane, and how many of
   // the lanes exist; 0 outside.
   Number counter_ = -1;
@@ -780,7 +829,7 @@ class ProgramKernel final : public Kernel {
     scratch_at_ = frame_bytes_;
     frame_bytes_ += calls_.scratch_bytes();
     collect_checks(program_.body, checks_);
-    code_ = make_code("loop program, 5\n" + codegen::print(program_),
+    code_ = make_code("loop program, 6\n" + codegen::print(program_),
                       [&] { return ProgramWriter(program_, checks_, calls_).compile(); });
   }
 

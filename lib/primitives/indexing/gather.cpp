@@ -284,8 +284,11 @@ loops::Tensors emit_gather(loops::Writer& w, const Equation& equation,
     for (std::size_t i = 0; i < dimensions.axes.size(); ++i) {
       const int axis = dimensions.axes[i];
       loops::Value start = start_of_window(w, indices, at.first(num_rows), i);
-      if (mode != Mode::check)
-        start = w.clamped(start, 0, last_start(array, dimensions, window, i));
+      const std::int64_t last = last_start(array, dimensions, window, i);
+      if (mode == Mode::check)
+        w.know(start, 0, last);
+      else
+        start = w.clamped(start, 0, last);
       inside[std::size_t(axis)].terms.push_back({start, 1});
     }
     return w.element(array, inside);

@@ -378,7 +378,9 @@ void update_windows(loops::Writer& w, const Equation& equation, const loops::Ten
             w.compute(and_p, {}, {compared("ge", 0), compared("le", last)}, equation.source);
         lies_inside =
             lies_inside ? w.compute(and_p, {}, {*lies_inside, fits}, equation.source) : fits;
-      } else if (mode != lax::GatherScatterMode::check) {
+      } else if (mode == lax::GatherScatterMode::check) {
+        w.know(start, 0, last);
+      } else {
         start = w.clamped(start, 0, last);
       }
       loops::add_index(window.place, {0, {{start, 1}}},

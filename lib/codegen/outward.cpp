@@ -1,0 +1,501 @@
+// A serial loop whose steps treat the indices of an axis apart from each other, as a loop that was
+// vmapped does, becomes a loop over that axis, in which each index runs all steps for itself:
+//
+//   for t in 0..100                          parallel for e in 0..64
+//     parallel for e in 0..64                  for t in 0..100
+//       m1[e] = m1[e] * 0.5 + m0[t * 64 + e]     m1[e] = m1[e] * 0.5 + m0[t * 64 + e]
+//
+// What an index has of an array is then a number that the loop carries (see promote.cpp), the steps
+// of several indices are lanes, and threads share the axis without meeting at every step.
+//
+// It moves where each access to memory that the loop writes is to the part of its own index. What
+// such an array holds for one index may be apart in memory: its element is outer * (stride * size)
+// + index * stride + inner, where inner is less than the stride.
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/outward.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "codegen/fuse.h"
+#include "codegen/lanes.h"
+#include "codegen/promote.h"
+#include "codegen/walk.h"
+
+namespace plait::codegen {
+namespace {
+
+using Kind = Statement::Kind;
+
+constexpr std::int64_t fewest_indices = 8;
+constexpr std::size_t most_statements = 1500;
+// Of the arrays of a step, so that those of several side by side stay in the nearest cache.
+constexpr std::int64_t most_bytes = 4096;
+
+std::size_t num_statements(const Block& block) {
+  std::size_t count = 0;
+  for_each_statement(block, [&](const Statement&) { ++count; });
+  return count;
+}
+
+bool is_apart(const Statement& s) {
+  return s.kind == Kind::repeat && (s.is_parallel || s.is_apart);
+}
+bool is_serial(const Statement& s) {
+  return s.kind == Kind::loop || (s.kind == Kind::repeat && !is_apart(s));
+}
+
+// Whether statements use a memory, but for one of them.
+bool uses_memory(const Block& block, int memory, const Statement& except) {
+  return std::any_of(block.begin(), block.end(), [&](const Statement& s) {
+    if (&s == &except) return false;
+    bool uses = false;
+    for_each_place(s, [&](const Place& place, bool) { uses = uses || place.memory == memory; });
+    for (const auto& pair : s.exchanged) uses = uses || pair[0] == memory || pair[1] == memory;
+    return uses || std::any_of(s.blocks.begin(), s.blocks.end(), [&](const Block& inner) {
+             return uses_memory(inner, memory, except);
+           });
+  });
+}
+
+// A copy of elements as loops.
+Statement as_loops(LoopProgram& program, const Statement& copy) {
+  Statement load, store;
+  load.kind = Kind::load, store.kind = Kind::store;
+  load.source = store.source = copy.source;
+  load.place = copy.source_place, store.place = copy.place;
+  load.value = define(program, program.memories[std::size_t(copy.place.memory)].dtype);
+  store.operands = {load.value};
+  std::vector<Statement> loops;
+  for (std::size_t axis = 0; axis < copy.shape.size(); ++axis) {
+    if (copy.shape[axis] == 1) continue;
+    Statement loop;
+    loop.kind = Kind::repeat;
+    loop.source = copy.source;
+    loop.steps = copy.shape[axis];
+    loop.is_apart = true;
+    loop.value = define(program, DType::int64);
+    program.know(loop.value, {0, loop.steps - 1});
+    loops::add_index(load.place, {0, {{loop.value, 1}}}, copy.source_strides[axis]);
+    loops::add_index(store.place, {0, {{loop.value, 1}}}, copy.strides[axis]);
+    loops.push_back(std::move(loop));
+  }
+  Block block{load, store};
+  loops.back().is_parallel = true;
+  for (std::size_t i = loops.size(); i-- > 0;) {
+    loops[i].blocks = {std::exchange(block, {})};
+    block = {loops[i]};
+  }
+  return block[0];
+}
+
+void copies_as_loops(LoopProgram& program, Block& block) {
+  for (Statement& s : block) {
+    if (s.kind == Kind::copy && num_elements(s.shape) > 1) s = as_loops(program, s);
+    for (Block& inner : s.blocks) copies_as_loops(program, inner);
+  }
+}
+
+// One loop, for the axis of one size.
+class Mover {
+ public:
+  // instead: the statement of the program that the loop stands for. choice: which loop of that size
+  // is the first one along the axis.
+  Mover(LoopProgram& program, const Statement& loop, const Statement& instead, std::int64_t size,
+        int choice)
+      : program_(program), loop_(loop), instead_(instead), size_(size), choice_(choice) {
+    for_each_statement({loop}, [&](const Statement& s) {
+      for_each_place(s, [&](const Place& place, bool is_write) {
+        if (is_write) written_.insert(place.memory);
+      });
+      for (const auto& pair : s.exchanged) written_.insert(pair.begin(), pair.end());
+    });
+  }
+
+  // The loop over the axis, or nothing.
+  std::optional<Statement> run() {
+    while (!plan_all())
+      if (!std::exchange(grew_, false)) return {};
+    Statement moved;
+    moved.kind = Kind::repeat;
+    moved.source = loop_.source;
+    moved.steps = size_;
+    moved.is_apart = true;
+    moved.value = index_ = define(program_, DType::int64);
+    program_.know(index_, {0, size_ - 1});
+    for (const int memory : common_) program_.memories[std::size_t(memory)].size *= size_;
+    Names own;
+    moved.blocks = {copy_of(program_, rebuilt({loop_}), own)};
+    return moved;
+  }
+  // Forgets it.
+  void undo() const {
+    for (const int memory : common_) program_.memories[std::size_t(memory)].size /= size_;
+  }
+
+  // Whether other loops have its size.
+  bool has_other_choices() const { return skipped_ > choice_; }
+
+  // Whether what an index has of what steps read again lies together in memory, where it is much.
+  bool lies_apart() const {
+    constexpr std::int64_t many = 8;  // fill a line
+    std::set<int> read;
+    for_each_statement({loop_}, [&](const Statement& s) {
+      for_each_place(s, [&](const Place& place, bool is_write) {
+        if (!is_write) read.insert(place.memory);
+      });
+    });
+    return std::all_of(strides_.begin(), strides_.end(), [&](const auto& each) {
+      const auto& [memory, stride] = each;
+      return stride >= many || !read.count(memory) ||
+             program_.memories[std::size_t(memory)].size / size_ < many;
+    });
+  }
+
+ private:
+  // --- Whether it fits ---------------------------------------------------------------------------
+
+  bool plan_all() {
+    strides_.clear();
+    counters_.clear();
+    skipped_ = 0;
+    if (!plan(loop_.blocks) || counters_.empty()) return false;
+    bool fits = true;
+    for_each_statement({loop_}, [&](const Statement& s) {
+      for (std::size_t i = 0; i < s.exchanged.size(); ++i) {
+        const auto [a, b] = s.exchanged[i];
+        fits = fits && strides_.count(a) && strides_.count(b) && strides_[a] == strides_[b] &&
+               (s.regions.empty() || region_within(s.regions[i]));
+      }
+      for_each_place(s, [&](const Place& place, bool) {
+        if (!common_.count(place.memory)) return;
+        for (const Place::Term& term : place.terms) fits = fits && !counters_.count(term.index);
+      });
+    });
+    return fits;
+  }
+
+  bool plan(const std::vector<Block>& blocks) {
+    return std::all_of(blocks.begin(), blocks.end(), [&](const Block& block) {
+      return std::all_of(block.begin(), block.end(), [&](const Statement& s) { return plan(s); });
+    });
+  }
+  // What runs once in a step is run for each index: it must be the same.
+  bool plan(const Statement& s) {
+    switch (s.kind) {
+      case Kind::compute:
+      case Kind::check:
+        return true;
+      case Kind::load:
+      case Kind::combine:
+      case Kind::store:
+        return is_common(s);
+      case Kind::branch:
+      case Kind::loop:
+        return plan(s.blocks);
+      case Kind::repeat:
+        return is_apart(s) ? plan_nest(s) || is_common(s) : plan(s.blocks);
+      default:
+        return false;
+    }
+  }
+
+  // Whether a statement does the same for all indices. What it writes each of them gets for itself,
+  // if the loop alone uses it.
+  bool is_common(const Statement& s) {
+    bool common = true;
+    for_each_statement({s}, [&](const Statement& each) {
+      common = common && each.kind != Kind::call && each.exchanged.empty();
+      for_each_place(each, [&](const Place& place, bool) {
+        if (!written_.count(place.memory) || common_.count(place.memory)) return;
+        common = false;
+        if (is_of_the_loop(place.memory)) grew_ |= common_.insert(place.memory).second;
+      });
+    });
+    return common;
+  }
+  bool is_of_the_loop(int memory) const {
+    if (program_.memories[std::size_t(memory)].space != Memory::Space::frame) return false;
+    // The loop is not yet part of the program: of what is, `instead` will be.
+    return !uses_memory(program_.body, memory, instead_);
+  }
+
+  // Whether a loop goes along the axis, or the loops in it do.
+  bool plan_nest(const Statement& loop) {
+    if (loop.steps == size_ && !(counters_.empty() && skipped_++ < choice_)) {
+      const std::map<int, std::int64_t> before = strides_;
+      if (keeps_apart(loop)) {
+        counters_.insert(loop.value);
+        return true;
+      }
+      strides_ = before;
+    }
+    bool has_inner = false;
+    for (const Statement& s : loop.blocks[0]) {
+      const bool is_loop = is_apart(s);
+      has_inner = has_inner || is_loop;
+      if (is_loop ? !plan_nest(s) : s.kind != Kind::compute && !is_common(s)) return false;
+    }
+    return has_inner;
+  }
+
+  bool keeps_apart(const Statement& loop) {
+    bool apart = true;
+    for_each_statement({loop}, [&](const Statement& s) {
+      apart = apart && s.kind != Kind::check && s.kind != Kind::call && s.kind != Kind::branch &&
+              s.kind != Kind::copy && s.exchanged.empty();
+      for_each_place(s, [&](const Place& place, bool is_write) {
+        if (!apart || !written_.count(place.memory)) return;
+        apart = common_.count(place.memory) ? !is_write : is_own(place, loop.value);
+      });
+    });
+    return apart;
+  }
+
+  // Whether an element belongs to the index alone.
+  bool is_own(const Place& place, Value counter) {
+    std::int64_t stride = 0;
+    for (const Place::Term& term : place.terms)
+      if (term.index == counter) stride += term.stride;
+    if (stride <= 0) return false;
+    const auto [known, is_new] = strides_.try_emplace(place.memory, stride);
+    if (known->second != stride) return false;
+    const std::int64_t row = stride * size_;
+    __int128 low = place.offset % row, high = low;
+    if (low < 0) return false;
+    for (const Place::Term& term : place.terms) {
+      if (term.index == counter || term.stride % row == 0) continue;
+      const std::optional<Range> range = program_.range(term.index);
+      if (!range) return false;
+      const __int128 a = __int128(range->low) * term.stride,
+                     b = __int128(range->high) * term.stride;
+      low += std::min(a, b), high += std::max(a, b);
+    }
+    return low >= 0 && high < stride;
+  }
+
+  // --- The new loop ------------------------------------------------------------------------------
+
+  Block rebuilt(const Block& block) {
+    Block result;
+    for (const Statement& s : block) {
+      if (s.kind == Kind::repeat && counters_.count(s.value)) {
+        Block inner = rebuilt(s.blocks[0]);
+        for (Statement& each : inner) {
+          rename(each, {{s.value, index_}});
+          result.push_back(std::move(each));
+        }
+        continue;
+      }
+      result.push_back(s);
+      Statement& own = result.back();
+      for_each_place(own, [&](Place& place, bool) {
+        if (!common_.count(place.memory)) return;
+        const std::int64_t size = program_.memories[std::size_t(place.memory)].size / size_;
+        loops::add_index(place, {0, {{index_, 1}}}, size);
+      });
+      own.regions.clear();
+      for (std::size_t i = 0; i < s.exchanged.size(); ++i)
+        own.regions.push_back(s.regions.empty() ? region_of(s.exchanged[i][0])
+                                                : *region_within(s.regions[i]));
+      for (Block& inner : own.blocks) inner = rebuilt(inner);
+    }
+    return result;
+  }
+
+  // The elements of the index.
+  Statement::Region region_of(int memory) const {
+    const std::int64_t stride = strides_.at(memory), row = stride * size_;
+    const std::int64_t rows = program_.memories[std::size_t(memory)].size / row;
+    return {{memory, 0, {{index_, stride}}}, {rows, stride}, {row, 1}};
+  }
+  // Of a region, whose last elements lie side by side.
+  std::optional<Statement::Region> region_within(Statement::Region region) const {
+    const std::int64_t stride = strides_.at(region.place.memory), row = stride * size_;
+    const std::size_t last = region.shape.size() - 1;
+    if (region.shape[last] % row != 0) return {};
+    loops::add_index(region.place, {0, {{index_, 1}}}, stride);
+    region.shape[last] /= row;
+    region.strides[last] = row;
+    region.shape.push_back(stride);
+    region.strides.push_back(1);
+    return region;
+  }
+
+  LoopProgram& program_;
+  const Statement &loop_, &instead_;
+  const std::int64_t size_;
+  const int choice_;
+  int skipped_ = 0;
+  std::set<int> written_;
+  std::set<int> common_;                 // memories that hold the same for all indices
+  bool grew_ = false;                    // they are more
+  std::map<int, std::int64_t> strides_;  // by memory: from an index to the next one
+  std::set<Value> counters_;             // of the loops along the axis
+  Value index_ = -1;
+};
+
+class Outward {
+ public:
+  explicit Outward(LoopProgram& program) : program_(program) {}
+
+  bool run() { return run(program_.body); }
+
+ private:
+  bool run(Block& block) {
+    bool changed = false;
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      const Statement loop = block[i];
+      if (is_serial(loop) && move(block[i])) {
+        changed = true;
+        if (uses_behind(loop)) block.insert(block.begin() + std::ptrdiff_t(++i), numbers_of(loop));
+      } else if (is_serial(loop) || loop.kind == Kind::branch) {
+        for (Block& inner : block[i].blocks) changed |= run(inner);
+      }
+    }
+    return changed;
+  }
+
+  // The loop without its arrays: what else it carries, for what is behind it.
+  static Statement numbers_of(Statement loop) {
+    loop.exchanged.clear();
+    const auto drop = [](const auto& self, Block& block) -> void {
+      std::erase_if(block, [](const Statement& s) {
+        return is_apart(s) || s.kind == Kind::copy || s.kind == Kind::store;
+      });
+      for (Statement& s : block) {
+        s.exchanged.clear();
+        for (Block& inner : s.blocks) self(self, inner);
+      }
+    };
+    for (Block& block : loop.blocks) drop(drop, block);
+    return loop;
+  }
+
+  bool move(Statement& s) {
+    if (num_statements({s}) > most_statements) return false;
+    Statement loop = s;
+    for (Block& block : loop.blocks) copies_as_loops(program_, block);
+    return move_as_lanes(s, loop, true) || move_as_lanes(s, loop, false) || move_apart(s, loop);
+  }
+
+  // Tries the axes of a loop that stands for s: f says whether what became of it is good.
+  template <class F>
+  bool try_axes(Statement& s, const Statement& loop, const std::vector<std::int64_t>& sizes,
+                const F& f) {
+    constexpr int most_choices = 3;
+    for (const std::int64_t size : sizes)
+      for (int choice = 0; choice < most_choices; ++choice) {
+        Mover mover(program_, loop, s, size, choice);
+        std::optional<Statement> moved = mover.run();
+        if (!moved && mover.has_other_choices()) continue;
+        if (!moved) break;
+        Statement before = std::exchange(s, std::move(*moved));
+        if (f(mover)) return true;
+        s = std::move(before);
+        mover.undo();
+      }
+    return false;
+  }
+
+  // To lanes, where all that a step has for itself are numbers then.
+  bool move_as_lanes(Statement& s, Statement loop, bool is_merged) {
+    if (is_merged)
+      for (Block& block : loop.blocks) merge(block);
+    std::vector<std::int64_t> sizes = sizes_of(loop);
+    std::sort(sizes.rbegin(), sizes.rend());
+    return try_axes(s, loop, sizes, [&](const Mover&) {
+      promote(program_, s);
+      return bytes_of_a_step(s) == 0 && become_lanes(s);
+    });
+  }
+
+  // To a loop whose steps are those of one index alone; in lanes where nothing within them is.
+  bool move_apart(Statement& s, const Statement& loop) {
+    return try_axes(s, loop, sizes_of(loop), [&](const Mover& mover) {
+      const bool lies_apart = mover.lies_apart();
+      if (has_lanes_within(s)) {
+        if (lies_apart) run(s.blocks[0]);
+        return lies_apart;
+      }
+      promote(program_, s);
+      return (lies_apart && bytes_of_a_step(s) > most_bytes) || become_lanes(s);
+    });
+  }
+
+  bool become_lanes(Statement& s) const {
+    leave_loops(s.blocks[0]);
+    return s.is_parallel = runs_in_lanes(s, lanes_within(s));
+  }
+  // Which values change along with the steps.
+  std::vector<bool> lanes_within(Statement& s) const {
+    s.is_parallel = true;
+    return find_lanes(program_);
+  }
+
+  // Whether numbers that it carries are wanted behind it.
+  bool uses_behind(const Statement& loop) const {
+    std::set<Value> last;
+    for (const Statement::Carry& carry : loop.carries) last.insert(carry.last);
+    bool used = false;
+    for_each_statement(program_.body, [&](const Statement& s) {
+      for_each_use(s, [&](Value value) { used = used || last.count(value); });
+    });
+    return used;
+  }
+
+  // Loops within a step are no lanes where its steps are.
+  static void leave_loops(Block& block) {
+    for (Statement& s : block) {
+      if (s.is_parallel) s.is_parallel = false, s.is_apart = true;
+      for (Block& inner : s.blocks) leave_loops(inner);
+    }
+  }
+
+  // What a step has of the arrays that loops within it read and write.
+  std::int64_t bytes_of_a_step(const Statement& loop) const {
+    std::set<int> read, written;
+    for (const Statement& s : loop.blocks[0])
+      for (const Block& inner : s.blocks)
+        for_each_statement(inner, [&](const Statement& each) {
+          for_each_place(each, [&](const Place& place, bool is_write) {
+            (is_write ? written : read).insert(place.memory);
+          });
+        });
+    std::int64_t bytes = 0;
+    for (const int memory : written) {
+      const Memory& each = program_.memories[std::size_t(memory)];
+      if (read.count(memory)) bytes += each.size / loop.steps * size_of(each.dtype);
+    }
+    return bytes;
+  }
+  // Whether there are loops within a step that are long enough for lanes.
+  static bool has_lanes_within(const Statement& loop) {
+    bool has = false;
+    for_each_statement(loop.blocks[0], [&](const Statement& s) {
+      has = has || ((s.is_parallel || s.kind == Kind::combine) && s.steps >= fewest_indices);
+    });
+    return has;
+  }
+
+  // Of the axes that loops go along, from outer loops to inner ones.
+  static std::vector<std::int64_t> sizes_of(const Statement& loop) {
+    std::vector<std::int64_t> sizes;
+    for (const Block& block : loop.blocks)
+      for_each_statement(block, [&](const Statement& s) {
+        if (is_apart(s) && s.steps >= fewest_indices &&
+            std::find(sizes.begin(), sizes.end(), s.steps) == sizes.end())
+          sizes.push_back(s.steps);
+      });
+    return sizes;
+  }
+
+  LoopProgram& program_;
+};
+
+}  // namespace
+
+bool move_outward(LoopProgram& program) { return Outward(program).run(); }
+
+}  // namespace plait::codegen

@@ -1,0 +1,74 @@
+// Walks over the statements of loop programs, for passes that rename and copy them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <unordered_map>
+
+#include "codegen/program.h"
+
+namespace plait::codegen {
+
+template <class F>
+void for_each_statement(const Block& block, const F& f) {
+  for (const Statement& statement : block) {
+    f(statement);
+    for (const Block& inner : statement.blocks) for_each_statement(inner, f);
+  }
+}
+
+// f(place, is_write) for the elements that a statement reads and writes itself.
+template <class S, class F>
+void for_each_place(S& s, const F& f) {
+  if (s.source_place.memory >= 0) f(s.source_place, false);
+  if (s.place.memory >= 0) f(s.place, s.kind != Statement::Kind::load);
+  for (std::size_t i = 0; i < s.places.size(); ++i) f(s.places[i], i >= s.call->strides.size());
+}
+
+// f(value) for the values that a statement uses itself, by reference.
+template <class S, class F>
+void for_each_use(S& s, const F& f) {
+  for (auto& operand : s.operands) f(operand);
+  for_each_place(s, [&](auto& place, bool) {
+    for (auto& term : place.terms) f(term.index);
+  });
+  for (auto& region : s.regions)
+    for (auto& term : region.place.terms) f(term.index);
+  for (auto& carry : s.carries) {
+    if (carry.first >= 0) f(carry.first);
+    if (carry.next >= 0) f(carry.next);
+    for (auto& next : carry.nexts) f(next);
+  }
+}
+
+// f(value) for the values that it defines, in itself and for its blocks, by reference.
+template <class S, class F>
+void for_each_definition(S& s, const F& f) {
+  if (s.value >= 0) f(s.value);
+  if (s.counter >= 0) f(s.counter);
+  for (auto& carry : s.carries) {
+    if (carry.value >= 0) f(carry.value);
+    if (carry.last >= 0) f(carry.last);
+  }
+}
+
+using Names = std::unordered_map<Value, Value>;
+
+inline Value named(const Names& names, Value value) {
+  const auto found = names.find(value);
+  return found == names.end() ? value : found->second;
+}
+// Uses other values, here and in its blocks.
+inline void rename(Statement& s, const Names& names) {
+  for_each_use(s, [&](Value& value) { value = named(names, value); });
+  for (Block& block : s.blocks)
+    for (Statement& inner : block) rename(inner, names);
+}
+
+inline Value define(LoopProgram& program, DType dtype) {
+  program.dtypes.push_back(dtype);
+  return Value(program.dtypes.size()) - 1;
+}
+// A copy of statements that defines values of its own; names learns them.
+Block copy_of(LoopProgram& program, const Block& block, Names& names);
+
+}  // namespace plait::codegen
