@@ -175,6 +175,11 @@ using Clock = std::chrono::steady_clock;
 constinit thread_local Clock::time_point left_at{};
 constexpr std::chrono::microseconds spinning_for{4};
 
+std::int64_t short_grain(std::int64_t grain) {
+  constexpr std::int64_t part = 5;
+  return std::max<std::int64_t>(1, grain / part);
+}
+
 class Loop {
  public:
   Loop(RangeFunction function, void* state, std::int64_t count, std::int64_t grain)
@@ -310,10 +315,17 @@ void parallel_for(std::int64_t count, std::int64_t grain, RangeFunction function
 }
 
 std::int64_t grain_while_spinning(std::int64_t grain) {
-  constexpr std::int64_t part = 5;
   if (grain == 1 || Clock::now() - left_at >= spinning_for) return grain;
-  return std::max<std::int64_t>(1, grain / part);
+  return short_grain(grain);
 }
+
+std::int64_t CloseLoops::grain(std::int64_t grain) {
+  constexpr int several = 4;
+  num_close_ = Clock::now() - ended_at_ < spinning_for ? std::min(num_close_ + 1, several) : 0;
+  return num_close_ == several ? short_grain(grain) : grain_while_spinning(grain);
+}
+
+void CloseLoops::end() { ended_at_ = Clock::now(); }
 
 PoolScope::PoolScope(int max_threads)
     : num_threads_(is_inside_loop ? 1 : std::min(plait::num_threads(), max_threads)),

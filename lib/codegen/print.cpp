@@ -5,6 +5,8 @@
 #include <plait/base/internal_error.h>
 #include <plait/primitives/primitives.h>
 
+#include "codegen/share.h"
+
 namespace plait::codegen {
 namespace {
 
@@ -79,6 +81,7 @@ class Printer {
                             : s.is_apart  ? "apart "
                                           : "") +
                 "for " + name(s.value) + " in 0.." + std::to_string(s.steps);
+        if (s.grain > 0) out_ += " in shares of " + std::to_string(s.grain);
         write_carries(s);
         return write_blocks(s, indent, {""});
       case Kind::combine:
@@ -255,6 +258,9 @@ class Checker {
       case Kind::repeat:
       case Kind::loop:
         if (s.is_parallel) require_simple(s);
+        if (s.grain > 0)
+          require(may_share(s) && num_shared(s.blocks[0]) == 0, "L7",
+                  "a shared loop whose steps are not apart");
         require_exchange(s);
         for (const Statement::Carry& carry : s.carries) use(carry.first);
         within([&] {

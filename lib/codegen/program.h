@@ -21,6 +21,8 @@
 //   L6 the steps of a loop that is parallel only compute, load, combine, store and run while loops
 //      that do not store, and read nothing that another one writes; those of a combination do not
 //      store or loop
+//   L7 the steps of a loop that threads share are apart or parallel, write different elements, and
+//      hold no checks, no calls and no loop that threads share
 // The interpreter tests every offset besides.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -92,6 +94,8 @@ struct Statement {
   std::int64_t steps = 0;
   bool is_parallel = false;  // of repeat: no step reads what another one writes, and L6
   bool is_apart = false;     // of repeat: no step reads what another one writes
+  // Of repeat: threads share the steps, and none takes fewer than these; 0 for one thread.
+  std::int64_t grain = 0;
   Value counter = -1;        // of combine
   bool is_in_order = false;  // else in eight interleaved parts: see Writer::combine
   std::vector<Block> blocks = {};
