@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "codegen/effects.h"
+
 namespace plait::codegen {
 namespace {
 
@@ -50,40 +52,6 @@ bool has_computed_places(const Statement& nest) {
     });
   });
 }
-
-// What a statement, with those in it, reads and writes.
-struct Effects {
-  std::vector<int> reads, writes;
-  std::vector<Value> used, defined;
-
-  void add(const Statement& s) {
-    const auto use = [&](const Place& place) {
-      for (const Place::Term& term : place.terms) used.push_back(term.index);
-    };
-    used.insert(used.end(), s.operands.begin(), s.operands.end());
-    use(s.place);
-    use(s.source_place);
-    if (s.kind == Kind::load) reads.push_back(s.place.memory);
-    if (s.kind == Kind::store || s.kind == Kind::copy) writes.push_back(s.place.memory);
-    if (s.kind == Kind::copy) reads.push_back(s.source_place.memory);
-    for (std::size_t i = 0; i < s.places.size(); ++i) {
-      use(s.places[i]);
-      (i < s.call->strides.size() ? reads : writes).push_back(s.places[i].memory);
-    }
-    for (const auto& pair : s.exchanged) {
-      reads.insert(reads.end(), pair.begin(), pair.end());
-      writes.insert(writes.end(), pair.begin(), pair.end());
-    }
-    defined.push_back(s.value);
-    for (const Statement::Carry& carry : s.carries) {
-      for (Value value : {carry.first, carry.next}) used.push_back(value);
-      used.insert(used.end(), carry.nexts.begin(), carry.nexts.end());
-      for (Value value : {carry.value, carry.last}) defined.push_back(value);
-    }
-    for (const Block& block : s.blocks)
-      for (const Statement& inner : block) add(inner);
-  }
-};
 
 template <class T>
 bool have_common(const std::vector<T>& a, const std::vector<T>& b) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/interpreter.h"
 
-#include <plait/base/interrupt.h>
+#include <plait/base/pool.h>
 #include <plait/primitives/primitives.h>
 #include <plait/trace/array.h>
 
@@ -20,6 +20,12 @@ using Kind = Statement::Kind;
 constexpr std::int64_t slot_bytes = 8, most_bytes = 16, line = 64;
 constexpr std::int64_t parts = 8;  // of a combination
 constexpr std::int64_t steps_between_interrupts = 1024;
+
+// Leaves the loops of a run that is to stop, on any of its threads.
+struct Stopped {};
+void ask(InterruptWatch& interrupts) {
+  if (interrupts.should_stop()) throw Stopped{};
+}
 
 void copy_number(void* to, const void* from, std::int64_t bytes) {
   switch (bytes) {
@@ -74,7 +80,7 @@ Interpreter::Interpreter(const LoopProgram& program) : program_(program), calls_
   bytes += 4 * lanes * most_bytes;
   frame_bytes_ = bytes;
   codes_ = decode(program_.body);  // adds accumulators to the frame
-  bytes = frame_bytes_;
+  bytes = value_bytes_ = frame_bytes_;
   for (const auto& [value, literal] : program_.literals) {
     const Buffer number = Array::literal(literal).buffer();
     copy_number(literals_.data() + slot(value), number.data(), size_of(literal.dtype));
@@ -353,7 +359,7 @@ void Interpreter::step_in_lanes(const Code& code, const Run& run, std::int64_t c
     case Kind::repeat:
       apply_in_lanes(code.first, run, count);
       for (std::int64_t i = 0; i < code.steps; ++i) {
-        if (i % steps_between_interrupts == 0) check_interrupts();
+        if (i % steps_between_interrupts == 0) ask(*run.interrupts);
         std::memcpy(run.frame + code.result, &i, sizeof i);
         execute_lanes(code.blocks[0], run, count);
         apply_in_lanes(code.next, run, count);
@@ -363,7 +369,7 @@ void Interpreter::step_in_lanes(const Code& code, const Run& run, std::int64_t c
       if (code.is_lanes[0]) return loop_in_lanes(code, run, count);
       apply_in_lanes(code.first, run, count);
       for (std::int64_t steps = 0;; ++steps) {
-        if (steps % steps_between_interrupts == 0) check_interrupts();
+        if (steps % steps_between_interrupts == 0) ask(*run.interrupts);
         execute_lanes(code.blocks[0], run, count);
         if (!run.frame[code.operands[0]]) break;
         execute_lanes(code.blocks[1], run, count);
@@ -388,7 +394,7 @@ void Interpreter::loop_in_lanes(const Code& code, const Run& run, std::int64_t c
   goes_on.fill(true);
   std::vector<char> next(code.next.size() * std::size_t(lanes * most_bytes));
   for (std::int64_t step = 0;; ++step) {
-    if (step % steps_between_interrupts == 0) check_interrupts();
+    if (step % steps_between_interrupts == 0) ask(*run.interrupts);
     execute_lanes(code.blocks[0], run, count);
     const char* const holds = lanes_of(code, 0, run, count);
     bool any = false;
@@ -410,15 +416,49 @@ void Interpreter::loop_in_lanes(const Code& code, const Run& run, std::int64_t c
     std::memcpy(run.frame + last.to, run.frame + last.from, std::size_t(count * last.bytes));
 }
 
-void Interpreter::run_parallel(const Code& code, const Run& run) const {
-  for (std::int64_t first = 0; first < code.steps; first += lanes) {
-    if (first % (steps_between_interrupts * lanes) == 0) check_interrupts();
+void Interpreter::run_parallel(const Code& code, const Run& run, std::int64_t begin,
+                               std::int64_t end) const {
+  for (std::int64_t first = begin; first < end; first += lanes) {
+    if (first % (steps_between_interrupts * lanes) == 0) ask(*run.interrupts);
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
       const std::int64_t step = first + lane;
       std::memcpy(run.frame + code.result + lane * std::int64_t(sizeof step), &step, sizeof step);
     }
-    execute_lanes(code.blocks[0], run, std::min(lanes, code.steps - first));
+    execute_lanes(code.blocks[0], run, std::min(lanes, end - first));
   }
+}
+
+// All steps, or some of a loop that carries nothing.
+void Interpreter::run_steps(const Code& code, const Run& run, std::int64_t begin,
+                            std::int64_t end) const {
+  if (code.has_lanes) return run_parallel(code, run, begin, end);
+  apply(code.first, false, run.frame);
+  for (std::int64_t i = begin; i < end; ++i) {
+    if (i % steps_between_interrupts == 0) ask(*run.interrupts);
+    std::memcpy(run.frame + code.result, &i, sizeof i);
+    execute(code.blocks[0], run);
+    apply(code.next, code.moves_in_turn, run.frame);
+    exchange(code, run);
+  }
+  exchange_back(code, run, end - begin);
+  apply(code.last, false, run.frame);
+}
+
+// Each range of steps has values of its own.
+void Interpreter::run_shared(const Code& code, const Run& run) const {
+  const std::int64_t unit = code.has_lanes ? lanes : 1, grain = code.statement->grain;
+  parallel_for((code.steps + unit - 1) / unit,
+               run.shared->grain(std::max<std::int64_t>(1, grain / unit)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 std::vector<char> values(run.frame, run.frame + value_bytes_);
+                 std::vector<char*> memories(run.memories,
+                                             run.memories + program_.memories.size());
+                 Run own = run;
+                 own.frame = values.data();
+                 own.memories = memories.data();
+                 run_steps(code, own, begin * unit, std::min(end * unit, code.steps));
+               });
+  run.shared->end();
 }
 
 // Combines numbers with others, one by one.
@@ -525,22 +565,13 @@ void Interpreter::step(const Code& code, const Run& run) const {
       return run.calls->run(code.call, addresses.data());
     }
     case Kind::repeat:
-      if (code.statement->is_parallel) return run_parallel(code, run);
-      apply(code.first, false, run.frame);
-      for (std::int64_t i = 0; i < code.steps; ++i) {
-        if (i % steps_between_interrupts == 0) check_interrupts();
-        std::memcpy(run.frame + code.result, &i, sizeof i);
-        execute(code.blocks[0], run);
-        apply(code.next, code.moves_in_turn, run.frame);
-        exchange(code, run);
-      }
-      exchange_back(code, run, code.steps);
-      return apply(code.last, false, run.frame);
+      if (code.statement->grain > 0) return run_shared(code, run);
+      return run_steps(code, run, 0, code.steps);
     case Kind::loop: {
       apply(code.first, false, run.frame);
       std::int64_t steps = 0;
       for (;; ++steps) {
-        if (steps % steps_between_interrupts == 0) check_interrupts();
+        if (steps % steps_between_interrupts == 0) ask(*run.interrupts);
         execute(code.blocks[0], run);
         if (!run.frame[code.operands[0]]) break;
         execute(code.blocks[1], run);
@@ -573,7 +604,13 @@ void Interpreter::run(std::span<const View> operands, std::span<const View> resu
                                                                : base + memory_at_[i]);
   }
   RunningCalls calls(calls_, base + scratch_at_, stream);
-  execute(codes_, {base, memories.data(), &calls});
+  InterruptWatch interrupts;
+  CloseLoops shared;
+  try {
+    execute(codes_, {base, memories.data(), &calls, &interrupts, &shared});
+  } catch (const Stopped&) {
+    interrupts.rethrow();
+  }
 }
 
 }  // namespace plait::codegen

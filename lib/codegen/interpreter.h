@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "codegen/calls.h"
+#include <plait/base/interrupt.h>
 
 #include <array>
+
+#include "base/spinning.h"
+#include "codegen/calls.h"
 
 namespace plait::codegen {
 
@@ -64,6 +67,8 @@ class Interpreter {
     char* frame;
     char** memories;
     RunningCalls* calls;
+    InterruptWatch* interrupts;
+    CloseLoops* shared;
   };
   static constexpr std::int64_t lanes = 64;  // a multiple of the parts of a combination
 
@@ -76,7 +81,9 @@ class Interpreter {
   void step(const Code& code, const Run& run) const;
   void execute_lanes(const std::vector<Code>& codes, const Run& run, std::int64_t count) const;
   void step_in_lanes(const Code& code, const Run& run, std::int64_t count) const;
-  void run_parallel(const Code& code, const Run& run) const;
+  void run_parallel(const Code& code, const Run& run, std::int64_t begin, std::int64_t end) const;
+  void run_steps(const Code& code, const Run& run, std::int64_t begin, std::int64_t end) const;
+  void run_shared(const Code& code, const Run& run) const;
   void loop_in_lanes(const Code& code, const Run& run, std::int64_t count) const;
   void combine(const Code& code, const Run& run) const;
   void combine_lanes(const Code& code, const Run& run, std::int64_t count) const;
@@ -103,7 +110,8 @@ class Interpreter {
   std::vector<std::int64_t> memory_at_;  // by memory of the frame: its place there
   std::vector<char> literals_;           // the beginning of the frame
   std::int64_t frame_bytes_ = 0;
-  std::int64_t scratch_at_ = 0;  // in the frame, of calls
+  std::int64_t value_bytes_ = 0;  // the beginning of the frame, before memories
+  std::int64_t scratch_at_ = 0;   // in the frame, of calls
   std::vector<Code> codes_;
 };
 

@@ -4,6 +4,7 @@
 #include <plait/primitives/primitives.h>
 
 #include "codegen/lanes.h"
+#include "codegen/share.h"
 #include "codegen/walk.h"
 
 namespace plait::codegen {
@@ -80,6 +81,7 @@ class Printer {
                             : s.is_apart  ? "apart "
                                           : "") +
                 "for " + name(s.value) + " in 0.." + std::to_string(s.steps);
+        if (s.grain > 0) out_ += " in shares of " + std::to_string(s.grain);
         write_carries(s);
         return write_blocks(s, indent, {""});
       case Kind::combine:
@@ -265,6 +267,9 @@ class Checker {
         return define(s.value);
       case Kind::repeat:
       case Kind::loop:
+        if (s.grain > 0)
+          require(may_share(program_, s) && num_shared(s.blocks[0]) == 0, "L7",
+                  "a shared loop whose steps are not apart");
         require_exchange(s);
         for (const Statement::Carry& carry : s.carries) use(carry.first);
         within([&] {

@@ -20,6 +20,8 @@
 //   L5 memories that change places have one dtype and size, none twice
 //   L6 the steps of a loop that is parallel are what lanes can run (see lanes.h), and read nothing
 //      that another one writes; those of a combination only compute, load and combine
+//   L7 the steps of a loop that threads share are apart or parallel, write different elements, and
+//      hold no checks, no calls and no loop that threads share
 // The interpreter tests every offset besides.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -97,6 +99,8 @@ struct Statement {
   std::int64_t steps = 0;
   bool is_parallel = false;  // of repeat: no step reads what another one writes, and L6
   bool is_apart = false;     // of repeat: no step reads what another one writes
+  // Of repeat: threads share the steps, and none takes fewer than these; 0 for one thread.
+  std::int64_t grain = 0;
   Value counter = -1;        // of combine
   bool is_in_order = false;  // else in eight interleaved parts: see Writer::combine
   std::vector<Block> blocks = {};

@@ -10,6 +10,7 @@
 #include "codegen/outward.h"
 #include "codegen/promote.h"
 #include "codegen/prune.h"
+#include "codegen/share.h"
 #include "compile/passes/pipeline.h"
 
 namespace plait::compile_passes {
@@ -30,11 +31,12 @@ std::shared_ptr<const Kernel> kernel_for(const Jaxpr& program, std::span<const S
   return nullptr;
 }
 
-// What a step does beside its calls, in operations.
+// What one thread does in a step beside its calls, in operations.
 double work_beside_calls(const codegen::Block& block) {
   using Kind = codegen::Statement::Kind;
   double work = 0;
   for (const codegen::Statement& s : block) {
+    if (s.grain > 0) continue;
     double inner = 0;
     for (const codegen::Block& each : s.blocks) inner += work_beside_calls(each);
     work += s.kind == Kind::repeat || s.kind == Kind::combine ? double(s.steps) * inner
@@ -72,12 +74,13 @@ codegen::Lowered lower(const Jaxpr& group) {
        },
        kernel_for});
   if (!lowered.program) return lowered;
-  if (are_long_beside_calls(lowered.program->body)) return {{}, "its steps are long"};
   codegen::fuse(*lowered.program);
   codegen::move_outward(*lowered.program);
   codegen::promote(*lowered.program);
   codegen::merge(lowered.program->body);
   codegen::prune(*lowered.program);
+  codegen::share(*lowered.program);
+  if (are_long_beside_calls(lowered.program->body)) return {{}, "its steps are long"};
   return lowered;
 }
 

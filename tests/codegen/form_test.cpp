@@ -2,10 +2,12 @@
 // hand.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <plait/base/pool.h>
 #include <plait/plait.h>
 #include <plait/primitives/primitives.h>
 
 #include "codegen/interpreter.h"
+#include "codegen/share.h"
 #include "compile/loop_programs.h"
 
 using namespace plait;
@@ -194,6 +196,104 @@ TEST_CASE("parallel loops and combinations print, check and run") {
   CHECK(y[0] == ((parts[0] + parts[4]) + (parts[2] + parts[6])) +
                     ((parts[1] + parts[5]) + (parts[3] + parts[7])));
   for (std::size_t i = 1; i < y.size(); ++i) CHECK(y[i] == 2 * x[i]);
+}
+
+TEST_CASE("threads share what is long enough, and leave no trace in the results") {
+  LoopProgram program = doubled_and_summed();
+  share(program);
+  CHECK(codegen::num_shared(program.body) == 0);
+  for (Memory& memory : program.memories) memory.size = 50003;
+  program.body[0].steps = 50003;
+  share(program);
+  CHECK(codegen::num_shared(program.body) == 1);
+  check(program);
+  CHECK(print(program).find("parallel for v1 in 0..50003 in shares of 50000\n") !=
+        std::string::npos);
+  program.body[0].grain = 500;
+  std::vector<double> x;
+  for (int i = 0; i < 50003; ++i) x.push_back(1.0 / (i + 3));
+  std::vector<std::vector<double>> results;
+  const int before = num_threads();
+  for (const int threads : {1, 2, 4}) {
+    set_num_threads(threads);
+    results.push_back(run(program, x));
+  }
+  set_num_threads(before);
+  CHECK(results[1] == results[0]);
+  CHECK(results[2] == results[0]);
+  for (std::size_t i = 1; i < x.size(); ++i) CHECK(results[0][i] == 2 * x[i]);
+}
+
+namespace {
+
+// Ten steps v1, in which four steps v2 store at each of these places of m1; v3 is from outside.
+Statement storing(const std::vector<loops::Place>& places) {
+  Statement store, inner, outer;
+  inner.kind = outer.kind = Kind::repeat;
+  inner.value = 2, inner.steps = 4, inner.is_parallel = true;
+  outer.value = 1, outer.steps = 10, outer.is_apart = true;
+  store.kind = Kind::store, store.operands = {0};
+  inner.blocks.emplace_back();
+  for (const loops::Place& place : places) {
+    store.place = place;
+    inner.blocks[0].push_back(store);
+  }
+  outer.blocks = {{inner}};
+  return outer;
+}
+
+}  // namespace
+
+TEST_CASE("steps that write different elements may be shared") {
+  using codegen::may_share;
+  CHECK(may_share({}, storing({{1, 0, {{1, 4}, {2, 1}}}})));                              // rows
+  CHECK(may_share({}, storing({{1, 0, {{1, 1}, {2, 10}}}})));                             // columns
+  CHECK(may_share({}, storing({{1, 39, {{1, -4}, {2, -1}}}})));                           // backwards
+  CHECK(may_share({}, storing({{1, 0, {{1, 4}, {2, 1}, {3, 1}}}})));                      // somewhere
+  CHECK(may_share({}, storing({{1, 0, {{1, 5}, {2, 1}}}, {1, 4, {{1, 5}}}})));            // and an edge
+  CHECK(may_share({}, storing({{1, 0, {{1, 2}, {2, 20}}}, {1, 1, {{1, 2}, {2, 20}}}})));  // pairs
+  CHECK(may_share({}, storing({{1, 0, {{1, 1}, {2, 10}}}, {1, 40, {{1, 1}, {2, 10}}}})));  // planes
+  CHECK(may_share({}, storing({{1, 0, {{1, 4}, {2, 1}}}, {2, 0, {{1, 1}, {2, 10}}}})));    // both
+  CHECK(!may_share({}, storing({{1, 0, {{2, 1}}}})));          // one row again and again
+  CHECK(!may_share({}, storing({{1, 0, {{1, 3}, {2, 1}}}})));  // rows that overlap
+  CHECK(!may_share({}, storing({{1, 0, {{1, 4}, {2, 1}}}, {1, 3, {{1, 4}, {2, 1}}}})));
+  CHECK(!may_share({}, storing({{1, 0, {{1, 1}, {2, 10}}}, {1, 1, {{1, 1}, {2, 10}}}})));
+  CHECK(!may_share({}, storing({{1, 0, {{1, 1}, {2, 10}}}, {1, 35, {{1, 1}, {2, 10}}}})));
+  CHECK(!may_share({}, storing({{1, 0, {{1, 4}}}, {1, 0, {{1, 4}, {3, 1}}}})));  // nobody knows
+}
+
+TEST_CASE("steps that depend on each other, or may fail, are not shared") {
+  const Statement apart = storing({{1, 0, {{1, 4}, {2, 1}}}});
+  Statement loop = apart;
+  loop.is_apart = false;
+  CHECK(!codegen::may_share({}, loop));
+  loop = apart;
+  loop.carries = {{4, 0, 4, 5}};
+  CHECK(!codegen::may_share({}, loop));
+  loop = apart;
+  loop.exchanged = {{1, 2}};
+  CHECK(!codegen::may_share({}, loop));
+  for (const Kind kind : {Kind::check, Kind::call}) {
+    loop = apart;
+    loop.blocks[0].emplace_back().kind = kind;
+    if (kind == Kind::call) loop.blocks[0].back().call = std::make_shared<codegen::Call>();
+    CHECK(!codegen::may_share({}, loop));
+  }
+  loop = apart;  // an index that is computed
+  Statement load;
+  load.kind = Kind::load, load.value = 5, load.place = {2, 0, {{1, 1}}};
+  loop.blocks[0].insert(loop.blocks[0].begin(), load);
+  loop.blocks[0].back().blocks[0][0].place.terms.push_back({5, 1});
+  CHECK(!codegen::may_share({}, loop));
+}
+
+TEST_CASE("a shared loop whose steps are not apart breaks L7") {
+  LoopProgram program = doubled_and_summed();
+  program.body[0].grain = 5;
+  CHECK(complaint(program) == "none");
+  program.body[0].blocks[0][2].place.terms.clear();
+  CHECK(complaint(program) ==
+        "internal error: L7 is broken: a shared loop whose steps are not apart");
 }
 
 TEST_CASE("memories change places at the end of every step") {

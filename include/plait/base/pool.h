@@ -17,10 +17,11 @@ void set_num_threads(int count);  // 1 <= count <= 1024; ValueError otherwise
 
 using RangeFunction = void (*)(void* state, std::int64_t begin, std::int64_t end);
 
-// Calls function on disjoint ranges that cover [0, count), in any order. Each range but the last
-// has at least grain iterations; with fewer than two such ranges the call is serial. A grain should
-// take 20 us or more, about the time that waking a thread takes. If function throws, the other
-// ranges run to their ends, and the exception of the range that begins first is thrown here.
+// Calls function on disjoint ranges that cover [0, count), in any order, a few on each thread: one
+// that is slow to wake leaves its ranges to the others. Each range but the last has at least grain
+// iterations; with fewer than two such ranges the call is serial. A grain should take 20 us or
+// more, about the time that waking a thread takes. If function throws, the other ranges run to
+// their ends, and the exception of the range that begins first is thrown here.
 void parallel_for(std::int64_t count, std::int64_t grain, RangeFunction function, void* state);
 
 template <class Body>

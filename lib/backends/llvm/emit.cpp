@@ -29,14 +29,30 @@ Emitter::Emitter(int lanes) : lanes_(lanes), outer_(current_emitter) {
   llvm.SetTarget(module_, module_target().triple.c_str());
   llvm.SetModuleDataLayout(module_, module_target().layout);
   builder_ = llvm.CreateBuilderInContext(context_);
-  Type parameters[] = {pointer(), integer(64), integer(64)};
-  function_ =
-      llvm.AddFunction(module_, kernel_name,
-                       llvm.FunctionType(llvm.VoidTypeInContext(context_), parameters, 3, false));
-  add_attribute(~0u, "nounwind");
-  entry_ = new_block();
-  llvm.PositionBuilderAtEnd(builder_, entry_);
+  begin_function(kernel_name, external_linkage);
   current_emitter = this;
+}
+
+Emitter::Written Emitter::begin_function(const char* name, int linkage) {
+  const Api& llvm = api();
+  Written outer = std::exchange(written_, {});
+  if (outer.function) outer.here = here();
+  Type parameters[] = {pointer(), integer(64), integer(64)};
+  written_.function = llvm.AddFunction(
+      module_, name, llvm.FunctionType(llvm.VoidTypeInContext(context_), parameters, 3, false));
+  llvm.SetLinkage(written_.function, linkage);
+  add_attribute(~0u, "nounwind");
+  written_.entry = new_block();
+  llvm.PositionBuilderAtEnd(builder_, written_.entry);
+  return outer;
+}
+
+Value Emitter::end_function(const Written& outer) {
+  const Value function = written_.function;
+  return_void();
+  written_ = outer;
+  api().PositionBuilderAtEnd(builder_, outer.here);
+  return function;
 }
 
 Emitter::~Emitter() {
@@ -50,7 +66,7 @@ Emitter& Emitter::current() { return *current_emitter; }
 
 void Emitter::add_attribute(unsigned place, const char* name) const {
   const unsigned kind = api().GetEnumAttributeKindForName(name, std::strlen(name));
-  api().AddAttributeAtIndex(function_, place, api().CreateEnumAttribute(context_, kind, 0));
+  api().AddAttributeAtIndex(written_.function, place, api().CreateEnumAttribute(context_, kind, 0));
 }
 
 std::string Emitter::text() const {
@@ -100,12 +116,12 @@ Value Emitter::load(Type type, Value pointer, int alignment) const {
 }
 
 void Emitter::return_void() {
-  if (streams_) intrinsic("llvm.x86.sse.sfence", {}, {});
+  if (written_.streams) intrinsic("llvm.x86.sse.sfence", {}, {});
   api().BuildRetVoid(builder_);
 }
 
 void Emitter::store(Value value, Value pointer, int alignment, bool streams) {
-  streams_ |= streams;
+  written_.streams |= streams;
   const Value store = api().BuildStore(builder_, value, pointer);
   api().SetAlignment(store, streams ? 64 : unsigned(alignment));
   if (!streams) return;
@@ -132,10 +148,10 @@ Value Emitter::is_unequal(Value a, Value b) const {
 Value Emitter::frame_memory(Type element, std::int64_t count) const {
   // In the entry block, where it is part of the frame; in a loop it would grow the stack.
   const Block here = api().GetInsertBlock(builder_);
-  if (const Value first = api().GetFirstInstruction(entry_))
+  if (const Value first = api().GetFirstInstruction(written_.entry))
     api().PositionBuilderBefore(builder_, first);
   else
-    api().PositionBuilderAtEnd(builder_, entry_);
+    api().PositionBuilderAtEnd(builder_, written_.entry);
   const Value memory = api().BuildAlloca(builder_, api().ArrayType(element, unsigned(count)), "");
   api().SetAlignment(memory, 64);
   api().PositionBuilderAtEnd(builder_, here);
@@ -143,9 +159,10 @@ Value Emitter::frame_memory(Type element, std::int64_t count) const {
 }
 
 Value Emitter::vector_memory(int slot) {
-  while (int(vector_memory_.size()) <= slot)
-    vector_memory_.push_back(frame_memory(integer(64), std::max(lanes_, most_changed_lanes)));
-  return vector_memory_[slot];
+  std::vector<Value>& memory = written_.vector_memory;
+  while (int(memory.size()) <= slot)
+    memory.push_back(frame_memory(integer(64), std::max(lanes_, most_changed_lanes)));
+  return memory[std::size_t(slot)];
 }
 
 Value Emitter::any(Value mask) const {

@@ -23,8 +23,9 @@
 
 namespace plait::llvm {
 
-// A module with one function, `void(void* const* memory, int64_t begin, int64_t end)`, and the
-// place where instructions go. While it lives, Lane's operators on this thread write to it.
+// A module with one function, `void(void* const* memory, int64_t begin, int64_t end)`, others of
+// the same type that it may hand on, and the place where instructions go. While it lives, Lane's
+// operators on this thread write to it.
 class Emitter {
  public:
   explicit Emitter(int lanes);
@@ -53,7 +54,14 @@ class Emitter {
   Value splat(Value scalar) const;
   // A constant of any type in every lane of a vector, which has as many as the kernel or `count`.
   Value splat_bits(Type type, std::uint64_t bits, int num_bits, int count = 0) const;
-  Value parameter(int index) const { return api().GetParam(function_, unsigned(index)); }
+  Value parameter(int index) const { return api().GetParam(written_.function, unsigned(index)); }
+  // Another function, which body writes: a pointer to it.
+  template <class Body>
+  Value function(const Body& body) {
+    const Written outer = begin_function("plait_share", internal_linkage);
+    body();
+    return end_function(outer);
+  }
 
   Value add(Value a, Value b) const { return api().BuildAdd(builder_, a, b, ""); }
   Value multiply(Value a, Value b) const { return api().BuildMul(builder_, a, b, ""); }
@@ -196,17 +204,27 @@ class Emitter {
     api().BuildBr(builder_, target);
     api().PositionBuilderAtEnd(builder_, next);
   }
-  Block new_block() const { return api().AppendBasicBlockInContext(context_, function_, ""); }
+  Block new_block() const {
+    return api().AppendBasicBlockInContext(context_, written_.function, "");
+  }
   void add_attribute(unsigned place, const char* name) const;
+
+  // The function that is written.
+  struct Written {
+    Value function = nullptr;
+    Block entry = nullptr, here = nullptr;  // here: of one that waits for another
+    std::vector<Value> vector_memory = {};
+    bool streams = false;  // some store
+  };
+  static constexpr int external_linkage = 0, internal_linkage = 8;  // of llvm-c/Core.h
+  Written begin_function(const char* name, int linkage);
+  Value end_function(const Written& outer);
 
   int lanes_;
   Context context_;
   Module module_;
   Builder builder_;
-  Value function_;
-  Block entry_;
-  std::vector<Value> vector_memory_;
-  bool streams_ = false;  // some store
+  Written written_;
   bool is_portable_ = true;
   Emitter* const outer_;
 };

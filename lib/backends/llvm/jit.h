@@ -35,7 +35,8 @@ struct ModuleTarget {
   TargetData layout = nullptr;
 };
 const ModuleTarget& module_target();
-// Compiles a module whose one function is kernel_name, within write; the module stays the caller's.
+// Compiles a module whose one function for others is kernel_name, within write; the module stays
+// the caller's.
 Object compile_module(Module module);
 
 }  // namespace plait::llvm

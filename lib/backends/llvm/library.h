@@ -57,6 +57,7 @@ using Flag = int;  // LLVMBool
   X(ConstBitCast, Value, Value, Type)                                                            \
   X(GetUndef, Value, Type)                                                                       \
   X(AddFunction, Value, Module, const char*, Type)                                               \
+  X(SetLinkage, void, Value, int)                                                                \
   X(GetNamedFunction, Value, Module, const char*)                                                \
   X(GetParam, Value, Value, unsigned)                                                            \
   X(GetEnumAttributeKindForName, unsigned, const char*, size_t)                                  \

@@ -9,7 +9,8 @@
 
 namespace plait::llvm {
 
-// What a module was compiled to: one function, named kernel_name, and what it calls.
+// What a module was compiled to: a function named kernel_name, those that it hands on, and what
+// they call.
 struct Object {
   std::string bytes;        // a relocatable ELF file
   bool is_portable = true;  // whether other processes of the same build may run it

@@ -6,15 +6,23 @@
 //
 // A check that fails leaves the function with its number and the index; the kernel then raises its
 // error. Loops that may take long ask now and then whether to stop, and leave the function too.
+//
+// A loop that threads share is a function of its own, over a range of the steps. It is called like
+// the kernel, with the memories as they stand, and finds the numbers it uses in the caller's frame.
 // SPDX-License-Identifier: Apache-2.0
 #include "program_kernel.h"
 
+#include <plait/base/pool.h>
 #include <plait/primitives/primitives.h>
 
 #include <bit>
+#include <set>
 
+#include "base/spinning.h"
 #include "codegen/calls.h"
+#include "codegen/effects.h"
 #include "codegen/lanes.h"
+#include "codegen/share.h"
 #include "codegen/split_complex.h"
 #include "compile/loop_programs.h"
 #include "jit.h"
@@ -34,7 +42,17 @@ using Place = codegen::Place;
 using Function = void(void* const* memory, std::int64_t begin, std::int64_t end);
 
 // Behind the memory of the program.
-enum Extra { failed_slot, ask_slot, watch_slot, call_slot, calls_slot, num_extras };
+enum Extra {
+  failed_slot,
+  ask_slot,
+  watch_slot,
+  call_slot,
+  calls_slot,
+  share_slot,
+  shares_slot,
+  numbers_slot,
+  num_extras
+};
 // What a check that fails leaves: its number from 1 on, and the index.
 using Failure = std::array<std::int64_t, 2>;
 
@@ -98,11 +116,9 @@ class ProgramWriter {
         emitter_(1),
         values_(program.dtypes.size()),
         has_lanes_(program.dtypes.size(), false),
-        differs_(codegen::find_lanes(program)) {
-    for (std::size_t i = 0; i < program.memories.size() + num_extras; ++i)
-      memories_.push_back(emitter_.load(
-          emitter_.pointer(),
-          emitter_.at(emitter_.pointer(), emitter_.parameter(0), constant(std::int64_t(i))), 8));
+        differs_(codegen::find_lanes(program)),
+        memories_(program.memories.size() + num_extras) {
+    for (std::size_t i = 0; i < memories_.size(); ++i) load_memory(i);
     for (const auto& [value, literal] : program.literals) at(value) = constant_of(literal).v;
     write(program.body);
     emitter_.return_void();
@@ -143,7 +159,15 @@ class ProgramWriter {
     for (std::size_t i = 0; i < carries.size(); ++i)
       define(carries[i].*which, values[i], carries_lanes(carries[i]));
   }
-  Value extra(Extra slot) const { return memories_[program_.memories.size() + std::size_t(slot)]; }
+  std::size_t place_of(Extra slot) const { return program_.memories.size() + std::size_t(slot); }
+  Value extra(Extra slot) const { return memories_[place_of(slot)]; }
+  // As the function that is written was given it.
+  void load_memory(std::size_t i) {
+    memories_[i] = emitter_.load(emitter_.pointer(), pointer_at(emitter_.parameter(0), i), 8);
+  }
+  Value pointer_at(Value table, std::size_t i) const {
+    return emitter_.at(emitter_.pointer(), table, constant(std::int64_t(i)));
+  }
 
   Type element(int memory) const {
     return emitter_.element(program_.memories[std::size_t(memory)].dtype);
@@ -203,22 +227,8 @@ class ProgramWriter {
         return write_copy(s, 0, offset(s.place), offset(s.source_place));
       case Kind::check:
         return write_check(s);
-      case Kind::repeat: {
-        if (s.is_parallel) return write_parallel(s);
-        if (combines_apart(s)) return write_rows(s);
-        const double work = work_of(s.blocks[0]);
-        const std::vector<Value> start = start_of(s);
-        const std::vector<Value> last =
-            emitter_.loop_carrying(constant(0), constant(s.steps), 1, start,
-                                   [&](Value step, const std::vector<Value>& carried) {
-                                     at(s.value) = step;
-                                     enter(s, carried);
-                                     if (double(s.steps) * work > piece_of_loop) ask(step, work);
-                                     write(s.blocks[0]);
-                                     return next_of(s);
-                                   });
-        return leave(s, last, start);
-      }
+      case Kind::repeat:
+        return s.grain > 0 ? write_shared(s) : write_steps(s, constant(0), constant(s.steps));
       case Kind::loop: {
         if (count_ > 0 && differs_[std::size_t(s.operands[0])]) return loop_in_lanes(s);
         const double work = work_of(s.blocks[0]) + work_of(s.blocks[1]);
@@ -245,6 +255,83 @@ class ProgramWriter {
       case Kind::call:
         return write_call(s);
     }
+  }
+
+  // The steps from `begin` to `end` of a loop: all, or, of a loop that carries nothing, a share
+  // that begins at a multiple of unit_of(s).
+  void write_steps(const Statement& s, Value begin, Value end) {
+    if (s.is_parallel) return write_parallel(s, begin, end);
+    if (combines_apart(s)) return write_rows(s, begin, end);
+    const double work = work_of(s.blocks[0]);
+    const std::vector<Value> start = start_of(s);
+    const std::vector<Value> last = emitter_.loop_carrying(
+        begin, end, 1, start, [&](Value step, const std::vector<Value>& carried) {
+          at(s.value) = step;
+          enter(s, carried);
+          if (double(s.steps) * work > piece_of_loop) ask(step, work);
+          write(s.blocks[0]);
+          return next_of(s);
+        });
+    leave(s, last, start);
+  }
+  int unit_of(const Statement& s) const {
+    return s.is_parallel ? lanes_for(s.blocks[0], s.steps) : combines_apart(s) ? rows_together : 1;
+  }
+
+  void write_shared(const Statement& s) {
+    codegen::Effects effects;
+    effects.add(s);
+    std::set<Number> numbers;
+    for (Number used : effects.used)
+      if (is_from_outside(used, effects)) numbers.insert(used);
+    std::set<std::size_t> memories;
+    for (const std::vector<int>* used : {&effects.reads, &effects.writes})
+      memories.insert(used->begin(), used->end());
+    for (int slot = 0; slot < num_extras; ++slot) memories.insert(place_of(Extra(slot)));
+    const Value share = write_share(s, numbers, memories);
+    const Value held =
+        emitter_.frame_memory(emitter_.integer(64), std::int64_t(numbers.size()) + 1);
+    std::size_t next = 0;
+    for (const Number used : numbers)
+      emitter_.store(to_memory(number(used)), number_at(held, next++), 8);
+    const Value table = emitter_.frame_memory(emitter_.pointer(), std::int64_t(memories_.size()));
+    for (std::size_t i : memories)
+      emitter_.store(i == place_of(numbers_slot) ? held : memories_[i], pointer_at(table, i), 8);
+    Type parameters[] = {emitter_.pointer(),   emitter_.pointer(),   emitter_.pointer(),
+                         emitter_.integer(64), emitter_.integer(64), emitter_.integer(64)};
+    const Type type = api().FunctionType(emitter_.integer(64), parameters, 6, false);
+    Value arguments[] = {extra(shares_slot),  share, table, constant(s.steps), constant(s.grain),
+                         constant(unit_of(s))};
+    const Value stops =
+        api().BuildCall2(emitter_.builder(), type, extra(share_slot), arguments, 6, "");
+    emitter_.return_if(emitter_.is_unequal(stops, constant(0)), [] {});
+  }
+  bool is_from_outside(Number number, const codegen::Effects& effects) const {
+    return std::find(effects.defined.begin(), effects.defined.end(), number) ==
+               effects.defined.end() &&
+           std::none_of(program_.literals.begin(), program_.literals.end(),
+                        [&](const auto& literal) { return literal.first == number; });
+  }
+  // The function of a share. In it, numbers and memories are what the caller left for it.
+  Value write_share(const Statement& s, const std::set<Number>& numbers,
+                    const std::set<std::size_t>& memories) {
+    const std::vector<Value> outer_values = values_, outer_memories = memories_;
+    const Value share = emitter_.function([&] {
+      for (const std::size_t i : memories) load_memory(i);
+      std::size_t next = 0;
+      for (const Number used : numbers) {
+        const DType dtype = program_.dtypes[std::size_t(used)];
+        const Value held =
+            emitter_.load(emitter_.element(dtype), number_at(extra(numbers_slot), next++), 8);
+        at(used) = from_memory(held, dtype).v;
+      }
+      write_steps(s, emitter_.parameter(1), emitter_.parameter(2));
+    });
+    values_ = outer_values, memories_ = outer_memories;
+    return share;
+  }
+  Value number_at(Value held, std::size_t i) const {
+    return emitter_.at(emitter_.integer(64), held, constant(std::int64_t(i)));
   }
 
   // What a loop carries: numbers, and the places of memories that change places.
@@ -475,16 +562,21 @@ class ProgramWriter {
     return int(std::min({bytes / widest, std::int64_t(Emitter::most_changed_lanes), most}));
   }
 
-  void write_parallel(const Statement& s) {
+  void write_parallel(const Statement& s, Value begin, Value end) {
     const codegen::Block& block = s.blocks[0];
     const int lanes = lanes_for(block, s.steps);
     const std::int64_t whole = s.steps / lanes * lanes;
     if (whole > 0)
-      emitter_.loop(constant(0), constant(whole), lanes, [&](Value first) {
+      emitter_.loop(begin, emitter_.smaller(end, constant(whole)), lanes, [&](Value first) {
         with_steps(s.value, first, lanes, lanes, [&] { write(block); });
       });
-    if (whole < s.steps)
+    const auto write_rest = [&] {
       with_steps(s.value, constant(whole), lanes, int(s.steps - whole), [&] { write(block); });
+    };
+    if (whole < s.steps && s.grain > 0)
+      emitter_.branch_if(emitter_.is_less(constant(whole), end), write_rest);
+    else if (whole < s.steps)
+      write_rest();
   }
 
   // A while loop in each lane, until none goes on. Lanes that have ended keep their numbers.
@@ -641,8 +733,8 @@ class ProgramWriter {
 
   // Several such steps together: one waits for the sums of the step before it, and the others use
   // the time.
-  void write_rows(const Statement& s) {
-    constexpr int together = 4;
+  static constexpr int rows_together = 4;
+  void write_rows(const Statement& s, Value begin, Value end) {
     const codegen::Block& block = s.blocks[0];
     const auto combination = std::find_if(block.begin(), block.end(), [](const Statement& each) {
       return each.kind == Kind::combine;
@@ -666,17 +758,22 @@ class ProgramWriter {
       }
     };
     const double work = work_of(block);
-    const auto loop = [&](std::int64_t from, std::int64_t to, int count) {
-      if (from == to) return;
-      emitter_.loop(constant(from), constant(to), count, [&](Value first) {
+    const auto loop = [&](Value from, Value to, int count) {
+      emitter_.loop(from, to, count, [&](Value first) {
         if (double(s.steps) * work > piece_of_loop)
           ask(emitter_.add(first, constant(count - 1)), work);
         write_from(first, count);
       });
     };
-    const std::int64_t whole = s.steps / together * together;
-    loop(0, whole, together);
-    loop(whole, s.steps, 1);
+    const std::int64_t whole = s.steps / rows_together * rows_together;
+    if (whole > 0) loop(begin, emitter_.smaller(end, constant(whole)), rows_together);
+    if (whole < s.steps)
+      loop(s.grain > 0 && whole > 0 ? larger(begin, whole) : constant(whole), end, 1);
+  }
+
+  Value larger(Value value, std::int64_t least) const {
+    return api().BuildSelect(emitter_.builder(), emitter_.is_less(value, constant(least)),
+                             constant(least), value, "");
   }
 
   // One combination for each lane.
@@ -818,6 +915,28 @@ struct CallsOfRun {
   }
 };
 
+// What generated code has threads do.
+class SharesOfRun {
+ public:
+  explicit SharesOfRun(const Watch& watch) : watch_(watch) {}
+
+  // Runs the steps of a loop, shared in units of `unit`. Returns whether to stop.
+  static std::int64_t run(SharesOfRun* self, Function* share, void* const* table,
+                          std::int64_t steps, std::int64_t grain, std::int64_t unit) {
+    parallel_for((steps + unit - 1) / unit,
+                 self->close_.grain(std::max<std::int64_t>(1, grain / unit)),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   share(table, begin * unit, std::min(end * unit, steps));
+                 });
+    self->close_.end();
+    return self->watch_.is_stopped.load(std::memory_order_relaxed);
+  }
+
+ private:
+  const Watch& watch_;
+  CloseLoops close_;
+};
+
 class ProgramKernel final : public Kernel {
  public:
   explicit ProgramKernel(LoopProgram program) : program_(std::move(program)), calls_(program_) {
@@ -829,13 +948,18 @@ class ProgramKernel final : public Kernel {
     scratch_at_ = frame_bytes_;
     frame_bytes_ += calls_.scratch_bytes();
     collect_checks(program_.body, checks_);
-    code_ = make_code("loop program, 6\n" + codegen::print(program_),
+    code_ = make_code("loop program, 8\n" + codegen::print(program_),
                       [&] { return ProgramWriter(program_, checks_, calls_).compile(); });
   }
 
   std::int64_t scratch_bytes() const override { return frame_bytes_; }
   bool is_whole() const override { return true; }
-  std::string note() const override { return "one loop program"; }
+  std::string note() const override {
+    const int shared = codegen::num_shared(program_.body);
+    if (shared == 0) return "one loop program";
+    return "one loop program, " + std::to_string(shared) +
+           (shared == 1 ? " loop on threads" : " loops on threads");
+  }
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
            const Stream& stream) const override {
@@ -862,6 +986,10 @@ class ProgramKernel final : public Kernel {
     CallsOfRun calls{{calls_, static_cast<char*>(scratch) + scratch_at_, stream}};
     memory.push_back(reinterpret_cast<void*>(&CallsOfRun::run));
     memory.push_back(&calls);
+    SharesOfRun shares(watch);
+    memory.push_back(reinterpret_cast<void*>(&SharesOfRun::run));
+    memory.push_back(&shares);
+    memory.push_back(nullptr);  // numbers: of shares
     code_->as<Function>()(memory.data(), 0, 1);
     if (calls.error) std::rethrow_exception(calls.error);
     watch.interrupts.rethrow();

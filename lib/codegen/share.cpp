@@ -1,0 +1,285 @@
+// See share.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/share.h"
+
+#include <plait/primitives/primitives.h>
+#include <plait/rules/motion.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "codegen/effects.h"
+
+namespace plait::codegen {
+namespace {
+
+using Kind = Statement::Kind;
+
+// --- Work ----------------------------------------------------------------------------------------
+
+// What the statements of a block take, roughly, in nanoseconds. is_in_lanes: in a loop whose steps
+// are lanes of vectors, of which it is one step.
+class Work {
+ public:
+  explicit Work(const LoopProgram& program) : program_(program) {}
+
+  double of(const Block& block, bool is_in_lanes) const {
+    double sum = 0;
+    for (const Statement& s : block) sum += of(s, is_in_lanes);
+    return sum;
+  }
+
+ private:
+  double of(const Statement& s, bool is_in_lanes) const {
+    constexpr double usual_steps = 16;  // of a while
+    constexpr double scalar = 0.5, byte_in_lanes = 0.02;
+    double inner = 0;
+    for (const Block& block : s.blocks)
+      inner += of(block, is_in_lanes || s.is_parallel || s.kind == Kind::combine);
+    switch (s.kind) {
+      case Kind::compute:
+        return weight_of(*s.primitive) *
+               (is_in_lanes ? byte_in_lanes / 2 * double(bytes_of(s.value)) : scalar);
+      case Kind::load:
+        return is_in_lanes ? byte_in_lanes * double(bytes_of(s.value)) : scalar;
+      case Kind::store:
+        return is_in_lanes ? byte_in_lanes * double(bytes_of(s.operands[0])) : scalar;
+      case Kind::combine:
+        return double(s.steps) * (inner + byte_in_lanes / 2 * double(bytes_of(s.value)));
+      case Kind::repeat:
+        return double(s.steps) * (inner + (s.is_parallel ? 0 : scalar));
+      case Kind::loop:
+        return usual_steps * inner;
+      case Kind::copy:
+        return double(num_elements(s.shape)) * 2 * byte_in_lanes * double(bytes_of(s.place));
+      default:
+        return scalar + inner;
+    }
+  }
+
+  // In additions.
+  static double weight_of(const Primitive& primitive) {
+    constexpr double division = 4, function = 12;
+    if (primitive == div_p || primitive == rem_p || primitive == sqrt_p) return division;
+    return moves_as(primitive, Motion::cheap) || moves_as(primitive, Motion::layout) ? 1 : function;
+  }
+  std::int64_t bytes_of(Value value) const { return size_of(program_.dtypes[std::size_t(value)]); }
+  std::int64_t bytes_of(const Place& place) const {
+    return size_of(program_.memories[std::size_t(place.memory)].dtype);
+  }
+
+  const LoopProgram& program_;
+};
+
+// --- What steps write ----------------------------------------------------------------------------
+
+// Elements that a step of a loop writes: the sums of an offset, of multiples of the step, of
+// multiples of counters in it (digits), and of numbers from outside, which are the same in all.
+struct Write {
+  std::int64_t offset = 0, by_step = 0;
+  struct Digit {
+    std::int64_t stride, steps;
+    auto operator<=>(const Digit&) const = default;
+  };
+  std::vector<Digit> digits;
+  std::vector<std::pair<Value, std::int64_t>> outside;  // and strides
+
+  std::array<std::int64_t, 2> range() const {
+    std::array<std::int64_t, 2> reached{offset, offset};
+    for (const Digit& digit : digits)
+      reached[digit.stride > 0 ? 1 : 0] += digit.stride * (digit.steps - 1);
+    return reached;
+  }
+};
+
+class Writes {
+ public:
+  // Nothing where a statement does what cannot be shared, or writes where nobody knows.
+  static std::optional<Writes> of(const LoopProgram& program, const Statement& loop) {
+    Writes writes(program);
+    Effects effects;
+    effects.add(loop);
+    writes.defined_ = std::move(effects.defined);
+    return writes.add(loop.blocks[0], loop.value) ? std::optional(std::move(writes)) : std::nullopt;
+  }
+
+  bool are_apart(std::int64_t steps) const {
+    return std::all_of(by_memory_.begin(), by_memory_.end(),
+                       [&](const auto& entry) { return are_apart(entry.second, steps); });
+  }
+
+ private:
+  explicit Writes(const LoopProgram& program) : program_(program) {}
+
+  bool add(const Block& block, Value step) {
+    return std::all_of(block.begin(), block.end(), [&](const Statement& s) {
+      if (s.kind == Kind::call || s.kind == Kind::check || !add_exchanged(s, step)) return false;
+      if (s.kind == Kind::store && !add(s.place, step, {})) return false;
+      if (s.kind == Kind::copy) {
+        std::vector<Write::Digit> digits;
+        for (std::size_t axis = 0; axis < s.shape.size(); ++axis)
+          if (s.shape[axis] > 1) digits.push_back({s.strides[axis], s.shape[axis]});
+        if (!add(s.place, step, std::move(digits))) return false;
+      }
+      if (s.kind == Kind::repeat) steps_[s.value] = s.steps;
+      return std::all_of(s.blocks.begin(), s.blocks.end(),
+                         [&](const Block& inner) { return add(inner, step); });
+    });
+  }
+
+  // What a step has of memories that change places is all that may be written.
+  bool add_exchanged(const Statement& s, Value step) {
+    if (s.regions.size() != s.exchanged.size()) return false;
+    for (std::size_t i = 0; i < s.regions.size(); ++i) {
+      const Statement::Region& region = s.regions[i];
+      std::vector<Write::Digit> digits;
+      for (std::size_t axis = 0; axis < region.shape.size(); ++axis)
+        if (region.shape[axis] > 1) digits.push_back({region.strides[axis], region.shape[axis]});
+      for (const int memory : s.exchanged[i]) {
+        Place place = region.place;
+        place.memory = memory;
+        if (!add(place, step, digits)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool add(const Place& place, Value step, std::vector<Write::Digit> digits) {
+    Write write{place.offset, 0, std::move(digits), {}};
+    for (const Place::Term& term : place.terms) {
+      if (term.index == step) {
+        write.by_step += term.stride;
+      } else if (const auto counter = steps_.find(term.index); counter != steps_.end()) {
+        if (counter->second > 1) write.digits.push_back({term.stride, counter->second});
+      } else if (std::find(defined_.begin(), defined_.end(), term.index) == defined_.end()) {
+        write.outside.emplace_back(term.index, term.stride);
+      } else if (const std::optional<Range> range = program_.range(term.index)) {
+        write.offset += range->low * term.stride;
+        if (range->high > range->low)
+          write.digits.push_back({term.stride, range->high - range->low + 1});
+      } else {
+        return false;
+      }
+    }
+    std::sort(write.digits.begin(), write.digits.end());
+    std::sort(write.outside.begin(), write.outside.end());
+    by_memory_[place.memory].push_back(std::move(write));
+    return true;
+  }
+
+  static bool are_apart(const std::vector<Write>& writes, std::int64_t steps) {
+    const Write& first = writes[0];
+    const bool are_alike = std::all_of(writes.begin(), writes.end(), [&](const Write& write) {
+      return write.by_step == first.by_step && write.outside == first.outside;
+    });
+    return first.by_step != 0 && are_alike && (are_blocks(writes) || are_numerals(writes, steps));
+  }
+
+  // Whether all of a step lies between two steps.
+  static bool are_blocks(const std::vector<Write>& writes) {
+    std::array<std::int64_t, 2> reached = writes[0].range();
+    for (const Write& write : writes) {
+      const auto [low, high] = write.range();
+      reached = {std::min(reached[0], low), std::max(reached[1], high)};
+    }
+    return reached[1] - reached[0] < std::abs(writes[0].by_step);
+  }
+
+  // Whether elements are numerals whose digits say the step and the counters: each stride exceeds
+  // what those below it reach together. The writes differ in their offsets alone, which are one
+  // more digit, below the others or above them.
+  static bool are_numerals(const std::vector<Write>& writes, std::int64_t steps) {
+    std::vector<Write::Digit> digits{{std::abs(writes[0].by_step), steps}};
+    for (const Write::Digit& digit : writes[0].digits)
+      digits.push_back({std::abs(digit.stride), digit.steps});
+    std::sort(digits.begin(), digits.end());
+    const auto reach = [&](std::int64_t reached) -> std::optional<std::int64_t> {
+      for (const Write::Digit& digit : digits) {
+        if (digit.stride <= reached) return {};
+        reached += digit.stride * (digit.steps - 1);
+      }
+      return reached;
+    };
+    const std::optional<std::int64_t> all = reach(0);
+    if (!all) return false;
+    std::int64_t lowest = 0;
+    std::vector<std::int64_t> distances;
+    for (const Write& a : writes) {
+      if (a.digits != writes[0].digits) return false;
+      for (const Write& b : writes) {
+        distances.push_back(std::abs(a.offset - b.offset));
+        if (distances.back() <= *all) lowest = std::max(lowest, distances.back());
+      }
+    }
+    const std::optional<std::int64_t> with_lowest = reach(lowest);
+    return with_lowest && std::none_of(distances.begin(), distances.end(), [&](std::int64_t apart) {
+             return apart > *all && apart <= *with_lowest;
+           });
+  }
+
+  const LoopProgram& program_;
+  std::vector<Value> defined_;
+  std::map<Value, std::int64_t> steps_;  // by counter
+  std::map<int, std::vector<Write>> by_memory_;
+};
+
+// --- Sharing -------------------------------------------------------------------------------------
+
+class Sharer {
+ public:
+  explicit Sharer(const LoopProgram& program) : program_(program), work_(program) {}
+
+  void run(Block& block) const {
+    for (Statement& s : block) {
+      if (s.kind != Kind::repeat || !share(s)) run_within(s);
+    }
+  }
+
+ private:
+  void run_within(Statement& s) const {
+    if (s.kind == Kind::combine || s.is_parallel) return;
+    for (Block& block : s.blocks) run(block);
+  }
+
+  bool share(Statement& loop) const {
+    // What a thread should take at least, and what it takes where threads wait for work already:
+    // see parallel_for and grain_while_spinning.
+    constexpr double usual = 20000, least = 4000;
+    constexpr std::int64_t few_steps = 16;
+    const double step = std::max(work_.of(loop.blocks[0], loop.is_parallel), 0.01);
+    if (double(loop.steps) * step < 2 * least || !may_share(program_, loop)) return false;
+    if (loop.steps < few_steps) {  // rather the loops in it, which many threads can share
+      run_within(loop);
+      if (num_shared(loop.blocks[0]) > 0) return true;
+    }
+    if (loop.steps < 2) return false;
+    loop.grain = std::max<std::int64_t>(1, std::int64_t(usual / step));
+    return true;
+  }
+
+  const LoopProgram& program_;
+  const Work work_;
+};
+
+}  // namespace
+
+bool may_share(const LoopProgram& program, const Statement& loop) {
+  if (!(loop.is_parallel || loop.is_apart) || !loop.carries.empty() || !loop.exchanged.empty())
+    return false;
+  const std::optional<Writes> writes = Writes::of(program, loop);
+  return writes && writes->are_apart(loop.steps);
+}
+
+int num_shared(const Block& block) {
+  int count = 0;
+  for (const Statement& s : block) {
+    count += s.grain > 0;
+    for (const Block& inner : s.blocks) count += num_shared(inner);
+  }
+  return count;
+}
+
+void share(LoopProgram& program) { Sharer(program).run(program.body); }
+
+}  // namespace plait::codegen
