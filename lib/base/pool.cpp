@@ -367,13 +367,59 @@ std::int64_t grain_while_spinning(std::int64_t grain) {
   return short_grain(grain);
 }
 
-std::int64_t CloseLoops::grain(std::int64_t grain) {
-  constexpr int several = 4;
-  num_close_ = Clock::now() - ended_at_ < spinning_for ? std::min(num_close_ + 1, several) : 0;
-  return num_close_ == several ? short_grain(grain) : grain_while_spinning(grain);
+namespace {
+
+// What the CloseLoops of this thread leave to the next ones.
+constinit thread_local int left_out = 0, next_left_out = 0;
+
+}  // namespace
+
+CloseLoops::CloseLoops() : num_close_(-left_out), num_left_out_(std::max(next_left_out, many)) {}
+CloseLoops::~CloseLoops() {
+  left_out = std::max(-num_close_, 0);
+  next_left_out = num_left_out_;
 }
 
-void CloseLoops::end() { ended_at_ = Clock::now(); }
+std::int64_t CloseLoops::begin(std::int64_t count, std::int64_t grain) {
+  began_at_ = Clock::now();
+  work_ = double(count) / double(grain);
+  way_ = alone;
+  if (num_close_ < 0) {
+    ++num_close_;
+    return count;
+  }
+  const bool is_close = began_at_ - ended_at_ < spinning_for;
+  num_close_ = is_close ? std::min(num_close_ + 1, many) : 0;
+  // Two of the first, so that it is known how long those take that are always shared.
+  if (num_close_ == 4 || num_close_ == 5) return count;
+  const std::int64_t least = num_close_ == many ? short_grain(grain) : grain_while_spinning(grain);
+  if (count / 2 >= least) way_ = num_close_ == many && alone_.work > 0 ? shared : unknown;
+  return least;
+}
+
+bool CloseLoops::is_sharing_slower(double work) const {
+  constexpr double clearly = 1.1;
+  return double(shared_.took.count()) * alone_.work > clearly * double(alone_.took.count()) * work;
+}
+
+void CloseLoops::end() {
+  ended_at_ = Clock::now();
+  if (way_ == unknown) return;
+  Speed& speed = way_ == shared ? shared_ : alone_;
+  speed.took += ended_at_ - began_at_;
+  speed.work += work_;
+  if (way_ == alone) return;
+  // One that waited for a thread may have lost more than many can win.
+  if (++num_shared_ < many && !is_sharing_slower(many * work_)) return;
+  const bool is_slower = is_sharing_slower(shared_.work);
+  num_left_out_ = is_slower ? std::min(2 * num_left_out_, most_left_out) : many;
+  if (is_slower) {
+    num_close_ = -num_left_out_;
+    alone_ = {};
+  }
+  shared_ = {};
+  num_shared_ = 0;
+}
 
 PoolScope::PoolScope(int max_threads)
     : num_threads_(is_inside_loop ? 1 : std::min(plait::num_threads(), max_threads)),

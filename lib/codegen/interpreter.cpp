@@ -446,18 +446,17 @@ void Interpreter::run_steps(const Code& code, const Run& run, std::int64_t begin
 
 // Each range of steps has values of its own.
 void Interpreter::run_shared(const Code& code, const Run& run) const {
-  const std::int64_t unit = code.has_lanes ? lanes : 1, grain = code.statement->grain;
-  parallel_for((code.steps + unit - 1) / unit,
-               run.shared->grain(std::max<std::int64_t>(1, grain / unit)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 std::vector<char> values(run.frame, run.frame + value_bytes_);
-                 std::vector<char*> memories(run.memories,
-                                             run.memories + program_.memories.size());
-                 Run own = run;
-                 own.frame = values.data();
-                 own.memories = memories.data();
-                 run_steps(code, own, begin * unit, std::min(end * unit, code.steps));
-               });
+  const std::int64_t unit = code.has_lanes ? lanes : 1;
+  const std::int64_t units = (code.steps + unit - 1) / unit;
+  const std::int64_t grain = std::max<std::int64_t>(1, code.statement->grain / unit);
+  parallel_for(units, run.shared->begin(units, grain), [&](std::int64_t begin, std::int64_t end) {
+    std::vector<char> values(run.frame, run.frame + value_bytes_);
+    std::vector<char*> memories(run.memories, run.memories + program_.memories.size());
+    Run own = run;
+    own.frame = values.data();
+    own.memories = memories.data();
+    run_steps(code, own, begin * unit, std::min(end * unit, code.steps));
+  });
   run.shared->end();
 }
 

@@ -11,12 +11,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/spinning.h"
 
 using namespace plait;
 
@@ -243,4 +246,18 @@ TEST_CASE("the child of fork is single-threaded and does not hang") {
   });
   CHECK(status == 0);
   CHECK(ranges_of(1000, 1).size() == most_ranges(2));
+}
+
+TEST_CASE("loops that follow each other closely are shared sooner, unless that is slower") {
+  constexpr int count = 100, grain = 60, short_grain = 12, most_tries = 100000;
+  CloseLoops loops;
+  int tries = 0;
+  for (; tries < most_tries && loops.begin(count, grain) != short_grain; ++tries) loops.end();
+  REQUIRE(tries < most_tries);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  loops.end();
+  for (int i = 0; i < 16; ++i) {
+    CHECK(loops.begin(count, grain) == count);
+    loops.end();
+  }
 }

@@ -923,11 +923,11 @@ class SharesOfRun {
   // Runs the steps of a loop, shared in units of `unit`. Returns whether to stop.
   static std::int64_t run(SharesOfRun* self, Function* share, void* const* table,
                           std::int64_t steps, std::int64_t grain, std::int64_t unit) {
-    parallel_for((steps + unit - 1) / unit,
-                 self->close_.grain(std::max<std::int64_t>(1, grain / unit)),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   share(table, begin * unit, std::min(end * unit, steps));
-                 });
+    const std::int64_t units = (steps + unit - 1) / unit;
+    const std::int64_t least = self->close_.begin(units, std::max<std::int64_t>(1, grain / unit));
+    parallel_for(units, least, [&](std::int64_t begin, std::int64_t end) {
+      share(table, begin * unit, std::min(end * unit, steps));
+    });
     self->close_.end();
     return self->watch_.is_stopped.load(std::memory_order_relaxed);
   }
