@@ -541,6 +541,10 @@ class Lowering final : public loops::Writer {
     return is_read_once(scope, equation, memory);
   }
 
+  void require_room(double statements) override {
+    constexpr double most = 2000;  // below what backends take, for what no rule asks for
+    if (double(changes_) + statements > most) refuse("a long program");
+  }
   [[noreturn]] void refuse(const std::string& reason) override { throw Refused{reason}; }
 
  private:

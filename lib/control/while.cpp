@@ -18,6 +18,7 @@
 #include <plait/transforms/bodies.h>
 
 #include "control/bodies.h"
+#include "control/endless.h"
 
 namespace plait {
 namespace {
@@ -324,7 +325,19 @@ loops::Tensors emit_while(loops::Writer& w, const Equation& equation,
                           std::span<const loops::Tensor> inputs) {
   const WhileParams loop(equation.params);
   if (loop.num_pushes() > 0) w.refuse("stacks");
-  if (loop.max_steps) w.refuse("a bound of its steps");
+  // Steps are counted in memory: carries are operands of the equation.
+  std::optional<loops::Tensor> taken;
+  if (loop.max_steps) {
+    taken = w.make({{}, DType::int64});
+    w.store(taken->place, w.integer(0));
+  }
+  const auto count_step = [&] {
+    const loops::Value before = w.load(taken->place);
+    w.check(
+        before, 0, *loop.max_steps - 1, [](std::int64_t steps) { throw endless(steps); },
+        equation.source);
+    w.store(taken->place, w.compute(add_p, {}, {before, w.integer(1)}, equation.source));
+  };
   const std::size_t n = loop.num_carry, first_of_body = n + loop.num_cond_consts;
   auto run = [&](const Jaxpr& program, std::span<const loops::Tensor> carry, std::size_t first,
                  std::size_t end, bool overwrites) {
@@ -341,6 +354,7 @@ loops::Tensors emit_while(loops::Writer& w, const Equation& equation,
         return w.elements_of(run(loop.cond, carry, n, first_of_body, false)[0])[0];
       },
       [&](loops::Value, std::span<const loops::Tensor> carry) {
+        if (taken) count_step();
         return loops::Writer::Next{run(loop.body, carry, first_of_body, inputs.size(), true)};
       });
 }

@@ -288,3 +288,23 @@ def test_products_of_integers(m, k, n):
     for dtype in (np.int8, np.uint16, np.int32, np.int64, np.uint64):
         a, b = (numbers_of.integers(0, 2**62, shape).astype(dtype) for shape in [(m, k), (3, k, n)])
         exactly(lambda a, b: lax.scan(lambda a, b: (a + (a @ b)[0, 0], a @ b), a, b), a, b)
+
+
+# --- Bounds of while loops ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [3, 20])
+def test_while_loops_with_a_bound(n):
+    def halved(x):
+        return lax.while_loop(lambda x: jnp.max(jnp.abs(x)) > 1, lambda x: 0.5 * x, x, max_steps=9)
+
+    def program(x):
+        return lax.scan(lambda c, x: (c + halved(x), c), x[0], x)
+
+    exactly(program, 100 * numbers(4, n))
+    for is_waiting in (False, True):
+        jitted = plait.jit(program, wait=is_waiting)
+        for _ in range(2):
+            with pytest.raises(plait.ValueError, match="still holds after max_steps = 9 steps"):
+                jitted(jnp.asarray(1e6 * np.ones((4, n))))
+        jitted(jnp.asarray(numbers(4, n)))

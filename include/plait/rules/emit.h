@@ -173,6 +173,9 @@ class Writer {
   // Whether nothing reads the memory of this operand of the equation later.
   virtual bool is_owned(std::size_t operand) const = 0;
 
+  // Refuses where a program that grows by so many statements would be too long to generate code
+  // for.
+  virtual void require_room(double statements) = 0;
   // Ends lowering: the loop runs step by step. reason: for explain.
   [[noreturn]] virtual void refuse(const std::string& reason) = 0;
 };

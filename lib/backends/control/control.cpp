@@ -11,6 +11,7 @@
 
 #include "compile/loop_constants.h"
 #include "compile/tiers.h"
+#include "control/endless.h"
 #include "ir/splice.h"
 
 namespace plait {
@@ -398,9 +399,7 @@ bool register_control(ControlKernel kernel) {
 }
 
 void throw_endless(std::int64_t steps, Source source) {
-  ValueError error(
-      "while_loop: the condition still holds after max_steps = " + std::to_string(steps) + " steps",
-      "let the condition become false, or raise max_steps");
+  ValueError error = endless(steps);
   if (source) error.at(source);  // else whoever called knows the line
   throw error;
 }

@@ -99,6 +99,7 @@ void require_small(loops::Writer& w, const Equation& equation,
       w.refuse(name + " of large matrices");
   }
   if (statements > most_statements) w.refuse(name + " of large matrices");
+  w.require_room(statements);
 }
 
 // The matrices of an operand, by the number of each.

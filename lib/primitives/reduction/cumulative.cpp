@@ -287,6 +287,7 @@ void require_written(loops::Writer& w, const Equation& equation, const Aval& ava
   if (aval.shape.num_elements().constant() > most_written) w.refuse(name + " of many elements");
   if (aval.dtype == DType::float16 || aval.dtype == DType::bfloat16)  // kept in float32
     w.refuse(name + " of " + std::string(name_of(aval.dtype)));
+  w.require_room(4.0 * double(most_written));
 }
 
 loops::Tensors emit_cumulation(loops::Writer& w, const Equation& equation,
