@@ -171,6 +171,52 @@ def test_triangular_solve(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [17, 24, 61])
+def test_each_right_hand_side_is_solved_as_if_alone(dtype, n):
+    a = random((n, n), dtype) + n * np.eye(n, dtype=dtype)
+    b = random((n, 37), dtype, seed=1)
+    for left in (True, False):
+        sides = b if left else b.T
+        for lower in (True, False):
+            solve = jit(
+                lambda a, b, left=left, lower=lower: lax.linalg.triangular_solve(
+                    a, b, left_side=left, lower=lower
+                )
+            )
+            together = np.asarray(solve(a, sides))
+            some = np.asarray(solve(a, sides[:, 5:23] if left else sides[5:23]))
+            assert (some == (together[:, 5:23] if left else together[5:23])).all()
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(9, 9), (30, 61), (61, 30), (3, 40, 40)])
+def test_complex_factors_have_the_pivots_of_lapack(dtype, shape):
+    x = random(shape, dtype)
+    lu, pivots, order = map(np.asarray, lax.linalg.lu(x))
+    k = min(shape[-2:])
+    for at in np.ndindex(shape[:-2]):
+        lower = np.tril(lu[at][:, :k], -1) + np.eye(shape[-2], k, dtype=dtype)
+        np.testing.assert_allclose(
+            lower @ np.triu(lu[at][:k]), x[at][order[at]], atol=10 * tolerance(dtype)
+        )
+        if shape[-2] == shape[-1]:
+            assert (scipy.linalg.lu_factor(x[at])[1] == pivots[at]).all()
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("m, k, n", [(4, 4, 4), (61, 300, 17), (200, 30, 515), (5, 7, 1030)])
+def test_complex_products_do_not_depend_on_what_is_beside(dtype, m, k, n):
+    x, y = random((m, k), dtype), random((k, n), dtype, seed=1)
+    product = np.asarray(pnp.matmul(x, y))
+    np.testing.assert_allclose(product, x @ y, atol=k * tolerance(dtype))
+    some = np.asarray(pnp.matmul(x[1:], y[:, : n - 1]))
+    if m > 4 and n > 4:
+        assert (some == product[1:, : n - 1]).all()
+    transposed = np.asarray(jit(lambda x, y: pnp.matmul(x.T, y.T))(x.T.copy(), y.T.copy()))
+    assert (transposed == product).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_solve_broadcasts_as_numpy(dtype):
     limit = tolerance(dtype)
     for shape, rhs in [((4, 4), (4,)), ((4, 4), (4, 2)), ((3, 4, 4), (4,)), ((3, 4, 4), (3, 4, 2)), ((4, 4), (2, 3, 4, 2)),

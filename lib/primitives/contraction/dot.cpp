@@ -16,6 +16,7 @@
 #include <Eigen/Core>
 
 #include "primitives/axis.h"
+#include "primitives/contraction/complex_products.h"
 #include "primitives/contraction/small_products.h"
 #include "primitives/contraction/vector_products.h"
 #include "primitives/cost.h"
@@ -158,6 +159,38 @@ void multiply_chunk(const Matrices& a, const Matrices& b, const T* lhs, const T*
   Product::run(rows, N, K, lhs, lhs_stride, rhs, rhs_stride, out, 1, N, T(1), blocking, nullptr);
 }
 
+// Eigen multiplies chunks of rows of nearly the same size, so that its blocking does not depend on
+// the number of threads. Two or more where they are worth a thread; none has a single row, which
+// would be a vector.
+std::int64_t num_chunks(std::int64_t rows) {
+  constexpr std::int64_t least = 32, most = 256;
+  return rows < 2 * least ? 1 : (rows + 2 * most - 1) / (2 * most) * 2;
+}
+
+// Real numbers, by Eigen.
+template <class T>
+void multiply_chunks(const Matrices& a, const Matrices& b, T* out) {
+  const std::int64_t M = a.rows, K = a.columns, N = b.columns;
+  const std::int64_t chunks = num_chunks(M);
+  const std::int64_t work = std::max<std::int64_t>(1, M / chunks * N * K);
+  auto by_rows = [](const Matrices& m) { return m.column_stride == 1 || m.columns == 1; };
+  constexpr int R = Eigen::RowMajor, C = Eigen::ColMajor;
+  const auto multiply_chunk_of =
+      by_rows(a) ? (by_rows(b) ? multiply_chunk<T, R, R> : multiply_chunk<T, R, C>)
+                 : (by_rows(b) ? multiply_chunk<T, C, R> : multiply_chunk<T, C, C>);
+  parallel_for(a.batch * chunks, std::max<std::int64_t>(1, 65536 / work),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t index = begin; index < end; ++index) {
+                   const std::int64_t batch = index / chunks, chunk = index % chunks,
+                                      first = M * chunk / chunks, end = M * (chunk + 1) / chunks;
+                   const T* lhs = static_cast<const T*>(a.data) + batch * a.batch_stride +
+                                  first * a.row_stride;
+                   const T* rhs = static_cast<const T*>(b.data) + batch * b.batch_stride;
+                   multiply_chunk_of(a, b, lhs, rhs, end - first, out + (batch * M + first) * N);
+                 }
+               });
+}
+
 template <class T>
 void multiply(const Matrices& a, const Matrices& b, T* out) {
   const std::int64_t M = a.rows, K = a.columns, N = b.columns;
@@ -169,30 +202,14 @@ void multiply(const Matrices& a, const Matrices& b, T* out) {
       return multiply_vector(stack_of<T>(row), stack_of<T>(matrix), a.batch, K, matrix.columns,
                              out);
     }
+    if (is_summed_in_order(M, K, N)) return multiply_in_order(a, b, out);
+    multiply_chunks(a, b, out);
+  } else {
+    constexpr std::int64_t few = 4;  // rows or columns
+    if (N == 1) return multiply_in_order(exchanged(b), exchanged(a), out);
+    if (std::min(M, N) < few || K < few) return multiply_in_order(a, b, out);
+    multiply_complex(stack_of<T>(a), stack_of<T>(b), a.batch, M, K, N, out);
   }
-  if (N == 1) return multiply_in_order(exchanged(b), exchanged(a), out);
-  if (M == 1 || is_summed_in_order(M, K, N)) return multiply_in_order(a, b, out);
-  // Chunks of rows of fixed size, so that Eigen's blocking does not depend on the number of
-  // threads. No chunk has a single row, which would be a vector.
-  constexpr std::int64_t chunk = 256;
-  const std::int64_t chunks = (M - 2) / chunk + 1;
-  const std::int64_t work = std::max<std::int64_t>(1, std::min(M, chunk) * N * K);
-  auto by_rows = [](const Matrices& m) { return m.column_stride == 1 || m.columns == 1; };
-  constexpr int R = Eigen::RowMajor, C = Eigen::ColMajor;
-  const auto multiply_chunk_of =
-      by_rows(a) ? (by_rows(b) ? multiply_chunk<T, R, R> : multiply_chunk<T, R, C>)
-                 : (by_rows(b) ? multiply_chunk<T, C, R> : multiply_chunk<T, C, C>);
-  parallel_for(a.batch * chunks, std::max<std::int64_t>(1, 65536 / work),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t index = begin; index < end; ++index) {
-                   const std::int64_t batch = index / chunks, first = index % chunks * chunk;
-                   const std::int64_t rows = index % chunks == chunks - 1 ? M - first : chunk;
-                   const T* lhs = static_cast<const T*>(a.data) + batch * a.batch_stride +
-                                  first * a.row_stride;
-                   const T* rhs = static_cast<const T*>(b.data) + batch * b.batch_stride;
-                   multiply_chunk_of(a, b, lhs, rhs, rows, out + batch * M * N + first * N);
-                 }
-               });
 }
 
 // Integers wrap, so blocking gains no precision: plain loops, which compile quickly.

@@ -1,7 +1,7 @@
 // The order of a sum is that of a reduction by rows: eight interleaved parts for each block of 1024
 // terms, see NOTE: [reduction order]. Where the columns of the matrix are contiguous, a pack holds
 // a part of some terms of one column; where its rows are, a part of one term of some columns. Large
-// matrices of that kind are read by rows, with the parts of many columns in the first-level cache.
+// matrices of that kind are read by rows, with the parts of many columns in a cache.
 // See vector_products.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "primitives/contraction/vector_products.h"
@@ -10,6 +10,7 @@
 #include <plait/base/pool.h>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "base/spinning.h"
@@ -21,7 +22,6 @@ namespace {
 constexpr std::int64_t worth_a_thread = 1 << 16;
 constexpr std::int64_t block_terms = ReductionStage::row_block;
 constexpr int parts = 8;
-constexpr std::int64_t strip = 128;           // columns, whose parts are in the first-level cache
 constexpr std::int64_t near_bytes = 1 << 20;  // of a matrix that the second-level cache holds
 
 template <class T>
@@ -105,24 +105,47 @@ V sum_rows(const Columns<T>& c, const T* factors, std::int64_t first) {
   return joined(sums);
 }
 
-// Contiguous rows of at most `strip` columns.
+// Adds terms [first, first + parts * each) of columns from j on, `each` to every part. The parts of
+// all columns are c.n apart.
+template <class V, int each, class T>
+void add_terms(const Columns<T>& c, const T* factors, std::int64_t first, std::int64_t j, T* sums) {
+  const T* row = c.rhs + first * c.row_stride + j;
+#pragma GCC unroll 8
+  for (int part = 0; part < parts; ++part) {
+    V sum;
+    std::memcpy(&sum, sums + part * c.n + j, sizeof sum);
+#pragma GCC unroll 4
+    for (int i = 0; i < each; ++i) {
+      V term;
+      std::memcpy(&term, row + (i * parts + part) * c.row_stride, sizeof term);
+      sum = math::fma(V(factors[first + i * parts + part]), term, sum);
+    }
+    std::memcpy(sums + part * c.n + j, &sum, sizeof sum);
+  }
+}
+
+// Contiguous rows, many at once: each is read from end to end, which the hardware foresees, and the
+// parts are loaded and stored once for several rows.
 template <class T>
-void sum_strip(const Columns<T>& c, const T* factors, T* out) {
-  T sums[parts][strip];
-  for (T(&part)[strip] : sums) std::fill_n(part, c.n, T(0));
-  for (std::int64_t i = 0; i < c.k; ++i) {
-    T* const sum = sums[i % parts];
-    const T* const row = c.rhs + i * c.row_stride;
+void sum_long_rows(const Columns<T>& c, const T* factors, T* out) {
+  constexpr int each = 4;
+  std::vector<T> sums(std::size_t(parts * c.n));
+  std::int64_t i = 0;
+  for (; i + each * parts <= c.k; i += each * parts) {
     std::int64_t j = 0;
     for (; j + width<T> <= c.n; j += width<T>)
-      math::fma(Lanes<T>(factors[i]), Lanes<T>::load(row + j), Lanes<T>::load(sum + j))
-          .store(sum + j);
-    for (; j < c.n; ++j) sum[j] = std::fma(factors[i], row[j], sum[j]);
+      add_terms<Lanes<T>, each>(c, factors, i, j, sums.data());
+    for (; j < c.n; ++j) add_terms<T, each>(c, factors, i, j, sums.data());
+  }
+  for (; i < c.k; ++i) {
+    T* const sum = sums.data() + i % parts * c.n;
+    for (std::int64_t j = 0; j < c.n; ++j)
+      sum[j] = std::fma(factors[i], c.rhs[i * c.row_stride + j], sum[j]);
   }
   for (int half = parts / 2; half > 0; half /= 2)
-    for (int part = 0; part < half; ++part)
-      for (std::int64_t j = 0; j < c.n; ++j) sums[part][j] += sums[part + half][j];
-  std::copy_n(sums[0], c.n, out);
+    for (std::int64_t j = 0; j < half * c.n; ++j)
+      sums[std::size_t(j)] += sums[std::size_t(half * c.n + j)];
+  std::copy_n(sums.data(), c.n, out);
 }
 
 // The sums over at most block_terms.
@@ -135,10 +158,8 @@ void sum_block(const Columns<T>& c, const T* factors, T* out) {
     return;
   }
   if (c.column_stride == 1 && c.n >= width<T>) {
-    if (c.k * c.row_stride * std::int64_t(sizeof(T)) > near_bytes) {
-      for (; j < c.n; j += strip) sum_strip(c.part(j, std::min(strip, c.n - j)), factors, out + j);
-      return;
-    }
+    if (c.k * c.row_stride * std::int64_t(sizeof(T)) > near_bytes)
+      return sum_long_rows(c, factors, out);
     for (; j + width<T> <= c.n; j += width<T>) sum_rows<T, Lanes<T>>(c, factors, j).store(out + j);
   }
   for (; j < c.n; ++j) out[j] = sum_rows<T, T>(c, factors, j);

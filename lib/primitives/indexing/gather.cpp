@@ -110,6 +110,12 @@ void gather_typed(const View& array, const IndexRows& rows, Outside outside, con
                     });
     return;
   }
+  if (const auto line = rows.line(); line && size == 1)
+    return parallel_for(rows.count(), 16384, [&](std::int64_t begin, std::int64_t end) {
+      for_starts(*line, outside, begin, end, [&](std::int64_t row, std::int64_t offset) {
+        out.as<T>()[row] = offset == no_window ? fill : array.as<T>()[offset];
+      });
+    });
   const Runs runs = runs_of(window, strides, dense_strides(window));
   parallel_for(rows.count(), std::max<std::int64_t>(1, 16384 / size),
                [&](std::int64_t begin, std::int64_t end) {

@@ -67,7 +67,7 @@ void IndexRows::add_component(const void* indices, std::int64_t step, std::int64
 
 IndexRows::IndexRows(std::string_view primitive, const View& array, const View& indices,
                      const Params& params, const Sizes64& window)
-    : primitive_(primitive) {
+    : primitive_(primitive), dtype_(indices.dtype) {
   const lax::IndexDimensions dimensions = dimensions_of(params);
   if (!indices.is_dense()) dense_ = Buffer::copy_of(indices);
   indices_ = indices.is_dense() ? indices.data : dense_.data();
@@ -101,6 +101,13 @@ void IndexRows::keep_only(int component, std::int64_t begin, std::int64_t end) {
   std::swap(components_[component], components_.back());
 }
 
+std::optional<IndexRows::Line> IndexRows::line() const {
+  const bool is_plain = components_.size() == 1 && batch_shape_.empty() &&
+                        !components_[0].keeps_part && components_[0].last >= 0;
+  if (!is_plain || (dtype_ != DType::int32 && dtype_ != DType::int64)) return std::nullopt;
+  return Line{indices_, dtype_, components_[0].last, components_[0].stride};
+}
+
 std::int64_t IndexRows::batch_offset(std::int64_t batch) const {
   std::int64_t offset = 0;
   for (std::size_t i = batch_shape_.size(); i-- > 0; batch /= batch_shape_[i])
@@ -131,10 +138,33 @@ void IndexRows::compute_offsets(std::int64_t row, std::int64_t count, Outside ou
   }
 }
 
+namespace {
+
+// Whether all of these lie in [0, last]; without a branch for each, so that it vectorises.
+template <class T>
+bool all_inside(const T* starts, std::int64_t count, std::int64_t last) {
+  using U = std::make_unsigned_t<T>;
+  const U greatest = U(std::min<std::int64_t>(last, std::numeric_limits<T>::max()));
+  U outside = 0;
+  for (std::int64_t i = 0; i < count; ++i) outside |= U(U(starts[i]) > greatest);
+  return !outside;
+}
+
+bool all_inside(const IndexRows::Line& line, std::int64_t begin, std::int64_t end) {
+  if (line.dtype == DType::int32)
+    return all_inside(static_cast<const std::int32_t*>(line.indices) + begin, end - begin,
+                      line.last);
+  return all_inside(static_cast<const std::int64_t*>(line.indices) + begin, end - begin, line.last);
+}
+
+}  // namespace
+
 void IndexRows::check() const {
+  const auto line = this->line();
   // The first offending row, whatever the number of threads; the threads must not throw.
   std::atomic<std::int64_t> first{count()};
-  parallel_for(count(), 16384, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(count(), line ? 1 << 18 : 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+    if (line && all_inside(*line, begin, end)) return;
     for_blocks(begin, end, Outside::skip,
                [&](std::int64_t row, std::int64_t count, const std::int64_t* offsets) {
                  const std::int64_t found =

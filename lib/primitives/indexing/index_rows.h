@@ -8,6 +8,7 @@
 #include <plait/rules/emit.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace plait::indexing {
 
@@ -36,6 +37,14 @@ class IndexRows {
            std::any_of(components_.begin(), components_.end(),
                        [](const Component& component) { return component.keeps_part; });
   }
+  // Rows of one index of 4 or 8 bytes each, counted in strides of the array.
+  struct Line {
+    const void* indices;
+    DType dtype;                // int32 or int64
+    std::int64_t last, stride;  // the greatest start
+  };
+  // The rows, where they are such and no window is left out.
+  std::optional<Line> line() const;
   // Calls body(row, count, offsets) on consecutive blocks of rows, with the offset in elements of
   // the window of each.
   template <class Body>
@@ -69,12 +78,39 @@ class IndexRows {
   std::string_view primitive_;
   Buffer dense_;  // a dense copy of strided indices
   const void* indices_;
+  DType dtype_;
   std::int64_t width_;  // of an index, in bytes
   Add add_;
   std::vector<Component> components_;
   Sizes64 batch_shape_, batch_strides_;
   std::int64_t num_batches_ = 1, rows_per_batch_ = 1;
 };
+
+// Calls body(row, offset) for rows [begin, end), with no_window where one is left out. An index
+// that lies outside is rare: a branch costs less than moving every index inside.
+template <class Body>
+[[gnu::always_inline]] inline void for_starts(const IndexRows::Line& line, Outside outside,
+                                              std::int64_t begin, std::int64_t end,
+                                              const Body& body) {
+  const std::int64_t last = line.last, stride = line.stride;
+  const auto run = [&](const auto* starts) __attribute__((always_inline)) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      std::int64_t start = starts[row];
+      if (std::uint64_t(start) > std::uint64_t(last)) [[unlikely]] {
+        if (outside != Outside::clamp) {
+          body(row, no_window);
+          continue;
+        }
+        start = start < 0 ? 0 : last;
+      }
+      body(row, start * stride);
+    }
+  };
+  if (line.dtype == DType::int32)
+    run(static_cast<const std::int32_t*>(line.indices));
+  else
+    run(static_cast<const std::int64_t*>(line.indices));
+}
 
 // A window as runs of elements, each with one stride in the array and one in the values that are
 // read or written.

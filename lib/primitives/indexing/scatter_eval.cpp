@@ -138,29 +138,49 @@ void combine_windows(void* array, const Windows& windows, const Runs& runs, cons
     for_windows([](std::int64_t i) { return i; });
 }
 
-Combine combine_for(Kind kind, DType dtype) {
+// Combines single elements with updates [begin, end), in one pass over the indices.
+using CombineLine = void (*)(void* array, const IndexRows::Line& line, Outside outside,
+                             std::int64_t begin, std::int64_t end, const void* updates);
+template <class Op, class T>
+void combine_line(void* array, const IndexRows::Line& line, Outside outside, std::int64_t begin,
+                  std::int64_t end, const void* updates) {
+  T* const dst = static_cast<T*>(array);
+  const T* const src = static_cast<const T*>(updates);
+  for_starts(line, outside, begin, end, [&](std::int64_t i, std::int64_t offset) {
+    if (offset != no_window) combine<Op>(dst[offset], src[i]);
+  });
+}
+
+struct Combines {
+  Combine windows;
+  CombineLine line;
+};
+template <class Op, class T>
+constexpr Combines combines_of{&combine_windows<Op, T>, &combine_line<Op, T>};
+
+Combines combine_for(Kind kind, DType dtype) {
   if (kind == Kind::set) {
     switch (size_of(dtype)) {
       case 1:
-        return &combine_windows<Set, std::uint8_t>;
+        return combines_of<Set, std::uint8_t>;
       case 2:
-        return &combine_windows<Set, std::uint16_t>;
+        return combines_of<Set, std::uint16_t>;
       case 4:
-        return &combine_windows<Set, std::uint32_t>;
+        return combines_of<Set, std::uint32_t>;
       case 8:
-        return &combine_windows<Set, std::uint64_t>;
+        return combines_of<Set, std::uint64_t>;
       default:
-        return &combine_windows<Set, Bytes16>;
+        return combines_of<Set, Bytes16>;
     }
   }
-  return visit_dtype(dtype, [&](auto element) -> Combine {
+  return visit_dtype(dtype, [&](auto element) -> Combines {
     using T = decltype(element);
-    if (kind == Kind::add) return &combine_windows<Add, T>;
-    if (kind == Kind::mul) return &combine_windows<Multiply, T>;
+    if (kind == Kind::add) return combines_of<Add, T>;
+    if (kind == Kind::mul) return combines_of<Multiply, T>;
     if constexpr (complexes.has(dtype_of<T>()))
       throw InternalError("complex numbers have no order");
     else
-      return kind == Kind::min ? &combine_windows<Minimum, T> : &combine_windows<Maximum, T>;
+      return kind == Kind::min ? combines_of<Minimum, T> : combines_of<Maximum, T>;
   });
 }
 
@@ -171,21 +191,24 @@ struct Scatter {
   lax::IndexDimensions dimensions;
   Sizes64 window, out_strides, update_strides;
   Outside outside;
-  Combine combine;
+  Combines combine;
 
   // Windows [begin, end) of the rows that `part` keeps.
   void run(const IndexRows& part, std::int64_t begin, std::int64_t end) const {
     const std::int64_t width = size_of(out.dtype), row_stride = updates.size() / rows.count();
     const Runs runs = runs_of(window, out_strides, update_strides);
     const bool may_leave_out = part.may_leave_out(outside);
-    part.for_blocks(begin, end, outside,
-                    [&](std::int64_t row, std::int64_t count, const std::int64_t* offsets) {
-                      const char* const first = updates.as<char>() + row * row_stride * width;
-                      if (may_leave_out)
-                        combine(out.data, KeptWindows(offsets, count), runs, first, row_stride);
-                      else
-                        combine(out.data, {offsets, nullptr, count}, runs, first, row_stride);
-                    });
+    if (const auto line = part.line(); line && row_stride == 1)
+      return combine.line(out.data, *line, outside, begin, end, updates.data);
+    part.for_blocks(
+        begin, end, outside,
+        [&](std::int64_t row, std::int64_t count, const std::int64_t* offsets) {
+          const char* const first = updates.as<char>() + row * row_stride * width;
+          if (may_leave_out)
+            combine.windows(out.data, KeptWindows(offsets, count), runs, first, row_stride);
+          else
+            combine.windows(out.data, {offsets, nullptr, count}, runs, first, row_stride);
+        });
   }
   // The part of every window with elements [begin, end) along one of its axes.
   Scatter narrowed(int axis, std::int64_t begin, std::int64_t end) const {

@@ -71,44 +71,88 @@ struct Triangular {
         unit(params.flag("unit_diagonal")) {}
 };
 
-// Every case is reduced to L X = B, by transposing and by reversing the order of the unknowns, so
-// that there is one solver for each dtype.
+// A system l x = b of n unknowns, in memory, and where its results go.
+template <class T>
+struct TriangularSystem {
+  tiles::Strided<const T> l, b;
+  tiles::Strided<T> x;
+  std::int64_t n, num_sides;
+  bool conjugate, unit;
+
+  // The right-hand sides are divided among threads, by as many as the first-level cache holds.
+  void solve() const {
+    using Tiles = tiles::Tiles<T>;
+    constexpr std::int64_t near_bytes = 24 << 10, worth_a_thread = 1 << 16;
+    Tiles triangle(n, n), inverses(unit ? 0 : n, 1);
+    const auto element = [l = l, conjugate = conjugate](std::int64_t i, std::int64_t j) -> T {
+      if constexpr (Tiles::is_complex)
+        if (conjugate) return std::conj(l(i, j));
+      return l(i, j);
+    };
+    triangle.fill_lower(n, element);
+    if (!unit)
+      for (std::int64_t i = 0; i < n; ++i) inverses.set(i, 0, T(1) / element(i, i));
+    const std::int64_t groups = near_bytes / (n * std::int64_t(sizeof(T)) * Tiles::group),
+                       strip = std::max<std::int64_t>(1, groups) * Tiles::group;
+    parallel_for((num_sides + strip - 1) / strip,
+                 std::max<std::int64_t>(1, worth_a_thread / (n * n * strip)),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t j = begin * strip; j < end * strip; j += strip)
+                     solve(triangle, unit ? nullptr : &inverses, j, std::min(strip, num_sides - j));
+                 });
+  }
+
+ private:
+  void solve(const tiles::Tiles<T>& triangle, const tiles::Tiles<T>* inverses, std::int64_t first,
+             std::int64_t count) const {
+    const auto sides = b.columns_from(first);
+    const auto results = x.columns_from(first);
+    tiles::Tiles<T> values(n, count);
+    values.fill(n, 0, count, sides);
+    tiles::solve_lower(triangle, n, inverses, values);
+    values.for_elements(
+        n, count, [results](std::int64_t i, std::int64_t j, T value) { results(i, j) = value; });
+  }
+};
+
+// Every case is reduced to l x = b, by transposing and by reversing the order of the unknowns.
 template <class T>
 void solve_kernel(std::span<const View> inputs, const View& out, const Triangular& kind) {
   const MatrixBatch a_batch(inputs[0]), b_batch(inputs[1]);
   const RealSizes sizes(inputs, 2);
   const double n = double(a_batch.rows());
-  const double m = double(kind.left ? b_batch.columns() : b_batch.rows());
+  const std::int64_t num_sides = kind.left ? b_batch.columns() : b_batch.rows();
   const bool turned = kind.transpose == kind.left;  // op(a), or for X op(a) its transpose
   const bool reversed = kind.lower == turned;       // the triangle to be solved is the upper one
   if constexpr (std::is_floating_point_v<T>)
-    if (is_small(a_batch.rows(), std::int64_t(m)) && inputs.size() == 2)
+    if (is_small(a_batch.rows(), num_sides) && inputs.size() == 2)
       return small_triangular_solve<T>(inputs[0], inputs[1], out,
                                        {kind.left, turned, reversed, kind.unit});
-  for_matrices(a_batch.count(), n * n * m, [&](std::int64_t begin, std::int64_t end) {
-    Matrix<T> a, b, l, x;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t size = sizes.at(0, i, a_batch.rows());
-      a_batch.load<T>(i, size, size, a);
-      l = turned ? Matrix<T>(a.transpose()) : a;
-      if (kind.conjugate) l = l.conjugate().eval();
-      if (reversed) l = l.reverse().eval();
-      if (kind.unit) l.diagonal().setOnes();
-      if (kind.left)
-        b_batch.load<T>(i, size, b_batch.columns(), x);
-      else {
-        b_batch.load<T>(i, b_batch.rows(), size, b);
-        x = b.transpose();
-      }
-      if (reversed) x = x.colwise().reverse().eval();
-      if (x.size() > 0) l.template triangularView<Eigen::Lower>().solveInPlace(x);
-      if (reversed) x = x.colwise().reverse().eval();
-      if (kind.left)
-        store<T>(x, out, i);
-      else
-        store<T>(x.transpose(), out, i);
-    }
-  });
+  const std::int64_t item = b_batch.rows() * b_batch.columns();
+  for_matrices(
+      a_batch.count(), n * n * double(num_sides), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t size = sizes.at(0, i, a_batch.rows());
+          T* const results = out.as<T>() + i * item;
+          if (size < a_batch.rows()) std::fill_n(results, item, T(0));
+          if (size == 0) continue;
+          TriangularSystem<T> system{
+              a_batch.at<T>(i), b_batch.at<T>(i), {results, b_batch.columns(), 1}, size, num_sides,
+              kind.conjugate,   kind.unit};
+          if (turned) system.l = system.l.transposed();
+          if (!kind.left) {
+            system.b = system.b.transposed();
+            system.x = system.x.transposed();
+          }
+          if (reversed) {
+            system.l = system.l.rows_reversed(size).transposed().rows_reversed(size);
+            system.l = system.l.transposed();
+            system.b = system.b.rows_reversed(size);
+            system.x = system.x.rows_reversed(size);
+          }
+          system.solve();
+        }
+      });
 }
 
 Array solved(const Array& a, const Array& b, const Params& params) {

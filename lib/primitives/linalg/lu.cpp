@@ -44,6 +44,48 @@ int factor(Matrix<T>& x, Pivots& pivots) {
   return exchanges;
 }
 
+// The same in tiles, for complex numbers, which Eigen multiplies slowly.
+template <class T>
+int factor(tiles::PivotedFactors<T>& factors, const tiles::Strided<const T>& x) {
+  factors.factor(x);
+  int exchanges = 0;
+  for (std::size_t i = 0; i < factors.pivots().size(); ++i)
+    exchanges += factors.pivots()[i] != std::int32_t(i);
+  return exchanges;
+}
+
+// A real matrix m × n of a stack.
+template <class T>
+void lu_by_eigen(const MatrixBatch& batch, std::int64_t index, std::int64_t m, std::int64_t n,
+                 std::span<const View> outputs) {
+  Matrix<T> x;
+  Pivots pivots;
+  Eigen::Matrix<std::int32_t, Eigen::Dynamic, 1> order(m);
+  batch.load<T>(index, m, n, x);
+  factor(x, pivots);
+  std::iota(order.data(), order.data() + m, 0);
+  for (std::int64_t row = 0; row < pivots.size(); ++row)
+    std::swap(order[row], order[pivots.coeff(row)]);
+  store<T>(x, outputs[0], index);
+  store_vector<std::int32_t>(pivots.indices(), outputs[1], index);
+  store_vector<std::int32_t>(order, outputs[2], index);
+}
+
+// The same for a complex one.
+template <class T>
+void lu_in_tiles(const MatrixBatch& batch, std::int64_t index, std::int64_t m, std::int64_t n,
+                 std::span<const View> outputs) {
+  tiles::PivotedFactors<T> factors(m, n);
+  factor(factors, batch.at<T>(index));
+  store_tiles<T>(factors.matrix(), m, n, outputs[0], index);
+  using Vector = Eigen::Map<const Eigen::Matrix<std::int32_t, Eigen::Dynamic, 1>>;
+  const auto vector = [](const std::vector<std::int32_t>& x) {
+    return Vector(x.data(), std::int64_t(x.size()));
+  };
+  store_vector<std::int32_t>(vector(factors.pivots()), outputs[1], index);
+  store_vector<std::int32_t>(vector(factors.order()), outputs[2], index);
+}
+
 template <class T>
 void lu_kernel(std::span<const View> inputs, std::span<const View> outputs) {
   const MatrixBatch batch(inputs[0]);
@@ -54,20 +96,12 @@ void lu_kernel(std::span<const View> inputs, std::span<const View> outputs) {
     if (inputs.size() == 1 && flops > 0 && std::max(rows, columns) <= small::largest_lu)
       return small_lu<T>(inputs[0], outputs[0], outputs[1], outputs[2]);
   for_matrices(batch.count(), flops, [&](std::int64_t begin, std::int64_t end) {
-    Matrix<T> x;
-    Pivots pivots;
-    Eigen::Matrix<std::int32_t, Eigen::Dynamic, 1> order;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t m = sizes.at(0, i, batch.rows()), n = sizes.at(1, i, batch.columns());
-      batch.load<T>(i, m, n, x);
-      factor(x, pivots);
-      order.resize(m);
-      std::iota(order.data(), order.data() + m, 0);
-      for (std::int64_t row = 0; row < pivots.size(); ++row)
-        std::swap(order[row], order[pivots.coeff(row)]);
-      store<T>(x, outputs[0], i);
-      store_vector<std::int32_t>(pivots.indices(), outputs[1], i);
-      store_vector<std::int32_t>(order, outputs[2], i);
+      if constexpr (std::is_floating_point_v<T>)
+        lu_by_eigen<T>(batch, i, m, n, outputs);
+      else
+        lu_in_tiles<T>(batch, i, m, n, outputs);
     }
   });
 }
@@ -81,14 +115,22 @@ void det_kernel(std::span<const View> inputs, const View& out) {
     if (inputs.size() == 1 && flops > 0 && batch.rows() <= small::largest_lu)
       return small_det<T>(inputs[0], out);
   for_matrices(batch.count(), flops, [&](std::int64_t begin, std::int64_t end) {
-    Matrix<T> x;
-    Pivots pivots;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t n = sizes.at(0, i, batch.rows());
-      batch.load<T>(i, n, n, x);
-      T product = factor(x, pivots) % 2 ? T(-1) : T(1);
-      for (std::int64_t k = 0; k < n; ++k) product *= x(k, k);
-      out.as<T>()[i] = product;
+      const auto product = [&](int exchanges, const auto& diagonal) {
+        T result = exchanges % 2 ? T(-1) : T(1);
+        for (std::int64_t k = 0; k < n; ++k) result *= diagonal(k);
+        out.as<T>()[i] = result;
+      };
+      if constexpr (std::is_floating_point_v<T>) {
+        Matrix<T> x;
+        Pivots pivots;
+        batch.load<T>(i, n, n, x);
+        product(factor(x, pivots), [&](std::int64_t k) { return x(k, k); });
+      } else {
+        tiles::PivotedFactors<T> x(n, n);
+        product(factor(x, batch.at<T>(i)), [&](std::int64_t k) { return x.matrix().get(k, k); });
+      }
     }
   });
 }

@@ -16,6 +16,7 @@
 #include <Eigen/Core>
 
 #include "primitives/linalg/places.h"
+#include "primitives/tiles.h"
 
 namespace plait::matrices {
 
@@ -54,6 +55,10 @@ class MatrixBatch {
   std::int64_t count() const { return count_; }
   std::int64_t rows() const { return rows_; }
   std::int64_t columns() const { return columns_; }
+  template <class T>
+  tiles::Strided<const T> at(std::int64_t index) const {
+    return {view_.as<const T>() + offset(index), row_stride_, column_stride_};
+  }
   // The leading block of a matrix.
   template <class T, class W>
   void load(std::int64_t index, std::int64_t rows, std::int64_t columns, Matrix<W>& dst) const {
@@ -89,6 +94,16 @@ void store(const Values& values, const View& dst, std::int64_t index) {
   std::fill_n(item, rows * columns, T(0));
   for (std::int64_t j = 0; j < values.cols(); ++j)
     for (std::int64_t i = 0; i < values.rows(); ++i) item[i * columns + j] = T(values(i, j));
+}
+// The same for the leading block of a matrix in tiles.
+template <class T>
+void store_tiles(const tiles::Tiles<T>& values, std::int64_t rows, std::int64_t columns,
+                 const View& dst, std::int64_t index) {
+  const std::int64_t n = dst.shape[dst.rank() - 1], m = dst.shape[dst.rank() - 2];
+  T* const item = dst.as<T>() + index * m * n;
+  if (rows < m || columns < n) std::fill_n(item, m * n, T(0));
+  values.for_elements(rows, columns,
+                      [&](std::int64_t i, std::int64_t j, T value) { item[i * n + j] = value; });
 }
 // The same for a vector.
 template <class T, class Values>
