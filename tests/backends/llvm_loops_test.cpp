@@ -293,6 +293,20 @@ TEST_CASE("steps with several random keys keep their axes" * needs_backend("llvm
   }
 }
 
+TEST_CASE("steps of matrices may fill smaller arrays with a number" * needs_backend("llvm")) {
+  const Function f = [](std::span<const Array> in) {
+    return flat::map(
+        [](std::span<const Array> s) -> Arrays {
+          return {lax::full({4, 3}, 0.25, DType::float64), lax::sin(s[0]) * s[0]};
+        },
+        in, {});
+  };
+  const Arrays operands{random_array(DType::float64, {3, 4, 3, 2}, 5)};
+  const Arrays got = compiled(f, operands);
+  CHECK(same_bits(got[0], lax::full({3, 4, 3}, 0.25, DType::float64)));
+  CHECK(same_bits(got[1], lax::sin(operands[0]) * operands[0]));
+}
+
 TEST_CASE("steps read and write at computed places, and what they refuse is the usual error" *
           needs_backend("llvm")) {
   const Function walk = [](std::span<const Array> in) {
