@@ -61,40 +61,60 @@ LoopCases loops_of(const std::string& name, const Function& function, const Arra
   return cases;
 }
 
+namespace {
+
+// Three examples, one after the other.
+LoopCases in_a_loop(const laws::Case& one) {
+  Arrays stacked;
+  for (std::size_t i = 0; i < one.inputs.size(); ++i) {
+    Arrays examples;
+    for (const unsigned seed : {1u, 2u, 3u}) examples.push_back(one.values(seed)[i]);
+    stacked.push_back(laws::stacked(examples));
+  }
+  if (stacked.empty()) return {};
+  const Function each = [&](std::span<const Array> xs) {
+    return flat::map(one.function(), xs, {});
+  };
+  try {
+    return loops_of(one.to_string(), each, stacked);
+  } catch (const Error&) {
+    return {};  // no loop holds it: its inputs have other sizes in each example, say
+  }
+}
+
+}  // namespace
+
 LoopCases loops_of_primitives() {
   LoopCases all;
   for (const PrimitiveInfo* info : laws::primitives_under_law())
     for (const laws::Case& one : laws::cases_of(*info->primitive)) {
-      Arrays stacked;
-      for (std::size_t i = 0; i < one.inputs.size(); ++i) {
-        Arrays examples;
-        for (const unsigned seed : {1u, 2u, 3u}) examples.push_back(one.values(seed)[i]);
-        stacked.push_back(laws::stacked(examples));
-      }
-      if (stacked.empty()) continue;
-      const Function each = [&](std::span<const Array> xs) {
-        return flat::map(one.function(), xs, {});
-      };
-      try {
-        all.add(loops_of(one.to_string(), each, stacked));
-      } catch (const Error&) {
-        // A primitive that no loop holds, such as one whose inputs have other sizes in each
-        // example.
-      }
+      all.add(in_a_loop(one));
+      if (const auto large = laws::enlarged(one, 5)) all.add(in_a_loop(*large));
+      for (const DType dtype :
+           {DType::float32, DType::bfloat16, DType::int8, DType::uint64, DType::complex128})
+        if (const auto other = laws::with_dtype(one, dtype)) all.add(in_a_loop(*other));
     }
   return all;
 }
 
+// For each of three examples, one after the other: the loops of a random program are in this one.
 LoopCases random_loops(unsigned first_seed, unsigned count) {
   LoopCases all;
   for (unsigned seed = first_seed; seed < first_seed + count; ++seed) {
     laws::Composition composition = laws::random_composition(seed);
     std::erase(composition.layers, laws::Layer::mask);  // no loop holds `masked`
     const laws::Transformed random = laws::transformed(composition);
-    Arrays inputs;
-    for (std::size_t i = 0; i < random.avals.size(); ++i)
-      inputs.push_back(laws::normal_like(random.avals[i], 50 + unsigned(i)));
-    all.add(loops_of("seed " + std::to_string(seed), random.function, inputs));
+    Arrays stacked;
+    for (std::size_t i = 0; i < random.avals.size(); ++i) {
+      Arrays examples;
+      for (unsigned example = 0; example < 3; ++example)
+        examples.push_back(laws::normal_like(random.avals[i], 50 + 10 * example + unsigned(i)));
+      stacked.push_back(laws::stacked(examples));
+    }
+    const Function each = [&](std::span<const Array> xs) {
+      return flat::map(random.function, xs, {});
+    };
+    all.add(loops_of("seed " + std::to_string(seed), each, stacked));
   }
   return all;
 }

@@ -3,10 +3,12 @@
 #include "text_library.h"
 
 #include <dlfcn.h>
+#include <plait/base/internal_error.h>
 #include <plait/compile/backend.h>
 #include <plait/inspect/samples.h>
 #include <plait/primitives/kernels.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -43,6 +45,28 @@ std::vector<Buffer> dense(const Arrays& arrays) {
   return buffers;
 }
 
+// Memory with a margin of zeros on both sides.
+class Fenced {
+ public:
+  explicit Fenced(std::int64_t bytes)
+      : bytes_(bytes), storage_(Storage::allocate(std::size_t(bytes + 2 * margin))) {
+    std::memset(storage_.data(), 0, std::size_t(bytes + 2 * margin));
+    std::memset(data(), untouched, std::size_t(bytes));
+  }
+  char* data() const { return static_cast<char*>(storage_.data()) + margin; }
+  // Whether nothing was written to the margins.
+  bool is_intact() const {
+    const auto is_zero = [](char byte) { return byte == 0; };
+    return std::all_of(data() - margin, data(), is_zero) &&
+           std::all_of(data() + bytes_, data() + bytes_ + margin, is_zero);
+  }
+
+ private:
+  static constexpr std::int64_t margin = 1 << 16;
+  std::int64_t bytes_;
+  Storage storage_;
+};
+
 // run(operands, results) as an outcome.
 template <class Run>
 Outcome outcome_of(const Arrays& operands, std::span<const Aval> results, const Run& run) {
@@ -53,6 +77,23 @@ Outcome outcome_of(const Arrays& operands, std::span<const Aval> results, const 
     return {{}, error.what()};
   }
   return {{outputs.begin(), outputs.end()}, {}};
+}
+
+// Throws an InternalError where a kernel writes past the memory that it was given.
+void run_fenced(const Kernel& kernel, const std::vector<View>& inputs,
+                const std::vector<View>& outputs) {
+  const Fenced scratch(kernel.scratch_bytes());
+  std::vector<Fenced> memory;
+  std::vector<View> fenced = outputs;
+  for (View& view : fenced) {
+    memory.emplace_back(view.size() * size_of(view.dtype));
+    view.data = memory.back().data();
+  }
+  kernel.run(inputs, fenced, scratch.data(), {});
+  const auto is_intact = [](const Fenced& each) { return each.is_intact(); };
+  if (!scratch.is_intact() || !std::all_of(memory.begin(), memory.end(), is_intact))
+    throw InternalError("a kernel writes past its memory");
+  for (std::size_t i = 0; i < outputs.size(); ++i) copy_elements(fenced[i], outputs[i]);
 }
 
 // With one NaN for all: which of two a sum gives is the compiler's choice.
@@ -111,9 +152,7 @@ Generated generated(const Jaxpr& loop, const Arrays& operands) {
   const std::unique_ptr<Kernel> kernel = llvm->compile(loop);
   return {outcome_of(operands, results,
                      [&](const std::vector<View>& inputs, const std::vector<View>& outputs) {
-                       const Storage scratch =
-                           Storage::allocate(std::size_t(kernel->scratch_bytes()));
-                       kernel->run(inputs, outputs, scratch.data(), {});
+                       run_fenced(*kernel, inputs, outputs);
                      }),
           {}};
 }
@@ -140,20 +179,6 @@ struct CallsOfText {
       return true;
     }
   }
-};
-
-// Memory with a margin on both sides.
-class Fenced {
- public:
-  explicit Fenced(std::int64_t bytes)
-      : storage_(Storage::allocate(std::size_t(bytes + 2 * margin))) {
-    std::memset(storage_.data(), untouched, std::size_t(bytes + 2 * margin));
-  }
-  char* data() const { return static_cast<char*>(storage_.data()) + margin; }
-
- private:
-  static constexpr std::int64_t margin = 4096;
-  Storage storage_;
 };
 
 std::string contents(const std::string& path) {
