@@ -3,13 +3,16 @@
 #include "cpp_text.h"
 
 #include <plait/base/internal_error.h>
+#include <plait/base/pack.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/spelling.h>
 #include <plait/trace/array.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <unordered_map>
 
@@ -32,41 +35,48 @@ std::string type_of(DType dtype) {
 
 // --- Numbers -------------------------------------------------------------------------------------
 
+template <class Number, class... Base>
+std::string digits_of(Number number, Base... base) {
+  char digits[40];
+  return {digits, std::to_chars(digits, std::end(digits), number, base...).ptr};
+}
+
+template <class T>
+std::string real_text(T value) {
+  constexpr bool is_float = sizeof(T) == 4;
+  if (std::isnan(value))
+    return "std::bit_cast<" + type_of(dtype_of<T>()) + ">(0x" +
+           digits_of(std::bit_cast<BitsOf<T>>(value), 16) + ")";
+  if (std::isinf(value))
+    return std::string(value < 0 ? "-" : "") + (is_float ? "HUGE_VALF" : "HUGE_VAL");
+  const std::string text = digits_of(value);
+  const bool is_whole = text.find_first_of(".e") == std::string::npos;
+  return text + (is_whole ? ".0" : "") + (is_float ? "f" : "");
+}
+
+template <class T>
+std::string integer_text(T value) {
+  const std::string type = type_of(dtype_of<T>());
+  if (std::is_signed_v<T> && value == std::numeric_limits<T>::min())
+    return "std::numeric_limits<" + type + ">::min()";
+  if (sizeof(T) < 4) return type + "(" + digits_of(value) + ")";
+  return digits_of(value) + (std::is_signed_v<T> ? "" : "u") + (sizeof(T) == 8 ? "L" : "");
+}
+
 // With the type that the text has for them, so that functions find theirs.
 template <class T>
 std::string text_of(T value) {
-  const std::string type = type_of(dtype_of<T>());
-  if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (std::is_same_v<T, bool>)
     return value ? "true" : "false";
-  } else if constexpr (is_complex_v<T>) {
-    return type + "(" + text_of(value.real()) + ", " + text_of(value.imag()) + ")";
-  } else if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) {
-    return type + "(" + text_of(float(value)) + ")";
-  } else {
-    char digits[40];
-    const auto written = [&](auto number, auto... base) {
-      return std::string(digits, std::to_chars(digits, std::end(digits), number, base...).ptr);
-    };
-    if constexpr (std::is_floating_point_v<T>) {
-      if (std::isnan(value))
-        return "std::bit_cast<" + type + ">(0x" +
-               written(std::bit_cast<std::conditional_t<sizeof(T) == 4, unsigned, unsigned long>>(
-                           value),
-                       16) +
-               ")";
-      if (std::isinf(value))
-        return (value < 0 ? "-" : "") + std::string(sizeof(T) == 4 ? "HUGE_VALF" : "HUGE_VAL");
-      const std::string text = written(value);
-      const bool is_whole = text.find_first_of(".e") == std::string::npos;
-      return text + (is_whole ? ".0" : "") + (sizeof(T) == 4 ? "f" : "");
-    } else if (std::is_signed_v<T> && value == std::numeric_limits<T>::min()) {
-      return "std::numeric_limits<" + type + ">::min()";
-    } else if (sizeof(T) < 4) {
-      return type + "(" + written(value) + ")";
-    } else {
-      return written(value) + (std::is_signed_v<T> ? "" : "u") + (sizeof(T) == 8 ? "L" : "");
-    }
-  }
+  else if constexpr (std::is_integral_v<T>)
+    return integer_text(value);
+  else if constexpr (std::is_floating_point_v<T>)
+    return real_text(value);
+  else if constexpr (is_complex_v<T>)
+    return type_of(dtype_of<T>()) + "(" + text_of(value.real()) + ", " + text_of(value.imag()) +
+           ")";
+  else
+    return type_of(dtype_of<T>()) + "(" + text_of(float(value)) + ")";
 }
 
 std::string text_of(const Literal& literal) {
@@ -100,9 +110,9 @@ class ScalarWriter final : public EquationWriter {
     const DType dtype = operand_dtype(0);
     if (function == "select") return arguments[0] + " ? " + arguments[1] + " : " + arguments[2];
     if (function == "convert_element_type") {
-      const std::string convert = converts(params().get<DType>("dtype")) ? "" : "lax::convert";
-      return (convert.empty() ? arguments[1] : convert + "<" + arguments[1] + ">") + "(" +
-             arguments[0] + ")";
+      const bool by_type = converts(params().get<DType>("dtype"));
+      return (by_type ? arguments[1] : "lax::convert<" + arguments[1] + ">") + "(" + arguments[0] +
+             ")";
     }
     if (function == "bitcast_convert_type")
       return "std::bit_cast<" + arguments[1] + ">(" + arguments[0] + ")";
@@ -170,7 +180,7 @@ class TextWriter {
   void line(const std::string& text) { text_ += indent_ + text + "\n"; }
   template <class Body>
   void in_braces(const std::string& before, const Body& body, const std::string& comment = "") {
-    line(before + (before.empty() ? "{" : " {") + (comment.empty() ? "" : "  // " + comment));
+    line(before + " {" + (comment.empty() ? "" : "  // " + comment));
     indent_ += "  ";
     body();
     indent_.resize(indent_.size() - 2);
