@@ -299,8 +299,12 @@ class Lowering final : public loops::Writer {
   }
 
   Tensor composed(const Aval& aval, const std::vector<Part>& given,
-                  const std::optional<Tensor>& elsewhere, Source source) override {
+                  const std::optional<Tensor>& given_elsewhere, Source source) override {
     std::vector<Part> parts = given;
+    std::optional<Tensor> elsewhere = given_elsewhere;
+    // One number has no strides: in memory it is read now.
+    if (elsewhere && elsewhere->aval.rank() < aval.rank())
+      elsewhere = Tensor{elsewhere->aval, elements_of(*elsewhere)};
     Formula formula;
     if (elsewhere) {
       formula.reads = reads_of(*elsewhere);

@@ -274,6 +274,39 @@ TEST_CASE("examples lie in lanes: of any axis, with random numbers, and steps th
              "one kernel, 777 examples");
 }
 
+TEST_CASE("steps with several random keys keep their axes" * needs_backend("llvm")) {
+  const Function f = [](std::span<const Array> in) {
+    return flat::map(
+        [](std::span<const Array> s) -> Arrays {
+          const Array keys = lax::random_fold(s[0], s[1]);
+          return {keys, lax::random_bits(keys, {2})};
+        },
+        in, {});
+  };
+  const Arrays operands{random_array(DType::uint32, {3, 3, 2}, 5),
+                        random_array(DType::uint32, {3}, 6)};
+  const Arrays got = compiled(f, operands);
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const Array keys = lax::random_fold(operands[0][i], operands[1][i]);
+    CHECK(same_bits(got[0][i], keys));
+    CHECK(same_bits(got[1][i], lax::random_bits(keys, {2})));
+  }
+}
+
+TEST_CASE("steps of matrices may fill smaller arrays with a number" * needs_backend("llvm")) {
+  const Function f = [](std::span<const Array> in) {
+    return flat::map(
+        [](std::span<const Array> s) -> Arrays {
+          return {lax::full({4, 3}, 0.25, DType::float64), lax::sin(s[0]) * s[0]};
+        },
+        in, {});
+  };
+  const Arrays operands{random_array(DType::float64, {3, 4, 3, 2}, 5)};
+  const Arrays got = compiled(f, operands);
+  CHECK(same_bits(got[0], lax::full({3, 4, 3}, 0.25, DType::float64)));
+  CHECK(same_bits(got[1], lax::sin(operands[0]) * operands[0]));
+}
+
 TEST_CASE("steps read and write at computed places, and what they refuse is the usual error" *
           needs_backend("llvm")) {
   const Function walk = [](std::span<const Array> in) {

@@ -16,11 +16,7 @@ namespace plait::laws {
 
 namespace {
 
-// A function of float64 arrays with the shapes of its inputs.
-struct Shaped {
-  Function function;
-  std::vector<Aval> avals;
-};
+using Shaped = Transformed;  // of float64 arrays
 
 std::vector<Aval> twice(const std::vector<Aval>& avals) {
   std::vector<Aval> result = avals;
@@ -285,6 +281,12 @@ Shaped base_of(const Program& program, Style style = Style::structured) {
 
 }  // namespace
 
+Transformed transformed(const Composition& composition) {
+  Shaped f = base_of(composition.program);
+  for (const Layer layer : composition.layers) f = transformed_by(layer, f, composition.unmapped);
+  return f;
+}
+
 // --- Comparison ----------------------------------------------------------------------------------
 
 namespace {
@@ -339,9 +341,7 @@ std::optional<std::string> disagreement(const Composition& composition) {
   try {
     const bool differentiates =
         std::any_of(composition.layers.begin(), composition.layers.end(), is_derivative);
-    Shaped actual = base_of(composition.program);
-    for (const Layer layer : composition.layers)
-      actual = transformed_by(layer, actual, composition.unmapped);
+    const Transformed actual = transformed(composition);
     Arrays inputs;
     for (std::size_t i = 0; i < actual.avals.size(); ++i)
       inputs.push_back(normal_like(actual.avals[i], 50 + unsigned(i)));

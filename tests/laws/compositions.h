@@ -16,6 +16,12 @@ struct Composition {
 };
 
 Composition random_composition(unsigned seed);
+// The function that the transforms make, with the types of its inputs.
+struct Transformed {
+  Function function;
+  std::vector<Aval> avals;
+};
+Transformed transformed(const Composition& composition);
 // What the transforms give, against loops, differences, other modes of differentiation, and no jit.
 std::optional<std::string> disagreement(const Composition& composition);
 // The same failure with as few steps and layers as dropping them one by one reaches.

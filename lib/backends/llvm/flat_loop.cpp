@@ -32,12 +32,16 @@ std::optional<Params> flat_params(const Equation& equation, const Jaxpr& body, c
   const Shape flat{shape.num_elements()};
   if (Pointwise::table().find(*equation.primitive)) return equation.params;
   auto is_scalar = [&](const Atom& atom) { return body->aval(atom).rank() == 0; };
-  if (*equation.primitive == broadcast_in_dim_p && is_scalar(equation.inputs[0]))
+  const auto has_one_key = [&] { return body->aval(equation.inputs[0]).rank() == 1; };
+  if (*equation.primitive == broadcast_in_dim_p && is_scalar(equation.inputs[0]) &&
+      equation.params.get<Shape>("shape") == shape)
     return equation.params.with("shape", flat);
   // Elements are counted row-major.
-  if (*equation.primitive == random_bits_p && equation.params.get<Shape>("shape") == shape)
+  if (*equation.primitive == random_bits_p && has_one_key() &&
+      equation.params.get<Shape>("shape") == shape)
     return equation.params.with("shape", flat);
-  if (*equation.primitive == random_fold_p && is_scalar(equation.inputs[1])) return equation.params;
+  if (*equation.primitive == random_fold_p && has_one_key() && is_scalar(equation.inputs[1]))
+    return equation.params;
   return std::nullopt;
 }
 

@@ -16,11 +16,24 @@ constexpr auto wrapping(T x) {
     return x;
 }
 
+// A product that is rounded before it is added. GCC fuses products with sums and differences that
+// take turns, as those of complex numbers do, even under -ffp-contract=off: in its vector loops
+// only, so that a number would have other bits there than at their ends.
+template <class T>
+constexpr T rounded(T x) {
+#if __has_builtin(__builtin_assoc_barrier)
+  return __builtin_assoc_barrier(x);
+#else
+  return x;
+#endif
+}
+
 // Of complex numbers without the cases that would make infinities of NaNs.
 template <class T>
 constexpr T product(T x, T y) {
   if constexpr (requires { x.imag(); })
-    return T(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real());
+    return T(rounded(x.real() * y.real()) - rounded(x.imag() * y.imag()),
+             rounded(x.real() * y.imag()) + rounded(x.imag() * y.real()));
   else
     return T(wrapping(x) * wrapping(y));
 }

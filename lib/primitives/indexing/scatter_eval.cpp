@@ -7,6 +7,7 @@
 #include <plait/base/pool.h>
 
 #include "primitives/bytes16.h"
+#include "primitives/elementwise/wrapping.h"
 #include "primitives/indexing/index_rows.h"
 
 #include <algorithm>
@@ -43,7 +44,7 @@ struct Multiply {
     else if constexpr (std::is_integral_v<V>)
       return V(std::uint64_t(x) * std::uint64_t(update));
     else
-      return x * update;
+      return product(x, update);
   }
 };
 struct Minimum {

@@ -451,7 +451,7 @@ void recur(const T* a, const T* b, T* out, const AxisLoops& loops, bool reverse)
       if (i == 0)
         for (std::int64_t j = 0; j < width; ++j) h[j] = A(b[at + j]);
       else
-        for (std::int64_t j = 0; j < width; ++j) h[j] = A(a[at + j]) * h[j] + A(b[at + j]);
+        for (std::int64_t j = 0; j < width; ++j) h[j] = product(A(a[at + j]), h[j]) + A(b[at + j]);
       for (std::int64_t j = 0; j < width; ++j) out[at + j] = T(h[j]);
     }
   });
