@@ -252,7 +252,9 @@ TEST_CASE("what no statement says is a call") {
   const auto lowered = compile_passes::loop_program(program);
   REQUIRE(lowered->program);
   check(*lowered->program);
-  CHECK(print(*lowered->program).find("m2[0] = call sort m1[0]\n") != std::string::npos);
+  CHECK(print(*lowered->program)
+            .find("m2[0] = call sort[axis=0, num_keys=1, stable=true] x0 "
+                  "where x0: f64[32] at m1[0] by (1)\n") != std::string::npos);
 }
 
 TEST_CASE("what cannot be a loop program says why") {

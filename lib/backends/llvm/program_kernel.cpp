@@ -856,4 +856,9 @@ std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, bool numbers_onl
   return std::make_unique<ProgramKernel>(std::move(*split.program));
 }
 
+std::unique_ptr<Kernel> make_program_kernel(const LoopProgram& program) {
+  codegen::Split split = written({program, {}});
+  return split.program ? std::make_unique<ProgramKernel>(std::move(*split.program)) : nullptr;
+}
+
 }  // namespace plait::llvm
