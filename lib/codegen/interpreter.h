@@ -16,6 +16,7 @@ namespace plait::codegen {
 class Interpreter {
  public:
   explicit Interpreter(const LoopProgram& program);
+  const LoopProgram& program() const { return program_; }
   std::int64_t frame_bytes() const { return frame_bytes_; }
   // operands and results lie dense in memory, apart from each other; frame has frame_bytes() bytes.
   // InternalError for an access outside of its memory. Propagates the errors of checks, and stops

@@ -139,6 +139,7 @@ class Lowering final : public loops::Writer {
     const Place place = folded(given);
     Statement statement;
     statement.kind = Kind::store;
+    statement.reason = reason_;
     statement.operands = {value};
     statement.place = place;
     ++versions_[std::size_t(place.memory)], ++writes_;
@@ -378,11 +379,12 @@ class Lowering final : public loops::Writer {
     if (from.place.memory == to.place.memory &&
         may_overlap({from.place, from.strides}, {to.place, to.strides}, to.aval.shape.to_sizes())) {
       const Tensor between = make(from.aval);
-      copy(from, between);
+      copy(from, between, "it overlaps the place that it goes to");
       return copy(between, to);
     }
     Statement statement;
     statement.kind = Kind::copy;
+    statement.reason = reason_;
     statement.place = to.place, statement.source_place = from.place;
     statement.shape = to.aval.shape.to_sizes();
     statement.strides = to.strides, statement.source_strides = from.strides;
@@ -402,7 +404,7 @@ class Lowering final : public loops::Writer {
       return tensor;
     }
     Tensor own = make(tensor.aval);
-    copy(tensor, own);
+    copy(tensor, own, tensor.is_in_memory() ? why_kept(operand, tensor) : "");
     return own;
   }
 
@@ -490,7 +492,8 @@ class Lowering final : public loops::Writer {
         continue;
       }
       results.push_back(make(aval));
-      for (std::size_t i = 0; i < count; ++i) copies[i].push_back({outputs[i][o], results.back()});
+      for (std::size_t i = 0; i < count; ++i)
+        copies[i].push_back({outputs[i][o], results.back(), "alternatives give other arrays"});
     }
     for (std::size_t i = 0; i < count; ++i) {
       open_.push_back(std::move(opened[i]));
@@ -969,6 +972,7 @@ class Lowering final : public loops::Writer {
 
   struct Copy {
     Tensor from, to;
+    std::string reason = {};  // of one that does not compute
   };
   static bool reads_before_written(const Formula::Read& read, const Copy& copy, bool together) {
     if (read.place.memory != copy.to.place.memory) return false;
@@ -1002,7 +1006,7 @@ class Lowering final : public loops::Writer {
       if (!must_wait(copies, i)) continue;
       Copy& copy = copies[i];
       const Tensor between = make(copy.from.aval);
-      this->copy(copy.from, between);
+      this->copy(copy.from, between, "what it reads is written at the same time");
       copy.from = between;
     }
     std::vector<bool> is_done(copies.size(), false);
@@ -1017,7 +1021,7 @@ class Lowering final : public loops::Writer {
       compute_into(group);
     }
     for (std::size_t i = 0; i < copies.size(); ++i)
-      if (!is_done[i]) copy(copies[i].from, copies[i].to);
+      if (!is_done[i]) copy(copies[i].from, copies[i].to, copies[i].reason);
   }
 
   // Formulas of one shape, none of which reads what another one writes at another index.
@@ -1059,7 +1063,8 @@ class Lowering final : public loops::Writer {
     if (!is_read_once(scope, equation, memory) || 2 * size > size_of_array(whole.aval)) return;
     for (std::size_t var : parts) {
       const Tensor own = make(scopes_.back().vars[var].aval);
-      copy(scopes_.back().vars[var], own);
+      copy(scopes_.back().vars[var], own,
+           reader_of(scope, var) + " reads a part of what " + line_of(equation) + " overwrites");
       scopes_.back().vars[var] = own;
     }
   }
@@ -1116,6 +1121,57 @@ class Lowering final : public loops::Writer {
     return tensor_of(scope.equations[scope.equation]->inputs[operand]);
   }
 
+  // --- Reasons -----------------------------------------------------------------------------------
+
+  // With the reason for it, unless there is an outer one.
+  void copy(const Tensor& from, const Tensor& to, const std::string& reason) {
+    struct Restored {
+      std::string& reason;
+      const std::string before;
+      ~Restored() { reason = before; }
+    } restored{reason_, reason_};
+    if (reason_.empty()) reason_ = reason;
+    copy(from, to);
+  }
+  // An equation, as a user knows it.
+  static std::string line_of(const Equation& equation) {
+    return equation.source ? "line " + std::to_string(equation.source->line)
+                           : "`" + std::string(equation.primitive->name()) + "`";
+  }
+  // The equation behind this one that reads a var.
+  static std::string reader_of(const Scope& scope, std::size_t var) {
+    for (std::size_t e = scope.equation + 1; e < scope.equations.size(); ++e)
+      for (const Atom& atom : scope.equations[e]->inputs)
+        if (atom.is_var() && std::size_t(atom.var().id) == var) return line_of(*scope.equations[e]);
+    return "the result";
+  }
+  Memory::Space space_of(const Tensor& tensor) const {
+    return program_.memories[std::size_t(tensor.place.memory)].space;
+  }
+  // Why an operand of the equation is not written over.
+  std::string why_kept(std::size_t operand, const Tensor& tensor) const {
+    const Scope& scope = scopes_.back();
+    const Equation& equation = *scope.equations[scope.equation];
+    const std::string writer = line_of(equation);
+    if (!equation.inputs[operand].is_var()) return {};
+    const int memory = tensor.place.memory;
+    if (space_of(tensor) == Memory::Space::operand) return writer + " overwrites an operand";
+    if (!is_whole(tensor)) return writer + " overwrites a part of an array";
+    if (!is_owned_memory(scope, memory)) return writer + " overwrites what every step reads";
+    for (std::size_t var = 0; var < scope.vars.size(); ++var)
+      if (scope.vars[var].place.memory == memory && scope.last_use[var] > int(scope.equation))
+        return reader_of(scope, var) + " reads what " + writer + " overwrites";
+    return writer + " reads it twice";
+  }
+  // Why what a step gives is not where the next one expects it.
+  std::string why_moved(const Carried& carried, const Tensor& next) const {
+    if (!next.is_in_memory()) return {};
+    if (is_home(carried, next.place.memory)) return "the next value is another carry";
+    if (next.place.memory < carried.first_memory) return "the next value is there before the loop";
+    return is_whole(next) ? "the next value is made elsewhere"
+                          : "the next value is a part of an array";
+  }
+
   // --- Carries -----------------------------------------------------------------------------------
 
   Carried begin_carries(Statement& loop, std::size_t num_carry) {
@@ -1155,7 +1211,7 @@ class Lowering final : public loops::Writer {
       if (from.formula)
         copies.push_back({from, to});
       else
-        copy(from, to);
+        copy(from, to, "every step has its part of the result");
     std::size_t next = 0;
     for (std::size_t i = 0; i < carried.inside.size(); ++i)
       if (!carried.inside[i].is_in_memory())
@@ -1166,31 +1222,56 @@ class Lowering final : public loops::Writer {
     };
     for (std::size_t i = 0; i < carried.inside.size(); ++i)
       if (carried.inside[i].is_in_memory() && !is_at_home(i))
-        copies.push_back({outputs[i], carried.inside[i]});
+        copies.push_back({outputs[i], carried.inside[i], why_moved(carried, outputs[i])});
+    exchange_pairs(loop, carried, copies);
     exchange(loop, carried, copies);
     copy_together(std::move(copies));
+  }
+
+  static std::ptrdiff_t uses_of(const std::vector<Copy>& copies, int memory) {
+    return std::count_if(copies.begin(), copies.end(), [&](const Copy& copy) {
+      return copy.from.is_in_memory() && copy.from.place.memory == memory;
+    });
+  }
+  static bool is_home(const Carried& carried, int memory) {
+    return std::any_of(carried.inside.begin(), carried.inside.end(), [&](const Tensor& home) {
+      return home.is_in_memory() && home.place.memory == memory;
+    });
+  }
+  // Whether a copy goes to a home that may be another one.
+  bool may_move(const Carried& carried, const Copy& copy) const {
+    return is_whole(copy.to) && is_home(carried, copy.to.place.memory) &&
+           size_of_array(copy.to.aval) >= fewest_moved;
+  }
+
+  // Two carries, each of which becomes the other one, are not copied: their homes change places.
+  void exchange_pairs(Statement& loop, const Carried& carried, std::vector<Copy>& copies) const {
+    const auto becomes = [&](const Copy& copy, const Copy& other) {
+      return copy.from.is_in_memory() && is_whole(copy.from) && may_move(carried, copy) &&
+             copy.from.place.memory == other.to.place.memory &&
+             uses_of(copies, copy.from.place.memory) == 1;
+    };
+    for (std::size_t i = 0; i < copies.size(); ++i)
+      for (std::size_t j = i + 1; j < copies.size(); ++j) {
+        if (!becomes(copies[i], copies[j]) || !becomes(copies[j], copies[i])) continue;
+        loop.exchanged.push_back({copies[i].to.place.memory, copies[j].to.place.memory});
+        copies.erase(copies.begin() + std::ptrdiff_t(j));
+        copies.erase(copies.begin() + std::ptrdiff_t(i--));
+        break;
+      }
   }
 
   // An array that a step makes, or that must wait for others to be read, is not copied to its home:
   // the home becomes another one. Removes the copies that need not be.
   void exchange(Statement& loop, const Carried& carried, std::vector<Copy>& copies) {
     std::vector<int> taken;  // memories that change places already
+    for (const auto& pair : loop.exchanged) taken.insert(taken.end(), pair.begin(), pair.end());
     const auto is_free = [&](int memory) {
       return std::find(taken.begin(), taken.end(), memory) == taken.end();
     };
-    const auto is_home = [&](int memory) {
-      return std::any_of(carried.inside.begin(), carried.inside.end(), [&](const Tensor& home) {
-        return home.is_in_memory() && home.place.memory == memory;
-      });
-    };
-    const auto uses = [&](int memory) {
-      return std::count_if(copies.begin(), copies.end(), [&](const Copy& copy) {
-        return copy.from.is_in_memory() && copy.from.place.memory == memory;
-      });
-    };
+    const auto uses = [&](int memory) { return uses_of(copies, memory); };
     const auto moves = [&](const Copy& copy) {
-      return is_whole(copy.to) && is_home(copy.to.place.memory) && is_free(copy.to.place.memory) &&
-             size_of_array(copy.to.aval) >= fewest_moved;
+      return may_move(carried, copy) && is_free(copy.to.place.memory);
     };
     // What is written where it will be is computed before anything that lies in memory is copied.
     for (std::size_t i = 0; i < copies.size(); ++i) {
@@ -1498,7 +1579,7 @@ class Lowering final : public loops::Writer {
                                            result.shape.to_sizes(), equation.params);
     if (!view) {
       const Tensor own = make(operand.aval);
-      copy(operand, own);
+      copy(operand, own, line_of(equation) + " needs its elements in order");
       return view_of(alias, equation, own, result);
     }
     Tensor seen{result, {}, operand.place, view->strides};
@@ -1555,10 +1636,17 @@ class Lowering final : public loops::Writer {
         return;
       }
     }
-    copy(tensor, {tensor.aval,
-                  {},
-                  {add_memory(Memory::Space::result, number, tensor.aval)},
-                  dense(tensor.aval)});
+    const char* const reason = !tensor.is_in_memory() ? ""
+                               : !is_whole(tensor)    ? "the result is a part of an array"
+                               : space_of(tensor) == Memory::Space::operand
+                                   ? "the result is an operand"
+                                   : "the result is another result too";
+    copy(tensor,
+         {tensor.aval,
+          {},
+          {add_memory(Memory::Space::result, number, tensor.aval)},
+          dense(tensor.aval)},
+         reason);
   }
 
   // Formulas that are computed again rather than kept, and those that are computed at once.
@@ -1570,6 +1658,7 @@ class Lowering final : public loops::Writer {
 
   const Setting& setting_;
   LoopProgram program_;
+  std::string reason_;  // of the copy that is being written
   std::uint64_t writes_ = 0;
   std::size_t changes_ = 0;                  // statements and memories that were added
   std::vector<Info> info_;                   // by value

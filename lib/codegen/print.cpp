@@ -361,7 +361,8 @@ class Checker {
     try {
       const std::vector<Aval> results = infer(*s.primitive, avals, s.params);
       const std::string name = "v" + std::to_string(s.value);
-      if (!Pointwise::table().find(*s.primitive) || results.size() != 1)
+      const Pointwise::Rule* const rule = Pointwise::table().find(*s.primitive);
+      if (!rule || results.size() != 1 || !(*rule)(dtypes, s.params).loop)
         problem = std::string(s.primitive->name()) + " is not elementwise";
       else if (!(results[0].dtype == dtype(s.value)))
         problem = name + " has another dtype";

@@ -3,7 +3,7 @@
 //
 //   memory m0: float64[64] operand 0
 //   memory m1: float64[64] result 0
-//   copy m0[0] -> m1[0] of (64) by (1) -> (1)  # copied: the caller keeps its array
+//   copy m0[0] -> m1[0] of (64) by (1) -> (1)  # copied: operands stay as they are
 //   for v3 in 0..62 (v4: int32 = 0:i32, then v6, at last v11)
 //     v6: int32 = add v4 1:i32
 //     v7: float64 = load m1[v3 + 1]

@@ -143,6 +143,9 @@ TEST_CASE("lowering leaves the work of the step, and copies once") {
         "  v9: float64 = load m2[v8]\n"
         "  v13: float64 = add v9 v12\n"
         "  store m2[v8] = v13\n");
+  CHECK(print(*lowered->program, ShowSources::yes)
+            .find("of (32) by (1) -> (1)  # copied: `scan` overwrites an operand\n") !=
+        std::string::npos);
 }
 
 namespace {

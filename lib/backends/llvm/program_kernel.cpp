@@ -14,6 +14,7 @@
 #include <bit>
 
 #include "codegen/calls.h"
+#include "codegen/copies.h"
 #include "codegen/split_complex.h"
 #include "compile/loop_programs.h"
 #include "jit.h"
@@ -786,7 +787,10 @@ class ProgramKernel final : public Kernel {
 
   std::int64_t scratch_bytes() const override { return frame_bytes_; }
   bool is_whole() const override { return true; }
-  std::string note() const override { return "one loop program"; }
+  std::string note() const override {
+    const std::string copies = codegen::copies_in_loops(program_);
+    return "one loop program" + (copies.empty() ? "" : "; " + copies);
+  }
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
            const Stream& stream) const override {

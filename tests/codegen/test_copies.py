@@ -1,0 +1,170 @@
+"""What the steps of loops copy, and why: explain names the reason, and most of what could be copied is not.
+
+An old value read after a write, operands that are two things at once, carries that change places, and what a branch or a
+choice leaves as it is. Each program also gives the numbers of its loop run step by step.
+"""
+
+import re
+
+import numpy as np
+import plait
+import plait.numpy as jnp
+import pytest
+from plait import lax
+
+fori, where = lax.fori_loop, jnp.where
+x, y = np.arange(100.0), np.arange(100.0) ** 2
+
+
+def notes_of(program, *inputs, wait, **options):
+    """The notes about copies, with lines counted from that of the program; checks its numbers."""
+    with plait.disable_jit():
+        expected = plait.tree.leaves(program(*map(jnp.asarray, inputs)))
+    jitted = plait.jit(program, wait=wait, **options)
+    text = str(jitted.explain(*map(jnp.asarray, inputs)))
+    for got, wanted in zip(
+        plait.tree.leaves(jitted(*map(jnp.asarray, inputs))), expected, strict=True
+    ):
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(wanted))
+    assert "one loop program" in text, text
+    first = program.__code__.co_firstlineno
+    notes = re.findall(r"copies (.*? at each step: [^;\]]*)", text)
+    return [re.sub(r"line (\d+)", lambda m: f"line +{int(m[1]) - first}", n) for n in notes]
+
+
+both = pytest.mark.parametrize("wait", [False, True])
+
+
+@both
+def test_an_old_value_is_read_before_the_write(wait):
+    def program(u):
+        def step(i, s):
+            u, total = s
+            v = u.at[i].set(1.0)
+            return v.at[i + 1].set(u[3] + i), total + u[i] * v[0] + u.sum()
+
+        return fori(0, 50, step, (u, 0.0))
+
+    assert notes_of(program, x, wait=wait) == []
+
+
+@both
+def test_an_old_array_is_read_where_the_new_one_says(wait):
+    def program(u):
+        def step(i, u):
+            v = u.at[i].set(1.0)
+            j = v.sum().astype(jnp.int32) % 100
+            return v.at[j].add(u[j])
+
+        return fori(0, 50, step, u)
+
+    assert notes_of(program, x, wait=wait) == [
+        "f64[100] at each step: line +4 reads what line +2 overwrites"
+    ]
+
+
+@both
+def test_an_operand_that_is_constant_and_first_carry(wait):
+    def program(u):
+        return fori(0, 50, lambda i, v: v.at[i].set(u[i] + v[i + 1]), u)
+
+    assert notes_of(program, x, wait=wait) == []  # once, before the loop
+
+
+@both
+def test_one_first_value_of_two_carries(wait):
+    def program(u):
+        def step(i, s):
+            return s[0].at[i].set(1.0), s[1].at[i].add(2.0)
+
+        return fori(0, 50, step, (u, u))
+
+    assert notes_of(program, x, wait=wait) == []
+
+
+@both
+def test_carries_that_are_swapped_change_places(wait):
+    def program(u, v):
+        return fori(0, 5, lambda i, s: (s[1].at[i].set(0.0), s[0].at[i].set(1.0)), (u, v))
+
+    assert notes_of(program, x, y, wait=wait) == []
+
+
+@both
+def test_carries_that_go_round(wait):
+    def program(u, v, w):
+        return fori(0, 5, lambda i, s: (s[1], s[2].at[i].set(0.0), s[0]), (u, v, w))
+
+    assert notes_of(program, x, y, x + y, wait=wait) == [
+        "f64[100] at each step: what it reads is written at the same time",
+        "f64[100] at each step: the next value is another carry",
+    ]
+
+
+@both
+def test_a_carry_passes_through_nested_loops(wait):
+    def program(u):
+        return fori(0, 5, lambda i, u: fori(0, 6, lambda j, u: u.at[i + j].add(1.0), u), u)
+
+    assert notes_of(program, x, wait=wait) == []
+
+
+@both
+def test_a_branch_returns_its_input(wait):
+    def program(u):
+        def step(i, u):
+            return lax.cond(i > 2, lambda u: u, lambda u: u.at[i].set(3.0), u)
+
+        return fori(0, 5, step, u)
+
+    assert notes_of(program, x, wait=wait) == []
+
+
+@both
+def test_a_branch_returns_another_array(wait):
+    def program(u, w):
+        def step(i, u):
+            return lax.cond(i > 2, lambda u: u.at[i].set(1.0), lambda u: w.at[i].set(0.0), u)
+
+        return fori(0, 5, step, u)
+
+    assert notes_of(program, x, y, wait=wait) == [
+        "f64[100] at each step: line +2 overwrites an operand",
+        "f64[100] at each step: alternatives give other arrays",
+    ]
+
+
+@both
+def test_a_choice_between_an_update_and_the_array(wait):
+    def program(u):
+        def step(i, u):
+            v = u.at[i].set(3.0)
+            return where(i % 2 == 0, v, u)
+
+        return fori(0, 50, step, u)
+
+    assert notes_of(program, x, wait=wait) == [
+        "f64[100] at each step: line +3 reads what line +2 overwrites"
+    ]
+
+
+@both
+def test_a_carry_is_stacked(wait):
+    def program(u):
+        def step(u, i):
+            v = u.at[i].set(1.0)
+            return v, v
+
+        return lax.scan(step, u, jnp.arange(5))
+
+    assert notes_of(program, x, wait=wait) == [
+        "f64[100] at each step: every step has its part of the result"
+    ]
+
+
+@both
+def test_a_donated_array(wait):
+    def program(u):
+        return fori(0, 50, lambda i, u: u.at[i].set(3.0), u)
+
+    assert notes_of(program, x, wait=wait, donate_argnums=0) == []
