@@ -1123,14 +1123,15 @@ class Lowering final : public loops::Writer {
 
   // --- Reasons -----------------------------------------------------------------------------------
 
-  // With the reason for it, unless there is an outer one.
+  // With the reason for it, unless there is an outer one. Few elements are numbers, which are
+  // stored.
   void copy(const Tensor& from, const Tensor& to, const std::string& reason) {
     struct Restored {
       std::string& reason;
       const std::string before;
       ~Restored() { reason = before; }
     } restored{reason_, reason_};
-    if (reason_.empty()) reason_ = reason;
+    if (reason_.empty() && !is_few(to.aval)) reason_ = reason;
     copy(from, to);
   }
   // An equation, as a user knows it.
