@@ -137,6 +137,13 @@ class Lowering final : public loops::Writer {
 
   void store(const Place& given, Value value) override {
     const Place place = folded(given);
+    if (is_masked(place.memory)) {
+      const Value old = load(place);
+      value = compute(select_p, {},
+                      mask_->writes_where_true ? Values{mask_->holds, old, value}
+                                               : Values{mask_->holds, value, old},
+                      {});
+    }
     Statement statement;
     statement.kind = Kind::store;
     statement.reason = reason_;
@@ -376,6 +383,12 @@ class Lowering final : public loops::Writer {
       const Values values = elements_of(from);
       return copy({from.aval, values}, to);
     }
+    if (is_masked(to.place.memory)) {
+      Formula elements;
+      elements.element = [this, from](std::span<const Index> at) { return element(from, at); };
+      elements.reads = reads_of(from);
+      return copy(computed(from.aval, std::move(elements)), to);
+    }
     if (from.place.memory == to.place.memory &&
         may_overlap({from.place, from.strides}, {to.place, to.strides}, to.aval.shape.to_sizes())) {
       const Tensor between = make(from.aval);
@@ -568,7 +581,8 @@ class Lowering final : public loops::Writer {
     std::size_t equation;
     std::vector<Tensor> vars;
     std::vector<int> last_use;  // by var: an equation, or the number of equations for an output
-    std::unordered_map<std::size_t, bool> owned;  // memory
+    std::unordered_map<const Equation*, Var> chosen;  // what a choice gives that is made already
+    std::unordered_map<std::size_t, bool> owned;      // memory
   };
   struct Carried {
     std::vector<Values> firsts;  // of arrays of few elements
@@ -1367,7 +1381,7 @@ class Lowering final : public loops::Writer {
   }
 
   Tensors lower_equations(const Jaxpr& program, Tensors inputs, const Flags& owned) {
-    Scope scope{readers_first(*program), 0, std::vector<Tensor>(program->avals.size()), {}, {}};
+    Scope scope{readers_first(*program), 0, std::vector<Tensor>(program->avals.size()), {}, {}, {}};
     scope.last_use.assign(program->avals.size(), -1);
     const int end = int(program->equations.size());
     for (int e = 0; e < end; ++e)
@@ -1396,7 +1410,10 @@ class Lowering final : public loops::Writer {
             (holds_programs || (!formula->cuts.empty() && !keeps_cuts(*equation.primitive))))
           operands.back() = compute_now(operands.back());
       }
-      Tensors outputs = lower_equation(*program, equation, operands);
+      const auto choice = scopes_.back().chosen.find(&equation);
+      Tensors outputs = choice == scopes_.back().chosen.end()
+                            ? lower_or_mask(*program, equation, operands, uses)
+                            : Tensors{tensor_of(choice->second)};
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         const std::size_t var = std::size_t(equation.outputs[i].id);
         outputs[i].aval = program->avals[var];
@@ -1417,6 +1434,55 @@ class Lowering final : public loops::Writer {
     if (!scopes_.empty()) scopes_.back().owned.insert(done.owned.begin(), done.owned.end());
     return results;
   }
+
+  // The choice between what an equation makes of an array and the array as it was, by one number
+  // that is known, if nothing reads either of them otherwise: v = update(u), select(p, u, v).
+  const Equation* choice_after(const Equation& update, const std::vector<int>& uses) const {
+    const Scope& scope = scopes_.back();
+    const int overwritten = update.primitive->overwritten();
+    if (overwritten < 0 || !update.inputs[std::size_t(overwritten)].is_var() ||
+        uses[std::size_t(update.outputs[0].id)] != 1)
+      return nullptr;
+    const Atom old = update.inputs[std::size_t(overwritten)], made = update.outputs[0];
+    const auto last = std::size_t(scope.last_use[std::size_t(old.var().id)]);
+    if (last >= scope.equations.size()) return nullptr;
+    const Equation& choice = *scope.equations[last];
+    if (*choice.primitive != select_p || !choice.inputs[0].is_var() ||
+        scope.vars[std::size_t(choice.inputs[0].var().id)].elements.size() != 1)
+      return nullptr;
+    const Atom &a = choice.inputs[1], &b = choice.inputs[2];
+    if (!(a == old && b == made) && !(a == made && b == old)) return nullptr;
+    for (std::size_t e = scope.equation + 1; e < last; ++e)
+      if (std::find(scope.equations[e]->inputs.begin(), scope.equations[e]->inputs.end(), old) !=
+          scope.equations[e]->inputs.end())
+        return nullptr;
+    return &choice;
+  }
+  // An equation whose stores in the array that it overwrites are masked, where a choice decides
+  // afterwards whether the array stays as it was.
+  Tensors lower_or_mask(const JaxprData& program, const Equation& equation, const Tensors& operands,
+                        const std::vector<int>& uses) {
+    const Equation* const choice = choice_after(equation, uses);
+    if (!choice) return lower_equation(program, equation, operands);
+    const auto operand = std::size_t(equation.primitive->overwritten());
+    const auto old = std::size_t(equation.inputs[operand].var().id);
+    const int last_use = std::exchange(scopes_.back().last_use[old], int(scopes_.back().equation));
+    const Tensor& whole = operands[operand];
+    if (whole.is_in_memory() && is_whole(whole) && is_owned(operand)) {
+      mask_ = {whole.place.memory, tensor_of(choice->inputs[0]).elements[0],
+               choice->inputs[2] == Atom(equation.outputs[0])};
+      Tensors outputs = lower_equation(program, equation, operands);
+      mask_.reset();
+      if (outputs[0].place.memory == whole.place.memory)
+        scopes_.back().chosen[choice] = equation.outputs[0];
+      else  // a kernel made it, in memory of its own
+        scopes_.back().last_use[old] = last_use;
+      return outputs;
+    }
+    scopes_.back().last_use[old] = last_use;
+    return lower_equation(program, equation, operands);
+  }
+  bool is_masked(int memory) const { return mask_ && mask_->memory == memory; }
 
   Tensors lower_equation(const JaxprData& program, const Equation& equation,
                          const Tensors& operands) {
@@ -1660,6 +1726,13 @@ class Lowering final : public loops::Writer {
   const Setting& setting_;
   LoopProgram program_;
   std::string reason_;  // of the copy that is being written
+  // Memory in which stores change something only where a number is true, or only where it is false.
+  struct Mask {
+    int memory;
+    Value holds;
+    bool writes_where_true;
+  };
+  std::optional<Mask> mask_;
   std::uint64_t writes_ = 0;
   std::size_t changes_ = 0;                  // statements and memories that were added
   std::vector<Info> info_;                   // by value

@@ -135,11 +135,38 @@ def test_a_branch_returns_another_array(wait):
 
 
 @both
-def test_a_choice_between_an_update_and_the_array(wait):
+def test_a_choice_between_an_update_and_the_array_masks_its_stores(wait):
+    def program(u, w, k):
+        def step(i, u):
+            u = where(i % 2 == 0, u.at[i].set(3.0), u)
+            u = where(u[i] > 4, u, u.at[k].add(0.5))
+            u = where(i % 5 == 0, u.at[i].mul(w[i % 7]), u)
+            return where(i % 3 == 1, lax.dynamic_update_slice(u, w, (i,)), u)
+
+        return fori(0, 50, step, u)
+
+    k = np.array([3, 99, 3, 0, 17, 17, 5, 1, 2, 8, 3], np.int32)
+    assert notes_of(program, x, y[:30], k, wait=wait) == []
+    assert notes_of(program, x, y[:30], k[:1], wait=wait) == []
+
+
+@both
+def test_a_choice_raises_what_the_update_does(wait):
+    def program(u):
+        return fori(0, 50, lambda i, u: where(i < 0, u.at[i + 51].set(3.0), u), u)
+
+    jitted = plait.jit(program, wait=wait)
+    with pytest.raises(IndexError, match="100"):
+        jitted(jnp.asarray(x)[:100])
+
+
+@both
+def test_a_choice_that_something_else_reads_is_made_of_a_copy(wait):
     def program(u):
         def step(i, u):
             v = u.at[i].set(3.0)
-            return where(i % 2 == 0, v, u)
+            w = where(i % 2 == 0, v, u)
+            return w + v
 
         return fori(0, 50, step, u)
 
