@@ -460,6 +460,18 @@ void Interpreter::combine_lanes(const Code& code, const Run& run, std::int64_t c
   std::memcpy(run.frame + code.result, sums, std::size_t(count * bytes));
 }
 
+void Interpreter::call(const Code& code, const Run& run) {
+  std::vector<void*> addresses;
+  for (std::size_t i = 0; i < code.places.size(); ++i) {
+    const Access& place = code.places[i];
+    const std::int64_t first = element(place, run);
+    const View& view = run.calls->view(code.call, i);
+    require_inside(first, extent_of(view.shape, view.strides), place.size);
+    addresses.push_back(run.memories[place.memory] + first * place.bytes);
+  }
+  run.calls->run(code.call, addresses.data());
+}
+
 void Interpreter::step(const Code& code, const Run& run) const {
   const auto int64_at = [&](int slot) {
     std::int64_t value;
@@ -486,17 +498,8 @@ void Interpreter::step(const Code& code, const Run& run) const {
     }
     case Kind::combine:
       return combine(code, run);
-    case Kind::call: {
-      std::vector<void*> addresses;
-      for (std::size_t i = 0; i < code.places.size(); ++i) {
-        const Access& place = code.places[i];
-        const std::int64_t first = element(place, run);
-        const View& view = run.calls->view(code.call, i);
-        require_inside(first, extent_of(view.shape, view.strides), place.size);
-        addresses.push_back(run.memories[place.memory] + first * place.bytes);
-      }
-      return run.calls->run(code.call, addresses.data());
-    }
+    case Kind::call:
+      return call(code, run);
     case Kind::repeat:
       if (code.has_lanes) return run_parallel(code, run);
       apply(code.first, false, run.frame);

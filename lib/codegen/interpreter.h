@@ -79,6 +79,7 @@ class Interpreter {
   void loop_in_lanes(const Code& code, const Run& run, std::int64_t count) const;
   void combine(const Code& code, const Run& run) const;
   void combine_lanes(const Code& code, const Run& run, std::int64_t count) const;
+  static void call(const Code& code, const Run& run);
   // An operand with a lane for each step.
   const char* lanes_of(const Code& code, int operand, const Run& run, std::int64_t count) const;
   static void take_in(const Code& code, char* into, const char* const* terms, std::int64_t count);

@@ -275,70 +275,76 @@ class Checker {
       case Kind::check:
         return require(dtype(s.operands[0]) == DType::int64, "L3", "a check of no int64");
       case Kind::combine:
-        require_simple(s);
-        use(s.operands[0]);
-        within([&] {
-          define(s.counter);
-          visit(s.blocks[0]);
-          for (std::size_t i = 1; i < s.operands.size(); ++i) {
-            use(s.operands[i]);
-            require(dtype(s.operands[i]) == dtype(s.value), "L2", "a combination of other dtypes");
-          }
-        });
-        require(s.operands.size() == (*s.primitive == dot_general_p ? 3u : 2u), "L2",
-                "a combination of another number of terms");
-        require(dtype(s.operands[0]) == dtype(s.value), "L2", "a combination of other dtypes");
-        if (*s.primitive != dot_general_p)
-          require_result(s, {dtype(s.value), dtype(s.value)});
-        else
-          require(dtype(s.value) == DType::float64 || dtype(s.value) == DType::float32, "L2",
-                  "a sum of products of another dtype");
-        return define(s.value);
+        return visit_combine(s);
       case Kind::repeat:
       case Kind::loop:
-        if (s.is_parallel) require_simple(s);
-        require_exchange(s);
-        for (const Statement::Carry& carry : s.carries) use(carry.first);
-        within([&] {
-          if (s.kind == Kind::repeat) define(s.value);
-          for (const Statement::Carry& carry : s.carries) define(carry.value);
-          for (const Block& block : s.blocks)
-            within([&] {
-              visit(block);
-              if (s.kind == Kind::loop && &block == &s.blocks[0]) {
-                use(s.operands[0]);
-                return require(dtype(s.operands[0]) == DType::bool_, "L2", "a test of no bool");
-              }
-              for (const Statement::Carry& carry : s.carries) {
-                use(carry.next);
-                require(dtype(carry.next) == dtype(carry.value) &&
-                            dtype(carry.first) == dtype(carry.value),
-                        "L2", "a carry of several dtypes");
-              }
-            });
-        });
-        for (const Statement::Carry& carry : s.carries) define(carry.last);
-        return;
+        return visit_loop(s);
       case Kind::call:
         return visit_call(s);
       case Kind::branch:
-        require(dtype(s.operands[0]) == DType::int64, "L3", "a branch by no int64");
-        for (const Statement::Carry& carry : s.carries)
-          require(carry.nexts.size() == s.blocks.size(), "L1", "a result of not all alternatives");
-        for (std::size_t i = 0; i < s.blocks.size(); ++i)
-          within([&] {
-            visit(s.blocks[i]);
-            for (const Statement::Carry& carry : s.carries) {
-              use(carry.nexts[i]);
-              require(dtype(carry.nexts[i]) == dtype(carry.value), "L2",
-                      "a result of several dtypes");
-            }
-          });
-        for (const Statement::Carry& carry : s.carries) define(carry.value);
-        return;
+        return visit_branch(s);
     }
   }
 
+  void visit_combine(const Statement& s) {
+    require_simple(s);
+    use(s.operands[0]);
+    within([&] {
+      define(s.counter);
+      visit(s.blocks[0]);
+      for (std::size_t i = 1; i < s.operands.size(); ++i) {
+        use(s.operands[i]);
+        require(dtype(s.operands[i]) == dtype(s.value), "L2", "a combination of other dtypes");
+      }
+    });
+    require(s.operands.size() == (*s.primitive == dot_general_p ? 3u : 2u), "L2",
+            "a combination of another number of terms");
+    require(dtype(s.operands[0]) == dtype(s.value), "L2", "a combination of other dtypes");
+    if (*s.primitive != dot_general_p)
+      require_result(s, {dtype(s.value), dtype(s.value)});
+    else
+      require(dtype(s.value) == DType::float64 || dtype(s.value) == DType::float32, "L2",
+              "a sum of products of another dtype");
+    define(s.value);
+  }
+  void visit_loop(const Statement& s) {
+    if (s.is_parallel) require_simple(s);
+    require_exchange(s);
+    for (const Statement::Carry& carry : s.carries) use(carry.first);
+    within([&] {
+      if (s.kind == Kind::repeat) define(s.value);
+      for (const Statement::Carry& carry : s.carries) define(carry.value);
+      for (const Block& block : s.blocks)
+        within([&] {
+          visit(block);
+          if (s.kind == Kind::loop && &block == &s.blocks[0]) {
+            use(s.operands[0]);
+            return require(dtype(s.operands[0]) == DType::bool_, "L2", "a test of no bool");
+          }
+          for (const Statement::Carry& carry : s.carries) {
+            use(carry.next);
+            require(
+                dtype(carry.next) == dtype(carry.value) && dtype(carry.first) == dtype(carry.value),
+                "L2", "a carry of several dtypes");
+          }
+        });
+    });
+    for (const Statement::Carry& carry : s.carries) define(carry.last);
+  }
+  void visit_branch(const Statement& s) {
+    require(dtype(s.operands[0]) == DType::int64, "L3", "a branch by no int64");
+    for (const Statement::Carry& carry : s.carries)
+      require(carry.nexts.size() == s.blocks.size(), "L1", "a result of not all alternatives");
+    for (std::size_t i = 0; i < s.blocks.size(); ++i)
+      within([&] {
+        visit(s.blocks[i]);
+        for (const Statement::Carry& carry : s.carries) {
+          use(carry.nexts[i]);
+          require(dtype(carry.nexts[i]) == dtype(carry.value), "L2", "a result of several dtypes");
+        }
+      });
+    for (const Statement::Carry& carry : s.carries) define(carry.value);
+  }
   void visit_call(const Statement& s) {
     const std::span<const Aval> inputs = s.call->program->input_avals();
     std::vector<Aval> avals(inputs.begin(), inputs.end());
