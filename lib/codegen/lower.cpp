@@ -496,15 +496,12 @@ class Lowering final : public loops::Writer {
         results.push_back(std::move(result));
         continue;
       }
-      const bool is_one = std::all_of(outputs.begin(), outputs.end(), [&](const Tensors& of) {
-        return of[o].is_in_memory() && of[o].place == outputs[0][o].place &&
-               of[o].strides == outputs[0][o].strides && of[o].place.terms.empty();
-      });
-      if (is_one) {
+      if (is_one(outputs, o)) {
         results.push_back(outputs[0][o]);
         continue;
       }
-      results.push_back(make(aval));
+      const std::optional<Tensor> home = home_of(outputs, o, results);
+      results.push_back(home ? *home : make(aval));
       for (std::size_t i = 0; i < count; ++i)
         copies[i].push_back({outputs[i][o], results.back(), "alternatives give other arrays"});
     }
@@ -518,6 +515,36 @@ class Lowering final : public loops::Writer {
     forget_loads();
     emit(std::move(statement));
     return results;
+  }
+
+  // Whether all alternatives give one array.
+  static bool is_one(const std::vector<Tensors>& outputs, std::size_t o) {
+    return std::all_of(outputs.begin(), outputs.end(), [&](const Tensors& of) {
+      return of[o].is_in_memory() && of[o].place == outputs[0][o].place &&
+             of[o].strides == outputs[0][o].strides && of[o].place.terms.empty();
+    });
+  }
+  // The array that an alternative leaves as it is, if others may write theirs over it.
+  std::optional<Tensor> home_of(const std::vector<Tensors>& outputs, std::size_t output,
+                                const Tensors& taken) const {
+    const Scope& scope = scopes_.back();
+    const auto lies_in = [](const Tensor& tensor, int memory) {
+      return tensor.is_in_memory() && tensor.place.memory == memory;
+    };
+    for (const Tensors& of : outputs) {
+      const Tensor& home = of[output];
+      const int memory = home.place.memory;
+      if (!home.is_in_memory() || !is_whole(home) || !is_owned_memory(scope, memory)) continue;
+      bool is_free = std::none_of(taken.begin(), taken.end(),
+                                  [&](const Tensor& other) { return lies_in(other, memory); });
+      for (std::size_t o = output + 1; o < outputs[0].size(); ++o)
+        is_free = is_free && !(is_one(outputs, o) && lies_in(outputs[0][o], memory));
+      for (std::size_t var = 0; var < scope.vars.size(); ++var)
+        is_free = is_free &&
+                  !(lies_in(scope.vars[var], memory) && scope.last_use[var] > int(scope.equation));
+      if (is_free) return home;
+    }
+    return {};
   }
 
   Tensors lower(const Jaxpr& program, Tensors inputs, const Flags& owned) override {

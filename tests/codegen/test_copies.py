@@ -14,6 +14,7 @@ from plait import lax
 
 fori, where = lax.fori_loop, jnp.where
 x, y = np.arange(100.0), np.arange(100.0) ** 2
+long_x, long_y = np.arange(3000.0) / 7, np.arange(3000.0) ** 2 / 1000  # too long for registers
 
 
 def notes_of(program, *inputs, wait, **options):
@@ -118,6 +119,53 @@ def test_a_branch_returns_its_input(wait):
         return fori(0, 5, step, u)
 
     assert notes_of(program, x, wait=wait) == []
+
+
+@both
+def test_a_branch_computes_over_its_input_or_returns_it(wait):
+    def program(u):
+        def step(i, u):
+            return lax.cond(
+                u[i] > 5, lambda u: where(jnp.arange(u.size) % 3 == i, u[7], u), lambda u: u, u
+            )
+
+        return fori(0, 50, step, u)
+
+    assert notes_of(program, long_x, wait=wait) == []
+
+
+@both
+@pytest.mark.parametrize(
+    "one, other",
+    [
+        (lambda u, v: (v, u), lambda u, v: (u, v)),
+        (lambda u, v: (u, u), lambda u, v: (v, v)),
+        (lambda u, v: (u + v, u), lambda u, v: (u, u)),
+        (lambda u, v: (u[::-1], u * v), lambda u, v: (u, v)),
+        (lambda u, v: (v + 1, u), lambda u, v: (u, v * 2)),
+        (lambda u, v: (u.at[3].set(v[4]), u + v), lambda u, v: (v, u.at[5].add(1.0))),
+    ],
+)
+def test_alternatives_that_give_what_others_read(one, other, wait):
+    def program(u, v):
+        def step(i, s):
+            u, v = s
+            u, v = lax.cond(i % 3 == 0, one, other, u, v)
+            return v - 0.5 * u[3:4], u
+
+        return fori(0, 10, step, (u, v))
+
+    notes_of(program, long_x, long_y, wait=wait)
+
+    def once(u, v):
+        def step(i, s):
+            u, v, w = s
+            a, b = lax.cond(i % 3 == 0, one, other, u, v)
+            return u, b, w + a * b[7]
+
+        return fori(0, 10, step, (u, v, u))
+
+    notes_of(once, long_x, long_y, wait=wait)
 
 
 @both
