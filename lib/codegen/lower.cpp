@@ -9,7 +9,9 @@
 //
 // An array that a loop carries has one home, which the first value is copied to, or has itself
 // where nothing reads it later. An update writes into the memory of its operand where that dies,
-// else into a copy. At the end of a step what is not at home yet is copied there.
+// else into a copy. At the end of a step what is not at home yet is copied there, or changes places
+// with what is. An update that a choice may discard has its stores masked. A copy says why it is
+// there.
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/lower.h"
 
