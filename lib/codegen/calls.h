@@ -27,6 +27,12 @@ class RunningCalls {
   RunningCalls(const Calls& calls, void* scratch, const Stream& stream);
   // addresses: where the operands begin, and then the results.
   void run(int call, void* const* addresses);
+  // An operand, or behind them a result; without an address between runs.
+  const View& view(int call, std::size_t array) const {
+    const Views& views = views_[std::size_t(call)];
+    return array < views.operands.size() ? views.operands[array]
+                                         : views.results[array - views.operands.size()];
+  }
 
  private:
   struct Views {

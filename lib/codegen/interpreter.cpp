@@ -62,6 +62,24 @@ void multiply_and_add(void* into, const void* a, const void* b, std::int64_t cou
                       std::to_string(size));
 }
 
+// How far the elements of an array lie before and behind its first one.
+struct Extent {
+  __int128 before = 0, behind = 0;
+};
+Extent extent_of(const Sizes64& shape, const Sizes64& strides) {
+  Extent extent;
+  if (num_elements(shape) == 0) return extent;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    const __int128 reach = __int128(shape[axis] - 1) * strides[axis];
+    (reach < 0 ? extent.before : extent.behind) += reach;
+  }
+  return extent;
+}
+void require_inside(std::int64_t first, const Extent& extent, std::int64_t size) {
+  for (const __int128 end : {first + extent.before, first + extent.behind})
+    if (end < 0 || end >= size) throw_outside_memory(std::int64_t(end), size);
+}
+
 }  // namespace
 
 Interpreter::Interpreter(const LoopProgram& program) : program_(program), calls_(program_) {
@@ -224,6 +242,10 @@ void Interpreter::exchange_back(const Code& code, const Run& run, std::int64_t s
     }
     const Statement::Region& region = s.regions[i];
     const std::int64_t first = element(code.regions[i], run);
+    std::int64_t last = first;
+    for (std::size_t axis = 0; axis < region.shape.size(); ++axis)
+      last += (region.shape[axis] - 1) * region.strides[axis];
+    if (last < 0 || last >= memory.size) throw_outside_memory(last, memory.size);
     const auto swap = [&](const auto& self, std::size_t axis, std::int64_t at) -> void {
       if (axis == region.shape.size()) {
         std::swap_ranges(run.memories[a] + at * bytes, run.memories[a] + (at + 1) * bytes,
@@ -528,6 +550,18 @@ void Interpreter::combine_lanes(const Code& code, const Run& run, std::int64_t c
   std::memcpy(run.frame + code.result, sums, std::size_t(count * bytes));
 }
 
+void Interpreter::call(const Code& code, const Run& run) {
+  std::vector<void*> addresses;
+  for (std::size_t i = 0; i < code.places.size(); ++i) {
+    const Access& place = code.places[i];
+    const std::int64_t first = element(place, run);
+    const View& view = run.calls->view(code.call, i);
+    require_inside(first, extent_of(view.shape, view.strides), place.size);
+    addresses.push_back(run.memories[place.memory] + first * place.bytes);
+  }
+  run.calls->run(code.call, addresses.data());
+}
+
 void Interpreter::step(const Code& code, const Run& run) const {
   const auto int64_at = [&](int slot) {
     std::int64_t value;
@@ -538,11 +572,8 @@ void Interpreter::step(const Code& code, const Run& run) const {
     case Kind::copy: {
       const Statement& s = *code.statement;
       const auto view = [&](const Access& access, const Sizes64& strides) {
-        std::int64_t last = element(access, run);
-        const std::int64_t first = last;
-        for (std::size_t axis = 0; axis < s.shape.size(); ++axis)
-          last += (s.shape[axis] - 1) * strides[axis];
-        if (last < 0 || last >= access.size) throw_outside_memory(last, access.size);
+        const std::int64_t first = element(access, run);
+        require_inside(first, extent_of(s.shape, strides), access.size);
         return View{run.memories[access.memory] + first * access.bytes,
                     program_.memories[std::size_t(access.memory)].dtype, s.shape, strides};
       };
@@ -557,12 +588,8 @@ void Interpreter::step(const Code& code, const Run& run) const {
     }
     case Kind::combine:
       return combine(code, run);
-    case Kind::call: {
-      std::vector<void*> addresses;
-      for (const Access& place : code.places)
-        addresses.push_back(run.memories[place.memory] + element(place, run) * place.bytes);
-      return run.calls->run(code.call, addresses.data());
-    }
+    case Kind::call:
+      return call(code, run);
     case Kind::repeat:
       if (code.statement->grain > 0) return run_shared(code, run);
       return run_steps(code, run, 0, code.steps);
@@ -582,6 +609,9 @@ void Interpreter::step(const Code& code, const Run& run) const {
     }
     case Kind::branch: {
       const auto chosen = std::size_t(int64_at(code.operands[0]));
+      if (chosen >= code.blocks.size())
+        throw InternalError("a branch of a loop program has no alternative " +
+                            std::to_string(chosen));
       execute(code.blocks[chosen], run);
       return apply(code.results[chosen], true, run.frame);
     }

@@ -19,6 +19,7 @@ namespace plait::codegen {
 class Interpreter {
  public:
   explicit Interpreter(const LoopProgram& program);
+  const LoopProgram& program() const { return program_; }
   std::int64_t frame_bytes() const { return frame_bytes_; }
   // operands and results lie dense in memory, apart from each other; frame has frame_bytes() bytes.
   // InternalError for an access outside of its memory. Propagates the errors of checks, and stops
@@ -87,6 +88,7 @@ class Interpreter {
   void loop_in_lanes(const Code& code, const Run& run, std::int64_t count) const;
   void combine(const Code& code, const Run& run) const;
   void combine_lanes(const Code& code, const Run& run, std::int64_t count) const;
+  static void call(const Code& code, const Run& run);
   // An operand with a lane for each step.
   const char* lanes_of(const Code& code, int operand, const Run& run, std::int64_t count) const;
   static void take_in(const Code& code, char* into, const char* const* terms, std::int64_t count);

@@ -9,7 +9,9 @@
 //
 // An array that a loop carries has one home, which the first value is copied to, or has itself
 // where nothing reads it later. An update writes into the memory of its operand where that dies,
-// else into a copy. At the end of a step what is not at home yet is copied there.
+// else into a copy. At the end of a step what is not at home yet is copied there, or changes places
+// with what is. An update that a choice may discard has its stores masked. A copy says why it is
+// there.
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/lower.h"
 
@@ -139,8 +141,16 @@ class Lowering final : public loops::Writer {
 
   void store(const Place& given, Value value) override {
     const Place place = folded(given);
+    if (is_masked(place.memory)) {
+      const Value old = load(place);
+      value = compute(select_p, {},
+                      mask_->writes_where_true ? Values{mask_->holds, old, value}
+                                               : Values{mask_->holds, value, old},
+                      {});
+    }
     Statement statement;
     statement.kind = Kind::store;
+    statement.reason = reason_;
     statement.operands = {value};
     statement.place = place;
     ++versions_[std::size_t(place.memory)], ++writes_;
@@ -387,14 +397,21 @@ class Lowering final : public loops::Writer {
       const Values values = elements_of(from);
       return copy({from.aval, values}, to);
     }
+    if (is_masked(to.place.memory)) {
+      Formula elements;
+      elements.element = [this, from](std::span<const Index> at) { return element(from, at); };
+      elements.reads = reads_of(from);
+      return copy(computed(from.aval, std::move(elements)), to);
+    }
     if (from.place.memory == to.place.memory &&
         may_overlap({from.place, from.strides}, {to.place, to.strides}, to.aval.shape.to_sizes())) {
       const Tensor between = make(from.aval);
-      copy(from, between);
+      copy(from, between, "it overlaps the place that it goes to");
       return copy(between, to);
     }
     Statement statement;
     statement.kind = Kind::copy;
+    statement.reason = reason_;
     statement.place = to.place, statement.source_place = from.place;
     statement.shape = to.aval.shape.to_sizes();
     statement.strides = to.strides, statement.source_strides = from.strides;
@@ -414,7 +431,7 @@ class Lowering final : public loops::Writer {
       return tensor;
     }
     Tensor own = make(tensor.aval);
-    copy(tensor, own);
+    copy(tensor, own, tensor.is_in_memory() ? why_kept(operand, tensor) : "");
     return own;
   }
 
@@ -493,16 +510,14 @@ class Lowering final : public loops::Writer {
         results.push_back(std::move(result));
         continue;
       }
-      const bool is_one = std::all_of(outputs.begin(), outputs.end(), [&](const Tensors& of) {
-        return of[o].is_in_memory() && of[o].place == outputs[0][o].place &&
-               of[o].strides == outputs[0][o].strides && of[o].place.terms.empty();
-      });
-      if (is_one) {
+      if (is_one(outputs, o)) {
         results.push_back(outputs[0][o]);
         continue;
       }
-      results.push_back(make(aval));
-      for (std::size_t i = 0; i < count; ++i) copies[i].push_back({outputs[i][o], results.back()});
+      const std::optional<Tensor> home = home_of(outputs, o, results);
+      results.push_back(home ? *home : make(aval));
+      for (std::size_t i = 0; i < count; ++i)
+        copies[i].push_back({outputs[i][o], results.back(), "alternatives give other arrays"});
     }
     for (std::size_t i = 0; i < count; ++i) {
       open_.push_back(std::move(opened[i]));
@@ -514,6 +529,36 @@ class Lowering final : public loops::Writer {
     forget_loads();
     emit(std::move(statement));
     return results;
+  }
+
+  // Whether all alternatives give one array.
+  static bool is_one(const std::vector<Tensors>& outputs, std::size_t o) {
+    return std::all_of(outputs.begin(), outputs.end(), [&](const Tensors& of) {
+      return of[o].is_in_memory() && of[o].place == outputs[0][o].place &&
+             of[o].strides == outputs[0][o].strides && of[o].place.terms.empty();
+    });
+  }
+  // The array that an alternative leaves as it is, if others may write theirs over it.
+  std::optional<Tensor> home_of(const std::vector<Tensors>& outputs, std::size_t output,
+                                const Tensors& taken) const {
+    const Scope& scope = scopes_.back();
+    const auto lies_in = [](const Tensor& tensor, int memory) {
+      return tensor.is_in_memory() && tensor.place.memory == memory;
+    };
+    for (const Tensors& of : outputs) {
+      const Tensor& home = of[output];
+      const int memory = home.place.memory;
+      if (!home.is_in_memory() || !is_whole(home) || !is_owned_memory(scope, memory)) continue;
+      bool is_free = std::none_of(taken.begin(), taken.end(),
+                                  [&](const Tensor& other) { return lies_in(other, memory); });
+      for (std::size_t o = output + 1; o < outputs[0].size(); ++o)
+        is_free = is_free && !(is_one(outputs, o) && lies_in(outputs[0][o], memory));
+      for (std::size_t var = 0; var < scope.vars.size(); ++var)
+        is_free = is_free &&
+                  !(lies_in(scope.vars[var], memory) && scope.last_use[var] > int(scope.equation));
+      if (is_free) return home;
+    }
+    return {};
   }
 
   Tensors lower(const Jaxpr& program, Tensors inputs, const Flags& owned) override {
@@ -581,7 +626,8 @@ class Lowering final : public loops::Writer {
     std::size_t equation;
     std::vector<Tensor> vars;
     std::vector<int> last_use;  // by var: an equation, or the number of equations for an output
-    std::unordered_map<std::size_t, bool> owned;  // memory
+    std::unordered_map<const Equation*, Var> chosen;  // what a choice gives that is made already
+    std::unordered_map<std::size_t, bool> owned;      // memory
   };
   struct Carried {
     std::vector<Values> firsts;  // of arrays of few elements
@@ -985,6 +1031,7 @@ class Lowering final : public loops::Writer {
 
   struct Copy {
     Tensor from, to;
+    std::string reason = {};  // of one that does not compute
   };
   static bool reads_before_written(const Formula::Read& read, const Copy& copy, bool together) {
     if (read.place.memory != copy.to.place.memory) return false;
@@ -1018,7 +1065,7 @@ class Lowering final : public loops::Writer {
       if (!must_wait(copies, i)) continue;
       Copy& copy = copies[i];
       const Tensor between = make(copy.from.aval);
-      this->copy(copy.from, between);
+      this->copy(copy.from, between, "what it reads is written at the same time");
       copy.from = between;
     }
     std::vector<bool> is_done(copies.size(), false);
@@ -1033,7 +1080,7 @@ class Lowering final : public loops::Writer {
       compute_into(group);
     }
     for (std::size_t i = 0; i < copies.size(); ++i)
-      if (!is_done[i]) copy(copies[i].from, copies[i].to);
+      if (!is_done[i]) copy(copies[i].from, copies[i].to, copies[i].reason);
   }
 
   // Formulas of one shape, none of which reads what another one writes at another index.
@@ -1075,7 +1122,8 @@ class Lowering final : public loops::Writer {
     if (!is_read_once(scope, equation, memory) || 2 * size > size_of_array(whole.aval)) return;
     for (std::size_t var : parts) {
       const Tensor own = make(scopes_.back().vars[var].aval);
-      copy(scopes_.back().vars[var], own);
+      copy(scopes_.back().vars[var], own,
+           reader_of(scope, var) + " reads a part of what " + line_of(equation) + " overwrites");
       scopes_.back().vars[var] = own;
     }
   }
@@ -1132,6 +1180,58 @@ class Lowering final : public loops::Writer {
     return tensor_of(scope.equations[scope.equation]->inputs[operand]);
   }
 
+  // --- Reasons -----------------------------------------------------------------------------------
+
+  // With the reason for it, unless there is an outer one. Few elements are numbers, which are
+  // stored.
+  void copy(const Tensor& from, const Tensor& to, const std::string& reason) {
+    struct Restored {
+      std::string& reason;
+      const std::string before;
+      ~Restored() { reason = before; }
+    } restored{reason_, reason_};
+    if (reason_.empty() && !is_few(to.aval)) reason_ = reason;
+    copy(from, to);
+  }
+  // An equation, as a user knows it.
+  static std::string line_of(const Equation& equation) {
+    return equation.source ? "line " + std::to_string(equation.source->line)
+                           : "`" + std::string(equation.primitive->name()) + "`";
+  }
+  // The equation behind this one that reads a var.
+  static std::string reader_of(const Scope& scope, std::size_t var) {
+    for (std::size_t e = scope.equation + 1; e < scope.equations.size(); ++e)
+      for (const Atom& atom : scope.equations[e]->inputs)
+        if (atom.is_var() && std::size_t(atom.var().id) == var) return line_of(*scope.equations[e]);
+    return "the result";
+  }
+  Memory::Space space_of(const Tensor& tensor) const {
+    return program_.memories[std::size_t(tensor.place.memory)].space;
+  }
+  // Why an operand of the equation is not written over.
+  std::string why_kept(std::size_t operand, const Tensor& tensor) const {
+    const Scope& scope = scopes_.back();
+    const Equation& equation = *scope.equations[scope.equation];
+    const std::string writer = line_of(equation);
+    if (!equation.inputs[operand].is_var()) return {};
+    const int memory = tensor.place.memory;
+    if (space_of(tensor) == Memory::Space::operand) return writer + " overwrites an operand";
+    if (!is_whole(tensor)) return writer + " overwrites a part of an array";
+    if (!is_owned_memory(scope, memory)) return writer + " overwrites what every step reads";
+    for (std::size_t var = 0; var < scope.vars.size(); ++var)
+      if (scope.vars[var].place.memory == memory && scope.last_use[var] > int(scope.equation))
+        return reader_of(scope, var) + " reads what " + writer + " overwrites";
+    return writer + " reads it twice";
+  }
+  // Why what a step gives is not where the next one expects it.
+  std::string why_moved(const Carried& carried, const Tensor& next) const {
+    if (!next.is_in_memory()) return {};
+    if (is_home(carried, next.place.memory)) return "the next value is another carry";
+    if (next.place.memory < carried.first_memory) return "the next value is there before the loop";
+    return is_whole(next) ? "the next value is made elsewhere"
+                          : "the next value is a part of an array";
+  }
+
   // --- Carries -----------------------------------------------------------------------------------
 
   Carried begin_carries(Statement& loop, std::size_t num_carry) {
@@ -1171,7 +1271,7 @@ class Lowering final : public loops::Writer {
       if (from.formula)
         copies.push_back({from, to});
       else
-        copy(from, to);
+        copy(from, to, "every step has its part of the result");
     std::size_t next = 0;
     for (std::size_t i = 0; i < carried.inside.size(); ++i)
       if (!carried.inside[i].is_in_memory())
@@ -1182,31 +1282,56 @@ class Lowering final : public loops::Writer {
     };
     for (std::size_t i = 0; i < carried.inside.size(); ++i)
       if (carried.inside[i].is_in_memory() && !is_at_home(i))
-        copies.push_back({outputs[i], carried.inside[i]});
+        copies.push_back({outputs[i], carried.inside[i], why_moved(carried, outputs[i])});
+    exchange_pairs(loop, carried, copies);
     exchange(loop, carried, copies);
     copy_together(std::move(copies));
+  }
+
+  static std::ptrdiff_t uses_of(const std::vector<Copy>& copies, int memory) {
+    return std::count_if(copies.begin(), copies.end(), [&](const Copy& copy) {
+      return copy.from.is_in_memory() && copy.from.place.memory == memory;
+    });
+  }
+  static bool is_home(const Carried& carried, int memory) {
+    return std::any_of(carried.inside.begin(), carried.inside.end(), [&](const Tensor& home) {
+      return home.is_in_memory() && home.place.memory == memory;
+    });
+  }
+  // Whether a copy goes to a home that may be another one.
+  bool may_move(const Carried& carried, const Copy& copy) const {
+    return is_whole(copy.to) && is_home(carried, copy.to.place.memory) &&
+           size_of_array(copy.to.aval) >= fewest_moved;
+  }
+
+  // Two carries, each of which becomes the other one, are not copied: their homes change places.
+  void exchange_pairs(Statement& loop, const Carried& carried, std::vector<Copy>& copies) const {
+    const auto becomes = [&](const Copy& copy, const Copy& other) {
+      return copy.from.is_in_memory() && is_whole(copy.from) && may_move(carried, copy) &&
+             copy.from.place.memory == other.to.place.memory &&
+             uses_of(copies, copy.from.place.memory) == 1;
+    };
+    for (std::size_t i = 0; i < copies.size(); ++i)
+      for (std::size_t j = i + 1; j < copies.size(); ++j) {
+        if (!becomes(copies[i], copies[j]) || !becomes(copies[j], copies[i])) continue;
+        loop.exchanged.push_back({copies[i].to.place.memory, copies[j].to.place.memory});
+        copies.erase(copies.begin() + std::ptrdiff_t(j));
+        copies.erase(copies.begin() + std::ptrdiff_t(i--));
+        break;
+      }
   }
 
   // An array that a step makes, or that must wait for others to be read, is not copied to its home:
   // the home becomes another one. Removes the copies that need not be.
   void exchange(Statement& loop, const Carried& carried, std::vector<Copy>& copies) {
     std::vector<int> taken;  // memories that change places already
+    for (const auto& pair : loop.exchanged) taken.insert(taken.end(), pair.begin(), pair.end());
     const auto is_free = [&](int memory) {
       return std::find(taken.begin(), taken.end(), memory) == taken.end();
     };
-    const auto is_home = [&](int memory) {
-      return std::any_of(carried.inside.begin(), carried.inside.end(), [&](const Tensor& home) {
-        return home.is_in_memory() && home.place.memory == memory;
-      });
-    };
-    const auto uses = [&](int memory) {
-      return std::count_if(copies.begin(), copies.end(), [&](const Copy& copy) {
-        return copy.from.is_in_memory() && copy.from.place.memory == memory;
-      });
-    };
+    const auto uses = [&](int memory) { return uses_of(copies, memory); };
     const auto moves = [&](const Copy& copy) {
-      return is_whole(copy.to) && is_home(copy.to.place.memory) && is_free(copy.to.place.memory) &&
-             size_of_array(copy.to.aval) >= fewest_moved;
+      return may_move(carried, copy) && is_free(copy.to.place.memory);
     };
     // What is written where it will be is computed before anything that lies in memory is copied.
     for (std::size_t i = 0; i < copies.size(); ++i) {
@@ -1301,7 +1426,7 @@ class Lowering final : public loops::Writer {
   }
 
   Tensors lower_equations(const Jaxpr& program, Tensors inputs, const Flags& owned) {
-    Scope scope{readers_first(*program), 0, std::vector<Tensor>(program->avals.size()), {}, {}};
+    Scope scope{readers_first(*program), 0, std::vector<Tensor>(program->avals.size()), {}, {}, {}};
     scope.last_use.assign(program->avals.size(), -1);
     const int end = int(program->equations.size());
     for (int e = 0; e < end; ++e)
@@ -1330,7 +1455,10 @@ class Lowering final : public loops::Writer {
             (holds_programs || (!formula->cuts.empty() && !keeps_cuts(*equation.primitive))))
           operands.back() = compute_now(operands.back());
       }
-      Tensors outputs = lower_equation(*program, equation, operands);
+      const auto choice = scopes_.back().chosen.find(&equation);
+      Tensors outputs = choice == scopes_.back().chosen.end()
+                            ? lower_or_mask(*program, equation, operands, uses)
+                            : Tensors{tensor_of(choice->second)};
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         const std::size_t var = std::size_t(equation.outputs[i].id);
         outputs[i].aval = program->avals[var];
@@ -1351,6 +1479,55 @@ class Lowering final : public loops::Writer {
     if (!scopes_.empty()) scopes_.back().owned.insert(done.owned.begin(), done.owned.end());
     return results;
   }
+
+  // The choice between what an equation makes of an array and the array as it was, by one number
+  // that is known, if nothing reads either of them otherwise: v = update(u), select(p, u, v).
+  const Equation* choice_after(const Equation& update, const std::vector<int>& uses) const {
+    const Scope& scope = scopes_.back();
+    const int overwritten = update.primitive->overwritten();
+    if (overwritten < 0 || !update.inputs[std::size_t(overwritten)].is_var() ||
+        uses[std::size_t(update.outputs[0].id)] != 1)
+      return nullptr;
+    const Atom old = update.inputs[std::size_t(overwritten)], made = update.outputs[0];
+    const auto last = std::size_t(scope.last_use[std::size_t(old.var().id)]);
+    if (last >= scope.equations.size()) return nullptr;
+    const Equation& choice = *scope.equations[last];
+    if (*choice.primitive != select_p || !choice.inputs[0].is_var() ||
+        scope.vars[std::size_t(choice.inputs[0].var().id)].elements.size() != 1)
+      return nullptr;
+    const Atom &a = choice.inputs[1], &b = choice.inputs[2];
+    if (!(a == old && b == made) && !(a == made && b == old)) return nullptr;
+    for (std::size_t e = scope.equation + 1; e < last; ++e)
+      if (std::find(scope.equations[e]->inputs.begin(), scope.equations[e]->inputs.end(), old) !=
+          scope.equations[e]->inputs.end())
+        return nullptr;
+    return &choice;
+  }
+  // An equation whose stores in the array that it overwrites are masked, where a choice decides
+  // afterwards whether the array stays as it was.
+  Tensors lower_or_mask(const JaxprData& program, const Equation& equation, const Tensors& operands,
+                        const std::vector<int>& uses) {
+    const Equation* const choice = choice_after(equation, uses);
+    if (!choice) return lower_equation(program, equation, operands);
+    const auto operand = std::size_t(equation.primitive->overwritten());
+    const auto old = std::size_t(equation.inputs[operand].var().id);
+    const int last_use = std::exchange(scopes_.back().last_use[old], int(scopes_.back().equation));
+    const Tensor& whole = operands[operand];
+    if (whole.is_in_memory() && is_whole(whole) && is_owned(operand)) {
+      mask_ = {whole.place.memory, tensor_of(choice->inputs[0]).elements[0],
+               choice->inputs[2] == Atom(equation.outputs[0])};
+      Tensors outputs = lower_equation(program, equation, operands);
+      mask_.reset();
+      if (outputs[0].place.memory == whole.place.memory)
+        scopes_.back().chosen[choice] = equation.outputs[0];
+      else  // a kernel made it, in memory of its own
+        scopes_.back().last_use[old] = last_use;
+      return outputs;
+    }
+    scopes_.back().last_use[old] = last_use;
+    return lower_equation(program, equation, operands);
+  }
+  bool is_masked(int memory) const { return mask_ && mask_->memory == memory; }
 
   Tensors lower_equation(const JaxprData& program, const Equation& equation,
                          const Tensors& operands) {
@@ -1514,7 +1691,7 @@ class Lowering final : public loops::Writer {
                                            result.shape.to_sizes(), equation.params);
     if (!view) {
       const Tensor own = make(operand.aval);
-      copy(operand, own);
+      copy(operand, own, line_of(equation) + " needs its elements in order");
       return view_of(alias, equation, own, result);
     }
     Tensor seen{result, {}, operand.place, view->strides};
@@ -1571,10 +1748,17 @@ class Lowering final : public loops::Writer {
         return;
       }
     }
-    copy(tensor, {tensor.aval,
-                  {},
-                  {add_memory(Memory::Space::result, number, tensor.aval)},
-                  dense(tensor.aval)});
+    const char* const reason = !tensor.is_in_memory() ? ""
+                               : !is_whole(tensor)    ? "the result is a part of an array"
+                               : space_of(tensor) == Memory::Space::operand
+                                   ? "the result is an operand"
+                                   : "the result is another result too";
+    copy(tensor,
+         {tensor.aval,
+          {},
+          {add_memory(Memory::Space::result, number, tensor.aval)},
+          dense(tensor.aval)},
+         reason);
   }
 
   // Formulas that are computed again rather than kept, and those that are computed at once.
@@ -1586,6 +1770,14 @@ class Lowering final : public loops::Writer {
 
   const Setting& setting_;
   LoopProgram program_;
+  std::string reason_;  // of the copy that is being written
+  // Memory in which stores change something only where a number is true, or only where it is false.
+  struct Mask {
+    int memory;
+    Value holds;
+    bool writes_where_true;
+  };
+  std::optional<Mask> mask_;
   std::uint64_t writes_ = 0;
   std::size_t changes_ = 0;                  // statements and memories that were added
   std::vector<Info> info_;                   // by value

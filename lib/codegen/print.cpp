@@ -6,6 +6,7 @@
 #include "codegen/lanes.h"
 #include "codegen/share.h"
 #include "codegen/walk.h"
+#include "ir/source_comment.h"
 
 namespace plait::codegen {
 namespace {
@@ -14,7 +15,7 @@ using Kind = Statement::Kind;
 
 class Printer {
  public:
-  explicit Printer(const LoopProgram& program) : program_(program) {
+  Printer(const LoopProgram& program, ShowSources sources) : program_(program), sources_(sources) {
     for (const auto& [value, literal] : program.literals) literals_[value] = literal.to_string();
   }
 
@@ -38,6 +39,11 @@ class Printer {
   std::string typed(Value value) const {
     return name(value) + ": " + std::string(name_of(program_.dtypes[std::size_t(value)]));
   }
+  static std::string text_of(const Primitive& primitive, const Params& params) {
+    std::string text(primitive.name());
+    if (!params.entries().empty()) text += "[" + params.to_string() + "]";
+    return text;
+  }
   std::string text_of(const Place& place) const {
     std::string text = "m" + std::to_string(place.memory) + "[";
     for (const Place::Term& term : place.terms)
@@ -56,8 +62,7 @@ class Printer {
     out_ += indent;
     switch (s.kind) {
       case Kind::compute:
-        out_ += typed(s.value) + " = " + std::string(s.primitive->name());
-        if (!s.params.entries().empty()) out_ += "[" + s.params.to_string() + "]";
+        out_ += typed(s.value) + " = " + text_of(*s.primitive, s.params);
         for (Value operand : s.operands) out_ += " " + name(operand);
         break;
       case Kind::load:
@@ -85,24 +90,21 @@ class Printer {
         write_carries(s);
         return write_blocks(s, indent, {""});
       case Kind::combine:
-        out_ += typed(s.value) + " = combine " + std::string(s.primitive->name()) +
+        out_ += typed(s.value) + " = combine " + text_of(*s.primitive, s.params) +
                 (s.is_in_order ? " in order" : "") + " from " + name(s.operands[0]) + " of " +
                 name(s.counter) + " in 0.." + std::to_string(s.steps);
         write_blocks(s, indent, {""});
         out_ += indent + "  ->";
         for (std::size_t i = 1; i < s.operands.size(); ++i) out_ += " " + name(s.operands[i]);
-        break;
+        out_ += "\n";
+        return;
       case Kind::loop:
         out_ += "while " + name(s.operands[0]);
         write_carries(s);
         return write_blocks(s, indent, {"test", "step"});
-      case Kind::call: {
-        const std::size_t operands = s.call->strides.size();
-        for (std::size_t i = operands; i < s.places.size(); ++i) out_ += text_of(s.places[i]) + " ";
-        out_ += "= call " + std::string(s.call->program->equations[0].primitive->name());
-        for (std::size_t i = 0; i < operands; ++i) out_ += " " + text_of(s.places[i]);
+      case Kind::call:
+        write_call(s);
         break;
-      }
       case Kind::branch:
         for (const Statement::Carry& carry : s.carries) {
           out_ += typed(carry.value) + " (";
@@ -111,6 +113,32 @@ class Printer {
         }
         out_ += (s.carries.empty() ? "branch " : "= branch ") + name(s.operands[0]);
         return write_blocks(s, indent, {});
+    }
+    end_line(s);
+  }
+
+  // "m2[0] = call sort[axis=0] x0 where x0: f64[32] at m1[0] by (1)"
+  void write_call(const Statement& s) {
+    const Jaxpr& program = s.call->program;
+    const Equation& equation = program->equations[0];
+    const std::size_t operands = s.call->strides.size();
+    for (std::size_t i = operands; i < s.places.size(); ++i) out_ += text_of(s.places[i]) + " ";
+    out_ += "= call " + text_of(*equation.primitive, equation.params);
+    for (const Atom& atom : equation.inputs)
+      out_ +=
+          " " + (atom.is_var() ? "x" + std::to_string(atom.var().id) : atom.literal().to_string());
+    for (std::size_t i = 0; i < operands; ++i)
+      out_ += (i ? ", x" : " where x") + std::to_string(i) + ": " +
+              program->input_avals()[i].to_string() + " at " + text_of(s.places[i]) + " by (" +
+              Shape::of(s.call->strides[i]).to_string() + ")";
+  }
+
+  void end_line(const Statement& s) {
+    if (sources_ == ShowSources::yes) {
+      if (!s.reason.empty())
+        out_ += "  # " + std::string(reason_mark) + s.reason;
+      else if (s.source)
+        out_ += "  # " + comment_of(s.source);
     }
     out_ += "\n";
   }
@@ -133,7 +161,7 @@ class Printer {
 
   void write_blocks(const Statement& s, const std::string& indent,
                     const std::vector<std::string>& titles) {
-    out_ += "\n";
+    end_line(s);
     for (std::size_t i = 0; i < s.blocks.size(); ++i) {
       const std::string title = i < titles.size() ? titles[i] : std::to_string(i);
       if (!title.empty()) out_ += indent + " " + title + "\n";
@@ -142,6 +170,7 @@ class Printer {
   }
 
   const LoopProgram& program_;
+  const ShowSources sources_;
   std::unordered_map<Value, std::string> literals_;
   std::string out_;
 };
@@ -151,6 +180,7 @@ class Checker {
   explicit Checker(const LoopProgram& program)
       : program_(program), known_(program.dtypes.size(), false) {}
 
+  // Throws what is broken.
   void run() {
     for (const auto& [value, literal] : program_.literals) {
       define(value);
@@ -168,8 +198,7 @@ class Checker {
   DType dtype(Value value) const { return program_.dtypes[std::size_t(value)]; }
 
   void require(bool holds, const char* invariant, const std::string& what) const {
-    if (!holds)
-      throw InternalError(std::string(invariant) + " is broken: " + what + "\n" + print(program_));
+    if (!holds) throw Broken{statement_, std::string(invariant) + " is broken: " + what};
   }
   void define(Value value) {
     require(value >= 0 && std::size_t(value) < known_.size() && !known_[std::size_t(value)], "L1",
@@ -203,6 +232,14 @@ class Checker {
                 "L5", "m" + std::to_string(memory) + " cannot change places");
         seen.push_back(memory);
       }
+    require(s.regions.empty() || s.regions.size() == s.exchanged.size(), "L5",
+            "a region for each pair, or none");
+    for (std::size_t i = 0; i < s.regions.size(); ++i) {
+      use(s.regions[i].place);
+      require(s.regions[i].place.memory == s.exchanged[i][0] && !s.regions[i].shape.empty() &&
+                  s.regions[i].shape.size() == s.regions[i].strides.size(),
+              "L5", "a region of m" + std::to_string(s.exchanged[i][0]) + " that is none");
+    }
   }
   const Memory& memory(const Place& place) const {
     return program_.memories[std::size_t(place.memory)];
@@ -214,7 +251,12 @@ class Checker {
   }
 
   void visit(const Block& block) {
-    for (const Statement& s : block) visit(s);
+    const Statement* const outer = statement_;
+    for (const Statement& s : block) {
+      statement_ = &s;
+      visit(s);
+    }
+    statement_ = outer;
   }
   // What a block defines is not known behind it.
   template <class Body>
@@ -230,10 +272,9 @@ class Checker {
       if (s.kind != Kind::loop && s.kind != Kind::combine) use(operand);
     switch (s.kind) {
       case Kind::compute: {
-        std::vector<Aval> avals;
-        for (Value operand : s.operands) avals.push_back({{}, dtype(operand)});
-        require(infer(*s.primitive, avals, s.params)[0].dtype == dtype(s.value), "L2",
-                "v" + std::to_string(s.value) + " has another dtype");
+        std::vector<DType> dtypes;
+        for (Value operand : s.operands) dtypes.push_back(dtype(operand));
+        require_result(s, dtypes);
         return define(s.value);
       }
       case Kind::load:
@@ -247,64 +288,123 @@ class Checker {
       case Kind::copy:
         write_to(s.place);
         use(s.source_place);
+        require(s.shape.size() == s.strides.size() && s.shape.size() == s.source_strides.size(),
+                "L3", "a copy of another number of axes");
         return require(memory(s.place).dtype == memory(s.source_place).dtype, "L2",
                        "a copy between dtypes");
       case Kind::check:
         return require(dtype(s.operands[0]) == DType::int64, "L3", "a check of no int64");
       case Kind::combine:
-        require(is_simple(s), "L6", "a combination that does more than compute");
-        use(s.operands[0]);
-        within([&] {
-          define(s.counter);
-          visit(s.blocks[0]);
-          for (std::size_t i = 1; i < s.operands.size(); ++i) {
-            use(s.operands[i]);
-            require(dtype(s.operands[i]) == dtype(s.value), "L2", "a combination of other dtypes");
-          }
-        });
-        require(s.operands.size() == (*s.primitive == dot_general_p ? 3u : 2u), "L2",
-                "a combination of another number of terms");
-        return define(s.value);
+        return visit_combine(s);
       case Kind::repeat:
       case Kind::loop:
-        if (s.grain > 0)
-          require(may_share(program_, s) && num_shared(s.blocks[0]) == 0, "L7",
-                  "a shared loop whose steps are not apart");
-        require_exchange(s);
-        for (const Statement::Carry& carry : s.carries) use(carry.first);
-        within([&] {
-          if (s.kind == Kind::repeat) define(s.value);
-          for (const Statement::Carry& carry : s.carries) define(carry.value);
-          for (const Block& block : s.blocks)
-            within([&] {
-              visit(block);
-              if (s.kind == Kind::loop && &block == &s.blocks[0]) return use(s.operands[0]);
-              for (const Statement::Carry& carry : s.carries) {
-                use(carry.next);
-                require(dtype(carry.next) == dtype(carry.value) &&
-                            dtype(carry.first) == dtype(carry.value),
-                        "L2", "a carry of several dtypes");
-              }
-            });
-        });
-        for (const Statement::Carry& carry : s.carries) define(carry.last);
-        return;
+        return visit_loop(s);
       case Kind::call:
-        for (std::size_t i = 0; i < s.places.size(); ++i)
-          i < s.call->strides.size() ? use(s.places[i]) : write_to(s.places[i]);
-        return;
+        return visit_call(s);
       case Kind::branch:
-        for (std::size_t i = 0; i < s.blocks.size(); ++i)
-          within([&] {
-            visit(s.blocks[i]);
-            for (const Statement::Carry& carry : s.carries) use(carry.nexts[i]);
-          });
-        for (const Statement::Carry& carry : s.carries) define(carry.value);
-        return;
+        return visit_branch(s);
     }
   }
 
+  void visit_combine(const Statement& s) {
+    require(is_simple(s), "L6", "a combination that does more than compute");
+    use(s.operands[0]);
+    within([&] {
+      define(s.counter);
+      visit(s.blocks[0]);
+      for (std::size_t i = 1; i < s.operands.size(); ++i) {
+        use(s.operands[i]);
+        require(dtype(s.operands[i]) == dtype(s.value), "L2", "a combination of other dtypes");
+      }
+    });
+    require(s.operands.size() == (*s.primitive == dot_general_p ? 3u : 2u), "L2",
+            "a combination of another number of terms");
+    require(dtype(s.operands[0]) == dtype(s.value), "L2", "a combination of other dtypes");
+    if (*s.primitive != dot_general_p)
+      require_result(s, {dtype(s.value), dtype(s.value)});
+    else
+      require(dtype(s.value) == DType::float64 || dtype(s.value) == DType::float32, "L2",
+              "a sum of products of another dtype");
+    define(s.value);
+  }
+  void visit_loop(const Statement& s) {
+    if (s.grain > 0)
+      require((may_share(program_, s) || writes_anywhere(program_, s)) &&
+                  num_shared(s.blocks[0]) == 0,
+              "L7", "a shared loop whose steps are not apart");
+    require_exchange(s);
+    for (const Statement::Carry& carry : s.carries) use(carry.first);
+    within([&] {
+      if (s.kind == Kind::repeat) define(s.value);
+      for (const Statement::Carry& carry : s.carries) define(carry.value);
+      for (const Block& block : s.blocks)
+        within([&] {
+          visit(block);
+          if (s.kind == Kind::loop && &block == &s.blocks[0]) {
+            use(s.operands[0]);
+            return require(dtype(s.operands[0]) == DType::bool_, "L2", "a test of no bool");
+          }
+          for (const Statement::Carry& carry : s.carries) {
+            use(carry.next);
+            require(
+                dtype(carry.next) == dtype(carry.value) && dtype(carry.first) == dtype(carry.value),
+                "L2", "a carry of several dtypes");
+          }
+        });
+    });
+    for (const Statement::Carry& carry : s.carries) define(carry.last);
+  }
+  void visit_branch(const Statement& s) {
+    require(dtype(s.operands[0]) == DType::int64, "L3", "a branch by no int64");
+    for (const Statement::Carry& carry : s.carries)
+      require(carry.nexts.size() == s.blocks.size(), "L1", "a result of not all alternatives");
+    for (std::size_t i = 0; i < s.blocks.size(); ++i)
+      within([&] {
+        visit(s.blocks[i]);
+        for (const Statement::Carry& carry : s.carries) {
+          use(carry.nexts[i]);
+          require(dtype(carry.nexts[i]) == dtype(carry.value), "L2", "a result of several dtypes");
+        }
+      });
+    for (const Statement::Carry& carry : s.carries) define(carry.value);
+  }
+  void visit_call(const Statement& s) {
+    const std::span<const Aval> inputs = s.call->program->input_avals();
+    std::vector<Aval> avals(inputs.begin(), inputs.end());
+    const std::vector<Aval> outputs = s.call->program->output_avals();
+    avals.insert(avals.end(), outputs.begin(), outputs.end());
+    require(s.places.size() == avals.size() && s.call->strides.size() == inputs.size(), "L3",
+            "a call of another number of arrays");
+    for (std::size_t i = 0; i < avals.size(); ++i) {
+      i < inputs.size() ? use(s.places[i]) : write_to(s.places[i]);
+      require(memory(s.places[i]).dtype == avals[i].dtype, "L2", "a call of other dtypes");
+      require(i >= inputs.size() || std::ptrdiff_t(s.call->strides[i].size()) == avals[i].rank(),
+              "L3", "a call of another number of axes");
+    }
+  }
+  // Whether its primitive makes a number of numbers of these dtypes.
+  void require_result(const Statement& s, const std::vector<DType>& dtypes) const {
+    std::vector<Aval> avals;
+    for (const DType dtype : dtypes) avals.push_back({{}, dtype});
+    std::string problem;
+    try {
+      const std::vector<Aval> results = infer(*s.primitive, avals, s.params);
+      const std::string name = "v" + std::to_string(s.value);
+      const Pointwise::Rule* const rule = Pointwise::table().find(*s.primitive);
+      if (!rule || results.size() != 1 || !(*rule)(dtypes, s.params).loop)
+        problem = std::string(s.primitive->name()) + " is not elementwise";
+      else if (!(results[0].dtype == dtype(s.value)))
+        problem = name + " has another dtype";
+    } catch (const InternalError& error) {
+      problem = problem_of(error);
+    } catch (const UserError& error) {
+      problem = error.problem();
+    }
+    require(problem.empty(), "L2", problem);
+  }
+
   const LoopProgram& program_;
+  const Statement* statement_ = nullptr;  // the innermost that is being visited
   std::vector<bool> known_;
   std::vector<Value> defined_;
 };
@@ -324,7 +424,7 @@ bool is_simple(const Block& block, bool may_store, bool may_loop) {
       case Kind::store:
         return may_store;
       case Kind::loop:
-        return may_loop && is_simple(s.blocks[0], false, true) &&
+        return may_loop && s.exchanged.empty() && is_simple(s.blocks[0], false, true) &&
                is_simple(s.blocks[1], false, true);
       default:
         return false;
@@ -339,7 +439,21 @@ bool is_simple(const Statement& loop) {
   return loop.carries.empty() && loop.exchanged.empty() &&
          is_simple(loop.blocks[0], !is_combination, !is_combination);
 }
-std::string print(const LoopProgram& program) { return Printer(program).text(); }
-void check(const LoopProgram& program) { Checker(program).run(); }
+std::string print(const LoopProgram& program, ShowSources sources) {
+  return Printer(program, sources).text();
+}
+
+std::optional<Broken> broken(const LoopProgram& program) {
+  try {
+    Checker(program).run();
+    return {};
+  } catch (Broken& broken) {
+    return std::move(broken);
+  }
+}
+void check(const LoopProgram& program) {
+  if (const std::optional<Broken> found = broken(program))
+    throw InternalError(found->what + "\n" + print(program));
+}
 
 }  // namespace plait::codegen

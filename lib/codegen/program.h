@@ -1,21 +1,21 @@
 // Loop programs: the form between equations and machine code. Loops over numbers and memory,
 // in which every access says where it goes.
 //
-//   memory m0: f64[64] operand 0
-//   memory m1: f64[64] result 0
-//   copy m0 -> m1 [64]
-//   for v3 in 0..62 (v4: i32 = v2, then v6)
-//     v6: i32 = add v4 v5
-//     v7: f64 = load m1[v3 + 1]
+//   memory m0: float64[64] operand 0
+//   memory m1: float64[64] result 0
+//   copy m0[0] -> m1[0] of (64) by (1) -> (1)  # copied: operands stay as they are
+//   for v3 in 0..62 (v4: int32 = 0:i32, then v6, at last v11)
+//     v6: int32 = add v4 1:i32
+//     v7: float64 = load m1[v3 + 1]
 //     store m1[v3] = v7
-//   v9: f64 = combine add of v8 in 0..64
-//     v10: f64 = load m0[v8]
+//   v9: float64 = combine add from 0.0:f64 of v8 in 0..64
+//     v10: float64 = load m0[v8]
 //     -> v10
 //
-// Invariants, which check() tests:
+// parse.h reads this text again. Invariants, which check() tests:
 //   L1 a value is defined once, before its uses, in an enclosing block
 //   L2 operands have the dtypes that the primitive takes
-//   L3 an index of an access is an int64, and accesses name memory that there is
+//   L3 an index is an int64, and accesses name memory that there is, with as many axes as it has
 //   L4 operands of the program are not written
 //   L5 memories that change places have one dtype and size, none twice
 //   L6 the steps of a loop that is parallel are what lanes can run (see lanes.h), and read nothing
@@ -72,6 +72,8 @@ struct Statement {
     call,     // a kernel: its operands and then its results begin at `places`
   } kind = Kind::compute;
   Source source = {};
+  // Why it is there, of a copy, or of a store that keeps what else would lie where it was.
+  std::string reason = {};
   Value value = -1;
   Values operands = {};
   const Primitive* primitive = nullptr;
@@ -138,8 +140,16 @@ struct LoopProgram {
 
 // Whether the steps of a loop may be parallel, or those of a combination are what L6 says.
 bool is_simple(const Statement& loop);
+// An invariant that does not hold.
+struct Broken {
+  const Statement* statement;  // nullptr where a literal breaks it
+  std::string what;            // "L1 is broken: v3 is defined twice"
+};
+std::optional<Broken> broken(const LoopProgram& program);
 // Throws InternalError that cites the broken invariant and prints the program.
 void check(const LoopProgram& program);
-std::string print(const LoopProgram& program);
+// sources: whether lines of users, and reasons behind this mark, follow as comments.
+inline constexpr std::string_view reason_mark = "copied: ";
+std::string print(const LoopProgram& program, ShowSources sources = ShowSources::no);
 
 }  // namespace plait::codegen

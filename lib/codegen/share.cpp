@@ -10,6 +10,7 @@
 #include <map>
 
 #include "codegen/effects.h"
+#include "codegen/walk.h"
 
 namespace plait::codegen {
 namespace {
@@ -269,6 +270,20 @@ bool may_share(const LoopProgram& program, const Statement& loop) {
     return false;
   const std::optional<Writes> writes = Writes::of(program, loop);
   return writes && writes->are_apart(loop.steps);
+}
+
+bool writes_anywhere(const LoopProgram& program, const Statement& loop) {
+  bool anywhere = false;
+  for_each_statement(loop.blocks[0], [&](const Statement& s) {
+    if (s.kind != Kind::compute || program.range(s.value)) return;
+    for_each_statement(loop.blocks[0], [&](const Statement& other) {
+      for_each_place(other, [&](const Place& place, bool is_write) {
+        if (!is_write) return;
+        for (const Place::Term& term : place.terms) anywhere = anywhere || term.index == s.value;
+      });
+    });
+  });
+  return anywhere;
 }
 
 int num_shared(const Block& block) {

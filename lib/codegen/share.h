@@ -15,6 +15,9 @@ void share(LoopProgram& program);
 // Whether a loop's steps may run on several threads at once: see L7. It may hold loops that are
 // shared.
 bool may_share(const LoopProgram& program, const Statement& loop);
+// Whether it writes at indices of which the program does not know the range: a parsed one knows
+// those of counters alone.
+bool writes_anywhere(const LoopProgram& program, const Statement& loop);
 int num_shared(const Block& block);
 
 }  // namespace plait::codegen

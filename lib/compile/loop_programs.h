@@ -13,4 +13,14 @@ SharedLowered loop_program(const Jaxpr& group);
 // That of one equation.
 SharedLowered loop_program(const Equation& equation, std::span<const Aval> inputs);
 
+// A backend that generates code for loop programs, wherever they come from.
+class ProgramCompiler {
+ public:
+  // nullptr where it cannot.
+  virtual std::unique_ptr<Kernel> compile_program(const codegen::LoopProgram& program) const = 0;
+
+ protected:
+  ~ProgramCompiler() = default;
+};
+
 }  // namespace plait::compile_passes

@@ -145,6 +145,9 @@ TEST_CASE("lowering leaves the work of the step, and copies once") {
         "  v9: float64 = load m2[v8]\n"
         "  v13: float64 = add v9 v12\n"
         "  store m2[v8] = v13\n");
+  CHECK(print(*lowered->program, ShowSources::yes)
+            .find("of (32) by (1) -> (1)  # copied: `scan` overwrites an operand\n") !=
+        std::string::npos);
 }
 
 namespace {
@@ -352,7 +355,9 @@ TEST_CASE("what no statement says is a call") {
   const auto lowered = compile_passes::loop_program(program);
   REQUIRE(lowered->program);
   check(*lowered->program);
-  CHECK(print(*lowered->program).find("m2[0] = call sort m1[0]\n") != std::string::npos);
+  CHECK(print(*lowered->program)
+            .find("m2[0] = call sort[axis=0, num_keys=1, stable=true] x0 "
+                  "where x0: f64[32] at m1[0] by (1)\n") != std::string::npos);
 }
 
 TEST_CASE("what cannot be a loop program says why") {

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "codegen/parse.h"
 #include "program/npy.h"
 #include "program/safetensors.h"
 
@@ -37,6 +38,28 @@ inline void parse(std::string_view text) {
   for (auto sources : {plait::ShowSources::no, plait::ShowSources::yes})
     if (!(plait::parse(plait::print(jaxpr, sources)) == jaxpr))
       throw std::logic_error("parse(print(j)) is another program than j");
+}
+
+// The same of a loop program, whose calls are of kernels that do nothing.
+inline void loops(std::string_view text) {
+  struct NoKernel final : plait::Kernel {
+    void run(std::span<const plait::View>, std::span<const plait::View>, void*,
+             const plait::Stream&) const override {}
+  };
+  const auto kernel = [](const plait::Jaxpr&, std::span<const plait::Sizes64>) {
+    return std::make_shared<const NoKernel>();
+  };
+  plait::codegen::LoopProgram program;
+  try {
+    program = plait::codegen::parse(text, kernel);
+  } catch (const plait::UserError&) {
+    return;
+  }
+  for (auto sources : {plait::ShowSources::no, plait::ShowSources::yes}) {
+    const std::string printed = print(program, sources);
+    if (print(plait::codegen::parse(printed, kernel), sources) != printed)
+      throw std::logic_error("print(parse(print(p))) is another text than print(p)");
+  }
 }
 
 // Memory of its own, of this size exactly.

@@ -13,6 +13,7 @@ TEST_CASE("the fuzzers' corpus does no harm") {
   const fs::path corpus = fs::path("tests") / "fuzz" / "corpus";
   const std::pair<const char*, void (*)(std::string_view)> targets[] = {
       {"parse", fuzz::parse},
+      {"loops", fuzz::loops},
       {"safetensors", fuzz::safetensors},
       {"npy", fuzz::npy},
       {"load", fuzz::load}};

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/compile/backend.h>
 
+#include "codegen/copies.h"
 #include "codegen/interpreter.h"
 #include "compile/loop_programs.h"
 #include "compile/tiers.h"
@@ -18,7 +19,10 @@ class LoopKernel final : public Kernel {
 
   std::int64_t scratch_bytes() const override { return interpreter_.frame_bytes(); }
   bool is_whole() const override { return true; }
-  std::string note() const override { return "one loop program, interpreted"; }
+  std::string note() const override {
+    const std::string copies = codegen::copies_in_loops(interpreter_.program());
+    return "one loop program, interpreted" + (copies.empty() ? "" : "; " + copies);
+  }
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
            const Stream& stream) const override {

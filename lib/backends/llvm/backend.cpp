@@ -15,6 +15,7 @@
 #include <numeric>
 
 #include "backend.h"
+#include "compile/loop_programs.h"
 #include "jit.h"
 #include "kernel.h"
 #include "loop_kernel.h"
@@ -29,7 +30,7 @@ namespace {
 
 constexpr std::size_t largest_group = 192;
 
-class LlvmBackend final : public Backend {
+class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler {
  public:
   std::string_view name() const override { return "llvm"; }
   bool runs_eagerly() const override { return false; }
@@ -104,6 +105,10 @@ class LlvmBackend final : public Backend {
     if (has_reduction(group, all) && llvm::find_rows(*group, all))
       return llvm::make_row_kernel(group, strides);
     return llvm::make_point_kernel(group, strides);
+  }
+
+  std::unique_ptr<Kernel> compile_program(const codegen::LoopProgram& program) const override {
+    return llvm::is_compiler_missing() ? nullptr : llvm::make_program_kernel(program);
   }
 
  private:

@@ -20,6 +20,7 @@
 
 #include "base/spinning.h"
 #include "codegen/calls.h"
+#include "codegen/copies.h"
 #include "codegen/effects.h"
 #include "codegen/lanes.h"
 #include "codegen/share.h"
@@ -956,9 +957,11 @@ class ProgramKernel final : public Kernel {
   bool is_whole() const override { return true; }
   std::string note() const override {
     const int shared = codegen::num_shared(program_.body);
-    if (shared == 0) return "one loop program";
-    return "one loop program, " + std::to_string(shared) +
-           (shared == 1 ? " loop on threads" : " loops on threads");
+    std::string note = "one loop program";
+    if (shared > 0)
+      note += ", " + std::to_string(shared) + (shared == 1 ? " loop" : " loops") + " on threads";
+    const std::string copies = codegen::copies_in_loops(program_);
+    return note + (copies.empty() ? "" : "; " + copies);
   }
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
@@ -1031,6 +1034,11 @@ std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, bool numbers_onl
   codegen::Split split = written(*compile_passes::loop_program(group));
   if (!split.program || (numbers_only && computes_arrays(split.program->body))) return nullptr;
   return std::make_unique<ProgramKernel>(std::move(*split.program));
+}
+
+std::unique_ptr<Kernel> make_program_kernel(const LoopProgram& program) {
+  codegen::Split split = written({program, {}});
+  return split.program ? std::make_unique<ProgramKernel>(std::move(*split.program)) : nullptr;
 }
 
 }  // namespace plait::llvm

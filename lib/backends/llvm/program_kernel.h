@@ -4,6 +4,8 @@
 
 #include <plait/compile/backend.h>
 
+#include "codegen/program.h"
+
 namespace plait::llvm {
 
 // Whether an equation is a loop that has a loop program.
@@ -11,5 +13,7 @@ Support supports_program(const Equation& equation, std::span<const Aval> inputs)
 // The kernel of a group that is such a loop; else nullptr. numbers_only: of one whose steps compute
 // no arrays.
 std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, bool numbers_only);
+// That of a loop program; nullptr where it cannot be written.
+std::unique_ptr<Kernel> make_program_kernel(const codegen::LoopProgram& program);
 
 }  // namespace plait::llvm
