@@ -14,6 +14,7 @@
 #include <bit>
 
 #include "codegen/calls.h"
+#include "codegen/cost.h"
 #include "codegen/split_complex.h"
 #include "compile/loop_programs.h"
 #include "jit.h"
@@ -787,6 +788,11 @@ class ProgramKernel final : public Kernel {
   std::int64_t scratch_bytes() const override { return frame_bytes_; }
   bool is_whole() const override { return true; }
   std::string note() const override { return "one loop program"; }
+  std::optional<Prediction> prediction() const override {
+    const codegen::Prediction predicted =
+        codegen::predict(program_, codegen::measured_machine(machine().vector_bytes));
+    return Prediction{predicted.ns * 1e-9, predicted.to_string()};
+  }
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
            const Stream& stream) const override {
