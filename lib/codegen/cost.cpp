@@ -174,7 +174,14 @@ class Model {
     const double vectors = double(std::max<std::int64_t>(std::abs(stride), 1));
     const double lines = is_aligned(place, size_of(type)) ? 1 : 1 + machine_.vector_bytes / line;
     return lanes_ * double(size_of(type)) / machine_.levels[0].read * vectors * lines *
-           (is_store ? 2 : 1);
+           (is_store ? 2 : 1) / (is_shared(place) ? rows_together : 1);
+  }
+  // Whether steps that are written together read the same.
+  bool is_shared(const Place& place) const {
+    if (rows_ < 0) return false;
+    const loops::Index form = traffic_.form_of(place);
+    return std::none_of(form.terms.begin(), form.terms.end(),
+                        [&](const Place::Term& term) { return term.index == rows_; });
   }
   bool is_aligned(const Place& place, std::int64_t bytes) const {
     constexpr auto whole = std::int64_t(line);
@@ -376,7 +383,9 @@ class Model {
   // more: operations of a step beside the statements.
   Time time_of_steps(const Statement* loop, const std::vector<const Block*>& blocks, double steps,
                      double more = 0) {
-    const double together = loop && combines_apart(*loop) ? rows_together : 1;
+    const bool is_together = loop && combines_apart(*loop);
+    const double together = is_together ? rows_together : 1;
+    const Value outer_rows = std::exchange(rows_, is_together ? loop->value : rows_);
     Time step{more};
     double inner = 0;  // of the step: what loops in it take one after the other
     for (const Block* block : blocks)
@@ -396,6 +405,7 @@ class Model {
         for (std::size_t i = 0; i < 3; ++i)
           step.shares[i] += time.shares[i] * own / sum(time.shares);
       }
+    rows_ = outer_rows;
     const bool is_loop = loop || steps > 1;
     if (is_loop) step.throughput += 2 * machine_.operation;
     step.throughput = std::max(step.throughput, step.access);
@@ -548,6 +558,7 @@ class Model {
   std::unordered_map<const Statement*, Time> times_;
   double lanes_ = 0;    // 0 outside of loops whose steps are lanes
   Value counter_ = -1;  // of these steps
+  Value rows_ = -1;     // the counter of the loop whose steps are written together
   bool is_known_ = true;
 };
 

@@ -18,7 +18,7 @@ struct Machine {
   double integer = 0.3, addition = 1, multiply_add = 1.2, divided = 4, exponential = 20;
   double forwarding = 1.5;   // of a load of what was stored just before
   double misprediction = 5;  // of a branch
-  double call = 50;          // of a kernel, until it begins to work
+  double call = 80;          // of a kernel, until it begins to work
   int vector_bytes = 32;
   // Caches, and memory behind them: how much each holds, bytes a nanosecond that are read from it
   // one after the other and that are written, and the latency of a load at an address that nobody

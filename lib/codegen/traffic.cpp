@@ -315,7 +315,7 @@ double Traffic::bytes_beyond(const Access& access, double cache) const {
   const std::vector<int>& loops = around(access.loop);
   double times = 1, runs = 1;  // that bytes of inner loops are brought, and all of them
   std::size_t depth = 0;
-  for (; depth < loops.size(); ++depth) {
+  for (; depth + 1 < loops.size(); ++depth) {  // the innermost loop brings each line once
     const Loop& loop = loops_[std::size_t(loops[depth])];
     if (loop.bytes <= cache) break;
     const Dim& dim = access.dims[depth];
@@ -329,6 +329,21 @@ double Traffic::bytes_beyond(const Access& access, double cache) const {
   return bytes * times / runs;
 }
 
+// Whether each step goes where nothing has brought its line in advance.
+bool Traffic::is_scattered(const Access& access) const {
+  constexpr double foreseen = 1024;  // bytes from step to step: a quarter of a page
+  const std::vector<int>& loops = around(access.loop);
+  if (loops.empty()) return false;
+  if (access.num_computed == int(loops.size())) return true;
+  const auto distance = [&](std::size_t dim) {
+    const Memory& memory = program_.memories[std::size_t(access.memory)];
+    return double(std::abs(access.dims[dim].stride) * size_of(memory.dtype));
+  };
+  const bool has_neighbours =
+      access.lanes_of >= 0 && distance(std::size_t(access.lanes_of)) <= line;
+  return !has_neighbours && distance(loops.size() - 1) >= foreseen;
+}
+
 double Traffic::time_of(const Access& access) const {
   const auto& levels = machine_.levels;
   double time = 0, left = bytes_beyond(access, levels[0].bytes);
@@ -336,7 +351,7 @@ double Traffic::time_of(const Access& access) const {
     const double further =
         i + 1 < levels.size() ? std::min(bytes_beyond(access, levels[i].bytes), left) : 0;
     double of_byte = 1 / (access.is_write ? levels[i].written : levels[i].read);
-    if (access.num_computed > 0 && access.num_computed == int(around(access.loop).size()))
+    if (is_scattered(access))
       of_byte = std::max(of_byte, levels[i].latency / misses_at_once / line);
     time += (left - further) * of_byte;
     left = further;

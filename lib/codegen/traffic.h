@@ -75,6 +75,7 @@ class Traffic {
   void find_bytes_of_loops();
   bool is_repeated(std::size_t access) const;
   double time_of(const Access& access) const;
+  bool is_scattered(const Access& access) const;
   double bytes_beyond(const Access& access, double cache) const;
 
   const LoopProgram& program_;

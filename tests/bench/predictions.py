@@ -2,7 +2,7 @@
 `./dev run python tests/bench/predictions.py [NAME…]`.
 
 Counts the steps of each program that are loop programs; a step that runs many times counts each time.
-Measured is the least of several profiles, predicted by measured is the ratio.
+Measured is the least time of many calls, of which a profile says their share.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -21,7 +21,7 @@ import programs
 from plait import lax
 from rows_users import loss_of
 
-RUNS, ENOUGH = 5, 0.5  # of a profile, and seconds of profiles
+ENOUGH = 0.4  # seconds of calls
 
 
 def cases(words):
@@ -39,16 +39,25 @@ def cases(words):
 def times_of(function, arguments):
     """Seconds predicted and measured of all steps that are loop programs, and the share of the call that
     they are."""
-    best, end = None, time.perf_counter() + ENOUGH
-    while best is None or time.perf_counter() < end:
-        profile = json.loads(plait.profile(function, *arguments, runs=RUNS).json())
-        found = [step for step in profile["steps"] if step["predicted_seconds"] > 0]
-        if not found:
-            return None
-        measured = sum(step["total_seconds"] for step in found)
-        if best is None or measured < best[1]:
-            predicted = sum(step["predicted_seconds"] for step in found)
-            best = predicted, measured, measured / profile["seconds"]
+    profile = json.loads(plait.profile(function, *arguments).json())
+    found = [step for step in profile["steps"] if step["predicted_seconds"] > 0]
+    if not found:
+        return None
+    predicted = sum(step["predicted_seconds"] for step in found)
+    inside = sum(step["total_seconds"] for step in found)
+    share = inside / max(sum(step["seconds"] for step in profile["steps"]), inside)
+    return predicted, share * least(plait.jit(function), arguments), share
+
+
+def least(function, arguments):
+    """Seconds of the fastest of many calls."""
+    for _ in range(3):
+        function(*arguments)
+    best, end = math.inf, time.perf_counter() + ENOUGH
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        function(*arguments)
+        best = min(best, time.perf_counter() - start)
     return best
 
 
