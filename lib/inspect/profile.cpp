@@ -150,6 +150,8 @@ class Profiler {
         options_.num_runs > 0 ? options_.num_runs : int(std::clamp(enough / once, 5.0, 200.0));
     std::vector<double> calls;
     recorder_.emplace();
+    call();  // the first call of a recorder asks kernels what it shows
+    recorder_->take();
     for (int run = 0; run < profile_.num_runs; ++run) {
       calls.push_back(call());
       steps_ = &recorder_->take();
@@ -201,6 +203,7 @@ class Profiler {
     row.depth = row.parent < 0 ? 0 : profile_.steps[std::size_t(row.parent)].depth + 1;
     row.count = median(std::move(counts_[std::size_t(index)]));
     row.seconds = row.total_seconds = median(std::move(seconds_[std::size_t(index)]));
+    row.predicted_seconds = recorded.predicted * row.count;
     row.work = work_of_step(program).times(row.count);
     if (row.seconds > 0 && row.work.known)
       row.limit = roofline.seconds(row.work, dtype_of(*program)) / row.seconds;

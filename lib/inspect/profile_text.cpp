@@ -89,6 +89,9 @@ std::string steps_table(const Profile& profile) {
   std::stable_sort(steps.begin(), steps.end(), [](const ProfileStep* a, const ProfileStep* b) {
     return a->seconds > b->seconds;
   });
+  const bool has_predicted = std::any_of(
+      steps.begin(), steps.end(), [](const ProfileStep* s) { return s->predicted_seconds > 0; });
+  if (has_predicted) rows[0].insert(rows[0].begin() + 1, "predicted");
   double rest = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const ProfileStep& step = *steps[i];
@@ -101,8 +104,11 @@ std::string steps_table(const Profile& profile) {
                     format("%.0f", step.count), format("%.1f", step.work.bytes() * rate),
                     format("%.1f", step.work.flops * rate), limit_text(step.limit), step.backend,
                     shortened(step.name, 48), step.type, line_of(step)});
+    if (has_predicted)
+      rows.back().insert(rows.back().begin() + 1,
+                         step.predicted_seconds > 0 ? time_text(step.predicted_seconds) : "");
   }
-  std::string text = table(rows, 6);
+  std::string text = table(rows, has_predicted ? 7 : 6);
   if (steps.size() > most_rows)
     text += "  and " + std::to_string(steps.size() - most_rows) +
             " more steps: " + time_text(rest) + "\n";
@@ -175,6 +181,7 @@ std::string Profile::json() const {
            ",\"parent\":" + (step.parent < 0 ? "null" : std::to_string(step.parent)) +
            ",\"count\":" + json_number(step.count) + ",\"seconds\":" + json_number(step.seconds) +
            ",\"total_seconds\":" + json_number(step.total_seconds) +
+           ",\"predicted_seconds\":" + json_number(step.predicted_seconds) +
            ",\"flops\":" + json_number(step.work.flops) +
            ",\"bytes\":" + json_number(step.work.bytes()) +
            ",\"of_limit\":" + json_number(step.limit) + ",\"equations\":" +

@@ -341,6 +341,7 @@ void StepExecutable::add_rows(const std::string& indent, std::vector<ExplainRow>
     std::string what = step.names;
     if (step.names.find(' ') != std::string::npos) what = "fused: " + what;
     if (const std::string note = step.kernel->note(); !note.empty()) what += "  [" + note + "]";
+    if (const auto predicted = step.kernel->prediction()) what += "  predicted " + predicted->text;
     if (!step.refusals.empty()) what += "  (" + step.refusals + ")";
     std::string number = std::to_string(i);
     number.insert(0, width - std::min(width, number.size()), ' ');

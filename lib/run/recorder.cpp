@@ -45,8 +45,11 @@ int Recorder::first_step_of(const compile_passes::Plan& plan) {
   });
   if (found != programs_.rend()) return found->first;
   programs_.push_back({&plan, running_, int(steps_.size()), num_steps});
-  for (const compile_passes::Step& step : plan.steps)
-    steps_.push_back({step.names, step.kernel->note(), step.backend, step.program, running_});
+  for (const compile_passes::Step& step : plan.steps) {
+    const auto predicted = step.kernel->prediction();
+    steps_.push_back({step.names, step.kernel->note(), step.backend, step.program, running_,
+                      predicted ? predicted->seconds : 0});
+  }
   sums_.resize(steps_.size());
   return programs_.back().first;
 }

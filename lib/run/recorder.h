@@ -20,6 +20,7 @@ class Recorder {
     std::string_view backend;
     Jaxpr program;
     int parent;                     // the step that runs it, or -1
+    double predicted = 0;           // seconds of a run, by the kernel's prediction
     double count = 0, seconds = 0;  // since the last take
   };
   struct Event {

@@ -4,6 +4,7 @@ Each program stands beside the loop that NumPy and Python would run. What the ca
 read after it was written over, what two names share, what a branch leaves as it is.
 """
 
+import json
 import os
 
 import numpy as np
@@ -443,3 +444,17 @@ def test_an_index_outside_is_the_error_of_eager_evaluation(wait):
         plait.jit(program, wait=wait)(x, 0)
     assert str(compiled.value).split("\n")[0] == str(eager.value).split("\n")[0]
     assert "test_loop_programs.py" in str(compiled.value)
+
+
+def test_explain_and_profile_say_what_is_predicted():
+    def sums(x):
+        return lax.scan(lambda total, x: (total + x, total), jnp.zeros((), x.dtype), x)[1]
+
+    x = jnp.asarray(random(2000))
+    text = plait.jit(sums, wait=True).explain(x)
+    if " llvm " not in text:
+        pytest.skip("llvm is not installed")
+    assert "[one loop program]  predicted " in text and ": 2000 steps x" in text
+    profile = plait.profile(sums, x, runs=1)
+    assert "predicted" in str(profile)
+    assert json.loads(profile.json())["steps"][0]["predicted_seconds"] > 0

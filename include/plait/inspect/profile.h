@@ -39,7 +39,9 @@ struct ProfileStep {
   double count = 0;          // how often it runs in a call
   double seconds = 0;        // in a call, without the steps that it runs
   double total_seconds = 0;  // with them
-  Work work;                 // in a call
+  // In a call, by the cost model of loop programs; 0 for other kernels.
+  double predicted_seconds = 0;
+  Work work;  // in a call
   // The fraction of the machine's limit that it reaches: more than 1 where it reads from caches, 0
   // where its work is not known.
   double limit = 0;

@@ -21,6 +21,7 @@
 #include "base/spinning.h"
 #include "codegen/calls.h"
 #include "codegen/copies.h"
+#include "codegen/cost.h"
 #include "codegen/effects.h"
 #include "codegen/lanes.h"
 #include "codegen/share.h"
@@ -962,6 +963,11 @@ class ProgramKernel final : public Kernel {
       note += ", " + std::to_string(shared) + (shared == 1 ? " loop" : " loops") + " on threads";
     const std::string copies = codegen::copies_in_loops(program_);
     return note + (copies.empty() ? "" : "; " + copies);
+  }
+  std::optional<Prediction> prediction() const override {
+    const codegen::Prediction predicted =
+        codegen::predict(program_, codegen::measured_machine(machine().vector_bytes));
+    return Prediction{predicted.ns * 1e-9, predicted.to_string()};
   }
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
