@@ -155,7 +155,6 @@ Interpreter::Code Interpreter::decode(const Statement& s) {
     code.is_product = *s.primitive == dot_general_p;
     code.chunk = rule<Pointwise>(code.is_product ? add_p : *s.primitive)(dtypes, {});
     code.counter = slot(s.counter);
-    code.is_one_product = code.is_product && s.steps == 1 && s.is_in_order && s.blocks[0].empty();
     code.accumulators = int(frame_bytes_);
     frame_bytes_ += parts * lanes * size_of(dtype);
   }
@@ -292,12 +291,6 @@ void Interpreter::execute(const std::vector<Code>& codes, const Run& run) const 
       const std::int64_t at = element(code.place, run);
       copy_number(run.memories[code.place.memory] + at * code.place.bytes,
                   run.frame + code.operands[0], code.place.bytes);
-    } else if (code.is_one_product) {
-      copy_number(run.frame + code.result, run.frame + code.operands[0], code.bytes[0]);
-      const void* terms[] = {run.frame + code.operands[1], run.frame + code.operands[2]};
-      (code.bytes[0] == 8
-           ? multiply_and_add<double>
-           : multiply_and_add<float>)(run.frame + code.result, terms[0], terms[1], 1);
     } else {
       step(code, run);
     }
@@ -527,14 +520,10 @@ void Interpreter::combine(const Code& code, const Run& run) const {
 void Interpreter::combine_lanes(const Code& code, const Run& run, std::int64_t count) const {
   const std::int64_t bytes = code.bytes[0], apart = lanes * bytes;
   const std::int64_t num_parts = code.statement->is_in_order ? 1 : parts;
-  char* const sums = code.is_one_product ? run.frame + code.result : run.frame + code.accumulators;
+  char* const sums = run.frame + code.accumulators;
   const char* const identity = lanes_of(code, 0, run, count);
   for (std::int64_t part = 0; part < num_parts; ++part)
     std::memcpy(sums + part * apart, identity, std::size_t(count * bytes));
-  if (code.is_one_product) {
-    const char* const terms[] = {lanes_of(code, 1, run, count), lanes_of(code, 2, run, count)};
-    return take_in(code, sums, terms, count);
-  }
   for (std::int64_t step = 0; step < code.steps; ++step) {
     std::memcpy(run.frame + code.counter, &step, sizeof step);
     execute_lanes(code.blocks[0], run, count);

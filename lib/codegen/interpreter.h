@@ -53,8 +53,8 @@ class Interpreter {
     bool has_lanes = false;                // the result; of loops, that their steps are lanes
     std::array<bool, 4> is_lanes{};        // by operand
     std::array<int, 4> bytes{};
-    int counter = -1, accumulators = -1;              // of combinations, in the frame
-    bool is_product = false, is_one_product = false;  // of combinations
+    int counter = -1, accumulators = -1;  // of combinations, in the frame
+    bool is_product = false;
     std::int64_t steps = 0;
     std::vector<Move> first, next, last;
     bool moves_in_turn = true;  // no move overwrites what a later one reads

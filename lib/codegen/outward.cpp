@@ -59,6 +59,18 @@ bool uses_memory(const Block& block, int memory, const Statement& except) {
   });
 }
 
+// The memories that a statement writes, with those in it.
+std::set<int> written_by(const Statement& statement) {
+  std::set<int> written;
+  for_each_statement({statement}, [&](const Statement& s) {
+    for_each_place(s, [&](const Place& place, bool is_write) {
+      if (is_write) written.insert(place.memory);
+    });
+    for (const auto& pair : s.exchanged) written.insert(pair.begin(), pair.end());
+  });
+  return written;
+}
+
 // A copy of elements as loops.
 Statement as_loops(LoopProgram& program, const Statement& copy) {
   Statement load, store;
@@ -105,12 +117,7 @@ class Mover {
   Mover(LoopProgram& program, const Statement& loop, const Statement& instead, std::int64_t size,
         int choice)
       : program_(program), loop_(loop), instead_(instead), size_(size), choice_(choice) {
-    for_each_statement({loop}, [&](const Statement& s) {
-      for_each_place(s, [&](const Place& place, bool is_write) {
-        if (is_write) written_.insert(place.memory);
-      });
-      for (const auto& pair : s.exchanged) written_.insert(pair.begin(), pair.end());
-    });
+    written_ = written_by(loop);
   }
 
   // The loop over the axis, or nothing.
@@ -346,31 +353,56 @@ class Outward {
   bool run(Block& block) {
     bool changed = false;
     for (std::size_t i = 0; i < block.size(); ++i) {
-      const Statement loop = block[i];
-      if (is_serial(loop) && move(block[i])) {
+      const bool is_needed = is_serial(block[i]) && uses_behind(block[i]);
+      std::optional<Statement> numbers;
+      if (is_needed) numbers = numbers_of(block[i]);
+      if (is_serial(block[i]) && is_needed == numbers.has_value() && move(block[i])) {
         changed = true;
-        if (uses_behind(loop)) block.insert(block.begin() + std::ptrdiff_t(++i), numbers_of(loop));
-      } else if (is_serial(loop) || loop.kind == Kind::branch) {
+        if (numbers) block.insert(block.begin() + std::ptrdiff_t(++i), std::move(*numbers));
+      } else if (is_serial(block[i]) || block[i].kind == Kind::branch) {
         for (Block& inner : block[i].blocks) changed |= run(inner);
       }
     }
     return changed;
   }
 
-  // The loop without its arrays: what else it carries, for what is behind it.
-  static Statement numbers_of(Statement loop) {
-    loop.exchanged.clear();
-    const auto drop = [](const auto& self, Block& block) -> void {
-      std::erase_if(block, [](const Statement& s) {
-        return is_apart(s) || s.kind == Kind::copy || s.kind == Kind::store;
+  // The loop without its arrays: the numbers that it carries, for what is behind it. Nothing where
+  // they are made of arrays.
+  static std::optional<Statement> numbers_of(const Statement& loop) {
+    const std::set<int> written = written_by(loop);
+    Statement numbers = loop;
+    numbers.exchanged.clear();
+    for (bool changes = true; std::exchange(changes, false);) {
+      std::set<Value> used;
+      for_each_statement({numbers}, [&](const Statement& s) {
+        for_each_use(s, [&](Value value) { used.insert(value); });
       });
-      for (Statement& s : block) {
-        s.exchanged.clear();
-        for (Block& inner : s.blocks) self(self, inner);
-      }
-    };
-    for (Block& block : loop.blocks) drop(drop, block);
-    return loop;
+      for (Block& block : numbers.blocks) changes |= drop_arrays(block, used);
+    }
+    bool are_apart = true;
+    for_each_statement({numbers}, [&](const Statement& s) {
+      for_each_place(s, [&](const Place& place, bool) {
+        are_apart = are_apart && !written.count(place.memory);
+      });
+    });
+    return are_apart ? std::optional(std::move(numbers)) : std::nullopt;
+  }
+  // Drops loops over arrays, checks, and numbers that nothing uses. Whether there were any.
+  static bool drop_arrays(Block& block, const std::set<Value>& used) {
+    bool changes = std::erase_if(block, [&](const Statement& s) {
+                     const bool is_number =
+                         s.kind == Kind::compute || s.kind == Kind::load || s.kind == Kind::combine;
+                     const bool is_empty = is_serial(s) && s.kind == Kind::repeat &&
+                                           s.carries.empty() && s.blocks[0].empty();
+                     return is_number ? !used.count(s.value)
+                                      : is_apart(s) || is_empty || s.kind == Kind::copy ||
+                                            s.kind == Kind::store || s.kind == Kind::check;
+                   }) > 0;
+    for (Statement& s : block) {
+      s.exchanged.clear();
+      for (Block& inner : s.blocks) changes |= drop_arrays(inner, used);
+    }
+    return changes;
   }
 
   bool move(Statement& s) {

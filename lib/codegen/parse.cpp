@@ -357,7 +357,10 @@ class ProgramParser final : Terms {
     s.value = define(value(), DType::int64);
     s.steps = steps();
     if (s.steps > 0) program_.know(s.value, {0, s.steps - 1});
-    if (accept("in shares of")) s.grain = integer(1);
+    if (!is_at_end_of_line() && at_word("in")) {
+      expect("in shares of");
+      s.grain = integer(1);
+    }
     carries(s);
     s.blocks.push_back(block(indent + 2));
   }

@@ -329,9 +329,9 @@ class Checker {
   }
   void visit_loop(const Statement& s) {
     if (s.grain > 0)
-      require((may_share(program_, s) || writes_anywhere(program_, s)) &&
-                  num_shared(s.blocks[0]) == 0,
-              "L7", "a shared loop whose steps are not apart");
+      require(
+          (may_share(program_, s) || writes_anywhere(program_, s)) && num_shared(s.blocks[0]) == 0,
+          "L7", "a shared loop whose steps are not apart");
     require_exchange(s);
     for (const Statement::Carry& carry : s.carries) use(carry.first);
     within([&] {

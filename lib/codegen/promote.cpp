@@ -11,6 +11,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/promote.h"
 
+#include <plait/primitives/emitted.h>
 #include <plait/primitives/primitives.h>
 
 #include <algorithm>
@@ -141,18 +142,9 @@ class Unroller {
         sums[part] = compute(s, by, {sums[part], sums[part + width]}, result);
     names_[s.value] = sums[0];
   }
-  // A product and its sum, rounded once, is a combination of one term.
   Value take_in(const Statement& s, Values terms, Block& result) {
     if (*s.primitive != dot_general_p) return compute(s, *s.primitive, std::move(terms), result);
-    Statement one = s;
-    one.value = define(program_, program_.dtypes[std::size_t(s.value)]);
-    one.counter = define(program_, DType::int64);
-    one.steps = 1;
-    one.is_in_order = true;
-    one.operands = std::move(terms);
-    one.blocks = {{}};
-    result.push_back(std::move(one));
-    return result.back().value;
+    return compute(s, fma_p, {terms[1], terms[2], terms[0]}, result);
   }
   Value compute(const Statement& like, const Primitive& by, Values operands, Block& result) {
     Statement s;

@@ -4,6 +4,7 @@
 
 #include <plait/base/internal_error.h>
 #include <plait/base/pack.h>
+#include <plait/primitives/emitted.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/spelling.h>
 #include <plait/trace/array.h>
@@ -260,6 +261,9 @@ class TextWriter {
       equation.inputs.push_back(Var{int(i)});
     }
     const Spelling::Rule* rule = Spelling::table().find(primitive);
+    // What no function of users binds is a function of its name.
+    if (primitive == fma_p || primitive == threefry_p)
+      return ScalarWriter(jaxpr, equation, names).call(std::string(primitive.name()), names);
     const auto spelt = rule ? (*rule)(ScalarWriter(jaxpr, equation, names)) : std::nullopt;
     if (!spelt)
       throw InternalError("the primitive " + std::string(primitive.name()) + " has no text in C++");
@@ -387,15 +391,34 @@ class TextWriter {
       line("std::swap(m" + number(a) + ", m" + number(b) + ");");
   }
   void end(const Statement& s) {
-    for (const auto& [a, b] : s.exchanged) {
+    for (std::size_t i = 0; i < s.exchanged.size(); ++i) {
+      const auto [a, b] = s.exchanged[i];
       const std::string first = "m" + number(a), second = "m" + number(b);
       in_braces("if (" + first + " != " + home(s, a) + ")", [&] {
         line("std::swap(" + first + ", " + second + ");");
-        line("swap_elements(" + first + ", " + second + ", " +
-             number(program_.memories[std::size_t(a)].size) + ");");
+        if (s.regions.empty())
+          line("swap_elements(" + first + ", " + second + ", " +
+               number(program_.memories[std::size_t(a)].size) + ");");
+        else
+          swap_region(s.regions[i], first, second, 0, "");
       });
     }
     for (const Statement::Carry& carry : s.carries) define(carry.last, name(carry.value));
+  }
+
+  void swap_region(const Statement::Region& region, const std::string& first,
+                   const std::string& second, std::size_t axis, const std::string& index) {
+    if (axis == region.shape.size()) {
+      const std::string at = "[" + offset(region.place) + index + "]";
+      return line("std::swap(" + first + at + ", " + second + at + ");");
+    }
+    const std::string counter = "i" + number(std::int64_t(axis));
+    in_braces("for (long " + counter + " = 0; " + counter + " < " + number(region.shape[axis]) +
+                  "; ++" + counter + ")",
+              [&] {
+                swap_region(region, first, second, axis + 1,
+                            index + " + " + counter + " * " + number(region.strides[axis]));
+              });
   }
 
   void write_branch(const Statement& s) {

@@ -136,9 +136,9 @@ TEST_CASE("lowering leaves the work of the step, and copies once") {
         "memory m0: float64[32] operand 0\n"
         "memory m1: float64[1] operand 1\n"
         "memory m2: float64[32] result 0\n"
+        "v15: float64 = load m1[0]\n"
         "copy m0[0] -> m2[0] of (32) by (1) -> (1)\n"
-        "v11: float64 = load m1[0]\n"
-        "v12: float64 = mul v11 2.0:f64\n"
+        "v12: float64 = mul v15 2.0:f64\n"
         "for v1 in 0..32 (v2: int32 = 0:i32, then v4, at last v14)\n"
         "  v4: int32 = add v2 1:i32\n"
         "  v8: int64 = cast[dtype=i64, weak=false] v2\n"
@@ -249,12 +249,12 @@ Statement storing(const std::vector<loops::Place>& places) {
 
 TEST_CASE("steps that write different elements may be shared") {
   using codegen::may_share;
-  CHECK(may_share({}, storing({{1, 0, {{1, 4}, {2, 1}}}})));                              // rows
-  CHECK(may_share({}, storing({{1, 0, {{1, 1}, {2, 10}}}})));                             // columns
-  CHECK(may_share({}, storing({{1, 39, {{1, -4}, {2, -1}}}})));                           // backwards
-  CHECK(may_share({}, storing({{1, 0, {{1, 4}, {2, 1}, {3, 1}}}})));                      // somewhere
-  CHECK(may_share({}, storing({{1, 0, {{1, 5}, {2, 1}}}, {1, 4, {{1, 5}}}})));            // and an edge
-  CHECK(may_share({}, storing({{1, 0, {{1, 2}, {2, 20}}}, {1, 1, {{1, 2}, {2, 20}}}})));  // pairs
+  CHECK(may_share({}, storing({{1, 0, {{1, 4}, {2, 1}}}})));                    // rows
+  CHECK(may_share({}, storing({{1, 0, {{1, 1}, {2, 10}}}})));                   // columns
+  CHECK(may_share({}, storing({{1, 39, {{1, -4}, {2, -1}}}})));                 // backwards
+  CHECK(may_share({}, storing({{1, 0, {{1, 4}, {2, 1}, {3, 1}}}})));            // somewhere
+  CHECK(may_share({}, storing({{1, 0, {{1, 5}, {2, 1}}}, {1, 4, {{1, 5}}}})));  // and an edge
+  CHECK(may_share({}, storing({{1, 0, {{1, 2}, {2, 20}}}, {1, 1, {{1, 2}, {2, 20}}}})));   // pairs
   CHECK(may_share({}, storing({{1, 0, {{1, 1}, {2, 10}}}, {1, 40, {{1, 1}, {2, 10}}}})));  // planes
   CHECK(may_share({}, storing({{1, 0, {{1, 4}, {2, 1}}}, {2, 0, {{1, 1}, {2, 10}}}})));    // both
   CHECK(!may_share({}, storing({{1, 0, {{2, 1}}}})));          // one row again and again
@@ -330,15 +330,26 @@ TEST_CASE("memories change places at the end of every step") {
   CHECK(complaint(program) == "internal error: L4 is broken: an operand changes places");
 }
 
-TEST_CASE("a parallel step that does more than compute breaks L6") {
+TEST_CASE("a parallel step that lanes cannot run breaks L6") {
   LoopProgram program = doubled_and_summed();
-  program.body[0].carries = {{2, 0, 3, 6}};
+  Statement branch;  // by what differs from lane to lane
+  branch.kind = Kind::branch, branch.operands = {1};
+  branch.blocks = {{}, {}};
+  program.body[0].blocks[0].push_back(branch);
   CHECK(complaint(program) ==
-        "internal error: L6 is broken: a parallel step that does more than compute");
+        "internal error: L6 is broken: a parallel step that lanes cannot run");
+  program.body[0].is_parallel = false;
+  CHECK(complaint(program) == "none");
   program = doubled_and_summed();
+  program.body[0].blocks[0].push_back(program.body[0]);  // a parallel loop
+  CHECK(complaint(program).find("is broken") != std::string::npos);
+}
+
+TEST_CASE("a combination that does more than compute breaks L6") {
+  LoopProgram program = doubled_and_summed();
   program.body[1].blocks[0].push_back(program.body[2]);  // a store
   CHECK(complaint(program) ==
-        "internal error: L6 is broken: a parallel step that does more than compute");
+        "internal error: L6 is broken: a combination that does more than compute");
   program = doubled_and_summed();
   program.body[1].operands.push_back(5);
   CHECK(complaint(program) ==

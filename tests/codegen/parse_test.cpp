@@ -173,7 +173,7 @@ TEST_CASE("parse names the statement that breaks an invariant") {
         "elementwise");
   CHECK(complaint("for v1", "parallel for v1") ==
         "parse: line 3, column 1: a statement is impossible: L6 is broken: a parallel step that "
-        "does more than compute");
+        "lanes cannot run");
 }
 
 TEST_CASE("untrusted text of a loop program is bounded") {

@@ -9,10 +9,12 @@
 
 #include <plait/base/dtype.h>
 #include <plait/base/math.h>
+#include <plait/base/threefry.h>
 
 #include "primitives/elementwise/wrapping.h"
 
 #include <bit>
+#include <cmath>
 #include <limits>
 
 namespace plait {
@@ -103,6 +105,20 @@ template <class T>
   } else {
     return plait::math::pow(x, y);
   }
+}
+
+template <class T>
+T fma(T x, T y, T z) {
+  if constexpr (Half<T>)
+    return T(std::fma(float(x), float(y), float(z)));
+  else
+    return std::fma(x, y, z);
+}
+
+inline std::uint64_t threefry(std::uint32_t k0, std::uint32_t k1, std::uint32_t high,
+                              std::uint32_t low) {
+  const auto [x, y] = plait::threefry2x32({k0, k1}, {high, low});
+  return std::uint64_t(x) << 32 | y;
 }
 
 template <class T>

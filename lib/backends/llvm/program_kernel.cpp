@@ -699,12 +699,7 @@ class ProgramWriter {
     for (const Own& row : rows) {
       enter(row);
       start.push_back(at(s.operands[0]));
-      if (s.steps > 1) continue;
-      define(s.counter, constant(0), false);
-      write(s.blocks[0]);
-      start.back() = take_in(s, start.back());
     }
-    if (s.steps == 1) return start;
     return emitter_.loop_carrying(constant(0), constant(s.steps), 1, start,
                                   [&](Value step, std::vector<Value> carried) {
                                     for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -788,7 +783,7 @@ class ProgramWriter {
       write(s.blocks[0]);
       sum = take_in(s, sum);
     };
-    if (s.steps > 1 && whole > 0)
+    if (whole > 0)
       sums = emitter_.loop_carrying(constant(0), constant(whole), num_parts, sums,
                                     [&](Value first, std::vector<Value> carried) {
                                       for (int part = 0; part < num_parts; ++part)
@@ -797,8 +792,8 @@ class ProgramWriter {
                                             carried[std::size_t(part)]);
                                       return carried;
                                     });
-    for (std::int64_t step = s.steps > 1 ? whole : 0; step < s.steps; ++step)
-      take_in_step(constant(step), sums[std::size_t(step % num_parts)]);
+    for (std::int64_t step = whole; step < s.steps; ++step)
+      take_in_step(constant(step), sums[std::size_t(step - whole)]);
     for (int width = num_parts / 2; width > 0; width /= 2)
       for (int part = 0; part < width; ++part)
         sums[std::size_t(part)] = join(s, sums[std::size_t(part)], sums[std::size_t(part + width)]);
