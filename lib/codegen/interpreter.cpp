@@ -232,7 +232,7 @@ void Interpreter::exchange_back(const Code& code, const Run& run, std::int64_t s
   exchange(code, run);
   const Statement& s = *code.statement;
   for (std::size_t i = 0; i < s.exchanged.size(); ++i) {
-    const auto [a, b] = s.exchanged[i];
+    const int a = s.exchanged[i][0], b = s.exchanged[i][1];
     const Memory& memory = program_.memories[std::size_t(a)];
     const std::int64_t bytes = size_of(memory.dtype);
     if (s.regions.empty()) {

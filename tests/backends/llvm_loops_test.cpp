@@ -158,7 +158,7 @@ TEST_CASE("loops of small arrays equal eager evaluation to the bit, for every dt
       check_loop(f,
                  {random_array(dtype, {5}, 1), random_array(dtype, {9, 5}, 2),
                   random_array(dtype, {5, 5}, 3)},
-                 "scan  [one kernel]");
+                 "scan  [one loop program]");
     }
   }
 }
@@ -236,7 +236,7 @@ TEST_CASE("calls with several operands leave the rest of a loop's frame alone" *
   check_loop(loop,
              {random_array(DType::float64, {4, 3}, 7), random_array(DType::float64, {4, 3}, 8),
               Array::literal(5, DType::int32)},
-             "while  [one kernel]");
+             "while  [one loop program]");
 }
 
 TEST_CASE("examples lie in lanes: of any axis, with random numbers, and steps that all share" *
@@ -336,7 +336,7 @@ TEST_CASE("steps read and write at computed places, and what they refuse is the 
         [](std::span<const Array> s) -> Arrays { return {s[0] + 1.0, s[1]}; }, in, options);
   };
   auto number = [](double x) { return Array::literal(x, DType::float64); };
-  check_loop(bounded, {number(0), number(10)}, "while  [one kernel]");
+  check_loop(bounded, {number(0), number(10)}, "while  [one loop program]");
   CHECK_THROWS_AS(compiled(bounded, {number(0), number(11)}), ValueError);
 }
 

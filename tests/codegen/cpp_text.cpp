@@ -392,7 +392,7 @@ class TextWriter {
   }
   void end(const Statement& s) {
     for (std::size_t i = 0; i < s.exchanged.size(); ++i) {
-      const auto [a, b] = s.exchanged[i];
+      const int a = s.exchanged[i][0], b = s.exchanged[i][1];
       const std::string first = "m" + number(a), second = "m" + number(b);
       in_braces("if (" + first + " != " + home(s, a) + ")", [&] {
         line("std::swap(" + first + ", " + second + ");");

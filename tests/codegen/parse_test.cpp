@@ -114,9 +114,9 @@ std::string complaint(const std::string& part, const std::string& now) {
 }  // namespace
 
 TEST_CASE("parse is the inverse of print for what is lowered") {
-  for (const auto& [about, text] : equations) {
-    CAPTURE(about);
-    const auto lowered = compile_passes::loop_program(parse(text));
+  for (const auto& equation : equations) {
+    CAPTURE(equation.first);
+    const auto lowered = compile_passes::loop_program(parse(equation.second));
     REQUIRE_MESSAGE(lowered->program, lowered->reason);
     for (const ShowSources sources : {ShowSources::no, ShowSources::yes}) {
       const std::string printed = print(*lowered->program, sources);

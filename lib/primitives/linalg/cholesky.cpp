@@ -84,10 +84,10 @@ struct TriangularSystem {
     using Tiles = tiles::Tiles<T>;
     constexpr std::int64_t near_bytes = 24 << 10, worth_a_thread = 1 << 16;
     Tiles triangle(n, n), inverses(unit ? 0 : n, 1);
-    const auto element = [l = l, conjugate = conjugate](std::int64_t i, std::int64_t j) -> T {
+    const auto element = [system = *this](std::int64_t i, std::int64_t j) -> T {
       if constexpr (Tiles::is_complex)
-        if (conjugate) return std::conj(l(i, j));
-      return l(i, j);
+        if (system.conjugate) return std::conj(system.l(i, j));
+      return system.l(i, j);
     };
     triangle.fill_lower(n, element);
     if (!unit)
