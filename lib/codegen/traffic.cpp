@@ -160,7 +160,8 @@ void Traffic::visit(const Block& block, int loop) {
 
 void Traffic::visit_loop(const Statement& s, int loop) {
   const int own = int(loops_.size());
-  std::vector<int> path = around(loop);
+  const std::span<const int> outer = around(loop);
+  std::vector<int> path(outer.begin(), outer.end());
   path.push_back(own);
   loops_.push_back({&s, s.kind == Kind::loop ? usual_steps : double(s.steps), std::move(path)});
   const Value counter = s.kind == Kind::combine  ? s.counter
@@ -192,7 +193,7 @@ void Traffic::add_access(const Statement& s, const Place& place, int loop, bool 
                          const std::vector<Dim>& moved) {
   Access access{&s, place.memory, loop, is_write, {}};
   const Index form = form_of(place);
-  const std::vector<int>& loops = around(loop);
+  const std::span<const int> loops = around(loop);
   for (const int each : loops) access.dims.push_back({loops_[std::size_t(each)].steps, 0});
   for (const Place::Term& term : form.terms) {
     const auto counter = counters_.find(term.index);
@@ -272,7 +273,7 @@ void Traffic::find_bytes_of_loops() {
   const auto inside = [&](int loop, std::size_t depth) {
     std::map<std::pair<int, int>, double> most;  // by memory and the innermost loop
     for (const Access& access : accesses_) {
-      const std::vector<int>& loops = around(access.loop);
+      const std::span<const int> loops = around(access.loop);
       if (loop >= 0 && std::find(loops.begin(), loops.end(), loop) == loops.end()) continue;
       double& bytes = most[{access.memory, access.loop}];
       bytes = std::max(bytes, bytes_of(access, depth, Bytes::held));
@@ -312,7 +313,7 @@ bool Traffic::is_repeated(std::size_t access) const {
 // one step fits.
 double Traffic::bytes_beyond(const Access& access, double cache) const {
   if (bytes_ <= cache) return 0;
-  const std::vector<int>& loops = around(access.loop);
+  const std::span<const int> loops = around(access.loop);
   double times = 1, runs = 1;  // that bytes of inner loops are brought, and all of them
   std::size_t depth = 0;
   for (; depth + 1 < loops.size(); ++depth) {  // the innermost loop brings each line once
@@ -332,7 +333,7 @@ double Traffic::bytes_beyond(const Access& access, double cache) const {
 // Whether each step goes where nothing has brought its line in advance.
 bool Traffic::is_scattered(const Access& access) const {
   constexpr double foreseen = 1024;  // bytes from step to step: a quarter of a page
-  const std::vector<int>& loops = around(access.loop);
+  const std::span<const int> loops = around(access.loop);
   if (loops.empty()) return false;
   if (access.num_computed == int(loops.size())) return true;
   const auto distance = [&](std::size_t dim) {

@@ -63,9 +63,8 @@ class Traffic {
                   const std::vector<Dim>& moved);
   void add_call(const Statement& s, int loop);
   // The loops around what is in a loop, from the outermost on.
-  const std::vector<int>& around(int loop) const {
-    static const std::vector<int> none;
-    return loop < 0 ? none : loops_[std::size_t(loop)].path;
+  std::span<const int> around(int loop) const {
+    return loop < 0 ? std::span<const int>() : loops_[std::size_t(loop)].path;
   }
   double bytes_of(int memory) const;
   // held: how much of a cache they take, where lines of the same sets displace each other.

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import json
 
+import numpy as np
 import pytest
 
 import plait
@@ -66,14 +67,18 @@ def test_time_goes_to_lines_scopes_and_transforms(of_gradient):
 
 
 def test_bodies_of_loops_have_steps_of_their_own():
+    many = (
+        400_000  # added one by one beside a call: too much for one thread, so it runs step by step
+    )
+    order = jnp.asarray(np.random.default_rng(0).permutation(many).astype(np.int32))
+
     def f(x):
         def body(c, _):
             with named_scope("inside"):
-                return jnp.sin(c) + jnp.cumsum(c), None
+                return jnp.sin(c).at[order].add(c) + jnp.cumsum(c), None
 
         return lax.scan(body, x, None, length=13)[0]
 
-    many = 400_000  # too much for one thread, so the loop runs step by step
     data = json.loads(plait.profile(f, jnp.ones(many), runs=3).json())
     inner = [step for step in data["steps"] if step["parent"] is not None]
     assert inner and {step["count"] for step in inner} == {13}

@@ -61,7 +61,7 @@ def test_a_kalman_filter_in_a_scan_is_one_kernel_and_right(dtype, tolerance):
     zs = np.random.default_rng(0).normal(size=(300, 2))
     f = plait.jit(kalman, wait=True)
     x = jnp.asarray(zs.astype(dtype))
-    assert "one kernel" in f.explain(x)
+    assert "one loop program" in f.explain(x)
     np.testing.assert_allclose(np.asarray(f(x)), filtered(zs), rtol=tolerance, atol=tolerance)
 
 
