@@ -353,12 +353,10 @@ class Outward {
   bool run(Block& block) {
     bool changed = false;
     for (std::size_t i = 0; i < block.size(); ++i) {
-      const bool is_needed = is_serial(block[i]) && uses_behind(block[i]);
       std::optional<Statement> numbers;
-      if (is_needed) numbers = numbers_of(block[i]);
-      if (is_serial(block[i]) && is_needed == numbers.has_value() && move(block[i])) {
+      if (is_serial(block[i]) && move_with_numbers(block[i], numbers)) {
         changed = true;
-        if (numbers) block.insert(block.begin() + std::ptrdiff_t(++i), std::move(*numbers));
+        if (numbers) block.insert(block.begin() + std::ptrdiff_t(i++), std::move(*numbers));
       } else if (is_serial(block[i]) || block[i].kind == Kind::branch) {
         for (Block& inner : block[i].blocks) changed |= run(inner);
       }
@@ -366,18 +364,87 @@ class Outward {
     return changed;
   }
 
-  // The loop without its arrays: the numbers that it carries, for what is behind it. Nothing where
-  // they are made of arrays.
-  static std::optional<Statement> numbers_of(const Statement& loop) {
+  // numbers: the loop without its arrays, to run before, where it is wanted: for numbers that it
+  // carries, and for its checks, which are the same for all indices.
+  bool move_with_numbers(Statement& s, std::optional<Statement>& numbers) {
+    Statement loop = s;
+    if (has_checks(s) && (numbers = without_arrays(s, true))) {
+      for (bool changes = true; std::exchange(changes, false);) {
+        const std::set<Value> used = uses_of(loop);
+        for (Block& block : loop.blocks)
+          changes |= drop(block, [&](const Statement& each) {
+            return each.kind == Kind::check || is_unused(each, used);
+          });
+      }
+      return move(s, std::move(loop));
+    }
+    if (has_long_checks(s)) return false;
+    if (uses_behind(s) && !(numbers = without_arrays(s, false))) return false;
+    return move(s, std::move(loop));
+  }
+  static bool has_checks(const Statement& loop) {
+    bool has = false;
+    for_each_statement({loop}, [&](const Statement& s) { has = has || s.kind == Kind::check; });
+    return has;
+  }
+  // Whether they take long beside the rest, for all indices again.
+  static bool has_long_checks(const Statement& loop) {
+    bool has = false;
+    for_each_statement({loop}, [&](const Statement& s) {
+      has = has || (s.kind == Kind::repeat && &s != &loop && s.steps >= fewest_indices &&
+                    s.value != loop.value && has_checks(s));
+    });
+    return has;
+  }
+
+  static std::set<Value> uses_of(const Statement& statement) {
+    std::set<Value> used;
+    for_each_statement({statement}, [&](const Statement& s) {
+      for_each_use(s, [&](Value value) { used.insert(value); });
+    });
+    return used;
+  }
+  static bool is_unused(const Statement& s, const std::set<Value>& used) {
+    const bool is_empty = std::all_of(s.blocks.begin(), s.blocks.end(),
+                                      [](const Block& block) { return block.empty(); });
+    switch (s.kind) {
+      case Kind::compute:
+      case Kind::load:
+      case Kind::combine:
+        return !used.count(s.value);
+      case Kind::repeat:
+      case Kind::branch:
+        return s.carries.empty() && s.exchanged.empty() && is_empty;
+      default:
+        return false;
+    }
+  }
+  // Drops statements, also of inner blocks. Whether there were any.
+  template <class F>
+  static bool drop(Block& block, const F& is_dropped) {
+    bool changes = std::erase_if(block, is_dropped) > 0;
+    for (Statement& s : block)
+      for (Block& inner : s.blocks) changes |= drop(inner, is_dropped);
+    return changes;
+  }
+
+  // Nothing where what is left needs arrays that the loop writes.
+  static std::optional<Statement> without_arrays(const Statement& loop, bool with_checks) {
     const std::set<int> written = written_by(loop);
     Statement numbers = loop;
-    numbers.exchanged.clear();
+    const auto leave_exchanges = [](const auto& self, Statement& s) -> void {
+      s.exchanged.clear();
+      for (Block& block : s.blocks)
+        for (Statement& inner : block) self(self, inner);
+    };
+    leave_exchanges(leave_exchanges, numbers);
     for (bool changes = true; std::exchange(changes, false);) {
-      std::set<Value> used;
-      for_each_statement({numbers}, [&](const Statement& s) {
-        for_each_use(s, [&](Value value) { used.insert(value); });
-      });
-      for (Block& block : numbers.blocks) changes |= drop_arrays(block, used);
+      const std::set<Value> used = uses_of(numbers);
+      for (Block& block : numbers.blocks)
+        changes |= drop(block, [&](const Statement& s) {
+          return is_apart(s) || s.kind == Kind::copy || s.kind == Kind::store ||
+                 (s.kind == Kind::check && !with_checks) || is_unused(s, used);
+        });
     }
     bool are_apart = true;
     for_each_statement({numbers}, [&](const Statement& s) {
@@ -387,27 +454,9 @@ class Outward {
     });
     return are_apart ? std::optional(std::move(numbers)) : std::nullopt;
   }
-  // Drops loops over arrays, checks, and numbers that nothing uses. Whether there were any.
-  static bool drop_arrays(Block& block, const std::set<Value>& used) {
-    bool changes = std::erase_if(block, [&](const Statement& s) {
-                     const bool is_number =
-                         s.kind == Kind::compute || s.kind == Kind::load || s.kind == Kind::combine;
-                     const bool is_empty = is_serial(s) && s.kind == Kind::repeat &&
-                                           s.carries.empty() && s.blocks[0].empty();
-                     return is_number ? !used.count(s.value)
-                                      : is_apart(s) || is_empty || s.kind == Kind::copy ||
-                                            s.kind == Kind::store || s.kind == Kind::check;
-                   }) > 0;
-    for (Statement& s : block) {
-      s.exchanged.clear();
-      for (Block& inner : s.blocks) changes |= drop_arrays(inner, used);
-    }
-    return changes;
-  }
 
-  bool move(Statement& s) {
+  bool move(Statement& s, Statement loop) {
     if (num_statements({s}) > most_statements) return false;
-    Statement loop = s;
     for (Block& block : loop.blocks) copies_as_loops(program_, block);
     return move_as_lanes(s, loop, true) || move_as_lanes(s, loop, false) || move_apart(s, loop);
   }
