@@ -59,6 +59,16 @@ bool uses_memory(const Block& block, int memory, const Statement& except) {
   });
 }
 
+// Statements that run, roughly.
+double work_of(const Statement& s) {
+  constexpr double usual_steps = 16;  // of a while
+  double inner = 0;
+  for (const Block& block : s.blocks)
+    for (const Statement& each : block) inner += work_of(each);
+  if (s.kind == Kind::repeat || s.kind == Kind::combine) return double(s.steps) * inner;
+  return s.kind == Kind::loop ? usual_steps * inner : 1 + inner;
+}
+
 // The memories that a statement writes, with those in it.
 std::set<int> written_by(const Statement& statement) {
   std::set<int> written;
@@ -167,6 +177,7 @@ class Mover {
     strides_.clear();
     counters_.clear();
     skipped_ = 0;
+    common_work_ = own_work_ = 0;
     if (!plan(loop_.blocks) || counters_.empty()) return false;
     bool fits = true;
     for_each_statement({loop_}, [&](const Statement& s) {
@@ -180,7 +191,9 @@ class Mover {
         for (const Place::Term& term : place.terms) fits = fits && !counters_.count(term.index);
       });
     });
-    return fits;
+    // What is the same for all is computed again for each.
+    constexpr double most_again = 0.25;
+    return fits && common_work_ <= most_again * own_work_ / double(size_);
   }
 
   bool plan(const std::vector<Block>& blocks) {
@@ -201,11 +214,20 @@ class Mover {
       case Kind::branch:
       case Kind::loop:
         return plan(s.blocks);
-      case Kind::repeat:
-        return is_apart(s) ? plan_nest(s) || is_common(s) : plan(s.blocks);
+      case Kind::repeat: {
+        if (is_apart(s)) return plan_nest(s) || is_common_nest(s);
+        const double before = std::exchange(times_, times_ * double(s.steps));
+        const bool fits = plan(s.blocks);
+        times_ = before;
+        return fits;
+      }
       default:
         return false;
     }
+  }
+  bool is_common_nest(const Statement& s) {
+    common_work_ += times_ * work_of(s);
+    return is_common(s);
   }
 
   // Whether a statement does the same for all indices. What it writes each of them gets for itself,
@@ -234,6 +256,7 @@ class Mover {
       const std::map<int, std::int64_t> before = strides_;
       if (keeps_apart(loop)) {
         counters_.insert(loop.value);
+        own_work_ += times_ * work_of(loop);
         return true;
       }
       strides_ = before;
@@ -335,6 +358,7 @@ class Mover {
   const std::int64_t size_;
   const int choice_;
   int skipped_ = 0;
+  double times_ = 1, common_work_ = 0, own_work_ = 0;  // statements
   std::set<int> written_;
   std::set<int> common_;                 // memories that hold the same for all indices
   bool grew_ = false;                    // they are more
