@@ -140,10 +140,10 @@ class Planted {
   void find_all() {
     texts.compile();
     for (std::size_t i = 0; i < planted_.size(); ++i) {
-      const auto& [error, loop] = planted_[i];
-      const Outcome expected = interpreted(loop->program(), loop->operands, loop->results());
-      CHECK_MESSAGE(difference(texts.run(i, loop->operands, loop->results()), expected),
-                    error << " in " << loop->name << " is not found");
+      const LoopCase& loop = *planted_[i].loop;
+      const Outcome expected = interpreted(loop.program(), loop.operands, loop.results());
+      CHECK_MESSAGE(difference(texts.run(i, loop.operands, loop.results()), expected),
+                    planted_[i].error << " in " << loop.name << " is not found");
     }
     MESSAGE(planted_.size() << " mistakes are planted");
   }
