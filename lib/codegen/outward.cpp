@@ -18,6 +18,7 @@
 #include <map>
 #include <set>
 
+#include "codegen/effects.h"
 #include "codegen/fuse.h"
 #include "codegen/lanes.h"
 #include "codegen/promote.h"
@@ -32,12 +33,6 @@ constexpr std::int64_t fewest_indices = 8;
 constexpr std::size_t most_statements = 1500;
 // Of the arrays of a step, so that those of several side by side stay in the nearest cache.
 constexpr std::int64_t most_bytes = 4096;
-
-std::size_t num_statements(const Block& block) {
-  std::size_t count = 0;
-  for_each_statement(block, [&](const Statement&) { ++count; });
-  return count;
-}
 
 bool is_apart(const Statement& s) {
   return s.kind == Kind::repeat && (s.is_parallel || s.is_apart);
@@ -71,14 +66,9 @@ double work_of(const Statement& s) {
 
 // The memories that a statement writes, with those in it.
 std::set<int> written_by(const Statement& statement) {
-  std::set<int> written;
-  for_each_statement({statement}, [&](const Statement& s) {
-    for_each_place(s, [&](const Place& place, bool is_write) {
-      if (is_write) written.insert(place.memory);
-    });
-    for (const auto& pair : s.exchanged) written.insert(pair.begin(), pair.end());
-  });
-  return written;
+  Effects effects;
+  effects.add(statement);
+  return {effects.writes.begin(), effects.writes.end()};
 }
 
 // A copy of elements as loops.
@@ -158,7 +148,7 @@ class Mover {
   bool lies_apart() const {
     constexpr std::int64_t many = 8;  // fill a line
     std::set<int> read;
-    for_each_statement({loop_}, [&](const Statement& s) {
+    for_each_statement(loop_, [&](const Statement& s) {
       for_each_place(s, [&](const Place& place, bool is_write) {
         if (!is_write) read.insert(place.memory);
       });
@@ -180,7 +170,7 @@ class Mover {
     common_work_ = own_work_ = 0;
     if (!plan(loop_.blocks) || counters_.empty()) return false;
     bool fits = true;
-    for_each_statement({loop_}, [&](const Statement& s) {
+    for_each_statement(loop_, [&](const Statement& s) {
       for (std::size_t i = 0; i < s.exchanged.size(); ++i) {
         const auto [a, b] = s.exchanged[i];
         fits = fits && strides_.count(a) && strides_.count(b) && strides_[a] == strides_[b] &&
@@ -234,7 +224,7 @@ class Mover {
   // if the loop alone uses it.
   bool is_common(const Statement& s) {
     bool common = true;
-    for_each_statement({s}, [&](const Statement& each) {
+    for_each_statement(s, [&](const Statement& each) {
       common = common && each.kind != Kind::call && each.exchanged.empty();
       for_each_place(each, [&](const Place& place, bool) {
         if (!written_.count(place.memory) || common_.count(place.memory)) return;
@@ -272,7 +262,7 @@ class Mover {
 
   bool keeps_apart(const Statement& loop) {
     bool apart = true;
-    for_each_statement({loop}, [&](const Statement& s) {
+    for_each_statement(loop, [&](const Statement& s) {
       apart = apart && s.kind != Kind::check && s.kind != Kind::call && s.kind != Kind::branch &&
               s.kind != Kind::copy && s.exchanged.empty();
       for_each_place(s, [&](const Place& place, bool is_write) {
@@ -408,25 +398,23 @@ class Outward {
   }
   static bool has_checks(const Statement& loop) {
     bool has = false;
-    for_each_statement({loop}, [&](const Statement& s) { has = has || s.kind == Kind::check; });
+    for_each_statement(loop, [&](const Statement& s) { has = has || s.kind == Kind::check; });
     return has;
   }
   // Whether they take long beside the rest, for all indices again.
   static bool has_long_checks(const Statement& loop) {
     bool has = false;
-    for_each_statement({loop}, [&](const Statement& s) {
-      has = has || (s.kind == Kind::repeat && &s != &loop && s.steps >= fewest_indices &&
-                    s.value != loop.value && has_checks(s));
+    for_each_statement(loop, [&](const Statement& s) {
+      has = has ||
+            (s.kind == Kind::repeat && &s != &loop && s.steps >= fewest_indices && has_checks(s));
     });
     return has;
   }
 
   static std::set<Value> uses_of(const Statement& statement) {
-    std::set<Value> used;
-    for_each_statement({statement}, [&](const Statement& s) {
-      for_each_use(s, [&](Value value) { used.insert(value); });
-    });
-    return used;
+    Effects effects;
+    effects.add(statement);
+    return {effects.used.begin(), effects.used.end()};
   }
   static bool is_unused(const Statement& s, const std::set<Value>& used) {
     const bool is_empty = std::all_of(s.blocks.begin(), s.blocks.end(),
@@ -471,7 +459,7 @@ class Outward {
         });
     }
     bool are_apart = true;
-    for_each_statement({numbers}, [&](const Statement& s) {
+    for_each_statement(numbers, [&](const Statement& s) {
       for_each_place(s, [&](const Place& place, bool) {
         are_apart = are_apart && !written.count(place.memory);
       });

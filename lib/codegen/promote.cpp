@@ -36,7 +36,7 @@ constexpr std::size_t parts = 8;  // of a combination: see Writer::combine
 class Unroller {
  public:
   Unroller(LoopProgram& program, const Statement& loop) : program_(program), loop_(loop) {
-    for_each_statement({loop}, [&](const Statement& s) {
+    for_each_statement(loop, [&](const Statement& s) {
       for_each_place(s, [&](const Place& place, bool is_write) {
         if (is_write) written_.insert(place.memory);
       });
@@ -280,7 +280,7 @@ class Promoter {
   // What a statement stores, with what is in it.
   std::set<Key> stored(const Statement& s) const {
     std::set<Key> keys;
-    for_each_statement({s}, [&](const Statement& each) {
+    for_each_statement(s, [&](const Statement& each) {
       if (each.kind == Kind::store && is_key(each.place))
         keys.insert({each.place.memory, each.place.offset});
       for (const auto& pair : each.exchanged)
@@ -378,12 +378,6 @@ class Promoter {
   std::set<Key> keys_;
   Names names_;
 };
-
-std::size_t num_statements(const Block& block) {
-  std::size_t count = 0;
-  for_each_statement(block, [&](const Statement&) { ++count; });
-  return count;
-}
 
 }  // namespace
 

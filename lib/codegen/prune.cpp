@@ -4,18 +4,12 @@
 
 #include <algorithm>
 
+#include "codegen/walk.h"
+
 namespace plait::codegen {
 namespace {
 
 using Kind = Statement::Kind;
-
-template <class F>
-void for_each_statement(const Block& block, const F& f) {
-  for (const Statement& statement : block) {
-    f(statement);
-    for (const Block& inner : statement.blocks) for_each_statement(inner, f);
-  }
-}
 
 // Whether it only defines a value.
 bool is_pure(const Statement& s) {

@@ -8,12 +8,23 @@
 
 namespace plait::codegen {
 
+// f(statement) for a statement and those in it, or for those of a block.
+template <class F>
+void for_each_statement(const Statement& statement, const F& f);
 template <class F>
 void for_each_statement(const Block& block, const F& f) {
-  for (const Statement& statement : block) {
-    f(statement);
-    for (const Block& inner : statement.blocks) for_each_statement(inner, f);
-  }
+  for (const Statement& statement : block) for_each_statement(statement, f);
+}
+template <class F>
+void for_each_statement(const Statement& statement, const F& f) {
+  f(statement);
+  for (const Block& inner : statement.blocks) for_each_statement(inner, f);
+}
+
+inline std::size_t num_statements(const Block& block) {
+  std::size_t count = 0;
+  for_each_statement(block, [&](const Statement&) { ++count; });
+  return count;
 }
 
 // f(place, is_write) for the elements that a statement reads and writes itself.
