@@ -9,12 +9,12 @@
 #include <plait/rules/motion.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <numeric>
 #include <unordered_map>
 
+#include "codegen/lanes.h"
 #include "codegen/traffic.h"
 
 namespace plait::codegen {
@@ -24,7 +24,6 @@ using Kind = Statement::Kind;
 
 constexpr double line = 64;              // bytes
 constexpr double parts = 8;              // of a combination that is not in order
-constexpr double rows_together = 4;      // of combinations apart
 constexpr double looked_ahead = 30;      // ns of operations that a processor holds
 constexpr double longest_foreseen = 32;  // steps of a loop whose end is foreseen
 
@@ -311,26 +310,8 @@ class Model {
     return dearest;
   }
 
-  // As many as the emitter takes together.
-  double lanes_for(const Statement& s) const {
-    std::int64_t widest = 1, bytes = 64;
-    const auto visit = [&](const auto& self, const Block& block) -> void {
-      for (const Statement& each : block) {
-        if (each.kind == Kind::load || each.kind == Kind::compute || each.kind == Kind::combine)
-          widest = std::max(widest, size_of(dtype(each.value)));
-        if (each.kind == Kind::store) widest = std::max(widest, size_of(dtype(each.operands[0])));
-        if (each.kind == Kind::combine && !each.is_in_order) bytes = machine_.vector_bytes;
-        for (const Block& inner : each.blocks) self(self, inner);
-      }
-    };
-    visit(visit, s.blocks[0]);
-    constexpr std::int64_t most = 16;
-    const auto steps = std::bit_ceil(std::uint64_t(std::max<std::int64_t>(s.steps, 2)));
-    return double(std::min({bytes / widest, most, std::int64_t(steps)}));
-  }
-
   Time time_of_parallel(const Statement& s) {
-    const double lanes = lanes_for(s);
+    const double lanes = num_lanes(program_, s, machine_.vector_bytes);
     const Lanes with(*this, lanes, s.value);
     Time time = time_of_steps(nullptr, {&s.blocks[0]}, std::ceil(double(s.steps) / lanes));
     time.is_long |= double(s.steps) / lanes > longest_foreseen;
@@ -365,25 +346,11 @@ class Model {
   // --- Steps
   // ---------------------------------------------------------------------------------------
 
-  // Whether steps are written several at a time: see program_kernel.cpp.
-  bool combines_apart(const Statement& s) const {
-    if (!s.is_apart || lanes_ > 0 || !s.carries.empty()) return false;
-    const auto is_plain = [](const Statement& each) { return each.blocks.empty(); };
-    int combinations = 0;
-    return std::all_of(s.blocks[0].begin(), s.blocks[0].end(),
-                       [&](const Statement& each) {
-                         if (each.kind != Kind::combine) return is_plain(each);
-                         return ++combinations == 1 &&
-                                std::all_of(each.blocks[0].begin(), each.blocks[0].end(), is_plain);
-                       }) &&
-           combinations == 1;
-  }
-
   // A loop, or statements that run so many times and do not wait for each other.
   // more: operations of a step beside the statements.
   Time time_of_steps(const Statement* loop, const std::vector<const Block*>& blocks, double steps,
                      double more = 0) {
-    const bool is_together = loop && combines_apart(*loop);
+    const bool is_together = loop && lanes_ <= 0 && combines_apart(*loop);
     const double together = is_together ? rows_together : 1;
     const Value outer_rows = std::exchange(rows_, is_together ? loop->value : rows_);
     Time step{more};

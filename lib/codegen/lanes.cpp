@@ -3,6 +3,7 @@
 #include "codegen/lanes.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "codegen/walk.h"
 
@@ -97,6 +98,15 @@ bool runs_in_lanes(const Block& block, bool may_store, const std::vector<bool>& 
   });
 }
 
+// Of the serial loops of a block.
+std::size_t most_carries(const Block& block) {
+  std::size_t most = 0;
+  for_each_statement(block, [&](const Statement& s) {
+    if (s.kind == Kind::repeat || s.kind == Kind::loop) most = std::max(most, s.carries.size());
+  });
+  return most;
+}
+
 }  // namespace
 
 std::vector<bool> find_lanes(const LoopProgram& program) { return Finder(program).take(); }
@@ -104,6 +114,45 @@ std::vector<bool> find_lanes(const LoopProgram& program) { return Finder(program
 bool runs_in_lanes(const Statement& loop, const std::vector<bool>& has_lanes) {
   return loop.carries.empty() && loop.exchanged.empty() &&
          runs_in_lanes(loop.blocks[0], true, has_lanes);
+}
+
+// As many as fill a line with the widest elements, but one register with eight parts of
+// combinations; not many more than steps.
+int num_lanes(const LoopProgram& program, const Statement& loop, int vector_bytes) {
+  const Block& block = loop.blocks[0];
+  std::int64_t widest = 1, bytes = 64;
+  for_each_statement(block, [&](const Statement& s) {
+    const auto has = [&](Value value) {
+      widest = std::max(widest, size_of(program.dtypes[std::size_t(value)]));
+    };
+    if (s.kind == Kind::load || s.kind == Kind::compute || s.kind == Kind::combine) has(s.value);
+    if (s.kind == Kind::store) has(s.operands[0]);
+    if (s.kind == Kind::combine && !s.is_in_order) bytes = vector_bytes;
+  });
+  // A serial loop waits for the step before it: twice the registers for a number use the time, as
+  // long as all that is carried fits half of those that there are.
+  constexpr std::size_t most_written = 128;
+  const std::size_t registers = vector_bytes >= 64 ? 32 : 16, carried = most_carries(block);
+  if (carried > 0 && 2 * carried * std::size_t(bytes / vector_bytes) <= registers / 2 &&
+      num_statements(block) <= most_written)
+    bytes *= 2;
+  const auto steps = std::bit_ceil(std::uint64_t(std::max<std::int64_t>(loop.steps, 2)));
+  return int(std::min({bytes / widest, std::int64_t(most_lanes), std::int64_t(steps)}));
+}
+
+bool combines_apart(const Statement& loop) {
+  if (!loop.is_apart || loop.steps < 2 || !loop.carries.empty()) return false;
+  const auto is_plain = [](const Statement& s) {
+    return s.kind == Kind::compute || s.kind == Kind::load || s.kind == Kind::store;
+  };
+  int combinations = 0;
+  return std::all_of(loop.blocks[0].begin(), loop.blocks[0].end(),
+                     [&](const Statement& s) {
+                       if (s.kind != Kind::combine) return is_plain(s);
+                       return ++combinations == 1 &&
+                              std::all_of(s.blocks[0].begin(), s.blocks[0].end(), is_plain);
+                     }) &&
+         combinations == 1;
 }
 
 }  // namespace plait::codegen

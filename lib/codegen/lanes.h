@@ -1,4 +1,4 @@
-// Which values have a number for each lane.
+// Which values have a number for each lane, and how many steps are written together.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,5 +14,15 @@ std::vector<bool> find_lanes(const LoopProgram& program);
 // Whether the steps of a loop run side by side in lanes: they compute, load, store, combine, and
 // run loops and branches that go the same way in every lane, or while loops that do not store.
 bool runs_in_lanes(const Statement& loop, const std::vector<bool>& has_lanes);
+
+// How many steps of a parallel loop are lanes of vectors of so many bytes.
+inline constexpr int most_lanes = 64;
+int num_lanes(const LoopProgram& program, const Statement& loop, int vector_bytes);
+
+// Whether each step of a loop that is not within lanes is a combination, and what is computed
+// before and behind it. So many of them are written together: one waits for the sums of the step
+// before it, and the others use the time.
+inline constexpr int rows_together = 4;
+bool combines_apart(const Statement& loop);
 
 }  // namespace plait::codegen

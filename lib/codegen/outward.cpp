@@ -23,6 +23,7 @@
 #include "codegen/lanes.h"
 #include "codegen/promote.h"
 #include "codegen/walk.h"
+#include "codegen/work.h"
 
 namespace plait::codegen {
 namespace {
@@ -136,9 +137,16 @@ class Mover {
     moved.blocks = {copy_of(program_, rebuilt({loop_}), own)};
     return moved;
   }
-  // Forgets it.
-  void undo() const {
-    for (const int memory : common_) program_.memories[std::size_t(memory)].size /= size_;
+
+  // Memory of the loop alone, `moved` by now, is laid so that what the indices have of it is side
+  // by side: lanes load and store it together.
+  void lay_side_by_side(Statement& moved) const {
+    std::map<int, std::int64_t> strides = strides_;
+    for (const int memory : common_)
+      strides[memory] = program_.memories[std::size_t(memory)].size / size_;
+    for (const auto& [memory, stride] : strides)
+      if (stride > 1 && is_of_the_loop(memory, moved) && goes_by(moved, memory, stride))
+        lay_side_by_side(moved, memory, stride);
   }
 
   // Whether other loops have its size.
@@ -234,10 +242,11 @@ class Mover {
     });
     return common;
   }
-  bool is_of_the_loop(int memory) const {
-    if (program_.memories[std::size_t(memory)].space != Memory::Space::frame) return false;
-    // The loop is not yet part of the program: of what is, `instead` will be.
-    return !uses_memory(program_.body, memory, instead_);
+  // The loop is not yet part of the program: of what is, `instead` will be.
+  bool is_of_the_loop(int memory) const { return is_of_the_loop(memory, instead_); }
+  bool is_of_the_loop(int memory, const Statement& instead) const {
+    return program_.memories[std::size_t(memory)].space == Memory::Space::frame &&
+           !uses_memory(program_.body, memory, instead);
   }
 
   // Whether a loop goes along the axis, or the loops in it do.
@@ -341,6 +350,48 @@ class Mover {
     region.shape.push_back(stride);
     region.strides.push_back(1);
     return region;
+  }
+
+  // --- Layout ------------------------------------------------------------------------------------
+
+  bool goes_by(const Statement& moved, int memory, std::int64_t stride) const {
+    bool does = true;
+    for_each_statement(moved, [&](const Statement& s) {
+      does = does && s.exchanged.empty() && s.kind != Kind::copy && s.kind != Kind::call;
+      for_each_place(s, [&](const Place& place, bool) {
+        if (place.memory != memory) return;
+        std::int64_t by = 0;
+        for (const Place::Term& term : place.terms)
+          if (term.index == index_) by += term.stride;
+        does = does && by == stride;
+      });
+    });
+    return does;
+  }
+  // From outer * (stride * size) + index * stride + inner to (outer * stride + inner) * row +
+  // index.
+  void lay_side_by_side(Statement& moved, int memory, std::int64_t stride) const {
+    Memory& laid = program_.memories[std::size_t(memory)];
+    // A row is an odd number of lines: what an index has lies in different sets of the cache.
+    const std::int64_t line = 64 / size_of(laid.dtype);
+    const std::int64_t row = ((size_ + line - 1) / line | 1) * line, before = stride * size_;
+    const auto laid_out = [&](std::int64_t distance) {
+      return (distance / before * stride + distance % before) * row;
+    };
+    laid.size = laid.size / size_ * row;
+    const auto visit = [&](const auto& self, Statement& s) -> void {
+      for_each_place(s, [&](Place& place, bool) {
+        if (place.memory != memory) return;
+        place.offset = laid_out(place.offset);
+        for (Place::Term& term : place.terms)
+          term.stride = term.index == index_ ? 0 : laid_out(term.stride);
+        std::erase_if(place.terms, [](const Place::Term& term) { return term.stride == 0; });
+        loops::add_index(place, {0, {{index_, 1}}}, 1);
+      });
+      for (Block& block : s.blocks)
+        for (Statement& inner : block) self(self, inner);
+    };
+    visit(visit, moved);
   }
 
   LoopProgram& program_;
@@ -480,6 +531,7 @@ class Outward {
     constexpr int most_choices = 3;
     for (const std::int64_t size : sizes)
       for (int choice = 0; choice < most_choices; ++choice) {
+        const std::vector<Memory> memories = program_.memories;
         Mover mover(program_, loop, s, size, choice);
         std::optional<Statement> moved = mover.run();
         if (!moved && mover.has_other_choices()) continue;
@@ -487,7 +539,7 @@ class Outward {
         Statement before = std::exchange(s, std::move(*moved));
         if (f(mover)) return true;
         s = std::move(before);
-        mover.undo();
+        program_.memories = memories;
       }
     return false;
   }
@@ -504,22 +556,37 @@ class Outward {
     });
   }
 
-  // To a loop whose steps are those of one index alone; in lanes where nothing within them is.
+  // To a loop whose steps are those of one index alone, or are lanes: as loops within them are, or
+  // all, whichever is less work.
   bool move_apart(Statement& s, const Statement& loop) {
     return try_axes(s, loop, sizes_of(loop), [&](const Mover& mover) {
       const bool lies_apart = mover.lies_apart();
-      if (has_lanes_within(s)) {
-        if (lies_apart) run(s.blocks[0]);
-        return lies_apart;
+      if (!has_lanes_within(s)) {
+        promote(program_, s);
+        return (lies_apart && bytes_of_a_step(s) > most_bytes) || become_lanes(s, mover);
       }
+      constexpr double gain = 0.7;
+      const Statement before = s;
+      const std::vector<Memory> memories = program_.memories;
+      const double within = Work(program_).of_step(s);
       promote(program_, s);
-      return (lies_apart && bytes_of_a_step(s) > most_bytes) || become_lanes(s);
+      if (bytes_of_a_step(s) <= most_bytes && become_lanes(s, mover) &&
+          Work(program_).of_step(s) < gain * within)
+        return true;
+      s = before, program_.memories = memories;
+      if (lies_apart) run(s.blocks[0]);
+      return lies_apart;
     });
   }
 
   bool become_lanes(Statement& s) const {
     leave_loops(s.blocks[0]);
     return s.is_parallel = runs_in_lanes(s, lanes_within(s));
+  }
+  bool become_lanes(Statement& s, const Mover& mover) const {
+    if (!become_lanes(s)) return false;
+    mover.lay_side_by_side(s);
+    return true;
   }
   // Which values change along with the steps.
   std::vector<bool> lanes_within(Statement& s) const {

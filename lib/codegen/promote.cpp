@@ -25,9 +25,9 @@ namespace {
 
 using Kind = Statement::Kind;
 
-constexpr std::int64_t most_steps = 8, most_terms = 16;  // of loops and combinations written out
-constexpr std::int64_t most_elements = 16;               // that a step has of a memory
-constexpr std::size_t most_numbers = 96, most_statements = 1000;
+constexpr std::int64_t most_steps = 16, most_terms = 16;  // of loops and combinations written out
+constexpr std::int64_t most_elements = 16;                // that a step has of a memory
+constexpr std::size_t most_numbers = 200, most_statements = 1500;
 constexpr std::size_t parts = 8;  // of a combination: see Writer::combine
 
 // --- Loops written out

@@ -1,4 +1,5 @@
-// Dead code: numbers that nothing reads, and memory that is written only. Checks stay.
+// Dead code: numbers that nothing reads, those that loops carry too, and memory that is written
+// only. Checks stay.
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/prune.h"
 
@@ -42,12 +43,21 @@ class Pruner {
  private:
   bool is_dead(const Statement& s) const {
     if (is_pure(s)) return !is_used_[std::size_t(s.value)];
-    if (s.is_parallel) return s.blocks[0].empty();
+    if (s.kind == Kind::repeat || s.kind == Kind::branch)
+      return s.carries.empty() && s.exchanged.empty() &&
+             std::all_of(s.blocks.begin(), s.blocks.end(),
+                         [](const Block& inner) { return inner.empty(); });
     if (s.kind == Kind::call)
       return std::none_of(s.places.begin() + std::ptrdiff_t(s.call->strides.size()), s.places.end(),
                           [&](const Place& place) { return is_read_[std::size_t(place.memory)]; });
     return (s.kind == Kind::store || s.kind == Kind::copy) &&
            !is_read_[std::size_t(s.place.memory)];
+  }
+
+  // Whether nothing reads it, in a step or behind the loop.
+  bool is_dead(const Statement::Carry& carry) const {
+    const auto is_read = [&](Value value) { return value >= 0 && is_used_[std::size_t(value)]; };
+    return !is_read(carry.value) && !is_read(carry.last);
   }
 
   bool use(Value value) {
@@ -72,6 +82,7 @@ class Pruner {
     grows |= use(s.source_place);
     for (Value operand : s.operands) grows |= use(operand);
     for (const Statement::Carry& carry : s.carries) {
+      if (is_dead(carry)) continue;
       grows |= use(carry.first);
       grows |= use(carry.next);
       for (Value next : carry.nexts) grows |= use(next);
@@ -93,8 +104,10 @@ class Pruner {
     const std::size_t before = block.size();
     std::erase_if(block, [&](const Statement& s) { return is_dead(s); });
     bool dropped = block.size() != before;
-    for (Statement& s : block)
+    for (Statement& s : block) {
+      dropped |= std::erase_if(s.carries, [&](const auto& carry) { return is_dead(carry); }) > 0;
       for (Block& inner : s.blocks) dropped |= drop(inner);
+    }
     return dropped;
   }
 

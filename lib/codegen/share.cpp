@@ -2,76 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/share.h"
 
-#include <plait/primitives/primitives.h>
-#include <plait/rules/motion.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "codegen/effects.h"
 #include "codegen/walk.h"
+#include "codegen/work.h"
 
 namespace plait::codegen {
 namespace {
 
 using Kind = Statement::Kind;
-
-// --- Work ----------------------------------------------------------------------------------------
-
-// What the statements of a block take, roughly, in nanoseconds. is_in_lanes: in a loop whose steps
-// are lanes of vectors, of which it is one step.
-class Work {
- public:
-  explicit Work(const LoopProgram& program) : program_(program) {}
-
-  double of(const Block& block, bool is_in_lanes) const {
-    double sum = 0;
-    for (const Statement& s : block) sum += of(s, is_in_lanes);
-    return sum;
-  }
-
- private:
-  double of(const Statement& s, bool is_in_lanes) const {
-    constexpr double usual_steps = 16;  // of a while
-    constexpr double scalar = 0.5, byte_in_lanes = 0.02;
-    double inner = 0;
-    for (const Block& block : s.blocks)
-      inner += of(block, is_in_lanes || s.is_parallel || s.kind == Kind::combine);
-    switch (s.kind) {
-      case Kind::compute:
-        return weight_of(*s.primitive) *
-               (is_in_lanes ? byte_in_lanes / 2 * double(bytes_of(s.value)) : scalar);
-      case Kind::load:
-        return is_in_lanes ? byte_in_lanes * double(bytes_of(s.value)) : scalar;
-      case Kind::store:
-        return is_in_lanes ? byte_in_lanes * double(bytes_of(s.operands[0])) : scalar;
-      case Kind::combine:
-        return double(s.steps) * (inner + byte_in_lanes / 2 * double(bytes_of(s.value)));
-      case Kind::repeat:
-        return double(s.steps) * (inner + (s.is_parallel ? 0 : scalar));
-      case Kind::loop:
-        return usual_steps * inner;
-      case Kind::copy:
-        return double(num_elements(s.shape)) * 2 * byte_in_lanes * double(bytes_of(s.place));
-      default:
-        return scalar + inner;
-    }
-  }
-
-  // In additions.
-  static double weight_of(const Primitive& primitive) {
-    constexpr double division = 4, function = 12;
-    if (primitive == div_p || primitive == rem_p || primitive == sqrt_p) return division;
-    return moves_as(primitive, Motion::cheap) || moves_as(primitive, Motion::layout) ? 1 : function;
-  }
-  std::int64_t bytes_of(Value value) const { return size_of(program_.dtypes[std::size_t(value)]); }
-  std::int64_t bytes_of(const Place& place) const {
-    return size_of(program_.memories[std::size_t(place.memory)].dtype);
-  }
-
-  const LoopProgram& program_;
-};
 
 // --- What steps write ----------------------------------------------------------------------------
 
@@ -189,34 +131,54 @@ class Writes {
 
   // Whether elements are numerals whose digits say the step and the counters: each stride exceeds
   // what those below it reach together. The writes differ in their offsets alone, which are one
-  // more digit, below the others or above them.
+  // more digit: between the others where they are evenly apart, else below them or above them.
   static bool are_numerals(const std::vector<Write>& writes, std::int64_t steps) {
     std::vector<Write::Digit> digits{{std::abs(writes[0].by_step), steps}};
     for (const Write::Digit& digit : writes[0].digits)
       digits.push_back({std::abs(digit.stride), digit.steps});
-    std::sort(digits.begin(), digits.end());
-    const auto reach = [&](std::int64_t reached) -> std::optional<std::int64_t> {
-      for (const Write::Digit& digit : digits) {
-        if (digit.stride <= reached) return {};
-        reached += digit.stride * (digit.steps - 1);
-      }
-      return reached;
-    };
-    const std::optional<std::int64_t> all = reach(0);
+    std::vector<std::int64_t> offsets;
+    for (const Write& write : writes) {
+      if (write.digits != writes[0].digits) return false;
+      offsets.push_back(write.offset);
+    }
+    std::sort(offsets.begin(), offsets.end());
+    offsets.erase(std::unique(offsets.begin(), offsets.end()), offsets.end());
+    if (const std::optional<Write::Digit> offset = even(offsets)) {
+      std::vector<Write::Digit> with_offset = digits;
+      with_offset.push_back(*offset);
+      if (reach(std::move(with_offset), 0)) return true;
+    }
+    const std::optional<std::int64_t> all = reach(digits, 0);
     if (!all) return false;
     std::int64_t lowest = 0;
     std::vector<std::int64_t> distances;
-    for (const Write& a : writes) {
-      if (a.digits != writes[0].digits) return false;
-      for (const Write& b : writes) {
-        distances.push_back(std::abs(a.offset - b.offset));
+    for (const std::int64_t a : offsets)
+      for (const std::int64_t b : offsets) {
+        distances.push_back(std::abs(a - b));
         if (distances.back() <= *all) lowest = std::max(lowest, distances.back());
       }
-    }
-    const std::optional<std::int64_t> with_lowest = reach(lowest);
+    const std::optional<std::int64_t> with_lowest = reach(digits, lowest);
     return with_lowest && std::none_of(distances.begin(), distances.end(), [&](std::int64_t apart) {
              return apart > *all && apart <= *with_lowest;
            });
+  }
+  // The digit that sorted offsets are, where all are equally far from the next one.
+  static std::optional<Write::Digit> even(const std::vector<std::int64_t>& offsets) {
+    if (offsets.size() < 2) return {};
+    const std::int64_t distance = offsets[1] - offsets[0];
+    for (std::size_t i = 2; i < offsets.size(); ++i)
+      if (offsets[i] - offsets[i - 1] != distance) return {};
+    return Write::Digit{distance, std::int64_t(offsets.size())};
+  }
+  // What digits reach together, on top of what something below them reaches, or nothing where they
+  // overlap.
+  static std::optional<std::int64_t> reach(std::vector<Write::Digit> digits, std::int64_t below) {
+    std::sort(digits.begin(), digits.end());
+    for (const Write::Digit& digit : digits) {
+      if (digit.stride <= below) return {};
+      below += digit.stride * (digit.steps - 1);
+    }
+    return below;
   }
 
   const LoopProgram& program_;
@@ -248,7 +210,7 @@ class Sharer {
     // see parallel_for and grain_while_spinning.
     constexpr double usual = 20000, least = 4000;
     constexpr std::int64_t few_steps = 16;
-    const double step = std::max(work_.of(loop.blocks[0], loop.is_parallel), 0.01);
+    const double step = std::max(work_.of_step(loop), 0.01);
     if (double(loop.steps) * step < 2 * least || !may_share(program_, loop)) return false;
     if (loop.steps < few_steps) {  // rather the loops in it, which many threads can share
       run_within(loop);

@@ -126,7 +126,7 @@ TEST_CASE("an integration of three variables is one kernel with the bits of a pl
   // The same for many at once, in lanes; 1000 are no whole number of vectors.
   Arrays many;
   for (unsigned i = 0; i < 3; ++i) many.push_back(random_array(DType::float64, {1000}, i));
-  CHECK(explained(f, many).find("one kernel, 1000 examples") != std::string::npos);
+  CHECK(explained(f, many).find("one loop program") != std::string::npos);
   const Arrays all = compiled(f, many);
   for (int example : {0, 7, 512, 999}) {
     for (int i = 0; i < 3; ++i)
@@ -260,7 +260,7 @@ TEST_CASE("examples lie in lanes: of any axis, with random numbers, and steps th
     };
     check_loop(
         all, {random_array(DType::float64, axis == 0 ? Sizes64{21, 3} : Sizes64{3, 21}, 3), xs, w},
-        "one kernel, 21 examples");
+        "one loop program");
   }
   const Function paths = [](std::span<const Array> in) {
     return all_of(scan_steps(
@@ -270,8 +270,7 @@ TEST_CASE("examples lie in lanes: of any axis, with random numbers, and steps th
         },
         {in[0], Array::literal(0, DType::int32)}, {}, 6));
   };
-  check_loop(paths, {random_array(DType::float32, {777}, 4), random::key(3)},
-             "one kernel, 777 examples");
+  check_loop(paths, {random_array(DType::float32, {777}, 4), random::key(3)}, "one loop program");
 }
 
 TEST_CASE("steps with several random keys keep their axes" * needs_backend("llvm")) {
@@ -354,7 +353,7 @@ TEST_CASE("elements of one shape run side by side, and what a step sums over the
   };
   check_loop(iterated,
              {random_array(DType::float32, {30, 41}, 1), random_array(DType::float32, {30, 41}, 2)},
-             "one kernel, 1230 examples");
+             "one loop program");
   const Function shared = [](std::span<const Array> in) -> Arrays {
     const std::function<Array(const Array&)> loss = [&](const Array& w) {
       const auto done = scan_steps(
@@ -366,7 +365,7 @@ TEST_CASE("elements of one shape run side by side, and what a step sums over the
   };
   const Arrays operands{Array::literal(0.7, DType::float64),
                         random_array(DType::float64, {2000}, 1)};
-  check_loop(shared, operands, "one kernel, 2000 examples");
+  check_loop(shared, operands, "one loop program");
   CHECK(explained(shared, operands).find("control") == std::string::npos);
   // d/dw of x_t = sin(w x) + x_0, by differences.
   const double h = 1e-6;

@@ -256,7 +256,10 @@ TEST_CASE("steps that write different elements may be shared") {
   CHECK(may_share({}, storing({{1, 0, {{1, 5}, {2, 1}}}, {1, 4, {{1, 5}}}})));  // and an edge
   CHECK(may_share({}, storing({{1, 0, {{1, 2}, {2, 20}}}, {1, 1, {{1, 2}, {2, 20}}}})));   // pairs
   CHECK(may_share({}, storing({{1, 0, {{1, 1}, {2, 10}}}, {1, 40, {{1, 1}, {2, 10}}}})));  // planes
-  CHECK(may_share({}, storing({{1, 0, {{1, 4}, {2, 1}}}, {2, 0, {{1, 1}, {2, 10}}}})));    // both
+  CHECK(may_share({}, storing({{1, 0, {{1, 1}, {2, 100}}},  // rows within planes
+                               {1, 10, {{1, 1}, {2, 100}}},
+                               {1, 20, {{1, 1}, {2, 100}}}})));
+  CHECK(may_share({}, storing({{1, 0, {{1, 4}, {2, 1}}}, {2, 0, {{1, 1}, {2, 10}}}})));  // both
   CHECK(!may_share({}, storing({{1, 0, {{2, 1}}}})));          // one row again and again
   CHECK(!may_share({}, storing({{1, 0, {{1, 3}, {2, 1}}}})));  // rows that overlap
   CHECK(!may_share({}, storing({{1, 0, {{1, 4}, {2, 1}}}, {1, 3, {{1, 4}, {2, 1}}}})));

@@ -141,6 +141,30 @@ def nested(x):
     return lax.scan(outer, x[0], x)
 
 
+def fitted(p, values):
+    """Arrays of some elements beside much that is done with few."""
+    at = jnp.linspace(0.0, 1.0, 20)
+
+    def residual(p):
+        return p[0] * jnp.exp(-p[1] * at) + p[2] - values
+
+    def step(i, p):
+        slopes = plait.jacfwd(residual)(p)
+        return p - jnp.linalg.solve(slopes.T @ slopes + 0.1 * jnp.eye(3), slopes.T @ residual(p))
+
+    return fori(4, step, p)
+
+
+def corrected(a, xs):
+    """Products without sums."""
+
+    def step(a, x):
+        a = a - 0.1 * jnp.outer(a @ x, x)
+        return a, a[0]
+
+    return lax.scan(step, a, xs)
+
+
 def rolled(x):
     return fori(5, lambda t, x: jnp.roll(x, 1) * 0.5 + x * 1j, x)
 
@@ -161,6 +185,9 @@ CASES = {
     "orthogonal": (orthogonal, lambda: (numbers(12, 6),), 0),
     "until": (until, lambda: (numbers(4), np.int32(5)), (0, None)),
     "nested": (nested, lambda: (numbers(6),), 0),
+    "fitted": (fitted, lambda: (np.array([1.0, 0.5, 0.2]) + 0.1 * numbers(3), numbers(20)), 0),
+    "corrected": (corrected, lambda: (numbers(3, 4), numbers(7, 4)), 0),
+    "corrected-long": (corrected, lambda: (numbers(40, 50), numbers(3, 50)), 0),
     "rolled": (rolled, lambda: (numbers(13) + 1j * numbers(13),), 0),
 }
 

@@ -29,7 +29,7 @@ def exactly(program, *inputs):
         text = str(jitted.explain(*arguments))
         is_interpreted = not is_waiting and "while" not in text  # or step by step, at first
         if "llvm" in text or is_interpreted:
-            assert "one loop program" in text or "one kernel" in text, text
+            assert "one loop program" in text, text
 
 
 # --- Random numbers -----------------------------------------------------------------------------------

@@ -18,8 +18,6 @@
 #include "compile/loop_programs.h"
 #include "jit.h"
 #include "kernel.h"
-#include "loop_kernel.h"
-#include "loop_plan.h"
 #include "point_plan.h"
 #include "primitives.h"
 #include "program_kernel.h"
@@ -41,14 +39,7 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
                    std::span<const Aval> outputs) const override {
     if (llvm::is_compiler_missing()) return Support::no();
     if (llvm::is_elementwise(equation, inputs, outputs)) return Support::yes();
-    if (llvm::is_loop(equation)) {
-      const Support all_in_registers = llvm::supports_loop(equation);
-      if (all_in_registers) return all_in_registers;
-      const Support as_program = llvm::supports_program(equation, inputs);
-      if (as_program) return as_program;
-      return Support::no(all_in_registers.reason + "; " + as_program.reason);
-    }
-    if (runs_examples(equation)) return llvm::supports_program(equation, inputs);
+    if (is_loop(equation)) return llvm::supports_program(equation, inputs);
     if (equation.inputs.size() == 1 && llvm::is_row_reduction(equation, inputs[0]))
       return Support::yes();
     for (const Aval& aval : inputs)
@@ -61,8 +52,7 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
              std::span<const int> more) const override {
     if (group.size() + more.size() > largest_group) return false;
     for (int index : {group[0], more[0]})
-      if (const Equation& equation = program->equations[std::size_t(index)];
-          llvm::is_loop(equation) || runs_examples(equation))
+      if (const Equation& equation = program->equations[std::size_t(index)]; is_loop(equation))
         return false;
     const bool reduces = has_reduction(program, group) || has_reduction(program, more);
     if (!reduces && joins_elementwise(program, group, more)) return true;
@@ -90,15 +80,8 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
   }
   std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
                                       std::span<const Sizes64> strides) const override {
-    if (const Equation& first = group->equations[0]; llvm::is_loop(first)) {
-      // Examples side by side are for vectors, and small arrays for registers.
-      if (!llvm::has_examples(first))
-        if (std::unique_ptr<Kernel> kernel =
-                llvm::make_program_kernel(group, bool(llvm::supports_loop(first))))
-          return kernel;
-      return llvm::make_loop_kernel(group, strides);
-    }
-    if (runs_examples(group->equations[0])) return llvm::make_program_kernel(group, false);
+    if (const Equation& first = group->equations[0]; is_loop(first))
+      return llvm::make_program_kernel(group);
     std::vector<int> all(group->equations.size());
     std::iota(all.begin(), all.end(), 0);
     if (joins_elementwise(group, all, all)) return llvm::make_kernel(group, strides);
@@ -112,6 +95,10 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
   }
 
  private:
+  static bool is_loop(const Equation& equation) {
+    return has_loop_body(equation) || runs_examples(equation);
+  }
+
   // Whether one equation is a group of functions of places.
   static Support supports_places(const Equation& equation, std::span<const Aval> inputs,
                                  std::span<const Aval> outputs) {

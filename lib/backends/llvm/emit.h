@@ -84,7 +84,7 @@ class Emitter {
   Value frame_memory(Type element, std::int64_t count) const;
   // The same for one vector of elements of up to 8 bytes, or pointers to all operands of a call,
   // which calls share.
-  static constexpr int most_operands = 4, most_changed_lanes = 16;
+  static constexpr int most_operands = 4, most_changed_lanes = 64;
   Value vector_memory(int slot);
   Value any(Value mask) const;  // whether a lane is true
   Block here() const { return api().GetInsertBlock(builder_); }

@@ -84,23 +84,6 @@ std::size_t num_statements(const codegen::Block& block) {
   return count;
 }
 
-// Of the serial loops of a block.
-std::size_t most_carries(const codegen::Block& block) {
-  std::size_t most = 0;
-  for (const Statement& s : block) {
-    if (s.kind == Kind::repeat || s.kind == Kind::loop) most = std::max(most, s.carries.size());
-    for (const codegen::Block& inner : s.blocks) most = std::max(most, most_carries(inner));
-  }
-  return most;
-}
-
-bool computes_arrays(const codegen::Block& block) {
-  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
-    return s.is_parallel || s.kind == Kind::combine ||
-           std::any_of(s.blocks.begin(), s.blocks.end(), computes_arrays);
-  });
-}
-
 void collect_checks(const codegen::Block& block, std::vector<const Statement*>& checks) {
   for (const Statement& s : block) {
     if (s.kind == Kind::check) checks.push_back(&s);
@@ -263,7 +246,7 @@ class ProgramWriter {
   // that begins at a multiple of unit_of(s).
   void write_steps(const Statement& s, Value begin, Value end) {
     if (s.is_parallel) return write_parallel(s, begin, end);
-    if (combines_apart(s)) return write_rows(s, begin, end);
+    if (is_of_rows(s)) return write_rows(s, begin, end);
     const double work = work_of(s.blocks[0]);
     const std::vector<Value> start = start_of(s);
     const std::vector<Value> last = emitter_.loop_carrying(
@@ -277,7 +260,7 @@ class ProgramWriter {
     leave(s, last, start);
   }
   int unit_of(const Statement& s) const {
-    return s.is_parallel ? lanes_for(s.blocks[0], s.steps) : combines_apart(s) ? rows_together : 1;
+    return s.is_parallel ? lanes_of(s) : is_of_rows(s) ? codegen::rows_together : 1;
   }
 
   void write_shared(const Statement& s) {
@@ -536,37 +519,15 @@ class ProgramWriter {
     counter_ = -1, first_step_ = nullptr, count_ = 0;
   }
 
-  // As many as fill one or two registers with the widest elements, but one with eight parts of
-  // combinations; not many more than steps.
-  int lanes_for(const codegen::Block& block, std::int64_t steps) const {
-    std::int64_t widest = 1, bytes = 64;
-    const auto visit = [&](const auto& self, const codegen::Block& of) -> void {
-      for (const Statement& s : of) {
-        const bool counts = s.kind == Kind::compute || s.kind == Kind::combine;
-        if (s.kind == Kind::load || counts)
-          widest = std::max(widest, size_of(program_.dtypes[std::size_t(s.value)]));
-        if (s.kind == Kind::store)
-          widest = std::max(widest, size_of(program_.dtypes[std::size_t(s.operands[0])]));
-        if (s.kind == Kind::combine && !s.is_in_order) bytes = machine().vector_bytes;
-        for (const codegen::Block& inner : s.blocks) self(self, inner);
-      }
-    };
-    visit(visit, block);
-    // A serial loop waits for the step before it: several registers of a number use the time, as
-    // long as all that is carried fits them.
-    constexpr std::size_t most_carried = 8, most_written = 64;
-    if (const std::size_t carried = most_carries(block); carried > 0)
-      for (std::size_t times = 2; times <= 4 && carried * times <= most_carried &&
-                                  num_statements(block) * times <= most_written * 4;
-           times *= 2)
-        bytes *= 2;
-    const auto most = std::int64_t(std::bit_ceil(std::uint64_t(std::max<std::int64_t>(steps, 2))));
-    return int(std::min({bytes / widest, std::int64_t(Emitter::most_changed_lanes), most}));
+  int lanes_of(const Statement& parallel) const {
+    static_assert(codegen::most_lanes <= Emitter::most_changed_lanes);
+    return codegen::num_lanes(program_, parallel, machine().vector_bytes);
   }
+  bool is_of_rows(const Statement& s) const { return count_ == 0 && codegen::combines_apart(s); }
 
   void write_parallel(const Statement& s, Value begin, Value end) {
     const codegen::Block& block = s.blocks[0];
-    const int lanes = lanes_for(block, s.steps);
+    const int lanes = lanes_of(s);
     const std::int64_t whole = s.steps / lanes * lanes;
     if (whole > 0)
       emitter_.loop(begin, emitter_.smaller(end, constant(whole)), lanes, [&](Value first) {
@@ -712,26 +673,8 @@ class ProgramWriter {
                                   });
   }
 
-  // Whether each step of a loop is a combination, and what is computed before and behind it.
-  bool combines_apart(const Statement& s) const {
-    if (!s.is_apart || count_ > 0 || s.steps < 2 || !s.carries.empty()) return false;
-    const auto is_plain = [](const Statement& each) {
-      return each.kind == Kind::compute || each.kind == Kind::load || each.kind == Kind::store;
-    };
-    int combinations = 0;
-    return std::all_of(s.blocks[0].begin(), s.blocks[0].end(),
-                       [&](const Statement& each) {
-                         if (each.kind != Kind::combine) return is_plain(each);
-                         return ++combinations == 1 &&
-                                std::all_of(each.blocks[0].begin(), each.blocks[0].end(), is_plain);
-                       }) &&
-           combinations == 1;
-  }
-
-  // Several such steps together: one waits for the sums of the step before it, and the others use
-  // the time.
-  static constexpr int rows_together = 4;
   void write_rows(const Statement& s, Value begin, Value end) {
+    using codegen::rows_together;
     const codegen::Block& block = s.blocks[0];
     const auto combination = std::find_if(block.begin(), block.end(), [](const Statement& each) {
       return each.kind == Kind::combine;
@@ -945,7 +888,7 @@ class ProgramKernel final : public Kernel {
     scratch_at_ = frame_bytes_;
     frame_bytes_ += calls_.scratch_bytes();
     collect_checks(program_.body, checks_);
-    code_ = make_code("loop program, 8\n" + codegen::print(program_),
+    code_ = make_code("loop program, 9\n" + codegen::print(program_),
                       [&] { return ProgramWriter(program_, checks_, calls_).compile(); });
   }
 
@@ -1031,10 +974,9 @@ Support supports_program(const Equation& equation, std::span<const Aval> inputs)
   return split.program ? Support::yes() : Support::no("no loop program: " + split.reason);
 }
 
-std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, bool numbers_only) {
+std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group) {
   codegen::Split split = written(*compile_passes::loop_program(group));
-  if (!split.program || (numbers_only && computes_arrays(split.program->body))) return nullptr;
-  return std::make_unique<ProgramKernel>(std::move(*split.program));
+  return split.program ? std::make_unique<ProgramKernel>(std::move(*split.program)) : nullptr;
 }
 
 std::unique_ptr<Kernel> make_program_kernel(const LoopProgram& program) {

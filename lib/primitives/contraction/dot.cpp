@@ -401,9 +401,8 @@ void require_sums(loops::Writer& w, const DotAxes& axes, std::span<const loops::
       !(sum.is_of_integers() || sum.dtype == DType::float32 || sum.dtype == DType::float64))
     w.refuse("a product of " + std::string(name_of(inputs[0].aval.dtype)));
   if (sum.is_of_integers() ? double(m) * double(n) * double(sum.count) > most_integers
-                           : !sum.by_parts && !is_summed_in_order(m, sum.count, n))
+                           : sum.count > 1 && !sum.by_parts && !is_summed_in_order(m, sum.count, n))
     w.refuse("a product of matrices");
-  if (sum.count == 1 || axes.lhs_contract.empty()) w.refuse("a product without sums");
   if (sum.count > 16 * sum.block()) w.refuse("a product of long vectors");
   for (const std::vector<int>* contract : {&axes.lhs_contract, &axes.rhs_contract})
     for (std::size_t i = 0; i + 1 < contract->size(); ++i)
@@ -464,7 +463,8 @@ loops::Tensors emit_dot(loops::Writer& w, const Equation& equation,
       const std::size_t first = num_batch + (side ? lhs_free.size() : 0);
       for (std::size_t i = 0; i < free[side].size(); ++i)
         inside[std::size_t(free[side][i])] = indices[first + i];
-      inside[std::size_t((side ? axes.rhs_contract : axes.lhs_contract).back())] = at;
+      const std::vector<int>& contract = side ? axes.rhs_contract : axes.lhs_contract;
+      if (!contract.empty()) inside[std::size_t(contract.back())] = at;
       return w.element(operands[side], inside);
     };
     return sum.of([&](const loops::Index& at) { return std::array{term(0, at), term(1, at)}; });

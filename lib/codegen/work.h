@@ -1,0 +1,33 @@
+// What statements take, roughly: for passes that choose, where a factor of two decides nothing.
+// cost.h knows more and takes longer.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "codegen/program.h"
+
+namespace plait::codegen {
+
+class Work {
+ public:
+  explicit Work(const LoopProgram& program) : program_(program) {}
+
+  // Nanoseconds of one step of a loop.
+  double of_step(const Statement& loop) const {
+    return of(loop.blocks[0], loop.is_parallel ? loop.value : none);
+  }
+
+ private:
+  static constexpr Value none = -1;
+
+  // lane: the counter of the loop whose steps are lanes of vectors, of which it is one step.
+  double of(const Block& block, Value lane) const;
+  double of(const Statement& s, Value lane) const;
+  double of_access(const Place& place, Value lane) const;
+  std::int64_t bytes_of(const Place& place) const {
+    return size_of(program_.memories[std::size_t(place.memory)].dtype);
+  }
+
+  const LoopProgram& program_;
+};
+
+}  // namespace plait::codegen
