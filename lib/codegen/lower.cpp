@@ -40,7 +40,6 @@ struct Refused {
 
 Sizes64 dense(const Aval& aval) { return dense_strides(aval.shape.to_sizes()); }
 std::int64_t size_of_array(const Aval& aval) { return aval.shape.num_elements().constant(); }
-bool is_few(const Aval& aval) { return size_of_array(aval) <= loops::few; }
 
 class Lowering final : public loops::Writer {
  public:
@@ -290,7 +289,8 @@ class Lowering final : public loops::Writer {
 
   Values elements_of(const Tensor& tensor) override {
     if (!tensor.is_in_memory() && !tensor.formula) return tensor.elements;
-    if (!is_few(tensor.aval)) refuse("numbers of an array of type " + tensor.aval.to_string());
+    if (size_of_array(tensor.aval) > loops::few)
+      refuse("numbers of an array of type " + tensor.aval.to_string());
     Values values;
     for_each_index(tensor.aval.shape.to_sizes(), [&](const Sizes64& at) {
       Indices indices;
@@ -1767,6 +1767,9 @@ class Lowering final : public loops::Writer {
   static constexpr std::int64_t fewest_moved = 64;  // elements of what changes places
   static constexpr Range all_int64{std::numeric_limits<std::int64_t>::min(),
                                    std::numeric_limits<std::int64_t>::max()};
+
+  // Whether an array is a list of numbers.
+  bool is_few(const Aval& aval) const { return size_of_array(aval) <= setting_.few; }
 
   const Setting& setting_;
   LoopProgram program_;

@@ -17,6 +17,8 @@ struct Setting {
   // but a slow compiler has one.
   std::function<std::shared_ptr<const Kernel>(const Jaxpr&, std::span<const Sizes64> strides)>
       kernel;
+  // Arrays of so many elements are lists of numbers; larger ones are loops.
+  std::int64_t few = loops::few;
 };
 // A group of equations, whose inputs are the operands of the program and lie dense in memory, or
 // the reason why it is none.

@@ -1,5 +1,5 @@
-// Dead code: numbers that nothing reads, those that loops carry too, and memory that is written
-// only. Checks stay.
+// Dead code: numbers that nothing reads, those that loops carry too, memory that is written
+// only, and memory that nothing uses. Checks stay.
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/prune.h"
 
@@ -116,11 +116,43 @@ class Pruner {
   std::vector<const Statement*> definition_;
 };
 
+// f(memory) for all that a statement names itself, by reference.
+template <class S, class F>
+void for_each_memory(S& s, const F& f) {
+  for_each_place(s, [&](auto& place, bool) { f(place.memory); });
+  for (auto& [a, b] : s.exchanged) f(a), f(b);
+  for (auto& region : s.regions) f(region.place.memory);
+}
+
+// Memory of the frame that nothing uses.
+void drop_memories(LoopProgram& program) {
+  std::vector<bool> is_used(program.memories.size(), false);
+  for_each_statement(program.body, [&](const Statement& s) {
+    for_each_memory(s, [&](int memory) { is_used[std::size_t(memory)] = true; });
+  });
+  std::vector<int> number(program.memories.size(), -1);
+  std::vector<Memory> kept;
+  for (std::size_t i = 0; i < number.size(); ++i) {
+    if (!is_used[i] && program.memories[i].space == Memory::Space::frame) continue;
+    number[i] = int(kept.size());
+    kept.push_back(program.memories[i]);
+  }
+  program.memories = std::move(kept);
+  const auto renumber = [&](const auto& self, Block& block) -> void {
+    for (Statement& s : block) {
+      for_each_memory(s, [&](int& memory) { memory = number[std::size_t(memory)]; });
+      for (Block& inner : s.blocks) self(self, inner);
+    }
+  };
+  renumber(renumber, program.body);
+}
+
 }  // namespace
 
 void prune(LoopProgram& program) {
   while (Pruner(program).run()) {
   }
+  drop_memories(program);
 }
 
 }  // namespace plait::codegen

@@ -12,14 +12,21 @@ using Kind = Statement::Kind;
 
 constexpr double scalar = 0.5, byte_in_lanes = 0.02;
 
+bool is_division(const Primitive& primitive) {
+  return primitive == div_p || primitive == rem_p || primitive == sqrt_p;
+}
 // In additions.
 double weight_of(const Primitive& primitive) {
   constexpr double division = 4, function = 12;
-  if (primitive == div_p || primitive == rem_p || primitive == sqrt_p) return division;
-  return moves_as(primitive, Motion::cheap) || moves_as(primitive, Motion::layout) ? 1 : function;
+  return is_division(primitive) ? division : is_function(primitive) ? function : 1;
 }
 
 }  // namespace
+
+bool is_function(const Primitive& primitive) {
+  return !is_division(primitive) && !moves_as(primitive, Motion::cheap) &&
+         !moves_as(primitive, Motion::layout);
+}
 
 double Work::of(const Block& block, Value lane) const {
   double sum = 0;

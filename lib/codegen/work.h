@@ -7,6 +7,9 @@
 
 namespace plait::codegen {
 
+// Whether a primitive computes a function, which takes as long as many additions.
+bool is_function(const Primitive& primitive);
+
 class Work {
  public:
   explicit Work(const LoopProgram& program) : program_(program) {}

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/loop_programs.h"
 
+#include <plait/rules/bodies.h>
+
 #include <algorithm>
 #include <array>
 
@@ -66,13 +68,18 @@ codegen::Lowered lower(const Jaxpr& group) {
     return false;
   };
   const std::vector<const Backend*> libraries = backends_of(Device::Kind::cpu, Preference::library);
+  // The steps of a loop wait for each other; where there is none, lanes are better than lists.
+  constexpr std::int64_t few_without_loops = 4;
+  const bool has_loops = std::any_of(
+      group->equations.begin(), group->equations.end(),
+      [](const Equation& equation) { return has_loop_body(equation) || runs_examples(equation); });
   codegen::Lowered lowered = codegen::lower(
       group,
       {[&](const Jaxpr& body) { return simplify_program(body, keep_none); },
        [&](const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs) {
          return is_claimed(libraries, equation, inputs, outputs);
        },
-       kernel_for});
+       kernel_for, has_loops ? loops::few : few_without_loops});
   if (!lowered.program) return lowered;
   codegen::fuse(*lowered.program);
   codegen::move_outward(*lowered.program);

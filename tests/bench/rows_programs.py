@@ -144,6 +144,7 @@ def compiled(key):
 
 
 DISPATCH, MLP, FILES, NANO, MILLI = "bench_dispatch", "bench_mlp", "bench_files", 1e-9, 1e-3
+ARM = "bench_arm"
 REWRITE = "bench_rewrite"
 DRAW = "bench_draw"
 INSPECT = "bench_inspect"
@@ -180,6 +181,21 @@ ROWS = [
     ),
     program_row(DISPATCH, "compile_100000_ns", NANO, "compile-100000", "compile of 100,000, each"),
     program_row(MLP, "best_ms", MILLI, "mlp", "step of the MLP", of_row("mlp/step-128", 1)),
+    program_row(
+        ARM, "arm_by_hand_ns", NANO, "arm-by-hand", "an arm of 7 joints: its hand, by hand"
+    ),
+    program_row(
+        ARM, "arm_ns", NANO, "arm", "the same by the executable", of_row("c++/arm-by-hand", 1.2)
+    ),
+    program_row(ARM, "jacobian_by_hand_ns", NANO, "jacobian-by-hand", "its Jacobian, by hand"),
+    program_row(
+        ARM,
+        "jacobian_ns",
+        NANO,
+        "jacobian",
+        "the same by the executable",
+        of_row("c++/jacobian-by-hand", 1.2),
+    ),
     program_row(
         INSPECT,
         "summary_ms",

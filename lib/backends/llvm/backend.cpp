@@ -15,6 +15,7 @@
 #include <numeric>
 
 #include "backend.h"
+#include "codegen/work.h"
 #include "compile/loop_programs.h"
 #include "jit.h"
 #include "kernel.h"
@@ -27,6 +28,9 @@ namespace plait {
 namespace {
 
 constexpr std::size_t largest_group = 192;
+// Code over arrays of so few elements is one program, whatever it does.
+constexpr std::int64_t few_elements = 256;
+constexpr double most_small_work = 2000;  // in additions: what compiles within some tens of ms
 
 class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler {
  public:
@@ -50,6 +54,8 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
   // Elementwise equations of one shape, rows with their reductions, or functions of places.
   bool joins(const Jaxpr& program, std::span<const int> uses, std::span<const int> group,
              std::span<const int> more) const override {
+    if (is_small_code(program, group) && is_small_code(program, more))
+      return work_of(program, group) + work_of(program, more) <= most_small_work;
     if (group.size() + more.size() > largest_group) return false;
     for (int index : {group[0], more[0]})
       if (const Equation& equation = program->equations[std::size_t(index)]; is_loop(equation))
@@ -67,6 +73,7 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
   // Small elementwise groups of one shape.
   std::string sibling_key(const Jaxpr& program, std::span<const int> group) const override {
     constexpr std::int64_t small = 256;
+    if (work_of(program, group) <= most_small_work && is_small_code(program, group)) return "small";
     const Shape& shape = program->avals[program->equations[group[0]].outputs[0].id].shape;
     if (shape.num_elements().constant() > small || group.size() > largest_group) return {};
     return joins_elementwise(program, group, group) ? shape.to_string() : std::string();
@@ -84,6 +91,7 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
       return llvm::make_program_kernel(group);
     std::vector<int> all(group->equations.size());
     std::iota(all.begin(), all.end(), 0);
+    if (all.size() > 1 && is_small_code(group, all)) return llvm::make_program_kernel(group);
     if (joins_elementwise(group, all, all)) return llvm::make_kernel(group, strides);
     if (has_reduction(group, all) && llvm::find_rows(*group, all))
       return llvm::make_row_kernel(group, strides);
@@ -97,6 +105,41 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
  private:
   static bool is_loop(const Equation& equation) {
     return has_loop_body(equation) || runs_examples(equation);
+  }
+
+  // Of code, not of what it computes: a function is as long as many additions.
+  static double work_of(const Jaxpr& program, std::span<const int> group) {
+    constexpr double function = 20;
+    double work = 0;
+    for (const int index : group) {
+      const Primitive& primitive = *program->equations[std::size_t(index)].primitive;
+      work += Pointwise::table().find(primitive) && codegen::is_function(primitive) ? function : 1;
+    }
+    return work;
+  }
+  // Equations over few elements, which become one loop program. Those that joined before are known
+  // to be lowered.
+  static bool is_small_code(const Jaxpr& program, std::span<const int> group) {
+    const auto are_few = [&](const Aval& aval) {
+      const std::int64_t count = aval.shape.num_elements().constant();
+      return !is_complex(aval.dtype) && 0 < count && count <= few_elements;
+    };
+    const bool are_all_few = std::all_of(group.begin(), group.end(), [&](int index) {
+      const Equation& equation = program->equations[std::size_t(index)];
+      return !is_loop(equation) &&
+             std::all_of(equation.inputs.begin(), equation.inputs.end(),
+                         [&](const Atom& atom) { return are_few(program->aval(atom)); }) &&
+             std::all_of(equation.outputs.begin(), equation.outputs.end(),
+                         [&](Var var) { return are_few(program->avals[std::size_t(var.id)]); });
+    });
+    if (!are_all_few || group.size() > 1) return are_all_few;
+    const Equation& equation = program->equations[std::size_t(group[0])];
+    if (Pointwise::table().find(*equation.primitive)) return true;
+    std::vector<Aval> inputs, outputs;
+    for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
+    for (const Var var : equation.outputs) outputs.push_back(program->avals[std::size_t(var.id)]);
+    return (*equation.primitive == dot_general_p || supports_places(equation, inputs, outputs)) &&
+           llvm::supports_program(equation, inputs);
   }
 
   // Whether one equation is a group of functions of places.

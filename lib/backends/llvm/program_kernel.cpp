@@ -910,34 +910,40 @@ class ProgramKernel final : public Kernel {
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
            const Stream& stream) const override {
+    constexpr std::size_t few = 48;
+    std::array<void*, few> of_few;
+    const std::size_t count = program_.memories.size() + num_extras;
+    const std::unique_ptr<void*[]> of_many =
+        count > few ? std::make_unique<void*[]>(count) : nullptr;
+    void** const memory = of_many ? of_many.get() : of_few.data();
     std::vector<Buffer> copies;
-    std::vector<void*> memory;
     for (std::size_t i = 0; i < program_.memories.size(); ++i) {
       const Memory& each = program_.memories[i];
       if (each.space == Memory::Space::frame) {
-        memory.push_back(static_cast<char*>(scratch) + frame_at_[i]);
+        memory[i] = static_cast<char*>(scratch) + frame_at_[i];
       } else if (each.space == Memory::Space::result) {
-        memory.push_back(outputs[std::size_t(each.index)].data);
+        memory[i] = outputs[std::size_t(each.index)].data;
       } else if (const View& input = inputs[std::size_t(each.index)]; input.is_dense()) {
-        memory.push_back(input.data);
+        memory[i] = input.data;
       } else {
         copies.push_back(Buffer::copy_of(input));
-        memory.push_back(copies.back().mutable_data());
+        memory[i] = copies.back().mutable_data();
       }
     }
     Failure failure{};
     Watch watch;
-    memory.push_back(failure.data());
-    memory.push_back(reinterpret_cast<void*>(&Watch::ask));
-    memory.push_back(&watch);
     CallsOfRun calls{{calls_, static_cast<char*>(scratch) + scratch_at_, stream}};
-    memory.push_back(reinterpret_cast<void*>(&CallsOfRun::run));
-    memory.push_back(&calls);
     SharesOfRun shares(watch);
-    memory.push_back(reinterpret_cast<void*>(&SharesOfRun::run));
-    memory.push_back(&shares);
-    memory.push_back(nullptr);  // numbers: of shares
-    code_->as<Function>()(memory.data(), 0, 1);
+    void** const extras = memory + program_.memories.size();
+    extras[failed_slot] = failure.data();
+    extras[ask_slot] = reinterpret_cast<void*>(&Watch::ask);
+    extras[watch_slot] = &watch;
+    extras[call_slot] = reinterpret_cast<void*>(&CallsOfRun::run);
+    extras[calls_slot] = &calls;
+    extras[share_slot] = reinterpret_cast<void*>(&SharesOfRun::run);
+    extras[shares_slot] = &shares;
+    extras[numbers_slot] = nullptr;  // of shares
+    code_->as<Function>()(memory, 0, 1);
     if (calls.error) std::rethrow_exception(calls.error);
     watch.interrupts.rethrow();
     if (failure[0] > 0) codegen::raise(*checks_[std::size_t(failure[0] - 1)], failure[1]);
@@ -976,7 +982,8 @@ Support supports_program(const Equation& equation, std::span<const Aval> inputs)
 
 std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group) {
   codegen::Split split = written(*compile_passes::loop_program(group));
-  return split.program ? std::make_unique<ProgramKernel>(std::move(*split.program)) : nullptr;
+  if (!split.program) throw InternalError("a group has no loop program: " + split.reason);
+  return std::make_unique<ProgramKernel>(std::move(*split.program));
 }
 
 std::unique_ptr<Kernel> make_program_kernel(const LoopProgram& program) {
