@@ -7,6 +7,8 @@
 #include <plait/primitives/primitives.h>
 
 #include "codegen/interpreter.h"
+#include "codegen/parse.h"
+#include "codegen/promote.h"
 #include "codegen/share.h"
 #include "compile/loop_programs.h"
 
@@ -300,6 +302,33 @@ TEST_CASE("a shared loop whose steps are not apart breaks L7") {
   program.body[0].blocks[0][2].place.terms.clear();
   CHECK(complaint(program) ==
         "internal error: L7 is broken: a shared loop whose steps are not apart");
+}
+
+namespace {
+
+// Loops of sixteen steps in each other, each of which writes the element of its step.
+LoopProgram nested_loops(int depth) {
+  std::string text = "memory m0: float64[16] result 0\n", indent;
+  for (int level = 0; level < depth; ++level, indent += "  ") {
+    const std::string counter = "v" + std::to_string(level);
+    text += indent + "for " + counter + " in 0..16\n";
+    text += indent + "  store m0[" + counter + "] = 1.5:f64\n";
+  }
+  return codegen::parse(text);
+}
+
+}  // namespace
+
+TEST_CASE("short loops in each other are written out only where they are few statements") {
+  LoopProgram few = nested_loops(2), many = nested_loops(6);
+  promote(few);
+  check(few);
+  CHECK(print(few).find("for ") == std::string::npos);
+  const std::size_t before = many.dtypes.size();
+  promote(many);
+  check(many);
+  CHECK(print(many).find("for v0 in 0..16") != std::string::npos);
+  CHECK(many.dtypes.size() < before + 2000);  // what is left out was hardly begun
 }
 
 TEST_CASE("memories change places at the end of every step") {
