@@ -368,6 +368,14 @@ void Interpreter::execute_lanes(const std::vector<Code>& codes, const Run& run,
   }
 }
 
+std::size_t Interpreter::alternative(const Code& code, const Run& run) {
+  std::int64_t chosen;
+  std::memcpy(&chosen, run.frame + code.operands[0], sizeof chosen);
+  if (std::uint64_t(chosen) >= code.blocks.size())
+    throw InternalError("a branch of a loop program has no alternative " + std::to_string(chosen));
+  return std::size_t(chosen);
+}
+
 // What goes the same way in all lanes, and while loops that do not.
 void Interpreter::step_in_lanes(const Code& code, const Run& run, std::int64_t count) const {
   switch (code.kind) {
@@ -392,10 +400,9 @@ void Interpreter::step_in_lanes(const Code& code, const Run& run, std::int64_t c
       }
       return apply_in_lanes(code.last, run, count);
     case Kind::branch: {
-      std::int64_t chosen;
-      std::memcpy(&chosen, run.frame + code.operands[0], sizeof chosen);
-      execute_lanes(code.blocks[std::size_t(chosen)], run, count);
-      return apply_in_lanes(code.results[std::size_t(chosen)], run, count);
+      const std::size_t chosen = alternative(code, run);
+      execute_lanes(code.blocks[chosen], run, count);
+      return apply_in_lanes(code.results[chosen], run, count);
     }
     default:
       step(code, run);
@@ -597,10 +604,7 @@ void Interpreter::step(const Code& code, const Run& run) const {
       return apply(code.last, false, run.frame);
     }
     case Kind::branch: {
-      const auto chosen = std::size_t(int64_at(code.operands[0]));
-      if (chosen >= code.blocks.size())
-        throw InternalError("a branch of a loop program has no alternative " +
-                            std::to_string(chosen));
+      const std::size_t chosen = alternative(code, run);
       execute(code.blocks[chosen], run);
       return apply(code.results[chosen], true, run.frame);
     }

@@ -95,6 +95,7 @@ class Interpreter {
   template <class F>
   static void for_each_lane(const Access& access, const Run& run, std::int64_t count, const F& f);
   static std::int64_t element(const Access& access, const Run& run);
+  static std::size_t alternative(const Code& code, const Run& run);  // of a branch
   // At the end of a step; and behind the loop.
   static void exchange(const Code& code, const Run& run);
   void exchange_back(const Code& code, const Run& run, std::int64_t steps) const;

@@ -143,8 +143,8 @@ class Lowering final : public loops::Writer {
     if (is_masked(place.memory)) {
       const Value old = load(place);
       value = compute(select_p, {},
-                      mask_->writes_where_true ? Values{mask_->holds, old, value}
-                                               : Values{mask_->holds, value, old},
+                      mask_->keeps_where_true ? Values{mask_->holds, old, value}
+                                              : Values{mask_->holds, value, old},
                       {});
     }
     Statement statement;
@@ -206,10 +206,31 @@ class Lowering final : public loops::Writer {
     open_.back().checked.push_back({index, {low, high}});
   }
 
-  void know(Value index, std::int64_t low, std::int64_t high) override {
-    std::optional<Range>& range = info_[std::size_t(index)].range;
-    if (range) low = std::max(low, range->low), high = std::min(high, range->high);
-    if (low <= high) range = Range{low, high};
+  // A number of an outer block has another name here: under its own one, what reads memory by it
+  // would move out of this block, before the checks, and other blocks would not check it.
+  Value checked(Value index, std::int64_t low, std::int64_t high) override {
+    const Info known = info_[std::size_t(index)];
+    if (known.range)
+      low = std::max(low, known.range->low), high = std::min(high, known.range->high);
+    if (low > high || (known.range && known.range->low == low && known.range->high == high))
+      return index;
+    if (known.level + 1 == open_.size()) {
+      info_[std::size_t(index)].range = Range{low, high};
+      return index;
+    }
+    for (const Named& named : open_.back().named)
+      if (named.index == index && named.range.low == low && named.range.high == high)
+        return named.name;
+    Statement statement;
+    statement.value = define(DType::int64, open_.size() - 1, Range{low, high});
+    statement.operands = {index};
+    statement.primitive = &cast_p;
+    statement.params = {{"dtype", DType::int64}, {"weak", false}};
+    if (const auto sum = linear_.find(index); sum != linear_.end())
+      linear_[statement.value] = sum->second;
+    open_.back().named.push_back({index, {low, high}, statement.value});
+    emit(std::move(statement));
+    return open_.back().block.back().value;
   }
 
   Value combine(const Primitive& by, Value identity, std::int64_t count, bool in_order,
@@ -612,6 +633,12 @@ class Lowering final : public loops::Writer {
     std::uint64_t writes;
     Value value;
   };
+  // An index of an outer block that lies in a range in this one.
+  struct Named {
+    Value index;
+    Range range;
+    Value name;
+  };
   // A block that is being written.
   struct Open {
     Block block;
@@ -619,6 +646,7 @@ class Lowering final : public loops::Writer {
     std::unordered_multimap<std::size_t, std::size_t> computed;  // hash -> statement
     std::vector<Loaded> loaded;
     std::vector<std::pair<Value, Range>> checked;  // what lies in a range from here on
+    std::vector<Named> named;
   };
   // A program that is being lowered.
   struct Scope {
@@ -1774,11 +1802,11 @@ class Lowering final : public loops::Writer {
   const Setting& setting_;
   LoopProgram program_;
   std::string reason_;  // of the copy that is being written
-  // Memory in which stores change something only where a number is true, or only where it is false.
+  // Memory that stores change only where a number is false, or only where it is true.
   struct Mask {
     int memory;
     Value holds;
-    bool writes_where_true;
+    bool keeps_where_true;
   };
   std::optional<Mask> mask_;
   std::uint64_t writes_ = 0;

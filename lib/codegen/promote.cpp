@@ -43,11 +43,21 @@ class Unroller {
     });
   }
 
-  Block run(const Block& block) {
+  // Nothing where it would be long.
+  std::optional<Block> run(const Block& block) {
+    Block result = written_out(block);
+    return is_long_ || num_statements(result) > most_statements ? std::nullopt
+                                                                : std::optional(std::move(result));
+  }
+
+ private:
+  // Loops in loops multiply: what is known to be long ends at once.
+  Block written_out(const Block& block) {
     Block result;
     for (const Statement& given : block) {
+      if (is_long_) break;
       Statement s = given;
-      for (Block& inner : s.blocks) inner = run(inner);
+      for (Block& inner : s.blocks) inner = written_out(inner);
       rename(s, names_);
       if (s.kind == Kind::repeat && s.steps <= most_steps && counts_elements(s, s.value))
         write_steps(s, result);
@@ -55,11 +65,11 @@ class Unroller {
         write_terms(s, result);
       else
         result.push_back(std::move(s));
+      is_long_ = is_long_ || result.size() > most_statements;
     }
     return result;
   }
 
- private:
   // Whether a counter is part of the place of an element that a step has for itself.
   bool counts_elements(const Statement& s, Value counter) const {
     if (!s.exchanged.empty()) return false;
@@ -87,10 +97,12 @@ class Unroller {
   // The statements of a block for one value of a counter.
   void write_step(const Block& block, Value counter, std::int64_t step, Names& names,
                   Block& result) {
+    if (is_long_) return;
     for (Statement& s : copy_of(program_, block, names)) {
       count(s, counter, step);
       result.push_back(std::move(s));
     }
+    is_long_ = result.size() > most_statements;
   }
   void count(Statement& s, Value counter, std::int64_t step) {
     for_each_place(s, [&](Place& place, bool) {
@@ -159,7 +171,8 @@ class Unroller {
   LoopProgram& program_;
   const Statement& loop_;
   std::set<int> written_;
-  Names names_;  // of the results of what was written out
+  Names names_;           // of the results of what was written out
+  bool is_long_ = false;  // the rest is not written out
 };
 
 // --- Numbers
@@ -392,8 +405,8 @@ void promote(LoopProgram& program) {
 }
 
 void promote(LoopProgram& program, Statement& loop) {
-  Block written_out = Unroller(program, loop).run(loop.blocks[0]);
-  if (num_statements(written_out) <= most_statements) loop.blocks[0] = std::move(written_out);
+  if (std::optional<Block> written_out = Unroller(program, loop).run(loop.blocks[0]))
+    loop.blocks[0] = std::move(*written_out);
   loop.blocks[0] = Promoter(program, loop).run();
 }
 

@@ -60,17 +60,23 @@ class Pruner {
     return !is_read(carry.value) && !is_read(carry.last);
   }
 
+  // With what it is computed from: a chain of any length.
   bool use(Value value) {
-    if (value < 0 || is_used_[std::size_t(value)]) return false;
-    is_used_[std::size_t(value)] = true;
-    if (const Statement* s = definition_[std::size_t(value)]) {
-      for (Value operand : s->operands) use(operand);
-      if (s->kind == Kind::load) {
-        use(s->place);
-        is_read_[std::size_t(s->place.memory)] = true;
-      }
+    bool grows = false;
+    std::vector<Value> waiting{value};
+    while (!waiting.empty()) {
+      const Value each = waiting.back();
+      waiting.pop_back();
+      if (each < 0 || is_used_[std::size_t(each)]) continue;
+      is_used_[std::size_t(each)] = grows = true;
+      const Statement* const s = definition_[std::size_t(each)];
+      if (!s) continue;
+      waiting.insert(waiting.end(), s->operands.begin(), s->operands.end());
+      if (s->kind != Kind::load) continue;
+      is_read_[std::size_t(s->place.memory)] = true;
+      for (const loops::Place::Term& term : s->place.terms) waiting.push_back(term.index);
     }
-    return true;
+    return grows;
   }
   bool use(const Place& place) {
     bool grows = false;

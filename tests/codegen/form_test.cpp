@@ -5,8 +5,12 @@
 #include <plait/base/pool.h>
 #include <plait/plait.h>
 #include <plait/primitives/primitives.h>
+#include <pthread.h>
 
 #include "codegen/interpreter.h"
+#include "codegen/parse.h"
+#include "codegen/promote.h"
+#include "codegen/prune.h"
 #include "codegen/share.h"
 #include "compile/loop_programs.h"
 
@@ -300,6 +304,64 @@ TEST_CASE("a shared loop whose steps are not apart breaks L7") {
   program.body[0].blocks[0][2].place.terms.clear();
   CHECK(complaint(program) ==
         "internal error: L7 is broken: a shared loop whose steps are not apart");
+}
+
+namespace {
+
+// Loops of sixteen steps in each other, each of which writes the element of its step.
+LoopProgram nested_loops(int depth) {
+  std::string text = "memory m0: float64[16] result 0\n", indent;
+  for (int level = 0; level < depth; ++level, indent += "  ") {
+    const std::string counter = "v" + std::to_string(level);
+    text += indent + "for " + counter + " in 0..16\n";
+    text += indent + "  store m0[" + counter + "] = 1.5:f64\n";
+  }
+  return codegen::parse(text);
+}
+
+}  // namespace
+
+TEST_CASE("short loops in each other are written out only where they are few statements") {
+  LoopProgram few = nested_loops(2), many = nested_loops(6);
+  promote(few);
+  check(few);
+  CHECK(print(few).find("for ") == std::string::npos);
+  const std::size_t before = many.dtypes.size();
+  promote(many);
+  check(many);
+  CHECK(print(many).find("for v0 in 0..16") != std::string::npos);
+  CHECK(many.dtypes.size() < before + 2000);  // what is left out was hardly begun
+}
+
+TEST_CASE("dead code goes from a chain of any length, on a small stack") {
+  constexpr int length = 40000;
+  LoopProgram program;
+  program.memories = {{Space::result, 0, DType::float64, 1}};
+  program.dtypes.assign(2 * length + 1, DType::float64);
+  program.literals = {{0, Literal{DType::float64, false, 0, 1, 0}}};
+  for (int i = 0; i < length; ++i) {  // of each two sums nothing reads the first
+    Statement dead, used;
+    dead.primitive = used.primitive = &add_p;
+    dead.operands = used.operands = {2 * i, 0};
+    dead.value = 2 * i + 1, used.value = 2 * i + 2;
+    program.body.push_back(std::move(dead));
+    program.body.push_back(std::move(used));
+  }
+  Statement store;
+  store.kind = Kind::store, store.operands = {2 * length}, store.place = {0};
+  program.body.push_back(std::move(store));
+  pthread_attr_t attributes;
+  pthread_t thread;
+  REQUIRE(pthread_attr_init(&attributes) == 0);
+  REQUIRE(pthread_attr_setstacksize(&attributes, std::size_t(1) << 20) == 0);
+  const auto run = [](void* given) -> void* {
+    prune(*static_cast<LoopProgram*>(given));
+    return nullptr;
+  };
+  REQUIRE(pthread_create(&thread, &attributes, run, &program) == 0);
+  REQUIRE(pthread_join(thread, nullptr) == 0);
+  pthread_attr_destroy(&attributes);
+  CHECK(program.body.size() == length + 1);
 }
 
 TEST_CASE("memories change places at the end of every step") {

@@ -189,6 +189,26 @@ TEST_CASE("untrusted text of a loop program is bounded") {
   CHECK_THROWS_WITH_AS(parsed(deep), doctest::Contains("at most 100 nested blocks"), ValueError);
 }
 
+TEST_CASE("a branch without the alternative that it takes does not run, in lanes as elsewhere") {
+  const std::string in_lanes =
+      "memory m0: float64[5] result 0\n"
+      "parallel for v0 in 0..5\n"
+      "  v1: float64 (2.0:f64, 3.0:f64) = branch 1:i64\n"
+      "   0\n"
+      "   1\n"
+      "  store m0[v0] = v1\n";
+  const auto with = [](std::string text, const std::string& before, const std::string& after) {
+    return text.replace(text.find(before), before.size(), after);
+  };
+  for (const std::string& text : {in_lanes, with(in_lanes, "parallel ", "")}) {
+    CHECK(print(parsed(text)) == text);
+    CHECK(codegen::interpret(parsed(text), {})[0] == Numbers{3, 3, 3, 3, 3});
+    for (const char* chosen : {"branch 2:i64", "branch -1:i64"})
+      CHECK_THROWS_WITH_AS(codegen::interpret(parsed(with(text, "branch 1:i64", chosen)), {}),
+                           doctest::Contains("has no alternative"), InternalError);
+  }
+}
+
 TEST_CASE("a call needs a kernel") {
   const std::string text =
       "memory m0: float64[5] operand 0\n"

@@ -446,6 +446,69 @@ def test_an_index_outside_is_the_error_of_eager_evaluation(wait):
     assert "test_loop_programs.py" in str(compiled.value)
 
 
+def one_of_two(which, index, x, y):
+    """Reads or adds at an index, in one array or in the other, or does neither."""
+
+    def step(i, carry):
+        total, x, y = carry
+        chosen = [
+            lambda: (x[index], x, y),
+            lambda: (y[index], x, y),
+            lambda: (total * 0, x.at[index].add(1.0), y),
+            lambda: (total * 0, x, y.at[index].add(1.0)),
+            lambda: (total * 0 + 1, x, y),
+        ]
+        read, x, y = lax.switch(which[i], chosen)
+        return total + read, x, y
+
+    return lax.fori_loop(0, which.shape[0], step, (jnp.zeros((), x.dtype), x, y))
+
+
+@pytest.mark.parametrize("wait", [False, True])
+@pytest.mark.parametrize("which", [0, 1, 2, 3])
+def test_an_alternative_that_is_not_taken_checks_no_index(which, wait):
+    x, y = random(1, 20), random(1, 20)
+    program = plait.vmap(one_of_two, in_axes=(None, 0, 0, 0))
+    compiled = plait.jit(program, wait=wait)
+    outside = np.array([1000], np.uint32)
+    # Nothing is read by the index.
+    total, x_last, y_last = compiled(np.full(3, 4, np.int32), outside, x, y)
+    np.testing.assert_array_equal(np.asarray(total), [3.0])
+    np.testing.assert_array_equal(np.asarray(x_last), x)
+    np.testing.assert_array_equal(np.asarray(y_last), y)
+    # Something is, in the last step.
+    with pytest.raises(IndexError, match="index 1000 is out of bounds for axis 1 with size 20"):
+        compiled(np.array([4, 4, which], np.int32), outside, x, y)
+    # It is inside.
+    total, x_last, y_last = compiled(
+        np.array([4, which, 4], np.int32), np.array([7], np.uint32), x, y
+    )
+    np.testing.assert_array_equal(
+        np.asarray(total), [2 + (x, y, [[0]], [[0]])[which][0][7 if which < 2 else 0]]
+    )
+    np.testing.assert_array_equal(np.asarray(x_last), x + (which == 2) * (np.arange(20) == 7))
+    np.testing.assert_array_equal(np.asarray(y_last), y + (which == 3) * (np.arange(20) == 7))
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_loop_without_steps_reads_nothing_by_an_index_outside(wait):
+    def program(steps, index, x):
+        def more(carry):
+            return carry[0] < steps
+
+        def step(carry):
+            return carry[0] + 1, carry[1] + x[index]
+
+        return lax.while_loop(more, step, (np.int32(0), jnp.zeros((), x.dtype)))[1]
+
+    x = random(1, 20)
+    compiled = plait.jit(plait.vmap(program, in_axes=(None, 0, 0)), wait=wait)
+    outside = np.array([1000], np.uint32)
+    np.testing.assert_array_equal(np.asarray(compiled(np.int32(0), outside, x)), [0.0])
+    with pytest.raises(IndexError, match="index 1000 is out of bounds for axis 1 with size 20"):
+        compiled(np.int32(1), outside, x)
+
+
 def test_explain_and_profile_say_what_is_predicted():
     def sums(x):
         return lax.scan(lambda total, x: (total + x, total), jnp.zeros((), x.dtype), x)[1]

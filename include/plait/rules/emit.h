@@ -101,8 +101,9 @@ class Writer {
   virtual void check(Value index, std::int64_t low, std::int64_t high,
                      std::function<void(std::int64_t)> raise, Source source) = 0;
 
-  // What checks have shown of an index.
-  virtual void know(Value index, std::int64_t low, std::int64_t high) = 0;
+  // An index of which checks before this have shown that it is from low to high. It is known to be
+  // so here and in inner blocks, not where the checks do not run.
+  virtual Value checked(Value index, std::int64_t low, std::int64_t high) = 0;
 
   virtual Value number(const Index& index) = 0;  // as an int64
   virtual Range range(const Index& index) const = 0;

@@ -292,7 +292,7 @@ loops::Tensors emit_gather(loops::Writer& w, const Equation& equation,
       loops::Value start = start_of_window(w, indices, at.first(num_rows), i);
       const std::int64_t last = last_start(array, dimensions, window, i);
       if (mode == Mode::check)
-        w.know(start, 0, last);
+        start = w.checked(start, 0, last);
       else
         start = w.clamped(start, 0, last);
       inside[std::size_t(axis)].terms.push_back({start, 1});

@@ -379,7 +379,7 @@ void update_windows(loops::Writer& w, const Equation& equation, const loops::Ten
         lies_inside =
             lies_inside ? w.compute(and_p, {}, {*lies_inside, fits}, equation.source) : fits;
       } else if (mode == lax::GatherScatterMode::check) {
-        w.know(start, 0, last);
+        start = w.checked(start, 0, last);
       } else {
         start = w.clamped(start, 0, last);
       }
