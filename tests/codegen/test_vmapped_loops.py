@@ -169,6 +169,17 @@ def rolled(x):
     return fori(5, lambda t, x: jnp.roll(x, 1) * 0.5 + x * 1j, x)
 
 
+def aligned(s, t):
+    """A table of integers of 32 bits, of choices between numbers of Python, which are wider."""
+
+    def cell(i, j, h):
+        best = h[i, j] + jnp.where(s[i] == t[j], 1, -1)
+        return h.at[i + 1, j + 1].set(jnp.maximum(best, jnp.maximum(h[i, j + 1], h[i + 1, j]) - 1))
+
+    h = jnp.zeros((s.size + 1, t.size + 1), jnp.int32)
+    return fori(s.size, lambda i, h: fori(t.size, lambda j, h: cell(i, j, h), h), h)
+
+
 CASES = {
     "filtered": (filtered, lambda: (numbers(), numbers(30)), 0),
     "filtered-shared": (filtered, lambda: (numbers(), numbers(30)), (0, None)),
@@ -188,6 +199,7 @@ CASES = {
     "fitted": (fitted, lambda: (np.array([1.0, 0.5, 0.2]) + 0.1 * numbers(3), numbers(20)), 0),
     "corrected": (corrected, lambda: (numbers(3, 4), numbers(7, 4)), 0),
     "corrected-long": (corrected, lambda: (numbers(40, 50), numbers(3, 50)), 0),
+    "aligned": (aligned, lambda: (random.integers(0, 4, 9), random.integers(0, 4, 7)), 0),
     "rolled": (rolled, lambda: (numbers(13) + 1j * numbers(13),), 0),
 }
 
@@ -247,6 +259,22 @@ def test_an_index_outside_raises_as_alone():
     for _ in range(3):
         with pytest.raises(plait.IndexError, match="index 10 is out of bounds for axis 1"):
             f(numbers(9, 10), np.int32(6))
+
+
+def test_an_integer_that_does_not_fit_raises_as_step_by_step():
+    def program(x, n):
+        return fori(4, lambda k, s: (s[0] + s[1], 2 * s[1]), (x, n))[0]
+
+    def weak(numbers):
+        return jnp.stack([jnp.asarray(int(number)) for number in numbers])
+
+    f = plait.jit(plait.vmap(program), wait=True)
+    x, n = np.arange(20, dtype=np.int8), np.arange(20) % 7
+    assert f(x, weak(n)).tolist() == (x + 15 * n).tolist()
+    n[[7, 12, 15]] = 40, 70, 80  # 160 in the third step, 140 and 160 in the second one
+    for _ in range(3):
+        with pytest.raises(plait.ValueError, match="the integer 140 does not fit int8"):
+            f(x, weak(n))
 
 
 def test_gradients():
