@@ -180,6 +180,19 @@ def aligned(s, t):
     return fori(s.size, lambda i, h: fori(t.size, lambda j, h: cell(i, j, h), h), h)
 
 
+def advected(u, w):
+    """Forward and backward sweeps over planes, which lie apart for the examples."""
+
+    def down(s, x):
+        m = 1 / (1 + 0.3 * x[1] - 0.2 * s[0])
+        s = 0.3 * x[1] * m, (x[0] - 0.3 * s[1]) * m
+        return s, s
+
+    z = jnp.zeros_like(u[0])
+    _, (c, d) = lax.scan(down, (z, z), (u, w))
+    return lax.scan(lambda x, s: (s[1] - s[0] * x,) * 2, z, (c, d), reverse=True)[1]
+
+
 CASES = {
     "filtered": (filtered, lambda: (numbers(), numbers(30)), 0),
     "filtered-shared": (filtered, lambda: (numbers(), numbers(30)), (0, None)),
@@ -199,6 +212,8 @@ CASES = {
     "fitted": (fitted, lambda: (np.array([1.0, 0.5, 0.2]) + 0.1 * numbers(3), numbers(20)), 0),
     "corrected": (corrected, lambda: (numbers(3, 4), numbers(7, 4)), 0),
     "corrected-long": (corrected, lambda: (numbers(40, 50), numbers(3, 50)), 0),
+    "advected": (advected, lambda: (numbers(7, 3, 9), abs(numbers(7, 3, 9))), 0),
+    "advected-shared": (advected, lambda: (numbers(7, 20), abs(numbers(7, 20))), (0, None)),
     "aligned": (aligned, lambda: (random.integers(0, 4, 9), random.integers(0, 4, 7)), 0),
     "rolled": (rolled, lambda: (numbers(13) + 1j * numbers(13),), 0),
 }
