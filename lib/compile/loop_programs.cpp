@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "codegen/fuse.h"
+#include "codegen/inward.h"
 #include "codegen/outward.h"
 #include "codegen/promote.h"
 #include "codegen/prune.h"
@@ -99,6 +100,7 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides) {
   if (!lowered.program) return lowered;
   codegen::fuse(*lowered.program);
   codegen::move_outward(*lowered.program);
+  codegen::move_copies_inward(*lowered.program);
   codegen::promote(*lowered.program);
   codegen::merge(lowered.program->body);
   codegen::prune(*lowered.program);
