@@ -126,6 +126,12 @@ def orthogonal(a):
     return fori(a.shape[1], column, (jnp.zeros_like(a), a))[0]
 
 
+def scaled(k, a, b):
+    """An array that a step makes of another one, and that no later step reads."""
+    step = lambda t, s: (u := a / (k @ s[1]), b / (u @ k))  # noqa: E731
+    return fori(5, step, (jnp.ones_like(a), jnp.ones_like(b)))
+
+
 def until(x, n):
     """A while whose end is the same for all."""
     return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.9 + s[0]), (0, x))
@@ -207,6 +213,7 @@ CASES = {
     ),
     "chosen": (chosen, lambda: (numbers(10), random.integers(0, 10, 4).astype(np.int32)), 0),
     "orthogonal": (orthogonal, lambda: (numbers(12, 6),), 0),
+    "scaled": (scaled, lambda: tuple(abs(numbers(*s)) + 1 for s in ((17, 12), (17,), (12,))), 0),
     "until": (until, lambda: (numbers(4), np.int32(5)), (0, None)),
     "nested": (nested, lambda: (numbers(6),), 0),
     "fitted": (fitted, lambda: (np.array([1.0, 0.5, 0.2]) + 0.1 * numbers(3), numbers(20)), 0),
