@@ -1865,8 +1865,11 @@ class Lowering final : public loops::Writer {
     const Sizes64 shape = operand.aval.shape.to_sizes(), sizes = result.shape.to_sizes();
     const std::optional<View> view =
         alias(View{pretended, dtype, shape, dense(operand.aval)}, sizes, equation.params);
-    // A view that repeats elements would compute them again.
-    const bool repeats = num_elements(sizes) > num_elements(shape) && operand.formula->work > 0;
+    // A view that repeats elements would compute them again, which is no more than to load them
+    // where they are made of their index alone.
+    const bool is_of_index = operand.formula->reads.empty() && operand.formula->work <= cheap;
+    const bool repeats =
+        num_elements(sizes) > num_elements(shape) && operand.formula->work > 0 && !is_of_index;
     std::optional<IndexMap> map;
     if (view && !repeats)
       map = index_map((static_cast<char*>(view->data) - pretended) / size_of(dtype), view->strides,

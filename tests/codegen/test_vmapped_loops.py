@@ -132,6 +132,16 @@ def scaled(k, a, b):
     return fori(5, step, (jnp.ones_like(a), jnp.ones_like(b)))
 
 
+def substituted(a, b):
+    """Sums of the elements behind an index, which is the same for all."""
+
+    def row(i, x):
+        behind = jnp.arange(b.size) < i
+        return x.at[i].set((b[i] - jnp.sum(jnp.where(behind, a[i] * x, 0.0))) / a[i, i])
+
+    return fori(b.size, row, jnp.zeros_like(b))
+
+
 def until(x, n):
     """A while whose end is the same for all."""
     return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.9 + s[0]), (0, x))
@@ -214,6 +224,7 @@ CASES = {
     "chosen": (chosen, lambda: (numbers(10), random.integers(0, 10, 4).astype(np.int32)), 0),
     "orthogonal": (orthogonal, lambda: (numbers(12, 6),), 0),
     "scaled": (scaled, lambda: tuple(abs(numbers(*s)) + 1 for s in ((17, 12), (17,), (12,))), 0),
+    "substituted": (substituted, lambda: (numbers(20, 20) + 9 * np.eye(20), numbers(20)), 0),
     "until": (until, lambda: (numbers(4), np.int32(5)), (0, None)),
     "nested": (nested, lambda: (numbers(6),), 0),
     "fitted": (fitted, lambda: (np.array([1.0, 0.5, 0.2]) + 0.1 * numbers(3), numbers(20)), 0),
