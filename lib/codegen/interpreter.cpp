@@ -106,7 +106,7 @@ Interpreter::Interpreter(const LoopProgram& program) : program_(program), calls_
   for (const Memory& memory : program_.memories) {
     bytes = (bytes + line - 1) / line * line;
     memory_at_.push_back(bytes);
-    if (memory.space == Memory::Space::frame) bytes += memory.size * size_of(memory.dtype);
+    if (!memory.has_index()) bytes += memory.size * size_of(memory.dtype);
   }
   scratch_at_ = (bytes + line - 1) / line * line;
   frame_bytes_ = scratch_at_ + calls_.scratch_bytes();
@@ -613,18 +613,27 @@ void Interpreter::step(const Code& code, const Run& run) const {
   }
 }
 
+std::vector<void*> Interpreter::memories(std::span<const View> operands,
+                                         std::span<const View> results, void* frame) const {
+  std::vector<void*> memories;
+  for (std::size_t i = 0; i < program_.memories.size(); ++i) {
+    const Memory& memory = program_.memories[i];
+    const auto index = std::size_t(memory.index);
+    memories.push_back(memory.space == Memory::Space::operand ? operands[index].data
+                       : memory.space == Memory::Space::result
+                           ? results[index].data
+                           : static_cast<char*>(frame) + memory_at_[i]);
+  }
+  return memories;
+}
+
 void Interpreter::run(std::span<const View> operands, std::span<const View> results, void* frame,
                       const Stream& stream) const {
   char* const base = static_cast<char*>(frame);
   if (!literals_.empty()) std::memcpy(base, literals_.data(), literals_.size());
   std::vector<char*> memories;
-  for (std::size_t i = 0; i < program_.memories.size(); ++i) {
-    const Memory& memory = program_.memories[i];
-    const auto index = std::size_t(memory.index);
-    memories.push_back(memory.space == Memory::Space::operand  ? operands[index].as<char>()
-                       : memory.space == Memory::Space::result ? results[index].as<char>()
-                                                               : base + memory_at_[i]);
-  }
+  for (void* memory : this->memories(operands, results, frame))
+    memories.push_back(static_cast<char*>(memory));
   RunningCalls calls(calls_, base + scratch_at_, stream);
   InterruptWatch interrupts;
   CloseLoops shared;

@@ -26,6 +26,9 @@ class Interpreter {
   // where an interrupt does.
   void run(std::span<const View> operands, std::span<const View> results, void* frame,
            const Stream& stream = {}) const;
+  // Where the memories of the program lie.
+  std::vector<void*> memories(std::span<const View> operands, std::span<const View> results,
+                              void* frame) const;
 
  private:
   struct Access {

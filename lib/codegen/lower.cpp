@@ -12,11 +12,15 @@
 // else into a copy. At the end of a step what is not at home yet is copied there, or changes places
 // with what is. An update that a choice may discard has its stores masked. A copy says why it is
 // there.
+//
+// Examples that go their own ways run one after the other, each to its end. What one of them makes
+// has its part of memory that all share, so that threads may take different ones.
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/lower.h"
 
 #include <plait/base/hash.h>
 #include <plait/primitives/primitives.h>
+#include <plait/rules/diverge.h>
 #include <plait/rules/motion.h>
 
 #include <algorithm>
@@ -45,18 +49,20 @@ class Lowering final : public loops::Writer {
  public:
   explicit Lowering(const Setting& setting) : setting_(setting) { open_.emplace_back(); }
 
-  LoopProgram run(const Jaxpr& group) {
+  LoopProgram run(const Jaxpr& group, std::span<const Sizes64> strides) {
     Tensors operands;
     for (const Aval& aval : group->input_avals()) {
       require_plain(aval);
-      const int number = int(operands.size());
-      operands.push_back(
-          {aval, {}, {add_memory(Memory::Space::operand, number, aval)}, dense(aval)});
+      const auto number = operands.size();
+      const int memory = add_memory(Memory::Space::operand, int(number), aval);
+      program_.memories.back().size = reach_of(aval.shape.to_sizes(), strides[number]);
+      operands.push_back({aval, {}, {memory}, strides[number]});
     }
     const Flags owned(operands.size(), false);
     const Tensors results = lower_equations(group, std::move(operands), owned);
     for (std::size_t i = 0; i < results.size(); ++i) write_result(int(i), results[i]);
     program_.body = std::move(open_[0].block);
+    for (const auto& [size, memory] : counts_) begin_counts(memory, size);
     for (std::size_t value = 0; value < info_.size(); ++value)
       if (info_[value].range) program_.know(Value(value), *info_[value].range);
     return std::move(program_);
@@ -203,6 +209,7 @@ class Lowering final : public loops::Writer {
     statement.low = low, statement.high = high;
     statement.raise = std::move(raise);
     emit(std::move(statement));
+    program_.fails_by_example |= example_.has_value();
     open_.back().checked.push_back({index, {low, high}});
   }
 
@@ -400,9 +407,9 @@ class Lowering final : public loops::Writer {
   }
 
   Tensor make(const Aval& aval) override {
-    const Tensor made{aval, {}, {add_memory(Memory::Space::frame, 0, aval)}, dense(aval)};
-    if (!scopes_.empty()) scopes_.back().owned[std::size_t(made.place.memory)] = true;
-    return made;
+    const int memory = add_memory(Memory::Space::frame, 0, aval);
+    if (!scopes_.empty()) scopes_.back().owned[std::size_t(memory)] = true;
+    return {aval, {}, wholes_[std::size_t(memory)].place, dense(aval)};
   }
 
   void copy(const Tensor& given_from, const Tensor& given_to) override {
@@ -479,23 +486,33 @@ class Lowering final : public loops::Writer {
 
   Tensors repeat_while(std::size_t num_carry, const Condition& condition,
                        const Step& step) override {
+    const bool is_counted = std::exchange(is_counted_, false);
     Statement loop;
     loop.kind = Kind::loop;
     compute_pending();
     Carried carried = begin_carries(loop, num_carry);
     open();
     enter_carries(loop, carried, {});
+    Statement::Carry taken{-1, integer(0), -1, -1};
+    if (is_counted) taken.value = define(DType::int64, open_.size() - 1, {});
     const Value holds = condition(carried.inside);
     loop.operands = {holds};
     loop.blocks.push_back(close());
     open();
     end_step(loop, carried, step(-1, carried.inside));
+    if (is_counted) taken.next = compute(add_p, {}, {taken.value, integer(1)}, {});
     loop.blocks.push_back(close());
-    return end_carries(std::move(loop), carried);
+    if (!is_counted) return end_carries(std::move(loop), carried);
+    taken.last = define(DType::int64, open_.size() - 1, {});
+    loop.carries.push_back(taken);
+    Tensors results = end_carries(std::move(loop), carried);
+    count_bodies(taken.last);
+    return results;
   }
 
   Tensors branch(Value index, std::size_t count,
                  const std::function<Tensors(std::size_t)>& alternative) override {
+    if (std::exchange(is_counted_, false)) count_bodies(integer(1));
     compute_pending();
     return choose(index, count, alternative);
   }
@@ -599,6 +616,33 @@ class Lowering final : public loops::Writer {
     loop.is_parallel = is_simple(loop);  // else the steps run one after the other
   }
 
+  Tensors for_each_example(std::int64_t count, const Flags& batched, std::size_t num_overwritten,
+                           std::span<const Aval> results, const Example& f) override {
+    if (example_) refuse("examples of examples");
+    Tensors operands, all;
+    for (std::size_t i = 0; i < batched.size(); ++i)
+      operands.push_back(!batched[i]           ? operand_of(i)
+                         : i < num_overwritten ? to_overwrite(i)
+                                               : in_memory(operand_of(i)));
+    compute_pending();
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      Aval aval = results[i];
+      aval.shape.insert(0, count);
+      all.push_back(i < num_overwritten && batched[i] ? operands[i] : make(aval));
+    }
+    nest(
+        Sizes64{count}, -1,
+        [&](std::span<const Index> at) {
+          example_ = {at[0], count, open_.size() - 1, program_.memories.size()};
+          run_example(operands, batched, num_overwritten, all, f);
+          example_.reset();
+        },
+        {}, true);
+    for (std::size_t i = 0; i < num_overwritten; ++i)
+      if (batched[i]) wholes_[std::size_t(operands[i].place.memory)] = whole_of(operands[i]);
+    return all;
+  }
+
   bool is_owned(std::size_t operand) const override {
     const Scope& scope = scopes_.back();
     const Equation& equation = *scope.equations[scope.equation];
@@ -621,6 +665,18 @@ class Lowering final : public loops::Writer {
   struct Info {
     std::size_t level;  // of the block that defines it
     std::optional<Range> range;
+  };
+  // What there is of a memory, for the example that is being lowered: elements in order.
+  struct Whole {
+    Place place;
+    std::int64_t size;
+  };
+  // An example that is being lowered.
+  struct OneExample {
+    Index index;
+    std::int64_t count;
+    std::size_t level;         // of the block in which its number is known
+    std::size_t first_memory;  // of those that it makes
   };
   struct Loaded {
     Place place;
@@ -696,9 +752,16 @@ class Lowering final : public loops::Writer {
   int add_memory(Memory::Space space, int index, const Aval& aval) {
     require_plain(aval);
     ++changes_;
-    program_.memories.push_back({space, index, aval.dtype, size_of_array(aval)});
+    const int memory = int(program_.memories.size());
+    const std::int64_t size = size_of_array(aval);
+    program_.memories.push_back({space, index, aval.dtype, size});
     versions_.push_back(0);
-    return int(program_.memories.size()) - 1;
+    wholes_.push_back({{memory}, size});
+    if (example_ && space == Memory::Space::frame) {
+      program_.memories.back().size *= example_->count;
+      loops::add_index(wholes_.back().place, example_->index, size);
+    }
+    return memory;
   }
 
   void require_plain(const Aval& aval) {
@@ -1182,9 +1245,9 @@ class Lowering final : public loops::Writer {
 
   // Whether it is all of its memory, in order.
   bool is_whole(const Tensor& tensor) const {
-    return tensor.place.offset == 0 && tensor.place.terms.empty() &&
-           tensor.strides == dense(tensor.aval) &&
-           size_of_array(tensor.aval) == program_.memories[std::size_t(tensor.place.memory)].size;
+    const Whole& whole = wholes_[std::size_t(tensor.place.memory)];
+    return tensor.place == whole.place && tensor.strides == dense(tensor.aval) &&
+           size_of_array(tensor.aval) == whole.size;
   }
 
   // Whether one operand of the equation alone lies in a memory.
@@ -1313,6 +1376,11 @@ class Lowering final : public loops::Writer {
         copies.push_back({outputs[i], carried.inside[i], why_moved(carried, outputs[i])});
     exchange_pairs(loop, carried, copies);
     exchange(loop, carried, copies);
+    if (example_)
+      for (const auto& pair : loop.exchanged) {
+        const Whole& whole = wholes_[std::size_t(pair[0])];
+        loop.regions.push_back({whole.place, {whole.size}, {1}});
+      }
     copy_together(std::move(copies));
   }
 
@@ -1414,6 +1482,90 @@ class Lowering final : public loops::Writer {
     }
     emit(std::move(loop));
     return results;
+  }
+
+  // --- Examples ----------------------------------------------------------------------------------
+
+  static Whole whole_of(const Tensor& tensor) { return {tensor.place, size_of_array(tensor.aval)}; }
+  Tensor one_of(const Tensor& all) const {
+    Tensor one{all.aval, {}, all.place, {all.strides.begin() + 1, all.strides.end()}};
+    one.aval.shape.erase(0);
+    loops::add_index(one.place, example_->index, all.strides[0]);
+    return one;
+  }
+  void run_example(const Tensors& operands, const Flags& batched, std::size_t num_overwritten,
+                   const Tensors& results, const Example& f) {
+    Tensors ones;
+    Flags owned(operands.size(), false);
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      Tensor one = batched[i] ? one_of(operands[i]) : operands[i];
+      if (is_few(one.aval)) one = {one.aval, elements_of(one)};
+      owned[i] = batched[i] && i < num_overwritten && one.is_in_memory();
+      if (owned[i]) wholes_[std::size_t(one.place.memory)] = whole_of(one);
+      ones.push_back(std::move(one));
+    }
+    const Tensors next = f(std::move(ones), owned);
+    std::vector<Copy> copies;
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      const Tensor home = one_of(results[i]);
+      if (!next[i].is_in_memory() || next[i].place != home.place || next[i].strides != home.strides)
+        copies.push_back({next[i], home, "the results of examples lie together"});
+    }
+    copy_together(std::move(copies));
+  }
+
+  // Whether it may differ between the examples.
+  bool is_of_example(Value value) const {
+    return info_[std::size_t(value)].level >= example_->level;
+  }
+  bool is_of_example(const Place& place) const {
+    return std::size_t(place.memory) >= example_->first_memory ||
+           !wholes_[std::size_t(place.memory)].place.terms.empty() ||
+           std::any_of(place.terms.begin(), place.terms.end(),
+                       [&](const Place::Term& term) { return is_of_example(term.index); });
+  }
+  bool is_of_example(const Tensor& tensor) const {
+    if (tensor.is_in_memory()) return is_of_example(tensor.place);
+    if (!tensor.formula)
+      return std::any_of(tensor.elements.begin(), tensor.elements.end(),
+                         [&](Value element) { return is_of_example(element); });
+    const std::vector<Formula::Read>& reads = tensor.formula->reads;
+    return reads.empty() || std::any_of(reads.begin(), reads.end(), [&](const Formula::Read& read) {
+             return is_of_example(read.place);
+           });
+  }
+
+  // Whether bodies of control flow run once for each example, which kernels would bring together.
+  bool runs_apart(const Equation& equation, const Tensors& operands) const {
+    if (!example_) return false;
+    Flags own;
+    for (const Tensor& operand : operands) own.push_back(is_of_example(operand));
+    return diverges(equation, own) && !is_cheap_together(equation);
+  }
+  // So many more of them have run for the example.
+  void count_bodies(Value count) {
+    const std::int64_t size = example_->count;
+    auto known = std::find_if(counts_.begin(), counts_.end(),
+                              [&](const auto& entry) { return entry.first == size; });
+    if (known == counts_.end())
+      known = counts_.insert(known,
+                             {size, add_memory(Memory::Space::counts, 0, {{size}, DType::int64})});
+    Place place{known->second};
+    loops::add_index(place, example_->index, 1);
+    store(place, compute(add_p, {}, {load(place), count}, {}));
+  }
+  // At the beginning of the program there are none.
+  void begin_counts(int memory, std::int64_t size) {
+    Statement each, zero;
+    each.kind = Kind::repeat;
+    each.steps = size;
+    each.is_parallel = true;
+    each.value = define(DType::int64, 1, Range{0, size - 1});
+    zero.kind = Kind::store;
+    zero.operands = {integer(0)};
+    zero.place = {memory, 0, {{each.value, 1}}};
+    each.blocks = {{zero}};
+    program_.body.insert(program_.body.begin(), std::move(each));
   }
 
   // --- Equations ---------------------------------------------------------------------------------
@@ -1564,6 +1716,7 @@ class Lowering final : public loops::Writer {
     for (Var var : equation.outputs) outputs.push_back(program.avals[std::size_t(var.id)]);
     const bool may_call = !is_effectful(equation) && bodies_of(equation).empty() &&
                           !holds_callable(equation.params) && !equation.outputs.empty();
+    is_counted_ = runs_apart(equation, operands);
     if (setting_.is_taken(equation, inputs, outputs)) {
       if (!may_call) refuse("a library takes `" + std::string(equation.primitive->name()) + "`");
       return call(equation, operands, outputs);
@@ -1615,6 +1768,7 @@ class Lowering final : public loops::Writer {
       statement.places.push_back(results.back().place);
     }
     statement.call = std::make_shared<const Call>(std::move(call));
+    program_.fails_by_example |= example_.has_value();
     ++writes_;
     emit(std::move(statement));
     return results;
@@ -1739,8 +1893,11 @@ class Lowering final : public loops::Writer {
     const Sizes64 shape = operand.aval.shape.to_sizes(), sizes = result.shape.to_sizes();
     const std::optional<View> view =
         alias(View{pretended, dtype, shape, dense(operand.aval)}, sizes, equation.params);
-    // A view that repeats elements would compute them again.
-    const bool repeats = num_elements(sizes) > num_elements(shape) && operand.formula->work > 0;
+    // A view that repeats elements would compute them again, which is no more than to load them
+    // where they are made of their index alone.
+    const bool is_of_index = operand.formula->reads.empty() && operand.formula->work <= cheap;
+    const bool repeats =
+        num_elements(sizes) > num_elements(shape) && operand.formula->work > 0 && !is_of_index;
     std::optional<IndexMap> map;
     if (view && !repeats)
       map = index_map((static_cast<char*>(view->data) - pretended) / size_of(dtype), view->strides,
@@ -1809,11 +1966,15 @@ class Lowering final : public loops::Writer {
     bool keeps_where_true;
   };
   std::optional<Mask> mask_;
+  std::optional<OneExample> example_;
+  bool is_counted_ = false;                           // control flow that is being lowered
+  std::vector<std::pair<std::int64_t, int>> counts_;  // by number of examples: memory
   std::uint64_t writes_ = 0;
   std::size_t changes_ = 0;                  // statements and memories that were added
   std::vector<Info> info_;                   // by value
   std::unordered_map<Value, Index> linear_;  // of values that are sums of others
   std::vector<std::uint64_t> versions_;      // by memory: changes with every write
+  std::vector<Whole> wholes_;                // by memory
   std::vector<Open> open_;                   // by level
   std::vector<Scope> scopes_;
 };
@@ -1835,9 +1996,15 @@ Jaxpr program_of(const Equation& equation, std::span<const Aval> inputs) {
   return builder.close({outputs.begin(), outputs.end()});
 }
 
-Lowered lower(const Jaxpr& group, const Setting& setting) {
+std::int64_t reach_of(const Sizes64& sizes, const Sizes64& strides) {
+  std::int64_t last = 0;
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) last += (sizes[axis] - 1) * strides[axis];
+  return last + 1;
+}
+
+Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, const Setting& setting) {
   try {
-    return {Lowering(setting).run(group), {}};
+    return {Lowering(setting).run(group, strides), {}};
   } catch (Refused& refused) {
     return {{}, std::move(refused.reason)};
   }

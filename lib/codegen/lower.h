@@ -20,13 +20,15 @@ struct Setting {
   // Arrays of so many elements are lists of numbers; larger ones are loops.
   std::int64_t few = loops::few;
 };
-// A group of equations, whose inputs are the operands of the program and lie dense in memory, or
-// the reason why it is none.
+// A group of equations, whose inputs are the operands of the program and lie in memory by these
+// strides, which are not negative, or the reason why it is none.
 struct Lowered {
   std::optional<LoopProgram> program;
   std::string reason;
 };
-Lowered lower(const Jaxpr& group, const Setting& setting);
+Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, const Setting& setting);
+// How many elements an array of these strides reaches over.
+std::int64_t reach_of(const Sizes64& sizes, const Sizes64& strides);
 // An equation as a program of its operands that are no literals.
 Jaxpr program_of(const Equation& equation, std::span<const Aval> inputs);
 

@@ -181,6 +181,9 @@ class Mover {
     for_each_statement(loop_, [&](const Statement& s) {
       for (std::size_t i = 0; i < s.exchanged.size(); ++i) {
         const auto [a, b] = s.exchanged[i];
+        // What steps write alone has no other place than the memory that it changes places with.
+        if (strides_.count(a)) strides_.try_emplace(b, strides_[a]);
+        if (strides_.count(b)) strides_.try_emplace(a, strides_[b]);
         fits = fits && strides_.count(a) && strides_.count(b) && strides_[a] == strides_[b] &&
                (s.regions.empty() || region_within(s.regions[i]));
       }

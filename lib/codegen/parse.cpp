@@ -232,7 +232,9 @@ class ProgramParser final : Terms {
     num_elements_ += memory.size;
     if (num_elements_ > most_elements)
       fail("at most " + std::to_string(most_elements) + " elements of memory");
-    if (!accept("frame")) {
+    if (accept("counts")) {
+      memory.space = Memory::Space::counts;
+    } else if (!accept("frame")) {
       memory.space =
           accept("operand") ? Memory::Space::operand : (expect("result"), Memory::Space::result);
       memory.index = int(integer(0, most_arrays));

@@ -20,12 +20,12 @@ class Printer {
   }
 
   std::string text() {
-    static constexpr const char* spaces[] = {" operand ", " result ", " frame"};
+    static constexpr const char* spaces[] = {" operand ", " result ", " frame", " counts"};
     for (std::size_t i = 0; i < program_.memories.size(); ++i) {
       const Memory& memory = program_.memories[i];
       out_ += "memory m" + std::to_string(i) + ": " + std::string(name_of(memory.dtype)) + "[" +
               std::to_string(memory.size) + "]" + spaces[int(memory.space)] +
-              (memory.space == Memory::Space::frame ? "" : std::to_string(memory.index)) + "\n";
+              (memory.has_index() ? std::to_string(memory.index) : "") + "\n";
     }
     write(program_.body, "");
     return out_;

@@ -42,10 +42,13 @@ using loops::Value;
 using loops::Values;
 
 struct Memory {
-  enum class Space { operand, result, frame } space = Space::frame;
+  // counts: how many bodies of control flow have run for each example: see lane_work.h.
+  enum class Space { operand, result, frame, counts } space = Space::frame;
   int index = 0;  // of the operand or the result
   DType dtype = DType::float32;
   std::int64_t size = 0;  // elements
+
+  bool has_index() const { return space == Space::operand || space == Space::result; }
 };
 
 // A kernel that runs one equation, as it is called at every step.
@@ -116,6 +119,9 @@ struct LoopProgram {
   std::vector<std::pair<Value, Literal>> literals;  // the values that are literals
   std::vector<std::optional<Range>> ranges = {};  // of values, where known; the last ones may lack
   Block body;
+  // Whether examples run one after the other, so that what fails first is not what would fail first
+  // if each step were that of all examples.
+  bool fails_by_example = false;
 
   std::optional<Range> range(Value value) const {
     const auto i = std::size_t(value);

@@ -76,8 +76,10 @@ class Unroller {
     bool counts = false;
     for_each_statement(s.blocks[0], [&](const Statement& each) {
       for_each_place(each, [&](const Place& place, bool) {
-        const std::int64_t size = program_.memories[std::size_t(place.memory)].size;
-        if (!written_.count(place.memory) || size > most_elements * loop_.steps) return;
+        const Memory& memory = program_.memories[std::size_t(place.memory)];
+        if (!written_.count(place.memory) || memory.space == Memory::Space::counts ||
+            memory.size > most_elements * loop_.steps)
+          return;
         for (const Place::Term& term : place.terms) counts = counts || term.index == counter;
       });
     });
@@ -368,7 +370,9 @@ class Promoter {
   std::set<int> memories_read_outside() const {
     std::set<int> read;
     for (std::size_t i = 0; i < program_.memories.size(); ++i)
-      if (program_.memories[i].space == Memory::Space::result) read.insert(int(i));
+      if (program_.memories[i].space == Memory::Space::result ||
+          program_.memories[i].space == Memory::Space::counts)
+        read.insert(int(i));
     add_reads(program_.body, false, read);
     return read;
   }

@@ -27,7 +27,8 @@ class Pruner {
     is_read_.assign(program_.memories.size(), false);
     definition_.assign(program_.dtypes.size(), nullptr);
     for (std::size_t i = 0; i < is_read_.size(); ++i)
-      is_read_[i] = program_.memories[i].space == Memory::Space::result;
+      is_read_[i] = program_.memories[i].space == Memory::Space::result ||
+                    program_.memories[i].space == Memory::Space::counts;
     for_each_statement(program_.body, [&](const Statement& s) {
       if (is_pure(s)) definition_[std::size_t(s.value)] = &s;
     });

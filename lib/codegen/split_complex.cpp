@@ -51,6 +51,7 @@ class Splitter {
         memory.dtype = real_dtype_of(memory.dtype);
         memory.size *= 2;
       }
+    to_.fails_by_example = from_.fails_by_example;
     to_.body = split(from_.body);
     return std::move(to_);
   }

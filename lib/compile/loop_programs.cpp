@@ -3,12 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/loop_programs.h"
 
+#include <plait/backends/lane_work.h>
+#include <plait/control/primitives.h>
 #include <plait/rules/bodies.h>
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "codegen/fuse.h"
+#include "codegen/inward.h"
 #include "codegen/outward.h"
 #include "codegen/promote.h"
 #include "codegen/prune.h"
@@ -63,26 +67,46 @@ bool are_long_beside_calls(const codegen::Block& block) {
   });
 }
 
-codegen::Lowered lower(const Jaxpr& group) {
-  const auto keep_none = [](const Equation&, std::span<const Aval>, std::span<const Aval>) {
-    return false;
-  };
+using Operands = std::span<const Aval>;
+
+codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides,
+                       const KeepWhole& keep) {
   const std::vector<const Backend*> libraries = backends_of(Device::Kind::cpu, Preference::library);
   // The steps of a loop wait for each other; where there is none, lanes are better than lists.
   constexpr std::int64_t few_without_loops = 4;
   const bool has_loops = std::any_of(
       group->equations.begin(), group->equations.end(),
       [](const Equation& equation) { return has_loop_body(equation) || runs_examples(equation); });
-  codegen::Lowered lowered = codegen::lower(
-      group,
-      {[&](const Jaxpr& body) { return simplify_program(body, keep_none); },
-       [&](const Equation& equation, std::span<const Aval> inputs, std::span<const Aval> outputs) {
-         return is_claimed(libraries, equation, inputs, outputs);
-       },
-       kernel_for, has_loops ? loops::few : few_without_loops});
+  return codegen::lower(group, strides,
+                        {[&](const Jaxpr& body) { return simplify_program(body, keep); },
+                         [&](const Equation& equation, Operands inputs, Operands outputs) {
+                           return is_claimed(libraries, equation, inputs, outputs);
+                         },
+                         kernel_for, has_loops ? loops::few : few_without_loops});
+}
+
+// Examples in the steps of a loop that may go their own ways do all that any of them does, if all
+// of that can be written, else one after the other what each of them does.
+codegen::Lowered lower_examples(const Jaxpr& group, std::span<const Sizes64> strides) {
+  bool go_apart = false;
+  codegen::Lowered together =
+      lower(group, strides, [&](const Equation& equation, Operands, Operands) {
+        go_apart |= *equation.primitive == lanes_p && LanesParams(equation.params).is_divergent();
+        return false;
+      });
+  if (together.program || !go_apart) return together;
+  codegen::Lowered apart = lower(group, strides, [](const Equation& equation, Operands, Operands) {
+    return *equation.primitive == lanes_p && LanesParams(equation.params).is_divergent();
+  });
+  return apart.program ? apart : together;
+}
+
+codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides) {
+  codegen::Lowered lowered = lower_examples(group, strides);
   if (!lowered.program) return lowered;
   codegen::fuse(*lowered.program);
   codegen::move_outward(*lowered.program);
+  codegen::move_copies_inward(*lowered.program);
   codegen::promote(*lowered.program);
   codegen::merge(lowered.program->body);
   codegen::prune(*lowered.program);
@@ -93,20 +117,61 @@ codegen::Lowered lower(const Jaxpr& group) {
 
 }  // namespace
 
+bool counts_lane_work(const codegen::LoopProgram& program) {
+  return std::any_of(program.memories.begin(), program.memories.end(), [](const auto& memory) {
+    return memory.space == codegen::Memory::Space::counts;
+  });
+}
+
+void count_lane_work(const codegen::LoopProgram& program, std::span<void* const> memories) {
+  for (std::size_t i = 0; i < program.memories.size(); ++i) {
+    const codegen::Memory& memory = program.memories[i];
+    if (memory.space != codegen::Memory::Space::counts) continue;
+    const auto* const counts = static_cast<const std::int64_t*>(memories[i]);
+    const std::int64_t sum = std::accumulate(counts, counts + memory.size, std::int64_t(0));
+    add_lane_work({sum, sum});  // each runs its own bodies alone
+  }
+}
+
+void raise_step_by_step(const Jaxpr& group, std::span<const View> inputs,
+                        std::span<const View> outputs, const Stream& stream) {
+  const Equation& equation = group->equations[0];
+  std::vector<Aval> from, to;
+  std::vector<Sizes64> strides;
+  for (const Atom& atom : equation.inputs) from.push_back(group->aval(atom));
+  for (Var var : equation.outputs) to.push_back(group->aval(var));
+  for (const View& input : inputs) strides.push_back(input.strides);
+  for (const Backend* backend : backends_of(Device::Kind::cpu, Preference::reference)) {
+    if (!backend->supports(equation, from, to)) continue;
+    const std::unique_ptr<Kernel> kernel = backend->compile_for(group, strides);
+    const Storage scratch = Storage::allocate(std::size_t(kernel->scratch_bytes()));
+    return kernel->run(inputs, outputs, scratch.data(), stream);
+  }
+}
+
 // A loop is asked for several times in turn: by each backend, as one that may be claimed and as a
 // group.
-SharedLowered loop_program(const Jaxpr& group) {
+SharedLowered loop_program(const Jaxpr& group, std::span<const Sizes64> strides) {
   struct Entry {
     Jaxpr group;
+    std::vector<Sizes64> strides;
     SharedLowered program;
   };
   static thread_local std::array<Entry, 8> entries;
   Entry& entry = entries[group.hash() % entries.size()];
-  if (entry.group && entry.group == group) return entry.program;
-  SharedLowered program = std::make_shared<const codegen::Lowered>(lower(group));
+  if (entry.group && entry.group == group && std::ranges::equal(entry.strides, strides))
+    return entry.program;
+  SharedLowered program = std::make_shared<const codegen::Lowered>(lower(group, strides));
   // Host functions are released by their owner, not by the cache of a thread.
-  if (!holds_callable(group)) entry = {group, program};
+  if (!holds_callable(group)) entry = {group, {strides.begin(), strides.end()}, program};
   return program;
+}
+
+SharedLowered loop_program(const Jaxpr& group) {
+  std::vector<Sizes64> strides;
+  for (const Aval& aval : group->input_avals())
+    strides.push_back(aval.shape.is_constant() ? dense_strides(aval.shape.to_sizes()) : Sizes64());
+  return loop_program(group, strides);
 }
 
 SharedLowered loop_program(const Equation& equation, std::span<const Aval> inputs) {

@@ -8,10 +8,19 @@ namespace plait::compile_passes {
 
 using SharedLowered = std::shared_ptr<const codegen::Lowered>;
 
-// The loop program of a group whose inputs lie dense in memory, or why there is none.
+// The loop program of a group whose inputs lie in memory by these strides, or why there is none.
+SharedLowered loop_program(const Jaxpr& group, std::span<const Sizes64> strides);
+// Those of a group, or of one equation, whose inputs lie dense.
 SharedLowered loop_program(const Jaxpr& group);
-// That of one equation.
 SharedLowered loop_program(const Equation& equation, std::span<const Aval> inputs);
+
+// Whether a loop program counts how often bodies run for examples, and does so when it has run.
+// memories: where each one lies.
+bool counts_lane_work(const codegen::LoopProgram& program);
+void count_lane_work(const codegen::LoopProgram& program, std::span<void* const> memories);
+// Runs a group step by step, for the error that it raises then; returns where it raises none.
+void raise_step_by_step(const Jaxpr& group, std::span<const View> inputs,
+                        std::span<const View> outputs, const Stream& stream);
 
 // A backend that generates code for loop programs, wherever they come from.
 class ProgramCompiler {

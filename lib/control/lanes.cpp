@@ -22,6 +22,7 @@
 #include <plait/rules/steps.h>
 #include <plait/transforms/laned.h>
 
+#include "control/alone.h"
 #include "control/bodies.h"
 #include "primitives/indexing/indexing.h"
 
@@ -398,24 +399,15 @@ bool LanesParams::is_divergent() const {
 
 namespace {
 
-loops::Tensors emit_lanes(loops::Writer& w, const Equation& equation,
-                          std::span<const loops::Tensor> inputs) {
-  const LanesParams lanes(equation.params);
-  if (lanes.lanes.size() != 1 || lanes.guarded || lanes.lanes[0].sums_any())
-    w.refuse("`lanes` of several kinds");
-  // Fewer leave their loops one by one, so that no more than twice the work is done.
-  constexpr std::int64_t many = 4096;
-  if (lanes.lanes[0].size.constant() < many) w.refuse("`lanes` of few examples");
+// Numbers of many examples: several side by side, in lanes.
+loops::Tensors emit_numbers(loops::Writer& w, const LanesParams& lanes,
+                            std::span<const loops::Tensor> inputs) {
   const Lane& lane = lanes.lanes[0];
-  const std::vector<Aval> outputs = lanes.body->output_avals();
-  for (const std::vector<Aval>& avals :
-       {outputs, std::vector(lanes.body->input_avals().begin(), lanes.body->input_avals().end())})
-    for (const Aval& aval : avals)
-      if (aval.rank() != 0) w.refuse("`lanes` of arrays");
   loops::Tensors results, operands(inputs.begin(), inputs.end());
   for (std::size_t i = 0; i < operands.size(); ++i)
     if (lane.batched[i]) operands[i] = w.in_memory(operands[i]);
-  for (const Aval& output : outputs) results.push_back(w.make({{lane.size}, output.dtype}));
+  for (const Aval& output : lanes.body->output_avals())
+    results.push_back(w.make({{lane.size}, output.dtype}));
   w.for_each_apart(lane.size.constant(), [&](const loops::Index& example) {
     loops::Tensors ones;
     for (std::size_t i = 0; i < operands.size(); ++i)
@@ -430,6 +422,33 @@ loops::Tensors emit_lanes(loops::Writer& w, const Equation& equation,
     }
   });
   return results;
+}
+
+loops::Tensors emit_lanes(loops::Writer& w, const Equation& equation,
+                          std::span<const loops::Tensor> inputs) {
+  const LanesParams lanes(equation.params);
+  if (lanes.lanes.size() != 1 || lanes.guarded || lanes.lanes[0].sums_any())
+    w.refuse("`lanes` of several kinds");
+  const Lane& lane = lanes.lanes[0];
+  const std::vector<Aval> outputs = lanes.body->output_avals();
+  const std::span<const Aval> avals = lanes.body->input_avals();
+  const auto is_number = [](const Aval& aval) { return aval.rank() == 0; };
+  // Fewer leave their loops one by one, so that no more than twice the work is done.
+  constexpr std::int64_t many = 4096;
+  if (lane.size.constant() >= many && std::all_of(avals.begin(), avals.end(), is_number) &&
+      std::all_of(outputs.begin(), outputs.end(), is_number))
+    return emit_numbers(w, lanes, inputs);
+  if (!is_same_alone(lanes.body, lane.batched, lane.size.constant()))
+    w.refuse("sums of one example that have another order among others");
+  const Equation* const only =
+      lanes.body->equations.size() == 1 ? &lanes.body->equations[0] : nullptr;
+  const std::size_t num_carry =
+      only && *only->primitive == while_p ? WhileParams(only->params).num_carry : 0;
+  return w.for_each_example(lane.size.constant(), lane.batched,
+                            lanes.is_divergent() ? num_carry : 0, outputs,
+                            [&](loops::Tensors operands, const Flags& owned) {
+                              return w.lower(lanes.body, std::move(operands), owned);
+                            });
 }
 
 }  // namespace

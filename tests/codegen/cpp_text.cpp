@@ -215,12 +215,12 @@ class TextWriter {
 
   void declare(std::size_t memory) {
     const Memory& m = program_.memories[memory];
-    static constexpr const char* spaces[] = {"operand ", "result ", "the frame"};
+    static constexpr const char* spaces[] = {"operand ", "result ", "the frame", "counts"};
     const bool is_operand = m.space == Memory::Space::operand;
     line((is_operand ? "const auto m" : "auto m") + number(std::int64_t(memory)) +
          " = static_cast<" + (is_operand ? "const " : "") + type_of(m.dtype) + "*>(memory[" +
          number(std::int64_t(memory)) + "]);  // " + spaces[int(m.space)] +
-         (m.space == Memory::Space::frame ? "" : number(m.index)) + ": " + number(m.size) +
+         (m.has_index() ? number(m.index) : "") + ": " + number(m.size) +
          (m.size == 1 ? " element" : " elements"));
   }
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "codegen/interpreter.h"
+#include "codegen/inward.h"
 #include "codegen/parse.h"
 #include "codegen/promote.h"
 #include "codegen/prune.h"
@@ -434,6 +435,33 @@ TEST_CASE("what no statement says is a call") {
   CHECK(print(*lowered->program)
             .find("m2[0] = call sort[axis=0, num_keys=1, stable=true] x0 "
                   "where x0: f64[32] at m1[0] by (1)\n") != std::string::npos);
+}
+
+TEST_CASE("each step copies what it alone uses") {
+  // place: where a step reads; between: what stands between the copy and the loop.
+  const auto moved = [](const std::string& place, const std::string& between = "") {
+    LoopProgram program = codegen::parse(
+        "memory m0: float64[320] operand 0\n"
+        "memory m1: float64[320] result 0\n"
+        "memory m2: float64[320] frame\n"
+        "copy m0[0] -> m1[0] of (4,80) by (80,1) -> (80,1)\n" +
+        between +
+        "apart for v0 in 0..4\n"
+        "  for v1 in 0..79\n"
+        "    v2: float64 = load m1[" +
+        place +
+        "]\n"
+        "    store m1[v0 * 80 + v1 + 1] = v2\n");
+    move_copies_inward(program);
+    check(program);
+    return print(program).find("  copy m0[v0 * 80] -> m1[v0 * 80] of (80) by (1) -> (1)\n") !=
+           std::string::npos;
+  };
+  CHECK(moved("v0 * 80 + v1"));
+  CHECK_FALSE(moved("v0 * 80 + v1 + 2"));  // of the next step
+  CHECK_FALSE(moved("v1"));
+  CHECK_FALSE(moved("v0 * 80 + v1", "copy m1[0] -> m2[0] of (320) by (1) -> (1)\n"));
+  CHECK(moved("v0 * 80 + v1", "copy m0[0] -> m2[0] of (320) by (1) -> (1)\n"));
 }
 
 TEST_CASE("what cannot be a loop program says why") {

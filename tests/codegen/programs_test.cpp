@@ -190,6 +190,15 @@ TEST_CASE("a masked while loop by hand") {
   check_program("masked_while", {x}, {roots, steps});
 }
 
+TEST_CASE("examples that end when they do by hand") {
+  const Numbers x = some(50, 22);
+  Numbers y = x;
+  for (std::size_t e = 0; e < 50; e += 10)
+    while (y[e] > 0.1)
+      for (std::size_t i = 0; i < 10; ++i) y[e + i] *= 0.5;
+  check_program("own_ends", {x}, {y});
+}
+
 TEST_CASE("a cumulative sum by hand") {
   const Numbers x = some(60, 16);
   Numbers y(x.size());

@@ -126,6 +126,22 @@ def orthogonal(a):
     return fori(a.shape[1], column, (jnp.zeros_like(a), a))[0]
 
 
+def scaled(k, a, b):
+    """An array that a step makes of another one, and that no later step reads."""
+    step = lambda t, s: (u := a / (k @ s[1]), b / (u @ k))  # noqa: E731
+    return fori(5, step, (jnp.ones_like(a), jnp.ones_like(b)))
+
+
+def substituted(a, b):
+    """Sums of the elements behind an index, which is the same for all."""
+
+    def row(i, x):
+        behind = jnp.arange(b.size) < i
+        return x.at[i].set((b[i] - jnp.sum(jnp.where(behind, a[i] * x, 0.0))) / a[i, i])
+
+    return fori(b.size, row, jnp.zeros_like(b))
+
+
 def until(x, n):
     """A while whose end is the same for all."""
     return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.9 + s[0]), (0, x))
@@ -169,6 +185,30 @@ def rolled(x):
     return fori(5, lambda t, x: jnp.roll(x, 1) * 0.5 + x * 1j, x)
 
 
+def aligned(s, t):
+    """A table of integers of 32 bits, of choices between numbers of Python, which are wider."""
+
+    def cell(i, j, h):
+        best = h[i, j] + jnp.where(s[i] == t[j], 1, -1)
+        return h.at[i + 1, j + 1].set(jnp.maximum(best, jnp.maximum(h[i, j + 1], h[i + 1, j]) - 1))
+
+    h = jnp.zeros((s.size + 1, t.size + 1), jnp.int32)
+    return fori(s.size, lambda i, h: fori(t.size, lambda j, h: cell(i, j, h), h), h)
+
+
+def advected(u, w):
+    """Forward and backward sweeps over planes, which lie apart for the examples."""
+
+    def down(s, x):
+        m = 1 / (1 + 0.3 * x[1] - 0.2 * s[0])
+        s = 0.3 * x[1] * m, (x[0] - 0.3 * s[1]) * m
+        return s, s
+
+    z = jnp.zeros_like(u[0])
+    _, (c, d) = lax.scan(down, (z, z), (u, w))
+    return lax.scan(lambda x, s: (s[1] - s[0] * x,) * 2, z, (c, d), reverse=True)[1]
+
+
 CASES = {
     "filtered": (filtered, lambda: (numbers(), numbers(30)), 0),
     "filtered-shared": (filtered, lambda: (numbers(), numbers(30)), (0, None)),
@@ -183,11 +223,16 @@ CASES = {
     ),
     "chosen": (chosen, lambda: (numbers(10), random.integers(0, 10, 4).astype(np.int32)), 0),
     "orthogonal": (orthogonal, lambda: (numbers(12, 6),), 0),
+    "scaled": (scaled, lambda: tuple(abs(numbers(*s)) + 1 for s in ((17, 12), (17,), (12,))), 0),
+    "substituted": (substituted, lambda: (numbers(20, 20) + 9 * np.eye(20), numbers(20)), 0),
     "until": (until, lambda: (numbers(4), np.int32(5)), (0, None)),
     "nested": (nested, lambda: (numbers(6),), 0),
     "fitted": (fitted, lambda: (np.array([1.0, 0.5, 0.2]) + 0.1 * numbers(3), numbers(20)), 0),
     "corrected": (corrected, lambda: (numbers(3, 4), numbers(7, 4)), 0),
     "corrected-long": (corrected, lambda: (numbers(40, 50), numbers(3, 50)), 0),
+    "advected": (advected, lambda: (numbers(7, 3, 9), abs(numbers(7, 3, 9))), 0),
+    "advected-shared": (advected, lambda: (numbers(7, 20), abs(numbers(7, 20))), (0, None)),
+    "aligned": (aligned, lambda: (random.integers(0, 4, 9), random.integers(0, 4, 7)), 0),
     "rolled": (rolled, lambda: (numbers(13) + 1j * numbers(13),), 0),
 }
 
@@ -247,6 +292,22 @@ def test_an_index_outside_raises_as_alone():
     for _ in range(3):
         with pytest.raises(plait.IndexError, match="index 10 is out of bounds for axis 1"):
             f(numbers(9, 10), np.int32(6))
+
+
+def test_an_integer_that_does_not_fit_raises_as_step_by_step():
+    def program(x, n):
+        return fori(4, lambda k, s: (s[0] + s[1], 2 * s[1]), (x, n))[0]
+
+    def weak(numbers):
+        return jnp.stack([jnp.asarray(int(number)) for number in numbers])
+
+    f = plait.jit(plait.vmap(program), wait=True)
+    x, n = np.arange(20, dtype=np.int8), np.arange(20) % 7
+    assert f(x, weak(n)).tolist() == (x + 15 * n).tolist()
+    n[[7, 12, 15]] = 40, 70, 80  # 160 in the third step, 140 and 160 in the second one
+    for _ in range(3):
+        with pytest.raises(plait.ValueError, match="the integer 140 does not fit int8"):
+            f(x, weak(n))
 
 
 def test_gradients():

@@ -551,6 +551,17 @@ Arrays roots(In in) {
       },
       in);
 }
+Arrays own_ends(In in) {  // memories change places, for each example by itself
+  return each_example(
+      [](In in) {
+        const Function goes_on = [](In s) -> Arrays { return {np::max(s[0]) > 0.2}; };
+        const Function step = [](In s) -> Arrays {
+          return {np::roll(s[0], 3) * 0.7, s[2], s[1] + s[0], s[3] + 1};
+        };
+        return flat::while_loop(goes_on, step, Arrays{in[0], in[0] * 0.0, in[0], i32(0)});
+      },
+      in);
+}
 Arrays collatz(In in) {
   return each_example(
       [](In in) {
@@ -718,6 +729,8 @@ void add_parts(Adding& add) {
 
 void add_nested(Adding& add) {
   add("branches and loops", branches_and_loops, {random({20}), random({20})});
+  add("examples with own ends", own_ends, {np::abs(random({9, 80}))});
+  add("examples with own ends, of few elements", own_ends, {np::abs(random({9, 20}))});
   add("roots", roots, {np::abs(10.0 * random({21}))});
   add("collatz", collatz, {integers(500, {37})});
   add("examples in a loop", examples_in_a_loop, {np::abs(10.0 * random({19}))});

@@ -84,7 +84,7 @@ def newton(y):
     )
 
 
-def test_a_vmapped_loop_tries_both_ways_and_says_which_one_it_takes():
+def test_a_vmapped_loop_is_one_program_as_soon_as_its_code_is_generated():
     y = np.linspace(0.5, 4000, 100).astype(np.float32)
     f = plait.jit(plait.vmap(newton), wait=True)
     first = [np.asarray(r) for r in f(jnp.asarray(y))]
@@ -94,10 +94,10 @@ def test_a_vmapped_loop_tries_both_ways_and_says_which_one_it_takes():
         for a, b in zip(first, f(jnp.asarray(y))):
             assert np.array_equal(a, np.asarray(b))
     text = f.explain(jnp.asarray(y))
-    assert re.search(r"100 lanes, (one after the other|together): \d+ us for \d+ us", text), text
+    assert re.search(r"lanes +\[one loop program", text), text
 
 
-def test_examples_of_a_vmapped_loop_that_do_not_take_part_are_left_out_either_way():
+def test_examples_of_a_vmapped_loop_that_do_not_take_part_are_left_out():
     def f(y, takes):
         return lax.cond(takes, lambda v: newton(v)[0], lambda v: -v, y)
 

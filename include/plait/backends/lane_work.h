@@ -13,5 +13,7 @@ struct LaneWork {
   std::int64_t live, all;
 };
 LaneWork lane_work();
+// Adds to it.
+void add_lane_work(const LaneWork& work);
 
 }  // namespace plait

@@ -171,6 +171,14 @@ class Writer {
                         const std::function<void(std::span<const Index>)>& f) = 0;
   // Runs f with every index below a count, in any order: what it writes is different for each.
   virtual void for_each_apart(std::int64_t count, const std::function<void(const Index&)>& f) = 0;
+  // The results of the equation, an axis of examples first: f gives those of one example, for its
+  // operands. batched: the operands of the equation that have such an axis. f may write over those
+  // of the first num_overwritten that do, which are like the results. How often bodies of control
+  // flow run is counted where examples go their own ways.
+  using Example = std::function<Tensors(Tensors operands, const Flags& owned)>;
+  virtual Tensors for_each_example(std::int64_t count, const Flags& batched,
+                                   std::size_t num_overwritten, std::span<const Aval> results,
+                                   const Example& f) = 0;
   // Whether nothing reads the memory of this operand of the equation later.
   virtual bool is_owned(std::size_t operand) const = 0;
 

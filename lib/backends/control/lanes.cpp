@@ -89,9 +89,11 @@ const bool has_lanes = register_control({&lanes_p, compile_lanes, diverges});
 
 }  // namespace
 
-Count::~Count() {
-  live_rows.fetch_add(live, std::memory_order_relaxed);
-  all_rows.fetch_add(all, std::memory_order_relaxed);
+Count::~Count() { add_lane_work({live, all}); }
+
+void add_lane_work(const LaneWork& work) {
+  live_rows.fetch_add(work.live, std::memory_order_relaxed);
+  all_rows.fetch_add(work.all, std::memory_order_relaxed);
 }
 
 LaneWork lane_work() {

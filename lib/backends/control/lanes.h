@@ -1,6 +1,7 @@
 // How control flow runs whose examples go different ways: only for those that need it. The rows of
 // live examples are brought together, and bodies are compiled for half as many, a quarter, ... on
-// demand, so that the work is at most twice that of the live ones.
+// demand, so that the work is at most twice that of the live ones. Generated code, where there is
+// any, runs examples one after the other instead: see Writer::for_each_example.
 //
 // A branch runs on the examples that take it. An example that has finished a loop leaves it with
 // its carry. What a loop pushes are such rows, and a scan over stacks runs on the rows that it

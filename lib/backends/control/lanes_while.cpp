@@ -1,152 +1,9 @@
 // Loops with conditions that hold for some examples longer than for others. See lanes.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/primitives/linalg.h>
-#include <plait/primitives/primitives.h>
-
-#include <chrono>
-#include <mutex>
-
-#include "compile/passes/pipeline.h"
-#include "compile/tiers.h"
 #include "lanes.h"
-#include "primitives/contraction/dot.h"
 
 namespace plait {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-// Whether a body gives one example, alone, the bits that it gives it among others: sums that a
-// library or a longer loop takes over for many have others. batched: its binders that are the
-// examples' own.
-bool is_same_alone(const Jaxpr& body, Flags batched) {
-  batched.resize(body->avals.size(), false);
-  for (const Equation& equation : body->equations) {
-    const auto is_own = [&](const Atom& atom) {
-      return atom.is_var() && batched[std::size_t(atom.var().id)];
-    };
-    const bool any = std::any_of(equation.inputs.begin(), equation.inputs.end(), is_own);
-    for (Var var : equation.outputs) batched[std::size_t(var.id)] = any;
-    if (*equation.primitive == triangular_solve_p && any && !is_own(equation.inputs[0]))
-      return false;
-    if (*equation.primitive == dot_general_p) {
-      const DotAxes axes(equation.params);
-      const Aval &lhs = body->aval(equation.inputs[0]), &rhs = body->aval(equation.inputs[1]);
-      std::int64_t m = 1, k = 1, n = 1;
-      for (int axis : free_axes(lhs.rank(), axes.lhs_contract, axes.lhs_batch))
-        m *= lhs.shape[axis].constant();
-      for (int axis : axes.lhs_contract) k *= lhs.shape[axis].constant();
-      for (int axis : free_axes(rhs.rank(), axes.rhs_contract, axes.rhs_batch))
-        n *= rhs.shape[axis].constant();
-      if (lhs.dtype != DType::float32 || m > 32 || k > 32 || n > 32) return false;
-    }
-    bool same = true;
-    for_each_body(open_bodies(equation.params), [&](const Jaxpr& inner) {
-      same &= is_same_alone(inner, Flags(std::size_t(inner->num_binders), true));
-    });
-    if (!same) return false;
-  }
-  return true;
-}
-
-// The other way to run a loop for many examples: one after the other, each as one kernel, where a
-// slow backend makes one of the loop. Which is faster depends on how much longer than others some
-// examples take, and on how much of a step batching makes quicker: both are tried, and the faster
-// one stays.
-class OneByOne {
- public:
-  OneByOne(const Equation& equation, const Jaxpr& example, const Flags& batched) {
-    const WhileParams loop(equation.params);
-    if (loop.num_pushes() > 0 || loop.max_steps) return;
-    std::vector<const Backend*> quick;
-    for (const Backend* backend : backends_of())
-      if (backend->runs_eagerly()) quick.push_back(backend);
-    std::vector<Aval> inputs, outputs;
-    for (const Atom& atom : equation.inputs) inputs.push_back(example->aval(atom));
-    for (Var var : equation.outputs) outputs.push_back(example->aval(var));
-    const Backend* taker = nullptr;
-    for (const Backend* backend : backends_of())
-      if (!taker && !backend->runs_eagerly() && backend->supports(equation, inputs, outputs))
-        taker = backend;
-    if (!taker) return;
-    const std::size_t n = loop.num_carry, first_const = n + loop.num_cond_consts;
-    const Flags carry(n, true);
-    const auto middle = batched.begin() + std::ptrdiff_t(first_const);
-    const Flags of_cond(batched.begin() + std::ptrdiff_t(n), middle),
-        of_body(middle, batched.end());
-    if (!is_same_alone(compile_passes::prepare(loop.cond, quick), concatenate(carry, of_cond)) ||
-        !is_same_alone(compile_passes::prepare(loop.body, quick), concatenate(carry, of_body)))
-      return;
-    program_ = alone(equation, inputs);
-    backend_ = taker;
-    compilation_ = tiers::compilation_time(loop.body->equations.size());
-    if (tiers::is_waiting()) compile();
-  }
-
-  // The kernel, where it is this way's turn or this way is the faster; else nothing.
-  const Kernel* kernel() const {
-    if (!kernel_.load(std::memory_order_acquire)) {
-      if (!backend_ || spent_.load(std::memory_order_relaxed) < compilation_.count())
-        return nullptr;
-      compile();
-    }
-    const Kernel* const made = kernel_.load(std::memory_order_acquire);
-    const std::int64_t apart = time_apart_.load(std::memory_order_relaxed),
-                       together = time_together_.load(std::memory_order_relaxed);
-    return together > 0 && (apart == 0 || apart < together) ? made : nullptr;
-  }
-  void note_together(Clock::duration time) const { note(time_together_, time); }
-  void note_apart(Clock::duration time) const { note(time_apart_, time); }
-
-  std::string note() const {
-    const std::int64_t apart = time_apart_.load(std::memory_order_relaxed),
-                       together = time_together_.load(std::memory_order_relaxed);
-    if (apart == 0 || together == 0) return "";
-    auto microseconds = [](std::int64_t time) { return std::to_string(time / 1000) + " us"; };
-    return apart < together
-               ? ", one after the other: " + microseconds(apart) + " for " + microseconds(together)
-               : ", together: " + microseconds(together) + " for " + microseconds(apart);
-  }
-
- private:
-  static Jaxpr alone(const Equation& equation, std::span<const Aval> inputs) {
-    Builder builder;
-    std::vector<Atom> atoms;
-    for (const Aval& aval : inputs) atoms.push_back(builder.add_binder(aval));
-    const std::vector<Var> outputs =
-        builder.add(*equation.primitive, std::move(atoms), equation.params, equation.source);
-    return builder.close({outputs.begin(), outputs.end()});
-  }
-
-  void compile() const {
-    const std::lock_guard lock(compiling_);
-    if (kernel_.load(std::memory_order_relaxed) || failed_) return;
-    try {
-      owner_ = backend_->compile(program_);
-      kernel_.store(owner_.get(), std::memory_order_release);
-    } catch (const BackendError& error) {
-      log_line(std::string("examples of a loop stay together: ") + error.what());
-      failed_ = true;
-    }
-  }
-
-  // The least that it took; some runs have fewer examples, or shorter ones.
-  void note(std::atomic<std::int64_t>& time, Clock::duration taken) const {
-    const std::int64_t now = std::max<std::int64_t>(1, std::chrono::nanoseconds(taken).count());
-    spent_.fetch_add(now, std::memory_order_relaxed);
-    const std::int64_t before = time.load(std::memory_order_relaxed);
-    if (before == 0 || now < before) time.store(now, std::memory_order_relaxed);
-  }
-
-  Jaxpr program_;
-  const Backend* backend_ = nullptr;
-  std::chrono::nanoseconds compilation_{};
-  mutable std::mutex compiling_;
-  mutable std::unique_ptr<const Kernel> owner_;
-  mutable std::atomic<const Kernel*> kernel_{nullptr};
-  mutable bool failed_ = false;
-  mutable std::atomic<std::int64_t> spent_{0}, time_apart_{0}, time_together_{0};  // nanoseconds
-};
 
 class LaneWhile final : public LaneKernel {
  public:
@@ -160,52 +17,16 @@ class LaneWhile final : public LaneKernel {
         body_(loop_.body,
               concatenate(Flags(num_carry_, true),
                           batched(first_const_, std::size_t(lanes_.body->num_binders))),
-              sizes_),
-        one_by_one_(equation(), lanes_.body, batched(0, std::size_t(lanes_.body->num_binders))) {
+              sizes_) {
     const std::vector<Aval> outputs = loop_.body->output_avals();
     pushed_.assign(outputs.begin() + std::ptrdiff_t(num_carry_), outputs.end());
   }
 
-  std::string note() const override { return LaneKernel::note() + one_by_one_.note(); }
-
   void run(std::span<const View> inputs, std::span<const View> outputs, void*,
-           const Stream& stream) const override {
+           const Stream&) const override {
     std::vector<Buffer> copies;
     std::vector<std::int32_t> live;
     const std::vector<View> operands = collect(inputs, copies, live);
-    const Clock::time_point start = Clock::now();
-    if (const Kernel* const kernel = one_by_one_.kernel()) {
-      run_one_by_one(*kernel, live, operands, outputs, stream);
-      one_by_one_.note_apart(Clock::now() - start);
-      return;
-    }
-    run_together(live, operands, outputs);
-    one_by_one_.note_together(Clock::now() - start);
-  }
-
- private:
-  void run_one_by_one(const Kernel& kernel, std::span<const std::int32_t> live,
-                      std::span<const View> operands, std::span<const View> outputs,
-                      const Stream& stream) const {
-    std::vector<View> from, to;
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      from.push_back(element_view(example(i)));
-      from.back().data = operands[i].data;
-    }
-    for (std::size_t i = 0; i < num_carry_; ++i) to.push_back(element_view(example(i)));
-    const Storage scratch = Storage::allocate(std::size_t(kernel.scratch_bytes()));
-    for (std::int32_t number : live) {
-      for (std::size_t i = 0; i < operands.size(); ++i)
-        if (is_batched(i)) from[i].data = operands[i].as<char>() + number * bytes_of_example(i);
-      for (std::size_t i = 0; i < num_carry_; ++i)
-        to[i].data = outputs[i].as<char>() + number * bytes_of_example(i);
-      kernel.run(from, to, scratch.data(), stream);
-    }
-    fill_others(live, outputs.first(num_carry_), lanes_.body->input_avals());
-  }
-
-  void run_together(const std::vector<std::int32_t>& live, const std::vector<View>& operands,
-                    std::span<const View> outputs) const {
     for (std::size_t i = 0; i < num_carry_; ++i) spread_operand(i, operands[i], outputs[i]);
     std::vector<Stack::Handle> stacks;
     for (const Aval& aval : pushed_) stacks.push_back(std::make_shared<Stack>(aval.stack > 0));
@@ -225,6 +46,7 @@ class LaneWhile final : public LaneKernel {
     fill_others(live, outputs.first(num_carry_), lanes_.body->input_avals());
   }
 
+ private:
   // What some examples have in rows: carries in two places, and constants.
   struct State {
     ActiveRows rows;
@@ -368,7 +190,6 @@ class LaneWhile final : public LaneKernel {
   const WhileParams loop_;
   const std::size_t num_carry_, first_const_;
   const LaneBody cond_, body_;
-  const OneByOne one_by_one_;
   std::vector<Aval> pushed_;
 };
 

@@ -15,7 +15,8 @@ namespace {
 
 class LoopKernel final : public Kernel {
  public:
-  explicit LoopKernel(const codegen::LoopProgram& program) : interpreter_(program) {}
+  LoopKernel(const codegen::LoopProgram& program, Jaxpr group)
+      : interpreter_(program), group_(std::move(group)) {}
 
   std::int64_t scratch_bytes() const override { return interpreter_.frame_bytes(); }
   bool is_whole() const override { return true; }
@@ -33,11 +34,20 @@ class LoopKernel final : public Kernel {
       copies.push_back(Buffer::copy_of(view));
       view = copies.back().view();
     }
-    interpreter_.run(operands, outputs, scratch, stream);
+    try {
+      interpreter_.run(operands, outputs, scratch, stream);
+    } catch (const Error&) {
+      if (interpreter_.program().fails_by_example)
+        compile_passes::raise_step_by_step(group_, inputs, outputs, stream);
+      throw;
+    }
+    compile_passes::count_lane_work(interpreter_.program(),
+                                    interpreter_.memories(operands, outputs, scratch));
   }
 
  private:
   const codegen::Interpreter interpreter_;
+  const Jaxpr group_;
 };
 
 class InterpreterBackend final : public Backend {
@@ -52,14 +62,17 @@ class InterpreterBackend final : public Backend {
       for (const Backend* slow : tiers::FirstTier::slow_backends())
         if (slow->supports(equation, inputs, outputs)) return Support::no();
     const compile_passes::SharedLowered lowered = compile_passes::loop_program(equation, inputs);
-    return lowered->program ? Support::yes() : Support::no("no loop program: " + lowered->reason);
+    if (!lowered->program) return Support::no("no loop program: " + lowered->reason);
+    if (runs_examples(equation) && compile_passes::counts_lane_work(*lowered->program))
+      return Support::no("examples stay together until code is generated");
+    return Support::yes();
   }
 
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
     const compile_passes::SharedLowered lowered = compile_passes::loop_program(group);
     if (!lowered->program)
       throw InternalError("no loop program of a group: " + lowered->reason + "\n" + print(group));
-    return std::make_unique<LoopKernel>(*lowered->program);
+    return std::make_unique<LoopKernel>(*lowered->program, group);
   }
 };
 

@@ -879,11 +879,16 @@ class SharesOfRun {
 
 class ProgramKernel final : public Kernel {
  public:
-  explicit ProgramKernel(LoopProgram program) : program_(std::move(program)), calls_(program_) {
+  explicit ProgramKernel(LoopProgram program) : ProgramKernel(std::move(program), {}, {}) {}
+  // group: the equations that it is. strides: by which the program reads its inputs.
+  ProgramKernel(LoopProgram program, Jaxpr group, std::vector<Sizes64> strides)
+      : program_(std::move(program)),
+        group_(std::move(group)),
+        strides_(std::move(strides)),
+        calls_(program_) {
     for (const Memory& memory : program_.memories) {
       frame_at_.push_back(frame_bytes_);
-      if (memory.space == Memory::Space::frame)
-        frame_bytes_ += (memory.size * size_of(memory.dtype) + 63) / 64 * 64;
+      if (!memory.has_index()) frame_bytes_ += (memory.size * size_of(memory.dtype) + 63) / 64 * 64;
     }
     scratch_at_ = frame_bytes_;
     frame_bytes_ += calls_.scratch_bytes();
@@ -919,11 +924,12 @@ class ProgramKernel final : public Kernel {
     std::vector<Buffer> copies;
     for (std::size_t i = 0; i < program_.memories.size(); ++i) {
       const Memory& each = program_.memories[i];
-      if (each.space == Memory::Space::frame) {
+      if (!each.has_index()) {
         memory[i] = static_cast<char*>(scratch) + frame_at_[i];
       } else if (each.space == Memory::Space::result) {
         memory[i] = outputs[std::size_t(each.index)].data;
-      } else if (const View& input = inputs[std::size_t(each.index)]; input.is_dense()) {
+      } else if (const View& input = inputs[std::size_t(each.index)];
+                 input.is_dense() || is_read_as_it_is(std::size_t(each.index))) {
         memory[i] = input.data;
       } else {
         copies.push_back(Buffer::copy_of(input));
@@ -944,13 +950,24 @@ class ProgramKernel final : public Kernel {
     extras[shares_slot] = &shares;
     extras[numbers_slot] = nullptr;  // of shares
     code_->as<Function>()(memory, 0, 1);
-    if (calls.error) std::rethrow_exception(calls.error);
     watch.interrupts.rethrow();
+    if ((calls.error || failure[0] > 0) && program_.fails_by_example && group_)
+      compile_passes::raise_step_by_step(group_, inputs, outputs, stream);
+    if (calls.error) std::rethrow_exception(calls.error);
     if (failure[0] > 0) codegen::raise(*checks_[std::size_t(failure[0] - 1)], failure[1]);
+    compile_passes::count_lane_work(program_, {memory, program_.memories.size()});
   }
 
  private:
+  // Whether the program reads an input where it lies, though it is not dense.
+  bool is_read_as_it_is(std::size_t input) const {
+    return input < strides_.size() &&
+           strides_[input] != dense_strides(group_->input_avals()[input].shape.to_sizes());
+  }
+
   const LoopProgram program_;
+  const Jaxpr group_;
+  const std::vector<Sizes64> strides_;
   const codegen::Calls calls_;
   std::vector<const Statement*> checks_;
   std::vector<std::int64_t> frame_at_;  // by memory
@@ -973,6 +990,15 @@ codegen::Split written(const codegen::Lowered& lowered) {
   return split;
 }
 
+// Whether the last axis lies side by side, and the others in any order: rows that are as quick to
+// read where they are as in a copy.
+bool has_rows(const Sizes64& sizes, const Sizes64& strides) {
+  constexpr std::int64_t shortest = 8;
+  return !sizes.empty() && strides.back() == 1 && sizes.back() >= shortest &&
+         std::all_of(strides.begin(), strides.end(),
+                     [](std::int64_t stride) { return stride > 0; });
+}
+
 }  // namespace
 
 Support supports_program(const Equation& equation, std::span<const Aval> inputs) {
@@ -980,10 +1006,19 @@ Support supports_program(const Equation& equation, std::span<const Aval> inputs)
   return split.program ? Support::yes() : Support::no("no loop program: " + split.reason);
 }
 
-std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group) {
-  codegen::Split split = written(*compile_passes::loop_program(group));
-  if (!split.program) throw InternalError("a group has no loop program: " + split.reason);
-  return std::make_unique<ProgramKernel>(std::move(*split.program));
+std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const Sizes64> given) {
+  const std::span<const Aval> inputs = group->input_avals();
+  std::vector<Sizes64> dense, strides;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Sizes64 sizes = inputs[i].shape.to_sizes();
+    dense.push_back(dense_strides(sizes));
+    strides.push_back(has_rows(sizes, given[i]) ? given[i] : dense.back());
+  }
+  for (const auto& each : {strides, dense})
+    if (codegen::Split split = written(*compile_passes::loop_program(group, each)); split.program)
+      return std::make_unique<ProgramKernel>(std::move(*split.program), group, each);
+  throw InternalError("a group has no loop program: " +
+                      written(*compile_passes::loop_program(group, dense)).reason);
 }
 
 std::unique_ptr<Kernel> make_program_kernel(const LoopProgram& program) {

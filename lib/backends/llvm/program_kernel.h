@@ -10,8 +10,9 @@ namespace plait::llvm {
 
 // Whether an equation is a loop that has a loop program.
 Support supports_program(const Equation& equation, std::span<const Aval> inputs);
-// The kernel of a group that is such a loop, or that has a loop program.
-std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group);
+// The kernel of a group that is such a loop, or that has a loop program; its inputs have these
+// strides.
+std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const Sizes64> strides);
 // That of a loop program; nullptr where it cannot be written.
 std::unique_ptr<Kernel> make_program_kernel(const codegen::LoopProgram& program);
 

@@ -47,28 +47,56 @@ void eval_narrow(std::span<const View> inputs, std::span<const View> outputs,
   });
 }
 
+// The integers of a dtype, as far as an index holds them: the largest uint64 is beyond every index.
+loops::Range range_of(DType dtype) {
+  return visit_dtype(dtype, [](auto type) -> loops::Range {
+    using T = decltype(type);
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      return {std::int64_t(std::numeric_limits<T>::min()),
+              std::in_range<std::int64_t>(std::numeric_limits<T>::max())
+                  ? std::int64_t(std::numeric_limits<T>::max())
+                  : std::numeric_limits<std::int64_t>::max()};
+    throw InternalError("narrow: not to integers");
+  });
+}
+
 loops::Tensors emit_narrow(loops::Writer& w, const Equation& equation,
                            std::span<const loops::Tensor> inputs) {
   const DType to = equation.params.get<DType>("dtype");
-  loops::Tensor result = inputs[0];
-  result.elements = w.elements_of(inputs[0]);
-  for (loops::Value& element : result.elements) {
-    visit_dtype(to, [&](auto type) {
-      using To = decltype(type);
-      if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>)
-        w.check(
-            w.index(element), std::int64_t(std::numeric_limits<To>::min()),
-            // The largest uint64 is beyond every index.
-            sizeof(To) == 8 ? std::numeric_limits<std::int64_t>::max()
-                            : std::int64_t(std::numeric_limits<To>::max()),
-            [=, name = equation.params.text("function")](std::int64_t integer) {
-              throw_unfit(name, std::to_string(integer), to);
-            },
-            equation.source);
-    });
-    element = w.compute(cast_p, {{"dtype", to}, {"weak", false}}, {element}, equation.source);
+  if (inputs[0].aval.dtype == DType::uint64) w.refuse("`narrow` of uint64");
+  const auto [low, high] = range_of(to);
+  const auto raise = [=, name = equation.params.text("function")](std::int64_t integer) {
+    throw_unfit(name, std::to_string(integer), to);
+  };
+  const auto converted = [=, &w, source = equation.source](loops::Value element) {
+    return w.compute(cast_p, {{"dtype", to}, {"weak", false}}, {element}, source);
+  };
+  const Aval result{inputs[0].aval.shape, to};
+  if (inputs[0].aval.shape.num_elements().constant() <= loops::few) {
+    loops::Values elements = w.elements_of(inputs[0]);
+    for (loops::Value& element : elements) {
+      w.check(w.index(element), low, high, raise, equation.source);
+      element = converted(element);
+    }
+    return {{result, std::move(elements)}};
   }
-  return {{inputs[0].aval, result.elements}};
+  loops::Tensor from = inputs[0];
+  constexpr double most_work = 16;  // that is done for the check and for the element
+  if (!from.formula || from.formula->work > most_work) from = w.in_memory(from);
+  w.check_each(
+      result.shape, [&](std::span<const loops::Index> at) { return w.index(w.element(from, at)); },
+      low, high, raise, equation.source);
+  loops::Formula formula;
+  formula.element = [=, &w](std::span<const loops::Index> at) {
+    return converted(w.element(from, at));
+  };
+  formula.reads = loops::Writer::reads_of(from);
+  formula.work = 1;
+  if (from.formula) {
+    formula.work += from.formula->work;
+    formula.cuts = from.formula->cuts;
+  }
+  return {w.computed(result, std::move(formula))};
 }
 
 }  // namespace

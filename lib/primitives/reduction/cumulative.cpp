@@ -277,8 +277,11 @@ loops::Tensor emit_running(loops::Writer& w, std::span<const loops::Tensor> oper
   }
   if (size <= loops::few) return {aval, results};
   const loops::Tensor made = w.make(aval);
-  for (std::int64_t place = 0; place < size; ++place)
-    w.store({made.place.memory, place}, results[std::size_t(place)]);
+  for (std::int64_t element = 0; element < size; ++element) {
+    loops::Place place = made.place;
+    place.offset += element;
+    w.store(place, results[std::size_t(element)]);
+  }
   return made;
 }
 
