@@ -8,7 +8,6 @@
 #include "partition.h"
 
 #include <plait/primitives/primitives.h>
-#include <plait/rules/bodies.h>
 
 #include <queue>
 #include <unordered_map>
@@ -88,20 +87,22 @@ class Partitioner {
     }
   }
 
-  // Whether it repeats a literal, for equations alone whose kernels read views as well as what is
-  // dense. Loops that are generated rather compute it where they need it, and so do others that
-  // join the group of what they read.
+  // Whether it repeats a literal for updates alone: their kernels read what they write once, so a
+  // view costs no more than what is dense. Generated loops compute it where they need it.
   bool is_constant_view(const Equation& view) const {
     if (!(*view.primitive == broadcast_in_dim_p) || view.inputs[0].is_var()) return false;
+    const Atom made = view.outputs[0];
     const std::vector<Atom>& outputs = program_->outputs;
     const std::vector<int>& readers = readers_[std::size_t(view.outputs[0].id)];
-    return std::find(outputs.begin(), outputs.end(), Atom(view.outputs[0])) == outputs.end() &&
+    return std::find(outputs.begin(), outputs.end(), made) == outputs.end() &&
            std::all_of(readers.begin(), readers.end(), [&](int index) {
-             return runs_alone_eagerly(program_->equations[std::size_t(index)]);
+             const Equation& reader = program_->equations[std::size_t(index)];
+             const int operand = reader.primitive->overwritten();
+             return operand >= 0 && !(reader.inputs[std::size_t(operand)] == made) &&
+                    is_for_kernels(reader);
            });
   }
-  bool runs_alone_eagerly(const Equation& equation) const {
-    if (Alias::table().find(*equation.primitive) || !bodies_of(equation).empty()) return false;
+  bool is_for_kernels(const Equation& equation) const {
     std::vector<Aval> inputs, outputs;
     for (const Atom& atom : equation.inputs) inputs.push_back(program_->aval(atom));
     for (Var var : equation.outputs) outputs.push_back(program_->aval(var));

@@ -342,7 +342,7 @@ std::int64_t num_parts_of(const Params& params, const Shape& array, const Shape&
                           const Shape& updates) {
   constexpr std::int64_t most_parts = 8, fewest_updates = 32768, fewest_of_each = 4;
   // Products of complex infinities with 1 are not themselves, so products have no parts.
-  const std::string_view kind = params.text("kind");
+  const std::string& kind = params.text("kind");
   if (kind == "set" || kind == "mul" || !updates.is_constant() || !array.is_constant()) return 1;
   std::int64_t num_rows = 1;
   for (int i = 0; i + 1 < indices.rank(); ++i) num_rows *= indices[i].constant();

@@ -239,7 +239,7 @@ Combines combine_for(Kind kind, DType dtype) {
   return visit_dtype(dtype, [&](auto element) -> Combines {
     using T = decltype(element);
     if (kind == Kind::add) return combines_of<Add, T>;
-    if (kind == Kind::mul) return combines_of<Multiply, T>;
+    if (kind == Kind::mul) return whole_of<Multiply, T>;
     if constexpr (complexes.has(dtype_of<T>()))
       throw InternalError("complex numbers have no order");
     else
