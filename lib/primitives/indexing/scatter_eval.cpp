@@ -4,8 +4,8 @@
 // whatever the number of threads: work is divided so that no element belongs to two threads. Many
 // single updates of a small array are divided in parts instead, each of which is combined in that
 // order into an array of its own, and then these in the order of the parts. Their number depends on
-// shapes alone (num_parts_of). So sums are deterministic to the bit, and set, which has no parts, is
-// a linear function of operand and updates.
+// shapes alone (num_parts_of). So sums are deterministic to the bit, and set, which has no parts,
+// is a linear function of operand and updates.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
 
