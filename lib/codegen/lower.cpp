@@ -1503,7 +1503,7 @@ class Lowering final : public loops::Writer {
         scopes_.back().vars[var] = std::move(outputs[i]);
         const bool is_for_results = ends_in_results[var] && formula && formula->work <= most_work;
         if (formula && !is_for_results &&
-            (formula->work > most_work || (formula->work > cheap && uses[var] > 1)))
+            (formula->work > most_work || (is_kept(*formula) && uses[var] > 1)))
           compute_now(scopes_.back().vars[var], overwritten_by(equation, *formula));
       }
     }
@@ -1627,6 +1627,10 @@ class Lowering final : public loops::Writer {
     return results;
   }
 
+  // Whether several uses are worth memory. Loops that are cut have no tests for parts.
+  static bool is_kept(const Formula& formula) {
+    return formula.work - (formula.cuts.empty() ? 0 : cheap) > cheap;
+  }
   // Whether the result's loops are cut where those of an operand would be.
   static bool keeps_cuts(const Primitive& primitive) {
     return Pointwise::table().find(primitive) || Alias::table().find(primitive) ||
