@@ -146,6 +146,7 @@ class Lowering final : public loops::Writer {
 
   void store(const Place& given, Value value) override {
     const Place place = folded(given);
+    if (holds(place, value)) return;
     if (is_masked(place.memory)) {
       const Value old = load(place);
       value = compute(select_p, {},
@@ -729,6 +730,16 @@ class Lowering final : public loops::Writer {
     return Value(program_.dtypes.size()) - 1;
   }
 
+  // Whether an element is known to be this number: what was loaded from it, or stored to it last.
+  bool holds(const Place& place, Value value) const {
+    const std::uint64_t version = versions_[std::size_t(place.memory)];
+    return std::any_of(open_.begin(), open_.end(), [&](const Open& open) {
+      return std::any_of(open.loaded.begin(), open.loaded.end(), [&](const Loaded& loaded) {
+        return loaded.value == value && loaded.version == version && loaded.place == place;
+      });
+    });
+  }
+
   void emit(Statement statement) {
     ++changes_;
     open_.back().block.push_back(std::move(statement));
@@ -1233,10 +1244,34 @@ class Lowering final : public loops::Writer {
   void compute_pending() {
     compute_pending([](const Formula&) { return true; });
   }
+  // The operand of an update, where what the update gives may be computed in its memory: it dies,
+  // and no element of it is read once it is written, by this formula or by one that is still to be
+  // computed.
+  std::optional<Tensor> overwritten_by(const Equation& update, const Formula& formula) const {
+    const int operand = update.primitive->overwritten();
+    if (operand < 0 || !update.inputs[std::size_t(operand)].is_var()) return {};
+    const Tensor& old =
+        scopes_.back().vars[std::size_t(update.inputs[std::size_t(operand)].var().id)];
+    if (!old.is_in_memory() || !is_whole(old) || !is_owned(std::size_t(operand))) return {};
+    const Sizes64 shape = old.aval.shape.to_sizes();
+    const Formula::Read written{old.place, old.strides};
+    for (const Formula::Read& read : formula.reads)
+      if (read.place.memory == old.place.memory && !is_same(read, written, shape)) return {};
+    for (const Scope& scope : scopes_)
+      for (std::size_t var = 0; var < scope.vars.size(); ++var) {
+        const std::shared_ptr<const Formula>& other = scope.vars[var].formula;
+        if (!other || other.get() == &formula || scope.last_use[var] <= int(scope.equation))
+          continue;
+        for (const Formula::Read& read : other->reads)
+          if (read.place.memory == old.place.memory) return {};
+      }
+    return old;
+  }
   // Wherever a formula stands, the array that it says.
-  Tensor compute_now(const Tensor& tensor) {
+  Tensor compute_now(const Tensor& tensor, const std::optional<Tensor>& home = {}) {
     const std::shared_ptr<const Formula> formula = tensor.formula;  // tensor may be one of the vars
-    const Tensor made = in_memory(tensor);
+    const Tensor made = home ? *home : in_memory(tensor);
+    if (home) copy(tensor, *home);
     for (Scope& scope : scopes_)
       for (Tensor& var : scope.vars)
         if (var.formula == formula) var = {var.aval, {}, made.place, made.strides};
@@ -1648,8 +1683,8 @@ class Lowering final : public loops::Writer {
         scopes_.back().vars[var] = std::move(outputs[i]);
         const bool is_for_results = ends_in_results[var] && formula && formula->work <= most_work;
         if (formula && !is_for_results &&
-            (formula->work > most_work || (formula->work > cheap && uses[var] > 1)))
-          compute_now(scopes_.back().vars[var]);
+            (formula->work > most_work || (is_kept(*formula) && uses[var] > 1)))
+          compute_now(scopes_.back().vars[var], overwritten_by(equation, *formula));
       }
     }
     Tensors results;
@@ -1774,6 +1809,10 @@ class Lowering final : public loops::Writer {
     return results;
   }
 
+  // Whether several uses are worth memory. Loops that are cut have no tests for parts.
+  static bool is_kept(const Formula& formula) {
+    return formula.work - (formula.cuts.empty() ? 0 : cheap) > cheap;
+  }
   // Whether the result's loops are cut where those of an operand would be.
   static bool keeps_cuts(const Primitive& primitive) {
     return Pointwise::table().find(primitive) || Alias::table().find(primitive) ||

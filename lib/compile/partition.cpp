@@ -58,6 +58,11 @@ class Partitioner {
     for (std::size_t index = 0; index < data.equations.size(); ++index) {
       const Equation& equation = data.equations[index];
       const Alias::Rule* alias = Alias::table().find(*equation.primitive);
+      if (is_constant_view(equation)) {
+        add_constant_view(equation, *alias);
+        result_.is_alias[index] = true;
+        continue;
+      }
       bool aliased = alias && equation.inputs.size() == equation.outputs.size();
       for (std::size_t i = 0; aliased && i < equation.outputs.size(); ++i) {
         const int out = equation.outputs[i].id;
@@ -80,6 +85,39 @@ class Partitioner {
           alias_source_.emplace(equation.outputs[i].id,
                                 Seen{equation.inputs[i].var().id, int(index)});
     }
+  }
+
+  // Whether it repeats a literal for updates alone: their kernels read what they write once, so a
+  // view costs no more than what is dense. Generated loops compute it where they need it.
+  bool is_constant_view(const Equation& view) const {
+    if (!(*view.primitive == broadcast_in_dim_p) || view.inputs[0].is_var()) return false;
+    const Atom made = view.outputs[0];
+    const std::vector<Atom>& outputs = program_->outputs;
+    const std::vector<int>& readers = readers_[std::size_t(view.outputs[0].id)];
+    return std::find(outputs.begin(), outputs.end(), made) == outputs.end() &&
+           std::all_of(readers.begin(), readers.end(), [&](int index) {
+             const Equation& reader = program_->equations[std::size_t(index)];
+             const int operand = reader.primitive->overwritten();
+             return operand >= 0 && !(reader.inputs[std::size_t(operand)] == made) &&
+                    is_for_kernels(reader);
+           });
+  }
+  bool is_for_kernels(const Equation& equation) const {
+    std::vector<Aval> inputs, outputs;
+    for (const Atom& atom : equation.inputs) inputs.push_back(program_->aval(atom));
+    for (Var var : equation.outputs) outputs.push_back(program_->aval(var));
+    for (const Backend* backend : backends_)
+      if (backend->supports(equation, inputs, outputs)) return backend->runs_eagerly();
+    return false;
+  }
+  void add_constant_view(const Equation& equation, const Alias::Rule& alias) {
+    const int out = equation.outputs[0].id;
+    const Literal& literal = equation.inputs[0].literal();
+    const std::optional<View> seen =
+        alias(View{pretended_memory, literal.dtype, {}, {}},
+              program_->avals[std::size_t(out)].shape.to_sizes(), equation.params);
+    result_.layouts[std::size_t(out)] = {out, seen->shape, seen->strides, 0};
+    result_.constants.emplace_back(out, literal);
   }
 
   // The group that computes a var, -1 for binders.
@@ -301,9 +339,13 @@ class Partitioner {
 
   void count_uses() {
     uses_.assign(program_->avals.size(), 0);
-    for (const Equation& equation : program_->equations)
-      for (const Atom& atom : equation.inputs)
-        if (atom.is_var()) ++uses_[atom.var().id];
+    readers_.resize(program_->avals.size());
+    for (std::size_t index = 0; index < program_->equations.size(); ++index)
+      for (const Atom& atom : program_->equations[index].inputs) {
+        if (!atom.is_var()) continue;
+        ++uses_[atom.var().id];
+        readers_[std::size_t(atom.var().id)].push_back(int(index));
+      }
     for (const Atom& atom : program_->outputs)
       if (atom.is_var()) ++uses_[atom.var().id];
   }
@@ -323,6 +365,7 @@ class Partitioner {
   };
   std::unordered_map<int, Seen> alias_source_;  // by var: what it views, by which equation
   std::vector<int> uses_;
+  std::vector<std::vector<int>> readers_;  // by var
   int last_effect_ = -1;
 };
 

@@ -29,7 +29,8 @@ struct Group {
 struct Partition {
   std::vector<Layout> layouts;  // by var
   std::vector<bool> is_alias;   // by equation: whether it is a view, which costs nothing
-  std::vector<Group> groups;    // in the order in which they run
+  std::vector<std::pair<int, Literal>> constants;  // roots that are one literal, read as memory
+  std::vector<Group> groups;                       // in the order in which they run
 };
 
 Partition partition_program(const Jaxpr& program, std::span<const Backend* const> backends);

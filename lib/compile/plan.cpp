@@ -31,6 +31,12 @@ class Planner {
     find_last_reads();
     for (int i = 0; i < program_->num_binders; ++i)
       storage_of_[i] = make_storage(PlannedView::Segment::input, i, bytes_of(i), i);
+    for (const auto& [root, literal] : partition_.constants) {
+      plan_.constants.push_back(Array::literal(literal).buffer());
+      storage_of_[root] =
+          make_storage(PlannedView::Segment::constant, int(plan_.constants.size()) - 1,
+                       size_of(literal.dtype), root);
+    }
     int index = 0;
     ProgressScope progress("compiling, step", std::int64_t(partition_.groups.size()));
     for (Group& group : partition_.groups) {
@@ -175,7 +181,9 @@ class Planner {
       const Layout& layout = partition_.layouts[in];
       const int memory = storage_of_[layout.root];
       const Memory& home = memories_[memory];
-      if (home.segment == PlannedView::Segment::input || is_output_[layout.root]) continue;
+      const bool is_ours = home.segment == PlannedView::Segment::arena ||
+                           home.segment == PlannedView::Segment::output;
+      if (!is_ours || is_output_[layout.root]) continue;
       if (home.root != layout.root || last_read_[layout.root] != index) continue;
       if (home.bytes != bytes_of(out) || bytes_of(in) != home.bytes || !layout.is_dense()) continue;
       if (std::find(taken.begin(), taken.end(), memory) != taken.end()) continue;

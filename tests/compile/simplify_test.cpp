@@ -90,6 +90,15 @@ std::vector<Law> all_laws() {
       {"x - 0 = x", [](const Array& x) -> Array { return lax::neg(lax::sub(x, f32(0))); }, 1},
       {"x + -0 = x", [](const Array& x) -> Array { return lax::neg(lax::add(x, f32(-0.0))); }, 1},
       {"-0 + x = x", [](const Array& x) -> Array { return lax::neg(lax::add(f32(-0.0), x)); }, 1},
+      {"x with 0 in a window, + that window of x = x + 0",
+       [](const Array& x) -> Array {
+         const Array one = Array::literal(1, DType::int32);
+         const Array window = lax::dynamic_slice(x, {one, one}, {2, 3});
+         const Array zeros = lax::broadcast_in_dim(f32(0), {2, 3}, {});
+         return lax::add(lax::dynamic_update_slice(x, zeros, {one, one}),
+                         lax::pad(window, f32(0), {{1, 0, 0}, {1, 0, 0}}));
+       },
+       1},
   };
 }
 
@@ -122,6 +131,28 @@ TEST_CASE("x + 0 stays, because it turns -0 into 0") {
                  std::vector<Aval>{aval})
           .jaxpr;
   CHECK(names(simplified(program)) == "add");
+}
+
+TEST_CASE("a window that is put back elsewhere, or over other numbers than 0, stays") {
+  const auto remaining = [](std::int64_t low, double hole, double padding) {
+    return simplified(make_jaxpr(
+                          [&](std::span<const Array> in) {
+                            const Array at = Array::literal(1, DType::int32);
+                            const Array window = lax::dynamic_slice(in[0], {at}, {3});
+                            const Array holes = lax::broadcast_in_dim(f32(hole), {3}, {});
+                            return Arrays{
+                                lax::add(lax::dynamic_update_slice(in[0], holes, {at}),
+                                         lax::pad(window, f32(padding), {{low, 5 - low, 0}}))};
+                          },
+                          std::vector<Aval>{{{8}, DType::float32}})
+                          .jaxpr)
+        ->equations.size();
+  };
+  CHECK(remaining(1, 0, 0) == 1);
+  CHECK(remaining(2, 0, 0) > 1);
+  CHECK(remaining(1, 1, 0) > 1);
+  CHECK(remaining(1, 0, 1) > 1);
+  CHECK(remaining(1, -0.0, 0) > 1);
 }
 
 TEST_CASE("casts merge only where the middle dtype holds every value") {

@@ -170,10 +170,10 @@ TEST_CASE("scatter gives the same bits on any number of threads") {
   };
   const std::vector<Large> shapes = {
       {{50, 512}, {400, 1}, {400, 512}, {{0}, {0}, 0}},  // columns
-      {{5000}, {60000, 1}, {60000}, {{0}, {0}, 0}},      // parts of an axis
+      {{20000}, {60000, 1}, {60000}, {{0}, {0}, 0}},     // parts of an axis
       {{60, 3}, {30000, 1}, {30000, 3}, {{0}, {0}, 0}},
       {{40, 100}, {40, 2000, 1}, {40, 2000}, {{1}, {1}, 1}},  // batches
-      {{30, 40}, {40000, 2}, {40000}, {{0, 1}, {0, 1}, 0}},
+      {{200, 100}, {40000, 2}, {40000}, {{0, 1}, {0, 1}, 0}},
       {{30, 30}, {9000, 2}, {9000, 2, 2}, {{0, 1}, {}, 0}}};  // overlapping windows
   const int before = num_threads();
   for (const Large& s : shapes)
@@ -199,6 +199,48 @@ TEST_CASE("scatter gives the same bits on any number of threads") {
                             {{0}, {0}, 0}, Kind::add, {Mode::check, true}),
                expected);
   }
+  set_num_threads(before);
+}
+
+TEST_CASE(
+    "many updates of a small array are combined in parts, the same on any number of threads") {
+  struct Many {
+    Index x, indices, updates;
+    std::int64_t num_parts;
+  };
+  const std::vector<Many> shapes = {{{40}, {40000, 1}, {40000}, 8},
+                                    {{4000}, {50, 1000, 1}, {50, 1000}, 3},
+                                    {{30, 40}, {40000, 2}, {40000}, 8}};
+  const double nothing[] = {0, -0.0, 1, INFINITY, -INFINITY};  // by kind
+  const int before = num_threads();
+  for (const Many& s : shapes)
+    for (Kind kind : {Kind::add, Kind::min, Kind::max}) {
+      const bool is_table = s.x.size() == 2;
+      const lax::IndexDimensions d =
+          is_table ? lax::IndexDimensions{{0, 1}, {0, 1}, 0} : lax::IndexDimensions{{0}, {0}, 0};
+      const Values x = random_values(s.x), rows = random_integers(s.indices, -2, s.x.back() + 2);
+      const Values updates = random_values(s.updates);
+      const auto count = std::int64_t(updates.data.size()), width = std::int64_t(s.x.size());
+      Values expected = x;
+      for (std::int64_t part = 0; part < s.num_parts; ++part) {
+        const std::int64_t begin = count * part / s.num_parts,
+                           end = count * (part + 1) / s.num_parts;
+        Values mine({end - begin}), places({end - begin, width});
+        std::copy_n(updates.data.begin() + begin, end - begin, mine.data.begin());
+        std::copy_n(rows.data.begin() + begin * width, (end - begin) * width, places.data.begin());
+        const Values made = scattered(part == 0 ? x : Values(s.x, nothing[int(kind)]), places, mine,
+                                      d, kind, Mode::fill);
+        for (std::size_t i = 0; i < made.data.size(); ++i)
+          expected.data[i] =
+              part == 0 ? made.data[i] : combined(kind, expected.data[i], made.data[i]);
+      }
+      for (int threads : {1, 2, 5}) {
+        set_num_threads(threads);
+        check_same(lax::scatter(to_array(x), to_array(rows, DType::int32), to_array(updates), d,
+                                kind, {Mode::fill}),
+                   expected);
+      }
+    }
   set_num_threads(before);
 }
 

@@ -126,18 +126,21 @@ def test_jitted_running_sums_have_the_same_bits():
 
 
 @pytest.mark.parametrize("mode", ["clip", "fill", "promise_in_bounds"])
-def test_many_updates_meet_in_order(mode):
+def test_many_updates_meet_in_the_order_of_their_parts(mode):
     random = np.random.default_rng(3)
     places = random.integers(0, 1000, 100_000)
     if mode != "promise_in_bounds":
         places[::7] = 5000
     values = random.standard_normal(100_000).astype(np.float32)
+    # In eight parts, each of them in order, which are then added in the order of the parts.
     expected = np.zeros(1000, np.float32)
-    inside = places < 1000
-    if mode == "clip":
-        np.add.at(expected, np.minimum(places, 999), values)
-    else:
-        np.add.at(expected, places[inside], values[inside])
+    for part in np.split(np.arange(100_000), 8):
+        mine, inside = np.zeros(1000, np.float32), part[places[part] < 1000]
+        if mode == "clip":
+            np.add.at(mine, np.minimum(places[part], 999), values[part])
+        else:
+            np.add.at(mine, places[inside], values[inside])
+        expected += mine
     at = pnp.zeros(1000, np.float32).at[pnp.asarray(places)]
     np.testing.assert_array_equal(at.add(pnp.asarray(values), mode=mode), expected)
 

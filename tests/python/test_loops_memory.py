@@ -503,3 +503,72 @@ def test_reductions_in_loops_add_up_in_the_order_of_others(axes, shape):
     for g, argument in ((f, x), (plait.vmap(f), many)):
         given, wanted = plait.jit(g, wait=True)(argument), g(argument)
         assert np.asarray(given).tobytes() == np.asarray(wanted).tobytes()
+
+
+# --- Arrays that are updated in place ------------------------------------------------------------
+
+
+def arena_of(f, *args):
+    """The bytes that a compiled program needs beside its results."""
+    text = str(plait.explain(f, *args))
+    return int(text.split("arena: ")[1].split(" bytes")[0])
+
+
+def test_fields_that_update_each_other_need_no_second_copies():
+    """Each update is read several times, and written over the array that it updates."""
+
+    def step(m, ex, ey, hz):
+        ey = put(m, ey, np.s_[1:], ey[1:] - 0.5 * (hz[1:] - hz[:-1]))
+        ex = put(m, ex, np.s_[:, 1:], ex[:, 1:] - 0.5 * (hz[:, 1:] - hz[:, :-1]))
+        curl = ex[:-1, 1:] - ex[:-1, :-1] + ey[1:, :-1] - ey[:-1, :-1]
+        return ex, ey, put(m, hz, np.s_[:-1, :-1], hz[:-1, :-1] - 0.7 * curl)
+
+    def put(m, x, index, values):
+        if m is pnp:
+            return x.at[index].set(values)
+        x = x.copy()
+        x[index] = values
+        return x
+
+    fields = [np.random.default_rng(i).standard_normal((20, 24)) for i in range(3)]
+
+    def run(ex, ey, hz):
+        return lax.fori_loop(0, 7, lambda _, s: step(pnp, *s), (ex, ey, hz))
+
+    expected = fields
+    for _ in range(7):
+        expected = step(np, *expected)
+    if "llvm" in str(plait.explain(run, *fields)):
+        assert arena_of(run, *fields) < fields[0].nbytes
+    for found, wanted in zip(plait.jit(run)(*fields), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_an_update_that_reads_its_neighbours_is_not_made_in_place():
+    def step(m, x):
+        new = 0.5 * (x[2:] + x[:-2]) + x[1:-1] * x[2:]
+        if m is pnp:
+            y = x.at[1:-1].set(new)
+        else:
+            y = x.copy()
+            y[1:-1] = new
+        return m.tanh(y + y[::-1] * 0.25)  # several reads, one of them reversed
+
+    x = np.random.default_rng(4).standard_normal(50)
+    expected = x
+    for _ in range(5):
+        expected = step(np, expected)
+    found = plait.jit(lambda x: lax.fori_loop(0, 5, lambda _, x: step(pnp, x), x))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_repeated_number_that_a_kernel_reads_takes_no_memory():
+    rows = np.random.default_rng(5).integers(0, 300, 50_000).astype(np.int32)
+
+    def count(x, rows):
+        return x.at[rows].add(1.0, mode="promise_in_bounds")
+
+    x = np.linspace(-1, 1, 300)
+    found = plait.jit(count)(x, rows)
+    np.testing.assert_allclose(found, x + np.bincount(rows, minlength=300), rtol=1e-12)
+    assert arena_of(count, x, rows) < 8 * rows.size

@@ -331,3 +331,33 @@ def test_gradients_of_statistics():
         np.asarray(plait.grad(lambda a: pnp.median(a))(pnp.asarray(np.array([3.0, 1, 2])))),
         [0, 0, 1],
     )
+
+
+def ordered_sum(x):
+    """The sum of a row of up to 1024 numbers: eight sums, then by halves."""
+    sums = np.zeros(8, x.dtype)
+    for i in range(0, x.size, 8):
+        part = x[i : i + 8]
+        sums[: part.size] += part
+    for half in (4, 2, 1):
+        sums = sums[:half] + sums[half : 2 * half]
+    return sums[0]
+
+
+@pytest.mark.parametrize("count", [1, 4, 7, 18])
+@pytest.mark.parametrize("length", [256, 300, 1023, 1024])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_that_are_summed_side_by_side_are_summed_in_order(count, length, dtype):
+    random = np.random.default_rng(length)
+    x = random.standard_normal((count, length)).astype(dtype)
+    scale = random.standard_normal(count).astype(dtype)
+
+    def f(x, scale):
+        y = x * scale[:, None]
+        return y.sum(-1) * scale, pnp.max(y, axis=-1)
+
+    total, largest = plait.jit(f, wait=True)(x, scale)
+    y = x * scale[:, None]
+    wanted = np.array([ordered_sum(row) for row in y]) * scale
+    assert np.asarray(total).tobytes() == wanted.tobytes()
+    np.testing.assert_array_equal(largest, y.max(-1))

@@ -117,6 +117,7 @@ using Flag = int;  // LLVMBool
   PLAIT_LLVM_CAST(X, SIToFP)                                                                     \
   PLAIT_LLVM_CAST(X, UIToFP)                                                                     \
   PLAIT_LLVM_CAST(X, FPToSI)                                                                     \
+  PLAIT_LLVM_CAST(X, FPToUI)                                                                     \
   X(InitializeX86TargetInfo, void)                                                               \
   X(InitializeX86Target, void)                                                                   \
   X(InitializeX86TargetMC, void)                                                                 \

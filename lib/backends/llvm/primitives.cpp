@@ -159,10 +159,35 @@ Value cast_integer(const Register& x, DType to) {
   return (is_signed ? api().BuildSExt : api().BuildZExt)(here(), x.v, type, "");
 }
 
+// A float as an integer: truncated, saturated, and 0 for NaN. libLLVM's own intrinsic does it
+// number by number, where numbers are moved between the ends of the integer's range first, lanes do
+// it.
+template <class T>
+Value saturated(Lane<T> x, DType to) {
+  const bool is_signed = is_signed_integer(to);
+  const int bits = 8 * int(size_of(to)) - is_signed;
+  const T end = std::ldexp(T(1), bits), last = std::nextafter(end, T(0));
+  const Lane<T> low(is_signed ? -end : T(0)), high(last);
+  const Lane<T> moved = select(x > low, select(x < high, x, high), low);
+  const Type type = vector_of(to);
+  Value whole = (is_signed ? api().BuildFPToSI : api().BuildFPToUI)(here(), moved.v, type, "");
+  if (bits > std::numeric_limits<T>::digits) {  // the greatest integer is no float
+    const Emitter& emitter = Emitter::current();
+    const Value greatest = emitter.splat_bits(
+        emitter.element(to), bits == 64 ? ~std::uint64_t(0) : (std::uint64_t(1) << bits) - 1,
+        8 * int(size_of(to)));
+    whole = api().BuildSelect(here(), (x >= Lane<T>(end)).v, greatest, whole, "");
+  }
+  return api().BuildSelect(here(), (x == x).v, whole, api().ConstNull(type), "");
+}
+
 Value cast_float(const Register& x, DType to) {
   const Emitter& emitter = Emitter::current();
   const DType from = compute_dtype(x.dtype);
-  if (is_integer(to))  // truncates, saturates, and takes NaN for 0
+  if (is_integer(to) && emitter.lanes() > 1)
+    return from == DType::float64 ? saturated(Lane<double>::of(x.v), to)
+                                  : saturated(Lane<float>::of(x.v), to);
+  if (is_integer(to))
     return emitter.intrinsic(is_signed_integer(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat",
                              {vector_of(to), api().TypeOf(x.v)}, {x.v});
   const DType compute = compute_dtype(to);

@@ -18,9 +18,10 @@ constexpr std::int64_t column_block = ReductionStage::column_block;
 // more work for more: a third of a softmax's time. What is ahead must stay in the second-level
 // cache, with the row.
 constexpr std::int64_t most_ahead = 1 << 19;  // bytes
-// Blocks of a row that are reduced side by side: where a vector is little work, each block waits
-// for its accumulators alone.
+// Blocks of a row, or rows of one block, that are reduced side by side: where a vector is little
+// work, each waits for its accumulators alone.
 constexpr double light = 8, medium = 24;  // weights
+std::int64_t most_beside(double weight) { return weight <= light ? 4 : weight <= medium ? 2 : 1; }
 
 class RowWriter {
  public:
@@ -41,8 +42,16 @@ class RowWriter {
     bases_.resize(data.num_binders);
     places_.resize(data.avals.size());
     choose_ahead();
-    emitter_.loop(emitter_.parameter(1), emitter_.parameter(2), 1,
-                  [&](Value row) { write_row(row); });
+    Value row = emitter_.parameter(1);
+    const Value end = emitter_.parameter(2);
+    if (const std::int64_t beside = rows_beside(); beside > 1) {
+      const Value count = api().BuildSub(emitter_.builder(), end, row, "");
+      const Value whole =
+          emitter_.add(row, api().BuildAnd(emitter_.builder(), count, constant(-beside), ""));
+      emitter_.loop(row, whole, beside, [&](Value first) { write_rows_beside(first, beside); });
+      row = whole;
+    }
+    emitter_.loop(row, end, 1, [&](Value each) { write_row(each); });
     emitter_.return_void();
   }
   Object compile() const { return emitter_.compile(); }
@@ -104,29 +113,98 @@ class RowWriter {
   }
 
   void write_row(Value row) {
+    start_row(row);
+    start_columns(row);
+    const Value first = emitter_.multiply(row, constant(rows_.length));
+    int segment = 0;
+    for (int pass = 0; pass <= rows_.num_passes; ++pass) {
+      write_before(pass);
+      for (; segment < segments_.size(); ++segment) {
+        if (segments_.pass[segment] != pass) break;
+        write_segment(segment, first);
+      }
+    }
+    store_numbers(row);
+  }
+
+  void start_row(Value row) {
     registers_.assign(data_.avals.size(), {});
     start_ahead(row);
     for (int i = 0; i < data_.num_binders; ++i) {
       bases_[i] = emitter_.at(element(i), memory_[i], row_offset(inputs_[i], row));
       if (inputs_[i].access != Access::row) registers_[i] = load_splat(dtype(i), bases_[i]);
     }
-    start_columns(row);
-    const Value first = emitter_.multiply(row, constant(rows_.length));
-    int segment = 0;
-    for (int pass = 0; pass <= rows_.num_passes; ++pass) {
-      for (int e = 0; e < int(data_.equations.size()); ++e)
-        if (rows_.pass[e] == pass) write_once(data_.equations[e]);
-      for (; segment < segments_.size(); ++segment) {
-        if (segments_.pass[segment] != pass) break;
-        write_segment(segment, first);
-      }
-    }
+  }
+  void write_before(int pass) {
+    for (int e = 0; e < int(data_.equations.size()); ++e)
+      if (rows_.pass[e] == pass) write_once(data_.equations[e]);
+  }
+  void store_numbers(Value row) {
     for (std::size_t o = 0; o < data_.outputs.size(); ++o) {
       const int var = data_.outputs[o].var().id;
       if (!rows_.is_row[var]) continue;
       const Value number = emitter_.extract(to_memory(registers_[var]), 0);
       emitter_.store(number, emitter_.at(element(var), memory_[data_.num_binders + o], row),
                      int(size_of(dtype(var))));
+    }
+  }
+
+  // How many rows are written side by side: those of one block that are reduced in one light pass.
+  // The rows of few vectors meet in the processor anyway.
+  std::int64_t rows_beside() const {
+    constexpr std::int64_t fewest_vectors = 16;
+    if (rows_.num_passes != 1 || segments_.size() != 1 || !segments_.slots.empty()) return 1;
+    if (rows_.length > Reduction::block || rows_.length < fewest_vectors * emitter_.lanes())
+      return 1;
+    bool reduces = false;
+    for (int e : segments_.equations[0]) {
+      const Equation& equation = data_.equations[e];
+      if (*equation.primitive == scatter_p || rows_.is_column[equation.outputs[0].id]) return 1;
+      reduces |= *equation.primitive == reduce_p;
+    }
+    const std::int64_t most = reduces ? most_beside(weight_of_segment(0)) : 1;
+    return rows_.count < most ? 1 : most;
+  }
+
+  // Rows from one on, with a loop over the elements of them all.
+  void write_rows_beside(Value row, std::int64_t beside) {
+    struct State {
+      Value row, first;
+      std::vector<Value> bases;
+      std::vector<Register> registers;
+    };
+    std::vector<State> states;
+    const std::vector<Running> running = reductions_of(0);
+    std::vector<Value> values;
+    for (std::int64_t k = 0; k < beside; ++k) {
+      const Value mine = emitter_.add(row, constant(k));
+      start_row(mine);
+      write_before(segments_.pass[0]);
+      states.push_back({mine, emitter_.multiply(mine, constant(rows_.length)), bases_, registers_});
+      for (const Running& r : running) values.push_back(r.reduction.start());
+    }
+    const std::size_t each = running.size();
+    values = over_lanes(
+        constant(0), constant(rows_.length), rows_.length, std::move(values),
+        [&](Value i, int count, const std::vector<Value>& carried) {
+          std::vector<Value> all;
+          for (std::size_t k = 0; k < states.size(); ++k) {
+            bases_ = states[k].bases;
+            registers_ = states[k].registers;
+            const auto mine = carried.begin() + std::ptrdiff_t(k * each);
+            for (Value value : write_vector(0, running, {mine, mine + std::ptrdiff_t(each)}, i,
+                                            states[k].first, count))
+              all.push_back(value);
+          }
+          return all;
+        });
+    for (std::size_t k = 0; k < states.size(); ++k) {
+      bases_ = states[k].bases;
+      registers_ = states[k].registers;
+      for (std::size_t r = 0; r < each; ++r)
+        finish(running[r], running[r].reduction.finish(values[k * each + r]));
+      for (int pass = segments_.pass[0] + 1; pass <= rows_.num_passes; ++pass) write_before(pass);
+      store_numbers(states[k].row);
     }
   }
 
@@ -274,10 +352,7 @@ class RowWriter {
     Reduction reduction;
   };
 
-  // A segment over the whole row; its reductions block by block.
-  void write_segment(int segment, Value first) {
-    if (segments_.equations[segment].empty()) return;
-    start_places(segment);
+  std::vector<Running> reductions_of(int segment) const {
     std::vector<Running> running;
     for (int e : segments_.equations[segment]) {
       const Equation& equation = data_.equations[e];
@@ -285,6 +360,14 @@ class RowWriter {
         running.push_back(
             {e, Reduction(equation.params.text("kind"), dtype(equation.outputs[0].id))});
     }
+    return running;
+  }
+
+  // A segment over the whole row; its reductions block by block.
+  void write_segment(int segment, Value first) {
+    if (segments_.equations[segment].empty()) return;
+    start_places(segment);
+    const std::vector<Running> running = reductions_of(segment);
     const std::int64_t length = rows_.length;
     if (running.empty()) {
       write_range(segment, running, constant(0), constant(length), first, length);
@@ -300,12 +383,8 @@ class RowWriter {
     }
     std::vector<Value> partials;
     for (const Running& r : running) partials.push_back(partials_of(r, blocks));
-    const double weight = weight_of_segment(segment);
     const std::int64_t whole = length / Reduction::block;
-    const std::int64_t beside = std::min<std::int64_t>(weight <= light    ? 4
-                                                       : weight <= medium ? 2
-                                                                          : 1,
-                                                       whole);
+    const std::int64_t beside = std::min(most_beside(weight_of_segment(segment)), whole);
     const std::int64_t grouped = beside > 1 ? whole / beside * beside : 0;
     if (grouped > 0) write_beside(segment, running, partials, beside, grouped, first);
     if (grouped < blocks) write_blocks(segment, running, partials, grouped, blocks, first);

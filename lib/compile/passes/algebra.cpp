@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/primitives/primitives.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "compile/passes/simplify.h"
@@ -165,6 +166,61 @@ Replacement without_zero_added_before(const Peephole& e) {
   return without(e, 0, nothing_to_add(e));
 }
 
+// Where a window of an array starts, if that is known.
+std::optional<Shape> start_of_window(const Equation& equation, std::size_t first) {
+  Shape start;
+  for (std::size_t i = first; i < equation.inputs.size(); ++i) {
+    if (equation.inputs[i].is_var()) return std::nullopt;
+    start.push_back(equation.inputs[i].literal().integer);
+  }
+  return start;
+}
+bool is_zero(const Atom& atom) {
+  if (atom.is_var() || is_complex(atom.literal().dtype)) return false;
+  return std::bit_cast<std::uint64_t>(atom.literal().as_double()) == 0;
+}
+bool has_step(const Shape& shape, std::int64_t step) {
+  return std::all_of(shape.begin(), shape.end(), [&](Dim dim) { return dim == Dim(step); });
+}
+
+// Whether an atom is the window of x that starts there: a slice, or one with a start that is given
+// as numbers.
+bool is_window(const Peephole& e, const Atom& atom, const Atom& x, const Shape& start) {
+  const Equation* slice = e.program.definition(atom);
+  if (!slice || !(slice->inputs[0] == x)) return false;
+  if (*slice->primitive == slice_p)
+    return slice->params.get<Shape>("start") == start &&
+           has_step(slice->params.get<Shape>("strides"), 1);
+  return *slice->primitive == dynamic_slice_p && start_of_window(*slice, 1) == start;
+}
+
+// The cotangent of an array of which a window is updated by a function of that window: the one part
+// is x with zeros in the window, the other is the window alone.
+Replacement window_put_back(const Peephole& e) {
+  for (const std::size_t input : {0, 1}) {
+    const Equation *cut = e.defined_by(input, dynamic_update_slice_p),
+                   *padded = e.defined_by(1 - input, pad_p);
+    if (!cut || !padded || !is_zero(padded->inputs[1])) continue;
+    const Atom x = cut->inputs[0], window = padded->inputs[0];
+    const Equation* zeros = e.program.definition(cut->inputs[1]);
+    if (!zeros || !(*zeros->primitive == broadcast_in_dim_p) || !is_zero(zeros->inputs[0]))
+      continue;
+    const std::optional<Shape> start = start_of_window(*cut, 2);
+    if (!start || !(*start == padded->params.get<Shape>("low")) ||
+        !has_step(padded->params.get<Shape>("interior"), 0) ||
+        !(e.program.aval(window).shape == e.program.aval(cut->inputs[1]).shape) ||
+        !is_window(e, window, x, *start))
+      continue;
+    // A start that does not fit would be moved: what is padded fits.
+    const Shape& high = padded->params.get<Shape>("high");
+    if (std::any_of(high.begin(), high.end(), [](Dim n) { return less_equal(0, n) != true; }) ||
+        std::any_of(start->begin(), start->end(), [](Dim n) { return less_equal(0, n) != true; }))
+      continue;
+    return e.program.add(add_p, {x, padded->inputs[1]}, e.params, e.source);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 const PeepholeRules& algebra() {
@@ -188,6 +244,7 @@ const PeepholeRules& algebra() {
       {"x - 0 = x", {&sub_p}, without_zero_behind},
       {"x + -0 = x", {&add_p}, without_zero_added_behind},
       {"-0 + x = x", {&add_p}, without_zero_added_before},
+      {"x with 0 in a window, + that window of x = x + 0", {&add_p}, window_put_back},
   });
   return rules;
 }

@@ -112,9 +112,12 @@ void gather_typed(const View& array, const IndexRows& rows, Outside outside, con
   }
   if (const auto line = rows.line(); line && size == 1)
     return parallel_for(rows.count(), 16384, [&](std::int64_t begin, std::int64_t end) {
-      for_starts(*line, outside, begin, end, [&](std::int64_t row, std::int64_t offset) {
-        out.as<T>()[row] = offset == no_window ? fill : array.as<T>()[offset];
-      });
+      T* const to = out.as<T>();
+      const T* const from = array.as<T>();
+      for_starts(
+          *line, outside, begin, end,
+          [=](std::int64_t row, std::int64_t offset) { to[row] = from[offset]; },
+          [=](std::int64_t row) { to[row] = fill; });
     });
   const Runs runs = runs_of(window, strides, dense_strides(window));
   parallel_for(rows.count(), std::max<std::int64_t>(1, 16384 / size),

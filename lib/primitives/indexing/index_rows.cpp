@@ -163,7 +163,7 @@ void IndexRows::check() const {
   const auto line = this->line();
   // The first offending row, whatever the number of threads; the threads must not throw.
   std::atomic<std::int64_t> first{count()};
-  parallel_for(count(), line ? 1 << 18 : 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(count(), line ? 1 << 16 : 1 << 14, [&](std::int64_t begin, std::int64_t end) {
     if (line && all_inside(*line, begin, end)) return;
     for_blocks(begin, end, Outside::skip,
                [&](std::int64_t row, std::int64_t count, const std::int64_t* offsets) {
@@ -336,6 +336,22 @@ bool is_disjoint(const Params& params, const Shape& indices) {
     rows = rows * indices[i];
   return less_equal(rows, 1).value_or(false) ||
          (params.flag("unique") && mode_of(params) != lax::GatherScatterMode::clip);
+}
+
+std::int64_t num_parts_of(const Params& params, const Shape& array, const Shape& indices,
+                          const Shape& updates) {
+  constexpr std::int64_t most_parts = 8, fewest_updates = 32768, fewest_of_each = 4;
+  // Products of complex infinities with 1 are not themselves, so products have no parts.
+  const std::string& kind = params.text("kind");
+  if (kind == "set" || kind == "mul" || !updates.is_constant() || !array.is_constant()) return 1;
+  std::int64_t num_rows = 1;
+  for (int i = 0; i + 1 < indices.rank(); ++i) num_rows *= indices[i].constant();
+  const std::int64_t num_updates = updates.num_elements().constant(),
+                     size = array.num_elements().constant();
+  // Batches and windows of several elements have other independent work.
+  const bool has_single_updates = num_updates == num_rows && params.integer("batch_dims") == 0;
+  if (!has_single_updates || num_updates < fewest_updates || is_disjoint(params, indices)) return 1;
+  return std::clamp<std::int64_t>(num_updates / (fewest_of_each * size), 1, most_parts);
 }
 
 Params params_of(const lax::IndexDimensions& dimensions, lax::GatherScatterMode mode,

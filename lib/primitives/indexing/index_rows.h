@@ -86,30 +86,37 @@ class IndexRows {
   std::int64_t num_batches_ = 1, rows_per_batch_ = 1;
 };
 
-// Calls body(row, offset) for rows [begin, end), with no_window where one is left out. An index
-// that lies outside is rare: a branch costs less than moving every index inside.
-template <class Body>
+// Calls inside(row, offset) for rows [begin, end), or left_out(row). An index that lies outside is
+// rare: a branch costs less than moving every index inside. A stride of 1 is a constant, for the
+// multiplication takes as long as the rest of the address.
+template <class Inside, class LeftOut>
 [[gnu::always_inline]] inline void for_starts(const IndexRows::Line& line, Outside outside,
                                               std::int64_t begin, std::int64_t end,
-                                              const Body& body) {
-  const std::int64_t last = line.last, stride = line.stride;
-  const auto run = [&](const auto* starts) __attribute__((always_inline)) {
+                                              const Inside& inside, const LeftOut& left_out) {
+  const std::int64_t last = line.last;
+  const auto run = [&](const auto* starts, const auto stride) __attribute__((always_inline)) {
     for (std::int64_t row = begin; row < end; ++row) {
       std::int64_t start = starts[row];
       if (std::uint64_t(start) > std::uint64_t(last)) [[unlikely]] {
         if (outside != Outside::clamp) {
-          body(row, no_window);
+          left_out(row);
           continue;
         }
         start = start < 0 ? 0 : last;
       }
-      body(row, start * stride);
+      inside(row, start * stride);
     }
   };
+  const auto run_of = [&](const auto* starts) __attribute__((always_inline)) {
+    if (line.stride == 1)
+      run(starts, std::integral_constant<std::int64_t, 1>());
+    else
+      run(starts, line.stride);
+  };
   if (line.dtype == DType::int32)
-    run(static_cast<const std::int32_t*>(line.indices));
+    run_of(static_cast<const std::int32_t*>(line.indices));
   else
-    run(static_cast<const std::int64_t*>(line.indices));
+    run_of(static_cast<const std::int64_t*>(line.indices));
 }
 
 // A window as runs of elements, each with one stride in the array and one in the values that are
@@ -171,6 +178,9 @@ void check_windows(loops::Writer& w, const Equation& equation, const loops::Tens
 lax::ScatterKind scatter_kind_of(const Params& params);
 // True when no two windows of a batch overlap: promised, and clipping moved none together.
 bool is_disjoint(const Params& params, const Shape& indices);
+// In how many parts the updates of an array are combined: see NOTE: [scatter order].
+std::int64_t num_parts_of(const Params& params, const Shape& array, const Shape& indices,
+                          const Shape& updates);
 // Strides of a window's axes in dense values: 0 along collapsed ones.
 Sizes64 values_strides(const Sizes64& window, const lax::IndexDimensions& dimensions);
 

@@ -11,7 +11,8 @@
 // the nearest that does (clip); left out (fill, promise). `unique` promises that no two windows of
 // a batch overlap.
 //
-// Updates are combined in that order on any number of threads: see NOTE: [scatter order]. So sums
+// Updates are combined in that order, or for each of several parts of the rows, on any number of
+// threads: see NOTE: [scatter order]. So sums
 // are deterministic to the bit, and set is a linear function of operand and updates.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/rules/autocast.h>
@@ -415,6 +416,10 @@ loops::Tensors emit_scatter(loops::Writer& w, const Equation& equation,
       (dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::bool_))
     w.refuse("`scatter` of kind " + equation.params.text("kind") + " of " +
              std::string(name_of(dtype)));
+  // Parts are what the kernel has.
+  if (num_parts_of(equation.params, inputs[0].aval.shape, indices.aval.shape, updates.aval.shape) >
+      1)
+    w.refuse("`scatter` of many updates");
   const bool is_one =
       dimensions.batch_dims == 0 &&
       indices.aval.shape.num_elements() == Dim(std::int64_t(dimensions.axes.size())) &&

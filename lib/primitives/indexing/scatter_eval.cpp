@@ -1,8 +1,11 @@
 // scatter's kernel: combines rows of updates into an array, on any number of threads.
 //
 // NOTE: [scatter order] Each element combines its updates in row-major order of their indices,
-// whatever the number of threads: work is divided so that no element belongs to two threads. So
-// sums are deterministic to the bit, and set is a linear function of operand and updates.
+// whatever the number of threads: work is divided so that no element belongs to two threads. Many
+// single updates of a small array are divided in parts instead, each of which is combined in that
+// order into an array of its own, and then these in the order of the parts. Their number depends on
+// shapes alone (num_parts_of). So sums are deterministic to the bit, and set, which has no parts,
+// is a linear function of operand and updates.
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/base/pool.h>
 
@@ -19,6 +22,26 @@ namespace {
 using Kind = lax::ScatterKind;
 using Mode = lax::GatherScatterMode;
 
+// What changes no other operand: parts begin with it. Real zeros are negative, for -0 + 0 is 0.
+template <class V>
+V nothing_to_add() {
+  if constexpr (std::is_integral_v<V>)
+    return V(0);
+  else if constexpr (std::is_floating_point_v<V>)
+    return V(-0.0);
+  else
+    return V(-0.0, -0.0);
+}
+// The greatest number, or the least.
+template <class V>
+V extreme(int sign) {
+  using Limits = std::numeric_limits<V>;
+  if constexpr (std::is_integral_v<V>)
+    return sign > 0 ? Limits::max() : Limits::min();
+  else
+    return V(sign) * Limits::infinity();
+}
+
 struct Set {
   template <class V>
   static V apply(V, V update) {
@@ -26,6 +49,10 @@ struct Set {
   }
 };
 struct Add {
+  template <class V>
+  static V identity() {
+    return nothing_to_add<V>();
+  }
   template <class V>
   static V apply(V x, V update) {
     if constexpr (std::is_same_v<V, bool>)
@@ -49,6 +76,10 @@ struct Multiply {
 };
 struct Minimum {
   template <class V>
+  static V identity() {
+    return extreme<V>(1);
+  }
+  template <class V>
   static V apply(V x, V update) {
     if constexpr (std::is_integral_v<V>)
       return x < update ? x : update;
@@ -57,6 +88,10 @@ struct Minimum {
   }
 };
 struct Maximum {
+  template <class V>
+  static V identity() {
+    return extreme<V>(-1);
+  }
   template <class V>
   static V apply(V x, V update) {
     if constexpr (std::is_integral_v<V>)
@@ -123,7 +158,7 @@ void combine_windows(void* array, const Windows& windows, const Runs& runs, cons
   auto for_windows = [&](const auto& row_of) {
     if (runs.size == 1) {
       for (std::int64_t i = 0; i < windows.count; ++i)
-        combine<Op>(dst[offsets[i]], first[row_of(i)]);
+        combine<Op>(dst[offsets[i]], first[row_of(i) * row_stride]);
       return;
     }
     for (std::int64_t i = 0; i < windows.count; ++i) {
@@ -141,43 +176,70 @@ void combine_windows(void* array, const Windows& windows, const Runs& runs, cons
 
 // Combines single elements with updates [begin, end), in one pass over the indices.
 using CombineLine = void (*)(void* array, const IndexRows::Line& line, Outside outside,
-                             std::int64_t begin, std::int64_t end, const void* updates);
+                             std::int64_t begin, std::int64_t end, const void* updates,
+                             std::int64_t update_stride);
 template <class Op, class T>
 void combine_line(void* array, const IndexRows::Line& line, Outside outside, std::int64_t begin,
-                  std::int64_t end, const void* updates) {
+                  std::int64_t end, const void* updates, std::int64_t update_stride) {
   T* const dst = static_cast<T*>(array);
   const T* const src = static_cast<const T*>(updates);
-  for_starts(line, outside, begin, end, [&](std::int64_t i, std::int64_t offset) {
-    if (offset != no_window) combine<Op>(dst[offset], src[i]);
-  });
+  const auto run = [&](const auto stride) __attribute__((always_inline)) {
+    for_starts(
+        line, outside, begin, end,
+        [=](std::int64_t i, std::int64_t offset) {
+          combine<Op>(dst[offset], src[i * std::int64_t(stride)]);
+        },
+        [](std::int64_t) {});
+  };
+  if (update_stride == 1)
+    run(std::integral_constant<std::int64_t, 1>());
+  else
+    run(update_stride);
+}
+
+// Fills the array of a part, or combines with it what the parts before have made.
+using FillPart = void (*)(void* part, std::int64_t size);
+template <class Op, class T>
+void fill_part(void* part, std::int64_t size) {
+  std::fill_n(static_cast<T*>(part), size, T(Op::template identity<detail::Compute<T>>()));
+}
+using AddPart = void (*)(void* array, const void* part, std::int64_t size);
+template <class Op, class T>
+void add_part(void* array, const void* part, std::int64_t size) {
+  combine_run<Op>(static_cast<T*>(array), 1, static_cast<const T*>(part), 1, size);
 }
 
 struct Combines {
   Combine windows;
   CombineLine line;
+  FillPart fill_part;  // none of set and mul
+  AddPart add_part;
 };
 template <class Op, class T>
-constexpr Combines combines_of{&combine_windows<Op, T>, &combine_line<Op, T>};
+constexpr Combines combines_of{&combine_windows<Op, T>, &combine_line<Op, T>, &fill_part<Op, T>,
+                               &add_part<Op, T>};
+template <class Op, class T>
+constexpr Combines whole_of{&combine_windows<Op, T>, &combine_line<Op, T>, nullptr, nullptr};
 
 Combines combine_for(Kind kind, DType dtype) {
   if (kind == Kind::set) {
     switch (size_of(dtype)) {
       case 1:
-        return combines_of<Set, std::uint8_t>;
+        return whole_of<Set, std::uint8_t>;
       case 2:
-        return combines_of<Set, std::uint16_t>;
+        return whole_of<Set, std::uint16_t>;
       case 4:
-        return combines_of<Set, std::uint32_t>;
+        return whole_of<Set, std::uint32_t>;
       case 8:
-        return combines_of<Set, std::uint64_t>;
+        return whole_of<Set, std::uint64_t>;
       default:
-        return combines_of<Set, Bytes16>;
+        return whole_of<Set, Bytes16>;
     }
   }
   return visit_dtype(dtype, [&](auto element) -> Combines {
     using T = decltype(element);
     if (kind == Kind::add) return combines_of<Add, T>;
-    if (kind == Kind::mul) return combines_of<Multiply, T>;
+    if (kind == Kind::mul) return whole_of<Multiply, T>;
     if constexpr (complexes.has(dtype_of<T>()))
       throw InternalError("complex numbers have no order");
     else
@@ -185,9 +247,19 @@ Combines combine_for(Kind kind, DType dtype) {
   });
 }
 
-// One scatter, divided among threads so that no element belongs to two: see NOTE: [scatter order].
+// Elements between the updates of one row and the next, where each row has one.
+std::optional<std::int64_t> stride_of_line(const View& updates) {
+  if (updates.is_dense()) return 1;
+  if (updates.rank() == 1) return updates.strides[0];
+  for (std::size_t axis = 0; axis < updates.shape.size(); ++axis)
+    if (updates.shape[axis] != 1 && updates.strides[axis] != 0) return std::nullopt;
+  return 0;
+}
+
+// One scatter, divided among threads: see NOTE: [scatter order].
 struct Scatter {
-  View out, updates;  // updates dense
+  View out, updates;  // updates dense, but for single ones
+  std::int64_t update_stride;
   const IndexRows& rows;
   lax::IndexDimensions dimensions;
   Sizes64 window, out_strides, update_strides;
@@ -196,11 +268,12 @@ struct Scatter {
 
   // Windows [begin, end) of the rows that `part` keeps.
   void run(const IndexRows& part, std::int64_t begin, std::int64_t end) const {
-    const std::int64_t width = size_of(out.dtype), row_stride = updates.size() / rows.count();
+    const std::int64_t width = size_of(out.dtype), row_size = updates.size() / rows.count(),
+                       row_stride = row_size == 1 ? update_stride : row_size;
     const Runs runs = runs_of(window, out_strides, update_strides);
     const bool may_leave_out = part.may_leave_out(outside);
-    if (const auto line = part.line(); line && row_stride == 1)
-      return combine.line(out.data, *line, outside, begin, end, updates.data);
+    if (const auto line = part.line(); line && row_size == 1)
+      return combine.line(out.data, *line, outside, begin, end, updates.data, update_stride);
     part.for_blocks(
         begin, end, outside,
         [&](std::int64_t row, std::int64_t count, const std::int64_t* offsets) {
@@ -218,6 +291,28 @@ struct Scatter {
     part.out.data = out.as<char>() + begin * out_strides[axis] * size_of(out.dtype);
     part.updates.data = updates.as<char>() + begin * update_strides[axis] * size_of(out.dtype);
     return part;
+  }
+  // Rows in parts, of which the first is combined into the array itself.
+  void run_in_parts(std::int64_t num_parts) const {
+    const std::int64_t count = rows.count(), size = out.size(), bytes = size * size_of(out.dtype);
+    const Storage memory = Storage::allocate(std::size_t((num_parts - 1) * bytes));
+    const auto array_of = [&](std::int64_t part) {
+      return part == 0 ? out.as<char>() : static_cast<char*>(memory.data()) + (part - 1) * bytes;
+    };
+    parallel_for(num_parts, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t part = begin; part < end; ++part) {
+        Scatter mine = *this;
+        mine.out.data = array_of(part);
+        if (part > 0) combine.fill_part(mine.out.data, size);
+        mine.run(rows, count * part / num_parts, count * (part + 1) / num_parts);
+      }
+    });
+    const std::int64_t width = size_of(out.dtype);
+    parallel_for(size, 32768, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t part = 1; part < num_parts; ++part)
+        combine.add_part(out.as<char>() + begin * width, array_of(part) + begin * width,
+                         end - begin);
+    });
   }
   void run_all(bool disjoint) const {
     const std::int64_t count = rows.count(), size = updates.size() / count,
@@ -273,13 +368,17 @@ void eval_scatter(std::span<const View> inputs, std::span<const View> outputs,
   if (mode == Mode::check) rows.check();
   if (inputs[0].data != out.data) copy_elements(inputs[0], out);  // otherwise in place
   if (inputs[2].size() == 0 || out.size() == 0) return;
-  const Buffer dense = inputs[2].is_dense() ? Buffer() : Buffer::copy_of(inputs[2]);
+  const std::optional<std::int64_t> stride =
+      inputs[2].size() == rows.count() ? stride_of_line(inputs[2]) : std::nullopt;
+  const bool is_read_in_place = stride || inputs[2].is_dense();
+  const Buffer dense = is_read_in_place ? Buffer() : Buffer::copy_of(inputs[2]);
   const Outside outside = mode == Mode::check  ? Outside::trust
                           : mode == Mode::clip ? Outside::clamp
                                                : Outside::skip;
   const Sizes64 strides(out.strides.begin() + dimensions.batch_dims, out.strides.end());
   const Scatter scatter{out,
-                        inputs[2].is_dense() ? inputs[2] : dense.view(),
+                        is_read_in_place ? inputs[2] : dense.view(),
+                        stride.value_or(1),
                         rows,
                         dimensions,
                         window,
@@ -287,7 +386,13 @@ void eval_scatter(std::span<const View> inputs, std::span<const View> outputs,
                         values_strides(window, dimensions),
                         outside,
                         combine_for(scatter_kind_of(params), out.dtype)};
-  scatter.run_all(is_disjoint(params, Shape::of(inputs[1].shape)));
+  const Shape indices = Shape::of(inputs[1].shape);
+  const std::int64_t num_parts =
+      num_parts_of(params, Shape::of(out.shape), indices, Shape::of(inputs[2].shape));
+  if (num_parts > 1)
+    scatter.run_in_parts(num_parts);
+  else
+    scatter.run_all(is_disjoint(params, indices));
 }
 
 }  // namespace plait::indexing
