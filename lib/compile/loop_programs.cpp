@@ -3,13 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/loop_programs.h"
 
-#include <plait/backends/lane_work.h>
 #include <plait/control/primitives.h>
 #include <plait/rules/bodies.h>
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "codegen/fuse.h"
 #include "codegen/inward.h"
@@ -121,16 +119,6 @@ bool counts_lane_work(const codegen::LoopProgram& program) {
   return std::any_of(program.memories.begin(), program.memories.end(), [](const auto& memory) {
     return memory.space == codegen::Memory::Space::counts;
   });
-}
-
-void count_lane_work(const codegen::LoopProgram& program, std::span<void* const> memories) {
-  for (std::size_t i = 0; i < program.memories.size(); ++i) {
-    const codegen::Memory& memory = program.memories[i];
-    if (memory.space != codegen::Memory::Space::counts) continue;
-    const auto* const counts = static_cast<const std::int64_t*>(memories[i]);
-    const std::int64_t sum = std::accumulate(counts, counts + memory.size, std::int64_t(0));
-    add_lane_work({sum, sum});  // each runs its own bodies alone
-  }
 }
 
 void raise_step_by_step(const Jaxpr& group, std::span<const View> inputs,

@@ -14,10 +14,8 @@ SharedLowered loop_program(const Jaxpr& group, std::span<const Sizes64> strides)
 SharedLowered loop_program(const Jaxpr& group);
 SharedLowered loop_program(const Equation& equation, std::span<const Aval> inputs);
 
-// Whether a loop program counts how often bodies run for examples, and does so when it has run.
-// memories: where each one lies.
+// Whether a loop program counts how often bodies run for examples.
 bool counts_lane_work(const codegen::LoopProgram& program);
-void count_lane_work(const codegen::LoopProgram& program, std::span<void* const> memories);
 // Runs a group step by step, for the error that it raises then; returns where it raises none.
 void raise_step_by_step(const Jaxpr& group, std::span<const View> inputs,
                         std::span<const View> outputs, const Stream& stream);

@@ -141,8 +141,12 @@ std::string bundle_of(std::span<const DeployedEntry> entries) {
   return bundle.bytes();
 }
 
-SourceFiles files_for(std::span<const DeployedEntry> entries) {
-  const Needs needs = needs_of(entries);
+SourceFiles files_for(std::span<const DeployedEntry> entries, bool has_loop_programs) {
+  Needs needs = needs_of(entries);
+  // Rules Emit compute with elementwise primitives that the program does not name.
+  if (has_loop_programs)
+    for (const PrimitiveInfo* info : all_primitives())
+      if (Pointwise::table().find(*info->primitive)) needs.primitives.insert(info->primitive);
   std::vector<std::string_view> kinds = {"abstract",  "alias",  "decompose", "eval",
                                          "fold",      "guard",  "identity",  "inline",
                                          "pointwise", "bodies", "prune"};

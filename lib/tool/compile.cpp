@@ -93,7 +93,7 @@ int compile(const Arguments& arguments) {
   options.source = source_text(options.name, entries,
                                options.kernels.empty() ? Kernels::none : Kernels::embedded);
   options.bundle = bundle_of(entries);
-  options.files = files_for(entries);
+  options.files = files_for(entries, has_kernels);
   for (const DeployedEntry& entry : entries) options.bounds.push_back(entry.bounds);
   link_object(options);
   std::filesystem::path header = output;

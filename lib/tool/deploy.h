@@ -34,7 +34,7 @@ std::string bundle_of(std::span<const DeployedEntry> entries);
 struct SourceFiles {
   std::set<std::string> needed, idle;
 };
-SourceFiles files_for(std::span<const DeployedEntry> entries);
+SourceFiles files_for(std::span<const DeployedEntry> entries, bool has_loop_programs);
 // Disables the registrations of archive members, such as "lib_primitives_contraction_dot.cpp.o".
 // See idle.cpp.
 void make_idle(std::string& archive, const std::set<std::string>& members);

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/compile/backend.h>
 
+#include "backends/control/lane_counts.h"
 #include "codegen/copies.h"
 #include "codegen/interpreter.h"
 #include "compile/loop_programs.h"
@@ -41,8 +42,7 @@ class LoopKernel final : public Kernel {
         compile_passes::raise_step_by_step(group_, inputs, outputs, stream);
       throw;
     }
-    compile_passes::count_lane_work(interpreter_.program(),
-                                    interpreter_.memories(operands, outputs, scratch));
+    count_lane_work(interpreter_.program(), interpreter_.memories(operands, outputs, scratch));
   }
 
  private:

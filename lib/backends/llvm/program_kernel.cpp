@@ -18,6 +18,7 @@
 #include <bit>
 #include <set>
 
+#include "backends/control/lane_counts.h"
 #include "base/spinning.h"
 #include "codegen/calls.h"
 #include "codegen/copies.h"
@@ -955,7 +956,7 @@ class ProgramKernel final : public Kernel {
       compile_passes::raise_step_by_step(group_, inputs, outputs, stream);
     if (calls.error) std::rethrow_exception(calls.error);
     if (failure[0] > 0) codegen::raise(*checks_[std::size_t(failure[0] - 1)], failure[1]);
-    compile_passes::count_lane_work(program_, {memory, program_.memories.size()});
+    count_lane_work(program_, {memory, program_.memories.size()});
   }
 
  private:
