@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "codegen/effects.h"
+#include "codegen/overlap.h"
 #include "codegen/walk.h"
 
 namespace plait::codegen {
@@ -23,8 +24,7 @@ using Kind = Statement::Kind;
 
 constexpr std::int64_t fewest_elements = 64;  // of a part
 
-// The part of a memory that belongs to a step: its elements are
-// outer * (stride * steps) + step * stride + inner, where inner is less than the stride.
+// The part of a memory that belongs to a step: see belongs_to_step.
 class Part {
  public:
   Part(const LoopProgram& program, const Statement& loop, int memory, std::int64_t stride)
@@ -54,26 +54,7 @@ class Part {
 
  private:
   bool holds(const Place& place, const Sizes64& shape, const Sizes64& strides) const {
-    const std::int64_t row = stride_ * loop_.steps;
-    std::int64_t by_step = 0;
-    __int128 low = place.offset % row, high = low;
-    const auto add = [&](std::int64_t stride, loops::Range range) {
-      if (stride % row == 0) return;
-      const __int128 a = __int128(range.low) * stride, b = __int128(range.high) * stride;
-      low += std::min(a, b), high += std::max(a, b);
-    };
-    for (const Place::Term& term : place.terms) {
-      if (term.index == loop_.value) {
-        by_step += term.stride;
-        continue;
-      }
-      const std::optional<loops::Range> range = program_.range(term.index);
-      if (!range && term.stride % row != 0) return false;
-      if (range) add(term.stride, *range);
-    }
-    for (std::size_t axis = 0; axis < shape.size(); ++axis)
-      add(strides[axis], {0, shape[axis] - 1});
-    return by_step == stride_ && low >= 0 && high < stride_;
+    return belongs_to_step(program_, place, loop_.value, stride_, loop_.steps, shape, strides);
   }
 
   const LoopProgram& program_;

@@ -21,6 +21,7 @@
 #include "codegen/effects.h"
 #include "codegen/fuse.h"
 #include "codegen/lanes.h"
+#include "codegen/overlap.h"
 #include "codegen/promote.h"
 #include "codegen/walk.h"
 #include "codegen/work.h"
@@ -293,18 +294,8 @@ class Mover {
     if (stride <= 0) return false;
     const auto [known, is_new] = strides_.try_emplace(place.memory, stride);
     if (known->second != stride) return false;
-    const std::int64_t row = stride * size_;
-    __int128 low = place.offset % row, high = low;
-    if (low < 0) return false;
-    for (const Place::Term& term : place.terms) {
-      if (term.index == counter || term.stride % row == 0) continue;
-      const std::optional<Range> range = program_.range(term.index);
-      if (!range) return false;
-      const __int128 a = __int128(range->low) * term.stride,
-                     b = __int128(range->high) * term.stride;
-      low += std::min(a, b), high += std::max(a, b);
-    }
-    return low >= 0 && high < stride;
+    return place.offset % (stride * size_) >= 0 &&
+           belongs_to_step(program_, place, counter, stride, size_);
   }
 
   // --- The new loop ------------------------------------------------------------------------------

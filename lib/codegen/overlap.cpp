@@ -45,6 +45,30 @@ bool may_overlap(const Read& a, const Read& b, const Sizes64& shape) {
   return is_reached(std::abs(a.place.offset - b.place.offset), axes);
 }
 
+bool belongs_to_step(const LoopProgram& program, const loops::Place& place, loops::Value step,
+                     std::int64_t stride, std::int64_t steps, const Sizes64& shape,
+                     const Sizes64& strides) {
+  const std::int64_t row = stride * steps;
+  std::int64_t by_step = 0;
+  __int128 low = place.offset % row, high = low;
+  const auto add = [&](std::int64_t by, loops::Range range) {
+    const __int128 a = __int128(range.low) * by, b = __int128(range.high) * by;
+    low += std::min(a, b), high += std::max(a, b);
+  };
+  for (const loops::Place::Term& term : place.terms) {
+    if (term.index == step) {
+      by_step += term.stride;
+    } else if (term.stride % row != 0) {
+      const std::optional<loops::Range> range = program.range(term.index);
+      if (!range) return false;
+      add(term.stride, *range);
+    }
+  }
+  for (std::size_t axis = 0; axis < shape.size(); ++axis)
+    if (strides[axis] % row != 0) add(strides[axis], {0, shape[axis] - 1});
+  return by_step == stride && low >= 0 && high < stride;
+}
+
 std::optional<IndexMap> index_map(std::int64_t offset, const Sizes64& strides, const Sizes64& sizes,
                                   const Sizes64& shape) {
   const Sizes64 dense = dense_strides(shape);

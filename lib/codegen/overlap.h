@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <plait/rules/emit.h>
+#include "codegen/program.h"
 
 namespace plait::codegen {
 
@@ -14,6 +14,13 @@ bool is_same(const Read& a, const Read& b, const Sizes64& shape);
 // Whether two views of one memory, of the same shape, may share an element: true where it is not
 // known.
 bool may_overlap(const Read& a, const Read& b, const Sizes64& shape);
+
+// Whether a block of elements from a place on, one of them without a shape, belongs to a step of a
+// loop alone: elements are outer * (stride * steps) + step * stride + inner, where inner is less
+// than the stride.
+bool belongs_to_step(const LoopProgram& program, const loops::Place& place, loops::Value step,
+                     std::int64_t stride, std::int64_t steps, const Sizes64& shape = {},
+                     const Sizes64& strides = {});
 
 // By axis of an array: where a view of it begins, and how far each of the view's axes moves there.
 struct IndexMap {

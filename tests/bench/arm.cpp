@@ -97,17 +97,7 @@ Array hand(const Array& q) {
   return numpy::stack(Arrays(all.begin(), all.end()));
 }
 
-template <class F>
-double nanoseconds(const F& f) {
-  constexpr int rounds = 200, calls = 1000;
-  double best = 1e9;
-  for (int round = 0; round < rounds; ++round) {
-    const double start = seconds();
-    for (int i = 0; i < calls; ++i) f();
-    best = std::min(best, (seconds() - start) / calls);
-  }
-  return best * 1e9;
-}
+constexpr int rounds = 200, calls = 1000;
 
 using Angles = std::array<double, joints>;
 // Which no compiler looks through.
@@ -142,9 +132,11 @@ void compare(const char* name, const std::function<Array(const Array&)>& f, cons
   for (std::size_t i = 0; i < size; ++i)
     require_near(all[int(i)].item<double>(), right[i], 1e-12, name);
   std::printf("%s_equations %zu\n", name, program->equations.size());
-  std::printf("%s_ns %.1f\n", name,
-              nanoseconds([&] { executable->run(inputs, std::span<Buffer>(&output, 1)); }));
-  std::printf("%s_by_hand_ns %.1f\n", name, nanoseconds([&] { written(angles, right.data()); }));
+  std::printf("%s_ns %.1f\n", name, nanoseconds(rounds, calls, [&] {
+                executable->run(inputs, std::span<Buffer>(&output, 1));
+              }));
+  std::printf("%s_by_hand_ns %.1f\n", name,
+              nanoseconds(rounds, calls, [&] { written(angles, right.data()); }));
 }
 
 }  // namespace

@@ -14,18 +14,6 @@ using namespace plait;
 
 namespace {
 
-// The best of several rounds, in nanoseconds a call.
-template <class F>
-double nanoseconds(int rounds, int calls, const F& f) {
-  double best = 1e9;
-  for (int round = 0; round < rounds; ++round) {
-    const double start = seconds();
-    for (int i = 0; i < calls; ++i) f();
-    best = std::min(best, (seconds() - start) / calls);
-  }
-  return best * 1e9;
-}
-
 Array chain(const Array& start, int equations) {
   Array x = start;
   for (int i = 0; i + 1 < equations; i += 2) x = lax::mul(lax::sin(x), start);
