@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "codegen/walk.h"
+#include "codegen/work.h"
 
 namespace plait::codegen {
 namespace {
@@ -107,6 +108,32 @@ std::size_t most_carries(const Block& block) {
   return most;
 }
 
+// Whether lanes of a whole line lie across two for many of the accesses of a step: each takes as
+// long as two then, while with lanes of half a line every other one does. Taken of those whose
+// place may begin anywhere in a line. Functions wait for arithmetic instead.
+bool crosses_lines(const LoopProgram& program, const Statement& loop) {
+  constexpr std::int64_t line = 64;
+  constexpr std::size_t often = 4;  // one in so many statements
+  std::size_t crossing = 0, statements = 0;
+  for (const Statement& s : loop.blocks[0]) {
+    ++statements;
+    if (s.kind == Kind::compute && is_function(*s.primitive)) return false;
+    if (s.kind != Kind::load && s.kind != Kind::store) {
+      if (s.kind != Kind::compute) return false;
+      continue;
+    }
+    const std::int64_t bytes = size_of(program.memories[std::size_t(s.place.memory)].dtype);
+    bool is_in_a_row = false, is_aligned = s.place.offset * bytes % line == 0;
+    for (const Place::Term& term : s.place.terms)
+      if (term.index == loop.value)
+        is_in_a_row = term.stride == 1;
+      else
+        is_aligned = is_aligned && term.stride * bytes % line == 0;
+    crossing += is_in_a_row && !is_aligned;
+  }
+  return crossing * often > statements;
+}
+
 }  // namespace
 
 std::vector<bool> find_lanes(const LoopProgram& program) { return Finder(program).take(); }
@@ -116,8 +143,8 @@ bool runs_in_lanes(const Statement& loop, const std::vector<bool>& has_lanes) {
          runs_in_lanes(loop.blocks[0], true, has_lanes);
 }
 
-// As many as fill a line with the widest elements, but one register with eight parts of
-// combinations; not many more than steps.
+// As many as fill a line with the widest elements, or half a line where whole ones lie across two,
+// but one register with eight parts of combinations; not many more than steps.
 int num_lanes(const LoopProgram& program, const Statement& loop, int vector_bytes) {
   const Block& block = loop.blocks[0];
   std::int64_t widest = 1, bytes = 64;
@@ -129,6 +156,7 @@ int num_lanes(const LoopProgram& program, const Statement& loop, int vector_byte
     if (s.kind == Kind::store) has(s.operands[0]);
     if (s.kind == Kind::combine && !s.is_in_order) bytes = vector_bytes;
   });
+  if (crosses_lines(program, loop)) bytes = std::min<std::int64_t>(bytes, 32);
   // A serial loop waits for the step before it: twice the registers for a number use the time, as
   // long as all that is carried fits half of those that there are.
   constexpr std::size_t most_written = 128;

@@ -12,20 +12,19 @@
 #include <numeric>
 #include <vector>
 
+#include "base/system_memory.h"
+
 namespace plait::compile_passes {
 namespace {
 
-constexpr std::int64_t alignment = 64;
 constexpr std::int64_t worth_a_search = 8 << 20;  // bytes of an arena above the lower bound
 constexpr std::size_t most_searched = 1024;
-
-std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
 // Ranges of the arena: best fit, else at the end.
 class Holes {
  public:
   std::int64_t take(std::int64_t bytes) {
-    bytes = aligned(bytes);
+    bytes = memory::staggered(bytes);
     most_at_once_ = std::max(most_at_once_, taken_ += bytes);
     auto best = holes_.end();
     for (auto hole = holes_.begin(); hole != holes_.end(); ++hole)
@@ -49,7 +48,7 @@ class Holes {
     return offset;
   }
   void give_back(std::int64_t offset, std::int64_t bytes) {
-    bytes = aligned(bytes);
+    bytes = memory::staggered(bytes);
     taken_ -= bytes;
     if (bytes == 0) return;
     auto next = holes_.lower_bound(offset);
@@ -98,7 +97,7 @@ std::int64_t place_by_size(std::span<Lifetime* const> lifetimes) {
   std::vector<const Lifetime*> placed;  // in order of offset
   std::int64_t size = 0;
   for (Lifetime* lifetime : lifetimes) {
-    const std::int64_t bytes = aligned(lifetime->bytes);
+    const std::int64_t bytes = memory::staggered(lifetime->bytes);
     std::int64_t end_of_others = 0, smallest = INT64_MAX;
     for (const Lifetime* other : placed) {
       if (other->end < lifetime->begin || other->begin > lifetime->end) continue;
@@ -107,7 +106,7 @@ std::int64_t place_by_size(std::span<Lifetime* const> lifetimes) {
         smallest = hole;
         lifetime->offset = end_of_others;
       }
-      end_of_others = std::max(end_of_others, other->offset + aligned(other->bytes));
+      end_of_others = std::max(end_of_others, other->offset + memory::staggered(other->bytes));
     }
     if (smallest == INT64_MAX) lifetime->offset = end_of_others;
     size = std::max(size, lifetime->offset + bytes);

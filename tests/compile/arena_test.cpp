@@ -22,6 +22,7 @@ int overlaps(const std::vector<Lifetime>& all, std::int64_t size) {
     found += a.offset < 0 || a.offset + a.bytes > size || a.offset % 64 != 0;
     for (std::size_t j = 0; j < i; ++j) {
       const Lifetime& b = all[j];
+      if (a.bytes == 0 || b.bytes == 0) continue;  // what has no bytes may lie anywhere
       found += a.begin <= b.end && b.begin <= a.end && a.offset < b.offset + b.bytes &&
                b.offset < a.offset + a.bytes;
     }

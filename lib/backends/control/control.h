@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/system_memory.h"
 #include "compile/operands.h"
 #include "control/rows.h"
 
@@ -98,7 +99,7 @@ class Carries {
     for (const Aval& aval : avals) {
       offsets_.push_back(bytes_);
       const std::int64_t bytes = num_elements(aval.shape.to_sizes()) * size_of(aval.dtype);
-      bytes_ += (bytes + 63) / 64 * 64;
+      bytes_ += memory::staggered(bytes);
     }
   }
   std::int64_t bytes() const { return bytes_; }

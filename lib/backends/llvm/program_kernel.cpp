@@ -20,6 +20,7 @@
 
 #include "backends/control/lane_counts.h"
 #include "base/spinning.h"
+#include "base/system_memory.h"
 #include "codegen/calls.h"
 #include "codegen/copies.h"
 #include "codegen/cost.h"
@@ -889,7 +890,8 @@ class ProgramKernel final : public Kernel {
         calls_(program_) {
     for (const Memory& memory : program_.memories) {
       frame_at_.push_back(frame_bytes_);
-      if (!memory.has_index()) frame_bytes_ += (memory.size * size_of(memory.dtype) + 63) / 64 * 64;
+      if (!memory.has_index())
+        frame_bytes_ += memory::staggered(memory.size * size_of(memory.dtype));
     }
     scratch_at_ = frame_bytes_;
     frame_bytes_ += calls_.scratch_bytes();
