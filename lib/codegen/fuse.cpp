@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "codegen/effects.h"
+#include "codegen/walk.h"
 
 namespace plait::codegen {
 namespace {
@@ -51,6 +52,26 @@ bool has_computed_places(const Statement& nest) {
                          [&](const Statement& other) { return other.value == term.index; });
     });
   });
+}
+
+// The same of any loop of it, whichever computes the index.
+bool has_places_to_check(const Statement& nest) {
+  std::vector<Value> computed;
+  for_each_statement(nest, [&](const Statement& s) {
+    if (s.kind != Kind::repeat && s.value >= 0) computed.push_back(s.value);
+  });
+  bool found = false;
+  for_each_statement(nest, [&](const Statement& s) {
+    for (const Place::Term& term : s.place.terms)
+      found |= std::find(computed.begin(), computed.end(), term.index) != computed.end();
+  });
+  return found;
+}
+
+bool has_checks(const Statement& s) {
+  bool found = false;
+  for_each_statement(s, [&](const Statement& each) { found |= each.kind == Kind::check; });
+  return found;
 }
 
 template <class T>
@@ -131,13 +152,16 @@ class Fuser {
     if (!is_nest(loop)) return -1;
     Effects mine;
     mine.add(loop);
+    const bool is_computing = has_computed_places(loop), is_checked = has_places_to_check(loop);
     const std::size_t end = index > farthest ? index - farthest : 0;
     for (std::size_t i = index; i-- > end;) {
       const Statement& other = block[i];
       if (is_nest(other) && have_equal_steps(other, loop) &&
           num_statements(other) + num_statements(loop) <= most_statements &&
-          !(has_computed_places(other) && has_computed_places(loop)) && may_join(other, loop))
+          !(has_computed_places(other) && is_computing) && may_join(other, loop))
         return int(i);
+      // What is read at computed indices stays behind their checks.
+      if (is_checked && has_checks(other)) return -1;
       Effects theirs;
       theirs.add(other);
       if (have_common(mine.used, theirs.defined) || have_common(mine.reads, theirs.writes) ||

@@ -29,6 +29,7 @@
 #include <unordered_map>
 
 #include "codegen/overlap.h"
+#include "codegen/walk.h"
 
 namespace plait::codegen {
 namespace {
@@ -273,7 +274,7 @@ class Lowering final : public loops::Writer {
     Sizes64 rows = shape.to_sizes();
     rows.erase(rows.size() - 1);
     nest(rows, -1, [&](std::span<const Index> row) {
-      bool may_fail = false;
+      bool may_fail = false, is_monotone = false;
       const Value fails = combine(
           or_p, none, last, false,
           [&](const Index& index) {
@@ -281,6 +282,7 @@ class Lowering final : public loops::Writer {
             at.push_back(index);
             const Value value = index_at(at);
             may_fail |= !is_within(value, low, high);
+            is_monotone = Direction(*this, index.terms[0].index, low, high, last).is_known(value);
             const auto compared = [&](const char* direction, std::int64_t bound) {
               return compute(cmp_p, {{"direction", std::string(direction)}},
                              {value, integer(bound)}, source);
@@ -288,6 +290,7 @@ class Lowering final : public loops::Writer {
             return Values{compute(or_p, {}, {compared("lt", low), compared("gt", high)}, source)};
           },
           source);
+      if (is_monotone) take_ends(open_.back().block.back());
       if (!may_fail) return;
       choose(compute(cast_p, {{"dtype", DType::int64}, {"weak", false}}, {fails}, source), 2,
              [&](std::size_t is_failing) {
@@ -826,6 +829,76 @@ class Lowering final : public loops::Writer {
   }
 
   // --- Ranges ------------------------------------------------------------------------------------
+
+  // Whether an index grows or falls with a counter throughout, so that the first and the last one
+  // lie in a range only where all do.
+  //
+  // One sum may go around the ends of its dtype: what lies before the end is above the range, and
+  // what lies behind it below, as the range is far from both, and the first one or the last one is
+  // among those; and what is limited afterwards is the same from there on.
+  class Direction {
+   public:
+    Direction(const Lowering& writer, Value counter, std::int64_t low, std::int64_t high,
+              std::int64_t steps)
+        : writer_(writer), counter_(counter), low_(low), most_(__int128(high) + steps) {}
+
+    bool is_known(Value index) { return low_ >= 0 && visit(index) && depends_; }
+
+   private:
+    // Whether it changes in one direction, or is the same for all.
+    bool visit(Value value) {
+      if (value == counter_) return depends_ = true;
+      if (writer_.info_[std::size_t(value)].level + 1 < writer_.open_.size()) return true;
+      const Block& block = writer_.open_.back().block;
+      const auto s = std::find_if(block.begin(), block.end(),
+                                  [&](const Statement& each) { return each.value == value; });
+      const DType dtype = writer_.dtype(value);
+      if (s == block.end() || s->kind != Kind::compute || !is_integer(dtype)) return false;
+      const Primitive& p = *s->primitive;
+      const bool is_exact = writer_.info_[std::size_t(value)].range.has_value();
+      if (p == cast_p) {
+        const DType from = writer_.dtype(s->operands[0]);
+        const bool holds_all = from == dtype || (dtype == DType::int64 && from != DType::uint64);
+        return is_integer(from) && (is_exact || holds_all) && visit(s->operands[0]);
+      }
+      if (!(p == add_p || p == sub_p || p == max_p || p == min_p)) return false;
+      const bool before = std::exchange(depends_, false);
+      const bool all = visit(s->operands[0]);
+      const bool first = std::exchange(depends_, false);
+      if (!all || !visit(s->operands[1]) || (first && depends_)) return false;
+      depends_ |= first || before;
+      if (p == max_p || p == min_p || is_exact || !(first || depends_)) return true;
+      return !std::exchange(has_wrapped_, true) && is_far(dtype);
+    }
+    bool is_far(DType dtype) const {
+      bool far = false;
+      visit_dtype(dtype, [&](auto element) {
+        using T = decltype(element);
+        if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+          far = most_ < __int128(std::numeric_limits<T>::max());
+      });
+      return far;
+    }
+
+    const Lowering& writer_;
+    Value counter_;
+    std::int64_t low_;
+    __int128 most_;
+    bool depends_ = false, has_wrapped_ = false;
+  };
+
+  // Combines the first term and the last one alone.
+  void take_ends(Statement& combination) {
+    const std::int64_t last = combination.steps - 1;
+    Statement ends;
+    ends.value = define(DType::int64, open_.size(), Range{0, last});
+    ends.operands = {combination.counter, integer(last)};
+    ends.primitive = &mul_p;
+    for (Statement& s : combination.blocks[0]) rename(s, {{combination.counter, ends.value}});
+    combination.steps = 2;
+    Block& block = combination.blocks[0];
+    block.insert(block.begin(), std::move(ends));
+  }
 
   bool is_within(Value value, std::int64_t low, std::int64_t high) const {
     const std::optional<Range>& range = info_[std::size_t(value)].range;

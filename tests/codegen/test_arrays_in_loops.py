@@ -4,6 +4,8 @@ Each program runs as JAX's users write it, and as the loop in Python that calls 
 which memory a step reads after it was written, sizes that fill no vector, orders of axes, and indices that are computed.
 """
 
+import contextlib
+
 import numpy as np
 import plait
 import plait.numpy as jnp
@@ -780,3 +782,76 @@ def test_searches_in_sorted_arrays():
         return x[at.clip(0, x.size - 1)] + jnp.cos(x), jnp.mean(x)
 
     both(lambda x, u: lax.scan(step, x, u), numbers(45), random.random(4))
+
+
+INDICES = {  # of elements of a row of 40, by a number that is known when it runs
+    "shifted": lambda k, w: k - w,
+    "from the end": lambda k, w: 39 - k + w,
+    "limited below": lambda k, w: jnp.maximum(k - w, 0),
+    "limited above": lambda k, w: jnp.minimum(k - w, 39),
+    "limited by each other": lambda k, w: jnp.maximum(jnp.minimum(k - w, 30), w - 5),
+    "turned": lambda k, w: jnp.maximum(w - k, 0),
+    "there and back": lambda k, w: jnp.maximum(k - w, w - k),
+    "by bytes": lambda k, w: (k - w).astype(np.int8),
+    "squared": lambda k, w: (k - w) * (k - w),
+}
+OFFSETS = [
+    0,
+    1,
+    -1,
+    5,
+    39,
+    40,
+    -39,
+    -40,
+    41,
+    1000,
+    -1000,
+    2**31 - 1,
+    -(2**31),
+    20 - 2**31,
+    2**31 - 20,
+]
+
+
+@pytest.mark.parametrize("kind", INDICES)
+def test_indices_of_rows_are_checked_by_their_ends_where_those_tell(kind):
+    """Whatever goes around the ends of int32 on the way, the first index that is out is named."""
+
+    def program(x, offsets):
+        k = jnp.arange(40)
+        return lax.scan(lambda s, w: (s + x[INDICES[kind](k, w)], None), 0.0 * x, offsets)[0]
+
+    x = jnp.asarray(numbers(40))
+    jitted = plait.jit(program, wait=True)
+    for offset in OFFSETS:
+        offsets = jnp.asarray(np.array([0 if kind != "squared" else 20, offset], np.int32))
+        results = []
+        for run in (jitted, program):
+            try:
+                with contextlib.nullcontext() if run is jitted else plait.disable_jit():
+                    results.append(np.asarray(run(x, offsets)))
+            except plait.IndexError as error:
+                results.append(str(error).split("\n")[0])
+        got, wanted = results
+        assert isinstance(got, str) == isinstance(wanted, str), (offset, got, wanted)
+        np.testing.assert_array_equal(got, wanted, err_msg=str(offset))
+
+
+def test_rows_are_read_behind_the_checks_of_their_indices():
+    """The loop that computes indices could be one with that which reads by them, but for the checks between."""
+
+    def program(x, offsets):
+        k = jnp.arange(40)
+
+        def step(s, w):
+            rows = jnp.maximum(jnp.minimum(k - w, 30), w - 5)
+            return jnp.maximum(s, 0.0) + x[rows], None
+
+        return lax.scan(step, 0.0 * x, offsets)[0]
+
+    x = jnp.asarray(numbers(40, 24))
+    jitted = plait.jit(program, wait=True)
+    both(program, x, np.array([3, 7], np.int32))
+    with pytest.raises(plait.IndexError, match="index 2147483642 is out of bounds for axis 0"):
+        jitted(x, jnp.asarray(np.array([3, 2**31 - 1], np.int32)))
