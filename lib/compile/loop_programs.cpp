@@ -10,6 +10,7 @@
 #include <array>
 
 #include "codegen/fuse.h"
+#include "codegen/invariants.h"
 #include "codegen/inward.h"
 #include "codegen/outward.h"
 #include "codegen/promote.h"
@@ -102,6 +103,7 @@ codegen::Lowered lower_examples(const Jaxpr& group, std::span<const Sizes64> str
 codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides) {
   codegen::Lowered lowered = lower_examples(group, strides);
   if (!lowered.program) return lowered;
+  codegen::move_invariants(*lowered.program);
   codegen::fuse(*lowered.program);
   codegen::move_outward(*lowered.program);
   codegen::move_copies_inward(*lowered.program);

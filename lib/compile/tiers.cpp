@@ -108,8 +108,8 @@ class Background {
   void run() {
     is_background = true;
     const SilentProgress silent;
-    // Of this thread alone, on Linux. A call that waits for nothing goes first, but not for long: it
-    // is many times slower as long as this takes.
+    // Of this thread alone, on Linux. A call that waits for nothing goes first, but not for long:
+    // it is many times slower as long as this takes.
     const auto thread = id_t(gettid());
     setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + 5);
     std::unique_lock lock(mutex_);

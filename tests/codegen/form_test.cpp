@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "codegen/interpreter.h"
+#include "codegen/invariants.h"
 #include "codegen/inward.h"
 #include "codegen/parse.h"
 #include "codegen/promote.h"
@@ -462,6 +463,54 @@ TEST_CASE("each step copies what it alone uses") {
   CHECK_FALSE(moved("v1"));
   CHECK_FALSE(moved("v0 * 80 + v1", "copy m1[0] -> m2[0] of (320) by (1) -> (1)\n"));
   CHECK(moved("v0 * 80 + v1", "copy m0[0] -> m2[0] of (320) by (1) -> (1)\n"));
+}
+
+TEST_CASE("what no step changes goes before the loop") {
+  // The loop combines m0, fills m2 and writes m1 by both.
+  const auto text = [](const std::string& read, const std::string& filled,
+                       const std::string& behind = "") {
+    return "memory m0: float64[40] operand 0\n"
+           "memory m1: float64[40] result 0\n"
+           "memory m2: float64[40] frame\n"
+           "for v0 in 0..4\n"
+           "  v1: float64 = combine add from 0.0:f64 of v2 in 0..40\n"
+           "    v3: float64 = load " +
+           read +
+           "[v2]\n"
+           "    -> v3\n"
+           "  parallel for v4 in 0..40\n"
+           "    v5: float64 = load " +
+           filled +
+           "\n"
+           "    v6: float64 = mul v5 v5\n"
+           "    store m2[v4] = v6\n"
+           "  for v7 in 0..40\n"
+           "    v8: float64 = load m2[v7]\n"
+           "    v9: float64 = add v1 v8\n"
+           "    store m1[v7] = v9\n" +
+           behind;
+  };
+  const auto moved = [](const std::string& text) {
+    LoopProgram program = codegen::parse(text);
+    move_invariants(program);
+    check(program);
+    const auto kind_of = [&](const codegen::Block& block, Statement::Kind kind) {
+      return std::any_of(block.begin(), block.end(),
+                         [&](const Statement& s) { return s.kind == kind; });
+    };
+    std::string all;
+    if (kind_of(program.body, Statement::Kind::combine)) all += "combination ";
+    if (std::any_of(program.body.begin(), program.body.end(),
+                    [](const Statement& s) { return s.is_parallel; }))
+      all += "memory";
+    return all;
+  };
+  CHECK(moved(text("m0", "m0[v4]")) == "combination memory");
+  CHECK(moved(text("m1", "m0[v4]")) == "memory");  // what the loop writes
+  CHECK(moved(text("m0", "m1[v4]")) == "combination ");
+  CHECK(moved(text("m0", "m0[v0]")) == "combination ");  // of the step
+  CHECK(moved(text("m0", "m0[v4]", "v10: float64 = load m2[0]\nstore m1[0] = v10\n")) ==
+        "combination ");  // used elsewhere
 }
 
 TEST_CASE("what cannot be a loop program says why") {
