@@ -434,3 +434,53 @@ def test_slopes_where_parts_of_a_rule_overflow():
     assert float(plait.grad(lambda x, y: x**y)(tiny, np.float32(0))) == 0
     mixed = plait.grad(plait.grad(lambda x, y: x**y), argnums=1)(np.float64(3), np.float64(0))
     assert float(mixed) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("kind", ["multiply", "min", "max"])
+@pytest.mark.parametrize(
+    "index, mode", [(2, None), (-1, None), (9, "fill"), (9, "clip"), ((slice(None), 1), None)]
+)
+def test_updates_of_elements_that_no_other_update_shares(kind, index, mode):
+    """By finite differences; several derivatives of a product, also where factors are zero."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((4, 3))
+    x[2, 1] = 0.0
+    index_shape = np.zeros((4, 3))[index if mode is None else 2].shape
+    v = rng.standard_normal(index_shape)
+
+    def f(x, v):
+        return pnp.sum(
+            pnp.sin(getattr(x.at[index], kind)(v, mode=mode)) * pnp.arange(12.0).reshape(4, 3)
+        )
+
+    for argument in (0, 1):
+        got = np.asarray(plait.grad(f, argnums=argument)(pnp.asarray(x), pnp.asarray(v)))
+        given = [x, v]
+        for at in np.ndindex(given[argument].shape):
+            ends = []
+            for step in (-1e-6, 1e-6):
+                moved = [a.copy() for a in given]
+                moved[argument][at] += step
+                ends.append(float(f(*map(pnp.asarray, moved))))
+            np.testing.assert_allclose(got[at], (ends[1] - ends[0]) / 2e-6, rtol=1e-6, atol=1e-6)
+    if kind == "multiply" and mode is None:
+        second = plait.jacfwd(plait.grad(f, argnums=0), argnums=1)(pnp.asarray(x), pnp.asarray(v))
+        backward = plait.jacrev(plait.grad(f, argnums=1), argnums=0)(pnp.asarray(x), pnp.asarray(v))
+        axes = tuple(range(v.ndim, v.ndim + 2)) + tuple(range(v.ndim))
+        np.testing.assert_allclose(second, np.transpose(np.asarray(backward), axes), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["multiply", "min", "max"])
+def test_equal_ones_share_the_gradient_of_the_least(kind):
+    x, v = pnp.asarray([2.0, 1.0, 3.0]), pnp.asarray(1.0)
+    dx, dv = plait.grad(lambda x, v: pnp.sum(getattr(x.at[1], kind)(v)), argnums=(0, 1))(x, v)
+    assert (dx.tolist(), dv.item()) == (
+        ([1, 1, 1], 1) if kind == "multiply" else ([1, 0.5, 1], 0.5)
+    )
+
+
+def test_a_loop_that_updates_elements_keeps_numbers_for_its_gradient():
+    def f(x):
+        return pnp.sum(plait.lax.fori_loop(1, 32, lambda i, x: x.at[i].min(x[i - 1] * 1.5), x))
+
+    assert "f32[31,32]" not in str(plait.make_jaxpr(plait.grad(f))(pnp.ones(32)))

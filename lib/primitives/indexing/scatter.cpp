@@ -76,7 +76,6 @@ Array winners(const Array& indices, const Aval& operand, const Aval& updates,
 Array product_of_others(const Array& x, const Array& indices, const Array& updates,
                         const Array& out, const Params& params) {
   const Shape& shape = updates.shape();
-  if (is_disjoint(params, indices.shape())) return at_updates(x, indices, shape, params);
   const Array zero = Array::literal(0, updates.dtype()), one = Array::literal(1, updates.dtype());
   const Array is_zero = lax::eq(updates, zero), divisors = lax::select(is_zero, one, updates);
   const Array counts = scatter_kind(Kind::add, lax::full(x.shape(), 0, DType::int32), indices,
@@ -89,6 +88,34 @@ Array product_of_others(const Array& x, const Array& indices, const Array& updat
   return lax::select(is_zero, at_zero, lax::div(at_updates(out, indices, shape, params), divisors));
 }
 
+// Of products, and of the least or the greatest, where each element has one update at most.
+Tangent product_or_best_of_windows(std::span<const Array> primals,
+                                   std::span<const Tangent> tangents, const Array& out,
+                                   const Params& params) {
+  const Array &x = primals[0], &indices = primals[1], &updates = primals[2];
+  const auto windows = [&](const Array& array) {
+    return at_updates(array, indices, updates.shape(), params);
+  };
+  const Array old = windows(x);
+  std::optional<Array> total;
+  const auto add = [&](const Array& tangent, const Array& factor) {
+    const Array part = lax::mul(tangent, factor);
+    total = total ? lax::add(*total, part) : part;
+  };
+  if (scatter_kind_of(params) == Kind::mul) {
+    if (!tangents[0].is_zero()) add(windows(tangents[0].array()), updates);
+    if (!tangents[2].is_zero()) add(tangents[2].array(), old);
+  } else {
+    const Array best = windows(out);
+    const Array x_won = as_number(lax::eq(old, best), out.dtype()),
+                won = as_number(lax::eq(updates, best), out.dtype());
+    const Array shares = lax::max(lax::add(x_won, won), Array::literal(1, out.dtype()));
+    if (!tangents[0].is_zero()) add(windows(tangents[0].array()), lax::div(x_won, shares));
+    if (!tangents[2].is_zero()) add(tangents[2].array(), lax::div(won, shares));
+  }
+  return scatter_kind(Kind::set, tangents[0].instantiate(), indices, *total, params);
+}
+
 Tangents jvp_scatter(std::span<const Array> primals, std::span<const Tangent> tangents,
                      std::span<const Array> outputs, const Params& params) {
   const Array &x = primals[0], &indices = primals[1], &updates = primals[2], &out = outputs[0];
@@ -98,6 +125,10 @@ Tangents jvp_scatter(std::span<const Array> primals, std::span<const Tangent> ta
     return {scatter_kind(kind, dx, indices, du, params)};
   }
   Tangent total(out.aval());
+  // Where no two windows share an element, what an update changes lies in its window, and a loop
+  // that updates elements one by one keeps numbers instead of arrays.
+  if (is_disjoint(params, indices.shape()))
+    return {product_or_best_of_windows(primals, tangents, out, params)};
   if (kind == Kind::mul) {  // d (x prod u) = dx prod u + sum_j du_j (x prod of the other u)
     if (!tangents[0].is_zero())
       total = Array(lax::mul(tangents[0].array(),
