@@ -991,13 +991,18 @@ codegen::Split written(const codegen::Lowered& lowered) {
   return split;
 }
 
-// Whether the last axis lies side by side, and the others in any order: rows that are as quick to
-// read where they are as in a copy.
-bool has_rows(const Sizes64& sizes, const Sizes64& strides) {
+// Whether an input is as quick to read where it lies as in a copy: it repeats elements, or its last
+// axis lies side by side, and the others in any order.
+bool is_read_well(const Sizes64& sizes, const Sizes64& strides) {
   constexpr std::int64_t shortest = 8;
-  return !sizes.empty() && strides.back() == 1 && sizes.back() >= shortest &&
-         std::all_of(strides.begin(), strides.end(),
-                     [](std::int64_t stride) { return stride > 0; });
+  bool repeats = false, has_rows = false;
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (sizes[axis] == 1) continue;
+    if (strides[axis] < 0) return false;
+    repeats = repeats || strides[axis] == 0;
+    has_rows = strides[axis] == 1 && sizes[axis] >= shortest;
+  }
+  return repeats || has_rows;
 }
 
 }  // namespace
@@ -1013,7 +1018,7 @@ std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const 
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Sizes64 sizes = inputs[i].shape.to_sizes();
     dense.push_back(dense_strides(sizes));
-    strides.push_back(has_rows(sizes, given[i]) ? given[i] : dense.back());
+    strides.push_back(is_read_well(sizes, given[i]) ? given[i] : dense.back());
   }
   for (const auto& each : {strides, dense})
     if (codegen::Split split = written(*compile_passes::loop_program(group, each)); split.program)
