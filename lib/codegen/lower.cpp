@@ -2046,6 +2046,30 @@ Jaxpr program_of(const Equation& equation, std::span<const Aval> inputs) {
   return builder.close({outputs.begin(), outputs.end()});
 }
 
+Jaxpr program_of(const JaxprData& program, std::span<const int> equations,
+                 std::span<const int> results) {
+  Builder builder;
+  std::unordered_map<int, Var> vars;
+  for (const int index : equations)
+    for (const Var var : program.equations[std::size_t(index)].outputs) vars[var.id] = {-1};
+  for (const int index : equations)
+    for (const Atom& atom : program.equations[std::size_t(index)].inputs)
+      if (atom.is_var() && !vars.count(atom.var().id))
+        vars[atom.var().id] = builder.add_binder(program.aval(atom));
+  for (const int index : equations) {
+    const Equation& equation = program.equations[std::size_t(index)];
+    std::vector<Atom> atoms = equation.inputs;
+    for (Atom& atom : atoms)
+      if (atom.is_var()) atom = vars.at(atom.var().id);
+    const std::vector<Var> outputs =
+        builder.add(*equation.primitive, std::move(atoms), equation.params, equation.source);
+    for (std::size_t i = 0; i < outputs.size(); ++i) vars[equation.outputs[i].id] = outputs[i];
+  }
+  std::vector<Atom> outputs;
+  for (const int result : results) outputs.push_back(vars.at(result));
+  return builder.close(std::move(outputs));
+}
+
 std::int64_t reach_of(const Sizes64& sizes, const Sizes64& strides) {
   std::int64_t last = 0;
   for (std::size_t axis = 0; axis < sizes.size(); ++axis) last += (sizes[axis] - 1) * strides[axis];

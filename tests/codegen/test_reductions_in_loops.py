@@ -29,6 +29,7 @@ SHAPES = [
     ((4, 300, 17), (0, 1)),
     ((300, 70, 3), (0, 1)),
     ((300, 300, 3), (1,)),
+    ((5, 2500, 3), (1,)),
     ((64, 33, 1), (0, 1, 2)),
     ((9, 8, 7, 6), (0, 2)),
     ((9, 300, 7, 260), (1, 3)),
@@ -72,3 +73,22 @@ def test_a_reduction_in_a_step(dtype, kind, of):
             wide = np.asarray(OF[of](x + 1, y))
             wanted = getattr(np, kind)(wide, axis=axes)
             np.testing.assert_allclose(np.asarray(found[1][1]), wanted, 1e-10, 1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bfloat16"])
+@pytest.mark.parametrize("stride", [2, 3, 4, 5, -1, -2])
+def test_elements_that_are_apart(stride, dtype):
+    """Lanes of every n-th element, as many as fill registers and a few more."""
+    for size in (8, 64, 67, 1029):
+        x = jnp.asarray(random.integers(-9, 9, size * abs(stride))).astype(dtype)
+
+        def step(y, t, size=size):
+            y = y + t.astype(y.dtype)
+            return y, y[::stride][:size] * 2 + y[1 :: abs(stride)][0]
+
+        found = plait.jit(lambda x: lax.scan(step, x, jnp.arange(3)), wait=True)(x)[1]  # noqa: B023
+        y = np.asarray(x.astype("float32"))
+        for t in range(3):
+            y = y + t
+            wanted = y[::stride][:size] * 2 + y[1 :: abs(stride)][0]
+            np.testing.assert_array_equal(np.asarray(found[t].astype("float32")), wanted)

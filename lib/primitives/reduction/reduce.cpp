@@ -473,6 +473,7 @@ loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source sourc
                          const loops::Tensor& operand, std::span<const int> axes,
                          const ReductionStage& stage) {
   constexpr std::int64_t few_blocks = 8, most_unrolled = 16, most_jumps = 8, large = 1 << 14;
+  constexpr double most_statements = 256;  // of blocks that are written one by one
   const Primitive& by = combining(kind);
   const DType dtype = operand.aval.dtype;
   const bool in_order = !stage.is_by_rows();
@@ -526,7 +527,8 @@ loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source sourc
         source);
   };
   const std::int64_t block = stage.block(), rest = stage.n % block, blocks = stage.num_blocks();
-  if (blocks <= few_blocks) {
+  const double statements = double(blocks) * (1 + (x.formula ? x.formula->work : 0));
+  if (blocks <= few_blocks && statements <= most_statements) {
     formula.element = [&](std::span<const loops::Index> indices) {
       loops::Values numbers;
       for (std::int64_t first = 0; first < stage.n; first += block)
