@@ -173,14 +173,15 @@ bool combines_apart(const Statement& loop) {
   const auto is_plain = [](const Statement& s) {
     return s.kind == Kind::compute || s.kind == Kind::load || s.kind == Kind::store;
   };
+  constexpr int most_combinations = 8;
   int combinations = 0;
   return std::all_of(loop.blocks[0].begin(), loop.blocks[0].end(),
                      [&](const Statement& s) {
                        if (s.kind != Kind::combine) return is_plain(s);
-                       return ++combinations == 1 &&
-                              std::all_of(s.blocks[0].begin(), s.blocks[0].end(), is_plain);
+                       ++combinations;
+                       return std::all_of(s.blocks[0].begin(), s.blocks[0].end(), is_plain);
                      }) &&
-         combinations == 1;
+         0 < combinations && combinations <= most_combinations;
 }
 
 }  // namespace plait::codegen

@@ -19,9 +19,9 @@ bool runs_in_lanes(const Statement& loop, const std::vector<bool>& has_lanes);
 inline constexpr int most_lanes = 64;
 int num_lanes(const LoopProgram& program, const Statement& loop, int vector_bytes);
 
-// Whether each step of a loop that is not within lanes is a combination, and what is computed
-// before and behind it. So many of them are written together: one waits for the sums of the step
-// before it, and the others use the time.
+// Whether each step of a loop that is not within lanes is a combination or a few, and what is
+// computed before and behind them. So many steps are written together: one waits for the sums of
+// the step before it, and the others use the time.
 inline constexpr int rows_together = 4;
 bool combines_apart(const Statement& loop);
 

@@ -381,8 +381,14 @@ class Lowering final : public loops::Writer {
 
   Tensor combined(const Aval& aval, const Formula& formula, bool in_order) override {
     if (is_few(aval)) return computed(aval, formula);
-    const Tensor made = make(aval);
+    const Tensor to = make(aval);
+    combine_into(to, formula, in_order);
+    return to;
+  }
+
+  void combine_into(const Tensor& to, const Formula& formula, bool in_order) override {
     // Lanes go along an axis of the array, or along the index of combine: see LLVM's loops.
+    const Aval& aval = to.aval;
     int inner = -1;
     for (int axis = 0; axis < aval.rank() && inner < 0; ++axis)
       if (aval.shape[axis].constant() >= fewest_lanes && !formula.reads.empty() &&
@@ -397,10 +403,9 @@ class Lowering final : public loops::Writer {
     nest(
         shape, inner,
         [&](std::span<const Index> indices) {
-          store(place_of(made, indices), formula.element(indices));
+          store(place_of(to, indices), formula.element(indices));
         },
         {}, true);
-    return made;
   }
 
   Tensor in_memory(const Tensor& tensor) override {
@@ -1930,6 +1935,10 @@ class Lowering final : public loops::Writer {
       if (is_few(operand.aval)) operand = {operand.aval, elements_of(operand)};
     Formula formula;
     formula.work = work_of_one(*equation.primitive);
+    formula.is_by_reads = std::all_of(operands.begin(), operands.end(), [&](const Tensor& operand) {
+      return operand.formula ? operand.formula->is_by_reads
+                             : operand.is_in_memory() || operand.elements.size() == 1;
+    });
     for (const Tensor& operand : operands) {
       const std::vector<Formula::Read> reads = reads_of(operand);
       formula.reads.insert(formula.reads.end(), reads.begin(), reads.end());
@@ -1976,8 +1985,9 @@ class Lowering final : public loops::Writer {
     const bool is_list = !operand.is_in_memory();
     if (is_list && !is_few(result)) {
       if (operand.elements.size() > 1) return view_of(alias, equation, in_memory(operand), result);
-      return computed(result,
-                      {[value = operand.elements[0]](std::span<const Index>) { return value; }});
+      Formula formula{[value = operand.elements[0]](std::span<const Index>) { return value; }};
+      formula.is_by_reads = true;
+      return computed(result, std::move(formula));
     }
     const DType dtype = operand.aval.dtype;
     const std::optional<View> view = alias(View{pretended, dtype, operand.aval.shape.to_sizes(),
@@ -2023,6 +2033,7 @@ class Lowering final : public loops::Writer {
     if (!map) return view_of(alias, equation, compute_now(operand), result);
     Formula formula;
     formula.work = operand.formula->work;
+    formula.is_by_reads = operand.formula->is_by_reads;
     for (const Formula::Read& read : operand.formula->reads)
       formula.reads.push_back(through(*map, read));
     for (const Formula::Cut& cut : operand.formula->cuts)
@@ -2106,6 +2117,30 @@ Jaxpr program_of(const Equation& equation, std::span<const Aval> inputs) {
   const std::vector<Var> outputs =
       builder.add(*equation.primitive, std::move(atoms), equation.params, equation.source);
   return builder.close({outputs.begin(), outputs.end()});
+}
+
+Jaxpr program_of(const JaxprData& program, std::span<const int> equations,
+                 std::span<const int> results) {
+  Builder builder;
+  std::unordered_map<int, Var> vars;
+  for (const int index : equations)
+    for (const Var var : program.equations[std::size_t(index)].outputs) vars[var.id] = {-1};
+  for (const int index : equations)
+    for (const Atom& atom : program.equations[std::size_t(index)].inputs)
+      if (atom.is_var() && !vars.count(atom.var().id))
+        vars[atom.var().id] = builder.add_binder(program.aval(atom));
+  for (const int index : equations) {
+    const Equation& equation = program.equations[std::size_t(index)];
+    std::vector<Atom> atoms = equation.inputs;
+    for (Atom& atom : atoms)
+      if (atom.is_var()) atom = vars.at(atom.var().id);
+    const std::vector<Var> outputs =
+        builder.add(*equation.primitive, std::move(atoms), equation.params, equation.source);
+    for (std::size_t i = 0; i < outputs.size(); ++i) vars[equation.outputs[i].id] = outputs[i];
+  }
+  std::vector<Atom> outputs;
+  for (const int result : results) outputs.push_back(vars.at(result));
+  return builder.close(std::move(outputs));
 }
 
 std::int64_t reach_of(const Sizes64& sizes, const Sizes64& strides) {

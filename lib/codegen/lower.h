@@ -31,5 +31,8 @@ Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, const Settin
 std::int64_t reach_of(const Sizes64& sizes, const Sizes64& strides);
 // An equation as a program of its operands that are no literals.
 Jaxpr program_of(const Equation& equation, std::span<const Aval> inputs);
+// Some equations of a program, in order, with these vars as results.
+Jaxpr program_of(const JaxprData& program, std::span<const int> equations,
+                 std::span<const int> results);
 
 }  // namespace plait::codegen

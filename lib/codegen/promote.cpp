@@ -30,8 +30,7 @@ constexpr std::int64_t most_elements = 16;                // that a step has of 
 constexpr std::size_t most_numbers = 200, most_statements = 1500;
 constexpr std::size_t parts = 8;  // of a combination: see Writer::combine
 
-// --- Loops written out
-// -----------------------------------------------------------------------------
+// --- Loops written out ---------------------------------------------------------------------------
 
 class Unroller {
  public:
@@ -57,9 +56,12 @@ class Unroller {
     for (const Statement& given : block) {
       if (is_long_) break;
       Statement s = given;
+      const bool was_inside = std::exchange(is_inside_, is_inside_ || s.steps > most_steps);
       for (Block& inner : s.blocks) inner = written_out(inner);
+      is_inside_ = was_inside;
       rename(s, names_);
-      if (s.kind == Kind::repeat && s.steps <= most_steps && counts_elements(s, s.value))
+      if (s.kind == Kind::repeat && s.steps <= most_steps && !is_better_in_lanes(s) &&
+          counts_elements(s, s.value))
         write_steps(s, result);
       else if (s.kind == Kind::combine && s.steps <= most_terms && counts_elements(s, s.counter))
         write_terms(s, result);
@@ -68,6 +70,14 @@ class Unroller {
       is_long_ = is_long_ || result.size() > most_statements;
     }
     return result;
+  }
+
+  // Of the program as a whole, where no step waits for the one before it: whether lanes do at once
+  // what would be written again and again.
+  bool is_better_in_lanes(const Statement& s) const {
+    constexpr std::int64_t most_work = 128;
+    return loop_.value < 0 && s.is_parallel &&
+           (is_inside_ || s.steps * std::int64_t(num_statements(s.blocks[0])) > most_work);
   }
 
   // Whether a counter is part of the place of an element that a step has for itself.
@@ -84,16 +94,6 @@ class Unroller {
       });
     });
     return counts;
-  }
-
-  Value integer(std::int64_t value) {
-    const Literal literal{DType::int64, false, value, 0, 0};
-    for (const auto& [known, same] : program_.literals)
-      if (same == literal) return known;
-    const Value number = define(program_, DType::int64);
-    program_.literals.emplace_back(number, literal);
-    program_.know(number, {value, value});
-    return number;
   }
 
   // The statements of a block for one value of a counter.
@@ -115,7 +115,7 @@ class Unroller {
       });
     });
     for_each_use(s, [&](Value& value) {
-      if (value == counter) value = integer(step);
+      if (value == counter) value = integer(program_, step);
     });
     for (Block& block : s.blocks)
       for (Statement& inner : block) count(inner, counter, step);
@@ -130,7 +130,7 @@ class Unroller {
       write_step(s.blocks[0], s.value, step, names, result);
       for (std::size_t i = 0; i < carried.size(); ++i) {
         const Value next = named(names, s.carries[i].next);
-        carried[i] = next == s.value ? integer(step) : next;
+        carried[i] = next == s.value ? integer(program_, step) : next;
       }
     }
     for (std::size_t i = 0; i < carried.size(); ++i) names_[s.carries[i].last] = carried[i];
@@ -146,7 +146,7 @@ class Unroller {
       Values terms{sum};
       for (std::size_t i = 1; i < s.operands.size(); ++i) {
         const Value term = named(names, s.operands[i]);
-        terms.push_back(term == s.counter ? integer(step) : term);
+        terms.push_back(term == s.counter ? integer(program_, step) : term);
       }
       sum = take_in(s, std::move(terms), result);
     }
@@ -173,12 +173,12 @@ class Unroller {
   LoopProgram& program_;
   const Statement& loop_;
   std::set<int> written_;
-  Names names_;           // of the results of what was written out
-  bool is_long_ = false;  // the rest is not written out
+  Names names_;             // of the results of what was written out
+  bool is_long_ = false;    // the rest is not written out
+  bool is_inside_ = false;  // of a loop that stays one
 };
 
-// --- Numbers
-// ---------------------------------------------------------------------------------------
+// --- Numbers -------------------------------------------------------------------------------------
 
 // An element of a step: a memory and an offset.
 using Key = std::pair<int, std::int64_t>;

@@ -4,6 +4,16 @@
 
 namespace plait::codegen {
 
+Value integer(LoopProgram& program, std::int64_t value) {
+  const Literal literal{DType::int64, false, value, 0, 0};
+  for (const auto& [known, same] : program.literals)
+    if (same == literal) return known;
+  const Value number = define(program, DType::int64);
+  program.literals.emplace_back(number, literal);
+  program.know(number, {value, value});
+  return number;
+}
+
 Block copy_of(LoopProgram& program, const Block& block, Names& names) {
   Block copies;
   for (const Statement& statement : block) {

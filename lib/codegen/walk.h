@@ -79,6 +79,8 @@ inline Value define(LoopProgram& program, DType dtype) {
   program.dtypes.push_back(dtype);
   return Value(program.dtypes.size()) - 1;
 }
+// The literal of an int64.
+Value integer(LoopProgram& program, std::int64_t value);
 // A copy of statements that defines values of its own; names learns them.
 Block copy_of(LoopProgram& program, const Block& block, Names& names);
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 
+#include "codegen/columns.h"
 #include "codegen/fuse.h"
 #include "codegen/invariants.h"
 #include "codegen/inward.h"
@@ -110,6 +111,7 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides) {
   codegen::promote(*lowered.program);
   codegen::merge(lowered.program->body);
   codegen::prune(*lowered.program);
+  codegen::take_in_rows(*lowered.program);
   codegen::share(*lowered.program);
   if (are_long_beside_calls(lowered.program->body)) return {{}, "its steps are long"};
   return lowered;

@@ -45,29 +45,54 @@ Tensor slice_at(const Tensor& tensor, Value index) {
 }
 
 Tensor merged(Writer& writer, const Tensor& tensor, std::span<const int> axes) {
-  Tensor one = tensor;
   std::vector<int> long_axes;
   for (int axis : axes)
     if (tensor.aval.shape[axis].constant() != 1) long_axes.push_back(axis);
-  if (long_axes.size() < 2 && (long_axes.empty() || long_axes[0] == axes.back())) return one;
-  if (!one.is_in_memory()) one = writer.in_memory(one);
-  const auto size = [&](int axis) { return tensor.aval.shape[axis].constant(); };
-  for (std::size_t i = 0; i + 1 < long_axes.size(); ++i) {
-    const auto outer = std::size_t(long_axes[i]), inner = std::size_t(long_axes[i + 1]);
-    if (one.strides[outer] == one.strides[inner] * size(long_axes[i + 1])) continue;
-    const Tensor dense = writer.make(tensor.aval);
-    writer.copy(tensor, dense);
-    one = dense;
-    break;
-  }
+  if (long_axes.size() < 2 && (long_axes.empty() || long_axes[0] == axes.back())) return tensor;
+  const auto from = std::size_t(long_axes.back()), to = std::size_t(axes.back());
+  Aval aval = tensor.aval;
   std::int64_t count = 1;
   for (int axis : axes) {
-    count *= size(axis);
-    one.aval.shape[axis] = 1;
+    count *= aval.shape[axis].constant();
+    aval.shape[axis] = 1;
   }
-  one.strides[std::size_t(axes.back())] =
-      long_axes.empty() ? 0 : one.strides[std::size_t(long_axes.back())];
-  one.aval.shape[axes.back()] = count;
+  aval.shape[axes.back()] = count;
+  const auto goes_on = [&](const Sizes64& strides) {
+    for (std::size_t i = 0; i + 1 < long_axes.size(); ++i)
+      if (strides[std::size_t(long_axes[i])] !=
+          strides[std::size_t(long_axes[i + 1])] * tensor.aval.shape[long_axes[i + 1]].constant())
+        return false;
+    return true;
+  };
+  const auto strides_of = [&](Sizes64 strides) {
+    strides[to] = strides[from];
+    return strides;
+  };
+  const auto& given = tensor.formula;
+  if (given && (long_axes.size() == 1 ||
+                (given->is_by_reads && std::all_of(given->reads.begin(), given->reads.end(),
+                                                   [&](const Formula::Read& read) {
+                                                     return !read.is_anywhere &&
+                                                            goes_on(read.strides);
+                                                   })))) {
+    Formula formula{*given};
+    formula.cuts.clear();
+    for (Formula::Read& read : formula.reads)
+      if (!read.is_anywhere) read.strides = strides_of(std::move(read.strides));
+    formula.element = [&writer, tensor, from, to](std::span<const Index> indices) {
+      Indices at(indices.begin(), indices.end());
+      std::swap(at[from], at[to]);
+      return writer.element(tensor, at);
+    };
+    return writer.computed(aval, std::move(formula));
+  }
+  Tensor one = writer.in_memory(tensor);
+  if (!goes_on(one.strides)) {
+    one = writer.make(tensor.aval);
+    writer.copy(tensor, one);
+  }
+  one.strides = strides_of(std::move(one.strides));
+  one.aval = aval;
   return one;
 }
 

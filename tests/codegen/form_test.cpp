@@ -7,6 +7,9 @@
 #include <plait/primitives/primitives.h>
 #include <pthread.h>
 
+#include <cmath>
+
+#include "codegen/columns.h"
 #include "codegen/interpreter.h"
 #include "codegen/invariants.h"
 #include "codegen/inward.h"
@@ -15,6 +18,7 @@
 #include "codegen/prune.h"
 #include "codegen/share.h"
 #include "compile/loop_programs.h"
+#include "run_program.h"
 
 using namespace plait;
 using codegen::LoopProgram;
@@ -335,6 +339,30 @@ TEST_CASE("short loops in each other are written out only where they are few sta
   CHECK(many.dtypes.size() < before + 2000);  // what is left out was hardly begun
 }
 
+TEST_CASE("what lanes do at once stays a loop, but for what is short") {
+  const auto text = [](const std::string& steps) {
+    return "memory m0: float64[" + steps + "] operand 0\nmemory m1: float64[" + steps +
+           "] frame\nmemory m2: float64[512] result 0\n"
+           "parallel for v0 in 0.." +
+           steps +
+           "\n"
+           "  v1: float64 = load m0[v0]\n"
+           "  v2: float64 = mul v1 v1\n"
+           "  store m1[v0] = v2\n"
+           "for v3 in 0..32\n"
+           "  parallel for v4 in 0.." +
+           steps +
+           "\n"
+           "    v5: float64 = load m1[v4]\n"
+           "    store m2[v3 * 16 + v4] = v5\n";
+  };
+  LoopProgram program = codegen::parse(text("16"));
+  promote(program);
+  check(program);
+  const std::string printed = print(program);
+  CHECK(printed.find("for v3 in 0..32\n  parallel for v4 in 0..16\n") != std::string::npos);
+}
+
 TEST_CASE("dead code goes from a chain of any length, on a small stack") {
   constexpr int length = 40000;
   LoopProgram program;
@@ -395,6 +423,71 @@ TEST_CASE("memories change places at the end of every step") {
   CHECK(complaint(program) == "internal error: L5 is broken: m2 cannot change places");
   program.body[1].exchanged = {{0, 2}};
   CHECK(complaint(program) == "internal error: L4 is broken: an operand changes places");
+}
+
+TEST_CASE("columns are combined row by row") {
+  // Rows of x[v0]: the sums s and those of (x - s / 70) * x, three at a time at the end, and the
+  // largest of the other operand; lanes is how many columns.
+  const auto text = [](std::int64_t columns) {
+    const std::string lanes = std::to_string(columns);
+    return "memory m0: float64[" + std::to_string(3 * 70 * columns) +
+           "] operand 0\n"
+           "memory m1: float64[" +
+           std::to_string(3 * columns) +
+           "] result 0\n"
+           "memory m2: float64[" +
+           std::to_string(3 * columns) +
+           "] result 1\n"
+           "apart for v0 in 0..3\n"
+           "  parallel for v1 in 0.." +
+           lanes +
+           "\n"
+           "    v2: float64 = load m0[v0 * " +
+           std::to_string(70 * columns) +
+           " + v1]\n"
+           "    v3: float64 = mul v2 0.5:f64\n"
+           "    v6: float64 = combine add in order from 0.0:f64 of v4 in 0..70\n"
+           "      v5: float64 = load m0[v0 * " +
+           std::to_string(70 * columns) + " + v4 * " + lanes +
+           " + v1]\n"
+           "      -> v5\n"
+           "    v7: float64 = div v6 70.0:f64\n"
+           "    v12: float64 = combine add in order from v3 of v8 in 0..70\n"
+           "      v9: float64 = load m0[v0 * " +
+           std::to_string(70 * columns) + " + v8 * " + lanes +
+           " + v1]\n"
+           "      v10: float64 = sub v9 v7\n"
+           "      v11: float64 = mul v10 v9\n"
+           "      -> v11\n"
+           "    v15: float64 = combine max in order from v3 of v13 in 0..70\n"
+           "      v14: float64 = load m0[v0 * " +
+           std::to_string(70 * columns) + " + v13 * " + lanes +
+           " + v1]\n"
+           "      -> v14\n"
+           "    store m1[v0 * " +
+           lanes +
+           " + v1] = v12\n"
+           "    v16: float64 = add v15 v6\n"
+           "    store m2[v0 * " +
+           lanes + " + v1] = v16\n";
+  };
+  for (const std::int64_t columns : {130, 5000}) {
+    const LoopProgram jumping = codegen::parse(text(columns));
+    LoopProgram by_rows = jumping;
+    take_in_rows(by_rows);
+    check(by_rows);
+    CHECK(print(by_rows).find("combine") == std::string::npos);
+    codegen::Numbers x(std::size_t(3 * 70 * columns));
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(double(i) * 1.7);
+    CHECK(codegen::interpret(by_rows, {x}) == codegen::interpret(jumping, {x}));
+    share(by_rows);
+    check(by_rows);
+    CHECK(codegen::num_shared(by_rows.body) > 0);
+  }
+  LoopProgram few = codegen::parse(text(64));  // fit registers
+  const std::string before = print(few);
+  take_in_rows(few);
+  CHECK(print(few) == before);
 }
 
 TEST_CASE("a parallel step that lanes cannot run breaks L6") {

@@ -60,6 +60,9 @@ struct Formula {
     bool operator==(const Cut&) const = default;
   };
   std::vector<Cut> cuts = {};
+  // Whether an element depends on its indices by what it reads there alone. Indices that go on
+  // behind an axis are then those of the next one, where memory goes on so.
+  bool is_by_reads = false;
 };
 
 // An array.
@@ -128,6 +131,8 @@ class Writer {
   // The same now, for formulas that combine, in_order or not. Where what they read is contiguous
   // along an axis of the array decides which loop is the inner one.
   virtual Tensor combined(const Aval& aval, const Formula& formula, bool in_order) = 0;
+  // The same into memory.
+  virtual void combine_into(const Tensor& to, const Formula& formula, bool in_order) = 0;
   // An array in which others lie, each from an index on, apart from each other. elsewhere: what the
   // rest holds, if there is any: an array of the same shape, or one number.
   struct Part {
@@ -196,7 +201,7 @@ Tensor window(const Tensor& tensor, std::span<const Value> starts, const Shape& 
 // The slice of an array at an index along its first axis.
 Tensor slice_at(const Tensor& tensor, Value index);
 // The same elements with some neighbouring axes, which are in order, as one: the last of them; the
-// others have the size 1. Copies them where memory is not laid out so.
+// others have the size 1. Copies them where memory that they are read from is not laid out so.
 Tensor merged(Writer& writer, const Tensor& tensor, std::span<const int> axes);
 
 }  // namespace loops

@@ -1,7 +1,7 @@
 // The llvm backend: runs of elementwise equations, reductions of rows with what is computed from
-// them, and functions of places (reductions over other axes, movement, gathers, random bits), as
-// generated loops. It is used where PLAIT_LLVM asks for it: `1` for the newest libLLVM that is
-// installed, or the path of one.
+// them, and all else, loops of the user's and functions of places (reductions over other axes,
+// movement, gathers, random bits), as loop programs. It is used where PLAIT_LLVM asks for it: `1`
+// for the newest libLLVM that is installed, or the path of one.
 //
 // A kernel takes milliseconds to compile, which no call waits for: see lib/compile/tiers.h. libLLVM
 // is loaded for the first kernel that no earlier process has compiled.
@@ -19,10 +19,11 @@
 #include "compile/loop_programs.h"
 #include "jit.h"
 #include "kernel.h"
-#include "point_plan.h"
+#include "places.h"
 #include "primitives.h"
 #include "program_kernel.h"
 #include "rows.h"
+#include "segments.h"
 
 namespace plait {
 namespace {
@@ -67,7 +68,7 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
     std::sort(all.begin(), all.end());
     if (reduces && llvm::find_rows(*program, all)) return true;
     const std::vector<int> results = llvm::results_of(*program, all, uses);
-    return llvm::find_points(*program, all, results).has_value();
+    return llvm::are_of_places(*program, all, results) && has_program(program, all, results);
   }
 
   // Small elementwise groups of one shape.
@@ -96,7 +97,7 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
     if (joins_elementwise(group, all, all)) return llvm::make_kernel(group, strides);
     if (has_reduction(group, all) && llvm::find_rows(*group, all))
       return llvm::make_row_kernel(group, strides);
-    return llvm::make_point_kernel(group, strides);
+    return llvm::make_program_kernel(group, strides);
   }
 
   std::unique_ptr<Kernel> compile_program(const codegen::LoopProgram& program) const override {
@@ -143,6 +144,16 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
            llvm::supports_program(equation, inputs);
   }
 
+  // Whether a group of functions of places has a loop program, which takes too long to find out of
+  // each: only those of much code may have none.
+  static bool has_program(const Jaxpr& program, std::span<const int> group,
+                          std::span<const int> results) {
+    constexpr double most_work = 200;
+    double work = 0;
+    for (const int index : group) work += llvm::weight_of(program->equations[std::size_t(index)]);
+    return work <= most_work || llvm::has_program(codegen::program_of(*program, group, results));
+  }
+
   // Whether one equation is a group of functions of places.
   static Support supports_places(const Equation& equation, std::span<const Aval> inputs,
                                  std::span<const Aval> outputs) {
@@ -157,7 +168,7 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
     mine.outputs = {Var{int(inputs.size())}};
     program.equations.push_back(std::move(mine));
     const int only[] = {0}, results[] = {int(inputs.size())};
-    return llvm::find_points(program, only, results) ? Support::yes() : Support::no();
+    return llvm::are_of_places(program, only, results) ? Support::yes() : Support::no();
   }
 
   static bool has_reduction(const Jaxpr& program, std::span<const int> equations) {

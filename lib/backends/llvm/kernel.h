@@ -14,7 +14,5 @@ std::string describe(const Jaxpr& group, std::span<const Sizes64> strides);
 std::unique_ptr<Kernel> make_kernel(const Jaxpr& group, std::span<const Sizes64> strides);
 // The same for a group with reductions of rows.
 std::unique_ptr<Kernel> make_row_kernel(const Jaxpr& group, std::span<const Sizes64> strides);
-// The same for a group of functions of places: see point_plan.h.
-std::unique_ptr<Kernel> make_point_kernel(const Jaxpr& group, std::span<const Sizes64> strides);
 
 }  // namespace plait::llvm

@@ -4,8 +4,6 @@
 
 #include <plait/primitives/primitives.h>
 
-#include <cmath>
-
 #include "primitives/indexing/index_rows.h"
 
 namespace plait::llvm {
@@ -48,25 +46,6 @@ void IndexChecks::run(std::span<const View> inputs) const {
                         inputs[equation.inputs[1].var().id], equation.params, check.window)
         .check();
   }
-}
-
-Literal fill_literal(DType dtype, const Params& params) {
-  Literal literal{dtype, false, 0, 0, 0};
-  if (const ParamValue* fill = params.find("fill")) {
-    const double value = std::get<double>(*fill);
-    literal = cast(Literal{DType::float64, false, 0, value, 0}, dtype, false);
-    if (is_bool(dtype)) literal.integer = value != 0;
-    return literal;
-  }
-  if (is_floating(dtype)) literal.real = NAN;
-  visit_dtype(dtype, [&](auto element) {
-    using T = decltype(element);
-    if constexpr (std::is_integral_v<T>)
-      literal.integer = std::int64_t(std::is_same_v<T, bool> || std::is_unsigned_v<T>
-                                         ? std::numeric_limits<T>::max()
-                                         : std::numeric_limits<T>::min());
-  });
-  return literal;
 }
 
 bool picks_one(const JaxprData& program, const Equation& equation) {

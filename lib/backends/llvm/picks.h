@@ -25,9 +25,6 @@ class IndexChecks {
   std::vector<Check> checks_;
 };
 
-// An array's element for a window outside: see lib/primitives/indexing/gather.cpp.
-Literal fill_literal(DType dtype, const Params& params);
-
 // Whether a gather takes, or a scatter sets or adds to, one element for each row along the last
 // axis of the operand, all other axes being shared with the indices.
 bool picks_one(const JaxprData& program, const Equation& equation);

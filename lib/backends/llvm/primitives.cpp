@@ -426,6 +426,13 @@ Value alignment_of(DType dtype) {
   return api().ConstInt(Emitter::current().integer(32), std::uint64_t(size_of(dtype)), false);
 }
 
+Value masked_load(DType dtype, Value address, Value mask) {
+  const Emitter& emitter = Emitter::current();
+  const Type type = vector_of(dtype);
+  return emitter.intrinsic("llvm.masked.load", {type, emitter.pointer()},
+                           {address, alignment_of(dtype), mask, api().ConstNull(type)});
+}
+
 }  // namespace
 
 Register load_lanes(DType dtype, Value address, int count) {
@@ -434,26 +441,6 @@ Register load_lanes(DType dtype, Value address, int count) {
   if (count == emitter.lanes())
     return from_memory(emitter.load(type, address, int(size_of(dtype))), dtype);
   return from_memory(masked_load(dtype, address, first_lanes(count)), dtype);
-}
-
-Register load_allowed(DType dtype, Value address, Value mask, int count) {
-  if (count < Emitter::current().lanes())
-    mask = api().BuildAnd(here(), mask, first_lanes(count), "");
-  return from_memory(masked_load(dtype, address, mask), dtype);
-}
-
-Value masked_load(DType dtype, Value address, Value mask) {
-  const Emitter& emitter = Emitter::current();
-  const Type type = vector_of(dtype);
-  return emitter.intrinsic("llvm.masked.load", {type, emitter.pointer()},
-                           {address, alignment_of(dtype), mask, api().ConstNull(type)});
-}
-
-Value masked_gather(DType dtype, Value addresses, Value mask) {
-  const Emitter& emitter = Emitter::current();
-  const Type type = vector_of(dtype);
-  return emitter.intrinsic("llvm.masked.gather", {type, emitter.vector(emitter.pointer())},
-                           {addresses, alignment_of(dtype), mask, api().ConstNull(type)});
 }
 
 void store_lanes(const Register& value, Value address, int count, bool streams) {

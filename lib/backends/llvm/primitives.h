@@ -23,10 +23,6 @@ Register constant_of(const Literal& literal);
 // Dense memory from an address on; only the first count lanes exist, the others are zero.
 Register load_lanes(DType dtype, Value address, int count);
 Value first_lanes(int count);  // a mask
-// The same of the lanes that a mask allows, and of the first count of those; vectors as in memory.
-Register load_allowed(DType dtype, Value address, Value mask, int count);
-Value masked_load(DType dtype, Value address, Value mask);
-Value masked_gather(DType dtype, Value addresses, Value mask);
 // streams: past the caches, to memory aligned for that.
 void store_lanes(const Register& value, Value address, int count, bool streams = false);
 // A scalar in memory, in every lane.

@@ -28,9 +28,11 @@
 #include "codegen/lanes.h"
 #include "codegen/share.h"
 #include "codegen/split_complex.h"
+#include "codegen/walk.h"
 #include "compile/loop_programs.h"
 #include "jit.h"
 #include "primitives.h"
+#include "streams.h"
 #include "watch.h"
 
 namespace plait::llvm {
@@ -79,13 +81,6 @@ double work_of(const codegen::Block& block) {
   return work;
 }
 
-std::size_t num_statements(const codegen::Block& block) {
-  std::size_t count = block.size();
-  for (const Statement& s : block)
-    for (const codegen::Block& inner : s.blocks) count += num_statements(inner);
-  return count;
-}
-
 void collect_checks(const codegen::Block& block, std::vector<const Statement*>& checks) {
   for (const Statement& s : block) {
     if (s.kind == Kind::check) checks.push_back(&s);
@@ -93,13 +88,74 @@ void collect_checks(const codegen::Block& block, std::vector<const Statement*>& 
   }
 }
 
+// Which results, by number, are written past the caches: what is more than these hold, in whole
+// lines, once each.
+class Streams {
+ public:
+  explicit Streams(const LoopProgram& program) : program_(program) {
+    std::int64_t bytes = 0;
+    for (const Memory& memory : program.memories) {
+      if (!memory.has_index()) continue;
+      bytes += memory.size * size_of(memory.dtype);
+      if (memory.space == Memory::Space::result)
+        are_lines_.resize(std::max(are_lines_.size(), std::size_t(memory.index) + 1), false);
+    }
+    if (!outgrows_caches(bytes)) return;
+    are_lines_.assign(are_lines_.size(), true);
+    uses_.assign(are_lines_.size(), 0);
+    visit(program.body, nullptr, false);
+    for (std::size_t i = 0; i < uses_.size(); ++i) are_lines_[i] = are_lines_[i] && uses_[i] == 1;
+  }
+  std::vector<bool> take() { return std::move(are_lines_); }
+
+ private:
+  void visit(const codegen::Block& block, const Statement* lanes, bool is_repeated) {
+    for (const Statement& s : block) {
+      codegen::for_each_place(s, [&](const Place& place, bool) {
+        const Memory& memory = program_.memories[std::size_t(place.memory)];
+        if (memory.space != Memory::Space::result) return;
+        const auto result = std::size_t(memory.index);
+        ++uses_[result];
+        are_lines_[result] = are_lines_[result] && !is_repeated && lanes && s.kind == Kind::store &&
+                             is_in_lines(place, *lanes);
+      });
+      for (const auto& pair : s.exchanged)
+        for (const int memory : pair)
+          if (program_.memories[std::size_t(memory)].space == Memory::Space::result)
+            are_lines_[std::size_t(program_.memories[std::size_t(memory)].index)] = false;
+      for (const codegen::Block& inner : s.blocks)
+        visit(inner, s.is_parallel ? &s : lanes,
+              is_repeated || !(s.is_parallel || s.is_apart) || (lanes != nullptr));
+    }
+  }
+  // Lanes of so many bytes begin and end with a line.
+  bool is_in_lines(const Place& place, const Statement& lanes) const {
+    constexpr std::int64_t line = 64;
+    const std::int64_t bytes = size_of(program_.memories[std::size_t(place.memory)].dtype);
+    const std::int64_t together = codegen::num_lanes(program_, lanes, machine().vector_bytes);
+    bool goes_along = false;
+    for (const Place::Term& term : place.terms) {
+      const bool is_lane = term.index == lanes.value;
+      goes_along = goes_along || (is_lane && term.stride == 1);
+      if (!is_lane && term.stride * bytes % line != 0) return false;
+    }
+    return goes_along && place.offset * bytes % line == 0 && together * bytes % line == 0;
+  }
+
+  const LoopProgram& program_;
+  std::vector<bool> are_lines_;
+  std::vector<int> uses_;
+};
+std::vector<bool> streams_of(const LoopProgram& program) { return Streams(program).take(); }
+
 class ProgramWriter {
  public:
   ProgramWriter(const LoopProgram& program, std::span<const Statement* const> checks,
-                const codegen::Calls& calls)
+                const codegen::Calls& calls, const std::vector<bool>& streams)
       : program_(program),
         checks_(checks),
         calls_(calls),
+        streams_(streams),
         emitter_(1),
         values_(program.dtypes.size()),
         has_lanes_(program.dtypes.size(), false),
@@ -176,24 +232,39 @@ class ProgramWriter {
     return int(size_of(program_.memories[std::size_t(memory)].dtype));
   }
 
+  static std::int64_t steps_of_piece(double work_of_step) {
+    return std::int64_t(std::bit_floor(std::uint64_t(std::max(piece_of_loop / work_of_step, 1.0))));
+  }
   // Asks, in the last step of each piece, whether to stop.
   void ask(Value step, double work_of_step) {
-    const auto piece =
-        std::int64_t(std::bit_floor(std::uint64_t(std::max(piece_of_loop / work_of_step, 1.0))));
-    const Value place = api().BuildAnd(emitter_.builder(), step, constant(piece - 1), "");
+    const std::int64_t last = steps_of_piece(work_of_step) - 1;
+    const Value place = api().BuildAnd(emitter_.builder(), step, constant(last), "");
     const Value is_end =
-        api().BuildNot(emitter_.builder(), emitter_.is_unequal(place, constant(piece - 1)), "");
+        api().BuildNot(emitter_.builder(), emitter_.is_unequal(place, constant(last)), "");
     const std::vector<Value> answer = emitter_.choose(
-        is_end,
-        [&] {
-          Type parameter = emitter_.pointer();
-          const Type type = api().FunctionType(emitter_.integer(64), &parameter, 1, false);
-          Value watch = extra(watch_slot);
-          return std::vector{
-              api().BuildCall2(emitter_.builder(), type, extra(ask_slot), &watch, 1, "")};
-        },
+        is_end, [&] { return std::vector{answer_of_watch()}; },
         [&] { return std::vector{constant(0)}; });
     emitter_.return_if(emitter_.is_unequal(answer[0], constant(0)), [] {});
+  }
+  Value answer_of_watch() const {
+    Type parameter = emitter_.pointer();
+    const Type type = api().FunctionType(emitter_.integer(64), &parameter, 1, false);
+    Value watch = extra(watch_slot);
+    return api().BuildCall2(emitter_.builder(), type, extra(ask_slot), &watch, 1, "");
+  }
+  // Steps that carry nothing, `together` at a time: a loop over pieces asks, where there are
+  // several, so that the steps themselves do not.
+  template <class F>
+  void write_pieces(Value begin, Value end, std::int64_t together, std::int64_t steps, double work,
+                    const F& write_from) {
+    if (double(steps) * work <= piece_of_loop)
+      return emitter_.loop(begin, end, together, write_from);
+    const std::int64_t piece = std::max(together, steps_of_piece(work) / together * together);
+    emitter_.loop(begin, end, piece, [&](Value first) {
+      emitter_.loop(first, emitter_.smaller(end, emitter_.add(first, constant(piece))), together,
+                    write_from);
+      emitter_.return_if(emitter_.is_unequal(answer_of_watch(), constant(0)), [] {});
+    });
   }
 
   void write(const codegen::Block& block) {
@@ -201,6 +272,13 @@ class ProgramWriter {
   }
 
   void write(const Statement& s) {
+    const bool was_repeated = is_repeated_;
+    is_repeated_ = was_repeated || s.kind == Kind::loop ||
+                   (s.kind == Kind::repeat && !s.is_parallel && !s.is_apart);
+    write_one(s);
+    is_repeated_ = was_repeated;
+  }
+  void write_one(const Statement& s) {
     switch (s.kind) {
       case Kind::compute:
         return write_compute(s);
@@ -250,6 +328,11 @@ class ProgramWriter {
     if (s.is_parallel) return write_parallel(s, begin, end);
     if (is_of_rows(s)) return write_rows(s, begin, end);
     const double work = work_of(s.blocks[0]);
+    if (s.carries.empty() && s.exchanged.empty())
+      return write_pieces(begin, end, 1, s.steps, work, [&](Value step) {
+        at(s.value) = step;
+        write(s.blocks[0]);
+      });
     const std::vector<Value> start = start_of(s);
     const std::vector<Value> last = emitter_.loop_carrying(
         begin, end, 1, start, [&](Value step, const std::vector<Value>& carried) {
@@ -285,12 +368,18 @@ class ProgramWriter {
     for (std::size_t i : memories)
       emitter_.store(i == place_of(numbers_slot) ? held : memories_[i], pointer_at(table, i), 8);
     Type parameters[] = {emitter_.pointer(),   emitter_.pointer(),   emitter_.pointer(),
-                         emitter_.integer(64), emitter_.integer(64), emitter_.integer(64)};
-    const Type type = api().FunctionType(emitter_.integer(64), parameters, 6, false);
-    Value arguments[] = {extra(shares_slot),  share, table, constant(s.steps), constant(s.grain),
-                         constant(unit_of(s))};
+                         emitter_.integer(64), emitter_.integer(64), emitter_.integer(64),
+                         emitter_.integer(64)};
+    const Type type = api().FunctionType(emitter_.integer(64), parameters, 7, false);
+    Value arguments[] = {extra(shares_slot),
+                         share,
+                         table,
+                         constant(s.steps),
+                         constant(s.grain),
+                         constant(unit_of(s)),
+                         constant(is_repeated_)};
     const Value stops =
-        api().BuildCall2(emitter_.builder(), type, extra(share_slot), arguments, 6, "");
+        api().BuildCall2(emitter_.builder(), type, extra(share_slot), arguments, 7, "");
     emitter_.return_if(emitter_.is_unequal(stops, constant(0)), [] {});
   }
   bool is_from_outside(Number number, const codegen::Effects& effects) const {
@@ -435,8 +524,11 @@ class ProgramWriter {
     const Steps steps = steps_of(s.place);
     if (steps.is_linear && steps.stride == 1)
       return define(s.value, load_lanes(dtype, address(memory, steps.first), count_).v, true);
-    if (steps.is_linear && steps.stride == 2 && count_ == emitter_.lanes())
-      return define(s.value, from_memory(load_every_other(memory, steps.first), dtype).v, true);
+    constexpr std::int64_t most_apart = 4;  // beyond, most of what is loaded is not wanted
+    if (steps.is_linear && count_ == emitter_.lanes() && count_ > 1 &&
+        (steps.stride == -1 || (2 <= steps.stride && steps.stride <= most_apart)))
+      return define(
+          s.value, from_memory(load_spaced(memory, steps.first, int(steps.stride)), dtype).v, true);
     Value vector = api().ConstNull(emitter_.vector(element(memory)));
     for (int lane = 0; lane < count_; ++lane)
       vector = emitter_.insert(
@@ -446,17 +538,29 @@ class ProgramWriter {
     define(s.value, from_memory(vector, dtype).v, true);
   }
 
-  // From two vectors, of which the second ends with the last element.
-  Value load_every_other(int memory, Value first) {
+  // From vectors side by side, of which the last one ends with the last element.
+  Value load_spaced(int memory, Value first, int stride) {
     const int lanes = emitter_.lanes();
     const Type type = emitter_.vector(element(memory));
-    const Value low = emitter_.load(type, address(memory, first), alignment(memory));
-    const Value high = emitter_.load(
-        type, address(memory, emitter_.add(first, constant(lanes - 1))), alignment(memory));
-    std::vector<int> order;
-    for (int lane = 0; lane < lanes; ++lane)
-      order.push_back(2 * lane < lanes ? 2 * lane : lanes + 2 * lane - (lanes - 1));
-    return emitter_.shuffle(low, high, order);
+    const auto vector_from = [&](int begin) {
+      return emitter_.load(type, address(memory, emitter_.add(first, constant(begin))),
+                           alignment(memory));
+    };
+    if (stride == -1) return emitter_.reversed(vector_from(1 - lanes));
+    Value taken = vector_from(0);
+    for (int part = 1; part < stride; ++part) {
+      const int begin = part + 1 < stride ? part * lanes : (lanes - 1) * stride - (lanes - 1);
+      std::vector<int> order;
+      for (int lane = 0; lane < lanes; ++lane) {
+        const int place = lane * stride;
+        const bool is_here = part * lanes <= place && place < (part + 1) * lanes;
+        order.push_back(is_here                      ? lanes + place - begin
+                        : part == 1 && place < lanes ? place
+                                                     : lane);
+      }
+      taken = emitter_.shuffle(taken, vector_from(begin), order);
+    }
+    return taken;
   }
 
   void write_store(const Statement& s) {
@@ -468,11 +572,16 @@ class ProgramWriter {
     const Register value = in_lanes(stored);
     const Steps steps = steps_of(s.place);
     if (steps.is_linear && steps.stride == 1)
-      return store_lanes(value, address(memory, steps.first), count_);
+      return store_lanes(value, address(memory, steps.first), count_, is_streamed(memory));
     const Value vector = to_memory(value);
     for (int lane = 0; lane < count_; ++lane)
       emitter_.store(emitter_.extract(vector, lane), address(memory, steps.of(*this, lane)),
                      alignment(memory));
+  }
+
+  bool is_streamed(int memory) const {
+    const Memory& stored = program_.memories[std::size_t(memory)];
+    return stored.space == Memory::Space::result && streams_[std::size_t(stored.index)];
   }
 
   // Where the lanes of an access go: a stride apart, or each by a vector of its own.
@@ -531,10 +640,13 @@ class ProgramWriter {
     const codegen::Block& block = s.blocks[0];
     const int lanes = lanes_of(s);
     const std::int64_t whole = s.steps / lanes * lanes;
-    if (whole > 0)
-      emitter_.loop(begin, emitter_.smaller(end, constant(whole)), lanes, [&](Value first) {
-        with_steps(s.value, first, lanes, lanes, [&] { write(block); });
-      });
+    const auto write_lanes = [&](Value first) {
+      with_steps(s.value, first, lanes, lanes, [&] { write(block); });
+    };
+    if (whole == lanes && s.grain == 0)
+      write_lanes(begin);
+    else if (whole > 0)
+      emitter_.loop(begin, emitter_.smaller(end, constant(whole)), lanes, write_lanes);
     const auto write_rest = [&] {
       with_steps(s.value, constant(whole), lanes, int(s.steps - whole), [&] { write(block); });
     };
@@ -589,12 +701,16 @@ class ProgramWriter {
 
   // Numbers with the terms of a step taken in; all have the lanes that are written.
   Value take_in(const Statement& s, Value into) {
-    const DType dtype = program_.dtypes[std::size_t(s.value)];
-    std::vector<Register> terms{{into, dtype}};
-    for (std::size_t i = 1; i < s.operands.size(); ++i) terms.push_back(in_lanes(s.operands[i]));
-    if (*s.primitive == dot_general_p)
-      return detail::fused_multiply_add(terms[1].v, terms[2].v, into);
-    return apply(*s.primitive, s.params, terms, s.value);
+    std::vector<Value> terms;
+    for (std::size_t i = 1; i < s.operands.size(); ++i) terms.push_back(in_lanes(s.operands[i]).v);
+    return combined(s, into, terms);
+  }
+  Value combined(const Statement& s, Value into, std::span<const Value> terms) const {
+    if (*s.primitive == dot_general_p) return detail::fused_multiply_add(terms[0], terms[1], into);
+    std::vector<Register> operands{{into, program_.dtypes[std::size_t(s.value)]}};
+    for (std::size_t i = 0; i < terms.size(); ++i)
+      operands.push_back({terms[i], program_.dtypes[std::size_t(s.operands[i + 1])]});
+    return apply(*s.primitive, s.params, operands, s.value);
   }
   Value join(const Statement& s, Value a, Value b) const {
     const DType dtype = program_.dtypes[std::size_t(s.value)];
@@ -618,11 +734,41 @@ class ProgramWriter {
     define(s.value, combine_rows(s, std::span(&none, 1))[0], false);
   }
 
+  // How many times as many lanes as parts compute terms: as many as are in a line of memory, which
+  // is taken in at once, since rows may be as far from each other as lines that displace each other
+  // in the first cache.
+  int vectors_of_line(const Statement& combine) const {
+    constexpr int line = 64, most_vectors = 4;
+    int widest = 1;
+    for (const Statement& each : combine.blocks[0])
+      widest = std::max(widest, int(size_of(program_.dtypes[std::size_t(each.value)])));
+    return std::clamp(line / (parts * widest), 1, most_vectors);
+  }
+  // The terms of all lanes that exist, those of each part in order.
+  Value take_in_parts(const Statement& s, Value into) {
+    const int count = count_;
+    std::vector<Value> all;
+    for (std::size_t i = 1; i < s.operands.size(); ++i) all.push_back(in_lanes(s.operands[i]).v);
+    const int lanes = emitter_.lanes();
+    const Lanes with(emitter_, parts);
+    for (int first = 0; first < count; first += parts) {
+      std::vector<Value> terms;
+      for (const Value each : all)
+        terms.push_back(lanes == parts ? each : emitter_.slice(each, first, parts));
+      const Value taken = combined(s, into, terms);
+      into =
+          first + parts <= count
+              ? taken
+              : api().BuildSelect(emitter_.builder(), first_lanes(count - first), taken, into, "");
+    }
+    return into;
+  }
+
   std::vector<Value> combine_steps(const Statement& s, std::span<const Own> rows) {
     const Lanes with(emitter_, parts);
     const codegen::Block& block = s.blocks[0];
-    const std::int64_t whole = s.steps / parts * parts;
-    const int rest = int(s.steps - whole);
+    const int unit = parts * vectors_of_line(s);
+    const std::int64_t whole = s.steps / unit * unit;
     std::vector<Value> sums;
     for (const Own& row : rows) {
       enter(row);
@@ -631,22 +777,19 @@ class ProgramWriter {
     const auto take_in_all = [&](Value first, int count, std::vector<Value>& into) {
       for (std::size_t row = 0; row < rows.size(); ++row) {
         enter(rows[row]);
-        with_steps(s.counter, first, parts, count, [&] {
+        with_steps(s.counter, first, unit, count, [&] {
           write(block);
-          const Value taken = take_in(s, into[row]);
-          into[row] = count == parts ? taken
-                                     : api().BuildSelect(emitter_.builder(), first_lanes(count),
-                                                         taken, into[row], "");
+          into[row] = take_in_parts(s, into[row]);
         });
       }
     };
     if (whole > 0)
-      sums = emitter_.loop_carrying(constant(0), constant(whole), parts, sums,
+      sums = emitter_.loop_carrying(constant(0), constant(whole), unit, sums,
                                     [&](Value first, std::vector<Value> carried) {
-                                      take_in_all(first, parts, carried);
+                                      take_in_all(first, unit, carried);
                                       return carried;
                                     });
-    if (rest > 0) take_in_all(constant(whole), rest, sums);
+    if (whole < s.steps) take_in_all(constant(whole), int(s.steps - whole), sums);
     for (Value& sum : sums)
       for (int width = parts / 2; width > 0; width /= 2) {
         const Lanes fewer(emitter_, width);
@@ -678,44 +821,34 @@ class ProgramWriter {
   void write_rows(const Statement& s, Value begin, Value end) {
     using codegen::rows_together;
     const codegen::Block& block = s.blocks[0];
-    const auto combination = std::find_if(block.begin(), block.end(), [](const Statement& each) {
-      return each.kind == Kind::combine;
-    });
     const auto write_from = [&](Value first, int count) {
       std::vector<Own> rows(static_cast<std::size_t>(count));
-      for (int row = 0; row < count; ++row) {
-        Own& own = rows[std::size_t(row)];
-        own.emplace_back(s.value, row == 0 ? first : emitter_.add(first, constant(row)));
-        enter(own);
-        for (auto each = block.begin(); each != combination; ++each) {
-          write(*each);
-          if (each->value >= 0) own.emplace_back(each->value, at(each->value));
+      for (int row = 0; row < count; ++row)
+        rows[std::size_t(row)].emplace_back(s.value,
+                                            row == 0 ? first : emitter_.add(first, constant(row)));
+      for (const Statement& each : block) {
+        if (each.kind == Kind::combine) {
+          const std::vector<Value> sums = combine_rows(each, rows);
+          for (std::size_t row = 0; row < rows.size(); ++row)
+            rows[row].emplace_back(each.value, sums[row]);
+          continue;
+        }
+        for (Own& own : rows) {
+          enter(own);
+          write(each);
+          if (each.value >= 0) own.emplace_back(each.value, at(each.value));
         }
       }
-      const std::vector<Value> sums = combine_rows(*combination, rows);
-      for (std::size_t row = 0; row < rows.size(); ++row) {
-        rows[row].emplace_back(combination->value, sums[row]);
-        enter(rows[row]);
-        for (auto each = combination + 1; each != block.end(); ++each) write(*each);
-      }
-    };
-    const double work = work_of(block);
-    const auto loop = [&](Value from, Value to, int count) {
-      emitter_.loop(from, to, count, [&](Value first) {
-        if (double(s.steps) * work > piece_of_loop)
-          ask(emitter_.add(first, constant(count - 1)), work);
-        write_from(first, count);
-      });
     };
     const std::int64_t whole = s.steps / rows_together * rows_together;
-    if (whole > 0) loop(begin, emitter_.smaller(end, constant(whole)), rows_together);
-    if (whole < s.steps)
-      loop(s.grain > 0 && whole > 0 ? larger(begin, whole) : constant(whole), end, 1);
-  }
-
-  Value larger(Value value, std::int64_t least) const {
-    return api().BuildSelect(emitter_.builder(), emitter_.is_less(value, constant(least)),
-                             constant(least), value, "");
+    if (whole > 0)
+      write_pieces(begin, emitter_.smaller(end, constant(whole)), rows_together, s.steps,
+                   work_of(block), [&](Value first) { write_from(first, rows_together); });
+    const auto write_rest = [&] { write_from(constant(whole), int(s.steps - whole)); };
+    if (whole < s.steps && s.grain > 0)
+      emitter_.branch_if(emitter_.is_less(constant(whole), end), write_rest);
+    else if (whole < s.steps)
+      write_rest();
   }
 
   // One combination for each lane.
@@ -829,6 +962,7 @@ class ProgramWriter {
   const LoopProgram& program_;
   const std::span<const Statement* const> checks_;
   const codegen::Calls& calls_;
+  const std::vector<bool>& streams_;  // by result
   Emitter emitter_;
   std::vector<Value> values_;        // by number
   std::vector<bool> has_lanes_;      // by number
@@ -839,6 +973,7 @@ class ProgramWriter {
   Value first_step_ = nullptr;
   int count_ = 0;
   std::vector<Value> memories_;  // by memory, then extras
+  bool is_repeated_ = false;     // what is written runs in the steps of a serial loop
 };
 
 // What generated code calls kernels through: errors wait until it has returned.
@@ -862,15 +997,19 @@ class SharesOfRun {
  public:
   explicit SharesOfRun(const Watch& watch) : watch_(watch) {}
 
-  // Runs the steps of a loop, shared in units of `unit`. Returns whether to stop.
+  // Runs the steps of a loop, shared in units of `unit`. is_repeated: it is one that others of this
+  // run follow closely. Returns whether to stop.
   static std::int64_t run(SharesOfRun* self, Function* share, void* const* table,
-                          std::int64_t steps, std::int64_t grain, std::int64_t unit) {
-    const std::int64_t units = (steps + unit - 1) / unit;
-    const std::int64_t least = self->close_.begin(units, std::max<std::int64_t>(1, grain / unit));
+                          std::int64_t steps, std::int64_t grain, std::int64_t unit,
+                          std::int64_t is_repeated) {
+    const std::int64_t units = (steps + unit - 1) / unit,
+                       units_of_grain = std::max<std::int64_t>(1, grain / unit);
+    const std::int64_t least = is_repeated ? self->close_.begin(units, units_of_grain)
+                                           : grain_while_spinning(units_of_grain);
     parallel_for(units, least, [&](std::int64_t begin, std::int64_t end) {
       share(table, begin * unit, std::min(end * unit, steps));
     });
-    self->close_.end();
+    if (is_repeated) self->close_.end();
     return self->watch_.is_stopped.load(std::memory_order_relaxed);
   }
 
@@ -896,8 +1035,10 @@ class ProgramKernel final : public Kernel {
     scratch_at_ = frame_bytes_;
     frame_bytes_ += calls_.scratch_bytes();
     collect_checks(program_.body, checks_);
-    code_ = make_code("loop program, 9\n" + codegen::print(program_),
-                      [&] { return ProgramWriter(program_, checks_, calls_).compile(); });
+    code_.emplace("loop program, 11\n" + codegen::print(program_), streams_of(program_),
+                  [this](const std::vector<bool>& streams) {
+                    return ProgramWriter(program_, checks_, calls_, streams).compile();
+                  });
   }
 
   std::int64_t scratch_bytes() const override { return frame_bytes_; }
@@ -952,7 +1093,7 @@ class ProgramKernel final : public Kernel {
     extras[share_slot] = reinterpret_cast<void*>(&SharesOfRun::run);
     extras[shares_slot] = &shares;
     extras[numbers_slot] = nullptr;  // of shares
-    code_->as<Function>()(memory, 0, 1);
+    code_->code_for(outputs).as<Function>()(memory, 0, 1);
     watch.interrupts.rethrow();
     if ((calls.error || failure[0] > 0) && program_.fails_by_example && group_)
       compile_passes::raise_step_by_step(group_, inputs, outputs, stream);
@@ -975,7 +1116,7 @@ class ProgramKernel final : public Kernel {
   std::vector<const Statement*> checks_;
   std::vector<std::int64_t> frame_at_;  // by memory
   std::int64_t frame_bytes_ = 0, scratch_at_ = 0;
-  std::shared_ptr<const Code> code_;
+  std::optional<StreamingCode> code_;
 };
 
 // The program of real numbers that is written, or the reason why none is.
@@ -993,13 +1134,18 @@ codegen::Split written(const codegen::Lowered& lowered) {
   return split;
 }
 
-// Whether the last axis lies side by side, and the others in any order: rows that are as quick to
-// read where they are as in a copy.
-bool has_rows(const Sizes64& sizes, const Sizes64& strides) {
+// Whether an input is as quick to read where it lies as in a copy: it repeats elements, or its last
+// axis lies side by side, and the others in any order.
+bool is_read_well(const Sizes64& sizes, const Sizes64& strides) {
   constexpr std::int64_t shortest = 8;
-  return !sizes.empty() && strides.back() == 1 && sizes.back() >= shortest &&
-         std::all_of(strides.begin(), strides.end(),
-                     [](std::int64_t stride) { return stride > 0; });
+  bool repeats = false, has_rows = false;
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (sizes[axis] == 1) continue;
+    if (strides[axis] < 0) return false;
+    repeats = repeats || strides[axis] == 0;
+    has_rows = strides[axis] == 1 && sizes[axis] >= shortest;
+  }
+  return repeats || has_rows;
 }
 
 }  // namespace
@@ -1009,13 +1155,17 @@ Support supports_program(const Equation& equation, std::span<const Aval> inputs)
   return split.program ? Support::yes() : Support::no("no loop program: " + split.reason);
 }
 
+bool has_program(const Jaxpr& group) {
+  return written(*compile_passes::loop_program(group)).program.has_value();
+}
+
 std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const Sizes64> given) {
   const std::span<const Aval> inputs = group->input_avals();
   std::vector<Sizes64> dense, strides;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Sizes64 sizes = inputs[i].shape.to_sizes();
     dense.push_back(dense_strides(sizes));
-    strides.push_back(has_rows(sizes, given[i]) ? given[i] : dense.back());
+    strides.push_back(is_read_well(sizes, given[i]) ? given[i] : dense.back());
   }
   for (const auto& each : {strides, dense})
     if (codegen::Split split = written(*compile_passes::loop_program(group, each)); split.program)

@@ -10,6 +10,8 @@ namespace plait::llvm {
 
 // Whether an equation is a loop that has a loop program.
 Support supports_program(const Equation& equation, std::span<const Aval> inputs);
+// Whether a group has one.
+bool has_program(const Jaxpr& group);
 // The kernel of a group that is such a loop, or that has a loop program; its inputs have these
 // strides.
 std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const Sizes64> strides);

@@ -84,27 +84,6 @@ Register Reduction::result(Value number) const {
   return {rounded(dtype_, Emitter::current().splat(number)), dtype_};
 }
 
-Value Reduction::combine_row(std::span<const Value> elements) const {
-  Value accumulators[width] = {};  // nullptr: an identity, which changes nothing
-  auto take_in = [this](Value& a, Value b) { a = a && b ? combine(a, b) : a ? a : b; };
-  for (std::size_t i = 0; i < elements.size(); ++i) take_in(accumulators[i % width], elements[i]);
-  for (int half = width / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) take_in(accumulators[i], accumulators[i + half]);
-  return without_negative_zero(accumulators[0]);
-}
-
-Value Reduction::combine_in_order(std::span<const Value> elements) const {
-  Value result = elements[0];
-  for (const Value element : elements.subspan(1)) result = combine(result, element);
-  return without_negative_zero(result);
-}
-
-// A sum begins with 0, which shows only where all terms are -0.
-Value Reduction::without_negative_zero(Value number) const {
-  if (kind_ != "sum" || !is_floating(dtype_)) return number;
-  return combine(api().ConstNull(api().TypeOf(number)), number);
-}
-
 Value Reduction::combine(Value a, Value b) const {
   const bool is_float = is_floating(dtype_);
   if (kind_ == "and" || (is_bool(dtype_) && kind_ == "min"))

@@ -21,15 +21,10 @@ class Reduction {
   // Of the blocks' numbers, by halves.
   Value combine_pairwise(std::span<const Value> numbers) const;
   Register result(Value number) const;  // in every lane
-  // Of up to `block` elements, in a register each: as eight accumulators would take them in, and
-  // one after the other.
-  Value combine_row(std::span<const Value> elements) const;
-  Value combine_in_order(std::span<const Value> elements) const;
   Value combine(Value a, Value b) const;
   Value identity(int count) const;  // lanes
 
  private:
-  Value without_negative_zero(Value number) const;
   std::string kind_;
   DType dtype_;
 };

@@ -6,6 +6,7 @@
 #include <plait/primitives/primitives.h>
 
 #include "picks.h"
+#include "primitives/indexing/index_rows.h"
 #include "primitives/reduction/reduce.h"
 #include "reduction.h"
 
@@ -284,7 +285,7 @@ class RowWriter {
                                         emitter_.is_less(place, length), "");
     const Value safe = api().BuildSelect(emitter_.builder(), inside, place, constant(0), "");
     const Register element = recompute(array.var().id, safe);
-    const Register fill = constant_of(fill_literal(element.dtype, equation.params));
+    const Register fill = constant_of(indexing::fill_literal(element.dtype, equation.params));
     return {api().BuildSelect(emitter_.builder(), emitter_.splat(inside), element.v, fill.v, ""),
             element.dtype};
   }

@@ -18,13 +18,6 @@ constexpr std::int64_t shortest_row = 8, longest_row = 1 << 16;
 constexpr std::int64_t fewest_rows = 8, fewest_blocks = 4, small = 1 << 14;
 constexpr int never = 1 << 20;  // a pass
 
-Sizes64 without_ones(const Sizes64& sizes) {
-  Sizes64 kept;
-  for (std::int64_t size : sizes)
-    if (size != 1) kept.push_back(size);
-  return kept;
-}
-
 class Finder {
  public:
   Finder(const JaxprData& program, std::span<const int> equations)
@@ -209,6 +202,13 @@ class Finder {
 };
 
 }  // namespace
+
+Sizes64 without_ones(const Sizes64& sizes) {
+  Sizes64 kept;
+  for (std::int64_t size : sizes)
+    if (size != 1) kept.push_back(size);
+  return kept;
+}
 
 bool is_row_reduction(const Equation& equation, const Aval& input) {
   if (!(*equation.primitive == reduce_p) || !has_registers(input.dtype)) return false;

@@ -27,6 +27,7 @@ struct Rows {
   int num_passes = 1;
 };
 
+Sizes64 without_ones(const Sizes64& sizes);
 bool is_row_reduction(const Equation& equation, const Aval& input);
 // These equations of a program as rows, in order; nothing when they are not of that form.
 std::optional<Rows> find_rows(const JaxprData& program, std::span<const int> equations);

@@ -270,11 +270,10 @@ loops::Tensors emit_gather(loops::Writer& w, const Equation& equation,
     shape.push_back(window[i]);
     kept.push_back(dimensions.batch_dims + i);
   }
-  if (rows.num_elements() == Dim(std::int64_t(dimensions.axes.size())) &&
-      dimensions.batch_dims == 0)
-    return {only_window(w, equation, array, inputs[1], window, shape)};
   const Mode mode = mode_of(equation.params);
-  if (mode == Mode::fill) w.refuse("`gather` of windows that may lie outside");
+  if (rows.num_elements() == Dim(std::int64_t(dimensions.axes.size())) &&
+      dimensions.batch_dims == 0 && mode != Mode::fill)
+    return {only_window(w, equation, array, inputs[1], window, shape)};
   loops::Tensor indices = inputs[1];
   constexpr double most_work = 16;  // that is done for the test and for the element
   if (!indices.formula || indices.formula->work > most_work) indices = w.in_memory(indices);
@@ -286,7 +285,14 @@ loops::Tensors emit_gather(loops::Writer& w, const Equation& equation,
   for (loops::Formula::Read& read : formula.reads) read.is_anywhere = true;
   formula.reads.push_back({array.place, {}, true});
   const auto num_rows = std::size_t(rows.rank() - 1);
-  formula.element = [=, &w](std::span<const loops::Index> at) {
+  const loops::Value fill =
+      mode == Mode::fill ? w.literal(fill_literal(array.aval.dtype, equation.params)) : -1;
+  formula.element = [=, &w, source = equation.source](std::span<const loops::Index> at) {
+    loops::Values tests;
+    const auto test = [&](const char* direction, loops::Value start, std::int64_t bound) {
+      tests.push_back(w.compute(cmp_p, {{"direction", std::string(direction)}},
+                                {start, w.integer(bound)}, source));
+    };
     loops::Indices inside(std::size_t(array.aval.rank()));
     for (int i = 0; i < dimensions.batch_dims; ++i) inside[std::size_t(i)] = at[std::size_t(i)];
     for (std::size_t i = 0; i < kept.size(); ++i) inside[std::size_t(kept[i])] = at[num_rows + i];
@@ -294,18 +300,44 @@ loops::Tensors emit_gather(loops::Writer& w, const Equation& equation,
       const int axis = dimensions.axes[i];
       loops::Value start = start_of_window(w, indices, at.first(num_rows), i);
       const std::int64_t last = last_start(array, dimensions, window, i);
+      if (mode == Mode::fill) {
+        test("ge", start, 0);
+        test("le", start, last);
+      }
       if (mode == Mode::check)
         start = w.checked(start, 0, last);
       else
         start = w.clamped(start, 0, last);
       inside[std::size_t(axis)].terms.push_back({start, 1});
     }
-    return w.element(array, inside);
+    loops::Value element = w.element(array, inside);
+    for (const loops::Value is_inside : tests)
+      element = w.compute(select_p, {}, {is_inside, element, fill}, source);
+    return element;
   };
   return {w.computed({shape, array.aval.dtype}, std::move(formula))};
 }
 
 }  // namespace
+
+Literal indexing::fill_literal(DType dtype, const Params& params) {
+  Literal literal{dtype, false, 0, 0, 0};
+  if (const ParamValue* fill = params.find("fill")) {
+    const double value = std::get<double>(*fill);
+    literal = cast(Literal{DType::float64, false, 0, value, 0}, dtype, false);
+    if (is_bool(dtype)) literal.integer = value != 0;
+    return literal;
+  }
+  if (is_inexact(dtype)) literal.real = NAN;
+  visit_dtype(dtype, [&](auto element) {
+    using T = decltype(element);
+    if constexpr (std::is_integral_v<T>)
+      literal.integer = std::int64_t(std::is_same_v<T, bool> || std::is_unsigned_v<T>
+                                         ? std::numeric_limits<T>::max()
+                                         : std::numeric_limits<T>::min());
+  });
+  return literal;
+}
 
 constinit const Primitive gather_p{"gather"};
 static const auto gather_def =

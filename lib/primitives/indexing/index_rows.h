@@ -224,4 +224,7 @@ bool has_ragged_axes(const Shape& array, const lax::IndexDimensions& dimensions,
                      const Shape& window);
 lax::GatherScatterMode mode_of(const Params& params);
 
+// What gather gives for an element outside: see gather.cpp.
+Literal fill_literal(DType dtype, const Params& params);
+
 }  // namespace plait::indexing

@@ -410,8 +410,7 @@ static const auto iota_def =
         .rule<Emit>([](loops::Writer& w, const Equation& equation,
                        std::span<const loops::Tensor>) -> loops::Tensors {
           const DType dtype = equation.params.get<DType>("dtype");
-          if (!is_integer(dtype) && dtype != DType::float32 && dtype != DType::float64)
-            w.refuse("`iota` of " + std::string(name_of(dtype)));
+          if (is_complex(dtype)) w.refuse("`iota` of " + std::string(name_of(dtype)));
           const auto axis = std::size_t(equation.params.integer("axis"));
           return {w.computed(
               {equation.params.get<Shape>("shape"), dtype},

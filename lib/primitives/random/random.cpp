@@ -110,8 +110,7 @@ loops::Tensor merged_to(loops::Writer& w, const loops::Tensor& tensor, int last)
 
 loops::Tensors emit_bits(loops::Writer& w, const Equation& equation,
                          std::span<const loops::Tensor> inputs) {
-  // Beyond, the kernel shares the work between threads.
-  constexpr std::int64_t most = 4096;
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();  // that are counted
   const Shape& shape = equation.params.get<Shape>("shape");
   const DType dtype = bits_dtype(equation.params.integer("bit_width"));
   Aval aval{without_last(inputs[0].aval.shape), dtype};

@@ -25,6 +25,7 @@
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
 
+#include <bit>
 #include <cmath>
 
 namespace plait {
@@ -366,16 +367,117 @@ loops::Value emit_pairwise(loops::Writer& w, const Primitive& by,
 
 namespace {
 
+// Numbers along an axis, of which there are no fewer than leaves, as that many that are left once
+// the smallest halves are combined: one or two numbers each, as halving again and again makes them.
+loops::Formula leaves_of(loops::Writer& w, const Primitive& by, Source source,
+                         const loops::Tensor& numbers, int axis, std::int64_t leaves) {
+  loops::Formula formula;
+  formula.reads = w.reads_of(numbers);
+  for (loops::Formula::Read& read : formula.reads) read.is_anywhere = true;
+  const std::int64_t size = numbers.aval.shape[axis].constant();
+  const auto at = [&w, numbers, axis](std::span<const loops::Index> indices, loops::Index index) {
+    loops::Indices of_one(indices.begin(), indices.end());
+    of_one[std::size_t(axis)] = std::move(index);
+    return w.element(numbers, of_one);
+  };
+  if (size == 2 * leaves) {
+    formula.element = [&w, &by, source, at, axis](std::span<const loops::Index> indices) {
+      loops::Index first = indices[std::size_t(axis)];
+      first.offset *= 2;
+      for (loops::Place::Term& term : first.terms) term.stride *= 2;
+      const loops::Value a = at(indices, first);
+      ++first.offset;
+      return w.compute(by, {}, {a, at(indices, first)}, source);
+    };
+    return formula;
+  }
+  formula.element = [&w, &by, source, at, axis, size,
+                     leaves](std::span<const loops::Index> indices) {
+    // The bits of the index say, from the highest one on, which half of a half it is in: the second
+    // of n is ceil(n / 2) long, and begins behind floor(n / 2).
+    const auto compute = [&](const Primitive& p, loops::Value a, loops::Value b) {
+      return w.compute(p, {}, {a, b}, source);
+    };
+    const loops::Value index = w.number(indices[std::size_t(axis)]);
+    loops::Value first = w.integer(0), above = w.integer(size), none = w.integer(0);
+    for (std::int64_t bit = leaves / 2; bit > 0; bit /= 2) {
+      const loops::Value is_second =
+          compute(rem_p, compute(div_p, index, w.integer(bit)), w.integer(2));
+      const loops::Value half = compute(div_p, above, w.integer(2));
+      first = compute(add_p, first, compute(mul_p, is_second, half));
+      above = compute(div_p, compute(add_p, above, is_second), w.integer(2));
+    }
+    const loops::Value is_pair = compute(sub_p, above, w.integer(1));
+    const loops::Value a = at(indices, {0, {{first, 1}}}),
+                       b = at(indices, {0, {{compute(add_p, first, is_pair), 1}}});
+    const loops::Value is_one =
+        w.compute(cmp_p, {{"direction", std::string("eq")}}, {is_pair, none}, source);
+    return w.compute(select_p, {}, {is_one, a, compute(by, a, b)}, source);
+  };
+  return formula;
+}
+
+// The numbers of blocks along an axis, combined by halves: level by level, the last ones at once.
+loops::Tensor emit_halves(loops::Writer& w, const Primitive& by, Source source,
+                          const loops::Tensor& blocks, int axis) {
+  constexpr std::int64_t most_at_once = 16;
+  loops::Tensor numbers = blocks;
+  while (numbers.aval.shape[axis].constant() > most_at_once) {
+    const std::int64_t size = numbers.aval.shape[axis].constant();
+    auto leaves = std::int64_t(std::bit_floor(std::uint64_t(size)));
+    if (leaves == size) leaves /= 2;
+    Aval aval = numbers.aval;
+    aval.shape[axis] = leaves;
+    numbers = w.in_memory(w.computed(aval, leaves_of(w, by, source, numbers, axis, leaves)));
+  }
+  Aval result = numbers.aval;
+  result.shape[axis] = 1;
+  loops::Formula formula;
+  formula.reads = w.reads_of(numbers);
+  for (loops::Formula::Read& read : formula.reads) read.is_anywhere = true;
+  const std::int64_t size = numbers.aval.shape[axis].constant();
+  formula.work = double(size);
+  formula.element = [&w, &by, source, numbers, axis, size](std::span<const loops::Index> indices) {
+    loops::Indices at(indices.begin(), indices.end());
+    loops::Values elements;
+    for (std::int64_t i = 0; i < size; ++i) {
+      at[std::size_t(axis)] = {i};
+      elements.push_back(w.element(numbers, at));
+    }
+    return emit_pairwise(w, by, elements, source);
+  };
+  return w.computed(result, std::move(formula));
+}
+
+// In another dtype.
+loops::Tensor emit_cast(loops::Writer& w, const loops::Tensor& tensor, DType dtype, Source source) {
+  loops::Formula formula;
+  formula.reads = w.reads_of(tensor);
+  formula.work = 1;
+  formula.is_by_reads = tensor.is_in_memory();
+  if (tensor.formula) {
+    formula.work += tensor.formula->work;
+    formula.is_by_reads = tensor.formula->is_by_reads;
+  }
+  formula.element = [&w, tensor, source, params = Params{{"dtype", dtype}, {"weak", false}}](
+                        std::span<const loops::Index> indices) {
+    return w.compute(cast_p, params, {w.element(tensor, indices)}, source);
+  };
+  Aval aval = tensor.aval;
+  aval.dtype = dtype;
+  return w.computed(aval, std::move(formula));
+}
+
 // One stage over some neighbouring axes, which stay with the size 1.
 loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source source,
                          const loops::Tensor& operand, std::span<const int> axes,
                          const ReductionStage& stage) {
-  constexpr std::int64_t most_blocks = 128, few_blocks = 8, most_unrolled = 16;
+  constexpr std::int64_t few_blocks = 8, most_unrolled = 16, most_jumps = 8, large = 1 << 14;
+  constexpr double most_statements = 256;  // of blocks that are written one by one
   const Primitive& by = combining(kind);
   const DType dtype = operand.aval.dtype;
   const bool in_order = !stage.is_by_rows();
   const loops::Value identity = w.literal(identity_of(kind, dtype));
-  if (stage.num_blocks() > most_blocks) w.refuse("a reduction of many elements");
   Aval result = operand.aval;
   for (int axis : axes) result.shape[axis] = 1;
   const int axis = axes.back();
@@ -394,7 +496,9 @@ loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source sourc
   const loops::Tensor x = loops::merged(w, operand, axes);
   loops::Formula formula;
   formula.reads = w.reads_of(x);
-  if (stage.n <= most_unrolled) {
+  // A loop over large memory rather goes through its rows than jumps from each one to the next.
+  const bool is_large = in_order && stage.outer * stage.n * stage.inner > large;
+  if (stage.n <= (is_large ? most_jumps : most_unrolled)) {
     for (loops::Formula::Read& read : formula.reads) read.is_anywhere = true;
     formula.work = double(stage.n) * (1 + (x.formula ? x.formula->work : 0));
     formula.element = [&w, &by, x, axis, identity, in_order, source,
@@ -422,32 +526,43 @@ loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source sourc
         },
         source);
   };
-  const std::int64_t block = stage.block(), rest = stage.n % block;
-  const bool in_loop = stage.num_blocks() > few_blocks;
-  if (in_loop && result.shape.num_elements() != Dim(1)) w.refuse("reductions of many elements");
-  formula.element = [&](std::span<const loops::Index> indices) {
-    loops::Values blocks;
-    if (!in_loop) {
+  const std::int64_t block = stage.block(), rest = stage.n % block, blocks = stage.num_blocks();
+  const double statements = double(blocks) * (1 + (x.formula ? x.formula->work : 0));
+  if (blocks <= few_blocks && statements <= most_statements) {
+    formula.element = [&](std::span<const loops::Index> indices) {
+      loops::Values numbers;
       for (std::int64_t first = 0; first < stage.n; first += block)
-        blocks.push_back(combine_block(indices, {first}, std::min(block, stage.n - first)));
-    } else {
-      const loops::Tensor numbers = w.make({{Dim(stage.num_blocks())}, dtype});
-      w.for_each({Dim(stage.n / block)}, [&](std::span<const loops::Index> at) {
-        loops::Index first{at[0].offset * block, at[0].terms};
-        for (loops::Place::Term& term : first.terms) term.stride *= block;
-        loops::Place place = numbers.place;
-        loops::add_index(place, at[0], 1);
-        w.store(place, combine_block(indices, first, block));
-      });
-      for (std::int64_t i = 0; i < stage.n / block; ++i) {
-        const loops::Index at{i};
-        blocks.push_back(w.element(numbers, std::span(&at, 1)));
-      }
-      if (rest > 0) blocks.push_back(combine_block(indices, {stage.n - rest}, rest));
-    }
-    return emit_pairwise(w, by, blocks, source);
+        numbers.push_back(combine_block(indices, {first}, std::min(block, stage.n - first)));
+      return emit_pairwise(w, by, numbers, source);
+    };
+    return w.combined(result, formula, in_order);
+  }
+  // The blocks are an axis of their own, over which threads may share the work.
+  Aval partial = result;
+  partial.shape[axis] = blocks;
+  const loops::Tensor numbers = w.make(partial);
+  const auto numbers_from = [&](std::int64_t first, std::int64_t count) {
+    loops::Tensor part = numbers;
+    part.aval.shape[axis] = count;
+    loops::add_index(part.place, {first}, part.strides[std::size_t(axis)]);
+    return part;
   };
-  return w.combined(result, formula, in_order);
+  for (loops::Formula::Read& read : formula.reads)
+    if (!read.is_anywhere) read.strides[std::size_t(axis)] *= block;
+  formula.element = [&](std::span<const loops::Index> indices) {
+    loops::Index first = indices[std::size_t(axis)];
+    first.offset *= block;
+    for (loops::Place::Term& term : first.terms) term.stride *= block;
+    return combine_block(indices, first, block);
+  };
+  w.combine_into(numbers_from(0, stage.n / block), formula, in_order);
+  if (rest > 0) {
+    formula.element = [&](std::span<const loops::Index> indices) {
+      return combine_block(indices, {stage.n - rest}, rest);
+    };
+    w.combine_into(numbers_from(blocks - 1, 1), formula, in_order);
+  }
+  return emit_halves(w, by, source, numbers, axis);
 }
 
 }  // namespace
@@ -456,8 +571,10 @@ loops::Tensor emit_reduction(loops::Writer& w, const std::string& kind,
                              const loops::Tensor& operand, std::span<const int> axes,
                              Source source) {
   const DType dtype = operand.aval.dtype;
-  if (dtype == DType::float16 || dtype == DType::bfloat16)
-    w.refuse("a reduction of " + std::string(name_of(dtype)));
+  if (dtype == DType::float16 || dtype == DType::bfloat16) {
+    const loops::Tensor wide = emit_cast(w, operand, DType::float32, source);
+    return emit_cast(w, emit_reduction(w, kind, wide, axes, source), dtype, source);
+  }
   const Sizes64 shape = operand.aval.shape.to_sizes();
   const ReductionStages stages = reduction_stages(shape, axes);
   loops::Tensor x = operand;
