@@ -16,6 +16,7 @@
 #include <plait/primitives/primitives.h>
 
 #include <bit>
+#include <mutex>
 #include <set>
 
 #include "backends/control/lane_counts.h"
@@ -25,6 +26,7 @@
 #include "codegen/cost.h"
 #include "codegen/effects.h"
 #include "codegen/lanes.h"
+#include "codegen/own.h"
 #include "codegen/share.h"
 #include "codegen/split_complex.h"
 #include "compile/loop_programs.h"
@@ -856,10 +858,26 @@ struct CallsOfRun {
   }
 };
 
+// Memory of which the steps of some loops have their own.
+struct OwnMemory {
+  int memory;
+  std::size_t bytes;  // a multiple of a line
+};
+
 // What generated code has threads do.
 class SharesOfRun {
  public:
-  explicit SharesOfRun(const Watch& watch) : watch_(watch) {}
+  // num_memories: of the tables that shares are given.
+  SharesOfRun(const Watch& watch, std::span<const OwnMemory> own, std::size_t num_memories)
+      : watch_(watch), own_(own), num_memories_(num_memories) {
+    std::size_t bytes = 0;
+    for (const OwnMemory& each : own) bytes += each.bytes;
+    if (bytes == 0) return;
+    const auto threads = std::size_t(num_threads());
+    storage_ = Storage::allocate(bytes * threads);
+    for (std::size_t i = 0; i < threads; ++i)
+      free_.push_back(static_cast<char*>(storage_.data()) + i * bytes);
+  }
 
   // Runs the steps of a loop, shared in units of `unit`. Returns whether to stop.
   static std::int64_t run(SharesOfRun* self, Function* share, void* const* table,
@@ -867,15 +885,38 @@ class SharesOfRun {
     const std::int64_t units = (steps + unit - 1) / unit;
     const std::int64_t least = self->close_.begin(units, std::max<std::int64_t>(1, grain / unit));
     parallel_for(units, least, [&](std::int64_t begin, std::int64_t end) {
-      share(table, begin * unit, std::min(end * unit, steps));
+      self->run_range(share, table, begin * unit, std::min(end * unit, steps));
     });
     self->close_.end();
     return self->watch_.is_stopped.load(std::memory_order_relaxed);
   }
 
  private:
+  void run_range(Function* share, void* const* table, std::int64_t begin, std::int64_t end) {
+    if (own_.empty()) return share(table, begin, end);
+    std::vector<void*> mine(table, table + num_memories_);
+    char* const block = take();
+    char* at = block;
+    for (const OwnMemory& each : own_)
+      mine[std::size_t(each.memory)] = std::exchange(at, at + each.bytes);
+    share(mine.data(), begin, end);
+    const std::lock_guard lock(mutex_);
+    free_.push_back(block);
+  }
+  char* take() {
+    const std::lock_guard lock(mutex_);
+    char* const block = free_.back();
+    free_.pop_back();
+    return block;
+  }
+
   const Watch& watch_;
+  const std::span<const OwnMemory> own_;
+  const std::size_t num_memories_;
   CloseLoops close_;
+  std::mutex mutex_;
+  Storage storage_;
+  std::vector<char*> free_;  // the own memory of threads that run no share
 };
 
 class ProgramKernel final : public Kernel {
@@ -894,7 +935,11 @@ class ProgramKernel final : public Kernel {
     scratch_at_ = frame_bytes_;
     frame_bytes_ += calls_.scratch_bytes();
     collect_checks(program_.body, checks_);
-    code_ = make_code("loop program, 9\n" + codegen::print(program_),
+    for (const int memory : codegen::memories_of_steps(program_)) {
+      const Memory& each = program_.memories[std::size_t(memory)];
+      own_.push_back({memory, std::size_t((each.size * size_of(each.dtype) + 63) / 64 * 64)});
+    }
+    code_ = make_code("loop program, 10\n" + codegen::print(program_),
                       [&] { return ProgramWriter(program_, checks_, calls_).compile(); });
   }
 
@@ -940,7 +985,7 @@ class ProgramKernel final : public Kernel {
     Failure failure{};
     Watch watch;
     CallsOfRun calls{{calls_, static_cast<char*>(scratch) + scratch_at_, stream}};
-    SharesOfRun shares(watch);
+    SharesOfRun shares(watch, own_, count);
     void** const extras = memory + program_.memories.size();
     extras[failed_slot] = failure.data();
     extras[ask_slot] = reinterpret_cast<void*>(&Watch::ask);
@@ -971,6 +1016,7 @@ class ProgramKernel final : public Kernel {
   const std::vector<Sizes64> strides_;
   const codegen::Calls calls_;
   std::vector<const Statement*> checks_;
+  std::vector<OwnMemory> own_;          // memories of which steps have their own
   std::vector<std::int64_t> frame_at_;  // by memory
   std::int64_t frame_bytes_ = 0, scratch_at_ = 0;
   std::shared_ptr<const Code> code_;
