@@ -208,3 +208,15 @@ def test_what_is_made_in_between_takes_no_memory_of_all_examples():
     assert "fused: scan scan scan" in text
     arena = int(text.split("arena: ")[1].split(" ")[0])
     assert arena < x.nbytes
+
+
+def test_a_loop_is_no_part_of_what_it_begins_with():
+    x = uniform(3000, 17)
+    found = plait.jit(
+        lambda x: lax.scan(lambda c, v: (c * 0.5 + v, None), jnp.zeros_like(x[:, 0]), x.T)[0],
+        wait=True,
+    )(jnp.asarray(np.repeat(x, 4, 0)))
+    right = np.zeros(len(x))
+    for v in x.T:
+        right = right * 0.5 + v
+    np.testing.assert_array_equal(np.asarray(found), np.repeat(right, 4))

@@ -59,9 +59,10 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
     if (is_small_code(program, group) && is_small_code(program, more))
       return work_of(program, group) + work_of(program, more) <= most_small_work;
     if (group.size() + more.size() > largest_group) return false;
-    if (is_loop(program->equations[std::size_t(group[0])]) ||
-        is_loop(program->equations[std::size_t(more[0])]))
-      return join_loops(program, uses, group, more);
+    // Views stand behind the equations of a group.
+    const bool begins_with_loop = is_loop(program->equations[std::size_t(group[0])]);
+    if (begins_with_loop != is_loop(program->equations[std::size_t(more[0])])) return false;
+    if (begins_with_loop) return join_loops(program, uses, group, more);
     const bool reduces = has_reduction(program, group) || has_reduction(program, more);
     if (!reduces && joins_elementwise(program, group, more)) return true;
     std::vector<int> all(group.begin(), group.end());
