@@ -33,4 +33,11 @@ class Work {
   const LoopProgram& program_;
 };
 
+// How a program reads a memory; infinities where calls do.
+struct Reads {
+  double elements = 0;  // again and again
+  double between = 1;   // the most that are read from one element to the next one beside it
+};
+std::vector<Reads> reads_of(const LoopProgram& program);  // by memory
+
 }  // namespace plait::codegen

@@ -15,6 +15,7 @@
 #include "codegen/prune.h"
 #include "codegen/share.h"
 #include "codegen/unite.h"
+#include "codegen/work.h"
 #include "compile/loop_programs.h"
 #include "run_program.h"
 
@@ -633,6 +634,30 @@ TEST_CASE("memory of steps that is used elsewhere breaks L8") {
   wrong = program;
   wrong.body[0].own = {1};
   CHECK(complaint(wrong) == "internal error: L8 is broken: m1 cannot be a step's own");
+}
+
+TEST_CASE("how memory is read is known by loops") {
+  const LoopProgram program = codegen::parse(
+      "memory m0: float64[200] operand 0\n"
+      "memory m1: float64[200] result 0\n"
+      "memory m2: float64[20] result 1\n"
+      "parallel for v0 in 0..20\n"
+      "  for v1 in 0..10 (v2: float64 = 0.0:f64, then v4, at last v5)\n"
+      "    v3: float64 = load m0[v0 * 10 + v1]\n"  // along its rows
+      "    v4: float64 = add v2 v3\n"
+      "  store m2[v0] = v5\n"
+      "for v6 in 0..10\n"
+      "  parallel for v7 in 0..20\n"
+      "    v8: float64 = load m2[v7]\n"
+      "    store m1[v6 * 20 + v7] = v8\n"
+      "copy m1[0] -> m1[0] of (20,10) by (1,20) -> (1,20)\n");  // against them
+  const std::vector<codegen::Reads> reads = reads_of(program);
+  CHECK(reads[0].elements == 200);
+  CHECK(reads[0].between == 1);
+  CHECK(reads[1].elements == 200);
+  CHECK(reads[1].between == 10);
+  CHECK(reads[2].elements == 200);
+  CHECK(reads[2].between == 1);
 }
 
 TEST_CASE("what cannot be a loop program says why") {

@@ -29,6 +29,7 @@
 #include "codegen/own.h"
 #include "codegen/share.h"
 #include "codegen/split_complex.h"
+#include "codegen/work.h"
 #include "compile/loop_programs.h"
 #include "jit.h"
 #include "primitives.h"
@@ -1041,9 +1042,37 @@ codegen::Split written(const codegen::Lowered& lowered) {
 // read where they are as in a copy.
 bool has_rows(const Sizes64& sizes, const Sizes64& strides) {
   constexpr std::int64_t shortest = 8;
-  return !sizes.empty() && strides.back() == 1 && sizes.back() >= shortest &&
-         std::all_of(strides.begin(), strides.end(),
-                     [](std::int64_t stride) { return stride > 0; });
+  return !sizes.empty() && strides.back() == 1 && sizes.back() >= shortest;
+}
+
+// Whether elements along an axis lie in one set of a cache, where few of their lines find room.
+bool share_a_set(const Sizes64& sizes, const Sizes64& strides, DType dtype) {
+  constexpr std::int64_t ways = 8, bytes_of_way = 1 << 16;
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis)
+    if (sizes[axis] > ways && strides[axis] * size_of(dtype) % bytes_of_way == 0) return true;
+  return false;
+}
+
+// Whether inputs become dense that were not: those without rows of which the program reads more
+// than a copy would, or so that a line has left the nearest cache when it reads it again.
+bool make_dense(const LoopProgram& program, std::span<const Aval> inputs,
+                std::vector<Sizes64>& strides) {
+  constexpr double most_reads = 2, most_between = 256;
+  const std::vector<codegen::Reads> reads = codegen::reads_of(program);
+  bool any = false;
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    const Memory& memory = program.memories[i];
+    if (memory.space != Memory::Space::operand) continue;
+    const auto input = std::size_t(memory.index);
+    const Sizes64 sizes = inputs[input].shape.to_sizes(), dense = dense_strides(sizes);
+    if (strides[input] == dense || has_rows(sizes, strides[input]) ||
+        (reads[i].elements <= most_reads * double(num_elements(sizes)) &&
+         reads[i].between <= most_between && !share_a_set(sizes, strides[input], memory.dtype)))
+      continue;
+    strides[input] = dense;
+    any = true;
+  }
+  return any;
 }
 
 }  // namespace
@@ -1057,13 +1086,17 @@ std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const 
   const std::span<const Aval> inputs = group->input_avals();
   std::vector<Sizes64> dense, strides;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Sizes64 sizes = inputs[i].shape.to_sizes();
-    dense.push_back(dense_strides(sizes));
-    strides.push_back(has_rows(sizes, given[i]) ? given[i] : dense.back());
+    dense.push_back(dense_strides(inputs[i].shape.to_sizes()));
+    const bool has_elements = std::all_of(given[i].begin(), given[i].end(),
+                                          [](std::int64_t stride) { return stride > 0; });
+    strides.push_back(has_elements ? given[i] : dense.back());
   }
-  for (const auto& each : {strides, dense})
-    if (codegen::Split split = written(*compile_passes::loop_program(group, each)); split.program)
-      return std::make_unique<ProgramKernel>(std::move(*split.program), group, each);
+  while (true) {
+    codegen::Split split = written(*compile_passes::loop_program(group, strides));
+    if (split.program && !make_dense(*split.program, inputs, strides))
+      return std::make_unique<ProgramKernel>(std::move(*split.program), group, strides);
+    if (!split.program && std::exchange(strides, dense) == dense) break;
+  }
   throw InternalError("a group has no loop program: " +
                       written(*compile_passes::loop_program(group, dense)).reason);
 }
