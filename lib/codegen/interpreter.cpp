@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "codegen/lanes.h"
+#include "codegen/own.h"
 
 namespace plait::codegen {
 namespace {
@@ -84,6 +85,7 @@ void require_inside(std::int64_t first, const Extent& extent, std::int64_t size)
 
 Interpreter::Interpreter(const LoopProgram& program) : program_(program), calls_(program_) {
   has_lanes_ = find_lanes(program_);
+  of_steps_ = memories_of_steps(program_);
   std::int64_t bytes = 0;
   for (const bool lanes_wanted : {false, true}) {
     slots_.resize(program_.dtypes.size());
@@ -477,6 +479,12 @@ void Interpreter::run_shared(const Code& code, const Run& run) const {
     Run own = run;
     own.frame = values.data();
     own.memories = memories.data();
+    std::vector<std::vector<char>> of_steps;
+    for (const int memory : of_steps_) {
+      const Memory& each = program_.memories[std::size_t(memory)];
+      of_steps.emplace_back(std::size_t(each.size * size_of(each.dtype)));
+      memories[std::size_t(memory)] = of_steps.back().data();
+    }
     run_steps(code, own, begin * unit, std::min(end * unit, code.steps));
   });
   run.shared->end();

@@ -111,6 +111,7 @@ class Interpreter {
   const Calls calls_;
   std::vector<int> slots_;               // by value: its place in the frame
   std::vector<bool> has_lanes_;          // by value
+  std::vector<int> of_steps_;            // memories of which steps have their own
   Value counter_ = -1;                   // whose steps are lanes, while decoding
   int broadcast_at_ = 0;                 // in the frame: operands without lanes
   std::vector<std::int64_t> memory_at_;  // by memory of the frame: its place there

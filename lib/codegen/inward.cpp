@@ -14,8 +14,7 @@
 #include <algorithm>
 
 #include "codegen/effects.h"
-#include "codegen/overlap.h"
-#include "codegen/walk.h"
+#include "codegen/part.h"
 
 namespace plait::codegen {
 namespace {
@@ -23,45 +22,6 @@ namespace {
 using Kind = Statement::Kind;
 
 constexpr std::int64_t fewest_elements = 64;  // of a part
-
-// The part of a memory that belongs to a step: see belongs_to_step.
-class Part {
- public:
-  Part(const LoopProgram& program, const Statement& loop, int memory, std::int64_t stride)
-      : program_(program), loop_(loop), memory_(memory), stride_(stride) {}
-
-  // Whether the steps use their own parts alone.
-  bool is_all_that_steps_use() const {
-    bool own = true;
-    for_each_statement(loop_, [&](const Statement& s) {
-      own = own && s.regions.size() == s.exchanged.size();
-      if (s.place.memory == memory_) own = own && holds(s.place, s.shape, s.strides);
-      if (s.source_place.memory == memory_)
-        own = own && holds(s.source_place, s.shape, s.source_strides);
-      for (const Place& place : s.places) own = own && place.memory != memory_;
-    });
-    return own;
-  }
-
-  // Whether a block of elements, of which `axis` goes along the steps, has for each its own.
-  bool holds_along(const Place& place, Sizes64 shape, Sizes64 strides, std::size_t axis) const {
-    Place one = place;
-    loops::add_index(one, {0, {{loop_.value, 1}}}, strides[axis]);
-    shape.erase(axis);
-    strides.erase(axis);
-    return holds(one, shape, strides);
-  }
-
- private:
-  bool holds(const Place& place, const Sizes64& shape, const Sizes64& strides) const {
-    return belongs_to_step(program_, place, loop_.value, stride_, loop_.steps, shape, strides);
-  }
-
-  const LoopProgram& program_;
-  const Statement& loop_;
-  const int memory_;
-  const std::int64_t stride_;
-};
 
 class Inward {
  public:

@@ -363,6 +363,12 @@ class ProgramParser final : Terms {
       expect("in shares of");
       s.grain = integer(1);
     }
+    if (!is_at_end_of_line() && at_word("with")) {
+      expect("with its own");
+      do {
+        s.own.push_back(memory_name());
+      } while (!is_at_end_of_line() && peek() == 'm');
+    }
     carries(s);
     s.blocks.push_back(block(indent + 2));
   }

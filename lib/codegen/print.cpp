@@ -3,7 +3,10 @@
 #include <plait/base/internal_error.h>
 #include <plait/primitives/primitives.h>
 
+#include <set>
+
 #include "codegen/lanes.h"
+#include "codegen/own.h"
 #include "codegen/share.h"
 #include "codegen/walk.h"
 #include "ir/source_comment.h"
@@ -87,6 +90,8 @@ class Printer {
                                           : "") +
                 "for " + name(s.value) + " in 0.." + std::to_string(s.steps);
         if (s.grain > 0) out_ += " in shares of " + std::to_string(s.grain);
+        for (const int memory : s.own)
+          out_ += (memory == s.own[0] ? " with its own m" : " m") + std::to_string(memory);
         write_carries(s);
         return write_blocks(s, indent, {""});
       case Kind::combine:
@@ -186,6 +191,7 @@ class Checker {
       define(value);
       require(literal.dtype == dtype(value), "L2", "a literal of another dtype");
     }
+    for (const int memory : memories_of_steps(program_)) of_steps_.insert(memory);
     visit(program_.body);
     const std::vector<bool> has_lanes = find_lanes(program_);
     for_each_statement(program_.body, [&](const Statement& s) {
@@ -213,6 +219,8 @@ class Checker {
   void use(const Place& place) const {
     require(place.memory >= 0 && std::size_t(place.memory) < program_.memories.size(), "L3",
             "there is no memory m" + std::to_string(place.memory));
+    require(!of_steps_.count(place.memory) || given_.count(place.memory), "L8",
+            "m" + std::to_string(place.memory) + " is used where no step has its own");
     for (const Place::Term& term : place.terms) {
       use(term.index);
       require(dtype(term.index) == DType::int64, "L3",
@@ -334,6 +342,12 @@ class Checker {
           "L7", "a shared loop whose steps are not apart");
     require_exchange(s);
     for (const Statement::Carry& carry : s.carries) use(carry.first);
+    const std::set<int> outer = given_;
+    for (const int memory : s.own) {
+      require(program_.memories[std::size_t(memory)].space == Memory::Space::frame && s.is_apart &&
+                  !s.is_parallel && given_.insert(memory).second,
+              "L8", "m" + std::to_string(memory) + " cannot be a step's own");
+    }
     within([&] {
       if (s.kind == Kind::repeat) define(s.value);
       for (const Statement::Carry& carry : s.carries) define(carry.value);
@@ -352,6 +366,7 @@ class Checker {
           }
         });
     });
+    given_ = outer;
     for (const Statement::Carry& carry : s.carries) define(carry.last);
   }
   void visit_branch(const Statement& s) {
@@ -407,6 +422,7 @@ class Checker {
   const Statement* statement_ = nullptr;  // the innermost that is being visited
   std::vector<bool> known_;
   std::vector<Value> defined_;
+  std::set<int> of_steps_, given_;  // memories of which steps have their own; those around
 };
 
 }  // namespace

@@ -21,7 +21,9 @@
 //   L6 the steps of a loop that is parallel are what lanes can run (see lanes.h), and read nothing
 //      that another one writes; those of a combination only compute, load and combine
 //   L7 the steps of a loop that threads share are apart or parallel, write different elements, and
-//      hold no checks, no calls and no loop that threads share
+//      hold no calls, no loop that threads share, and no checks unless fails_by_example
+//   L8 memory of which the steps of a loop have their own lies in the frame, is used within such
+//      loops alone, and the steps are apart, not lanes
 // The interpreter tests every offset besides.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -106,6 +108,8 @@ struct Statement {
   bool is_apart = false;     // of repeat: no step reads what another one writes
   // Of repeat: threads share the steps, and none takes fewer than these; 0 for one thread.
   std::int64_t grain = 0;
+  // Of repeat: memories of which each step has its own, with nothing in it at first.
+  std::vector<int> own = {};
   Value counter = -1;        // of combine
   bool is_in_order = false;  // else in eight interleaved parts: see Writer::combine
   std::vector<Block> blocks = {};
@@ -120,7 +124,7 @@ struct LoopProgram {
   std::vector<std::optional<Range>> ranges = {};  // of values, where known; the last ones may lack
   Block body;
   // Whether examples run one after the other, so that what fails first is not what would fail first
-  // if each step were that of all examples.
+  // if each step were that of all examples. The group is then run again, step by step.
   bool fails_by_example = false;
 
   std::optional<Range> range(Value value) const {

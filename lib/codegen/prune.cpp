@@ -148,6 +148,7 @@ void drop_memories(LoopProgram& program) {
   const auto renumber = [&](const auto& self, Block& block) -> void {
     for (Statement& s : block) {
       for_each_memory(s, [&](int& memory) { memory = number[std::size_t(memory)]; });
+      for (int& memory : s.own) memory = number[std::size_t(memory)];
       for (Block& inner : s.blocks) self(self, inner);
     }
   };

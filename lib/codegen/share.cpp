@@ -44,6 +44,9 @@ class Writes {
     Effects effects;
     effects.add(loop);
     writes.defined_ = std::move(effects.defined);
+    for_each_statement(loop, [&](const Statement& s) {
+      writes.own_.insert(writes.own_.end(), s.own.begin(), s.own.end());
+    });
     return writes.add(loop.blocks[0], loop.value) ? std::optional(std::move(writes)) : std::nullopt;
   }
 
@@ -57,7 +60,10 @@ class Writes {
 
   bool add(const Block& block, Value step) {
     return std::all_of(block.begin(), block.end(), [&](const Statement& s) {
-      if (s.kind == Kind::call || s.kind == Kind::check || !add_exchanged(s, step)) return false;
+      // Where examples run one after the other, what fails is run again for its error.
+      if (s.kind == Kind::call || (s.kind == Kind::check && !program_.fails_by_example) ||
+          !add_exchanged(s, step))
+        return false;
       if (s.kind == Kind::store && !add(s.place, step, {})) return false;
       if (s.kind == Kind::copy) {
         std::vector<Write::Digit> digits;
@@ -89,6 +95,7 @@ class Writes {
   }
 
   bool add(const Place& place, Value step, std::vector<Write::Digit> digits) {
+    if (std::find(own_.begin(), own_.end(), place.memory) != own_.end()) return true;
     Write write{place.offset, 0, std::move(digits), {}};
     for (const Place::Term& term : place.terms) {
       if (term.index == step) {
@@ -116,7 +123,8 @@ class Writes {
     const bool are_alike = std::all_of(writes.begin(), writes.end(), [&](const Write& write) {
       return write.by_step == first.by_step && write.outside == first.outside;
     });
-    return first.by_step != 0 && are_alike && (are_blocks(writes) || are_numerals(writes, steps));
+    return first.by_step != 0 && are_alike &&
+           (are_blocks(writes) || are_parts(writes, steps) || are_numerals(writes, steps));
   }
 
   // Whether all of a step lies between two steps.
@@ -127,6 +135,24 @@ class Writes {
       reached = {std::min(reached[0], low), std::max(reached[1], high)};
     }
     return reached[1] - reached[0] < std::abs(writes[0].by_step);
+  }
+
+  // Whether elements are outer * (stride * steps) + step * stride + inner, where inner reaches less
+  // than the stride: see belongs_to_step.
+  static bool are_parts(const std::vector<Write>& writes, std::int64_t steps) {
+    const std::int64_t stride = std::abs(writes[0].by_step), row = stride * steps;
+    std::int64_t least = 0, most = 0;
+    for (const Write& write : writes) {
+      std::int64_t low = (write.offset - writes[0].offset) % row;
+      if (2 * std::abs(low) > row) low += low < 0 ? row : -row;
+      std::int64_t high = low;
+      for (const Write::Digit& digit : write.digits) {
+        if (digit.stride % row == 0) continue;
+        (digit.stride > 0 ? high : low) += digit.stride * (digit.steps - 1);
+      }
+      least = std::min(least, low), most = std::max(most, high);
+    }
+    return most - least < stride;
   }
 
   // Whether elements are numerals whose digits say the step and the counters: each stride exceeds
@@ -183,6 +209,7 @@ class Writes {
 
   const LoopProgram& program_;
   std::vector<Value> defined_;
+  std::vector<int> own_;                 // memories that steps have for themselves
   std::map<Value, std::int64_t> steps_;  // by counter
   std::map<int, std::vector<Write>> by_memory_;
 };

@@ -5,6 +5,11 @@
 #include <plait/primitives/primitives.h>
 #include <plait/rules/motion.h>
 
+#include <algorithm>
+#include <limits>
+
+#include "codegen/walk.h"
+
 namespace plait::codegen {
 namespace {
 
@@ -21,7 +26,71 @@ double weight_of(const Primitive& primitive) {
   return is_division(primitive) ? division : is_function(primitive) ? function : 1;
 }
 
+constexpr double usual_steps = 16;  // of a while
+
+class Reader {
+ public:
+  explicit Reader(const LoopProgram& program) : reads(program.memories.size()) {
+    visit(program.body, 1);
+  }
+
+  std::vector<Reads> reads;
+
+ private:
+  using Counter = std::pair<Value, std::int64_t>;  // and its steps
+
+  void visit(const Block& block, double times) {
+    for (const Statement& s : block) {
+      if (s.kind == Kind::load) add(s.place, times);
+      if (s.kind == Kind::copy) add_copy(s, times);
+      if (s.kind == Kind::call)
+        for (const Place& place : s.places) reads[std::size_t(place.memory)] = unknown;
+      const bool counts = s.kind == Kind::repeat || s.kind == Kind::combine;
+      if (counts) counters_.emplace_back(s.kind == Kind::repeat ? s.value : s.counter, s.steps);
+      const double steps = counts ? double(s.steps) : s.kind == Kind::loop ? usual_steps : 1;
+      for (const Block& inner : s.blocks) visit(inner, times * steps);
+      if (counts) counters_.pop_back();
+    }
+  }
+  // Its axes are loops in each other.
+  void add_copy(const Statement& copy, double times) {
+    const std::size_t before = counters_.size();
+    Place place = copy.source_place;
+    for (std::size_t axis = 0; axis < copy.shape.size(); ++axis) {
+      const Value counter = -2 - Value(axis);
+      counters_.emplace_back(counter, copy.shape[axis]);
+      if (copy.source_strides[axis] != 0)
+        place.terms.push_back({counter, copy.source_strides[axis]});
+      times *= double(copy.shape[axis]);
+    }
+    add(place, times);
+    counters_.resize(before);
+  }
+  void add(const Place& place, double times) {
+    Reads& of_memory = reads[std::size_t(place.memory)];
+    of_memory.elements += times;
+    const auto nearest = std::min_element(place.terms.begin(), place.terms.end(),
+                                          [](const Place::Term& a, const Place::Term& b) {
+                                            return std::abs(a.stride) < std::abs(b.stride);
+                                          });
+    if (nearest == place.terms.end()) return;
+    double between = 1;
+    for (auto counter = counters_.rbegin();
+         counter != counters_.rend() && counter->first != nearest->index; ++counter)
+      if (std::any_of(place.terms.begin(), place.terms.end(),
+                      [&](const Place::Term& term) { return term.index == counter->first; }))
+        between *= double(counter->second);
+    of_memory.between = std::max(of_memory.between, between);
+  }
+
+  static constexpr Reads unknown{std::numeric_limits<double>::infinity(),
+                                 std::numeric_limits<double>::infinity()};
+  std::vector<Counter> counters_;  // of the loops around
+};
+
 }  // namespace
+
+std::vector<Reads> reads_of(const LoopProgram& program) { return std::move(Reader(program).reads); }
 
 bool is_function(const Primitive& primitive) {
   return !is_division(primitive) && !moves_as(primitive, Motion::cheap) &&
@@ -35,7 +104,6 @@ double Work::of(const Block& block, Value lane) const {
 }
 
 double Work::of(const Statement& s, Value lane) const {
-  constexpr double usual_steps = 16;         // of a while
   constexpr double addition_in_order = 1.3;  // waits for the one before it
   const bool is_in_lanes = lane != none;
   double inner = 0;

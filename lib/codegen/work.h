@@ -14,7 +14,8 @@ class Work {
  public:
   explicit Work(const LoopProgram& program) : program_(program) {}
 
-  // Nanoseconds of one step of a loop.
+  // Nanoseconds of a statement outside of lanes, and of one step of a loop.
+  double of(const Statement& s) const { return of(s, none); }
   double of_step(const Statement& loop) const {
     return of(loop.blocks[0], loop.is_parallel ? loop.value : none);
   }
@@ -32,5 +33,12 @@ class Work {
 
   const LoopProgram& program_;
 };
+
+// How a program reads a memory; infinities where calls do.
+struct Reads {
+  double elements = 0;  // again and again
+  double between = 1;   // the most that are read from one element to the next one beside it
+};
+std::vector<Reads> reads_of(const LoopProgram& program);  // by memory
 
 }  // namespace plait::codegen

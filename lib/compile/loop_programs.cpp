@@ -8,15 +8,20 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include "codegen/columns.h"
+#include "codegen/effects.h"
 #include "codegen/fuse.h"
 #include "codegen/invariants.h"
 #include "codegen/inward.h"
+#include "codegen/once.h"
 #include "codegen/outward.h"
+#include "codegen/own.h"
 #include "codegen/promote.h"
 #include "codegen/prune.h"
 #include "codegen/share.h"
+#include "codegen/unite.h"
 #include "compile/passes/pipeline.h"
 
 namespace plait::compile_passes {
@@ -108,16 +113,80 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides) {
   codegen::fuse(*lowered.program);
   codegen::move_outward(*lowered.program);
   codegen::move_copies_inward(*lowered.program);
+  codegen::unite(*lowered.program);
+  codegen::move_copies_inward(*lowered.program);
+  codegen::move_copies_inward(*lowered.program);
   codegen::promote(*lowered.program);
+  codegen::compute_once(*lowered.program);
   codegen::merge(lowered.program->body);
   codegen::prune(*lowered.program);
   codegen::take_in_rows(*lowered.program);
+  codegen::give_steps_their_own(*lowered.program);
   codegen::share(*lowered.program);
   if (are_long_beside_calls(lowered.program->body)) return {{}, "its steps are long"};
   return lowered;
 }
 
+// Of equations in order, as a program of what they read.
+Jaxpr group_of(const Jaxpr& program, std::span<const int> uses, std::span<const int> equations) {
+  Builder builder;
+  std::unordered_map<int, Var> vars;
+  std::unordered_map<int, int> inner_uses;
+  for (const int index : equations)
+    for (const Var var : program->equations[std::size_t(index)].outputs)
+      vars.emplace(var.id, Var{});
+  for (const int index : equations)
+    for (const Atom& atom : program->equations[std::size_t(index)].inputs) {
+      if (!atom.is_var()) continue;
+      ++inner_uses[atom.var().id];
+      if (!vars.count(atom.var().id))
+        vars.emplace(atom.var().id, builder.add_binder(program->aval(atom)));
+    }
+  std::vector<Atom> outputs;
+  for (const int index : equations) {
+    const Equation& equation = program->equations[std::size_t(index)];
+    std::vector<Atom> inputs;
+    for (const Atom& atom : equation.inputs)
+      inputs.push_back(atom.is_var() ? Atom(vars.at(atom.var().id)) : atom);
+    const std::vector<Var> made =
+        builder.add(*equation.primitive, std::move(inputs), equation.params, equation.source);
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const int var = equation.outputs[i].id;
+      vars[var] = made[i];
+      if (uses[std::size_t(var)] > inner_uses[var]) outputs.push_back(made[i]);
+    }
+  }
+  return builder.close(std::move(outputs));
+}
+
+// How many loops go through memory, if the steps of each are apart from each other.
+std::optional<int> num_loops_apart(const codegen::Lowered& lowered) {
+  if (!lowered.program || lowered.program->fails_by_example) return {};
+  int loops = 0;
+  for (const codegen::Statement& s : lowered.program->body) {
+    codegen::Effects effects;
+    effects.add(s);
+    if (s.blocks.empty() || (effects.reads.empty() && effects.writes.empty())) continue;
+    if (!s.is_parallel && !s.is_apart) return {};
+    ++loops;
+  }
+  return loops;
+}
+
 }  // namespace
+
+bool run_as_one(const Jaxpr& program, std::span<const int> uses, std::vector<int> equations) {
+  std::sort(equations.begin(), equations.end());
+  const auto may_be_part = [&](int index) {
+    const Equation& equation = program->equations[std::size_t(index)];
+    if (!has_loop_body(equation) && !runs_examples(equation)) return true;
+    std::vector<Aval> inputs;
+    for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
+    return num_loops_apart(*loop_program(equation, inputs)).has_value();
+  };
+  return std::all_of(equations.begin(), equations.end(), may_be_part) &&
+         num_loops_apart(*loop_program(group_of(program, uses, equations))) == 1;
+}
 
 bool counts_lane_work(const codegen::LoopProgram& program) {
   return std::any_of(program.memories.begin(), program.memories.end(), [](const auto& memory) {

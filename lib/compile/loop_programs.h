@@ -14,6 +14,10 @@ SharedLowered loop_program(const Jaxpr& group, std::span<const Sizes64> strides)
 SharedLowered loop_program(const Jaxpr& group);
 SharedLowered loop_program(const Equation& equation, std::span<const Aval> inputs);
 
+// Whether loops of a program become one loop, in which what one of them makes for another one is
+// still in the cache. equations: theirs and the views between them. uses: of every var.
+bool run_as_one(const Jaxpr& program, std::span<const int> uses, std::vector<int> equations);
+
 // Whether a loop program counts how often bodies run for examples.
 bool counts_lane_work(const codegen::LoopProgram& program);
 // Runs a group step by step, for the error that it raises then; returns where it raises none.

@@ -13,10 +13,15 @@
 #include "codegen/interpreter.h"
 #include "codegen/invariants.h"
 #include "codegen/inward.h"
+#include "codegen/once.h"
+#include "codegen/outward.h"
+#include "codegen/own.h"
 #include "codegen/parse.h"
 #include "codegen/promote.h"
 #include "codegen/prune.h"
 #include "codegen/share.h"
+#include "codegen/unite.h"
+#include "codegen/work.h"
 #include "compile/loop_programs.h"
 #include "run_program.h"
 
@@ -604,6 +609,299 @@ TEST_CASE("what no step changes goes before the loop") {
   CHECK(moved(text("m0", "m0[v0]")) == "combination ");  // of the step
   CHECK(moved(text("m0", "m0[v4]", "v10: float64 = load m2[0]\nstore m1[0] = v10\n")) ==
         "combination ");  // used elsewhere
+}
+
+namespace {
+
+// m2 sums m0 along its rows, of which there are as many as examples; and a second loop reads m2 at
+// `place`, and sums it from the last row on.
+LoopProgram two_loops(const std::string& first, const std::string& second, const std::string& place,
+                      const std::string& between = "", std::int64_t rows = 50) {
+  const auto n = [&](std::int64_t factor) { return std::to_string(factor * rows); };
+  return codegen::parse("memory m0: float64[" + n(10) +
+                        "] operand 0\n"
+                        "memory m1: float64[" +
+                        n(10) +
+                        "] result 0\n"
+                        "memory m2: float64[" +
+                        n(10) +
+                        "] frame\n"
+                        "memory m3: float64[" +
+                        n(10) + "] result 1\n" + first + "for v0 in 0.." + n(1) +
+                        "\n"
+                        "  for v1 in 0..10 (v2: float64 = 0.0:f64, then v4, at last v5)\n"
+                        "    v3: float64 = load m0[v1 * " +
+                        n(1) +
+                        " + v0]\n"
+                        "    v4: float64 = add v2 v3\n"
+                        "    store m2[v1 * " +
+                        n(1) + " + v0] = v4\n" + between + second + "for v6 in 0.." + n(1) +
+                        "\n"
+                        "  for v7 in 0..10 (v8: float64 = 1.0:f64, then v10, at last v11)\n"
+                        "    v9: float64 = load m2[" +
+                        place +
+                        "]\n"
+                        "    v10: float64 = sub v9 v8\n"
+                        "    store m1[v7 * " +
+                        n(1) + " + v6] = v10\n");
+}
+std::string backwards(std::int64_t rows = 50) {
+  return "v7 * -" + std::to_string(rows) + " + v6 + " + std::to_string(9 * rows);
+}
+// Sums, and differences from the last one on.
+std::vector<codegen::Numbers> summed(const codegen::Numbers& x, std::int64_t rows = 50) {
+  codegen::Numbers sums(x.size()), y(x.size());
+  for (std::size_t i = 0, n = std::size_t(rows); i < n; ++i) {
+    double sum = 0, difference = 1;
+    for (std::size_t t = 0; t < 10; ++t) sums[t * n + i] = sum += x[t * n + i];
+    for (std::size_t t = 0; t < 10; ++t)
+      y[t * n + i] = difference = sums[(9 - t) * n + i] - difference;
+  }
+  return {y, codegen::Numbers(x.size(), 77)};
+}
+codegen::Numbers thirds(std::int64_t rows = 50) {
+  codegen::Numbers x;
+  for (std::int64_t i = 0; i < 10 * rows; ++i) x.push_back(1.0 / double(i % 37 + 3));
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("loops one after the other become one where each step goes on with what is its own") {
+  const auto united = [](LoopProgram program) {
+    const std::vector<codegen::Numbers> before = codegen::interpret(program, {thirds()});
+    unite(program);
+    check(program);
+    CHECK(codegen::interpret(program, {thirds()}) == before);
+    return std::count_if(program.body.begin(), program.body.end(),
+                         [](const Statement& s) { return s.kind == Kind::repeat; }) == 1;
+  };
+  CHECK(codegen::interpret(two_loops("apart ", "apart ", backwards()), {thirds()}) ==
+        summed(thirds()));
+  for (const std::string kind : {"apart ", "parallel "}) {
+    CHECK(united(two_loops(kind, kind, backwards())));
+    CHECK_FALSE(united(two_loops(kind, kind, "v7 * 50 + v6 * -1 + 49")));  // of another step
+    CHECK_FALSE(united(two_loops(kind, kind, "v7 * 50")));
+    const std::string copied = "copy m2[0] -> m3[0] of (500) by (1) -> (1)\n",
+                      filled = "copy m0[0] -> m3[0] of (500) by (1) -> (1)\n",
+                      changed = "copy m0[0] -> m2[0] of (50) by (1) -> (1)\n";
+    CHECK(united(two_loops(kind, kind, backwards(), copied)));  // behind both
+    CHECK(united(two_loops(kind, kind, backwards(), filled)));
+    CHECK_FALSE(united(two_loops(kind, kind, backwards(), changed)));
+  }
+  CHECK_FALSE(united(two_loops("apart ", "parallel ", backwards())));  // lanes stay lanes
+  CHECK_FALSE(united(two_loops("", "apart ", backwards())));
+  // What fails first is what fails first.
+  LoopProgram failing = two_loops("apart ", "apart ", backwards());
+  Statement check_of_index;
+  check_of_index.kind = Kind::check, check_of_index.operands = {0}, check_of_index.high = 49;
+  failing.body[0].blocks[0].push_back(check_of_index);
+  CHECK(united(failing));
+  check_of_index.operands = {6};
+  failing.body[1].blocks[0].push_back(check_of_index);
+  CHECK_FALSE(united(failing));
+}
+
+TEST_CASE("lanes are cut where the other loop has fewer steps") {
+  const auto text = [](const std::string& place) {
+    return "memory m0: float64[240] operand 0\n"
+           "memory m1: float64[240] result 0\n"
+           "memory m2: float64[240] frame\n"
+           "parallel for v0 in 0..80\n"
+           "  for v1 in 0..3 (v2: float64 = 0.0:f64, then v4, at last v5)\n"
+           "    v3: float64 = load m0[v1 * 80 + v0]\n"
+           "    v4: float64 = add v2 v3\n"
+           "    store m2[v1 * 80 + v0] = v4\n"
+           "apart for v6 in 0..4\n"
+           "  for v7 in 0..59\n"
+           "    v8: float64 = load m2[" +
+           place +
+           "]\n"
+           "    store m1[v7 + v6 * 60] = v8\n";
+  };
+  const auto united = [&](const std::string& place) {
+    LoopProgram program = codegen::parse(text(place));
+    codegen::Numbers x;
+    for (int i = 0; i < 240; ++i) x.push_back(i * i % 101);
+    const std::vector<codegen::Numbers> before = codegen::interpret(program, {x});
+    unite(program);
+    check(program);
+    CHECK(codegen::interpret(program, {x}) == before);
+    return program.body.size() == 1;
+  };
+  CHECK(united("v6 * 20 + 19"));
+  CHECK(united("v6 * 20 + 165"));
+  CHECK_FALSE(united("v6 * 20 + v7"));
+}
+
+TEST_CASE("what a step alone uses of a large array is memory of its own") {
+  for (const std::int64_t rows : {5000, 6007}) {
+    const codegen::Numbers x = thirds(rows);
+    for (const std::string kind : {"apart ", "parallel "}) {
+      CAPTURE(rows);
+      CAPTURE(kind);
+      LoopProgram program = two_loops(kind, kind, backwards(rows), "", rows);
+      unite(program);
+      give_steps_their_own(program);
+      check(program);
+      CHECK(program.memories[2].size == (kind == "apart " ? 10 : 640));
+      CHECK(codegen::interpret(program, {x}) == summed(x, rows));
+      share(program);
+      check(program);
+      CHECK(codegen::num_shared(program.body) == 1);
+      CHECK(codegen::interpret(codegen::parse(print(program)), {x}) == summed(x, rows));
+    }
+  }
+  LoopProgram apart = two_loops("apart ", "apart ", backwards(5000), "", 5000);
+  give_steps_their_own(apart);  // two loops use it
+  CHECK(apart.memories[2].size == 50000);
+  apart = two_loops("apart ", "apart ", backwards());
+  unite(apart);
+  give_steps_their_own(apart);  // it is small
+  CHECK(apart.memories[2].size == 500);
+}
+
+TEST_CASE("memory of steps that is used elsewhere breaks L8") {
+  LoopProgram program = two_loops("apart ", "apart ", backwards(5000), "", 5000);
+  unite(program);
+  give_steps_their_own(program);
+  REQUIRE(print(program).find("apart for v0 in 0..5000 with its own m2\n") != std::string::npos);
+  LoopProgram wrong = program;
+  wrong.body.push_back(wrong.body[0].blocks[0][0].blocks[0][2]);
+  wrong.body.back().place.terms.clear();
+  wrong.body.back().operands = {wrong.literals[0].first};
+  CHECK(complaint(wrong) == "internal error: L8 is broken: m2 is used where no step has its own");
+  wrong = program;
+  wrong.body[0].is_parallel = true;
+  CHECK(complaint(wrong) == "internal error: L8 is broken: m2 cannot be a step's own");
+  wrong = program;
+  wrong.body[0].own = {1};
+  CHECK(complaint(wrong) == "internal error: L8 is broken: m1 cannot be a step's own");
+}
+
+TEST_CASE("how memory is read is known by loops") {
+  const LoopProgram program = codegen::parse(
+      "memory m0: float64[200] operand 0\n"
+      "memory m1: float64[200] result 0\n"
+      "memory m2: float64[20] result 1\n"
+      "parallel for v0 in 0..20\n"
+      "  for v1 in 0..10 (v2: float64 = 0.0:f64, then v4, at last v5)\n"
+      "    v3: float64 = load m0[v0 * 10 + v1]\n"  // along its rows
+      "    v4: float64 = add v2 v3\n"
+      "  store m2[v0] = v5\n"
+      "for v6 in 0..10\n"
+      "  parallel for v7 in 0..20\n"
+      "    v8: float64 = load m2[v7]\n"
+      "    store m1[v6 * 20 + v7] = v8\n"
+      "copy m1[0] -> m1[0] of (20,10) by (1,20) -> (1,20)\n");  // against them
+  const std::vector<codegen::Reads> reads = reads_of(program);
+  CHECK(reads[0].elements == 200);
+  CHECK(reads[0].between == 1);
+  CHECK(reads[1].elements == 200);
+  CHECK(reads[1].between == 10);
+  CHECK(reads[2].elements == 200);
+  CHECK(reads[2].between == 1);
+}
+
+TEST_CASE("what was computed, loaded or checked before is not again") {
+  LoopProgram program = codegen::parse(
+      "memory m0: int64[9] operand 0\n"
+      "memory m1: int64[9] result 0\n"
+      "memory m2: int64[9] result 1\n"
+      "v0: int64 = load m0[0]\n"
+      "v1: int64 = add v0 1:i64\n"
+      "check 0 <= v1 <= 8\n"
+      "for v2 in 0..3 (v3: int64 = 0:i64, then v11, at last v12)\n"
+      "  v4: int64 = load m0[0]\n"
+      "  v5: int64 = add v4 1:i64\n"
+      "  check -1 <= v5 <= 8\n"
+      "  check 1 <= v5 <= 8\n"
+      "  store m1[v2] = v5\n"
+      "  v6: int64 = load m1[v2]\n"
+      "  v7: int64 = load m2[0]\n"
+      "  v8: int64 = add v6 v7\n"
+      "  store m2[v2 + 1] = v8\n"
+      "  v9: int64 = load m2[0]\n"
+      "  v10: int64 = add v6 v9\n"
+      "  v11: int64 = add v5 v10\n"
+      "store m2[0] = v12\n"
+      "v13: int64 = load m2[0]\n"
+      "store m1[8] = v13\n");
+  compute_once(program);
+  check(program);
+  CHECK(print(program) ==
+        "memory m0: int64[9] operand 0\n"
+        "memory m1: int64[9] result 0\n"
+        "memory m2: int64[9] result 1\n"
+        "v0: int64 = load m0[0]\n"
+        "v1: int64 = add v0 1:i64\n"
+        "check 0 <= v1 <= 8\n"
+        "for v2 in 0..3 (v3: int64 = 0:i64, then v11, at last v12)\n"
+        "  check 1 <= v1 <= 8\n"
+        "  store m1[v2] = v1\n"
+        "  v7: int64 = load m2[0]\n"
+        "  v8: int64 = add v1 v7\n"
+        "  store m2[v2 + 1] = v8\n"
+        "  v9: int64 = load m2[0]\n"
+        "  v10: int64 = add v1 v9\n"
+        "  v11: int64 = add v1 v10\n"
+        "store m2[0] = v12\n"
+        "store m1[8] = v12\n");
+}
+
+TEST_CASE("examples with indices of their own go outside of the steps, with their checks") {
+  // Twelve examples pick an element of theirs in each of five steps. bound: of the test; tested:
+  // what is compared with it.
+  const auto text = [](const std::string& bound, const std::string& tested) {
+    return "memory m0: int64[60] operand 0\n"
+           "memory m1: int64[84] operand 1\n"
+           "memory m2: int64[84] result 0\n"
+           "memory m3: int64[12] frame\n"
+           "copy m1[0] -> m2[0] of (84) by (1) -> (1)\n"
+           "for v0 in 0..5\n"
+           "  parallel for v14 in 0..12\n"
+           "    v15: int64 = load m0[v0 * 12 + v14]\n"
+           "    store m3[v14] = v15\n"
+           "  v1: bool = combine or from false:bool of v2 in 0..12\n"
+           "    v3: int64 = load m3[" +
+           tested +
+           "]\n"
+           "    v4: bool = cmp[direction='lt'] v3 0:i64\n"
+           "    v5: bool = cmp[direction='gt'] v3 " +
+           bound +
+           ":i64\n"
+           "    v6: bool = or v4 v5\n"
+           "    -> v6\n"
+           "  v7: int64 = cast[dtype=i64, weak=false] v1\n"
+           "  branch v7\n"
+           "   0\n"
+           "   1\n"
+           "    for v8 in 0..12\n"
+           "      v9: int64 = load m3[v8]\n"
+           "      check 0 <= v9 <= 6\n"
+           "  parallel for v10 in 0..12\n"
+           "    v11: int64 = load m3[v10]\n"
+           "    v12: int64 = load m2[v10 * 7 + v11]\n"
+           "    v13: int64 = add v12 1:i64\n"
+           "    store m2[v10 * 7 + v11] = v13\n";
+  };
+  const auto moves = [&](const std::string& bound, const std::string& tested) {
+    LoopProgram program = codegen::parse(text(bound, tested));
+    program.know(11, {0, 6});
+    const LoopProgram before = program;
+    const bool moved = move_outward(program);
+    check(program);
+    CHECK(program.fails_by_example == moved);
+    codegen::Numbers picks(60), x(84, 0);
+    for (std::size_t i = 0; i < 60; ++i) picks[i] = double(i * i % 7);
+    CHECK(codegen::interpret(program, {picks, x}) == codegen::interpret(before, {picks, x}));
+    picks[37] = 7;
+    CHECK_THROWS_AS(codegen::interpret(program, {picks, x}), IndexError);
+    return moved;
+  };
+  CHECK(moves("6", "v2"));
+  CHECK_FALSE(moves("5", "v2"));            // another test
+  CHECK_FALSE(moves("6", "v2 * -1 + 11"));  // in another order
 }
 
 TEST_CASE("what cannot be a loop program says why") {

@@ -31,6 +31,8 @@ struct LoopCases {
 LoopCases loops_of(const std::string& name, const Function& function, const Arrays& inputs);
 
 LoopCases written_loops();
+// Loops of many lanes that become one, in which steps have memory of their own.
+LoopCases united_loops();
 // Each sample of each primitive in the steps of a loop.
 LoopCases loops_of_primitives();
 // The loops of random programs under random transforms.

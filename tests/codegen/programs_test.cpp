@@ -1,8 +1,9 @@
-// Ten loop programs written by hand (programs/*.loop): serial and parallel loops, computed bounds,
+// Loop programs written by hand (programs/*.loop): serial and parallel loops, computed bounds,
 // while loops, calls, memories that change places. Each runs in the interpreter and as generated
 // code, beside the same in C++.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <plait/base/pool.h>
 #include <plait/plait.h>
 
 #include <cmath>
@@ -197,6 +198,25 @@ TEST_CASE("examples that end when they do by hand") {
     while (y[e] > 0.1)
       for (std::size_t i = 0; i < 10; ++i) y[e + i] *= 0.5;
   check_program("own_ends", {x}, {y});
+}
+
+TEST_CASE("memory of its own for each step by hand") {
+  constexpr std::size_t n = 300, steps = 10;
+  const Numbers x = some(n * steps, 12);
+  Numbers y(x.size());
+  for (std::size_t i = 0; i < n; ++i) {
+    Numbers sums(steps);
+    double sum = 0, difference = 1;
+    for (std::size_t t = 0; t < steps; ++t) sums[t] = sum += x[t * n + i];
+    for (std::size_t t = 0; t < steps; ++t)
+      y[t * n + i] = difference = sums[steps - 1 - t] - difference;
+  }
+  const int before = num_threads();
+  for (const int threads : {1, 4}) {
+    set_num_threads(threads);
+    check_program("own_memory", {x}, {y});
+  }
+  set_num_threads(before);
 }
 
 TEST_CASE("a cumulative sum by hand") {

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "../backends/backend_here.h"
+#include "codegen/own.h"
 #include "cpp_text.h"
 #include "loop_cases.h"
 #include "planted_errors.h"
@@ -107,6 +108,13 @@ TEST_CASE("loops as people write them" * needs_compiler()) {
   const Compared compared = compare(written_loops());
   CHECK(compared.loops >= 80);
   CHECK(compared.failing >= 5);
+}
+
+TEST_CASE("loops that have become one" * needs_compiler()) {
+  const LoopCases cases = united_loops();
+  for (const LoopCase& one : cases.loops)
+    CHECK_MESSAGE(!memories_of_steps(one.program()).empty(), print(one.program()));
+  CHECK(compare(cases).loops == 3);
 }
 
 TEST_CASE("loops of every primitive" * needs_compiler()) {

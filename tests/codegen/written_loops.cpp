@@ -766,4 +766,35 @@ LoopCases written_loops() {
   return std::move(add.all);
 }
 
+LoopCases united_loops() {
+  seed = 0;
+  // There, and back through what was made on the way.
+  const auto swept = [](In in) {
+    const Function there = [](In in) {
+      const Array next = in[0] * 0.5 + in[1];
+      return Arrays{next, next};
+    };
+    const Function back = [](In in) {
+      const Array next = in[1] - in[0] * in[1];
+      return Arrays{next, next};
+    };
+    flat::ScanOptions backwards;
+    backwards.reverse = true;
+    const Arrays made = flat::scan(there, std::array{in[1]}, std::array{in[0]}, {}).ys;
+    return flat::scan(back, std::array{in[1]}, made, backwards).ys;
+  };
+  LoopCases cases;
+  for (const auto& [shape, dtype] : {std::pair(Shape({19, 50, 80}), DType::float64),
+                                     std::pair(Shape({21, 6007}), DType::float32),
+                                     std::pair(Shape({18, 5003}), DType::complex128)}) {
+    const Array x = random(shape, dtype);
+    const Arrays inputs{x, x[0] * 0.25};
+    const Traced traced = make_jaxpr(swept, avals_of(inputs));
+    LoopCase one{"swept " + shape.to_string(), traced.jaxpr, inputs, {}};
+    one.lowered = compile_passes::loop_program(one.group);
+    cases.loops.push_back(std::move(one));
+  }
+  return cases;
+}
+
 }  // namespace plait::codegen

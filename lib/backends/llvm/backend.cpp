@@ -8,11 +8,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/compile/backend.h>
 #include <plait/rules/bodies.h>
+#include <plait/rules/cost.h>
 
 #include <plait/primitives/primitives.h>
 
 #include <cstdlib>
 #include <numeric>
+#include <unordered_map>
 
 #include "backend.h"
 #include "codegen/work.h"
@@ -58,9 +60,10 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
     if (is_small_code(program, group) && is_small_code(program, more))
       return work_of(program, group) + work_of(program, more) <= most_small_work;
     if (group.size() + more.size() > largest_group) return false;
-    for (int index : {group[0], more[0]})
-      if (const Equation& equation = program->equations[std::size_t(index)]; is_loop(equation))
-        return false;
+    // Views stand behind the equations of a group.
+    const bool begins_with_loop = is_loop(program->equations[std::size_t(group[0])]);
+    if (begins_with_loop != is_loop(program->equations[std::size_t(more[0])])) return false;
+    if (begins_with_loop) return join_loops(program, uses, group, more);
     const bool reduces = has_reduction(program, group) || has_reduction(program, more);
     if (!reduces && joins_elementwise(program, group, more)) return true;
     std::vector<int> all(group.begin(), group.end());
@@ -107,6 +110,32 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
  private:
   static bool is_loop(const Equation& equation) {
     return has_loop_body(equation) || runs_examples(equation);
+  }
+
+  // Loops that become one, where what the first ones make for the others leaves the nearest cache.
+  static bool join_loops(const Jaxpr& program, std::span<const int> uses,
+                         std::span<const int> group, std::span<const int> more) {
+    constexpr double fewest_bytes = 1 << 16;
+    std::vector<int> all(group.begin(), group.end());
+    all.insert(all.end(), more.begin(), more.end());
+    std::unordered_map<int, double> made;  // bytes by var
+    for (const int index : group)
+      for (const Var var : program->equations[std::size_t(index)].outputs)
+        made[var.id] = bytes_of(program->avals[std::size_t(var.id)]);
+    double passed = 0;
+    for (const int index : more)
+      for (const Atom& atom : program->equations[std::size_t(index)].inputs)
+        if (const auto found = atom.is_var() ? made.find(atom.var().id) : made.end();
+            found != made.end())
+          passed += std::exchange(found->second, 0.0);
+    return passed >= fewest_bytes && are_loops(program, all) &&
+           compile_passes::run_as_one(program, uses, std::move(all));
+  }
+  static bool are_loops(const Jaxpr& program, std::span<const int> group) {
+    return std::all_of(group.begin(), group.end(), [&](int index) {
+      const Equation& equation = program->equations[std::size_t(index)];
+      return is_loop(equation) || Alias::table().find(*equation.primitive);
+    });
   }
 
   // Of code, not of what it computes: a function is as long as many additions.

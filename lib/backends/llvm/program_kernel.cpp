@@ -16,6 +16,7 @@
 #include <plait/primitives/primitives.h>
 
 #include <bit>
+#include <mutex>
 #include <set>
 
 #include "backends/control/lane_counts.h"
@@ -26,9 +27,11 @@
 #include "codegen/cost.h"
 #include "codegen/effects.h"
 #include "codegen/lanes.h"
+#include "codegen/own.h"
 #include "codegen/share.h"
 #include "codegen/split_complex.h"
 #include "codegen/walk.h"
+#include "codegen/work.h"
 #include "compile/loop_programs.h"
 #include "jit.h"
 #include "primitives.h"
@@ -381,6 +384,9 @@ class ProgramWriter {
     const Value stops =
         api().BuildCall2(emitter_.builder(), type, extra(share_slot), arguments, 7, "");
     emitter_.return_if(emitter_.is_unequal(stops, constant(0)), [] {});
+    if (!program_.fails_by_example) return;
+    const Value failed = emitter_.load(emitter_.integer(64), extra(failed_slot), 8);
+    emitter_.return_if(emitter_.is_unequal(failed, constant(0)), [] {});
   }
   bool is_from_outside(Number number, const codegen::Effects& effects) const {
     return std::find(effects.defined.begin(), effects.defined.end(), number) ==
@@ -992,10 +998,26 @@ struct CallsOfRun {
   }
 };
 
+// Memory of which the steps of some loops have their own.
+struct OwnMemory {
+  int memory;
+  std::size_t bytes;  // a multiple of a line
+};
+
 // What generated code has threads do.
 class SharesOfRun {
  public:
-  explicit SharesOfRun(const Watch& watch) : watch_(watch) {}
+  // num_memories: of the tables that shares are given.
+  SharesOfRun(const Watch& watch, std::span<const OwnMemory> own, std::size_t num_memories)
+      : watch_(watch), own_(own), num_memories_(num_memories) {
+    std::size_t bytes = 0;
+    for (const OwnMemory& each : own) bytes += each.bytes;
+    if (bytes == 0) return;
+    const auto threads = std::size_t(num_threads());
+    storage_ = Storage::allocate(bytes * threads);
+    for (std::size_t i = 0; i < threads; ++i)
+      free_.push_back(static_cast<char*>(storage_.data()) + i * bytes);
+  }
 
   // Runs the steps of a loop, shared in units of `unit`. is_repeated: it is one that others of this
   // run follow closely. Returns whether to stop.
@@ -1007,15 +1029,38 @@ class SharesOfRun {
     const std::int64_t least = is_repeated ? self->close_.begin(units, units_of_grain)
                                            : grain_while_spinning(units_of_grain);
     parallel_for(units, least, [&](std::int64_t begin, std::int64_t end) {
-      share(table, begin * unit, std::min(end * unit, steps));
+      self->run_range(share, table, begin * unit, std::min(end * unit, steps));
     });
     if (is_repeated) self->close_.end();
     return self->watch_.is_stopped.load(std::memory_order_relaxed);
   }
 
  private:
+  void run_range(Function* share, void* const* table, std::int64_t begin, std::int64_t end) {
+    if (own_.empty()) return share(table, begin, end);
+    std::vector<void*> mine(table, table + num_memories_);
+    char* const block = take();
+    char* at = block;
+    for (const OwnMemory& each : own_)
+      mine[std::size_t(each.memory)] = std::exchange(at, at + each.bytes);
+    share(mine.data(), begin, end);
+    const std::lock_guard lock(mutex_);
+    free_.push_back(block);
+  }
+  char* take() {
+    const std::lock_guard lock(mutex_);
+    char* const block = free_.back();
+    free_.pop_back();
+    return block;
+  }
+
   const Watch& watch_;
+  const std::span<const OwnMemory> own_;
+  const std::size_t num_memories_;
   CloseLoops close_;
+  std::mutex mutex_;
+  Storage storage_;
+  std::vector<char*> free_;  // the own memory of threads that run no share
 };
 
 class ProgramKernel final : public Kernel {
@@ -1035,8 +1080,14 @@ class ProgramKernel final : public Kernel {
     scratch_at_ = frame_bytes_;
     frame_bytes_ += calls_.scratch_bytes();
     collect_checks(program_.body, checks_);
-    code_.emplace("loop program, 11\n" + codegen::print(program_), streams_of(program_),
-                  [this](const std::vector<bool>& streams) {
+    for (const int memory : codegen::memories_of_steps(program_)) {
+      const Memory& each = program_.memories[std::size_t(memory)];
+      own_.push_back({memory, std::size_t((each.size * size_of(each.dtype) + 63) / 64 * 64)});
+    }
+    code_.emplace("loop program, 12" +
+                      std::string(program_.fails_by_example ? ", by example" : "") + "\n" +
+                      codegen::print(program_),
+                  streams_of(program_), [this](const std::vector<bool>& streams) {
                     return ProgramWriter(program_, checks_, calls_, streams).compile();
                   });
   }
@@ -1083,7 +1134,7 @@ class ProgramKernel final : public Kernel {
     Failure failure{};
     Watch watch;
     CallsOfRun calls{{calls_, static_cast<char*>(scratch) + scratch_at_, stream}};
-    SharesOfRun shares(watch);
+    SharesOfRun shares(watch, own_, count);
     void** const extras = memory + program_.memories.size();
     extras[failed_slot] = failure.data();
     extras[ask_slot] = reinterpret_cast<void*>(&Watch::ask);
@@ -1114,6 +1165,7 @@ class ProgramKernel final : public Kernel {
   const std::vector<Sizes64> strides_;
   const codegen::Calls calls_;
   std::vector<const Statement*> checks_;
+  std::vector<OwnMemory> own_;          // memories of which steps have their own
   std::vector<std::int64_t> frame_at_;  // by memory
   std::int64_t frame_bytes_ = 0, scratch_at_ = 0;
   std::optional<StreamingCode> code_;
@@ -1148,6 +1200,36 @@ bool is_read_well(const Sizes64& sizes, const Sizes64& strides) {
   return repeats || has_rows;
 }
 
+// Whether elements along an axis lie in one set of a cache, where few of their lines find room.
+bool share_a_set(const Sizes64& sizes, const Sizes64& strides, DType dtype) {
+  constexpr std::int64_t ways = 8, bytes_of_way = 1 << 16;
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis)
+    if (sizes[axis] > ways && strides[axis] * size_of(dtype) % bytes_of_way == 0) return true;
+  return false;
+}
+
+// Whether inputs become dense that were not: those without rows of which the program reads more
+// than a copy would, or so that a line has left the nearest cache when it reads it again.
+bool make_dense(const LoopProgram& program, std::span<const Aval> inputs,
+                std::vector<Sizes64>& strides) {
+  constexpr double most_reads = 2, most_between = 256;
+  const std::vector<codegen::Reads> reads = codegen::reads_of(program);
+  bool any = false;
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    const Memory& memory = program.memories[i];
+    if (memory.space != Memory::Space::operand) continue;
+    const auto input = std::size_t(memory.index);
+    const Sizes64 sizes = inputs[input].shape.to_sizes(), dense = dense_strides(sizes);
+    if (strides[input] == dense || is_read_well(sizes, strides[input]) ||
+        (reads[i].elements <= most_reads * double(num_elements(sizes)) &&
+         reads[i].between <= most_between && !share_a_set(sizes, strides[input], memory.dtype)))
+      continue;
+    strides[input] = dense;
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace
 
 Support supports_program(const Equation& equation, std::span<const Aval> inputs) {
@@ -1163,13 +1245,17 @@ std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const 
   const std::span<const Aval> inputs = group->input_avals();
   std::vector<Sizes64> dense, strides;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Sizes64 sizes = inputs[i].shape.to_sizes();
-    dense.push_back(dense_strides(sizes));
-    strides.push_back(is_read_well(sizes, given[i]) ? given[i] : dense.back());
+    dense.push_back(dense_strides(inputs[i].shape.to_sizes()));
+    const bool goes_forward = std::all_of(given[i].begin(), given[i].end(),
+                                          [](std::int64_t stride) { return stride >= 0; });
+    strides.push_back(goes_forward ? given[i] : dense.back());
   }
-  for (const auto& each : {strides, dense})
-    if (codegen::Split split = written(*compile_passes::loop_program(group, each)); split.program)
-      return std::make_unique<ProgramKernel>(std::move(*split.program), group, each);
+  while (true) {
+    codegen::Split split = written(*compile_passes::loop_program(group, strides));
+    if (split.program && !make_dense(*split.program, inputs, strides))
+      return std::make_unique<ProgramKernel>(std::move(*split.program), group, strides);
+    if (!split.program && std::exchange(strides, dense) == dense) break;
+  }
   throw InternalError("a group has no loop program: " +
                       written(*compile_passes::loop_program(group, dense)).reason);
 }
