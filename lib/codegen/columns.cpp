@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/lanes.h"
 #include "codegen/walk.h"
 #include "codegen/work.h"
 
@@ -30,7 +31,7 @@ namespace {
 using Kind = Statement::Kind;
 using loops::Index;
 
-constexpr std::int64_t first_cache = 32 << 10, tile_bytes = 16 << 10;
+constexpr std::int64_t first_cache = 32 << 10, tile_bytes = 4 << 10;
 constexpr std::int64_t shortest_row = 128;  // shorter ones fit registers
 constexpr std::int64_t rows_at_once = 4;
 constexpr std::size_t most_light = 12;  // statements of a term of which several are written
@@ -163,7 +164,9 @@ class Columns {
       if (s.kind == Kind::combine) bytes = std::max(bytes, bytes_of(s.value));
     const std::int64_t most = tile_bytes / bytes;
     if (lanes.steps <= most) return tile(lanes, {}, lanes.steps, outer);
-    const std::int64_t whole = lanes.steps / most;
+    const std::int64_t count = (lanes.steps + most - 1) / most, unit = most_lanes;
+    const std::int64_t size = ((lanes.steps + count - 1) / count + unit - 1) / unit * unit;
+    const std::int64_t whole = lanes.steps / size;
     Statement tiles;
     tiles.kind = Kind::repeat;
     tiles.source = lanes.source;
@@ -172,11 +175,11 @@ class Columns {
     tiles.value = counter(whole);
     std::vector<const Statement*> around = outer;
     around.push_back(&tiles);
-    tiles.blocks.push_back(tile(lanes, {0, {{tiles.value, most}}}, most, around));
+    tiles.blocks.push_back(tile(lanes, {0, {{tiles.value, size}}}, size, around));
     Block result;
     result.push_back(std::move(tiles));
-    if (const std::int64_t rest = lanes.steps - whole * most; rest > 0)
-      for (Statement& s : tile(lanes, {whole * most}, rest, outer)) result.push_back(std::move(s));
+    if (const std::int64_t rest = lanes.steps - whole * size; rest > 0)
+      for (Statement& s : tile(lanes, {whole * size}, rest, outer)) result.push_back(std::move(s));
     return result;
   }
 

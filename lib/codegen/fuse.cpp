@@ -80,16 +80,16 @@ bool have_common(const std::vector<T>& a, const std::vector<T>& b) {
                      [&](const T& each) { return std::find(b.begin(), b.end(), each) != b.end(); });
 }
 
-// Two loops, of which the outer one does nothing else, as one over both indices, where every place
-// goes on from one to the other alike.
+// Two loops whose steps are apart, of which the outer one does nothing else, as one over both
+// indices, where every place goes on from one to the other alike.
 class Merger {
  public:
   static void run(Block& block) {
     for (Statement& s : block) {
       for (Block& inner : s.blocks) run(inner);
-      if (!is_nest(s) || s.is_parallel || s.blocks[0].size() != 1) continue;
+      if (!is_apart(s) || s.is_parallel || s.blocks[0].size() != 1) continue;
       Statement& inner = s.blocks[0][0];
-      if (!inner.is_parallel) continue;
+      if (!is_apart(inner) || !only_computes(inner)) continue;
       for (const bool outer_is_first : {true, false})
         if (goes_on(s, inner, outer_is_first)) {
           merge(s, outer_is_first);
@@ -99,29 +99,47 @@ class Merger {
   }
 
  private:
+  static bool is_apart(const Statement& s) {
+    return s.kind == Kind::repeat && (s.is_apart || s.is_parallel) && s.carries.empty() &&
+           s.exchanged.empty();
+  }
+  static bool only_computes(const Statement& loop) {
+    return std::all_of(loop.blocks[0].begin(), loop.blocks[0].end(), [](const Statement& s) {
+      return is_plain(s) || (is_apart(s) && only_computes(s)) ||
+             (s.kind == Kind::combine &&
+              std::all_of(s.blocks[0].begin(), s.blocks[0].end(), is_plain));
+    });
+  }
   static std::int64_t stride_of(const Place& place, const Statement& loop) {
     for (const Place::Term& term : place.terms)
       if (term.index == loop.value) return term.stride;
     return 0;
   }
   static bool goes_on(const Statement& outer, const Statement& inner, bool outer_is_first) {
-    return std::all_of(inner.blocks[0].begin(), inner.blocks[0].end(), [&](const Statement& s) {
+    bool goes_on = true;
+    for_each_statement(inner.blocks[0], [&](const Statement& s) {
       for (Value operand : s.operands)
-        if (operand == outer.value || operand == inner.value) return false;
+        goes_on = goes_on && operand != outer.value && operand != inner.value;
       const std::int64_t a = stride_of(s.place, outer), b = stride_of(s.place, inner);
-      return s.kind == Kind::compute ||
-             (outer_is_first ? a == b * inner.steps : b == a * outer.steps);
+      goes_on = goes_on && (outer_is_first ? a == b * inner.steps : b == a * outer.steps);
     });
+    return goes_on;
   }
   static void merge(Statement& outer, bool outer_is_first) {
     Statement inner = std::move(outer.blocks[0][0]);
-    for (Statement& s : inner.blocks[0]) {
-      const std::int64_t stride = stride_of(s.place, outer_is_first ? inner : outer);
-      std::erase_if(s.place.terms, [&](const Place::Term& term) {
-        return term.index == inner.value || term.index == outer.value;
-      });
-      loops::add_index(s.place, {0, {{inner.value, 1}}}, stride);
-    }
+    const Value step = inner.value, of_outer = outer.value;
+    const Statement& first = outer_is_first ? inner : outer;
+    const auto write = [&](auto& self, Block& block) -> void {
+      for (Statement& s : block) {
+        const std::int64_t stride = stride_of(s.place, first);
+        std::erase_if(s.place.terms, [&](const Place::Term& term) {
+          return term.index == step || term.index == of_outer;
+        });
+        loops::add_index(s.place, {0, {{step, 1}}}, stride);
+        for (Block& each : s.blocks) self(self, each);
+      }
+    };
+    write(write, inner.blocks[0]);
     inner.steps *= outer.steps;
     outer = std::move(inner);
   }

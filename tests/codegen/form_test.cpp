@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "codegen/columns.h"
+#include "codegen/fuse.h"
 #include "codegen/interpreter.h"
 #include "codegen/invariants.h"
 #include "codegen/inward.h"
@@ -428,6 +429,32 @@ TEST_CASE("memories change places at the end of every step") {
   CHECK(complaint(program) == "internal error: L5 is broken: m2 cannot change places");
   program.body[1].exchanged = {{0, 2}};
   CHECK(complaint(program) == "internal error: L4 is broken: an operand changes places");
+}
+
+TEST_CASE("loops whose steps are apart become one where places go on") {
+  const auto text = [](int row) {
+    const std::string stride = std::to_string(row);
+    return "memory m0: float64[480] operand 0\nmemory m1: float64[108] result 0\n"
+           "apart for v0 in 0..3\n"
+           "  apart for v1 in 0..4\n"
+           "    parallel for v2 in 0..8\n"
+           "      v3: float64 = load m0[v0 * 160 + v1 * 40 + v2 * 5]\n"
+           "      v6: float64 = combine add from v3 of v4 in 0..5\n"
+           "        v5: float64 = load m0[v0 * 160 + v1 * 40 + v2 * 5 + v4]\n"
+           "        -> v5\n"
+           "      store m1[v0 * " +
+           std::to_string(4 * row) + " + v1 * " + stride + " + v2] = v6\n";
+  };
+  codegen::Numbers x(480);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(double(i));
+  for (const int row : {8, 9}) {  // rows beside each other, or with a gap
+    const LoopProgram apart = codegen::parse(text(row));
+    LoopProgram merged = apart;
+    codegen::merge(merged.body);
+    check(merged);
+    CHECK(codegen::interpret(merged, {x}) == codegen::interpret(apart, {x}));
+    CHECK((print(merged).find("parallel for v2 in 0..96") != std::string::npos) == (row == 8));
+  }
 }
 
 TEST_CASE("columns are combined row by row") {

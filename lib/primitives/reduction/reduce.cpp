@@ -472,7 +472,7 @@ loops::Tensor emit_cast(loops::Writer& w, const loops::Tensor& tensor, DType dty
 loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source source,
                          const loops::Tensor& operand, std::span<const int> axes,
                          const ReductionStage& stage) {
-  constexpr std::int64_t few_blocks = 8, most_unrolled = 16, most_jumps = 8, large = 1 << 14;
+  constexpr std::int64_t few_blocks = 8, most_unrolled = 16, most_jumps = 8, large = 1 << 13;
   constexpr double most_statements = 256;  // of blocks that are written one by one
   const Primitive& by = combining(kind);
   const DType dtype = operand.aval.dtype;
@@ -497,7 +497,8 @@ loops::Tensor emit_stage(loops::Writer& w, const std::string& kind, Source sourc
   loops::Formula formula;
   formula.reads = w.reads_of(x);
   // A loop over large memory rather goes through its rows than jumps from each one to the next.
-  const bool is_large = in_order && stage.outer * stage.n * stage.inner > large;
+  const bool is_large =
+      (in_order || stage.inner == 1) && stage.outer * stage.n * stage.inner > large;
   if (stage.n <= (is_large ? most_jumps : most_unrolled)) {
     for (loops::Formula::Read& read : formula.reads) read.is_anywhere = true;
     formula.work = double(stage.n) * (1 + (x.formula ? x.formula->work : 0));
