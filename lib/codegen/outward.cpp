@@ -14,6 +14,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/outward.h"
 
+#include <plait/primitives/primitives.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -54,6 +56,17 @@ bool uses_memory(const Block& block, int memory, const Statement& except) {
              return uses_memory(inner, memory, except);
            });
   });
+}
+
+// Whether a serial loop only tests indices: its steps are apart but for which one fails first.
+bool only_checks(const Statement& loop) {
+  bool has_checks = false, has_effects = false;
+  for_each_statement(loop, [&](const Statement& s) {
+    has_checks = has_checks || s.kind == Kind::check;
+    has_effects = has_effects || s.kind == Kind::store || s.kind == Kind::copy ||
+                  s.kind == Kind::call || !s.carries.empty() || !s.exchanged.empty();
+  });
+  return loop.kind == Kind::repeat && has_checks && !has_effects;
 }
 
 // Statements that run, roughly.
@@ -217,7 +230,8 @@ class Mover {
       case Kind::loop:
         return plan(s.blocks);
       case Kind::repeat: {
-        if (is_apart(s)) return plan_nest(s) || is_common_nest(s);
+        if (is_apart(s) || only_checks(s)) return plan_nest(s) || is_common_nest(s);
+        if (s.carries.empty() && s.exchanged.empty() && goes_along(s)) return true;
         const double before = std::exchange(times_, times_ * double(s.steps));
         const bool fits = plan(s.blocks);
         times_ = before;
@@ -253,20 +267,24 @@ class Mover {
            !uses_memory(program_.body, memory, instead);
   }
 
+  // Whether a loop goes along the axis.
+  bool goes_along(const Statement& loop) {
+    if (loop.steps != size_ || (counters_.empty() && skipped_++ < choice_)) return false;
+    const std::map<int, std::int64_t> before = strides_;
+    if (!keeps_apart(loop)) {
+      strides_ = before;
+      return false;
+    }
+    counters_.insert(loop.value);
+    own_work_ += times_ * work_of(loop);
+    return true;
+  }
   // Whether a loop goes along the axis, or the loops in it do.
   bool plan_nest(const Statement& loop) {
-    if (loop.steps == size_ && !(counters_.empty() && skipped_++ < choice_)) {
-      const std::map<int, std::int64_t> before = strides_;
-      if (keeps_apart(loop)) {
-        counters_.insert(loop.value);
-        own_work_ += times_ * work_of(loop);
-        return true;
-      }
-      strides_ = before;
-    }
+    if (goes_along(loop)) return true;
     bool has_inner = false;
     for (const Statement& s : loop.blocks[0]) {
-      const bool is_loop = is_apart(s);
+      const bool is_loop = is_apart(s) || only_checks(s);
       has_inner = has_inner || is_loop;
       if (is_loop ? !plan_nest(s) : s.kind != Kind::compute && !is_common(s)) return false;
     }
@@ -276,8 +294,8 @@ class Mover {
   bool keeps_apart(const Statement& loop) {
     bool apart = true;
     for_each_statement(loop, [&](const Statement& s) {
-      apart = apart && s.kind != Kind::check && s.kind != Kind::call && s.kind != Kind::branch &&
-              s.kind != Kind::copy && s.exchanged.empty();
+      apart = apart && (s.kind != Kind::check || only_checks(loop)) && s.kind != Kind::call &&
+              s.kind != Kind::branch && s.kind != Kind::copy && s.exchanged.empty();
       for_each_place(s, [&](const Place& place, bool is_write) {
         if (!apart || !written_.count(place.memory)) return;
         apart = common_.count(place.memory) ? !is_write : is_own(place, loop.value);
@@ -437,10 +455,107 @@ class Outward {
       }
       return move(s, std::move(loop));
     }
-    if (has_long_checks(s)) return false;
+    for (Block& block : loop.blocks) check_each(block);
+    const bool fails_by_index = has_long_checks(loop);
     if (uses_behind(s) && !(numbers = without_arrays(s, false))) return false;
-    return move(s, std::move(loop));
+    if (!move(s, std::move(loop))) return false;
+    program_.fails_by_example |= fails_by_index;
+    return true;
   }
+
+  // Indices that are tested together, and one by one where a test fails, are tested one by one:
+  //
+  //   v3 = combine or from false of v0 in 0..64     for v4 in 0..64
+  //     v1 = load m0[v0]                              v5 = load m0[v4]
+  //     -> whether it is outside                      check 0 <= v5 <= 9
+  //   branch v3
+  //    0
+  //    1
+  //     for v4 in 0..64
+  //       v5 = load m0[v4]
+  //       check 0 <= v5 <= 9
+  void check_each(Block& block) const {
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      for (Block& inner : block[i].blocks) check_each(inner);
+      const std::optional<std::size_t> test = test_of(block, i);
+      if (!test) continue;
+      Statement checks = std::move(block[i].blocks[1][0]);
+      block[i] = std::move(checks);
+      block.erase(block.begin() + std::ptrdiff_t(*test), block.begin() + std::ptrdiff_t(i));
+      i = *test;
+    }
+  }
+  // Where the statements begin by which a branch knows that an index fails, of which it checks
+  // each.
+  std::optional<std::size_t> test_of(const Block& block, std::size_t at) const {
+    const Statement& branch = block[at];
+    if (at < 2 || branch.kind != Kind::branch || !branch.carries.empty() ||
+        branch.blocks.size() != 2 || !branch.blocks[0].empty() || branch.blocks[1].size() != 1)
+      return {};
+    const Statement &cast = block[at - 1], &test = block[at - 2];
+    const Statement& checks = branch.blocks[1][0];
+    if (cast.kind != Kind::compute || *cast.primitive != cast_p ||
+        cast.value != branch.operands[0] || test.kind != Kind::combine || *test.primitive != or_p ||
+        cast.operands[0] != test.value || !only_checks(checks) || checks.steps != test.steps)
+      return {};
+    return compute_the_same(checks, test) ? std::optional(at - 2) : std::nullopt;
+  }
+  // Whether checks are of the index that a test compares with the same bounds.
+  bool compute_the_same(const Statement& checks, const Statement& test) const {
+    const Block &own = checks.blocks[0], &others = test.blocks[0];
+    if (own.back().kind != Kind::check || others.size() < own.size()) return false;
+    Names names{{checks.value, test.counter}};
+    for (std::size_t i = 0; i + 1 < own.size(); ++i) {
+      Statement same = own[i];
+      rename(same, names);
+      const Statement& other = others[i];
+      if (same.kind != other.kind || !same.blocks.empty() || same.operands != other.operands ||
+          same.primitive != other.primitive || !(same.params == other.params) ||
+          !have_same_elements(same.place, other.place))
+        return false;
+      names[same.value] = other.value;
+    }
+    const Statement& check = own.back();
+    return is_outside(test, named(names, check.operands[0]), check.low, check.high);
+  }
+  static bool have_same_elements(const Place& a, const Place& b) {
+    const auto in_order = [](const Place& place) {
+      std::map<Value, std::int64_t> strides;
+      for (const Place::Term& term : place.terms) strides[term.index] += term.stride;
+      return strides;
+    };
+    return a.memory == b.memory && a.offset == b.offset && in_order(a) == in_order(b);
+  }
+  // Whether a combination's terms say that an index is less than one bound or greater than another
+  // one. What is known of the index may have left one of them.
+  bool is_outside(const Statement& test, Value index, std::int64_t low, std::int64_t high) const {
+    const auto definition = [&](Value value) {
+      return std::find_if(test.blocks[0].begin(), test.blocks[0].end(),
+                          [&](const Statement& s) { return s.value == value; });
+    };
+    const auto either = definition(test.operands[1]), end = test.blocks[0].end();
+    if (either == end || either->kind != Kind::compute || *either->primitive != or_p) return false;
+    int compared = 0;
+    for (const Value operand : either->operands) {
+      const auto compares = definition(operand);
+      if (compares == end) continue;
+      if (compares->kind != Kind::compute || *compares->primitive != cmp_p ||
+          compares->operands[0] != index)
+        return false;
+      const std::string& direction = compares->params.get<std::string>("direction");
+      const std::optional<std::int64_t> bound = literal(compares->operands[1]);
+      if (!(direction == "lt" && bound == low) && !(direction == "gt" && bound == high))
+        return false;
+      ++compared;
+    }
+    return compared > 0;
+  }
+  std::optional<std::int64_t> literal(Value value) const {
+    for (const auto& [known, literal] : program_.literals)
+      if (known == value) return literal.integer;
+    return {};
+  }
+
   static bool has_checks(const Statement& loop) {
     bool has = false;
     for_each_statement(loop, [&](const Statement& s) { has = has || s.kind == Kind::check; });
@@ -553,11 +668,14 @@ class Outward {
   // To a loop whose steps are those of one index alone, or are lanes: as loops within them are, or
   // all, whichever is less work.
   bool move_apart(Statement& s, const Statement& loop) {
+    const double together = Work(program_).of(s);
     return try_axes(s, loop, sizes_of(loop), [&](const Mover& mover) {
       const bool lies_apart = mover.lies_apart();
       if (!has_lanes_within(s)) {
         promote(program_, s);
-        return (lies_apart && bytes_of_a_step(s) > most_bytes) || become_lanes(s, mover);
+        if (lies_apart && bytes_of_a_step(s) > most_bytes) return true;
+        return become_lanes(s, mover) ||
+               (has_checks(s) && lies_apart && Work(program_).of(s) < together);
       }
       constexpr double gain = 0.7;
       const Statement before = s;

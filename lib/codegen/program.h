@@ -21,7 +21,7 @@
 //   L6 the steps of a loop that is parallel are what lanes can run (see lanes.h), and read nothing
 //      that another one writes; those of a combination only compute, load and combine
 //   L7 the steps of a loop that threads share are apart or parallel, write different elements, and
-//      hold no checks, no calls and no loop that threads share
+//      hold no calls, no loop that threads share, and no checks unless fails_by_example
 //   L8 memory of which the steps of a loop have their own lies in the frame, is used within such
 //      loops alone, and the steps are apart, not lanes
 // The interpreter tests every offset besides.
@@ -124,7 +124,7 @@ struct LoopProgram {
   std::vector<std::optional<Range>> ranges = {};  // of values, where known; the last ones may lack
   Block body;
   // Whether examples run one after the other, so that what fails first is not what would fail first
-  // if each step were that of all examples.
+  // if each step were that of all examples. The group is then run again, step by step.
   bool fails_by_example = false;
 
   std::optional<Range> range(Value value) const {

@@ -14,7 +14,8 @@ class Work {
  public:
   explicit Work(const LoopProgram& program) : program_(program) {}
 
-  // Nanoseconds of one step of a loop.
+  // Nanoseconds of a statement outside of lanes, and of one step of a loop.
+  double of(const Statement& s) const { return of(s, none); }
   double of_step(const Statement& loop) const {
     return of(loop.blocks[0], loop.is_parallel ? loop.value : none);
   }

@@ -13,6 +13,7 @@
 #include "codegen/effects.h"
 #include "codegen/fuse.h"
 #include "codegen/inward.h"
+#include "codegen/once.h"
 #include "codegen/outward.h"
 #include "codegen/own.h"
 #include "codegen/promote.h"
@@ -113,6 +114,7 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides) {
   codegen::move_copies_inward(*lowered.program);
   codegen::move_copies_inward(*lowered.program);
   codegen::promote(*lowered.program);
+  codegen::compute_once(*lowered.program);
   codegen::merge(lowered.program->body);
   codegen::prune(*lowered.program);
   codegen::give_steps_their_own(*lowered.program);

@@ -9,6 +9,8 @@
 
 #include "codegen/interpreter.h"
 #include "codegen/inward.h"
+#include "codegen/once.h"
+#include "codegen/outward.h"
 #include "codegen/own.h"
 #include "codegen/parse.h"
 #include "codegen/promote.h"
@@ -658,6 +660,107 @@ TEST_CASE("how memory is read is known by loops") {
   CHECK(reads[1].between == 10);
   CHECK(reads[2].elements == 200);
   CHECK(reads[2].between == 1);
+}
+
+TEST_CASE("what was computed, loaded or checked before is not again") {
+  LoopProgram program = codegen::parse(
+      "memory m0: int64[9] operand 0\n"
+      "memory m1: int64[9] result 0\n"
+      "memory m2: int64[9] result 1\n"
+      "v0: int64 = load m0[0]\n"
+      "v1: int64 = add v0 1:i64\n"
+      "check 0 <= v1 <= 8\n"
+      "for v2 in 0..3 (v3: int64 = 0:i64, then v11, at last v12)\n"
+      "  v4: int64 = load m0[0]\n"
+      "  v5: int64 = add v4 1:i64\n"
+      "  check -1 <= v5 <= 8\n"
+      "  check 1 <= v5 <= 8\n"
+      "  store m1[v2] = v5\n"
+      "  v6: int64 = load m1[v2]\n"
+      "  v7: int64 = load m2[0]\n"
+      "  v8: int64 = add v6 v7\n"
+      "  store m2[v2 + 1] = v8\n"
+      "  v9: int64 = load m2[0]\n"
+      "  v10: int64 = add v6 v9\n"
+      "  v11: int64 = add v5 v10\n"
+      "store m2[0] = v12\n"
+      "v13: int64 = load m2[0]\n"
+      "store m1[8] = v13\n");
+  compute_once(program);
+  check(program);
+  CHECK(print(program) ==
+        "memory m0: int64[9] operand 0\n"
+        "memory m1: int64[9] result 0\n"
+        "memory m2: int64[9] result 1\n"
+        "v0: int64 = load m0[0]\n"
+        "v1: int64 = add v0 1:i64\n"
+        "check 0 <= v1 <= 8\n"
+        "for v2 in 0..3 (v3: int64 = 0:i64, then v11, at last v12)\n"
+        "  check 1 <= v1 <= 8\n"
+        "  store m1[v2] = v1\n"
+        "  v7: int64 = load m2[0]\n"
+        "  v8: int64 = add v1 v7\n"
+        "  store m2[v2 + 1] = v8\n"
+        "  v9: int64 = load m2[0]\n"
+        "  v10: int64 = add v1 v9\n"
+        "  v11: int64 = add v1 v10\n"
+        "store m2[0] = v12\n"
+        "store m1[8] = v12\n");
+}
+
+TEST_CASE("examples with indices of their own go outside of the steps, with their checks") {
+  // Twelve examples pick an element of theirs in each of five steps. bound: of the test; tested:
+  // what is compared with it.
+  const auto text = [](const std::string& bound, const std::string& tested) {
+    return "memory m0: int64[60] operand 0\n"
+           "memory m1: int64[84] operand 1\n"
+           "memory m2: int64[84] result 0\n"
+           "memory m3: int64[12] frame\n"
+           "copy m1[0] -> m2[0] of (84) by (1) -> (1)\n"
+           "for v0 in 0..5\n"
+           "  parallel for v14 in 0..12\n"
+           "    v15: int64 = load m0[v0 * 12 + v14]\n"
+           "    store m3[v14] = v15\n"
+           "  v1: bool = combine or from false:bool of v2 in 0..12\n"
+           "    v3: int64 = load m3[" +
+           tested +
+           "]\n"
+           "    v4: bool = cmp[direction='lt'] v3 0:i64\n"
+           "    v5: bool = cmp[direction='gt'] v3 " +
+           bound +
+           ":i64\n"
+           "    v6: bool = or v4 v5\n"
+           "    -> v6\n"
+           "  v7: int64 = cast[dtype=i64, weak=false] v1\n"
+           "  branch v7\n"
+           "   0\n"
+           "   1\n"
+           "    for v8 in 0..12\n"
+           "      v9: int64 = load m3[v8]\n"
+           "      check 0 <= v9 <= 6\n"
+           "  parallel for v10 in 0..12\n"
+           "    v11: int64 = load m3[v10]\n"
+           "    v12: int64 = load m2[v10 * 7 + v11]\n"
+           "    v13: int64 = add v12 1:i64\n"
+           "    store m2[v10 * 7 + v11] = v13\n";
+  };
+  const auto moves = [&](const std::string& bound, const std::string& tested) {
+    LoopProgram program = codegen::parse(text(bound, tested));
+    program.know(11, {0, 6});
+    const LoopProgram before = program;
+    const bool moved = move_outward(program);
+    check(program);
+    CHECK(program.fails_by_example == moved);
+    codegen::Numbers picks(60), x(84, 0);
+    for (std::size_t i = 0; i < 60; ++i) picks[i] = double(i * i % 7);
+    CHECK(codegen::interpret(program, {picks, x}) == codegen::interpret(before, {picks, x}));
+    picks[37] = 7;
+    CHECK_THROWS_AS(codegen::interpret(program, {picks, x}), IndexError);
+    return moved;
+  };
+  CHECK(moves("6", "v2"));
+  CHECK_FALSE(moves("5", "v2"));            // another test
+  CHECK_FALSE(moves("6", "v2 * -1 + 11"));  // in another order
 }
 
 TEST_CASE("what cannot be a loop program says why") {

@@ -294,6 +294,9 @@ class ProgramWriter {
     const Value stops =
         api().BuildCall2(emitter_.builder(), type, extra(share_slot), arguments, 6, "");
     emitter_.return_if(emitter_.is_unequal(stops, constant(0)), [] {});
+    if (!program_.fails_by_example) return;
+    const Value failed = emitter_.load(emitter_.integer(64), extra(failed_slot), 8);
+    emitter_.return_if(emitter_.is_unequal(failed, constant(0)), [] {});
   }
   bool is_from_outside(Number number, const codegen::Effects& effects) const {
     return std::find(effects.defined.begin(), effects.defined.end(), number) ==
@@ -940,7 +943,9 @@ class ProgramKernel final : public Kernel {
       const Memory& each = program_.memories[std::size_t(memory)];
       own_.push_back({memory, std::size_t((each.size * size_of(each.dtype) + 63) / 64 * 64)});
     }
-    code_ = make_code("loop program, 10\n" + codegen::print(program_),
+    code_ = make_code("loop program, 11" +
+                          std::string(program_.fails_by_example ? ", by example" : "") + "\n" +
+                          codegen::print(program_),
                       [&] { return ProgramWriter(program_, checks_, calls_).compile(); });
   }
 
