@@ -671,6 +671,8 @@ class Outward {
     const double together = Work(program_).of(s);
     return try_axes(s, loop, sizes_of(loop), [&](const Mover& mover) {
       const bool lies_apart = mover.lies_apart();
+      give_lanes(s.blocks[0]);
+      merge(s.blocks[0]);
       if (!has_lanes_within(s)) {
         promote(program_, s);
         if (lies_apart && bytes_of_a_step(s) > most_bytes) return true;
@@ -691,6 +693,20 @@ class Outward {
     });
   }
 
+  // Where the axis that went outside was that of the lanes, the innermost loops have them, or the
+  // ones around those where these are too short and do not merge.
+  static void give_lanes(Block& block) {
+    for (Statement& s : block) {
+      if (s.is_parallel || s.kind == Kind::combine) continue;
+      for (Block& inner : s.blocks) give_lanes(inner);
+      if (!is_apart(s)) continue;
+      s.is_parallel =
+          std::all_of(s.blocks[0].begin(), s.blocks[0].end(), [](const Statement& each) {
+            return each.kind == Kind::compute || each.kind == Kind::load ||
+                   each.kind == Kind::store;
+          });
+    }
+  }
   bool become_lanes(Statement& s) const {
     leave_loops(s.blocks[0]);
     return s.is_parallel = runs_in_lanes(s, lanes_within(s));

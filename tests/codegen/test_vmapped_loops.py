@@ -126,6 +126,24 @@ def orthogonal(a):
     return fori(a.shape[1], column, (jnp.zeros_like(a), a))[0]
 
 
+def beads(x, v):
+    """Nests of several axes, shorter ones than the examples are."""
+
+    def force(x):
+        d = x[1:] - x[:-1]
+        r = jnp.sqrt(jnp.sum(d * d, 1, keepdims=True))
+        f = (r - 1) * d / r
+        return jnp.zeros_like(x).at[:-1].add(f).at[1:].add(-f).at[0].set(0.0)
+
+    def step(s, _):
+        x, v = s
+        v = v + 0.1 * force(x)
+        x = x + 0.1 * v
+        return (x, v), jnp.sum(v * v)
+
+    return lax.scan(step, (x, v), None, length=20)
+
+
 def scaled(k, a, b):
     """An array that a step makes of another one, and that no later step reads."""
     step = lambda t, s: (u := a / (k @ s[1]), b / (u @ k))  # noqa: E731
@@ -210,6 +228,7 @@ def advected(u, w):
 
 
 CASES = {
+    "beads": (beads, lambda: (numbers(19, 3) + np.arange(19)[:, None], numbers(19, 3)), 0),
     "filtered": (filtered, lambda: (numbers(), numbers(30)), 0),
     "filtered-shared": (filtered, lambda: (numbers(), numbers(30)), (0, None)),
     "heated": (heated, lambda: (numbers(12, 11),), 0),
