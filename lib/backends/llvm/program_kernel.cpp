@@ -1004,7 +1004,7 @@ class ProgramKernel final : public Kernel {
     code_->as<Function>()(memory, 0, 1);
     watch.interrupts.rethrow();
     if ((calls.error || failure[0] > 0) && program_.fails_by_example && group_)
-      compile_passes::raise_step_by_step(group_, inputs, outputs, stream);
+      compile_passes::raise_step_by_step(group_, inputs, stream);
     if (calls.error) std::rethrow_exception(calls.error);
     if (failure[0] > 0) codegen::raise(*checks_[std::size_t(failure[0] - 1)], failure[1]);
     count_lane_work(program_, {memory, program_.memories.size()});
