@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <unordered_map>
 
 #include "codegen/columns.h"
@@ -159,14 +160,14 @@ Jaxpr group_of(const Jaxpr& program, std::span<const int> uses, std::span<const 
   return builder.close(std::move(outputs));
 }
 
-// How many loops go through memory, if the steps of each are apart from each other.
+// How many loops write memory, if the steps of each are apart from each other.
 std::optional<int> num_loops_apart(const codegen::Lowered& lowered) {
-  if (!lowered.program || lowered.program->fails_by_example) return {};
+  if (!lowered.program) return {};
   int loops = 0;
   for (const codegen::Statement& s : lowered.program->body) {
     codegen::Effects effects;
     effects.add(s);
-    if (s.blocks.empty() || (effects.reads.empty() && effects.writes.empty())) continue;
+    if (s.blocks.empty() || effects.writes.empty()) continue;
     if (!s.is_parallel && !s.is_apart) return {};
     ++loops;
   }
@@ -194,19 +195,36 @@ bool counts_lane_work(const codegen::LoopProgram& program) {
   });
 }
 
-void raise_step_by_step(const Jaxpr& group, std::span<const View> inputs,
-                        std::span<const View> outputs, const Stream& stream) {
-  const Equation& equation = group->equations[0];
-  std::vector<Aval> from, to;
-  std::vector<Sizes64> strides;
-  for (const Atom& atom : equation.inputs) from.push_back(group->aval(atom));
-  for (Var var : equation.outputs) to.push_back(group->aval(var));
-  for (const View& input : inputs) strides.push_back(input.strides);
-  for (const Backend* backend : backends_of(Device::Kind::cpu, Preference::reference)) {
-    if (!backend->supports(equation, from, to)) continue;
-    const std::unique_ptr<Kernel> kernel = backend->compile_for(group, strides);
+void raise_step_by_step(const Jaxpr& group, std::span<const View> inputs, const Stream& stream) {
+  std::vector<View> views(inputs.begin(), inputs.end());  // by var
+  views.resize(group->avals.size());
+  std::vector<Buffer> made;
+  for (const Equation& equation : group->equations) {
+    std::vector<Aval> from, to;
+    std::vector<View> operands, results;
+    std::vector<Sizes64> strides;
+    std::set<int> known;
+    for (const Atom& atom : equation.inputs) {
+      from.push_back(group->aval(atom));
+      if (!atom.is_var() || !known.insert(atom.var().id).second) continue;
+      operands.push_back(views[std::size_t(atom.var().id)]);
+      strides.push_back(operands.back().strides);
+    }
+    for (const Var var : equation.outputs) {
+      to.push_back(group->aval(var));
+      made.push_back(Buffer::empty(to.back().dtype, to.back().shape.to_sizes()));
+      results.push_back(views[std::size_t(var.id)] = made.back().view());
+    }
+    const std::vector<const Backend*> backends =
+        backends_of(Device::Kind::cpu, Preference::reference);
+    const auto backend = std::find_if(
+        backends.begin(), backends.end(),
+        [&](const Backend* each) -> bool { return bool(each->supports(equation, from, to)); });
+    if (backend == backends.end()) return;
+    const std::unique_ptr<Kernel> kernel =
+        (*backend)->compile_for(codegen::program_of(equation, from), strides);
     const Storage scratch = Storage::allocate(std::size_t(kernel->scratch_bytes()));
-    return kernel->run(inputs, outputs, scratch.data(), stream);
+    kernel->run(operands, results, scratch.data(), stream);
   }
 }
 

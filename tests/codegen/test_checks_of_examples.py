@@ -52,6 +52,32 @@ def permuted_by_hand(x, picks):
     return x, np.array(ys)
 
 
+def chained(x, picks):
+    """A loop that may fail, and one that goes on with what it has made."""
+
+    def step(x, pick):
+        x = x.at[(pick + 1) % x.size].multiply(-0.5 * jnp.tanh(x[pick]))
+        return x, x
+
+    def back(c, x):
+        c = 0.5 * c + x
+        return c, c
+
+    return lax.scan(back, jnp.zeros_like(x), lax.scan(step, x, picks)[1], reverse=True)[1]
+
+
+def chained_by_hand(x, picks):
+    x, made = x.copy(), []
+    for pick in picks:
+        x[(pick + 1) % x.size] *= -0.5 * np.tanh(x[pick])
+        made.append(x.copy())
+    c, out = np.zeros_like(x), []
+    for x in reversed(made):
+        c = 0.5 * c + x
+        out.append(c)
+    return np.stack(out[::-1])
+
+
 def signs():
     return np.sign(random.standard_normal((SIDE, SIDE)))
 
@@ -70,6 +96,7 @@ CASES = {
             random.uniform(0, 1, STEPS),
         ),
     ),
+    "chained": (chained, chained_by_hand, lambda: (random.standard_normal(30), distinct())),
     "permuted": (permuted, permuted_by_hand, lambda: (random.standard_normal(30), distinct())),
 }
 

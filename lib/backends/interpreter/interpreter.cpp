@@ -39,7 +39,7 @@ class LoopKernel final : public Kernel {
       interpreter_.run(operands, outputs, scratch, stream);
     } catch (const Error&) {
       if (interpreter_.program().fails_by_example)
-        compile_passes::raise_step_by_step(group_, inputs, outputs, stream);
+        compile_passes::raise_step_by_step(group_, inputs, stream);
       throw;
     }
     count_lane_work(interpreter_.program(), interpreter_.memories(operands, outputs, scratch));

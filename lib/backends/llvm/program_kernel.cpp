@@ -1084,7 +1084,7 @@ class ProgramKernel final : public Kernel {
       const Memory& each = program_.memories[std::size_t(memory)];
       own_.push_back({memory, std::size_t((each.size * size_of(each.dtype) + 63) / 64 * 64)});
     }
-    code_.emplace("loop program, 12" +
+    code_.emplace("loop program, 13" +
                       std::string(program_.fails_by_example ? ", by example" : "") + "\n" +
                       codegen::print(program_),
                   streams_of(program_), [this](const std::vector<bool>& streams) {
@@ -1147,7 +1147,7 @@ class ProgramKernel final : public Kernel {
     code_->code_for(outputs).as<Function>()(memory, 0, 1);
     watch.interrupts.rethrow();
     if ((calls.error || failure[0] > 0) && program_.fails_by_example && group_)
-      compile_passes::raise_step_by_step(group_, inputs, outputs, stream);
+      compile_passes::raise_step_by_step(group_, inputs, stream);
     if (calls.error) std::rethrow_exception(calls.error);
     if (failure[0] > 0) codegen::raise(*checks_[std::size_t(failure[0] - 1)], failure[1]);
     count_lane_work(program_, {memory, program_.memories.size()});
