@@ -39,12 +39,6 @@ constexpr std::size_t most_light = 12;  // statements of a term of which several
 bool is_plain(const Statement& s) { return s.kind == Kind::compute || s.kind == Kind::load; }
 bool are_plain(const Block& block) { return std::all_of(block.begin(), block.end(), is_plain); }
 
-std::int64_t stride_of(const Place& place, Value counter) {
-  for (const Place::Term& term : place.terms)
-    if (term.index == counter) return term.stride;
-  return 0;
-}
-
 class Columns {
  public:
   explicit Columns(LoopProgram& program) : program_(program) {}

@@ -68,12 +68,6 @@ bool has_places_to_check(const Statement& nest) {
   return found;
 }
 
-bool has_checks(const Statement& s) {
-  bool found = false;
-  for_each_statement(s, [&](const Statement& each) { found |= each.kind == Kind::check; });
-  return found;
-}
-
 template <class T>
 bool have_common(const std::vector<T>& a, const std::vector<T>& b) {
   return std::any_of(a.begin(), a.end(),
@@ -87,9 +81,9 @@ class Merger {
   static void run(Block& block) {
     for (Statement& s : block) {
       for (Block& inner : s.blocks) run(inner);
-      if (!is_apart(s) || s.is_parallel || s.blocks[0].size() != 1) continue;
+      if (!runs_in_any_order(s) || s.is_parallel || s.blocks[0].size() != 1) continue;
       Statement& inner = s.blocks[0][0];
-      if (!is_apart(inner) || !only_computes(inner)) continue;
+      if (!runs_in_any_order(inner) || !only_computes(inner)) continue;
       for (const bool outer_is_first : {true, false})
         if (goes_on(s, inner, outer_is_first)) {
           merge(s, outer_is_first);
@@ -99,28 +93,19 @@ class Merger {
   }
 
  private:
-  static bool is_apart(const Statement& s) {
-    return s.kind == Kind::repeat && (s.is_apart || s.is_parallel) && s.carries.empty() &&
-           s.exchanged.empty();
-  }
   static bool only_computes(const Statement& loop) {
     return std::all_of(loop.blocks[0].begin(), loop.blocks[0].end(), [](const Statement& s) {
-      return is_plain(s) || (is_apart(s) && only_computes(s)) ||
+      return is_plain(s) || (runs_in_any_order(s) && only_computes(s)) ||
              (s.kind == Kind::combine &&
               std::all_of(s.blocks[0].begin(), s.blocks[0].end(), is_plain));
     });
-  }
-  static std::int64_t stride_of(const Place& place, const Statement& loop) {
-    for (const Place::Term& term : place.terms)
-      if (term.index == loop.value) return term.stride;
-    return 0;
   }
   static bool goes_on(const Statement& outer, const Statement& inner, bool outer_is_first) {
     bool goes_on = true;
     for_each_statement(inner.blocks[0], [&](const Statement& s) {
       for (Value operand : s.operands)
         goes_on = goes_on && operand != outer.value && operand != inner.value;
-      const std::int64_t a = stride_of(s.place, outer), b = stride_of(s.place, inner);
+      const std::int64_t a = stride_of(s.place, outer.value), b = stride_of(s.place, inner.value);
       goes_on = goes_on && (outer_is_first ? a == b * inner.steps : b == a * outer.steps);
     });
     return goes_on;
@@ -128,7 +113,7 @@ class Merger {
   static void merge(Statement& outer, bool outer_is_first) {
     Statement inner = std::move(outer.blocks[0][0]);
     const Value step = inner.value, of_outer = outer.value;
-    const Statement& first = outer_is_first ? inner : outer;
+    const Value first = outer_is_first ? step : of_outer;
     const auto write = [&](auto& self, Block& block) -> void {
       for (Statement& s : block) {
         const std::int64_t stride = stride_of(s.place, first);

@@ -873,16 +873,8 @@ class Lowering final : public loops::Writer {
       if (!all || !visit(s->operands[1]) || (first && depends_)) return false;
       depends_ |= first || before;
       if (p == max_p || p == min_p || is_exact || !(first || depends_)) return true;
-      return !std::exchange(has_wrapped_, true) && is_far(dtype);
-    }
-    bool is_far(DType dtype) const {
-      bool far = false;
-      visit_dtype(dtype, [&](auto element) {
-        using T = decltype(element);
-        if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-          far = most_ < __int128(std::numeric_limits<T>::max());
-      });
-      return far;
+      const bool is_far = fitting(0, most_ + 1, dtype).has_value();
+      return !std::exchange(has_wrapped_, true) && is_far;
     }
 
     const Lowering& writer_;

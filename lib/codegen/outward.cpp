@@ -556,11 +556,6 @@ class Outward {
     return {};
   }
 
-  static bool has_checks(const Statement& loop) {
-    bool has = false;
-    for_each_statement(loop, [&](const Statement& s) { has = has || s.kind == Kind::check; });
-    return has;
-  }
   // Whether they take long beside the rest, for all indices again.
   static bool has_long_checks(const Statement& loop) {
     bool has = false;

@@ -35,11 +35,6 @@ constexpr std::int64_t most_bytes = 1 << 20;      // of what a step has for itse
 constexpr std::int64_t bytes_of_lanes = 1 << 14;  // that stay in the nearest cache
 constexpr std::int64_t most_bytes_of_lanes = 1 << 16, most_steps_of_a_piece = 64;
 
-bool is_apart(const Statement& s) {
-  return s.kind == Kind::repeat && (s.is_parallel || s.is_apart) && s.carries.empty() &&
-         s.exchanged.empty();
-}
-
 int num_accesses(const Block& block, int memory) {
   int count = 0;
   for_each_statement(block, [&](const Statement& s) {
@@ -145,7 +140,7 @@ class Owner {
 
   void run(Block& block) {
     for (std::size_t i = 0; i < block.size(); ++i) {
-      if (!is_apart(block[i])) continue;
+      if (!runs_in_any_order(block[i])) continue;
       if (block[i].is_parallel) {
         i += give_to_lanes(block, i);
       } else {

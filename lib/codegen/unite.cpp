@@ -32,11 +32,6 @@ using Kind = Statement::Kind;
 // More in one body is long to compile, and loops farther from each other are seldom of one kind.
 constexpr std::size_t most_statements = 1500, farthest = 64;
 
-bool is_apart(const Statement& s) {
-  return s.kind == Kind::repeat && (s.is_parallel || s.is_apart) && s.carries.empty() &&
-         s.exchanged.empty();
-}
-
 // What a statement and those in it do, as sets.
 struct Deeds {
   explicit Deeds(const Statement& statement) {
@@ -72,10 +67,10 @@ class Uniter {
 
   void run(Block& block) {
     for (std::size_t i = 1; i < block.size(); ++i) {
-      if (!is_apart(block[i])) continue;
+      if (!runs_in_any_order(block[i])) continue;
       const std::size_t end = i > farthest ? i - farthest : 0;
       for (std::size_t before = i; before-- > end;)
-        if (is_apart(block[before]) && unite(block, before, i)) {
+        if (runs_in_any_order(block[before]) && unite(block, before, i)) {
           i = before;
           break;
         }

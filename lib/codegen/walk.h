@@ -27,6 +27,26 @@ inline std::size_t num_statements(const Block& block) {
   return count;
 }
 
+// Whether it is a loop of which the steps may run in any order.
+inline bool runs_in_any_order(const Statement& s) {
+  return s.kind == Statement::Kind::repeat && (s.is_parallel || s.is_apart) && s.carries.empty() &&
+         s.exchanged.empty();
+}
+
+inline bool has_checks(const Statement& statement) {
+  bool has = false;
+  for_each_statement(statement,
+                     [&](const Statement& s) { has = has || s.kind == Statement::Kind::check; });
+  return has;
+}
+
+// How far a step of an index moves a place in its memory.
+inline std::int64_t stride_of(const Place& place, Value index) {
+  for (const Place::Term& term : place.terms)
+    if (term.index == index) return term.stride;
+  return 0;
+}
+
 // f(place, is_write) for the elements that a statement reads and writes itself.
 template <class S, class F>
 void for_each_place(S& s, const F& f) {

@@ -116,7 +116,6 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides) {
   codegen::move_copies_inward(*lowered.program);
   codegen::unite(*lowered.program);
   codegen::move_copies_inward(*lowered.program);
-  codegen::move_copies_inward(*lowered.program);
   codegen::promote(*lowered.program);
   codegen::compute_once(*lowered.program);
   codegen::merge(lowered.program->body);
@@ -128,36 +127,18 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides) {
   return lowered;
 }
 
-// Of equations in order, as a program of what they read.
-Jaxpr group_of(const Jaxpr& program, std::span<const int> uses, std::span<const int> equations) {
-  Builder builder;
-  std::unordered_map<int, Var> vars;
+// What equations make that others read too, from what reads every var of the program.
+std::vector<int> results_of(const Jaxpr& program, std::span<const int> uses,
+                            std::span<const int> equations) {
   std::unordered_map<int, int> inner_uses;
   for (const int index : equations)
-    for (const Var var : program->equations[std::size_t(index)].outputs)
-      vars.emplace(var.id, Var{});
+    for (const Atom& atom : program->equations[std::size_t(index)].inputs)
+      if (atom.is_var()) ++inner_uses[atom.var().id];
+  std::vector<int> results;
   for (const int index : equations)
-    for (const Atom& atom : program->equations[std::size_t(index)].inputs) {
-      if (!atom.is_var()) continue;
-      ++inner_uses[atom.var().id];
-      if (!vars.count(atom.var().id))
-        vars.emplace(atom.var().id, builder.add_binder(program->aval(atom)));
-    }
-  std::vector<Atom> outputs;
-  for (const int index : equations) {
-    const Equation& equation = program->equations[std::size_t(index)];
-    std::vector<Atom> inputs;
-    for (const Atom& atom : equation.inputs)
-      inputs.push_back(atom.is_var() ? Atom(vars.at(atom.var().id)) : atom);
-    const std::vector<Var> made =
-        builder.add(*equation.primitive, std::move(inputs), equation.params, equation.source);
-    for (std::size_t i = 0; i < made.size(); ++i) {
-      const int var = equation.outputs[i].id;
-      vars[var] = made[i];
-      if (uses[std::size_t(var)] > inner_uses[var]) outputs.push_back(made[i]);
-    }
-  }
-  return builder.close(std::move(outputs));
+    for (const Var var : program->equations[std::size_t(index)].outputs)
+      if (uses[std::size_t(var.id)] > inner_uses[var.id]) results.push_back(var.id);
+  return results;
 }
 
 // How many loops write memory, if the steps of each are apart from each other.
@@ -186,7 +167,8 @@ bool run_as_one(const Jaxpr& program, std::span<const int> uses, std::vector<int
     return num_loops_apart(*loop_program(equation, inputs)).has_value();
   };
   return std::all_of(equations.begin(), equations.end(), may_be_part) &&
-         num_loops_apart(*loop_program(group_of(program, uses, equations))) == 1;
+         num_loops_apart(*loop_program(
+             codegen::program_of(*program, equations, results_of(program, uses, equations)))) == 1;
 }
 
 bool counts_lane_work(const codegen::LoopProgram& program) {

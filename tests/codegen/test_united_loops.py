@@ -72,12 +72,13 @@ def filtered_by_hand(image, a, b):
     return z
 
 
+def mixed(c, v):
+    c = 0.5 * c + v
+    return c, c
+
+
 def three_times(x):
     """Three loops, each of what the one before it has made."""
-
-    def mixed(c, v):
-        c = 0.5 * c + v
-        return c, c
 
     z = jnp.zeros_like(x[0])
     y = lax.scan(mixed, z, x)[1]
@@ -98,10 +99,6 @@ def three_times_by_hand(x):
 
 def through_a_neighbour(x):
     """The second loop needs of the first one what another lane has made."""
-
-    def mixed(c, v):
-        c = 0.5 * c + v
-        return c, c
 
     z = jnp.zeros_like(x[0])
     y = lax.scan(mixed, z, x)[1]
