@@ -150,7 +150,9 @@ int num_lanes(const LoopProgram& program, const Statement& loop, int vector_byte
   std::int64_t widest = 1, bytes = 64;
   for_each_statement(block, [&](const Statement& s) {
     const auto has = [&](Value value) {
-      widest = std::max(widest, size_of(program.dtypes[std::size_t(value)]));
+      const DType dtype = program.dtypes[std::size_t(value)];
+      // Short floating-point numbers are computed as long ones.
+      widest = std::max({widest, size_of(dtype), std::int64_t(is_floating(dtype) ? 4 : 1)});
     };
     if (s.kind == Kind::load || s.kind == Kind::compute || s.kind == Kind::combine) has(s.value);
     if (s.kind == Kind::store) has(s.operands[0]);

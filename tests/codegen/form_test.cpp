@@ -804,6 +804,10 @@ TEST_CASE("memory of steps that is used elsewhere breaks L8") {
   wrong = program;
   wrong.body[0].own = {1};
   CHECK(complaint(wrong) == "internal error: L8 is broken: m1 cannot be a step's own");
+  wrong = program;
+  wrong.body[0].blocks[0][0].grain = 8;
+  CHECK(complaint(wrong) ==
+        "internal error: L8 is broken: threads share a loop in steps that have memory of their own");
 }
 
 TEST_CASE("how memory is read is known by loops") {

@@ -91,14 +91,10 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
   }
   std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
                                       std::span<const Sizes64> strides) const override {
-    if (const Equation& first = group->equations[0]; is_loop(first))
-      return llvm::make_program_kernel(group, strides);
     std::vector<int> all(group->equations.size());
     std::iota(all.begin(), all.end(), 0);
-    if (all.size() > 1 && is_small_code(group, all))
-      return llvm::make_program_kernel(group, strides);
-    if (joins_elementwise(group, all, all)) return llvm::make_kernel(group, strides);
-    if (has_reduction(group, all) && llvm::find_rows(*group, all))
+    const bool is_small = all.size() > 1 && is_small_code(group, all);
+    if (!is_small && has_reduction(group, all) && llvm::find_rows(*group, all))
       return llvm::make_row_kernel(group, strides);
     return llvm::make_program_kernel(group, strides);
   }

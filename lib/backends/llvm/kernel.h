@@ -1,4 +1,4 @@
-// Kernels: a group of equations as one generated loop nest.
+// Kernels of groups with reductions of rows.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,13 +6,7 @@
 
 namespace plait::llvm {
 
-// Lanes for the narrowest type that is computed with: 4 bytes when there is one.
-int lanes_for(const JaxprData& group);
-// What decides the code of a kernel, beside its kind: the text that make_code wants.
-std::string describe(const Jaxpr& group, std::span<const Sizes64> strides);
 // strides: of the group's inputs, in elements, as they will lie in memory.
-std::unique_ptr<Kernel> make_kernel(const Jaxpr& group, std::span<const Sizes64> strides);
-// The same for a group with reductions of rows.
 std::unique_ptr<Kernel> make_row_kernel(const Jaxpr& group, std::span<const Sizes64> strides);
 
 }  // namespace plait::llvm

@@ -475,7 +475,9 @@ bool is_elementwise(const Equation& equation, std::span<const Aval> inputs,
                     std::span<const Aval> outputs) {
   if (!Pointwise::table().find(*equation.primitive) || inputs.size() > Emitter::most_operands)
     return false;
-  auto fits = [](const Aval& aval) { return has_registers(aval.dtype) && aval.stack == 0; };
+  auto fits = [](const Aval& aval) {
+    return has_registers(aval.dtype) && aval.stack == 0 && num_elements(aval.shape.to_sizes()) > 0;
+  };
   return std::all_of(inputs.begin(), inputs.end(), fits) &&
          std::all_of(outputs.begin(), outputs.end(), fits);
 }

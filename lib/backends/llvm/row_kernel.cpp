@@ -8,7 +8,6 @@
 
 #include "base/spinning.h"
 #include "kernel.h"
-#include "nest.h"
 #include "picks.h"
 #include "primitives/reduction/reduce.h"
 #include "reduction.h"
@@ -17,6 +16,38 @@
 
 namespace plait::llvm {
 namespace {
+
+int lanes_for(const JaxprData& data) {
+  bool has[9] = {};
+  for (const Aval& aval : data.avals)
+    has[is_floating(aval.dtype) ? std::max<std::int64_t>(4, size_of(aval.dtype))
+                                : size_of(aval.dtype)] = true;
+  return machine().vector_bytes / (has[4] ? 4 : has[8] ? 8 : has[2] ? 2 : 1);
+}
+
+std::string describe(const Jaxpr& group, std::span<const Sizes64> strides) {
+  std::string text = print(group);
+  for (const Sizes64& input : strides) {
+    text += "\n";
+    for (std::int64_t stride : input) text += std::to_string(stride) + " ";
+  }
+  return text;
+}
+
+// Copies a view to dense memory, by many threads; returns that.
+void* pack(const View& view, char* dst) {
+  copy_elements(view, View{dst, view.dtype, view.shape, dense_strides(view.shape)});
+  return dst;
+}
+
+void* pack_part(const View& view, int axis, std::int64_t first, std::int64_t count,
+                std::int64_t elements, char* dst) {
+  const std::int64_t size = size_of(view.dtype);
+  View part = view;
+  part.data = part.as<char>() + first * part.strides[axis] * size;
+  part.shape[axis] = count;
+  return static_cast<char*>(pack(part, dst)) - first * elements * size;
+}
 
 class RowKernel final : public Kernel {
  public:
