@@ -1162,7 +1162,7 @@ class ProgramKernel final : public Kernel {
     extras[share_slot] = reinterpret_cast<void*>(&SharesOfRun::run);
     extras[shares_slot] = &shares;
     extras[numbers_slot] = nullptr;  // of shares
-    code_->code_for(outputs).as<Function>()(memory, 0, 1);
+    code_->code_for(inputs, outputs).as<Function>()(memory, 0, 1);
     watch.interrupts.rethrow();
     if ((calls.error || failure[0] > 0) && program_.fails_by_example && group_)
       compile_passes::raise_step_by_step(group_, inputs, stream);

@@ -94,7 +94,7 @@ class RowKernel final : public Kernel {
     memory.push_back(nullptr);
     const std::int64_t slots = slot_bytes();
     auto* const function =
-        code_->code_for(outputs).as<void(void* const*, std::int64_t, std::int64_t)>();
+        code_->code_for(inputs, outputs).as<void(void* const*, std::int64_t, std::int64_t)>();
     // Threads share no block of rows whose columns are added up.
     const std::int64_t unit = columns_.empty() ? 1 : ReductionStage::column_block;
     parallel_for((rows_.count + unit - 1) / unit,
