@@ -96,13 +96,22 @@ class Accesses {
 
 }  // namespace
 
-bool may_overwrite(const LoopProgram& program, int operand, int result) {
-  const Memory &from = program.memories[std::size_t(operand)],
-               &to = program.memories[std::size_t(result)];
+bool may_overwrite(const LoopProgram& program, std::size_t operand, std::size_t result) {
+  const auto memory_of = [&](Memory::Space space, std::size_t number) {
+    const auto found =
+        std::find_if(program.memories.begin(), program.memories.end(), [&](const Memory& memory) {
+          return memory.space == space && std::size_t(memory.index) == number;
+        });
+    return found == program.memories.end() ? -1 : int(found - program.memories.begin());
+  };
+  const int from = memory_of(Memory::Space::operand, operand),
+            to = memory_of(Memory::Space::result, result);
   // What fails is run again for its error, from the same operands.
-  if (from.size != to.size || size_of(from.dtype) != size_of(to.dtype) || program.fails_by_example)
-    return false;
-  return Accesses(program, operand, result).may_overwrite();
+  if (from < 0 || to < 0 || program.fails_by_example) return false;
+  const Memory &read = program.memories[std::size_t(from)],
+               &written = program.memories[std::size_t(to)];
+  return read.size == written.size && size_of(read.dtype) == size_of(written.dtype) &&
+         Accesses(program, from, to).may_overwrite();
 }
 
 bool is_injective(const Place& place, std::span<const Statement* const> loops) {

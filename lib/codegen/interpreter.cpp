@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "codegen/lanes.h"
 #include "codegen/own.h"
+#include "codegen/walk.h"
 
 namespace plait::codegen {
 namespace {
@@ -47,8 +49,28 @@ void copy_number(void* to, const void* from, std::int64_t bytes) {
   }
 }
 
+// f(a number of so many bytes).
+template <class F>
+void with_number(std::int64_t bytes, const F& f) {
+  switch (bytes) {
+    case 1:
+      return f(std::uint8_t{});
+    case 2:
+      return f(std::uint16_t{});
+    case 4:
+      return f(std::uint32_t{});
+    case 8:
+      return f(std::uint64_t{});
+    default:
+      f(std::array<std::uint64_t, 2>{});
+  }
+}
+
 void fill(char* to, const char* from, std::int64_t bytes, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) copy_number(to + i * bytes, from, bytes);
+  with_number(bytes, [&](auto number) {
+    std::memcpy(&number, from, sizeof number);
+    std::fill_n(reinterpret_cast<decltype(number)*>(to), count, number);
+  });
 }
 
 template <class T>
@@ -83,21 +105,24 @@ void require_inside(std::int64_t first, const Extent& extent, std::int64_t size)
 
 }  // namespace
 
+Interpreter::~Interpreter() = default;
+
 Interpreter::Interpreter(const LoopProgram& program) : program_(program), calls_(program_) {
   has_lanes_ = find_lanes(program_);
+  stays_in_memory_.assign(program_.dtypes.size(), false);
+  lanes_ = choose_lanes();
   of_steps_ = memories_of_steps(program_);
   std::int64_t bytes = 0;
-  for (const bool lanes_wanted : {false, true}) {
-    slots_.resize(program_.dtypes.size());
-    for (std::size_t value = 0; value < slots_.size(); ++value)
-      if (has_lanes_[value] == lanes_wanted) {
-        slots_[value] = int(bytes);
-        bytes += (lanes_wanted ? lanes : 1) * std::max(slot_bytes, size_of(program_.dtypes[value]));
-      }
-    if (!lanes_wanted) literals_.assign(std::size_t(bytes), 0);
-  }
+  slots_.resize(program_.dtypes.size());
+  for (std::size_t value = 0; value < slots_.size(); ++value)
+    if (!has_lanes_[value]) {
+      slots_[value] = int(bytes);
+      bytes += std::max(slot_bytes, size_of(program_.dtypes[value]));
+    }
+  literals_.assign(std::size_t(bytes), 0);
+  bytes = place_lanes(program_.body, (bytes + line - 1) / line * line);
   broadcast_at_ = int(bytes);
-  bytes += 4 * lanes * most_bytes;
+  bytes += 4 * lanes_ * most_bytes;
   frame_bytes_ = bytes;
   codes_ = decode(program_.body);  // adds accumulators to the frame
   bytes = value_bytes_ = frame_bytes_;
@@ -112,6 +137,89 @@ Interpreter::Interpreter(const LoopProgram& program) : program_(program), calls_
   }
   scratch_at_ = (bytes + line - 1) / line * line;
   frame_bytes_ = scratch_at_ + calls_.scratch_bytes();
+}
+
+// Behind `base` in the frame, where loops that run lanes one after the other use the same places.
+// Gives the end of what they use.
+std::int64_t Interpreter::place_lanes(const Block& block, std::int64_t base) {
+  std::int64_t end = base;
+  for (const Statement& s : block) {
+    if (s.is_parallel || s.kind == Kind::combine) {
+      end = std::max(end, place_values(s, base));
+      continue;
+    }
+    for (const Block& inner : s.blocks) end = std::max(end, place_lanes(inner, base));
+  }
+  return end;
+}
+
+// A place of its own for each value of a loop, or, where its body is one block, until its last use.
+std::int64_t Interpreter::place_values(const Statement& loop, std::int64_t end) {
+  const auto place_at = [&](Value value, std::int64_t at) { slots_[std::size_t(value)] = int(at); };
+  const auto size = [&](Value value) {
+    const std::int64_t bytes =
+        std::max<std::int64_t>(lanes_ * size_of(program_.dtypes[std::size_t(value)]), slot_bytes);
+    return (bytes + line - 1) / line * line;
+  };
+  const auto place_behind = [&](Value value) {
+    if (!has_lanes_[std::size_t(value)]) return;
+    place_at(value, end);
+    end += size(value);
+  };
+  const Block& block = loop.blocks[0];
+  if (!std::all_of(block.begin(), block.end(),
+                   [](const Statement& s) { return s.blocks.empty(); })) {
+    for_each_statement(loop, [&](const Statement& s) { for_each_definition(s, place_behind); });
+    return end;
+  }
+  for_each_definition(loop, place_behind);
+  std::unordered_map<Value, std::size_t> last_use;
+  for (std::size_t i = 0; i < block.size(); ++i)
+    for_each_use(block[i], [&](Value value) { last_use[value] = i; });
+  for_each_use(loop, [&](Value value) { last_use[value] = block.size(); });
+  std::unordered_map<std::int64_t, std::vector<std::int64_t>> free;  // by size
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    const Value value = block[i].value;
+    if (value >= 0 && has_lanes_[std::size_t(value)]) {
+      std::vector<std::int64_t>& places = free[size(value)];
+      if (places.empty()) {
+        place_behind(value);
+      } else {
+        place_at(value, places.back());
+        places.pop_back();
+      }
+      last_use.emplace(value, i);
+    }
+    std::set<Value> ended;
+    const auto end_here = [&](Value each) {
+      if (has_lanes_[std::size_t(each)] && each != loop.value && each != loop.counter &&
+          last_use[each] == i)
+        ended.insert(each);
+    };
+    for_each_use(block[i], end_here);
+    if (value >= 0) end_here(value);
+    for (const Value each : ended) free[size(each)].push_back(slot(each));
+  }
+  return end;
+}
+
+// So many that what a statement takes by itself is little, if there are as many steps and their
+// values stay near.
+std::int64_t Interpreter::choose_lanes() const {
+  constexpr std::int64_t fewest = 64, most = 512, near = 1 << 19;
+  std::int64_t steps = 0, bytes = 0;
+  for_each_statement(program_.body, [&](const Statement& s) {
+    if (!s.is_parallel && s.kind != Kind::combine) return;
+    steps = std::max(steps, s.steps);
+    std::int64_t mine = 0;
+    for_each_statement(s, [&](const Statement& each) {
+      if (each.value >= 0) mine += size_of(program_.dtypes[std::size_t(each.value)]);
+    });
+    bytes = std::max(bytes, mine);
+  });
+  std::int64_t lanes = most;
+  while (lanes > fewest && (lanes * bytes > near || lanes >= 2 * steps)) lanes /= 2;
+  return lanes;
 }
 
 Interpreter::Move Interpreter::move(Value from, Value to) const {
@@ -136,15 +244,88 @@ Interpreter::Access Interpreter::access(const Place& place) const {
 
 std::vector<Interpreter::Code> Interpreter::decode(const Block& block) {
   std::vector<Code> codes;
-  for (const Statement& statement : block) codes.push_back(decode(statement));
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    codes.push_back(decode(block[i]));
+    if (i + 1 < block.size() && is_stored_at_once(block, i)) {
+      codes.back().more->place = access(block[++i].place);
+      codes.back().is_stored = true;
+    }
+  }
   return codes;
 }
 
+// Whether lanes are computed for the store behind them alone, side by side.
+bool Interpreter::is_stored_at_once(const Block& block, std::size_t i) const {
+  const Statement &s = block[i], &store = block[i + 1];
+  if (s.kind != Kind::compute || store.kind != Kind::store || store.operands[0] != s.value ||
+      !has_lanes_[std::size_t(s.value)] || !lanes_loop_ || !lanes_loop_->is_parallel ||
+      &block != &lanes_loop_->blocks[0] || !access(store.place).is_run())
+    return false;  // in inner loops, carries may use it too
+  return std::none_of(
+      block.begin() + std::ptrdiff_t(i) + 2, block.end(), [&](const Statement& other) {
+        bool is_used = false;
+        for_each_statement(other, [&](const Statement& each) {
+          for_each_use(each, [&](Value value) { is_used = is_used || value == s.value; });
+        });
+        return is_used;
+      });
+}
+
+// Whether a counter is used for more than places.
+bool Interpreter::is_number(const std::vector<Block>& blocks, Value counter) {
+  bool is_used = false;
+  const auto use = [&](Value value) { is_used = is_used || value == counter; };
+  for (const Block& block : blocks)
+    for_each_statement(block, [&](const Statement& s) {
+      std::for_each(s.operands.begin(), s.operands.end(), use);
+      for (const Statement::Carry& carry : s.carries) {
+        use(carry.first), use(carry.next);
+        std::for_each(carry.nexts.begin(), carry.nexts.end(), use);
+      }
+    });
+  return is_used;
+}
+
+// Which loads of elements side by side need not be copied: what uses them, in the same block, comes
+// before anything is written.
+void Interpreter::find_what_stays(const Block& block) {
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    const Statement& load = block[i];
+    if (load.kind != Kind::load || !has_lanes_[std::size_t(load.value)] ||
+        !access(load.place).is_run())
+      continue;
+    bool is_written = false, stays = true;
+    for (std::size_t next = i + 1; next < block.size() && stays; ++next) {
+      const Statement& s = block[next];
+      const bool is_plain = s.kind == Kind::compute || s.kind == Kind::load;
+      bool is_used = false, is_index = false;
+      for_each_statement(s, [&](const Statement& each) {
+        for_each_use(each, [&](Value value) { is_used = is_used || value == load.value; });
+      });
+      for (const Place::Term& term : s.place.terms) is_index = is_index || term.index == load.value;
+      stays = !is_used || (!is_written && !is_index && (is_plain || s.kind == Kind::store));
+      is_written = is_written || !is_plain;
+    }
+    stays_in_memory_[std::size_t(load.value)] = stays;
+  }
+}
+
+int Interpreter::splat_of(Value value) {
+  const auto [found, is_new] = splats_.emplace(value, int(frame_bytes_));
+  if (is_new) {
+    const std::int64_t bytes = size_of(program_.dtypes[std::size_t(value)]);
+    frame_bytes_ += (lanes_ * bytes + line - 1) / line * line;
+    lanes_code_->more->splats.push_back({slot(value), found->second, bytes});
+  }
+  return found->second;
+}
+
 Interpreter::Code Interpreter::decode(const Statement& s) {
-  Code code{};
+  Code code;
+  code.more = std::make_unique<More>();
   code.kind = s.kind;
-  code.statement = &s;
-  code.steps = s.steps;
+  code.more->statement = &s;
+  code.more->steps = s.steps;
   if (s.value >= 0) code.result = slot(s.value);
   if (s.kind == Kind::compute) {
     std::vector<DType> dtypes;
@@ -154,11 +335,11 @@ Interpreter::Code Interpreter::decode(const Statement& s) {
   if (s.kind == Kind::combine) {
     const DType dtype = program_.dtypes[std::size_t(s.value)];
     const DType dtypes[] = {dtype, dtype};
-    code.is_product = *s.primitive == dot_general_p;
-    code.chunk = rule<Pointwise>(code.is_product ? add_p : *s.primitive)(dtypes, {});
-    code.counter = slot(s.counter);
-    code.accumulators = int(frame_bytes_);
-    frame_bytes_ += parts * lanes * size_of(dtype);
+    code.more->is_product = *s.primitive == dot_general_p;
+    code.chunk = rule<Pointwise>(code.more->is_product ? add_p : *s.primitive)(dtypes, {});
+    code.more->counter = slot(s.counter);
+    code.more->accumulators = int(frame_bytes_);
+    frame_bytes_ += (parts * lanes_ * size_of(dtype) + line - 1) / line * line;
   }
   if (s.value >= 0) code.has_lanes = has_lanes_[std::size_t(s.value)];
   for (Value operand : s.operands) {
@@ -166,33 +347,59 @@ Interpreter::Code Interpreter::decode(const Statement& s) {
     code.operands[i] = slot(operand);
     code.is_lanes[i] = has_lanes_[std::size_t(operand)];
     code.bytes[i] = int(size_of(program_.dtypes[std::size_t(operand)]));
+    code.is_in_memory[i] = stays_in_memory_[std::size_t(operand)];
+    const bool is_plain = s.kind == Kind::compute || s.kind == Kind::store;
+    if (is_plain && (code.has_lanes || s.kind == Kind::store) && !code.is_lanes[i] && lanes_loop_ &&
+        !inside_.count(operand)) {
+      code.operands[i] = splat_of(operand);
+      code.is_lanes[i] = true;
+    }
   }
+  code.stays_in_memory = s.kind == Kind::load && stays_in_memory_[std::size_t(s.value)];
   const Value outer = counter_;
   if (s.is_parallel) counter_ = s.value;
   if (s.kind == Kind::combine && counter_ < 0) counter_ = s.counter;
-  if (s.place.memory >= 0) code.place = access(s.place);
-  if (s.source_place.memory >= 0) code.source_place = access(s.source_place);
-  if (s.kind == Kind::call) code.call = calls_.number_of(s);
-  for (const Place& place : s.places) code.places.push_back(access(place));
-  for (const Statement::Region& region : s.regions) code.regions.push_back(access(region.place));
-  for (const Block& block : s.blocks) code.blocks.push_back(decode(block));
+  const bool begins_lanes = outer != counter_;
+  if (begins_lanes) {
+    code.more->counts = is_number(s.blocks, counter_);
+    lanes_loop_ = &s, lanes_code_ = &code;
+    for (const Block& block : s.blocks) {
+      for_each_statement(block, [&](const Statement& each) {
+        for_each_definition(each, [&](Value value) { inside_.insert(value); });
+      });
+      find_what_stays(block);
+    }
+  }
+  if (s.place.memory >= 0) code.more->place = access(s.place);
+  if (s.source_place.memory >= 0) code.more->source_place = access(s.source_place);
+  if (s.kind == Kind::call) code.more->call = calls_.number_of(s);
+  for (const Place& place : s.places) code.more->places.push_back(access(place));
+  for (const Statement::Region& region : s.regions)
+    code.more->regions.push_back(access(region.place));
+  for (const Block& block : s.blocks) code.more->blocks.push_back(decode(block));
   counter_ = outer;
+  if (begins_lanes) {
+    for (std::size_t i = 0; i < s.operands.size(); ++i)  // of a combination: what its block loads
+      code.is_in_memory[i] = stays_in_memory_[std::size_t(s.operands[i])];
+    lanes_loop_ = nullptr, lanes_code_ = nullptr;
+    splats_.clear(), inside_.clear();
+  }
   if (s.kind == Kind::branch) {
     for (std::size_t i = 0; i < s.blocks.size(); ++i) {
-      code.results.emplace_back();
+      code.more->results.emplace_back();
       for (const Statement::Carry& carry : s.carries)
-        code.results.back().push_back(move(carry.nexts[i], carry.value));
+        code.more->results.back().push_back(move(carry.nexts[i], carry.value));
     }
     return code;
   }
   for (const Statement::Carry& carry : s.carries) {
-    code.first.push_back(move(carry.first, carry.value));
-    code.next.push_back(move(carry.next, carry.value));
-    code.last.push_back(move(carry.value, carry.last));
+    code.more->first.push_back(move(carry.first, carry.value));
+    code.more->next.push_back(move(carry.next, carry.value));
+    code.more->last.push_back(move(carry.value, carry.last));
   }
-  for (std::size_t i = 0; i < code.next.size(); ++i)
-    for (std::size_t later = i + 1; later < code.next.size(); ++later)
-      if (code.next[later].from == code.next[i].to) code.moves_in_turn = false;
+  for (std::size_t i = 0; i < code.more->next.size(); ++i)
+    for (std::size_t later = i + 1; later < code.more->next.size(); ++later)
+      if (code.more->next[later].from == code.more->next[i].to) code.more->moves_in_turn = false;
   return code;
 }
 
@@ -226,13 +433,14 @@ void Interpreter::apply(const std::vector<Move>& moves, bool in_turn, char* fram
 }
 
 void Interpreter::exchange(const Code& code, const Run& run) {
-  for (const auto& [a, b] : code.statement->exchanged) std::swap(run.memories[a], run.memories[b]);
+  for (const auto& [a, b] : code.more->statement->exchanged)
+    std::swap(run.memories[a], run.memories[b]);
 }
 
 void Interpreter::exchange_back(const Code& code, const Run& run, std::int64_t steps) const {
   if (steps % 2 == 0) return;
   exchange(code, run);
-  const Statement& s = *code.statement;
+  const Statement& s = *code.more->statement;
   for (std::size_t i = 0; i < s.exchanged.size(); ++i) {
     const int a = s.exchanged[i][0], b = s.exchanged[i][1];
     const Memory& memory = program_.memories[std::size_t(a)];
@@ -242,7 +450,7 @@ void Interpreter::exchange_back(const Code& code, const Run& run, std::int64_t s
       continue;
     }
     const Statement::Region& region = s.regions[i];
-    const std::int64_t first = element(code.regions[i], run);
+    const std::int64_t first = element(code.more->regions[i], run);
     std::int64_t last = first;
     for (std::size_t axis = 0; axis < region.shape.size(); ++axis)
       last += (region.shape[axis] - 1) * region.strides[axis];
@@ -262,7 +470,7 @@ void Interpreter::exchange_back(const Code& code, const Run& run, std::int64_t s
 
 void Interpreter::apply_in_lanes(const std::vector<Move>& moves, const Run& run,
                                  std::int64_t count) const {
-  const auto stride = std::size_t(lanes * most_bytes);
+  const auto stride = std::size_t(lanes_ * most_bytes);
   std::vector<char> held(moves.size() * stride);
   for (std::size_t i = 0; i < moves.size(); ++i)
     gather(moves[i], run.frame, held.data() + i * stride, count);
@@ -286,17 +494,25 @@ void Interpreter::execute(const std::vector<Code>& codes, const Run& run) const 
         operands[i] = run.frame + code.operands[std::size_t(i)];
       code.chunk.loop(operands, run.frame + code.result, 1, code.chunk.argument);
     } else if (code.kind == Kind::load) {
-      const std::int64_t at = element(code.place, run);
-      copy_number(run.frame + code.result, run.memories[code.place.memory] + at * code.place.bytes,
-                  code.place.bytes);
+      const std::int64_t at = element(code.more->place, run);
+      copy_number(run.frame + code.result,
+                  run.memories[code.more->place.memory] + at * code.more->place.bytes,
+                  code.more->place.bytes);
     } else if (code.kind == Kind::store) {
-      const std::int64_t at = element(code.place, run);
-      copy_number(run.memories[code.place.memory] + at * code.place.bytes,
-                  run.frame + code.operands[0], code.place.bytes);
+      const std::int64_t at = element(code.more->place, run);
+      copy_number(run.memories[code.more->place.memory] + at * code.more->place.bytes,
+                  run.frame + code.operands[0], code.more->place.bytes);
     } else {
       step(code, run);
     }
   }
+}
+
+// The element of the first lane, where the lanes go to elements side by side.
+std::int64_t Interpreter::first_of_run(const Access& access, const Run& run, std::int64_t count) {
+  const std::int64_t at = element(access, run);
+  if (at + count > access.size) throw_outside_memory(at + count - 1, access.size);
+  return at;
 }
 
 // f(lane, element) for the elements that the lanes go to.
@@ -332,8 +548,13 @@ const char* Interpreter::lanes_of(const Code& code, int operand, const Run& run,
                                   std::int64_t count) const {
   const auto i = std::size_t(operand);
   const char* const at = run.frame + code.operands[i];
+  if (code.is_in_memory[i]) {
+    const char* in_memory;
+    std::memcpy(&in_memory, at, sizeof in_memory);
+    return in_memory;
+  }
   if (code.is_lanes[i]) return at;
-  char* const filled = run.frame + broadcast_at_ + operand * lanes * most_bytes;
+  char* const filled = run.frame + broadcast_at_ + operand * lanes_ * most_bytes;
   fill(filled, at, code.bytes[i], count);
   return filled;
 }
@@ -346,21 +567,40 @@ void Interpreter::execute_lanes(const std::vector<Code>& codes, const Run& run,
       for (int i = 0; i < code.num_operands; ++i)
         operands[i] = code.has_lanes ? lanes_of(code, i, run, count)
                                      : run.frame + code.operands[std::size_t(i)];
-      code.chunk.loop(operands, run.frame + code.result, code.has_lanes ? count : 1,
-                      code.chunk.argument);
+      char* const result =
+          code.is_stored ? run.memories[code.more->place.memory] +
+                               first_of_run(code.more->place, run, count) * code.more->place.bytes
+                         : run.frame + code.result;
+      code.chunk.loop(operands, result, code.has_lanes ? count : 1, code.chunk.argument);
     } else if (code.kind == Kind::load) {
-      const std::int64_t bytes = code.place.bytes;
-      const char* const memory = run.memories[code.place.memory];
-      for_each_lane(
-          code.place, run, code.has_lanes ? count : 1, [&](std::int64_t lane, std::int64_t at) {
-            copy_number(run.frame + code.result + lane * bytes, memory + at * bytes, bytes);
-          });
+      const char* const memory = run.memories[code.more->place.memory];
+      char* const result = run.frame + code.result;
+      with_number(code.more->place.bytes, [&](auto number) {
+        const std::int64_t bytes = sizeof number;
+        if (code.stays_in_memory) {
+          const char* const first = memory + first_of_run(code.more->place, run, count) * bytes;
+          std::memcpy(result, &first, sizeof first);
+        } else if (code.has_lanes && code.more->place.is_run())
+          std::memcpy(result, memory + first_of_run(code.more->place, run, count) * bytes,
+                      std::size_t(count * bytes));
+        else
+          for_each_lane(code.more->place, run, code.has_lanes ? count : 1,
+                        [&](std::int64_t lane, std::int64_t at) {
+                          std::memcpy(result + lane * bytes, memory + at * bytes, sizeof number);
+                        });
+      });
     } else if (code.kind == Kind::store) {
-      const std::int64_t bytes = code.place.bytes;
-      char* const memory = run.memories[code.place.memory];
+      char* const memory = run.memories[code.more->place.memory];
       const char* const value = lanes_of(code, 0, run, count);
-      for_each_lane(code.place, run, count, [&](std::int64_t lane, std::int64_t at) {
-        copy_number(memory + at * bytes, value + lane * bytes, bytes);
+      with_number(code.more->place.bytes, [&](auto number) {
+        const std::int64_t bytes = sizeof number;
+        if (code.more->place.is_run())
+          std::memcpy(memory + first_of_run(code.more->place, run, count) * bytes, value,
+                      std::size_t(count * bytes));
+        else
+          for_each_lane(code.more->place, run, count, [&](std::int64_t lane, std::int64_t at) {
+            std::memcpy(memory + at * bytes, value + lane * bytes, sizeof number);
+          });
       });
     } else if (code.kind == Kind::combine) {
       combine_lanes(code, run, count);
@@ -373,7 +613,7 @@ void Interpreter::execute_lanes(const std::vector<Code>& codes, const Run& run,
 std::size_t Interpreter::alternative(const Code& code, const Run& run) {
   std::int64_t chosen;
   std::memcpy(&chosen, run.frame + code.operands[0], sizeof chosen);
-  if (std::uint64_t(chosen) >= code.blocks.size())
+  if (std::uint64_t(chosen) >= code.more->blocks.size())
     throw InternalError("a branch of a loop program has no alternative " + std::to_string(chosen));
   return std::size_t(chosen);
 }
@@ -382,29 +622,29 @@ std::size_t Interpreter::alternative(const Code& code, const Run& run) {
 void Interpreter::step_in_lanes(const Code& code, const Run& run, std::int64_t count) const {
   switch (code.kind) {
     case Kind::repeat:
-      apply_in_lanes(code.first, run, count);
-      for (std::int64_t i = 0; i < code.steps; ++i) {
+      apply_in_lanes(code.more->first, run, count);
+      for (std::int64_t i = 0; i < code.more->steps; ++i) {
         if (i % steps_between_interrupts == 0) ask(*run.interrupts);
         std::memcpy(run.frame + code.result, &i, sizeof i);
-        execute_lanes(code.blocks[0], run, count);
-        apply_in_lanes(code.next, run, count);
+        execute_lanes(code.more->blocks[0], run, count);
+        apply_in_lanes(code.more->next, run, count);
       }
-      return apply_in_lanes(code.last, run, count);
+      return apply_in_lanes(code.more->last, run, count);
     case Kind::loop:
       if (code.is_lanes[0]) return loop_in_lanes(code, run, count);
-      apply_in_lanes(code.first, run, count);
+      apply_in_lanes(code.more->first, run, count);
       for (std::int64_t steps = 0;; ++steps) {
         if (steps % steps_between_interrupts == 0) ask(*run.interrupts);
-        execute_lanes(code.blocks[0], run, count);
+        execute_lanes(code.more->blocks[0], run, count);
         if (!run.frame[code.operands[0]]) break;
-        execute_lanes(code.blocks[1], run, count);
-        apply_in_lanes(code.next, run, count);
+        execute_lanes(code.more->blocks[1], run, count);
+        apply_in_lanes(code.more->next, run, count);
       }
-      return apply_in_lanes(code.last, run, count);
+      return apply_in_lanes(code.more->last, run, count);
     case Kind::branch: {
       const std::size_t chosen = alternative(code, run);
-      execute_lanes(code.blocks[chosen], run, count);
-      return apply_in_lanes(code.results[chosen], run, count);
+      execute_lanes(code.more->blocks[chosen], run, count);
+      return apply_in_lanes(code.more->results[chosen], run, count);
     }
     default:
       step(code, run);
@@ -413,42 +653,51 @@ void Interpreter::step_in_lanes(const Code& code, const Run& run, std::int64_t c
 
 // A while loop in each lane, until none goes on. Lanes that have ended keep their numbers.
 void Interpreter::loop_in_lanes(const Code& code, const Run& run, std::int64_t count) const {
-  for (const Move& first : code.first) gather(first, run.frame, run.frame + first.to, count);
-  std::array<bool, lanes> goes_on;
-  goes_on.fill(true);
-  std::vector<char> next(code.next.size() * std::size_t(lanes * most_bytes));
+  for (const Move& first : code.more->first) gather(first, run.frame, run.frame + first.to, count);
+  std::vector<char> goes_on(std::size_t(count), true);
+  std::vector<char> next(code.more->next.size() * std::size_t(lanes_ * most_bytes));
   for (std::int64_t step = 0;; ++step) {
     if (step % steps_between_interrupts == 0) ask(*run.interrupts);
-    execute_lanes(code.blocks[0], run, count);
+    execute_lanes(code.more->blocks[0], run, count);
     const char* const holds = lanes_of(code, 0, run, count);
     bool any = false;
     for (std::int64_t lane = 0; lane < count; ++lane)
       any |= goes_on[std::size_t(lane)] = goes_on[std::size_t(lane)] && holds[lane];
     if (!any) break;
-    execute_lanes(code.blocks[1], run, count);
-    for (std::size_t i = 0; i < code.next.size(); ++i)
-      gather(code.next[i], run.frame, next.data() + i * std::size_t(lanes * most_bytes), count);
-    for (std::size_t i = 0; i < code.next.size(); ++i) {
-      const std::int64_t bytes = code.next[i].bytes;
-      const char* const from = next.data() + i * std::size_t(lanes * most_bytes);
+    execute_lanes(code.more->blocks[1], run, count);
+    for (std::size_t i = 0; i < code.more->next.size(); ++i)
+      gather(code.more->next[i], run.frame, next.data() + i * std::size_t(lanes_ * most_bytes),
+             count);
+    for (std::size_t i = 0; i < code.more->next.size(); ++i) {
+      const std::int64_t bytes = code.more->next[i].bytes;
+      const char* const from = next.data() + i * std::size_t(lanes_ * most_bytes);
       for (std::int64_t lane = 0; lane < count; ++lane)
         if (goes_on[std::size_t(lane)])
-          copy_number(run.frame + code.next[i].to + lane * bytes, from + lane * bytes, bytes);
+          copy_number(run.frame + code.more->next[i].to + lane * bytes, from + lane * bytes, bytes);
     }
   }
-  for (const Move& last : code.last)
+  for (const Move& last : code.more->last)
     std::memcpy(run.frame + last.to, run.frame + last.from, std::size_t(count * last.bytes));
+}
+
+void Interpreter::begin_lanes(const Code& code, const Run& run) const {
+  for (const More::Splat& splat : code.more->splats)
+    fill(run.frame + splat.to, run.frame + splat.from, splat.bytes, lanes_);
+}
+
+// The first lane is enough for places.
+void Interpreter::count_lanes(const Code& code, char* counter, std::int64_t first) const {
+  auto* const steps = reinterpret_cast<std::int64_t*>(counter);
+  std::iota(steps, steps + (code.more->counts ? lanes_ : 1), first);
 }
 
 void Interpreter::run_parallel(const Code& code, const Run& run, std::int64_t begin,
                                std::int64_t end) const {
-  for (std::int64_t first = begin; first < end; first += lanes) {
-    if (first % (steps_between_interrupts * lanes) == 0) ask(*run.interrupts);
-    for (std::int64_t lane = 0; lane < lanes; ++lane) {
-      const std::int64_t step = first + lane;
-      std::memcpy(run.frame + code.result + lane * std::int64_t(sizeof step), &step, sizeof step);
-    }
-    execute_lanes(code.blocks[0], run, std::min(lanes, end - first));
+  begin_lanes(code, run);
+  for (std::int64_t first = begin; first < end; first += lanes_) {
+    if (first % (steps_between_interrupts * lanes_) == 0) ask(*run.interrupts);
+    count_lanes(code, run.frame + code.result, first);
+    execute_lanes(code.more->blocks[0], run, std::min(lanes_, end - first));
   }
 }
 
@@ -456,23 +705,23 @@ void Interpreter::run_parallel(const Code& code, const Run& run, std::int64_t be
 void Interpreter::run_steps(const Code& code, const Run& run, std::int64_t begin,
                             std::int64_t end) const {
   if (code.has_lanes) return run_parallel(code, run, begin, end);
-  apply(code.first, false, run.frame);
+  apply(code.more->first, false, run.frame);
   for (std::int64_t i = begin; i < end; ++i) {
     if (i % steps_between_interrupts == 0) ask(*run.interrupts);
     std::memcpy(run.frame + code.result, &i, sizeof i);
-    execute(code.blocks[0], run);
-    apply(code.next, code.moves_in_turn, run.frame);
+    execute(code.more->blocks[0], run);
+    apply(code.more->next, code.more->moves_in_turn, run.frame);
     exchange(code, run);
   }
   exchange_back(code, run, end - begin);
-  apply(code.last, false, run.frame);
+  apply(code.more->last, false, run.frame);
 }
 
 // Each range of steps has values of its own.
 void Interpreter::run_shared(const Code& code, const Run& run) const {
-  const std::int64_t unit = code.has_lanes ? lanes : 1;
-  const std::int64_t units = (code.steps + unit - 1) / unit;
-  const std::int64_t grain = std::max<std::int64_t>(1, code.statement->grain / unit);
+  const std::int64_t unit = code.has_lanes ? lanes_ : 1;
+  const std::int64_t units = (code.more->steps + unit - 1) / unit;
+  const std::int64_t grain = std::max<std::int64_t>(1, code.more->statement->grain / unit);
   parallel_for(units, run.shared->begin(units, grain), [&](std::int64_t begin, std::int64_t end) {
     std::vector<char> values(run.frame, run.frame + value_bytes_);
     std::vector<char*> memories(run.memories, run.memories + program_.memories.size());
@@ -485,7 +734,7 @@ void Interpreter::run_shared(const Code& code, const Run& run) const {
       of_steps.emplace_back(std::size_t(each.size * size_of(each.dtype)));
       memories[std::size_t(memory)] = of_steps.back().data();
     }
-    run_steps(code, own, begin * unit, std::min(end * unit, code.steps));
+    run_steps(code, own, begin * unit, std::min(end * unit, code.more->steps));
   });
   run.shared->end();
 }
@@ -493,7 +742,7 @@ void Interpreter::run_shared(const Code& code, const Run& run) const {
 // Combines numbers with others, one by one.
 void Interpreter::take_in(const Code& code, char* into, const char* const* terms,
                           std::int64_t count) {
-  if (code.is_product) {
+  if (code.more->is_product) {
     (code.bytes[0] == 8 ? multiply_and_add<double> : multiply_and_add<float>)(into, terms[0],
                                                                               terms[1], count);
     return;
@@ -505,25 +754,23 @@ void Interpreter::take_in(const Code& code, char* into, const char* const* terms
 // The steps are lanes.
 void Interpreter::combine(const Code& code, const Run& run) const {
   const std::int64_t bytes = code.bytes[0];
-  char* const sums = run.frame + code.accumulators;
+  char* const sums = run.frame + code.more->accumulators;
   fill(sums, run.frame + code.operands[0], bytes, parts);
-  for (std::int64_t first = 0; first < code.steps; first += lanes) {
-    for (std::int64_t lane = 0; lane < lanes; ++lane) {
-      const std::int64_t step = first + lane;
-      std::memcpy(run.frame + code.counter + lane * std::int64_t(sizeof step), &step, sizeof step);
-    }
-    const std::int64_t count = std::min(lanes, code.steps - first);
-    execute_lanes(code.blocks[0], run, count);
+  begin_lanes(code, run);
+  for (std::int64_t first = 0; first < code.more->steps; first += lanes_) {
+    count_lanes(code, run.frame + code.more->counter, first);
+    const std::int64_t count = std::min(lanes_, code.more->steps - first);
+    execute_lanes(code.more->blocks[0], run, count);
     const char* terms[2] = {};
     for (int i = 1; i < code.num_operands; ++i) terms[i - 1] = lanes_of(code, i, run, count);
-    const std::int64_t together = code.statement->is_in_order ? 1 : parts;
+    const std::int64_t together = code.more->statement->is_in_order ? 1 : parts;
     for (std::int64_t lane = 0; lane < count; lane += together) {
       take_in(code, sums, terms, std::min(together, count - lane));
       for (const char*& term : terms)
         if (term) term += together * bytes;
     }
   }
-  if (!code.statement->is_in_order)
+  if (!code.more->statement->is_in_order)
     for (std::int64_t width = parts / 2; width > 0; width /= 2) {
       const void* operands[] = {sums, sums + width * bytes};
       code.chunk.loop(operands, sums, width, code.chunk.argument);
@@ -533,15 +780,15 @@ void Interpreter::combine(const Code& code, const Run& run) const {
 
 // One combination for each lane.
 void Interpreter::combine_lanes(const Code& code, const Run& run, std::int64_t count) const {
-  const std::int64_t bytes = code.bytes[0], apart = lanes * bytes;
-  const std::int64_t num_parts = code.statement->is_in_order ? 1 : parts;
-  char* const sums = run.frame + code.accumulators;
+  const std::int64_t bytes = code.bytes[0], apart = lanes_ * bytes;
+  const std::int64_t num_parts = code.more->statement->is_in_order ? 1 : parts;
+  char* const sums = run.frame + code.more->accumulators;
   const char* const identity = lanes_of(code, 0, run, count);
   for (std::int64_t part = 0; part < num_parts; ++part)
     std::memcpy(sums + part * apart, identity, std::size_t(count * bytes));
-  for (std::int64_t step = 0; step < code.steps; ++step) {
-    std::memcpy(run.frame + code.counter, &step, sizeof step);
-    execute_lanes(code.blocks[0], run, count);
+  for (std::int64_t step = 0; step < code.more->steps; ++step) {
+    std::memcpy(run.frame + code.more->counter, &step, sizeof step);
+    execute_lanes(code.more->blocks[0], run, count);
     const char* terms[2] = {};
     for (int i = 1; i < code.num_operands; ++i) terms[i - 1] = lanes_of(code, i, run, count);
     take_in(code, sums + step % num_parts * apart, terms, count);
@@ -556,14 +803,14 @@ void Interpreter::combine_lanes(const Code& code, const Run& run, std::int64_t c
 
 void Interpreter::call(const Code& code, const Run& run) {
   std::vector<void*> addresses;
-  for (std::size_t i = 0; i < code.places.size(); ++i) {
-    const Access& place = code.places[i];
+  for (std::size_t i = 0; i < code.more->places.size(); ++i) {
+    const Access& place = code.more->places[i];
     const std::int64_t first = element(place, run);
-    const View& view = run.calls->view(code.call, i);
+    const View& view = run.calls->view(code.more->call, i);
     require_inside(first, extent_of(view.shape, view.strides), place.size);
     addresses.push_back(run.memories[place.memory] + first * place.bytes);
   }
-  run.calls->run(code.call, addresses.data());
+  run.calls->run(code.more->call, addresses.data());
 }
 
 void Interpreter::step(const Code& code, const Run& run) const {
@@ -574,18 +821,19 @@ void Interpreter::step(const Code& code, const Run& run) const {
   };
   switch (code.kind) {
     case Kind::copy: {
-      const Statement& s = *code.statement;
+      const Statement& s = *code.more->statement;
       const auto view = [&](const Access& access, const Sizes64& strides) {
         const std::int64_t first = element(access, run);
         require_inside(first, extent_of(s.shape, strides), access.size);
         return View{run.memories[access.memory] + first * access.bytes,
                     program_.memories[std::size_t(access.memory)].dtype, s.shape, strides};
       };
-      copy_elements(view(code.source_place, s.source_strides), view(code.place, s.strides));
+      copy_elements(view(code.more->source_place, s.source_strides),
+                    view(code.more->place, s.strides));
       return;
     }
     case Kind::check: {
-      const Statement& s = *code.statement;
+      const Statement& s = *code.more->statement;
       const std::int64_t index = int64_at(code.operands[0]);
       if (s.low <= index && index <= s.high) return;
       raise(s, index);
@@ -595,26 +843,26 @@ void Interpreter::step(const Code& code, const Run& run) const {
     case Kind::call:
       return call(code, run);
     case Kind::repeat:
-      if (code.statement->grain > 0) return run_shared(code, run);
-      return run_steps(code, run, 0, code.steps);
+      if (code.more->statement->grain > 0) return run_shared(code, run);
+      return run_steps(code, run, 0, code.more->steps);
     case Kind::loop: {
-      apply(code.first, false, run.frame);
+      apply(code.more->first, false, run.frame);
       std::int64_t steps = 0;
       for (;; ++steps) {
         if (steps % steps_between_interrupts == 0) ask(*run.interrupts);
-        execute(code.blocks[0], run);
+        execute(code.more->blocks[0], run);
         if (!run.frame[code.operands[0]]) break;
-        execute(code.blocks[1], run);
-        apply(code.next, code.moves_in_turn, run.frame);
+        execute(code.more->blocks[1], run);
+        apply(code.more->next, code.more->moves_in_turn, run.frame);
         exchange(code, run);
       }
       exchange_back(code, run, steps);
-      return apply(code.last, false, run.frame);
+      return apply(code.more->last, false, run.frame);
     }
     case Kind::branch: {
       const std::size_t chosen = alternative(code, run);
-      execute(code.blocks[chosen], run);
-      return apply(code.results[chosen], true, run.frame);
+      execute(code.more->blocks[chosen], run);
+      return apply(code.more->results[chosen], true, run.frame);
     }
     default:
       throw InternalError("a statement of a loop program without code");

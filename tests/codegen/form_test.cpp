@@ -226,7 +226,7 @@ TEST_CASE("threads share what is long enough, and leave no trace in the results"
   share(program);
   CHECK(codegen::num_shared(program.body) == 1);
   check(program);
-  CHECK(print(program).find("parallel for v1 in 0..50003 in shares of 50000\n") !=
+  CHECK(print(program).find("parallel for v1 in 0..50003 in shares of 37500\n") !=
         std::string::npos);
   program.body[0].grain = 500;
   std::vector<double> x;

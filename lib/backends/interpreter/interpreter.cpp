@@ -3,10 +3,11 @@
 //
 // It serves until code is generated, and where none can be.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/compile/backend.h>
+#include "interpreter.h"
 
 #include "backends/control/lane_counts.h"
 #include "codegen/copies.h"
+#include "codegen/in_place.h"
 #include "codegen/interpreter.h"
 #include "compile/loop_programs.h"
 #include "compile/tiers.h"
@@ -21,6 +22,9 @@ class LoopKernel final : public Kernel {
 
   std::int64_t scratch_bytes() const override { return interpreter_.frame_bytes(); }
   bool is_whole() const override { return true; }
+  bool may_overwrite(std::size_t input, std::size_t output) const override {
+    return codegen::may_overwrite(interpreter_.program(), input, output);
+  }
   std::string note() const override {
     const std::string copies = codegen::copies_in_loops(interpreter_.program());
     return "one loop program, interpreted" + (copies.empty() ? "" : "; " + copies);
@@ -69,10 +73,7 @@ class InterpreterBackend final : public Backend {
   }
 
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
-    const compile_passes::SharedLowered lowered = compile_passes::loop_program(group);
-    if (!lowered->program)
-      throw InternalError("no loop program of a group: " + lowered->reason + "\n" + print(group));
-    return std::make_unique<LoopKernel>(*lowered->program, group);
+    return make_interpreted(group);
   }
 };
 
@@ -80,4 +81,12 @@ const bool is_registered =
     register_backend(std::make_unique<InterpreterBackend>(), Preference::interpreted);
 
 }  // namespace
+
+std::unique_ptr<Kernel> make_interpreted(const Jaxpr& group) {
+  const compile_passes::SharedLowered lowered = compile_passes::loop_program(group);
+  if (!lowered->program)
+    throw InternalError("no loop program of a group: " + lowered->reason + "\n" + print(group));
+  return std::make_unique<LoopKernel>(*lowered->program, group);
+}
+
 }  // namespace plait

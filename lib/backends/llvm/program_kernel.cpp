@@ -1100,17 +1100,7 @@ class ProgramKernel final : public Kernel {
   std::int64_t scratch_bytes() const override { return frame_bytes_; }
   bool is_whole() const override { return true; }
   bool may_overwrite(std::size_t input, std::size_t output) const override {
-    const auto memory = [&](Memory::Space space, std::size_t index) {
-      return int(std::find_if(program_.memories.begin(), program_.memories.end(),
-                              [&](const Memory& each) {
-                                return each.space == space && std::size_t(each.index) == index;
-                              }) -
-                 program_.memories.begin());
-    };
-    const int operand = memory(Memory::Space::operand, input),
-              result = memory(Memory::Space::result, output);
-    const int end = int(program_.memories.size());
-    return operand < end && result < end && codegen::may_overwrite(program_, operand, result);
+    return codegen::may_overwrite(program_, input, output);
   }
   std::string note() const override {
     const int shared = codegen::num_shared(program_.body);

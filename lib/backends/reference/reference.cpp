@@ -6,7 +6,7 @@
 #include <plait/compile/backend.h>
 #include <plait/primitives/kernels.h>
 
-#include "fused.h"
+#include "backends/interpreter/interpreter.h"
 
 namespace plait {
 namespace {
@@ -77,6 +77,9 @@ class EvalKernel final : public Kernel {
   int overwritten_ = -1;  // the group's input
 };
 
+// The most equations in one group: the values of a block of elements stay in the caches.
+constexpr std::size_t largest_group = 192;
+
 class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
@@ -88,19 +91,20 @@ class ReferenceBackend final : public Backend {
     return Support::no("`" + std::string(equation.primitive->name()) + "` has no Eval rule");
   }
 
-  // Elementwise equations of one shape. All of a group have the same shape, so comparing the first
-  // ones suffices.
+  // Elementwise equations of one shape, as one loop program. All of a group have the same shape, so
+  // comparing the first ones suffices.
   bool joins(const Jaxpr& program, std::span<const int>, std::span<const int> group,
              std::span<const int> more) const override {
-    if (group.size() + more.size() > reference::largest_group) return false;
+    if (group.size() + more.size() > largest_group) return false;
     const Equation &a = program->equations[group[0]], &b = program->equations[more[0]];
-    return is_pointwise(a) && is_pointwise(b) &&
-           program->avals[a.outputs[0].id].shape == program->avals[b.outputs[0].id].shape;
+    const Aval &of_a = program->avals[a.outputs[0].id], &of_b = program->avals[b.outputs[0].id];
+    return is_pointwise(a) && is_pointwise(b) && of_a.shape == of_b.shape && of_a.stack == 0 &&
+           of_b.stack == 0 && num_elements(of_a.shape.to_sizes()) > 0;
   }
 
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
     const Equation& first = group->equations[0];
-    if (group->equations.size() > 1) return reference::compile_fused(group);
+    if (group->equations.size() > 1) return make_interpreted(group);
     if (is_pointwise(first)) return std::make_unique<PointwiseKernel>(first, group);
     return std::make_unique<EvalKernel>(first, group);
   }
