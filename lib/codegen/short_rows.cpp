@@ -27,7 +27,7 @@ class Joiner {
   static std::optional<Joiner> of(LoopProgram& program, const Statement& outer) {
     if (!runs_in_any_order(outer) || outer.is_parallel || !outer.own.empty()) return {};
     const Block& block = outer.blocks[0];
-    if (!runs_in_any_order(block.back()) || !block.back().is_parallel) return {};
+    if (block.empty() || !runs_in_any_order(block.back()) || !block.back().is_parallel) return {};
     Joiner joiner(program, outer);
     if (!std::all_of(joiner.body_.begin(), joiner.body_.end(), is_plain)) return {};
     for (const bool outer_is_short : {true, false}) {

@@ -97,9 +97,10 @@ class ReferenceBackend final : public Backend {
              std::span<const int> more) const override {
     if (group.size() + more.size() > largest_group) return false;
     const Equation &a = program->equations[group[0]], &b = program->equations[more[0]];
+    if (!is_pointwise(a) || !is_pointwise(b)) return false;
     const Aval &of_a = program->avals[a.outputs[0].id], &of_b = program->avals[b.outputs[0].id];
-    return is_pointwise(a) && is_pointwise(b) && of_a.shape == of_b.shape && of_a.stack == 0 &&
-           of_b.stack == 0 && num_elements(of_a.shape.to_sizes()) > 0;
+    return of_a.shape == of_b.shape && of_a.stack == 0 && of_b.stack == 0 &&
+           num_elements(of_a.shape.to_sizes()) > 0;
   }
 
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
