@@ -506,6 +506,17 @@ Arrays sorted_steps(In in) {
               },
               {in[0]});
 }
+// By two keys, of which the second is of another dtype; each step sorts the other way.
+Arrays sorted_few(In in) {
+  return loop(0, 3,
+              [&](const Array& i, In carry) {
+                const int axis = carry[0].ndim() - 1;
+                const Arrays up = lax::sort({carry[0], in[1], carry[0]}, axis, true, 2, false);
+                const Arrays down = lax::sort({up[1] + i, up[2]}, 0, true, 1, true);
+                return Arrays{down[1]};
+              },
+              {in[0]});
+}
 Arrays keys(In in) {
   return loop(0, 3,
               [](const Array& i, In carry) {
@@ -715,6 +726,8 @@ void add_reductions(Adding& add) {
 }
 
 void add_parts(Adding& add) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               infinity = std::numeric_limits<double>::infinity();
   add("gathered rows", gathered_rows, {random({12, 7}), integers(12, {12})});
   for (const UpdateKind kind :
        {UpdateKind::set, UpdateKind::add, UpdateKind::multiply, UpdateKind::min, UpdateKind::max})
@@ -724,6 +737,11 @@ void add_parts(Adding& add) {
       {random({12}), integers(12, {5}), random({5})});
   add("pieces", pieces, {random({24})});
   add("sorted steps", sorted_steps, {random({14})});
+  for (const Shape& shape : {Shape{2}, Shape{7}, Shape{5, 6}, Shape{2, 3, 4}})
+    add("sorted few", sorted_few, {random(shape), integers(3, shape)});
+  add("sorted few", sorted_few,
+      {vector<double>({nan, 0.0, -0.0, -nan, infinity, -1, -infinity, nan}),
+       integers(2, {8}, DType::uint8)});
   add("keys", keys, {vector<std::uint32_t>({17, 42})});
 }
 

@@ -28,6 +28,8 @@ namespace plait::compile_passes {
 namespace {
 
 constexpr std::int64_t stack_bytes = 16 << 20, stack_factor = 4;
+// A sum of so few elements costs a step less than stacking what its products read.
+constexpr std::int64_t few_summed = 16;
 
 // Whether it may run outside of the loop, for one step or, batched, for all of them.
 bool is_movable(const Equation& equation) {
@@ -249,6 +251,7 @@ bool CodeMotion::add_terms(Sum& sum, const Atom& atom) {
 void CodeMotion::choose_sums() {
   for (std::size_t carry = 0; carry < scan_.num_carry; ++carry) {
     const Atom& output = body_->outputs[carry];
+    if (aval_of(int(carry)).shape.num_elements().constant() <= few_summed) continue;
     if (!output.is_var() || uses_.num_uses(Var{int(carry)}) != 1 ||
         uses_.num_uses(output.var()) != 1)
       continue;
