@@ -214,9 +214,11 @@ class LoopKernel final : public Kernel {
                                     : pack(inputs[i], static_cast<char*>(scratch) + packed_at_[i]);
     for (std::size_t o = 0; o < outputs.size(); ++o) memory[inputs.size() + o] = outputs[o].data;
     Function* const function = code_->code_for(outputs).as<Function>();
-    parallel_for(units_, grain_while_spinning(grain_), [&](std::int64_t begin, std::int64_t end) {
-      function(memory, begin * unit_, std::min(end * unit_, length_));
-    });
+    if (units_ == 1) return function(memory, 0, length_);
+    parallel_for(units_, grain_while_spinning(units_, grain_),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   function(memory, begin * unit_, std::min(end * unit_, length_));
+                 });
   }
 
   std::int64_t scratch_bytes() const override { return scratch_bytes_; }
