@@ -186,6 +186,15 @@ std::vector<Case> cases() {
          const Array next = lax::sin(product(c[0], k[0]));
          return {next, c[1] + product(c[0], next, 0, 0)};
        }},
+      {"one of few elements and many terms leaves",
+       "scan dot_general add",
+       {f64({20, 3}), f64({3, 3})},
+       {x},
+       {u},
+       [](In c, In, In k) -> Arrays {
+         const Array next = lax::sin(product(c[0], k[0]));
+         return {next, c[1] + product(c[0], next, 0, 0)};
+       }},
       {"a sum that the loop reads stays",
        "scan",
        {h, f64({6, 3})},
