@@ -69,6 +69,7 @@ constexpr std::size_t most_statements = 3000;
 constexpr int parts = 8;  // of a combination: see NOTE: [reduction order]
 // Statements that a piece of a loop runs: less than ten milliseconds. Then it asks whether to stop.
 constexpr double piece_of_loop = 1 << 20;
+constexpr double short_step = 64;
 
 double work_of(const codegen::Block& block) {
   constexpr double usual_steps = 16;  // of a while
@@ -253,10 +254,16 @@ class ProgramWriter {
     const Value place = api().BuildAnd(emitter_.builder(), step, constant(last), "");
     const Value is_end =
         api().BuildNot(emitter_.builder(), emitter_.is_unequal(place, constant(last)), "");
+    const auto stops = [&](Value answer) { return emitter_.is_unequal(answer, constant(0)); };
+    // A short step feels a second branch. A long one is a tenth slower with the call and the return
+    // in one branch, for what libLLVM makes of its registers then.
+    if (work_of_step <= short_step)
+      return emitter_.branch_if_seldom(
+          is_end, [&] { emitter_.return_if(stops(answer_of_watch()), [] {}); });
     const std::vector<Value> answer = emitter_.choose(
         is_end, [&] { return std::vector{answer_of_watch()}; },
         [&] { return std::vector{constant(0)}; });
-    emitter_.return_if(emitter_.is_unequal(answer[0], constant(0)), [] {});
+    emitter_.return_if(stops(answer[0]), [] {});
   }
   Value answer_of_watch() const {
     Type parameter = emitter_.pointer();
@@ -964,9 +971,7 @@ class ProgramWriter {
 
   void write_check(const Statement& s) {
     const Value index = at(s.operands[0]);
-    const Value is_outside =
-        api().BuildOr(emitter_.builder(), emitter_.is_less(index, constant(s.low)),
-                      emitter_.is_less(constant(s.high), index), "");
+    const Value is_outside = emitter_.is_outside(index, s.low, s.high);
     const auto number = std::find(checks_.begin(), checks_.end(), &s) - checks_.begin() + 1;
     emitter_.return_if(is_outside, [&] {
       emitter_.store(constant(number), extra(failed_slot), 8);
