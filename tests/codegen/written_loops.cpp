@@ -73,6 +73,24 @@ Arrays relaxation(In in) {
   return loop(0, 3, [&](const Array&, In carry) { return loop(1, n - 1, row, {carry[0]}); }, {u});
 }
 
+// Each element of those before it, upwards and downwards.
+Arrays recurrences(In in) {
+  const std::int64_t n = in[0].shape(0).constant();
+  const Arrays up = loop(2, n,
+                         [](const Array& i, In carry) {
+                           const Array& x = carry[0];
+                           return Arrays{x.at(i).set(0.5 * x[i] + x[i - 1] - 0.25 * x[i - 2])};
+                         },
+                         {in[0]});
+  return loop(
+      1, n,
+      [&](const Array& i, In carry) {
+        const Array& x = carry[0];
+        return Arrays{x.at(n - 1 - i).add(0.5 * x[n - i])};
+      },
+      up);
+}
+
 Arrays alignment(In in) {
   const Array s = in[0], t = in[1];
   const std::int64_t n = s.shape(0).constant(), m = t.shape(0).constant();
@@ -773,13 +791,19 @@ void add_failing(Adding& add) {
   add("read in a branch", read_in_a_branch, {random({10})});
 }
 
+void add_recurrences(Adding& add) {
+  add("recurrences", recurrences, {random({17})});
+  for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32})
+    add("recurrences", recurrences, {random({9}, dtype)});
+}
+
 }  // namespace
 
 LoopCases written_loops() {
   seed = 0;
   Adding add;
   for (const auto group : {add_numbers, add_elementwise, add_arrays, add_reductions, add_parts,
-                           add_nested, add_failing})
+                           add_nested, add_failing, add_recurrences})
     group(add);
   return std::move(add.all);
 }
