@@ -363,9 +363,11 @@ void parallel_for(std::int64_t count, std::int64_t grain, RangeFunction function
   loop.throw_first();
 }
 
-std::int64_t grain_while_spinning(std::int64_t grain) {
-  if (grain == 1 || Clock::now() - left_at >= spinning_for) return grain;
-  return short_grain(grain);
+std::int64_t grain_while_spinning(std::int64_t count, std::int64_t grain) {
+  const std::int64_t least = short_grain(grain);
+  // Reading the clock takes as long as the shortest kernels.
+  if (count / 2 < least || grain == 1 || Clock::now() - left_at >= spinning_for) return grain;
+  return least;
 }
 
 namespace {
@@ -393,7 +395,8 @@ std::int64_t CloseLoops::begin(std::int64_t count, std::int64_t grain) {
   num_close_ = is_close ? std::min(num_close_ + 1, many) : 0;
   // Two of the first, so that it is known how long those take that are always shared.
   if (num_close_ == 4 || num_close_ == 5) return count;
-  const std::int64_t least = num_close_ == many ? short_grain(grain) : grain_while_spinning(grain);
+  const std::int64_t least =
+      num_close_ == many ? short_grain(grain) : grain_while_spinning(count, grain);
   if (count / 2 >= least) way_ = num_close_ == many && alone_.work > 0 ? shared : unknown;
   return least;
 }

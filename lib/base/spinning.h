@@ -10,9 +10,10 @@
 
 namespace plait {
 
-// The grain of a loop whose results do not depend on its ranges. Just after this thread has run a
-// loop on all threads, entering another takes 1 us, and the grain is a fifth: about 4 us.
-std::int64_t grain_while_spinning(std::int64_t grain);
+// The grain of a loop with `count` iterations whose results do not depend on its ranges. Just after
+// this thread has run a loop on all threads, entering another takes 1 us, and the grain is a fifth:
+// about 4 us.
+std::int64_t grain_while_spinning(std::int64_t count, std::int64_t grain);
 
 // Loops that one thread runs again and again, such as those in the steps of a loop. Where many
 // have followed each other as closely as threads spin, the next ones will too: sharing them is

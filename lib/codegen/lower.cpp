@@ -488,6 +488,7 @@ class Lowering final : public loops::Writer {
     for (std::size_t i = 0; i < num_carry; ++i)
       for (Value first : carried.firsts[i]) ranges.push_back(grown(first, growth[i], steps));
     enter_carries(loop, carried, ranges);
+    count_in_steps(loop, carried, growth);
     end_step(loop, carried, step(loop.value, carried.inside));
     loop.blocks.push_back(close());
     return end_carries(std::move(loop), carried);
@@ -1456,6 +1457,23 @@ class Lowering final : public loops::Writer {
         carry.value = define(dtype(carry.first), open_.size() - 1,
                              ranges.empty() ? std::nullopt : ranges[next]);
         carried.inside[i].elements.push_back(carry.value);
+      }
+  }
+
+  // What grows by a known number is the sum of its first value and the steps, where no step leaves
+  // its range.
+  void count_in_steps(const Statement& loop, const Carried& carried,
+                      std::span<const std::optional<std::int64_t>> growth) {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < carried.firsts.size(); ++i)
+      for (std::size_t e = 0; e < carried.firsts[i].size(); ++e, ++next) {
+        const Statement::Carry& carry = loop.carries[next];
+        if (!growth[i] || !info_[std::size_t(carry.value)].range) continue;
+        const std::optional<Index> first = linear(carry.first);
+        if (!first) continue;
+        Place sum{0, first->offset, first->terms};
+        loops::add_index(sum, {0, {{loop.value, 1}}}, *growth[i]);
+        linear_[carry.value] = {sum.offset, std::move(sum.terms)};
       }
   }
 

@@ -14,6 +14,7 @@
 #include "codegen/columns.h"
 #include "codegen/effects.h"
 #include "codegen/fuse.h"
+#include "codegen/hand_on.h"
 #include "codegen/invariants.h"
 #include "codegen/inward.h"
 #include "codegen/once.h"
@@ -133,6 +134,7 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides) {
   codegen::promote(*lowered.program);
   codegen::compute_once(*lowered.program);
   codegen::merge(lowered.program->body);
+  codegen::hand_on(*lowered.program);
   codegen::prune(*lowered.program);
   lowered.loops_apart = count_loops_apart(lowered.program->body);
   codegen::take_in_rows(*lowered.program);

@@ -59,7 +59,7 @@ class StepExecutable final : public PlannedExecutable {
     }
     run_steps(frame, static_cast<char*>(call.arena));
     for (std::size_t i = 0; i < outputs.size(); ++i)
-      outputs[i] = result(plan_.results[i], frame, inputs, call.copies);
+      outputs[i] = result(i, frame, inputs, call.copies);
   }
 
   void run_into(std::span<const Buffer* const> inputs,
@@ -151,6 +151,13 @@ class StepExecutable final : public PlannedExecutable {
   // others are copied there.
   void find_whole_results() {
     written_as_.assign(plan_.storages.size(), -1);
+    is_last_.assign(plan_.results.size(), false);
+    std::vector<bool> is_taken(plan_.storages.size(), false);
+    for (std::size_t i = plan_.results.size(); i-- > 0;)
+      if (const PlannedView& planned = plan_.results[i]; planned.segment == Segment::output) {
+        is_last_[i] = !is_taken[std::size_t(planned.index)];
+        is_taken[std::size_t(planned.index)] = true;
+      }
     for (std::size_t i = 0; i < plan_.results.size(); ++i) {
       const PlannedView& planned = plan_.results[i];
       const bool is_whole =
@@ -214,13 +221,16 @@ class StepExecutable final : public PlannedExecutable {
            buffer.data() == buffer.storage().data() && buffer.view().is_dense();
   }
 
-  Buffer result(const PlannedView& planned, const Frame& frame,
-                std::span<const Buffer* const> inputs, const std::vector<Buffer>& copies) const {
+  Buffer result(std::size_t number, Frame& frame, std::span<const Buffer* const> inputs,
+                const std::vector<Buffer>& copies) const {
+    const PlannedView& planned = plan_.results[number];
     if (planned.segment == Segment::constant) return plan_.constants[planned.index];
     View view = planned.view;
     if (planned.segment == Segment::output) {
       view.data = static_cast<char*>(frame.outputs[planned.index]) + planned.byte_offset;
-      return Buffer(frame.storages[planned.index], std::move(view), stream_.device);
+      Storage& storage = frame.storages[planned.index];
+      return Buffer(is_last_[number] ? std::move(storage) : storage, std::move(view),
+                    stream_.device);
     }
     const Buffer* source = inputs[planned.index];
     for (const Buffer& copy : copies)
@@ -238,6 +248,7 @@ class StepExecutable final : public PlannedExecutable {
   std::vector<DType> input_dtypes_;
   std::vector<bool> is_read_;        // by input
   std::vector<int> written_as_;      // by storage: the output that fills it, or -1
+  std::vector<bool> is_last_;        // by result: whether no later one lies in its storage
   std::vector<std::size_t> copied_;  // outputs that do not fill their storage
   mutable std::atomic<Frame*> spare_{nullptr};
 };

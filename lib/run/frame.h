@@ -23,16 +23,15 @@ class Frame {
       for (const PlannedView& view : step.inputs) add(plan, view);
       for (const PlannedView& view : step.outputs) add(plan, view);
     }
+    for (Patch& patch : patches_) patch.view = &views[patch.number];
   }
+  Frame(const Frame&) = delete;  // patches point at its members
 
   // Points every view at the memory of this call.
   void patch(char* arena) {
-    for (const Patch& patch : patches_) {
-      char* base = patch.segment == Segment::arena   ? arena
-                   : patch.segment == Segment::input ? static_cast<char*>(inputs[patch.index])
-                                                     : static_cast<char*>(outputs[patch.index]);
-      views[patch.view].data = base + patch.byte_offset;
-    }
+    arena_ = arena;
+    for (const Patch& patch : patches_)
+      patch.view->data = static_cast<char*>(*patch.base) + patch.byte_offset;
   }
 
   std::vector<View> views;  // of the steps in order: inputs, then outputs
@@ -41,8 +40,9 @@ class Frame {
 
  private:
   struct Patch {
-    Segment segment;
-    int view, index;
+    std::size_t number;
+    View* view;
+    void* const* base;
     std::int64_t byte_offset;
   };
   void add(const Plan& plan, const PlannedView& planned) {
@@ -50,9 +50,14 @@ class Frame {
     if (planned.segment == Segment::constant)
       views.back().data = plan.constants[planned.index].view().data;
     else
-      patches_.push_back(
-          {planned.segment, int(views.size()) - 1, planned.index, planned.byte_offset});
+      patches_.push_back({views.size() - 1, nullptr, base_of(planned), planned.byte_offset});
   }
+  void* const* base_of(const PlannedView& planned) const {
+    if (planned.segment == Segment::arena) return &arena_;
+    const auto index = std::size_t(planned.index);
+    return planned.segment == Segment::input ? &inputs[index] : &outputs[index];
+  }
+  void* arena_ = nullptr;
   std::vector<Patch> patches_;
 };
 

@@ -135,6 +135,11 @@ void compare(const char* name, const std::function<Array(const Array&)>& f, cons
   std::printf("%s_ns %.1f\n", name, nanoseconds(rounds, calls, [&] {
                 executable->run(inputs, std::span<Buffer>(&output, 1));
               }));
+  const auto session = executable->current().open();
+  const View from = input.view(), to = output.view();
+  std::printf("%s_session_ns %.1f\n", name, nanoseconds(rounds, calls, [&] {
+                session->run(std::span(&from, 1), std::span(&to, 1));
+              }));
   std::printf("%s_by_hand_ns %.1f\n", name,
               nanoseconds(rounds, calls, [&] { written(angles, right.data()); }));
 }

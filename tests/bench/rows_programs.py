@@ -187,6 +187,14 @@ ROWS = [
     program_row(
         ARM, "arm_ns", NANO, "arm", "the same by the executable", of_row("c++/arm-by-hand", 1.2)
     ),
+    program_row(
+        ARM,
+        "arm_session_ns",
+        NANO,
+        "arm-session",
+        "the same by a session",
+        of_row("c++/arm-by-hand", 1.2),
+    ),
     program_row(ARM, "jacobian_by_hand_ns", NANO, "jacobian-by-hand", "its Jacobian, by hand"),
     program_row(
         ARM,
@@ -194,6 +202,14 @@ ROWS = [
         NANO,
         "jacobian",
         "the same by the executable",
+        of_row("c++/jacobian-by-hand", 1.2),
+    ),
+    program_row(
+        ARM,
+        "jacobian_session_ns",
+        NANO,
+        "jacobian-session",
+        "the same by a session",
         of_row("c++/jacobian-by-hand", 1.2),
     ),
     program_row(

@@ -11,6 +11,7 @@
 
 #include "codegen/columns.h"
 #include "codegen/fuse.h"
+#include "codegen/hand_on.h"
 #include "codegen/interpreter.h"
 #include "codegen/invariants.h"
 #include "codegen/inward.h"
@@ -155,12 +156,10 @@ TEST_CASE("lowering leaves the work of the step, and copies once") {
         "v15: float64 = load m1[0]\n"
         "copy m0[0] -> m2[0] of (32) by (1) -> (1)\n"
         "v12: float64 = mul v15 2.0:f64\n"
-        "for v1 in 0..32 (v2: int32 = 0:i32, then v4, at last v14)\n"
-        "  v4: int32 = add v2 1:i32\n"
-        "  v8: int64 = cast[dtype=i64, weak=false] v2\n"
-        "  v9: float64 = load m2[v8]\n"
+        "for v1 in 0..32\n"
+        "  v9: float64 = load m2[v1]\n"
         "  v13: float64 = add v9 v12\n"
-        "  store m2[v8] = v13\n");
+        "  store m2[v1] = v13\n");
   CHECK(print(*lowered->program, ShowSources::yes)
             .find("of (32) by (1) -> (1)  # copied: `scan` overwrites an operand\n") !=
         std::string::npos);
@@ -878,6 +877,63 @@ TEST_CASE("what was computed, loaded or checked before is not again") {
         "  v11: int64 = add v1 v10\n"
         "store m2[0] = v12\n"
         "store m1[8] = v12\n");
+}
+
+TEST_CASE("what a step stores is carried to the steps behind it") {
+  const LoopProgram loaded = codegen::parse(
+      "memory m0: float64[10] operand 0\n"
+      "memory m1: float64[10] result 0\n"
+      "copy m0[0] -> m1[0] of (10) by (1) -> (1)\n"
+      "for v0 in 0..8\n"
+      "  v1: float64 = load m1[v0]\n"
+      "  v2: float64 = load m1[v0 + 1]\n"
+      "  v3: float64 = load m1[v0 + 2]\n"
+      "  v4: float64 = add v1 v3\n"
+      "  v5: float64 = mul v2 v4\n"
+      "  store m1[v0 + 2] = v5\n");
+  LoopProgram carried = loaded;
+  hand_on(carried);
+  check(carried);
+  CHECK(print(carried) ==
+        "memory m0: float64[10] operand 0\n"
+        "memory m1: float64[10] result 0\n"
+        "copy m0[0] -> m1[0] of (10) by (1) -> (1)\n"
+        "v6: float64 = load m1[1]\n"
+        "v9: float64 = load m1[0]\n"
+        "for v0 in 0..8 (v7: float64 = v6, then v5, at last v8) (v10: float64 = v9, then v7, at "
+        "last v11)\n"
+        "  v3: float64 = load m1[v0 + 2]\n"
+        "  v4: float64 = add v10 v3\n"
+        "  v5: float64 = mul v7 v4\n"
+        "  store m1[v0 + 2] = v5\n");
+  codegen::Numbers x(10);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(double(i));
+  CHECK(codegen::interpret(carried, {x}) == codegen::interpret(loaded, {x}));
+}
+
+TEST_CASE("what others may store, or a check may keep from being loaded, is not carried") {
+  const auto is_kept = [](const std::string& step) {
+    const LoopProgram loaded = codegen::parse(
+        "memory m0: int64[10] operand 0\n"
+        "memory m1: int64[10] result 0\n"
+        "v9: int64 = load m0[3]\n"
+        "copy m0[0] -> m1[0] of (10) by (1) -> (1)\n"
+        "for v0 in 0..4\n" +
+        step);
+    LoopProgram carried = loaded;
+    hand_on(carried);
+    return print(carried) == print(loaded);
+  };
+  const std::string load = "  v1: int64 = load m1[v0]\n", store = "  store m1[v0 + 1] = v1\n";
+  CHECK(!is_kept(load + store));
+  CHECK(!is_kept("  check 0 <= v9 <= 5\n" + load + store));
+  CHECK(is_kept(load + store + "  store m1[9] = v1\n"));
+  CHECK(is_kept("  v2: int64 = load m0[v0]\n  v1: int64 = load m1[v2]\n  store m1[v2 + 1] = v1\n"));
+  CHECK(!is_kept("  v1: int64 = load m1[v9 + v0]\n  store m1[v9 + v0 + 1] = v1\n"));
+  CHECK(
+      is_kept("  check 0 <= v9 <= 5\n  v1: int64 = load m1[v9 + v0]\n"
+              "  store m1[v9 + v0 + 1] = v1\n"));
+  CHECK(is_kept("  v1: int64 = load m1[0]\n  store m1[0] = v1\n"));
 }
 
 TEST_CASE("examples with indices of their own go outside of the steps, with their checks") {

@@ -262,7 +262,7 @@ const std::vector<PlantedError>& planted_errors() {
       {"a product rounded before it is added", product_rounded, {"matrix and vectors"}},
       {"a combination from another start", other_start, {"reductions", "forward substitution"}},
       {"a loop without its last step", last_step_missing, {"relaxation", "running"}},
-      {"a carry that keeps its value", carry_kept, {"old value", "rotated numbers", "sparse rows"}},
+      {"a carry that keeps its value", carry_kept, {"old value", "rotated numbers", "relaxation"}},
       {"carries that change one after the other", carries_in_turn, {"swapped numbers"}},
       {"memories that do not change places", exchange_dropped, {"columns and rows", "positions"}},
       {"the other branch",

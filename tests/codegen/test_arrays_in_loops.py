@@ -724,6 +724,40 @@ def test_sorted_and_cumulative_arrays():
     both(lambda x: lax.scan(step, x, jnp.arange(5)), numbers(33))
 
 
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint32, np.float32, np.float64, np.bool_])
+def test_few_elements_are_sorted_as_by_numpy(n, dtype):
+    rows = random.integers(-3, 4, (20, n)).astype(dtype)
+    if np.dtype(dtype).kind == "f":
+        rows[random.random((20, n)) < 0.2] = np.nan
+        rows[random.random((20, n)) < 0.2] = -0.0
+
+    def step(row):
+        return jnp.sort(row), jnp.argsort(row), jnp.argsort(row, descending=True)
+
+    f = plait.jit(lambda rows: lax.map(step, rows), wait=True)
+    text = f.explain(jnp.asarray(rows))
+    assert "llvm" not in text or "one loop program" in text
+    up, order, down = map(np.asarray, f(jnp.asarray(rows)))
+    wanted = np.argsort(rows, axis=1, kind="stable")
+    assert np.array_equal(order, wanted)
+    assert np.take_along_axis(rows, wanted, 1).tobytes() == up.tobytes()
+    flipped = n - 1 - np.argsort(rows[:, ::-1], axis=1, kind="stable")[:, ::-1]
+    assert np.array_equal(down, flipped)
+
+
+def test_few_elements_of_many_rows_are_sorted_as_by_numpy():
+    rows = random.integers(0, 3, (6, 5, 4, 3))
+
+    def step(x, extra):
+        return x, (jnp.sort(extra, 1), jnp.argsort(extra, 0))
+
+    f = plait.jit(lambda rows: lax.scan(step, 0, rows)[1], wait=True)
+    by_second, of_first = map(np.asarray, f(jnp.asarray(rows)))
+    assert np.array_equal(by_second, np.sort(rows, 2))
+    assert np.array_equal(of_first, np.argsort(rows, 1, kind="stable"))
+
+
 def test_views_and_numbers_are_given_to_calls():
     def step(i, s):
         x, y = s

@@ -73,6 +73,24 @@ Arrays relaxation(In in) {
   return loop(0, 3, [&](const Array&, In carry) { return loop(1, n - 1, row, {carry[0]}); }, {u});
 }
 
+// Each element of those before it, upwards and downwards.
+Arrays recurrences(In in) {
+  const std::int64_t n = in[0].shape(0).constant();
+  const Arrays up = loop(2, n,
+                         [](const Array& i, In carry) {
+                           const Array& x = carry[0];
+                           return Arrays{x.at(i).set(0.5 * x[i] + x[i - 1] - 0.25 * x[i - 2])};
+                         },
+                         {in[0]});
+  return loop(
+      1, n,
+      [&](const Array& i, In carry) {
+        const Array& x = carry[0];
+        return Arrays{x.at(n - 1 - i).add(0.5 * x[n - i])};
+      },
+      up);
+}
+
 Arrays alignment(In in) {
   const Array s = in[0], t = in[1];
   const std::int64_t n = s.shape(0).constant(), m = t.shape(0).constant();
@@ -506,6 +524,17 @@ Arrays sorted_steps(In in) {
               },
               {in[0]});
 }
+// By two keys, of which the second is of another dtype; each step sorts the other way.
+Arrays sorted_few(In in) {
+  return loop(0, 3,
+              [&](const Array& i, In carry) {
+                const int axis = carry[0].ndim() - 1;
+                const Arrays up = lax::sort({carry[0], in[1], carry[0]}, axis, true, 2, false);
+                const Arrays down = lax::sort({up[1] + i, up[2]}, 0, true, 1, true);
+                return Arrays{down[1]};
+              },
+              {in[0]});
+}
 Arrays keys(In in) {
   return loop(0, 3,
               [](const Array& i, In carry) {
@@ -715,6 +744,8 @@ void add_reductions(Adding& add) {
 }
 
 void add_parts(Adding& add) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               infinity = std::numeric_limits<double>::infinity();
   add("gathered rows", gathered_rows, {random({12, 7}), integers(12, {12})});
   for (const UpdateKind kind :
        {UpdateKind::set, UpdateKind::add, UpdateKind::multiply, UpdateKind::min, UpdateKind::max})
@@ -724,6 +755,11 @@ void add_parts(Adding& add) {
       {random({12}), integers(12, {5}), random({5})});
   add("pieces", pieces, {random({24})});
   add("sorted steps", sorted_steps, {random({14})});
+  for (const Shape& shape : {Shape{2}, Shape{7}, Shape{5, 6}, Shape{2, 3, 4}})
+    add("sorted few", sorted_few, {random(shape), integers(3, shape)});
+  add("sorted few", sorted_few,
+      {vector<double>({nan, 0.0, -0.0, -nan, infinity, -1, -infinity, nan}),
+       integers(2, {8}, DType::uint8)});
   add("keys", keys, {vector<std::uint32_t>({17, 42})});
 }
 
@@ -755,13 +791,19 @@ void add_failing(Adding& add) {
   add("read in a branch", read_in_a_branch, {random({10})});
 }
 
+void add_recurrences(Adding& add) {
+  add("recurrences", recurrences, {random({17})});
+  for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32})
+    add("recurrences", recurrences, {random({9}, dtype)});
+}
+
 }  // namespace
 
 LoopCases written_loops() {
   seed = 0;
   Adding add;
   for (const auto group : {add_numbers, add_elementwise, add_arrays, add_reductions, add_parts,
-                           add_nested, add_failing})
+                           add_nested, add_failing, add_recurrences})
     group(add);
   return std::move(add.all);
 }

@@ -131,7 +131,7 @@ bool is_close(const Array& a, const Array& b) {
 using In = std::span<const Array>;
 
 std::vector<Case> cases() {
-  const Aval h = f64({2, 3}), x = f64({2, 4}), w = f64({4, 3}), u = f64({3, 3});
+  const Aval h = f64({2, 3}), x = f64({2, 6}), w = f64({6, 3}), u = f64({3, 3});
   return {
       {"a product of slices and a const stands before",
        "dot_general scan",
@@ -144,9 +144,9 @@ std::vector<Case> cases() {
        }},
       {"so do products of matrices with vectors, and sums of outer ones",
        "dot_general transpose scan dot_general add dot_general transpose",
-       {f64({3}), f64({3, 4})},
-       {f64({4})},
-       {f64({3, 4}), f64({3, 3}), f64({2, 3})},
+       {f64({3}), f64({3, 6})},
+       {f64({6})},
+       {f64({3, 6}), f64({3, 3}), f64({2, 3})},
        [](In c, In x, In k) -> Arrays {
          const Array next = lax::tanh(product(k[0], x[0], 1, 0) + product(k[1], c[0], 1, 0));
          return {next, c[1] + lax::dot_general(next, x[0], {{}, {}, {}, {}}),
@@ -160,7 +160,7 @@ std::vector<Case> cases() {
        [](In c, In x, In k) -> Arrays { return {product(c[0], lax::tanh(k[1])), x[0] * 2.0}; }},
       {"a sum of products contracts the steps",
        "scan dot_general add",
-       {h, f64({4, 3})},
+       {h, f64({6, 3})},
        {x},
        {u},
        [](In c, In x, In k) -> Arrays {
@@ -169,7 +169,7 @@ std::vector<Case> cases() {
        }},
       {"terms of a sum may be transposed, and several",
        "scan dot_general dot_general transpose add add",
-       {h, f64({4, 3})},
+       {h, f64({6, 3})},
        {x},
        {},
        [](In c, In x, In) -> Arrays {
@@ -177,9 +177,27 @@ std::vector<Case> cases() {
          const Array term = lax::transpose(product(next, x[0], 0, 0), std::vector<int>{1, 0});
          return {next, lax::add(lax::add(product(x[0], c[0], 0, 0), term), c[1])};
        }},
+      {"a sum of few elements stays",
+       "scan",
+       {h, f64({3, 3})},
+       {x},
+       {u},
+       [](In c, In, In k) -> Arrays {
+         const Array next = lax::sin(product(c[0], k[0]));
+         return {next, c[1] + product(c[0], next, 0, 0)};
+       }},
+      {"one of few elements and many terms leaves",
+       "scan dot_general add",
+       {f64({20, 3}), f64({3, 3})},
+       {x},
+       {u},
+       [](In c, In, In k) -> Arrays {
+         const Array next = lax::sin(product(c[0], k[0]));
+         return {next, c[1] + product(c[0], next, 0, 0)};
+       }},
       {"a sum that the loop reads stays",
        "scan",
-       {h, f64({4, 3})},
+       {h, f64({6, 3})},
        {x},
        {},
        [](In c, In x, In) -> Arrays {
@@ -196,9 +214,9 @@ std::vector<Case> cases() {
        }},
       {"ys that are read behind the loop are stacked once",
        "scan dot_general add dot_general",
-       {h, f64({3, 3})},
+       {f64({2, 5}), f64({5, 5})},
        {x},
-       {f64({3, 5})},
+       {f64({5, 5})},
        [](In c, In, In k) -> Arrays {
          const Array next = lax::sin(c[0]);
          return {next, c[1] + product(next, c[0], 0, 0), next, product(next, k[0])};
@@ -211,9 +229,9 @@ std::vector<Case> cases() {
        [](In, In x, In k) -> Arrays { return {product(x[0], k[0])}; }},
       {"integers",
        "dot_general scan dot_general add",
-       {i32({}), i32({4, 3})},
-       {i32({2, 4})},
-       {i32({4, 3})},
+       {i32({}), i32({6, 3})},
+       {i32({2, 6})},
+       {i32({6, 3})},
        [](In c, In x, In k) -> Arrays {
          const Array z = product(x[0], k[0]) + c[0];
          return {c[0] + 1, lax::add(product(x[0], z, 0, 0), c[1])};
@@ -259,7 +277,7 @@ std::vector<Case> cases() {
        600},
       {"scans within scans",
        "dot_general scan dot_general add",
-       {h, f64({4, 3})},
+       {h, f64({6, 3})},
        {x},
        {w, u},
        [](In c, In x, In k) -> Arrays {

@@ -65,6 +65,44 @@ def test_a_kalman_filter_in_a_scan_is_one_kernel_and_right(dtype, tolerance):
     np.testing.assert_allclose(np.asarray(f(x)), filtered(zs), rtol=tolerance, atol=tolerance)
 
 
+def test_the_gradient_of_a_kalman_filter_is_one_kernel_each_way_and_right():
+    zs = np.random.default_rng(2).normal(size=(60, 2))
+
+    def loss(inverse, np, matrices, scan):
+        def step(carry, z):
+            x, P = kalman_step(np, inverse, matrices, *carry, z)
+            return (x, P), x
+
+        dtype = matrices[0].dtype
+        return (scan(step, (np.zeros(2, dtype), np.eye(2, dtype=dtype)), zs) ** 2).sum()
+
+    def loop(step, carry, zs):
+        out = []
+        for z in zs:
+            carry, x = step(carry, z)
+            out.append(x)
+        return np.array(out)
+
+    def traced(*matrices):
+        return loss(jnp.linalg.inv, jnp, matrices, lambda *all: lax.scan(*all)[1])
+
+    f = plait.jit(plait.grad(traced, argnums=(0, 1, 2, 3)), wait=True)
+    given = constants(np.float64)
+    gradients = f(*map(jnp.asarray, given))
+    text = f.explain(*map(jnp.asarray, given))
+    assert text.count("scan") == text.count("scan  [one loop program]") == 2, text
+    assert "dot_general" not in text and "sort" not in text, text
+    for i in range(4):
+        for at in np.ndindex(2, 2):
+            values = []
+            for sign in (1, -1):
+                moved = [matrix.copy() for matrix in given]
+                moved[i][at] += sign * 1e-6
+                values.append(loss(np.linalg.inv, np, moved, loop))
+            wanted = (values[0] - values[1]) / 2e-6
+            np.testing.assert_allclose(np.asarray(gradients[i])[at], wanted, rtol=1e-5, atol=1e-6)
+
+
 def test_many_kalman_filters_are_one_kernel_and_right():
     zs = np.random.default_rng(1).normal(size=(50, 40, 2))
     f = plait.jit(plait.vmap(kalman), wait=True)

@@ -130,6 +130,18 @@ void Emitter::store(Value value, Value pointer, int alignment, bool streams) {
   api().SetMetadata(store, api().GetMDKindIDInContext(context_, "nontemporal", 11), node);
 }
 
+void Emitter::holds_seldom(Value branch) const {
+  const std::string_view name = "branch_weights";
+  const auto weight = [&](std::uint64_t times) {
+    return api().ValueAsMetadata(api().ConstInt(integer(32), times, false));
+  };
+  Metadata weights[] = {api().MDStringInContext2(context_, name.data(), name.size()), weight(1),
+                        weight(1 << 20)};
+  const Value node = api().MetadataAsValue(
+      context_, api().MDNodeInContext2(context_, weights, std::size(weights)));
+  api().SetMetadata(branch, api().GetMDKindIDInContext(context_, "prof", 4), node);
+}
+
 void Emitter::prefetch(Value place) const {
   const Type i32 = integer(32);  // to read, into the second-level cache, data
   intrinsic(
@@ -143,6 +155,14 @@ Value Emitter::is_less(Value a, Value b) const {
 
 Value Emitter::is_unequal(Value a, Value b) const {
   return api().BuildICmp(builder_, signed_predicates[1], a, b, "");
+}
+
+// One unsigned comparison: what lies below is far above.
+Value Emitter::is_outside(Value index, std::int64_t low, std::int64_t high) const {
+  if (high < low) return api().ConstInt(integer(1), 1, false);
+  const Value above = low == 0 ? index : api().BuildSub(builder_, index, constant(low), "");
+  const std::uint64_t most = std::uint64_t(high) - std::uint64_t(low);
+  return api().BuildICmp(builder_, unsigned_predicates[4], above, constant(std::int64_t(most)), "");
 }
 
 Value Emitter::frame_memory(Type element, std::int64_t count) const {

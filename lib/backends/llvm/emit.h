@@ -77,6 +77,7 @@ class Emitter {
   void prefetch(Value pointer) const;
   Value is_less(Value a, Value b) const;  // signed integers
   Value is_unequal(Value a, Value b) const;
+  Value is_outside(Value index, std::int64_t low, std::int64_t high) const;  // an int64
   Value smaller(Value a, Value b) const {
     return api().BuildSelect(builder_, is_less(a, b), a, b, "");
   }
@@ -170,11 +171,11 @@ class Emitter {
       values[i] = merge(values[i], from_first, others[i], from_second);
     return values;
   }
-  // Leaves the function where a condition holds, after body.
+  // Leaves the function where a condition holds, which it seldom does, after body.
   template <class Body>
   void return_if(Value condition, const Body& body) {
     const Block then = new_block(), after = new_block();
-    api().BuildCondBr(builder_, condition, then, after);
+    holds_seldom(api().BuildCondBr(builder_, condition, then, after));
     api().PositionBuilderAtEnd(builder_, then);
     body();
     return_void();
@@ -182,15 +183,27 @@ class Emitter {
   }
   template <class Body>
   void branch_if(Value condition, const Body& body) {
+    write_branch(condition, body);
+  }
+  // The same where it seldom holds: registers are kept for what runs else.
+  template <class Body>
+  void branch_if_seldom(Value condition, const Body& body) {
+    holds_seldom(write_branch(condition, body));
+  }
+
+ private:
+  // The branch.
+  template <class Body>
+  Value write_branch(Value condition, const Body& body) {
     const Block then = new_block(), after = new_block();
-    api().BuildCondBr(builder_, condition, then, after);
+    const Value branch = api().BuildCondBr(builder_, condition, then, after);
     api().PositionBuilderAtEnd(builder_, then);
     body();
     api().BuildBr(builder_, after);
     api().PositionBuilderAtEnd(builder_, after);
+    return branch;
   }
-
- private:
+  void holds_seldom(Value branch) const;
   struct LoopBlocks {
     Block body, after;
     Value index, to;

@@ -70,6 +70,7 @@ constexpr std::size_t most_statements = 3000;
 constexpr int parts = 8;  // of a combination: see NOTE: [reduction order]
 // Statements that a piece of a loop runs: less than ten milliseconds. Then it asks whether to stop.
 constexpr double piece_of_loop = 1 << 20;
+constexpr double short_step = 64;
 
 double work_of(const codegen::Block& block) {
   constexpr double usual_steps = 16;  // of a while
@@ -83,6 +84,15 @@ double work_of(const codegen::Block& block) {
                                                               : 1 + inner;
   }
   return work;
+}
+
+// Whether generated code may ask whether to stop.
+bool may_ask(const LoopProgram& program) {
+  bool has_open_end = false;
+  codegen::for_each_statement(program.body, [&](const Statement& s) {
+    has_open_end = has_open_end || s.kind == Kind::loop;
+  });
+  return has_open_end || work_of(program.body) > piece_of_loop;
 }
 
 void collect_checks(const codegen::Block& block, std::vector<const Statement*>& checks) {
@@ -245,10 +255,16 @@ class ProgramWriter {
     const Value place = api().BuildAnd(emitter_.builder(), step, constant(last), "");
     const Value is_end =
         api().BuildNot(emitter_.builder(), emitter_.is_unequal(place, constant(last)), "");
+    const auto stops = [&](Value answer) { return emitter_.is_unequal(answer, constant(0)); };
+    // A short step feels a second branch. A long one is a tenth slower with the call and the return
+    // in one branch, for what libLLVM makes of its registers then.
+    if (work_of_step <= short_step)
+      return emitter_.branch_if_seldom(
+          is_end, [&] { emitter_.return_if(stops(answer_of_watch()), [] {}); });
     const std::vector<Value> answer = emitter_.choose(
         is_end, [&] { return std::vector{answer_of_watch()}; },
         [&] { return std::vector{constant(0)}; });
-    emitter_.return_if(emitter_.is_unequal(answer[0], constant(0)), [] {});
+    emitter_.return_if(stops(answer[0]), [] {});
   }
   Value answer_of_watch() const {
     Type parameter = emitter_.pointer();
@@ -960,9 +976,7 @@ class ProgramWriter {
 
   void write_check(const Statement& s) {
     const Value index = at(s.operands[0]);
-    const Value is_outside =
-        api().BuildOr(emitter_.builder(), emitter_.is_less(index, constant(s.low)),
-                      emitter_.is_less(constant(s.high), index), "");
+    const Value is_outside = emitter_.is_outside(index, s.low, s.high);
     const auto number = std::find(checks_.begin(), checks_.end(), &s) - checks_.begin() + 1;
     emitter_.return_if(is_outside, [&] {
       emitter_.store(constant(number), extra(failed_slot), 8);
@@ -1032,7 +1046,7 @@ class SharesOfRun {
     const std::int64_t units = (steps + unit - 1) / unit,
                        units_of_grain = std::max<std::int64_t>(1, grain / unit);
     const std::int64_t least = is_repeated ? self->close_.begin(units, units_of_grain)
-                                           : grain_while_spinning(units_of_grain);
+                                           : grain_while_spinning(units, units_of_grain);
     parallel_for(units, least, [&](std::int64_t begin, std::int64_t end) {
       self->run_range(share, table, begin * unit, std::min(end * unit, steps));
     });
@@ -1078,9 +1092,12 @@ class ProgramKernel final : public Kernel {
         strides_(std::move(strides)),
         calls_(program_) {
     for (const Memory& memory : program_.memories) {
-      frame_at_.push_back(frame_bytes_);
-      if (!memory.has_index())
+      if (memory.has_index()) {
+        slots_.push_back(slot_of(memory));
+      } else {
+        slots_.push_back({memory.space, std::size_t(frame_bytes_)});
         frame_bytes_ += memory::staggered(memory.size * size_of(memory.dtype));
+      }
     }
     scratch_at_ = frame_bytes_;
     frame_bytes_ += calls_.scratch_bytes();
@@ -1089,6 +1106,8 @@ class ProgramKernel final : public Kernel {
       const Memory& each = program_.memories[std::size_t(memory)];
       own_.push_back({memory, std::size_t((each.size * size_of(each.dtype) + 63) / 64 * 64)});
     }
+    is_plain_ = checks_.empty() && calls_.size() == 0 && codegen::num_shared(program_.body) == 0 &&
+                !may_ask(program_) && !compile_passes::counts_lane_work(program_);
     code_.emplace("loop program, 13" +
                       std::string(program_.fails_by_example ? ", by example" : "") + "\n" +
                       codegen::print(program_),
@@ -1125,23 +1144,54 @@ class ProgramKernel final : public Kernel {
         count > few ? std::make_unique<void*[]>(count) : nullptr;
     void** const memory = of_many ? of_many.get() : of_few.data();
     std::vector<Buffer> copies;
-    for (std::size_t i = 0; i < program_.memories.size(); ++i) {
-      const Memory& each = program_.memories[i];
-      if (!each.has_index()) {
-        memory[i] = static_cast<char*>(scratch) + frame_at_[i];
-      } else if (each.space == Memory::Space::result) {
-        memory[i] = outputs[std::size_t(each.index)].data;
-      } else if (const View& input = inputs[std::size_t(each.index)];
-                 input.is_dense() || is_read_as_it_is(std::size_t(each.index))) {
-        memory[i] = input.data;
+    void** next = memory;
+    for (const Slot& slot : slots_) {
+      if (slot.space == Memory::Space::result) {
+        *next++ = outputs[slot.at].data;
+      } else if (slot.space != Memory::Space::operand) {
+        *next++ = static_cast<char*>(scratch) + slot.at;
+      } else if (const View& input = inputs[slot.at]; slot.reads(input)) {
+        *next++ = input.data;
       } else {
         copies.push_back(Buffer::copy_of(input));
-        memory[i] = copies.back().mutable_data();
+        *next++ = copies.back().mutable_data();
       }
     }
+    if (is_plain_) return code_->code_for(inputs, outputs).as<Function>()(memory, 0, 1);
+    run_watched(memory, count, inputs, outputs, static_cast<char*>(scratch) + scratch_at_, stream);
+  }
+
+ private:
+  // Where a memory lies: the number of an operand or a result, or an offset in the scratch memory.
+  struct Slot {
+    Memory::Space space;
+    std::size_t at;
+    bool is_dense = false;             // whether the program reads it as if dense
+    const Sizes64* strides = nullptr;  // by which it reads it, where that is known
+
+    // Of an operand, whether it is read where it lies. The usual one is found dense without a call,
+    // which short kernels would feel.
+    bool reads(const View& view) const {
+      if (!is_dense) return true;
+      if (!strides) return view.is_dense();
+      const std::int64_t *wanted = strides->begin(), *given = view.strides.begin();
+      while (wanted != strides->end() && *wanted == *given) ++wanted, ++given;
+      return wanted == strides->end() || view.is_dense();
+    }
+  };
+  Slot slot_of(const Memory& memory) const {
+    const auto at = std::size_t(memory.index);
+    if (memory.space == Memory::Space::result || at >= strides_.size())
+      return {memory.space, at, memory.space == Memory::Space::operand};
+    const Sizes64 dense = dense_strides(group_->input_avals()[at].shape.to_sizes());
+    return {memory.space, at, strides_[at] == dense, &strides_[at]};
+  }
+
+  void run_watched(void** memory, std::size_t count, std::span<const View> inputs,
+                   std::span<const View> outputs, char* scratch, const Stream& stream) const {
     Failure failure{};
     Watch watch;
-    CallsOfRun calls{{calls_, static_cast<char*>(scratch) + scratch_at_, stream}};
+    CallsOfRun calls{{calls_, scratch, stream}};
     SharesOfRun shares(watch, own_, count);
     void** const extras = memory + program_.memories.size();
     extras[failed_slot] = failure.data();
@@ -1161,21 +1211,15 @@ class ProgramKernel final : public Kernel {
     count_lane_work(program_, {memory, program_.memories.size()});
   }
 
- private:
-  // Whether the program reads an input where it lies, though it is not dense.
-  bool is_read_as_it_is(std::size_t input) const {
-    return input < strides_.size() &&
-           strides_[input] != dense_strides(group_->input_avals()[input].shape.to_sizes());
-  }
-
   const LoopProgram program_;
   const Jaxpr group_;
   const std::vector<Sizes64> strides_;
   const codegen::Calls calls_;
   std::vector<const Statement*> checks_;
-  std::vector<OwnMemory> own_;          // memories of which steps have their own
-  std::vector<std::int64_t> frame_at_;  // by memory
+  std::vector<OwnMemory> own_;  // memories of which steps have their own
+  std::vector<Slot> slots_;     // by memory
   std::int64_t frame_bytes_ = 0, scratch_at_ = 0;
+  bool is_plain_ = false;  // it only computes, for so short that nothing asks whether to stop
   std::optional<StreamingCode> code_;
 };
 

@@ -98,7 +98,7 @@ class RowKernel final : public Kernel {
     // Threads share no block of rows whose columns are added up.
     const std::int64_t unit = columns_.empty() ? 1 : ReductionStage::column_block;
     parallel_for((rows_.count + unit - 1) / unit,
-                 std::max<std::int64_t>(1, grain_while_spinning(grain_) / unit),
+                 std::max<std::int64_t>(1, grain_while_spinning(rows_.count, grain_) / unit),
                  [&](std::int64_t begin, std::int64_t end) {
                    std::vector<void*> mine = memory;
                    const std::int64_t bytes = slots + slab_ * slab_row_;

@@ -18,6 +18,7 @@ bool outgrows_caches(std::int64_t bytes) {
 StreamingCode::StreamingCode(std::string description, std::vector<bool> streams, Write write)
     : description_(std::move(description)),
       streams_(std::move(streams)),
+      has_streams_(std::find(streams_.begin(), streams_.end(), true) != streams_.end()),
       write_(std::move(write)),
       code_(make(streams_)) {}
 
@@ -27,15 +28,17 @@ std::shared_ptr<const Code> StreamingCode::make(const std::vector<bool>& streams
   return make_code(text, [&] { return write_(streams); });
 }
 
-const Code& StreamingCode::code_for(std::span<const View> inputs,
-                                    std::span<const View> outputs) const {
-  bool fits = true;
+bool StreamingCode::may_stream(std::span<const View> inputs, std::span<const View> outputs) const {
   for (std::size_t o = 0; o < outputs.size(); ++o)
-    fits &= !streams_[o] || (reinterpret_cast<std::uintptr_t>(outputs[o].data) % 64 == 0 &&
-                             std::none_of(inputs.begin(), inputs.end(), [&](const View& input) {
-                               return input.data == outputs[o].data;
-                             }));
-  if (fits) return *code_;
+    if (streams_[o] &&
+        (reinterpret_cast<std::uintptr_t>(outputs[o].data) % 64 != 0 ||
+         std::any_of(inputs.begin(), inputs.end(),
+                     [&](const View& input) { return input.data == outputs[o].data; })))
+      return false;
+  return true;
+}
+
+const Code& StreamingCode::plain() const {
   std::call_once(once_, [&] { plain_ = make(std::vector<bool>(streams_.size(), false)); });
   return *plain_;
 }

@@ -27,13 +27,18 @@ class StreamingCode {
   using Write = std::function<Object(const std::vector<bool>& streams)>;
   // The description is make_code's, but for the streams.
   StreamingCode(std::string description, std::vector<bool> streams, Write write);
-  const Code& code_for(std::span<const View> inputs, std::span<const View> outputs) const;
+  const Code& code_for(std::span<const View> inputs, std::span<const View> outputs) const {
+    return has_streams_ && !may_stream(inputs, outputs) ? plain() : *code_;
+  }
 
  private:
+  bool may_stream(std::span<const View> inputs, std::span<const View> outputs) const;
+  const Code& plain() const;
   std::shared_ptr<const Code> make(const std::vector<bool>& streams) const;
 
   std::string description_;
   std::vector<bool> streams_;
+  bool has_streams_;
   Write write_;
   std::shared_ptr<const Code> code_;
   mutable std::once_flag once_;

@@ -28,6 +28,9 @@ namespace plait::compile_passes {
 namespace {
 
 constexpr std::int64_t stack_bytes = 16 << 20, stack_factor = 4;
+// A sum of so few elements, of products of so many terms, costs a step less than stacking what they
+// read.
+constexpr std::int64_t few_summed = 16, few_terms = 128;
 
 // Whether it may run outside of the loop, for one step or, batched, for all of them.
 bool is_movable(const Equation& equation) {
@@ -146,6 +149,7 @@ class CodeMotion {
   bool is_product_of_all(const Equation& equation) const;
   void choose_sliced();
   bool add_terms(Sum& sum, const Atom& atom);
+  bool is_short(const Sum& sum) const;
   void choose_sums();
   void choose_behind();
 
@@ -246,6 +250,18 @@ bool CodeMotion::add_terms(Sum& sum, const Atom& atom) {
   }
 }
 
+bool CodeMotion::is_short(const Sum& sum) const {
+  const auto elements = [](const Aval& aval) { return aval.shape.num_elements().constant(); };
+  return elements(aval_of(int(sum.carry))) <= few_summed &&
+         std::all_of(sum.terms.begin(), sum.terms.end(), [&](const Sum::Term& term) {
+           const Equation& product = equation(term.product);
+           std::int64_t terms = elements(aval_of(product.outputs[0].id));
+           for (const int axis : product.params.ints("lhs_contract"))
+             terms *= body_->aval(product.inputs[0]).shape[axis].constant();
+           return terms <= few_terms;
+         });
+}
+
 void CodeMotion::choose_sums() {
   for (std::size_t carry = 0; carry < scan_.num_carry; ++carry) {
     const Atom& output = body_->outputs[carry];
@@ -261,6 +277,7 @@ void CodeMotion::choose_sums() {
     Sum sum{carry, {}};
     if (!(body_->aval(added).shape == aval_of(int(carry)).shape) || !add_terms(sum, added))
       continue;
+    if (is_short(sum)) continue;
     std::vector<int> read = emitted_;
     for (const Sum::Term& term : sum.terms)
       for (const Atom& operand : equation(term.product).inputs)

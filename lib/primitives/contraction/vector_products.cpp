@@ -204,8 +204,8 @@ void multiply_all(const MatrixStack<T>& lhs, const MatrixStack<T>& rhs, std::int
   const std::int64_t block = std::clamp(batch > 1 ? n : shared, line, widest);
   const std::int64_t blocks = (n + block - 1) / block;
   const std::int64_t work = std::max<std::int64_t>(1, std::min(block, n) * k);
-  parallel_for(batch * blocks,
-               std::max<std::int64_t>(1, grain_while_spinning(worth_a_thread) / work),
+  const std::int64_t grain = grain_while_spinning(batch * blocks * work, worth_a_thread);
+  parallel_for(batch * blocks, std::max<std::int64_t>(1, grain / work),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t index = begin; index < end; ++index) {
                    const std::int64_t matrix = index / blocks, first = index % blocks * block;

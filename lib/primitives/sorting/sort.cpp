@@ -12,6 +12,7 @@
 
 #include "primitives/cost.h"
 #include "primitives/reduction/order.h"
+#include "primitives/sorting/emit_sort.h"
 #include "primitives/spelling.h"
 #include "radix_sort.h"
 
@@ -286,6 +287,7 @@ static const auto sort_def =
           return avals;
         })
         .rule<Eval>(sort_eval)
+        .rule<Emit>(emit_sort)
         .rule<Cost>(cost::arithmetic(sort_flops))
         .rule<Autocast>(Autocast::full)
         .refuse<Spelling>(spelling::no_function)
