@@ -8,6 +8,8 @@
 
 #include <unordered_map>
 
+#include "ir/environment.h"
+
 namespace plait {
 namespace {
 
@@ -225,9 +227,9 @@ Jaxpr summed_program(const Jaxpr& program, const Lane& lane) {
       avals);
 }
 
-}  // namespace
+enum class Padding { zero, unread };
 
-Jaxpr padded_program(const MaskedParams& masked) {
+Jaxpr program_of_example(const MaskedParams& masked, Padding padding) {
   const std::size_t num_ragged = masked.num_ragged();
   const Jaxpr body = masked.open_body();
   const std::vector<std::pair<Dim, Dim>> bounds = masked.open_bounds();
@@ -245,7 +247,8 @@ Jaxpr padded_program(const MaskedParams& masked) {
         Arrays outputs;
         for (const Masked& output : interpret(MaskInterpreter{sizes}, body, values)) {
           const Aval& aval = output.padded.aval();
-          if (aval.stack > 0) {  // its padding is never read
+          const bool is_read = padding == Padding::zero || masked.sums(outputs.size());
+          if (!is_read || aval.stack > 0) {
             outputs.push_back(output.padded);
             continue;
           }
@@ -255,7 +258,49 @@ Jaxpr padded_program(const MaskedParams& masked) {
         return outputs;
       },
       avals);
-  for (auto lane = masked.lanes.rbegin(); lane != masked.lanes.rend(); ++lane) {
+  return program;
+}
+
+// The program with operands in place of comparisons of all places with a size. They follow the
+// sizes.
+Jaxpr with_places_given(const Jaxpr& program, const MaskedParams& masked) {
+  const std::size_t num_ragged = masked.num_ragged();
+  Builder builder;
+  std::vector<Atom> binders, real;
+  auto add_binder = [&](std::size_t i) {
+    binders.push_back(builder.add_binder(program->avals[i]));
+  };
+  for (std::size_t i = 0; i < num_ragged; ++i) add_binder(i);
+  for (Dim bound : masked.bounds) real.push_back(builder.add_binder({{bound}, DType::bool_}));
+  for (std::size_t i = num_ragged; i < std::size_t(program->num_binders); ++i) add_binder(i);
+  Environment environment(program, std::move(binders));
+  std::vector<const Equation*> made_by(program->avals.size());
+  auto size_compared = [&](const Equation& equation) -> std::optional<std::size_t> {
+    if (!(*equation.primitive == cmp_p) || equation.params.text("direction") != "lt" ||
+        !equation.inputs[0].is_var() || !equation.inputs[1].is_var())
+      return std::nullopt;
+    const Equation* places = made_by[std::size_t(equation.inputs[0].var().id)];
+    const std::size_t size = std::size_t(equation.inputs[1].var().id);
+    if (!places || !(*places->primitive == iota_p) || size >= num_ragged ||
+        !(program->aval(places->outputs[0]).shape == Shape{masked.bounds[int(size)]}))
+      return std::nullopt;
+    return size;
+  };
+  for (const Equation& equation : program->equations) {
+    for (Var var : equation.outputs) made_by[std::size_t(var.id)] = &equation;
+    if (const auto size = size_compared(equation))
+      environment.set(equation.outputs[0], real[*size]);
+    else
+      environment.set(
+          equation.outputs,
+          builder.add(*equation.primitive, environment.read(equation.inputs), equation.params,
+                      equation.source, output_avals(*program, equation)));
+  }
+  return builder.close(environment.read(program->outputs));
+}
+
+Jaxpr with_lanes(Jaxpr program, std::span<const Lane> lanes) {
+  for (auto lane = lanes.rbegin(); lane != lanes.rend(); ++lane) {
     std::vector<std::optional<int>> dims;
     for (bool batched : lane->batched)
       dims.push_back(batched ? std::optional<int>(0) : std::nullopt);
@@ -263,6 +308,22 @@ Jaxpr padded_program(const MaskedParams& masked) {
     if (lane->sums_any()) program = summed_program(program, *lane);
   }
   return program;
+}
+
+}  // namespace
+
+Jaxpr padded_program(const MaskedParams& masked) {
+  return with_lanes(program_of_example(masked, Padding::zero), masked.lanes);
+}
+
+Jaxpr unfilled_program(const MaskedParams& masked) {
+  std::vector<Lane> lanes = masked.lanes;
+  for (Lane& lane : lanes) {
+    const std::vector<bool> sizes(lane.batched.begin(),
+                                  lane.batched.begin() + std::ptrdiff_t(masked.num_ragged()));
+    lane.batched.insert(lane.batched.begin(), sizes.begin(), sizes.end());
+  }
+  return with_lanes(with_places_given(program_of_example(masked, Padding::unread), masked), lanes);
 }
 
 std::vector<Masked> eval_masked(const Jaxpr& body, std::span<const Masked> inputs,
