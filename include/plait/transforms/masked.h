@@ -48,9 +48,10 @@ struct MaskedParams {
 // What it decomposes to: the program on padded arrays, with a batch axis for each lane.
 Jaxpr padded_program(const MaskedParams& masked);
 
-// The same for a caller that fills no padding, and reads none: that of results is whatever was
-// computed there, unless they are summed. After the sizes, the program takes for each of them which
-// places are real: bool[bound]. Masks that are operands are read by the loops that need them.
-Jaxpr unfilled_program(const MaskedParams& masked);
+// The same for a caller that reads no padding of results: it is whatever was computed there, unless
+// they are summed. After the sizes, the program takes for each of them which places are real:
+// bool[bound]. Masks that are operands are read by the loops that need them. zero_padded says which
+// operands of the body are 0 in their padding.
+Jaxpr unfilled_program(const MaskedParams& masked, const std::vector<bool>& zero_padded);
 
 }  // namespace plait

@@ -75,6 +75,17 @@ View part_along(View memory, int axis, std::int64_t begin, std::int64_t size) {
   return memory;
 }
 
+// Zeros in dense memory from `begin` on along an axis.
+void clear_along(const View& memory, int axis, std::int64_t begin) {
+  std::int64_t outer = 1, inner = size_of(memory.dtype);
+  for (int i = 0; i < axis; ++i) outer *= memory.shape[i];
+  for (int i = axis + 1; i < memory.rank(); ++i) inner *= memory.shape[i];
+  const std::int64_t size = memory.shape[axis];
+  for (std::int64_t i = 0; i < outer; ++i)
+    std::memset(memory.as<char>() + (i * size + begin) * inner, 0,
+                std::size_t((size - begin) * inner));
+}
+
 // What PLAIT_BY_SIZE decides.
 std::optional<bool> decision() {
   const char* wanted = std::getenv("PLAIT_BY_SIZE");
@@ -86,7 +97,8 @@ std::optional<bool> decision() {
 class StagePrograms {
  public:
   struct Program {
-    explicit Program(const MaskedParams& params) : body(unfilled_program(params)) {
+    Program(const MaskedParams& params, const std::vector<bool>& zero_padded)
+        : body(unfilled_program(params, zero_padded)) {
       for (const Aval& real : params.body->input_avals())
         inputs.push_back(params.padded(real).shape.to_sizes());
       for (const Aval& real : params.body->output_avals())
@@ -96,8 +108,11 @@ class StagePrograms {
     std::vector<Sizes64> inputs, outputs;  // shapes, of one example
   };
 
-  StagePrograms(MaskedParams params, Source source)
-      : params_(std::move(params)), source_(std::move(source)) {}
+  // zero_padded: which operands of the stage are 0 in their padding.
+  StagePrograms(MaskedParams params, std::vector<bool> zero_padded, Source source)
+      : params_(std::move(params)),
+        zero_padded_(std::move(zero_padded)),
+        source_(std::move(source)) {}
 
   // Rules of Python may run while a program is made, so no lock is held: of threads that race, the
   // first one's stays.
@@ -118,7 +133,7 @@ class StagePrograms {
     params.bounds = Shape::of(bounds);
     for (Lane& lane : params.lanes) lane.size = num_examples;
     const SourceScope scope(source_);
-    auto made = std::make_shared<const Program>(params);
+    auto made = std::make_shared<const Program>(params, zero_padded_);
     const std::lock_guard lock(mutex_);
     if (auto found = find()) return found;
     programs_.push_front({{num_examples, bounds}, made});
@@ -128,6 +143,7 @@ class StagePrograms {
 
  private:
   const MaskedParams params_;
+  const std::vector<bool> zero_padded_;
   const Source source_;
   mutable std::mutex mutex_;
   using Key = std::pair<std::int64_t, Sizes64>;
@@ -140,12 +156,23 @@ struct RaggedPrograms {
   RaggedPrograms(const MaskedParams& masked, std::int64_t least_weights, const Source& source)
       : stages(stages_of(masked, least_weights)) {
     for (const Stage& stage : stages.stages)
-      of_stage.push_back(std::make_unique<StagePrograms>(params_of(masked, stage), source));
+      of_stage.push_back(std::make_unique<StagePrograms>(params_of(masked, stage),
+                                                         zero_padded_inputs(stage), source));
   }
   Stages stages;
   std::vector<std::unique_ptr<StagePrograms>> of_stage;
 
  private:
+  // Values with one ragged axis that pass from stage to stage are 0 in their padding. A group may
+  // read an operand where it lies, with whatever padding it has.
+  std::vector<bool> zero_padded_inputs(const Stage& stage) const {
+    std::vector<bool> flags;
+    for (int var : stage.inputs)
+      flags.push_back(stages.axes[std::size_t(var)] &&
+                      (stage.is_packed || var >= stages.body->num_binders));
+    return flags;
+  }
+
   MaskedParams params_of(const MaskedParams& masked, const Stage& stage) const {
     MaskedParams params = masked;
     params.body = stage.body;
@@ -278,6 +305,10 @@ class RaggedKernel final : public Kernel {
       }
       groups_ = group_by_size(sizes_, kernel.bounds_);
       for (Value& value : values_) value.groups.resize(groups_.size());
+      rows_.resize(std::size_t(kernel.num_examples_));
+      for (std::size_t g = 0; g < groups_.size(); ++g)
+        for (std::size_t r = 0; r < groups_[g].rows.size(); ++r)
+          rows_[std::size_t(groups_[g].rows[r])] = {g, r};
     }
 
     void run() {
@@ -286,8 +317,7 @@ class RaggedKernel final : public Kernel {
         if (stage.is_packed)
           run_packed(stage, *kernel_.programs_->of_stage[s]);
         else
-          for (std::size_t group = 0; group < groups_.size(); ++group)
-            run_group(stage, *kernel_.programs_->of_stage[s], group);
+          run_grouped(stage, *kernel_.programs_->of_stage[s]);
         for (int var : stage.inputs)
           if (stages_.last_use[std::size_t(var)] == int(s)) values_[std::size_t(var)] = {};
       }
@@ -306,8 +336,7 @@ class RaggedKernel final : public Kernel {
       for (std::int32_t& total : totals_) in.push_back(View{&total, DType::int32, {}, {}});
       for (std::size_t name = 0; name < totals_.size(); ++name)
         in.push_back(real_places(std::span(&totals_[name], 1), {capacities_[name]}, real));
-      for (std::size_t i = 0; i < stage.inputs.size(); ++i)
-        in.push_back(whole(stage.inputs[i], program->inputs[i]));
+      for (std::size_t i = 0; i < stage.inputs.size(); ++i) in.push_back(whole(stage.inputs[i]));
       std::vector<std::pair<std::size_t, Buffer>> results;
       for (std::size_t o = 0; o < stage.outputs.size(); ++o) {
         const StageOutput& output = stage.outputs[o];
@@ -323,8 +352,17 @@ class RaggedKernel final : public Kernel {
           values_[std::size_t(output.var)].whole = std::move(made);
       }
       CompiledBody::Lease(program->body).run(in, out);
+      for (const StageOutput& output : stage.outputs)
+        if (!output.result && stages_.axes[std::size_t(output.var)])
+          clear_packed(values_[std::size_t(output.var)].whole->view(), output.var);
       for (const auto& [o, made] : results)
         unpack(made.view(), stage.outputs[o].var, outputs_[*stage.outputs[o].result]);
+    }
+
+    void run_grouped(const Stage& stage, const StagePrograms& programs) {
+      for (int var : stage.inputs) spread(var);
+      for (std::size_t group = 0; group < groups_.size(); ++group)
+        run_group(stage, programs, group);
     }
 
     void run_group(const Stage& stage, const StagePrograms& programs, std::size_t number) {
@@ -365,7 +403,10 @@ class RaggedKernel final : public Kernel {
         CompiledBody::Lease(program->body).run(in, out);
       }
       for (std::size_t o = 0; o < stage.outputs.size(); ++o) {
-        if (!stage.outputs[o].result) continue;
+        if (!stage.outputs[o].result) {
+          clear_group(out[o], stage.outputs[o].var, group);
+          continue;
+        }
         const std::size_t result = *stage.outputs[o].result;
         if (!kernel_.masked_.lanes[0].sums(result))
           scatter(out[o], outputs_[result], kernel_.outputs_[result].shape, group.rows);
@@ -395,35 +436,69 @@ class RaggedKernel final : public Kernel {
     // --- Packed ----------------------------------------------------------------------------------
 
     // A value for a packed stage.
-    View whole(int var, const Sizes64& shape) {
+    View whole(int var) {
       Value& value = values_[std::size_t(var)];
       if (value.whole) return value.whole->view();
       const std::optional<RaggedAxis>& ragged = stages_.axes[std::size_t(var)];
-      if (!ragged) {  // an operand that all share
-        const View& operand = operands_[kernel_.operand_of(var)];
-        return operand;
-      }
-      value.whole = Buffer::empty(dtype_of(var), shape);
+      if (!ragged) return operands_[kernel_.operand_of(var)];  // which all share
+      if (const auto view = whole_as_it_lies(var, *ragged)) return *view;
+      value.whole = Buffer::empty(dtype_of(var), shape_of(var, capacities_[ragged->name]));
       const View& memory = value.whole->view();
+      for_each_example(bytes_of(memory), [&](std::int64_t i) {
+        const View place = packed_place(memory, *ragged, i);
+        copy_elements(example_of(var, place.shape, i), place);
+      });
+      clear_packed(memory, var);
+      return memory;
+    }
+
+    // Without padding, batches lie as if packed.
+    std::optional<View> whole_as_it_lies(int var, const RaggedAxis& ragged) const {
+      const std::size_t name = ragged.name;
+      const Value& value = values_[std::size_t(var)];
+      const std::int64_t bound =
+          kernel_.is_operand(var) ? kernel_.bounds_[name] : groups_[0].bounds[name];
+      const bool is_full = capacities_[name] == totals_[name] && is_outermost(var, ragged) &&
+                           std::all_of(sizes_[name].begin(), sizes_[name].end(),
+                                       [&](std::int64_t size) { return size == bound; });
+      if (!is_full) return std::nullopt;
+      const Sizes64 shape = shape_of(var, capacities_[name]);
       if (kernel_.is_operand(var)) {
         const std::size_t operand = kernel_.operand_of(var);
-        const bool is_batched = kernel_.is_batched(operand);
-        for_each_example(bytes_of(memory), [&](std::int64_t i) {
-          const View place = packed_place(memory, *ragged, i);
-          copy_elements(block_of(operands_[operand], place.shape,
-                                 is_batched ? std::optional(i) : std::nullopt),
-                        place);
-        });
-        return memory;
+        if (!kernel_.is_batched(operand)) return std::nullopt;
+        return View{operands_[operand].data, dtype_of(var), shape, dense_strides(shape)};
       }
-      for (std::size_t g = 0; g < groups_.size(); ++g) {
-        const View& rows = value.groups[g]->view();
-        for (std::size_t r = 0; r < groups_[g].rows.size(); ++r) {
-          const View place = packed_place(memory, *ragged, groups_[g].rows[r]);
-          copy_elements(block_of(rows, place.shape, std::int64_t(r)), place);
-        }
+      if (groups_.size() > 1) return std::nullopt;
+      return View{value.groups[0]->view().data, dtype_of(var), shape, dense_strides(shape)};
+    }
+
+    // The real elements of an example, from an operand or a group.
+    View example_of(int var, const Sizes64& shape, std::int64_t example) const {
+      if (kernel_.is_operand(var)) {
+        const std::size_t operand = kernel_.operand_of(var);
+        return block_of(operands_[operand], shape,
+                        kernel_.is_batched(operand) ? std::optional(example) : std::nullopt);
       }
-      return memory;
+      const auto [group, row] = rows_[std::size_t(example)];
+      return block_of(values_[std::size_t(var)].groups[group]->view(), shape, std::int64_t(row));
+    }
+
+    // The shape of a value with one ragged axis, for this many places.
+    Sizes64 shape_of(int var, std::int64_t places) const {
+      Sizes64 shape;
+      for (Dim dim : stages_.body->avals[std::size_t(var)].shape)
+        shape.push_back(dim.is_constant() ? dim.constant() : places);
+      return shape;
+    }
+    bool is_outermost(int var, const RaggedAxis& ragged) const {
+      const Shape& shape = stages_.body->avals[std::size_t(var)].shape;
+      return std::all_of(shape.begin(), shape.begin() + ragged.axis,
+                         [](Dim dim) { return dim == Dim(1); });
+    }
+
+    void clear_packed(const View& memory, int var) const {
+      const RaggedAxis& ragged = *stages_.axes[std::size_t(var)];
+      clear_along(memory, ragged.axis, totals_[ragged.name]);
     }
 
     // Where an example lies.
@@ -460,16 +535,51 @@ class RaggedKernel final : public Kernel {
         return gather(operands_[operand], shape, kernel_.is_batched(operand), group.rows, owned);
       }
       if (stages_.shared[std::size_t(var)]) return value.whole->view();
-      Sizes64 together = shape;
-      together.insert(0, std::int64_t(group.rows.size()));
-      value.groups[number] = Buffer::empty(dtype_of(var), together);
-      const View& memory = value.groups[number]->view();
-      for (std::size_t r = 0; r < group.rows.size(); ++r) {
-        const View place =
-            packed_place(value.whole->view(), *stages_.axes[std::size_t(var)], group.rows[r]);
-        copy_elements(place, block_of(memory, place.shape, std::int64_t(r)));
+      const RaggedAxis& ragged = *stages_.axes[std::size_t(var)];
+      View view = packed_place(value.whole->view(), ragged, group.rows[0]);
+      view.shape = shape, view.shape.insert(0, std::int64_t(group.rows.size()));
+      view.strides = dense_strides(view.shape);
+      return view;
+    }
+
+    // Gives every group its part of a packed value, but those for which it lies as they need it.
+    void spread(int var) {
+      Value& value = values_[std::size_t(var)];
+      if (kernel_.is_operand(var) || !value.whole || stages_.shared[std::size_t(var)]) return;
+      const RaggedAxis& ragged = *stages_.axes[std::size_t(var)];
+      const View& memory = value.whole->view();
+      for (std::size_t g = 0; g < groups_.size(); ++g) {
+        if (value.groups[g] || lies_packed(var, ragged, groups_[g])) continue;
+        Sizes64 shape = shape_of(var, groups_[g].bounds[ragged.name]);
+        shape.insert(0, std::int64_t(groups_[g].rows.size()));
+        value.groups[g] = Buffer::empty(dtype_of(var), shape);
       }
-      return memory;
+      for_each_example(bytes_of(memory), [&](std::int64_t i) {
+        const auto [group, row] = rows_[std::size_t(i)];
+        if (!value.groups[group]) return;
+        const View place = packed_place(memory, ragged, i);
+        copy_elements(place, block_of(value.groups[group]->view(), place.shape, std::int64_t(row)));
+      });
+      for (std::size_t g = 0; g < groups_.size(); ++g)
+        if (value.groups[g]) clear_group(value.groups[g]->view(), var, groups_[g]);
+    }
+
+    bool lies_packed(int var, const RaggedAxis& ragged, const SizeGroup& group) const {
+      if (!is_outermost(var, ragged)) return false;
+      for (std::size_t r = 0; r < group.rows.size(); ++r)
+        if (group.rows[r] != group.rows[0] + std::int32_t(r) ||
+            sizes_[ragged.name][std::size_t(group.rows[r])] != group.bounds[ragged.name])
+          return false;
+      return true;
+    }
+
+    void clear_group(const View& rows, int var, const SizeGroup& group) const {
+      const std::optional<RaggedAxis>& ragged = stages_.axes[std::size_t(var)];
+      if (!ragged) return;
+      const Sizes64 shape(rows.shape.begin() + 1, rows.shape.end());
+      for (std::size_t r = 0; r < group.rows.size(); ++r)
+        clear_along(block_of(rows, shape, std::int64_t(r)), ragged->axis,
+                    sizes_[ragged->name][std::size_t(group.rows[r])]);
     }
 
     // The rows of a group, dense.
@@ -483,9 +593,10 @@ class RaggedKernel final : public Kernel {
       }
       Sizes64 together = shape;
       together.insert(0, std::int64_t(rows.size()));
-      if (rows.size() == 1) {
+      const auto apart = [](std::int32_t a, std::int32_t b) { return b != a + 1; };
+      if (std::adjacent_find(rows.begin(), rows.end(), apart) == rows.end()) {
         View block = block_of(all, shape, rows[0]);
-        if (block.is_dense()) {
+        if (block.is_dense() && (rows.size() == 1 || all.strides[0] == num_elements(shape))) {
           block.shape = together, block.strides = dense_strides(together);
           return block;
         }
@@ -518,7 +629,8 @@ class RaggedKernel final : public Kernel {
     std::vector<std::int32_t> totals_;
     Sizes64 capacities_;  // what totals are padded to
     std::vector<SizeGroup> groups_;
-    std::vector<Value> values_;  // by var
+    std::vector<std::pair<std::size_t, std::size_t>> rows_;  // by example: its group, and where
+    std::vector<Value> values_;                              // by var
     std::vector<bool> is_written_;
   };
 

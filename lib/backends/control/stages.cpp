@@ -13,6 +13,7 @@
 #include <plait/rules/separate.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "ir/environment.h"
@@ -21,24 +22,34 @@
 namespace plait {
 namespace {
 
-// The program with the bodies of calls in place of them; composites stay.
-Jaxpr with_calls_inlined(const Jaxpr& program) {
+// The program with the bodies of chosen equations, which apply one, in place of them.
+Jaxpr with_bodies_inlined(const Jaxpr& program, const std::function<bool(std::size_t)>& chosen) {
   Builder builder;
   std::vector<Atom> binders;
   for (const Aval& aval : program->input_avals()) binders.push_back(builder.add_binder(aval));
   Environment environment(program, std::move(binders));
-  for (const Equation& equation : program->equations) {
+  for (std::size_t e = 0; e < program->equations.size(); ++e) {
+    const Equation& equation = program->equations[e];
     const std::vector<Atom> inputs = environment.read(equation.inputs);
-    const Inline::Rule* inlining = Inline::table().find(*equation.primitive);
-    if (inlining && inlining->when != Inline::When::unclaimed)
-      environment.set(equation.outputs,
-                      splice(builder, with_calls_inlined(open_body(equation.params)), inputs));
+    if (chosen(e))
+      environment.set(equation.outputs, splice(builder, open_body(equation.params), inputs));
     else
       environment.set(equation.outputs,
                       builder.add(*equation.primitive, inputs, equation.params, equation.source,
                                   output_avals(*program, equation)));
   }
   return builder.close(environment.read(program->outputs), program->sizes);
+}
+
+// The next program to look at: with the bodies of calls in place of them; nullptr if it has none.
+Jaxpr with_calls_inlined(const Jaxpr& program) {
+  const auto is_call = [&](std::size_t e) {
+    const Inline::Rule* rule = Inline::table().find(*program->equations[e].primitive);
+    return rule && rule->when != Inline::When::unclaimed;
+  };
+  for (std::size_t e = 0; e < program->equations.size(); ++e)
+    if (is_call(e)) return with_bodies_inlined(program, is_call);
+  return {};
 }
 
 // What a value is, for the question whether equations on it may be packed.
@@ -169,16 +180,33 @@ class Analysis {
 
 class Cutter {
  public:
-  Cutter(const MaskedParams& masked, std::int64_t least_weights)
+  Cutter(const MaskedParams& masked, Jaxpr body, std::int64_t least_weights)
       : masked_(masked),
-        body_(with_calls_inlined(masked.body)),
+        body_(std::move(body)),
         analysis_(masked, least_weights),
         equations_(body_->equations),
-        summed_only_(body_->avals.size(), true) {}
-
-  Stages run() {
+        summed_only_(body_->avals.size(), true) {
     find_sums();
     classify();
+  }
+
+  // With the bodies of composites that mix places in place of them, whose results may be their
+  // operands; nullptr if there are none. Padding is part of such bodies: no backend claims them.
+  Jaxpr with_mixing_inlined() const {
+    const auto mixes = [&](std::size_t e) {
+      const Equation& equation = equations_[e];
+      const auto is_ragged = [&](const Atom& atom) {
+        return !body_->aval(atom).shape.is_constant();
+      };
+      return places_[e] == Place::grouped && Inline::table().find(*equation.primitive) &&
+             std::any_of(equation.inputs.begin(), equation.inputs.end(), is_ragged);
+    };
+    for (std::size_t e = 0; e < equations_.size(); ++e)
+      if (mixes(e)) return with_bodies_inlined(body_, mixes);
+    return {};
+  }
+
+  Stages run() {
     assign_levels();
     move_to_readers();
     return cut();
@@ -398,7 +426,15 @@ class Cutter {
 }  // namespace
 
 Stages stages_of(const MaskedParams& masked, std::int64_t least_weights) {
-  return Cutter(masked, least_weights).run();
+  Jaxpr body = masked.body;
+  while (const Jaxpr inlined = with_calls_inlined(body)) body = inlined;
+  while (true) {
+    Cutter cutter(masked, body, least_weights);
+    Jaxpr inlined = cutter.with_mixing_inlined();
+    if (!inlined) return cutter.run();
+    body = std::move(inlined);
+    while (const Jaxpr more = with_calls_inlined(body)) body = more;
+  }
 }
 
 }  // namespace plait
