@@ -9,6 +9,7 @@
 #include <plait/rules/commute.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
+#include <plait/rules/separate.h>
 #include <plait/rules/speculate.h>
 #include <plait/rules/spelling.h>
 
@@ -93,6 +94,7 @@ Family elementwise(DTypes types, int num_operands, ResultType result,
             .rule<PictureGroup>(PictureGroup::elementwise)
             .rule<Speculate>({})
             .rule<Motion>(Motion::moves)
+            .rule<Separate>(separate::always)
             .rule<Batch>(batch_elementwise(primitive))
             .rule<Mask>(mask_elementwise(primitive))
             .rule<Samples>([=] { return elementwise_samples(types, num_operands, values); });

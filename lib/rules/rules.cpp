@@ -13,6 +13,7 @@
 #include <plait/rules/prune.h>
 #include <plait/rules/put.h>
 #include <plait/rules/rules.h>
+#include <plait/rules/separate.h>
 #include <plait/rules/speculate.h>
 #include <plait/rules/spelling.h>
 #include <plait/rules/steps.h>
@@ -43,6 +44,7 @@ PLAIT_RULE_TABLE(Inline)
 PLAIT_RULE_TABLE(Motion)
 PLAIT_RULE_TABLE(Prune)
 PLAIT_RULE_TABLE(Put)
+PLAIT_RULE_TABLE(Separate)
 PLAIT_RULE_TABLE(Speculate)
 PLAIT_RULE_TABLE(Spelling)
 

@@ -157,8 +157,8 @@ SourceFiles files_for(std::span<const DeployedEntry> entries, bool has_loop_prog
   if (needs.runs_bodies) files.needed.insert("lib/backends/control/control.cpp");
   if (needs.makes_programs) {
     files.needed.insert({"lib/backends/control/lanes.cpp", "lib/backends/control/ragged.cpp",
-                         "lib/control/cond.cpp"});
-    kinds.insert(kinds.end(), {"batch", "diverge", "mask"});
+                         "lib/backends/control/stages.cpp", "lib/control/cond.cpp"});
+    kinds.insert(kinds.end(), {"batch", "diverge", "mask", "separate"});
   }
   for (const Primitive* primitive : needs.primitives) {
     add_file(info_of(*primitive).file, files.needed);

@@ -35,6 +35,11 @@ struct MaskedParams {
   std::vector<std::pair<Dim, Dim>> open_bounds() const;
   // The padded aval of a value of the body, without lanes.
   Aval padded(const Aval& real) const;
+  // Whether an output is summed over the examples of a lane.
+  bool sums(std::size_t output) const {
+    return std::any_of(lanes.begin(), lanes.end(),
+                       [&](const Lane& lane) { return lane.sums(output); });
+  }
 
  private:
   std::vector<std::pair<Dim, Dim>> opening() const;  // from the body's sizes to those of open_body
@@ -42,5 +47,11 @@ struct MaskedParams {
 
 // What it decomposes to: the program on padded arrays, with a batch axis for each lane.
 Jaxpr padded_program(const MaskedParams& masked);
+
+// The same for a caller that reads no padding of results: it is whatever was computed there, unless
+// they are summed. After the sizes, the program takes for each of them which places are real:
+// bool[bound]. Masks that are operands are read by the loops that need them. zero_padded says which
+// operands of the body are 0 in their padding.
+Jaxpr unfilled_program(const MaskedParams& masked, const std::vector<bool>& zero_padded);
 
 }  // namespace plait

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ragged.h"
 
+#include <plait/base/pool.h>
 #include <plait/primitives/kernels.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/guard.h>
@@ -12,21 +13,30 @@
 #include <numeric>
 
 #include "lanes.h"
+#include "stages.h"
 
 namespace plait {
 namespace {
 
 constexpr std::int64_t largest_group = 256;
-// What one more group costs, in units of one more element along a size: weights are read again.
-constexpr std::int64_t group_cost = 64;
+// What one more group costs, in units of one more element along a size.
+constexpr std::int64_t group_cost = 32;
 constexpr std::size_t most_programs = 64;     // that a kernel keeps
 constexpr std::int64_t least_work = 500'000;  // elements computed, below which padding is cheap
+constexpr std::int64_t least_weights = 1024;  // of products, for which examples are packed
+constexpr std::int64_t least_shared_copy = 1 << 18;             // bytes that threads share
+constexpr std::int64_t steps_of_size = 8, steps_of_total = 32;  // of what sizes are rounded to
 
-// The next of 8, 16, 24, 32, 48, 64, 96, ..., but at most the bound.
-std::int64_t rounded(std::int64_t size, std::int64_t bound) {
+// The next larger size on a scale with that many steps, of 8 or more, from nothing to the size.
+// With 8 of them: 8, 16, ..., 64, 80, 96, 112, 128, 160, ... It is at most the bound.
+std::int64_t rounded(std::int64_t size, std::int64_t steps, std::int64_t bound) {
   std::int64_t step = 8;
-  while (step * 4 < size) step *= 2;
+  while (step * steps < size) step *= 2;
   return std::min(bound, std::max<std::int64_t>(8, (size + step - 1) / step * step));
+}
+bool is_power_of_four(std::int64_t n) {
+  while (n % 4 == 0) n /= 4;
+  return n == 1;
 }
 
 std::int64_t work_of(const MaskedParams& masked) {
@@ -58,91 +68,55 @@ View block_of(const View& all, const Sizes64& shape, std::optional<std::int64_t>
   return block;
 }
 
-class RaggedKernel final : public Kernel {
+// The part of memory from `begin` on along an axis, as long as it is there.
+View part_along(View memory, int axis, std::int64_t begin, std::int64_t size) {
+  memory.data = memory.as<char>() + begin * memory.strides[axis] * size_of(memory.dtype);
+  memory.shape[axis] = size;
+  return memory;
+}
+
+// Zeros in dense memory from `begin` on along an axis.
+void clear_along(const View& memory, int axis, std::int64_t begin) {
+  std::int64_t outer = 1, inner = size_of(memory.dtype);
+  for (int i = 0; i < axis; ++i) outer *= memory.shape[i];
+  for (int i = axis + 1; i < memory.rank(); ++i) inner *= memory.shape[i];
+  const std::int64_t size = memory.shape[axis];
+  for (std::int64_t i = 0; i < outer; ++i)
+    std::memset(memory.as<char>() + (i * size + begin) * inner, 0,
+                std::size_t((size - begin) * inner));
+}
+
+// What PLAIT_BY_SIZE decides.
+std::optional<bool> decision() {
+  const char* wanted = std::getenv("PLAIT_BY_SIZE");
+  if (!wanted || !*wanted) return std::nullopt;
+  return std::string_view(wanted) == "always";
+}
+
+// A stage, and its programs by the number of examples and the bounds.
+class StagePrograms {
  public:
-  explicit RaggedKernel(const Jaxpr& group)
-      : masked_(group->equations[0].params),
-        operands_(group),
-        num_examples_(masked_.lanes[0].size.constant()),
-        bounds_(masked_.bounds.to_sizes()),
-        inputs_(masked_.body->input_avals().begin(), masked_.body->input_avals().end()),
-        outputs_(masked_.body->output_avals()),
-        source_(group->equations[0].source) {
-    if (masked_.checked) check_.emplace(check_program());
-  }
-
-  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
-           const Stream&) const override {
-    std::vector<Buffer> copies;
-    const std::vector<View> operands = operands_.collect(inputs, copies);
-    if (check_) CompiledBody::Lease(*check_).run(operands, {});
-    std::vector<Sizes64> sizes;
-    for (std::size_t name = 0; name < bounds_.size(); ++name) {
-      sizes.emplace_back();
-      for (std::int64_t i = 0; i < num_examples_; ++i)
-        sizes.back().push_back(std::clamp<std::int64_t>(
-            operands[name].as<std::int32_t>()[is_batched(name) ? i : 0], 0, bounds_[name]));
-    }
-    for (std::size_t o = 0; o < outputs.size(); ++o) {
-      const bool is_padded = !masked_.lanes[0].sums(o) && !outputs_[o].shape.is_constant();
-      if (num_examples_ == 0 || is_padded)
-        std::memset(outputs[o].data, 0, std::size_t(bytes_of(outputs[o])));
-    }
-    bool is_first = true;
-    for (const SizeGroup& group : group_by_size(sizes, bounds_)) {
-      run_group(group, operands, outputs, is_first);
-      is_first = false;
-    }
-  }
-
-  std::string note() const override {
-    return std::to_string(num_examples_) + " examples, grouped by size";
-  }
-
- private:
-  bool is_batched(std::size_t operand) const { return masked_.lanes[0].batched[operand]; }
-
-  MaskedParams params_for(std::int64_t num_examples, const Sizes64& bounds) const {
-    MaskedParams params = masked_;
-    params.bounds = Shape::of(bounds);
-    params.lanes[0].size = num_examples;
-    params.checked = false;
-    return params;
-  }
-
-  std::vector<Aval> operand_avals(const MaskedParams& params) const {
-    std::vector<Aval> avals(bounds_.size(), Aval{{}, DType::int32});
-    for (const Aval& real : inputs_) avals.push_back(params.padded(real));
-    for (std::size_t i = 0; i < avals.size(); ++i)
-      if (is_batched(i)) avals[i].shape.insert(0, params.lanes[0].size);
-    return avals;
-  }
-
-  // Only the check of the sizes.
-  Jaxpr check_program() const {
-    Builder builder;
-    for (const Aval& aval : inputs_) builder.add_binder(aval);
-    for (const Constraint& constraint : masked_.body->constraints)
-      builder.add_constraint(constraint);
-    MaskedParams params = masked_;
-    params.body = builder.close({}, masked_.body->sizes);
-    for (Lane& lane : params.lanes) lane.summed.clear();
-    const SourceScope scope(source_);
-    return decomposition(masked_p, operand_avals(params), params.to_params());
-  }
-
   struct Program {
-    Program(const Jaxpr& jaxpr, MaskedParams params, std::vector<Sizes64> inputs)
-        : body(jaxpr), params(std::move(params)), inputs(std::move(inputs)) {}
+    Program(const MaskedParams& params, const std::vector<bool>& zero_padded)
+        : body(unfilled_program(params, zero_padded)) {
+      for (const Aval& real : params.body->input_avals())
+        inputs.push_back(params.padded(real).shape.to_sizes());
+      for (const Aval& real : params.body->output_avals())
+        outputs.push_back(params.padded(real).shape.to_sizes());
+    }
     CompiledBody body;
-    MaskedParams params;
-    std::vector<Sizes64> inputs;  // shapes, of one example
+    std::vector<Sizes64> inputs, outputs;  // shapes, of one example
   };
+
+  // zero_padded: which operands of the stage are 0 in their padding.
+  StagePrograms(MaskedParams params, std::vector<bool> zero_padded, Source source)
+      : params_(std::move(params)),
+        zero_padded_(std::move(zero_padded)),
+        source_(std::move(source)) {}
 
   // Rules of Python may run while a program is made, so no lock is held: of threads that race, the
   // first one's stays.
-  std::shared_ptr<const Program> program_for(std::int64_t num_examples,
-                                             const Sizes64& bounds) const {
+  std::shared_ptr<const Program> at(std::int64_t num_examples, const Sizes64& bounds) const {
     auto find = [&]() -> std::shared_ptr<const Program> {
       for (auto at = programs_.begin(); at != programs_.end(); ++at)
         if (at->first.first == num_examples && at->first.second == bounds) {
@@ -155,12 +129,11 @@ class RaggedKernel final : public Kernel {
       const std::lock_guard lock(mutex_);
       if (auto found = find()) return found;
     }
-    MaskedParams params = params_for(num_examples, bounds);
-    std::vector<Sizes64> shapes;
-    for (const Aval& real : inputs_) shapes.push_back(params.padded(real).shape.to_sizes());
+    MaskedParams params = params_;
+    params.bounds = Shape::of(bounds);
+    for (Lane& lane : params.lanes) lane.size = num_examples;
     const SourceScope scope(source_);
-    auto made = std::make_shared<const Program>(
-        decomposition(masked_p, operand_avals(params), params.to_params()), params, shapes);
+    auto made = std::make_shared<const Program>(params, zero_padded_);
     const std::lock_guard lock(mutex_);
     if (auto found = find()) return found;
     programs_.push_front({{num_examples, bounds}, made});
@@ -168,91 +141,513 @@ class RaggedKernel final : public Kernel {
     return made;
   }
 
-  void run_group(const SizeGroup& group, std::span<const View> operands,
-                 std::span<const View> outputs, bool is_first) const {
-    const auto program = program_for(std::int64_t(group.rows.size()), group.bounds);
-    std::vector<Buffer> owned;
-    std::vector<View> in, out;
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      const bool is_size = i < bounds_.size();
-      const Sizes64 shape = is_size ? Sizes64{} : program->inputs[i - bounds_.size()];
-      in.push_back(gather(operands[i], shape, is_batched(i), group.rows, owned));
-    }
-    for (std::size_t o = 0; o < outputs.size(); ++o) {
-      const bool sums = masked_.lanes[0].sums(o);
-      if (sums && is_first) {
-        out.push_back(outputs[o]);
-        continue;
-      }
-      Sizes64 shape = program->params.padded(outputs_[o]).shape.to_sizes();
-      if (!sums) shape.insert(0, std::int64_t(group.rows.size()));
-      owned.push_back(Buffer::empty(outputs[o].dtype, shape));
-      out.push_back(owned.back().view());
-    }
-    {
-      const Sizes64 axes{num_examples_};
-      const ExampleScope scope(&group.rows, axes);
-      CompiledBody::Lease(program->body).run(in, out);
-    }
-    for (std::size_t o = 0; o < outputs.size(); ++o) {
-      if (!masked_.lanes[0].sums(o))
-        scatter(out[o], outputs[o], group.rows);
-      else if (!is_first)
-        add_to(outputs[o], out[o]);
-    }
-  }
-
-  // The rows of a group, dense.
-  static View gather(const View& all, const Sizes64& shape, bool is_batched,
-                     std::span<const std::int32_t> rows, std::vector<Buffer>& owned) {
-    if (!is_batched) {
-      const View block = block_of(all, shape, {});
-      if (block.is_dense()) return block;
-      owned.push_back(Buffer::copy_of(block));
-      return owned.back().view();
-    }
-    Sizes64 together = shape;
-    together.insert(0, std::int64_t(rows.size()));
-    if (rows.size() == 1) {
-      View block = block_of(all, shape, rows[0]);
-      if (block.is_dense()) {
-        block.shape = together, block.strides = dense_strides(together);
-        return block;
-      }
-    }
-    owned.push_back(Buffer::empty(all.dtype, together));
-    const View& dense = owned.back().view();
-    for (std::size_t r = 0; r < rows.size(); ++r)
-      copy_elements(block_of(all, shape, rows[r]), block_of(dense, shape, std::int64_t(r)));
-    return dense;
-  }
-
-  static void scatter(const View& rows, const View& all, std::span<const std::int32_t> numbers) {
-    const Sizes64 shape(rows.shape.begin() + 1, rows.shape.end());
-    for (std::size_t r = 0; r < numbers.size(); ++r)
-      copy_elements(block_of(rows, shape, std::int64_t(r)), block_of(all, shape, numbers[r]));
-  }
-
-  static void add_to(const View& sum, const View& more) {
-    const View both[2] = {sum, more};
-    rule<Eval>(add_p)(both, std::span(&sum, 1), Params());
-  }
-
-  const MaskedParams masked_;
-  const DenseOperands operands_;
-  const std::int64_t num_examples_;
-  const Sizes64 bounds_;
-  const std::vector<Aval> inputs_, outputs_;  // of the body
+ private:
+  const MaskedParams params_;
+  const std::vector<bool> zero_padded_;
   const Source source_;
-  std::optional<CompiledBody> check_;
   mutable std::mutex mutex_;
   using Key = std::pair<std::int64_t, Sizes64>;
   mutable std::list<std::pair<Key, std::shared_ptr<const Program>>> programs_;  // latest first
 };
 
+// The stages of a masked function, with their programs. Kernels of one function, one for each tier,
+// share them.
+struct RaggedPrograms {
+  RaggedPrograms(const MaskedParams& masked, std::int64_t least_weights, const Source& source)
+      : stages(stages_of(masked, least_weights)) {
+    for (const Stage& stage : stages.stages)
+      of_stage.push_back(std::make_unique<StagePrograms>(params_of(masked, stage),
+                                                         zero_padded_inputs(stage), source));
+  }
+  Stages stages;
+  std::vector<std::unique_ptr<StagePrograms>> of_stage;
+
+ private:
+  // Values with one ragged axis that pass from stage to stage are 0 in their padding. A group may
+  // read an operand where it lies, with whatever padding it has.
+  std::vector<bool> zero_padded_inputs(const Stage& stage) const {
+    std::vector<bool> flags;
+    for (int var : stage.inputs)
+      flags.push_back(stages.axes[std::size_t(var)] &&
+                      (stage.is_packed || var >= stages.body->num_binders));
+    return flags;
+  }
+
+  MaskedParams params_of(const MaskedParams& masked, const Stage& stage) const {
+    MaskedParams params = masked;
+    params.body = stage.body;
+    params.checked = false;
+    if (stage.is_packed) {
+      params.lanes.clear();
+      return params;
+    }
+    Lane& lane = params.lanes[0];
+    lane.batched.resize(masked.num_ragged());
+    lane.summed.clear();
+    for (int var : stage.inputs)
+      lane.batched.push_back(var < stages.body->num_binders
+                                 ? masked.lanes[0].batched[masked.num_ragged() + std::size_t(var)]
+                                 : !stages.shared[std::size_t(var)]);
+    for (const StageOutput& output : stage.outputs)
+      lane.summed.push_back(output.result && masked.lanes[0].sums(*output.result));
+    return params;
+  }
+};
+
+std::shared_ptr<const RaggedPrograms> programs_of(const MaskedParams& masked,
+                                                  const Source& source) {
+  struct Made {
+    using Result = RaggedPrograms;
+    Params without_body;
+    std::int64_t least_weights;
+    bool operator==(const Made&) const = default;
+  };
+  const Made made{masked.to_params().without("body"), decision() ? 0 : least_weights};
+  return masked.body->memo.get(made, [&] {
+    return std::make_shared<const RaggedPrograms>(masked, made.least_weights, source);
+  });
+}
+
+class RaggedKernel final : public Kernel {
+ public:
+  explicit RaggedKernel(const Jaxpr& group)
+      : masked_(group->equations[0].params),
+        programs_(programs_of(masked_, group->equations[0].source)),
+        stages_(programs_->stages),
+        operands_(group),
+        num_examples_(masked_.lanes[0].size.constant()),
+        bounds_(masked_.bounds.to_sizes()),
+        outputs_(masked_.body->output_avals()),
+        source_(group->equations[0].source) {
+    if (masked_.checked) check_.emplace(check_program());
+  }
+
+  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
+           const Stream&) const override {
+    std::vector<Buffer> copies;
+    const std::vector<View> operands = operands_.collect(inputs, copies);
+    if (check_) CompiledBody::Lease(*check_).run(operands, {});
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      const bool is_padded = !masked_.lanes[0].sums(o) && !outputs_[o].shape.is_constant();
+      if (num_examples_ == 0 || is_padded)
+        std::memset(outputs[o].data, 0, std::size_t(bytes_of(outputs[o])));
+    }
+    if (num_examples_ > 0) Call(*this, operands, outputs).run();
+  }
+
+  std::string note() const override {
+    const auto packed = std::count_if(stages_.stages.begin(), stages_.stages.end(),
+                                      [](const Stage& stage) { return stage.is_packed; });
+    std::string text = std::to_string(num_examples_) + " examples, grouped by size";
+    if (packed > 0)
+      text += "; packed in " + std::to_string(packed) + " of " +
+              std::to_string(stages_.stages.size()) + " stages";
+    return text;
+  }
+
+ private:
+  bool is_batched(std::size_t operand) const { return masked_.lanes[0].batched[operand]; }
+  bool is_operand(int var) const { return var < stages_.body->num_binders; }
+  std::size_t operand_of(int var) const { return bounds_.size() + std::size_t(var); }
+
+  // A shape of the body for one example.
+  Sizes64 real_shape(const Shape& shape, std::span<const Sizes64> sizes,
+                     std::int32_t example) const {
+    std::vector<std::pair<Dim, Dim>> values;
+    for (std::size_t i = 0; i < masked_.sizes.size(); ++i)
+      values.emplace_back(masked_.body->sizes[i], masked_.sizes[i]);
+    for (std::size_t name = 0; name < bounds_.size(); ++name)
+      values.emplace_back(masked_.ragged[name], Dim(sizes[name][std::size_t(example)]));
+    Sizes64 real;
+    for (Dim dim : shape) real.push_back(dim.substitute(values).constant());
+    return real;
+  }
+
+  // Only the check of the sizes.
+  Jaxpr check_program() const {
+    Builder builder;
+    for (const Aval& aval : masked_.body->input_avals()) builder.add_binder(aval);
+    for (const Constraint& constraint : masked_.body->constraints)
+      builder.add_constraint(constraint);
+    MaskedParams params = masked_;
+    params.body = builder.close({}, masked_.body->sizes);
+    for (Lane& lane : params.lanes) lane.summed.clear();
+    const SourceScope scope(source_);
+    std::vector<Aval> avals(bounds_.size(), Aval{{}, DType::int32});
+    for (const Aval& real : masked_.body->input_avals()) avals.push_back(params.padded(real));
+    for (std::size_t i = 0; i < avals.size(); ++i)
+      if (is_batched(i)) avals[i].shape.insert(0, params.lanes[0].size);
+    return decomposition(masked_p, avals, params.to_params());
+  }
+
+  // One run. Values that pass from stage to stage are packed, or by group, or both.
+  class Call {
+   public:
+    Call(const RaggedKernel& kernel, std::span<const View> operands, std::span<const View> outputs)
+        : kernel_(kernel),
+          stages_(kernel.stages_),
+          operands_(operands),
+          outputs_(outputs),
+          values_(stages_.body->avals.size()),
+          is_written_(outputs.size(), false) {
+      for (std::size_t name = 0; name < kernel.bounds_.size(); ++name) {
+        sizes_.emplace_back();
+        begins_.push_back({0});
+        for (std::int64_t i = 0; i < kernel.num_examples_; ++i) {
+          sizes_.back().push_back(std::clamp<std::int64_t>(
+              operands[name].as<std::int32_t>()[kernel.is_batched(name) ? i : 0], 0,
+              kernel.bounds_[name]));
+          begins_.back().push_back(begins_.back().back() + sizes_.back().back());
+        }
+        totals_.push_back(std::int32_t(begins_.back().back()));
+        capacities_.push_back(rounded(begins_.back().back(), steps_of_total,
+                                      kernel.num_examples_ * kernel.bounds_[name]));
+      }
+      groups_ = group_by_size(sizes_, kernel.bounds_);
+      for (Value& value : values_) value.groups.resize(groups_.size());
+      rows_.resize(std::size_t(kernel.num_examples_));
+      for (std::size_t g = 0; g < groups_.size(); ++g)
+        for (std::size_t r = 0; r < groups_[g].rows.size(); ++r)
+          rows_[std::size_t(groups_[g].rows[r])] = {g, r};
+    }
+
+    void run() {
+      for (std::size_t s = 0; s < stages_.stages.size(); ++s) {
+        const Stage& stage = stages_.stages[s];
+        if (stage.is_packed)
+          run_packed(stage, *kernel_.programs_->of_stage[s]);
+        else
+          run_grouped(stage, *kernel_.programs_->of_stage[s]);
+        for (int var : stage.inputs)
+          if (stages_.last_use[std::size_t(var)] == int(s)) values_[std::size_t(var)] = {};
+      }
+    }
+
+   private:
+    struct Value {
+      std::optional<Buffer> whole;  // packed, or shared
+      std::vector<std::optional<Buffer>> groups;
+    };
+
+    void run_packed(const Stage& stage, const StagePrograms& programs) {
+      const auto program = programs.at(1, capacities_);
+      std::vector<View> in, out;
+      std::vector<Buffer> real;
+      for (std::int32_t& total : totals_) in.push_back(View{&total, DType::int32, {}, {}});
+      for (std::size_t name = 0; name < totals_.size(); ++name)
+        in.push_back(real_places(std::span(&totals_[name], 1), {capacities_[name]}, real));
+      for (std::size_t i = 0; i < stage.inputs.size(); ++i) in.push_back(whole(stage.inputs[i]));
+      std::vector<std::pair<std::size_t, Buffer>> results;
+      for (std::size_t o = 0; o < stage.outputs.size(); ++o) {
+        const StageOutput& output = stage.outputs[o];
+        if (output.result && kernel_.masked_.lanes[0].sums(*output.result)) {
+          out.push_back(outputs_[*output.result]);
+          continue;
+        }
+        Buffer made = Buffer::empty(dtype_of(output.var), program->outputs[o]);
+        out.push_back(made.view());
+        if (output.result)
+          results.emplace_back(o, std::move(made));
+        else
+          values_[std::size_t(output.var)].whole = std::move(made);
+      }
+      CompiledBody::Lease(program->body).run(in, out);
+      for (const StageOutput& output : stage.outputs)
+        if (!output.result && stages_.axes[std::size_t(output.var)])
+          clear_packed(values_[std::size_t(output.var)].whole->view(), output.var);
+      for (const auto& [o, made] : results)
+        unpack(made.view(), stage.outputs[o].var, outputs_[*stage.outputs[o].result]);
+    }
+
+    void run_grouped(const Stage& stage, const StagePrograms& programs) {
+      for (int var : stage.inputs) spread(var);
+      for (std::size_t group = 0; group < groups_.size(); ++group)
+        run_group(stage, programs, group);
+    }
+
+    void run_group(const Stage& stage, const StagePrograms& programs, std::size_t number) {
+      const SizeGroup& group = groups_[number];
+      const auto program = programs.at(std::int64_t(group.rows.size()), group.bounds);
+      std::vector<Buffer> owned;
+      std::vector<View> in, out;
+      for (std::size_t name = 0; name < kernel_.bounds_.size(); ++name)
+        in.push_back(gather(operands_[name], {}, kernel_.is_batched(name), group.rows, owned));
+      for (std::size_t name = 0; name < kernel_.bounds_.size(); ++name) {
+        Sizes64 shape{group.bounds[name]};
+        if (kernel_.is_batched(name)) shape.insert(0, in[name].size());
+        in.push_back(
+            real_places({in[name].as<std::int32_t>(), std::size_t(in[name].size())}, shape, owned));
+      }
+      for (std::size_t i = 0; i < stage.inputs.size(); ++i)
+        in.push_back(of_group(stage.inputs[i], program->inputs[i], number, owned));
+      for (std::size_t o = 0; o < stage.outputs.size(); ++o) {
+        const StageOutput& output = stage.outputs[o];
+        const bool sums = output.result && kernel_.masked_.lanes[0].sums(*output.result);
+        if (sums && !is_written_[*output.result]) {
+          out.push_back(outputs_[*output.result]);
+          continue;
+        }
+        Sizes64 shape = program->outputs[o];
+        if (!sums) shape.insert(0, std::int64_t(group.rows.size()));
+        const DType dtype = output.result ? outputs_[*output.result].dtype : dtype_of(output.var);
+        Buffer made = Buffer::empty(dtype, shape);
+        out.push_back(made.view());
+        if (output.result)
+          owned.push_back(std::move(made));
+        else
+          values_[std::size_t(output.var)].groups[number] = std::move(made);
+      }
+      {
+        const Sizes64 axes{kernel_.num_examples_};
+        const ExampleScope scope(&group.rows, axes);
+        CompiledBody::Lease(program->body).run(in, out);
+      }
+      for (std::size_t o = 0; o < stage.outputs.size(); ++o) {
+        if (!stage.outputs[o].result) {
+          clear_group(out[o], stage.outputs[o].var, group);
+          continue;
+        }
+        const std::size_t result = *stage.outputs[o].result;
+        if (!kernel_.masked_.lanes[0].sums(result))
+          scatter(out[o], outputs_[result], kernel_.outputs_[result].shape, group.rows);
+        else if (is_written_[result])
+          add_to(outputs_[result], out[o]);
+        is_written_[result] = true;
+      }
+    }
+
+    // Which places lie within the sizes: bool, with a last axis of places.
+    static View real_places(std::span<const std::int32_t> sizes, const Sizes64& shape,
+                            std::vector<Buffer>& owned) {
+      owned.push_back(Buffer::empty(DType::bool_, shape));
+      const std::int64_t bound = shape.back();
+      bool* places = owned.back().view().as<bool>();
+      for (std::int32_t size : sizes) {
+        const std::int64_t real = std::clamp<std::int64_t>(size, 0, bound);
+        std::fill_n(places, real, true);
+        std::fill_n(places + real, bound - real, false);
+        places += bound;
+      }
+      return owned.back().view();
+    }
+
+    DType dtype_of(int var) const { return in_memory(stages_.body->avals[std::size_t(var)]).dtype; }
+
+    // --- Packed ----------------------------------------------------------------------------------
+
+    // A value for a packed stage.
+    View whole(int var) {
+      Value& value = values_[std::size_t(var)];
+      if (value.whole) return value.whole->view();
+      const std::optional<RaggedAxis>& ragged = stages_.axes[std::size_t(var)];
+      if (!ragged) return operands_[kernel_.operand_of(var)];  // which all share
+      if (const auto view = whole_as_it_lies(var, *ragged)) return *view;
+      value.whole = Buffer::empty(dtype_of(var), shape_of(var, capacities_[ragged->name]));
+      const View& memory = value.whole->view();
+      for_each_example(bytes_of(memory), [&](std::int64_t i) {
+        const View place = packed_place(memory, *ragged, i);
+        copy_elements(example_of(var, place.shape, i), place);
+      });
+      clear_packed(memory, var);
+      return memory;
+    }
+
+    // Without padding, batches lie as if packed.
+    std::optional<View> whole_as_it_lies(int var, const RaggedAxis& ragged) const {
+      const std::size_t name = ragged.name;
+      const Value& value = values_[std::size_t(var)];
+      const std::int64_t bound =
+          kernel_.is_operand(var) ? kernel_.bounds_[name] : groups_[0].bounds[name];
+      const bool is_full = capacities_[name] == totals_[name] && is_outermost(var, ragged) &&
+                           std::all_of(sizes_[name].begin(), sizes_[name].end(),
+                                       [&](std::int64_t size) { return size == bound; });
+      if (!is_full) return std::nullopt;
+      const Sizes64 shape = shape_of(var, capacities_[name]);
+      if (kernel_.is_operand(var)) {
+        const std::size_t operand = kernel_.operand_of(var);
+        if (!kernel_.is_batched(operand)) return std::nullopt;
+        return View{operands_[operand].data, dtype_of(var), shape, dense_strides(shape)};
+      }
+      if (groups_.size() > 1) return std::nullopt;
+      return View{value.groups[0]->view().data, dtype_of(var), shape, dense_strides(shape)};
+    }
+
+    // The real elements of an example, from an operand or a group.
+    View example_of(int var, const Sizes64& shape, std::int64_t example) const {
+      if (kernel_.is_operand(var)) {
+        const std::size_t operand = kernel_.operand_of(var);
+        return block_of(operands_[operand], shape,
+                        kernel_.is_batched(operand) ? std::optional(example) : std::nullopt);
+      }
+      const auto [group, row] = rows_[std::size_t(example)];
+      return block_of(values_[std::size_t(var)].groups[group]->view(), shape, std::int64_t(row));
+    }
+
+    // The shape of a value with one ragged axis, for this many places.
+    Sizes64 shape_of(int var, std::int64_t places) const {
+      Sizes64 shape;
+      for (Dim dim : stages_.body->avals[std::size_t(var)].shape)
+        shape.push_back(dim.is_constant() ? dim.constant() : places);
+      return shape;
+    }
+    bool is_outermost(int var, const RaggedAxis& ragged) const {
+      const Shape& shape = stages_.body->avals[std::size_t(var)].shape;
+      return std::all_of(shape.begin(), shape.begin() + ragged.axis,
+                         [](Dim dim) { return dim == Dim(1); });
+    }
+
+    void clear_packed(const View& memory, int var) const {
+      const RaggedAxis& ragged = *stages_.axes[std::size_t(var)];
+      clear_along(memory, ragged.axis, totals_[ragged.name]);
+    }
+
+    // Where an example lies.
+    View packed_place(const View& memory, const RaggedAxis& ragged, std::int64_t example) const {
+      const std::size_t i = std::size_t(example);
+      return part_along(memory, ragged.axis, begins_[ragged.name][i], sizes_[ragged.name][i]);
+    }
+
+    void unpack(const View& memory, int var, const View& all) const {
+      const RaggedAxis& ragged = *stages_.axes[std::size_t(var)];
+      for_each_example(bytes_of(memory), [&](std::int64_t i) {
+        const View place = packed_place(memory, ragged, i);
+        copy_elements(place, block_of(all, place.shape, i));
+      });
+    }
+
+    template <class Body>
+    void for_each_example(std::int64_t bytes, const Body& body) const {
+      const std::int64_t count = kernel_.num_examples_;
+      const std::int64_t grain = bytes < least_shared_copy ? count : 1;
+      parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) body(i);
+      });
+    }
+
+    // --- By group --------------------------------------------------------------------------------
+
+    View of_group(int var, const Sizes64& shape, std::size_t number, std::vector<Buffer>& owned) {
+      Value& value = values_[std::size_t(var)];
+      const SizeGroup& group = groups_[number];
+      if (value.groups.size() > number && value.groups[number]) return value.groups[number]->view();
+      if (kernel_.is_operand(var)) {
+        const std::size_t operand = kernel_.operand_of(var);
+        return gather(operands_[operand], shape, kernel_.is_batched(operand), group.rows, owned);
+      }
+      if (stages_.shared[std::size_t(var)]) return value.whole->view();
+      const RaggedAxis& ragged = *stages_.axes[std::size_t(var)];
+      View view = packed_place(value.whole->view(), ragged, group.rows[0]);
+      view.shape = shape, view.shape.insert(0, std::int64_t(group.rows.size()));
+      view.strides = dense_strides(view.shape);
+      return view;
+    }
+
+    // Gives every group its part of a packed value, but those for which it lies as they need it.
+    void spread(int var) {
+      Value& value = values_[std::size_t(var)];
+      if (kernel_.is_operand(var) || !value.whole || stages_.shared[std::size_t(var)]) return;
+      const RaggedAxis& ragged = *stages_.axes[std::size_t(var)];
+      const View& memory = value.whole->view();
+      for (std::size_t g = 0; g < groups_.size(); ++g) {
+        if (value.groups[g] || lies_packed(var, ragged, groups_[g])) continue;
+        Sizes64 shape = shape_of(var, groups_[g].bounds[ragged.name]);
+        shape.insert(0, std::int64_t(groups_[g].rows.size()));
+        value.groups[g] = Buffer::empty(dtype_of(var), shape);
+      }
+      for_each_example(bytes_of(memory), [&](std::int64_t i) {
+        const auto [group, row] = rows_[std::size_t(i)];
+        if (!value.groups[group]) return;
+        const View place = packed_place(memory, ragged, i);
+        copy_elements(place, block_of(value.groups[group]->view(), place.shape, std::int64_t(row)));
+      });
+      for (std::size_t g = 0; g < groups_.size(); ++g)
+        if (value.groups[g]) clear_group(value.groups[g]->view(), var, groups_[g]);
+    }
+
+    bool lies_packed(int var, const RaggedAxis& ragged, const SizeGroup& group) const {
+      if (!is_outermost(var, ragged)) return false;
+      for (std::size_t r = 0; r < group.rows.size(); ++r)
+        if (group.rows[r] != group.rows[0] + std::int32_t(r) ||
+            sizes_[ragged.name][std::size_t(group.rows[r])] != group.bounds[ragged.name])
+          return false;
+      return true;
+    }
+
+    void clear_group(const View& rows, int var, const SizeGroup& group) const {
+      const std::optional<RaggedAxis>& ragged = stages_.axes[std::size_t(var)];
+      if (!ragged) return;
+      const Sizes64 shape(rows.shape.begin() + 1, rows.shape.end());
+      for (std::size_t r = 0; r < group.rows.size(); ++r)
+        clear_along(block_of(rows, shape, std::int64_t(r)), ragged->axis,
+                    sizes_[ragged->name][std::size_t(group.rows[r])]);
+    }
+
+    // The rows of a group, dense.
+    static View gather(const View& all, const Sizes64& shape, bool is_batched,
+                       std::span<const std::int32_t> rows, std::vector<Buffer>& owned) {
+      if (!is_batched) {
+        const View block = block_of(all, shape, {});
+        if (block.is_dense()) return block;
+        owned.push_back(Buffer::copy_of(block));
+        return owned.back().view();
+      }
+      Sizes64 together = shape;
+      together.insert(0, std::int64_t(rows.size()));
+      const auto apart = [](std::int32_t a, std::int32_t b) { return b != a + 1; };
+      if (std::adjacent_find(rows.begin(), rows.end(), apart) == rows.end()) {
+        View block = block_of(all, shape, rows[0]);
+        if (block.is_dense() && (rows.size() == 1 || all.strides[0] == num_elements(shape))) {
+          block.shape = together, block.strides = dense_strides(together);
+          return block;
+        }
+      }
+      owned.push_back(Buffer::empty(all.dtype, together));
+      const View& dense = owned.back().view();
+      for (std::size_t r = 0; r < rows.size(); ++r)
+        copy_elements(block_of(all, shape, rows[r]), block_of(dense, shape, std::int64_t(r)));
+      return dense;
+    }
+
+    // The real elements of the rows; those beside them stay as they are.
+    void scatter(const View& rows, const View& all, const Shape& shape,
+                 std::span<const std::int32_t> numbers) const {
+      for (std::size_t r = 0; r < numbers.size(); ++r) {
+        const Sizes64 real = kernel_.real_shape(shape, sizes_, numbers[r]);
+        copy_elements(block_of(rows, real, std::int64_t(r)), block_of(all, real, numbers[r]));
+      }
+    }
+
+    static void add_to(const View& sum, const View& more) {
+      const View both[2] = {sum, more};
+      rule<Eval>(add_p)(both, std::span(&sum, 1), Params());
+    }
+
+    const RaggedKernel& kernel_;
+    const Stages& stages_;
+    const std::span<const View> operands_, outputs_;
+    std::vector<Sizes64> sizes_, begins_;  // by name, for each example
+    std::vector<std::int32_t> totals_;
+    Sizes64 capacities_;  // what totals are padded to
+    std::vector<SizeGroup> groups_;
+    std::vector<std::pair<std::size_t, std::size_t>> rows_;  // by example: its group, and where
+    std::vector<Value> values_;                              // by var
+    std::vector<bool> is_written_;
+  };
+
+  const MaskedParams masked_;
+  const std::shared_ptr<const RaggedPrograms> programs_;
+  const Stages& stages_;
+  const DenseOperands operands_;
+  const std::int64_t num_examples_;
+  const Sizes64 bounds_;
+  const std::vector<Aval> outputs_;  // of the body
+  const Source source_;
+  std::optional<CompiledBody> check_;
+};
+
 }  // namespace
 
-// The cheapest cut of the examples, sorted by size, into groups of 1, 2, 4, ...
+// The cheapest cut of the examples, sorted by size, into groups of 1, 4, 16, ... or one of all.
 std::vector<SizeGroup> group_by_size(std::span<const Sizes64> sizes, const Sizes64& bounds) {
   const std::int64_t count = sizes.empty() ? 0 : std::int64_t(sizes[0].size());
   std::vector<std::int32_t> order(std::size_t(count), 0);
@@ -271,10 +666,10 @@ std::vector<SizeGroup> group_by_size(std::span<const Sizes64> sizes, const Sizes
       for (std::size_t name = 0; name < bounds.size(); ++name)
         largest[name] =
             std::max(largest[name], sizes[name][std::size_t(order[std::size_t(end - n)])]);
-      if ((n & (n - 1)) != 0) continue;
+      if (n != count && !is_power_of_four(n)) continue;
       std::int64_t elements = group_cost;
       for (std::size_t name = 0; name < bounds.size(); ++name)
-        elements += n * rounded(largest[name], bounds[name]);
+        elements += n * rounded(largest[name], steps_of_size, bounds[name]);
       if (cost[std::size_t(end - n)] + elements >= cost[std::size_t(end)]) continue;
       cost[std::size_t(end)] = cost[std::size_t(end - n)] + elements;
       length[std::size_t(end)] = n;
@@ -288,7 +683,7 @@ std::vector<SizeGroup> group_by_size(std::span<const Sizes64> sizes, const Sizes
       std::int64_t largest = 0;
       for (std::int32_t row : group.rows)
         largest = std::max(largest, sizes[name][std::size_t(row)]);
-      group.bounds.push_back(rounded(largest, bounds[name]));
+      group.bounds.push_back(rounded(largest, steps_of_size, bounds[name]));
     }
     groups.push_back(std::move(group));
   }
@@ -310,8 +705,7 @@ bool runs_by_size(const Equation& equation) {
       std::any_of(masked.body->input_avals().begin(), masked.body->input_avals().end(), has_stack))
     return false;
   if (needs_guard(masked.body) || holds_callable(masked.body)) return false;
-  const char* wanted = std::getenv("PLAIT_BY_SIZE");
-  if (wanted && *wanted) return std::string_view(wanted) == "always";
+  if (const std::optional<bool> decided = decision()) return *decided;
   return work_of(masked) * masked.lanes[0].size.constant() >= least_work;
 }
 

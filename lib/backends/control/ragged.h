@@ -1,9 +1,10 @@
 // How a masked function runs on a batch: examples of about the same sizes together, padded to the
 // largest of them instead of to the bounds, so that the work is about that of the real sizes.
 //
-// NOTE: [groups of sizes] Groups have 1, 2, 4, ... examples and sizes from a coarse scale, so that
-// a few programs, compiled on demand, serve every batch. How a batch is cut depends on its sizes
-// alone, not on the function: a program and its derivative, apart or in one, do the same sums.
+// NOTE: [groups of sizes] Groups have 1, 4, 16, ... or all examples, and sizes from a coarse scale,
+// so that a few programs, compiled on demand, serve every batch. How a batch is cut depends on its
+// sizes alone, not on the function: a program and its derivative, apart or in one, do the same
+// sums. Most of a function may need no groups: see NOTE: [packed places].
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -11,6 +11,7 @@
 #include <plait/rules/emit.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
+#include <plait/rules/separate.h>
 #include <plait/rules/speculate.h>
 
 #include <Eigen/Core>
@@ -603,6 +604,12 @@ static const auto dot_general_def =
           return {{Array(bind(dot_general_p, {inputs[0].array, inputs[1].array},
                               dot_params(d, params.get<DType>("dtype")))),
                    result_dim}};
+        })
+        .rule<Separate>([](const Separate::Along& along, const Params& params) {
+          if (!along.from[0] || !along.from[1]) return true;  // of rows, or columns, by themselves
+          const DotAxes axes(params);
+          const auto& of_lhs = along.to[0] ? axes.lhs_batch : axes.lhs_contract;
+          return std::find(of_lhs.begin(), of_lhs.end(), *along.from[0]) != of_lhs.end();
         })
         .rule<Mask>([](std::span<const Masked> inputs, auto, const Params& params,
                        const SizeValues& sizes) {

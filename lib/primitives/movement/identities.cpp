@@ -7,6 +7,7 @@
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/put.h>
+#include <plait/rules/separate.h>
 #include <plait/rules/speculate.h>
 
 #include "primitives/cost.h"
@@ -82,6 +83,7 @@ static const auto stop_gradient_def =
         .rule<Spelling>(spelling::function())
         .rule<Speculate>({})
         .refuse<Motion>("its place means something to transforms")
+        .rule<Separate>(separate::always)
         .rule<Jvp>(zero_derivative());
 Array lax::stop_gradient(Operand x) { return bind(stop_gradient_p, {x}); }
 
@@ -92,6 +94,7 @@ static const auto tag_def =
         .refuse<Spelling>(spelling::no_function)
         .refuse<Speculate>("its place means something to transforms")
         .refuse<Motion>("its place means something to transforms")
+        .rule<Separate>(separate::always)
         .rule<Samples>([] {
           return std::vector<Sample>{
               {{{{{2, 3}, DType::float64}}}, {{"name", std::string("here")}}}};

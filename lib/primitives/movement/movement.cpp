@@ -11,6 +11,7 @@
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/put.h>
+#include <plait/rules/separate.h>
 #include <plait/rules/speculate.h>
 #include <plait/trace/concrete.h>
 #include <plait/trace/multiples.h>
@@ -191,6 +192,16 @@ static const auto reshape_def =
           for (Dim dim : params.get<Shape>("shape")) shape.push_back(dim);
           return {{lax::reshape(batch_to_front(inputs[0], size), shape), 0}};
         })
+        .rule<Separate>([](const Separate::Along& along, const Params&) {
+          auto before = [](const Shape& shape, int axis) {
+            Dim count = 1;
+            for (int i = 0; i < axis; ++i) count = count * shape[i];
+            return count;
+          };
+          return along.from[0] && along.to[0] &&
+                 before(along.inputs[0].shape, *along.from[0]) ==
+                     before(along.outputs[0].shape, *along.to[0]);
+        })
         .rule<Mask>(mask_reshape)
         .rule<Samples>([] {
           return std::vector<Sample>{{{matrix}, {{"shape", Shape{3, 2}}}},
@@ -275,6 +286,7 @@ static const auto transpose_def =
                 permutation.push_back(axis < *inputs[0].dim ? axis : axis + 1);
               return {{lax::transpose(inputs[0].array, permutation), 0}};
             })
+        .rule<Separate>(separate::always)
         .rule<Mask>(
             [](std::span<const Masked> inputs, auto, const Params& params, const SizeValues&) {
               return Arrays(bind(transpose_p, {inputs[0].padded}, params));
@@ -356,6 +368,7 @@ static const auto broadcast_in_dim_def =
           for (int dim : params.ints("dims")) dims.push_back(dim + 1);
           return {{lax::broadcast_in_dim(batch_to_front(inputs[0], size), shape, dims), 0}};
         })
+        .rule<Separate>(separate::always)
         .rule<Mask>([](std::span<const Masked> inputs, auto outputs, const Params& params,
                        const SizeValues& sizes) {
           Shape shape;

@@ -5,6 +5,7 @@
 #include <plait/rules/emit.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
+#include <plait/rules/separate.h>
 #include <plait/rules/speculate.h>
 
 #include "primitives/cost.h"
@@ -269,6 +270,13 @@ static const auto pad_def =
         })
         .rule<Transpose>(transpose_pad)
         .rule<Batch>(batch_pad)
+        .rule<Separate>([](const Separate::Along& along, const Params& params) {
+          if (!along.from[0] || along.from[1]) return false;
+          const int axis = *along.from[0];
+          for (const char* name : {"low", "high", "interior"})
+            if (!(params.get<Shape>(name)[axis] == Dim(0))) return false;
+          return true;
+        })
         .rule<Mask>(mask_pad)
         .rule<Samples>([] {
           auto params = [](Shape low, Shape high, Shape interior) {

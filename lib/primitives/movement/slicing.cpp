@@ -10,6 +10,7 @@
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/put.h>
+#include <plait/rules/separate.h>
 #include <plait/rules/speculate.h>
 
 #include "primitives/axis.h"
@@ -146,6 +147,12 @@ static const auto slice_def =
                               inserted(params.get<Shape>("limit"), dim, size),
                               inserted(params.get<Shape>("strides"), dim, 1)),
                    dim}};
+        })
+        .rule<Separate>([](const Separate::Along& along, const Params& params) {
+          if (!along.from[0]) return false;
+          const int axis = *along.from[0];  // the result's is as long
+          return params.get<Shape>("start")[axis] == Dim(0) &&
+                 params.get<Shape>("strides")[axis] == Dim(1);
         })
         .rule<Mask>([](std::span<const Masked> inputs, std::span<const Aval> outputs,
                        const Params& params, const SizeValues& sizes) {
@@ -338,6 +345,7 @@ static const auto concatenate_def =
           const int axis = axis_of(params);
           return {{lax::concatenate(parts, axis < dim ? axis : axis + 1), dim}};
         })
+        .rule<Separate>(separate::beside_axis)
         .rule<Mask>(mask_concatenate)
         .rule<Samples>([] {
           const Sample::Input wide{{{4, 2}, DType::float64}}, empty{{{4, 0}, DType::float64}};
@@ -447,6 +455,7 @@ static const auto split_def =
             results.push_back({std::move(piece), dim});
           return results;
         })
+        .rule<Separate>(separate::beside_axis)
         .rule<Mask>([](std::span<const Masked> inputs, auto outputs, const Params& params,
                        const SizeValues& sizes) {
           const int axis = axis_of(params);

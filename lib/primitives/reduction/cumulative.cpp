@@ -11,6 +11,7 @@
 #include <plait/rules/emit.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
+#include <plait/rules/separate.h>
 #include <plait/rules/speculate.h>
 
 #include <limits>
@@ -399,6 +400,7 @@ static const auto cumreduce_def =
               return {{Array(bind(cumreduce_p, {inputs[0].array}, params.with("axis", Dim(axis)))),
                        dim}};
             })
+        .rule<Separate>(separate::beside_axis)
         .rule<Mask>([](std::span<const Masked> inputs, auto, const Params& params,
                        const SizeValues& sizes) {
           // Padding comes last: only a scan from the end reads it, and needs the identity there.

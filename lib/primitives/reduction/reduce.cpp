@@ -23,6 +23,7 @@
 #include <plait/rules/emit.h>
 #include <plait/rules/motion.h>
 #include <plait/rules/picture_group.h>
+#include <plait/rules/separate.h>
 #include <plait/rules/speculate.h>
 
 #include <bit>
@@ -768,6 +769,9 @@ static const auto reduce_def =
               return {{Array(bind(reduce_p, {inputs[0].array}, params.with("axes", axes))),
                        dim - before}};
             })
+        .rule<Separate>([](const Separate::Along& along, const Params& params) {
+          return along.to[0] || params.text("kind") == "sum";
+        })
         .rule<Mask>([](std::span<const Masked> inputs, auto, const Params& params,
                        const SizeValues& sizes) {
           const std::vector<int> axes = params.ints("axes");
