@@ -1,7 +1,7 @@
-// The llvm backend: runs of elementwise equations, reductions of rows with what is computed from
-// them, and all else, loops of the user's and functions of places (reductions over other axes,
-// movement, gathers, random bits), as loop programs. It is used where PLAIT_LLVM asks for it: `1`
-// for the newest libLLVM that is installed, or the path of one.
+// The llvm backend: runs of elementwise equations, and all else as loop programs: loops of the
+// user's, reductions of rows with what is computed from them, and functions of places (reductions
+// over other axes, movement, gathers, random bits). It is used where PLAIT_LLVM asks for it: `1` for
+// the newest libLLVM that is installed, or the path of one.
 //
 // A kernel takes milliseconds to compile, which no call waits for: see lib/compile/tiers.h. libLLVM
 // is loaded for the first kernel that no earlier process has compiled.
@@ -69,7 +69,7 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
     std::vector<int> all(group.begin(), group.end());
     all.insert(all.end(), more.begin(), more.end());
     std::sort(all.begin(), all.end());
-    if (reduces && llvm::find_rows(*program, all)) return true;
+    if (reduces && llvm::are_of_rows(*program, all)) return true;
     const std::vector<int> results = llvm::results_of(*program, all, uses);
     return llvm::are_of_places(*program, all, results) && has_program(program, all, results);
   }
@@ -95,11 +95,8 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
       return llvm::make_program_kernel(group, strides);
     std::vector<int> all(group->equations.size());
     std::iota(all.begin(), all.end(), 0);
-    if (all.size() > 1 && is_small_code(group, all))
-      return llvm::make_program_kernel(group, strides);
-    if (joins_elementwise(group, all, all)) return llvm::make_kernel(group, strides);
-    if (has_reduction(group, all) && llvm::find_rows(*group, all))
-      return llvm::make_row_kernel(group, strides);
+    const bool is_small = all.size() > 1 && is_small_code(group, all);
+    if (!is_small && joins_elementwise(group, all, all)) return llvm::make_kernel(group, strides);
     return llvm::make_program_kernel(group, strides);
   }
 

@@ -12,7 +12,5 @@ int lanes_for(const JaxprData& group);
 std::string describe(const Jaxpr& group, std::span<const Sizes64> strides);
 // strides: of the group's inputs, in elements, as they will lie in memory.
 std::unique_ptr<Kernel> make_kernel(const Jaxpr& group, std::span<const Sizes64> strides);
-// The same for a group with reductions of rows.
-std::unique_ptr<Kernel> make_row_kernel(const Jaxpr& group, std::span<const Sizes64> strides);
 
 }  // namespace plait::llvm

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "picks.h"
+#include "primitives.h"
 #include "primitives/reduction/reduce.h"
 #include "rows.h"
 #include "segments.h"
