@@ -197,7 +197,7 @@ class Columns {
         into.push_back(over_lanes(lanes, size, [&](Value lane, Block& body) {
           Names names;
           write_lane(lanes, first, lane, groups, group.combinations, names, body);
-          take_in(lanes, first, lane, group, count, row, is_first, names, body);
+          take_in_all(lanes, first, lane, group, count, row, is_first, names, body);
         }));
       };
       add(before, {0}, true, result);
@@ -302,9 +302,9 @@ class Columns {
   }
 
   // Takes `count` rows into the numbers of a group.
-  void take_in(const Statement& lanes, const Index& first, Value lane, const Group& group,
-               std::int64_t count, const Index& row, bool is_first, const Names& outside,
-               Block& body) {
+  void take_in_all(const Statement& lanes, const Index& first, Value lane, const Group& group,
+                   std::int64_t count, const Index& row, bool is_first, const Names& outside,
+                   Block& body) {
     std::vector<Value> numbers;
     for (std::size_t c = 0; c < group.combinations.size(); ++c) {
       if (is_first) {
@@ -329,7 +329,7 @@ class Columns {
                           : operand == lanes.value   ? number(moved(first, lane), body)
                                                      : named(names, operand));
         }
-        numbers[c] = taken_in(combine, std::move(terms), body);
+        numbers[c] = take_in(program_, combine, std::move(terms), body);
       }
     }
     for (std::size_t c = 0; c < group.combinations.size(); ++c) {
@@ -340,57 +340,15 @@ class Columns {
       body.push_back(std::move(store));
     }
   }
-  Value taken_in(const Statement& combine, Values terms, Block& body) {
-    Statement s;
-    s.source = combine.source;
-    s.primitive = combine.primitive;
-    s.params = combine.params;
-    if (*combine.primitive == dot_general_p) {
-      s.primitive = &fma_p;
-      s.params = {};
-      std::rotate(terms.begin(), terms.begin() + 1, terms.end());
-    }
-    s.operands = std::move(terms);
-    s.value = define(program_, program_.dtypes[std::size_t(combine.value)]);
-    body.push_back(std::move(s));
-    return body.back().value;
-  }
-
   // Copies of statements, for one index of a counter.
   void write(Block block, Value counter, const Index& index, Names& names, Block& body) {
     for (Statement& s : block) set_counter(s, counter, index, body);
     for (Statement& s : copy_of(program_, block, names)) body.push_back(std::move(s));
   }
   void set_counter(Statement& s, Value counter, const Index& index, Block& body) {
-    for_each_place(s, [&](Place& place, bool) {
-      const std::int64_t stride = stride_of(place, counter);
-      if (stride == 0) return;
-      std::erase_if(place.terms, [&](const Place::Term& term) { return term.index == counter; });
-      loops::add_index(place, index, stride);
-    });
-    for (Value& operand : s.operands)
-      if (operand == counter) operand = number(index, body);
+    count_by(program_, s, counter, index, body);
   }
-  // An index as a number.
-  Value number(const Index& index, Block& body) {
-    const auto compute = [&](const Primitive& primitive, Value a, Value b) {
-      Statement s;
-      s.primitive = &primitive;
-      s.operands = {a, b};
-      s.value = define(program_, DType::int64);
-      body.push_back(std::move(s));
-      return body.back().value;
-    };
-    Value sum = -1;
-    for (const Place::Term& term : index.terms) {
-      const Value part = term.stride == 1
-                             ? term.index
-                             : compute(mul_p, term.index, integer(program_, term.stride));
-      sum = sum < 0 ? part : compute(add_p, sum, part);
-    }
-    if (sum < 0) return integer(program_, index.offset);
-    return index.offset == 0 ? sum : compute(add_p, sum, integer(program_, index.offset));
-  }
+  Value number(const Index& index, Block& body) { return codegen::number(program_, index, body); }
 
   LoopProgram& program_;
 };

@@ -241,28 +241,12 @@ class Fuser {
         continue;
       }
       rename(s);
-      if (const std::optional<Value> same = known(block, s))
+      if (const std::optional<Value> same = known_number(block, s))
         names_[std::size_t(s.value)] = *same;
       else
         block.push_back(std::move(s));
     }
     if (inner) block.push_back(std::move(*inner));
-  }
-
-  // The number that a block has already.
-  static std::optional<Value> known(const Block& block, const Statement& s) {
-    if (s.kind == Kind::store) return {};
-    for (auto other = block.rbegin(); other != block.rend(); ++other) {
-      if (s.kind == Kind::compute && other->kind == Kind::compute &&
-          *other->primitive == *s.primitive && other->operands == s.operands &&
-          other->params == s.params)
-        return other->value;
-      if (s.kind != Kind::load || other->place.memory != s.place.memory) continue;
-      if (other->place == s.place)
-        return other->kind == Kind::store ? other->operands[0] : other->value;
-      if (other->kind == Kind::store) return {};
-    }
-    return {};
   }
 
   std::vector<Value> names_;  // by value: of the nests that were joined

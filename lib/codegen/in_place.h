@@ -6,7 +6,8 @@
 
 namespace plait::codegen {
 
-// Whether nothing of an operand, by number, is read behind what is written to its place as a result.
+// Whether nothing of an operand, by number, is read behind what is written to its place as a
+// result.
 bool may_overwrite(const LoopProgram& program, std::size_t operand, std::size_t result);
 
 // Whether no two steps of loops in each other, from the outermost on, go to the same element.

@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/lanes.h"
 
+#include <plait/primitives/primitives.h>
+
 #include <algorithm>
 #include <bit>
 
+#include "codegen/effects.h"
 #include "codegen/walk.h"
 #include "codegen/work.h"
 
@@ -134,6 +137,18 @@ bool crosses_lines(const LoopProgram& program, const Statement& loop) {
   return crossing * often > statements;
 }
 
+bool has_functions(const Statement& combine) {
+  return std::any_of(combine.blocks[0].begin(), combine.blocks[0].end(), [](const Statement& s) {
+    return s.kind == Kind::compute && is_function(*s.primitive);
+  });
+}
+
+template <class T>
+bool have_common(const std::vector<T>& a, const std::vector<T>& b) {
+  return std::any_of(a.begin(), a.end(),
+                     [&](const T& each) { return std::find(b.begin(), b.end(), each) != b.end(); });
+}
+
 }  // namespace
 
 std::vector<bool> find_lanes(const LoopProgram& program) { return Finder(program).take(); }
@@ -143,19 +158,50 @@ bool runs_in_lanes(const Statement& loop, const std::vector<bool>& has_lanes) {
          runs_in_lanes(loop.blocks[0], true, has_lanes);
 }
 
+std::int64_t widest_in_lanes(const LoopProgram& program, const Statement& loop) {
+  std::vector<Value> counting{loop.kind == Kind::combine ? loop.counter : loop.value};
+  std::vector<Value> differing;
+  const auto has = [](const std::vector<Value>& values, Value value) {
+    return std::find(values.begin(), values.end(), value) != values.end();
+  };
+  std::int64_t widest = 1;
+  const auto differs = [&](Value value) {
+    const DType dtype = program.dtypes[std::size_t(value)];
+    differing.push_back(value);
+    // Short floating-point numbers are computed as long ones.
+    widest = std::max({widest, size_of(dtype), std::int64_t(is_floating(dtype) ? 4 : 1)});
+  };
+  for_each_statement(loop.blocks[0], [&](const Statement& s) {
+    int num_counting = 0;
+    bool is_differing = !s.blocks.empty();
+    for_each_use(s, [&](Value used) {
+      num_counting += has(counting, used);
+      is_differing = is_differing || has(differing, used);
+    });
+    for_each_definition(s, [&](Value value) {
+      if (s.kind == Kind::compute && *s.primitive == add_p && num_counting == 1 && !is_differing)
+        counting.push_back(value);
+      else if (is_differing || num_counting > 0)
+        differs(value);
+    });
+  });
+  return widest;
+}
+
+int num_lanes_of_combination(const LoopProgram& program, const Statement& combine) {
+  constexpr int line = 64, most_vectors = 4;
+  const int vector = parts_of_combination * int(widest_in_lanes(program, combine));
+  return parts_of_combination * std::clamp(line / vector, 1, most_vectors);
+}
+
 // As many as fill a line with the widest elements, or half a line where whole ones lie across two,
 // but one register with eight parts of combinations; not many more than steps.
 int num_lanes(const LoopProgram& program, const Statement& loop, int vector_bytes) {
   const Block& block = loop.blocks[0];
-  std::int64_t widest = 1, bytes = 64;
+  std::int64_t widest = widest_in_lanes(program, loop), bytes = 64;
   for_each_statement(block, [&](const Statement& s) {
-    const auto has = [&](Value value) {
-      const DType dtype = program.dtypes[std::size_t(value)];
-      // Short floating-point numbers are computed as long ones.
-      widest = std::max({widest, size_of(dtype), std::int64_t(is_floating(dtype) ? 4 : 1)});
-    };
-    if (s.kind == Kind::load || s.kind == Kind::compute || s.kind == Kind::combine) has(s.value);
-    if (s.kind == Kind::store) has(s.operands[0]);
+    if (s.kind == Kind::store)
+      widest = std::max(widest, size_of(program.dtypes[std::size_t(s.operands[0])]));
     if (s.kind == Kind::combine && !s.is_in_order) bytes = vector_bytes;
   });
   if (crosses_lines(program, loop)) bytes = std::min<std::int64_t>(bytes, 32);
@@ -170,17 +216,62 @@ int num_lanes(const LoopProgram& program, const Statement& loop, int vector_byte
   return int(std::min({bytes / widest, std::int64_t(most_lanes), std::int64_t(steps)}));
 }
 
+std::size_t combines_together(const Block& block, std::size_t first) {
+  // What several rows read may lie in one set of the first cache.
+  constexpr std::size_t most = 4, most_statements = 16, most_read = 4;
+  const Statement& one = block[first];
+  const auto is_light = [](const Statement& s) {
+    return !has_functions(s) &&
+           std::none_of(s.blocks[0].begin(), s.blocks[0].end(),
+                        [](const Statement& each) { return each.kind == Kind::combine; });
+  };
+  if (!is_light(one)) return 1;
+  Effects all;
+  all.add(one);
+  std::size_t statements = one.blocks[0].size(), count = 1;
+  std::vector<Place> read;
+  const auto add_read = [&](const Statement& s) {
+    for (const Statement& each : s.blocks[0]) {
+      if (each.place.memory < 0 || stride_of(each.place, s.counter) == 0) continue;
+      Place place = each.place;
+      for (Place::Term& term : place.terms)
+        if (term.index == s.counter) term.index = one.counter;
+      if (std::find(read.begin(), read.end(), place) == read.end())
+        read.push_back(std::move(place));
+    }
+    return read.size() <= most_read;
+  };
+  add_read(one);
+  while (count < most && first + count < block.size()) {
+    const Statement& s = block[first + count];
+    if (s.kind != Kind::combine || s.steps != one.steps || s.is_in_order != one.is_in_order ||
+        !is_light(s) || !add_read(s) || (statements += s.blocks[0].size()) > most_statements)
+      break;
+    Effects effects;
+    effects.add(s);
+    if (have_common(effects.used, all.defined) || have_common(effects.reads, all.writes) ||
+        have_common(effects.writes, all.reads) || have_common(effects.writes, all.writes))
+      break;
+    all.add(s);
+    ++count;
+  }
+  return count;
+}
+
 bool combines_apart(const Statement& loop) {
-  if (!loop.is_apart || loop.steps < 2 || !loop.carries.empty()) return false;
+  if (!loop.is_apart || loop.steps < 2 || !loop.carries.empty() || !loop.own.empty()) return false;
   const auto is_plain = [](const Statement& s) {
     return s.kind == Kind::compute || s.kind == Kind::load || s.kind == Kind::store;
   };
+  // What computes functions fills registers, and waits for sums little.
   constexpr int most_combinations = 8;
+  constexpr std::int64_t longest_with_functions = 256;
   int combinations = 0;
   return std::all_of(loop.blocks[0].begin(), loop.blocks[0].end(),
                      [&](const Statement& s) {
                        if (s.kind != Kind::combine) return is_plain(s);
                        ++combinations;
+                       if (s.steps > longest_with_functions && has_functions(s)) return false;
                        return std::all_of(s.blocks[0].begin(), s.blocks[0].end(), is_plain);
                      }) &&
          0 < combinations && combinations <= most_combinations;

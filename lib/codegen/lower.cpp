@@ -1262,8 +1262,7 @@ class Lowering final : public loops::Writer {
     // Lanes go along an axis that is contiguous, if it is long enough.
     int inner = int(std::max_element(shape.begin(), shape.end()) - shape.begin());
     for (int axis = 0; axis < int(shape.size()); ++axis)
-      if (copies[0].to.strides[std::size_t(axis)] == 1 &&
-          shape[std::size_t(axis)] >= 2 * fewest_lanes)
+      if (copies[0].to.strides[std::size_t(axis)] == 1 && shape[std::size_t(axis)] >= fewest_lanes)
         inner = axis;
     std::vector<const Formula*> formulas;
     for (const Copy& copy : copies) formulas.push_back(copy.from.formula.get());

@@ -138,14 +138,17 @@ class Owner {
  public:
   explicit Owner(LoopProgram& program) : program_(program) {}
 
-  void run(Block& block) {
+  // around: the loop around them whose steps are apart, if any.
+  void run(Block& block, Statement* around = nullptr) {
     for (std::size_t i = 0; i < block.size(); ++i) {
-      if (!runs_in_any_order(block[i])) continue;
-      if (block[i].is_parallel) {
+      if (block[i].is_parallel && runs_in_any_order(block[i])) {
         i += give_to_lanes(block, i);
-      } else {
-        run(block[i].blocks[0]);
-        give(block[i]);
+      } else if (runs_in_any_order(block[i])) {
+        run(block[i].blocks[0], &block[i]);
+        give(block[i], block[i]);
+      } else if (around && block[i].kind == Kind::repeat && block[i].carries.empty() &&
+                 block[i].exchanged.empty()) {
+        give(block[i], *around);  // one after the other, they have the same
       }
     }
   }
@@ -175,13 +178,13 @@ class Owner {
     return bytes;
   }
 
-  void give(Statement& loop) {
+  void give(Statement& loop, Statement& owner) {
     const std::map<int, Layout> layouts = layouts_of(loop);
     if (bytes_of(layouts) > most_bytes) return;
     for (const auto& [memory, layout] : layouts) {
       layout.place(loop, memory, 1);
       program_.memories[std::size_t(memory)].size = layout.size();
-      loop.own.push_back(memory);
+      owner.own.push_back(memory);
     }
   }
 

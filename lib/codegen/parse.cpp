@@ -209,6 +209,12 @@ class ProgramParser final : Terms {
     expect("]");
     return place;
   }
+  void soon(Statement& s) {
+    if (is_at_end_of_line() || !at_word("and")) return;
+    expect("and soon");
+    do s.soon.push_back(place());
+    while (!is_at_end_of_line() && peek() == 'm');
+  }
   std::int64_t steps() {
     expect("in");
     expect("0..");
@@ -369,6 +375,7 @@ class ProgramParser final : Terms {
         s.own.push_back(memory_name());
       } while (!is_at_end_of_line() && peek() == 'm');
     }
+    soon(s);
     carries(s);
     s.blocks.push_back(block(indent + 2));
   }
@@ -437,6 +444,7 @@ class ProgramParser final : Terms {
     expect("of");
     s.counter = define(value(), DType::int64);
     s.steps = steps();
+    soon(s);
     end_line(s);
     s.blocks.push_back(block(indent + 2));
     if (indentation() != indent + 2) fail("`->`, and the terms");

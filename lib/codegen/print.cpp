@@ -57,6 +57,10 @@ class Printer {
     return text + "]";
   }
 
+  void write_soon(const Statement& s) {
+    for (const Place& place : s.soon)
+      out_ += (&place == &s.soon[0] ? " and soon " : " ") + text_of(place);
+  }
   void write(const Block& block, const std::string& indent) {
     for (const Statement& s : block) write(s, indent);
   }
@@ -92,12 +96,14 @@ class Printer {
         if (s.grain > 0) out_ += " in shares of " + std::to_string(s.grain);
         for (const int memory : s.own)
           out_ += (memory == s.own[0] ? " with its own m" : " m") + std::to_string(memory);
+        write_soon(s);
         write_carries(s);
         return write_blocks(s, indent, {""});
       case Kind::combine:
         out_ += typed(s.value) + " = combine " + text_of(*s.primitive, s.params) +
                 (s.is_in_order ? " in order" : "") + " from " + name(s.operands[0]) + " of " +
                 name(s.counter) + " in 0.." + std::to_string(s.steps);
+        write_soon(s);
         write_blocks(s, indent, {""});
         out_ += indent + "  ->";
         for (std::size_t i = 1; i < s.operands.size(); ++i) out_ += " " + name(s.operands[i]);
@@ -455,7 +461,7 @@ bool is_simple(const Block& block, bool may_store, bool may_loop) {
 bool is_simple(const Statement& loop) {
   const bool is_combination = loop.kind == Kind::combine;
   return loop.carries.empty() && loop.exchanged.empty() &&
-         is_simple(loop.blocks[0], !is_combination, !is_combination);
+         is_simple(loop.blocks[0], true, !is_combination);
 }
 std::string print(const LoopProgram& program, ShowSources sources) {
   return Printer(program, sources).text();

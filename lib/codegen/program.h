@@ -19,7 +19,8 @@
 //   L4 operands of the program are not written
 //   L5 memories that change places have one dtype and size, none twice
 //   L6 the steps of a loop that is parallel are what lanes can run (see lanes.h), and read nothing
-//      that another one writes; those of a combination only compute, load and combine
+//      that another one writes; those of a combination only compute, load, store and combine, and
+//      nothing reads what another one writes
 //   L7 the steps of a loop that threads share are apart or parallel, write different elements, and
 //      hold no calls, no loop that threads share, and no checks unless fails_by_example
 //   L8 memory of which the steps of a loop have their own lies in the frame, is used within such
@@ -110,6 +111,9 @@ struct Statement {
   std::int64_t grain = 0;
   // Of repeat: memories of which each step has its own, with nothing in it at first.
   std::vector<int> own = {};
+  // Of a parallel loop, and of combine: from each of these places on, as many elements as it has
+  // steps will be read soon: see ahead.cpp.
+  std::vector<Place> soon = {};
   Value counter = -1;        // of combine
   bool is_in_order = false;  // else in eight interleaved parts: see Writer::combine
   std::vector<Block> blocks = {};

@@ -148,17 +148,13 @@ class Unroller {
         const Value term = named(names, s.operands[i]);
         terms.push_back(term == s.counter ? integer(program_, step) : term);
       }
-      sum = take_in(s, std::move(terms), result);
+      sum = take_in(program_, s, std::move(terms), result);
     }
     const Primitive& by = *s.primitive == dot_general_p ? add_p : *s.primitive;
     for (std::size_t width = sums.size() / 2; width > 0; width /= 2)
       for (std::size_t part = 0; part < width; ++part)
         sums[part] = compute(s, by, {sums[part], sums[part + width]}, result);
     names_[s.value] = sums[0];
-  }
-  Value take_in(const Statement& s, Values terms, Block& result) {
-    if (*s.primitive != dot_general_p) return compute(s, *s.primitive, std::move(terms), result);
-    return compute(s, fma_p, {terms[1], terms[2], terms[0]}, result);
   }
   Value compute(const Statement& like, const Primitive& by, Values operands, Block& result) {
     Statement s;
@@ -411,6 +407,10 @@ void promote(LoopProgram& program) {
 void promote(LoopProgram& program, Statement& loop) {
   if (std::optional<Block> written_out = Unroller(program, loop).run(loop.blocks[0]))
     loop.blocks[0] = std::move(*written_out);
+  keep_numbers(program, loop);
+}
+
+void keep_numbers(LoopProgram& program, Statement& loop) {
   loop.blocks[0] = Promoter(program, loop).run();
 }
 

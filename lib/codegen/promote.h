@@ -10,6 +10,8 @@ namespace plait::codegen {
 // numbers, with the short loops over them written out. Memory that the program reads elsewhere is
 // written at the end of a step.
 void promote(LoopProgram& program, Statement& loop);
+// The same with the loops in it as they are.
+void keep_numbers(LoopProgram& program, Statement& loop);
 // The same of the whole program, whose memory of few elements becomes numbers.
 void promote(LoopProgram& program);
 

@@ -43,7 +43,12 @@ class Pruner {
 
  private:
   bool is_dead(const Statement& s) const {
-    if (is_pure(s)) return !is_used_[std::size_t(s.value)];
+    if (is_pure(s))
+      return !is_used_[std::size_t(s.value)] &&
+             (s.kind != Kind::combine ||
+              std::all_of(s.blocks[0].begin(), s.blocks[0].end(), [&](const Statement& each) {
+                return each.kind != Kind::store || is_dead(each);
+              }));
     if (s.kind == Kind::repeat || s.kind == Kind::branch)
       return s.carries.empty() && s.exchanged.empty() &&
              std::all_of(s.blocks.begin(), s.blocks.end(),

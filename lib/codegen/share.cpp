@@ -227,6 +227,7 @@ class Sharer {
   }
 
  private:
+  // What a step has for itself is the memory of one thread.
   void run_within(Statement& s) const {
     if (s.kind == Kind::combine || s.is_parallel || !s.own.empty()) return;
     for (Block& block : s.blocks) run(block);
@@ -239,13 +240,31 @@ class Sharer {
     constexpr std::int64_t few_steps = 16;
     const double step = std::max(work_.of_step(loop), 0.01);
     if (double(loop.steps) * step < 2 * least || !may_share(program_, loop)) return false;
-    if (loop.steps < few_steps) {  // rather the loops in it, which many threads can share
+    if (loop.steps < few_steps) {    // rather the loops in it, which many threads can share
+      constexpr double most = 0.75;  // of what a step does
       run_within(loop);
-      if (num_shared(loop.blocks[0]) > 0) return true;
+      if (shared_work(loop.blocks[0]) > most * step) return true;
+      share_none(loop.blocks[0]);
     }
     if (loop.steps < 2) return false;
     loop.grain = std::max<std::int64_t>(1, std::int64_t(usual / step));
     return true;
+  }
+
+  double shared_work(const Block& block) const {
+    double work = 0;
+    for (const Statement& s : block) {
+      double inner = 0;
+      for (const Block& each : s.blocks) inner += shared_work(each);
+      work += s.grain > 0 ? work_.of(s) : inner * double(std::max<std::int64_t>(s.steps, 1));
+    }
+    return work;
+  }
+  static void share_none(Block& block) {
+    for (Statement& s : block) {
+      s.grain = 0;
+      for (Block& inner : s.blocks) share_none(inner);
+    }
   }
 
   const LoopProgram& program_;

@@ -10,8 +10,9 @@
 //       ... = m1[t * -64 + e + 6336]
 //
 // Where one of them has several steps for each of the other's, as lanes that are examples times
-// elements, it is cut into loops of as many. It runs behind outward.cpp, which makes such loops of
-// serial ones.
+// elements, it is cut into loops of as many. Lanes that compute a number for each row, and loops
+// that read the same rows, join the loop over the rows, in which such numbers stay numbers. It runs
+// behind outward.cpp, which makes such loops of serial ones.
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/unite.h"
 
@@ -23,6 +24,7 @@
 #include "codegen/part.h"
 #include "codegen/promote.h"
 #include "codegen/walk.h"
+#include "codegen/work.h"
 
 namespace plait::codegen {
 namespace {
@@ -71,7 +73,7 @@ class Uniter {
       const std::size_t end = i > farthest ? i - farthest : 0;
       for (std::size_t before = i; before-- > end;)
         if (runs_in_any_order(block[before]) && unite(block, before, i)) {
-          i = before;
+          i = before - 1;  // which may go on with one before it now
           break;
         }
     }
@@ -83,7 +85,9 @@ class Uniter {
     if (num_statements({block[first]}) + num_statements({block[second]}) > most_statements)
       return false;
     const Deeds a(block[first]), b(block[second]);
-    if (!have_common(a.writes, b.reads) || (a.may_fail && b.may_fail)) return false;
+    if ((!have_common(a.writes, b.reads) && !read_same_rows(block[first], block[second], a, b)) ||
+        (a.may_fail && b.may_fail))
+      return false;
     std::vector<Statement> ahead, behind;
     for (std::size_t i = first + 1; i < second; ++i) {
       const Deeds mine(block[i]);
@@ -109,10 +113,12 @@ class Uniter {
     *at++ = std::move(*united);
     at = std::move(behind.begin(), behind.end(), at);
     block.erase(at);
-    if (block[first].is_parallel)
+    if (block[first].is_parallel) {
       promote(program_, block[first]);
-    else
-      run(block[first].blocks[0]);
+      return true;
+    }
+    run(block[first].blocks[0]);
+    if (goes_through_rows(block[first])) keep_numbers(program_, block[first]);
     return true;
   }
 
@@ -126,6 +132,10 @@ class Uniter {
         more = cut(second, first.steps);
       else
         return {};
+    } else if (united->is_parallel != more->is_parallel) {
+      Statement &lanes = united->is_parallel ? *united : *more,
+                &rows = united->is_parallel ? *more : *united;
+      if (!make_rows(lanes, rows)) return {};
     }
     if (!united || !more || united->is_parallel != more->is_parallel) return {};
     for (Statement& s : more->blocks[0]) {
@@ -143,6 +153,33 @@ class Uniter {
     return keeps_apart ? std::move(united) : std::nullopt;
   }
 
+  // Whether their steps read the same parts of a large memory.
+  bool read_same_rows(const Statement& first, const Statement& second, const Deeds& a,
+                      const Deeds& b) const {
+    constexpr std::int64_t first_cache = 32 << 10;
+    if (first.steps != second.steps || first.is_parallel || second.is_parallel ||
+        !goes_through_rows(first) || !goes_through_rows(second))
+      return false;
+    return std::any_of(a.reads.begin(), a.reads.end(), [&](int memory) {
+      const Memory& read = program_.memories[std::size_t(memory)];
+      if (!b.reads.count(memory) || read.size * size_of(read.dtype) <= first_cache) return false;
+      const std::optional<std::int64_t> stride = stride_of_parts(first, memory);
+      return stride && stride == stride_of_parts(second, memory);
+    });
+  }
+  // Lanes that compute a number for each step of another loop, in little of the time of that step,
+  // become steps like those: what the number is made of is still there then.
+  bool make_rows(Statement& lanes, const Statement& rows) const {
+    constexpr double most = 0.25;
+    if (!lanes.is_apart || !goes_through_rows(rows) ||
+        !std::all_of(lanes.blocks[0].begin(), lanes.blocks[0].end(), [](const Statement& s) {
+          return s.kind == Kind::compute || s.kind == Kind::load || s.kind == Kind::store;
+        }))
+      return false;
+    lanes.is_parallel = false;
+    const Work work(program_);
+    return work.of_step(lanes) <= most * work.of_step(rows);
+  }
   // A loop whose steps are lanes as a loop of so many steps over such loops.
   std::optional<Statement> cut(const Statement& lanes, std::int64_t steps) {
     return lanes.steps % steps == 0 ? codegen::cut(program_, lanes, 0, steps, lanes.steps / steps)

@@ -33,6 +33,9 @@ inline bool runs_in_any_order(const Statement& s) {
          s.exchanged.empty();
 }
 
+// Whether its steps only compute, load and store, combine, and run loops of the kind in any order.
+bool goes_through_rows(const Statement& loop);
+
 inline bool has_checks(const Statement& statement) {
   bool has = false;
   for_each_statement(statement,
@@ -82,6 +85,10 @@ void for_each_definition(S& s, const F& f) {
   }
 }
 
+// The number that a block of plain statements has already of what one that is added to it computes
+// or loads.
+std::optional<Value> known_number(const Block& block, const Statement& s);
+
 using Names = std::unordered_map<Value, Value>;
 
 inline Value named(const Names& names, Value value) {
@@ -101,6 +108,14 @@ inline Value define(LoopProgram& program, DType dtype) {
 }
 // The literal of an int64.
 Value integer(LoopProgram& program, std::int64_t value);
+// An index as an int64, computed at the end of a block.
+Value number(LoopProgram& program, const loops::Index& index, Block& block);
+// A statement goes by another index instead of a counter. Where it needs that as a number, this is
+// computed at the end of the block `before` it.
+void count_by(LoopProgram& program, Statement& s, Value counter, const loops::Index& index,
+              Block& before);
+// The number so far, which is the first of the terms, with those of one step of a combination.
+Value take_in(LoopProgram& program, const Statement& combine, Values terms, Block& block);
 // A copy of statements that defines values of its own; names learns them.
 Block copy_of(LoopProgram& program, const Block& block, Names& names);
 

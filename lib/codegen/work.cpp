@@ -40,17 +40,27 @@ class Reader {
 
  private:
   using Counter = std::pair<Value, std::int64_t>;  // and its steps
+  static constexpr std::int64_t farthest = 4;      // that lanes find in a few vectors
 
   void visit(const Block& block, double times) {
     for (const Statement& s : block) {
-      if (s.kind == Kind::load) add(s.place, times);
+      if (s.kind == Kind::load) {
+        add(s.place, times);
+        if (combination_ && std::abs(stride_of(s.place, combination_->counter)) > farthest)
+          reads[std::size_t(s.place.memory)].jumping += times;
+      }
       if (s.kind == Kind::copy) add_copy(s, times);
       if (s.kind == Kind::call)
         for (const Place& place : s.places) reads[std::size_t(place.memory)] = unknown;
       const bool counts = s.kind == Kind::repeat || s.kind == Kind::combine;
       if (counts) counters_.emplace_back(s.kind == Kind::repeat ? s.value : s.counter, s.steps);
       const double steps = counts ? double(s.steps) : s.kind == Kind::loop ? usual_steps : 1;
+      const Statement* const outer = combination_;
+      if (s.is_parallel) is_in_lanes_ = true;
+      if (s.kind == Kind::combine && !is_in_lanes_) combination_ = &s;
       for (const Block& inner : s.blocks) visit(inner, times * steps);
+      combination_ = outer;
+      if (s.is_parallel) is_in_lanes_ = false;
       if (counts) counters_.pop_back();
     }
   }
@@ -87,7 +97,9 @@ class Reader {
 
   static constexpr Reads unknown{std::numeric_limits<double>::infinity(),
                                  std::numeric_limits<double>::infinity()};
-  std::vector<Counter> counters_;  // of the loops around
+  std::vector<Counter> counters_;           // of the loops around
+  const Statement* combination_ = nullptr;  // around, whose steps are lanes
+  bool is_in_lanes_ = false;
 };
 
 }  // namespace

@@ -42,6 +42,7 @@ class Work {
 struct Reads {
   double elements = 0;  // again and again
   double between = 1;   // the most that are read from one element to the next one beside it
+  double jumping = 0;   // of the elements: those that combinations take in from far apart
 };
 std::vector<Reads> reads_of(const LoopProgram& program);  // by memory
 

@@ -11,8 +11,11 @@
 #include <set>
 #include <unordered_map>
 
+#include "codegen/ahead.h"
+#include "codegen/column_sums.h"
 #include "codegen/columns.h"
 #include "codegen/effects.h"
+#include "codegen/feed.h"
 #include "codegen/fuse.h"
 #include "codegen/hand_on.h"
 #include "codegen/invariants.h"
@@ -25,6 +28,8 @@
 #include "codegen/segments.h"
 #include "codegen/share.h"
 #include "codegen/short_rows.h"
+#include "codegen/together.h"
+#include "codegen/uniform.h"
 #include "codegen/unite.h"
 #include "compile/passes/pipeline.h"
 
@@ -122,27 +127,49 @@ std::optional<int> count_loops_apart(const codegen::Block& body) {
   return loops;
 }
 
+// Loops over the same rows become one, in which a row that was read or made stays near.
+void bring_loops_together(codegen::LoopProgram& program) {
+  codegen::fuse(program);
+  codegen::move_outward(program);
+  codegen::move_copies_inward(program);
+  codegen::unite(program);
+  codegen::move_copies_inward(program);
+  codegen::promote(program);
+  codegen::compute_once(program);
+  codegen::merge(program.body);
+  codegen::hand_on(program);
+  codegen::prune(program);
+}
+// Passes over a row become fewer.
+void bring_passes_together(codegen::LoopProgram& program) {
+  if (codegen::sum_columns_with_rows(program)) {
+    codegen::move_uniform_numbers(program);
+    codegen::compute_once(program);
+    codegen::prune(program);
+  }
+  if (codegen::feed_combinations(program)) {
+    codegen::fuse(program);
+    codegen::prune(program);
+  }
+  codegen::move_uniform_numbers(program);
+  codegen::bring_combinations_together(program);
+}
+
 codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides) {
   codegen::Lowered lowered = lower_examples(group, strides);
   if (!lowered.program) return lowered;
-  codegen::move_invariants(*lowered.program);
-  codegen::fuse(*lowered.program);
-  codegen::move_outward(*lowered.program);
-  codegen::move_copies_inward(*lowered.program);
-  codegen::unite(*lowered.program);
-  codegen::move_copies_inward(*lowered.program);
-  codegen::promote(*lowered.program);
-  codegen::compute_once(*lowered.program);
-  codegen::merge(lowered.program->body);
-  codegen::hand_on(*lowered.program);
-  codegen::prune(*lowered.program);
-  lowered.loops_apart = count_loops_apart(lowered.program->body);
-  codegen::take_in_rows(*lowered.program);
-  codegen::join_short_rows(*lowered.program);
-  codegen::cut_chains(*lowered.program);
-  codegen::give_steps_their_own(*lowered.program);
-  codegen::share(*lowered.program);
-  if (are_long_beside_calls(lowered.program->body)) return {{}, "its steps are long"};
+  codegen::LoopProgram& program = *lowered.program;
+  codegen::move_invariants(program);
+  bring_loops_together(program);
+  bring_passes_together(program);
+  lowered.loops_apart = count_loops_apart(program.body);
+  codegen::take_in_rows(program);
+  codegen::join_short_rows(program);
+  codegen::cut_chains(program);
+  codegen::give_steps_their_own(program);
+  codegen::share(program);
+  codegen::ask_ahead(program);
+  if (are_long_beside_calls(program.body)) return {{}, "its steps are long"};
   return lowered;
 }
 

@@ -538,7 +538,7 @@ TEST_CASE("a parallel step that lanes cannot run breaks L6") {
 
 TEST_CASE("a combination that does more than compute breaks L6") {
   LoopProgram program = doubled_and_summed();
-  program.body[1].blocks[0].push_back(program.body[2]);  // a store
+  program.body[1].blocks[0].push_back(program.body[0]);  // a loop
   CHECK(complaint(program) ==
         "internal error: L6 is broken: a combination that does more than compute");
   program = doubled_and_summed();

@@ -372,16 +372,6 @@ bool has_registers(DType dtype) { return !is_complex(dtype); }
 
 bool can_count(DType dtype) { return is_integer(dtype) || is_floating(dtype); }
 
-Register count_in(DType dtype, Value places) {
-  if (dtype == DType::int64 || dtype == DType::uint64) return {places, dtype};
-  const Type i32 = vector_of(DType::int32);
-  const Value narrow = api().BuildTrunc(here(), places, i32, "");
-  const Type type = vector_of(compute_dtype(dtype));
-  if (is_floating(dtype))
-    return {rounded(dtype, api().BuildSIToFP(here(), narrow, type, "")), dtype};
-  return {size_of(dtype) == 4 ? narrow : api().BuildTrunc(here(), narrow, type, ""), dtype};
-}
-
 Value to_memory(const Register& value) {
   const Emitter& emitter = Emitter::current();
   const Type type = vector_of(value.dtype);

@@ -31,9 +31,7 @@ Register load_splat(DType dtype, Value address);
 Value rounded(DType dtype, Value v);
 
 bool has_registers(DType dtype);  // all but complex
-// Numbers as iota gives them, from lanes of int64 below 2^31.
-bool can_count(DType dtype);
-Register count_in(DType dtype, Value places);
+bool can_count(DType dtype);      // whether iota gives such numbers
 // Whether the equation is elementwise, of dtypes that registers hold.
 bool is_elementwise(const Equation& equation, std::span<const Aval> inputs,
                     std::span<const Aval> outputs);

@@ -18,6 +18,7 @@
 #include <bit>
 #include <mutex>
 #include <set>
+#include <unordered_map>
 
 #include "backends/control/lane_counts.h"
 #include "base/spinning.h"
@@ -67,7 +68,7 @@ enum Extra {
 using Failure = std::array<std::int64_t, 2>;
 
 constexpr std::size_t most_statements = 3000;
-constexpr int parts = 8;  // of a combination: see NOTE: [reduction order]
+constexpr int parts = codegen::parts_of_combination;
 // Statements that a piece of a loop runs: less than ten milliseconds. Then it asks whether to stop.
 constexpr double piece_of_loop = 1 << 20;
 constexpr double short_step = 64;
@@ -117,39 +118,60 @@ class Streams {
     if (!outgrows_caches(bytes)) return;
     are_lines_.assign(are_lines_.size(), true);
     uses_.assign(are_lines_.size(), 0);
-    visit(program.body, nullptr, false);
+    visit(program.body);
     for (std::size_t i = 0; i < uses_.size(); ++i) are_lines_[i] = are_lines_[i] && uses_[i] == 1;
   }
   std::vector<bool> take() { return std::move(are_lines_); }
 
  private:
-  void visit(const codegen::Block& block, const Statement* lanes, bool is_repeated) {
+  void visit(const codegen::Block& block) {
     for (const Statement& s : block) {
       codegen::for_each_place(s, [&](const Place& place, bool) {
         const Memory& memory = program_.memories[std::size_t(place.memory)];
         if (memory.space != Memory::Space::result) return;
         const auto result = std::size_t(memory.index);
         ++uses_[result];
-        are_lines_[result] = are_lines_[result] && !is_repeated && lanes && s.kind == Kind::store &&
-                             is_in_lines(place, *lanes);
+        are_lines_[result] = are_lines_[result] && s.kind == Kind::store &&
+                             is_written_once(place) && is_in_lines(place, *loops_.back());
       });
       for (const auto& pair : s.exchanged)
         for (const int memory : pair)
           if (program_.memories[std::size_t(memory)].space == Memory::Space::result)
             are_lines_[std::size_t(program_.memories[std::size_t(memory)].index)] = false;
-      for (const codegen::Block& inner : s.blocks)
-        visit(inner, s.is_parallel ? &s : lanes,
-              is_repeated || !(s.is_parallel || s.is_apart) || (lanes != nullptr));
+      loops_.push_back(&s);
+      for (const codegen::Block& inner : s.blocks) visit(inner);
+      loops_.pop_back();
     }
+  }
+  // Whether the innermost loop around it has lanes, and all steps of all loops go to different
+  // elements: each stride exceeds what those below it reach together.
+  bool is_written_once(const Place& place) const {
+    if (loops_.empty() || !(loops_.back()->is_parallel || loops_.back()->kind == Kind::combine))
+      return false;
+    std::vector<std::pair<std::int64_t, std::int64_t>> strides;  // and steps
+    for (const Statement* loop : loops_) {
+      if (loop->kind != Kind::repeat && loop->kind != Kind::combine) return false;
+      const Number counter = loop->kind == Kind::combine ? loop->counter : loop->value;
+      if (loop->steps > 1)
+        strides.emplace_back(std::abs(codegen::stride_of(place, counter)), loop->steps);
+    }
+    std::sort(strides.begin(), strides.end());
+    std::int64_t reached = 0;
+    return std::all_of(strides.begin(), strides.end(), [&](const auto& each) {
+      return each.first > std::exchange(reached, reached + each.first * (each.second - 1));
+    });
   }
   // Lanes of so many bytes begin and end with a line.
   bool is_in_lines(const Place& place, const Statement& lanes) const {
     constexpr std::int64_t line = 64;
     const std::int64_t bytes = size_of(program_.memories[std::size_t(place.memory)].dtype);
-    const std::int64_t together = codegen::num_lanes(program_, lanes, machine().vector_bytes);
+    const Number counter = lanes.kind == Kind::combine ? lanes.counter : lanes.value;
+    const std::int64_t together = lanes.kind == Kind::combine
+                                      ? codegen::num_lanes_of_combination(program_, lanes)
+                                      : codegen::num_lanes(program_, lanes, machine().vector_bytes);
     bool goes_along = false;
     for (const Place::Term& term : place.terms) {
-      const bool is_lane = term.index == lanes.value;
+      const bool is_lane = term.index == counter;
       goes_along = goes_along || (is_lane && term.stride == 1);
       if (!is_lane && term.stride * bytes % line != 0) return false;
     }
@@ -157,6 +179,7 @@ class Streams {
   }
 
   const LoopProgram& program_;
+  std::vector<const Statement*> loops_;  // around what is visited
   std::vector<bool> are_lines_;
   std::vector<int> uses_;
 };
@@ -173,10 +196,14 @@ class ProgramWriter {
         emitter_(1),
         values_(program.dtypes.size()),
         has_lanes_(program.dtypes.size(), false),
+        are_literals_(program.dtypes.size(), false),
         differs_(codegen::find_lanes(program)),
         memories_(program.memories.size() + num_extras) {
     for (std::size_t i = 0; i < memories_.size(); ++i) load_memory(i);
-    for (const auto& [value, literal] : program.literals) at(value) = constant_of(literal).v;
+    for (const auto& [value, literal] : program.literals) {
+      at(value) = constant_of(literal).v;
+      are_literals_[std::size_t(value)] = true;
+    }
     write(program.body);
     emitter_.return_void();
   }
@@ -288,7 +315,15 @@ class ProgramWriter {
   }
 
   void write(const codegen::Block& block) {
-    for (const Statement& s : block) write(s);
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      if (block[i].kind != Kind::combine || count_ > 0) {
+        write(block[i]);
+        continue;
+      }
+      const std::size_t together = codegen::combines_together(block, i);
+      combine_together(std::span(block).subspan(i, together));
+      i += together - 1;
+    }
   }
 
   void write(const Statement& s) {
@@ -307,7 +342,7 @@ class ProgramWriter {
       case Kind::store:
         return write_store(s);
       case Kind::combine:
-        return count_ > 0 ? combine_in_lanes(s) : combine_one(s);
+        return count_ > 0 ? combine_in_lanes(s) : combine_together(std::span(&s, 1));
       case Kind::copy:
         return write_copy(s, 0, offset(s.place), offset(s.source_place));
       case Kind::check:
@@ -405,11 +440,11 @@ class ProgramWriter {
     const Value failed = emitter_.load(emitter_.integer(64), extra(failed_slot), 8);
     emitter_.return_if(emitter_.is_unequal(failed, constant(0)), [] {});
   }
+  bool is_literal(Number number) const { return are_literals_[std::size_t(number)]; }
   bool is_from_outside(Number number, const codegen::Effects& effects) const {
     return std::find(effects.defined.begin(), effects.defined.end(), number) ==
                effects.defined.end() &&
-           std::none_of(program_.literals.begin(), program_.literals.end(),
-                        [&](const auto& literal) { return literal.first == number; });
+           !is_literal(number);
   }
   // The function of a share. In it, numbers and memories are what the caller left for it.
   Value write_share(const Statement& s, const std::set<Number>& numbers,
@@ -510,12 +545,43 @@ class ProgramWriter {
   }
   void define(Number number, Value value, bool lanes) {
     at(number) = value;
+    ramps_.erase(number);
     has_lanes_[std::size_t(number)] = lanes;
   }
   // With a value in each of the lanes.
   Register in_lanes(Number number) {
     const DType dtype = program_.dtypes[std::size_t(number)];
-    return {has_lanes(number) ? at(number) : emitter_.splat(at(number)), dtype};
+    if (has_lanes(number)) return {at(number), dtype};
+    const auto found = splats_.find(number);
+    if (found != splats_.end() && found->second.lanes == emitter_.lanes())
+      return {found->second.value, dtype};
+    return {emitter_.splat(at(number)), dtype};
+  }
+  void forget_splats() {
+    splats_.clear();
+    narrow_splats_.clear();
+  }
+  // Puts the numbers that a loop of lanes has from outside in every lane, before the loop.
+  void splat_before(const Statement& loop) {
+    std::set<Number> inside;
+    codegen::for_each_statement(loop, [&](const Statement& s) {
+      codegen::for_each_definition(s, [&](Number number) { inside.insert(number); });
+    });
+    for (const Statement& s : loop.blocks[0]) {
+      if (s.kind != Kind::compute && s.kind != Kind::store) continue;
+      const bool has_lanes =
+          s.kind == Kind::store || std::any_of(s.operands.begin(), s.operands.end(),
+                                               [&](Number number) { return inside.count(number); });
+      if (!has_lanes) continue;
+      for (const Number number : s.operands)
+        if (!inside.count(number) && !is_literal(number))
+          splats_[number] = {emitter_.splat(at(number)), emitter_.lanes()};
+      if (s.kind != Kind::compute || *s.primitive != cmp_p) continue;
+      for (const bool is_left : {true, false})
+        if (const Number ramp = s.operands[is_left ? 0 : 1], other = s.operands[is_left ? 1 : 0];
+            inside.count(ramp) && !inside.count(other) && is_narrow(ramp))
+          narrow_splats_[&s] = narrow_splat(other, *program_.range(ramp));
+    }
   }
 
   void write_compute(const Statement& s) {
@@ -524,8 +590,64 @@ class ProgramWriter {
     const Lanes with(emitter_, lanes ? emitter_.lanes() : 1);
     std::vector<Register> operands;
     for (Number operand : s.operands) operands.push_back(in_lanes(operand));
+    if (const Value holds = lanes ? compared_with_ramp(s) : nullptr)
+      return define(s.value, holds, true);
     define(s.value, apply(*s.primitive, s.params, operands, s.value), lanes);
+    if (lanes && *s.primitive == add_p) add_to_ramp(s);
   }
+
+  // Numbers that are one more in each lane: by number, what the first lane has.
+  Value ramp_of(Number number) const {
+    const auto found = ramps_.find(number);
+    return found == ramps_.end() ? nullptr : found->second;
+  }
+  void add_to_ramp(const Statement& s) {
+    for (const auto& [a, b] :
+         {std::pair(s.operands[0], s.operands[1]), std::pair(s.operands[1], s.operands[0])})
+      if (const Value first = ramp_of(a); first && !has_lanes(b))
+        ramps_[s.value] = emitter_.add(first, at(b));
+  }
+  // Whether all that a number may be, and what is next to that, fits 32 bits, however many lanes.
+  bool is_narrow(Number number) const {
+    const std::optional<loops::Range> range = program_.range(number);
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() - codegen::most_lanes;
+    return range && -most < range->low && range->high < most &&
+           program_.dtypes[std::size_t(number)] == DType::int64;
+  }
+  Value narrow(Value value) const {
+    return api().BuildTrunc(emitter_.builder(), value, emitter_.integer(32), "");
+  }
+  // A number in lanes of 32 bits, to be compared with one of a range: numbers beyond that compare
+  // as the one next to it does.
+  Value narrow_splat(Number number, loops::Range range) {
+    const Value high = emitter_.smaller(at(number), constant(range.high + 1)),
+                low = constant(range.low - 1);
+    return emitter_.splat(
+        narrow(api().BuildSelect(emitter_.builder(), emitter_.is_less(high, low), low, high, "")));
+  }
+  // A ramp meets a number that all lanes share in lanes of 32 bits, which are fewer registers; or
+  // nullptr.
+  Value compared_with_ramp(const Statement& s) {
+    if (*s.primitive != cmp_p) return nullptr;
+    const bool is_left = ramp_of(s.operands[0]) != nullptr;
+    const Number ramp = s.operands[is_left ? 0 : 1], other = s.operands[is_left ? 1 : 0];
+    const Value first = ramp_of(ramp);
+    if (!first || has_lanes(other) || !is_narrow(ramp)) return nullptr;
+    std::array<Value, codegen::most_lanes> lanes;
+    for (int lane = 0; lane < emitter_.lanes(); ++lane)
+      lanes[std::size_t(lane)] =
+          api().ConstInt(emitter_.integer(32), static_cast<unsigned long long>(lane), false);
+    const auto known = narrow_splats_.find(&s);
+    const Register here{emitter_.add(emitter_.splat(narrow(first)),
+                                     api().ConstVector(lanes.data(), unsigned(emitter_.lanes()))),
+                        DType::int32},
+        there{known == narrow_splats_.end() ? narrow_splat(other, *program_.range(ramp))
+                                            : known->second,
+              DType::int32};
+    const Register both[] = {is_left ? here : there, is_left ? there : here};
+    return apply(*s.primitive, s.params, both, s.value);
+  }
+
   Value apply(const Primitive& primitive, const Params& params, std::span<const Register> operands,
               Number result) const {
     Equation equation;
@@ -559,6 +681,17 @@ class ProgramWriter {
           emitter_.load(element(memory), address(memory, steps.of(*this, lane)), alignment(memory)),
           lane);
     define(s.value, from_memory(vector, dtype).v, true);
+  }
+
+  // Asks for what will be read soon, as many elements as there are lanes.
+  void ask_for(const Statement& s, Value first_step) {
+    constexpr std::int64_t line = 64;
+    for (const Place& place : s.soon) {
+      const std::int64_t size = size_of(program_.memories[std::size_t(place.memory)].dtype);
+      const Value first = emitter_.add(offset(place), first_step);
+      for (std::int64_t at = 0; at < emitter_.lanes() * size; at += line)
+        emitter_.prefetch(address(place.memory, emitter_.add(first, constant(at / size))));
+    }
   }
 
   // From vectors side by side, of which the last one ends with the last element.
@@ -649,6 +782,7 @@ class ProgramWriter {
     const Lanes with(emitter_, lanes);
     counter_ = counter, first_step_ = first, count_ = count;
     define(counter, emitter_.ramp(first), true);
+    ramps_[counter] = first;
     f();
     counter_ = -1, first_step_ = nullptr, count_ = 0;
   }
@@ -663,8 +797,16 @@ class ProgramWriter {
     const codegen::Block& block = s.blocks[0];
     const int lanes = lanes_of(s);
     const std::int64_t whole = s.steps / lanes * lanes;
+    forget_splats();
+    {
+      const Lanes with(emitter_, lanes);
+      splat_before(s);
+    }
     const auto write_lanes = [&](Value first) {
-      with_steps(s.value, first, lanes, lanes, [&] { write(block); });
+      with_steps(s.value, first, lanes, lanes, [&] {
+        ask_for(s, first);
+        write(block);
+      });
     };
     if (whole == lanes && s.grain == 0)
       write_lanes(begin);
@@ -748,25 +890,28 @@ class ProgramWriter {
     for (const auto& [number, value] : own) define(number, value, false);
   }
 
-  // The steps are lanes. For each of some rows, whose chains of sums do not wait for each other.
-  std::vector<Value> combine_rows(const Statement& s, std::span<const Own> rows) {
-    return s.is_in_order ? combine_in_order(s, rows) : combine_steps(s, rows);
+  // Combinations of equally many steps, whose chains of sums do not wait for each other: of some
+  // statements, or one for each of some rows. The steps are lanes.
+  struct Chain {
+    const Statement* combine;
+    const Own* row;
+  };
+  std::vector<Value> combine_chains(std::span<const Chain> chains) {
+    return chains[0].combine->is_in_order ? combine_in_order(chains) : combine_steps(chains);
   }
-  void combine_one(const Statement& s) {
+  std::vector<Value> combine_rows(const Statement& s, std::span<const Own> rows) {
+    std::vector<Chain> chains;
+    for (const Own& row : rows) chains.push_back({&s, &row});
+    return combine_chains(chains);
+  }
+  void combine_together(std::span<const Statement> statements) {
     const Own none;
-    define(s.value, combine_rows(s, std::span(&none, 1))[0], false);
+    std::vector<Chain> chains;
+    for (const Statement& s : statements) chains.push_back({&s, &none});
+    const std::vector<Value> sums = combine_chains(chains);
+    for (std::size_t i = 0; i < sums.size(); ++i) define(statements[i].value, sums[i], false);
   }
 
-  // How many times as many lanes as parts compute terms: as many as are in a line of memory, which
-  // is taken in at once, since rows may be as far from each other as lines that displace each other
-  // in the first cache.
-  int vectors_of_line(const Statement& combine) const {
-    constexpr int line = 64, most_vectors = 4;
-    int widest = 1;
-    for (const Statement& each : combine.blocks[0])
-      widest = std::max(widest, int(size_of(program_.dtypes[std::size_t(each.value)])));
-    return std::clamp(line / (parts * widest), 1, most_vectors);
-  }
   // The terms of all lanes that exist, those of each part in order.
   Value take_in_parts(const Statement& s, Value into) {
     const int count = count_;
@@ -787,22 +932,33 @@ class ProgramWriter {
     return into;
   }
 
-  std::vector<Value> combine_steps(const Statement& s, std::span<const Own> rows) {
+  std::vector<Value> combine_steps(std::span<const Chain> chains) {
     const Lanes with(emitter_, parts);
-    const codegen::Block& block = s.blocks[0];
-    const int unit = parts * vectors_of_line(s);
-    const std::int64_t whole = s.steps / unit * unit;
+    const std::int64_t steps = chains[0].combine->steps;
+    int unit = Emitter::most_changed_lanes;
+    for (const Chain& chain : chains)
+      unit = std::min(unit, codegen::num_lanes_of_combination(program_, *chain.combine));
+    const std::int64_t whole = steps / unit * unit;
     std::vector<Value> sums;
-    for (const Own& row : rows) {
-      enter(row);
-      sums.push_back(emitter_.splat(at(s.operands[0])));
+    forget_splats();
+    const bool is_one_row = chains.back().row == chains[0].row;
+    for (const Chain& chain : chains) {
+      enter(*chain.row);
+      const Lanes with_unit(emitter_, unit);
+      if (is_one_row) splat_before(*chain.combine);
+    }
+    for (const Chain& chain : chains) {
+      enter(*chain.row);
+      sums.push_back(emitter_.splat(at(chain.combine->operands[0])));
     }
     const auto take_in_all = [&](Value first, int count, std::vector<Value>& into) {
-      for (std::size_t row = 0; row < rows.size(); ++row) {
-        enter(rows[row]);
+      for (std::size_t i = 0; i < chains.size(); ++i) {
+        const Statement& s = *chains[i].combine;
+        enter(*chains[i].row);
         with_steps(s.counter, first, unit, count, [&] {
-          write(block);
-          into[row] = take_in_parts(s, into[row]);
+          ask_for(s, first);
+          write(s.blocks[0]);
+          into[i] = take_in_parts(s, into[i]);
         });
       }
     };
@@ -812,30 +968,33 @@ class ProgramWriter {
                                       take_in_all(first, unit, carried);
                                       return carried;
                                     });
-    if (whole < s.steps) take_in_all(constant(whole), int(s.steps - whole), sums);
-    for (Value& sum : sums)
+    if (whole < steps) take_in_all(constant(whole), int(steps - whole), sums);
+    for (std::size_t i = 0; i < sums.size(); ++i)
       for (int width = parts / 2; width > 0; width /= 2) {
         const Lanes fewer(emitter_, width);
         const bool is_last = width == 1;
-        sum = join(s, is_last ? emitter_.extract(sum, 0) : emitter_.slice(sum, 0, width),
-                   is_last ? emitter_.extract(sum, 1) : emitter_.slice(sum, width, width));
+        const Value sum = sums[i];
+        sums[i] = join(*chains[i].combine,
+                       is_last ? emitter_.extract(sum, 0) : emitter_.slice(sum, 0, width),
+                       is_last ? emitter_.extract(sum, 1) : emitter_.slice(sum, width, width));
       }
     return sums;
   }
 
-  std::vector<Value> combine_in_order(const Statement& s, std::span<const Own> rows) {
+  std::vector<Value> combine_in_order(std::span<const Chain> chains) {
     std::vector<Value> start;
-    for (const Own& row : rows) {
-      enter(row);
-      start.push_back(at(s.operands[0]));
+    for (const Chain& chain : chains) {
+      enter(*chain.row);
+      start.push_back(at(chain.combine->operands[0]));
     }
-    return emitter_.loop_carrying(constant(0), constant(s.steps), 1, start,
+    return emitter_.loop_carrying(constant(0), constant(chains[0].combine->steps), 1, start,
                                   [&](Value step, std::vector<Value> carried) {
-                                    for (std::size_t row = 0; row < rows.size(); ++row) {
-                                      enter(rows[row]);
+                                    for (std::size_t i = 0; i < chains.size(); ++i) {
+                                      const Statement& s = *chains[i].combine;
+                                      enter(*chains[i].row);
                                       define(s.counter, step, false);
                                       write(s.blocks[0]);
-                                      carried[row] = take_in(s, carried[row]);
+                                      carried[i] = take_in(s, carried[i]);
                                     }
                                     return carried;
                                   });
@@ -989,8 +1148,15 @@ class ProgramWriter {
   const codegen::Calls& calls_;
   const std::vector<bool>& streams_;  // by result
   Emitter emitter_;
-  std::vector<Value> values_;        // by number
-  std::vector<bool> has_lanes_;      // by number
+  std::vector<Value> values_;                   // by number
+  std::vector<bool> has_lanes_, are_literals_;  // by number
+  std::unordered_map<Number, Value> ramps_;
+  struct Splat {
+    Value value;
+    int lanes;
+  };
+  std::unordered_map<Number, Splat> splats_;  // by number that all lanes share, in a loop of lanes
+  std::unordered_map<const Statement*, Value> narrow_splats_;  // by comparison, in the same
   const std::vector<bool> differs_;  // by number: whether it has lanes within a parallel loop
   // Of the loop whose steps are lanes: its counter, its value in the first lane, and how many of
   // the lanes exist; 0 outside.
@@ -1108,7 +1274,7 @@ class ProgramKernel final : public Kernel {
     }
     is_plain_ = checks_.empty() && calls_.size() == 0 && codegen::num_shared(program_.body) == 0 &&
                 !may_ask(program_) && !compile_passes::counts_lane_work(program_);
-    code_.emplace("loop program, 13" +
+    code_.emplace("loop program, 15" +
                       std::string(program_.fails_by_example ? ", by example" : "") + "\n" +
                       codegen::print(program_),
                   streams_of(program_), [this](const std::vector<bool>& streams) {
@@ -1261,7 +1427,8 @@ bool share_a_set(const Sizes64& sizes, const Sizes64& strides, DType dtype) {
 }
 
 // Whether inputs become dense that were not: those without rows of which the program reads more
-// than a copy would, or so that a line has left the nearest cache when it reads it again.
+// than a copy would, or so that a line has left the nearest cache when it reads it again, or that
+// fill lanes one by one.
 bool make_dense(const LoopProgram& program, std::span<const Aval> inputs,
                 std::vector<Sizes64>& strides) {
   constexpr double most_reads = 2, most_between = 256;
@@ -1274,7 +1441,8 @@ bool make_dense(const LoopProgram& program, std::span<const Aval> inputs,
     const Sizes64 sizes = inputs[input].shape.to_sizes(), dense = dense_strides(sizes);
     if (strides[input] == dense || is_read_well(sizes, strides[input]) ||
         (reads[i].elements <= most_reads * double(num_elements(sizes)) &&
-         reads[i].between <= most_between && !share_a_set(sizes, strides[input], memory.dtype)))
+         reads[i].jumping < double(num_elements(sizes)) && reads[i].between <= most_between &&
+         !share_a_set(sizes, strides[input], memory.dtype)))
       continue;
     strides[input] = dense;
     any = true;

@@ -16,24 +16,23 @@ namespace {
 constexpr std::int64_t shortest_row = 8, longest_row = 1 << 16;
 // Fewer rows than threads leave threads idle, which shows where there is much to do.
 constexpr std::int64_t fewest_rows = 8, fewest_blocks = 4, small = 1 << 14;
-constexpr int never = 1 << 20;  // a pass
 
 class Finder {
  public:
   Finder(const JaxprData& program, std::span<const int> equations)
-      : program_(program), equations_(equations) {}
+      : program_(program),
+        equations_(equations),
+        is_row_(program.avals.size(), false),
+        is_column_(program.avals.size(), false) {}
 
-  std::optional<Rows> run() {
-    if (!find_shape()) return {};
-    rows_.is_row.assign(program_.avals.size(), false);
-    rows_.is_column.assign(program_.avals.size(), false);
-    rows_.pass.assign(program_.equations.size(), 0);
-    ready_.assign(program_.avals.size(), 0);
+  bool run() {
+    if (!find_shape()) return false;
     for (int index : equations_) {
-      if (!place(index)) return {};
-      definition_.emplace(program_.equations[index].outputs[0].id, index);
+      const Equation& equation = program_.equations[index];
+      if (equation.outputs.size() != 1 || !place(equation)) return false;  // effects, for one
+      definition_.emplace(equation.outputs[0].id, &equation);
     }
-    return std::move(rows_);
+    return true;
   }
 
  private:
@@ -46,11 +45,9 @@ class Finder {
       if (!equation.inputs[0].is_var()) return false;
       const Aval& input = program_.aval(equation.inputs[0]);
       if (!is_row_reduction(equation, input)) continue;
-      rows_.shape = input.shape.to_sizes();
-      rows_.num_outer = int(rows_.shape.size()) - equation.params.get<Shape>("axes").rank();
-      for (int i = 0; i < int(rows_.shape.size()); ++i)
-        (i < rows_.num_outer ? rows_.count : rows_.length) *= rows_.shape[i];
-      outer_ = without_ones(Sizes64(rows_.shape.begin(), rows_.shape.begin() + rows_.num_outer));
+      shape_ = input.shape.to_sizes();
+      num_outer_ = int(shape_.size()) - equation.params.get<Shape>("axes").rank();
+      outer_ = without_ones(Sizes64(shape_.begin(), shape_.begin() + num_outer_));
       return true;
     }
     return false;
@@ -58,64 +55,49 @@ class Finder {
 
   bool is_row_shape(const Sizes64& shape) const { return without_ones(shape) == outer_; }
 
-  // The pass from which on an operand is there.
-  int ready(const Atom& atom) const { return atom.is_var() ? ready_[atom.var().id] : 0; }
+  bool is_row(const Atom& atom) const { return atom.is_var() && is_row_[atom.var().id]; }
 
-  bool place(int index) {
-    const Equation& equation = program_.equations[index];
+  // Whether it belongs to the rows, with those before it.
+  bool place(const Equation& equation) {
     const Primitive& primitive = *equation.primitive;
-    if (equation.outputs.size() != 1) return false;  // effects, for one
     const int out = equation.outputs[0].id;
-    int pass = 0;
-    for (const Atom& atom : equation.inputs) pass = std::max(pass, ready(atom));
-    if (pass >= never) return false;
-    rows_.pass[index] = ready_[out] = pass;
-    if (primitive == reduce_p) {
-      const Atom& input = equation.inputs[0];
-      if (is_column_reduction(equation)) {
-        rows_.is_column[out] = true;
-        ready_[out] = never;
-        rows_.num_passes = std::max(rows_.num_passes, pass + 1);
-        return true;
-      }
-      if (!input.is_var() || rows_.is_row[input.var().id] ||
-          !is_row_reduction(equation, program_.aval(input)) ||
-          !(sizes(input.var().id) == rows_.shape) ||
-          int(rows_.shape.size()) - equation.params.get<Shape>("axes").rank() != rows_.num_outer)
-        return false;
-      rows_.is_row[out] = true;
-      ready_[out] = pass + 1;
-      rows_.num_passes = std::max(rows_.num_passes, pass + 1);
-      return true;
-    }
+    for (const Atom& atom : equation.inputs)
+      if (atom.is_var() && is_column_[atom.var().id]) return false;
+    if (primitive == reduce_p) return place_reduction(equation);
     if (is_everywhere(equation) || is_counting(equation)) return true;
-    if (is_one_for_rows(equation)) return rows_.is_row[out] = true;
+    if (is_one_for_rows(equation)) return is_row_[out] = true;
     if (primitive == reshape_p || primitive == broadcast_in_dim_p) return place_view(equation);
-    if (primitive == gather_p || primitive == scatter_p) return place_pick(equation, pass);
-    const bool is_full = sizes(out) == rows_.shape;
-    rows_.is_row[out] = !is_full;
+    if (primitive == gather_p || primitive == scatter_p) return place_pick(equation);
+    const bool is_full = sizes(out) == shape_;
+    is_row_[out] = !is_full;
     if (!is_full && !is_row_shape(sizes(out))) return false;
     for (const Atom& atom : equation.inputs) {
       if (!atom.is_var() || program_.aval(atom).rank() == 0) continue;
       if (!(sizes(atom.var().id) == sizes(out))) return false;
     }
-    if (is_full) rows_.num_passes = std::max(rows_.num_passes, pass + 1);
     return is_elementwise_of(equation);
+  }
+
+  bool place_reduction(const Equation& equation) {
+    const Atom& input = equation.inputs[0];
+    const int out = equation.outputs[0].id;
+    if (!input.is_var() || is_row(input) || !(sizes(input.var().id) == shape_)) return false;
+    if (is_column_reduction(equation)) return is_column_[out] = true;
+    return is_row_[out] =
+               is_row_reduction(equation, program_.aval(input)) &&
+               int(shape_.size()) - equation.params.get<Shape>("axes").rank() == num_outer_;
   }
 
   // Over all rows, as a stage by columns, with blocks for all threads.
   bool is_column_reduction(const Equation& equation) const {
-    const Atom& input = equation.inputs[0];
-    if (!input.is_var() || rows_.is_row[input.var().id] ||
-        !has_registers(program_.aval(input).dtype) || !(sizes(input.var().id) == rows_.shape))
-      return false;
+    if (!has_registers(program_.aval(equation.inputs[0]).dtype)) return false;
     const std::vector<int> axes = equation.params.ints("axes");
-    if (int(axes.size()) != rows_.num_outer || axes.empty() || axes.back() != rows_.num_outer - 1)
+    if (int(axes.size()) != num_outer_ || axes.empty() || axes.back() != num_outer_ - 1)
       return false;
-    const ReductionStages stages = reduction_stages(rows_.shape, axes);
-    return stages.size() == 1 && !stages[0].is_by_rows() && stages[0].n == rows_.count &&
-           stages[0].inner == rows_.length &&
-           (stages[0].num_blocks() >= fewest_blocks || rows_.count * rows_.length <= small);
+    const ReductionStages stages = reduction_stages(shape_, axes);
+    return stages.size() == 1 && !stages[0].is_by_rows() &&
+           stages[0].n * stages[0].inner == num_elements(shape_) &&
+           (stages[0].num_blocks() >= fewest_blocks || num_elements(shape_) <= small);
   }
 
   // A number that is the same for all rows.
@@ -131,30 +113,28 @@ class Finder {
     return *equation.primitive == broadcast_in_dim_p &&
            program_.aval(equation.inputs[0]).rank() == 0 &&
            has_registers(program_.aval(equation.inputs[0]).dtype) &&
-           sizes(equation.outputs[0].id) == rows_.shape;
+           sizes(equation.outputs[0].id) == shape_;
   }
 
   // The places along a row.
   bool is_counting(const Equation& equation) const {
-    const int out = equation.outputs[0].id, last = int(rows_.shape.size()) - 1;
-    return *equation.primitive == iota_p && sizes(out) == rows_.shape && rows_.num_outer == last &&
+    const int out = equation.outputs[0].id, last = int(shape_.size()) - 1;
+    return *equation.primitive == iota_p && sizes(out) == shape_ && num_outer_ == last &&
            equation.params.integer("axis") == last && can_count(program_.avals[out].dtype);
   }
 
   // An element of every row, or a change of one.
-  bool place_pick(const Equation& equation, int pass) {
+  bool place_pick(const Equation& equation) {
     const Atom &operand = equation.inputs[0], &rows = equation.inputs[1];
     const int out = equation.outputs[0].id;
     if (!picks_one(program_, equation) || !operand.is_var() || !rows.is_var() ||
-        rows_.num_outer + 1 != int(rows_.shape.size()) ||
-        !(sizes(operand.var().id) == rows_.shape) || rows_.is_row[operand.var().id] ||
-        !has_registers(program_.avals[out].dtype))
+        num_outer_ + 1 != int(shape_.size()) || !(sizes(operand.var().id) == shape_) ||
+        is_row(operand) || !has_registers(program_.avals[out].dtype))
       return false;
     if (checks_indices(equation) && definition_.count(rows.var().id)) return false;
-    rows_.is_row[out] = *equation.primitive == gather_p;
-    if (rows_.is_row[out]) return is_recomputed(operand.var().id);
+    is_row_[out] = *equation.primitive == gather_p;
+    if (is_row_[out]) return is_recomputed(operand.var().id);
     const Atom& update = equation.inputs[2];
-    rows_.num_passes = std::max(rows_.num_passes, pass + 1);
     return !update.is_var() || program_.aval(update).rank() == 0 ||
            is_row_shape(sizes(update.var().id));
   }
@@ -162,8 +142,8 @@ class Finder {
   // Whether single elements of a value can be computed once more.
   bool is_recomputed(int var) const {
     const auto found = definition_.find(var);
-    if (found == definition_.end() || rows_.is_row[var]) return true;
-    const Equation& equation = program_.equations[found->second];
+    if (found == definition_.end() || is_row_[var]) return true;
+    const Equation& equation = *found->second;
     if (is_everywhere(equation)) return true;
     if (!is_elementwise_of(equation)) return false;
     return std::all_of(equation.inputs.begin(), equation.inputs.end(), [&](const Atom& atom) {
@@ -179,26 +159,26 @@ class Finder {
 
   // A number per row, seen as such under another shape or by every element of its row.
   bool place_view(const Equation& equation) {
-    if (!equation.inputs[0].is_var() || !rows_.is_row[equation.inputs[0].var().id]) return false;
+    if (!is_row(equation.inputs[0])) return false;
     const int out = equation.outputs[0].id;
-    rows_.is_row[out] = true;
+    is_row_[out] = true;
     const Sizes64 from = sizes(equation.inputs[0].var().id), to = sizes(out);
     if (*equation.primitive == reshape_p) return is_row_shape(from) && is_row_shape(to);
     if (!is_row_shape(from)) return false;
     const std::vector<int> dims = equation.params.ints("dims");
     for (std::size_t i = 0; i < from.size(); ++i)
-      if (from[i] != 1 &&
-          (to[dims[i]] != from[i] || (to == rows_.shape && dims[i] >= rows_.num_outer)))
+      if (from[i] != 1 && (to[dims[i]] != from[i] || (to == shape_ && dims[i] >= num_outer_)))
         return false;
-    return to == rows_.shape || is_row_shape(to);
+    return to == shape_ || is_row_shape(to);
   }
 
   const JaxprData& program_;
   const std::span<const int> equations_;
-  Rows rows_;
-  Sizes64 outer_;                            // without axes of size 1
-  std::vector<int> ready_;                   // by var
-  std::unordered_map<int, int> definition_;  // by var: the equation, of those that are placed
+  Sizes64 shape_;      // of what is reduced
+  int num_outer_ = 0;  // its leading axes, which count rows; the others are a row's
+  Sizes64 outer_;      // these, without axes of size 1
+  std::vector<bool> is_row_, is_column_;                 // by var
+  std::unordered_map<int, const Equation*> definition_;  // by var, of those that are placed
 };
 
 }  // namespace
@@ -223,7 +203,7 @@ bool is_row_reduction(const Equation& equation, const Aval& input) {
          (count >= fewest_rows || count * length <= small);
 }
 
-std::optional<Rows> find_rows(const JaxprData& program, std::span<const int> equations) {
+bool are_of_rows(const JaxprData& program, std::span<const int> equations) {
   return Finder(program, equations).run();
 }
 

@@ -30,10 +30,10 @@ std::shared_ptr<const Code> StreamingCode::make(const std::vector<bool>& streams
 
 bool StreamingCode::may_stream(std::span<const View> inputs, std::span<const View> outputs) const {
   for (std::size_t o = 0; o < outputs.size(); ++o)
-    if (streams_[o] &&
-        (reinterpret_cast<std::uintptr_t>(outputs[o].data) % 64 != 0 ||
-         std::any_of(inputs.begin(), inputs.end(),
-                     [&](const View& input) { return input.data == outputs[o].data; })))
+    if (streams_[o] && (reinterpret_cast<std::uintptr_t>(outputs[o].data) % 64 != 0 ||
+                        std::any_of(inputs.begin(), inputs.end(), [&](const View& input) {
+                          return input.data == outputs[o].data;
+                        })))
       return false;
   return true;
 }

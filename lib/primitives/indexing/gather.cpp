@@ -261,7 +261,6 @@ loops::Tensors emit_gather(loops::Writer& w, const Equation& equation,
                            std::span<const loops::Tensor> inputs) {
   const Shape& window = equation.params.get<Shape>("slice_sizes");
   const lax::IndexDimensions dimensions = dimensions_of(equation.params);
-  const loops::Tensor array = w.in_memory(inputs[0]);
   const Shape& rows = inputs[1].aval.shape;
   Shape shape(rows.begin(), rows.end() - 1);
   std::vector<int> kept;  // axes of the array
@@ -271,7 +270,13 @@ loops::Tensors emit_gather(loops::Writer& w, const Equation& equation,
     kept.push_back(dimensions.batch_dims + i);
   }
   const Mode mode = mode_of(equation.params);
-  if (rows.num_elements() == Dim(std::int64_t(dimensions.axes.size())) &&
+  // A few of the elements that nobody else keeps are computed where they are wanted.
+  constexpr std::int64_t few = 8;  // one of so many
+  const bool are_few =
+      inputs[0].formula && inputs[0].formula->cuts.empty() &&
+      shape.num_elements().constant() * few <= inputs[0].aval.shape.num_elements().constant();
+  const loops::Tensor array = are_few ? inputs[0] : w.in_memory(inputs[0]);
+  if (!are_few && rows.num_elements() == Dim(std::int64_t(dimensions.axes.size())) &&
       dimensions.batch_dims == 0 && mode != Mode::fill)
     return {only_window(w, equation, array, inputs[1], window, shape)};
   loops::Tensor indices = inputs[1];
@@ -283,7 +288,11 @@ loops::Tensors emit_gather(loops::Writer& w, const Equation& equation,
   formula.work = 4;
   formula.reads = w.reads_of(indices);
   for (loops::Formula::Read& read : formula.reads) read.is_anywhere = true;
-  formula.reads.push_back({array.place, {}, true});
+  if (are_few) formula.work += array.formula->work;
+  for (loops::Formula::Read read : w.reads_of(array)) {
+    read.is_anywhere = true;
+    formula.reads.push_back(std::move(read));
+  }
   const auto num_rows = std::size_t(rows.rank() - 1);
   const loops::Value fill =
       mode == Mode::fill ? w.literal(fill_literal(array.aval.dtype, equation.params)) : -1;

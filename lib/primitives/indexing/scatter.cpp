@@ -361,22 +361,29 @@ double scatter_flops(cost::Avals inputs, cost::Avals, const Params& params) {
   return params.text("kind") == "set" ? 0 : elements_of(inputs[2]);
 }
 
+// An element that is set, or combined with what it is updated by.
+loops::Value updated(loops::Writer& w, Kind kind, loops::Value element, loops::Value update,
+                     Source source) {
+  if (kind == Kind::set) return update;
+  const Primitive& by = kind == Kind::add   ? add_p
+                        : kind == Kind::mul ? mul_p
+                        : kind == Kind::min ? min_p
+                                            : max_p;
+  return w.compute(by, {}, {element, update}, source);
+}
+
 // Sets a window, or combines it with what it is updated by.
 void update_window(loops::Writer& w, const Equation& equation, const loops::Tensor& window,
                    const loops::Tensor& updates) {
   const Kind kind = scatter_kind_of(equation.params);
   if (kind == Kind::set) return w.copy(updates, window);
-  const Primitive& by = kind == Kind::add   ? add_p
-                        : kind == Kind::mul ? mul_p
-                        : kind == Kind::min ? min_p
-                                            : max_p;
   loops::Formula combined;
   combined.work = 1;
   combined.reads = w.reads_of(window);
   for (const loops::Formula::Read& read : w.reads_of(updates)) combined.reads.push_back(read);
   combined.element = [&](std::span<const loops::Index> indices) {
-    return w.compute(by, {}, {w.element(window, indices), w.element(updates, indices)},
-                     equation.source);
+    return updated(w, kind, w.element(window, indices), w.element(updates, indices),
+                   equation.source);
   };
   w.copy(w.computed(updates.aval, std::move(combined)), window);
 }
@@ -438,6 +445,56 @@ void update_windows(loops::Writer& w, const Equation& equation, const loops::Ten
     w.for_each(rows, update_at);
 }
 
+// Whether one element changes of each row along the last axis.
+bool changes_one_of_rows(const Equation& equation, const Shape& array, const Shape& indices,
+                         const Shape& updates) {
+  const lax::IndexDimensions dimensions = dimensions_of(equation.params);
+  const int last = array.rank() - 1;
+  if (last < 0 || dimensions.batch_dims != last || dimensions.axes != std::vector<int>{last} ||
+      array[last] == Dim(0) || window_sizes(array.rank(), updates, dimensions)[0] != Dim(1))
+    return false;
+  return std::all_of(indices.begin() + last, indices.end(), [](Dim dim) { return dim == Dim(1); });
+}
+
+// The rows of an array that no memory holds, each with one element changed: a choice at each.
+loops::Tensor rows_with_one_changed(loops::Writer& w, const Equation& equation,
+                                    const loops::Tensor& array, const loops::Tensor& indices,
+                                    const loops::Tensor& updates) {
+  const lax::IndexDimensions dimensions = dimensions_of(equation.params);
+  const Shape sizes = window_sizes(array.aval.rank(), updates.aval.shape, dimensions);
+  const Mode mode = mode_of(equation.params);
+  if (mode == Mode::check) check_windows(w, equation, array, indices, sizes);
+  const std::int64_t last = last_start(array, dimensions, sizes, 0);
+  loops::Formula formula;
+  formula.work = array.formula->work + 2;  // the change is the same along a row
+  formula.reads = w.reads_of(array);
+  for (const loops::Tensor* each : {&indices, &updates})
+    for (loops::Formula::Read read : w.reads_of(*each)) {
+      read.is_anywhere = true;
+      formula.reads.push_back(std::move(read));
+    }
+  formula.element = [=, &w, kind = scatter_kind_of(equation.params),
+                     source = equation.source](std::span<const loops::Index> at) {
+    const auto of_row = [&](const loops::Tensor& tensor) {
+      loops::Indices row(at.begin(), at.end() - 1);
+      row.resize(std::size_t(tensor.aval.rank()), loops::Index{0});
+      return row;
+    };
+    const auto row = of_row(indices);
+    loops::Value place = start_of_window(w, indices, std::span(row).first(row.size() - 1), 0);
+    if (mode == Mode::check)
+      place = w.checked(place, 0, last);
+    else if (mode != Mode::fill)
+      place = w.clamped(place, 0, last);
+    const loops::Value is_here =
+        w.compute(cmp_p, {{"direction", std::string("eq")}}, {w.number(at.back()), place}, source);
+    const loops::Value before = w.element(array, at), update = w.element(updates, of_row(updates));
+    return w.compute(select_p, {}, {is_here, updated(w, kind, before, update, source), before},
+                     source);
+  };
+  return w.computed(array.aval, std::move(formula));
+}
+
 loops::Tensors emit_scatter(loops::Writer& w, const Equation& equation,
                             std::span<const loops::Tensor> inputs) {
   const loops::Tensor &indices = inputs[1], &updates = inputs[2];
@@ -464,8 +521,14 @@ loops::Tensors emit_scatter(loops::Writer& w, const Equation& equation,
   }
   constexpr double most_work = 16;  // that is done for the test and for the window
   const bool is_cheap = indices.formula && indices.formula->work <= most_work;
-  const loops::Tensor rows = is_cheap ? indices : w.in_memory(indices),
-                      values = w.in_memory(updates);
+  const loops::Tensor rows = is_cheap ? indices : w.in_memory(indices);
+  if (inputs[0].formula &&
+      changes_one_of_rows(equation, inputs[0].aval.shape, indices.aval.shape, updates.aval.shape)) {
+    const bool are_cheap = updates.formula && updates.formula->work <= most_work;
+    return {rows_with_one_changed(w, equation, inputs[0], rows,
+                                  are_cheap ? updates : w.in_memory(updates))};
+  }
+  const loops::Tensor values = w.in_memory(updates);
   const loops::Tensor whole = w.to_overwrite(0);
   update_windows(w, equation, whole, rows, values,
                  window_sizes(whole.aval.rank(), updates.aval.shape, dimensions));

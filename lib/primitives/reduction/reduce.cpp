@@ -159,7 +159,8 @@ void combine_rows(const A* x, std::int64_t n, std::int64_t columns, std::int64_t
 constexpr std::int64_t tile = 256;  // columns
 std::int64_t num_tiles(const ReductionStage& stage) { return (stage.inner + tile - 1) / tile; }
 
-// Combines the partial results of blocks, in the layout of finish_reduction, to one each.
+// Combines the partial results of blocks, to one each: [outer, inner, blocks] where the stage is by
+// rows, else [outer, blocks, inner].
 template <class Op, class A, class R>
 void combine_blocks(const ReductionStage& stage, const A* numbers, R* out) {
   const std::int64_t blocks = stage.num_blocks();
@@ -668,14 +669,6 @@ ReductionStages reduction_stages(const Sizes64& shape, std::span<const int> axes
     stage.outer = outer == 0 ? 0 : outer / (reduced * stage.inner);
   }
   return stages;
-}
-
-void finish_reduction(const std::string& kind, DType dtype, std::span<const ReductionStage> stages,
-                      const void* numbers, void* out) {
-  visit_reduction(kind, dtype, [&]<class Op, class T>() {
-    using A = detail::Compute<T>;
-    finish_stages<Op, T, A>(stages, static_cast<const A*>(numbers), static_cast<T*>(out));
-  });
 }
 
 constinit const Primitive reduce_p{"reduce"};

@@ -29,12 +29,6 @@ struct ReductionStage {
 using ReductionStages = InlineVector<ReductionStage, 3>;
 ReductionStages reduction_stages(const Sizes64& shape, std::span<const int> axes);
 
-// Completes a reduction whose first stage has partial results by block. They have the operand's
-// dtype, float32 for 16-bit floats, and the layout [outer, inner, blocks] where the stage is by
-// rows, else [outer, blocks, inner].
-void finish_reduction(const std::string& kind, DType dtype, std::span<const ReductionStage> stages,
-                      const void* numbers, void* out);
-
 // The partial results of blocks, combined by halves, in a loop program.
 loops::Value emit_pairwise(loops::Writer& w, const Primitive& by,
                            std::span<const loops::Value> blocks, Source source);
