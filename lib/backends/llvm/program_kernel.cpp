@@ -258,8 +258,8 @@ class ProgramWriter {
     // A short step feels a second branch. A long one is a tenth slower with the call and the return
     // in one branch, for what libLLVM makes of its registers then.
     if (work_of_step <= short_step)
-      return emitter_.branch_if_seldom(
-          is_end, [&] { emitter_.return_if(stops(answer_of_watch()), [] {}); });
+      return emitter_.branch_if(is_end,
+                                [&] { emitter_.return_if(stops(answer_of_watch()), [] {}); });
     const std::vector<Value> answer = emitter_.choose(
         is_end, [&] { return std::vector{answer_of_watch()}; },
         [&] { return std::vector{constant(0)}; });
