@@ -15,6 +15,7 @@
 #include "codegen/interpreter.h"
 #include "codegen/invariants.h"
 #include "codegen/inward.h"
+#include "codegen/lanes.h"
 #include "codegen/once.h"
 #include "codegen/outward.h"
 #include "codegen/own.h"
@@ -873,6 +874,32 @@ TEST_CASE("what was computed, loaded or checked before is not again") {
         "  v11: int64 = add v1 v10\n"
         "store m2[0] = v12\n"
         "store m1[8] = v12\n");
+}
+
+TEST_CASE("lanes that run a serial loop are several registers, unless each has lines of its own") {
+  const auto lanes = [](const std::string& step, const std::string& stride, int num_carried) {
+    std::string carries, text;
+    for (int i = 0; i < num_carried; ++i) {
+      const auto value = [&](int which) { return "v" + std::to_string(10 + 3 * i + which); };
+      carries +=
+          " (" + value(0) + ": float64 = 0.0:f64, then " + value(1) + ", at last " + value(2) + ")";
+      text += "    " + value(1) + ": float64 = mul " + value(0) + " 0.5:f64\n";
+    }
+    const LoopProgram program = codegen::parse(
+        "memory m0: float64[40000] operand 0\n"
+        "memory m1: float64[40000] result 0\n"
+        "parallel for v0 in 0..200\n"
+        "  for v1 in 0..100" +
+        carries + "\n" + text + "    v2: float64 = load m0[v0" + stride + " + v1" + step +
+        "]\n"
+        "  store m1[v0" +
+        stride + "] = v12\n");
+    return codegen::num_lanes(program, program.body[0], 64);
+  };
+  CHECK(lanes(" * 200", "", 1) == 32);
+  CHECK(lanes(" * 200", "", 4) == 32);
+  CHECK(lanes(" * 200", "", 5) == 16);
+  CHECK(lanes("", " * 100", 1) == 16);
 }
 
 TEST_CASE("what a step stores is carried to the steps behind it") {
