@@ -23,6 +23,7 @@
 #include "codegen/promote.h"
 #include "codegen/prune.h"
 #include "codegen/share.h"
+#include "codegen/together.h"
 #include "codegen/unite.h"
 #include "codegen/work.h"
 #include "compile/loop_programs.h"
@@ -874,6 +875,32 @@ TEST_CASE("what was computed, loaded or checked before is not again") {
         "  v11: int64 = add v1 v10\n"
         "store m2[0] = v12\n"
         "store m1[8] = v12\n");
+}
+
+TEST_CASE("functions of numbers that do not depend on each other are computed together") {
+  const auto order = [](const std::string& between, int vector_bytes) {
+    const LoopProgram program = codegen::parse(
+        "memory m0: float64[4] operand 0\n"
+        "memory m1: float64[4] result 0\n"
+        "v0: int64 = cast[dtype=i64, weak=false] 3:i32\n"
+        "v1: float64 = load m0[0]\n"
+        "v2: float64 = sin v1\n"
+        "store m1[0] = v2\n" +
+        between +
+        "v3: float64 = load m0[1]\n"
+        "v4: float64 = mul v3 2.0:f64\n"
+        "v5: float64 = sin v4\n"
+        "v6: float64 = load m1[0]\n"
+        "v7: float64 = sin v6\n"
+        "v8: float64 = sin v5\n"
+        "v9: float64 = cos v3\n");
+    return codegen::functions_together(program, program.body, vector_bytes);
+  };
+  using Order = std::vector<std::vector<std::size_t>>;
+  CHECK(order("", 64) == Order{{0}, {1}, {4}, {5}, {2, 6}, {3}, {7}, {8, 9}, {10}});
+  CHECK(order("", 8) == Order{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}});
+  CHECK(order("check 0 <= v0 <= 3\n", 64) ==
+        Order{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {8}, {7, 9}, {10}, {11}});
 }
 
 TEST_CASE("lanes that run a serial loop are several registers, unless each has lines of its own") {

@@ -30,6 +30,7 @@
 #include "codegen/own.h"
 #include "codegen/share.h"
 #include "codegen/split_complex.h"
+#include "codegen/together.h"
 #include "codegen/walk.h"
 #include "codegen/work.h"
 #include "compile/loop_programs.h"
@@ -287,7 +288,32 @@ class ProgramWriter {
   }
 
   void write(const codegen::Block& block) {
-    for (const Statement& s : block) write(s);
+    if (count_ > 0) {
+      for (const Statement& s : block) write(s);
+      return;
+    }
+    for (const std::vector<std::size_t>& each :
+         codegen::functions_together(program_, block, machine().vector_bytes))
+      if (each.size() == 1)
+        write(block[each[0]]);
+      else
+        write_as_lanes(block, each);
+  }
+  // The same function of several numbers.
+  void write_as_lanes(const codegen::Block& block, std::span<const std::size_t> which) {
+    const Lanes with(emitter_, int(std::bit_ceil(which.size())));
+    const Statement& first = block[which[0]];
+    std::vector<Register> operands;
+    for (std::size_t o = 0; o < first.operands.size(); ++o) {
+      operands.push_back(
+          {emitter_.splat(at(first.operands[o])), program_.dtypes[std::size_t(first.operands[o])]});
+      for (std::size_t lane = 1; lane < which.size(); ++lane)
+        operands[o].v =
+            emitter_.insert(operands[o].v, at(block[which[lane]].operands[o]), int(lane));
+    }
+    const Value results = apply(*first.primitive, first.params, operands, first.value);
+    for (std::size_t lane = 0; lane < which.size(); ++lane)
+      define(block[which[lane]].value, emitter_.extract(results, int(lane)), false);
   }
 
   void write(const Statement& s) {
