@@ -111,6 +111,21 @@ std::size_t most_carries(const Block& block) {
   return most;
 }
 
+// Whether more lanes than two registers hold may run serial loops together: not where each accesses
+// a line of its own at every step, since those displace each other in the first cache.
+bool may_have_many(const Statement& lanes) {
+  bool may = true;
+  for (const Statement& s : lanes.blocks[0])
+    for (const Block& inner : s.blocks)
+      for_each_statement(inner, [&](const Statement& each) {
+        for_each_place(each, [&](const Place& place, bool) {
+          const std::int64_t stride = stride_of(place, lanes.value);
+          may = may && -1 <= stride && stride <= 1;
+        });
+      });
+  return may;
+}
+
 // Whether lanes of a whole line lie across two for many of the accesses of a step: each takes as
 // long as two then, while with lanes of half a line every other one does. Taken of those whose
 // place may begin anywhere in a line. Functions wait for arithmetic instead.
@@ -205,12 +220,16 @@ int num_lanes(const LoopProgram& program, const Statement& loop, int vector_byte
     if (s.kind == Kind::combine && !s.is_in_order) bytes = vector_bytes;
   });
   if (crosses_lines(program, loop)) bytes = std::min<std::int64_t>(bytes, 32);
-  // A serial loop waits for the step before it: twice the registers for a number use the time, as
+  // A serial loop waits for the step before it: several registers for a number use the time, as
   // long as all that is carried fits half of those that there are.
-  constexpr std::size_t most_written = 128;
-  const std::size_t registers = vector_bytes >= 64 ? 32 : 16, carried = most_carries(block);
-  if (carried > 0 && 2 * carried * std::size_t(bytes / vector_bytes) <= registers / 2 &&
-      num_statements(block) <= most_written)
+  const std::int64_t most_together = may_have_many(loop) ? 4 : 2;
+  constexpr std::size_t most_written = 256;
+  const std::size_t registers = vector_bytes >= 64 ? 32 : 16, carried = most_carries(block),
+                    statements = num_statements(block);
+  const auto together = [&] { return std::max<std::int64_t>(1, bytes / vector_bytes); };
+  while (carried > 0 && 2 * together() <= most_together &&
+         2 * carried * std::size_t(together()) <= registers / 2 &&
+         2 * statements * std::size_t(together()) <= most_written)
     bytes *= 2;
   const auto steps = std::bit_ceil(std::uint64_t(std::max<std::int64_t>(loop.steps, 2)));
   return int(std::min({bytes / widest, std::int64_t(most_lanes), std::int64_t(steps)}));

@@ -10,11 +10,13 @@
 #include <cmath>
 
 #include "codegen/columns.h"
+#include "codegen/functions_together.h"
 #include "codegen/fuse.h"
 #include "codegen/hand_on.h"
 #include "codegen/interpreter.h"
 #include "codegen/invariants.h"
 #include "codegen/inward.h"
+#include "codegen/lanes.h"
 #include "codegen/once.h"
 #include "codegen/outward.h"
 #include "codegen/own.h"
@@ -805,8 +807,9 @@ TEST_CASE("memory of steps that is used elsewhere breaks L8") {
   CHECK(complaint(wrong) == "internal error: L8 is broken: m1 cannot be a step's own");
   wrong = program;
   wrong.body[0].blocks[0][0].grain = 8;
-  CHECK(complaint(wrong) ==
-        "internal error: L8 is broken: threads share a loop in steps that have memory of their own");
+  CHECK(
+      complaint(wrong) ==
+      "internal error: L8 is broken: threads share a loop in steps that have memory of their own");
 }
 
 TEST_CASE("how memory is read is known by loops") {
@@ -877,6 +880,58 @@ TEST_CASE("what was computed, loaded or checked before is not again") {
         "  v11: int64 = add v1 v10\n"
         "store m2[0] = v12\n"
         "store m1[8] = v12\n");
+}
+
+TEST_CASE("functions of numbers that do not depend on each other are computed together") {
+  const auto order = [](const std::string& between, int vector_bytes) {
+    const LoopProgram program = codegen::parse(
+        "memory m0: float64[4] operand 0\n"
+        "memory m1: float64[4] result 0\n"
+        "v0: int64 = cast[dtype=i64, weak=false] 3:i32\n"
+        "v1: float64 = load m0[0]\n"
+        "v2: float64 = sin v1\n"
+        "store m1[0] = v2\n" +
+        between +
+        "v3: float64 = load m0[1]\n"
+        "v4: float64 = mul v3 2.0:f64\n"
+        "v5: float64 = sin v4\n"
+        "v6: float64 = load m1[0]\n"
+        "v7: float64 = sin v6\n"
+        "v8: float64 = sin v5\n"
+        "v9: float64 = cos v3\n");
+    return codegen::functions_together(program, program.body, vector_bytes);
+  };
+  using Order = std::vector<std::vector<std::size_t>>;
+  CHECK(order("", 64) == Order{{0}, {1}, {4}, {5}, {2, 6}, {3}, {7}, {8, 9}, {10}});
+  CHECK(order("", 8) == Order{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}});
+  CHECK(order("check 0 <= v0 <= 3\n", 64) ==
+        Order{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {8}, {7, 9}, {10}, {11}});
+}
+
+TEST_CASE("lanes that run a serial loop are several registers, unless each has lines of its own") {
+  const auto lanes = [](const std::string& step, const std::string& stride, int num_carried) {
+    std::string carries, text;
+    for (int i = 0; i < num_carried; ++i) {
+      const auto value = [&](int which) { return "v" + std::to_string(10 + 3 * i + which); };
+      carries +=
+          " (" + value(0) + ": float64 = 0.0:f64, then " + value(1) + ", at last " + value(2) + ")";
+      text += "    " + value(1) + ": float64 = mul " + value(0) + " 0.5:f64\n";
+    }
+    const LoopProgram program = codegen::parse(
+        "memory m0: float64[40000] operand 0\n"
+        "memory m1: float64[40000] result 0\n"
+        "parallel for v0 in 0..200\n"
+        "  for v1 in 0..100" +
+        carries + "\n" + text + "    v2: float64 = load m0[v0" + stride + " + v1" + step +
+        "]\n"
+        "  store m1[v0" +
+        stride + "] = v12\n");
+    return codegen::num_lanes(program, program.body[0], 64);
+  };
+  CHECK(lanes(" * 200", "", 1) == 32);
+  CHECK(lanes(" * 200", "", 4) == 32);
+  CHECK(lanes(" * 200", "", 5) == 16);
+  CHECK(lanes("", " * 100", 1) == 16);
 }
 
 TEST_CASE("what a step stores is carried to the steps behind it") {

@@ -91,6 +91,23 @@ Arrays recurrences(In in) {
       up);
 }
 
+// Functions of several numbers of a step, of which some are made of others.
+Arrays several_functions(In in) {
+  return loop(0, 4,
+              [](const Array& i, In carry) {
+                const Array& x = carry[0];
+                std::vector<Array> next;
+                for (int k = 0; k < 5; ++k) {
+                  const Array a = x[k], b = x[(k + 1) % 5];
+                  const Array turned = lax::sin(a + i) * lax::cos(b) + lax::sin(lax::cos(a * b));
+                  next.push_back(lax::tanh(turned) + lax::exp(-(a * a)) +
+                                 lax::log(1.5 + b * b) * lax::atan2(a, 1.0 + b * b));
+                }
+                return Arrays{np::stack(next)};
+              },
+              {in[0]});
+}
+
 Arrays alignment(In in) {
   const Array s = in[0], t = in[1];
   const std::int64_t n = s.shape(0).constant(), m = t.shape(0).constant();
@@ -792,6 +809,11 @@ void add_failing(Adding& add) {
 }
 
 void add_recurrences(Adding& add) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               infinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::float32, DType::float64})
+    add("several functions", several_functions, {random({5}, dtype)});
+  add("several functions", several_functions, {vector<double>({1e9, nan, -0.0, infinity, 1e300})});
   add("recurrences", recurrences, {random({17})});
   for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32})
     add("recurrences", recurrences, {random({9}, dtype)});

@@ -130,18 +130,6 @@ void Emitter::store(Value value, Value pointer, int alignment, bool streams) {
   api().SetMetadata(store, api().GetMDKindIDInContext(context_, "nontemporal", 11), node);
 }
 
-void Emitter::holds_seldom(Value branch) const {
-  const std::string_view name = "branch_weights";
-  const auto weight = [&](std::uint64_t times) {
-    return api().ValueAsMetadata(api().ConstInt(integer(32), times, false));
-  };
-  Metadata weights[] = {api().MDStringInContext2(context_, name.data(), name.size()), weight(1),
-                        weight(1 << 20)};
-  const Value node = api().MetadataAsValue(
-      context_, api().MDNodeInContext2(context_, weights, std::size(weights)));
-  api().SetMetadata(branch, api().GetMDKindIDInContext(context_, "prof", 4), node);
-}
-
 void Emitter::prefetch(Value place) const {
   const Type i32 = integer(32);  // to read, into the second-level cache, data
   intrinsic(

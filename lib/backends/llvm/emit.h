@@ -171,11 +171,11 @@ class Emitter {
       values[i] = merge(values[i], from_first, others[i], from_second);
     return values;
   }
-  // Leaves the function where a condition holds, which it seldom does, after body.
+  // Leaves the function where a condition holds, after body.
   template <class Body>
   void return_if(Value condition, const Body& body) {
     const Block then = new_block(), after = new_block();
-    holds_seldom(api().BuildCondBr(builder_, condition, then, after));
+    api().BuildCondBr(builder_, condition, then, after);
     api().PositionBuilderAtEnd(builder_, then);
     body();
     return_void();
@@ -183,27 +183,15 @@ class Emitter {
   }
   template <class Body>
   void branch_if(Value condition, const Body& body) {
-    write_branch(condition, body);
-  }
-  // The same where it seldom holds: registers are kept for what runs else.
-  template <class Body>
-  void branch_if_seldom(Value condition, const Body& body) {
-    holds_seldom(write_branch(condition, body));
-  }
-
- private:
-  // The branch.
-  template <class Body>
-  Value write_branch(Value condition, const Body& body) {
     const Block then = new_block(), after = new_block();
-    const Value branch = api().BuildCondBr(builder_, condition, then, after);
+    api().BuildCondBr(builder_, condition, then, after);
     api().PositionBuilderAtEnd(builder_, then);
     body();
     api().BuildBr(builder_, after);
     api().PositionBuilderAtEnd(builder_, after);
-    return branch;
   }
-  void holds_seldom(Value branch) const;
+
+ private:
   struct LoopBlocks {
     Block body, after;
     Value index, to;

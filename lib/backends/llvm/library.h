@@ -69,7 +69,6 @@ using Flag = int;  // LLVMBool
   X(IntrinsicGetType, Type, Context, unsigned, Type*, size_t)                                    \
   X(GetMDKindIDInContext, unsigned, Context, const char*, unsigned)                              \
   X(MDNodeInContext2, Metadata, Context, Metadata*, size_t)                                      \
-  X(MDStringInContext2, Metadata, Context, const char*, size_t)                                  \
   X(ValueAsMetadata, Metadata, Value)                                                            \
   X(MetadataAsValue, Value, Context, Metadata)                                                   \
   X(SetMetadata, void, Value, unsigned, Value)                                                   \

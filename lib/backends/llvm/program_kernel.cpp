@@ -27,6 +27,7 @@
 #include "codegen/copies.h"
 #include "codegen/cost.h"
 #include "codegen/effects.h"
+#include "codegen/functions_together.h"
 #include "codegen/in_place.h"
 #include "codegen/lanes.h"
 #include "codegen/own.h"
@@ -286,8 +287,8 @@ class ProgramWriter {
     // A short step feels a second branch. A long one is a tenth slower with the call and the return
     // in one branch, for what libLLVM makes of its registers then.
     if (work_of_step <= short_step)
-      return emitter_.branch_if_seldom(
-          is_end, [&] { emitter_.return_if(stops(answer_of_watch()), [] {}); });
+      return emitter_.branch_if(is_end,
+                                [&] { emitter_.return_if(stops(answer_of_watch()), [] {}); });
     const std::vector<Value> answer = emitter_.choose(
         is_end, [&] { return std::vector{answer_of_watch()}; },
         [&] { return std::vector{constant(0)}; });
@@ -315,15 +316,40 @@ class ProgramWriter {
   }
 
   void write(const codegen::Block& block) {
-    for (std::size_t i = 0; i < block.size(); ++i) {
-      if (block[i].kind != Kind::combine || count_ > 0) {
-        write(block[i]);
-        continue;
-      }
-      const std::size_t together = codegen::combines_together(block, i);
-      combine_together(std::span(block).subspan(i, together));
-      i += together - 1;
+    if (count_ > 0) {
+      for (const Statement& s : block) write(s);
+      return;
     }
+    const std::vector<std::vector<std::size_t>> order =
+        codegen::functions_together(program_, block, machine().vector_bytes);
+    for (std::size_t next = 0; next < order.size(); ++next) {
+      const std::vector<std::size_t>& each = order[next];
+      if (each.size() > 1) {
+        write_as_lanes(block, each);
+      } else if (block[each[0]].kind != Kind::combine) {
+        write(block[each[0]]);
+      } else {
+        const std::size_t together = codegen::combines_together(block, each[0]);
+        combine_together(std::span(block).subspan(each[0], together));
+        next += together - 1;  // these follow in any order
+      }
+    }
+  }
+  // The same function of several numbers.
+  void write_as_lanes(const codegen::Block& block, std::span<const std::size_t> which) {
+    const Lanes with(emitter_, int(std::bit_ceil(which.size())));
+    const Statement& first = block[which[0]];
+    std::vector<Register> operands;
+    for (std::size_t o = 0; o < first.operands.size(); ++o) {
+      operands.push_back(
+          {emitter_.splat(at(first.operands[o])), program_.dtypes[std::size_t(first.operands[o])]});
+      for (std::size_t lane = 1; lane < which.size(); ++lane)
+        operands[o].v =
+            emitter_.insert(operands[o].v, at(block[which[lane]].operands[o]), int(lane));
+    }
+    const Value results = apply(*first.primitive, first.params, operands, first.value);
+    for (std::size_t lane = 0; lane < which.size(); ++lane)
+      define(block[which[lane]].value, emitter_.extract(results, int(lane)), false);
   }
 
   void write(const Statement& s) {
