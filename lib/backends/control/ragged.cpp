@@ -169,7 +169,7 @@ struct RaggedPrograms {
     std::vector<bool> flags;
     for (int var : stage.inputs)
       flags.push_back(stages.axes[std::size_t(var)] &&
-                      (stage.is_packed || var >= stages.body->num_binders));
+                      (stage.is_packed || var >= stages.num_binders));
     return flags;
   }
 
@@ -185,7 +185,7 @@ struct RaggedPrograms {
     lane.batched.resize(masked.num_ragged());
     lane.summed.clear();
     for (int var : stage.inputs)
-      lane.batched.push_back(var < stages.body->num_binders
+      lane.batched.push_back(var < stages.num_binders
                                  ? masked.lanes[0].batched[masked.num_ragged() + std::size_t(var)]
                                  : !stages.shared[std::size_t(var)]);
     for (const StageOutput& output : stage.outputs)
@@ -247,7 +247,7 @@ class RaggedKernel final : public Kernel {
 
  private:
   bool is_batched(std::size_t operand) const { return masked_.lanes[0].batched[operand]; }
-  bool is_operand(int var) const { return var < stages_.body->num_binders; }
+  bool is_operand(int var) const { return var < stages_.num_binders; }
   std::size_t operand_of(int var) const { return bounds_.size() + std::size_t(var); }
 
   // A shape of the body for one example.
@@ -288,7 +288,7 @@ class RaggedKernel final : public Kernel {
           stages_(kernel.stages_),
           operands_(operands),
           outputs_(outputs),
-          values_(stages_.body->avals.size()),
+          values_(stages_.avals.size()),
           is_written_(outputs.size(), false) {
       for (std::size_t name = 0; name < kernel.bounds_.size(); ++name) {
         sizes_.emplace_back();
@@ -431,7 +431,7 @@ class RaggedKernel final : public Kernel {
       return owned.back().view();
     }
 
-    DType dtype_of(int var) const { return in_memory(stages_.body->avals[std::size_t(var)]).dtype; }
+    DType dtype_of(int var) const { return in_memory(stages_.avals[std::size_t(var)]).dtype; }
 
     // --- Packed ----------------------------------------------------------------------------------
 
@@ -486,12 +486,12 @@ class RaggedKernel final : public Kernel {
     // The shape of a value with one ragged axis, for this many places.
     Sizes64 shape_of(int var, std::int64_t places) const {
       Sizes64 shape;
-      for (Dim dim : stages_.body->avals[std::size_t(var)].shape)
+      for (Dim dim : stages_.avals[std::size_t(var)].shape)
         shape.push_back(dim.is_constant() ? dim.constant() : places);
       return shape;
     }
     bool is_outermost(int var, const RaggedAxis& ragged) const {
-      const Shape& shape = stages_.body->avals[std::size_t(var)].shape;
+      const Shape& shape = stages_.avals[std::size_t(var)].shape;
       return std::all_of(shape.begin(), shape.begin() + ragged.axis,
                          [](Dim dim) { return dim == Dim(1); });
     }

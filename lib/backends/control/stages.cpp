@@ -311,10 +311,11 @@ class Cutter {
         if (atom.is_var() && level_of_[std::size_t(atom.var().id)] != unset &&
             last[std::size_t(atom.var().id)] < reader)
           operands += weight(atom.var());
+      // A view costs nothing in a group, where it is read, and a copy in the packed places.
+      const bool is_view = moves_as(*equation.primitive, Motion::layout);
+      const bool pays = levels_[e] == unset || (is_view ? reader % 2 == 1 : operands <= results);
       const bool moves = places_[e] == Place::either && !is_shared(equation) && reader != never &&
-                         reader > levels_[e] &&
-                         (levels_[e] == unset || operands <= results ||
-                          moves_as(*equation.primitive, Motion::layout));
+                         reader > levels_[e] && pays;
       if (moves) set_level(e, reader);
       if (levels_[e] == unset) set_level(e, 0);
       for (const Atom& atom : equation.inputs) note(atom, levels_[e]);
@@ -341,7 +342,8 @@ class Cutter {
     for (int level : levels_) highest = std::max(highest, level);
     last_grouped_ = highest + 1 - highest % 2;
     Stages result;
-    result.body = body_;
+    result.num_binders = body_->num_binders;
+    result.avals = body_->avals;
     for (const Value& value : values_) {
       result.shared.push_back(value.kind == Value::Kind::shared);
       result.axes.push_back(value.kind == Value::Kind::places ? std::optional(value.ragged)

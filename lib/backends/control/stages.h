@@ -37,10 +37,12 @@ struct Stage {
   std::vector<StageOutput> outputs;
 };
 
+// Vars are those of the whole body: the equation's, with the functions that it calls written out.
 struct Stages {
-  Jaxpr body;  // the whole: that of the equation, with the functions it calls written out
   std::vector<Stage> stages;
-  std::vector<std::optional<RaggedAxis>> axes;  // by var of the body
+  int num_binders = 0;                          // vars 0 .. num_binders-1 are operands
+  std::vector<Aval> avals;                      // by var
+  std::vector<std::optional<RaggedAxis>> axes;  // by var
   std::vector<bool> shared;                     // by var: the same for all examples
   std::vector<int> last_use;                    // by var: the last stage that reads it
 };
