@@ -1,14 +1,13 @@
 // Functions on padded arrays: the interpreter that applies the Mask rule of every equation of a
 // body, the values of sizes at run time, and the program to which a `masked` equation decomposes.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/ir/environment.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/interpret.h>
 #include <plait/transforms/masked.h>
 #include <plait/transforms/transforms.h>
 
 #include <unordered_map>
-
-#include "ir/environment.h"
 
 namespace plait {
 namespace {

@@ -869,32 +869,40 @@ void Interpreter::step(const Code& code, const Run& run) const {
   }
 }
 
-std::vector<void*> Interpreter::memories(std::span<const View> operands,
-                                         std::span<const View> results, void* frame) const {
-  std::vector<void*> memories;
+void Interpreter::place_memories(std::span<const View> operands, std::span<const View> results,
+                                 void* frame, char** memories) const {
   for (std::size_t i = 0; i < program_.memories.size(); ++i) {
     const Memory& memory = program_.memories[i];
     const auto index = std::size_t(memory.index);
-    memories.push_back(memory.space == Memory::Space::operand ? operands[index].data
-                       : memory.space == Memory::Space::result
-                           ? results[index].data
-                           : static_cast<char*>(frame) + memory_at_[i]);
+    void* const at = memory.space == Memory::Space::operand ? operands[index].data
+                     : memory.space == Memory::Space::result
+                         ? results[index].data
+                         : static_cast<char*>(frame) + memory_at_[i];
+    memories[i] = static_cast<char*>(at);
   }
-  return memories;
+}
+
+std::vector<void*> Interpreter::memories(std::span<const View> operands,
+                                         std::span<const View> results, void* frame) const {
+  std::vector<char*> memories(program_.memories.size());
+  place_memories(operands, results, frame, memories.data());
+  return {memories.begin(), memories.end()};
 }
 
 void Interpreter::run(std::span<const View> operands, std::span<const View> results, void* frame,
                       const Stream& stream) const {
   char* const base = static_cast<char*>(frame);
   if (!literals_.empty()) std::memcpy(base, literals_.data(), literals_.size());
-  std::vector<char*> memories;
-  for (void* memory : this->memories(operands, results, frame))
-    memories.push_back(static_cast<char*>(memory));
+  constexpr std::size_t few = 48;  // which need no memory besides
+  std::array<char*, few> of_few;
+  std::vector<char*> of_many(program_.memories.size() > few ? program_.memories.size() : 0);
+  char** const memories = of_many.empty() ? of_few.data() : of_many.data();
+  place_memories(operands, results, frame, memories);
   RunningCalls calls(calls_, base + scratch_at_, stream);
   InterruptWatch interrupts;
   CloseLoops shared;
   try {
-    execute(codes_, {base, memories.data(), &calls, &interrupts, &shared});
+    execute(codes_, {base, memories, &calls, &interrupts, &shared});
   } catch (const Stopped&) {
     interrupts.rethrow();
   }

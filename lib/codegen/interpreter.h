@@ -95,6 +95,8 @@ class Interpreter {
     InterruptWatch* interrupts;
     CloseLoops* shared;
   };
+  void place_memories(std::span<const View> operands, std::span<const View> results, void* frame,
+                      char** memories) const;
   int slot(Value value) const { return slots_[std::size_t(value)]; }
   Move move(Value from, Value to) const;
   Access access(const Place& place) const;

@@ -1,5 +1,6 @@
 // The builder of programs. See edit.h.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/ir/environment.h>
 #include <plait/rewriting/edit.h>
 
 #include <plait/base/internal_error.h>
@@ -15,7 +16,6 @@
 #include <variant>
 
 #include "ir/close.h"
-#include "ir/environment.h"
 
 namespace plait {
 

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/ir/aval.h>
 #include <plait/ir/primitive.h>
 
 #include <algorithm>

@@ -7,6 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stages.h"
 
+#include <plait/ir/environment.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/inline.h>
 #include <plait/rules/motion.h>
@@ -16,7 +17,6 @@
 #include <functional>
 #include <limits>
 
-#include "ir/environment.h"
 #include "ir/splice.h"
 
 namespace plait {

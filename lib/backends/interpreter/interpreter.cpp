@@ -5,6 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interpreter.h"
 
+#include <algorithm>
+
 #include "backends/control/lane_counts.h"
 #include "codegen/copies.h"
 #include "codegen/in_place.h"
@@ -32,6 +34,8 @@ class LoopKernel final : public Kernel {
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
            const Stream& stream) const override {
+    if (std::all_of(inputs.begin(), inputs.end(), [](const View& view) { return view.is_dense(); }))
+      return run_dense(inputs, inputs, outputs, scratch, stream);
     std::vector<Buffer> copies;
     std::vector<View> operands(inputs.begin(), inputs.end());
     for (View& view : operands) {
@@ -39,6 +43,12 @@ class LoopKernel final : public Kernel {
       copies.push_back(Buffer::copy_of(view));
       view = copies.back().view();
     }
+    run_dense(operands, inputs, outputs, scratch, stream);
+  }
+
+ private:
+  void run_dense(std::span<const View> operands, std::span<const View> inputs,
+                 std::span<const View> outputs, void* scratch, const Stream& stream) const {
     try {
       interpreter_.run(operands, outputs, scratch, stream);
     } catch (const Error&) {
@@ -46,10 +56,10 @@ class LoopKernel final : public Kernel {
         compile_passes::raise_step_by_step(group_, inputs, stream);
       throw;
     }
-    count_lane_work(interpreter_.program(), interpreter_.memories(operands, outputs, scratch));
+    if (compile_passes::counts_lane_work(interpreter_.program()))
+      count_lane_work(interpreter_.program(), interpreter_.memories(operands, outputs, scratch));
   }
 
- private:
   const codegen::Interpreter interpreter_;
   const Jaxpr group_;
 };

@@ -15,8 +15,8 @@
 #include <plait/base/pool.h>
 #include <plait/primitives/primitives.h>
 
+#include <atomic>
 #include <bit>
-#include <mutex>
 #include <set>
 #include <unordered_map>
 
@@ -1218,16 +1218,17 @@ struct OwnMemory {
 // What generated code has threads do.
 class SharesOfRun {
  public:
-  // num_memories: of the tables that shares are given.
-  SharesOfRun(const Watch& watch, std::span<const OwnMemory> own, std::size_t num_memories)
-      : watch_(watch), own_(own), num_memories_(num_memories) {
-    std::size_t bytes = 0;
-    for (const OwnMemory& each : own) bytes += each.bytes;
-    if (bytes == 0) return;
-    const auto threads = std::size_t(num_threads());
-    storage_ = Storage::allocate(bytes * threads);
-    for (std::size_t i = 0; i < threads; ++i)
-      free_.push_back(static_cast<char*>(storage_.data()) + i * bytes);
+  // num_memories: of the tables that shares are given. memory: for as many threads as there were
+  // when the kernel was made.
+  SharesOfRun(const Watch& watch, std::span<const OwnMemory> own, std::size_t num_memories,
+              char* memory, int num_threads_then)
+      : watch_(watch), own_(own), num_memories_(num_memories), memory_(memory) {
+    for (const OwnMemory& each : own) bytes_ += each.bytes;
+    const int threads = num_threads();
+    num_blocks_ = std::min(threads, most_threads);
+    if (bytes_ == 0 || threads <= num_threads_then) return;
+    more_ = Storage::allocate(bytes_ * std::size_t(threads));
+    memory_ = static_cast<char*>(more_.data());
   }
 
   // Runs the steps of a loop, shared in units of `unit`. is_repeated: it is one that others of this
@@ -1249,29 +1250,35 @@ class SharesOfRun {
  private:
   void run_range(Function* share, void* const* table, std::int64_t begin, std::int64_t end) {
     if (own_.empty()) return share(table, begin, end);
-    std::vector<void*> mine(table, table + num_memories_);
-    char* const block = take();
-    char* at = block;
+    constexpr std::size_t few = 64;
+    std::array<void*, few> of_few;
+    const std::unique_ptr<void*[]> of_many =
+        num_memories_ > few ? std::make_unique<void*[]>(num_memories_) : nullptr;
+    void** const mine = of_many ? of_many.get() : of_few.data();
+    std::copy(table, table + num_memories_, mine);
+    const int block = take();
+    char* at = memory_ + std::size_t(block) * bytes_;
     for (const OwnMemory& each : own_)
       mine[std::size_t(each.memory)] = std::exchange(at, at + each.bytes);
-    share(mine.data(), begin, end);
-    const std::lock_guard lock(mutex_);
-    free_.push_back(block);
+    share(mine, begin, end);
+    is_taken_[std::size_t(block)].store(false, std::memory_order_release);
   }
-  char* take() {
-    const std::lock_guard lock(mutex_);
-    char* const block = free_.back();
-    free_.pop_back();
-    return block;
+  // Memory that no share on another thread uses.
+  int take() {
+    for (int block = 0;; block = (block + 1) % most_threads)
+      if (block < num_blocks_ && !is_taken_[std::size_t(block)].exchange(true)) return block;
   }
 
+  static constexpr int most_threads = 64;  // of a loop: see pool.cpp
   const Watch& watch_;
   const std::span<const OwnMemory> own_;
   const std::size_t num_memories_;
   CloseLoops close_;
-  std::mutex mutex_;
-  Storage storage_;
-  std::vector<char*> free_;  // the own memory of threads that run no share
+  char* memory_;
+  std::size_t bytes_ = 0;  // of a thread
+  int num_blocks_ = 1;
+  Storage more_;
+  std::array<std::atomic<bool>, most_threads> is_taken_{};  // by part of the memory
 };
 
 class ProgramKernel final : public Kernel {
@@ -1298,6 +1305,11 @@ class ProgramKernel final : public Kernel {
       const Memory& each = program_.memories[std::size_t(memory)];
       own_.push_back({memory, std::size_t((each.size * size_of(each.dtype) + 63) / 64 * 64)});
     }
+    own_at_ = (frame_bytes_ + 63) / 64 * 64;
+    num_threads_ = num_threads();
+    std::size_t own_bytes = 0;
+    for (const OwnMemory& each : own_) own_bytes += each.bytes;
+    if (own_bytes > 0) frame_bytes_ = own_at_ + std::int64_t(own_bytes) * num_threads_;
     is_plain_ = checks_.empty() && calls_.size() == 0 && codegen::num_shared(program_.body) == 0 &&
                 !may_ask(program_) && !compile_passes::counts_lane_work(program_);
     code_.emplace("loop program, 15" +
@@ -1350,7 +1362,7 @@ class ProgramKernel final : public Kernel {
       }
     }
     if (is_plain_) return code_->code_for(inputs, outputs).as<Function>()(memory, 0, 1);
-    run_watched(memory, count, inputs, outputs, static_cast<char*>(scratch) + scratch_at_, stream);
+    run_watched(memory, count, inputs, outputs, static_cast<char*>(scratch), stream);
   }
 
  private:
@@ -1383,8 +1395,8 @@ class ProgramKernel final : public Kernel {
                    std::span<const View> outputs, char* scratch, const Stream& stream) const {
     Failure failure{};
     Watch watch;
-    CallsOfRun calls{{calls_, scratch, stream}};
-    SharesOfRun shares(watch, own_, count);
+    CallsOfRun calls{{calls_, scratch + scratch_at_, stream}};
+    SharesOfRun shares(watch, own_, count, scratch + own_at_, num_threads_);
     void** const extras = memory + program_.memories.size();
     extras[failed_slot] = failure.data();
     extras[ask_slot] = reinterpret_cast<void*>(&Watch::ask);
@@ -1410,7 +1422,8 @@ class ProgramKernel final : public Kernel {
   std::vector<const Statement*> checks_;
   std::vector<OwnMemory> own_;  // memories of which steps have their own
   std::vector<Slot> slots_;     // by memory
-  std::int64_t frame_bytes_ = 0, scratch_at_ = 0;
+  std::int64_t frame_bytes_ = 0, scratch_at_ = 0, own_at_ = 0;
+  int num_threads_ = 1;    // for which there is own memory
   bool is_plain_ = false;  // it only computes, for so short that nothing asks whether to stop
   std::optional<StreamingCode> code_;
 };
