@@ -1,11 +1,11 @@
 // Programs: literals, equality, inference and folding, constraints. See jaxpr.h.
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/environment.h"
 #include "ir/operands.h"
 #include "ir/possible.h"
 
 #include <plait/base/hash.h>
 #include <plait/ir/abstract.h>
-#include <plait/ir/environment.h>
 #include <plait/ir/jaxpr.h>
 
 #include <algorithm>

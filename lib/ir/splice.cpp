@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/splice.h"
 
-#include <plait/ir/environment.h>
+#include "ir/environment.h"
 
 namespace plait {
 

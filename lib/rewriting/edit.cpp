@@ -1,6 +1,5 @@
 // The builder of programs. See edit.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/ir/environment.h>
 #include <plait/rewriting/edit.h>
 
 #include <plait/base/internal_error.h>
@@ -16,6 +15,7 @@
 #include <variant>
 
 #include "ir/close.h"
+#include "ir/environment.h"
 
 namespace plait {
 

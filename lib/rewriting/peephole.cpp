@@ -3,10 +3,11 @@
 #include "rewriting/peephole.h"
 
 #include <plait/base/hash.h>
-#include <plait/ir/environment.h>
 
 #include <algorithm>
 #include <set>
+
+#include "ir/environment.h"
 
 namespace plait {
 namespace {

@@ -3,7 +3,6 @@
 // A round visits the equations in order. Replacements are appended and visited in the same round.
 // Rounds repeat until one finds nothing, because a match can enable another one before it.
 // SPDX-License-Identifier: Apache-2.0
-#include <plait/ir/environment.h>
 #include <plait/rewriting/rewrite.h>
 #include <plait/rules/interpret.h>
 #include <plait/transforms/composites.h>
@@ -15,6 +14,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "ir/environment.h"
 #include "rewriting/by_primitive.h"
 
 namespace plait {

@@ -157,7 +157,8 @@ SourceFiles files_for(std::span<const DeployedEntry> entries, bool has_loop_prog
   if (needs.runs_bodies) files.needed.insert("lib/backends/control/control.cpp");
   if (needs.makes_programs) {
     files.needed.insert({"lib/backends/control/lanes.cpp", "lib/backends/control/ragged.cpp",
-                         "lib/backends/control/stages.cpp", "lib/control/cond.cpp"});
+                         "lib/backends/control/stages.cpp",
+                         "lib/backends/control/stage_program.cpp", "lib/control/cond.cpp"});
     kinds.insert(kinds.end(), {"batch", "diverge", "mask", "separate"});
   }
   for (const Primitive* primitive : needs.primitives) {

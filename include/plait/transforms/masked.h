@@ -45,13 +45,14 @@ struct MaskedParams {
   std::vector<std::pair<Dim, Dim>> opening() const;  // from the body's sizes to those of open_body
 };
 
-// What it decomposes to: the program on padded arrays, with a batch axis for each lane.
+// What it decomposes to: the program of one example with a batch axis for each lane.
 Jaxpr padded_program(const MaskedParams& masked);
 
-// The same for a caller that reads no padding of results: it is whatever was computed there, unless
-// they are summed. After the sizes, the program takes for each of them which places are real:
-// bool[bound]. Masks that are operands are read by the loops that need them. zero_padded says which
-// operands of the body are 0 in their padding.
-Jaxpr unfilled_program(const MaskedParams& masked, const std::vector<bool>& zero_padded);
+// The program of one example on padded arrays. The padding of results is zero, or, where they are
+// not summed, whatever was computed there.
+enum class Padding { zero, unread };
+Jaxpr program_of_example(const MaskedParams& masked, Padding padding);
+// A program of one example with a batch axis for each lane.
+Jaxpr with_lanes(Jaxpr program, std::span<const Lane> lanes);
 
 }  // namespace plait

@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "lanes.h"
+#include "stage_program.h"
 #include "stages.h"
 
 namespace plait {
@@ -98,7 +99,7 @@ class StagePrograms {
  public:
   struct Program {
     Program(const MaskedParams& params, const std::vector<bool>& zero_padded)
-        : body(unfilled_program(params, zero_padded)) {
+        : body(stage_program(params, zero_padded)) {
       for (const Aval& real : params.body->input_avals())
         inputs.push_back(params.padded(real).shape.to_sizes());
       for (const Aval& real : params.body->output_avals())

@@ -7,7 +7,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stages.h"
 
-#include <plait/ir/environment.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rules/inline.h>
 #include <plait/rules/motion.h>
@@ -17,6 +16,7 @@
 #include <functional>
 #include <limits>
 
+#include "ir/environment.h"
 #include "ir/splice.h"
 
 namespace plait {

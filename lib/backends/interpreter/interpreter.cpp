@@ -19,8 +19,13 @@ namespace {
 
 class LoopKernel final : public Kernel {
  public:
-  LoopKernel(const codegen::LoopProgram& program, Jaxpr group)
-      : interpreter_(program), group_(std::move(group)) {}
+  // strides: by which the program reads its inputs.
+  LoopKernel(const codegen::LoopProgram& program, Jaxpr group, std::span<const Sizes64> strides)
+      : interpreter_(program), group_(std::move(group)) {
+    for (std::size_t i = 0; i < strides.size(); ++i)
+      is_read_as_it_is_.push_back(strides[i] !=
+                                  dense_strides(group_->input_avals()[i].shape.to_sizes()));
+  }
 
   std::int64_t scratch_bytes() const override { return interpreter_.frame_bytes(); }
   bool is_whole() const override { return true; }
@@ -34,21 +39,26 @@ class LoopKernel final : public Kernel {
 
   void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
            const Stream& stream) const override {
-    if (std::all_of(inputs.begin(), inputs.end(), [](const View& view) { return view.is_dense(); }))
-      return run_dense(inputs, inputs, outputs, scratch, stream);
+    const auto is_read = [&](std::size_t i) {
+      return is_read_as_it_is_[i] || inputs[i].is_dense();
+    };
+    bool are_all_read = true;
+    for (std::size_t i = 0; i < inputs.size(); ++i) are_all_read = are_all_read && is_read(i);
+    if (are_all_read) return run_placed(inputs, inputs, outputs, scratch, stream);
     std::vector<Buffer> copies;
     std::vector<View> operands(inputs.begin(), inputs.end());
-    for (View& view : operands) {
-      if (view.is_dense()) continue;
-      copies.push_back(Buffer::copy_of(view));
-      view = copies.back().view();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (is_read(i)) continue;
+      copies.push_back(Buffer::copy_of(inputs[i]));
+      operands[i] = copies.back().view();
     }
-    run_dense(operands, inputs, outputs, scratch, stream);
+    run_placed(operands, inputs, outputs, scratch, stream);
   }
 
  private:
-  void run_dense(std::span<const View> operands, std::span<const View> inputs,
-                 std::span<const View> outputs, void* scratch, const Stream& stream) const {
+  // operands: the inputs as the program reads them.
+  void run_placed(std::span<const View> operands, std::span<const View> inputs,
+                  std::span<const View> outputs, void* scratch, const Stream& stream) const {
     try {
       interpreter_.run(operands, outputs, scratch, stream);
     } catch (const Error&) {
@@ -62,6 +72,7 @@ class LoopKernel final : public Kernel {
 
   const codegen::Interpreter interpreter_;
   const Jaxpr group_;
+  std::vector<bool> is_read_as_it_is_;  // by input that is not dense
 };
 
 class InterpreterBackend final : public Backend {
@@ -83,7 +94,10 @@ class InterpreterBackend final : public Backend {
   }
 
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
-    return make_interpreted(group);
+    std::vector<Sizes64> strides;
+    for (const Aval& aval : group->input_avals())
+      strides.push_back(dense_strides(aval.shape.to_sizes()));
+    return make_interpreted(group, strides);
   }
 };
 
@@ -92,11 +106,18 @@ const bool is_registered =
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_interpreted(const Jaxpr& group) {
-  const compile_passes::SharedLowered lowered = compile_passes::loop_program(group);
+std::unique_ptr<Kernel> make_interpreted(const Jaxpr& group, std::span<const Sizes64> given) {
+  std::vector<Sizes64> strides;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const bool goes_forward = std::all_of(given[i].begin(), given[i].end(),
+                                          [](std::int64_t stride) { return stride >= 0; });
+    strides.push_back(goes_forward ? given[i]
+                                   : dense_strides(group->input_avals()[i].shape.to_sizes()));
+  }
+  const compile_passes::SharedLowered lowered = compile_passes::loop_program(group, strides);
   if (!lowered->program)
     throw InternalError("no loop program of a group: " + lowered->reason + "\n" + print(group));
-  return std::make_unique<LoopKernel>(*lowered->program, group);
+  return std::make_unique<LoopKernel>(*lowered->program, group, strides);
 }
 
 }  // namespace plait

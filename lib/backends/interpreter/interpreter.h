@@ -6,7 +6,7 @@
 
 namespace plait {
 
-// A group that has a loop program.
-std::unique_ptr<Kernel> make_interpreted(const Jaxpr& group);
+// A group that has a loop program. strides: of its inputs, in elements, as they will lie in memory.
+std::unique_ptr<Kernel> make_interpreted(const Jaxpr& group, std::span<const Sizes64> strides);
 
 }  // namespace plait

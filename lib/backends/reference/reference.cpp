@@ -103,9 +103,18 @@ class ReferenceBackend final : public Backend {
            num_elements(of_a.shape.to_sizes()) > 0;
   }
 
+  std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
+                                      std::span<const Sizes64> strides) const override {
+    return group->equations.size() > 1 ? make_interpreted(group, strides) : compile(group);
+  }
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
+    if (group->equations.size() > 1) {
+      std::vector<Sizes64> strides;
+      for (const Aval& aval : group->input_avals())
+        strides.push_back(dense_strides(aval.shape.to_sizes()));
+      return make_interpreted(group, strides);
+    }
     const Equation& first = group->equations[0];
-    if (group->equations.size() > 1) return make_interpreted(group);
     if (is_pointwise(first)) return std::make_unique<PointwiseKernel>(first, group);
     return std::make_unique<EvalKernel>(first, group);
   }

@@ -10,10 +10,11 @@
 #include "compile/passes/loop_sums.h"
 
 #include <plait/control/primitives.h>
-#include <plait/ir/environment.h>
 #include <plait/primitives/primitives.h>
 #include <plait/rewriting/edit.h>
 #include <plait/transforms/transforms.h>
+
+#include "ir/environment.h"
 
 namespace plait::compile_passes {
 namespace {

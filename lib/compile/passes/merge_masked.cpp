@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/passes/merge_masked.h"
 
-#include <plait/ir/environment.h>
 #include <plait/primitives/primitives.h>
 #include <plait/transforms/masked.h>
 
 #include <algorithm>
 #include <optional>
 
+#include "ir/environment.h"
 #include "ir/splice.h"
 
 namespace plait::compile_passes {

@@ -8,9 +8,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/passes/outer_products.h"
 
-#include <plait/ir/environment.h>
 #include <plait/primitives/primitives.h>
 
+#include "ir/environment.h"
 #include "primitives/contraction/dot.h"
 
 namespace plait::compile_passes {

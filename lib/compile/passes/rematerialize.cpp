@@ -13,13 +13,13 @@
 #include "compile/passes/rematerialize.h"
 
 #include <plait/control/primitives.h>
-#include <plait/ir/environment.h>
 #include <plait/rewriting/edit.h>
 #include <plait/rules/motion.h>
 
 #include <set>
 #include <unordered_map>
 
+#include "ir/environment.h"
 #include "ir/splice.h"
 
 namespace plait::compile_passes {
