@@ -196,10 +196,11 @@ class Loop {
        std::int64_t team_size)
       : function_(function), state_(state), count_(count) {
     constexpr std::int64_t ranges_each = 4;
+    constexpr std::int64_t long_range = 1024;  // of which 64 are few
     const std::int64_t most = std::max<std::int64_t>(count / grain, 1);
     num_owners_ = std::min({team_size, most, max_owners});
     num_ranges_ = num_owners_ * std::clamp<std::int64_t>(most / num_owners_, 1, ranges_each);
-    is_long_ = count / num_ranges_ >= grain + 64;
+    is_long_ = count / num_ranges_ >= std::max<std::int64_t>(grain + 64, long_range);
     for (std::int64_t owner = 0; owner < num_owners_; ++owner)
       num_begun_[std::size_t(owner)].store(0, std::memory_order_relaxed);
   }

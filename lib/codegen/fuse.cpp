@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "codegen/effects.h"
+#include "codegen/in_place.h"
 #include "codegen/walk.h"
 
 namespace plait::codegen {
@@ -14,8 +15,8 @@ namespace {
 
 using Kind = Statement::Kind;
 
-// More in one body fill no registers better.
-constexpr std::size_t most_statements = 160, farthest = 64;
+// Of one body; long ones are cut again: see segments.h.
+constexpr std::size_t most_statements = 640, farthest = 64;
 
 bool is_plain(const Statement& s) {
   return s.kind == Kind::compute || s.kind == Kind::load || s.kind == Kind::store;
@@ -212,27 +213,6 @@ class Fuser {
         if (x.place.memory == y.place.memory && (x.is_write || y.is_write) &&
             !(x.place == y.place && is_injective(x.place, loops)))
           return false;
-    return true;
-  }
-
-  // Whether no two steps of a nest go to the same element.
-  static bool is_injective(const Place& place, const std::vector<const Statement*>& loops) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> strides;  // and steps
-    for (const Statement* loop : loops) {
-      const auto term =
-          std::find_if(place.terms.begin(), place.terms.end(),
-                       [&](const Place::Term& each) { return each.index == loop->value; });
-      if (term != place.terms.end())
-        strides.emplace_back(std::abs(term->stride), loop->steps);
-      else if (loop->steps > 1)
-        return false;
-    }
-    std::sort(strides.begin(), strides.end());
-    std::int64_t reached = 0;
-    for (const auto& [stride, steps] : strides) {
-      if (stride <= reached) return false;
-      reached += stride * (steps - 1);
-    }
     return true;
   }
 

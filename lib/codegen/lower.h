@@ -25,6 +25,9 @@ struct Setting {
 struct Lowered {
   std::optional<LoopProgram> program;
   std::string reason;
+  // How many loops write memory, before any is cut in pieces; nothing where steps of one of them
+  // wait for each other.
+  std::optional<int> loops_apart = {};
 };
 Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides, const Setting& setting);
 // How many elements an array of these strides reaches over.

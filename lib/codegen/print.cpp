@@ -354,6 +354,8 @@ class Checker {
                   !s.is_parallel && given_.insert(memory).second,
               "L8", "m" + std::to_string(memory) + " cannot be a step's own");
     }
+    require(s.own.empty() || num_shared(s.blocks[0]) == 0, "L8",
+            "threads share a loop in steps that have memory of their own");
     within([&] {
       if (s.kind == Kind::repeat) define(s.value);
       for (const Statement::Carry& carry : s.carries) define(carry.value);

@@ -24,7 +24,7 @@
 //   L7 the steps of a loop that threads share are apart or parallel, write different elements, and
 //      hold no calls, no loop that threads share, and no checks unless fails_by_example
 //   L8 memory of which the steps of a loop have their own lies in the frame, is used within such
-//      loops alone, and the steps are apart, not lanes
+//      loops alone, and the steps are apart, not lanes, and hold no loop that threads share
 // The interpreter tests every offset besides.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

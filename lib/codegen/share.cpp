@@ -236,7 +236,7 @@ class Sharer {
   bool share(Statement& loop) const {
     // What a thread should take at least, and what it takes where threads wait for work already:
     // see parallel_for and grain_while_spinning.
-    constexpr double usual = 20000, least = 4000;
+    constexpr double usual = 15000, least = 4000;
     constexpr std::int64_t few_steps = 16;
     const double step = std::max(work_.of_step(loop), 0.01);
     if (double(loop.steps) * step < 2 * least || !may_share(program_, loop)) return false;

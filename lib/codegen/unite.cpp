@@ -10,9 +10,9 @@
 //       ... = m1[t * -64 + e + 6336]
 //
 // Where one of them has several steps for each of the other's, as lanes that are examples times
-// elements, it is cut into loops of as many. Lanes that compute a number for each row, and loops that
-// read the same rows, join the loop over the rows, in which such numbers stay numbers. It runs behind
-// outward.cpp, which makes such loops of serial ones.
+// elements, it is cut into loops of as many. Lanes that compute a number for each row, and loops
+// that read the same rows, join the loop over the rows, in which such numbers stay numbers. It runs
+// behind outward.cpp, which makes such loops of serial ones.
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/unite.h"
 

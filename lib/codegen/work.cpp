@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "codegen/walk.h"
 
@@ -107,6 +109,26 @@ std::vector<Reads> reads_of(const LoopProgram& program) { return std::move(Reade
 bool is_function(const Primitive& primitive) {
   return !is_division(primitive) && !moves_as(primitive, Motion::cheap) &&
          !moves_as(primitive, Motion::layout);
+}
+
+double instructions_of(const Primitive& primitive) {
+  static const auto& many = *new std::unordered_map<int, double>{
+      {div_p.index(), 8},    {sqrt_p.index(), 8},         {exp_p.index(), 24},
+      {expm1_p.index(), 36}, {log_p.index(), 32},         {log1p_p.index(), 48},
+      {tanh_p.index(), 40},  {erf_p.index(), 48},         {pow_p.index(), 80},
+      {atan2_p.index(), 60}, {erf_inv_p.index(), 120},    {sin_p.index(), 60},
+      {cos_p.index(), 60},   {lgamma_p.index(), 400},     {digamma_p.index(), 400},
+      {rem_p.index(), 30},   {random_bits_p.index(), 110}};
+  const auto found = many.find(primitive.index());
+  return found == many.end() ? 2 : found->second;
+}
+
+bool is_light(const Primitive& primitive) {
+  static const auto& light = *new std::unordered_set<int>{
+      add_p.index(), sub_p.index(), mul_p.index(),  neg_p.index(),   abs_p.index(),
+      max_p.index(), min_p.index(), and_p.index(),  or_p.index(),    xor_p.index(),
+      not_p.index(), cmp_p.index(), cast_p.index(), select_p.index()};
+  return light.count(primitive.index()) > 0;
 }
 
 double Work::of(const Block& block, Value lane) const {

@@ -9,6 +9,10 @@ namespace plait::codegen {
 
 // Whether a primitive computes a function, which takes as long as many additions.
 bool is_function(const Primitive& primitive);
+// Roughly the instructions of a processor that an elementwise primitive becomes, and whether they
+// are a handful that wait for little.
+double instructions_of(const Primitive& primitive);
+bool is_light(const Primitive& primitive);
 
 class Work {
  public:

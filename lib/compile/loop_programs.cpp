@@ -24,7 +24,9 @@
 #include "codegen/own.h"
 #include "codegen/promote.h"
 #include "codegen/prune.h"
+#include "codegen/segments.h"
 #include "codegen/share.h"
+#include "codegen/short_rows.h"
 #include "codegen/together.h"
 #include "codegen/uniform.h"
 #include "codegen/unite.h"
@@ -139,14 +141,29 @@ void bring_passes_together(codegen::LoopProgram& program) {
   codegen::bring_combinations_together(program);
 }
 
+std::optional<int> count_loops_apart(const codegen::Block& body) {
+  int loops = 0;
+  for (const codegen::Statement& s : body) {
+    codegen::Effects effects;
+    effects.add(s);
+    if (s.blocks.empty() || effects.writes.empty()) continue;
+    if (!s.is_parallel && !s.is_apart) return {};
+    ++loops;
+  }
+  return loops;
+}
+
 codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides) {
   codegen::Lowered lowered = lower_examples(group, strides);
   if (!lowered.program) return lowered;
   codegen::LoopProgram& program = *lowered.program;
   codegen::move_invariants(program);
   bring_loops_together(program);
+  lowered.loops_apart = count_loops_apart(program.body);
   bring_passes_together(program);
   codegen::take_in_rows(program);
+  codegen::join_short_rows(program);
+  codegen::cut_chains(program);
   codegen::give_steps_their_own(program);
   codegen::share(program);
   codegen::ask_ahead(program);
@@ -168,20 +185,6 @@ std::vector<int> results_of(const Jaxpr& program, std::span<const int> uses,
   return results;
 }
 
-// How many loops write memory, if the steps of each are apart from each other.
-std::optional<int> num_loops_apart(const codegen::Lowered& lowered) {
-  if (!lowered.program) return {};
-  int loops = 0;
-  for (const codegen::Statement& s : lowered.program->body) {
-    codegen::Effects effects;
-    effects.add(s);
-    if (s.blocks.empty() || effects.writes.empty()) continue;
-    if (!s.is_parallel && !s.is_apart) return {};
-    ++loops;
-  }
-  return loops;
-}
-
 }  // namespace
 
 bool run_as_one(const Jaxpr& program, std::span<const int> uses, std::vector<int> equations) {
@@ -191,11 +194,12 @@ bool run_as_one(const Jaxpr& program, std::span<const int> uses, std::vector<int
     if (!has_loop_body(equation) && !runs_examples(equation)) return true;
     std::vector<Aval> inputs;
     for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
-    return num_loops_apart(*loop_program(equation, inputs)).has_value();
+    return loop_program(equation, inputs)->loops_apart.has_value();
   };
   return std::all_of(equations.begin(), equations.end(), may_be_part) &&
-         num_loops_apart(*loop_program(
-             codegen::program_of(*program, equations, results_of(program, uses, equations)))) == 1;
+         loop_program(
+             codegen::program_of(*program, equations, results_of(program, uses, equations)))
+                 ->loops_apart == 1;
 }
 
 bool counts_lane_work(const codegen::LoopProgram& program) {

@@ -226,7 +226,7 @@ TEST_CASE("threads share what is long enough, and leave no trace in the results"
   share(program);
   CHECK(codegen::num_shared(program.body) == 1);
   check(program);
-  CHECK(print(program).find("parallel for v1 in 0..50003 in shares of 50000\n") !=
+  CHECK(print(program).find("parallel for v1 in 0..50003 in shares of 37500\n") !=
         std::string::npos);
   program.body[0].grain = 500;
   std::vector<double> x;
@@ -804,6 +804,10 @@ TEST_CASE("memory of steps that is used elsewhere breaks L8") {
   wrong = program;
   wrong.body[0].own = {1};
   CHECK(complaint(wrong) == "internal error: L8 is broken: m1 cannot be a step's own");
+  wrong = program;
+  wrong.body[0].blocks[0][0].grain = 8;
+  CHECK(complaint(wrong) ==
+        "internal error: L8 is broken: threads share a loop in steps that have memory of their own");
 }
 
 TEST_CASE("how memory is read is known by loops") {

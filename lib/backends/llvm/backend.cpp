@@ -1,7 +1,7 @@
-// The llvm backend: runs of elementwise equations, and all else as loop programs: loops of the
-// user's, reductions of rows with what is computed from them, and functions of places (reductions
-// over other axes, movement, gathers, random bits). It is used where PLAIT_LLVM asks for it: `1` for
-// the newest libLLVM that is installed, or the path of one.
+// The llvm backend, of loop programs: runs of elementwise equations, reductions of rows with what
+// is computed from them, loops of the user's, and functions of places (reductions over other axes,
+// movement, gathers, random bits). It is used where PLAIT_LLVM asks for it: `1` for the newest
+// libLLVM that is installed, or the path of one.
 //
 // A kernel takes milliseconds to compile, which no call waits for: see lib/compile/tiers.h. libLLVM
 // is loaded for the first kernel that no earlier process has compiled.
@@ -13,19 +13,16 @@
 #include <plait/primitives/primitives.h>
 
 #include <cstdlib>
-#include <numeric>
 #include <unordered_map>
 
 #include "backend.h"
 #include "codegen/work.h"
 #include "compile/loop_programs.h"
 #include "jit.h"
-#include "kernel.h"
 #include "places.h"
 #include "primitives.h"
 #include "program_kernel.h"
 #include "rows.h"
-#include "segments.h"
 
 namespace plait {
 namespace {
@@ -91,12 +88,6 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
   }
   std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
                                       std::span<const Sizes64> strides) const override {
-    if (const Equation& first = group->equations[0]; is_loop(first))
-      return llvm::make_program_kernel(group, strides);
-    std::vector<int> all(group->equations.size());
-    std::iota(all.begin(), all.end(), 0);
-    const bool is_small = all.size() > 1 && is_small_code(group, all);
-    if (!is_small && joins_elementwise(group, all, all)) return llvm::make_kernel(group, strides);
     return llvm::make_program_kernel(group, strides);
   }
 
@@ -176,7 +167,8 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
                           std::span<const int> results) {
     constexpr double most_work = 200;
     double work = 0;
-    for (const int index : group) work += llvm::weight_of(program->equations[std::size_t(index)]);
+    for (const int index : group)
+      work += codegen::instructions_of(*program->equations[std::size_t(index)].primitive);
     return work <= most_work || llvm::has_program(codegen::program_of(*program, group, results));
   }
 

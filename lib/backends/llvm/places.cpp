@@ -8,11 +8,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "codegen/work.h"
 #include "picks.h"
 #include "primitives.h"
 #include "primitives/reduction/reduce.h"
 #include "rows.h"
-#include "segments.h"
 
 namespace plait::llvm {
 namespace {
@@ -105,7 +105,7 @@ class Group {
   const Equation& equation(int index) const { return program_.equations[std::size_t(index)]; }
   Sizes64 sizes(int var) const { return program_.avals[std::size_t(var)].shape.to_sizes(); }
   double weight(int index) const {
-    return is_view(equation(index)) ? 0 : weight_of(equation(index));
+    return is_view(equation(index)) ? 0 : codegen::instructions_of(*equation(index).primitive);
   }
 
   bool add(const Equation& equation) {

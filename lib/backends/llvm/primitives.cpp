@@ -443,12 +443,6 @@ void store_lanes(const Register& value, Value address, int count, bool streams) 
                       {vector, address, alignment_of(value.dtype), first_lanes(count)});
 }
 
-Register load_splat(DType dtype, Value address) {
-  const Emitter& emitter = Emitter::current();
-  return from_memory(
-      emitter.splat(emitter.load(emitter.element(dtype), address, int(size_of(dtype)))), dtype);
-}
-
 Value rounded(DType dtype, Value v) { return is_half(dtype) ? round_to_half(dtype, v) : v; }
 
 Register constant_of(const Literal& literal) {
@@ -465,7 +459,9 @@ bool is_elementwise(const Equation& equation, std::span<const Aval> inputs,
                     std::span<const Aval> outputs) {
   if (!Pointwise::table().find(*equation.primitive) || inputs.size() > Emitter::most_operands)
     return false;
-  auto fits = [](const Aval& aval) { return has_registers(aval.dtype) && aval.stack == 0; };
+  auto fits = [](const Aval& aval) {
+    return has_registers(aval.dtype) && aval.stack == 0 && num_elements(aval.shape.to_sizes()) > 0;
+  };
   return std::all_of(inputs.begin(), inputs.end(), fits) &&
          std::all_of(outputs.begin(), outputs.end(), fits);
 }

@@ -27,6 +27,7 @@
 #include "codegen/copies.h"
 #include "codegen/cost.h"
 #include "codegen/effects.h"
+#include "codegen/in_place.h"
 #include "codegen/lanes.h"
 #include "codegen/own.h"
 #include "codegen/share.h"
@@ -1063,8 +1064,9 @@ class ProgramWriter {
   void write_copy(const Statement& s, std::size_t axis, Value to, Value from) {
     const int target = s.place.memory, source = s.source_place.memory;
     const bool is_last = axis + 1 == s.shape.size();
-    if (is_last && s.strides[axis] == 1 && s.source_strides[axis] == 1)
-      return write_run(s, s.shape[axis], to, from);
+    if (is_last && s.strides[axis] == 1 &&
+        (s.source_strides[axis] == 1 || s.source_strides[axis] == 0))
+      return write_run(s, s.shape[axis], to, from, s.source_strides[axis] == 0);
     if (axis == s.shape.size())
       return emitter_.store(
           emitter_.load(element(source), address(source, from), alignment(source)),
@@ -1077,15 +1079,18 @@ class ProgramWriter {
     });
   }
 
-  // Contiguous elements of both.
-  void write_run(const Statement& s, std::int64_t size, Value to, Value from) {
+  // Contiguous elements of both, or one element again and again.
+  void write_run(const Statement& s, std::int64_t size, Value to, Value from, bool is_one) {
     const int target = s.place.memory, source = s.source_place.memory;
     const std::int64_t lanes = std::max<std::int64_t>(4, 64 / alignment(target));
+    const Value one =
+        is_one ? emitter_.load(element(source), address(source, from), alignment(source)) : nullptr;
     const auto move = [&](Value index, int count) {
       const Lanes with(emitter_, count);
       const Value vector =
-          emitter_.load(emitter_.vector(element(source)),
-                        address(source, emitter_.add(from, index)), alignment(source));
+          is_one ? emitter_.splat(one)
+                 : emitter_.load(emitter_.vector(element(source)),
+                                 address(source, emitter_.add(from, index)), alignment(source));
       emitter_.store(vector, address(target, emitter_.add(to, index)), alignment(target));
     };
     const std::int64_t whole = size / lanes * lanes;
@@ -1250,7 +1255,7 @@ class ProgramKernel final : public Kernel {
       const Memory& each = program_.memories[std::size_t(memory)];
       own_.push_back({memory, std::size_t((each.size * size_of(each.dtype) + 63) / 64 * 64)});
     }
-    code_.emplace("loop program, 14" +
+    code_.emplace("loop program, 16" +
                       std::string(program_.fails_by_example ? ", by example" : "") + "\n" +
                       codegen::print(program_),
                   streams_of(program_), [this](const std::vector<bool>& streams) {
@@ -1260,6 +1265,19 @@ class ProgramKernel final : public Kernel {
 
   std::int64_t scratch_bytes() const override { return frame_bytes_; }
   bool is_whole() const override { return true; }
+  bool may_overwrite(std::size_t input, std::size_t output) const override {
+    const auto memory = [&](Memory::Space space, std::size_t index) {
+      return int(std::find_if(program_.memories.begin(), program_.memories.end(),
+                              [&](const Memory& each) {
+                                return each.space == space && std::size_t(each.index) == index;
+                              }) -
+                 program_.memories.begin());
+    };
+    const int operand = memory(Memory::Space::operand, input),
+              result = memory(Memory::Space::result, output);
+    const int end = int(program_.memories.size());
+    return operand < end && result < end && codegen::may_overwrite(program_, operand, result);
+  }
   std::string note() const override {
     const int shared = codegen::num_shared(program_.body);
     std::string note = "one loop program";
@@ -1310,7 +1328,7 @@ class ProgramKernel final : public Kernel {
     extras[share_slot] = reinterpret_cast<void*>(&SharesOfRun::run);
     extras[shares_slot] = &shares;
     extras[numbers_slot] = nullptr;  // of shares
-    code_->code_for(outputs).as<Function>()(memory, 0, 1);
+    code_->code_for(inputs, outputs).as<Function>()(memory, 0, 1);
     watch.interrupts.rethrow();
     if ((calls.error || failure[0] > 0) && program_.fails_by_example && group_)
       compile_passes::raise_step_by_step(group_, inputs, stream);

@@ -27,13 +27,17 @@ std::shared_ptr<const Code> StreamingCode::make(const std::vector<bool>& streams
   return make_code(text, [&] { return write_(streams); });
 }
 
-const Code& StreamingCode::code_for(std::span<const View> outputs) const {
+const Code& StreamingCode::code_for(std::span<const View> inputs,
+                                    std::span<const View> outputs) const {
   bool fits = true;
   for (std::size_t o = 0; o < outputs.size(); ++o)
-    fits &= !streams_[o] || reinterpret_cast<std::uintptr_t>(outputs[o].data) % 64 == 0;
+    fits &= !streams_[o] || (reinterpret_cast<std::uintptr_t>(outputs[o].data) % 64 == 0 &&
+                             std::none_of(inputs.begin(), inputs.end(), [&](const View& input) {
+                               return input.data == outputs[o].data;
+                             }));
   if (fits) return *code_;
-  std::call_once(once_, [&] { unaligned_ = make(std::vector<bool>(streams_.size(), false)); });
-  return *unaligned_;
+  std::call_once(once_, [&] { plain_ = make(std::vector<bool>(streams_.size(), false)); });
+  return *plain_;
 }
 
 }  // namespace plait::llvm

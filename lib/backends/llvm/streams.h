@@ -19,14 +19,15 @@ namespace plait::llvm {
 bool outgrows_caches(std::int64_t bytes);
 
 // The code of a kernel, and a second one for callers whose memory is not aligned as the instruction
-// wants, made when such a caller comes.
+// wants, or whose results lie where operands do, which have just been read: made when such a caller
+// comes.
 class StreamingCode {
  public:
   // By output: whether its stores go past the caches.
   using Write = std::function<Object(const std::vector<bool>& streams)>;
   // The description is make_code's, but for the streams.
   StreamingCode(std::string description, std::vector<bool> streams, Write write);
-  const Code& code_for(std::span<const View> outputs) const;
+  const Code& code_for(std::span<const View> inputs, std::span<const View> outputs) const;
 
  private:
   std::shared_ptr<const Code> make(const std::vector<bool>& streams) const;
@@ -36,7 +37,7 @@ class StreamingCode {
   Write write_;
   std::shared_ptr<const Code> code_;
   mutable std::once_flag once_;
-  mutable std::shared_ptr<const Code> unaligned_;
+  mutable std::shared_ptr<const Code> plain_;
 };
 
 }  // namespace plait::llvm
