@@ -152,6 +152,11 @@ bool crosses_lines(const LoopProgram& program, const Statement& loop) {
   return crossing * often > statements;
 }
 
+// Short floating-point numbers are computed as long ones.
+std::int64_t bytes_in_lanes(DType dtype) {
+  return std::max<std::int64_t>(size_of(dtype), is_floating(dtype) ? 4 : 1);
+}
+
 bool has_functions(const Statement& combine) {
   return std::any_of(combine.blocks[0].begin(), combine.blocks[0].end(), [](const Statement& s) {
     return s.kind == Kind::compute && is_function(*s.primitive);
@@ -181,10 +186,8 @@ std::int64_t widest_in_lanes(const LoopProgram& program, const Statement& loop) 
   };
   std::int64_t widest = 1;
   const auto differs = [&](Value value) {
-    const DType dtype = program.dtypes[std::size_t(value)];
     differing.push_back(value);
-    // Short floating-point numbers are computed as long ones.
-    widest = std::max({widest, size_of(dtype), std::int64_t(is_floating(dtype) ? 4 : 1)});
+    widest = std::max(widest, bytes_in_lanes(program.dtypes[std::size_t(value)]));
   };
   for_each_statement(loop.blocks[0], [&](const Statement& s) {
     int num_counting = 0;
@@ -216,7 +219,7 @@ int num_lanes(const LoopProgram& program, const Statement& loop, int vector_byte
   std::int64_t widest = widest_in_lanes(program, loop), bytes = 64;
   for_each_statement(block, [&](const Statement& s) {
     if (s.kind == Kind::store)
-      widest = std::max(widest, size_of(program.dtypes[std::size_t(s.operands[0])]));
+      widest = std::max(widest, bytes_in_lanes(program.dtypes[std::size_t(s.operands[0])]));
     if (s.kind == Kind::combine && !s.is_in_order) bytes = vector_bytes;
   });
   if (crosses_lines(program, loop)) bytes = std::min<std::int64_t>(bytes, 32);

@@ -115,18 +115,6 @@ codegen::Lowered lower_examples(const Jaxpr& group, std::span<const Sizes64> str
   return apart.program ? apart : together;
 }
 
-std::optional<int> count_loops_apart(const codegen::Block& body) {
-  int loops = 0;
-  for (const codegen::Statement& s : body) {
-    codegen::Effects effects;
-    effects.add(s);
-    if (s.blocks.empty() || effects.writes.empty()) continue;
-    if (!s.is_parallel && !s.is_apart) return {};
-    ++loops;
-  }
-  return loops;
-}
-
 // Loops over the same rows become one, in which a row that was read or made stays near.
 void bring_loops_together(codegen::LoopProgram& program) {
   codegen::fuse(program);
@@ -155,14 +143,26 @@ void bring_passes_together(codegen::LoopProgram& program) {
   codegen::bring_combinations_together(program);
 }
 
+std::optional<int> count_loops_apart(const codegen::Block& body) {
+  int loops = 0;
+  for (const codegen::Statement& s : body) {
+    codegen::Effects effects;
+    effects.add(s);
+    if (s.blocks.empty() || effects.writes.empty()) continue;
+    if (!s.is_parallel && !s.is_apart) return {};
+    ++loops;
+  }
+  return loops;
+}
+
 codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides) {
   codegen::Lowered lowered = lower_examples(group, strides);
   if (!lowered.program) return lowered;
   codegen::LoopProgram& program = *lowered.program;
   codegen::move_invariants(program);
   bring_loops_together(program);
-  bring_passes_together(program);
   lowered.loops_apart = count_loops_apart(program.body);
+  bring_passes_together(program);
   codegen::take_in_rows(program);
   codegen::join_short_rows(program);
   codegen::cut_chains(program);

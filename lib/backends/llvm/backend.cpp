@@ -1,7 +1,7 @@
-// The llvm backend: runs of elementwise equations, and all else as loop programs: loops of the
-// user's, reductions of rows with what is computed from them, and functions of places (reductions
-// over other axes, movement, gathers, random bits). It is used where PLAIT_LLVM asks for it: `1`
-// for the newest libLLVM that is installed, or the path of one.
+// The llvm backend, of loop programs: runs of elementwise equations, reductions of rows with what
+// is computed from them, loops of the user's, and functions of places (reductions over other axes,
+// movement, gathers, random bits). It is used where PLAIT_LLVM asks for it: `1` for the newest
+// libLLVM that is installed, or the path of one.
 //
 // A kernel takes milliseconds to compile, which no call waits for: see lib/compile/tiers.h. libLLVM
 // is loaded for the first kernel that no earlier process has compiled.

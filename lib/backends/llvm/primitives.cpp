@@ -443,12 +443,6 @@ void store_lanes(const Register& value, Value address, int count, bool streams) 
                       {vector, address, alignment_of(value.dtype), first_lanes(count)});
 }
 
-Register load_splat(DType dtype, Value address) {
-  const Emitter& emitter = Emitter::current();
-  return from_memory(
-      emitter.splat(emitter.load(emitter.element(dtype), address, int(size_of(dtype)))), dtype);
-}
-
 Value rounded(DType dtype, Value v) { return is_half(dtype) ? round_to_half(dtype, v) : v; }
 
 Register constant_of(const Literal& literal) {

@@ -25,8 +25,6 @@ Register load_lanes(DType dtype, Value address, int count);
 Value first_lanes(int count);  // a mask
 // streams: past the caches, to memory aligned for that.
 void store_lanes(const Register& value, Value address, int count, bool streams = false);
-// A scalar in memory, in every lane.
-Register load_splat(DType dtype, Value address);
 // float32 lanes rounded to a 16-bit dtype; others as they are.
 Value rounded(DType dtype, Value v);
 

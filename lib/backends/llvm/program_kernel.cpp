@@ -1312,7 +1312,7 @@ class ProgramKernel final : public Kernel {
     if (own_bytes > 0) frame_bytes_ = own_at_ + std::int64_t(own_bytes) * num_threads_;
     is_plain_ = checks_.empty() && calls_.size() == 0 && codegen::num_shared(program_.body) == 0 &&
                 !may_ask(program_) && !compile_passes::counts_lane_work(program_);
-    code_.emplace("loop program, 15" +
+    code_.emplace("loop program, 17" +
                       std::string(program_.fails_by_example ? ", by example" : "") + "\n" +
                       codegen::print(program_),
                   streams_of(program_), [this](const std::vector<bool>& streams) {
