@@ -362,7 +362,8 @@ class Summer {
 
   Statement blocks_of(const Statement& rows, const Sums& sums, std::int64_t first,
                       std::int64_t count, std::int64_t length) {
-    Statement blocks = loop(rows, count), steps = loop(rows, length);
+    Statement blocks = counting(program_, count, rows.source),
+              steps = counting(program_, length, rows.source);
     blocks.is_apart = true;
     const auto numbers = [&](const Sum& sum, Value lane) {
       Place place = sum.numbers;
@@ -370,7 +371,8 @@ class Summer {
       loops::add_index(place, {0, {{lane, 1}}}, 1);
       return place;
     };
-    Statement start = loop(rows, sums.columns), taking = loop(rows, sums.columns);
+    Statement start = counting(program_, sums.columns, rows.source),
+              taking = counting(program_, sums.columns, rows.source);
     for (Statement* lanes : {&start, &taking}) lanes->is_parallel = lanes->is_apart = true;
     for (const Sum& sum : sums.sums)
       start.blocks[0].push_back(
@@ -401,16 +403,6 @@ class Summer {
     blocks.blocks[0].push_back(std::move(start));
     blocks.blocks[0].push_back(std::move(steps));
     return blocks;
-  }
-  Statement loop(const Statement& like, std::int64_t steps) {
-    Statement loop;
-    loop.kind = Kind::repeat;
-    loop.source = like.source;
-    loop.steps = steps;
-    loop.value = define(program_, DType::int64);
-    program_.know(loop.value, {0, steps - 1});
-    loop.blocks.emplace_back();
-    return loop;
   }
   static Statement store(const Place& place, Value value, const Statement& like) {
     Statement s;

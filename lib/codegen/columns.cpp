@@ -166,7 +166,7 @@ class Columns {
     tiles.source = lanes.source;
     tiles.is_apart = true;
     tiles.steps = whole;
-    tiles.value = counter(whole);
+    tiles.value = counter_of(program_, whole);
     std::vector<const Statement*> around = outer;
     around.push_back(&tiles);
     tiles.blocks.push_back(tile(lanes, {0, {{tiles.value, size}}}, size, around));
@@ -206,7 +206,7 @@ class Columns {
       rows.kind = Kind::repeat;
       rows.source = lanes.source;
       rows.steps = (steps - before) / together;
-      rows.value = counter(rows.steps);
+      rows.value = counter_of(program_, rows.steps);
       rows.blocks.emplace_back();
       add(together, {before, {{rows.value, together}}}, false, rows.blocks[0]);
       result.push_back(std::move(rows));
@@ -254,17 +254,11 @@ class Columns {
     loop.is_parallel = true;
     loop.is_apart = like.is_apart;
     loop.steps = size;
-    loop.value = counter(size);
+    loop.value = counter_of(program_, size);
     loop.blocks.emplace_back();
     write_body(loop.value, loop.blocks[0]);
     return loop;
   }
-  Value counter(std::int64_t steps) {
-    const Value value = define(program_, DType::int64);
-    program_.know(value, {0, steps - 1});
-    return value;
-  }
-
   // The statements of a lane that some need, and those themselves, where they are no combinations.
   // The results of combinations are loaded.
   void write_lane(const Statement& lanes, const Index& first, Value lane,

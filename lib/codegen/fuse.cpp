@@ -18,15 +18,11 @@ using Kind = Statement::Kind;
 // Of one body; long ones are cut again: see segments.h.
 constexpr std::size_t most_statements = 640, farthest = 64;
 
-bool is_plain(const Statement& s) {
-  return s.kind == Kind::compute || s.kind == Kind::load || s.kind == Kind::store;
-}
-
 // Loops in loops, of which the innermost is parallel; outer ones only compute and load beside.
 bool is_nest(const Statement& s) {
   if (s.kind != Kind::repeat || !s.carries.empty() || !s.exchanged.empty()) return false;
   const Block& block = s.blocks[0];
-  if (s.is_parallel) return std::all_of(block.begin(), block.end(), is_plain);
+  if (s.is_parallel) return std::all_of(block.begin(), block.end(), is_straight);
   return s.is_apart && !block.empty() && is_nest(block.back()) &&
          std::all_of(block.begin(), block.end() - 1, [](const Statement& each) {
            return each.kind == Kind::compute || each.kind == Kind::load;
@@ -96,9 +92,9 @@ class Merger {
  private:
   static bool only_computes(const Statement& loop) {
     return std::all_of(loop.blocks[0].begin(), loop.blocks[0].end(), [](const Statement& s) {
-      return is_plain(s) || (runs_in_any_order(s) && only_computes(s)) ||
+      return is_straight(s) || (runs_in_any_order(s) && only_computes(s)) ||
              (s.kind == Kind::combine &&
-              std::all_of(s.blocks[0].begin(), s.blocks[0].end(), is_plain));
+              std::all_of(s.blocks[0].begin(), s.blocks[0].end(), is_straight));
     });
   }
   static bool goes_on(const Statement& outer, const Statement& inner, bool outer_is_first) {

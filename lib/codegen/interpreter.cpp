@@ -271,21 +271,6 @@ bool Interpreter::is_stored_at_once(const Block& block, std::size_t i) const {
       });
 }
 
-// Whether a counter is used for more than places.
-bool Interpreter::is_number(const std::vector<Block>& blocks, Value counter) {
-  bool is_used = false;
-  const auto use = [&](Value value) { is_used = is_used || value == counter; };
-  for (const Block& block : blocks)
-    for_each_statement(block, [&](const Statement& s) {
-      std::for_each(s.operands.begin(), s.operands.end(), use);
-      for (const Statement::Carry& carry : s.carries) {
-        use(carry.first), use(carry.next);
-        std::for_each(carry.nexts.begin(), carry.nexts.end(), use);
-      }
-    });
-  return is_used;
-}
-
 // Which loads of elements side by side need not be copied: what uses them, in the same block, comes
 // before anything is written.
 void Interpreter::find_what_stays(const Block& block) {

@@ -107,7 +107,6 @@ class Interpreter {
   bool is_stored_at_once(const Block& block, std::size_t i) const;
   void find_what_stays(const Block& block);
   int splat_of(Value value);
-  static bool is_number(const std::vector<Block>& blocks, Value counter);
   std::vector<Code> decode(const Block& block);
   void execute(const std::vector<Code>& codes, const Run& run) const;
   void step(const Code& code, const Run& run) const;

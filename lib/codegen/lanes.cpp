@@ -282,19 +282,16 @@ std::size_t combines_together(const Block& block, std::size_t first) {
 
 bool combines_apart(const Statement& loop) {
   if (!loop.is_apart || loop.steps < 2 || !loop.carries.empty() || !loop.own.empty()) return false;
-  const auto is_plain = [](const Statement& s) {
-    return s.kind == Kind::compute || s.kind == Kind::load || s.kind == Kind::store;
-  };
   // What computes functions fills registers, and waits for sums little.
   constexpr int most_combinations = 8;
   constexpr std::int64_t longest_with_functions = 256;
   int combinations = 0;
   return std::all_of(loop.blocks[0].begin(), loop.blocks[0].end(),
                      [&](const Statement& s) {
-                       if (s.kind != Kind::combine) return is_plain(s);
+                       if (s.kind != Kind::combine) return is_straight(s);
                        ++combinations;
                        if (s.steps > longest_with_functions && has_functions(s)) return false;
-                       return std::all_of(s.blocks[0].begin(), s.blocks[0].end(), is_plain);
+                       return std::all_of(s.blocks[0].begin(), s.blocks[0].end(), is_straight);
                      }) &&
          0 < combinations && combinations <= most_combinations;
 }

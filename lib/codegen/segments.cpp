@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/segments.h"
 
-#include <plait/primitives/primitives.h>
-
 #include <algorithm>
 
 #include "codegen/walk.h"
@@ -227,21 +225,10 @@ class Writer {
     return best;
   }
 
-  Value counter(std::int64_t steps) {
-    const Value counter = define(program_, DType::int64);
-    program_.know(counter, {0, steps - 1});
-    return counter;
-  }
-
   Statement write_blocks(std::int64_t first, std::int64_t count, std::int64_t steps) {
-    Statement blocks;
-    blocks.kind = Kind::repeat;
-    blocks.source = loop_.source;
-    blocks.steps = count;
+    Statement blocks = counting(program_, count, loop_.source);
     blocks.is_apart = true;
-    blocks.value = counter(count);
     blocks.own = memories_;
-    blocks.blocks.emplace_back();
     for (std::size_t s = 0; s < segments_.statements.size(); ++s)
       blocks.blocks[0].push_back(write_segment(s, first, blocks.value, steps));
     return blocks;
@@ -249,13 +236,8 @@ class Writer {
 
   Statement write_segment(std::size_t segment, std::int64_t first, Value block,
                           std::int64_t steps) {
-    Statement loop;
-    loop.kind = Kind::repeat;
-    loop.source = loop_.source;
-    loop.steps = steps;
+    Statement loop = counting(program_, steps, loop_.source);
     loop.is_parallel = true;
-    loop.value = counter(steps);
-    loop.blocks.emplace_back();
     Block& into = loop.blocks[0];
     Names names;
     const loops::Index here{first, {{block, block_}, {loop.value, 1}}};
@@ -267,7 +249,7 @@ class Writer {
       // The index as a number, where it is one.
       if (std::find(s.operands.begin(), s.operands.end(), loop_.value) != s.operands.end() &&
           !names.count(loop_.value))
-        names[loop_.value] = write_index(here, into);
+        names[loop_.value] = number(program_, here, into);
       const std::int64_t stride = stride_of(s.place, loop_.value);
       std::erase_if(s.place.terms,
                     [&](const Place::Term& term) { return term.index == loop_.value; });
@@ -321,28 +303,6 @@ class Writer {
     return s;
   }
 
-  // first + block * block_ + step
-  Value write_index(const loops::Index& here, Block& into) {
-    Value sum = -1;
-    const auto add = [&](const Primitive& primitive, Value a, Value b) {
-      Statement s;
-      s.kind = Kind::compute;
-      s.primitive = &primitive;
-      s.operands = {a, b};
-      s.value = define(program_, DType::int64);
-      into.push_back(s);
-      return s.value;
-    };
-    for (const Place::Term& term : here.terms) {
-      const Value part =
-          term.stride == 1 ? term.index : add(mul_p, term.index, integer(program_, term.stride));
-      sum = sum < 0 ? part : add(add_p, sum, part);
-    }
-    if (here.offset != 0) sum = add(add_p, sum, integer(program_, here.offset));
-    program_.know(sum, {0, loop_.steps - 1});
-    return sum;
-  }
-
   LoopProgram& program_;
   const Statement& loop_;
   const Segments& segments_;
@@ -350,15 +310,11 @@ class Writer {
   std::vector<int> memories_;  // by slot
 };
 
-bool is_plain(const Statement& s) {
-  return s.kind == Kind::compute || s.kind == Kind::load || s.kind == Kind::store;
-}
-
 void run(LoopProgram& program, Block& block) {
   for (std::size_t i = 0; i < block.size(); ++i) {
     const Statement& s = block[i];
     if (!runs_in_any_order(s) || !s.is_parallel ||
-        !std::all_of(s.blocks[0].begin(), s.blocks[0].end(), is_plain)) {
+        !std::all_of(s.blocks[0].begin(), s.blocks[0].end(), is_straight)) {
       for (Block& inner : block[i].blocks) run(program, inner);
       continue;
     }

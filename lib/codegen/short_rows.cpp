@@ -17,10 +17,6 @@ using Kind = Statement::Kind;
 constexpr std::int64_t line = 64;  // bytes of a vector
 constexpr std::int64_t elements_of_block = 2048, fewest_rows = 32;
 
-bool is_plain(const Statement& s) {
-  return s.kind == Kind::compute || s.kind == Kind::load || s.kind == Kind::store;
-}
-
 class Joiner {
  public:
   // Nothing where a nest of two loops has no short rows, or needs them one by one.
@@ -29,7 +25,7 @@ class Joiner {
     const Block& block = outer.blocks[0];
     if (block.empty() || !runs_in_any_order(block.back()) || !block.back().is_parallel) return {};
     Joiner joiner(program, outer);
-    if (!std::all_of(joiner.body_.begin(), joiner.body_.end(), is_plain)) return {};
+    if (!std::all_of(joiner.body_.begin(), joiner.body_.end(), is_straight)) return {};
     for (const bool outer_is_short : {true, false}) {
       if (outer_is_short) std::swap(joiner.rows_, joiner.row_);
       if (joiner.are_short()) return joiner;
@@ -123,20 +119,10 @@ class Joiner {
     return place;
   }
 
-  Statement counting(std::int64_t steps) {
-    Statement loop;
-    loop.kind = Kind::repeat;
-    loop.source = rows_.source;
-    loop.steps = steps;
-    loop.value = define(program_, DType::int64);
-    program_.know(loop.value, {0, steps - 1});
-    loop.blocks.emplace_back();
-    return loop;
-  }
-
   // So many blocks of `count` rows, from a row on.
   Statement write_blocks(std::int64_t first, std::int64_t blocks, std::int64_t count) {
-    Statement outer = counting(blocks), inner = counting(count * row_.steps);
+    Statement outer = counting(program_, blocks, rows_.source),
+              inner = counting(program_, count * row_.steps, rows_.source);
     outer.is_apart = inner.is_parallel = true;
     outer.own = own_;
     for (Statement copy : in_blocks_) {

@@ -41,6 +41,36 @@ std::optional<Value> known_number(const Block& block, const Statement& s) {
   return {};
 }
 
+Value counter_of(LoopProgram& program, std::int64_t steps) {
+  const Value counter = define(program, DType::int64);
+  program.know(counter, {0, steps - 1});
+  return counter;
+}
+
+Statement counting(LoopProgram& program, std::int64_t steps, Source source) {
+  Statement loop;
+  loop.kind = Statement::Kind::repeat;
+  loop.source = source;
+  loop.steps = steps;
+  loop.value = counter_of(program, steps);
+  loop.blocks.emplace_back();
+  return loop;
+}
+
+bool is_number(const std::vector<Block>& blocks, Value counter) {
+  bool is_used = false;
+  const auto use = [&](Value value) { is_used = is_used || value == counter; };
+  for (const Block& block : blocks)
+    for_each_statement(block, [&](const Statement& s) {
+      std::for_each(s.operands.begin(), s.operands.end(), use);
+      for (const Statement::Carry& carry : s.carries) {
+        use(carry.first), use(carry.next);
+        std::for_each(carry.nexts.begin(), carry.nexts.end(), use);
+      }
+    });
+  return is_used;
+}
+
 Value integer(LoopProgram& program, std::int64_t value) {
   const Literal literal{DType::int64, false, value, 0, 0};
   for (const auto& [known, same] : program.literals)

@@ -27,6 +27,12 @@ inline std::size_t num_statements(const Block& block) {
   return count;
 }
 
+// Whether it only computes, loads or stores a number.
+inline bool is_straight(const Statement& s) {
+  return s.kind == Statement::Kind::compute || s.kind == Statement::Kind::load ||
+         s.kind == Statement::Kind::store;
+}
+
 // Whether it is a loop of which the steps may run in any order.
 inline bool runs_in_any_order(const Statement& s) {
   return s.kind == Statement::Kind::repeat && (s.is_parallel || s.is_apart) && s.carries.empty() &&
@@ -106,6 +112,11 @@ inline Value define(LoopProgram& program, DType dtype) {
   program.dtypes.push_back(dtype);
   return Value(program.dtypes.size()) - 1;
 }
+// A number that counts so many steps, and a loop over them, with a block that is empty.
+Value counter_of(LoopProgram& program, std::int64_t steps);
+Statement counting(LoopProgram& program, std::int64_t steps, Source source);
+// Whether statements use a counter for more than places.
+bool is_number(const std::vector<Block>& blocks, Value counter);
 // The literal of an int64.
 Value integer(LoopProgram& program, std::int64_t value);
 // An index as an int64, computed at the end of a block.

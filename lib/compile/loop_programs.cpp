@@ -243,6 +243,21 @@ void raise_step_by_step(const Jaxpr& group, std::span<const View> inputs, const 
   }
 }
 
+std::vector<Sizes64> dense_inputs(const Jaxpr& group) {
+  std::vector<Sizes64> strides;
+  for (const Aval& aval : group->input_avals())
+    strides.push_back(aval.shape.is_constant() ? dense_strides(aval.shape.to_sizes()) : Sizes64());
+  return strides;
+}
+
+std::vector<Sizes64> inputs_as_read(const Jaxpr& group, std::span<const Sizes64> given) {
+  std::vector<Sizes64> strides = dense_inputs(group);
+  for (std::size_t i = 0; i < strides.size(); ++i)
+    if (std::all_of(given[i].begin(), given[i].end(), [](std::int64_t s) { return s >= 0; }))
+      strides[i] = given[i];
+  return strides;
+}
+
 // A loop is asked for several times in turn: by each backend, as one that may be claimed and as a
 // group.
 SharedLowered loop_program(const Jaxpr& group, std::span<const Sizes64> strides) {
@@ -261,12 +276,7 @@ SharedLowered loop_program(const Jaxpr& group, std::span<const Sizes64> strides)
   return program;
 }
 
-SharedLowered loop_program(const Jaxpr& group) {
-  std::vector<Sizes64> strides;
-  for (const Aval& aval : group->input_avals())
-    strides.push_back(aval.shape.is_constant() ? dense_strides(aval.shape.to_sizes()) : Sizes64());
-  return loop_program(group, strides);
-}
+SharedLowered loop_program(const Jaxpr& group) { return loop_program(group, dense_inputs(group)); }
 
 SharedLowered loop_program(const Equation& equation, std::span<const Aval> inputs) {
   return loop_program(codegen::program_of(equation, inputs));

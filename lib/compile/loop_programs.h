@@ -8,6 +8,11 @@ namespace plait::compile_passes {
 
 using SharedLowered = std::shared_ptr<const codegen::Lowered>;
 
+// Of the inputs of a group, in elements: as they lie dense, and as a loop program reads those that
+// lie by given strides: where they are, unless these go backward.
+std::vector<Sizes64> dense_inputs(const Jaxpr& group);
+std::vector<Sizes64> inputs_as_read(const Jaxpr& group, std::span<const Sizes64> given);
+
 // The loop program of a group whose inputs lie in memory by these strides, or why there is none.
 SharedLowered loop_program(const Jaxpr& group, std::span<const Sizes64> strides);
 // Those of a group, or of one equation, whose inputs lie dense.

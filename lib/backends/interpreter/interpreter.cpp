@@ -94,10 +94,7 @@ class InterpreterBackend final : public Backend {
   }
 
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
-    std::vector<Sizes64> strides;
-    for (const Aval& aval : group->input_avals())
-      strides.push_back(dense_strides(aval.shape.to_sizes()));
-    return make_interpreted(group, strides);
+    return make_interpreted(group);
   }
 };
 
@@ -107,17 +104,14 @@ const bool is_registered =
 }  // namespace
 
 std::unique_ptr<Kernel> make_interpreted(const Jaxpr& group, std::span<const Sizes64> given) {
-  std::vector<Sizes64> strides;
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const bool goes_forward = std::all_of(given[i].begin(), given[i].end(),
-                                          [](std::int64_t stride) { return stride >= 0; });
-    strides.push_back(goes_forward ? given[i]
-                                   : dense_strides(group->input_avals()[i].shape.to_sizes()));
-  }
+  const std::vector<Sizes64> strides = compile_passes::inputs_as_read(group, given);
   const compile_passes::SharedLowered lowered = compile_passes::loop_program(group, strides);
   if (!lowered->program)
     throw InternalError("no loop program of a group: " + lowered->reason + "\n" + print(group));
   return std::make_unique<LoopKernel>(*lowered->program, group, strides);
+}
+std::unique_ptr<Kernel> make_interpreted(const Jaxpr& group) {
+  return make_interpreted(group, compile_passes::dense_inputs(group));
 }
 
 }  // namespace plait

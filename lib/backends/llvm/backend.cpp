@@ -81,10 +81,7 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
   }
 
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
-    std::vector<Sizes64> strides;
-    for (const Aval& aval : group->input_avals())
-      strides.push_back(dense_strides(aval.shape.to_sizes()));
-    return compile_for(group, strides);
+    return compile_for(group, compile_passes::dense_inputs(group));
   }
   std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
                                       std::span<const Sizes64> strides) const override {

@@ -128,19 +128,6 @@ class Emitter {
       values[i] = merge(values[i], before, next[i], latch);
     return values;
   }
-  template <class Body>
-  std::vector<Value> branch_carrying(Value condition, std::vector<Value> values, const Body& body) {
-    const Block before = here();
-    std::vector<Value> changed;
-    Block from;
-    branch_if(condition, [&] {
-      changed = body(values);
-      from = here();
-    });
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = merge(values[i], before, changed[i], from);
-    return values;
-  }
   // while (condition(values)) values = body(values): returns the last ones.
   template <class Condition, class Body>
   std::vector<Value> while_carrying(std::vector<Value> values, const Condition& condition,

@@ -1502,13 +1502,8 @@ bool has_program(const Jaxpr& group) {
 
 std::unique_ptr<Kernel> make_program_kernel(const Jaxpr& group, std::span<const Sizes64> given) {
   const std::span<const Aval> inputs = group->input_avals();
-  std::vector<Sizes64> dense, strides;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    dense.push_back(dense_strides(inputs[i].shape.to_sizes()));
-    const bool goes_forward = std::all_of(given[i].begin(), given[i].end(),
-                                          [](std::int64_t stride) { return stride >= 0; });
-    strides.push_back(goes_forward ? given[i] : dense.back());
-  }
+  const std::vector<Sizes64> dense = compile_passes::dense_inputs(group);
+  std::vector<Sizes64> strides = compile_passes::inputs_as_read(group, given);
   while (true) {
     codegen::Split split = written(*compile_passes::loop_program(group, strides));
     if (split.program && !make_dense(*split.program, inputs, strides))

@@ -108,12 +108,7 @@ class ReferenceBackend final : public Backend {
     return group->equations.size() > 1 ? make_interpreted(group, strides) : compile(group);
   }
   std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
-    if (group->equations.size() > 1) {
-      std::vector<Sizes64> strides;
-      for (const Aval& aval : group->input_avals())
-        strides.push_back(dense_strides(aval.shape.to_sizes()));
-      return make_interpreted(group, strides);
-    }
+    if (group->equations.size() > 1) return make_interpreted(group);
     const Equation& first = group->equations[0];
     if (is_pointwise(first)) return std::make_unique<PointwiseKernel>(first, group);
     return std::make_unique<EvalKernel>(first, group);
