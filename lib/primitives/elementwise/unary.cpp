@@ -350,6 +350,22 @@ Array lax::integer_pow(Operand x, std::int64_t y) {
 
 namespace {
 
+// Out of range of an integer, where it is undefined in C++, it saturates, and NaN becomes 0.
+template <class Out, class In>
+Out cast_real(In x) {
+  if constexpr (std::is_same_v<Out, bool>) {
+    return x != In(0);
+  } else if constexpr (std::is_integral_v<Out> && std::is_floating_point_v<In>) {
+    const double value = double(x);
+    if (value != value) return 0;
+    if (value <= double(std::numeric_limits<Out>::min())) return std::numeric_limits<Out>::min();
+    if (value >= double(std::numeric_limits<Out>::max())) return std::numeric_limits<Out>::max();
+    return Out(value);
+  } else {
+    return Out(detail::Compute<Out>(x));
+  }
+}
+
 template <class In, class Out>
 void cast_loop(const void* const* inputs, void* output, std::int64_t n, std::int64_t) {
   const In* x = static_cast<const In*>(inputs[0]);
@@ -362,24 +378,11 @@ void cast_loop(const void* const* inputs, void* output, std::int64_t n, std::int
     else if constexpr (from_complex && std::is_same_v<Out, bool>)
       out[i] = x[i] != In(0);
     else if constexpr (from_complex)
-      out[i] = Out(detail::Compute<Out>(x[i].real()));
+      out[i] = cast_real<Out>(x[i].real());
     else if constexpr (to_complex)
       out[i] = Out(typename Out::value_type(detail::Compute<In>(x[i])));
-    else if constexpr (std::is_same_v<Out, bool>)
-      out[i] = detail::Compute<In>(x[i]) != detail::Compute<In>(0);
-    else if constexpr (std::is_integral_v<Out> && std::is_floating_point_v<detail::Compute<In>>) {
-      // Undefined in C++ out of range: here it saturates, and NaN becomes 0.
-      const double value = double(detail::Compute<In>(x[i]));
-      if (value != value)
-        out[i] = 0;
-      else if (value <= double(std::numeric_limits<Out>::min()))
-        out[i] = std::numeric_limits<Out>::min();
-      else if (value >= double(std::numeric_limits<Out>::max()))
-        out[i] = std::numeric_limits<Out>::max();
-      else
-        out[i] = Out(value);
-    } else
-      out[i] = Out(detail::Compute<Out>(detail::Compute<In>(x[i])));
+    else
+      out[i] = cast_real<Out>(detail::Compute<In>(x[i]));
   }
 }
 
