@@ -738,20 +738,41 @@ class Outward {
 
   // What a step has of the arrays that loops within it read and write.
   std::int64_t bytes_of_a_step(const Statement& loop) const {
-    std::set<int> read, written;
+    std::set<Value> own;
+    for_each_statement(loop.blocks[0], [&](const Statement& s) {
+      for_each_definition(s, [&](Value value) { own.insert(value); });
+    });
+    std::set<int> read;
+    std::map<int, std::int64_t> written;  // to the elements that most places reach
+    const auto visit = [&](const Place& place, bool is_write) {
+      if (!is_write) {
+        read.insert(place.memory);
+        return;
+      }
+      std::int64_t& elements = written[place.memory];
+      elements = std::max(elements, elements_within(loop, place, own));
+    };
     for (const Statement& s : loop.blocks[0])
       for (const Block& inner : s.blocks)
-        for_each_statement(inner, [&](const Statement& each) {
-          for_each_place(each, [&](const Place& place, bool is_write) {
-            (is_write ? written : read).insert(place.memory);
-          });
-        });
+        for_each_statement(inner, [&](const Statement& each) { for_each_place(each, visit); });
     std::int64_t bytes = 0;
-    for (const int memory : written) {
-      const Memory& each = program_.memories[std::size_t(memory)];
-      if (read.count(memory)) bytes += each.size / loop.steps * size_of(each.dtype);
-    }
+    for (const auto& [memory, elements] : written)
+      if (read.count(memory))
+        bytes += elements * size_of(program_.memories[std::size_t(memory)].dtype);
     return bytes;
+  }
+  // How many elements of a memory a step reaches at a place, whose own indices are these.
+  std::int64_t elements_within(const Statement& loop, const Place& place,
+                               const std::set<Value>& own) const {
+    const std::int64_t most = program_.memories[std::size_t(place.memory)].size / loop.steps;
+    std::int64_t elements = 1;
+    for (const Place::Term& term : place.terms) {
+      if (!own.count(term.index)) continue;
+      const std::optional<Range> range = program_.range(term.index);
+      if (!range || range->high - range->low >= most) return most;
+      elements = std::min(most, elements * (range->high - range->low + 1));
+    }
+    return elements;
   }
   // Whether there are loops within a step that are long enough for lanes.
   static bool has_lanes_within(const Statement& loop) {
