@@ -9,6 +9,7 @@
 #include <plait/primitives/primitives.h>
 
 #include "codegen/prune.h"
+#include "codegen/walk.h"
 
 namespace plait::codegen {
 namespace {
@@ -25,6 +26,7 @@ class Splitter {
 
   LoopProgram run() {
     to_.dtypes = from_.dtypes;
+    to_.ranges = from_.ranges;
     imaginary_.assign(from_.dtypes.size(), -1);
     for (std::size_t value = 0; value < from_.dtypes.size(); ++value)
       if (is_complex(from_.dtypes[value])) {
@@ -110,7 +112,7 @@ class Splitter {
       if (!splits) return out_.push_back(s);
       return compute(s);
     }
-    if (s.kind == Kind::combine && is_split(s.value)) throw Unsplit{"sums of complex numbers"};
+    if (s.kind == Kind::combine && is_split(s.value)) return sum(s);
     if (s.kind == Kind::load || s.kind == Kind::store) {
       if (!is_split(s.place)) return out_.push_back(s);
       for (int which = 0; which < 2; ++which) {
@@ -123,8 +125,9 @@ class Splitter {
       return;
     }
     Statement copied = s;
-    for (Place& place : copied.places)
-      if (is_split(place)) place = part(place, 0);
+    for (std::vector<Place>* places : {&copied.places, &copied.soon})
+      for (Place& place : *places)
+        if (is_split(place)) place = part(place, 0);
     if (s.kind == Kind::copy && is_split(s.place)) {
       copied.place = part(s.place, 0), copied.source_place = part(s.source_place, 0);
       const bool has_planes = is_planar(s.place) || is_planar(s.source_place);
@@ -162,6 +165,25 @@ class Splitter {
     }
     for (Block& block : copied.blocks) block = split(block);
     out_.push_back(std::move(copied));
+  }
+
+  // Two sums, of the real parts and of the imaginary ones.
+  void sum(const Statement& s) {
+    if (!(*s.primitive == add_p))
+      throw Unsplit{"`" + std::string(s.primitive->name()) + "` of all of several complex numbers"};
+    Statement real = s;
+    for (Place& place : real.soon)
+      if (is_split(place)) place = part(place, 0);
+    real.blocks[0] = split(s.blocks[0]);
+    Statement imag = real;
+    Names names{{s.counter, define(to_.dtypes[std::size_t(s.counter)])}};
+    imag.value = imaginary(s.value);
+    imag.counter = names.at(s.counter);
+    imag.soon.clear();
+    imag.blocks[0] = copy_of(to_, real.blocks[0], names);
+    for (Value& operand : imag.operands) operand = named(names, imaginary(operand));
+    out_.push_back(std::move(real));
+    out_.push_back(std::move(imag));
   }
 
   // --- Arithmetic --------------------------------------------------------------------------------
@@ -208,6 +230,8 @@ class Splitter {
   void compute(const Statement& s) {
     source_ = s.source;
     const Primitive& p = *s.primitive;
+    if (!codegen::is_split(p, s.params))
+      throw Unsplit{"`" + std::string(p.name()) + "` of complex numbers"};
     const Value real = s.value, imag = imaginary(s.value), first = s.operands[0];
     if (p == add_p || p == sub_p) {
       add(p, {first, s.operands[1]}, real);
@@ -219,7 +243,7 @@ class Splitter {
       multiply(number(first), number(s.operands[1]), real, imag);
     } else if (p == div_p) {
       divide(number(first), number(s.operands[1]), real, imag);
-    } else if (p == integer_pow_p && s.params.integer("y") > 0) {
+    } else if (p == integer_pow_p) {
       power(number(first), s.params.integer("y"), real, imag);
     } else if (p == select_p) {
       add(p, {first, s.operands[1], s.operands[2]}, real);
@@ -233,13 +257,12 @@ class Splitter {
       same(imaginary(first), real);
     } else if (p == abs_p) {
       magnitude(number(first), real);
-    } else if (p == cmp_p &&
-               (s.params.text("direction") == "eq" || s.params.text("direction") == "ne")) {
+    } else if (p == cmp_p) {
       const std::string direction = s.params.text("direction");
       const Value a = compare(direction.c_str(), first, s.operands[1]),
                   b = compare(direction.c_str(), imaginary(first), imaginary(s.operands[1]));
       add(direction == "eq" ? and_p : or_p, {a, b}, real);
-    } else if (p == cast_p && !is_bool(to_.dtypes[std::size_t(real)])) {
+    } else {  // a cast
       Params params{{"dtype", to_.dtypes[std::size_t(real)]}, {"weak", false}};
       add(p, {first}, real, params);
       if (imag < 0) return;
@@ -247,8 +270,6 @@ class Splitter {
         add(p, {imaginary(first)}, imag, params);
       else
         same(literal(to_.dtypes[std::size_t(imag)], 0), imag);
-    } else {
-      throw Unsplit{"`" + std::string(p.name()) + "` of complex numbers"};
     }
   }
 
@@ -310,6 +331,14 @@ class Splitter {
 };
 
 }  // namespace
+
+bool is_split(const Primitive& p, const Params& params) {
+  if (p == integer_pow_p) return params.integer("y") > 0;
+  if (p == cmp_p) return params.text("direction") == "eq" || params.text("direction") == "ne";
+  if (p == cast_p) return !is_bool(params.get<DType>("dtype"));
+  return p == add_p || p == sub_p || p == neg_p || p == mul_p || p == div_p || p == select_p ||
+         p == complex_p || p == real_p || p == imag_p || p == abs_p;
+}
 
 Split split_complex(const LoopProgram& program) {
   try {

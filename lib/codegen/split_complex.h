@@ -6,6 +6,9 @@
 
 namespace plait::codegen {
 
+// Whether an elementwise primitive of complex numbers, or one that makes them, is split.
+bool is_split(const Primitive& primitive, const Params& params);
+
 // The same program over real numbers; memory of complex numbers holds both parts of each. The
 // reason why not, where it computes what is not split.
 struct Split {

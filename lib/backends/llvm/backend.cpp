@@ -46,9 +46,14 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
     if (is_loop(equation)) return llvm::supports_program(equation, inputs);
     if (equation.inputs.size() == 1 && llvm::is_row_reduction(equation, inputs[0]))
       return Support::yes();
-    for (const Aval& aval : inputs)
-      if (is_complex(aval.dtype)) return Support::no("it computes no complex numbers");
-    return supports_places(equation, inputs, outputs);
+    const Support support = supports_places(equation, inputs, outputs);
+    const bool has_complex = std::any_of(inputs.begin(), inputs.end(),
+                                         [](const Aval& aval) { return is_complex(aval.dtype); });
+    const bool computes =
+        Pointwise::table().find(*equation.primitive) || *equation.primitive == reduce_p;
+    if (!support && has_complex && computes)
+      return Support::no("`" + std::string(equation.primitive->name()) + "` of complex numbers");
+    return support;
   }
 
   // Elementwise equations of one shape, rows with their reductions, or functions of places.
@@ -138,7 +143,7 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
   static bool is_small_code(const Jaxpr& program, std::span<const int> group) {
     const auto are_few = [&](const Aval& aval) {
       const std::int64_t count = aval.shape.num_elements().constant();
-      return !is_complex(aval.dtype) && 0 < count && count <= few_elements;
+      return 0 < count && count <= few_elements;
     };
     const bool are_all_few = std::all_of(group.begin(), group.end(), [&](int index) {
       const Equation& equation = program->equations[std::size_t(index)];
@@ -150,10 +155,11 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
     });
     if (!are_all_few || group.size() > 1) return are_all_few;
     const Equation& equation = program->equations[std::size_t(group[0])];
-    if (Pointwise::table().find(*equation.primitive)) return true;
     std::vector<Aval> inputs, outputs;
     for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
     for (const Var var : equation.outputs) outputs.push_back(program->avals[std::size_t(var.id)]);
+    if (Pointwise::table().find(*equation.primitive))
+      return llvm::is_elementwise(equation, inputs, outputs);
     return (*equation.primitive == dot_general_p || supports_places(equation, inputs, outputs)) &&
            llvm::supports_program(equation, inputs);
   }

@@ -41,7 +41,7 @@ bool is_written_out(const JaxprData& program, const Equation& reduction) {
 }
 
 bool has_plain_elements(const Aval& aval) {
-  return has_registers(aval.dtype) && aval.stack == 0 && num_elements(aval.shape.to_sizes()) > 0;
+  return aval.stack == 0 && num_elements(aval.shape.to_sizes()) > 0;
 }
 
 // Whether each element of the result is made of a few elements of the operands.
@@ -64,7 +64,9 @@ bool is_of_places(const JaxprData& program, const Equation& equation) {
     return std::all_of(interior.begin(), interior.end(), [](Dim dim) { return dim == Dim(0); });
   }
   if (p == concatenate_p) return inputs.size() <= most_parts;
-  if (p == reduce_p) return equation.inputs[0].is_var() && is_written_out(program, equation);
+  if (p == reduce_p)
+    return equation.inputs[0].is_var() && may_reduce(equation, inputs[0].dtype) &&
+           is_written_out(program, equation);
   const auto is_index = [](const Aval& aval) { return aval.dtype != DType::uint64; };
   if (p == gather_p) return is_index(inputs[1]);
   if (p == scatter_p) return picks_one(program, equation);

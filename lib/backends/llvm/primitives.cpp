@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitives.h"
 
+#include "codegen/split_complex.h"
 #include "random_bits.h"
 #include "trigonometry.h"
 
@@ -368,7 +369,9 @@ const Row* find_row(const Primitive& primitive, DType first, const Params& param
 
 }  // namespace
 
-bool has_registers(DType dtype) { return !is_complex(dtype); }
+bool may_reduce(const Equation& reduction, DType dtype) {
+  return !is_complex(dtype) || reduction.params.text("kind") == "sum";
+}
 
 bool can_count(DType dtype) { return is_integer(dtype) || is_floating(dtype); }
 
@@ -459,8 +462,10 @@ bool is_elementwise(const Equation& equation, std::span<const Aval> inputs,
                     std::span<const Aval> outputs) {
   if (!Pointwise::table().find(*equation.primitive) || inputs.size() > Emitter::most_operands)
     return false;
-  auto fits = [](const Aval& aval) {
-    return has_registers(aval.dtype) && aval.stack == 0 && num_elements(aval.shape.to_sizes()) > 0;
+  const bool splits = codegen::is_split(*equation.primitive, equation.params);
+  auto fits = [&](const Aval& aval) {
+    return (!is_complex(aval.dtype) || splits) && aval.stack == 0 &&
+           num_elements(aval.shape.to_sizes()) > 0;
   };
   return std::all_of(inputs.begin(), inputs.end(), fits) &&
          std::all_of(outputs.begin(), outputs.end(), fits);

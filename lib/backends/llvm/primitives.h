@@ -28,9 +28,10 @@ void store_lanes(const Register& value, Value address, int count, bool streams =
 // float32 lanes rounded to a 16-bit dtype; others as they are.
 Value rounded(DType dtype, Value v);
 
-bool has_registers(DType dtype);  // all but complex
-bool can_count(DType dtype);      // whether iota gives such numbers
-// Whether the equation is elementwise, of dtypes that registers hold.
+bool can_count(DType dtype);  // whether iota gives such numbers
+// Whether it reduces numbers of this dtype in registers: complex ones as sums of their parts alone.
+bool may_reduce(const Equation& reduction, DType dtype);
+// Whether the equation is elementwise, and of complex numbers that are split where it has any.
 bool is_elementwise(const Equation& equation, std::span<const Aval> inputs,
                     std::span<const Aval> outputs);
 // Emits an equation: as instructions where its primitive has a row, else as a call of its loop for

@@ -90,7 +90,7 @@ class Finder {
 
   // Over all rows, as a stage by columns, with blocks for all threads.
   bool is_column_reduction(const Equation& equation) const {
-    if (!has_registers(program_.aval(equation.inputs[0]).dtype)) return false;
+    if (!may_reduce(equation, program_.aval(equation.inputs[0]).dtype)) return false;
     const std::vector<int> axes = equation.params.ints("axes");
     if (int(axes.size()) != num_outer_ || axes.empty() || axes.back() != num_outer_ - 1)
       return false;
@@ -104,16 +104,13 @@ class Finder {
   bool is_one_for_rows(const Equation& equation) const {
     if (!(*equation.primitive == broadcast_in_dim_p)) return false;
     const Aval input = program_.aval(equation.inputs[0]);
-    return input.rank() == 0 && has_registers(input.dtype) &&
-           is_row_shape(sizes(equation.outputs[0].id));
+    return input.rank() == 0 && is_row_shape(sizes(equation.outputs[0].id));
   }
 
   // A number for every element of the shape.
   bool is_everywhere(const Equation& equation) const {
     return *equation.primitive == broadcast_in_dim_p &&
-           program_.aval(equation.inputs[0]).rank() == 0 &&
-           has_registers(program_.aval(equation.inputs[0]).dtype) &&
-           sizes(equation.outputs[0].id) == shape_;
+           program_.aval(equation.inputs[0]).rank() == 0 && sizes(equation.outputs[0].id) == shape_;
   }
 
   // The places along a row.
@@ -129,7 +126,7 @@ class Finder {
     const int out = equation.outputs[0].id;
     if (!picks_one(program_, equation) || !operand.is_var() || !rows.is_var() ||
         num_outer_ + 1 != int(shape_.size()) || !(sizes(operand.var().id) == shape_) ||
-        is_row(operand) || !has_registers(program_.avals[out].dtype))
+        is_row(operand))
       return false;
     if (checks_indices(equation) && definition_.count(rows.var().id)) return false;
     is_row_[out] = *equation.primitive == gather_p;
@@ -191,7 +188,7 @@ Sizes64 without_ones(const Sizes64& sizes) {
 }
 
 bool is_row_reduction(const Equation& equation, const Aval& input) {
-  if (!(*equation.primitive == reduce_p) || !has_registers(input.dtype)) return false;
+  if (!(*equation.primitive == reduce_p) || !may_reduce(equation, input.dtype)) return false;
   const std::vector<int> axes = equation.params.ints("axes");
   const int outer = input.rank() - int(axes.size());
   if (axes.empty() || axes[0] != outer) return false;  // increasing, so these are the last ones
