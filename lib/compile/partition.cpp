@@ -14,6 +14,7 @@
 #include <unordered_set>
 
 #include "group_order.h"
+#include "input_free.h"
 
 namespace plait::compile_passes {
 namespace {
@@ -29,6 +30,7 @@ class Partitioner {
   Partition run() {
     count_uses();
     find_layouts();
+    is_input_free_ = find_input_free(program_);
     for (std::size_t index = 0; index < program_->equations.size(); ++index)
       if (!result_.is_alias[index]) place(int(index));
     join_siblings();
@@ -134,6 +136,7 @@ class Partitioner {
     Work work;
     work.last = index;
     work.group.equations = {index};
+    work.group.is_input_free = is_input_free_[std::size_t(index)];
     std::vector<int> producers;
     for (const Atom& atom : equation.inputs) {
       const int producer = producer_of(atom);
@@ -161,6 +164,7 @@ class Partitioner {
   void join(const Backend* backend, int producer, int consumer) {
     if (producer == consumer) return;
     Work &a = work_[producer], &b = work_[consumer];
+    if (a.group.is_input_free != b.group.is_input_free) return;
     if (a.group.backend != backend || (b.group.equations.size() > 1 && b.group.backend != backend))
       return;
     const bool through_views =
@@ -202,7 +206,8 @@ class Partitioner {
     std::unordered_map<std::string, int> before;
     for (std::size_t i = 0; i < work_.size(); ++i) {
       const Group& group = work_[i].group;
-      if (order_.is_merged(int(i)) || !group.backend || !group.views.empty()) continue;
+      if (order_.is_merged(int(i)) || !group.backend || !group.views.empty() || group.is_input_free)
+        continue;
       const std::string key = group.backend->sibling_key(program_, group.equations);
       if (key.empty()) continue;
       const auto [found, is_new] = before.emplace(std::string(group.backend->name()) + key, int(i));
@@ -237,6 +242,8 @@ class Partitioner {
     for (const Atom& atom : equation.inputs) inputs.push_back(program_->aval(atom));
     for (Var var : equation.outputs) outputs.push_back(program_->aval(var));
     for (const Backend* backend : backends_) {
+      // What runs once is not worth compiling for long.
+      if (group.is_input_free && !backend->runs_eagerly()) continue;
       const Support support = backend->supports(equation, inputs, outputs);
       if (support) {
         group.backend = backend;
@@ -364,6 +371,7 @@ class Partitioner {
     int var, equation;
   };
   std::unordered_map<int, Seen> alias_source_;  // by var: what it views, by which equation
+  std::vector<bool> is_input_free_;             // by equation
   std::vector<int> uses_;
   std::vector<std::vector<int>> readers_;  // by var
   int last_effect_ = -1;

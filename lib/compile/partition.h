@@ -19,10 +19,11 @@ struct Layout {
 struct Group {
   const Backend* backend = nullptr;  // null: a barrier, which only orders
   std::vector<int> equations;
-  std::vector<int> views;    // views through which members read members (Alias)
-  std::string refusals;      // why preferred backends refused it: "name: reason; ..."
-  Jaxpr jaxpr;               // what the backend compiles
-  std::vector<Atom> inputs;  // of the program, for the binders of jaxpr
+  std::vector<int> views;      // views through which members read members (Alias)
+  std::string refusals;        // why preferred backends refused it: "name: reason; ..."
+  bool is_input_free = false;  // see input_free.h
+  Jaxpr jaxpr;                 // what the backend compiles
+  std::vector<Atom> inputs;    // of the program, for the binders of jaxpr
   std::vector<Var> outputs;
 };
 

@@ -97,13 +97,42 @@ class Planner {
 
   int root_of(Var var) const { return partition_.layouts[var.id].root; }
 
-  void add_step(Group& group, int index) {
-    if (!group.backend) return;
+  std::unique_ptr<Kernel> kernel_of(const Group& group) const {
     std::vector<Sizes64> strides;
     for (const Atom& atom : group.inputs)
       strides.push_back(partition_.layouts[atom.var().id].strides);
     between_();
-    Draft step{&group, group.backend->compile_for(group.jaxpr, strides), 0};
+    return group.backend->compile_for(group.jaxpr, strides);
+  }
+
+  // Computes a group that no input changes; all that it reads are constants by then.
+  void add_constants(const Group& group) {
+    const std::unique_ptr<Kernel> kernel = kernel_of(group);
+    std::vector<View> inputs, outputs;
+    for (const Atom& atom : group.inputs) {
+      const PlannedView planned = view_of(atom);
+      inputs.push_back(planned.view);
+      inputs.back().data =
+          static_cast<char*>(plan_.constants[std::size_t(planned.index)].mutable_data()) +
+          planned.byte_offset;
+    }
+    for (const Var var : group.outputs) {
+      const Aval& aval = program_->aval(var);
+      storage_of_[root_of(var)] =
+          make_storage(PlannedView::Segment::constant, int(plan_.constants.size()),
+                       bytes_of(var.id), root_of(var));
+      plan_.constants.push_back(Buffer::empty(aval.dtype, aval.shape.to_sizes()));
+      outputs.push_back(plan_.constants.back().view());
+      plan_.input_free_bytes += bytes_of(var.id);
+    }
+    const Storage scratch = Storage::allocate(std::size_t(kernel->scratch_bytes()));
+    kernel->run(inputs, outputs, scratch.data(), {});
+  }
+
+  void add_step(Group& group, int index) {
+    if (!group.backend) return;
+    if (group.is_input_free) return add_constants(group);
+    Draft step{&group, kernel_of(group), 0};
     std::vector<int> overwritten;
     for (std::size_t o = 0; o < group.outputs.size(); ++o) {
       const int root = root_of(group.outputs[o]);

@@ -386,6 +386,9 @@ std::string StepExecutable::explain() const {
     }
     text += row[4] + "\n";
   }
+  if (plan_.input_free_bytes > 0)
+    text += "computed once, since no input changes it: " + std::to_string(plan_.input_free_bytes) +
+            " bytes\n";
   text += "arena: " + std::to_string(plan_.arena_bytes) +
           " bytes; with outputs: " + std::to_string(peak_bytes()) + " bytes\n";
   for (const HostCallSite& site : host_calls_)

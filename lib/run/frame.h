@@ -48,7 +48,8 @@ class Frame {
   void add(const Plan& plan, const PlannedView& planned) {
     views.push_back(planned.view);
     if (planned.segment == Segment::constant)
-      views.back().data = plan.constants[planned.index].view().data;
+      views.back().data =
+          static_cast<char*>(plan.constants[planned.index].view().data) + planned.byte_offset;
     else
       patches_.push_back({views.size() - 1, nullptr, base_of(planned), planned.byte_offset});
   }

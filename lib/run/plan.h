@@ -48,8 +48,10 @@ struct Plan {
   std::size_t num_carries = 0;
   std::vector<Step> steps;
   std::vector<OutputStorage> storages;
-  std::vector<PlannedView> results;  // segments input, output or constant
-  std::vector<Buffer> constants;     // literals that kernels or callers read as memory
+  std::vector<PlannedView> results;   // segments input, output or constant
+  std::vector<Buffer> constants;      // what kernels or callers read as memory: literals, and what
+                                      // no input changes
+  std::int64_t input_free_bytes = 0;  // of the latter
   std::int64_t arena_bytes = 0;
   std::vector<std::int64_t> arena_stacks;  // offsets of stack handles, whose memory is never shared
 };
