@@ -197,6 +197,7 @@ std::int64_t widest_in_lanes(const LoopProgram& program, const Statement& loop) 
       is_differing = is_differing || has(differing, used);
     });
     for_each_definition(s, [&](Value value) {
+      if (value == s.counter || (s.kind == Kind::repeat && value == s.value)) return;
       if (s.kind == Kind::compute && *s.primitive == add_p && num_counting == 1 && !is_differing)
         counting.push_back(value);
       else if (is_differing || num_counting > 0)
