@@ -86,14 +86,52 @@ Matrices as_matrices(const View& view, std::span<const int> batch, std::span<con
   return m;
 }
 
+// Sums of products of numbers side by side: parts of complex ones lie apart, so that the loop over
+// the sums runs in registers.
 template <class T>
-T multiply_add(T a, T b, T sum) {
-  if constexpr (std::is_floating_point_v<T>)
-    return std::fma(a, b, sum);
-  else
-    return {std::fma(a.real(), b.real(), std::fma(-a.imag(), b.imag(), sum.real())),
-            std::fma(a.real(), b.imag(), std::fma(a.imag(), b.real(), sum.imag()))};
-}
+class Sums {
+ public:
+  static constexpr std::int64_t most = 256;
+
+  explicit Sums(std::int64_t count) : count_(count) {
+    std::fill_n(real_, count, Real(0));
+    if constexpr (is_complex_v<T>) std::fill_n(imag_, count, Real(0));
+  }
+  void add(T factor, const T* terms, std::int64_t stride) {
+    if (stride == 1)
+      add_products(factor, terms, std::integral_constant<std::int64_t, 1>());
+    else
+      add_products(factor, terms, stride);
+  }
+  void store(T* out) const {
+    for (std::int64_t j = 0; j < count_; ++j)
+      if constexpr (is_complex_v<T>)
+        out[j] = {real_[j], imag_[j]};
+      else
+        out[j] = real_[j];
+  }
+
+ private:
+  template <class Stride>
+  void add_products(T factor, const T* terms, Stride stride) {
+    if constexpr (is_complex_v<T>) {
+      const Real a = factor.real(), b = factor.imag();
+      const Real* parts = reinterpret_cast<const Real*>(terms);  // [complex.numbers]/4
+      for (std::int64_t j = 0; j < count_; ++j) {
+        const Real c = parts[2 * j * stride], d = parts[2 * j * stride + 1];
+        real_[j] = std::fma(a, c, std::fma(-b, d, real_[j]));
+        imag_[j] = std::fma(a, d, std::fma(b, c, imag_[j]));
+      }
+    } else {
+      for (std::int64_t j = 0; j < count_; ++j)
+        real_[j] = std::fma(factor, terms[j * stride], real_[j]);
+    }
+  }
+
+  using Real = decltype(std::real(T()));
+  const std::int64_t count_;
+  Real real_[most], imag_[is_complex_v<T> ? most : 1];
+};
 
 // Matrices too narrow for blocking, and vectors of complex numbers: each sum in the order of its
 // terms, whatever the strides. Eigen's order would depend on the layout here, and jit, which
@@ -101,9 +139,8 @@ T multiply_add(T a, T b, T sum) {
 template <class T>
 void multiply_in_order(const Matrices& a, const Matrices& b, T* out) {
   const std::int64_t M = a.rows, K = a.columns, N = b.columns;
-  constexpr std::int64_t most = 256;
   const std::int64_t width =
-      b.column_stride == 1 ? most : 16;  // strided columns: as many as stay cached
+      b.column_stride == 1 ? Sums<T>::most : 16;  // strided columns: as many as stay cached
   const std::int64_t blocks = (N + width - 1) / width;
   const std::int64_t work = std::max<std::int64_t>(1, std::min(N, width) * K);
   parallel_for(a.batch * M * blocks, std::max<std::int64_t>(1, 65536 / work),
@@ -116,18 +153,10 @@ void multiply_in_order(const Matrices& a, const Matrices& b, T* out) {
                        static_cast<const T*>(a.data) + batch * a.batch_stride + row * a.row_stride;
                    const T* rhs = static_cast<const T*>(b.data) + batch * b.batch_stride +
                                   first * b.column_stride;
-                   T sums[most] = {};
-                   for (std::int64_t k = 0; k < K; ++k) {
-                     const T factor = lhs[k * a.column_stride];
-                     const T* terms = rhs + k * b.row_stride;
-                     if (b.column_stride == 1)
-                       for (std::int64_t j = 0; j < count; ++j)
-                         sums[j] = multiply_add(factor, terms[j], sums[j]);
-                     else
-                       for (std::int64_t j = 0; j < count; ++j)
-                         sums[j] = multiply_add(factor, terms[j * b.column_stride], sums[j]);
-                   }
-                   std::copy_n(sums, count, out + (batch * M + row) * N + first);
+                   Sums<T> sums(count);
+                   for (std::int64_t k = 0; k < K; ++k)
+                     sums.add(lhs[k * a.column_stride], rhs + k * b.row_stride, b.column_stride);
+                   sums.store(out + (batch * M + row) * N + first);
                  }
                });
 }
