@@ -26,6 +26,7 @@ CASES = {
     "movement": lambda np, x, y: np.concatenate([x[:, ::-1], 2j * y], 0)[1:50],
     "edges": lambda np, x, y: np.pad(x, 1)[2:, 1:-1] + np.roll(y, 3, 1) * 1j,
     "products of few": lambda np, x, y: np.prod(x[:, :4], 1),
+    "products of rows": lambda np, x, y: np.prod(x[:, :20], 1) * np.prod(y[:3, :9]),
     "pairs": lambda np, x, y: np.stack([x + y, x - y], 1).reshape(-1),
 }
 

@@ -125,7 +125,7 @@ class Group {
       return is_of_places(program_, equation);
     const Aval input = program_.aval(equation.inputs[0]);
     if (!equation.inputs[0].is_var() || !has_plain_elements(input) ||
-        is_row_reduction(equation, input))
+        !may_reduce(equation, input.dtype) || is_row_reduction(equation, input))
       return false;
     reductions_.emplace(equation.outputs[0].id, &equation);
     return true;
