@@ -1259,10 +1259,11 @@ class Lowering final : public loops::Writer {
   // Formulas of one shape, none of which reads what another one writes at another index.
   void compute_into(const std::vector<Copy>& copies) {
     const Sizes64 shape = copies[0].to.aval.shape.to_sizes();
-    // Lanes go along an axis that is contiguous, if it is long enough.
+    // Lanes go along the axis whose elements lie side by side, however short: loops over short rows
+    // become lines later (short_rows.cpp), and a few lanes of many are better than places apart.
     int inner = int(std::max_element(shape.begin(), shape.end()) - shape.begin());
     for (int axis = 0; axis < int(shape.size()); ++axis)
-      if (copies[0].to.strides[std::size_t(axis)] == 1 && shape[std::size_t(axis)] >= fewest_lanes)
+      if (copies[0].to.strides[std::size_t(axis)] == 1 && shape[std::size_t(axis)] > 1)
         inner = axis;
     std::vector<const Formula*> formulas;
     for (const Copy& copy : copies) formulas.push_back(copy.from.formula.get());
