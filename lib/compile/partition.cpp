@@ -242,17 +242,18 @@ class Partitioner {
     for (const Atom& atom : equation.inputs) inputs.push_back(program_->aval(atom));
     for (Var var : equation.outputs) outputs.push_back(program_->aval(var));
     for (const Backend* backend : backends_) {
-      // What runs once is not worth compiling for long.
-      if (group.is_input_free && !backend->runs_eagerly()) continue;
       const Support support = backend->supports(equation, inputs, outputs);
       if (support) {
-        group.backend = backend;
-        return;
-      }
-      if (!support.reason.empty())
+        // What runs once is not worth compiling for long, where there is a choice.
+        const bool is_best = !group.is_input_free || backend->runs_eagerly();
+        if (is_best || !group.backend) group.backend = backend;
+        if (is_best) return;
+      } else if (!support.reason.empty()) {
         group.refusals += (group.refusals.empty() ? "" : "; ") + std::string(backend->name()) +
                           ": " + support.reason;
+      }
     }
+    if (group.backend) return;
     throw_missing_rule(Eval::table(), *equation.primitive);
   }
 
