@@ -118,8 +118,8 @@ class Commands final : public Kernel {
   // Its memory lasts for one call: the plan gives it, and calls from several threads do not meet.
   std::int64_t scratch_bytes() const override { return size_ * std::int64_t(sizeof(float)); }
 
-  void run(std::span<const View> in, std::span<const View> out, void* scratch,
-           const Stream&) const override {
+  void enqueue(std::span<const View> in, std::span<const View> out, void* scratch,
+               const Launch&) const override {
     const DeviceMemory memory(static_cast<float*>(scratch));
     for (std::size_t i = 0; i < in.size(); ++i) memory.upload(in[i], inputs_[i]);
     for (const auto& [address, value] : literals_) *memory.at(address) = value;
@@ -178,7 +178,7 @@ class Accelerator final : public Backend {
   std::string_view name() const override { return "accelerator"; }
 
   Support supports(const Equation& equation, std::span<const Aval> inputs,
-                   std::span<const Aval> outputs) const override {
+                   std::span<const Aval> outputs, Device) const override {
     const bool is_product = *equation.primitive == dot_general_p;
     if (!is_product && !instructions.contains(equation.primitive->name())) return Support::no();
     for (const Aval& aval : inputs)
@@ -202,11 +202,11 @@ class Accelerator final : public Backend {
              std::vector<Aval> inputs, outputs;
              for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
              for (Var var : equation.outputs) outputs.push_back(program->aval(var));
-             return bool(supports(equation, inputs, outputs));
+             return bool(supports(equation, inputs, outputs, {}));
            });
   }
 
-  std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
+  std::unique_ptr<Kernel> compile(const Jaxpr& group, const Target&) const override {
     return std::make_unique<Commands>(group);
   }
 };

@@ -12,8 +12,8 @@ using namespace plait;
 // float32 sines, and nothing else, by the C library.
 struct Sines final : Backend {
   struct Loop final : Kernel {
-    void run(std::span<const View> in, std::span<const View> out, void*,
-             const Stream&) const override {
+    void enqueue(std::span<const View> in, std::span<const View> out, void*,
+                 const Launch&) const override {
       const Buffer x = Buffer::copy_of(in[0]);  // inputs may have any strides
       for (std::int64_t i = 0; i < out[0].size(); ++i)
         out[0].as<float>()[i] = std::sin(static_cast<const float*>(x.data())[i]);
@@ -21,12 +21,14 @@ struct Sines final : Backend {
     std::string note() const override { return "libm"; }
   };
   std::string_view name() const override { return "sines"; }
-  Support supports(const Equation& e, std::span<const Aval> in,
-                   std::span<const Aval>) const override {
+  Support supports(const Equation& e, std::span<const Aval> in, std::span<const Aval>,
+                   Device) const override {
     if (!(*e.primitive == sin_p)) return Support::no();
     return in[0].dtype == DType::float32 ? Support::yes() : Support::no("only float32");
   }
-  std::unique_ptr<Kernel> compile(const Jaxpr&) const override { return std::make_unique<Loop>(); }
+  std::unique_ptr<Kernel> compile(const Jaxpr&, const Target&) const override {
+    return std::make_unique<Loop>();
+  }
 };
 static const bool registered = register_backend(std::make_unique<Sines>(), Preference::library);
 

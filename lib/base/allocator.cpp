@@ -444,7 +444,7 @@ Storage Storage::allocate(std::size_t bytes) {
     void* block = take_block(thread, alignment + bytes);
     if (!block) throw_out_of_memory(bytes);
     count_live(thread, static_cast<std::int64_t>(bytes));
-    return Storage(new (block) Block{1, static_cast<char*>(block) + alignment, bytes, nullptr});
+    return Storage(new (block) Block{1, {}, static_cast<char*>(block) + alignment, bytes, nullptr});
   }
   void* data = plait::allocate(bytes);
   void* block = take_block(own_cache(), sizeof(Block));
@@ -452,7 +452,7 @@ Storage Storage::allocate(std::size_t bytes) {
     plait::deallocate(data, bytes);
     throw_out_of_memory(bytes);
   }
-  return Storage(new (block) Block{1, data, bytes, nullptr});
+  return Storage(new (block) Block{1, {}, data, bytes, nullptr});
 }
 
 Storage Storage::foreign(void* data, std::size_t bytes, std::function<void()> release) {
@@ -462,7 +462,7 @@ Storage Storage::foreign(void* data, std::size_t bytes, std::function<void()> re
     release();  // the memory was handed over, so it is released in any case
     throw_out_of_memory(sizeof(Block));
   }
-  return Storage(new (block) Block{1, data, bytes, std::move(release)});
+  return Storage(new (block) Block{1, {}, data, bytes, std::move(release)});
 }
 
 void Storage::destroy(Block* block) noexcept {

@@ -3,6 +3,7 @@
 #include <plait/base/buffer.h>
 #include <plait/base/error.h>
 #include <plait/base/pool.h>
+#include <plait/base/transfer.h>
 
 #include <cstring>
 
@@ -201,7 +202,10 @@ bool View::is_dense() const {
   return true;
 }
 
-Buffer Buffer::empty(DType dtype, const Sizes64& shape, Device device) {
+namespace {
+
+// The bytes of a dense array of this shape.
+std::int64_t checked_bytes(DType dtype, const Sizes64& shape) {
   std::int64_t bytes = size_of(dtype);
   bool overflow = false, zero = false;
   for (std::int64_t size : shape) {
@@ -217,15 +221,67 @@ Buffer Buffer::empty(DType dtype, const Sizes64& shape, Device device) {
     throw ShapeError(
         "the size of an array of shape (" + Shape::of(shape).to_string() + ") overflows 63 bits",
         "give smaller sizes");
-  Storage storage = Storage::allocate(bytes);
+  return bytes;
+}
+
+}  // namespace
+
+Buffer Buffer::empty(DType dtype, const Sizes64& shape, const Stream& stream) {
+  const auto bytes = std::size_t(checked_bytes(dtype, shape));
+  Storage storage = stream.is_host() ? Storage::allocate(bytes) : Storage::allocate(bytes, stream);
   View view{storage.data(), dtype, shape, dense_strides(shape)};
-  return Buffer(std::move(storage), std::move(view), device);
+  return Buffer(std::move(storage), std::move(view));
+}
+
+Buffer Buffer::empty(DType dtype, const Sizes64& shape, Device device) {
+  return empty(dtype, shape, device.is_host() ? Stream() : Stream::current(device));
 }
 
 Buffer Buffer::copy_of(const View& view) {
   Buffer copy = empty(view.dtype, view.shape);
   copy_elements(view, copy.view());
   return copy;
+}
+
+Buffer Buffer::copy() const {
+  const Stream stream = device_.is_host() ? Stream() : Stream::current(device_);
+  Buffer target = empty(dtype(), shape(), stream);
+  target.set_free(is_free());
+  storage_.wait_to_read(stream);
+  plait::copy(view_, target.view_, stream);
+  storage_.note_read(stream);
+  target.storage_.note_written(stream);
+  return target;
+}
+
+Buffer Buffer::on(Device device) const {
+  if (device == device_) return *this;
+  if (!device_.is_host() && !device.is_host()) return on_host().on(device);
+  if (device.is_host()) {
+    Buffer target = empty(dtype(), shape());
+    const Stream stream = Stream::current(device_);
+    storage_.wait_to_read(stream);
+    download(view_, target.view_, stream);
+    return target;
+  }
+  const Stream stream = Stream::current(device);
+  Buffer target = empty(dtype(), shape(), stream);
+  upload(view_, target.view_, stream);
+  target.storage_.note_written(stream);
+  return target;
+}
+
+void Buffer::wait() const {
+  if (device_.is_host()) return;
+  const Stream stream = Stream::current(device_);
+  storage_.wait_to_read(stream);
+  stream.synchronize();
+}
+
+void Buffer::refuse_host() const {
+  throw ValueError(
+      "the memory of an array on " + device_.to_string() + " cannot be read or written by the host",
+      "copy it to the host first: Buffer::on_host()");
 }
 
 Buffer Buffer::view_as(const Sizes64& shape, const Sizes64& strides,

@@ -29,4 +29,25 @@ std::vector<std::int64_t> ExampleScope::numbers_of(std::span<const std::int64_t>
   return numbers;
 }
 
+SavedExamples SavedExamples::of_this_thread() {
+  SavedExamples saved;
+  for (const ExampleScope* scope = innermost_example; scope; scope = scope->outer_)
+    saved.scopes_.push_back({scope->rows_ != nullptr,
+                             scope->rows_ ? *scope->rows_ : std::vector<std::int32_t>(),
+                             {scope->sizes_.begin(), scope->sizes_.end()}});
+  return saved;
+}
+
+ExamplesAgain::ExamplesAgain(const SavedExamples& saved) : here_(innermost_example) {
+  innermost_example = nullptr;
+  for (auto scope = saved.scopes_.rbegin(); scope != saved.scopes_.rend(); ++scope)
+    scopes_.push_back(
+        std::make_unique<ExampleScope>(scope->has_rows ? &scope->rows : nullptr, scope->sizes));
+}
+
+ExamplesAgain::~ExamplesAgain() {
+  while (!scopes_.empty()) scopes_.pop_back();
+  innermost_example = here_;
+}
+
 }  // namespace plait

@@ -31,11 +31,20 @@ void* Stack::Elements::at(std::int64_t index) const {
 void* Stack::Elements::push() {
   const Place place = place_of(size_);
   if (place.chunk == chunks_.size())
-    chunks_.push_back(Storage::allocate(std::size_t((first_chunk << place.chunk) * bytes_)));
+    chunks_.push_back(
+        Storage::allocate(std::size_t((first_chunk << place.chunk) * bytes_), stream_));
   void* const element = static_cast<char*>(chunks_[place.chunk].data()) + place.offset * bytes_;
   if (of_stacks_) new (element) Handle;
   ++size_;
   return element;
+}
+
+void Stack::Elements::wait_to_read(const Stream& stream) const {
+  if (!stream_.is_host()) stream.wait_for(stream_, stream_.ticket());
+}
+
+void Stack::Elements::note_read(const Stream& stream) const {
+  for (const Storage& chunk : chunks_) chunk.note_read(stream);
 }
 
 Stack::Elements::~Elements() {
@@ -51,14 +60,14 @@ std::int64_t Stack::size() const {
 
 void Stack::begin(std::int64_t first, RowNumbers rows, std::int64_t element_bytes) {
   segments_.push_back(
-      {first, std::move(rows), std::make_shared<Elements>(element_bytes, of_stacks_)});
+      {first, std::move(rows), std::make_shared<Elements>(element_bytes, of_stacks_, stream_)});
 }
 
 void* Stack::push() { return segments_.back().elements->push(); }
 
 Stack::Handle Stack::renumbered(const Handle& stack, std::span<const std::int32_t> to) {
   if (!stack) return stack;
-  auto result = std::make_shared<Stack>(stack->of_stacks_);
+  auto result = std::make_shared<Stack>(stack->of_stacks_, stack->stream_);
   for (const Segment& segment : stack->segments_) {
     auto rows = segment.rows ? std::make_shared<std::vector<std::int32_t>>(*segment.rows)
                              : std::make_shared<std::vector<std::int32_t>>(to.size());
@@ -84,7 +93,7 @@ Stack::Handle Stack::merged(std::span<const Handle> stacks) {
     }
     if (!is_own) {
       const Handle first = result;
-      result = std::make_shared<Stack>(first->of_stacks_);
+      result = std::make_shared<Stack>(first->of_stacks_, first->stream_);
       result->segments_ = first->segments_;
       is_own = true;
     }

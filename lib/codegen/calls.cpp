@@ -26,8 +26,8 @@ int Calls::number_of(const Statement& call) const {
   return int(std::find(calls_.begin(), calls_.end(), &call) - calls_.begin());
 }
 
-RunningCalls::RunningCalls(const Calls& calls, void* scratch, const Stream& stream)
-    : scratch_(scratch), stream_(stream) {
+RunningCalls::RunningCalls(const Calls& calls, void* scratch, const Launch& launch)
+    : scratch_(scratch), launch_(launch) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const Call& call = *calls[i].call;
     Views views{call.kernel.get(), {}, {}};
@@ -47,7 +47,7 @@ void RunningCalls::run(int call, void* const* addresses) {
   Views& views = views_[std::size_t(call)];
   for (View& view : views.operands) view.data = *addresses++;
   for (View& view : views.results) view.data = *addresses++;
-  views.kernel->run(views.operands, views.results, scratch_, stream_);
+  views.kernel->enqueue(views.operands, views.results, scratch_, launch_);
 }
 
 }  // namespace plait::codegen

@@ -24,7 +24,7 @@ class Calls {
 // The calls of one run.
 class RunningCalls {
  public:
-  RunningCalls(const Calls& calls, void* scratch, const Stream& stream);
+  RunningCalls(const Calls& calls, void* scratch, const Launch& launch);
   // addresses: where the operands begin, and then the results.
   void run(int call, void* const* addresses);
   // An operand, or behind them a result; without an address between runs.
@@ -41,7 +41,7 @@ class RunningCalls {
   };
   std::vector<Views> views_;
   void* const scratch_;
-  const Stream& stream_;
+  const Launch& launch_;
 };
 
 }  // namespace plait::codegen

@@ -875,7 +875,7 @@ std::vector<void*> Interpreter::memories(std::span<const View> operands,
 }
 
 void Interpreter::run(std::span<const View> operands, std::span<const View> results, void* frame,
-                      const Stream& stream) const {
+                      const Launch& launch) const {
   char* const base = static_cast<char*>(frame);
   if (!literals_.empty()) std::memcpy(base, literals_.data(), literals_.size());
   constexpr std::size_t few = 48;  // which need no memory besides
@@ -883,7 +883,7 @@ void Interpreter::run(std::span<const View> operands, std::span<const View> resu
   std::vector<char*> of_many(program_.memories.size() > few ? program_.memories.size() : 0);
   char** const memories = of_many.empty() ? of_few.data() : of_many.data();
   place_memories(operands, results, frame, memories);
-  RunningCalls calls(calls_, base + scratch_at_, stream);
+  RunningCalls calls(calls_, base + scratch_at_, launch);
   InterruptWatch interrupts;
   CloseLoops shared;
   try {

@@ -29,7 +29,7 @@ class Interpreter {
   // InternalError for an access outside of its memory. Propagates the errors of checks, and stops
   // where an interrupt does.
   void run(std::span<const View> operands, std::span<const View> results, void* frame,
-           const Stream& stream = {}) const;
+           const Launch& launch = {}) const;
   // Where the memories of the program lie.
   std::vector<void*> memories(std::span<const View> operands, std::span<const View> results,
                               void* frame) const;

@@ -127,14 +127,14 @@ std::vector<const Backend*> backends_that(const Takes& takes) {
 }
 }  // namespace
 
-std::vector<const Backend*> backends_of(Device::Kind device) {
+std::vector<const Backend*> backends_of(Device device) {
   return backends_that(
-      [&](const Registry::Entry& entry) { return entry.backend->device() == device; });
+      [&](const Registry::Entry& entry) { return entry.backend->runs_on(device); });
 }
 
-std::vector<const Backend*> backends_of(Device::Kind device, Preference preference) {
+std::vector<const Backend*> backends_of(Device device, Preference preference) {
   return backends_that([&](const Registry::Entry& entry) {
-    return entry.backend->device() == device && entry.preference == preference;
+    return entry.backend->runs_on(device) && entry.preference == preference;
   });
 }
 

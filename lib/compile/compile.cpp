@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plait/compile/compile.h>
 
+#include <plait/primitives/primitives.h>
 #include <plait/rules/bodies.h>
 #include <plait/rules/cost.h>
 
@@ -17,13 +18,34 @@
 namespace plait {
 namespace {
 
+bool claims(std::span<const Backend* const> backends, const Jaxpr& program,
+            const Equation& equation, Device device) {
+  std::vector<Aval> inputs, outputs;
+  for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
+  for (Var var : equation.outputs) outputs.push_back(program->aval(var));
+  return compile_passes::is_claimed(backends, equation, inputs, outputs, device);
+}
+
+// Whether these backends alone run a program that was prepared for them. Those registered for the
+// CPU do.
+bool run_all(std::span<const Backend* const> backends, const Jaxpr& program,
+             const CompileOptions& options) {
+  if (options.backends.empty() && options.device.is_host()) return true;
+  return std::all_of(program->equations.begin(), program->equations.end(),
+                     [&](const Equation& equation) {
+                       return Alias::table().find(*equation.primitive) ||
+                              claims(backends, program, equation, options.device);
+                     });
+}
+
 // What a program may gain from slow backends, if they claim any of it.
 struct Gain {
   tiers::Worth worth{};
   bool has_long_loops = false;  // loops that take longer, in one call, than compilation
 };
 
-std::optional<Gain> gain_of(std::span<const Backend* const> slow, const Jaxpr& program) {
+std::optional<Gain> gain_of(std::span<const Backend* const> slow, const Jaxpr& program,
+                            Device device) {
   constexpr double of_equation = 90;  // overhead in ns, beside its time
   constexpr int sample = 64;          // the number of equations that stand for the others
   double gain = 0, loops = 0;
@@ -31,10 +53,7 @@ std::optional<Gain> gain_of(std::span<const Backend* const> slow, const Jaxpr& p
   for (const Equation& equation : program->equations) {
     const bool is_loop = has_loop_body(equation);
     if (count >= sample && !is_loop) continue;
-    std::vector<Aval> inputs, outputs;
-    for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
-    for (Var var : equation.outputs) outputs.push_back(program->aval(var));
-    if (!compile_passes::is_claimed(slow, equation, inputs, outputs)) continue;
+    if (!claims(slow, program, equation, device)) continue;
     const double time = estimated_time(program, equation);
     gain += of_equation + time;
     if (is_loop) loops += time;
@@ -56,7 +75,8 @@ std::shared_ptr<PlannedExecutable> compile_with(std::span<const Backend* const> 
                                                 const CompileOptions& options) {
   const tiers::FirstTier scope(next);
   compile_passes::Plan plan = compile_passes::make_plan(
-      plain, compile_passes::partition_program(plain, backends), options, tiers::breathe);
+      plain, compile_passes::partition_program(plain, backends, options.device), options,
+      tiers::breathe);
   plan.outputs = std::move(outputs);
   auto executable = make_executable(std::move(plan), options.device, plain);
   for (const MissingBackend& missing : missing_backends())
@@ -64,16 +84,33 @@ std::shared_ptr<PlannedExecutable> compile_with(std::span<const Backend* const> 
   return executable;
 }
 
+// Programs run on one device.
+void require_one_device(const Jaxpr& program, Device device) {
+  for (const Equation& equation : program->equations) {
+    if (!(*equation.primitive == device_put_p)) continue;
+    if (equation.params.text("device") == device.to_string()) continue;
+    BackendError error("a program for " + device.to_string() + " puts a value on " +
+                           equation.params.text("device"),
+                       "call device_put outside of jit and of loops");
+    error.at(equation.source);
+    throw error;
+  }
+}
+
 std::shared_ptr<const Executable> compile_now(const Jaxpr& jaxpr, const CompileOptions& options) {
   if (!jaxpr->sizes.empty())
     throw InternalError("compile: the program has named sizes; instantiate it first\n" +
                         print(jaxpr));
+  require_one_device(jaxpr, options.device);
   std::vector<const Backend*> all = options.backends, quick, slow;
-  if (all.empty()) all = backends_of(options.device.kind);
+  if (all.empty()) all = backends_of(options.device);
   for (const Backend* backend : all) (backend->runs_eagerly() ? quick : slow).push_back(backend);
-  const Jaxpr plain = compile_passes::prepare(jaxpr, quick);
+  const Jaxpr plain = compile_passes::prepare(jaxpr, quick, options.device);
   const std::vector<Aval> outputs = jaxpr->output_avals();  // weak where the program says so
-  const std::optional<Gain> gain = gain_of(slow, plain);
+  if (!run_all(quick, plain, options))                      // there is no tier to start on
+    return compile_with(all, {}, compile_passes::prepare(jaxpr, all, options.device), outputs,
+                        options);
+  const std::optional<Gain> gain = gain_of(slow, plain, options.device);
   std::string failure;
   if (gain && (gain->has_long_loops || tiers::is_waiting())) try {
       const bool was_asked = tiers::is_waiting();
@@ -111,18 +148,19 @@ std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr, const CompileOptio
 
 std::shared_ptr<const Executable> compile(const Jaxpr& jaxpr) { return compile(jaxpr, {}); }
 
-std::shared_ptr<const Executable> executable_of(const Jaxpr& jaxpr) {
+std::shared_ptr<const Executable> executable_of(const Jaxpr& jaxpr, Device device) {
   struct Entry {
     Jaxpr jaxpr;
+    Device device;
     std::shared_ptr<const Executable> executable;
   };
   static thread_local std::array<Entry, 8> entries;
   const auto address = reinterpret_cast<std::uintptr_t>(&*jaxpr);
   Entry& entry = entries[address / alignof(std::max_align_t) % entries.size()];
-  if (entry.jaxpr && &*entry.jaxpr == &*jaxpr) return entry.executable;
+  if (entry.jaxpr && &*entry.jaxpr == &*jaxpr && entry.device == device) return entry.executable;
   // Host functions are released by their owner, not by the cache of a thread.
-  if (holds_callable(jaxpr)) return compile(jaxpr);
-  entry = {jaxpr, compile(jaxpr)};
+  if (holds_callable(jaxpr)) return compile(jaxpr, {.device = device});
+  entry = {jaxpr, device, compile(jaxpr, {.device = device})};
   return entry.executable;
 }
 

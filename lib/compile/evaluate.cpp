@@ -12,6 +12,7 @@
 #include <plait/rules/inline.h>
 #include <plait/rules/interpret.h>
 #include <plait/trace/concrete.h>
+#include <plait/trace/devices.h>
 #include <plait/trace/equation_cache.h>
 #include <plait/trace/run_into.h>
 
@@ -36,6 +37,7 @@ struct Prepared : TypedEquation {
   std::vector<Sizes64> shapes;  // of the outputs
   bool is_identity = false;
   const Alias::Rule* alias = nullptr;
+  std::optional<Device> target;                  // of device_put
   Chunk chunk;                                   // its loop, if elementwise on the reference
   std::shared_ptr<const Kernel> kernel;          // otherwise
   std::shared_ptr<const Executable> executable;  // of a decomposition
@@ -78,6 +80,7 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
   }
   for (const Aval& aval : prepared.outputs)
     prepared.shapes.push_back(in_memory(aval).shape.to_sizes());
+  if (primitive == device_put_p) prepared.target = Device::named(params.text("device"));
   prepared.alias =
       inputs.size() == prepared.outputs.size() ? Alias::table().find(primitive) : nullptr;
   const Jaxpr alone = single_equation(primitive, prepared.inputs, params);
@@ -87,7 +90,7 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
   }
   for (const Backend* backend : backends_of()) {
     if (!backend->runs_eagerly() ||
-        !backend->supports(alone->equations[0], prepared.inputs, prepared.outputs))
+        !backend->supports(alone->equations[0], prepared.inputs, prepared.outputs, {}))
       continue;
     const Pointwise::Rule* pointwise = Pointwise::table().find(primitive);
     if (pointwise && backend->runs_pointwise_loops() && inputs.size() <= 4) {
@@ -95,7 +98,7 @@ Prepared prepare(const Primitive& primitive, std::span<const Array> inputs, cons
       for (const Aval& aval : prepared.inputs) dtypes.push_back(aval.dtype);
       prepared.chunk = (*pointwise)(dtypes, params);
     }
-    if (!prepared.chunk.loop) prepared.kernel = backend->compile(alone);
+    if (!prepared.chunk.loop) prepared.kernel = backend->compile(alone, {});
     break;
   }
   if (!prepared.chunk.loop && !prepared.kernel) throw_missing_rule(Eval::table(), primitive);
@@ -113,6 +116,15 @@ InlineVector<const Buffer*, 16> buffers_of(std::span<const Array> arrays) {
   buffers.reserve(arrays.size());
   for (const Array& array : arrays) buffers.push_back(&buffer_of(array));
   return buffers;
+}
+
+// What is made of numbers alone goes where other operands are. A result may be an operand, which
+// other threads read.
+Arrays freed(Arrays results) {
+  for (const Array& result : results)
+    if (Buffer& buffer = static_cast<ConcreteNode*>(result.node())->buffer; !buffer.is_free())
+      buffer.set_free(true);
+  return results;
 }
 
 Arrays run_executable(const Executable& executable, std::span<const Array> inputs) {
@@ -167,7 +179,7 @@ Arrays run_kernel_now(const Prepared& prepared, std::span<const Array> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) sources[i] = buffer_of(inputs[i]).view();
   Buffer result = empty_buffer(prepared.outputs[0], prepared.shapes[0]);
   const Storage scratch = scratch_of(*prepared.kernel);
-  prepared.kernel->run({sources, inputs.size()}, {&result.view(), 1}, scratch.data(), Stream{});
+  prepared.kernel->enqueue({sources, inputs.size()}, {&result.view(), 1}, scratch.data(), Launch{});
   Arrays results;
   results.push_back(make_concrete(prepared.outputs[0], std::move(result)));
   return results;
@@ -180,6 +192,7 @@ Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
   Arrays results;
   results.reserve(prepared.outputs.size());
   if (prepared.alias) {
+    if (prepared.target) return {moved_to(inputs[0], *prepared.target)};
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Buffer& input = buffer_of(inputs[i]);
       const std::optional<View> view =
@@ -204,13 +217,52 @@ Arrays run(const Prepared& prepared, std::span<const Array> inputs) {
     targets.push_back(buffers.back().view());
   }
   const Storage scratch = scratch_of(*prepared.kernel);
-  prepared.kernel->run(sources, targets, scratch.data(), Stream{});
+  prepared.kernel->enqueue(sources, targets, scratch.data(), Launch{});
   for (std::size_t i = 0; i < buffers.size(); ++i)
     results.push_back(make_concrete(prepared.outputs[i], std::move(buffers[i])));
   return results;
 }
 
-Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
+Arrays moved(std::span<const Array> inputs, Device device) {
+  Arrays arrays;
+  arrays.reserve(inputs.size());
+  for (const Array& input : inputs) {
+    const Buffer& buffer = buffer_of(input);
+    arrays.push_back(buffer.device() == device || input.aval().stack > 0
+                         ? input
+                         : make_concrete(input.aval(), buffer.on(device)));
+  }
+  return arrays;
+}
+
+// Operations on a device are programs of one equation there.
+Arrays evaluate_on(Device device, const Primitive& primitive, std::span<const Array> inputs,
+                   const Params& params) {
+  struct Prepared : TypedEquation {
+    using TypedEquation::TypedEquation;
+    Device device;
+    std::shared_ptr<const Executable> executable;
+  };
+  const Arrays arrays = moved(inputs, device);
+  const Inline::Rule* inlining = Inline::table().find(primitive);
+  if (inlining && inlining->when != Inline::When::unclaimed)
+    return run_executable(*executable_of(open_body(params), device), arrays);
+  static thread_local EquationCache<std::unique_ptr<Prepared>> cache;
+  std::unique_ptr<Prepared>& place = cache.place_of(primitive, arrays, params);
+  if (place && place->device == device && place->is(primitive, arrays, params))
+    return run_executable(*place->executable, arrays);
+  Prepared prepared(primitive, arrays, params);
+  require_numbers(infer(primitive, prepared.inputs, params));
+  prepared.device = device;
+  prepared.executable =
+      compile(single_equation(primitive, prepared.inputs, params), {.device = device});
+  if (holds_callable(params)) return run_executable(*prepared.executable, arrays);
+  place = std::make_unique<Prepared>(std::move(prepared));
+  return run_executable(*place->executable, arrays);
+}
+
+Arrays evaluate_here(const Primitive& primitive, std::span<const Array> inputs,
+                     const Params& params) {
   // A call that a backend may claim is prepared like any other equation.
   const Inline::Rule* inlining = Inline::table().find(primitive);
   if (inlining && inlining->when != Inline::When::unclaimed)
@@ -224,9 +276,37 @@ Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const
   return run(*place, inputs);
 }
 
+// An operation of which an operand lies on a device, or all are made of numbers alone.
+[[gnu::noinline]] Arrays evaluate_there(const Primitive& primitive, std::span<const Array> inputs,
+                                        const Params& params, bool are_free, bool are_on_host) {
+  if (primitive == device_put_p) return {moved_to(inputs[0], Device::named(params.text("device")))};
+  if (are_on_host && DeviceScope::current().is_host())
+    return freed(evaluate_here(primitive, inputs, params));
+  const Device device = common_device(primitive.name(), inputs);
+  Arrays results = device.is_host() ? evaluate_here(primitive, moved(inputs, device), params)
+                                    : evaluate_on(device, primitive, inputs, params);
+  return are_free ? freed(std::move(results)) : results;
+}
+
+Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
+  std::uint8_t any = 0, all = Buffer::free_bit;
+  for (const Array& input : inputs) {
+    const std::uint8_t where = buffer_of(input).where();
+    any |= where;
+    all &= where;
+  }
+  if (!(any & Buffer::apart_bit) && !all) [[likely]]
+    return evaluate_here(primitive, inputs, params);
+  return evaluate_there(primitive, inputs, params, all != 0, !(any & Buffer::apart_bit));
+}
+
 void evaluate_into(const Jaxpr& program, std::span<const Array> inputs,
                    std::span<const Array> outputs) {
-  executable_of(program)->run_into(buffers_of(inputs), buffers_of(outputs));
+  Arrays all(inputs.begin(), inputs.end());
+  all.insert(all.end(), outputs.begin(), outputs.end());
+  const Device device = common_device("run_into", all);
+  const Arrays arrays = moved(inputs, device);
+  executable_of(program, device)->run_into(buffers_of(arrays), buffers_of(outputs));
 }
 
 const bool installed = (set_evaluator(evaluate), set_evaluator_into(evaluate_into), true);

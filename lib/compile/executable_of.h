@@ -7,7 +7,7 @@
 
 namespace plait {
 
-// Equal to compile(jaxpr).
-std::shared_ptr<const Executable> executable_of(const Jaxpr& jaxpr);
+// Equal to compile(jaxpr, {.device = device}).
+std::shared_ptr<const Executable> executable_of(const Jaxpr& jaxpr, Device device = {});
 
 }  // namespace plait

@@ -36,6 +36,9 @@
 namespace plait::compile_passes {
 namespace {
 
+// Loop programs run on the CPU, and call kernels there.
+constexpr Device host;
+
 // A kernel of what neither compiles slowly nor is a loop itself.
 std::shared_ptr<const Kernel> kernel_for(const Jaxpr& program, std::span<const Sizes64> strides) {
   const Equation& equation = program->equations[0];
@@ -43,11 +46,12 @@ std::shared_ptr<const Kernel> kernel_for(const Jaxpr& program, std::span<const S
   for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
   for (Var var : equation.outputs) outputs.push_back(program->aval(var));
   // Of what a slow library takes, neither: such a loop changes over between its steps.
-  for (const Backend* library : backends_of(Device::Kind::cpu, Preference::library))
-    if (!library->runs_eagerly() && library->supports(equation, inputs, outputs)) return nullptr;
-  for (const Backend* backend : backends_of(Device::Kind::cpu))
-    if (backend->runs_eagerly() && backend->supports(equation, inputs, outputs))
-      return backend->compile_for(program, strides);
+  for (const Backend* library : backends_of(host, Preference::library))
+    if (!library->runs_eagerly() && library->supports(equation, inputs, outputs, host))
+      return nullptr;
+  for (const Backend* backend : backends_of(host))
+    if (backend->runs_eagerly() && backend->supports(equation, inputs, outputs, host))
+      return backend->compile(program, {host, strides});
   return nullptr;
 }
 
@@ -85,7 +89,7 @@ using Operands = std::span<const Aval>;
 
 codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides,
                        const KeepWhole& keep) {
-  const std::vector<const Backend*> libraries = backends_of(Device::Kind::cpu, Preference::library);
+  const std::vector<const Backend*> libraries = backends_of(host, Preference::library);
   // The steps of a loop wait for each other; where there is none, lanes are better than lists.
   constexpr std::int64_t few_without_loops = 4;
   const bool has_loops = std::any_of(
@@ -94,7 +98,7 @@ codegen::Lowered lower(const Jaxpr& group, std::span<const Sizes64> strides,
   return codegen::lower(group, strides,
                         {[&](const Jaxpr& body) { return simplify_program(body, keep); },
                          [&](const Equation& equation, Operands inputs, Operands outputs) {
-                           return is_claimed(libraries, equation, inputs, outputs);
+                           return is_claimed(libraries, equation, inputs, outputs, host);
                          },
                          kernel_for, has_loops ? loops::few : few_without_loops});
 }
@@ -210,7 +214,7 @@ bool counts_lane_work(const codegen::LoopProgram& program) {
   });
 }
 
-void raise_step_by_step(const Jaxpr& group, std::span<const View> inputs, const Stream& stream) {
+void raise_step_by_step(const Jaxpr& group, std::span<const View> inputs, const Launch& launch) {
   std::vector<View> views(inputs.begin(), inputs.end());  // by var
   views.resize(group->avals.size());
   std::vector<Buffer> made;
@@ -230,16 +234,16 @@ void raise_step_by_step(const Jaxpr& group, std::span<const View> inputs, const 
       made.push_back(Buffer::empty(to.back().dtype, to.back().shape.to_sizes()));
       results.push_back(views[std::size_t(var.id)] = made.back().view());
     }
-    const std::vector<const Backend*> backends =
-        backends_of(Device::Kind::cpu, Preference::reference);
-    const auto backend = std::find_if(
-        backends.begin(), backends.end(),
-        [&](const Backend* each) -> bool { return bool(each->supports(equation, from, to)); });
+    const std::vector<const Backend*> backends = backends_of(host, Preference::reference);
+    const auto backend =
+        std::find_if(backends.begin(), backends.end(), [&](const Backend* each) -> bool {
+          return bool(each->supports(equation, from, to, host));
+        });
     if (backend == backends.end()) return;
     const std::unique_ptr<Kernel> kernel =
-        (*backend)->compile_for(codegen::program_of(equation, from), strides);
+        (*backend)->compile(codegen::program_of(equation, from), {host, strides});
     const Storage scratch = Storage::allocate(std::size_t(kernel->scratch_bytes()));
-    kernel->run(operands, results, scratch.data(), stream);
+    kernel->enqueue(operands, results, scratch.data(), launch);
   }
 }
 

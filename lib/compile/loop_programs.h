@@ -26,7 +26,7 @@ bool run_as_one(const Jaxpr& program, std::span<const int> uses, std::vector<int
 // Whether a loop program counts how often bodies run for examples.
 bool counts_lane_work(const codegen::LoopProgram& program);
 // Runs a group step by step, for the error that it raises then; returns where it raises none.
-void raise_step_by_step(const Jaxpr& group, std::span<const View> inputs, const Stream& stream);
+void raise_step_by_step(const Jaxpr& group, std::span<const View> inputs, const Launch& launch);
 
 // A backend that generates code for loop programs, wherever they come from.
 class ProgramCompiler {

@@ -10,12 +10,18 @@ namespace plait {
 
 class GroupOperands {
  public:
-  GroupOperands(const Equation& equation, const Jaxpr& group) {
+  // On a device, literals lie there, but for the first operands, which the kernel reads on the
+  // host.
+  GroupOperands(const Equation& equation, const Jaxpr& group, Device device = {},
+                std::size_t num_on_host = 0) {
     for (const Atom& atom : equation.inputs) {
       plain_ &= atom.is_var() && atom.var().id == int(sources_.size());
       sources_.push_back(atom.is_var() ? atom.var().id
                                        : group->num_binders + int(literals_.size()));
-      if (!atom.is_var()) literals_.push_back(Array::literal(atom.literal()).buffer());
+      if (!atom.is_var())
+        literals_.push_back(Array::literal(atom.literal())
+                                .buffer()
+                                .on(sources_.size() <= num_on_host ? Device{} : device));
     }
   }
   // Whether they are the inputs of the group, in order.
@@ -24,7 +30,7 @@ class GroupOperands {
   std::span<const View> collect(std::span<const View> inputs, View* views) const {
     for (std::size_t i = 0; i < sources_.size(); ++i)
       views[i] = sources_[i] < int(inputs.size()) ? inputs[sources_[i]]
-                                                  : literals_[sources_[i] - inputs.size()].view();
+                                                  : literals_[sources_[i] - inputs.size()].placed();
     return {views, sources_.size()};
   }
 

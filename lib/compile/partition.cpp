@@ -24,8 +24,11 @@ char* const pretended_memory = reinterpret_cast<char*>(std::uintptr_t(1) << 40);
 
 class Partitioner {
  public:
-  Partitioner(const Jaxpr& program, std::span<const Backend* const> backends)
-      : program_(program), backends_(backends), group_of_var_(program->avals.size(), -1) {}
+  Partitioner(const Jaxpr& program, std::span<const Backend* const> backends, Device device)
+      : program_(program),
+        backends_(backends),
+        device_(device),
+        group_of_var_(program->avals.size(), -1) {}
 
   Partition run() {
     count_uses();
@@ -109,7 +112,7 @@ class Partitioner {
     for (const Atom& atom : equation.inputs) inputs.push_back(program_->aval(atom));
     for (Var var : equation.outputs) outputs.push_back(program_->aval(var));
     for (const Backend* backend : backends_)
-      if (backend->supports(equation, inputs, outputs)) return backend->runs_eagerly();
+      if (backend->supports(equation, inputs, outputs, device_)) return backend->runs_eagerly();
     return false;
   }
   void add_constant_view(const Equation& equation, const Alias::Rule& alias) {
@@ -242,7 +245,7 @@ class Partitioner {
     for (const Atom& atom : equation.inputs) inputs.push_back(program_->aval(atom));
     for (Var var : equation.outputs) outputs.push_back(program_->aval(var));
     for (const Backend* backend : backends_) {
-      const Support support = backend->supports(equation, inputs, outputs);
+      const Support support = backend->supports(equation, inputs, outputs, device_);
       if (support) {
         // What runs once is not worth compiling for long, where there is a choice.
         const bool is_best = !group.is_input_free || backend->runs_eagerly();
@@ -364,6 +367,7 @@ class Partitioner {
 
   const Jaxpr& program_;
   const std::span<const Backend* const> backends_;
+  const Device device_;
   Partition result_;
   std::vector<Work> work_;
   GroupOrder order_;
@@ -380,8 +384,9 @@ class Partitioner {
 
 }  // namespace
 
-Partition partition_program(const Jaxpr& program, std::span<const Backend* const> backends) {
-  return Partitioner(program, backends).run();
+Partition partition_program(const Jaxpr& program, std::span<const Backend* const> backends,
+                            Device device) {
+  return Partitioner(program, backends, device).run();
 }
 
 }  // namespace plait::compile_passes

@@ -34,6 +34,7 @@ struct Partition {
   std::vector<Group> groups;                       // in the order in which they run
 };
 
-Partition partition_program(const Jaxpr& program, std::span<const Backend* const> backends);
+Partition partition_program(const Jaxpr& program, std::span<const Backend* const> backends,
+                            Device device);
 
 }  // namespace plait::compile_passes

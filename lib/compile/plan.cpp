@@ -6,6 +6,7 @@
 #include "plan.h"
 
 #include <plait/base/progress.h>
+#include <plait/base/stack.h>
 #include <plait/compile/compile.h>
 #include <plait/control/primitives.h>
 
@@ -22,6 +23,7 @@ class Planner {
         partition_(std::move(partition)),
         donate_(options.donate),
         num_carries_(options.num_carries),
+        device_(options.device),
         between_(between) {}
 
   Plan run() {
@@ -50,6 +52,7 @@ class Planner {
     plan_.inputs.assign(inputs.begin(), inputs.end());
     plan_.num_carries = num_carries_;
     plan_.outputs = program_->output_avals();
+    for (Buffer& constant : plan_.constants) constant = constant.on(device_);
     return std::move(plan_);
   }
 
@@ -102,7 +105,7 @@ class Planner {
     for (const Atom& atom : group.inputs)
       strides.push_back(partition_.layouts[atom.var().id].strides);
     between_();
-    return group.backend->compile_for(group.jaxpr, strides);
+    return group.backend->compile(group.jaxpr, {device_, strides});
   }
 
   // Computes a group that no input changes; all that it reads are constants by then.
@@ -126,12 +129,12 @@ class Planner {
       plan_.input_free_bytes += bytes_of(var.id);
     }
     const Storage scratch = Storage::allocate(std::size_t(kernel->scratch_bytes()));
-    kernel->run(inputs, outputs, scratch.data(), {});
+    kernel->enqueue(inputs, outputs, scratch.data(), {});
   }
 
   void add_step(Group& group, int index) {
     if (!group.backend) return;
-    if (group.is_input_free) return add_constants(group);
+    if (group.is_input_free && device_.is_host()) return add_constants(group);
     Draft step{&group, kernel_of(group), 0};
     std::vector<int> overwritten;
     for (std::size_t o = 0; o < group.outputs.size(); ++o) {
@@ -149,13 +152,17 @@ class Planner {
         memories_[memory].root = root;
         storage_of_[root] = memory;
       } else {
-        storage_of_[root] = make_storage(PlannedView::Segment::arena, 0, bytes_of(root), root);
+        storage_of_[root] =
+            make_storage(is_stack(root) && !device_.is_host() ? PlannedView::Segment::handles
+                                                              : PlannedView::Segment::arena,
+                         0, bytes_of(root), root);
         memories_.back().begin = is_stack(root) ? 0 : index;
       }
       Memory& home = memories_[storage_of_[root]];
       home.end = is_stack(root) ? int(partition_.groups.size()) - 1
                                 : std::max({home.end, last_read_[root], index});
-      if (is_output_[root] && home.segment == PlannedView::Segment::arena) {
+      if (is_output_[root] && (home.segment == PlannedView::Segment::arena ||
+                               home.segment == PlannedView::Segment::handles)) {
         home.segment = PlannedView::Segment::output;
         home.index = int(plan_.storages.size());
         plan_.storages.push_back({home.bytes, is_stack(root), std::nullopt, false});
@@ -232,9 +239,11 @@ class Planner {
     }
     plan_.arena_bytes = place_in_arena(lifetimes);
     for (std::size_t i = 0; i < owners.size(); ++i) owners[i]->offset = lifetimes[i].offset;
-    for (const Memory& memory : memories_)
-      if (memory.segment == PlannedView::Segment::arena && memory.root >= 0 &&
-          is_stack(memory.root))
+    for (Memory& memory : memories_)
+      if (memory.segment == PlannedView::Segment::handles)
+        memory.offset = std::int64_t(sizeof(Stack::Handle) * plan_.num_handles++);
+      else if (memory.segment == PlannedView::Segment::arena && memory.root >= 0 &&
+               is_stack(memory.root))
         plan_.arena_stacks.push_back(memory.offset);
     for (auto [step, memory] : scratch_of_) steps_[step].scratch_offset = memories_[memory].offset;
     find_donors();
@@ -290,12 +299,13 @@ class Planner {
       if (&*body.jaxpr == &*program) return num_replaced(body);
     return 0;
   }
-  static Step::Body body_of(std::string label, const Jaxpr& program, std::size_t num_carries = 0) {
+  Step::Body body_of(std::string label, const Jaxpr& program, std::size_t num_carries = 0) const {
     CompileOptions options;
     options.num_carries = num_carries;
+    options.device = device_;
     return {std::move(label), [=] { return compile(program, options); }};
   }
-  static void add_bodies(const Equation& equation, std::vector<Step::Body>& bodies) {
+  void add_bodies(const Equation& equation, std::vector<Step::Body>& bodies) const {
     const std::vector<Body> held = bodies_of(equation);
     for (const auto& [name, value] : open_bodies(equation.params).entries()) {
       // A body with named sizes is compiled once these are known.
@@ -329,6 +339,7 @@ class Planner {
   Partition partition_;
   const std::vector<bool>& donate_;
   const std::size_t num_carries_;
+  const Device device_;
   const std::function<void()>& between_;
   Plan plan_;
   std::vector<Memory> memories_;

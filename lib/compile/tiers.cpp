@@ -237,13 +237,14 @@ class TieredExecutable final : public Executable,
 class TieredSession final : public Session {
  public:
   explicit TieredSession(const TieredExecutable& executable) : executable_(executable) {}
-  void run(std::span<const View> inputs, std::span<const View> outputs) override {
+  void run(std::span<const View> inputs, std::span<const View> outputs,
+           const Stream& stream) override {
     executable_.counted([&](const Executable& now) {
       if (&now != opened_) {
         session_ = now.open();
         opened_ = &now;
       }
-      session_->run(inputs, outputs);
+      session_->run(inputs, outputs, stream);
     });
   }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/rows.h"
 
+#include <plait/base/transfer.h>
 #include <plait/control/primitives.h>
 
 #include <algorithm>
@@ -10,15 +11,23 @@
 
 namespace plait {
 void copy_row(const void* from, std::int64_t from_row, void* to, std::int64_t to_row,
-              std::int64_t bytes) {
-  if (bytes > 0)
-    std::memcpy(static_cast<char*>(to) + to_row * bytes,
-                static_cast<const char*>(from) + from_row * bytes, std::size_t(bytes));
+              std::int64_t bytes, const Stream& stream) {
+  if (bytes <= 0) return;
+  char* const source = static_cast<char*>(const_cast<void*>(from)) + from_row * bytes;
+  char* const target = static_cast<char*>(to) + to_row * bytes;
+  if (stream.is_host())
+    std::memcpy(target, source, std::size_t(bytes));
+  else
+    copy({source, DType::uint8, {bytes}, {1}}, {target, DType::uint8, {bytes}, {1}}, stream);
+}
+
+void clear_row(void* rows, std::int64_t row, std::int64_t bytes, const Stream& stream) {
+  clear({static_cast<char*>(rows) + row * bytes, DType::uint8, {bytes}, {1}}, stream);
 }
 
 std::int64_t row_bytes(const Aval& example) { return bytes_of(element_view(example)); }
 
-Buffer make_rows(const Aval& example, std::int64_t num_rows) {
+Buffer make_rows(const Aval& example, std::int64_t num_rows, const Stream& stream) {
   if (example.stack > 0) {
     const Storage storage = allocate_handle();
     View view = element_view(example);
@@ -27,7 +36,7 @@ Buffer make_rows(const Aval& example, std::int64_t num_rows) {
   }
   Shape shape = example.shape;
   shape.insert(0, num_rows);
-  return Buffer::empty(example.dtype, shape.to_sizes());
+  return Buffer::empty(example.dtype, shape.to_sizes(), stream);
 }
 
 ActiveRows::ActiveRows(std::vector<std::int32_t> numbers, std::int64_t num_rows,
@@ -51,8 +60,8 @@ ActiveRows::ActiveRows(Stack::RowNumbers numbers, std::int64_t num_examples)
     if ((*this)[row] >= 0) places_[std::size_t((*this)[row])] = std::int32_t(row);
 }
 
-Buffer ActiveRows::gather(const View& all, const Aval& example) const {
-  Buffer rows = make_rows(example, num_rows_);
+Buffer ActiveRows::gather(const View& all, const Aval& example, const Stream& stream) const {
+  Buffer rows = make_rows(example, num_rows_, stream);
   if (example.stack > 0) {
     *rows.view().as<Stack::Handle>() = Stack::renumbered(*all.as<Stack::Handle>(), places_);
     return rows;
@@ -60,28 +69,46 @@ Buffer ActiveRows::gather(const View& all, const Aval& example) const {
   const std::int64_t bytes = row_bytes(example);
   for (std::int64_t row = 0; row < num_rows_; ++row) {
     const std::int32_t number = (*this)[row];
-    copy_row(all.data, number < 0 ? (*this)[0] : number, rows.mutable_data(), row, bytes);
+    copy_row(all.data, number < 0 ? (*this)[0] : number, rows.placed().data, row, bytes, stream);
   }
   return rows;
 }
 
-void ActiveRows::scatter(const View& rows, const View& all, std::int64_t row_bytes) const {
+void ActiveRows::scatter(const View& rows, const View& all, std::int64_t row_bytes,
+                         const Stream& stream) const {
   for (std::int64_t row = 0; row < num_rows_; ++row)
     if (const std::int32_t number = (*this)[row]; number >= 0)
-      copy_row(rows.data, row, all.data, number, row_bytes);
+      copy_row(rows.data, row, all.data, number, row_bytes, stream);
 }
 
 Stack::Handle ActiveRows::scatter(const Stack::Handle& rows) const {
   return numbers_ ? Stack::renumbered(rows, *numbers_) : rows;
 }
 
-StackReader::StackReader(Stack::Handle stack, const Aval& element)
-    : stack_(std::move(stack)), view_(element_view(element)), of_stacks_(element.stack > 0) {
+// What wrote elements comes before what reads them, and they stay until they were read.
+void StackReader::wait() const {
+  if (stream_.is_host() || !stack_ || of_stacks_) return;
+  for (const Stack::Segment& segment : stack_->segments()) segment.elements->wait_to_read(stream_);
+}
+
+StackReader::~StackReader() {
+  if (stream_.is_host() || !stack_ || of_stacks_) return;
+  for (const Stack::Segment& segment : stack_->segments()) segment.elements->note_read(stream_);
+}
+
+StackReader::StackReader(Stack::Handle stack, const Aval& element, const Stream& stream)
+    : stack_(std::move(stack)),
+      stream_(stream),
+      view_(element_view(element)),
+      of_stacks_(element.stack > 0) {
+  wait();
   if (element.shape.rank() > 0) num_examples_ = element.shape[0].constant();
 }
 
-StackReader::StackReader(Stack::Handle stack, const Aval& example, const ActiveRows& rows)
+StackReader::StackReader(Stack::Handle stack, const Aval& example, const ActiveRows& rows,
+                         const Stream& stream)
     : stack_(std::move(stack)),
+      stream_(stream),
       of_stacks_(example.stack > 0),
       num_examples_(std::int64_t(rows.places().size())),
       rows_(rows.numbers()),
@@ -89,6 +116,7 @@ StackReader::StackReader(Stack::Handle stack, const Aval& example, const ActiveR
   Aval element = example;
   element.shape.insert(0, rows.size());
   view_ = element_view(element);
+  wait();
 }
 
 const View& StackReader::at(std::int64_t index) {
@@ -111,9 +139,10 @@ void StackReader::gather(std::int64_t index) {
   const std::int64_t bytes = bytes_of(view_);
   std::vector<Stack::Handle> parts;
   if (!of_stacks_) {
-    if (!memory_.data()) memory_ = Storage::allocate(std::size_t(std::max<std::int64_t>(bytes, 1)));
-    std::memset(memory_.data(), 0, std::size_t(bytes));
+    if (!memory_)
+      memory_ = Storage::allocate(std::size_t(std::max<std::int64_t>(bytes, 1)), stream_);
     view_.data = memory_.data();
+    clear(view_, stream_);
   }
   for (const Stack::Segment& segment :
        stack_ ? stack_->segments() : std::span<const Stack::Segment>()) {
@@ -131,7 +160,8 @@ void StackReader::gather(std::int64_t index) {
     }
     const std::int64_t row_bytes = bytes / std::max<std::int64_t>(view_.shape[0], 1);
     for (std::size_t row = 0; row < to.size(); ++row)
-      if (to[row] >= 0) copy_row(element, std::int64_t(row), memory_.data(), to[row], row_bytes);
+      if (to[row] >= 0)
+        copy_row(element, std::int64_t(row), memory_.data(), to[row], row_bytes, stream_);
   }
   if (!of_stacks_) return;
   together_ = Stack::merged(parts);
@@ -153,9 +183,16 @@ Array slice_at(const Array& array, std::int64_t index) {
         aval, whole.view_as(like.shape, like.strides, index * bytes_of(like)), false));
   }
   if (index >= num_slices(array)) return lax::zeros_like(aval);
-  StackReader reader(*array.buffer().view().as<Stack::Handle>(), aval);
+  const Stack::Handle& stack = *array.buffer().view().as<Stack::Handle>();
+  const Stream stream = Stream::current(stack->device());
+  StackReader reader(stack, aval, stream);
   const View& element = reader.at(index);
-  if (aval.stack == 0) return Array(new ConcreteNode(aval, Buffer::copy_of(element), false));
+  if (aval.stack == 0) {
+    const Buffer made = Buffer::empty(element.dtype, element.shape, stream);
+    copy(element, made.placed(), stream);
+    made.storage().note_written(stream);
+    return Array(new ConcreteNode(aval, made, false));
+  }
   const Storage storage = allocate_handle();
   like.data = storage.data();
   *like.as<Stack::Handle>() = *element.as<Stack::Handle>();

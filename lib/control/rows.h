@@ -36,9 +36,10 @@ class ActiveRows {
 
   // Gathers the rows from `all`, which holds a value like `example`, or a stack of such, per
   // example.
-  Buffer gather(const View& all, const Aval& example) const;
+  Buffer gather(const View& all, const Aval& example, const Stream& stream) const;
   // Scatters rows into the values of all examples.
-  void scatter(const View& rows, const View& all, std::int64_t row_bytes) const;
+  void scatter(const View& rows, const View& all, std::int64_t row_bytes,
+               const Stream& stream) const;
   // A stack of rows, renumbered to a stack of all examples.
   Stack::Handle scatter(const Stack::Handle& rows) const;
 
@@ -49,25 +50,33 @@ class ActiveRows {
 };
 
 void copy_row(const void* from, std::int64_t from_row, void* to, std::int64_t to_row,
-              std::int64_t bytes);
+              std::int64_t bytes, const Stream& stream);
+// Zeros.
+void clear_row(void* rows, std::int64_t row, std::int64_t bytes, const Stream& stream);
 // Bytes of the value of one example.
 std::int64_t row_bytes(const Aval& example);
-// Memory for rows of values, or for a handle of a stack of rows.
-Buffer make_rows(const Aval& example, std::int64_t num_rows);
+// Memory for rows of values, on the stream's device, or for a handle of a stack of rows.
+Buffer make_rows(const Aval& example, std::int64_t num_rows, const Stream& stream);
 
-// Reads elements of a stack as rows of chosen examples: zeros for examples that an element lacks.
+// Reads elements of a stack as rows of chosen examples, for work of a stream: zeros for examples
+// that an element lacks.
 class StackReader {
  public:
   // Without lanes: elements as they are. Examples, if any, are along the first axis.
-  StackReader(Stack::Handle stack, const Aval& element);
+  StackReader(Stack::Handle stack, const Aval& element, const Stream& stream);
   // Elements of rows, each like `example`.
-  StackReader(Stack::Handle stack, const Aval& example, const ActiveRows& rows);
+  StackReader(Stack::Handle stack, const Aval& example, const ActiveRows& rows,
+              const Stream& stream);
+  ~StackReader();
+  StackReader(StackReader&&) = default;
   const View& at(std::int64_t index);  // valid until the next call
 
  private:
+  void wait() const;
   void gather(std::int64_t index);
 
   Stack::Handle stack_;
+  Stream stream_;
   View view_;
   bool of_stacks_;
   std::int64_t num_examples_ = 0;

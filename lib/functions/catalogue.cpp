@@ -118,30 +118,40 @@ std::vector<std::size_t> detail::taken_parameters(const FunctionInfo& info, std:
   return taken;
 }
 
-void detail::check_accepted(const FunctionInfo& info, std::span<const Argument> arguments) {
+detail::Accepted::Accepted(const FunctionInfo& info, std::span<const Argument> arguments) {
   struct Case {
     std::string_view name;
     std::span<const std::string_view> words;  // besides None
     const char* fix;
   };
-  static constexpr std::string_view orders[] = {"C", "K", "A"}, devices[] = {"cpu", "cpu:0"};
+  static constexpr std::string_view orders[] = {"C", "K", "A"};
   static constexpr Case cases[] = {
       {"out", {}, "arrays are not written to: use the result"},
       {"order", orders, "arrays are in row-major order: leave it out"},
-      {"device", devices, "the device is 'cpu'"},
       {"out_sharding", {}, "leave it out"},
   };
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!info.parameters[i].accepted || arguments[i].is_none()) continue;
+    const auto* word = std::get_if<std::string>(&arguments[i].value);
+    if (info.parameters[i].name == "device") {
+      if (!word) throw_argument(info, i, arguments[i], "the name of a device");
+      scope_.emplace(Device::named(*word));
+      continue;
+    }
     for (const Case& known : cases) {
       if (known.name != info.parameters[i].name) continue;
-      const auto* word = std::get_if<std::string>(&arguments[i].value);
       if (!word || std::find(known.words.begin(), known.words.end(), *word) == known.words.end())
         throw ValueError(info.name + ": argument '" + info.parameters[i].name + "' is " +
                              (word ? "'" + *word + "'" : "given"),
                          known.fix);
     }
   }
+}
+
+Argument detail::Accepted::placed(Argument result) const {
+  auto* array = std::get_if<Array>(&result.value);
+  if (scope_ && array && array->is_concrete()) *array = moved_to(*array, DeviceScope::current());
+  return result;
 }
 
 std::vector<const FunctionInfo*> all_functions() {

@@ -53,7 +53,7 @@ Arrays Ragged::arrays() const {
                          ") and the lengths shape (" + lengths.shape().to_string() + ")",
                      "give data of shape (examples, longest, ...) and one length for each example");
   const Array wide = lax::convert_element_type(lengths, DType::int64);
-  const Buffer numbers = Buffer::copy_of(wide.buffer().view());
+  const Buffer numbers = wide.host_buffer().dense();
   Arrays results;
   for (std::int64_t i = 0; i < data.shape(0).constant(); ++i) {
     const std::int64_t length = static_cast<const std::int64_t*>(numbers.data())[i];

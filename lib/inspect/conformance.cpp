@@ -147,7 +147,7 @@ class Trial {
     for (const std::vector<Aval>* avals : {&inputs, &outputs})
       for (const Aval& aval : *avals)
         if (aval.stack > 0) return false;
-    const Support support = backend_.supports(equation, inputs, outputs);
+    const Support support = backend_.supports(equation, inputs, outputs, options_.device);
     if (support) return true;
     if (!row_.detail.empty()) return false;
     const Inline::Rule* inlining = Inline::table().find(*equation.primitive);
@@ -162,7 +162,8 @@ class Trial {
   std::optional<std::string> kernel_law(const Jaxpr& program, const Arrays& inputs) const {
     std::vector<Buffer> buffers;
     for (const Array& input : inputs) buffers.push_back(input.buffer());
-    return laws::kernel_violation(backend_, program, inputs, run_without(program, buffers));
+    return laws::kernel_violation(backend_, options_.device, program, inputs,
+                                  run_without(program, buffers));
   }
 
   // The reference backend, and loops and branches over it: these run everything.
@@ -234,8 +235,10 @@ class Trial {
     }
     std::vector<const Backend*> backends = everything();
     backends.insert(backends.begin(), &backend_);
+    for (Buffer& input : inputs) input = input.on(options_.device);
     Arrays given;
-    for (const Buffer& buffer : compile(program, {.backends = std::move(backends)})->run(inputs))
+    const CompileOptions wanted_options{.device = options_.device, .backends = std::move(backends)};
+    for (const Buffer& buffer : compile(program, wanted_options)->run(inputs))
       given.push_back(Array(buffer));
     return laws::difference(given, wanted);
   }
@@ -347,6 +350,8 @@ ConformanceReport conformance(const Backend& backend, const ConformanceOptions& 
   for (const PrimitiveInfo* info : laws::primitives_under_law()) {
     const std::string name(info->primitive->name());
     if (!is_wanted(name) || info->primitive->is_effectful()) continue;
+    // Its sample is a program for the CPU.
+    if (*info->primitive == device_put_p && !options.device.is_host()) continue;
     std::vector<Case> cases = laws::cases_of(*info->primitive);
     for (const Case& one : laws::cases_of(*info->primitive))
       if (std::optional<Case> larger = laws::enlarged(one, many)) {

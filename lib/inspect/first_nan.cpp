@@ -28,7 +28,7 @@ std::optional<Sizes64> nan_in(const Array& array) {
       }
     return std::nullopt;
   }
-  const Buffer dense = array.buffer().dense();
+  const Buffer dense = array.host_buffer().dense();
   const std::int64_t size = num_elements(dense.shape());
   const std::int64_t found = visit_dtype(dense.dtype(), [&](auto element) -> std::int64_t {
     using T = decltype(element);

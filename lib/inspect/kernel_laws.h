@@ -7,8 +7,10 @@
 
 namespace plait::laws {
 
-// The violation by a backend's kernel of a group, on these inputs; expected are its results.
-std::optional<std::string> kernel_violation(const Backend& backend, const Jaxpr& group,
-                                            const Arrays& inputs, const Arrays& expected);
+// The violation by a backend's kernel of a group on a device, for these inputs, which lie on the
+// host; expected are its results.
+std::optional<std::string> kernel_violation(const Backend& backend, Device device,
+                                            const Jaxpr& group, const Arrays& inputs,
+                                            const Arrays& expected);
 
 }  // namespace plait::laws

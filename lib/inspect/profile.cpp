@@ -7,6 +7,7 @@
 #include <plait/inspect/profile.h>
 
 #include <plait/compile/compile.h>
+#include <plait/trace/devices.h>
 #include <plait/trace/wait.h>
 
 #include <algorithm>
@@ -104,8 +105,14 @@ class Profiler {
       : inputs_(inputs), options_(options) {
     check_inputs(jaxpr);
     const Waiting waiting;
-    executable_ = compile(jaxpr);
-    for (const Array& input : inputs) owned_.push_back(input.buffer());
+    // Arrays that the function uses without taking them as arguments are among the inputs.
+    Arrays there;
+    for (const Array& input : inputs)
+      if (!device_of(input).is_host()) there.push_back(input);
+    const Device device =
+        common_device("profile", there.empty() ? Arrays(inputs.begin(), inputs.end()) : there);
+    executable_ = compile(jaxpr, {.device = device});
+    for (const Array& input : inputs) owned_.push_back(input.buffer().on(device));
     for (const Buffer& buffer : owned_) buffers_.push_back(&buffer);
   }
 

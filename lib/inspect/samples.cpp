@@ -408,12 +408,12 @@ Array strided(const Array& array) {
   strides[strides.size() - 1] = 3;
   if (num_elements(shape) == 0) return array;
   const Buffer view = buffer.view_as(shape, strides, offset * size_of(array.dtype()));
-  copy_elements(array.buffer().view(), view.view());
+  copy_elements(array.host_buffer().view(), view.view());
   return Array(view, array.aval().weak);
 }
 
 Array example_of(const Array& array, int axis, std::int64_t index) {
-  const Buffer buffer = array.buffer();
+  const Buffer buffer = array.host_buffer();
   Sizes64 shape = buffer.shape(), strides = buffer.strides();
   const std::int64_t offset = index * strides[axis] * size_of(buffer.dtype());
   shape.erase(axis);
@@ -436,13 +436,13 @@ Array padded_to(const Array& array, const Sizes64& shape, double fill) {
     }
   });
   if (array.aval().shape.num_elements().constant() > 0)
-    copy_elements(array.buffer().view(),
+    copy_elements(array.host_buffer().view(),
                   buffer.view_as(array.shape().to_sizes(), buffer.strides(), 0).view());
   return Array(buffer);
 }
 
 Array leading(const Array& array, const Sizes64& shape) {
-  const Buffer buffer = array.buffer();
+  const Buffer buffer = array.host_buffer();
   return Array(Buffer::copy_of(buffer.view_as(shape, buffer.strides(), 0).view()),
                array.aval().weak);
 }
@@ -454,7 +454,7 @@ Array moved(const Array& x, const Array& direction, double step) {
 }
 
 std::vector<complex128> numbers_of(const Array& array) {
-  const Buffer dense = array.buffer().dense();
+  const Buffer dense = array.host_buffer().dense();
   std::vector<complex128> numbers(num_elements(dense.shape()));
   visit_dtype(dense.dtype(), [&](auto element) {
     using T = decltype(element);
@@ -509,7 +509,7 @@ std::optional<std::string> difference_of_lists(const Arrays& actual, const Array
 
 std::optional<std::string> difference_in_bits(const Array& actual, const Array& expected) {
   if (auto found = difference_in_type(actual, expected)) return found;
-  const Buffer a = actual.buffer().dense(), b = expected.buffer().dense();
+  const Buffer a = actual.host_buffer().dense(), b = expected.host_buffer().dense();
   const std::int64_t size = size_of(a.dtype());
   for (std::int64_t i = 0; i < num_elements(a.shape()); ++i)
     if (std::memcmp(static_cast<const char*>(a.data()) + i * size,

@@ -7,6 +7,7 @@
 #include <plait/primitives/primitives.h>
 #include <plait/rules/autocast.h>
 #include <plait/rules/motion.h>
+#include <plait/rules/on_host.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
 
@@ -94,6 +95,7 @@ static const auto check_sizes_def =
                                "call it with sizes that satisfy this");
           }
         })
+        .rule<OnHost>("it raises an error")
         .rule<Cost>(cost::moves())
         .rule<Autocast>(Autocast::full)
         .refuse<Spelling>(spelling::no_function)

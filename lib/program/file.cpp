@@ -89,7 +89,7 @@ class Constants {
   // by its memory, or by its name and elements, because NumPy arrays are converted anew for each
   // entry.
   std::string add(const std::string& wanted, const Array& array) {
-    const Buffer& buffer = array.buffer();
+    const Buffer buffer = array.host_buffer();
     for (std::size_t i = 0; i < arrays_.size(); ++i)
       if (sources_[i].data() == buffer.data() && buffer.bytes() > 0 && is_like(i, buffer) &&
           sources_[i].strides() == buffer.strides())
@@ -168,10 +168,10 @@ void save(const std::string& path, const std::map<std::string, TracedFunction>& 
     const Arrays& example = functions.at(entry.name()).example;
     std::vector<NamedArray>& arrays = examples.emplace_back();
     for (std::size_t i = 0; i < example.size(); ++i)
-      arrays.push_back({"in." + std::to_string(i), example[i].buffer().dense()});
+      arrays.push_back({"in." + std::to_string(i), example[i].host_buffer().dense()});
     const Arrays results = entry(example);
     for (std::size_t i = 0; i < results.size(); ++i)
-      arrays.push_back({"out." + std::to_string(i), results[i].buffer().dense()});
+      arrays.push_back({"out." + std::to_string(i), results[i].host_buffer().dense()});
     add_arrays(archive, "examples/" + entry.name() + ".safetensors", arrays,
                headers.emplace_back());
   }
@@ -317,7 +317,9 @@ class Loader {
                            Aval{Shape::of(buffer.shape()), buffer.dtype()}.to_string() +
                            ", and entry " + entry + " needs " + aval.to_string(),
                        "give an array of that shape and dtype");
-    return make_concrete(aval, buffer);
+    Buffer buffer_of_program = buffer;  // it goes where arguments are
+    buffer_of_program.set_free(true);
+    return make_concrete(aval, std::move(buffer_of_program));
   }
 
   // One element, broadcast.

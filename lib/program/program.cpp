@@ -263,7 +263,7 @@ void Entry::verify() const {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Array got = lax::convert_element_type(results[i], DType::complex128),
                 wanted = lax::convert_element_type(data_->expected[i], DType::complex128);
-    const Buffer a = got.buffer().dense(), b = wanted.buffer().dense();
+    const Buffer a = got.host_buffer().dense(), b = wanted.host_buffer().dense();
     const double tolerance = tolerance_for(results[i].dtype());
     double scale = 0, worst = 0;
     for (std::int64_t e = 0; e < num_elements(a.shape()); ++e) {

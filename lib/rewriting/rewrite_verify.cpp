@@ -130,8 +130,9 @@ bool compare(const std::string& who, const Labels& labels, const Sides& sides,
   bool any = false;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const bool exact = !is_inexact(expected[i].dtype());
-    const Buffer a = lax::convert_element_type(expected[i], DType::complex128).buffer().dense(),
-                 b = lax::convert_element_type(found[i], DType::complex128).buffer().dense();
+    const Buffer
+        a = lax::convert_element_type(expected[i], DType::complex128).host_buffer().dense(),
+        b = lax::convert_element_type(found[i], DType::complex128).host_buffer().dense();
     const auto *x = static_cast<const complex128*>(a.data()),
                *y = static_cast<const complex128*>(b.data());
     for (std::int64_t k = 0; k < num_elements(a.shape()); ++k) {

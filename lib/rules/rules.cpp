@@ -9,6 +9,7 @@
 #include <plait/rules/guard.h>
 #include <plait/rules/inline.h>
 #include <plait/rules/motion.h>
+#include <plait/rules/on_host.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/prune.h>
 #include <plait/rules/put.h>
@@ -42,6 +43,7 @@ PLAIT_RULE_TABLE(Emit)
 PLAIT_RULE_TABLE(Guard)
 PLAIT_RULE_TABLE(Inline)
 PLAIT_RULE_TABLE(Motion)
+PLAIT_RULE_TABLE(OnHost)
 PLAIT_RULE_TABLE(Prune)
 PLAIT_RULE_TABLE(Put)
 PLAIT_RULE_TABLE(Separate)

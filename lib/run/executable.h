@@ -16,4 +16,8 @@ class PlannedExecutable : public Executable {
 std::shared_ptr<PlannedExecutable> make_executable(compile_passes::Plan plan, Device device,
                                                    const Jaxpr& program);
 
+// The same for a device: its calls submit work to the device's current stream.
+std::shared_ptr<PlannedExecutable> make_stream_executable(compile_passes::Plan plan, Device device,
+                                                          const Jaxpr& program);
+
 }  // namespace plait

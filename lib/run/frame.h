@@ -28,8 +28,9 @@ class Frame {
   Frame(const Frame&) = delete;  // patches point at its members
 
   // Points every view at the memory of this call.
-  void patch(char* arena) {
+  void patch(char* arena, Stack::Handle* handles = nullptr) {
     arena_ = arena;
+    handles_ = handles;
     for (const Patch& patch : patches_)
       patch.view->data = static_cast<char*>(*patch.base) + patch.byte_offset;
   }
@@ -49,16 +50,17 @@ class Frame {
     views.push_back(planned.view);
     if (planned.segment == Segment::constant)
       views.back().data =
-          static_cast<char*>(plan.constants[planned.index].view().data) + planned.byte_offset;
+          static_cast<char*>(plan.constants[planned.index].placed().data) + planned.byte_offset;
     else
       patches_.push_back({views.size() - 1, nullptr, base_of(planned), planned.byte_offset});
   }
   void* const* base_of(const PlannedView& planned) const {
     if (planned.segment == Segment::arena) return &arena_;
+    if (planned.segment == Segment::handles) return &handles_;
     const auto index = std::size_t(planned.index);
     return planned.segment == Segment::input ? &inputs[index] : &outputs[index];
   }
-  void* arena_ = nullptr;
+  void *arena_ = nullptr, *handles_ = nullptr;
   std::vector<Patch> patches_;
 };
 

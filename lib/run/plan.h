@@ -13,7 +13,8 @@ namespace plait::compile_passes {
 
 // A view of a segment, whose memory is known only when the program is called.
 struct PlannedView {
-  enum class Segment { arena, input, output, constant } segment = Segment::arena;
+  // handles: those of stacks, for a device; on the CPU they lie in the arena.
+  enum class Segment { arena, input, output, constant, handles } segment = Segment::arena;
   int index = 0;  // of the input, output or constant
   std::int64_t byte_offset = 0;
   View view;  // data: null
@@ -54,6 +55,7 @@ struct Plan {
   std::int64_t input_free_bytes = 0;  // of the latter
   std::int64_t arena_bytes = 0;
   std::vector<std::int64_t> arena_stacks;  // offsets of stack handles, whose memory is never shared
+  std::size_t num_handles = 0;             // in their own segment
 };
 
 }  // namespace plait::compile_passes

@@ -54,24 +54,20 @@ int Recorder::first_step_of(const compile_passes::Plan& plan) {
   return programs_.back().first;
 }
 
-void Recorder::run(const compile_passes::Plan& plan, const View* views, char* arena,
-                   const Stream& stream) {
+void Recorder::run(const compile_passes::Plan& plan,
+                   const std::function<void(const compile_passes::Step&)>& run_step) {
   struct Restore {  // on every exit
     ~Restore() { running = outer; }
     int& running;
     const int outer;
   } const restore{running_, running_};
   const int first = first_step_of(plan);
-  const View* view = views;
   int number = first;
   std::uint64_t begin = __rdtsc();
   for (const compile_passes::Step& step : plan.steps) {
     if (number != first) check_interrupts();
     running_ = number;
-    const View* results = view + step.inputs.size();
-    step.kernel->run({view, step.inputs.size()}, {results, step.outputs.size()},
-                     arena + step.scratch_offset, stream);
-    view = results + step.outputs.size();
+    run_step(step);
     const std::uint64_t end = __rdtsc();
     Sum& sum = sums_[std::size_t(number)];
     sum.ticks += end - begin;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 
 #include "run/plan.h"
 
@@ -36,7 +37,9 @@ class Recorder {
   static Recorder* current() {
     return num_recorders.load(std::memory_order_relaxed) ? of_thread() : nullptr;
   }
-  void run(const compile_passes::Plan& plan, const View* views, char* arena, const Stream& stream);
+  // Runs the steps of a plan in order, each by run_step.
+  void run(const compile_passes::Plan& plan,
+           const std::function<void(const compile_passes::Step&)>& run_step);
 
   // What was recorded since the last call: the sums by step, and events, up to a limit. The indices
   // of steps remain valid.

@@ -21,7 +21,7 @@ class Bench {
   Bench(const Inputs& inputs, const Arguments& arguments)
       : wanted_(arguments.number("--repeat", 0)) {
     if (arguments.has("--repeat") && wanted_ < 1) throw Usage("--repeat needs 1 or more");
-    for (const Array& array : inputs.operands) operands_.push_back(array.buffer().dense());
+    for (const Array& array : inputs.operands) operands_.push_back(array.host_buffer().dense());
   }
 
   // One line: the median time of calls, after a warm-up call.

@@ -17,7 +17,7 @@ namespace {
 Jaxpr simplified(const Jaxpr& jaxpr) {
   std::vector<const Backend*> eager = backends_of();
   std::erase_if(eager, [](const Backend* backend) { return !backend->runs_eagerly(); });
-  return compile_passes::prepare(jaxpr, eager);
+  return compile_passes::prepare(jaxpr, eager, {});
 }
 
 // For a program with named sizes: sample sizes at which it can be compiled.
@@ -128,7 +128,7 @@ std::string bundle_of(std::span<const DeployedEntry> entries) {
     bundle.add_lines(bounds);
     bundle.add_count(entry.constants().size());
     for (const Array& constant : entry.constants()) {
-      const Buffer dense = constant.buffer().dense();
+      const Buffer dense = constant.host_buffer().dense();
       bundle.add({static_cast<const char*>(dense.data()), std::size_t(dense.bytes())});
     }
   }

@@ -42,7 +42,8 @@ int info(const Arguments& arguments) {
   const Program program = load_for_inspection(arguments[0]);
   std::map<const void*, std::int64_t> constants;  // shared ones count once
   for (const Entry& entry : program.entries())
-    for (const Array& array : entry.constants()) constants[array.buffer().data()] = bytes_of(array);
+    for (const Array& array : entry.constants())
+      constants[array.buffer().placed().data] = bytes_of(array);
   std::int64_t bytes = 0;
   for (const auto& [place, size] : constants) bytes += size;
   const bool are_absent = !constants.empty() && lacks_constants(arguments[0]);

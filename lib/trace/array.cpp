@@ -24,7 +24,9 @@ class CachedNode final : public ConcreteNode {
 
 template <class T>
 Array literal_scalar(T value, bool weak) {
-  return make_concrete(Aval{{}, dtype_of<T>(), weak}, Buffer::scalar(value), true);
+  Buffer buffer = Buffer::scalar(value);
+  buffer.set_free(true);
+  return make_concrete(Aval{{}, dtype_of<T>(), weak}, std::move(buffer), true);
 }
 
 }  // namespace
@@ -109,6 +111,8 @@ std::optional<Buffer> Array::known_buffer() const {
   return std::nullopt;
 }
 
+Buffer Array::host_buffer() const { return buffer().on_host(); }
+
 Buffer Array::buffer() const {
   if (std::optional<Buffer> buffer = known_buffer()) return *std::move(buffer);
   throw_unknown_value(*this);
@@ -152,7 +156,7 @@ View Array::dense_view(DType dtype, Here here) const {
 template <class T>
 std::vector<T> Array::to_vector(Here here) const {
   here.remember();
-  const Buffer value = buffer().dense();
+  const Buffer value = host_buffer().dense();
   if (is_complex(value.dtype()) && !is_complex_element<T>)
     throw DtypeError("to_vector: complex numbers have no real value",
                      "take real() or imag() first, or ask for complex numbers");
@@ -169,7 +173,7 @@ std::vector<T> Array::to_vector(Here here) const {
 template <class T>
 T Array::item(Here here) const {
   here.remember();
-  const Buffer value = buffer();
+  const Buffer value = host_buffer();
   if (num_elements(value.shape()) != 1)
     throw ShapeError(
         "only an array of one element converts to a scalar, and this one is " + aval().to_string(),

@@ -1,5 +1,6 @@
 // Checks of outputs that the caller owns. See run_into.h.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/trace/devices.h>
 #include <plait/trace/run_into.h>
 
 #include <plait/trace/donated.h>
@@ -24,10 +25,11 @@ void require_plain(std::span<const Array> arrays, std::string_view function, con
 }
 
 // Prepares an output for writing.
-void prepare(Array& output, const Aval& wanted, std::string_view function, std::size_t index) {
+void prepare(Array& output, const Aval& wanted, std::string_view function, std::size_t index,
+             Device device) {
   auto what = [&] { return who(function) + "output " + std::to_string(index); };
   if (!output.is_valid()) {
-    output = Array(Buffer::empty(wanted.dtype, wanted.shape.to_sizes()), wanted.weak);
+    output = Array(Buffer::empty(wanted.dtype, wanted.shape.to_sizes(), device), wanted.weak);
     return;
   }
   const Aval& aval = output.aval();
@@ -40,11 +42,15 @@ void prepare(Array& output, const Aval& wanted, std::string_view function, std::
                          " where the result has " + std::string(name_of(wanted.dtype)),
                      "give an array of the result's dtype, or one that holds nothing");
   const Buffer& buffer = static_cast<const ConcreteNode*>(output.node())->buffer;
+  if (buffer.device() != device)
+    throw BackendError(what() + " lies on " + buffer.device().to_string() +
+                           ", and the program runs on " + device.to_string(),
+                       "give an array there, or one that holds nothing");
   if (!DonatedNode::is_unique(*output.node()) || !buffer.storage().is_unique())
     throw ValueError(
         what() + " is seen elsewhere: another Array, a view or an input holds its memory",
         "give an array that nothing else holds, or one that holds nothing");
-  if (!buffer.view().is_dense())
+  if (!buffer.placed().is_dense())
     throw ValueError(what() + " is not dense in memory",
                      "give an array without gaps, in row order");
 }
@@ -66,8 +72,15 @@ void run_into(const Jaxpr& program, std::span<const Array> inputs, std::span<Arr
     throw TreeError(who(function) + std::to_string(outputs.size()) + " outputs were given for " +
                         std::to_string(program->outputs.size()) + " results",
                     "give as many outputs as the function has results");
+  // In its own scope: outputs have one owner then.
+  const Device device = [&] {
+    Arrays given(inputs.begin(), inputs.end());
+    for (const Array& output : outputs)
+      if (output.is_valid()) given.push_back(output);
+    return common_device(function, given);
+  }();
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    prepare(outputs[i], program->aval(program->outputs[i]), function, i);
+    prepare(outputs[i], program->aval(program->outputs[i]), function, i, device);
   installed.load()(program, inputs, outputs);
 }
 

@@ -259,7 +259,7 @@ std::string Array::to_string() const {
   if (!is_valid()) return "Array()";
   if (const auto* donated = dynamic_cast<const DonatedNode*>(node_))
     return "Array<" + aval().to_string() + ", donated to " + donated->function + ">";
-  if (const std::optional<Buffer> value = known_buffer()) return text_of(value->dense());
+  if (const std::optional<Buffer> value = known_buffer()) return text_of(value->on_host().dense());
   for (Trace* trace = Trace::current(); trace; trace = trace->parent())
     if (trace->owns(*this))
       return "Traced<" + aval().to_string() + " in " + std::string(trace->name()) + ">";

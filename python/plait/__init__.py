@@ -66,6 +66,7 @@ from plait._derivatives import (
     value_and_grad,
     vjp,
 )
+from plait._devices import Device, block_until_ready, default_device, device_put, devices
 from plait._extend import Primitive, Transform
 from plait._host import host_call, no_host_calls
 from plait._info import info
@@ -141,11 +142,6 @@ remat = checkpoint
 jacobian = jacrev
 
 globals().update({name: getattr(numpy, name) for name in _scalars.NAMES})
-
-
-def block_until_ready(x):
-    """x, a tree of arrays, once it has been computed."""
-    return x
 
 
 def device_get(x):

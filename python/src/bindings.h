@@ -171,7 +171,10 @@ inline const Array& read_by_python(const Array& array) {
 }
 
 DType to_dtype(PyObject* object, const Role& role = {});
-py::object dtype_object(DType dtype);  // a NumPy dtype
+py::object dtype_object(DType dtype);     // a NumPy dtype
+py::object device_object(Device device);  // a plait.Device
+Buffer host_buffer_of(
+    const Array& array);  // a copy, and a wait without the GIL, where it is needed
 Dim to_dim(PyObject* object, const Role& role = {});
 bool is_size(PyObject* object);               // a plait.Size
 std::optional<Dim> as_dim(PyObject* object);  // of an integer or size
@@ -234,6 +237,7 @@ void add_errors(py::module_& module);
 void add_source(py::module_& module);
 void add_array(py::module_& module);
 void add_access(py::module_& module);
+void add_devices(py::module_& module);
 void add_convert(py::module_& module);
 void add_sizes(py::module_& module);
 void add_builtin(py::module_& module);

@@ -12,6 +12,7 @@ PYBIND11_MODULE(_plait, module) {
   add_convert(module);
   add_sizes(module);
   add_access(module);
+  add_devices(module);
   add_builtin(module);
   add_pytree(module);
   add_jaxpr(module);

@@ -95,7 +95,7 @@ std::vector<Buffer> run_kernel(const Kernel& kernel, const Jaxpr& group,
   }
   const Buffer scratch =
       Buffer::empty(DType::uint8, {std::max<std::int64_t>(1, kernel.scratch_bytes())});
-  kernel.run(inputs, outputs, scratch.view().data, {});
+  kernel.enqueue(inputs, outputs, scratch.view().data, {});
   return results;
 }
 
@@ -103,12 +103,12 @@ std::unique_ptr<Kernel> compile_for(const Backend& backend, const Jaxpr& group,
                                     std::span<const View> inputs) {
   std::vector<Sizes64> strides;
   for (const View& view : inputs) strides.push_back(view.strides);
-  return backend.compile_for(group, strides);
+  return backend.compile(group, {{}, strides});
 }
 
 void check_same_bits(const Jaxpr& group, std::span<const View> inputs) {
   const auto ours = compile_for(*find_backend("llvm"), group, inputs);
-  const auto reference = find_backend("reference")->compile(group);
+  const auto reference = find_backend("reference")->compile(group, {});
   const std::vector<Buffer> mine = run_kernel(*ours, group, inputs);
   const std::vector<Buffer> expected = run_kernel(*reference, group, inputs);
   for (std::size_t i = 0; i < mine.size(); ++i) {
@@ -166,7 +166,7 @@ TEST_CASE("every elementwise primitive has the bits of the reference for every d
         if (primitive == integer_pow_p && is_integer(DType(d)) && sample.params.integer("y") < 0)
           continue;  // refused by lax::integer_pow
         const Jaxpr group = one_equation(primitive, avals, sample.params);
-        if (!llvm.supports(group->equations[0], avals, outputs)) continue;
+        if (!llvm.supports(group->equations[0], avals, outputs, {})) continue;
         std::vector<Buffer> values;
         std::vector<View> views;
         for (std::size_t i = 0; i < avals.size(); ++i) {
@@ -296,7 +296,7 @@ TEST_CASE("random programs over memory of every layout have the bits of the refe
 TEST_CASE("arrays without elements are left to others" * needs_backend("llvm")) {
   const Jaxpr program = parse("{ lambda ; a:f32[4,0] . let\n b:f32[4,0] = exp a\nin (b) }");
   const Aval empty = program->input_avals()[0];
-  CHECK(!backend_here("llvm").supports(program->equations[0], {&empty, 1}, {&empty, 1}));
+  CHECK(!backend_here("llvm").supports(program->equations[0], {&empty, 1}, {&empty, 1}, {}));
 }
 
 TEST_CASE("an output may lie over an input" * needs_backend("llvm")) {
@@ -306,12 +306,12 @@ TEST_CASE("an output may lie over an input" * needs_backend("llvm")) {
       "in (c, d) }");
   const Buffer a = any_values(DType::float32, {1003}, 1), b = any_values(DType::float32, {1003}, 2);
   const View inputs[] = {a.view(), b.view()};
-  const auto kernel = llvm.compile(program);
+  const auto kernel = llvm.compile(program, {});
   const std::vector<Buffer> apart = run_kernel(*kernel, program, inputs);
   REQUIRE(kernel->may_overwrite(0, 1));
   const Buffer c = Buffer::empty(DType::float32, {1003});
   const View outputs[] = {c.view(), a.view()};
-  kernel->run(inputs, outputs, nullptr, {});
+  kernel->enqueue(inputs, outputs, nullptr, {});
   CHECK(first_difference(c, apart[0]) == -1);
   CHECK(first_difference(a, apart[1]) == -1);
 }
@@ -323,13 +323,13 @@ TEST_CASE("an output past the caches may lie at any address" * needs_backend("ll
   const Buffer x = Buffer::empty(DType::float32, {n});
   for (std::int64_t i = 0; i < n; ++i) static_cast<float*>(x.view().data)[i] = float(i);
   const Buffer room = Buffer::empty(DType::float32, {n + 1});
-  const auto kernel = llvm.compile(program);
+  const auto kernel = llvm.compile(program, {});
   for (int offset : {0, 1}) {
     View out = room.view();
     out.data = static_cast<float*>(room.view().data) + offset;
     out.shape = {n};
     const View in = x.view();
-    kernel->run(std::span(&in, 1), std::span(&out, 1), nullptr, {});
+    kernel->enqueue(std::span(&in, 1), std::span(&out, 1), nullptr, {});
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < n; ++i) wrong += out.as<float>()[i] != -float(i);
     CHECK(wrong == 0);
@@ -346,14 +346,14 @@ TEST_CASE("threads share kernels, make them and free them at once" * needs_backe
     storage.push_back(any_values(aval.dtype, aval.shape.to_sizes(), 5));
     views.push_back(storage.back().view());
   }
-  const auto shared = llvm.compile(program);
+  const auto shared = llvm.compile(program, {});
   const std::vector<Buffer> expected = run_kernel(*shared, program, views);
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       for (int i = 0; i < 20; ++i) {
-        const auto own = i % 5 == 0 ? llvm.compile(program) : nullptr;
+        const auto own = i % 5 == 0 ? llvm.compile(program, {}) : nullptr;
         const std::vector<Buffer> mine = run_kernel(own ? *own : *shared, program, views);
         for (std::size_t k = 0; k < mine.size(); ++k)
           wrong += first_difference(mine[k], expected[k]) >= 0;

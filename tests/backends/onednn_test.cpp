@@ -48,11 +48,11 @@ Buffer run_on(std::string_view backend, const Primitive& primitive, const Arrays
   std::vector<Aval> avals;
   for (const Array& input : inputs) avals.push_back(input.aval());
   const Backend* found = find_backend(backend);
-  const Support support = found->supports(group->equations[0], avals, std::span(&aval, 1));
+  const Support support = found->supports(group->equations[0], avals, std::span(&aval, 1), {});
   CAPTURE(support.reason);
   REQUIRE(support.is_supported);
   Buffer result = Buffer::empty(aval.dtype, aval.shape.to_sizes());
-  found->compile(group)->run(views, std::span(&result.view(), 1), nullptr, {});
+  found->compile(group, {})->enqueue(views, std::span(&result.view(), 1), nullptr, {});
   return result;
 }
 
@@ -101,7 +101,7 @@ std::vector<DType> dtypes_here() {
         [](const Arrays& in) { return lax::dot_general(in[0], in[1], {{1}, {0}, {}, {}}); },
         inputs);
     const std::vector<Aval> avals{inputs[0].aval(), inputs[1].aval()}, out{inputs[0].aval()};
-    if (find_backend("onednn")->supports(equation, avals, out)) found.push_back(dtype);
+    if (find_backend("onednn")->supports(equation, avals, out, {})) found.push_back(dtype);
   }
   return found;
 }

@@ -14,7 +14,7 @@ using Numbers = std::vector<double>;
 // The kernels of the reference backend, for calls.
 inline std::shared_ptr<const Kernel> reference_kernel(const Jaxpr& program,
                                                       std::span<const Sizes64> strides) {
-  return find_backend("reference")->compile_for(program, strides);
+  return find_backend("reference")->compile(program, {{}, strides});
 }
 
 // The operands or the results of a program, in order, in which every number is
@@ -61,7 +61,10 @@ std::vector<Buffer> run_with(const LoopProgram& program, const Runner& runner, s
   for (const Buffer& buffer : given) inputs.push_back(buffer.view());
   for (const Buffer& buffer : made) outputs.push_back(buffer.view());
   const Storage scratch = Storage::allocate(std::size_t(bytes + 1));
-  runner.run(inputs, outputs, scratch.data(), Stream{});
+  if constexpr (std::is_base_of_v<Kernel, Runner>)
+    runner.enqueue(inputs, outputs, scratch.data(), {});
+  else
+    runner.run(inputs, outputs, scratch.data());
   return made;
 }
 template <class Runner>

@@ -89,7 +89,7 @@ void run_fenced(const Kernel& kernel, const std::vector<View>& inputs,
     memory.emplace_back(view.size() * size_of(view.dtype));
     view.data = memory.back().data();
   }
-  kernel.run(inputs, fenced, scratch.data(), {});
+  kernel.enqueue(inputs, fenced, scratch.data(), {});
   const auto is_intact = [](const Fenced& each) { return each.is_intact(); };
   if (!scratch.is_intact() || !std::all_of(memory.begin(), memory.end(), is_intact))
     throw InternalError("a kernel writes past its memory");
@@ -147,9 +147,9 @@ Generated generated(const Jaxpr& loop, const Arrays& operands) {
   const Equation& equation = loop->equations[0];
   std::vector<Aval> inputs;
   for (const Atom& atom : equation.inputs) inputs.push_back(loop->aval(atom));
-  const Support support = llvm->supports(equation, inputs, results);
+  const Support support = llvm->supports(equation, inputs, results, {});
   if (!support) return {{}, support.reason.empty() ? "there is no libLLVM" : support.reason};
-  const std::unique_ptr<Kernel> kernel = llvm->compile(loop);
+  const std::unique_ptr<Kernel> kernel = llvm->compile(loop, {});
   return {outcome_of(operands, results,
                      [&](const std::vector<View>& inputs, const std::vector<View>& outputs) {
                        run_fenced(*kernel, inputs, outputs);
@@ -247,8 +247,8 @@ Outcome TextLibrary::run(std::size_t number, const Arrays& operands,
     }
     const Calls calls(program);
     const Storage scratch = Storage::allocate(std::size_t(calls.scratch_bytes()));
-    const Stream stream;
-    CallsOfText of_text{{calls, scratch.data(), stream}};
+    const Launch launch;
+    CallsOfText of_text{{calls, scratch.data(), launch}};
     long index = 0;
     const long failed = reinterpret_cast<Function*>(functions_.at(number))(
         memory.data(), &index, &CallsOfText::run, &of_text);

@@ -43,8 +43,8 @@ inline void parse(std::string_view text) {
 // The same of a loop program, whose calls are of kernels that do nothing.
 inline void loops(std::string_view text) {
   struct NoKernel final : plait::Kernel {
-    void run(std::span<const plait::View>, std::span<const plait::View>, void*,
-             const plait::Stream&) const override {}
+    void enqueue(std::span<const plait::View>, std::span<const plait::View>, void*,
+                 const plait::Launch&) const override {}
   };
   const auto kernel = [](const plait::Jaxpr&, std::span<const plait::Sizes64>) {
     return std::make_shared<const NoKernel>();

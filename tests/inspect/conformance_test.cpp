@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "standin/standin.h"
+
 using namespace plait;
 
 namespace {
@@ -32,8 +34,8 @@ struct Sums final : Backend {
     bool may_overwrite(std::size_t, std::size_t) const override {
       return flaw == Flaw::lies_about_overwriting;
     }
-    void run(std::span<const View> in, std::span<const View> out, void* scratch,
-             const Stream&) const override {
+    void enqueue(std::span<const View> in, std::span<const View> out, void* scratch,
+                 const Launch&) const override {
       const std::int64_t n = out[0].size();
       const Buffer x = Buffer::copy_of(in[0]), y = Buffer::copy_of(in[1]);
       const auto *a = static_cast<const float*>(x.data()), *b = static_cast<const float*>(y.data());
@@ -55,14 +57,14 @@ struct Sums final : Backend {
     mutable std::atomic<int> calls{0};
   };
   std::string_view name() const override { return "sums"; }
-  Support supports(const Equation& e, std::span<const Aval> in,
-                   std::span<const Aval>) const override {
+  Support supports(const Equation& e, std::span<const Aval> in, std::span<const Aval>,
+                   Device) const override {
     if (!(*e.primitive == add_p)) return Support::no();
     const bool takes_wide = flaw == Flaw::takes_what_it_cannot && in[0].dtype == DType::float64;
     const bool good = in[0].dtype == DType::float32 || takes_wide;
     return good ? Support::yes() : Support::no("only float32");
   }
-  std::unique_ptr<Kernel> compile(const Jaxpr&) const override {
+  std::unique_ptr<Kernel> compile(const Jaxpr&, const Target&) const override {
     return std::make_unique<Loop>(flaw);
   }
   const Flaw flaw;
@@ -129,4 +131,12 @@ TEST_CASE("the backends that there are obey the laws") {
     const bool computes = backend->name() == "llvm" || backend->name() == "onednn";
     if (computes) CHECK(report.count(ConformanceRow::State::passed) > 0);
   }
+}
+
+TEST_CASE("a device passes: what its memory and its streams need is done for its kernels") {
+  const ConformanceReport report =
+      conformance(*find_backend("standin"), {.device = standin::lazy()});
+  INFO(report.to_string());
+  CHECK(report.passed());
+  CHECK(report.count(ConformanceRow::State::passed) > 500);
 }

@@ -59,15 +59,15 @@ class FaultyKernel final : public Kernel {
  public:
   FaultyKernel(std::unique_ptr<Kernel> kernel, Fault fault)
       : kernel_(std::move(kernel)), fault_(fault) {}
-  void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
-           const Stream& stream) const override {
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
+               const Launch& launch) const override {
     std::vector<std::pair<Buffer, View>> kept;
     for (const View& view : inputs)
       if (fault_ == Fault::stride && !view.is_dense() && view.size() > 1) {
         kept.emplace_back(Buffer::copy_of(view), view);
         copy_elements(turned(view).view(), view);
       }
-    kernel_->run(inputs, outputs, scratch, stream);
+    kernel_->enqueue(inputs, outputs, scratch, launch);
     for (const auto& [right, view] : kept) copy_elements(right.view(), view);
     const View& result = outputs[0];
     if (fault_ == Fault::tail && result.size() > vector && result.size() % vector != 0)
@@ -91,18 +91,14 @@ class Faulty final : public Backend {
  public:
   Faulty(const Backend& shipped, Fault fault) : shipped_(shipped), fault_(fault) {}
   std::string_view name() const override { return shipped_.name(); }
-  Device::Kind device() const override { return shipped_.device(); }
+  bool runs_on(Device device) const override { return shipped_.runs_on(device); }
   bool runs_eagerly() const override { return shipped_.runs_eagerly(); }
   Support supports(const Equation& equation, std::span<const Aval> inputs,
-                   std::span<const Aval> outputs) const override {
-    return shipped_.supports(equation, inputs, outputs);
+                   std::span<const Aval> outputs, Device device) const override {
+    return shipped_.supports(equation, inputs, outputs, device);
   }
-  std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
-    return std::make_unique<FaultyKernel>(shipped_.compile(group), fault_);
-  }
-  std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
-                                      std::span<const Sizes64> strides) const override {
-    return std::make_unique<FaultyKernel>(shipped_.compile_for(group, strides), fault_);
+  std::unique_ptr<Kernel> compile(const Jaxpr& group, const Target& target) const override {
+    return std::make_unique<FaultyKernel>(shipped_.compile(group, target), fault_);
   }
 
  private:

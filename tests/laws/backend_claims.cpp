@@ -17,7 +17,7 @@ Support accepts(const Backend& backend, const Case& one) {
     std::vector<Aval> inputs, outputs;
     for (const Atom& atom : equation.inputs) inputs.push_back(program->aval(atom));
     for (Var var : equation.outputs) outputs.push_back(program->aval(var));
-    answer = backend.supports(equation, inputs, outputs);
+    answer = backend.supports(equation, inputs, outputs, {});
     if (answer) return answer;
   }
   return answer;

@@ -156,8 +156,7 @@ PYTHON_ONLY = {
 # Functions of plait itself.
 TOP_LEVEL_PYTHON_ONLY = {
     "disable_jit": "not written for C++", "parse_jaxpr": "parse in C++",
-    "block_until_ready": "for programs of JAX: calls have ended when they return",
-    "device_get": "gives NumPy arrays", "from_dlpack": "of any object of Python",
+    "default_device": "DeviceScope in C++", "device_get": "gives NumPy arrays", "from_dlpack": "of any object of Python",
     "explain": "a method of jitted functions and executables in C++",
     "grad_check": "not written for C++", "info": "what it prints is asked of backends_of and missing_backends in C++",
     "linear_transpose": "flat::transpose in C++, of a jaxpr",

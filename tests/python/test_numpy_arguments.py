@@ -103,7 +103,6 @@ def test_repeat_by_counts():
 def test_what_arguments_for_numpy_may_say():
     for call in (
         lambda: pnp.sum(X, out=X),
-        lambda: pnp.zeros(3, device="gpu"),
         lambda: pnp.sort(X, order="name"),
         lambda: pnp.reshape(X, -1, "Z"),
     ):
@@ -213,10 +212,10 @@ def test_a_result_is_written_nowhere_else(call):
 
 @pytest.mark.parametrize("make", [pnp.asarray, lambda x, device: pnp.zeros(3, device=device)])
 def test_a_device_that_is_not_there_is_an_error(make):
-    with pytest.raises(plait.ValueError, match="argument 'device' is 'gpu'"):
+    with pytest.raises(plait.BackendError, match="there is no device gpu"):
         make(1.0, device="gpu")
     assert make(1.0, device="cpu").device == make(1.0, device=None).device
-    with pytest.raises(plait.BackendError, match="no device 'gpu'"):
+    with pytest.raises(plait.BackendError, match="no device gpu"):
         pnp.ones(3).astype(np.int32, device="gpu")
     with pytest.raises(plait.ValueError, match="argument 'order' is 'F'"):
         pnp.asarray([1.0], order="F")

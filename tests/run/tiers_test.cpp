@@ -25,14 +25,14 @@ class SlowBackend final : public Backend {
  public:
   std::string_view name() const override { return "slow"; }
   bool runs_eagerly() const override { return false; }
-  Support supports(const Equation& equation, std::span<const Aval> inputs,
-                   std::span<const Aval>) const override {
+  Support supports(const Equation& equation, std::span<const Aval> inputs, std::span<const Aval>,
+                   Device) const override {
     const bool mine = equation.primitive->name() == "neg" && inputs[0].dtype == DType::int8 &&
                       inputs[0].rank() == 1 && inputs[0].shape.to_sizes()[0] >= 3 &&
                       inputs[0].shape.to_sizes()[0] <= 5;
     return mine ? Support::yes() : Support::no();
   }
-  std::unique_ptr<Kernel> compile(const Jaxpr& group) const override;
+  std::unique_ptr<Kernel> compile(const Jaxpr& group, const Target&) const override;
 };
 
 struct Gate {
@@ -60,22 +60,22 @@ Gate gate;
 class SlowKernel final : public Kernel {
  public:
   explicit SlowKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
-  void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
-           const Stream& stream) const override {
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
+               const Launch& launch) const override {
     ++gate.run;
-    kernel_->run(inputs, outputs, scratch, stream);
+    kernel_->enqueue(inputs, outputs, scratch, launch);
   }
 
  private:
   std::unique_ptr<Kernel> kernel_;
 };
 
-std::unique_ptr<Kernel> SlowBackend::compile(const Jaxpr& group) const {
+std::unique_ptr<Kernel> SlowBackend::compile(const Jaxpr& group, const Target&) const {
   gate.wait();
   ++gate.compiled;
   if (group->input_avals()[0].shape.to_sizes()[0] == 4)
     throw BackendError("out of registers", "use fewer");
-  return std::make_unique<SlowKernel>(find_backend("reference")->compile(group));
+  return std::make_unique<SlowKernel>(find_backend("reference")->compile(group, {}));
 }
 
 std::shared_ptr<const Executable> negation(std::int64_t n) {
@@ -138,6 +138,17 @@ TEST_CASE("a small program that runs twice is not compiled again") {
   CHECK((is_right(*executable, 3) && is_right(*executable, 3)));
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   CHECK(gate.compiled == before);
+}
+
+TEST_CASE("what slow backends alone run is compiled before the first call") {
+  gate.open();
+  (void)negation(3);  // registers the backend
+  const int before = gate.run;
+  const Jaxpr program = parse("{ lambda ; a:i8[5] . let\n b:i8[5] = neg a\n in (b) }");
+  const auto executable = compile(program, {.backends = {find_backend("slow")}});
+  CHECK(is_right(*executable, 5));
+  CHECK(gate.run == before + 1);
+  CHECK(executable->explain().find("tier") == std::string::npos);
 }
 
 TEST_CASE("a compilation that fails leaves the first tier, which says so") {
@@ -304,26 +315,26 @@ class LoopBackend final : public Backend {
 
   std::string_view name() const override { return "loops"; }
   bool runs_eagerly() const override { return false; }
-  Support supports(const Equation& equation, std::span<const Aval> inputs,
-                   std::span<const Aval>) const override {
+  Support supports(const Equation& equation, std::span<const Aval> inputs, std::span<const Aval>,
+                   Device) const override {
     const auto name = equation.primitive->name();
     const bool mine = (name == "while" || name == "scan") && inputs[0].rank() == 0 &&
                       inputs[0].dtype == DType::float64;
     return mine ? Support::yes() : Support::no();
   }
-  std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
+  std::unique_ptr<Kernel> compile(const Jaxpr& group, const Target&) const override {
     struct Whole final : Kernel {
       explicit Whole(std::unique_ptr<Kernel> kernel) : kernel(std::move(kernel)) {}
       std::int64_t scratch_bytes() const override { return kernel->scratch_bytes(); }
-      void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
-               const Stream& stream) const override {
+      void enqueue(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
+                   const Launch& launch) const override {
         ++LoopBackend::run;
         first = *inputs[0].as<double>();
-        kernel->run(inputs, outputs, scratch, stream);
+        kernel->enqueue(inputs, outputs, scratch, launch);
       }
       std::unique_ptr<Kernel> kernel;
     };
-    return std::make_unique<Whole>(find_backend("control")->compile(group));
+    return std::make_unique<Whole>(find_backend("control")->compile(group, {}));
   }
 };
 

@@ -6,6 +6,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plait/base/stream.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,11 +24,16 @@ std::size_t cached_bytes();     // freed and kept; at most a quarter of memory, 
 // Called before an allocation fails.
 void release_cached_memory();
 
-// Reference-counted memory: our own block, or foreign memory with a release function.
+class Placement;  // lib/base/placement.h
+
+// Reference-counted memory: our own block, foreign memory with a release function, or memory of a
+// device, which is given back once every stream that uses it has come past its last use.
 class Storage {
  public:
   Storage() = default;
   static Storage allocate(std::size_t bytes);
+  // Of the stream's device, for use in its order. MemoryError names the device.
+  static Storage allocate(std::size_t bytes, const Stream& stream);
   // Foreign memory (NumPy, DLPack): release runs once, on the thread that drops the last reference.
   // It must not throw.
   static Storage foreign(void* data, std::size_t bytes, std::function<void()> release);
@@ -45,14 +52,24 @@ class Storage {
   void* data() const { return block_ ? block_->data : nullptr; }
   std::size_t bytes() const { return block_ ? block_->bytes : 0; }
   bool is_unique() const { return block_ && block_->references == 1; }
-  bool is_foreign() const { return block_ && block_->release != nullptr; }
+  bool is_foreign() const { return block_ && block_->release && !block_->placement; }
+  Device device() const { return block_ ? block_->device : Device{}; }
+
+  // Uses by work of a stream: before it is submitted, the stream waits; afterwards the use is
+  // noted. Nothing on the host.
+  void wait_to_read(const Stream& stream) const;   // for what writes the memory
+  void wait_to_write(const Stream& stream) const;  // for what writes or reads it
+  void note_read(const Stream& stream) const;
+  void note_written(const Stream& stream) const;
 
  private:
   struct Block {
-    std::atomic<std::int64_t> references;
+    std::atomic<std::int32_t> references;
+    Device device;
     void* data;
     std::size_t bytes;
-    std::function<void()> release;  // null for our own memory
+    std::function<void()> release;   // null for our own memory on the host
+    Placement* placement = nullptr;  // null for memory on the host
   };
   explicit Storage(Block* block) : block_(block) {}
   static void destroy(Block* block) noexcept;

@@ -1,27 +1,27 @@
-// Where memory lives and work runs. The kernels of this version run on the CPU. A GPU is another
-// kind with its own backend folder; every Buffer and executable already records its device.
+// Where memory lives and work runs: the CPU, or a device whose driver is registered (driver.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace plait {
 
 struct Device {
-  enum class Kind : std::uint8_t { cpu, cuda };
+  // Further kinds are numbered in the order in which their drivers are registered.
+  enum class Kind : std::uint8_t { cpu };
   Kind kind = Kind::cpu;
   std::uint8_t index = 0;
+
   bool operator==(const Device&) const = default;
-  std::string to_string() const {
-    return (kind == Kind::cpu ? "cpu:" : "cuda:") + std::to_string(index);
-  }
+  bool is_host() const { return kind == Kind::cpu; }
+  std::string to_string() const;  // "cpu:0", "cuda:1"
+  // "cuda:1", or "cuda" for "cuda:0". BackendError, naming the devices there are, for any other.
+  static Device named(std::string_view name);
 };
 
-// An ordered queue of work on a device; null on the CPU, where work is done when a call returns.
-struct Stream {
-  Device device;
-  void* handle = nullptr;
-};
+std::vector<Device> devices();  // the CPU first
 
 }  // namespace plait

@@ -26,18 +26,22 @@ class Stack {
   // Elements of element_bytes each, in chunks; or handles of stacks, which must have that size.
   class Elements {
    public:
-    Elements(std::int64_t bytes, bool of_stacks)
-        : bytes_((bytes + 63) / 64 * 64), of_stacks_(of_stacks) {}
+    Elements(std::int64_t bytes, bool of_stacks, const Stream& stream)
+        : bytes_((bytes + 63) / 64 * 64), of_stacks_(of_stacks), stream_(stream) {}
     ~Elements();
     Elements(const Elements&) = delete;
 
     std::int64_t size() const { return size_; }
     void* at(std::int64_t index) const;
     void* push();
+    // Work of a stream that reads elements: what wrote them comes first, and they stay until then.
+    void wait_to_read(const Stream& stream) const;
+    void note_read(const Stream& stream) const;
 
    private:
     std::int64_t bytes_, size_ = 0;
     bool of_stacks_;
+    Stream stream_;
     std::vector<Storage> chunks_;  // of first_chunk, 2 * first_chunk, 4 * first_chunk ... elements
   };
   // Steps [first, first + elements->size()), for the examples of its rows. Segments of the same
@@ -49,10 +53,13 @@ class Stack {
     std::int64_t end() const { return first + elements->size(); }
   };
 
-  explicit Stack(bool of_stacks) : of_stacks_(of_stacks) {}
+  // Elements lie on the stream's device, where its work writes them; handles of stacks on the host.
+  explicit Stack(bool of_stacks, const Stream& stream = {})
+      : of_stacks_(of_stacks), stream_(of_stacks ? Stream() : stream) {}
   Stack(const Stack&) = delete;
 
   bool of_stacks() const { return of_stacks_; }
+  Device device() const { return stream_.device(); }
   std::int64_t size() const;
   std::span<const Segment> segments() const { return segments_; }
   // Begins a segment at a step: later pushes have these rows and this many bytes.
@@ -66,6 +73,7 @@ class Stack {
 
  private:
   bool of_stacks_;
+  Stream stream_;
   std::vector<Segment> segments_;
 };
 

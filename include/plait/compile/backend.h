@@ -26,21 +26,29 @@ struct Support {
   explicit operator bool() const { return is_supported; }
 };
 
+// What a kernel is compiled for.
+struct Target {
+  Device device = {};
+  // Of the kernel's inputs at every call, in elements. Empty: any strides, where the backend runs
+  // eagerly; dense inputs otherwise.
+  std::span<const Sizes64> strides = {};
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
-  virtual Device::Kind device() const { return Device::Kind::cpu; }
+  virtual bool runs_on(Device device) const { return device.is_host(); }
   // Whether it compiles faster than a call may wait. If not, eager operations run on other
   // backends, and programs start on other backends (tiers), whose kernels must give the same bits.
   virtual bool runs_eagerly() const { return true; }
   // Whether it runs elementwise equations by the loops of their Pointwise rules. Eager operations
   // then call such a loop themselves, without a kernel.
   virtual bool runs_pointwise_loops() const { return false; }
-  // Whether it runs this equation by itself. A composite is named by its parameter symbol; a
-  // composite that no backend of the device claims is replaced by its body.
+  // Whether it runs this equation by itself on a device that it runs on. A composite is named by
+  // its parameter symbol; a composite that no backend of the device claims is replaced by its body.
   virtual Support supports(const Equation& equation, std::span<const Aval> inputs,
-                           std::span<const Aval> outputs) const = 0;
+                           std::span<const Aval> outputs, Device device) const = 0;
   // Whether two groups of a program (indices of equations) may become one kernel. The first belongs
   // to this backend and feeds the second, which belongs to it too or is one equation that is still
   // free. uses counts the readers of every var, including the program's caller. The partitioner
@@ -61,13 +69,7 @@ class Backend {
   // (Alias). These equations are then passed to joins, and stand in the group's jaxpr.
   virtual bool takes_views() const { return false; }
   // Compiles a group: a jaxpr of constant shapes that holds the claimed equations and no others.
-  virtual std::unique_ptr<Kernel> compile(const Jaxpr& group) const = 0;
-  // The same, given the strides (in elements) that the kernel's inputs have at every call.
-  virtual std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
-                                              std::span<const Sizes64> strides) const {
-    (void)strides;
-    return compile(group);
-  }
+  virtual std::unique_ptr<Kernel> compile(const Jaxpr& group, const Target& target) const = 0;
 };
 
 // The order in which backends are asked: vendor libraries, generated loops, interpreted ones, the
@@ -82,8 +84,8 @@ bool register_backend(std::unique_ptr<Backend> backend, Preference preference);
 bool report_missing_backend(std::string name, std::string reason);
 
 // The backends of a device, most preferred first. Loads the modules at the first call.
-std::vector<const Backend*> backends_of(Device::Kind device = Device::Kind::cpu);
-std::vector<const Backend*> backends_of(Device::Kind device, Preference preference);
+std::vector<const Backend*> backends_of(Device device = {});
+std::vector<const Backend*> backends_of(Device device, Preference preference);
 const Backend* find_backend(std::string_view name);  // nullptr when there is none
 struct MissingBackend {
   std::string name, reason;

@@ -29,6 +29,7 @@
 #pragma once
 
 #include <plait/base/tree.h>
+#include <plait/trace/devices.h>
 #include <plait/trace/trace.h>
 
 #include <functional>
@@ -82,8 +83,16 @@ FunctionInfo& add_function(std::string module, std::string signature, std::strin
 // The indices of the parameters that the C++ function has; InternalError unless there are count of
 // them.
 std::vector<std::size_t> taken_parameters(const FunctionInfo& info, std::size_t count);
-// Throws when an accepted parameter asks for something that plait does not do.
-void check_accepted(const FunctionInfo& info, std::span<const Argument> arguments);
+// What accepted parameters ask for: a device, for the result. Throws when they ask for something
+// that plait does not do.
+class Accepted {
+ public:
+  Accepted(const FunctionInfo& info, std::span<const Argument> arguments);
+  Argument placed(Argument result) const;
+
+ private:
+  std::optional<DeviceScope> scope_;
+};
 
 template <class T>
 struct is_optional : std::false_type {};
@@ -258,11 +267,13 @@ const FunctionInfo* function(const char* module, const char* signature, const ch
   info.result_type = detail::type_name<std::decay_t<R>>();
   const FunctionInfo* stable = &info;
   info.call = [target, stable, taken = std::move(taken)](std::span<const Argument> arguments) {
-    if (arguments.size() != sizeof...(A)) detail::check_accepted(*stable, arguments);
-    return [&]<std::size_t... i>(std::index_sequence<i...>) {
+    std::optional<detail::Accepted> accepted;
+    if (arguments.size() != sizeof...(A)) accepted.emplace(*stable, arguments);
+    Argument result = [&]<std::size_t... i>(std::index_sequence<i...>) {
       return detail::give(
           target(detail::convert<std::decay_t<A>>(*stable, taken[i], arguments[taken[i]])...));
     }(std::index_sequence_for<A...>{});
+    return accepted ? accepted->placed(std::move(result)) : result;
   };
   return stable;
 }

@@ -9,8 +9,9 @@
 // table of tolerances (tolerance.h), NaN and infinities included. Inputs may have any strides and
 // are not changed. Nothing is written outside outputs and scratch. An input that may be overwritten
 // may share memory with the result. A second call, and calls from two threads, give the same bits.
-// Then programs are tried: a primitive, its derivatives and its vmap, partitioned between the
-// backend and the reference alone, give the reference's results.
+// On a device other than the CPU the two threads have a stream each. Then programs are tried: a
+// primitive, its derivatives and its vmap, partitioned between the backend and the reference alone,
+// give the reference's results.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -38,6 +39,7 @@ struct ConformanceReport {
 struct ConformanceOptions {
   std::vector<std::string> primitives = {};  // only those; empty: every registered one
   bool programs = true;                      // derivatives and vmap too
+  Device device = {};                        // that the backend runs on
 };
 
 // ValueError for a primitive that is not registered; for a name, also the errors of backend_named.

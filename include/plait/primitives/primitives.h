@@ -26,7 +26,8 @@ extern const Primitive dot_general_p, conv_p;
 // random
 extern const Primitive random_bits_p, random_fold_p;
 // structure
-extern const Primitive check_sizes_p, stop_gradient_p, tag_p, barrier_p, dim_as_value_p;
+extern const Primitive check_sizes_p, stop_gradient_p, tag_p, barrier_p, device_put_p,
+    dim_as_value_p;
 
 namespace lax {
 
@@ -107,6 +108,10 @@ Array stop_gradient(Operand x);
 Array dim_as_value(Dim dim);
 
 }  // namespace lax
+
+// x on a device, where it stays: an operation on arrays of two devices is an error. Its cotangent
+// goes back. BackendError in a program that is compiled for another device.
+Array device_put(Operand x, Device device);
 
 // NumPy's operators: dtypes promote, shapes broadcast.
 Array operator+(Operand x, Operand y);

@@ -3,7 +3,7 @@
 // beside this one:
 //
 //   programs that equations hold   Bodies, Inline, Steps, Prune, Diverge
-//   what a compiler may do         Motion, Speculate, Guard, Commute, Separate, Cost
+//   what a compiler may do         Motion, Speculate, Guard, Commute, Separate, Cost, OnHost
 //   transforms and views           Autocast, Put
 //   people                         PictureGroup, Spelling
 //

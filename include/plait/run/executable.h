@@ -18,7 +18,12 @@ class Session {
   virtual ~Session() = default;
   // Inputs are dense. Results are written to outputs, which are dense and do not overlap the
   // inputs, except that a carry's next value may be given the carry's memory.
-  virtual void run(std::span<const View> inputs, std::span<const View> outputs) = 0;
+  // On a device the work is submitted to the stream; stacks' handles lie on the host.
+  virtual void run(std::span<const View> inputs, std::span<const View> outputs,
+                   const Stream& stream) = 0;
+  void run(std::span<const View> inputs, std::span<const View> outputs) {
+    run(inputs, outputs, {});
+  }
 };
 
 // A compiled jaxpr: immutable, safe to call from many threads, never touches Python.

@@ -3,22 +3,58 @@
 #pragma once
 
 #include <plait/base/buffer.h>
-#include <plait/base/device.h>
+#include <plait/base/stream.h>
 
+#include <cstdint>
+#include <exception>
 #include <optional>
 #include <span>
 #include <string>
 
 namespace plait {
 
+// Where a kernel on a device leaves word that its work has failed: memory that host and device see.
+struct Failure {
+  std::int32_t step = 0;  // 1 + the number of the step that failed; 0: none
+  std::int32_t code = 0;  // the kernel's own
+  std::int64_t values[7] = {};
+};
+
+// What a call of a kernel belongs to.
+struct Launch {
+  Stream stream = {};
+  Failure* failure = nullptr;  // null on the CPU, where kernels throw
+  std::int32_t step = 0;
+};
+
 // A compiled group: immutable, and called from many threads at once.
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // inputs and outputs are the group's, in order, as memory of the stream's device. Inputs may have
-  // any strides, outputs are dense. scratch points to scratch_bytes() bytes, 64-byte aligned.
-  virtual void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
-                   const Stream& stream) const = 0;
+  // Submits the work of a call to the launch's stream. inputs and outputs are the group's, in
+  // order, as memory of the stream's device; inputs may have any strides, outputs are dense.
+  // scratch points to scratch_bytes() bytes, 64-byte aligned. On the CPU the work is done, or an
+  // error was thrown, when this returns. On a device the spans are free again then; the memory once
+  // the stream has come past the work.
+  virtual void enqueue(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
+                       const Launch& launch) const = 0;
+  // On a device: operands that it reads, and results that it writes, in memory of the host. The
+  // executable waits for the former, and brings both over.
+  virtual bool reads_on_host(std::size_t input) const {
+    (void)input;
+    return false;
+  }
+  virtual bool writes_on_host(std::size_t output) const {
+    (void)output;
+    return false;
+  }
+  // On a device: the bytes to whose multiples the addresses of inputs and outputs must be aligned,
+  // besides those of an element. The executable copies what is not: a view of a row, say.
+  virtual std::int64_t operand_alignment() const { return 1; }
+  // Whether a call only submits work: programs of such kernels may be captured and replayed.
+  virtual bool is_capturable() const { return false; }
+  // The error that a failed call stands for. Called once the stream has come past the work.
+  virtual std::exception_ptr error_of(const Failure& failure) const;
   virtual std::int64_t scratch_bytes() const { return 0; }
   // Whether the output may overwrite an input of as many bytes, when that input is dense and not
   // read later.

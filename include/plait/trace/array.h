@@ -57,8 +57,10 @@ class ArrayNode {
 class ConcreteNode : public ArrayNode {
  public:
   ConcreteNode(Aval aval, Buffer value, bool literal)
-      : ArrayNode(std::move(aval), nullptr), buffer(std::move(value)), is_literal(literal) {}
-  const Buffer buffer;
+      : ArrayNode(std::move(aval), nullptr), buffer(std::move(value)), is_literal(literal) {
+    if (this->aval().stack > 0) buffer.set_apart();
+  }
+  Buffer buffer;  // never another one; only whether it is free (Buffer::is_free) may be said later
   const bool is_literal;
 };
 
@@ -114,6 +116,7 @@ class Array : public standard::Arguments {
   // The value in memory. Under grad or vmap, the known value beneath a tracer. Where there is none,
   // a TracerError names the line and the fix.
   Buffer buffer() const;
+  Buffer host_buffer() const;  // in memory of the host; a copy, and a wait, where it lies elsewhere
   std::optional<Buffer> known_buffer() const;
   // The value as an inline scalar, when it is a literal.
   std::optional<Literal> as_literal() const;

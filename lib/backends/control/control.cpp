@@ -21,23 +21,26 @@ using compile_passes::LoopConstants;
 
 class CondKernel final : public Kernel {
  public:
-  explicit CondKernel(const Jaxpr& group) : operands_(group) {
+  CondKernel(const Jaxpr& group, Device device) : operands_(group, device, 1) {
     for (const Body& branch : bodies_of(group->equations[0]))
-      branches_.push_back(std::make_unique<CompiledBody>(branch.jaxpr, num_replaced(branch)));
+      branches_.push_back(
+          std::make_unique<CompiledBody>(branch.jaxpr, device, num_replaced(branch)));
   }
   bool may_overwrite(std::size_t input, std::size_t output) const override {
     return operands_.is_only(input, output + 1) &&
            std::all_of(branches_.begin(), branches_.end(),
                        [&](const auto& branch) { return branch->is_in_place(output); });
   }
-  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
-           const Stream&) const override {
+  // The index of the branch.
+  bool reads_on_host(std::size_t input) const override { return operands_.reads(input, 0); }
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void*,
+               const Launch& launch) const override {
     std::vector<Buffer> copies;
-    const std::vector<View> operands = operands_.collect(inputs, copies);
+    const std::vector<View> operands = operands_.collect(inputs, copies, launch.stream);
     const std::int32_t last = std::int32_t(branches_.size()) - 1;
     const std::int32_t index = std::clamp(*operands[0].as<std::int32_t>(), 0, last);
     CompiledBody::Lease(*branches_[std::size_t(index)])
-        .run(std::span(operands).subspan(1), outputs);
+        .run(std::span(operands).subspan(1), outputs, launch.stream);
   }
 
  private:
@@ -93,7 +96,8 @@ Jaxpr rest_program(const Equation& equation, std::span<const Aval> operands) {
 // NOTE: [tiers].
 class RestOfLoop {
  public:
-  explicit RestOfLoop(const Jaxpr& group) {
+  RestOfLoop(const Jaxpr& group, Device device) {
+    if (!device.is_host()) return;
     const Equation& equation = group->equations[0];
     std::vector<Aval> operands;
     for (const Atom& atom : equation.inputs) operands.push_back(group->aval(atom));
@@ -102,7 +106,7 @@ class RestOfLoop {
     program_ = rest_program(equation, operands);
     for (const Backend* backend : slow)
       if (!backend_ && backend->supports(program_->equations[0], program_->input_avals(),
-                                         program_->output_avals()))
+                                         program_->output_avals(), {}))
         backend_ = backend;
     std::size_t size = 0;
     for_each_body(open_bodies(equation.params),
@@ -119,10 +123,10 @@ class RestOfLoop {
   // All remaining steps, from operands of the program: memory apart from its outputs. Whether it
   // could.
   bool run(std::span<const View> operands, std::span<const View> outputs,
-           const Stream& stream) const {
+           const Launch& launch) const {
     std::call_once(once_, [&] {
       try {
-        kernel_ = backend_->compile(program_);
+        kernel_ = backend_->compile(program_, {});
         is_compiled_.store(true, std::memory_order_release);
       } catch (const BackendError& error) {
         log_line(std::string("a loop stays on its first tier: ") + error.what());
@@ -130,7 +134,7 @@ class RestOfLoop {
     });
     if (!kernel_) return false;
     const Storage scratch = Storage::allocate(std::size_t(kernel_->scratch_bytes()));
-    kernel_->run(operands, outputs, scratch.data(), stream);
+    kernel_->enqueue(operands, outputs, scratch.data(), launch);
     return true;
   }
 
@@ -145,13 +149,13 @@ class RestOfLoop {
 
 class WhileKernel final : public Kernel {
  public:
-  explicit WhileKernel(const Jaxpr& group)
+  WhileKernel(const Jaxpr& group, Device device)
       : source_(group->equations[0].source),
         loop_(group->equations[0].params),
-        rest_(group),
-        operands_(group),
-        cond_(loop_.cond, num_replaced(bodies_of(group->equations[0])[0])),
-        body_(loop_.body, num_replaced(bodies_of(group->equations[0])[1])),
+        rest_(group, device),
+        operands_(group, device),
+        cond_(loop_.cond, device, num_replaced(bodies_of(group->equations[0])[0])),
+        body_(loop_.body, device, num_replaced(bodies_of(group->equations[0])[1])),
         carries_(loop_.body->input_avals().first(loop_.num_carry)) {
     const std::vector<Aval> outputs = loop_.body->output_avals();
     pushed_.assign(outputs.begin() + std::ptrdiff_t(loop_.num_carry), outputs.end());
@@ -163,10 +167,11 @@ class WhileKernel final : public Kernel {
            operands_.is_only(input, output);
   }
 
-  void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
-           const Stream& stream) const override {
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
+               const Launch& launch) const override {
     std::vector<Buffer> copies;
-    const std::vector<View> operands = operands_.collect(inputs, copies);
+    const Stream& stream = launch.stream;
+    const std::vector<View> operands = operands_.collect(inputs, copies, stream);
     const std::size_t n = loop_.num_carry, first_const = n + loop_.num_cond_consts;
     // (carry, consts) of the condition and of the body; the carry changes its place each step.
     std::vector<View> of_cond(operands.begin(), operands.begin() + std::ptrdiff_t(first_const));
@@ -176,37 +181,38 @@ class WhileKernel final : public Kernel {
         there = carries_.views(here, scratch);
     for (std::size_t i = 0; i < n; ++i) {
       if (!body_.is_in_place(i)) continue;
-      copy_dense(operands[i], here[i]);
+      copy_dense(operands[i], here[i], stream);
       there[i] = of_cond[i] = of_body[i] = here[i];
     }
     std::vector<std::shared_ptr<Stack>> stacks;
     for (const Aval& aval : pushed_) {
-      stacks.push_back(make_stack(aval));
+      stacks.push_back(make_stack(aval, stream));
       here.push_back(element_view(aval));
       there.push_back(element_view(aval));
     }
     const LoopConstants constants{std::span(operands).subspan(n)};
     CompiledBody::Lease cond(cond_), body(body_);
-    bool holds = false;
-    const View predicate{&holds, DType::bool_, {}, {}};
+    SharedFlags holds(1, stream);
+    const View predicate = holds.scalar();
     const auto start = std::chrono::steady_clock::now();
     bool may_change = stacks.empty();
     for (std::int64_t step = 0;; ++step) {
       check_interrupts();
       if (may_change && step % steps_between_looks == 0 && step > 0 && rest_.pays(start)) {
-        if (run_rest(step, of_cond, operands, outputs, cond, stream)) return;
+        if (run_rest(step, of_cond, operands, outputs, cond, launch)) return;
         may_change = false;
       }
-      cond.run(of_cond, {&predicate, 1});
-      if (!holds) break;
+      cond.run(of_cond, {&predicate, 1}, stream);
+      holds.fetch();
+      if (!holds.values[0]) break;
       if (loop_.max_steps && step == *loop_.max_steps) throw_endless(step, source_);
       for (std::size_t i = 0; i < stacks.size(); ++i) here[n + i].data = stacks[i]->push();
-      body.run(of_body, here);
+      body.run(of_body, here, stream);
       std::copy_n(here.begin(), n, of_body.begin());
       std::copy_n(here.begin(), n, of_cond.begin());
       std::swap(here, there);
     }
-    for (std::size_t i = 0; i < n; ++i) copy_dense(of_cond[i], outputs[i]);
+    for (std::size_t i = 0; i < n; ++i) copy_dense(of_cond[i], outputs[i], stream);
     for (std::size_t i = 0; i < stacks.size(); ++i)
       *outputs[n + i].as<Stack::Handle>() = std::move(stacks[i]);
   }
@@ -217,7 +223,7 @@ class WhileKernel final : public Kernel {
   // The steps from this one on, as one kernel. Whether it could.
   bool run_rest(std::int64_t step, std::span<const View> carry, std::span<const View> operands,
                 std::span<const View> outputs, CompiledBody::Lease& cond,
-                const Stream& stream) const {
+                const Launch& launch) const {
     const std::size_t n = loop_.num_carry, first_const = n + loop_.num_cond_consts;
     std::vector<Buffer> copies;
     std::vector<View> from, to(outputs.begin(), outputs.end());
@@ -227,7 +233,7 @@ class WhileKernel final : public Kernel {
     }
     if (!loop_.max_steps) {
       from.insert(from.end(), operands.begin() + std::ptrdiff_t(n), operands.end());
-      return rest_.run(from, to, stream);
+      return rest_.run(from, to, launch);
     }
     std::int64_t none = 0, most = *loop_.max_steps - step, taken = 0;
     auto number = [](std::int64_t& value) { return View{&value, DType::int64, {}, {}}; };
@@ -237,14 +243,14 @@ class WhileKernel final : public Kernel {
     from.push_back(number(most));
     from.insert(from.end(), operands.begin() + std::ptrdiff_t(first_const), operands.end());
     to.push_back(number(taken));
-    if (!rest_.run(from, to, stream)) return false;
+    if (!rest_.run(from, to, launch)) return false;
     if (taken < most) return true;
     std::vector<View> of_cond(outputs.begin(), outputs.end());
     of_cond.insert(of_cond.end(), operands.begin() + std::ptrdiff_t(n),
                    operands.begin() + std::ptrdiff_t(first_const));
     bool holds = false;
     const View predicate{&holds, DType::bool_, {}, {}};
-    cond.run(of_cond, {&predicate, 1});
+    cond.run(of_cond, {&predicate, 1}, {});
     if (holds) throw_endless(*loop_.max_steps, source_);
     return true;
   }
@@ -261,16 +267,16 @@ class WhileKernel final : public Kernel {
 // Slices of an array along its first axis, or the elements of a stack, one after the other.
 class Slices {
  public:
-  Slices(const View& whole, const Aval& slice, bool is_stack)
+  Slices(const View& whole, const Aval& slice, bool is_stack, const Stream& stream)
       : view_(element_view(slice)), bytes_(bytes_of(view_)) {
     if (is_stack)
-      elements_.emplace(*whole.as<Stack::Handle>(), slice);
+      elements_.emplace(*whole.as<Stack::Handle>(), slice, stream);
     else
       data_ = whole.as<char>();
   }
   // A stack to be filled.
-  Slices(const Aval& slice, std::int64_t length)
-      : view_(element_view(slice)), stack_(make_stack(slice)) {
+  Slices(const Aval& slice, std::int64_t length, const Stream& stream)
+      : view_(element_view(slice)), stack_(make_stack(slice, stream)) {
     for (std::int64_t i = 0; i < length; ++i) stack_->push();
   }
   const View& at(std::int64_t index) {
@@ -290,10 +296,10 @@ class Slices {
 
 class ScanKernel final : public Kernel {
  public:
-  explicit ScanKernel(const Jaxpr& group)
+  ScanKernel(const Jaxpr& group, Device device)
       : scan_(group->equations[0].params),
-        operands_(group),
-        body_(scan_.body, num_replaced(bodies_of(group->equations[0])[0])),
+        operands_(group, device),
+        body_(scan_.body, device, num_replaced(bodies_of(group->equations[0])[0])),
         outputs_(scan_.body->output_avals()),
         carries_(scan_.body->input_avals().first(scan_.num_carry)) {}
 
@@ -303,25 +309,26 @@ class ScanKernel final : public Kernel {
            operands_.is_only(input, output);
   }
 
-  void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
-           const Stream&) const override {
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
+               const Launch& launch) const override {
+    const Stream& stream = launch.stream;
     std::vector<Buffer> copies;
-    std::vector<View> in = operands_.collect(inputs, copies);
+    std::vector<View> in = operands_.collect(inputs, copies, stream);
     const std::size_t n = scan_.num_carry;
     const std::int64_t length = length_of(in);
     const std::vector<View> last(outputs.begin(), outputs.begin() + std::ptrdiff_t(n));
     std::vector<View> other = carries_.views(last, scratch);
     for (std::size_t i = 0; i < n; ++i) {
       if (!body_.is_in_place(i)) continue;
-      copy_dense(in[i], last[i]);
+      copy_dense(in[i], last[i], stream);
       in[i] = other[i] = last[i];
     }
     std::vector<Slices> xs, ys;
     for (std::size_t i = n; i < n + scan_.num_xs; ++i)
-      xs.emplace_back(in[i], scan_.body->avals[i], is_stack(scan_.body->avals[i]));
+      xs.emplace_back(in[i], scan_.body->avals[i], is_stack(scan_.body->avals[i]), stream);
     for (std::size_t i = n; i < outputs.size(); ++i)
-      ys.push_back(is_stack(outputs_[i]) ? Slices(outputs_[i], length)
-                                         : Slices(outputs[i], outputs_[i], false));
+      ys.push_back(is_stack(outputs_[i]) ? Slices(outputs_[i], length, stream)
+                                         : Slices(outputs[i], outputs_[i], false, stream));
     std::vector<View> out(outputs.begin(), outputs.end());
     const LoopConstants constants{std::span(in).subspan(n + scan_.num_xs)};
     CompiledBody::Lease body(body_);
@@ -333,11 +340,11 @@ class ScanKernel final : public Kernel {
       for (std::size_t i = 0; i < xs.size(); ++i) in[n + i] = xs[i].at(index);
       for (std::size_t i = 0; i < ys.size(); ++i) out[n + i] = ys[i].at(index);
       std::copy(next.begin(), next.end(), out.begin());
-      body.run(in, out);
+      body.run(in, out, stream);
       std::copy(next.begin(), next.end(), in.begin());
     }
     if (length == 0)
-      for (std::size_t i = 0; i < n; ++i) copy_dense(in[i], last[i]);
+      for (std::size_t i = 0; i < n; ++i) copy_dense(in[i], last[i], stream);
     for (std::size_t i = 0; i < ys.size(); ++i)
       if (is_stack(outputs_[n + i])) *outputs[n + i].as<Stack::Handle>() = ys[i].stack();
   }
@@ -379,12 +386,14 @@ const ControlKernel* find_kernel(const Equation& equation) {
 class ControlBackend final : public Backend {
  public:
   std::string_view name() const override { return "control"; }
-  Support supports(const Equation& equation, std::span<const Aval>,
-                   std::span<const Aval>) const override {
+  // Loops are driven by the host wherever their bodies run.
+  bool runs_on(Device) const override { return true; }
+  Support supports(const Equation& equation, std::span<const Aval>, std::span<const Aval>,
+                   Device) const override {
     return find_kernel(equation) ? Support::yes() : Support::no();
   }
-  std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
-    return find_kernel(group->equations[0])->compile(group);
+  std::unique_ptr<Kernel> compile(const Jaxpr& group, const Target& target) const override {
+    return find_kernel(group->equations[0])->compile(group, target.device);
   }
 };
 

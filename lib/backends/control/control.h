@@ -8,6 +8,7 @@
 
 #include <plait/base/interrupt.h>
 #include <plait/base/stack.h>
+#include <plait/base/transfer.h>
 #include <plait/compile/compile.h>
 #include <plait/control/primitives.h>
 
@@ -19,8 +20,9 @@ namespace plait {
 // An executable with a session that the next call takes, if no other has it.
 class CompiledBody {
  public:
-  explicit CompiledBody(const Jaxpr& jaxpr, std::size_t num_carries = 0)
-      : executable_(compile_with(jaxpr, num_carries)), in_place_(executable_->carries_in_place()) {}
+  CompiledBody(const Jaxpr& jaxpr, Device device, std::size_t num_carries = 0)
+      : executable_(compile(jaxpr, {.num_carries = num_carries, .device = device})),
+        in_place_(executable_->carries_in_place()) {}
   ~CompiledBody() { delete spare_.load(); }
   CompiledBody(const CompiledBody&) = delete;
 
@@ -39,8 +41,8 @@ class CompiledBody {
         delete session_;
     }
     Lease(const Lease&) = delete;
-    void run(std::span<const View> inputs, std::span<const View> outputs) {
-      session_->run(inputs, outputs);
+    void run(std::span<const View> inputs, std::span<const View> outputs, const Stream& stream) {
+      session_->run(inputs, outputs, stream);
     }
 
    private:
@@ -49,12 +51,6 @@ class CompiledBody {
   };
 
  private:
-  static std::shared_ptr<const Executable> compile_with(const Jaxpr& jaxpr,
-                                                        std::size_t num_carries) {
-    CompileOptions options;
-    options.num_carries = num_carries;
-    return compile(jaxpr, options);
-  }
   const std::shared_ptr<const Executable> executable_;
   const std::vector<bool> in_place_;
   mutable std::atomic<Session*> spare_{nullptr};
@@ -63,21 +59,28 @@ class CompiledBody {
 // An equation's operands as dense memory.
 class DenseOperands {
  public:
-  explicit DenseOperands(const Jaxpr& group)
-      : operands_(group->equations[0], group), atoms_(group->equations[0].inputs) {}
+  DenseOperands(const Jaxpr& group, Device device, std::size_t num_on_host = 0)
+      : operands_(group->equations[0], group, device, num_on_host),
+        atoms_(group->equations[0].inputs) {}
   // Whether an input of the group is this operand of the equation, and no other.
   bool is_only(std::size_t input, std::size_t operand) const {
     const Atom atom = Var{int(input)};
     return operand < atoms_.size() && atoms_[operand] == atom &&
            std::count(atoms_.begin(), atoms_.end(), atom) == 1;
   }
-  std::vector<View> collect(std::span<const View> inputs, std::vector<Buffer>& copies) const {
+  // Whether an input of the group is this operand.
+  bool reads(std::size_t input, std::size_t operand) const {
+    return atoms_[operand] == Atom(Var{int(input)});
+  }
+  std::vector<View> collect(std::span<const View> inputs, std::vector<Buffer>& copies,
+                            const Stream& stream) const {
     std::vector<View> views(operands_.size());
     operands_.collect(inputs, views.data());
     for (View& view : views) {
       if (view.is_dense()) continue;
-      copies.push_back(Buffer::copy_of(view));
-      view = copies.back().view();
+      copies.push_back(Buffer::empty(view.dtype, view.shape, stream));
+      copy(view, copies.back().placed(), stream);
+      view = copies.back().placed();
     }
     return views;
   }
@@ -87,7 +90,9 @@ class DenseOperands {
   const std::vector<Atom> atoms_;
 };
 
-inline void copy_dense(const View& from, const View& to) {
+// Carries are often a few bytes.
+inline void copy_dense(const View& from, const View& to, const Stream& stream) {
+  if (!stream.is_host()) return copy(from, to, stream);
   if (const std::int64_t bytes = bytes_of(to); bytes > 0 && from.data != to.data)
     std::memcpy(to.data, from.data, std::size_t(bytes));
 }
@@ -116,8 +121,8 @@ class Carries {
 };
 
 // A stack to be filled with elements that have every row.
-inline Stack::Handle make_stack(const Aval& element) {
-  auto stack = std::make_shared<Stack>(element.stack > 0);
+inline Stack::Handle make_stack(const Aval& element, const Stream& stream) {
+  auto stack = std::make_shared<Stack>(element.stack > 0, stream);
   stack->begin(0, nullptr, bytes_of(element_view(element)));
   return stack;
 }
@@ -129,15 +134,15 @@ inline Stack::Handle make_stack(const Aval& element) {
 // compiled object holds the files of those alone that its program needs.
 struct ControlKernel {
   const Primitive* primitive;
-  std::unique_ptr<Kernel> (*compile)(const Jaxpr& group);
+  std::unique_ptr<Kernel> (*compile)(const Jaxpr& group, Device device);
   bool (*takes)(const Equation& equation) = nullptr;  // none: every equation of it
 };
 bool register_control(ControlKernel kernel);
 
 // The kernel of this class for a group.
 template <class Made>
-std::unique_ptr<Kernel> make_kernel(const Jaxpr& group) {
-  return std::make_unique<Made>(group);
+std::unique_ptr<Kernel> make_kernel(const Jaxpr& group, Device device) {
+  return std::make_unique<Made>(group, device);
 }
 
 }  // namespace plait

@@ -45,8 +45,9 @@ inline std::vector<std::int64_t> sizes_for(std::int64_t num_examples) {
 class LaneBody {
  public:
   // batched: the inputs that have a row for each example.
-  LaneBody(Jaxpr body, Flags batched, std::span<const std::int64_t> sizes)
+  LaneBody(Jaxpr body, Device device, Flags batched, std::span<const std::int64_t> sizes)
       : body_(std::move(body)),
+        device_(device),
         batched_(std::move(batched)),
         sizes_(sizes.begin(), sizes.end()),
         compiled_(sizes.size()) {}
@@ -58,12 +59,13 @@ class LaneBody {
   const CompiledBody& at(std::size_t level) const {
     CompiledBody* known = compiled_[level].load(std::memory_order_acquire);
     if (known) return *known;
-    auto made = std::make_unique<CompiledBody>(for_rows(body_, batched_, sizes_[level]));
+    auto made = std::make_unique<CompiledBody>(for_rows(body_, batched_, sizes_[level]), device_);
     return compiled_[level].compare_exchange_strong(known, made.get()) ? *made.release() : *known;
   }
 
  private:
   const Jaxpr body_;
+  const Device device_;
   const Flags batched_;
   const std::vector<std::int64_t> sizes_;
   mutable std::vector<std::atomic<CompiledBody*>> compiled_;  // by level
@@ -72,9 +74,10 @@ class LaneBody {
 // A `lanes` equation: who takes part, then the operands of the one equation in its body.
 class LaneKernel : public Kernel {
  public:
-  explicit LaneKernel(const Jaxpr& group)
+  // num_on_host: how many operands behind the guard are read on the host.
+  LaneKernel(const Jaxpr& group, Device device, std::size_t num_on_host = 0)
       : lanes_(group->equations[0].params),
-        operands_(group),
+        operands_(group, device, num_on_host + (lanes_.guarded ? 1 : 0)),
         source_(group->equations[0].source),
         num_examples_(lanes_.lanes[0].size.constant()),
         sizes_(sizes_for(num_examples_)),
@@ -83,6 +86,10 @@ class LaneKernel : public Kernel {
   }
 
   std::string note() const override { return std::to_string(num_examples_) + " lanes"; }
+  // Who takes part.
+  bool reads_on_host(std::size_t input) const override {
+    return lanes_.guarded && operands_.reads(input, 0);
+  }
 
  protected:
   const Equation& equation() const { return lanes_.body->equations[0]; }
@@ -108,8 +115,8 @@ class LaneKernel : public Kernel {
   }
   // Operands as dense memory, and the numbers of the examples that take part.
   std::vector<View> collect(std::span<const View> inputs, std::vector<Buffer>& copies,
-                            std::vector<std::int32_t>& live) const {
-    std::vector<View> views = operands_.collect(inputs, copies);
+                            std::vector<std::int32_t>& live, const Stream& stream) const {
+    std::vector<View> views = operands_.collect(inputs, copies, stream);
     const bool* guard = lanes_.guarded ? views[0].as<bool>() : nullptr;
     const bool each = lanes_.guarded && lanes_.lanes[0].batched[0];
     for (std::int64_t i = 0; i < num_examples_; ++i)
@@ -119,32 +126,33 @@ class LaneKernel : public Kernel {
   }
   // An operand as rows, or as it is where all examples share it.
   View rows_of_operand(std::size_t operand, const View& all, const ActiveRows& rows,
-                       std::vector<Buffer>& owned) const {
+                       std::vector<Buffer>& owned, const Stream& stream) const {
     if (!is_batched(operand) || !rows.numbers()) return all;
-    owned.push_back(rows.gather(all, example(operand)));
-    return owned.back().view();
+    owned.push_back(rows.gather(all, example(operand), stream));
+    return owned.back().placed();
   }
   // Gives those that do not take part the results of the first one that does.
   void fill_others(std::span<const std::int32_t> live, std::span<const View> outputs,
-                   std::span<const Aval> examples) const {
+                   std::span<const Aval> examples, const Stream& stream) const {
     if (std::int64_t(live.size()) == num_examples_) return;
     std::vector<bool> takes_part(std::size_t(num_examples_), false);
     for (std::int32_t number : live) takes_part[std::size_t(number)] = true;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (examples[i].stack > 0) continue;
       const std::int64_t bytes = row_bytes(examples[i]);
-      if (live.empty()) std::memset(outputs[i].data, 0, std::size_t(bytes * num_examples_));
+      if (live.empty()) clear(outputs[i], stream);
       for (std::int64_t number = 0; number < num_examples_ && !live.empty(); ++number)
         if (!takes_part[std::size_t(number)])
-          copy_row(outputs[i].data, live[0], outputs[i].data, number, bytes);
+          copy_row(outputs[i].data, live[0], outputs[i].data, number, bytes, stream);
     }
   }
   // The value of an operand for each example.
-  void spread_operand(std::size_t operand, const View& from, const View& to) const {
+  void spread_operand(std::size_t operand, const View& from, const View& to,
+                      const Stream& stream) const {
     const std::int64_t bytes = bytes_of_example(operand);
-    if (is_batched(operand)) return copy_dense(from, to);
-    for (std::int64_t i = 0; i < num_examples_ && bytes > 0; ++i)
-      std::memcpy(to.as<char>() + i * bytes, from.data, std::size_t(bytes));
+    if (is_batched(operand)) return copy_dense(from, to, stream);
+    for (std::int64_t i = 0; i < num_examples_; ++i)
+      copy_row(from.data, 0, to.data, i, bytes, stream);
   }
 
   const LanesParams lanes_;
@@ -163,13 +171,9 @@ inline View rows_view(const Aval& example, std::int64_t num_rows) {
   element.shape.insert(0, num_rows);
   return element_view(element);
 }
-inline View flags_view(std::vector<char>& flags) {
-  static_assert(sizeof(bool) == 1);
-  return {flags.data(), DType::bool_, {std::int64_t(flags.size())}, {1}};
-}
 
 // By the one equation in the group's body.
-std::unique_ptr<Kernel> compile_lanes_while(const Jaxpr& group);
-std::unique_ptr<Kernel> compile_lanes_scan(const Jaxpr& group);
+std::unique_ptr<Kernel> compile_lanes_while(const Jaxpr& group, Device device);
+std::unique_ptr<Kernel> compile_lanes_scan(const Jaxpr& group, Device device);
 
 }  // namespace plait

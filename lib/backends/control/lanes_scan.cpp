@@ -7,10 +7,10 @@ namespace {
 
 class LaneScan final : public LaneKernel {
  public:
-  explicit LaneScan(const Jaxpr& group)
-      : LaneKernel(group),
+  LaneScan(const Jaxpr& group, Device device)
+      : LaneKernel(group, device),
         scan_(equation().params),
-        body_(scan_.body,
+        body_(scan_.body, device,
               concatenate(Flags(scan_.num_carry, true),
                           batched(scan_.num_carry, std::size_t(lanes_.body->num_binders))),
               sizes_) {
@@ -20,17 +20,18 @@ class LaneScan final : public LaneKernel {
     if (scan_.flagged) flag_bytes_ = row_bytes(scan_.body->avals[scan_.num_carry]);
   }
 
-  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
-           const Stream&) const override {
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void*,
+               const Launch& launch) const override {
+    const Stream& stream = launch.stream;
     std::vector<Buffer> copies;
     std::vector<std::int32_t> live;
-    const std::vector<View> operands = collect(inputs, copies, live);
+    const std::vector<View> operands = collect(inputs, copies, live, stream);
     const std::size_t n = scan_.num_carry;
-    for (std::size_t i = 0; i < n; ++i) spread_operand(i, operands[i], outputs[i]);
+    for (std::size_t i = 0; i < n; ++i) spread_operand(i, operands[i], outputs[i], stream);
     std::vector<Range> ranges = ranges_of(operands, live);
     std::vector<Stack::Handle> stacks;
     for (const Aval& aval : ys_) {
-      stacks.push_back(std::make_shared<Stack>(aval.stack > 0));
+      stacks.push_back(std::make_shared<Stack>(aval.stack > 0, stream));
       for (const Range& range : ranges) {
         stacks.back()->begin(range.first, range.rows.numbers(),
                              bytes_of(rows_view(aval, range.rows.size())));
@@ -43,7 +44,7 @@ class LaneScan final : public LaneKernel {
       std::vector<Stack::Elements*> ys;
       for (const Stack::Handle& stack : stacks)
         ys.push_back(stack->segments()[which].elements.get());
-      run_range(ranges[which], operands, outputs, ys, count);
+      run_range(ranges[which], operands, outputs, ys, count, stream);
     }
     for (std::size_t i = 0; i < stacks.size(); ++i)
       *outputs[n + i].as<Stack::Handle>() = std::move(stacks[i]);
@@ -109,28 +110,31 @@ class LaneScan final : public LaneKernel {
   }
 
   void run_range(const Range& range, std::span<const View> operands, std::span<const View> outputs,
-                 std::span<Stack::Elements* const> ys, Count& count) const {
+                 std::span<Stack::Elements* const> ys, Count& count, const Stream& stream) const {
     const ActiveRows& rows = range.rows;
     const std::size_t n = scan_.num_carry, first_const = n + scan_.num_xs;
     std::vector<Buffer> owned, here, there;
-    std::vector<char> live(std::size_t(rows.size()), false);
+    SharedFlags shared(rows.size(), stream);
+    std::vector<char>& live = shared.values;
     for (std::int64_t row = 0; row < rows.size(); ++row) live[std::size_t(row)] = rows[row] >= 0;
-    std::vector<View> in{flags_view(live)}, out;
+    shared.send();
+    std::vector<View> in{shared.view()}, out;
     for (std::size_t i = 0; i < n; ++i) {
-      here.push_back(rows.gather(outputs[i], example(i)));
-      there.push_back(make_rows(example(i), rows.size()));
-      in.push_back(here.back().view());
-      out.push_back(there.back().view());
+      here.push_back(rows.gather(outputs[i], example(i), stream));
+      there.push_back(make_rows(example(i), rows.size(), stream));
+      in.push_back(here.back().placed());
+      out.push_back(there.back().placed());
     }
     std::vector<StackReader> xs;
     for (std::size_t i = n; i < first_const; ++i) {
       const Aval& slice = scan_.body->avals[i];
       const Stack::Handle& stack = *operands[i].as<Stack::Handle>();
-      xs.push_back(is_batched(i) ? StackReader(stack, slice, rows) : StackReader(stack, slice));
+      xs.push_back(is_batched(i) ? StackReader(stack, slice, rows, stream)
+                                 : StackReader(stack, slice, stream));
       in.emplace_back();
     }
     for (std::size_t i = first_const; i < operands.size(); ++i)
-      in.push_back(rows_of_operand(i, operands[i], rows, owned));
+      in.push_back(rows_of_operand(i, operands[i], rows, owned, stream));
     for (const Aval& aval : ys_) out.push_back(rows_view(aval, rows.size()));
     const ExampleScope scope(rows.numbers().get(), axes_);
     CompiledBody::Lease body(body_.at(level_for(rows.size())));
@@ -140,32 +144,38 @@ class LaneScan final : public LaneKernel {
       for (std::size_t i = 0; i < xs.size(); ++i) in[n + 1 + i] = xs[i].at(step);
       for (std::size_t i = 0; i < ys.size(); ++i) out[n + i].data = ys[i]->at(step - range.first);
       if (scan_.flagged) {  // a row whose examples are several takes part where any does
+        const View given{in[n + 1].data, DType::bool_, {rows.size() * flag_bytes_}, {1}};
+        SharedFlags seen(rows.size() * flag_bytes_, stream);
+        download(given, seen.host_view(), stream);
         for (std::int64_t row = 0; row < rows.size(); ++row) {
-          const bool* const flags = in[n + 1].as<bool>() + row * flag_bytes_;
-          live[std::size_t(row)] = rows[row] >= 0 && std::any_of(flags, flags + flag_bytes_,
-                                                                 [](bool flag) { return flag; });
+          const char* const flags = seen.values.data() + row * flag_bytes_;
+          live[std::size_t(row)] =
+              rows[row] >= 0 &&
+              std::any_of(flags, flags + flag_bytes_, [](char flag) { return flag != 0; });
         }
+        shared.send();
       }
       count.add(std::count(live.begin(), live.end(), 1), rows.size());
-      body.run(in, out);
-      keep(live, in, out);
+      body.run(in, out, stream);
+      keep(live, in, out, stream);
       for (std::size_t i = 0; i < n; ++i) std::swap(in[i + 1].data, out[i].data);
     }
-    for (std::size_t i = 0; i < n; ++i) rows.scatter(in[i + 1], outputs[i], bytes_of_example(i));
+    for (std::size_t i = 0; i < n; ++i)
+      rows.scatter(in[i + 1], outputs[i], bytes_of_example(i), stream);
   }
 
   // Those that do not take a step keep their carry, and have zeros in stacks.
-  void keep(const std::vector<char>& live, std::span<const View> in,
-            std::span<const View> out) const {
+  void keep(const std::vector<char>& live, std::span<const View> in, std::span<const View> out,
+            const Stream& stream) const {
     const std::size_t n = scan_.num_carry;
     for (std::size_t row = 0; row < live.size(); ++row) {
       if (live[row]) continue;
       for (std::size_t i = 0; i < n; ++i)
         copy_row(in[i + 1].data, std::int64_t(row), out[i].data, std::int64_t(row),
-                 bytes_of_example(i));
+                 bytes_of_example(i), stream);
       for (std::size_t i = 0; i < ys_.size(); ++i)
         if (const std::int64_t bytes = ys_bytes_[i]; ys_[i].stack == 0 && bytes > 0)
-          std::memset(out[n + i].as<char>() + std::int64_t(row) * bytes, 0, std::size_t(bytes));
+          clear_row(out[n + i].data, std::int64_t(row), bytes, stream);
     }
   }
 
@@ -178,8 +188,8 @@ class LaneScan final : public LaneKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> compile_lanes_scan(const Jaxpr& group) {
-  return std::make_unique<LaneScan>(group);
+std::unique_ptr<Kernel> compile_lanes_scan(const Jaxpr& group, Device device) {
+  return std::make_unique<LaneScan>(group, device);
 }
 
 }  // namespace plait

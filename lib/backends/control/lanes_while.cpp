@@ -7,14 +7,14 @@ namespace {
 
 class LaneWhile final : public LaneKernel {
  public:
-  explicit LaneWhile(const Jaxpr& group)
-      : LaneKernel(group),
+  LaneWhile(const Jaxpr& group, Device device)
+      : LaneKernel(group, device),
         loop_(equation().params),
         num_carry_(loop_.num_carry),
         first_const_(loop_.num_carry + loop_.num_cond_consts),
-        cond_(loop_.cond, concatenate(Flags(num_carry_, true), batched(num_carry_, first_const_)),
-              sizes_),
-        body_(loop_.body,
+        cond_(loop_.cond, device,
+              concatenate(Flags(num_carry_, true), batched(num_carry_, first_const_)), sizes_),
+        body_(loop_.body, device,
               concatenate(Flags(num_carry_, true),
                           batched(first_const_, std::size_t(lanes_.body->num_binders))),
               sizes_) {
@@ -22,28 +22,30 @@ class LaneWhile final : public LaneKernel {
     pushed_.assign(outputs.begin() + std::ptrdiff_t(num_carry_), outputs.end());
   }
 
-  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
-           const Stream&) const override {
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void*,
+               const Launch& launch) const override {
+    const Stream& stream = launch.stream;
     std::vector<Buffer> copies;
     std::vector<std::int32_t> live;
-    const std::vector<View> operands = collect(inputs, copies, live);
-    for (std::size_t i = 0; i < num_carry_; ++i) spread_operand(i, operands[i], outputs[i]);
+    const std::vector<View> operands = collect(inputs, copies, live, stream);
+    for (std::size_t i = 0; i < num_carry_; ++i) spread_operand(i, operands[i], outputs[i], stream);
     std::vector<Stack::Handle> stacks;
-    for (const Aval& aval : pushed_) stacks.push_back(std::make_shared<Stack>(aval.stack > 0));
+    for (const Aval& aval : pushed_)
+      stacks.push_back(std::make_shared<Stack>(aval.stack > 0, stream));
     Count count;
     // At first all have the carry that came in; then those that are left have that of their last
     // step, in rows.
     std::vector<View> carry(outputs.begin(), outputs.begin() + std::ptrdiff_t(num_carry_));
     State state;
-    if (!live.empty()) state = gathered(rows_of(live), carry, operands);
+    if (!live.empty()) state = gathered(rows_of(live), carry, operands, stream);
     std::int64_t step = 0;
     for (bool decided = false; state.num_live > 0; decided = true) {
-      step = run_level(state, step, decided, outputs, stacks, count);
-      if (state.num_live > 0) state = compacted(state);
+      step = run_level(state, step, decided, outputs, stacks, count, stream);
+      if (state.num_live > 0) state = compacted(state, stream);
     }
     for (std::size_t i = 0; i < stacks.size(); ++i)
       *outputs[num_carry_ + i].as<Stack::Handle>() = std::move(stacks[i]);
-    fill_others(live, outputs.first(num_carry_), lanes_.body->input_avals());
+    fill_others(live, outputs.first(num_carry_), lanes_.body->input_avals(), stream);
   }
 
  private:
@@ -59,12 +61,12 @@ class LaneWhile final : public LaneKernel {
 
   std::vector<View> views_of(std::span<const Buffer> buffers) const {
     std::vector<View> views;
-    for (const Buffer& buffer : buffers) views.push_back(buffer.view());
+    for (const Buffer& buffer : buffers) views.push_back(buffer.placed());
     return views;
   }
 
   State gathered(const ActiveRows& rows, std::span<const View> carry,
-                 std::span<const View> operands) const {
+                 std::span<const View> operands, const Stream& stream) const {
     State state;
     state.rows = rows;
     for (std::int64_t row = 0; row < rows.size(); ++row) {
@@ -72,22 +74,22 @@ class LaneWhile final : public LaneKernel {
       state.num_live += rows[row] >= 0;
     }
     for (std::size_t i = 0; i < num_carry_; ++i) {
-      state.here.push_back(rows.gather(carry[i], example(i)));
-      state.there.push_back(make_rows(example(i), rows.size()));
+      state.here.push_back(rows.gather(carry[i], example(i), stream));
+      state.there.push_back(make_rows(example(i), rows.size(), stream));
     }
     for (std::size_t i = num_carry_; i < operands.size(); ++i) {
       if (!is_batched(i)) {
         state.consts.push_back(operands[i]);
         continue;
       }
-      state.owned.push_back(rows.gather(operands[i], example(i)));
-      state.consts.push_back(state.owned.back().view());
+      state.owned.push_back(rows.gather(operands[i], example(i), stream));
+      state.consts.push_back(state.owned.back().placed());
     }
     return state;
   }
 
   // The rows that are still live, together.
-  State compacted(const State& from) const {
+  State compacted(const State& from, const Stream& stream) const {
     std::vector<std::int32_t> rows, numbers;
     for (std::int64_t row = 0; row < from.rows.size(); ++row)
       if (from.live[std::size_t(row)]) {
@@ -97,7 +99,8 @@ class LaneWhile final : public LaneKernel {
     const std::int64_t size = sizes_[level_for(std::int64_t(rows.size()))];
     std::vector<View> operands = views_of(from.here);
     operands.insert(operands.end(), from.consts.begin(), from.consts.end());
-    State state = gathered(ActiveRows(std::move(rows), size, from.rows.size()), operands, operands);
+    State state =
+        gathered(ActiveRows(std::move(rows), size, from.rows.size()), operands, operands, stream);
     state.rows = ActiveRows(std::move(numbers), size, num_examples_);
     return state;
   }
@@ -106,17 +109,18 @@ class LaneWhile final : public LaneKernel {
   // the condition is known to hold at first.
   std::int64_t run_level(State& state, std::int64_t step, bool decided,
                          std::span<const View> outputs, std::span<const Stack::Handle> stacks,
-                         Count& count) const {
+                         Count& count, const Stream& stream) const {
     const std::int64_t num_rows = state.rows.size();
     const std::size_t level = level_for(num_rows);
     for (std::size_t i = 0; i < stacks.size(); ++i)
       stacks[i]->begin(step, state.rows.numbers(), bytes_of(rows_view(pushed_[i], num_rows)));
-    std::vector<char> holds(std::size_t(num_rows), false);
-    const View predicate = flags_view(holds);
-    std::vector<View> of_cond{flags_view(state.live)}, of_body{of_cond}, results;
+    SharedFlags holds(num_rows, stream), live(num_rows, stream);
+    live.values = state.live;
+    live.send();
+    std::vector<View> of_cond{live.view()}, of_body{of_cond}, results;
     for (const Buffer& carry : state.here) {
-      of_cond.push_back(carry.view());
-      of_body.push_back(carry.view());
+      of_cond.push_back(carry.placed());
+      of_body.push_back(carry.placed());
     }
     const auto middle = state.consts.begin() + std::ptrdiff_t(loop_.num_cond_consts);
     of_cond.insert(of_cond.end(), state.consts.begin(), middle);
@@ -126,8 +130,11 @@ class LaneWhile final : public LaneKernel {
     for (;; ++step, decided = false) {
       check_interrupts();
       if (!decided) {
-        cond.run(of_cond, {&predicate, 1});
-        leave(state, holds, outputs);
+        cond.run(of_cond, {&holds.view(), 1}, stream);
+        holds.fetch();
+        leave(state, holds.values, outputs, stream);
+        std::copy(state.live.begin(), state.live.end(), live.values.begin());
+        live.send();
       }
       if (state.num_live == 0) return step;
       if (level + 1 < sizes_.size() && state.num_live <= sizes_[level + 1]) return step;
@@ -138,23 +145,25 @@ class LaneWhile final : public LaneKernel {
         results.push_back(rows_view(pushed_[i], num_rows));
         results.back().data = stacks[i]->push();
       }
-      body.run(of_body, results);
-      if (!stacks.empty()) clear_others(state.live, results[num_carry_], row_bytes(pushed_[0]));
+      body.run(of_body, results, stream);
+      if (!stacks.empty())
+        clear_others(state.live, results[num_carry_], row_bytes(pushed_[0]), stream);
       std::swap(state.here, state.there);
       for (std::size_t i = 0; i < num_carry_; ++i)
-        of_cond[i + 1].data = of_body[i + 1].data = state.here[i].view().data;
+        of_cond[i + 1].data = of_body[i + 1].data = state.here[i].placed().data;
     }
   }
 
   // What is pushed first says who has taken this step.
-  static void clear_others(const std::vector<char>& live, const View& flags, std::int64_t bytes) {
+  static void clear_others(const std::vector<char>& live, const View& flags, std::int64_t bytes,
+                           const Stream& stream) {
     for (std::size_t row = 0; row < live.size(); ++row)
-      if (!live[row])
-        std::memset(flags.as<char>() + std::int64_t(row) * bytes, 0, std::size_t(bytes));
+      if (!live[row]) clear_row(flags.data, std::int64_t(row), bytes, stream);
   }
 
   // Writes the carries of those that have finished where their results are.
-  void leave(State& state, const std::vector<char>& holds, std::span<const View> outputs) const {
+  void leave(State& state, const std::vector<char>& holds, std::span<const View> outputs,
+             const Stream& stream) const {
     const std::size_t num_rows = holds.size();
     const auto first = [&] {
       return std::size_t(std::find(state.live.begin(), state.live.end(), 1) - state.live.begin());
@@ -167,8 +176,8 @@ class LaneWhile final : public LaneKernel {
       --state.num_live;
       copies.push_back(row);
       for (std::size_t i = 0; i < num_carry_; ++i)
-        copy_row(state.here[i].view().data, std::int64_t(row), outputs[i].data,
-                 state.rows[std::int64_t(row)], bytes_of_example(i));
+        copy_row(state.here[i].placed().data, std::int64_t(row), outputs[i].data,
+                 state.rows[std::int64_t(row)], bytes_of_example(i), stream);
     }
     if (copies.empty() || state.num_live == 0) return;
     const std::size_t now = first();
@@ -177,14 +186,15 @@ class LaneWhile final : public LaneKernel {
       for (std::size_t row = 0; row < num_rows; ++row)
         if (!state.live[row]) copies.push_back(row);
     }
-    auto copy = [&](void* data, std::size_t operand) {
+    auto copy_to_rows = [&](void* data, std::size_t operand) {
       for (std::size_t row : copies)
-        copy_row(data, std::int64_t(now), data, std::int64_t(row), bytes_of_example(operand));
+        copy_row(data, std::int64_t(now), data, std::int64_t(row), bytes_of_example(operand),
+                 stream);
     };
-    for (std::size_t i = 0; i < num_carry_; ++i) copy(state.here[i].mutable_data(), i);
+    for (std::size_t i = 0; i < num_carry_; ++i) copy_to_rows(state.here[i].placed().data, i);
     for (std::size_t i = 0; i < state.consts.size(); ++i)
       if (is_batched(num_carry_ + i) && example(num_carry_ + i).stack == 0)
-        copy(state.consts[i].data, num_carry_ + i);
+        copy_to_rows(state.consts[i].data, num_carry_ + i);
   }
 
   const WhileParams loop_;
@@ -195,8 +205,8 @@ class LaneWhile final : public LaneKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> compile_lanes_while(const Jaxpr& group) {
-  return std::make_unique<LaneWhile>(group);
+std::unique_ptr<Kernel> compile_lanes_while(const Jaxpr& group, Device device) {
+  return std::make_unique<LaneWhile>(group, device);
 }
 
 }  // namespace plait

@@ -77,14 +77,14 @@ View part_along(View memory, int axis, std::int64_t begin, std::int64_t size) {
 }
 
 // Zeros in dense memory from `begin` on along an axis.
-void clear_along(const View& memory, int axis, std::int64_t begin) {
+void clear_along(const View& memory, int axis, std::int64_t begin, const Stream& stream) {
   std::int64_t outer = 1, inner = size_of(memory.dtype);
   for (int i = 0; i < axis; ++i) outer *= memory.shape[i];
   for (int i = axis + 1; i < memory.rank(); ++i) inner *= memory.shape[i];
   const std::int64_t size = memory.shape[axis];
+  const std::int64_t bytes = (size - begin) * inner;
   for (std::int64_t i = 0; i < outer; ++i)
-    std::memset(memory.as<char>() + (i * size + begin) * inner, 0,
-                std::size_t((size - begin) * inner));
+    clear({memory.as<char>() + (i * size + begin) * inner, DType::uint8, {bytes}, {1}}, stream);
 }
 
 // What PLAIT_BY_SIZE decides.
@@ -98,8 +98,8 @@ std::optional<bool> decision() {
 class StagePrograms {
  public:
   struct Program {
-    Program(const MaskedParams& params, const std::vector<bool>& zero_padded)
-        : body(stage_program(params, zero_padded)) {
+    Program(const MaskedParams& params, const std::vector<bool>& zero_padded, Device device)
+        : body(stage_program(params, zero_padded), device) {
       for (const Aval& real : params.body->input_avals())
         inputs.push_back(params.padded(real).shape.to_sizes());
       for (const Aval& real : params.body->output_avals())
@@ -110,9 +110,10 @@ class StagePrograms {
   };
 
   // zero_padded: which operands of the stage are 0 in their padding.
-  StagePrograms(MaskedParams params, std::vector<bool> zero_padded, Source source)
+  StagePrograms(MaskedParams params, std::vector<bool> zero_padded, Device device, Source source)
       : params_(std::move(params)),
         zero_padded_(std::move(zero_padded)),
+        device_(device),
         source_(std::move(source)) {}
 
   // Rules of Python may run while a program is made, so no lock is held: of threads that race, the
@@ -134,7 +135,7 @@ class StagePrograms {
     params.bounds = Shape::of(bounds);
     for (Lane& lane : params.lanes) lane.size = num_examples;
     const SourceScope scope(source_);
-    auto made = std::make_shared<const Program>(params, zero_padded_);
+    auto made = std::make_shared<const Program>(params, zero_padded_, device_);
     const std::lock_guard lock(mutex_);
     if (auto found = find()) return found;
     programs_.push_front({{num_examples, bounds}, made});
@@ -145,6 +146,7 @@ class StagePrograms {
  private:
   const MaskedParams params_;
   const std::vector<bool> zero_padded_;
+  const Device device_;
   const Source source_;
   mutable std::mutex mutex_;
   using Key = std::pair<std::int64_t, Sizes64>;
@@ -154,11 +156,12 @@ class StagePrograms {
 // The stages of a masked function, with their programs. Kernels of one function, one for each tier,
 // share them.
 struct RaggedPrograms {
-  RaggedPrograms(const MaskedParams& masked, std::int64_t least_weights, const Source& source)
+  RaggedPrograms(const MaskedParams& masked, std::int64_t least_weights, Device device,
+                 const Source& source)
       : stages(stages_of(masked, least_weights)) {
     for (const Stage& stage : stages.stages)
-      of_stage.push_back(std::make_unique<StagePrograms>(params_of(masked, stage),
-                                                         zero_padded_inputs(stage), source));
+      of_stage.push_back(std::make_unique<StagePrograms>(
+          params_of(masked, stage), zero_padded_inputs(stage), device, source));
   }
   Stages stages;
   std::vector<std::unique_ptr<StagePrograms>> of_stage;
@@ -195,45 +198,55 @@ struct RaggedPrograms {
   }
 };
 
-std::shared_ptr<const RaggedPrograms> programs_of(const MaskedParams& masked,
+std::shared_ptr<const RaggedPrograms> programs_of(const MaskedParams& masked, Device device,
                                                   const Source& source) {
   struct Made {
     using Result = RaggedPrograms;
     Params without_body;
     std::int64_t least_weights;
+    Device device;
     bool operator==(const Made&) const = default;
   };
-  const Made made{masked.to_params().without("body"), decision() ? 0 : least_weights};
+  const Made made{masked.to_params().without("body"), decision() ? 0 : least_weights, device};
   return masked.body->memo.get(made, [&] {
-    return std::make_shared<const RaggedPrograms>(masked, made.least_weights, source);
+    return std::make_shared<const RaggedPrograms>(masked, made.least_weights, device, source);
   });
 }
 
 class RaggedKernel final : public Kernel {
  public:
-  explicit RaggedKernel(const Jaxpr& group)
+  RaggedKernel(const Jaxpr& group, Device device)
       : masked_(group->equations[0].params),
-        programs_(programs_of(masked_, group->equations[0].source)),
+        programs_(programs_of(masked_, device, group->equations[0].source)),
         stages_(programs_->stages),
-        operands_(group),
-        num_examples_(masked_.lanes[0].size.constant()),
         bounds_(masked_.bounds.to_sizes()),
+        operands_(group, device, bounds_.size()),
+        num_examples_(masked_.lanes[0].size.constant()),
         outputs_(masked_.body->output_avals()),
         source_(group->equations[0].source) {
-    if (masked_.checked) check_.emplace(check_program());
+    if (masked_.checked) check_.emplace(check_program(), device);
+    if (device.is_host()) return;
+    for (std::size_t o = 0; o < outputs_.size(); ++o)
+      sums_.push_back(masked_.lanes[0].sums(o) ? sum_of_two(outputs_[o], device) : nullptr);
   }
 
-  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
-           const Stream&) const override {
+  // The sizes.
+  bool reads_on_host(std::size_t input) const override {
+    for (std::size_t name = 0; name < bounds_.size(); ++name)
+      if (operands_.reads(input, name)) return true;
+    return false;
+  }
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void*,
+               const Launch& launch) const override {
+    const Stream& stream = launch.stream;
     std::vector<Buffer> copies;
-    const std::vector<View> operands = operands_.collect(inputs, copies);
-    if (check_) CompiledBody::Lease(*check_).run(operands, {});
+    const std::vector<View> operands = operands_.collect(inputs, copies, stream);
+    if (check_) run_check(operands, stream);
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       const bool is_padded = !masked_.lanes[0].sums(o) && !outputs_[o].shape.is_constant();
-      if (num_examples_ == 0 || is_padded)
-        std::memset(outputs[o].data, 0, std::size_t(bytes_of(outputs[o])));
+      if (num_examples_ == 0 || is_padded) clear(outputs[o], stream);
     }
-    if (num_examples_ > 0) Call(*this, operands, outputs).run();
+    if (num_examples_ > 0) Call(*this, operands, outputs, stream).run();
   }
 
   std::string note() const override {
@@ -247,6 +260,27 @@ class RaggedKernel final : public Kernel {
   }
 
  private:
+  // The check reads sizes as other programs do.
+  void run_check(std::vector<View> operands, const Stream& stream) const {
+    std::vector<Buffer> owned;
+    for (std::size_t name = 0; name < bounds_.size(); ++name)
+      operands[name] = placed(operands[name], owned, stream);
+    CompiledBody::Lease(*check_).run(operands, {}, stream);
+  }
+  // Memory of the host as programs of the stream's device read it.
+  static View placed(const View& host, std::vector<Buffer>& owned, const Stream& stream) {
+    if (stream.is_host()) return host;
+    owned.push_back(Buffer::empty(host.dtype, host.shape, stream));
+    upload(host, owned.back().placed(), stream);
+    return owned.back().placed();
+  }
+  // The sum of a carry and another array.
+  static std::unique_ptr<CompiledBody> sum_of_two(const Aval& aval, Device device) {
+    Builder builder;
+    const Atom sum = builder.add_binder(aval), more = builder.add_binder(aval);
+    const std::vector<Var> result = builder.add(add_p, {sum, more}, {}, {});
+    return std::make_unique<CompiledBody>(builder.close({result[0]}), device, 1);
+  }
   bool is_batched(std::size_t operand) const { return masked_.lanes[0].batched[operand]; }
   bool is_operand(int var) const { return var < stages_.num_binders; }
   std::size_t operand_of(int var) const { return bounds_.size() + std::size_t(var); }
@@ -284,8 +318,10 @@ class RaggedKernel final : public Kernel {
   // One run. Values that pass from stage to stage are packed, or by group, or both.
   class Call {
    public:
-    Call(const RaggedKernel& kernel, std::span<const View> operands, std::span<const View> outputs)
+    Call(const RaggedKernel& kernel, std::span<const View> operands, std::span<const View> outputs,
+         const Stream& stream)
         : kernel_(kernel),
+          stream_(stream),
           stages_(kernel.stages_),
           operands_(operands),
           outputs_(outputs),
@@ -334,7 +370,8 @@ class RaggedKernel final : public Kernel {
       const auto program = programs.at(1, capacities_);
       std::vector<View> in, out;
       std::vector<Buffer> real;
-      for (std::int32_t& total : totals_) in.push_back(View{&total, DType::int32, {}, {}});
+      for (std::int32_t& total : totals_)
+        in.push_back(placed(View{&total, DType::int32, {}, {}}, real, stream_));
       for (std::size_t name = 0; name < totals_.size(); ++name)
         in.push_back(real_places(std::span(&totals_[name], 1), {capacities_[name]}, real));
       for (std::size_t i = 0; i < stage.inputs.size(); ++i) in.push_back(whole(stage.inputs[i]));
@@ -345,19 +382,19 @@ class RaggedKernel final : public Kernel {
           out.push_back(outputs_[*output.result]);
           continue;
         }
-        Buffer made = Buffer::empty(dtype_of(output.var), program->outputs[o]);
-        out.push_back(made.view());
+        Buffer made = Buffer::empty(dtype_of(output.var), program->outputs[o], stream_);
+        out.push_back(made.placed());
         if (output.result)
           results.emplace_back(o, std::move(made));
         else
           values_[std::size_t(output.var)].whole = std::move(made);
       }
-      CompiledBody::Lease(program->body).run(in, out);
+      CompiledBody::Lease(program->body).run(in, out, stream_);
       for (const StageOutput& output : stage.outputs)
         if (!output.result && stages_.axes[std::size_t(output.var)])
-          clear_packed(values_[std::size_t(output.var)].whole->view(), output.var);
+          clear_packed(values_[std::size_t(output.var)].whole->placed(), output.var);
       for (const auto& [o, made] : results)
-        unpack(made.view(), stage.outputs[o].var, outputs_[*stage.outputs[o].result]);
+        unpack(made.placed(), stage.outputs[o].var, outputs_[*stage.outputs[o].result]);
     }
 
     void run_grouped(const Stage& stage, const StagePrograms& programs) {
@@ -370,14 +407,16 @@ class RaggedKernel final : public Kernel {
       const SizeGroup& group = groups_[number];
       const auto program = programs.at(std::int64_t(group.rows.size()), group.bounds);
       std::vector<Buffer> owned;
-      std::vector<View> in, out;
+      std::vector<View> sizes, in, out;
       for (std::size_t name = 0; name < kernel_.bounds_.size(); ++name)
-        in.push_back(gather(operands_[name], {}, kernel_.is_batched(name), group.rows, owned));
+        sizes.push_back(
+            gather(operands_[name], {}, kernel_.is_batched(name), group.rows, owned, {}));
+      for (const View& each : sizes) in.push_back(placed(each, owned, stream_));
       for (std::size_t name = 0; name < kernel_.bounds_.size(); ++name) {
         Sizes64 shape{group.bounds[name]};
-        if (kernel_.is_batched(name)) shape.insert(0, in[name].size());
-        in.push_back(
-            real_places({in[name].as<std::int32_t>(), std::size_t(in[name].size())}, shape, owned));
+        if (kernel_.is_batched(name)) shape.insert(0, sizes[name].size());
+        in.push_back(real_places({sizes[name].as<std::int32_t>(), std::size_t(sizes[name].size())},
+                                 shape, owned));
       }
       for (std::size_t i = 0; i < stage.inputs.size(); ++i)
         in.push_back(of_group(stage.inputs[i], program->inputs[i], number, owned));
@@ -391,8 +430,8 @@ class RaggedKernel final : public Kernel {
         Sizes64 shape = program->outputs[o];
         if (!sums) shape.insert(0, std::int64_t(group.rows.size()));
         const DType dtype = output.result ? outputs_[*output.result].dtype : dtype_of(output.var);
-        Buffer made = Buffer::empty(dtype, shape);
-        out.push_back(made.view());
+        Buffer made = Buffer::empty(dtype, shape, stream_);
+        out.push_back(made.placed());
         if (output.result)
           owned.push_back(std::move(made));
         else
@@ -401,7 +440,7 @@ class RaggedKernel final : public Kernel {
       {
         const Sizes64 axes{kernel_.num_examples_};
         const ExampleScope scope(&group.rows, axes);
-        CompiledBody::Lease(program->body).run(in, out);
+        CompiledBody::Lease(program->body).run(in, out, stream_);
       }
       for (std::size_t o = 0; o < stage.outputs.size(); ++o) {
         if (!stage.outputs[o].result) {
@@ -412,14 +451,14 @@ class RaggedKernel final : public Kernel {
         if (!kernel_.masked_.lanes[0].sums(result))
           scatter(out[o], outputs_[result], kernel_.outputs_[result].shape, group.rows);
         else if (is_written_[result])
-          add_to(outputs_[result], out[o]);
+          add_to(result, out[o]);
         is_written_[result] = true;
       }
     }
 
     // Which places lie within the sizes: bool, with a last axis of places.
-    static View real_places(std::span<const std::int32_t> sizes, const Sizes64& shape,
-                            std::vector<Buffer>& owned) {
+    View real_places(std::span<const std::int32_t> sizes, const Sizes64& shape,
+                     std::vector<Buffer>& owned) const {
       owned.push_back(Buffer::empty(DType::bool_, shape));
       const std::int64_t bound = shape.back();
       bool* places = owned.back().view().as<bool>();
@@ -429,7 +468,7 @@ class RaggedKernel final : public Kernel {
         std::fill_n(places + real, bound - real, false);
         places += bound;
       }
-      return owned.back().view();
+      return placed(owned.back().view(), owned, stream_);
     }
 
     DType dtype_of(int var) const { return in_memory(stages_.avals[std::size_t(var)]).dtype; }
@@ -439,15 +478,15 @@ class RaggedKernel final : public Kernel {
     // A value for a packed stage.
     View whole(int var) {
       Value& value = values_[std::size_t(var)];
-      if (value.whole) return value.whole->view();
+      if (value.whole) return value.whole->placed();
       const std::optional<RaggedAxis>& ragged = stages_.axes[std::size_t(var)];
       if (!ragged) return operands_[kernel_.operand_of(var)];  // which all share
       if (const auto view = whole_as_it_lies(var, *ragged)) return *view;
-      value.whole = Buffer::empty(dtype_of(var), shape_of(var, capacities_[ragged->name]));
-      const View& memory = value.whole->view();
+      value.whole = Buffer::empty(dtype_of(var), shape_of(var, capacities_[ragged->name]), stream_);
+      const View& memory = value.whole->placed();
       for_each_example(bytes_of(memory), [&](std::int64_t i) {
         const View place = packed_place(memory, *ragged, i);
-        copy_elements(example_of(var, place.shape, i), place);
+        copy(example_of(var, place.shape, i), place, stream_);
       });
       clear_packed(memory, var);
       return memory;
@@ -470,7 +509,7 @@ class RaggedKernel final : public Kernel {
         return View{operands_[operand].data, dtype_of(var), shape, dense_strides(shape)};
       }
       if (groups_.size() > 1) return std::nullopt;
-      return View{value.groups[0]->view().data, dtype_of(var), shape, dense_strides(shape)};
+      return View{value.groups[0]->placed().data, dtype_of(var), shape, dense_strides(shape)};
     }
 
     // The real elements of an example, from an operand or a group.
@@ -481,7 +520,7 @@ class RaggedKernel final : public Kernel {
                         kernel_.is_batched(operand) ? std::optional(example) : std::nullopt);
       }
       const auto [group, row] = rows_[std::size_t(example)];
-      return block_of(values_[std::size_t(var)].groups[group]->view(), shape, std::int64_t(row));
+      return block_of(values_[std::size_t(var)].groups[group]->placed(), shape, std::int64_t(row));
     }
 
     // The shape of a value with one ragged axis, for this many places.
@@ -499,7 +538,7 @@ class RaggedKernel final : public Kernel {
 
     void clear_packed(const View& memory, int var) const {
       const RaggedAxis& ragged = *stages_.axes[std::size_t(var)];
-      clear_along(memory, ragged.axis, totals_[ragged.name]);
+      clear_along(memory, ragged.axis, totals_[ragged.name], stream_);
     }
 
     // Where an example lies.
@@ -512,14 +551,15 @@ class RaggedKernel final : public Kernel {
       const RaggedAxis& ragged = *stages_.axes[std::size_t(var)];
       for_each_example(bytes_of(memory), [&](std::int64_t i) {
         const View place = packed_place(memory, ragged, i);
-        copy_elements(place, block_of(all, place.shape, i));
+        copy(place, block_of(all, place.shape, i), stream_);
       });
     }
 
     template <class Body>
     void for_each_example(std::int64_t bytes, const Body& body) const {
       const std::int64_t count = kernel_.num_examples_;
-      const std::int64_t grain = bytes < least_shared_copy ? count : 1;
+      const bool is_shared = stream_.is_host() && bytes >= least_shared_copy;
+      const std::int64_t grain = is_shared ? 1 : count;
       parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) body(i);
       });
@@ -530,14 +570,16 @@ class RaggedKernel final : public Kernel {
     View of_group(int var, const Sizes64& shape, std::size_t number, std::vector<Buffer>& owned) {
       Value& value = values_[std::size_t(var)];
       const SizeGroup& group = groups_[number];
-      if (value.groups.size() > number && value.groups[number]) return value.groups[number]->view();
+      if (value.groups.size() > number && value.groups[number])
+        return value.groups[number]->placed();
       if (kernel_.is_operand(var)) {
         const std::size_t operand = kernel_.operand_of(var);
-        return gather(operands_[operand], shape, kernel_.is_batched(operand), group.rows, owned);
+        return gather(operands_[operand], shape, kernel_.is_batched(operand), group.rows, owned,
+                      stream_);
       }
-      if (stages_.shared[std::size_t(var)]) return value.whole->view();
+      if (stages_.shared[std::size_t(var)]) return value.whole->placed();
       const RaggedAxis& ragged = *stages_.axes[std::size_t(var)];
-      View view = packed_place(value.whole->view(), ragged, group.rows[0]);
+      View view = packed_place(value.whole->placed(), ragged, group.rows[0]);
       view.shape = shape, view.shape.insert(0, std::int64_t(group.rows.size()));
       view.strides = dense_strides(view.shape);
       return view;
@@ -548,21 +590,22 @@ class RaggedKernel final : public Kernel {
       Value& value = values_[std::size_t(var)];
       if (kernel_.is_operand(var) || !value.whole || stages_.shared[std::size_t(var)]) return;
       const RaggedAxis& ragged = *stages_.axes[std::size_t(var)];
-      const View& memory = value.whole->view();
+      const View& memory = value.whole->placed();
       for (std::size_t g = 0; g < groups_.size(); ++g) {
         if (value.groups[g] || lies_packed(var, ragged, groups_[g])) continue;
         Sizes64 shape = shape_of(var, groups_[g].bounds[ragged.name]);
         shape.insert(0, std::int64_t(groups_[g].rows.size()));
-        value.groups[g] = Buffer::empty(dtype_of(var), shape);
+        value.groups[g] = Buffer::empty(dtype_of(var), shape, stream_);
       }
       for_each_example(bytes_of(memory), [&](std::int64_t i) {
         const auto [group, row] = rows_[std::size_t(i)];
         if (!value.groups[group]) return;
         const View place = packed_place(memory, ragged, i);
-        copy_elements(place, block_of(value.groups[group]->view(), place.shape, std::int64_t(row)));
+        copy(place, block_of(value.groups[group]->placed(), place.shape, std::int64_t(row)),
+             stream_);
       });
       for (std::size_t g = 0; g < groups_.size(); ++g)
-        if (value.groups[g]) clear_group(value.groups[g]->view(), var, groups_[g]);
+        if (value.groups[g]) clear_group(value.groups[g]->placed(), var, groups_[g]);
     }
 
     bool lies_packed(int var, const RaggedAxis& ragged, const SizeGroup& group) const {
@@ -580,17 +623,19 @@ class RaggedKernel final : public Kernel {
       const Sizes64 shape(rows.shape.begin() + 1, rows.shape.end());
       for (std::size_t r = 0; r < group.rows.size(); ++r)
         clear_along(block_of(rows, shape, std::int64_t(r)), ragged->axis,
-                    sizes_[ragged->name][std::size_t(group.rows[r])]);
+                    sizes_[ragged->name][std::size_t(group.rows[r])], stream_);
     }
 
     // The rows of a group, dense.
     static View gather(const View& all, const Sizes64& shape, bool is_batched,
-                       std::span<const std::int32_t> rows, std::vector<Buffer>& owned) {
+                       std::span<const std::int32_t> rows, std::vector<Buffer>& owned,
+                       const Stream& stream) {
       if (!is_batched) {
         const View block = block_of(all, shape, {});
         if (block.is_dense()) return block;
-        owned.push_back(Buffer::copy_of(block));
-        return owned.back().view();
+        owned.push_back(Buffer::empty(block.dtype, block.shape, stream));
+        copy(block, owned.back().placed(), stream);
+        return owned.back().placed();
       }
       Sizes64 together = shape;
       together.insert(0, std::int64_t(rows.size()));
@@ -602,10 +647,10 @@ class RaggedKernel final : public Kernel {
           return block;
         }
       }
-      owned.push_back(Buffer::empty(all.dtype, together));
-      const View& dense = owned.back().view();
+      owned.push_back(Buffer::empty(all.dtype, together, stream));
+      const View& dense = owned.back().placed();
       for (std::size_t r = 0; r < rows.size(); ++r)
-        copy_elements(block_of(all, shape, rows[r]), block_of(dense, shape, std::int64_t(r)));
+        copy(block_of(all, shape, rows[r]), block_of(dense, shape, std::int64_t(r)), stream);
       return dense;
     }
 
@@ -614,16 +659,20 @@ class RaggedKernel final : public Kernel {
                  std::span<const std::int32_t> numbers) const {
       for (std::size_t r = 0; r < numbers.size(); ++r) {
         const Sizes64 real = kernel_.real_shape(shape, sizes_, numbers[r]);
-        copy_elements(block_of(rows, real, std::int64_t(r)), block_of(all, real, numbers[r]));
+        copy(block_of(rows, real, std::int64_t(r)), block_of(all, real, numbers[r]), stream_);
       }
     }
 
-    static void add_to(const View& sum, const View& more) {
-      const View both[2] = {sum, more};
-      rule<Eval>(add_p)(both, std::span(&sum, 1), Params());
+    void add_to(std::size_t result, const View& more) const {
+      const View &sum = outputs_[result], both[2] = {sum, more};
+      if (stream_.is_host())
+        rule<Eval>(add_p)(both, std::span(&sum, 1), Params());
+      else
+        CompiledBody::Lease(*kernel_.sums_[result]).run(both, std::span(&sum, 1), stream_);
     }
 
     const RaggedKernel& kernel_;
+    const Stream& stream_;
     const Stages& stages_;
     const std::span<const View> operands_, outputs_;
     std::vector<Sizes64> sizes_, begins_;  // by name, for each example
@@ -638,12 +687,13 @@ class RaggedKernel final : public Kernel {
   const MaskedParams masked_;
   const std::shared_ptr<const RaggedPrograms> programs_;
   const Stages& stages_;
+  const Sizes64 bounds_;
   const DenseOperands operands_;
   const std::int64_t num_examples_;
-  const Sizes64 bounds_;
   const std::vector<Aval> outputs_;  // of the body
   const Source source_;
   std::optional<CompiledBody> check_;
+  std::vector<std::unique_ptr<CompiledBody>> sums_;  // by output, on a device
 };
 
 }  // namespace
@@ -710,8 +760,8 @@ bool runs_by_size(const Equation& equation) {
   return work_of(masked) * masked.lanes[0].size.constant() >= least_work;
 }
 
-std::unique_ptr<Kernel> compile_by_size(const Jaxpr& group) {
-  return std::make_unique<RaggedKernel>(group);
+std::unique_ptr<Kernel> compile_by_size(const Jaxpr& group, Device device) {
+  return std::make_unique<RaggedKernel>(group, device);
 }
 
 static const bool has_masked = register_control({&masked_p, compile_by_size, runs_by_size});

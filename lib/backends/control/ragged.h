@@ -25,6 +25,6 @@ std::vector<SizeGroup> group_by_size(std::span<const Sizes64> sizes, const Sizes
 // Whether this masked equation runs so: one lane of examples that differ in size, enough work for
 // it to pay, and no effects. PLAIT_BY_SIZE=always and =never decide instead of the work.
 bool runs_by_size(const Equation& equation);
-std::unique_ptr<Kernel> compile_by_size(const Jaxpr& group);
+std::unique_ptr<Kernel> compile_by_size(const Jaxpr& group, Device device);
 
 }  // namespace plait

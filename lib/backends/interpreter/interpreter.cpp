@@ -37,14 +37,14 @@ class LoopKernel final : public Kernel {
     return "one loop program, interpreted" + (copies.empty() ? "" : "; " + copies);
   }
 
-  void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
-           const Stream& stream) const override {
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
+               const Launch& launch) const override {
     const auto is_read = [&](std::size_t i) {
       return is_read_as_it_is_[i] || inputs[i].is_dense();
     };
     bool are_all_read = true;
     for (std::size_t i = 0; i < inputs.size(); ++i) are_all_read = are_all_read && is_read(i);
-    if (are_all_read) return run_placed(inputs, inputs, outputs, scratch, stream);
+    if (are_all_read) return run_placed(inputs, inputs, outputs, scratch, launch);
     std::vector<Buffer> copies;
     std::vector<View> operands(inputs.begin(), inputs.end());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -52,18 +52,18 @@ class LoopKernel final : public Kernel {
       copies.push_back(Buffer::copy_of(inputs[i]));
       operands[i] = copies.back().view();
     }
-    run_placed(operands, inputs, outputs, scratch, stream);
+    run_placed(operands, inputs, outputs, scratch, launch);
   }
 
  private:
   // operands: the inputs as the program reads them.
   void run_placed(std::span<const View> operands, std::span<const View> inputs,
-                  std::span<const View> outputs, void* scratch, const Stream& stream) const {
+                  std::span<const View> outputs, void* scratch, const Launch& launch) const {
     try {
-      interpreter_.run(operands, outputs, scratch, stream);
+      interpreter_.run(operands, outputs, scratch, launch);
     } catch (const Error&) {
       if (interpreter_.program().fails_by_example)
-        compile_passes::raise_step_by_step(group_, inputs, stream);
+        compile_passes::raise_step_by_step(group_, inputs, launch);
       throw;
     }
     if (compile_passes::counts_lane_work(interpreter_.program()))
@@ -80,12 +80,12 @@ class InterpreterBackend final : public Backend {
   std::string_view name() const override { return "interpreter"; }
 
   Support supports(const Equation& equation, std::span<const Aval> inputs,
-                   std::span<const Aval> outputs) const override {
+                   std::span<const Aval> outputs, Device device) const override {
     if (!has_loop_body(equation) && !runs_examples(equation)) return Support::no();
     // A loop of unknown length changes over to generated code within a call: see control.cpp.
     if (!bodies_of(equation)[0].is_known)
       for (const Backend* slow : tiers::FirstTier::slow_backends())
-        if (slow->supports(equation, inputs, outputs)) return Support::no();
+        if (slow->supports(equation, inputs, outputs, device)) return Support::no();
     const compile_passes::SharedLowered lowered = compile_passes::loop_program(equation, inputs);
     if (!lowered->program) return Support::no("no loop program: " + lowered->reason);
     if (runs_examples(equation) && compile_passes::counts_lane_work(*lowered->program))
@@ -93,7 +93,7 @@ class InterpreterBackend final : public Backend {
     return Support::yes();
   }
 
-  std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
+  std::unique_ptr<Kernel> compile(const Jaxpr& group, const Target&) const override {
     return make_interpreted(group);
   }
 };

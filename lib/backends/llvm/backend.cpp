@@ -40,7 +40,7 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
   bool takes_views() const override { return true; }
 
   Support supports(const Equation& equation, std::span<const Aval> inputs,
-                   std::span<const Aval> outputs) const override {
+                   std::span<const Aval> outputs, Device) const override {
     if (llvm::is_compiler_missing()) return Support::no();
     if (llvm::is_elementwise(equation, inputs, outputs)) return Support::yes();
     if (is_loop(equation)) return llvm::supports_program(equation, inputs);
@@ -85,12 +85,10 @@ class LlvmBackend final : public Backend, public compile_passes::ProgramCompiler
     return joins_elementwise(program, group, group) ? shape.to_string() : std::string();
   }
 
-  std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
-    return compile_for(group, compile_passes::dense_inputs(group));
-  }
-  std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
-                                      std::span<const Sizes64> strides) const override {
-    return llvm::make_program_kernel(group, strides);
+  std::unique_ptr<Kernel> compile(const Jaxpr& group, const Target& target) const override {
+    if (target.strides.empty())
+      return llvm::make_program_kernel(group, compile_passes::dense_inputs(group));
+    return llvm::make_program_kernel(group, target.strides);
   }
 
   std::unique_ptr<Kernel> compile_program(const codegen::LoopProgram& program) const override {

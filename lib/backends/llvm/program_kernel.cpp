@@ -1339,8 +1339,8 @@ class ProgramKernel final : public Kernel {
     return Prediction{predicted.ns * 1e-9, predicted.to_string()};
   }
 
-  void run(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
-           const Stream& stream) const override {
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
+               const Launch& launch) const override {
     constexpr std::size_t few = 48;
     std::array<void*, few> of_few;
     const std::size_t count = program_.memories.size() + num_extras;
@@ -1362,7 +1362,7 @@ class ProgramKernel final : public Kernel {
       }
     }
     if (is_plain_) return code_->code_for(inputs, outputs).as<Function>()(memory, 0, 1);
-    run_watched(memory, count, inputs, outputs, static_cast<char*>(scratch), stream);
+    run_watched(memory, count, inputs, outputs, static_cast<char*>(scratch), launch);
   }
 
  private:
@@ -1392,10 +1392,10 @@ class ProgramKernel final : public Kernel {
   }
 
   void run_watched(void** memory, std::size_t count, std::span<const View> inputs,
-                   std::span<const View> outputs, char* scratch, const Stream& stream) const {
+                   std::span<const View> outputs, char* scratch, const Launch& launch) const {
     Failure failure{};
     Watch watch;
-    CallsOfRun calls{{calls_, scratch + scratch_at_, stream}};
+    CallsOfRun calls{{calls_, scratch + scratch_at_, launch}};
     SharesOfRun shares(watch, own_, count, scratch + own_at_, num_threads_);
     void** const extras = memory + program_.memories.size();
     extras[failed_slot] = failure.data();
@@ -1409,7 +1409,7 @@ class ProgramKernel final : public Kernel {
     code_->code_for(inputs, outputs).as<Function>()(memory, 0, 1);
     watch.interrupts.rethrow();
     if ((calls.error || failure[0] > 0) && program_.fails_by_example && group_)
-      compile_passes::raise_step_by_step(group_, inputs, stream);
+      compile_passes::raise_step_by_step(group_, inputs, launch);
     if (calls.error) std::rethrow_exception(calls.error);
     if (failure[0] > 0) codegen::raise(*checks_[std::size_t(failure[0] - 1)], failure[1]);
     count_lane_work(program_, {memory, program_.memories.size()});

@@ -42,8 +42,8 @@ class CompositeKernel final : public Kernel {
                          "set ONEDNN_VERBOSE=all to see why");
   }
 
-  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
-           const Stream&) const override {
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void*,
+               const Launch&) const override {
     std::vector<Buffer> copies;
     std::vector<void*> memory;
     copies.reserve(sources_.size());

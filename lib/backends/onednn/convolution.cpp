@@ -182,8 +182,8 @@ class ConvolutionKernel final : public Kernel {
         geometry_(geometry_of(c_)),
         epilogues_(group) {}
 
-  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
-           const Stream&) const override {
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void*,
+               const Launch&) const override {
     const View both[2] = {inputs[equation_.inputs[0].var().id],
                           inputs[equation_.inputs[1].var().id]};
     const Operands views(c_, both[0], both[1], outputs[0]);

@@ -66,8 +66,8 @@ class MatmulKernel final : public Kernel {
         epilogues_(group) {}
   ~MatmulKernel() override { delete direct_.load(); }
 
-  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
-           const Stream&) const override {
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void*,
+               const Launch&) const override {
     const View &lhs = inputs[equation_.inputs[0].var().id],
                &rhs = inputs[equation_.inputs[1].var().id];
     const Direct* direct = direct_.load(std::memory_order_acquire);

@@ -44,7 +44,7 @@ class OneDnnBackend final : public Backend {
   std::string_view name() const override { return "onednn"; }
 
   Support supports(const Equation& equation, std::span<const Aval> inputs,
-                   std::span<const Aval> outputs) const override {
+                   std::span<const Aval> outputs, Device) const override {
     const Offer* offer = find_offer(*equation.primitive);
     return offer ? offer->supports(equation, inputs, outputs) : Support::no();
   }
@@ -54,7 +54,7 @@ class OneDnnBackend final : public Backend {
     return onednn::joins_product(program, uses, group, more);
   }
 
-  std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
+  std::unique_ptr<Kernel> compile(const Jaxpr& group, const Target&) const override {
     return find_offer(*group->equations[0].primitive)->make(group);
   }
 };

@@ -5,6 +5,7 @@
 
 #include <plait/compile/backend.h>
 #include <plait/primitives/kernels.h>
+#include <plait/rules/on_host.h>
 
 #include "backends/interpreter/interpreter.h"
 
@@ -24,8 +25,8 @@ class PointwiseKernel final : public Kernel {
     out_size_ = size_of(group->avals[equation.outputs[0].id].dtype);
     for (const Aval& aval : group->input_avals()) in_sizes_.push_back(size_of(aval.dtype));
   }
-  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
-           const Stream&) const override {
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void*,
+               const Launch&) const override {
     if (operands_.is_plain()) return run_pointwise(chunk_, inputs, outputs[0]);
     View views[4];
     run_pointwise(chunk_, operands_.collect(inputs, views), outputs[0]);
@@ -54,8 +55,8 @@ class EvalKernel final : public Kernel {
         std::ranges::count(equation.inputs, equation.inputs[operand]) == 1)
       overwritten_ = equation.inputs[operand].var().id;
   }
-  void run(std::span<const View> inputs, std::span<const View> outputs, void*,
-           const Stream&) const override {
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void*,
+               const Launch&) const override {
     try {
       if (operands_.is_plain()) return eval_(inputs, outputs, params_);
       std::vector<View> views(operands_.size());
@@ -77,6 +78,26 @@ class EvalKernel final : public Kernel {
   int overwritten_ = -1;  // the group's input
 };
 
+// On a device: a kernel of the host, between programs of the device.
+class OnHostKernel final : public Kernel {
+ public:
+  OnHostKernel(const Equation& equation, const Jaxpr& group, std::string_view reason)
+      : kernel_(equation, group), reason_(reason) {}
+  void enqueue(std::span<const View> inputs, std::span<const View> outputs, void* scratch,
+               const Launch&) const override {
+    kernel_.enqueue(inputs, outputs, scratch, {});
+  }
+  bool reads_on_host(std::size_t) const override { return true; }
+  bool writes_on_host(std::size_t) const override { return true; }
+  std::string note() const override {
+    return "on the host, where the device is waited for: " + std::string(reason_);
+  }
+
+ private:
+  const EvalKernel kernel_;
+  const std::string_view reason_;
+};
+
 // The most equations in one group: the values of a block of elements stay in the caches.
 constexpr std::size_t largest_group = 192;
 
@@ -84,9 +105,12 @@ class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
   bool runs_pointwise_loops() const override { return true; }
+  // On other devices: what belongs to the host.
+  bool runs_on(Device) const override { return true; }
 
-  Support supports(const Equation& equation, std::span<const Aval>,
-                   std::span<const Aval>) const override {
+  Support supports(const Equation& equation, std::span<const Aval>, std::span<const Aval>,
+                   Device device) const override {
+    if (!device.is_host() && !OnHost::table().find(*equation.primitive)) return Support::no();
     if (Eval::table().find(*equation.primitive)) return Support::yes();
     return Support::no("`" + std::string(equation.primitive->name()) + "` has no Eval rule");
   }
@@ -103,13 +127,13 @@ class ReferenceBackend final : public Backend {
            num_elements(of_a.shape.to_sizes()) > 0;
   }
 
-  std::unique_ptr<Kernel> compile_for(const Jaxpr& group,
-                                      std::span<const Sizes64> strides) const override {
-    return group->equations.size() > 1 ? make_interpreted(group, strides) : compile(group);
-  }
-  std::unique_ptr<Kernel> compile(const Jaxpr& group) const override {
-    if (group->equations.size() > 1) return make_interpreted(group);
+  std::unique_ptr<Kernel> compile(const Jaxpr& group, const Target& target) const override {
+    if (group->equations.size() > 1)
+      return target.strides.empty() ? make_interpreted(group)
+                                    : make_interpreted(group, target.strides);
     const Equation& first = group->equations[0];
+    if (!target.device.is_host())
+      return std::make_unique<OnHostKernel>(first, group, rule<OnHost>(*first.primitive));
     if (is_pointwise(first)) return std::make_unique<PointwiseKernel>(first, group);
     return std::make_unique<EvalKernel>(first, group);
   }

@@ -63,10 +63,10 @@ Jaxpr simplify_loop(const Params& params, std::span<const Aval> operands, const 
   return {};
 }
 
-Jaxpr prepare(const Jaxpr& program, std::span<const Backend* const> backends) {
+Jaxpr prepare(const Jaxpr& program, std::span<const Backend* const> backends, Device device) {
   const KeepWhole keep = [&](const Equation& equation, std::span<const Aval> inputs,
                              std::span<const Aval> outputs) {
-    return is_claimed(backends, equation, inputs, outputs);
+    return is_claimed(backends, equation, inputs, outputs, device);
   };
   Jaxpr plain = simplify_program(program, keep);
   for (const auto& pass : whole_program)
@@ -75,9 +75,9 @@ Jaxpr prepare(const Jaxpr& program, std::span<const Backend* const> backends) {
 }
 
 bool is_claimed(std::span<const Backend* const> backends, const Equation& equation,
-                std::span<const Aval> inputs, std::span<const Aval> outputs) {
+                std::span<const Aval> inputs, std::span<const Aval> outputs, Device device) {
   return std::any_of(backends.begin(), backends.end(), [&](const Backend* backend) {
-    return bool(backend->supports(equation, inputs, outputs));
+    return bool(backend->supports(equation, inputs, outputs, device));
   });
 }
 

@@ -12,7 +12,7 @@ using KeepWhole = std::function<bool(const Equation&, std::span<const Aval> inpu
 
 // The same program, to the bit. An equation whose body one of these backends runs as a whole is
 // kept.
-Jaxpr prepare(const Jaxpr& program, std::span<const Backend* const> backends);
+Jaxpr prepare(const Jaxpr& program, std::span<const Backend* const> backends, Device device);
 
 // The same program, to the bit, in simplified form: the first step of prepare.
 Jaxpr simplify_program(const Jaxpr& program, const KeepWhole& keep);
@@ -22,6 +22,6 @@ Jaxpr simplify_program(const Jaxpr& program, const KeepWhole& keep);
 Jaxpr simplify_loop(const Params& params, std::span<const Aval> operands, const KeepWhole& keep);
 
 bool is_claimed(std::span<const Backend* const> backends, const Equation& equation,
-                std::span<const Aval> inputs, std::span<const Aval> outputs);
+                std::span<const Aval> inputs, std::span<const Aval> outputs, Device device);
 
 }  // namespace plait::compile_passes

@@ -13,7 +13,7 @@ using namespace functions;  // NOLINT
 // The array with dense memory of its own, where its value is known: a broadcast element would be
 // copied by every program that takes it.
 static Array own(const Array& array) {
-  if (!array.is_concrete() || array.buffer().view().is_dense()) return array;
+  if (!array.is_concrete() || array.buffer().placed().is_dense()) return array;
   return Array(array.buffer().dense());
 }
 static void require_sizes(const Shape& shape, std::string_view function) {
@@ -30,6 +30,7 @@ static Array filled(const Shape& shape, double value, DType dtype, std::string_v
 
 static Array filled_like(const Array& a, double value, std::optional<DType> dtype,
                          const std::optional<Shape>& shape, std::string_view function) {
+  const DeviceScope scope(device_of(a));
   const Array made = filled(shape.value_or(a.shape()), value, dtype.value_or(a.dtype()), function);
   return dtype ? made : as_weak_as(a, made);
 }
@@ -297,8 +298,8 @@ std::vector<Array> numpy::triu_indices(Dim n, int k, std::optional<Dim> m) {
 Array numpy::astype(Operand x, DType dtype) { return lax::convert_element_type(x, dtype); }
 Array numpy::copy(Operand a) {
   // In row-major order, so that strided memory can be viewed as a span.
-  if (!a.is_valid() || !a.node()->is_plain() || a.buffer().view().is_dense()) return a;
-  return Array(Buffer::copy_of(a.buffer().view()), a.aval().weak);
+  if (!a.is_valid() || !a.node()->is_plain() || a.buffer().placed().is_dense()) return a;
+  return Array(a.buffer().copy(), a.aval().weak);
 }
 
 // --- Windows -------------------------------------------------------------------------------------

@@ -283,7 +283,7 @@ Array pinv_of(Operand a, const OptionalArray& rtol) {
                          ") for matrices of batch shape (" + batch.to_string() + ")",
                      "give one number, or one for each matrix");
   const Array each = plait::broadcast_to(lax::convert_element_type(*rtol, DType::float64), batch);
-  const Buffer values = each.buffer().dense();
+  const Buffer values = each.host_buffer().dense();
   const auto* first = static_cast<const double*>(values.data());
   std::vector<double> distinct(first, first + num_elements(values.shape()));
   std::sort(distinct.begin(), distinct.end());

@@ -355,12 +355,13 @@ Array update_item(Operand array, const Subscripts& subscripts, Operand values, U
 }
 
 bool write_item(const Array& array, const Subscripts& subscripts, const Array& values) {
-  if (std::any_of(subscripts.begin(), subscripts.end(),
+  if (!array.buffer().device().is_host() ||
+      std::any_of(subscripts.begin(), subscripts.end(),
                   [](const Subscript& entry) { return std::holds_alternative<Array>(entry); }))
     return false;
   const Array place = view_of(array, make_plan(array, subscripts, Outside::error));
   const Array fitted = fit_values(values, place.shape(), array);
-  copy_elements(fitted.buffer().view(), place.buffer().view());
+  copy_elements(fitted.host_buffer().view(), place.buffer().view());
   return true;
 }
 

@@ -68,7 +68,7 @@ Arrays positions(const Array& mask) {
                           " as an index needs its values, which a trace does not know: the shape "
                           "of the result depends on them",
                       "use where(mask, x, other), or index outside the transform");
-  const Buffer values = known->dense();
+  const Buffer values = known->on_host().dense();
   const Sizes64& shape = values.shape();
   std::vector<std::vector<std::int64_t>> places(shape.size());
   const bool* flags = static_cast<const bool*>(values.data());
@@ -86,6 +86,7 @@ Arrays positions(const Array& mask) {
   for (const auto& list : places) {
     Buffer buffer = Buffer::empty(DType::int64, {std::int64_t(list.size())});
     std::copy(list.begin(), list.end(), static_cast<std::int64_t*>(buffer.mutable_data()));
+    buffer.set_free(true);
     arrays.push_back(Array(buffer));
   }
   return arrays;
@@ -169,6 +170,7 @@ bool lift_scalar_mask(Array& operand, Subscripts& subscripts) {
     Buffer places = Buffer::empty(DType::int64, {mask->item<bool>() ? 1 : 0});
     if (places.bytes() > 0) *static_cast<std::int64_t*>(places.mutable_data()) = 0;
     subscripts.erase(subscripts.begin() + (&entry - subscripts.data()));
+    places.set_free(true);
     subscripts.insert(subscripts.begin(), Array(places));
     Shape shape{1};
     for (Dim dim : operand.shape()) shape.push_back(dim);

@@ -12,6 +12,7 @@
 #include <plait/rules/autocast.h>
 #include <plait/rules/guard.h>
 #include <plait/rules/motion.h>
+#include <plait/rules/on_host.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
 
@@ -119,6 +120,7 @@ static const auto check_def =
           return std::vector<Aval>{};
         })
         .rule<Eval>(eval_check)
+        .rule<OnHost>("it raises an error")
         .rule<Cost>(cost::for_each_operand(1))
         .rule<Autocast>(Autocast::full)
         .refuse<Spelling>(spelling::no_function)

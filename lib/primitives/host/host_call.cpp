@@ -16,6 +16,7 @@
 #include <plait/rules/autocast.h>
 #include <plait/rules/guard.h>
 #include <plait/rules/motion.h>
+#include <plait/rules/on_host.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
 
@@ -145,7 +146,7 @@ void call_once(const HostCall& call, std::vector<View> inputs, std::vector<View>
                         (outputs.size() == 1 ? " is promised" : " are promised"),
                     "return one array for each of out_types");
   for (std::size_t i = 0; i < results.size(); ++i)
-    copy_elements(fitted_result(results[i], outputs[i], i, name).buffer().view(), outputs[i]);
+    copy_elements(fitted_result(results[i], outputs[i], i, name).host_buffer().view(), outputs[i]);
 }
 
 // Calls every example of the lanes from this one on.
@@ -339,6 +340,7 @@ Definition& with_rules(Definition&& definition) {
       .rule<PictureGroup>(PictureGroup::other)
       .refuse<Speculate>("the function may raise, or have an effect")
       .refuse<Motion>("the function may raise, or have an effect")
+      .rule<OnHost>("a function of the host")
       .rule<Jvp>(jvp_host_call)
       .refuse<Transpose>("plait cannot see whether a function of the host is linear")
       .rule<Batch>(batch_host_call(primitive))

@@ -5,6 +5,7 @@
 #include <plait/primitives/primitives.h>
 #include <plait/rules/autocast.h>
 #include <plait/rules/motion.h>
+#include <plait/rules/on_host.h>
 #include <plait/rules/picture_group.h>
 #include <plait/rules/speculate.h>
 
@@ -25,6 +26,7 @@ static const auto empty_stack_def =
         .rule<Eval>([](std::span<const View>, std::span<const View> outputs, const Params&) {
           outputs[0].as<Stack::Handle>()->reset();
         })
+        .rule<OnHost>("the handle of a stack")
         .rule<Cost>(cost::moves())
         .rule<Autocast>(Autocast::full)
         .refuse<Spelling>(spelling::no_function)

@@ -100,6 +100,33 @@ static const auto tag_def =
               {{{{{2, 3}, DType::float64}}}, {{"name", std::string("here")}}}};
         });
 
+constinit const Primitive device_put_p{"device_put"};
+static const auto device_put_def =
+    define(device_put_p, "The operand on a device; its cotangent on the one that it came from.")
+        .family(pass_through())
+        .refuse<Spelling>(spelling::no_function)
+        .refuse<Speculate>("it copies between devices")
+        .refuse<Motion>("it copies between devices")
+        .rule<Separate>(separate::always)
+        .rule<Transpose>([](std::span<const Tangent> cotangents, auto, const Params& params) {
+          const std::string from = params.text("source");
+          if (cotangents[0].is_zero() || from.empty())
+            return Tangents(cotangents.begin(), cotangents.end());
+          return Tangents{device_put(cotangents[0].array(), Device::named(from))};
+        })
+        .rule<Samples>([] {
+          return std::vector<Sample>{
+              {{{{{2, 3}, DType::float64}}},
+               {{"device", std::string("cpu:0")}, {"source", std::string()}}}};
+        });
+Array device_put(Operand x, Device device) {
+  const std::optional<Buffer> known = x.known_buffer();
+  return bind(
+      device_put_p, {x},
+      {{"device", device.to_string()},
+       {"source", known && !known->is_free() ? known->device().to_string() : std::string()}});
+}
+
 constinit const Primitive barrier_p{"barrier"};
 static const auto barrier_def = define(barrier_p,
                                        "The operands, behind a wall that common-subexpression "

@@ -218,11 +218,10 @@ static Array view_as(const Array& operand, const Shape& shape) {
         __builtin_mul_overflow(count, size.constant(), &count))
       return {};
   }
-  if (count != buffer.view().size() || !buffer.view().is_dense()) return {};
+  if (count != buffer.placed().size() || !buffer.placed().is_dense()) return {};
   const Sizes64 sizes = shape.to_sizes();
-  View view{buffer.view().data, buffer.dtype(), sizes, dense_strides(sizes)};
   return make_concrete(Aval{shape, buffer.dtype(), operand.aval().weak},
-                       Buffer(buffer.storage(), std::move(view), buffer.device()));
+                       buffer.view_as(sizes, dense_strides(sizes), 0));
 }
 
 Array lax::reshape(Operand operand, const Shape& new_sizes) {

@@ -38,12 +38,15 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None):
     Numbers of Python are weak, and so are scalars of NumPy whose dtype is float64, int64 or complex128. Lists are
     strong: float32, int32 or complex64, unless something in them has a strong dtype, or dtype is given. ValueError
     for an integer that does not fit. An array of plait is itself, or with copy=True its value under a handle of its
-    own.
+    own. device: where it lies, the current device without one.
     """
-    _plait.check_accepted("asarray", order, device)
+    if order is not None:
+        _plait.check_order("asarray", order)
     if type(a) is _plait.Array and dtype is None:
-        return a.copy() if copy else a
-    return _plait.asarray(a, dtype, copy)
+        result = a.copy() if copy else a
+    else:
+        result = _plait.asarray(a, dtype, copy)
+    return result if device is None else _plait.device_put(result, str(device))
 
 
 def array(object, dtype=None, copy=True, order="K", ndmin=0):

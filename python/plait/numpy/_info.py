@@ -5,6 +5,8 @@ SPDX-License-Identifier: Apache-2.0
 
 import numpy as _np
 
+from plait import _plait
+
 _KINDS = {
     "bool": ["bool"],
     "signed integer": ["int8", "int16", "int32", "int64"],
@@ -25,11 +27,11 @@ class Info:
 
     def default_device(self):
         """The device of new arrays."""
-        return "cpu:0"
+        return _plait.current_device()
 
     def devices(self):
         """The devices there are."""
-        return ["cpu:0"]
+        return _plait.devices()
 
     def default_dtypes(self, *, device=None):
         """The dtypes of new arrays that name none."""

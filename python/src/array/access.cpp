@@ -5,6 +5,7 @@
 #include "convert/lists.h"
 
 #include <plait/primitives/primitives.h>
+#include <plait/trace/devices.h>
 #include <plait/trace/donated.h>
 #include <plait/transforms/tape.h>
 
@@ -103,10 +104,7 @@ py::object nbytes_of(const Array& array) {
 py::object itemsize_of(const Array& array) { return py::int_(size_of(array.dtype())); }
 py::object weak_of(const Array& array) { return py::bool_(array.aval().weak); }
 py::object aval_of(const Array& array) { return aval_object(array.aval()); }
-py::object device_of(const Array& array) {
-  const Device device = array.is_concrete() ? array.buffer().device() : Device();
-  return py::str(device.to_string());
-}
+py::object device_of_array(const Array& array) { return device_object(device_of(array)); }
 
 // The views that properties return.
 enum class Viewed { reversed, matrix_transposed, real, imag };
@@ -322,21 +320,22 @@ PyObject* tolist(PyObject* self, PyObject*) {
       [&] { return to_numpy(read_by_python(array_of(self))).attr("tolist")().release().ptr(); });
 }
 
-PyObject* block(PyObject* self, PyObject*) { return Py_NewRef(self); }
-
-// Every array of plait is on the CPU, so a request for another device is refused.
-void require_cpu(const std::string& function, PyObject* device) {
-  const std::string name = device == Py_None ? "cpu" : std::string(py::str(borrowed(device)));
-  if (name != "cpu" && name != Device().to_string())
-    throw BackendError(function + ": there is no device '" + name + "'", "the device is 'cpu'");
+PyObject* block(PyObject* self, PyObject*) {
+  return guarded([&] {
+    const Array& array = array_of(self);
+    if (!plait::device_of(array).is_host())
+      without_gil([&] { block_until_ready(std::span(&array, 1)); });
+    return Py_NewRef(self);
+  });
 }
 
 PyObject* to_device(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject*) {
   return guarded([&] {
     if (count < 1)
       throw DtypeError("to_device: argument 'device' is missing", "call it as to_device('cpu')");
-    require_cpu("to_device", arguments[0]);
-    return Py_NewRef(self);
+    const Device device = Device::named(std::string(py::str(borrowed(arguments[0]))));
+    Array moved = device_put(array_of(self), device);
+    return moved.is_same(array_of(self)) ? Py_NewRef(self) : wrap(std::move(moved));
   });
 }
 
@@ -359,7 +358,7 @@ PyObject* reduce(PyObject* self, PyObject*) {
   return guarded([&] {
     const Array& array = array_of(self);
     const py::object rebuild = py::module_::import("plait._plait").attr("rebuild_array");
-    const Buffer buffer = array.buffer().dense();
+    const Buffer buffer = host_buffer_of(array).dense();
     const py::bytes data(static_cast<const char*>(buffer.data()), buffer.bytes());
     py::tuple shape(buffer.shape().size());
     for (std::size_t i = 0; i < buffer.shape().size(); ++i) shape[i] = buffer.shape()[i];
@@ -385,12 +384,13 @@ PyObject* format(PyObject* self, PyObject* specification) {
 PyObject* astype(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
     PyObject* dtype = count > 0 ? arguments[0] : nullptr;
+    std::optional<Device> device;
     for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i) {
       const std::string name = utf8_of(PyTuple_GET_ITEM(names, i));
       if (name == "dtype")
         dtype = arguments[count + i];
       else if (name == "device")
-        require_cpu("astype", arguments[count + i]);
+        device = Device::named(std::string(py::str(borrowed(arguments[count + i]))));
       else if (name != "copy")
         throw DtypeError("astype: there is no argument '" + name + "'",
                          "call it as astype(dtype, copy=True)");
@@ -401,7 +401,8 @@ PyObject* astype(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
     const DType target = to_dtype(dtype, {"astype"});
     Array array = array_of(self);
     if (is_complex(array.dtype()) && !is_complex(target)) array = lax::real(array);
-    return wrap(lax::convert_element_type(array, target));
+    array = lax::convert_element_type(array, target);
+    return wrap(device ? device_put(array, *device) : array);
   });
 }
 
@@ -430,7 +431,7 @@ PyGetSetDef array_getset[] = {
      nullptr},
     {"imag", view_property<Viewed::imag>, set_view<Viewed::imag>,
      "A view of the imaginary part; of real numbers zeros, which cannot be written to.", nullptr},
-    {"device", property<device_of>, nullptr, "Where the memory is.", nullptr},
+    {"device", property<device_of_array>, nullptr, "Where the memory is: \"cpu:0\".", nullptr},
     {"grad", grad_attribute, set_grad_attribute,
      "Of a variable: the sum of the gradients of every backward, or None before the first.",
      nullptr},
@@ -456,7 +457,7 @@ PyMethodDef array_methods[] = {
     {"copy", copy, METH_NOARGS,
      "copy()\n--\n\nThe same value under a handle of its own: writing to one leaves the other."},
     {"to_device", function(to_device), METH_FASTCALL | METH_KEYWORDS,
-     "to_device(device)\n--\n\nThe array on a device: itself, for 'cpu' is the only one."},
+     "to_device(device)\n--\n\nThe array on a device: itself, or a copy."},
     {"block_until_ready", block, METH_NOARGS,
      "block_until_ready()\n--\n\nThe array, once it is computed; on the CPU it is."},
     {"is_deleted", is_deleted, METH_NOARGS,

@@ -221,7 +221,8 @@ bool owns_memory(const ArrayObject* root) {
   const Array& array = root->array;
   const ConcreteNode& node = *static_cast<const ConcreteNode*>(array.node());
   const Storage& storage = node.buffer.storage();
-  if (node.is_literal || array.aval().weak || !storage.is_unique() || storage.is_foreign())
+  if (node.is_literal || array.aval().weak || !storage.is_unique() || storage.is_foreign() ||
+      !node.buffer.device().is_host())
     return false;
   for (int axis = 0; axis < array.ndim(); ++axis)  // broadcast elements share memory
     if (node.buffer.strides()[axis] == 0 && node.buffer.shape()[axis] > 1) return false;

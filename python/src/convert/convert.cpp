@@ -386,7 +386,7 @@ std::optional<Array> to_operand(PyObject* object) {
 }
 
 py::object to_numpy(const Array& array) {
-  const Buffer buffer = array.buffer().dense();
+  const Buffer buffer = host_buffer_of(array).dense();
   py::tuple shape(buffer.shape().size());
   for (std::size_t i = 0; i < buffer.shape().size(); ++i) shape[i] = buffer.shape()[i];
   if (buffer.shape().size() > 64)
@@ -476,20 +476,11 @@ void add_convert(py::module_& module) {
             to_array_of(a.ptr(), to_dtype(dtype.ptr(), {"asarray", "dtype"}), {"asarray"}));
       },
       py::arg("a"), py::arg("dtype") = py::none(), py::arg("copy") = py::none());
-  module.def(
-      "check_accepted", [](const std::string& function, py::object order, py::object device) {
-        FunctionInfo info;
-        info.name = function;
-        std::vector<Argument> arguments;
-        for (const auto& [name, value] : {std::pair("order", order), std::pair("device", device)}) {
-          Parameter parameter;
-          parameter.name = name;
-          parameter.accepted = true;
-          info.parameters.push_back(parameter);
-          arguments.push_back(value.is_none() ? Argument() : Argument(std::string(py::str(value))));
-        }
-        detail::check_accepted(info, arguments);
-      });
+  module.def("check_order", [](const std::string& function, const std::string& order) {
+    if (order != "C" && order != "K" && order != "A")
+      throw ValueError(function + ": argument 'order' is '" + order + "'",
+                       "arrays are in row-major order: leave it out");
+  });
   module.def("promote_types", [](py::object a, py::object b) {
     return dtype_object(promote_types(to_dtype(a.ptr()), to_dtype(b.ptr())));
   });

@@ -235,7 +235,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       PyErr_SetString(PyExc_BufferError, "an array of more than 64 axes");
       return -1;
     }
-    made->buffer = array.buffer();
+    made->buffer = host_buffer_of(array);
     const bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
     const bool contiguous = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS;
     if (!strided || contiguous) made->buffer = made->buffer.dense();
@@ -296,7 +296,7 @@ PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t co
 PyObject* to_dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
     bool versioned = false, copied = false;
-    Buffer buffer = exported(self).buffer();
+    Buffer buffer = host_buffer_of(exported(self));
     each_keyword(arguments, count, names, [&](const std::string& name, PyObject* value) {
       if (value == Py_None) return;
       if (name == "max_version")

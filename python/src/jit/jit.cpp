@@ -163,7 +163,8 @@ PyObject* explain(PyObject* self, PyObject* const* values, Py_ssize_t count, PyO
     JitState& state = state_of(self);
     JitInputs inputs;
     const auto entry = find_entry(state, to_call(values, std::size_t(count), keywords), inputs);
-    const auto instance = find_instance(state, *entry, inputs.arrays);
+    const auto instance =
+        find_instance(state, *entry, inputs.arrays, settle(state, *entry, inputs.arrays));
     const std::string sizes = instance->sized ? entry->sized->describe(*instance->sized) : "";
     return py::str(sizes + compile_for(state, *entry, *instance)->explain()).release().ptr();
   });
@@ -175,7 +176,8 @@ PyObject* compile_for_call(PyObject* self, PyObject* const* values, Py_ssize_t c
     JitState& state = state_of(self);
     JitInputs inputs;
     const auto entry = find_entry(state, to_call(values, std::size_t(count), keywords), inputs);
-    const auto instance = find_instance(state, *entry, inputs.arrays);
+    const auto instance =
+        find_instance(state, *entry, inputs.arrays, settle(state, *entry, inputs.arrays));
     without_gil([&] {
       const Waiting waiting;
       return compile_for(state, *entry, *instance);
@@ -189,7 +191,11 @@ PyObject* jaxpr_for(PyObject* self, PyObject* const* values, Py_ssize_t count, P
     JitState& state = state_of(self);
     JitInputs inputs;
     const auto entry = find_entry(state, to_call(values, std::size_t(count), keywords), inputs);
-    return jaxpr_object(find_instance(state, *entry, inputs.arrays)->jaxpr).release().ptr();
+    return jaxpr_object(
+               find_instance(state, *entry, inputs.arrays, settle(state, *entry, inputs.arrays))
+                   ->jaxpr)
+        .release()
+        .ptr();
   });
 }
 
@@ -200,7 +206,8 @@ PyObject* memory_for(PyObject* self, PyObject* const* values, Py_ssize_t count,
     JitState& state = state_of(self);
     JitInputs inputs;
     const auto entry = find_entry(state, to_call(values, std::size_t(count), keywords), inputs);
-    const auto instance = find_instance(state, *entry, inputs.arrays);
+    const auto instance =
+        find_instance(state, *entry, inputs.arrays, settle(state, *entry, inputs.arrays));
     const auto executable = compile_for(state, *entry, *instance);
     auto bytes_of = [](std::span<const Aval> avals) {
       std::int64_t bytes = 0;

@@ -23,8 +23,9 @@ struct LeafKey {
 };
 
 // The program for inputs of these avals, and its executable, which the first call outside of traces
-// makes. An entry without named sizes has one instance.
+// makes. An entry without named sizes has one instance for each device.
 struct Instance {
+  Device device;
   std::vector<Aval> avals;
   Jaxpr jaxpr;
   std::shared_ptr<const Executable> executable;
@@ -103,7 +104,9 @@ std::shared_ptr<JitEntry> make_entry(JitState& state, const JitCall& call, bool&
 std::shared_ptr<JitEntry> find_entry(JitState& state, const JitCall& call, JitInputs& inputs);
 // The entry's program for these inputs. ShapeError if sizes of one name disagree.
 std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
-                                        const Arrays& arrays);
+                                        const Arrays& arrays, Device device);
+// The device of a call, where what may move has been moved then; the CPU unless all are known.
+Device settle(const JitState& state, const JitEntry& entry, Arrays& arrays);
 std::shared_ptr<const Executable> compile_for(const JitState& state, const JitEntry& entry,
                                               const Instance& instance);
 PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs);

@@ -11,6 +11,7 @@
 
 #include <plait/trace/accepts.h>
 #include <plait/trace/concrete.h>
+#include <plait/trace/devices.h>
 #include <plait/trace/donated.h>
 #include <plait/trace/wait.h>
 #include <plait/transforms/tape_nodes.h>
@@ -110,8 +111,8 @@ const Buffer& buffer_of(const Array& array) {
 void make_executable(const JitState& state, const JitEntry& entry, Instance& instance) {
   instance.executable = without_gil([&] { return compile_for(state, entry, instance); });
   // Where the GIL is released, the call takes much longer than allocating its outputs.
-  instance.keeps_outputs =
-      !instance.releases_gil && SpareOutputs::can_keep(instance.executable->outputs());
+  instance.keeps_outputs = instance.device.is_host() && !instance.releases_gil &&
+                           SpareOutputs::can_keep(instance.executable->outputs());
 }
 
 // Takes donated arrays from their Python objects, which cannot be used afterwards. Views of them
@@ -169,20 +170,41 @@ Arrays run_executable(const JitState& state, const JitInputs& inputs, const Inst
 
 }  // namespace
 
+// What may move: arrays of numbers alone, numbers, and arrays of the host that the function uses
+// without taking them as arguments.
+Device settle(const JitState& state, const JitEntry& entry, Arrays& arrays) {
+  if (!std::all_of(arrays.begin(), arrays.end(),
+                   [](const Array& array) { return array.is_concrete(); }))
+    return {};
+  const std::size_t num_arguments =
+      arrays.size() - std::min(arrays.size(), entry.captures.arrays.size());
+  Arrays bound;  // what decides
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    if (i < num_arguments || !device_of(arrays[i]).is_host()) bound.push_back(arrays[i]);
+  const Device device = common_device(state.name, bound);
+  for (Array& array : arrays)
+    if (array.aval().stack == 0 && buffer_of(array).device() != device)
+      array = make_concrete(array.aval(), buffer_of(array).on(device));
+  return device;
+}
+
 std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
-                                        const Arrays& arrays) {
-  if (entry.jaxpr->sizes.empty()) {
-    if (entry.instances.empty()) {
-      entry.instances.push_back(std::make_shared<Instance>());
-      entry.instances[0]->jaxpr = entry.jaxpr;
-      entry.instances[0]->releases_gil = is_worth_releasing_gil(entry.jaxpr);
-      entry.instances[0]->calls_host = holds_callable(entry.jaxpr);
-    }
-    return entry.instances[0];
-  }
+                                        const Arrays& arrays, Device device) {
   auto& instances = entry.instances;
+  if (entry.jaxpr->sizes.empty()) {
+    for (const std::shared_ptr<Instance>& instance : instances)
+      if (instance->device == device) return instance;
+    auto made = std::make_shared<Instance>();
+    made->device = device;
+    made->jaxpr = entry.jaxpr;
+    made->releases_gil = is_worth_releasing_gil(entry.jaxpr);
+    made->calls_host = holds_callable(entry.jaxpr);
+    instances.push_back(made);
+    return made;
+  }
   for (auto place = instances.begin(); place != instances.end(); ++place)
-    if (std::equal(arrays.begin(), arrays.end(), (*place)->avals.begin(),
+    if ((*place)->device == device &&
+        std::equal(arrays.begin(), arrays.end(), (*place)->avals.begin(),
                    [](const Array& array, const Aval& aval) { return array.aval() == aval; })) {
       std::rotate(instances.begin(), place, place + 1);
       return instances[0];
@@ -190,6 +212,7 @@ std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
   TransformScope scope("jit", state.name);
   ArgumentNames names([&](std::size_t input) { return state.input_name(entry, input); });
   auto made = std::make_shared<Instance>();
+  made->device = device;
   made->avals = avals_of(arrays);
   made->sized = entry.sized->instance_for(made->avals);
   made->jaxpr = made->sized->program;
@@ -206,15 +229,23 @@ std::shared_ptr<const Executable> compile_for(const JitState& state, const JitEn
   if (state.waits) waiting.emplace();
   // Padded inputs are copies, so nothing is donated.
   const bool is_padded = instance.sized && !instance.sized->padded.empty();
-  return compile(instance.jaxpr,
-                 CompileOptions{.donate = is_padded ? std::vector<bool>() : entry.donated});
+  return compile(instance.jaxpr, {.donate = is_padded ? std::vector<bool>() : entry.donated,
+                                  .device = instance.device});
 }
 
 PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
   const bool direct = !Trace::current() && !(may_record() && is_recorded(inputs.arrays)) &&
                       std::all_of(inputs.arrays.begin(), inputs.arrays.end(),
                                   [](const Array& array) { return array.is_concrete(); });
-  const std::shared_ptr<Instance> instance = find_instance(state, entry, inputs.arrays);
+  std::uint8_t any = 0, all = Buffer::free_bit;
+  for (std::size_t i = 0; direct && i < inputs.arrays.size(); ++i) {
+    const std::uint8_t where = buffer_of(inputs.arrays[i]).where();
+    any |= where;
+    all &= where;
+  }
+  const Device device =
+      direct && ((any & Buffer::apart_bit) || all) ? settle(state, entry, inputs.arrays) : Device();
+  const std::shared_ptr<Instance> instance = find_instance(state, entry, inputs.arrays, device);
   // A trace, the tape or a host function may keep its inputs longer than the call.
   if (!direct || instance->calls_host) inputs.borrowed.copy_all(inputs.arrays);
   const bool is_padded = instance->sized && !instance->sized->padded.empty();
@@ -234,6 +265,10 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
                        ? run_into_kept(state, inputs, *instance, *executable, buffers)
                        : run_executable(state, inputs, *instance, *executable, buffers);
   inputs.borrowed.copy_all(results);
+  if (direct && all)  // of numbers alone
+    for (const Array& result : results)
+      if (Buffer& buffer = static_cast<ConcreteNode*>(result.node())->buffer; !buffer.is_free())
+        buffer.set_free(true);
   return to_result(entry, cut(std::move(results)));
 }
 

@@ -1,0 +1,42 @@
+// Where memory on a device lies: which streams use it, so that it is written, and given back, only
+// once no other stream uses it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plait/base/stream.h>
+
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+namespace plait {
+
+class Placement {
+ public:
+  Placement(const Stream& home, void* data, std::size_t bytes)
+      : home_(home), data_(data), bytes_(bytes), writes_{{home, home.ticket()}} {}
+
+  Device device() const { return home_.device(); }
+  void wait_to_read(const Stream& stream);
+  void wait_to_write(const Stream& stream);
+  void note_read(const Stream& stream);
+  void note_written(const Stream& stream);
+  // Gives the memory back in the order of its home stream, behind all uses.
+  void release() noexcept;
+
+ private:
+  struct Use {
+    Stream stream;
+    std::uint64_t ticket = 0;
+  };
+  void note(std::vector<Use>& uses, const Stream& stream);
+
+  const Stream home_;
+  void* const data_;
+  const std::size_t bytes_;
+  std::mutex mutex_;
+  std::vector<Use> reads_;   // since the last write; one for each stream
+  std::vector<Use> writes_;  // that no later one waited for; at first, the allocation itself
+};
+
+}  // namespace plait

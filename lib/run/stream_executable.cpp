@@ -1,0 +1,325 @@
+// Executables of devices: a call submits the steps of its plan to a stream, and returns before they
+// have run.
+//
+// Kernels keep nothing of the views that they are given, so that a frame is free again once the
+// steps are submitted. The arena is given back in the order of the stream. What must outlive the
+// call is kept by the stream: this executable, and where kernels leave word of a failure.
+//
+// A kernel may read operands, or write results, in memory of the host. The call then waits for the
+// operands, and copies both.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/examples.h>
+#include <plait/base/interrupt.h>
+#include <plait/base/transfer.h>
+
+#include <cstring>
+
+#include "base/staging.h"
+#include "run/frame.h"
+#include "run/planned.h"
+#include "run/recorder.h"
+
+namespace plait {
+namespace {
+
+class StreamExecutable final : public Planned,
+                               public std::enable_shared_from_this<StreamExecutable> {
+ public:
+  StreamExecutable(Plan plan, Device device, const Jaxpr& program)
+      : Planned(std::move(plan), program), device_(device) {
+    for (const Step& step : plan_.steps) {
+      Needs needs;
+      needs.alignment = std::max<std::int64_t>(1, step.kernel->operand_alignment());
+      for (std::size_t i = 0; i < step.inputs.size(); ++i)
+        if (step.kernel->reads_on_host(i) && !is_handle(step.inputs[i]))
+          needs.host_inputs.push_back(i);
+      for (std::size_t i = 0; i < step.outputs.size(); ++i)
+        if (step.kernel->writes_on_host(i) && !is_handle(step.outputs[i]))
+          needs.host_outputs.push_back(i);
+      needs_.push_back(std::move(needs));
+    }
+  }
+  ~StreamExecutable() override { delete spare_.load(); }
+
+  void run(std::span<const Buffer* const> inputs, std::span<Buffer> outputs) const override {
+    check_inputs(inputs, outputs.size());
+    Call call(*this, Stream::current(device_));
+    call.read(inputs);
+    for (std::size_t i = 0; i < plan_.storages.size(); ++i) {
+      const auto& wanted = plan_.storages[i];
+      const bool is_given = wanted.donor && !wanted.is_carry && can_donate(*inputs[*wanted.donor]);
+      call.write(i, is_given ? inputs[*wanted.donor]->storage() : call.allocate(wanted));
+    }
+    call.submit();
+    for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = call.result(i, inputs);
+  }
+
+  void run_into(std::span<const Buffer* const> inputs,
+                std::span<const Buffer* const> outputs) const override {
+    check_inputs(inputs, outputs.size());
+    Call call(*this, Stream::current(device_));
+    call.read(inputs);
+    for (std::size_t i = 0; i < plan_.storages.size(); ++i)
+      if (written_as_[i] >= 0)
+        call.write(i, outputs[std::size_t(written_as_[i])]->storage(),
+                   outputs[std::size_t(written_as_[i])]->placed().data);
+      else
+        call.write(i, call.allocate(plan_.storages[i]));
+    call.submit();
+    for (std::size_t i : copied_) {
+      outputs[i]->storage().wait_to_write(call.stream);
+      copy(call.view_of(plan_.results[i]), outputs[i]->placed(), call.stream);
+      outputs[i]->storage().note_written(call.stream);
+    }
+  }
+
+  std::unique_ptr<Session> open() const override;
+
+ private:
+  friend class StreamSession;
+
+  // What the kernel of a step asks of its operands: those in memory of the host, by number, and
+  // the alignment of the others.
+  struct Needs {
+    std::vector<std::size_t> host_inputs, host_outputs;
+    std::int64_t alignment = 1;
+    bool are_met(std::span<const View> inputs, std::span<const View> outputs) const {
+      if (!host_inputs.empty() || !host_outputs.empty()) return false;
+      return alignment == 1 ||
+             (std::ranges::all_of(inputs, [&](const View& view) { return is_aligned(view); }) &&
+              std::ranges::all_of(outputs, [&](const View& view) { return is_aligned(view); }));
+    }
+    bool is_aligned(const View& view) const {
+      return reinterpret_cast<std::uintptr_t>(view.data) % std::uintptr_t(alignment) == 0;
+    }
+  };
+
+  // What the work of a call needs until it is done.
+  struct Submitted final : Stream::Work {
+    explicit Submitted(const StreamExecutable& of)
+        : executable(of.shared_from_this()),
+          word(of.device_, sizeof(Failure)),
+          examples(SavedExamples::of_this_thread()) {
+      std::memset(word.data(), 0, sizeof(Failure));
+    }
+    Failure* failure_word() const { return static_cast<Failure*>(word.data()); }
+    std::exception_ptr failure() const override {
+      Failure found;
+      std::memcpy(&found, word.data(), sizeof found);
+      if (found.step == 0) return {};
+      const ExamplesAgain again(examples);
+      return executable->plan_.steps[std::size_t(found.step - 1)].kernel->error_of(found);
+    }
+    const std::shared_ptr<const StreamExecutable> executable;
+    const Staging word;
+    const SavedExamples examples;
+  };
+
+  // One call, while it submits its work. Whatever has been submitted when it ends, by an error too,
+  // has what it needs.
+  struct Call {
+    Call(const StreamExecutable& executable, const Stream& stream)
+        : executable(executable),
+          stream(stream),
+          submitted(std::make_shared<Submitted>(executable)),
+          arena(Storage::allocate(std::size_t(executable.plan_.arena_bytes), stream)),
+          handles(executable.plan_.num_handles),
+          frame(executable.spare_.exchange(nullptr, std::memory_order_acquire)) {
+      if (!frame) frame.reset(new Frame(executable.plan_));
+    }
+    ~Call() {
+      for (const Buffer* source : sources) source->storage().note_read(stream);
+      for (const Storage& storage : frame->storages) storage.note_written(stream);
+      for (Storage& storage : frame->storages) storage = Storage();
+      Frame* expected = nullptr;
+      if (executable.spare_.compare_exchange_strong(expected, frame.get(),
+                                                    std::memory_order_release))
+        frame.release();
+      // What holds functions of the user's is not released by whoever waits.
+      if (!executable.has_host_calls()) stream.keep(std::move(submitted));
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+    // Steps expect dense inputs.
+    void read(std::span<const Buffer* const> inputs) {
+      copies.reserve(inputs.size());
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const Buffer* input = inputs[i];
+        if (executable.plan_.inputs[i].stack == 0 && input->device() != executable.device_)
+          throw InternalError("input " + std::to_string(i) + " of a program for " +
+                              executable.device_.to_string() + " lies on " +
+                              input->device().to_string());
+        if (executable.is_read_[i] && !input->placed().is_dense()) {
+          copies.push_back(input->copy());
+          input = &copies.back();
+        }
+        input->storage().wait_to_read(stream);
+        sources.push_back(input);
+        frame->inputs[i] = input->placed().data;
+      }
+    }
+    Storage allocate(const compile_passes::OutputStorage& wanted) const {
+      return wanted.is_stack ? allocate_handle()
+                             : Storage::allocate(std::size_t(wanted.bytes), stream);
+    }
+    void write(std::size_t number, Storage storage) {
+      void* const data = storage.data();
+      write(number, std::move(storage), data);
+    }
+    void write(std::size_t number, Storage storage, void* data) {
+      storage.wait_to_write(stream);
+      frame->storages[number] = std::move(storage);
+      frame->outputs[number] = data;
+    }
+
+    void submit() {
+      frame->patch(static_cast<char*>(arena.data()), handles.data());
+      Launch launch{stream, submitted->failure_word(), 0};
+      const View* view = frame->views.data();
+      auto run_step = [&](const Step& step) {
+        const View* results = view + step.inputs.size();
+        executable.submit_step(step, {view, step.inputs.size()}, {results, step.outputs.size()},
+                               static_cast<char*>(arena.data()) + step.scratch_offset, launch);
+        view = results + step.outputs.size();
+        ++launch.step;
+      };
+      if (Recorder* recorder = Recorder::current()) [[unlikely]]
+        return recorder->run(executable.plan_, [&](const Step& step) {
+          run_step(step);
+          stream.synchronize();  // so that the time of a step is its own
+        });
+      for (const Step& step : executable.plan_.steps) {
+        if (launch.step > 0) check_interrupts();
+        run_step(step);
+      }
+      if (executable.has_host_calls()) stream.synchronize();
+    }
+
+    View view_of(const PlannedView& planned) const {
+      const auto index = std::size_t(planned.index);
+      View view = planned.view;
+      void* base = planned.segment == Segment::constant
+                       ? executable.plan_.constants[index].placed().data
+                   : planned.segment == Segment::input ? frame->inputs[index]
+                                                       : frame->outputs[index];
+      view.data = static_cast<char*>(base) + planned.byte_offset;
+      return view;
+    }
+    Buffer result(std::size_t number, std::span<const Buffer* const> inputs) const {
+      const PlannedView& planned = executable.plan_.results[number];
+      const auto index = std::size_t(planned.index);
+      if (planned.segment == Segment::constant) return executable.plan_.constants[index];
+      if (planned.segment == Segment::output)
+        return Buffer(frame->storages[index], view_of(planned));
+      const Buffer* source = inputs[index];
+      for (const Buffer& copy : copies)
+        if (copy.placed().data == frame->inputs[index]) source = &copy;
+      return Buffer(source->storage(), view_of(planned));
+    }
+
+    const StreamExecutable& executable;
+    const Stream stream;
+    std::shared_ptr<Submitted> submitted;
+    const Storage arena;
+    std::vector<Stack::Handle> handles;
+    std::unique_ptr<Frame> frame;
+    std::vector<Buffer> copies;
+    std::vector<const Buffer*> sources;  // inputs, or copies of them
+  };
+
+  // Whether a view is of the handle of a stack, which lies on the host.
+  bool is_handle(const PlannedView& planned) const {
+    const auto index = std::size_t(planned.index);
+    return planned.segment == Segment::handles ||
+           (planned.segment == Segment::input && plan_.inputs[index].stack > 0) ||
+           (planned.segment == Segment::output && plan_.storages[index].is_stack);
+  }
+
+  void submit_step(const Step& step, std::span<const View> inputs, std::span<const View> outputs,
+                   void* scratch, const Launch& launch) const {
+    const Needs& needs = needs_[std::size_t(&step - plan_.steps.data())];
+    if (needs.are_met(inputs, outputs))
+      return step.kernel->enqueue(inputs, outputs, scratch, launch);
+    const Stream& stream = launch.stream;
+    std::vector<View> from(inputs.begin(), inputs.end()), to(outputs.begin(), outputs.end());
+    std::vector<Buffer> made;
+    auto in_place_of = [&](View& view, const Stream& where) {
+      made.push_back(Buffer::empty(view.dtype, view.shape, where));
+      view = made.back().placed();
+    };
+    for (std::size_t i : needs.host_inputs) {
+      in_place_of(from[i], {});
+      download(inputs[i], from[i], stream);
+    }
+    for (std::size_t i : needs.host_outputs) in_place_of(to[i], {});
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (from[i].data != inputs[i].data || is_handle(step.inputs[i]) || needs.is_aligned(from[i]))
+        continue;
+      in_place_of(from[i], stream);
+      copy(inputs[i], from[i], stream);
+    }
+    for (std::size_t i = 0; i < to.size(); ++i)
+      if (to[i].data == outputs[i].data && !is_handle(step.outputs[i]) && !needs.is_aligned(to[i]))
+        in_place_of(to[i], stream);
+    step.kernel->enqueue(from, to, scratch, launch);
+    for (std::size_t i : needs.host_outputs) upload(to[i], outputs[i], stream);
+    for (std::size_t i = 0; i < to.size(); ++i)
+      if (to[i].data != outputs[i].data &&
+          std::ranges::find(needs.host_outputs, i) == needs.host_outputs.end())
+        copy(to[i], outputs[i], stream);
+  }
+
+  const Device device_;
+  std::vector<Needs> needs_;  // by step
+  mutable std::atomic<Frame*> spare_{nullptr};
+};
+
+// A session keeps nothing between runs: memory of a device comes from its pool.
+class StreamSession final : public Session {
+ public:
+  explicit StreamSession(const StreamExecutable& executable) : executable_(executable) {}
+
+  void run(std::span<const View> inputs, std::span<const View> outputs,
+           const Stream& stream) override {
+    const compile_passes::Plan& plan = executable_.plan_;
+    StreamExecutable::Call call(executable_, stream);
+    for (std::size_t i = 0; i < inputs.size(); ++i) call.frame->inputs[i] = inputs[i].data;
+    std::vector<Buffer> copies;
+    for (std::size_t i = 0; i < plan.num_carries; ++i)
+      if (inputs[i].data == outputs[i].data && !executable_.is_in_place(i)) {
+        copies.push_back(Buffer::empty(inputs[i].dtype, inputs[i].shape, stream));
+        copy(inputs[i], copies.back().placed(), stream);
+        call.frame->inputs[i] = copies.back().placed().data;
+      }
+    for (std::size_t i = 0; i < plan.storages.size(); ++i)
+      if (const int output = executable_.written_as_[i]; output >= 0)
+        call.frame->outputs[i] = outputs[std::size_t(output)].data;
+      else
+        call.write(i, call.allocate(plan.storages[i]));
+    call.submit();
+    for (std::size_t i : executable_.copied_) {
+      const View view = call.view_of(plan.results[i]);
+      if (plan.outputs[i].stack > 0)
+        *outputs[i].as<Stack::Handle>() = *view.as<Stack::Handle>();
+      else
+        copy(view, outputs[i], stream);
+    }
+  }
+
+ private:
+  const StreamExecutable& executable_;
+};
+
+std::unique_ptr<Session> StreamExecutable::open() const {
+  return std::make_unique<StreamSession>(*this);
+}
+
+}  // namespace
+
+std::shared_ptr<PlannedExecutable> make_stream_executable(compile_passes::Plan plan, Device device,
+                                                          const Jaxpr& program) {
+  return std::make_shared<StreamExecutable>(std::move(plan), device, program);
+}
+
+}  // namespace plait

@@ -1,0 +1,47 @@
+// Devices: their names, the current one, and moving arrays.
+// SPDX-License-Identifier: Apache-2.0
+#include <plait/base/driver.h>
+#include <plait/primitives/primitives.h>
+#include <plait/trace/devices.h>
+
+#include "bindings.h"
+
+namespace plait::python {
+
+// A plait.Device: a str with the parts of the name.
+py::object device_object(Device device) {
+  static PyObject* const type =
+      py::object(py::module_::import("plait._devices").attr("Device")).release().ptr();
+  return borrowed(type)(device.to_string());
+}
+
+// A wait lets other threads of Python run, which the device's work may need.
+Buffer host_buffer_of(const Array& array) {
+  const Buffer buffer = array.buffer();
+  if (buffer.device().is_host()) return buffer;
+  return without_gil([&] { return buffer.on_host(); });
+}
+
+void add_devices(py::module_& module) {
+  module.def("devices", [] {
+    py::list names;
+    for (const Device device : devices()) names.append(device_object(device));
+    return names;
+  });
+  module.def("describe_device", [](const std::string& name) {
+    const Device device = Device::named(name);
+    const Driver* driver = driver_of(device.kind);
+    return driver ? driver->describe(device) : std::string();
+  });
+  module.def("current_device", [] { return device_object(DeviceScope::current()); });
+  module.def("set_current_device", [](const std::string& name) {
+    const Device before = DeviceScope::current();
+    DeviceScope::set(Device::named(name));
+    return device_object(before);
+  });
+  module.def("device_put", [](py::object x, const std::string& name) {
+    return to_python(device_put(to_array(x.ptr(), {"device_put"}), Device::named(name)));
+  });
+}
+
+}  // namespace plait::python
