@@ -162,7 +162,9 @@ void Stream::keep(std::shared_ptr<const Work> work) const {
     queue_->set_mark(queue_->marked + 1);
     if (queue_->kept.size() >= most_kept) oldest = queue_->kept.front().ticket;
   }
-  if (oldest > 0) queue_->wait(oldest);
+  // Without interrupt checks: destructors keep things.
+  while (oldest > 0 && !queue_->driver.wait(queue_->handle, oldest, slice)) {
+  }
   queue_->let_go();
 }
 
