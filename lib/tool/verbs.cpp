@@ -148,6 +148,7 @@ std::span<const Verb> verbs() {
        "failed, with the law and the sample. The exit code is 1 when anything failed.\n",
        {{"--backend", "NAME", "the backend: onednn, llvm, reference, or a module's"},
         {"--module", "PATH", "a shared object to load first, which registers the backend"},
+        {"--device", "NAME", "the device that it runs on; else the CPU"},
         {"--kernels", nullptr, "kernels alone, without programs that transforms make"}},
        &conformance},
       {"completions",

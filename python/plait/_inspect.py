@@ -106,17 +106,17 @@ def diff(first, second, *args, **kwargs):
     )
 
 
-def conformance(backend, primitives=(), *, programs=True, modules=()):
+def conformance(backend, primitives=(), *, programs=True, modules=(), device="cpu"):
     """Tests a backend against the laws that kernels must obey: what `plait conformance` does.
 
     backend is a name ("llvm"); modules are paths of shared modules that register backends, which are loaded first. Each
     primitive, or only the given ones, is tried in every dtype: results against the reference, NaN and infinities,
     strides, memory around outputs, calls from two threads; with programs, also its derivatives and vmap as whole
-    programs. The result prints as a table; .rows has .primitive, .dtype, .state ("passed", "refused" or "failed"),
-    .samples and .detail, and .passed() says whether none failed.
+    programs. device is the one that the backend runs on. The result prints as a table; .rows has .primitive, .dtype,
+    .state ("passed", "refused" or "failed"), .samples and .detail, and .passed() says whether none failed.
 
     ValueError for an unknown backend, module or primitive, BackendError for a backend that cannot be used on this
-    machine.
+    machine, or an unknown device.
     """
     _text("conformance", backend)
     modules, primitives = [
@@ -128,6 +128,7 @@ def conformance(backend, primitives=(), *, programs=True, modules=()):
         [os.fspath(path) for path in modules],
         [primitive_name(one) for one in primitives],
         programs,
+        str(device),
     )
 
 

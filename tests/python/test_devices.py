@@ -44,7 +44,9 @@ def test_devices_have_names():
     assert [one.platform for one in names][:2] == ["cpu", "standin"] and names[2].id == 1
     assert plait.devices("delayed") == ["delayed:0", "delayed:1"]
     assert names[1].device_kind == "a stand-in for tests" and names[0].device_kind == "cpu"
-    with pytest.raises(plait.BackendError, match="(?s)there is no device cuda\n.*the devices are: cpu:0, standin:0"):
+    with pytest.raises(
+        plait.BackendError, match="(?s)there is no device cuda\n.*the devices are: cpu:0, standin:0"
+    ):
         plait.devices("cuda")
 
 
@@ -116,7 +118,12 @@ def test_transforms_give_what_they_give_on_the_cpu(device):
     both(lambda x: plait.lax.scan(lambda c, v: (c * 0.5 + v, c), x[0, 0], x[0])[1], X)
     both(lambda x: plait.lax.fori_loop(0, 5, lambda i, v: v.at[i % 2].add(1.0), x), X)
     both(lambda x: plait.lax.while_loop(lambda v: v.sum() < 9, lambda v: v + 1, x), X)
-    both(lambda x: plait.vmap(lambda v: plait.lax.while_loop(lambda u: u[0] < 2, lambda u: u + 0.5, v))(x), X)
+    both(
+        lambda x: plait.vmap(
+            lambda v: plait.lax.while_loop(lambda u: u[0] < 2, lambda u: u + 0.5, v)
+        )(x),
+        X,
+    )
     both(lambda x: plait.vmap(lambda v: plait.lax.cond(v[0] > 0.1, pnp.sin, pnp.cos, v))(x), X)
     both(plait.grad(lambda x: pnp.sum(plait.lax.fori_loop(0, 3, lambda i, v: v * v + 0.1, x))), X)
 
@@ -147,7 +154,10 @@ def test_the_derivative_of_a_move_goes_back():
 
 def test_the_default_device():
     with plait.default_device("standin:1"):
-        assert pnp.zeros(3).device == "standin:1" and plait.random.normal(plait.random.key(0), (2,)).device == "standin:1"
+        assert (
+            pnp.zeros(3).device == "standin:1"
+            and plait.random.normal(plait.random.key(0), (2,)).device == "standin:1"
+        )
         assert plait.jit(lambda: pnp.arange(3) * 2)().device == "standin:1"
         with plait.default_device("cpu"):
             assert (pnp.arange(3) + 1).device == "cpu:0"
@@ -212,6 +222,15 @@ def test_a_profile_and_the_first_nan():
     assert rows is not None
     found = plait.first_nan(lambda x: pnp.log(x) * 2, there([1.0, -1.0]))
     assert found is not None and "log" in str(found)
+
+
+def test_conformance_on_a_device():
+    report = plait.conformance(
+        "standin", ["add", "sort", "dot_general"], modules=MODULE, device="delayed:1"
+    )
+    assert report.passed() and {row.state for row in report.rows} == {"passed"}
+    with pytest.raises(plait.BackendError, match="there is no device nowhere"):
+        plait.conformance("standin", device="nowhere")
 
 
 def test_a_forked_child_is_refused():

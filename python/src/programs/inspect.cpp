@@ -79,10 +79,12 @@ void add_conformance(py::module_& module) {
       .def("__repr__", &ConformanceReport::to_string);
   module.def("conformance_of",
              [](const std::string& backend, const std::vector<std::string>& modules,
-                std::vector<std::string> primitives, bool programs) {
+                std::vector<std::string> primitives, bool programs, const std::string& device) {
                py::gil_scoped_release nothing_of_python;
-               return conformance(backend_named(backend, modules),
-                                  {.primitives = std::move(primitives), .programs = programs});
+               const Backend& known = backend_named(backend, modules);  // modules have devices too
+               return conformance(known, {.primitives = std::move(primitives),
+                                          .programs = programs,
+                                          .device = Device::named(device)});
              });
 }
 
