@@ -18,11 +18,12 @@ inline std::string problem(const std::function<void()>& f) {
   return "";
 }
 
-// The same, and its fix behind a bar.
-inline std::string problem_and_fix(const std::function<void()>& f) {
+// The same, and its fix behind a bar; of errors of one class, while others pass.
+template <class E = Error>
+std::string problem_and_fix(const std::function<void()>& f) {
   try {
     f();
-  } catch (const Error& error) {
+  } catch (const E& error) {
     return error.problem() + " | " + error.fix();
   }
   return "";

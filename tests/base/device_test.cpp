@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "../problem.h"
 #include "standin/standin.h"
 
 using namespace plait;
@@ -49,14 +50,6 @@ void add_one(const Buffer& buffer, const Stream& stream) {
   buffer.storage().note_written(stream);
 }
 
-// A device whose faults are undone and whose work is done when the test ends.
-struct Quiet {
-  ~Quiet() {
-    standin::run_pending();
-    standin::faults() = {};
-  }
-};
-
 struct Failing final : Stream::Work {
   explicit Failing(std::string what) : what(std::move(what)) {}
   std::exception_ptr failure() const override {
@@ -64,16 +57,6 @@ struct Failing final : Stream::Work {
   }
   std::string what;
 };
-
-template <class E>
-std::string problem_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.problem() + " / " + error.fix();
-  }
-  return "nothing was thrown";
-}
 
 }  // namespace
 
@@ -85,14 +68,15 @@ TEST_CASE("devices have names") {
   CHECK(standin::lazy(1).to_string() == "standin:1");
   CHECK(devices().size() == 5);
   CHECK(devices().front().is_host());
-  CHECK(problem_of<BackendError>([] { Device::named("cuda:7"); }) ==
-        "there is no device cuda:7 / the devices are: cpu:0, standin:0, standin:1, delayed:0, "
+  CHECK(problem_and_fix<BackendError>([] { Device::named("cuda:7"); }) ==
+        "there is no device cuda:7 | the devices are: cpu:0, standin:0, standin:1, delayed:0, "
         "delayed:1");
-  CHECK(problem_of<BackendError>([] { Device::named("standin:2"); }).starts_with("there is no"));
+  CHECK(
+      problem_and_fix<BackendError>([] { Device::named("standin:2"); }).starts_with("there is no"));
 }
 
 TEST_CASE("values of every dtype and layout come back as they went") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   for (const Device device : {standin::lazy(), standin::delayed()})
     for (int number = 0; number < num_dtypes; ++number) {
       const auto dtype = static_cast<DType>(number);
@@ -129,14 +113,14 @@ TEST_CASE("values of every dtype and layout come back as they went") {
 }
 
 TEST_CASE("the host does not read memory of a device") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const Buffer there = counting(4).on(standin::lazy());
   const std::string told =
-      "the memory of an array on standin:0 cannot be read or written by the host / copy it to the "
+      "the memory of an array on standin:0 cannot be read or written by the host | copy it to the "
       "host first: Buffer::on_host()";
-  CHECK(problem_of<ValueError>([&] { (void)there.data(); }) == told);
-  CHECK(problem_of<ValueError>([&] { (void)there.view(); }) == told);
-  CHECK(problem_of<ValueError>([&] { (void)Buffer(there).mutable_data(); }) == told);
+  CHECK(problem_and_fix<ValueError>([&] { (void)there.data(); }) == told);
+  CHECK(problem_and_fix<ValueError>([&] { (void)there.view(); }) == told);
+  CHECK(problem_and_fix<ValueError>([&] { (void)Buffer(there).mutable_data(); }) == told);
   CHECK(there.on_host().data() != there.placed().data);
 
   standin::run_pending();
@@ -152,7 +136,7 @@ TEST_CASE("the host does not read memory of a device") {
 }
 
 TEST_CASE("work is done in the order of its stream, and others wait for it") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   for (const Device device : {standin::lazy(), standin::delayed()}) {
     const Buffer there = counting(1000).on(device);
     const Stream first = Stream::current(device), second = Stream::make(device);
@@ -174,7 +158,7 @@ TEST_CASE("work is done in the order of its stream, and others wait for it") {
 }
 
 TEST_CASE("memory is given back once no stream uses it") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   for (const Device device : {standin::lazy(), standin::delayed()}) {
     const std::size_t before = standin::bytes_in_use();
     const Stream first = Stream::current(device), second = Stream::make(device);
@@ -220,7 +204,7 @@ TEST_CASE("faults of the device are seen by these tests") {
   for (bool standin::Faults::* fault :
        {&standin::Faults::order_does_nothing, &standin::Faults::frees_at_once,
         &standin::Faults::marks_are_early}) {
-    const Quiet quiet;
+    const standin::Quiet quiet;
     standin::faults().*fault = true;
     CHECK_FALSE(is_right(standin::delayed()));
   }
@@ -228,7 +212,7 @@ TEST_CASE("faults of the device are seen by these tests") {
 }
 
 TEST_CASE("a lack of memory is told, and nothing is lost") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const Device device = standin::lazy();
   const std::size_t before = standin::bytes_in_use();
   {
@@ -236,10 +220,10 @@ TEST_CASE("a lack of memory is told, and nothing is lost") {
     standin::faults().failing_allocation = 1;
     CHECK(values(source.on(device)) == values(source));  // it asks again
     const std::string told =
-        problem_of<MemoryError>([&] { Buffer::empty(DType::float32, {1 << 30}, device); });
-    CHECK(told.starts_with("cannot allocate 4294967296 bytes on standin:0 / "));
+        problem_and_fix<MemoryError>([&] { Buffer::empty(DType::float32, {1 << 30}, device); });
+    CHECK(told.starts_with("cannot allocate 4294967296 bytes on standin:0 | "));
     standin::faults().failing_staging = 1;
-    CHECK(problem_of<MemoryError>([&] {
+    CHECK(problem_and_fix<MemoryError>([&] {
             (void)source.on(device);
           }).starts_with("cannot allocate 400000 bytes of host memory that standin:0 can copy"));
     CHECK(values(source.on(device)) == values(source));
@@ -248,7 +232,7 @@ TEST_CASE("a lack of memory is told, and nothing is lost") {
 }
 
 TEST_CASE("what failed is told at the next wait that covers it, once") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const Stream stream = Stream::make(standin::lazy());
   stream.keep(std::make_shared<Failing>("the first"));
   stream.synchronize(0);  // covers nothing
@@ -266,7 +250,7 @@ TEST_CASE("what failed is told at the next wait that covers it, once") {
 }
 
 TEST_CASE("what is kept lives until the work is done, and no longer") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const Stream stream = Stream::make(standin::delayed());
   auto kept = std::make_shared<const Stream::Work>();
   std::weak_ptr<const Stream::Work> watched = kept;
@@ -279,7 +263,7 @@ TEST_CASE("what is kept lives until the work is done, and no longer") {
 }
 
 TEST_CASE("a wait can be interrupted") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const Stream stream = Stream::make(standin::delayed());
   standin::submit(stream, [] { std::this_thread::sleep_for(std::chrono::milliseconds(400)); });
   struct Stopped {};
@@ -290,7 +274,7 @@ TEST_CASE("a wait can be interrupted") {
 }
 
 TEST_CASE("two threads use one buffer on streams of their own") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const Device device = standin::delayed();
   const Buffer source = counting(1000).on(device);
   std::vector<std::thread> threads;
@@ -309,11 +293,12 @@ TEST_CASE("two threads use one buffer on streams of their own") {
 }
 
 TEST_CASE("the child of a fork is refused a device that its parent used") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   (void)Stream::current(standin::lazy());
   const pid_t child = fork();
   if (child == 0) {
-    const std::string told = problem_of<BackendError>([] { Stream::current(standin::lazy()); });
+    const std::string told =
+        problem_and_fix<BackendError>([] { Stream::current(standin::lazy()); });
     _exit(told.find("cannot be used in the child of a fork") != std::string::npos ? 0 : 1);
   }
   int status = 0;

@@ -547,7 +547,9 @@ def test_the_names_of_the_array_api_standard():
     info = namespace.__array_namespace_info__()
     assert info.default_dtypes()["real floating"] == np.float32
     assert set(info.dtypes(kind="complex floating")) == {"complex64", "complex128"}
-    assert info.default_device() == pnp.zeros(3).device and info.devices()[0] == "cpu:0"
+    assert info.default_device() == pnp.zeros(3).device
+    own = [one for one in info.devices() if one.platform not in ("standin", "delayed")]  # of tests
+    assert own == ["cpu:0"]
     assert info.capabilities()["boolean indexing"]
 
 

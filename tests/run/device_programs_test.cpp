@@ -6,9 +6,10 @@
 #include <plait/plait.h>
 #include <plait/trace/devices.h>
 
-#include <cstring>
 #include <thread>
 
+#include "../problem.h"
+#include "../same_bits.h"
 #include "standin/standin.h"
 
 using namespace plait;
@@ -20,12 +21,6 @@ const std::vector<Device> both{standin::lazy(), standin::delayed()};
 Array ramp(const Shape& shape, DType dtype = DType::float32) {
   return device_put(
       lax::reshape(lax::sin(lax::iota(dtype, {shape.num_elements()}, 0) * 0.7), shape), {});
-}
-
-bool same_bits(const Array& a, const Array& b) {
-  const Buffer x = a.host_buffer().dense(), y = b.host_buffer().dense();
-  return x.dtype() == y.dtype() && x.shape() == y.shape() &&
-         std::memcmp(x.data(), y.data(), std::size_t(x.bytes())) == 0;
 }
 
 Arrays on(std::span<const Array> arrays, Device device) {
@@ -64,27 +59,10 @@ void check_same(const Function& f, const Arrays& inputs) {
   }
 }
 
-template <class E>
-std::string problem_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.problem() + " / " + error.fix();
-  }
-  return "nothing was thrown";
-}
-
-struct Quiet {
-  ~Quiet() {
-    standin::run_pending();
-    standin::faults() = {};
-  }
-};
-
 }  // namespace
 
 TEST_CASE("programs on a device give what they give on the CPU") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const std::vector<int> swap{1, 0}, last{1};
   check_same(
       [=](std::span<const Array> in) {
@@ -101,7 +79,7 @@ TEST_CASE("programs on a device give what they give on the CPU") {
 }
 
 TEST_CASE("derivatives, batches and control flow on a device") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const auto loss = [](const Array& w, const Array& x) {
     Array h = lax::tanh(lax::dot(x, w));
     for (int i = 0; i < 3; ++i) h = lax::mul(h, h) + 0.5;
@@ -118,7 +96,7 @@ TEST_CASE("derivatives, batches and control flow on a device") {
 }
 
 TEST_CASE("operands that are not aligned are copied, and results of sessions too") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   check_same(
       [](std::span<const Array> in) -> Arrays {
         const Array row = lax::slice(in[0], {1}, {6}, {1});
@@ -131,12 +109,12 @@ TEST_CASE("operands that are not aligned are copied, and results of sessions too
 }
 
 TEST_CASE("arrays of two devices are refused, and numbers move") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const Array here = ramp({3}), there = device_put(here, standin::lazy());
-  CHECK(problem_of<BackendError>([&] { lax::add(here, there); }) ==
+  CHECK(problem_and_fix<BackendError>([&] { lax::add(here, there); }) ==
         "add: its operands lie on two devices: argument 0, f32[3], on cpu:0, and argument 1, "
-        "f32[3], on standin:0 / move one of them: device_put(x, \"standin:0\")");
-  CHECK(problem_of<BackendError>([&] { lax::add(there, device_put(here, standin::lazy(1))); })
+        "f32[3], on standin:0 | move one of them: device_put(x, \"standin:0\")");
+  CHECK(problem_and_fix<BackendError>([&] { lax::add(there, device_put(here, standin::lazy(1))); })
             .starts_with("add: its operands lie on two devices: argument 0, f32[3], on standin:0, "
                          "and argument 1, f32[3], on standin:1"));
   CHECK(device_of(there * 2.0 + 1) == standin::lazy());
@@ -154,7 +132,7 @@ TEST_CASE("arrays of two devices are refused, and numbers move") {
 }
 
 TEST_CASE("values are read through one door") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const Array here = ramp({2, 3}), there = device_put(here, standin::delayed());
   CHECK(there.to_string() == here.to_string());
   CHECK(there.to_vector<float>() == here.to_vector<float>());
@@ -164,7 +142,7 @@ TEST_CASE("values are read through one door") {
 }
 
 TEST_CASE("an executable may end while its work is pending") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   for (const Device device : both) {
     const std::size_t before = standin::bytes_in_use();
     {
@@ -186,7 +164,7 @@ TEST_CASE("an executable may end while its work is pending") {
 }
 
 TEST_CASE("loops and branches on a device, their derivatives and batches") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const auto number = [](double value) {
     return device_put(Array::literal(value, DType::float64), {});
   };
@@ -240,7 +218,7 @@ TEST_CASE("loops and branches on a device, their derivatives and batches") {
 }
 
 TEST_CASE("reverse mode of a loop of unknown length keeps its steps on the device") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const Function grow = [](std::span<const Array> in) -> Arrays {
     flat::WhileOptions options;
     options.max_steps = 40;
@@ -263,7 +241,7 @@ TEST_CASE("reverse mode of a loop of unknown length keeps its steps on the devic
 }
 
 TEST_CASE("ragged batches on a device") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const auto score = [](const Array& w, const Array& x) {
     return numpy::sum(numpy::tanh(numpy::matmul(x, w)));
   };
@@ -286,7 +264,7 @@ TEST_CASE("ragged batches on a device") {
 }
 
 TEST_CASE("what belongs to the host runs there, between programs of the device") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const auto root = [](const Array& x) {
     check(lax::ge(x, Array::literal(0., DType::float32)), "x is {}, which has no root", {x});
     return lax::sqrt(x);
@@ -314,7 +292,7 @@ TEST_CASE("what belongs to the host runs there, between programs of the device")
 }
 
 TEST_CASE("a step that fails on the device is told at the next wait, once, and later calls work") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   for (const Device device : both) {
     const Array x = device_put(ramp({4}), device);
     const auto solve =
@@ -328,7 +306,7 @@ TEST_CASE("a step that fails on the device is told at the next wait, once, and l
 }
 
 TEST_CASE("memory that runs out at any point loses nothing") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const Device device = standin::lazy();
   const Array x = ramp({50}), there = device_put(x, device);
   const auto f = [](const Array& x) { return lax::cumsum(lax::sin(lax::cumsum(x, 0)), 0) + x; };
@@ -358,7 +336,7 @@ TEST_CASE("memory that runs out at any point loses nothing") {
 }
 
 TEST_CASE("two threads on two streams share an executable") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const Device device = standin::delayed();
   const Array x = ramp({300}), there = device_put(x, device);
   const auto f = [](const Array& x) { return lax::cumsum(lax::sin(lax::cumsum(x, 0)), 0) + x; };
@@ -378,7 +356,7 @@ TEST_CASE("two threads on two streams share an executable") {
 }
 
 TEST_CASE("donated memory is written once no other stream reads it") {
-  const Quiet quiet;
+  const standin::Quiet quiet;
   const Device device = standin::delayed();
   const auto f = [](const Array& x) { return x * 2.0 + 1; };
   const Array x = ramp({1000});

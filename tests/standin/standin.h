@@ -38,4 +38,14 @@ void submit(const plait::Stream& stream, std::function<void()> work);
 void* translate(const void* device_address);
 plait::View translate(plait::View view);
 
+// At the end of a test, work is done and faults are undone.
+struct Quiet {
+  Quiet() = default;
+  Quiet(const Quiet&) = delete;
+  ~Quiet() {
+    run_pending();
+    faults() = {};
+  }
+};
+
 }  // namespace standin

@@ -139,6 +139,12 @@ std::vector<Buffer> shared_donations(const JitInputs& inputs) {
   return shared;
 }
 
+void give_program(Instance& instance, const Jaxpr& program) {
+  instance.jaxpr = program;
+  instance.releases_gil = is_worth_releasing_gil(program);
+  instance.calls_host = holds_callable(program);
+}
+
 Arrays run_into_kept(const JitState& state, const JitInputs& inputs, Instance& instance,
                      const Executable& executable, std::span<const Buffer* const> buffers) {
   Arrays results = instance.outputs.take(executable.outputs());
@@ -196,9 +202,7 @@ std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
       if (instance->device == device) return instance;
     auto made = std::make_shared<Instance>();
     made->device = device;
-    made->jaxpr = entry.jaxpr;
-    made->releases_gil = is_worth_releasing_gil(entry.jaxpr);
-    made->calls_host = holds_callable(entry.jaxpr);
+    give_program(*made, entry.jaxpr);
     instances.push_back(made);
     return made;
   }
@@ -215,9 +219,7 @@ std::shared_ptr<Instance> find_instance(const JitState& state, JitEntry& entry,
   made->device = device;
   made->avals = avals_of(arrays);
   made->sized = entry.sized->instance_for(made->avals);
-  made->jaxpr = made->sized->program;
-  made->releases_gil = is_worth_releasing_gil(made->jaxpr);
-  made->calls_host = holds_callable(made->jaxpr);
+  give_program(*made, made->sized->program);
   if (instances.size() >= state.options.executables) instances.pop_back();
   instances.insert(instances.begin(), made);
   return made;
