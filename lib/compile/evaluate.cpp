@@ -118,15 +118,6 @@ InlineVector<const Buffer*, 16> buffers_of(std::span<const Array> arrays) {
   return buffers;
 }
 
-// What is made of numbers alone goes where other operands are. A result may be an operand, which
-// other threads read.
-Arrays freed(Arrays results) {
-  for (const Array& result : results)
-    if (Buffer& buffer = static_cast<ConcreteNode*>(result.node())->buffer; !buffer.is_free())
-      buffer.set_free(true);
-  return results;
-}
-
 Arrays run_executable(const Executable& executable, std::span<const Array> inputs) {
   const InlineVector<const Buffer*, 16> buffers = buffers_of(inputs);
   const std::vector<Aval>& avals = executable.outputs();
@@ -276,28 +267,19 @@ Arrays evaluate_here(const Primitive& primitive, std::span<const Array> inputs,
   return run(*place, inputs);
 }
 
-// An operation of which an operand lies on a device, or all are made of numbers alone.
-[[gnu::noinline]] Arrays evaluate_there(const Primitive& primitive, std::span<const Array> inputs,
-                                        const Params& params, bool are_free, bool are_on_host) {
-  if (primitive == device_put_p) return {moved_to(inputs[0], Device::named(params.text("device")))};
-  if (are_on_host && DeviceScope::current().is_host())
-    return freed(evaluate_here(primitive, inputs, params));
-  const Device device = common_device(primitive.name(), inputs);
-  Arrays results = device.is_host() ? evaluate_here(primitive, moved(inputs, device), params)
-                                    : evaluate_on(device, primitive, inputs, params);
-  return are_free ? freed(std::move(results)) : results;
-}
-
 Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const Params& params) {
-  std::uint8_t any = 0, all = Buffer::free_bit;
-  for (const Array& input : inputs) {
-    const std::uint8_t where = buffer_of(input).where();
-    any |= where;
-    all &= where;
-  }
-  if (!(any & Buffer::apart_bit) && !all) [[likely]]
+  Whereabouts where;
+  for (const Array& input : inputs) where.add(buffer_of(input));
+  if (where.are_plain()) [[likely]]
     return evaluate_here(primitive, inputs, params);
-  return evaluate_there(primitive, inputs, params, all != 0, !(any & Buffer::apart_bit));
+  if (primitive == device_put_p) return {moved_to(inputs[0], Device::named(params.text("device")))};
+  const bool is_simple = where.are_on_host() && DeviceScope::current().is_host();
+  const Device device = is_simple ? Device() : common_device(primitive.name(), inputs);
+  Arrays results = is_simple          ? evaluate_here(primitive, inputs, params)
+                   : device.is_host() ? evaluate_here(primitive, moved(inputs, device), params)
+                                      : evaluate_on(device, primitive, inputs, params);
+  if (where.are_free()) set_free(results);  // so are they
+  return results;
 }
 
 void evaluate_into(const Jaxpr& program, std::span<const Array> inputs,

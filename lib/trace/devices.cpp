@@ -58,6 +58,13 @@ void block_until_ready(std::span<const Array> arrays) {
       known->wait();
 }
 
+// Not again where it is said: a result may be an operand, which other threads read.
+void set_free(std::span<const Array> arrays) {
+  for (const Array& array : arrays)
+    if (Buffer& buffer = static_cast<ConcreteNode*>(array.node())->buffer; !buffer.is_free())
+      buffer.set_free(true);
+}
+
 Device common_device(std::string_view operation, std::span<const Array> arrays) {
   std::optional<std::size_t> named;
   bool are_free = true;

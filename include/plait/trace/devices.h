@@ -30,6 +30,25 @@ Array moved_to(const Array& array, Device device);
 // Waits until the arrays are computed, and throws what failed.
 void block_until_ready(std::span<const Array> arrays);
 
+// Where the operands of an operation lie, all together: one look at each, since every operation
+// asks.
+class Whereabouts {
+ public:
+  void add(const Buffer& buffer) {
+    any_ |= buffer.where();
+    all_ &= buffer.where();
+  }
+  bool are_on_host() const { return !(any_ & Buffer::apart_bit); }
+  bool are_free() const { return all_ != 0; }  // made of numbers alone, all of them
+  // Whether the operation runs on the host, wherever the current device is.
+  bool are_plain() const { return are_on_host() && !are_free(); }
+
+ private:
+  std::uint8_t any_ = 0, all_ = Buffer::free_bit;
+};
+// Says that known arrays are made of numbers alone.
+void set_free(std::span<const Array> arrays);
+
 // The device of an operation on these arrays: that of those which lie on a device by name. Arrays
 // of numbers alone, and numbers, go there. BackendError for two devices, with the operation's name.
 Device common_device(std::string_view operation, std::span<const Array> arrays);

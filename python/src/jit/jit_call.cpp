@@ -239,14 +239,11 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
   const bool direct = !Trace::current() && !(may_record() && is_recorded(inputs.arrays)) &&
                       std::all_of(inputs.arrays.begin(), inputs.arrays.end(),
                                   [](const Array& array) { return array.is_concrete(); });
-  std::uint8_t any = 0, all = Buffer::free_bit;
-  for (std::size_t i = 0; direct && i < inputs.arrays.size(); ++i) {
-    const std::uint8_t where = buffer_of(inputs.arrays[i]).where();
-    any |= where;
-    all &= where;
-  }
+  Whereabouts where;
+  for (std::size_t i = 0; direct && i < inputs.arrays.size(); ++i)
+    where.add(buffer_of(inputs.arrays[i]));
   const Device device =
-      direct && ((any & Buffer::apart_bit) || all) ? settle(state, entry, inputs.arrays) : Device();
+      direct && !where.are_plain() ? settle(state, entry, inputs.arrays) : Device();
   const std::shared_ptr<Instance> instance = find_instance(state, entry, inputs.arrays, device);
   // A trace, the tape or a host function may keep its inputs longer than the call.
   if (!direct || instance->calls_host) inputs.borrowed.copy_all(inputs.arrays);
@@ -267,10 +264,7 @@ PyObject* run_entry(const JitState& state, JitEntry& entry, JitInputs& inputs) {
                        ? run_into_kept(state, inputs, *instance, *executable, buffers)
                        : run_executable(state, inputs, *instance, *executable, buffers);
   inputs.borrowed.copy_all(results);
-  if (direct && all)  // of numbers alone
-    for (const Array& result : results)
-      if (Buffer& buffer = static_cast<ConcreteNode*>(result.node())->buffer; !buffer.is_free())
-        buffer.set_free(true);
+  if (where.are_free()) set_free(results);
   return to_result(entry, cut(std::move(results)));
 }
 
