@@ -6,6 +6,9 @@
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <optional>
+
+#include "base/device_modules.h"
 
 namespace plait {
 namespace {
@@ -15,10 +18,23 @@ struct Drivers {
   std::mutex mutex;
   std::array<std::atomic<Driver*>, 16> by_kind{};  // the first is the CPU's place: null
   std::atomic<std::size_t> count{1};
+  std::atomic<void (*)()> find{nullptr};
 };
 Drivers& drivers() {
   static Drivers& drivers = *new Drivers;
   return drivers;
+}
+
+std::atomic<const DeviceModules*> modules{nullptr};
+
+// A module may ask for devices while it is loaded.
+void load_modules() {
+  thread_local bool is_loading = false;
+  const DeviceModules* known = modules;
+  if (!known || is_loading) return;
+  is_loading = true;
+  known->load();
+  is_loading = false;
 }
 
 std::string_view name_of(Device::Kind kind) {
@@ -26,7 +42,28 @@ std::string_view name_of(Device::Kind kind) {
   return driver ? driver->name() : "cpu";
 }
 
+void find_drivers() {
+  if (void (*find)() = drivers().find) find();
+}
+
+std::vector<Device> registered_devices() {
+  std::vector<Device> all{Device{}};
+  for (std::size_t kind = 1; kind < drivers().count; ++kind)
+    for (int i = 0; i < driver_of(Device::Kind(kind))->num_devices(); ++i)
+      all.push_back({Device::Kind(kind), std::uint8_t(i)});
+  return all;
+}
+
+std::optional<Device> registered_device(std::string_view name) {
+  for (const Device device : registered_devices())
+    if (device.to_string() == name || (device.index == 0 && name_of(device.kind) == name))
+      return device;
+  return {};
+}
+
 }  // namespace
+
+void set_device_finder(void (*find)()) { drivers().find = find; }
 
 Device::Kind register_driver(std::unique_ptr<Driver> driver) {
   Drivers& all = drivers();
@@ -48,25 +85,25 @@ Driver* driver_of(Device::Kind kind) {
   return drivers().by_kind[std::size_t(kind)].load(std::memory_order_acquire);
 }
 
+void set_device_modules(const DeviceModules* known) { modules = known; }
+
 std::string Device::to_string() const {
   return std::string(name_of(kind)) + ":" + std::to_string(index);
 }
 
 std::vector<Device> devices() {
-  std::vector<Device> all{Device{}};
-  for (std::size_t kind = 1; kind < drivers().count; ++kind)
-    for (int i = 0; i < driver_of(Device::Kind(kind))->num_devices(); ++i)
-      all.push_back({Device::Kind(kind), std::uint8_t(i)});
-  return all;
+  find_drivers();
+  return registered_devices();
 }
 
 Device Device::named(std::string_view name) {
+  // Drivers are looked for where the name needs it: that takes a while.
+  if (const std::optional<Device> device = registered_device(name)) return *device;
+  find_drivers();
+  if (const std::optional<Device> device = registered_device(name)) return *device;
   std::string known;
-  for (const Device device : devices()) {
-    const std::string own = device.to_string();
-    if (own == name || (device.index == 0 && name_of(device.kind) == name)) return device;
-    known += (known.empty() ? "" : ", ") + own;
-  }
+  for (const Device device : registered_devices())
+    known += (known.empty() ? "" : ", ") + device.to_string();
   throw BackendError("there is no device " + std::string(name), "the devices are: " + known);
 }
 

@@ -1,5 +1,6 @@
 // The registry of backends and the loading of their modules. See compile/backend.h.
 // SPDX-License-Identifier: Apache-2.0
+#include <plait/base/driver.h>
 #include <plait/compile/backend.h>
 
 #include <dirent.h>
@@ -11,6 +12,7 @@
 #include <optional>
 
 #include "base/before_exit.h"
+#include "base/device_modules.h"
 #include "compile/modules.h"
 
 namespace plait {
@@ -84,10 +86,27 @@ void load_modules() {
   }
 }
 
+// A module that asks for backends or devices while it is loaded finds those that are there by then.
 void load_modules_once() {
   static std::once_flag once;
-  std::call_once(once, load_modules);
+  static thread_local bool is_loading = false;
+  if (is_loading) return;
+  std::call_once(once, [] {
+    is_loading = true;
+    load_modules();
+    is_loading = false;
+  });
 }
+// Devices come with the modules of their backends.
+[[maybe_unused]] const bool finds_devices = (set_device_finder(&load_modules_once), true);
+
+constexpr DeviceModules device_modules{
+    load_modules_once, [](std::string_view kind) -> std::string {
+      for (const MissingBackend& missing : missing_backends())
+        if (missing.name == kind) return missing.reason;
+      return {};
+    }};
+[[maybe_unused]] const bool are_devices_known = (set_device_modules(&device_modules), true);
 
 }  // namespace
 

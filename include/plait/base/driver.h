@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -45,6 +46,24 @@ class Driver {
   // reached. Both belong to devices of this driver.
   virtual void order(void* later, void* stream, std::uint64_t number) = 0;
 
+  // Streams of other libraries, by the numbers of DLPack (__dlpack__(stream=)): 1 and 2 are those
+  // of the kind that have no handle, others are handles. By default the kind has no numbers, and
+  // whoever exchanges memory waits on the host.
+  virtual std::optional<std::int64_t> foreign_number(void* stream) const {  // of one of ours
+    (void)stream;
+    return {};
+  }
+  // As order, with a stream of another library that is given work later; or as if it had just set
+  // the mark. They return whether they could.
+  virtual bool order_foreign(std::int64_t later, void* stream, std::uint64_t number) {
+    (void)later, (void)stream, (void)number;
+    return false;
+  }
+  virtual bool order_behind_foreign(void* later, std::int64_t stream) {
+    (void)later, (void)stream;
+    return false;
+  }
+
   // Work of a stream. Views have equal shapes and dtypes, and any strides on the device; host
   // memory is staging, and dense. The views themselves are free again on return.
   enum class Between : std::uint8_t { device, from_host, to_host };
@@ -55,5 +74,8 @@ class Driver {
 // Adds a kind of device for the life of the process. InternalError for a name that is taken.
 Device::Kind register_driver(std::unique_ptr<Driver> driver);
 Driver* driver_of(Device::Kind kind);  // nullptr: the CPU
+// What registers the drivers that are installed. It is called, often, before devices are listed and
+// when a name is not known, and may be called from inside itself.
+void set_device_finder(void (*find)());
 
 }  // namespace plait
